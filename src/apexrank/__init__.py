@@ -1,0 +1,55 @@
+"""Ranking by convex optimisation that gets the top of the list right.
+
+Names are imported when they are first used, so ``import apexrank`` costs next to nothing.
+"""
+
+from __future__ import annotations
+
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from apexrank import datasets, losses, metrics, objectives, plot, prices
+    from apexrank.errors import ApexrankError, InputError
+    from apexrank.rankers import IRPush, PNormPush, PNormPushCV, RankBoost, push_path
+
+__version__ = "0.1.0"
+
+_HOME = {
+    "PNormPush": "rankers",
+    "PNormPushCV": "rankers",
+    "RankBoost": "rankers",
+    "IRPush": "rankers",
+    "push_path": "rankers",
+    "ApexrankError": "errors",
+    "InputError": "errors",
+}
+_MODULES = ("datasets", "losses", "metrics", "objectives", "plot", "prices")
+
+__all__ = [
+    "ApexrankError",
+    "IRPush",
+    "InputError",
+    "PNormPush",
+    "PNormPushCV",
+    "RankBoost",
+    "datasets",
+    "losses",
+    "metrics",
+    "objectives",
+    "plot",
+    "prices",
+    "push_path",
+]
+
+
+def __getattr__(name: str) -> Any:
+    if name in _MODULES:
+        return import_module(f"apexrank.{name}")
+    if name in _HOME:
+        return getattr(import_module(f"apexrank.{_HOME[name]}"), name)
+    raise AttributeError(f"module 'apexrank' has no attribute {name!r}")
+
+
+def __dir__() -> list[str]:
+    return sorted([*__all__, "__version__"])

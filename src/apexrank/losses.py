@@ -1,0 +1,106 @@
+"""Losses ℓ(z) of a positive–negative pair with margin ``z = f_i − g_k`` (JMLR 2009, sec. 2).
+
+Each is convex, non-negative and decreasing, except :class:`ZeroOne`, which is for evaluation only.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import ClassVar
+
+import numpy as np
+
+from apexrank.errors import InputError
+from apexrank.registry import Registry
+
+
+@dataclass(frozen=True)
+class Loss:
+    """Base class: a loss is its value and its slope."""
+
+    name: ClassVar[str]
+
+    def value(self, z: np.ndarray) -> np.ndarray:
+        """ℓ(z)."""
+        raise NotImplementedError
+
+    def slope(self, z: np.ndarray) -> np.ndarray:
+        """ℓ'(z)."""
+        raise NotImplementedError
+
+
+@dataclass(frozen=True)
+class Exponential(Loss):
+    """ℓ(z) = exp(−z), the loss of RankBoost and the P-Norm Push.
+
+    Examples
+    --------
+    >>> float(Exponential().value(0.0))
+    1.0
+    """
+
+    name: ClassVar[str] = "exponential"
+
+    def value(self, z: np.ndarray) -> np.ndarray:
+        return np.exp(-np.asarray(z))
+
+    def slope(self, z: np.ndarray) -> np.ndarray:
+        return -np.exp(-np.asarray(z))
+
+
+@dataclass(frozen=True)
+class Logistic(Loss):
+    """ℓ(z) = ln(1 + exp(−z)), natural logarithm as in the papers' Tables 1 and 2.
+
+    It bounds the 0-1 loss only after division by ln 2.
+    """
+
+    name: ClassVar[str] = "logistic"
+
+    def value(self, z: np.ndarray) -> np.ndarray:
+        return np.logaddexp(0.0, -np.asarray(z))
+
+    def slope(self, z: np.ndarray) -> np.ndarray:
+        return -np.exp(-np.logaddexp(0.0, np.asarray(z)))
+
+
+@dataclass(frozen=True)
+class Hinge(Loss):
+    """ℓ(z) = max(0, 1 − z); its slope at the kink z = 1 is taken as 0."""
+
+    name: ClassVar[str] = "hinge"
+
+    def value(self, z: np.ndarray) -> np.ndarray:
+        return np.maximum(0.0, 1.0 - np.asarray(z))
+
+    def slope(self, z: np.ndarray) -> np.ndarray:
+        return np.where(np.asarray(z) < 1.0, -1.0, 0.0)
+
+
+@dataclass(frozen=True)
+class SquaredHinge(Loss):
+    """ℓ(z) = max(0, 1 − z)²."""
+
+    name: ClassVar[str] = "squared_hinge"
+
+    def value(self, z: np.ndarray) -> np.ndarray:
+        return np.maximum(0.0, 1.0 - np.asarray(z)) ** 2
+
+    def slope(self, z: np.ndarray) -> np.ndarray:
+        return -2.0 * np.maximum(0.0, 1.0 - np.asarray(z))
+
+
+@dataclass(frozen=True)
+class ZeroOne(Loss):
+    """ℓ(z) = 1[z ≤ 0]: a tie counts as a misrank, as in the papers. For evaluation only."""
+
+    name: ClassVar[str] = "zero_one"
+
+    def value(self, z: np.ndarray) -> np.ndarray:
+        return (np.asarray(z) <= 0).astype(float)
+
+    def slope(self, z: np.ndarray) -> np.ndarray:
+        raise InputError("the zero-one loss has no useful slope: it evaluates rankings, it cannot fit them")
+
+
+LOSSES: Registry[Loss] = Registry("loss", Loss, (Exponential, Logistic, Hinge, SquaredHinge, ZeroOne))

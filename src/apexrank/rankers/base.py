@@ -1,0 +1,128 @@
+"""What every linear bipartite ranker shares: validation, scores, prediction."""
+
+from __future__ import annotations
+
+import warnings
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike
+from sklearn.base import BaseEstimator, ClassifierMixin
+from sklearn.exceptions import ConvergenceWarning
+from sklearn.utils.multiclass import check_classification_targets, type_of_target
+from sklearn.utils.validation import _check_sample_weight, check_is_fitted, validate_data
+
+from apexrank.errors import InputError
+from apexrank.models.linear import LinearProblem, scores_of
+from apexrank.objectives import Push
+from apexrank.rankers.threshold import balanced_threshold
+from apexrank.solvers import LBFGS, CoordinateDescent, Solution
+
+
+class SeparableWarning(ConvergenceWarning):
+    """The training data are separated and nothing holds the coefficients back."""
+
+
+class LinearRanker(ClassifierMixin, BaseEstimator):
+    """Base class: ``decision_function`` is the ranking score, ``predict`` its sign.
+
+    A subclass says which objective it minimises (``_objective``) and with which solver (``_solver``).
+    """
+
+    coef_: np.ndarray
+    intercept_: np.ndarray
+    classes_: np.ndarray
+
+    def __sklearn_tags__(self):
+        tags = super().__sklearn_tags__()
+        tags.input_tags.sparse = True
+        tags.classifier_tags.multi_class = False
+        return tags
+
+    def _validate(self, X, y, sample_weight):
+        """Checked X, the mask of positives, and weights."""
+        X, y = validate_data(self, X, y, accept_sparse="csr", dtype=[np.float64, np.float32])
+        check_classification_targets(y)
+        self.classes_, label = np.unique(y, return_inverse=True)
+        if len(self.classes_) > 2:
+            raise InputError(
+                "Only binary classification is supported: the target has "
+                f"{len(self.classes_)} values ({type_of_target(y)}); mark the wanted class as positive first"
+            )
+        if len(self.classes_) < 2:
+            raise InputError(
+                f"ranking needs positives and negatives, but the target has only one class: {self.classes_[0]!r}"
+            )
+        if sample_weight is not None:
+            sample_weight = _check_sample_weight(sample_weight, X, dtype=np.float64, ensure_non_negative=True)
+        if not (np.isreal(self.alpha) and 0 <= self.alpha < np.inf):
+            raise InputError(f"alpha must be a finite number of at least 0, got {self.alpha!r}")
+        if not isinstance(X, np.ndarray):
+            X = X.astype(np.float64, copy=False)
+        return X, label == 1, sample_weight
+
+    def fit(
+        self,
+        X: ArrayLike,
+        y: ArrayLike,
+        sample_weight: ArrayLike | None = None,
+        groups: ArrayLike | None = None,
+    ):
+        """Fit on rows X with two-valued labels y.
+
+        ``sample_weight`` counts as repetitions of rows. With ``groups`` (one id per row) only rows of the same
+        group are compared, and every group counts the same.
+        """
+        w0 = self.coef_[0].copy() if self.warm_start and hasattr(self, "coef_") else None
+        X, positive, sample_weight = self._validate(X, y, sample_weight)
+        objective = self._objective(positive, sample_weight, groups)
+        problem = LinearProblem(X, objective, self.alpha, sample_weight)
+        solution = self._solver().solve(problem, np.zeros(X.shape[1]) if w0 is None else w0)
+        self._store(solution)
+        self.intercept_ = np.array([self._intercept(problem.scores(solution.w), positive, sample_weight)])
+        self._warn(solution)
+        return self
+
+    def _store(self, solution: Solution) -> None:
+        self.coef_ = solution.w[None, :]
+        self.objective_ = solution.value
+        self.dual_gap_ = solution.gap
+        self.grad_norm_ = solution.grad_norm
+        self.converged_ = solution.converged
+        self.n_iter_ = max(1, solution.n_iter)
+        self.history_ = np.array(solution.history)
+
+    def _intercept(self, scores: np.ndarray, positive: np.ndarray, weight: np.ndarray | None) -> float:
+        return -balanced_threshold(scores, positive, weight)
+
+    def _warn(self, solution: Solution) -> None:
+        if solution.separable:
+            warnings.warn(
+                "the training data are separated by the scores, so with alpha=0 the objective has no finite "
+                "minimiser; the coefficients are a separating direction. Set alpha > 0 for a unique answer.",
+                SeparableWarning,
+                stacklevel=3,
+            )
+        elif not solution.converged:
+            warnings.warn(
+                f"not converged after {solution.n_iter} iterations: scaled gradient norm "
+                f"{solution.grad_norm:.1e} is above tol. Raise max_iter, tol or alpha.",
+                ConvergenceWarning,
+                stacklevel=3,
+            )
+
+    def decision_function(self, X: ArrayLike) -> np.ndarray:
+        """Ranking score of each row: higher means nearer to the top; above 0 is predicted positive."""
+        check_is_fitted(self, "coef_")
+        X = validate_data(self, X, accept_sparse="csr", dtype=[np.float64, np.float32], reset=False)
+        return scores_of(X, self.coef_[0]) + self.intercept_[0]
+
+    def predict(self, X: ArrayLike) -> np.ndarray:
+        """Class of each row: ``classes_[1]`` where the score is above 0."""
+        return self.classes_[(self.decision_function(X) > 0).astype(int)]
+
+    def _objective(self, positive: np.ndarray, weight: np.ndarray | None, groups: Any) -> Push:
+        raise NotImplementedError
+
+    def _solver(self) -> LBFGS | CoordinateDescent:
+        raise NotImplementedError

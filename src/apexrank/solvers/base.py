@@ -1,0 +1,58 @@
+"""What a solver needs from a problem and what it gives back."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Protocol
+
+import numpy as np
+
+
+class Problem(Protocol):
+    """A convex function with certificates."""
+
+    scale: np.ndarray
+
+    def value_and_grad(self, w: np.ndarray) -> tuple[float, np.ndarray]: ...
+
+    def grad_norm(self, grad: np.ndarray) -> float: ...
+
+    def dual_gap(self, grad: np.ndarray) -> float: ...
+
+    def unbounded(self, value: float, w: np.ndarray) -> bool: ...
+
+
+@dataclass
+class Solution:
+    """A solver's answer: ``value`` at ``w`` with its gradient norm, duality gap and history of values."""
+
+    w: np.ndarray
+    value: float = np.inf
+    grad_norm: float = np.inf
+    gap: float = np.nan
+    n_iter: int = 0
+    converged: bool = False
+    separable: bool = False
+    history: list[float] = field(default_factory=list)
+
+    def update(self, problem: Problem, w: np.ndarray, value: float, grad: np.ndarray, tol: float) -> bool:
+        """Note the state after an iteration; True when there is nothing left to do.
+
+        Done means: scaled gradient norm at most ``tol``, or relative duality gap at most ``tol**2`` (the value is
+        quadratic around the minimum, so both ask for the same accuracy of w), or no finite minimiser.
+        """
+        self.w, self.value = w, value
+        self.grad_norm, self.gap = problem.grad_norm(grad), problem.dual_gap(grad)
+        self.converged = self.grad_norm <= tol or self.gap <= tol**2 * max(1.0, abs(value))
+        self.separable = problem.unbounded(value, w)
+        self.history.append(value)
+        return self.converged or self.separable
+
+
+def report(verbose: int, solution: Solution) -> None:
+    """One line per iteration for ``verbose > 0``."""
+    if verbose:
+        print(
+            f"iteration {solution.n_iter:5d}  value {solution.value:.12g}  "
+            f"gradient {solution.grad_norm:.2e}  gap {solution.gap:.2e}"
+        )
