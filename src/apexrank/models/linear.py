@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from functools import partial
 from typing import Protocol
 
@@ -10,7 +10,7 @@ import numpy as np
 from scipy import sparse
 from sklearn.utils.sparsefuncs import mean_variance_axis
 
-from apexrank.kernels.rows import row_sums
+from apexrank.kernels.rows import RowSums, row_sums
 
 BLOCK_BYTES = 2**22
 SCALE_ROWS = 2**14
@@ -21,13 +21,19 @@ class Objective(Protocol):
 
     positive: np.ndarray
     log_weight: np.ndarray | None
-    total: float
-    streams: bool
-    separable_below: float
+
+    @property
+    def total(self) -> float: ...
+
+    @property
+    def streams(self) -> bool: ...
+
+    @property
+    def separable_below(self) -> float: ...
 
     def value_and_grad(self, scores: np.ndarray) -> tuple[float, np.ndarray]: ...
 
-    def stream(self, row_sums) -> tuple[float, np.ndarray]: ...
+    def stream(self, row_sums: Callable[..., RowSums]) -> tuple[float, np.ndarray]: ...
 
     def separated(self, scores: np.ndarray) -> bool: ...
 

@@ -72,9 +72,10 @@ class _Side:
         return factor * float(value.sum())
 
     def price_of_one_misrank(self) -> float:
-        lightest = self.inner.log_weight.min()
-        log_risk = float(self.price.log_value(lightest) + self.outer.log_weight.min())
-        return log_risk / self.price.order if self.price.log_convex else float(np.exp(log_risk))
+        """``g(1) + Σ_k v_k·g(0)`` in the form that is minimised: a misranked pair of unit weight costs that much."""
+        log_total = np.log(np.exp(self.outer.log_weight + np.zeros(len(self.outer.rows))).sum())
+        log_risk = np.logaddexp(self.price.log_value(0.0), self.price.log_value(-np.inf) + log_total)
+        return float(log_risk / self.price.order if self.price.log_convex else np.exp(log_risk))
 
     def stream(self, row_sums: Callable[..., RowSums]) -> tuple[float, np.ndarray]:
         """Value and gradient from sums over rows, without holding the scores; one group only."""
@@ -163,7 +164,7 @@ class Push:
         usable = (counts[0] > 0) & (counts[1] > 0)
         if not usable.any():
             raise InputError(
-                "ranking needs a positive and a negative row of positive weight in the same group"
+                "ranking needs rows of both classes, with positive weight, in at least one group"
             )
         classes = []
         for c, count in zip((True, False), counts, strict=True):
@@ -202,7 +203,7 @@ class Push:
 
     @property
     def separable_below(self) -> float:
-        """A value that no scores with a misranked pair in every group can reach: such a pair costs ``g(1)``."""
+        """Values below this call for a look at :meth:`separated`: they are reached only when pairs stop being misranked."""
         return sum(factor * side.price_of_one_misrank() for factor, side in self._sides)
 
     def separated(self, scores: np.ndarray) -> bool:

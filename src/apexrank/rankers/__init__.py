@@ -2,5 +2,6 @@
 
 from apexrank.rankers.base import LinearRanker, SeparableWarning
 from apexrank.rankers.push import IRPush, PNormPush, RankBoost
+from apexrank.rankers.select import PNormPushCV, push_path
 
-__all__ = ["IRPush", "LinearRanker", "PNormPush", "RankBoost", "SeparableWarning"]
+__all__ = ["IRPush", "LinearRanker", "PNormPush", "PNormPushCV", "RankBoost", "SeparableWarning", "push_path"]

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import warnings
-from typing import Any
+from typing import Any, Self
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -29,6 +29,8 @@ class LinearRanker(ClassifierMixin, BaseEstimator):
     A subclass says which objective it minimises (``_objective``) and with which solver (``_solver``).
     """
 
+    alpha: float
+    warm_start: bool
     coef_: np.ndarray
     intercept_: np.ndarray
     classes_: np.ndarray
@@ -55,8 +57,6 @@ class LinearRanker(ClassifierMixin, BaseEstimator):
             )
         if sample_weight is not None:
             sample_weight = _check_sample_weight(sample_weight, X, dtype=np.float64, ensure_non_negative=True)
-        if not (np.isreal(self.alpha) and 0 <= self.alpha < np.inf):
-            raise InputError(f"alpha must be a finite number of at least 0, got {self.alpha!r}")
         if not isinstance(X, np.ndarray):
             X = X.astype(np.float64, copy=False)
         return X, label == 1, sample_weight
@@ -67,19 +67,20 @@ class LinearRanker(ClassifierMixin, BaseEstimator):
         y: ArrayLike,
         sample_weight: ArrayLike | None = None,
         groups: ArrayLike | None = None,
-    ):
+    ) -> Self:
         """Fit on rows X with two-valued labels y.
 
         ``sample_weight`` counts as repetitions of rows. With ``groups`` (one id per row) only rows of the same
         group are compared, and every group counts the same.
         """
+        if not (np.isreal(self.alpha) and 0 <= self.alpha < np.inf):
+            raise InputError(f"alpha must be a finite number of at least 0, got {self.alpha!r}")
         w0 = self.coef_[0].copy() if self.warm_start and hasattr(self, "coef_") else None
-        X, positive, sample_weight = self._validate(X, y, sample_weight)
-        objective = self._objective(positive, sample_weight, groups)
-        problem = LinearProblem(X, objective, self.alpha, sample_weight)
-        solution = self._solver().solve(problem, np.zeros(X.shape[1]) if w0 is None else w0)
+        rows, positive, weight = self._validate(X, y, sample_weight)
+        problem = LinearProblem(rows, self._objective(positive, weight, groups), self.alpha, weight)
+        solution = self._solver().solve(problem, np.zeros(rows.shape[1]) if w0 is None else w0)
         self._store(solution)
-        self.intercept_ = np.array([self._intercept(problem.scores(solution.w), positive, sample_weight)])
+        self.intercept_ = np.array([self._intercept(problem.scores(solution.w), positive, weight)])
         self._warn(solution)
         return self
 
@@ -119,7 +120,8 @@ class LinearRanker(ClassifierMixin, BaseEstimator):
 
     def predict(self, X: ArrayLike) -> np.ndarray:
         """Class of each row: ``classes_[1]`` where the score is above 0."""
-        return self.classes_[(self.decision_function(X) > 0).astype(int)]
+        above = self.decision_function(X) > 0
+        return self.classes_[above.astype(int)]
 
     def _objective(self, positive: np.ndarray, weight: np.ndarray | None, groups: Any) -> Push:
         raise NotImplementedError

@@ -2,6 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
 from apexrank.errors import InputError
 from apexrank.losses import Loss
 from apexrank.objectives import Push
@@ -10,9 +15,9 @@ from apexrank.rankers.base import LinearRanker
 from apexrank.rankers.threshold import p_classification_intercept
 from apexrank.solvers import LBFGS, CoordinateDescent, Solution
 
-SOLVERS = {
-    "auto": lambda max_iter, tol, verbose: LBFGS(max_iter, tol, verbose=verbose),
-    "lbfgs": lambda max_iter, tol, verbose: LBFGS(max_iter, tol, verbose=verbose),
+SOLVERS: dict[str, Callable[..., LBFGS | CoordinateDescent]] = {
+    "auto": LBFGS,
+    "lbfgs": LBFGS,
     "coordinate": CoordinateDescent,
 }
 
@@ -34,7 +39,8 @@ class PNormPush(LinearRanker):
     loss : str or :class:`~apexrank.losses.Loss`
         Only the exponential loss can be fitted so far.
     price : str or :class:`~apexrank.prices.Price`
-        ``"power"`` (with ``p``), ``"identity"``, ``"exponential"``, ``"log1p"`` or a :class:`~apexrank.prices.Custom`.
+        ``"power"`` (with ``p``), ``"identity"``, ``"exponential"``, ``"log1p"`` or a
+        :class:`~apexrank.prices.Custom`.
     side : {"top", "bottom", "both"}
         Push the negatives down from the top, lift the positives off the bottom, or both.
     balance : float
@@ -104,7 +110,7 @@ class PNormPush(LinearRanker):
     def _price(self) -> Price:
         return PRICES.get(self.price, p=self.p)
 
-    def _objective(self, positive, weight, groups) -> Push:
+    def _objective(self, positive: np.ndarray, weight: np.ndarray | None, groups: Any) -> Push:
         return Push(
             positive,
             loss=self.loss,
@@ -116,13 +122,13 @@ class PNormPush(LinearRanker):
         )
 
     def _solver(self) -> LBFGS | CoordinateDescent:
-        if hasattr(self.solver, "solve"):
+        if isinstance(self.solver, LBFGS | CoordinateDescent):
             return self.solver
         if self.solver not in SOLVERS:
             raise InputError(f"unknown solver {self.solver!r}: use one of {', '.join(SOLVERS)}")
         return SOLVERS[self.solver](self.max_iter, self.tol, verbose=self.verbose)
 
-    def _intercept(self, scores, positive, weight) -> float:
+    def _intercept(self, scores: np.ndarray, positive: np.ndarray, weight: np.ndarray | None) -> float:
         """P-Classification's for a power price on one side (mirrored at the bottom), least balanced error else."""
         price = self._price()
         if isinstance(price, Power) and self.side == "top":
@@ -161,7 +167,7 @@ class IRPush(LinearRanker):
         self.warm_start = warm_start
         self.verbose = verbose
 
-    def _objective(self, positive, weight, groups) -> Push:
+    def _objective(self, positive: np.ndarray, weight: np.ndarray | None, groups: Any) -> Push:
         return Push(positive, price="log1p", side="bottom", sample_weight=weight, groups=groups)
 
     def _solver(self) -> LBFGS:
@@ -206,13 +212,13 @@ class RankBoost(LinearRanker):
         self.warm_start = warm_start
         self.verbose = verbose
 
-    def _objective(self, positive, weight, groups) -> Push:
+    def _objective(self, positive: np.ndarray, weight: np.ndarray | None, groups: Any) -> Push:
         return Push(positive, price="identity", sample_weight=weight, groups=groups)
 
     def _solver(self) -> CoordinateDescent:
         return CoordinateDescent(self.t_max, self.tol, self.verbose)
 
-    def _intercept(self, scores, positive, weight) -> float:
+    def _intercept(self, scores: np.ndarray, positive: np.ndarray, weight: np.ndarray | None) -> float:
         return p_classification_intercept(scores, positive, weight, p=1.0)
 
     def _warn(self, solution: Solution) -> None:

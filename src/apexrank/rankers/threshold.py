@@ -25,6 +25,7 @@ def balanced_threshold(scores: np.ndarray, positive: np.ndarray, weight: np.ndar
     Halfway between the two neighbouring scores.
     """
     weight = np.ones(len(scores)) if weight is None else weight
+    scores, positive, weight = scores[weight > 0], positive[weight > 0], weight[weight > 0]
     order = np.argsort(-scores, kind="stable")
     s, up, down = scores[order], (weight * positive)[order], (weight * ~positive)[order]
     advantage = np.cumsum(up) / up.sum() - np.cumsum(down) / down.sum()

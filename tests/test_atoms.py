@@ -1,0 +1,95 @@
+import numpy as np
+import pytest
+
+from apexrank import losses, prices
+from apexrank.errors import InputError
+from tests.oracles import numerical_gradient
+
+Z = np.array([-30.0, -2.5, -0.3, 0.4, 0.999, 1.7, 40.0])
+R = np.array([1e-2, 0.5, 1.0, 3.0, 20.0])
+FITTED_LOSSES = [losses.Exponential(), losses.Logistic(), losses.Hinge(), losses.SquaredHinge()]
+ALL_PRICES = [
+    prices.Power(1),
+    prices.Power(2.5),
+    prices.Power(16),
+    prices.Identity(),
+    prices.Exponential(),
+    prices.Log1p(),
+    prices.Custom(lambda r: r + r**2, lambda r: 1 + 2 * r),
+]
+
+
+@pytest.mark.parametrize("loss", FITTED_LOSSES, ids=lambda a: a.name)
+def test_slope_is_the_derivative_of_the_value(loss):
+    numeric = np.array([numerical_gradient(lambda z: float(loss.value(z)[0]), [z], 1e-4)[0] for z in Z])
+    np.testing.assert_allclose(loss.slope(Z), numeric, rtol=1e-7, atol=1e-9)
+
+
+@pytest.mark.parametrize("loss", FITTED_LOSSES, ids=lambda a: a.name)
+def test_losses_bound_the_zero_one_loss(loss):
+    # natural logarithm: the logistic loss bounds it only after division by ln 2 (JMLR 2009, sec. 3.1)
+    factor = np.log(2) if loss.name == "logistic" else 1.0
+    assert np.all(loss.value(Z) / factor >= losses.ZeroOne().value(Z))
+
+
+def test_zero_one_counts_a_tie_and_has_no_slope():
+    assert losses.ZeroOne().value(np.array([-1.0, 0.0, 1e-300])).tolist() == [1, 1, 0]
+    with pytest.raises(InputError, match="evaluates rankings"):
+        losses.ZeroOne().slope(Z)
+
+
+def test_extreme_margins_stay_finite():
+    assert np.isfinite(losses.Logistic().value(np.array([-1e300, 1e300]))).all()
+    assert np.isfinite(losses.Logistic().slope(np.array([-1e300, 1e300]))).all()
+
+
+@pytest.mark.parametrize("price", ALL_PRICES, ids=str)
+def test_price_slope_is_the_derivative(price):
+    numeric = [numerical_gradient(lambda r: float(price.value(r)[0]), [r], 1e-4 * r)[0] for r in R]
+    np.testing.assert_allclose(price.slope(R), numeric, rtol=1e-8)
+
+
+@pytest.mark.parametrize(
+    ("price", "formula"),
+    [
+        (prices.Power(3), lambda r: r**3),
+        (prices.Identity(), lambda r: r),
+        (prices.Exponential(), np.exp),
+        (prices.Log1p(), np.log1p),
+    ],
+    ids=["power", "identity", "exponential", "log1p"],
+)
+def test_price_values(price, formula):
+    np.testing.assert_allclose(price.value(R), formula(R), rtol=1e-14)
+
+
+def test_prices_in_the_log_domain_at_the_extremes():
+    log_r = np.array([-1e4, -50.0, 0.0, 50.0, 1e4])
+    log1p = prices.Log1p()
+    np.testing.assert_allclose(log1p.log_value(log_r)[:2], log_r[:2])
+    np.testing.assert_allclose(log1p.log_value(log_r)[-1], np.log(1e4))
+    assert np.isfinite(prices.Power(1024).log_value(log_r)).all()
+
+
+@pytest.mark.parametrize("p", [0.5, 0, -1, np.inf, np.nan])
+def test_power_refuses_p_below_one(p):
+    with pytest.raises(InputError, match="p must be a finite number of at least 1"):
+        prices.Power(p)
+
+
+def test_custom_price_that_is_not_convex_is_refused():
+    with pytest.raises(InputError, match="non-convex"):
+        prices.Custom(lambda r: np.arctan(r), lambda r: 1 / (1 + r**2))
+    with pytest.raises(InputError, match="non-convex"):
+        prices.Custom(lambda r: -r, lambda r: -np.ones_like(r))
+
+
+def test_registry_names_and_instances():
+    assert prices.PRICES.get("power", p=7) == prices.Power(7)
+    assert prices.PRICES.get("log1p", p=7) == prices.Log1p()
+    hinge = losses.Hinge()
+    assert losses.LOSSES.get(hinge) is hinge
+    with pytest.raises(InputError, match="unknown loss 'squared': use one of exponential"):
+        losses.LOSSES.get("squared")
+    with pytest.raises(InputError, match="unknown price 3"):
+        prices.PRICES.get(3)
