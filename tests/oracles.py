@@ -22,7 +22,7 @@ OBJECTIVES = {
 
 
 def log_push_risk(f, g, loss="exponential", price="power", p=1.0, side="top", u=None, v=None):
-    """Log of ``Σ_k v_k g(Σ_i u_i ℓ(f_i − g_k))`` (top) or ``Σ_i u_i g(Σ_k v_k ℓ(f_i − g_k))`` (bottom) over all pairs."""
+    """Log of ``Σ_k v_k g(Σ_i u_i ℓ(f_i − g_k))`` (top), or of ``Σ_i u_i g(Σ_k v_k ℓ(f_i − g_k))`` (bottom)."""
     f, g = np.asarray(f, float), np.asarray(g, float)
     u = np.ones(len(f)) if u is None else u
     v = np.ones(len(g)) if v is None else v
@@ -80,7 +80,9 @@ def papers_coordinate_descent(M, p, rounds, minimise):
         d_tilde = d * d.sum(axis=0) ** (p - 1)
         edge = np.einsum("ik,ikj->j", d_tilde, M)
         j = int(np.abs(edge).argmax())
-        step = minimise(lambda a, j=j: float(np.log(((d * np.exp(-a * M[:, :, j])).sum(axis=0) ** p).sum())))
+        step = minimise(
+            lambda a, j=j, d=d: float(np.log(((d * np.exp(-a * M[:, :, j])).sum(axis=0) ** p).sum()))
+        )
         lam[j] += step
         d = d * np.exp(-step * M[:, :, j])
         d /= d.sum()

@@ -11,7 +11,15 @@ from tests.oracles import log_push_risk, numerical_gradient, push_objective
 
 VECTORS = json.loads((Path(__file__).parent / "vectors" / "push.json").read_text())
 EXPONENTIAL = [v for v in VECTORS if v["loss"] == "exponential"]
-REGISTRY = [("power", 1), ("power", 2), ("power", 4.5), ("power", 64), ("identity", 1), ("exponential", 1), ("log1p", 1)]
+REGISTRY = [
+    ("power", 1),
+    ("power", 2),
+    ("power", 4.5),
+    ("power", 64),
+    ("identity", 1),
+    ("exponential", 1),
+    ("log1p", 1),
+]
 SIDES = ["top", "bottom", "both"]
 
 
@@ -71,7 +79,9 @@ def test_the_oracle_itself_against_the_vectors(vector):
 def test_custom_price_equals_the_same_named_price():
     scores, positive, _ = random_case(5)
     ours = Push(positive, price="log1p", side="bottom").value_and_grad(scores)
-    theirs = Push(positive, price=Custom(np.log1p, lambda r: 1 / (1 + r)), side="bottom").value_and_grad(scores)
+    theirs = Push(positive, price=Custom(np.log1p, lambda r: 1 / (1 + r)), side="bottom").value_and_grad(
+        scores
+    )
     assert theirs[0] == pytest.approx(ours[0], rel=1e-13)
     np.testing.assert_allclose(theirs[1], ours[1], rtol=1e-12)
 

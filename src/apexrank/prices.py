@@ -44,6 +44,11 @@ class Price:
         """Log g'(r)."""
         raise NotImplementedError
 
+    def elasticity(self, log_r: np.ndarray) -> np.ndarray:
+        """``1 + r·g''(r)/g'(r)``, the slope of ``log(r·g'(r))`` in ``log r``; here by a central difference."""
+        h = 1e-5
+        return 1.0 + (self.log_slope(log_r + h) - self.log_slope(log_r - h)) / (2 * h)
+
     def value(self, r: np.ndarray) -> np.ndarray:
         """g(r)."""
         with np.errstate(divide="ignore"):
@@ -84,6 +89,9 @@ class Power(Price):
         # p = 1 has slope 1 everywhere, also at log r = −inf, where (p − 1)·log r would be nan
         return np.log(self.p) + (self.p - 1) * log_r if self.p > 1 else np.zeros_like(log_r)
 
+    def elasticity(self, log_r: np.ndarray) -> np.ndarray:
+        return np.full_like(log_r, self.p)
+
 
 @dataclass(frozen=True)
 class Identity(Price):
@@ -97,6 +105,9 @@ class Identity(Price):
 
     def log_slope(self, log_r: np.ndarray) -> np.ndarray:
         return np.zeros_like(log_r)
+
+    def elasticity(self, log_r: np.ndarray) -> np.ndarray:
+        return np.ones_like(log_r)
 
 
 @dataclass(frozen=True)
@@ -112,6 +123,9 @@ class Exponential(Price):
     def log_slope(self, log_r: np.ndarray) -> np.ndarray:
         return np.exp(log_r)
 
+    def elasticity(self, log_r: np.ndarray) -> np.ndarray:
+        return 1.0 + np.exp(log_r)
+
 
 @dataclass(frozen=True)
 class Log1p(Price):
@@ -125,6 +139,9 @@ class Log1p(Price):
 
     def log_slope(self, log_r: np.ndarray) -> np.ndarray:
         return -softplus(log_r)
+
+    def elasticity(self, log_r: np.ndarray) -> np.ndarray:
+        return np.exp(-softplus(log_r))
 
 
 @dataclass(frozen=True)

@@ -21,6 +21,7 @@ class Objective(Protocol):
 
     positive: np.ndarray
     log_weight: np.ndarray | None
+    n_groups: int
 
     @property
     def total(self) -> float: ...
@@ -32,6 +33,8 @@ class Objective(Protocol):
     def separable_below(self) -> float: ...
 
     def value_and_grad(self, scores: np.ndarray) -> tuple[float, np.ndarray]: ...
+
+    def hessian(self, scores: np.ndarray) -> list[tuple[float, np.ndarray, np.ndarray, np.ndarray]]: ...
 
     def stream(self, row_sums: Callable[..., RowSums]) -> tuple[float, np.ndarray]: ...
 
@@ -55,6 +58,17 @@ def pull_back(X, r: np.ndarray) -> np.ndarray:
     if sparse.issparse(X) or X.dtype == np.float64:
         return X.T @ r
     return np.sum([X[block].astype(np.float64).T @ r[block] for block in _blocks(X)], axis=0)
+
+
+def weighted_gram(X, weight: np.ndarray) -> np.ndarray:
+    """``X.T @ diag(weight) @ X`` for weights >= 0, block by block, as a dense matrix."""
+    if sparse.issparse(X):
+        return (X.T @ sparse.diags_array(weight) @ X).toarray()
+    root, gram = np.sqrt(weight), np.zeros((X.shape[1], X.shape[1]))
+    for block in _blocks(X):
+        rows = X[block] * root[block, None]
+        gram += rows.T @ rows
+    return gram
 
 
 def column_scale(X, sample_weight: np.ndarray | None) -> np.ndarray:
@@ -104,6 +118,19 @@ class LinearProblem:
             value, slope = self.objective.value_and_grad(self.scores(w))
             grad = pull_back(self.X, slope)
         return value + 0.5 * self.alpha * float(w @ w), grad + self.alpha * w
+
+    @property
+    def has_hessian(self) -> bool:
+        """Whether :meth:`hessian` can be used: the objective has one group."""
+        return self.objective.n_groups == 1
+
+    def hessian(self, w: np.ndarray) -> np.ndarray:
+        """Hessian of the penalised objective, ``Xᵀ·H·X + alpha``: a dense n_features x n_features matrix."""
+        total = self.alpha * np.eye(self.n_features)
+        for factor, diagonal, U, S in self.objective.hessian(self.scores(w)):
+            V = pull_back(self.X, U)
+            total += factor * (weighted_gram(self.X, diagonal) + V @ S @ V.T)
+        return total
 
     def scores(self, w: np.ndarray) -> np.ndarray:
         return scores_of(self.X, w)

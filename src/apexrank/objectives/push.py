@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
 
@@ -36,6 +37,15 @@ class _Class:
         return highest + np.log(self.total(np.exp(t - self.spread(highest))))
 
 
+class _State(NamedTuple):
+    """One side at given scores: value of each group, ``∂/∂log r`` of each outer item, softmax of the inner ones."""
+
+    value: np.ndarray
+    mass: np.ndarray
+    softmax: np.ndarray
+    log_r: np.ndarray
+
+
 @dataclass(frozen=True)
 class _Side:
     """One side of the push: a price on each ``outer`` item's height over the ``inner`` items.
@@ -50,8 +60,8 @@ class _Side:
     price: Price
     outer_is_positive: bool
 
-    def add(self, scores: np.ndarray, factor: float, grad: np.ndarray) -> float:
-        """Add ``factor`` times the mean objective over groups to value and gradient, in O(I + K).
+    def evaluate(self, scores: np.ndarray) -> _State:
+        """Value of each group and its derivatives with respect to ``log r``, in O(I + K).
 
         The exponential loss factorises: ``log r_k = LSE(−f) + g_k``.
         """
@@ -61,20 +71,38 @@ class _Side:
         log_r = outer.spread(log_inner) + self.sign * scores[outer.rows]
         log_risk = outer.log_sum_exp(price.log_value(log_r) + outer.log_weight)
         log_mass = price.log_slope(log_r) + log_r + outer.log_weight
-        if price.log_convex:
-            value, mass = log_risk / price.order, np.exp(log_mass - outer.spread(log_risk)) / price.order
-        else:
-            value, mass = np.exp(log_risk), np.exp(log_mass)
-        factor /= len(value)
         softmax = np.exp(t_inner - inner.spread(log_inner))
-        grad[outer.rows] += factor * self.sign * mass
-        grad[inner.rows] -= factor * self.sign * inner.spread(outer.total(mass)) * softmax
-        return factor * float(value.sum())
+        if price.log_convex:
+            mass = np.exp(log_mass - outer.spread(log_risk)) / price.order
+            return _State(log_risk / price.order, mass, softmax, log_r)
+        return _State(np.exp(log_risk), np.exp(log_mass), softmax, log_r)
+
+    def gradient(self, state: _State, n: int) -> np.ndarray:
+        """Gradient with respect to the scores, summed over groups."""
+        grad = np.zeros(n)
+        grad[self.outer.rows] = self.sign * state.mass
+        grad[self.inner.rows] = -self.sign * self.inner.spread(self.outer.total(state.mass)) * state.softmax
+        return grad
+
+    def hessian(self, state: _State, n: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+        """Hessian ``diag(d) + U·S·Uᵀ`` with respect to the scores; one group only.
+
+        With a the inner softmax, m the mass, c = m·elasticity, M and C their sums and ∇ the gradient, it is
+        ``diag(c) + M·diag(a) − caᵀ − acᵀ + (C − M)·aaᵀ``, and for ``log(R)/p`` also ``− p·∇∇ᵀ``.
+        """
+        a, c = np.zeros(n), np.zeros(n)
+        a[self.inner.rows] = state.softmax
+        c[self.outer.rows] = state.mass * self.price.elasticity(state.log_r)
+        M, C = state.mass.sum(), c.sum()
+        order = self.price.order if self.price.log_convex else 0.0
+        S = np.array([[0.0, -1.0, 0.0], [-1.0, C - M, 0.0], [0.0, 0.0, -order]])
+        return c + M * a, np.column_stack([c, a, self.gradient(state, n)]), S
 
     def price_of_one_misrank(self) -> float:
-        """``g(1) + Σ_k v_k·g(0)`` in the form that is minimised: a misranked pair of unit weight costs that much."""
+        """``g(1) + Σ_k v_k·g(0)``, what a misranked pair of unit weight costs, in the form that is minimised."""
         log_total = np.log(np.exp(self.outer.log_weight + np.zeros(len(self.outer.rows))).sum())
-        log_risk = np.logaddexp(self.price.log_value(0.0), self.price.log_value(-np.inf) + log_total)
+        with np.errstate(divide="ignore"):
+            log_risk = np.logaddexp(self.price.log_value(0.0), self.price.log_value(-np.inf) + log_total)
         return float(log_risk / self.price.order if self.price.log_convex else np.exp(log_risk))
 
     def stream(self, row_sums: Callable[..., RowSums]) -> tuple[float, np.ndarray]:
@@ -176,10 +204,20 @@ class Push:
 
     def value_and_grad(self, scores: np.ndarray) -> tuple[float, np.ndarray]:
         """Objective and its gradient with respect to the scores."""
-        grad = np.zeros(len(scores))
+        value, grad = 0.0, np.zeros(len(scores))
         with np.errstate(over="ignore", invalid="ignore"):
-            value = sum(side.add(scores, factor, grad) for factor, side in self._sides)
+            for factor, side in self._sides:
+                state = side.evaluate(scores)
+                value += factor * float(state.value.mean())
+                grad += factor / len(state.value) * side.gradient(state, len(scores))
         return value, grad
+
+    def hessian(self, scores: np.ndarray) -> list[tuple[float, np.ndarray, np.ndarray, np.ndarray]]:
+        """Terms ``factor·(diag(d) + U·S·Uᵀ)`` whose sum is the Hessian, U with three columns; one group only."""
+        with np.errstate(over="ignore", invalid="ignore"):
+            return [
+                (factor, *side.hessian(side.evaluate(scores), len(scores))) for factor, side in self._sides
+            ]
 
     @property
     def streams(self) -> bool:
@@ -203,7 +241,7 @@ class Push:
 
     @property
     def separable_below(self) -> float:
-        """Values below this call for a look at :meth:`separated`: they are reached only when pairs stop being misranked."""
+        """A value below this calls for a look at :meth:`separated`: it takes pairs that are no longer misranked."""
         return sum(factor * side.price_of_one_misrank() for factor, side in self._sides)
 
     def separated(self, scores: np.ndarray) -> bool:

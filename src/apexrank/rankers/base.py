@@ -16,7 +16,7 @@ from apexrank.errors import InputError
 from apexrank.models.linear import LinearProblem, scores_of
 from apexrank.objectives import Push
 from apexrank.rankers.threshold import balanced_threshold
-from apexrank.solvers import LBFGS, CoordinateDescent, Solution
+from apexrank.solvers import Solution, Solver
 
 
 class SeparableWarning(ConvergenceWarning):
@@ -126,5 +126,5 @@ class LinearRanker(ClassifierMixin, BaseEstimator):
     def _objective(self, positive: np.ndarray, weight: np.ndarray | None, groups: Any) -> Push:
         raise NotImplementedError
 
-    def _solver(self) -> LBFGS | CoordinateDescent:
+    def _solver(self) -> Solver:
         raise NotImplementedError

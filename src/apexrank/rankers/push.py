@@ -13,11 +13,12 @@ from apexrank.objectives import Push
 from apexrank.prices import PRICES, Power, Price
 from apexrank.rankers.base import LinearRanker
 from apexrank.rankers.threshold import p_classification_intercept
-from apexrank.solvers import LBFGS, CoordinateDescent, Solution
+from apexrank.solvers import LBFGS, Auto, CoordinateDescent, Newton, Solution, Solver
 
-SOLVERS: dict[str, Callable[..., LBFGS | CoordinateDescent]] = {
-    "auto": LBFGS,
+SOLVERS: dict[str, Callable[..., Solver]] = {
+    "auto": Auto,
     "lbfgs": LBFGS,
+    "newton": Newton,
     "coordinate": CoordinateDescent,
 }
 
@@ -47,9 +48,9 @@ class PNormPush(LinearRanker):
         Weight of the bottom for ``side="both"``.
     alpha : float
         Ridge penalty. With 0 the certificate ``dual_gap_`` is nan, and separable data have no finite minimiser.
-    solver : {"auto", "lbfgs", "coordinate"} or a solver
-        ``coordinate`` is the papers' algorithm, ``max_iter`` its ``t_max``; it depends on the features' units
-        (scale them to [0, 1] first). ``auto`` is L-BFGS.
+    solver : {"auto", "lbfgs", "newton", "coordinate"} or a solver
+        ``auto`` takes Newton for small or stiff problems and L-BFGS for the rest. ``coordinate`` is the papers'
+        algorithm, ``max_iter`` its ``t_max``; it depends on the features' units (scale them to [0, 1] first).
     max_iter, tol : int, float
         Stop when the gradient, in standard deviations of each feature, is at most ``tol``, or when the relative
         duality gap is at most ``tol**2``.
@@ -89,7 +90,7 @@ class PNormPush(LinearRanker):
         side: str = "top",
         balance: float = 1.0,
         alpha: float = 1e-6,
-        solver: str | LBFGS | CoordinateDescent = "auto",
+        solver: str | Solver = "auto",
         max_iter: int = 1000,
         tol: float = 1e-6,
         warm_start: bool = False,
@@ -121,8 +122,8 @@ class PNormPush(LinearRanker):
             groups=groups,
         )
 
-    def _solver(self) -> LBFGS | CoordinateDescent:
-        if isinstance(self.solver, LBFGS | CoordinateDescent):
+    def _solver(self) -> Solver:
+        if not isinstance(self.solver, str):
             return self.solver
         if self.solver not in SOLVERS:
             raise InputError(f"unknown solver {self.solver!r}: use one of {', '.join(SOLVERS)}")
@@ -170,8 +171,8 @@ class IRPush(LinearRanker):
     def _objective(self, positive: np.ndarray, weight: np.ndarray | None, groups: Any) -> Push:
         return Push(positive, price="log1p", side="bottom", sample_weight=weight, groups=groups)
 
-    def _solver(self) -> LBFGS:
-        return LBFGS(self.max_iter, self.tol, verbose=self.verbose)
+    def _solver(self) -> Solver:
+        return Auto(self.max_iter, self.tol, self.verbose)
 
 
 class RankBoost(LinearRanker):
@@ -215,7 +216,7 @@ class RankBoost(LinearRanker):
     def _objective(self, positive: np.ndarray, weight: np.ndarray | None, groups: Any) -> Push:
         return Push(positive, price="identity", sample_weight=weight, groups=groups)
 
-    def _solver(self) -> CoordinateDescent:
+    def _solver(self) -> Solver:
         return CoordinateDescent(self.t_max, self.tol, self.verbose)
 
     def _intercept(self, scores: np.ndarray, positive: np.ndarray, weight: np.ndarray | None) -> float:

@@ -11,7 +11,7 @@ from joblib import Parallel, delayed
 from numpy.typing import ArrayLike
 from sklearn import config_context
 from sklearn.model_selection import GroupKFold, check_cv
-from sklearn.utils import _safe_indexing, indexable
+from sklearn.utils import _safe_indexing, column_or_1d, indexable
 
 from apexrank.errors import InputError
 from apexrank.metrics import get_scorer
@@ -119,7 +119,7 @@ class PNormPushCV(LinearRanker):
         self._validate(X, y, sample_weight)
         if not (len(self.ps) and len(self.alphas)):
             raise InputError("ps and alphas need at least one value each")
-        X, y, sample_weight, groups = indexable(X, np.ravel(y), sample_weight, groups)
+        X, y, sample_weight, groups = indexable(X, column_or_1d(y), sample_weight, groups)
         scores = self._cross_validate(X, y, sample_weight, groups)
         self._choose(scores)
         best = PNormPush(self.p_, alpha=self.alpha_, **self._options())
@@ -133,7 +133,7 @@ class PNormPushCV(LinearRanker):
     def _options(self) -> dict[str, Any]:
         return {"max_iter": self.max_iter, "tol": self.tol, "verbose": max(0, self.verbose - 1)}
 
-    def _cross_validate(self, X, y, sample_weight, groups) -> np.ndarray:
+    def _cross_validate(self, X: Any, y: Any, sample_weight: Any, groups: Any) -> np.ndarray:
         """Scores of shape (folds, alphas, ps)."""
         cv = self.cv
         if groups is not None and isinstance(cv, int):
@@ -143,9 +143,7 @@ class PNormPushCV(LinearRanker):
         columns = X, y, sample_weight, groups
         tasks = ((train, test, alpha) for train, test in folds for alpha in self.alphas)
         rows = Parallel(n_jobs=self.n_jobs, verbose=self.verbose)(
-            delayed(_score_path)(
-                columns, train, test, self.ps, scorer, dict(alpha=alpha, **self._options())
-            )
+            delayed(_score_path)(columns, train, test, self.ps, scorer, dict(alpha=alpha, **self._options()))
             for train, test, alpha in tasks
         )
         return np.array(rows).reshape(len(folds), len(self.alphas), len(self.ps))
@@ -158,11 +156,23 @@ class PNormPushCV(LinearRanker):
             raise InputError("the scorer gave no number on any fold: choose fewer folds or another scoring")
         best = int(np.nanargmax(mean))
         self.p_, self.alpha_, self.best_score_ = p[best].item(), alpha[best].item(), float(mean[best])
-        self.cv_results_ = {"p": p, "alpha": alpha, "mean_test_score": mean, "std_test_score": table.std(axis=0)}
+        self.cv_results_ = {
+            "p": p,
+            "alpha": alpha,
+            "mean_test_score": mean,
+            "std_test_score": table.std(axis=0),
+        }
         self.cv_results_ |= {f"split{i}_test_score": row for i, row in enumerate(table)}
 
 
-def _score_path(columns, train, test, ps, scorer, options: dict[str, Any]) -> list[float]:
+def _score_path(
+    columns: tuple[Any, ...],
+    train: np.ndarray,
+    test: np.ndarray,
+    ps: Sequence[float],
+    scorer: Callable[..., float],
+    options: dict[str, Any],
+) -> list[float]:
     """Scores on the test rows of the path over p fitted on the training rows."""
     X, y, sample_weight, groups = (_take(column, train) for column in columns)
     path = push_path(X, y, ps, sample_weight=sample_weight, groups=groups, **options)
@@ -172,5 +182,5 @@ def _score_path(columns, train, test, ps, scorer, options: dict[str, Any]) -> li
         return [scorer(ranker, X, y, **extra) for ranker in path]
 
 
-def _take(column, rows):
+def _take(column: Any, rows: np.ndarray) -> Any:
     return None if column is None else _safe_indexing(column, rows)

@@ -1,7 +1,9 @@
 """Solvers: ``solve(problem, w0) -> Solution``. Each says in its docstring what it needs from a problem."""
 
-from apexrank.solvers.base import Problem, Solution
+from apexrank.solvers.auto import Auto
+from apexrank.solvers.base import Problem, Solution, Solver
 from apexrank.solvers.coordinate import CoordinateDescent
 from apexrank.solvers.lbfgs import LBFGS
+from apexrank.solvers.newton import Newton
 
-__all__ = ["LBFGS", "CoordinateDescent", "Problem", "Solution"]
+__all__ = ["LBFGS", "Auto", "CoordinateDescent", "Newton", "Problem", "Solution", "Solver"]

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import Protocol
+from typing import Any, Protocol
 
 import numpy as np
 
@@ -47,6 +47,12 @@ class Solution:
         self.separable = problem.unbounded(value, w)
         self.history.append(value)
         return self.converged or self.separable
+
+
+class Solver(Protocol):
+    """Minimises a problem from a starting point."""
+
+    def solve(self, problem: Any, w0: np.ndarray) -> Solution: ...
 
 
 def report(verbose: int, solution: Solution) -> None:

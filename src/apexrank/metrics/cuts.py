@@ -1,0 +1,232 @@
+"""Measures of the list down to a cut: parts of the ROC curve, precision and recall of the first rows.
+
+Parameters that are not explained here are those of `apexrank.metrics.auc`.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from apexrank.errors import InputError
+from apexrank.metrics._binary import (
+    Empty,
+    Levels,
+    Ties,
+    check_binary,
+    check_number,
+    mean_over_groups,
+    ratio,
+    sort_levels,
+)
+
+
+def roc_points(
+    y_true: ArrayLike,
+    scores: ArrayLike,
+    max_false_positives: float | None = None,
+    *,
+    pos_label: Any = None,
+    sample_weight: ArrayLike | None = None,
+) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """ROC curve in counts: false and true positives among the rows with ``score >= threshold``.
+
+    Parameters
+    ----------
+    y_true, scores, pos_label, sample_weight
+        As in `apexrank.metrics.auc`. The curve is that of one list, so there are no groups.
+    max_false_positives : float, optional
+        Only the points with at most so many false positives: the leftmost part of the curve, which the
+        papers' figures zoom in on (JMLR 2009, fig. 5).
+
+    Returns
+    -------
+    false_positives, true_positives, thresholds : ndarray
+        From (0, 0) at threshold inf to the end, one point for each distinct score; weighted counts where
+        there are weights.
+
+    Examples
+    --------
+    >>> false, true, thresholds = roc_points([1, 0, 1, 1], [0.9, 0.8, 0.8, 0.1])
+    >>> false.tolist(), true.tolist(), thresholds.tolist()
+    ([0.0, 0.0, 1.0, 1.0], [0.0, 1.0, 2.0, 3.0], [inf, 0.9, 0.8, 0.1])
+    """
+    levels = sort_levels(check_binary(y_true, scores, pos_label=pos_label, sample_weight=sample_weight))
+    if not levels.has_both().all():
+        raise InputError("an ROC curve needs a positive and a negative row of nonzero weight")
+    false = np.concatenate([[0.0], np.cumsum(levels.negative)])
+    true = np.concatenate([[0.0], np.cumsum(levels.positive)])
+    limit = (
+        np.inf
+        if max_false_positives is None
+        else check_number("max_false_positives", max_false_positives, 0, np.inf)
+    )
+    n = np.searchsorted(false, limit, side="right")
+    return false[:n], true[:n], np.concatenate([[np.inf], levels.score])[:n]
+
+
+def partial_auc(
+    y_true: ArrayLike,
+    scores: ArrayLike,
+    *,
+    max_fpr: float = 0.1,
+    min_tpr: float | None = None,
+    ties: Ties = "average",
+    empty: Empty = "skip",
+    pos_label: Any = None,
+    groups: ArrayLike | None = None,
+    sample_weight: ArrayLike | None = None,
+) -> float:
+    """Area under the ROC curve left of ``max_fpr``, divided by the largest possible, ``max_fpr``.
+
+    1 is perfect, ``max_fpr / 2`` is chance. scikit-learn's ``roc_auc_score(max_fpr=c)`` stretches the same
+    area A linearly until chance is 1/2 (McClish 1989): ``(1 + (A - c²/2) / (c - c²/2)) / 2``.
+
+    Parameters
+    ----------
+    y_true, scores, ties, empty, pos_label, groups, sample_weight
+        As in `apexrank.metrics.auc`.
+    max_fpr : float in (0, 1]
+        Largest false positive rate; 1 gives the whole AUC.
+    min_tpr : float in [0, 1), optional
+        Take the area above this true positive rate instead, ∫ (1 - FPR) dTPR divided by ``1 - min_tpr``:
+        how few negatives one meets on the way to the last positives. ``max_fpr`` is then not used.
+
+    Examples
+    --------
+    >>> y, scores = [1, 0, 1, 0, 0], [0.9, 0.8, 0.7, 0.6, 0.1]
+    >>> round(partial_auc(y, scores, max_fpr=0.5), 6)
+    0.666667
+    >>> round(partial_auc(y, scores, min_tpr=0.5), 6)
+    0.666667
+    """
+    data = check_binary(y_true, scores, pos_label=pos_label, groups=groups, sample_weight=sample_weight)
+    if min_tpr is None:
+        cut, flipped = check_number("max_fpr", max_fpr, 0, 1), data
+    else:
+        # Turning the list upside down mirrors the curve and brings its upper part to the left.
+        cut, flipped = 1 - check_number("min_tpr", min_tpr, 0, 1), data.mirrored()
+    if not cut > 0:
+        raise InputError("the part of the ROC curve is empty: use max_fpr > 0 or min_tpr < 1")
+    levels = sort_levels(flipped, ties)
+    return mean_over_groups(levels, _area_left_of(levels, cut), levels.has_both(), empty)
+
+
+def _area_left_of(levels: Levels, cut: float) -> np.ndarray:
+    """Area under each group's ROC curve left of ``cut``, as a share of the largest possible."""
+    left, right = levels.above(levels.negative)
+    limit = cut * levels.sums(levels.negative)
+    width = np.clip(levels.spread(limit), left, right) - left
+    slope = ratio(levels.positive, right - left)
+    area = levels.sums(width * (levels.above(levels.positive)[0] + slope * width / 2))
+    return ratio(area, limit * levels.sums(levels.positive))
+
+
+def tpr_at_fpr(
+    y_true: ArrayLike,
+    scores: ArrayLike,
+    fpr: float,
+    *,
+    empty: Empty = "skip",
+    pos_label: Any = None,
+    groups: ArrayLike | None = None,
+    sample_weight: ArrayLike | None = None,
+) -> float:
+    """Largest true positive rate of a threshold whose false positive rate is at most ``fpr``.
+
+    Conservative: a threshold takes tied rows together, and there is no interpolation between thresholds, so
+    the value can really be reached. Other parameters as in `apexrank.metrics.auc`.
+
+    Examples
+    --------
+    >>> tpr_at_fpr([1, 0, 1, 0, 1], [0.9, 0.8, 0.7, 0.6, 0.5], fpr=0.5)
+    0.6666666666666666
+    >>> tpr_at_fpr([1, 0, 1, 0, 1], [0.9, 0.8, 0.7, 0.6, 0.5], fpr=0.49)
+    0.3333333333333333
+    """
+    check_number("fpr", fpr, 0, 1)
+    data = check_binary(y_true, scores, pos_label=pos_label, groups=groups, sample_weight=sample_weight)
+    levels = sort_levels(data)
+    last = levels.indptr[1:] - 1
+    false, true = levels.above(levels.negative)[1], levels.above(levels.positive)[1]
+    # Dividing, not multiplying fpr by K: 29 / 100 is the float 0.29, but 0.29 * 100 is less than 29.
+    allowed = ratio(false, levels.spread(false[last])) <= fpr
+    reached = np.maximum.reduceat(np.where(allowed, true, 0.0), levels.indptr[:-1])
+    return mean_over_groups(levels, ratio(reached, true[last]), levels.has_both(), empty)
+
+
+def precision_at(
+    y_true: ArrayLike,
+    scores: ArrayLike,
+    k: float,
+    *,
+    ties: Ties = "average",
+    empty: Empty = "skip",
+    pos_label: Any = None,
+    groups: ArrayLike | None = None,
+    sample_weight: ArrayLike | None = None,
+) -> float:
+    """Share of positives among the first ``k`` rows.
+
+    Parameters
+    ----------
+    y_true, scores, empty, pos_label, groups, sample_weight
+        As in `apexrank.metrics.auc`, except that a group needs no negatives.
+    k : int, or float in (0, 1)
+        Number of rows, or the fraction of the (group's) rows; a fraction need not come to whole rows. A list
+        shorter than ``k`` is filled up with negatives, as trec_eval does.
+    ties : {"pessimistic", "average", "optimistic"}
+        Rows tied at the cut: negatives first, the expected value under random order, or positives first.
+
+    Examples
+    --------
+    >>> precision_at([1, 1, 0, 1, 0], [0.9, 0.8, 0.7, 0.6, 0.5], k=3)
+    0.6666666666666666
+    >>> precision_at([1, 1, 0, 1, 0], [0.9, 0.8, 0.7, 0.6, 0.5], k=0.4)
+    1.0
+    """
+    data = check_binary(y_true, scores, pos_label=pos_label, groups=groups, sample_weight=sample_weight)
+    levels = sort_levels(data, ties)
+    rows = _cut_rows(levels, k)
+    return mean_over_groups(levels, ratio(_hits(levels, rows), rows), levels.has_positive(), empty)
+
+
+def recall_at(
+    y_true: ArrayLike,
+    scores: ArrayLike,
+    k: float,
+    *,
+    ties: Ties = "average",
+    empty: Empty = "skip",
+    pos_label: Any = None,
+    groups: ArrayLike | None = None,
+    sample_weight: ArrayLike | None = None,
+) -> float:
+    """Share of all positives that stand among the first ``k`` rows. Parameters as in `precision_at`.
+
+    Examples
+    --------
+    >>> recall_at([1, 1, 0, 1, 0], [0.9, 0.8, 0.7, 0.6, 0.5], k=3)
+    0.6666666666666666
+    """
+    data = check_binary(y_true, scores, pos_label=pos_label, groups=groups, sample_weight=sample_weight)
+    levels = sort_levels(data, ties)
+    found = _hits(levels, _cut_rows(levels, k))
+    return mean_over_groups(levels, ratio(found, levels.sums(levels.positive)), levels.has_positive(), empty)
+
+
+def _cut_rows(levels: Levels, k: float) -> np.ndarray:
+    """Number of rows before the cut in each group."""
+    if not (0 < k < 1 or (k >= 1 and k == np.floor(k) and np.isfinite(k))):
+        raise InputError(f"k must be a number of rows (1, 2, ...) or a fraction between 0 and 1, got {k!r}")
+    rows = levels.sums(levels.positive + levels.negative)
+    return k * rows if k < 1 else np.full_like(rows, k)
+
+
+def _hits(levels: Levels, rows: np.ndarray) -> np.ndarray:
+    """Positives among the first ``rows`` rows of each group; a level that is cut gives its share."""
+    before, through = levels.above(levels.positive + levels.negative)
+    taken = np.clip(levels.spread(rows), before, through) - before
+    return levels.sums(levels.positive * ratio(taken, through - before))
