@@ -43,7 +43,7 @@ def test_extreme_margins_stay_finite():
     assert np.isfinite(losses.Logistic().slope(np.array([-1e300, 1e300]))).all()
 
 
-@pytest.mark.parametrize("price", ALL_PRICES, ids=str)
+@pytest.mark.parametrize("price", ALL_PRICES, ids=lambda a: f"{a.name}-{a.order:g}")
 def test_price_slope_is_the_derivative(price):
     numeric = [numerical_gradient(lambda r: float(price.value(r)[0]), [r], 1e-4 * r)[0] for r in R]
     np.testing.assert_allclose(price.slope(R), numeric, rtol=1e-8)

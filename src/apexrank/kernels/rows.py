@@ -11,18 +11,20 @@ not on numba's, because those end the process when it forks or when two threads 
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from typing import NamedTuple
 
 import numba
 import numpy as np
 from numba import njit
+from numpy.typing import ArrayLike
 
-LOG_SUM_EXP, SOFTPLUS = 0, 1
 MAX_CHUNKS, MIN_CHUNK_ROWS = 64, 1024
 SMALL = 200_000  # entries of X below which threads cost more than they save
 NO_WEIGHTS = np.empty(0)
 HEADROOM = 30.0  # an exponent may pass the running maximum by this much before the sums are rescaled
+BOTH = (True, True)
 
 
 class RowSums(NamedTuple):
@@ -33,47 +35,51 @@ class RowSums(NamedTuple):
     rows: np.ndarray
 
 
-def row_sums(
-    X: np.ndarray,
-    w: np.ndarray,
-    label: np.ndarray,
-    slope: tuple[float, float],
-    shift: tuple[float, float] = (0.0, 0.0),
-    kind: int = LOG_SUM_EXP,
-    active: tuple[bool, bool] = (True, True),
-    log_weight: np.ndarray | None = None,
-) -> RowSums:
-    """Sum over the rows of each class c of the exponent ``t = slope_c·(x·w) + shift_c``, weight u.
+def n_threads() -> int:
+    """Threads to use: ``NUMBA_NUM_THREADS``, which process pools such as joblib's set, or the number of cores."""
+    return int(numba.config.NUMBA_NUM_THREADS)  # type: ignore[attr-defined]
 
-    ``LOG_SUM_EXP``: value ``log Σ u·exp(t)``; weights ``softmax(t + log u)`` with mass 1.
-    ``SOFTPLUS``: value ``Σ u·ln(1 + exp(t))``; weights ``u·sigmoid(t)``.
-    Rows of a class that is not active are not read.
+
+class RowSummer:
+    """The two sums of an objective's :meth:`stream`, over the rows of X with scores ``s = X·w``.
+
+    ``label`` says for each row which of two classes, 0 or 1, it is in; ``log_weight`` is the logarithm of its
+    weight u. Only the rows of ``active`` classes count.
     """
-    n, d = X.shape
-    chunk = max(MIN_CHUNK_ROWS, -(-n // MAX_CHUNKS))
-    n_chunks = -(-n // chunk)
-    top = np.full((n_chunks, 2), -np.inf if kind == LOG_SUM_EXP else 0.0)
-    value, mass, rows = np.zeros((n_chunks, 2)), np.zeros((n_chunks, 2)), np.zeros((n_chunks, 2, d))
-    log_u = NO_WEIGHTS if log_weight is None else log_weight
-    parameters = np.array(slope), np.array(shift), np.array(active)
 
-    def work(first: int, last: int) -> None:
-        _row_sums(X, w, label, *parameters, kind, log_u, chunk, first, last, top, value, mass, rows)
+    def __init__(
+        self, X: np.ndarray, w: np.ndarray, label: np.ndarray, log_weight: np.ndarray | None = None
+    ) -> None:
+        self.data = X, w, label
+        self.log_u = NO_WEIGHTS if log_weight is None else log_weight
+        n, d = X.shape
+        self.chunk = max(MIN_CHUNK_ROWS, -(-n // MAX_CHUNKS))
+        self.n_chunks = -(-n // self.chunk)
+        self.threads = 1 if n * d < SMALL else min(n_threads(), self.n_chunks)
 
-    _spread(work, n_chunks, serial=n * d < SMALL)
-    if kind == LOG_SUM_EXP:
+    def log_sum_exp(self, slope: ArrayLike, active: ArrayLike = BOTH) -> RowSums:
+        """Value ``log Σ u·exp(t)`` of the exponents ``t = slope_c·s``; rows weighted by ``softmax(t + log u)``."""
+        top, mass, rows = self._zeros(2) - np.inf, self._zeros(2), self._zeros(2, self.data[0].shape[1])
+        parameters = *self.data, np.asarray(slope), np.asarray(active), self.log_u, self.chunk
+        self._run(lambda first, last: _log_sum_exp_rows(*parameters, first, last, top, mass, rows))
         return _merge_log_sums(top, mass, rows)
-    return RowSums(value.sum(0), mass.sum(0), rows.sum(0))
 
+    def softplus(self, slope: ArrayLike, shift: float, active: ArrayLike = BOTH) -> RowSums:
+        """Value ``Σ u·ln(1 + exp(t))`` with ``t = slope_c·s + shift``; rows weighted by ``u·sigmoid(t)``."""
+        value, mass, rows = self._zeros(2), self._zeros(2), self._zeros(2, self.data[0].shape[1])
+        parameters = *self.data, np.asarray(slope), np.asarray(active), shift, self.log_u, self.chunk
+        self._run(lambda first, last: _softplus_rows(*parameters, first, last, value, mass, rows))
+        return RowSums(value.sum(0), mass.sum(0), rows.sum(0))
 
-def _spread(work, n_chunks: int, serial: bool) -> None:
-    threads = 1 if serial else min(numba.config.NUMBA_NUM_THREADS, n_chunks)
-    if threads == 1:
-        work(0, n_chunks)
-        return
-    cuts = np.linspace(0, n_chunks, threads + 1).astype(int)
-    with ThreadPoolExecutor(threads) as pool:
-        list(pool.map(work, cuts[:-1], cuts[1:]))
+    def _zeros(self, *shape: int) -> np.ndarray:
+        return np.zeros((self.n_chunks, *shape))
+
+    def _run(self, work: Callable[[int, int], None]) -> None:
+        if self.threads == 1:
+            return work(0, self.n_chunks)
+        cuts = np.linspace(0, self.n_chunks, self.threads + 1).astype(int)
+        with ThreadPoolExecutor(self.threads) as pool:
+            list(pool.map(work, cuts[:-1], cuts[1:]))
 
 
 def _merge_log_sums(top: np.ndarray, mass: np.ndarray, rows: np.ndarray) -> RowSums:
@@ -86,38 +92,58 @@ def _merge_log_sums(top: np.ndarray, mass: np.ndarray, rows: np.ndarray) -> RowS
 
 
 # reassociation lets the dot product use vector registers; infinities and nans keep their meaning
-@njit(cache=True, nogil=True, fastmath={"reassoc", "contract", "nsz"})
-def _row_sums(  # pragma: no cover
-    X, w, label, slope, shift, active, kind, log_u, chunk, first, last, top, value, mass, rows
+_FAST = {"reassoc", "contract", "nsz"}
+
+
+@njit(cache=True, nogil=True, fastmath=_FAST)
+def _log_sum_exp_rows(  # pragma: no cover
+    X, w, label, slope, active, log_u, chunk, first, last, top, mass, rows
 ):
     n, d = X.shape
+    weighted = log_u.size > 0
     for b in range(first, last):
         for i in range(b * chunk, min(n, (b + 1) * chunk)):
-            c = label[i]
-            if not active[c]:
-                continue
-            x = X[i]
-            s = 0.0
+            c, x, s = label[i], X[i], 0.0
             for j in range(d):
                 s += x[j] * w[j]
-            t = slope[c] * s + shift[c]
-            log_weight = log_u[i] if log_u.size > 0 else 0.0
-            if log_weight == -np.inf:
+            # after the dot product, because memory is read fastest without gaps
+            if not active[c]:
                 continue
-            acc = rows[b, c]
-            if kind == SOFTPLUS:
-                u = math.exp(log_weight)
-                value[b, c] += u * (max(t, 0.0) + math.log1p(math.exp(-abs(t))))
-                q = u / (1.0 + math.exp(-t))
-            else:
-                t += log_weight
-                if t > top[b, c] + HEADROOM:
-                    shrink = math.exp(top[b, c] - t)
-                    mass[b, c] *= shrink
-                    for j in range(d):
-                        acc[j] *= shrink
-                    top[b, c] = t
-                q = math.exp(t - top[b, c])
+            t = slope[c] * s
+            if weighted:
+                t += log_u[i]
+                if t == -np.inf:
+                    continue
+            if t > top[b, c] + HEADROOM:
+                shrink = math.exp(top[b, c] - t)
+                mass[b, c] *= shrink
+                for j in range(d):
+                    rows[b, c, j] *= shrink
+                top[b, c] = t
+            q = math.exp(t - top[b, c])
             mass[b, c] += q
             for j in range(d):
-                acc[j] += q * x[j]
+                rows[b, c, j] += q * x[j]
+
+
+@njit(cache=True, nogil=True, fastmath=_FAST)
+def _softplus_rows(  # pragma: no cover
+    X, w, label, slope, active, shift, log_u, chunk, first, last, value, mass, rows
+):
+    n, d = X.shape
+    weighted = log_u.size > 0
+    for b in range(first, last):
+        for i in range(b * chunk, min(n, (b + 1) * chunk)):
+            c, x, s = label[i], X[i], 0.0
+            for j in range(d):
+                s += x[j] * w[j]
+            if not active[c]:
+                continue
+            t = slope[c] * s + shift
+            u = math.exp(log_u[i]) if weighted else 1.0
+            e = math.exp(-abs(t))
+            value[b, c] += u * (max(t, 0.0) + math.log1p(e))
+            q = u * (1.0 if t > 0 else e) / (1.0 + e)
+            mass[b, c] += q
+            for j in range(d):
+                rows[b, c, j] += q * x[j]

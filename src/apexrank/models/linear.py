@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
-from functools import partial
-from typing import Protocol
+from collections.abc import Iterator
+from typing import Any, Protocol
 
 import numpy as np
 from scipy import sparse
 from sklearn.utils.sparsefuncs import mean_variance_axis
 
-from apexrank.kernels.rows import RowSums, row_sums
+from apexrank.kernels.rows import RowSummer
+
+Matrix = Any  # a dense array, or a SciPy sparse matrix in CSR format
 
 BLOCK_BYTES = 2**22
 SCALE_ROWS = 2**14
@@ -36,7 +37,7 @@ class Objective(Protocol):
 
     def hessian(self, scores: np.ndarray) -> list[tuple[float, np.ndarray, np.ndarray, np.ndarray]]: ...
 
-    def stream(self, row_sums: Callable[..., RowSums]) -> tuple[float, np.ndarray]: ...
+    def stream(self, sums: RowSummer) -> tuple[float, np.ndarray]: ...
 
     def separated(self, scores: np.ndarray) -> bool: ...
 
@@ -46,21 +47,21 @@ def _blocks(X: np.ndarray) -> Iterator[slice]:
     return (slice(a, a + rows) for a in range(0, X.shape[0], rows))
 
 
-def scores_of(X, w: np.ndarray) -> np.ndarray:
+def scores_of(X: Matrix, w: np.ndarray) -> np.ndarray:
     """``X @ w`` in double precision, without a double-precision copy of a single-precision X."""
     if sparse.issparse(X) or X.dtype == np.float64:
         return X @ w
     return np.concatenate([X[block].astype(np.float64) @ w for block in _blocks(X)])
 
 
-def pull_back(X, r: np.ndarray) -> np.ndarray:
+def pull_back(X: Matrix, r: np.ndarray) -> np.ndarray:
     """``X.T @ r`` in double precision."""
     if sparse.issparse(X) or X.dtype == np.float64:
         return X.T @ r
     return np.sum([X[block].astype(np.float64).T @ r[block] for block in _blocks(X)], axis=0)
 
 
-def weighted_gram(X, weight: np.ndarray) -> np.ndarray:
+def weighted_gram(X: Matrix, weight: np.ndarray) -> np.ndarray:
     """``X.T @ diag(weight) @ X`` for weights >= 0, block by block, as a dense matrix."""
     if sparse.issparse(X):
         return (X.T @ sparse.diags_array(weight) @ X).toarray()
@@ -71,7 +72,7 @@ def weighted_gram(X, weight: np.ndarray) -> np.ndarray:
     return gram
 
 
-def column_scale(X, sample_weight: np.ndarray | None) -> np.ndarray:
+def column_scale(X: Matrix, sample_weight: np.ndarray | None) -> np.ndarray:
     """Standard deviation of each column, from at most about 16,000 evenly spaced rows of a dense X.
 
     It only sets the solver's units: the answer does not depend on it. A constant column gets 1.
@@ -98,7 +99,7 @@ class LinearProblem:
     """
 
     def __init__(
-        self, X, objective: Objective, alpha: float = 0.0, sample_weight: np.ndarray | None = None
+        self, X: Matrix, objective: Objective, alpha: float = 0.0, sample_weight: np.ndarray | None = None
     ) -> None:
         self.X, self.objective, self.alpha = X, objective, alpha
         self.scale = np.sqrt(column_scale(X, sample_weight) ** 2 + alpha / objective.total)
@@ -112,8 +113,7 @@ class LinearProblem:
     def value_and_grad(self, w: np.ndarray) -> tuple[float, np.ndarray]:
         """Penalised objective and its gradient."""
         if self._one_pass:
-            sums = partial(row_sums, self.X, w, self._label, log_weight=self.objective.log_weight)
-            value, grad = self.objective.stream(sums)
+            value, grad = self.objective.stream(RowSummer(self.X, w, self._label, self.objective.log_weight))
         else:
             value, slope = self.objective.value_and_grad(self.scores(w))
             grad = pull_back(self.X, slope)

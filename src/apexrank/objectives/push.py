@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass
 from typing import NamedTuple
 
@@ -10,7 +9,7 @@ import numpy as np
 
 from apexrank.errors import InputError
 from apexrank.groups import Segments, segment
-from apexrank.kernels.rows import LOG_SUM_EXP, SOFTPLUS, RowSums
+from apexrank.kernels.rows import RowSummer
 from apexrank.losses import LOSSES, Exponential, Loss
 from apexrank.prices import PRICES, Log1p, Price
 
@@ -102,22 +101,22 @@ class _Side:
         """``g(1) + Σ_k v_k·g(0)``, what a misranked pair of unit weight costs, in the form that is minimised."""
         log_total = np.log(np.exp(self.outer.log_weight + np.zeros(len(self.outer.rows))).sum())
         with np.errstate(divide="ignore"):
-            log_risk = np.logaddexp(self.price.log_value(0.0), self.price.log_value(-np.inf) + log_total)
+            at_one, at_zero = self.price.log_value(np.array([0.0, -np.inf]))
+        log_risk = np.logaddexp(at_one, at_zero + log_total)
         return float(log_risk / self.price.order if self.price.log_convex else np.exp(log_risk))
 
-    def stream(self, row_sums: Callable[..., RowSums]) -> tuple[float, np.ndarray]:
+    def stream(self, sums: RowSummer) -> tuple[float, np.ndarray]:
         """Value and gradient from sums over rows, without holding the scores; one group only."""
         out, inn = int(self.outer_is_positive), int(not self.outer_is_positive)
         if self.price.log_convex:
             slope = np.empty(2)
             slope[out], slope[inn] = self.sign * self.price.order, -self.sign
-            sums = row_sums(slope=slope, kind=LOG_SUM_EXP)
-            value = sums.value[inn] + sums.value[out] / self.price.order
-            return float(value), self.sign * (sums.rows[out] - sums.rows[inn])
-        inner_only = np.arange(2) == inn
-        inner = row_sums(slope=np.full(2, -self.sign), kind=LOG_SUM_EXP, active=inner_only)
-        shift = np.full(2, inner.value[inn])
-        outer = row_sums(slope=np.full(2, self.sign), shift=shift, kind=SOFTPLUS, active=~inner_only)
+            both = sums.log_sum_exp(slope)
+            value = both.value[inn] + both.value[out] / self.price.order
+            return float(value), self.sign * (both.rows[out] - both.rows[inn])
+        is_inner = np.arange(2) == inn
+        inner = sums.log_sum_exp(np.full(2, -self.sign), active=is_inner)
+        outer = sums.softplus(np.full(2, self.sign), shift=inner.value[inn], active=~is_inner)
         gradient = self.sign * (outer.rows[out] - outer.mass[out] * inner.rows[inn])
         return float(outer.value[out]), gradient
 
@@ -224,9 +223,9 @@ class Push:
         """Whether :meth:`stream` can be used: one group, and a price that the row kernel knows."""
         return self.n_groups == 1 and self.n_groups_skipped == 0 and _row_kernel_knows(self.price)
 
-    def stream(self, row_sums: Callable[..., RowSums]) -> tuple[float, np.ndarray]:
-        """Value and gradient for a model that can sum rows by their scores; see :mod:`apexrank.kernels.rows`."""
-        parts = [(factor, *side.stream(row_sums)) for factor, side in self._sides]
+    def stream(self, sums: RowSummer) -> tuple[float, np.ndarray]:
+        """Value and gradient for a model that can sum its rows by their scores."""
+        parts = [(factor, *side.stream(sums)) for factor, side in self._sides]
         value = sum(factor * v for factor, v, _ in parts)
         return float(value), np.sum([factor * g for factor, _, g in parts], axis=0)
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
-from scipy.optimize import minimize
+from scipy.optimize import OptimizeResult, minimize
 
 from apexrank.solvers.base import Problem, Solution, report
 
@@ -46,7 +46,7 @@ class LBFGS:
             latest[u.tobytes()] = value, grad
             return value, grad / scale
 
-        def after_iteration(intermediate_result) -> None:
+        def after_iteration(intermediate_result: OptimizeResult) -> None:
             u = intermediate_result.x
             value, grad = latest[u.tobytes()]
             latest.clear()

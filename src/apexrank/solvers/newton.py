@@ -67,7 +67,7 @@ class Newton:
 
 
 def newton_step(hessian: np.ndarray, grad: np.ndarray, scale: np.ndarray, damping: float) -> np.ndarray:
-    """``−(H + λ)⁻¹·∇`` in units of ``scale``, λ = ``damping`` times the mean of H's diagonal, or more if need be."""
+    """``−(H + λ)⁻¹·∇`` in units of ``scale``, λ = ``damping`` times the mean diagonal of H, or more."""
     scaled, target = hessian / np.outer(scale, scale), grad / scale
     ridge = damping * max(np.trace(scaled) / len(scaled), np.finfo(float).tiny)
     while True:

@@ -1,0 +1,12 @@
+"""``python -m benchmarks [NAME ...]`` runs all benchmarks, or the named ones."""
+
+from __future__ import annotations
+
+import sys
+from importlib import import_module
+
+NAMES = ("push_linear", "solvers")
+
+if __name__ == "__main__":
+    for name in sys.argv[1:] or NAMES:
+        import_module(f"benchmarks.{name}").main()

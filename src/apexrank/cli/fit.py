@@ -1,0 +1,220 @@
+"""``apexrank fit``: from a table to a model file."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from apexrank.cli.output import (
+    print_json,
+    print_table,
+    refuse_overwriting,
+    show,
+    split_names,
+    warnings_as_notes,
+    working,
+)
+
+if TYPE_CHECKING:
+    from apexrank.io import Table, TableRanker
+
+_COLUMNS, _MODEL = "Columns", "Model"
+_SHOWN = ("auc", "partial_auc_10", "partial_auc_1", "precision_at_10", "tpr_at_fpr_1")
+
+
+def fit(
+    train: Annotated[Path, typer.Argument(help="Training table: CSV or Parquet.", show_default=False)],
+    target: Annotated[
+        str, typer.Option(help="Column that says which rows are positive.", show_default=False)
+    ],
+    output: Annotated[Path, typer.Option("--output", "-o", help="Model file to write.")] = Path("model.apex"),
+    positive: Annotated[
+        str | None,
+        typer.Option(help="Its positive value; all others are negative.", rich_help_panel=_COLUMNS),
+    ] = None,
+    id: Annotated[
+        str | None, typer.Option(help="Column that names the rows; not a feature.", rich_help_panel=_COLUMNS)
+    ] = None,
+    groups: Annotated[
+        str | None,
+        typer.Option(help="Column of groups; rows are ranked inside each.", rich_help_panel=_COLUMNS),
+    ] = None,
+    weight: Annotated[
+        str | None, typer.Option(help="Column of row weights; not a feature.", rich_help_panel=_COLUMNS)
+    ] = None,
+    features: Annotated[
+        list[str] | None,
+        typer.Option(help="Columns to use, such as a,b; all others by default.", rich_help_panel=_COLUMNS),
+    ] = None,
+    drop: Annotated[
+        list[str] | None, typer.Option(help="Columns to leave out, such as a,b.", rich_help_panel=_COLUMNS)
+    ] = None,
+    categorical: Annotated[
+        list[str] | None,
+        typer.Option(
+            help="Columns to one-hot encode, or 'all' for every column of text.", rich_help_panel=_COLUMNS
+        ),
+    ] = None,
+    impute: Annotated[
+        str | None,
+        typer.Option(help="Fill missing numbers with the column's median or mean.", rich_help_panel=_COLUMNS),
+    ] = None,
+    scale: Annotated[
+        str | None,
+        typer.Option(
+            help="Scaling of numbers: standard (mean 0, deviation 1), minmax (0 to 1, as in the papers) or none; "
+            "by default standard, for rankboost minmax.",
+            rich_help_panel=_COLUMNS,
+        ),
+    ] = None,
+    model: Annotated[
+        str, typer.Option(help="push (P-Norm Push), ir (IR Push) or rankboost.", rich_help_panel=_MODEL)
+    ] = "push",
+    p: Annotated[
+        float | None,
+        typer.Option("-p", help="How hard to push at the top: 1 is the whole list.", rich_help_panel=_MODEL),
+    ] = None,
+    alpha: Annotated[float | None, typer.Option(help="Ridge penalty.", rich_help_panel=_MODEL)] = None,
+    loss: Annotated[
+        str | None, typer.Option(help="Loss of a pair: exponential.", rich_help_panel=_MODEL)
+    ] = None,
+    price: Annotated[
+        str | None,
+        typer.Option(
+            help="Price of a negative's height: power, identity, exponential or log1p.",
+            rich_help_panel=_MODEL,
+        ),
+    ] = None,
+    side: Annotated[
+        str | None, typer.Option(help="Where to push: top, bottom or both.", rich_help_panel=_MODEL)
+    ] = None,
+    max_iter: Annotated[int | None, typer.Option(help="Most iterations.", rich_help_panel=_MODEL)] = None,
+    tol: Annotated[
+        float | None, typer.Option(help="Stop at this gradient norm.", rich_help_panel=_MODEL)
+    ] = None,
+    cv: Annotated[
+        bool, typer.Option("--cv", help="Choose p and alpha by cross-validation.", rich_help_panel=_MODEL)
+    ] = False,
+    folds: Annotated[
+        int | None, typer.Option(help="Folds of --cv; 5 by default.", rich_help_panel=_MODEL)
+    ] = None,
+    scoring: Annotated[
+        str | None,
+        typer.Option(
+            help="What --cv maximises, such as partial_auc, precision_at_100, tpr_at_fpr_0.01.",
+            rich_help_panel=_MODEL,
+        ),
+    ] = None,
+    json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
+) -> None:
+    """Fit a ranker on a table and write it to a model file."""
+    from apexrank.cli.models import build_estimator, get_model
+    from apexrank.io import Recipe, TableRanker, read_table, save_model
+    from apexrank.io.atomic import check_writable
+
+    refuse_overwriting(check_writable(output), train)
+    estimator = build_estimator(
+        model,
+        cv=cv,
+        p=p,
+        alpha=alpha,
+        loss=loss,
+        price=price,
+        side=side,
+        max_iter=max_iter,
+        tol=tol,
+        folds=folds,
+        scoring=scoring,
+    )
+    recipe = Recipe(
+        target=target,
+        positive=positive,
+        id=id,
+        groups=groups,
+        weight=weight,
+        features=split_names(features),
+        drop=split_names(drop),
+        categorical=split_names(categorical),
+        impute=impute,
+        scale=scale or get_model(model).scale,
+    )
+    table = read_table(train)
+    with working(f"fitting {len(table)} rows"), warnings_as_notes():
+        ranker = TableRanker.fit(table, recipe, estimator)
+    save_model(output, ranker)
+    report = _report(ranker, table, output) | _chosen(estimator)
+    if json:
+        print_json(report)
+    else:
+        _print(report, ranker, table.source)
+
+
+def _chosen(estimator: Any) -> dict[str, Any]:
+    """What cross-validation found; nothing when there was none."""
+    if not hasattr(estimator, "best_score_"):
+        return {}
+    return {"cv": {"scoring": estimator.scoring, "score": estimator.best_score_}}
+
+
+def _report(ranker: TableRanker, table: Table, output: Path) -> dict[str, Any]:
+    from apexrank.io.labels import labels
+    from apexrank.io.measures import top_measures
+
+    y = labels(table, ranker.target, ranker.positive)
+    features = ranker.encoder.features
+    coefficients = dict(zip(features, ranker.coef.tolist(), strict=True))
+    return {
+        "model": str(output),
+        "estimator": type(ranker.estimator).__name__,
+        "params": ranker.estimator.get_params(),
+        "target": ranker.target,
+        "positive": ranker.positive,
+        "features": len(features),
+        **ranker.training,
+        "measures": top_measures(y, ranker.score(table), ranker.group_ids(table)),
+        "coefficients": coefficients,
+    }
+
+
+def _print(report: dict[str, Any], ranker: TableRanker, source: str) -> None:
+    typer.echo(
+        f"{source}: {report['rows']} rows, {report['positives']} of them positive "
+        f"({ranker.target} = {ranker.positive}), {report['features']} features ({report['scale']} scaling)"
+    )
+    if "cv" in report:
+        typer.echo("p and alpha chosen by cross-validation: {scoring} {score:.3f}".format_map(report["cv"]))
+    typer.echo(_sentence(report))
+    _print_measures(report["measures"])
+    _print_coefficients(report["coefficients"])
+    typer.echo(f"written: {report['model']}")
+
+
+def _sentence(report: dict[str, Any]) -> str:
+    params = report["params"]
+    # Only the power price has a p.
+    names = ("p", "alpha") if params.get("price") == "power" else ("price", "alpha")
+    shown = ", ".join(f"{name}={show(params[name])}" for name in names if name in params)
+    state = "converged" if report["converged"] else "stopped"
+    gap = report["dual_gap"]
+    certificate = "" if gap is None or gap != gap else f", duality gap {gap:.1e}"
+    return (
+        f"{report['estimator']}({shown}): {state} after {report['n_iter']} iterations, "
+        f"gradient norm {report['grad_norm']:.1e}{certificate}"
+    )
+
+
+def _print_measures(measures: dict[str, float]) -> None:
+    from apexrank.io.measures import LABELS
+
+    shown = [key for key in _SHOWN if key in measures]
+    typer.echo("on the training rows: " + ", ".join(f"{LABELS[key]} {measures[key]:.3f}" for key in shown))
+
+
+def _print_coefficients(coefficients: dict[str, float], n: int = 8) -> None:
+    largest = sorted(coefficients.items(), key=lambda item: -abs(item[1]))[:n]
+    title = (
+        "coefficients" if len(coefficients) <= n else f"the {n} largest of {len(coefficients)} coefficients"
+    )
+    print_table(["feature", title], [[name, f"{value:+.3g}"] for name, value in largest])

@@ -1,0 +1,67 @@
+"""From names and numbers on the command line to an estimator."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, NamedTuple
+
+from apexrank.errors import InputError
+
+
+class Model(NamedTuple):
+    """A model by its name on the command line: its class, the scaling it likes, options it calls otherwise."""
+
+    estimator: str
+    scale: str = "standard"
+    renamed: Mapping[str, str] = {}
+
+
+MODELS = {
+    "push": Model("PNormPush"),
+    "ir": Model("IRPush"),
+    # Coordinate descent depends on the features' units; the papers have them from 0 to 1.
+    "rankboost": Model("RankBoost", "minmax", {"max_iter": "t_max"}),
+}
+
+
+def get_model(name: str) -> Model:
+    """Model of that name on the command line."""
+    if name not in MODELS:
+        raise InputError(f"unknown model {name!r}: use one of {', '.join(MODELS)}")
+    return MODELS[name]
+
+
+def build_estimator(name: str, *, cv: bool, **options: Any) -> Any:
+    """Make the unfitted estimator; options that are None keep the library's default.
+
+    Raises
+    ------
+    InputError
+        When the model is unknown or has no such option.
+    """
+    model = get_model(name)
+    given = {option: value for option, value in options.items() if value is not None}
+    if not cv:
+        return _make(model, given, f"--model {name}")
+    if name != "push":
+        raise InputError(f"--cv chooses p and alpha of --model push, not of --model {name}")
+    for option in ("p", "alpha"):
+        if option in given:
+            raise InputError(f"--cv chooses {option}: leave out either --cv or {_flag(option)}")
+    return _make(Model("PNormPushCV", renamed={"folds": "cv"}), given, "--cv")
+
+
+def _make(model: Model, given: dict[str, Any], chosen: str) -> Any:
+    import apexrank
+
+    estimator = getattr(apexrank, model.estimator)()
+    for option, value in given.items():
+        name = model.renamed.get(option, option)
+        if name not in estimator.get_params():
+            raise InputError(f"{chosen} has no {_flag(option)}: leave it out")
+        estimator.set_params(**{name: value})
+    return estimator
+
+
+def _flag(option: str) -> str:
+    return f"-{option}" if len(option) == 1 else f"--{option.replace('_', '-')}"

@@ -1,0 +1,102 @@
+"""What the verbs print: text for people, JSON for machines, notes and progress on stderr."""
+
+from __future__ import annotations
+
+import json
+import math
+import sys
+import warnings
+from collections.abc import Iterator, Sequence
+from contextlib import AbstractContextManager, contextmanager, nullcontext
+from pathlib import Path
+from typing import Any
+
+import typer
+
+from apexrank.errors import InputError
+
+
+def note(message: str) -> None:
+    """Say one line beside the result."""
+    typer.echo(f"note: {' '.join(message.split())}", err=True)
+
+
+def print_json(value: Any) -> None:
+    """Print a value as JSON; what is not finite becomes null."""
+    typer.echo(json.dumps(_finite(value), ensure_ascii=False, indent=2))
+
+
+def _finite(value: Any) -> Any:
+    if isinstance(value, dict):
+        return {key: _finite(item) for key, item in value.items()}
+    if isinstance(value, list | tuple):
+        return [_finite(item) for item in value]
+    return None if isinstance(value, float) and not math.isfinite(value) else value
+
+
+def print_table(headers: Sequence[str], rows: Sequence[Sequence[Any]], title: str | None = None) -> None:
+    """Print a table with numbers to the right; text is shown as it is, never read as markup."""
+    from rich import box
+    from rich.console import Console
+    from rich.table import Table
+    from rich.text import Text
+
+    table = Table(box=box.SIMPLE_HEAD, title=title, title_justify="left", title_style="")
+    for index, header in enumerate(headers):
+        numeric = all(isinstance(row[index], int | float) for row in rows)
+        table.add_column(Text(header), justify="right" if numeric else "left")
+    for row in rows:
+        table.add_row(*(Text(show(cell)) for cell in row))
+    # Wide enough for any table where no person's screen sets the width.
+    console = Console() if is_terminal() else Console(width=200)
+    with console.capture() as capture:
+        console.print(table)
+    typer.echo("\n".join(line.rstrip() for line in capture.get().strip("\n").splitlines()))
+
+
+def show(value: Any) -> str:
+    """Show a table's cell: four digits of a number."""
+    return f"{value:.4g}" if isinstance(value, float) else "" if value is None else str(value)
+
+
+def is_terminal() -> bool:
+    """Whether a person reads stdout."""
+    return sys.stdout.isatty()
+
+
+def working(message: str) -> AbstractContextManager[Any]:
+    """Turn a spinner on stderr while a block runs, when a person reads it."""
+    if not sys.stderr.isatty():
+        return nullcontext()
+    from rich.console import Console
+
+    return Console(stderr=True).status(message)
+
+
+@contextmanager
+def warnings_as_notes() -> Iterator[None]:
+    """Show each warning of the library once, as a note of one line."""
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always", UserWarning)
+        yield
+    for message in dict.fromkeys(str(w.message) for w in caught if issubclass(w.category, UserWarning)):
+        note(message)
+
+
+def split_names(values: Sequence[str] | None) -> list[str]:
+    """Column names from options such as ``--drop a,b --drop c``; quotes protect a comma in a name.
+
+    Examples
+    --------
+    >>> split_names(["a,b", '"x, y"'])
+    ['a', 'b', 'x, y']
+    """
+    import csv
+
+    return [name.strip() for fields in csv.reader(values or []) for name in fields if name.strip()]
+
+
+def refuse_overwriting(output: Path | None, *inputs: Path) -> None:
+    """Refuse an output that is one of the inputs."""
+    if output is not None and output.resolve() in [path.resolve() for path in inputs]:
+        raise InputError(f"the output {str(output)!r} is also an input: choose another name")

@@ -1,0 +1,24 @@
+"""The papers' data sets, threshold features, and a made-up set on which a push visibly helps."""
+
+from apexrank.datasets.synthetic import make_push_example
+from apexrank.datasets.thresholds import ThresholdFeatures, threshold_features
+from apexrank.datasets.uci import (
+    load_housing,
+    load_ionosphere,
+    load_magic,
+    load_pima,
+    load_tic_tac_toe,
+    load_wdbc,
+)
+
+__all__ = [
+    "ThresholdFeatures",
+    "load_housing",
+    "load_ionosphere",
+    "load_magic",
+    "load_pima",
+    "load_tic_tac_toe",
+    "load_wdbc",
+    "make_push_example",
+    "threshold_features",
+]

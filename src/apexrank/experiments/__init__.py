@@ -1,0 +1,45 @@
+"""The papers' tables and figures, run again and set beside the printed numbers.
+
+Examples
+--------
+>>> from apexrank import experiments
+>>> result = experiments.run("table1")
+>>> [verdict.word for verdict in result.verdicts]
+['agrees', 'agrees', 'agrees']
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from apexrank.errors import InputError
+from apexrank.experiments import illustrations, push_tables, roc_panels
+from apexrank.experiments.result import Experiment, Result, Verdict
+
+_MODULES = (illustrations, push_tables, roc_panels)
+
+REGISTRY: dict[str, Experiment] = {e.name: e for module in _MODULES for e in module.EXPERIMENTS}
+
+__all__ = ["REGISTRY", "Experiment", "Result", "Verdict", "get", "names", "run"]
+
+
+def names() -> list[str]:
+    """Names of all experiments."""
+    return list(REGISTRY)
+
+
+def get(name: str) -> Experiment:
+    """Experiment of that name."""
+    if name not in REGISTRY:
+        raise InputError(f"unknown experiment {name!r}: use one of {', '.join(REGISTRY)}")
+    return REGISTRY[name]
+
+
+def run(name: str, **options: Any) -> Result:
+    """Run an experiment; ``get(name).options`` lists its options."""
+    experiment = get(name)
+    unknown = [option for option in options if option not in experiment.options]
+    if unknown:
+        known = ", ".join(experiment.options) or "none"
+        raise InputError(f"{name} has no option {unknown[0]!r}: its options are {known}")
+    return experiment.run(**options)

@@ -1,0 +1,94 @@
+"""Which rows are positive: from a target column to 0 and 1."""
+
+from __future__ import annotations
+
+import numpy as np
+import polars as pl
+
+from apexrank.errors import InputError
+from apexrank.io.columns import texts
+from apexrank.io.tables import Table
+
+# Pairs of values (in lower case) whose positive one needs no asking: the second.
+_OBVIOUS = (
+    ("0", "1"),
+    ("-1", "1"),
+    ("false", "true"),
+    ("no", "yes"),
+    ("n", "y"),
+    ("f", "t"),
+    ("negative", "positive"),
+    ("neg", "pos"),
+)
+_POSITIVES = {frozenset(pair): pair[1] for pair in _OBVIOUS}
+
+
+def positive_value(table: Table, target: str, positive: str | None = None) -> str:
+    """Return the target's positive value: the one asked for, or the obvious one of two.
+
+    Examples
+    --------
+    >>> positive_value(Table(pl.DataFrame({"fraud": ["No", "Yes", "No"]})), "fraud")
+    'Yes'
+    """
+    counts = _counts(table, target)
+    shown = _shown(counts)
+    if len(counts) == 1:
+        raise InputError(
+            f"{table.source} column {target!r} has one value only ({shown}): "
+            "ranking needs both positive and negative rows"
+        )
+    if positive is None:
+        return _obvious(table, target, counts)
+    value = _canonical(positive)
+    if value not in counts:
+        raise InputError(f"{table.source} column {target!r} has no value {positive!r}; it has {shown}")
+    return value
+
+
+def labels(table: Table, target: str, positive: str) -> np.ndarray:
+    """One 0 or 1 per row: 1 where the target has the positive value. Both must occur.
+
+    Examples
+    --------
+    >>> labels(Table(pl.DataFrame({"fraud": ["no", "yes", "no"]})), "fraud", "yes").tolist()
+    [0, 1, 0]
+    """
+    positive_value(table, target, positive)
+    return (_values(table, target) == positive).to_numpy().astype(np.int64)
+
+
+def _canonical(value: str) -> str:
+    return _values(Table(pl.DataFrame({"value": [value]})), "value")[0] or ""
+
+
+def _values(table: Table, target: str) -> pl.Series:
+    """The target as text; True and TRUE are the same as the true of a column of booleans."""
+    text = texts(table, target)
+    words = text.str.to_lowercase()
+    return words.zip_with(words.is_in(["false", "true"]), text)
+
+
+def _counts(table: Table, target: str) -> dict[str, int]:
+    text = _values(table, target)
+    if text.null_count():
+        row = int(text.is_null().to_numpy().argmax())
+        raise InputError(f"{table.where(row, target)}: the target is missing; fill it in or take the row out")
+    values = text.value_counts().sort(["count", target], descending=[True, False])
+    return dict(values.iter_rows())
+
+
+def _obvious(table: Table, target: str, counts: dict[str, int]) -> str:
+    by_word = {value.lower(): value for value in counts}
+    word = _POSITIVES.get(frozenset(by_word)) if len(counts) == 2 else None
+    if word is None:
+        raise InputError(
+            f"{table.source} column {target!r} has the values {_shown(counts)}: "
+            "say which one is positive with --positive VALUE"
+        )
+    return by_word[word]
+
+
+def _shown(counts: dict[str, int]) -> str:
+    values = [repr(value) for value in counts]
+    return ", ".join(values[:5]) + (f", ... ({len(values)} in all)" if len(values) > 5 else "")

@@ -1,0 +1,381 @@
+"""The command line: what a user types, sees, and gets wrong."""
+
+import json
+import shlex
+import subprocess
+import sys
+from pathlib import Path
+
+import numpy as np
+import polars as pl
+import pytest
+from typer.testing import CliRunner
+
+import apexrank
+from apexrank.cli.app import app
+from apexrank.io import load_model, read_table
+
+HEADER = "case,amount,hour,city,fraud\n"
+GOOD = "1,5.0,1,Oslo,1\n2,1.0,2,Rome,0\n3,4.0,3,Oslo,1\n4,2.0,5,Rome,0\n5,3.0,2,Rome,0\n6,3.5,1,Oslo,0\n"
+
+
+@pytest.fixture
+def folder(tmp_path, monkeypatch):
+    """A folder to work in, with a table of payments to train on and one to rank."""
+    monkeypatch.chdir(tmp_path)
+    rng = np.random.default_rng(1)
+    X = rng.normal(size=(300, 3)).round(4)
+    y = (X @ [1.0, 0.6, 0.0] + rng.normal(size=300) > 1.2).astype(int)
+    columns = {"case": [f"{i:03d}" for i in range(300)], "amount": X[:, 0], "hour": X[:, 1], "noise": X[:, 2]}
+    frame = pl.DataFrame({**columns, "note": "x", "query": np.arange(300) // 30, "fraud": y})
+    frame[:200].write_csv("train.csv")
+    frame[200:].write_csv("new.csv")
+    return tmp_path
+
+
+def run(*args, code=0):
+    result = CliRunner().invoke(app, shlex.split(args[0]) if len(args) == 1 else list(map(str, args)))
+    assert result.exit_code == code, result.output
+    return result
+
+
+FIT = "fit train.csv --target fraud --id case --drop note,query"
+
+
+@pytest.fixture
+def model(folder):
+    run(f"{FIT} -p 8")
+    return folder / "model.apex"
+
+
+class TestFit:
+    def test_writes_a_model_and_says_what_it_is(self, folder):
+        result = run(f"{FIT} -p 8 --alpha 0.001 -o m.apex")
+        for words in ("train.csv: 200 rows", "(fraud = 1)", "3 features", "PNormPush(p=8, alpha=0.001)"):
+            assert words in result.stdout
+        for words in ("converged after", "duality gap", "precision at 10", "amount", "written: m.apex"):
+            assert words in result.stdout
+        assert load_model("m.apex").id == "case"
+        assert sorted(path.name for path in folder.iterdir()) == ["m.apex", "new.csv", "train.csv"]
+
+    def test_json(self, folder):
+        report = json.loads(run(f"{FIT} --alpha 0 --json").stdout)
+        assert report["rows"] == 200
+        assert report["dual_gap"] is None
+        assert list(report["coefficients"]) == ["amount", "hour", "noise"]
+
+    @pytest.mark.parametrize(
+        ("options", "estimator", "scale"),
+        [
+            ("--model ir", "IRPush", "standard"),
+            ("--model rankboost --max-iter 5", "RankBoost", "minmax"),
+            ("--model rankboost --scale none", "RankBoost", "none"),
+            ("--price exponential --side bottom --alpha 0.1", "PNormPush", "standard"),
+            ("--cv --folds 3 --scoring precision_at_10", "PNormPush", "standard"),
+        ],
+    )
+    def test_models(self, folder, options, estimator, scale):
+        report = json.loads(run(f"{FIT} --json {options}").stdout)
+        assert (report["estimator"], report["scale"]) == (estimator, scale)
+        assert report["measures"]["auc"] > 0.7
+
+    def test_cross_validation_says_what_it_chose(self, folder):
+        assert "chosen by cross-validation: partial_auc 0." in run(f"{FIT} --cv").stdout
+
+    def test_columns_by_name(self, folder):
+        run("fit train.csv --target fraud --features amount,hour --weight query")
+        ranker = load_model("model.apex")
+        assert ranker.encoder.features == ["amount", "hour"]
+
+    def test_positive_and_categories_and_gaps(self, folder):
+        Path("t.csv").write_text("x,city,kind\n1,Oslo,a\n2,,b\n,Rome,c\n3,Rome,a\n5,Rome,b\n0,Oslo,a\n")
+        result = run("fit t.csv --target kind --positive b --categorical all --impute median --alpha 0.1")
+        assert "2 of them positive (kind = b)" in result.stdout
+        assert load_model("model.apex").encoder.features == ["x", "city=Oslo", "city=Rome"]
+        assert load_model("model.apex").encoder.columns[0].fill == 2.0
+
+    def test_not_converging_is_a_note(self, folder):
+        result = run(f"{FIT} --max-iter 1")
+        assert "note: not converged after 1 iterations" in result.stderr
+        assert "stopped after 1 iterations" in result.stdout
+
+    def test_parquet_gives_the_same_model(self, folder):
+        run(f"{FIT} -o csv.apex")
+        pl.read_csv("train.csv").write_parquet("train.parquet")
+        run(f"{FIT} -o parquet.apex".replace("train.csv", "train.parquet"))
+        assert Path("csv.apex").read_bytes() == Path("parquet.apex").read_bytes()
+
+
+class TestRank:
+    def test_csv_for_programs(self, model):
+        lines = run("rank model.apex new.csv --top 3").stdout.splitlines()
+        assert lines[0] == "case,rank,score"
+        assert len(lines) == 4
+        assert lines[1].split(",")[1] == "1"
+
+    def test_ids_ranks_and_scores_are_right(self, model):
+        run("rank model.apex new.csv -o top.csv")
+        top, new = pl.read_csv("top.csv", schema_overrides={"case": pl.String}), read_table("new.csv")
+        scores = load_model(model).score(new)
+        order = np.argsort(-scores, kind="stable")
+        assert top["case"].to_list() == new.frame["case"].gather(order).to_list()
+        assert top["score"].to_list() == scores[order].tolist()
+        assert top["rank"].to_list() == list(range(1, 101))
+
+    def test_explain_and_keep_to_parquet(self, model):
+        result = run("rank model.apex new.csv --top 5 --explain --keep -o top.parquet")
+        assert result.stdout == "written: top.parquet, 5 of 100 rows, best first\n"
+        top = pl.read_parquet("top.parquet")
+        assert top.columns[:6] == ["case", "rank", "score", "why_1", "why_2", "why_3"]
+        assert set(top.columns[6:]) == {"amount", "hour", "noise", "note", "query", "fraud"}
+        assert top["why_1"][0].startswith(("amount=+", "hour=+"))
+
+    def test_budget_by_false_positive_rate(self, model):
+        lines = run("rank model.apex train.csv --fpr 0.02 --keep").stdout.splitlines()
+        fraud = lines[0].split(",").index("fraud")
+        false = sum(line.split(",")[fraud] == "0" for line in lines[1:])
+        negatives = (pl.read_csv("train.csv")["fraud"] == 0).sum()
+        assert false == int(0.02 * negatives)
+
+    def test_json(self, model):
+        answer = json.loads(run("rank model.apex new.csv --top 2 --explain --json").stdout)
+        assert answer["rows"] == 2
+        assert set(answer["ranking"][0]) == {"case", "rank", "score", "why_1", "why_2", "why_3"}
+        assert json.loads(run("rank model.apex new.csv --json -o t.csv").stdout) == {
+            "rows": 100,
+            "output": "t.csv",
+        }
+
+    def test_extra_column_and_missing_ids_are_notes(self, model):
+        pl.read_csv("new.csv").drop("case").with_columns(extra=1).write_csv("odd.csv")
+        result = run("rank model.apex odd.csv --top 1")
+        assert result.stdout.startswith("row,rank,score\n")
+        notes = result.stderr.splitlines()
+        assert len(notes) == 2
+        assert "does not know, left aside: 'extra'" in notes[0]
+        assert "no column 'case' of ids" in notes[1]
+        assert not run("rank model.apex new.csv --id noise").stderr
+
+    def test_inside_groups(self, folder):
+        run("fit train.csv --target fraud --id case --groups query --drop note")
+        lines = run("rank model.apex new.csv --top 1").stdout.splitlines()
+        assert lines[0] == "query,case,rank,score"
+        assert [line.split(",")[2] for line in lines[1:]] == ["1"] * 4
+        assert "AUC" in run("evaluate model.apex new.csv").stdout
+
+    def test_person_sees_twenty_rows(self, model, monkeypatch):
+        monkeypatch.setattr("apexrank.cli.rank.is_terminal", lambda: True)
+        shown = run("rank model.apex new.csv").stdout
+        assert "20 of 100 rows; write them all with -o FILE.csv" in shown
+        assert len(shown.splitlines()) < 30
+
+
+class TestEvaluate:
+    def test_table_agrees_with_the_measures(self, model):
+        answer = json.loads(run("evaluate model.apex new.csv --json").stdout)
+        new = read_table("new.csv")
+        y = new.frame["fraud"].cast(int).to_numpy()
+        scores = load_model(model).score(new)
+        assert answer["positives"] == y.sum()
+        assert answer["measures"]["auc"] == apexrank.metrics.auc(y, scores)
+        assert answer["measures"]["precision_at_50"] == apexrank.metrics.precision_at(y, scores, 50)
+        shown = run("evaluate model.apex new.csv").stdout
+        for words in ("100 rows", "AUC", "partial AUC (FPR <= 1%)", "TPR at 1% FPR", "R_max", "AveR", "DCG"):
+            assert words in shown
+
+    def test_other_target(self, model):
+        pl.read_csv("new.csv").rename({"fraud": "truth"}).write_csv("other.csv")
+        result = run("evaluate model.apex other.csv --target truth")
+        assert not result.stderr
+
+    def test_picture(self, model):
+        run("evaluate model.apex new.csv --roc roc.png")
+        assert Path("roc.png").read_bytes().startswith(b"\x89PNG")
+
+
+class TestDemo:
+    def test_its_next_commands_work_as_printed(self, folder):
+        answer = json.loads(run("demo --out 'my demo' --json").stdout)
+        assert [row["p"] for row in answer["table"]] == [1, 2, 4, 8, 16]
+        assert answer["table"][-1]["precision_at_50"] > answer["table"][0]["precision_at_50"]
+        assert sorted(answer["files"]) == ["my demo/new.csv", "my demo/roc-top.png", "my demo/train.csv"]
+        for command in answer["next"]:
+            run(command.removeprefix("apexrank "))
+        assert Path("my demo/top.csv").read_text().count("\n") == 11
+
+    def test_text(self, folder):
+        shown = run("demo").stdout
+        assert "Of the first 50 payments" in shown
+        assert "apexrank fit demo/train.csv --target fraud" in shown
+
+    def test_no_picture_without_matplotlib(self, folder, monkeypatch):
+        monkeypatch.setitem(sys.modules, "matplotlib", None)
+        result = run("demo")
+        assert "note: no picture" in result.stderr
+        assert not Path("demo/roc-top.png").exists()
+
+
+class TestReproduce:
+    def test_list(self):
+        assert "table5" in run("reproduce").stdout
+        assert "table1" in json.loads(run("reproduce --list --json").stdout)["names"]
+
+    def test_table(self, folder):
+        result = run("reproduce table1 --out figures")
+        assert "agrees" in result.stdout
+        assert Path("figures/table1.csv").exists()
+        verdicts = json.loads(run("reproduce table1 --json").stdout)["verdicts"]
+        assert {verdict["word"] for verdict in verdicts} == {"agrees"}
+
+    def test_failing_verdict_leaves_with_one(self, folder, monkeypatch):
+        from apexrank import experiments
+
+        table = pl.DataFrame({"row": ["AUC"], "ours": [0.5]})
+        failed = experiments.Result(table, table, [experiments.Verdict("AUC", "differs", "falls")])
+        monkeypatch.setattr(experiments, "run", lambda name, **options: failed)
+        assert "AUC: differs: falls" in run("reproduce table1", code=1).stdout
+
+
+FILES = {
+    "one-class.csv": HEADER + "1,1,1,Oslo,0\n2,2,2,Rome,0\n",
+    "gap.csv": HEADER + GOOD + "7,,3,Oslo,1\n",
+    "nan.csv": HEADER + GOOD + "7,NaN,3,Oslo,1\n",
+    "inf.csv": HEADER + GOOD + "7,inf,3,Oslo,1\n",
+    "empty.csv": "",
+    "header.csv": HEADER,
+    "short.csv": HEADER + GOOD + "7,2\n",
+    "long.csv": HEADER + GOOD + "7,2,3,Oslo,1,1\n",
+    "twice.csv": "case,amount,amount,fraud\n1,2,3,0\n2,3,4,1\n",
+    "words.csv": HEADER + GOOD + "7,many,3,Oslo,1\n",
+    "good.csv": HEADER + GOOD,
+    "grades.csv": HEADER + GOOD.replace(",1\n", ",high\n").replace(",0\n", ",low\n"),
+    "no-amount.csv": "case,hour\n1,2\n",
+    "not-a-model.apex": "hello\n",
+    "other.xlsx": "a,b\n1,2\n",
+}
+TRAIN = "--target fraud --id case --categorical city"
+
+
+@pytest.mark.parametrize(
+    ("command", "words"),
+    [
+        (f"fit one-class.csv {TRAIN}", "'fraud' has one value only ('0')"),
+        (f"fit gap.csv {TRAIN}", "gap.csv line 8, column 'amount': the value is missing"),
+        (f"fit nan.csv {TRAIN}", "nan.csv line 8, column 'amount': the value is missing"),
+        (f"fit inf.csv {TRAIN}", "inf.csv line 8, column 'amount': the value is infinite"),
+        (f"fit empty.csv {TRAIN}", "empty.csv is empty"),
+        (f"fit header.csv {TRAIN}", "header.csv has column names but no rows"),
+        (f"fit short.csv {TRAIN}", "short.csv line 8: the row has 2 fields, the header 5"),
+        (f"fit long.csv {TRAIN}", "long.csv line 8: the row has 6 fields, the header 5"),
+        (f"fit twice.csv {TRAIN}", "two columns are named 'amount'"),
+        (f"fit words.csv {TRAIN}", "words.csv line 8, column 'amount': 'many' is not a number"),
+        ("fit good.csv --target fraud", "good.csv line 2, column 'city': 'Oslo' is not a number"),
+        (f"fit grades.csv {TRAIN}", "'high': say which one is positive with --positive"),
+        (f"fit grades.csv {TRAIN} --positive medium", "has no value 'medium'; it has"),
+        ("fit good.csv --target froud", "good.csv has no column 'froud'; did you mean 'fraud'?"),
+        (f"fit good.csv {TRAIN} --drop notes", "no column 'notes'"),
+        (f"fit good.csv {TRAIN} -p 0.5", "p must be"),
+        (f"fit good.csv {TRAIN} -p many", "Invalid value for '-p'"),
+        (f"fit good.csv {TRAIN} --alpha -1", "alpha must be"),
+        (f"fit good.csv {TRAIN} --model forest", "unknown model 'forest': use one of push, ir, rankboost"),
+        (f"fit good.csv {TRAIN} --model ir -p 3", "--model ir has no -p"),
+        (f"fit good.csv {TRAIN} --price gold", "unknown price 'gold'"),
+        (f"fit good.csv {TRAIN} --loss gold", "unknown loss 'gold'"),
+        (f"fit good.csv {TRAIN} --side left", "unknown side 'left'"),
+        (f"fit good.csv {TRAIN} --scale robust", "unknown scale 'robust'"),
+        (f"fit good.csv {TRAIN} --impute zero", "unknown imputation 'zero'"),
+        (f"fit good.csv {TRAIN} --cv -p 3", "--cv chooses p"),
+        (f"fit good.csv {TRAIN} --cv --model ir", "--cv chooses p and alpha of --model push"),
+        (f"fit good.csv {TRAIN} --scoring auc", "--model push has no --scoring"),
+        (f"fit good.csv {TRAIN} --cv --folds 2 --scoring luck", "unknown scorer 'luck'"),
+        (f"fit good.csv {TRAIN} --cv", "n_splits=5 cannot be greater"),
+        (f"fit good.csv {TRAIN} -o no/model.apex", "there is no folder"),
+        (f"fit good.csv {TRAIN} -o folder", "it is a folder"),
+        (f"fit good.csv {TRAIN} -o good.csv", "is also an input"),
+        (f"fit gone.csv {TRAIN}", "cannot read 'gone.csv': no such file"),
+        (f"fit folder.csv {TRAIN}", "cannot read 'folder.csv': it is a folder"),
+        (f"fit other.xlsx {TRAIN}", "cannot tell the format of 'other.xlsx'"),
+        ("fit good.csv", "Missing option '--target'"),
+        ("fit good.csv --target fraud --colour red", "No such option"),
+        ("rank not-a-model.apex good.csv", "'not-a-model.apex' is not an apexrank model file"),
+        ("rank gone.apex good.csv", "'gone.apex' cannot be read"),
+        ("rank folder good.csv", "is a folder"),
+        ("rank model.apex no-amount.csv", "no-amount.csv has no column 'amount'"),
+        ("rank model.apex words.csv", "words.csv line 8, column 'amount': 'many' is not a number"),
+        ("rank model.apex gap.csv", "gap.csv line 8, column 'amount': the value is missing"),
+        ("rank model.apex good.csv --top 1 --fpr 0.1", "give one of them"),
+        ("rank model.apex good.csv --fpr 2", "false positive rate must be"),
+        ("rank model.apex good.csv --top 0", "at least 1"),
+        ("rank model.apex good.csv -o top.docx", "cannot tell the format of 'top.docx'"),
+        ("rank model.apex good.csv -o no/top.csv", "there is no folder"),
+        ("rank model.apex good.csv -o good.csv", "is also an input"),
+        ("evaluate model.apex one-class.csv", "one value only"),
+        ("evaluate model.apex no-amount.csv", "no column 'fraud'"),
+        ("evaluate model.apex good.csv --roc roc.gif", "cannot tell the format of 'roc.gif'"),
+        ("demo --out good.csv", "it is not a folder"),
+        ("reproduce table99", "unknown experiment 'table99'"),
+        ("reproduce table1 --n-splits 3", "no option 'n_splits'"),
+        ("reproduce table1 --out good.csv", "it is not a folder"),
+        ("fly", "No such command 'fly'"),
+    ],
+)
+def test_bad_input_is_one_line_and_writes_nothing(tmp_path, monkeypatch, command, words):
+    monkeypatch.chdir(tmp_path)
+    for name, text in FILES.items():
+        Path(name).write_text(text)
+    for name in ("folder", "folder.csv"):
+        Path(name).mkdir()
+    run(f"fit good.csv {TRAIN} --alpha 0.1 -o model.apex")
+    before = {path: path.read_bytes() for path in tmp_path.rglob("*") if path.is_file()}
+    result = run(command, code=2)
+    assert words in result.stderr
+    assert result.stderr.startswith("error: ")
+    assert result.stderr.count("\n") == 1
+    assert not result.stdout
+    assert {path: path.read_bytes() for path in tmp_path.rglob("*") if path.is_file()} == before
+
+
+class TestProcess:
+    """In a process of its own, as a shell runs it."""
+
+    def shell(self, *args):
+        command = [sys.executable, "-c", "from apexrank.cli import main; main()", *args]
+        return subprocess.run(command, capture_output=True, text=True, timeout=120, check=False)
+
+    def test_help_loads_nothing_heavy(self):
+        heavy = "numpy", "scipy", "sklearn", "polars", "numba", "matplotlib"
+        code = (
+            "import sys; from apexrank.cli.app import app\n"
+            "try: app(['--help'])\n"
+            f"except SystemExit: print('loaded', [m for m in {heavy} if m in sys.modules])"
+        )
+        shown = subprocess.run(
+            [sys.executable, "-c", code], capture_output=True, text=True, check=True
+        ).stdout
+        assert "loaded []" in shown
+        for verb in ("demo", "fit", "rank", "evaluate", "reproduce"):
+            assert verb in shown
+
+    def test_version_and_no_arguments(self):
+        assert self.shell("--version").stdout == f"apexrank {apexrank.__version__}\n"
+        bare = self.shell()
+        assert bare.returncode == 0
+        assert "Usage" in bare.stdout
+
+    def test_fit_rank_and_an_error(self, folder):
+        assert self.shell(*shlex.split(FIT)).returncode == 0
+        ranked = self.shell("rank", "model.apex", "new.csv", "--top", "2")
+        assert (ranked.returncode, ranked.stderr) == (0, "")
+        assert ranked.stdout.count("\n") == 3
+        failed = self.shell("rank", "model.apex", "gone.csv")
+        assert failed.returncode == 2
+        assert failed.stderr == "error: cannot read 'gone.csv': no such file or directory\n"
+        assert not failed.stdout
+
+    def test_reader_that_leaves_early(self, model):
+        command = (
+            f'"{sys.executable}" -c "from apexrank.cli import main; main()" rank model.apex new.csv | head -1'
+        )
+        result = subprocess.run(command, shell=True, capture_output=True, text=True, timeout=120, check=True)
+        assert result.stdout == "case,rank,score\n"
+        assert "Traceback" not in result.stderr

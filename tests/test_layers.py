@@ -1,0 +1,54 @@
+"""Imports go one way: a module may import from its own layer or the layers below it."""
+
+import ast
+from pathlib import Path
+
+import pytest
+
+SRC = Path(__file__).parent.parent / "src" / "apexrank"
+
+# from the bottom up; names in one row may import each other
+LAYERS = [
+    {"errors", "registry"},
+    {"groups", "kernels"},
+    {"losses", "prices", "metrics", "datasets"},
+    {"objectives"},
+    {"models", "solvers"},
+    {"rankers"},
+    {"plot", "io"},
+    {"experiments"},
+    {"cli"},
+]
+LEVEL = {name: level for level, names in enumerate(LAYERS) for name in names}
+MODULES = sorted(set(SRC.rglob("*.py")) - {SRC / "__init__.py"})  # which only names what lives below it
+
+
+def layer_of(path: Path) -> str:
+    return path.relative_to(SRC).with_suffix("").parts[0]
+
+
+def imported_layers(path: Path) -> set[str]:
+    found = set()
+    for node in ast.walk(ast.parse(path.read_text())):
+        if isinstance(node, ast.ImportFrom) and node.module and node.module.split(".")[0] == "apexrank":
+            parts = node.module.split(".")
+            found |= {parts[1]} if len(parts) > 1 else {alias.name for alias in node.names}
+        elif isinstance(node, ast.Import):
+            found |= {a.name.split(".")[1] for a in node.names if a.name.startswith("apexrank.")}
+    return found
+
+
+@pytest.mark.parametrize("path", MODULES, ids=lambda p: str(p.relative_to(SRC)))
+def test_imports_go_down(path):
+    layer = layer_of(path)
+    for other in imported_layers(path) & LEVEL.keys():
+        assert LEVEL[other] <= LEVEL[layer], f"{layer} must not import {other}"
+
+
+def test_every_module_has_a_layer():
+    assert {layer_of(path) for path in MODULES} == LEVEL.keys()
+
+
+def test_the_check_sees_imports():
+    assert "kernels" in imported_layers(SRC / "objectives" / "push.py")
+    assert "rankers" not in imported_layers(SRC / "objectives" / "push.py")
