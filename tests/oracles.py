@@ -13,11 +13,16 @@ LOG_PRICES = {
     "exponential": lambda log_r, p: np.exp(log_r),
     "log1p": lambda log_r, p: np.log(np.log1p(np.exp(log_r))),
 }
-OBJECTIVES = {
+WITH_EXPONENTIAL_LOSS = {
     "power": lambda log_risk, p: log_risk / p,
     "identity": lambda log_risk, p: log_risk,
     "exponential": lambda log_risk, p: log_risk,
     "log1p": lambda log_risk, p: np.exp(log_risk),
+}
+WITH_OTHER_LOSSES = {
+    "power": lambda log_risk, p: np.exp(log_risk / p),
+    "identity": lambda log_risk, p: np.exp(log_risk),
+    "exponential": lambda log_risk, p: log_risk,
 }
 
 
@@ -34,8 +39,19 @@ def log_push_risk(f, g, loss="exponential", price="power", p=1.0, side="top", u=
         return float(logsumexp(LOG_PRICES[price](log_heights, p) + np.log(outer)))
 
 
-def push_objective(scores, positive, groups=None, weight=None, price="power", p=1.0, side="top", balance=1.0):
+def push_objective(
+    scores,
+    positive,
+    groups=None,
+    weight=None,
+    loss="exponential",
+    price="power",
+    p=1.0,
+    side="top",
+    balance=1.0,
+):
     """What a ranker minimises, group by group and pair by pair."""
+    forms = WITH_EXPONENTIAL_LOSS if loss == "exponential" else WITH_OTHER_LOSSES
     scores, positive = np.asarray(scores, float), np.asarray(positive, bool)
     groups = np.zeros(len(scores)) if groups is None else np.asarray(groups)
     weight = np.ones(len(scores)) if weight is None else np.asarray(weight, float)
@@ -48,10 +64,8 @@ def push_objective(scores, positive, groups=None, weight=None, price="power", p=
         values.append(
             sum(
                 factor
-                * OBJECTIVES[price](
-                    log_push_risk(
-                        scores[up], scores[down], price=price, p=p, side=s, u=weight[up], v=weight[down]
-                    ),
+                * forms[price](
+                    log_push_risk(scores[up], scores[down], loss, price, p, s, weight[up], weight[down]),
                     p,
                 )
                 for s, factor in factors.items()

@@ -3,6 +3,7 @@ import pytest
 
 from apexrank import losses, prices
 from apexrank.errors import InputError
+from apexrank.objectives import form_of
 from tests.oracles import numerical_gradient
 
 Z = np.array([-30.0, -2.5, -0.3, 0.4, 0.999, 1.7, 40.0])
@@ -77,11 +78,44 @@ def test_power_refuses_p_below_one(p):
         prices.Power(p)
 
 
-def test_custom_price_that_is_not_convex_is_refused():
-    with pytest.raises(InputError, match="non-convex"):
-        prices.Custom(lambda r: np.arctan(r), lambda r: 1 / (1 + r**2))
-    with pytest.raises(InputError, match="non-convex"):
-        prices.Custom(lambda r: -r, lambda r: -np.ones_like(r))
+CONVEX = {
+    # recipes: exponential, logistic, hinge, squared hinge
+    prices.Power(1): (True, True, True, True),
+    prices.Power(3): (True, True, True, True),
+    prices.Identity(): (True, True, True, True),
+    prices.Exponential(): (True, True, True, True),
+    prices.Log1p(): (True, False, False, False),
+    prices.Custom(lambda r: r**0.6, lambda r: 0.6 * r**-0.4): (True, False, False, True),
+    prices.Custom(lambda r: r**0.4, lambda r: 0.4 * r**-0.6): (True, False, False, False),
+    prices.Custom(lambda r: r**2 + r, lambda r: 2 * r + 1): (True, True, True, True),
+    prices.Custom(np.arctan, lambda r: 1 / (1 + r**2)): (False, False, False, False),
+    prices.Custom(lambda r: -r, lambda r: -np.ones_like(r)): (False, False, False, False),
+}
+
+
+@pytest.mark.parametrize("number", range(len(CONVEX)))
+def test_combinations_that_are_not_convex_are_refused_by_name(number):
+    price, allowed = list(CONVEX.items())[number]
+    for loss, convex in zip(FITTED_LOSSES, allowed, strict=True):
+        if convex:
+            assert callable(form_of(loss, price))
+        else:
+            with pytest.raises(
+                InputError, match=f"{price.name} price with the {loss.name} loss is not convex"
+            ):
+                form_of(loss, price)
+
+
+def test_zero_one_cannot_be_fitted():
+    with pytest.raises(InputError, match="zero_one loss evaluates rankings"):
+        form_of(losses.ZeroOne(), prices.Power(2))
+
+
+@pytest.mark.parametrize("price", ALL_PRICES, ids=lambda a: f"{a.name}-{a.order:g}")
+def test_elasticity_is_the_slope_of_the_log_mass(price):
+    log_r = np.log(R)
+    numeric = [numerical_gradient(lambda t: float(t[0] + price.log_slope(t)[0]), [t], 1e-3)[0] for t in log_r]
+    np.testing.assert_allclose(price.elasticity(log_r), numeric, rtol=1e-6)
 
 
 def test_registry_names_and_instances():

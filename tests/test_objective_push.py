@@ -6,19 +6,25 @@ import pytest
 
 from apexrank.errors import InputError
 from apexrank.objectives import Push
+from apexrank.objectives.forms import log_form, plain_form, root_form
 from apexrank.prices import Custom, Power
 from tests.oracles import log_push_risk, numerical_gradient, push_objective
 
 VECTORS = json.loads((Path(__file__).parent / "vectors" / "push.json").read_text())
-EXPONENTIAL = [v for v in VECTORS if v["loss"] == "exponential"]
 REGISTRY = [
-    ("power", 1),
-    ("power", 2),
-    ("power", 4.5),
-    ("power", 64),
-    ("identity", 1),
-    ("exponential", 1),
-    ("log1p", 1),
+    ("exponential", "log1p", 1),
+    *(
+        (loss, price, p)
+        for loss in ("exponential", "logistic", "hinge", "squared_hinge")
+        for price, p in (
+            ("power", 1),
+            ("power", 2),
+            ("power", 4.5),
+            ("power", 64),
+            ("identity", 1),
+            ("exponential", 1),
+        )
+    ),
 ]
 SIDES = ["top", "bottom", "both"]
 
@@ -35,34 +41,39 @@ def random_case(seed, n=23):
 
 
 @pytest.mark.parametrize("side", SIDES)
-@pytest.mark.parametrize(("price", "p"), REGISTRY)
-def test_against_the_sum_over_pairs_and_finite_differences(price, p, side):
+@pytest.mark.parametrize(("loss", "price", "p"), REGISTRY)
+def test_against_the_sum_over_pairs_and_finite_differences(loss, price, p, side):
     scores, positive, rng = random_case(3)
     weight, groups = rng.integers(0, 4, len(scores)) / 2, rng.integers(0, 3, len(scores))
     for options in ({}, {"weight": weight}, {"groups": groups}, {"weight": weight, "groups": groups}):
         keywords = {"sample_weight": options.get("weight"), "groups": options.get("groups")}
-        objective = make(price, p, positive, side=side, balance=0.7, **keywords)
+        objective = make(price, p, positive, loss=loss, side=side, balance=0.7, **keywords)
         value, gradient = objective.value_and_grad(scores)
 
         def oracle(s, options=options):
-            return push_objective(s, positive, price=price, p=p, side=side, balance=0.7, **options)
+            return push_objective(s, positive, loss=loss, price=price, p=p, side=side, balance=0.7, **options)
 
         assert value == pytest.approx(oracle(scores), rel=1e-12, abs=1e-12)
-        numeric = numerical_gradient(oracle, scores, 1e-3 / max(p, 1))
+        # hinge: the scores are nowhere near a kink, and a small step stays away from it
+        step = 1e-6 if loss == "hinge" else 1e-3 / max(p, 1)
+        numeric = numerical_gradient(oracle, scores, step)
         np.testing.assert_allclose(gradient, numeric, rtol=1e-6, atol=1e-8 * np.abs(numeric).max())
 
 
-@pytest.mark.parametrize("vector", EXPONENTIAL, ids=lambda v: f"{v['price']}-{v['p']}-{v['side']}")
+@pytest.mark.parametrize("vector", VECTORS, ids=lambda v: f"{v['loss']}-{v['price']}-{v['p']}-{v['side']}")
 def test_conformance_vectors(vector):
     f, g = np.array(vector["pos"]), np.array(vector["neg"])
     scores, positive = np.concatenate([f, g]), np.arange(len(f) + len(g)) < len(f)
     p = vector["p"] or 1
-    value, gradient = make(vector["price"], p, positive, side=vector["side"]).value_and_grad(scores)
+    objective = make(vector["price"], p, positive, loss=vector["loss"], side=vector["side"])
+    value, gradient = objective.value_and_grad(scores)
     # the vectors hold R and ∇R/R: undo the form that is minimised
-    if vector["price"] == "log1p":
-        log_risk, relative = np.log(value), gradient / value
-    else:
-        log_risk, relative = p * value, p * gradient
+    undo = {
+        log_form: lambda: (p * value, p * gradient),
+        root_form: lambda: (p * np.log(value), p * gradient / value),
+        plain_form: lambda: (np.log(value), gradient / value),
+    }
+    log_risk, relative = undo[objective.form]()
     assert log_risk == pytest.approx(vector["log_value"], rel=1e-12)
     np.testing.assert_allclose(relative[: len(f)], vector["grad_over_value_pos"], rtol=1e-11, atol=1e-14 * p)
     np.testing.assert_allclose(relative[len(f) :], vector["grad_over_value_neg"], rtol=1e-11, atol=1e-14 * p)
@@ -112,9 +123,9 @@ def test_weights_are_repetitions():
     weight = rng.integers(0, 4, len(scores))
     weight[:2] = 1
     repeated = np.repeat(np.arange(len(scores)), weight)
-    for price in ("power", "log1p"):
-        weighted = Push(positive, price=price, sample_weight=weight).value_and_grad(scores)
-        plain = Push(positive[repeated], price=price).value_and_grad(scores[repeated])
+    for loss, price, p in REGISTRY:
+        weighted = make(price, p, positive, loss=loss, sample_weight=weight).value_and_grad(scores)
+        plain = make(price, p, positive[repeated], loss=loss).value_and_grad(scores[repeated])
         assert weighted[0] == pytest.approx(plain[0], rel=1e-13)
         np.testing.assert_allclose(
             weighted[1], np.bincount(repeated, plain[1], len(scores)), rtol=1e-12, atol=1e-15
@@ -132,9 +143,9 @@ def test_shifting_all_scores_changes_nothing_but_rounding():
 def test_convex_along_random_lines():
     scores, positive, rng = random_case(11)
     other = rng.normal(size=len(scores)) * 3
-    for price in ("power", "identity", "exponential", "log1p"):
+    for loss, price, p in REGISTRY:
         for side in SIDES:
-            value = Push(positive, price=price, side=side).value_and_grad
+            value = make(price, p, positive, loss=loss, side=side).value_and_grad
             ends, middle = value(scores)[0] + value(other)[0], value((scores + other) / 2)[0]
             assert 2 * middle <= ends + 1e-12 * abs(ends)
 
@@ -166,7 +177,8 @@ def test_groups_without_pairs_are_left_out_and_counted():
         ({"groups": ["a", "b", "c"]}, "both classes"),
         ({"groups": ["a", "b"]}, "one id per row"),
         ({"side": "left"}, "unknown side 'left'"),
-        ({"loss": "hinge"}, "hinge loss cannot be fitted yet"),
+        ({"loss": "hinge", "price": "log1p"}, "log1p price with the hinge loss is not convex"),
+        ({"loss": "zero_one"}, "zero_one loss evaluates rankings"),
         ({"sample_weight": [1, -1, 1]}, "negative in row 1"),
         ({"sample_weight": [0, 1, 1]}, "both classes, with positive weight"),
     ],
@@ -185,3 +197,37 @@ def test_separated():
     one = Push([True, False], price="log1p", side="bottom")
     assert one.value_and_grad(np.array([1.0, 0.0]))[0] < one.separable_below
     assert one.value_and_grad(np.array([0.0, 0.0]))[0] >= one.separable_below
+
+
+def test_example_weights_are_the_papers_pair_weights():
+    scores, positive, _ = random_case(12)
+    p = 3.0
+    d = np.exp(-(scores[positive][:, None] - scores[~positive][None, :]))
+    d_tilde = d * d.sum(axis=0) ** (p - 1)
+    d_tilde /= d_tilde.sum()
+    weights = Push(positive, price=Power(p)).example_weights(scores)
+    np.testing.assert_allclose(weights[positive], d_tilde.sum(axis=1), rtol=1e-12)
+    np.testing.assert_allclose(weights[~positive], d_tilde.sum(axis=0), rtol=1e-12)
+
+
+def test_theorem_1_and_the_zero_one_bound():
+    # K·g(R_max/K) ≤ R_{g,1} ≤ K·g(R_max); R_{g,1} ≤ R_{g,ℓ} for losses above the 0-1 loss
+    scores, positive, _ = random_case(13)
+    scores[:2] = -1.0, 1.0  # at least one misrank
+    f, g = scores[positive], scores[~positive]
+    heights = (f[:, None] <= g[None, :]).sum(axis=0)
+    for p in (1, 2, 8):
+        zero_one = (heights.astype(float) ** p).sum()
+        K, worst = len(g), heights.max()
+        assert K * (worst / K) ** p <= zero_one <= K * float(worst) ** p
+        for loss in ("exponential", "hinge", "squared_hinge"):
+            assert np.log(zero_one) <= log_push_risk(f, g, loss, "power", p) + 1e-12
+
+
+def test_all_margins_met_costs_nothing_for_the_hinge_losses():
+    positive = np.array([True, True, False])
+    for loss in ("hinge", "squared_hinge"):
+        for price, p in (("power", 1), ("power", 4), ("identity", 1)):
+            value, gradient = make(price, p, positive, loss=loss).value_and_grad(np.array([3.0, 2.0, 0.5]))
+            assert value == 0
+            assert gradient.tolist() == [0, 0, 0]

@@ -16,9 +16,15 @@ from apexrank.registry import Registry
 
 @dataclass(frozen=True)
 class Loss:
-    """Base class: a loss is its value and its slope."""
+    """Base class: a loss is its value and its slope.
+
+    ``least_elasticity`` is what a price's elasticity ``1 + r·g''/g'`` must reach for ``Σ g(Σ ℓ)`` to be convex, and
+    ``reaches_zero`` says that a large enough margin costs nothing at all.
+    """
 
     name: ClassVar[str]
+    least_elasticity: ClassVar[float] = 1.0
+    reaches_zero: ClassVar[bool] = False
 
     def value(self, z: np.ndarray) -> np.ndarray:
         """ℓ(z)."""
@@ -40,6 +46,7 @@ class Exponential(Loss):
     """
 
     name: ClassVar[str] = "exponential"
+    least_elasticity: ClassVar[float] = 0.0
 
     def value(self, z: np.ndarray) -> np.ndarray:
         return np.exp(-np.asarray(z))
@@ -69,6 +76,7 @@ class Hinge(Loss):
     """ℓ(z) = max(0, 1 − z); its slope at the kink z = 1 is taken as 0."""
 
     name: ClassVar[str] = "hinge"
+    reaches_zero: ClassVar[bool] = True
 
     def value(self, z: np.ndarray) -> np.ndarray:
         return np.maximum(0.0, 1.0 - np.asarray(z))
@@ -82,6 +90,8 @@ class SquaredHinge(Loss):
     """ℓ(z) = max(0, 1 − z)²."""
 
     name: ClassVar[str] = "squared_hinge"
+    least_elasticity: ClassVar[float] = 0.5
+    reaches_zero: ClassVar[bool] = True
 
     def value(self, z: np.ndarray) -> np.ndarray:
         return np.maximum(0.0, 1.0 - np.asarray(z)) ** 2
@@ -95,6 +105,8 @@ class ZeroOne(Loss):
     """ℓ(z) = 1[z ≤ 0]: a tie counts as a misrank, as in the papers. For evaluation only."""
 
     name: ClassVar[str] = "zero_one"
+    least_elasticity: ClassVar[float] = np.inf
+    reaches_zero: ClassVar[bool] = True
 
     def value(self, z: np.ndarray) -> np.ndarray:
         return (np.asarray(z) <= 0).astype(float)

@@ -28,6 +28,9 @@ class Objective(Protocol):
     def total(self) -> float: ...
 
     @property
+    def has_hessian(self) -> bool: ...
+
+    @property
     def streams(self) -> bool: ...
 
     @property
@@ -122,7 +125,7 @@ class LinearProblem:
     @property
     def has_hessian(self) -> bool:
         """Whether :meth:`hessian` can be used: the objective has one group."""
-        return self.objective.n_groups == 1
+        return self.objective.has_hessian
 
     def hessian(self, w: np.ndarray) -> np.ndarray:
         """Hessian of the penalised objective, ``Xᵀ·H·X + alpha``: a dense n_features x n_features matrix."""

@@ -1,5 +1,6 @@
 """Convex functions of the scores: value and gradient for given labels, weights and groups."""
 
+from apexrank.objectives.forms import form_of
 from apexrank.objectives.push import Push
 
-__all__ = ["Push"]
+__all__ = ["Push", "form_of"]
