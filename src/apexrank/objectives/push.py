@@ -7,11 +7,11 @@ from typing import Any
 import numpy as np
 
 from apexrank.errors import InputError
-from apexrank.groups import Segments, segment
+from apexrank.groups import segment
 from apexrank.kernels.rows import RowSummer
 from apexrank.losses import LOSSES, Exponential, Loss
 from apexrank.objectives.forms import form_of, log_form
-from apexrank.objectives.rows import ClassRows
+from apexrank.objectives.rows import log_weights, two_classes
 from apexrank.objectives.side import ExponentialSide, PairSumSide
 from apexrank.prices import PRICES, Price
 
@@ -60,9 +60,14 @@ class Push:
         self.positive = np.asarray(positive, dtype=bool)
         self.loss, self.price = LOSSES.get(loss), PRICES.get(price)
         self.form = form_of(self.loss, self.price)
-        self.log_weight = _log_weights(sample_weight)
-        positives, negatives = self._classes(segment(groups, len(self.positive)))
+        self.log_weight = log_weights(sample_weight)
+        segments = segment(groups, len(self.positive))
+        positives, negatives, self.n_groups_skipped = two_classes(self.positive, segments, self.log_weight)
         self.n_groups = len(positives.starts) - 1
+        if self.n_groups == 0:
+            raise InputError(
+                "ranking needs rows of both classes, with positive weight, in at least one group"
+            )
         kind = ExponentialSide if isinstance(self.loss, Exponential) else PairSumSide
         shared = self.loss, self.price, self.form
         top = kind(negatives, positives, +1.0, False, *shared)
@@ -71,28 +76,6 @@ class Push:
         if side not in weighted:
             raise InputError(f"unknown side {side!r}: use one of {', '.join(weighted)}")
         self._sides: list[tuple[float, Any]] = weighted[side]  # of ExponentialSide or PairSumSide
-
-    def _classes(self, segments: Segments) -> tuple[ClassRows, ClassRows]:
-        """Positives and negatives of positive weight, in the groups that have both."""
-        order, group = segments.order, np.repeat(np.arange(len(segments)), np.diff(segments.indptr))
-        log_weight = np.zeros(len(order)) if self.log_weight is None else self.log_weight[order]
-        label, weighty = self.positive[order], log_weight > -np.inf
-        chosen = [weighty & (label == c) for c in (True, False)]
-        counts = [np.bincount(group[mask], minlength=len(segments)) for mask in chosen]
-        usable = (counts[0] > 0) & (counts[1] > 0)
-        if not usable.any():
-            raise InputError(
-                "ranking needs rows of both classes, with positive weight, in at least one group"
-            )
-        self.n_groups_skipped = int((~usable).sum())
-        return tuple(
-            ClassRows(
-                order[mask & usable[group]],
-                np.concatenate([[0], np.cumsum(count[usable])]),
-                log_weight[mask & usable[group]],
-            )
-            for mask, count in zip(chosen, counts, strict=True)
-        )  # type: ignore[return-value]
 
     def value_and_grad(self, scores: np.ndarray) -> tuple[float, np.ndarray]:
         """Objective and its gradient with respect to the scores."""
@@ -155,15 +138,3 @@ class Push:
         lowest = -side.inner.highest(-side.sign * scores[side.inner.rows])
         highest = side.outer.highest(side.sign * scores[side.outer.rows])
         return bool(np.all(lowest >= highest) and np.any(lowest > highest))
-
-
-def _log_weights(sample_weight: np.ndarray | None) -> np.ndarray | None:
-    if sample_weight is None:
-        return None
-    weight = np.asarray(sample_weight, dtype=float)
-    if (weight < 0).any():
-        raise InputError(
-            f"sample_weight is negative in row {int((weight < 0).argmax())}: weights must be >= 0"
-        )
-    with np.errstate(divide="ignore"):
-        return np.log(weight)

@@ -6,6 +6,9 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from apexrank.errors import InputError
+from apexrank.groups import Segments
+
 
 @dataclass(frozen=True)
 class ClassRows:
@@ -41,3 +44,36 @@ class ClassRows:
     def log_total_weight(self) -> float:
         """Logarithm of the weight of all rows."""
         return float(np.log(np.exp(self.log_weight).sum()))
+
+
+def two_classes(
+    label: np.ndarray, segments: Segments, log_weight: np.ndarray | None
+) -> tuple[ClassRows, ClassRows, int]:
+    """Rows of positive weight with label True and False, in the groups that have both, and the number that lack one."""
+    order, group = segments.order, np.repeat(np.arange(len(segments)), np.diff(segments.indptr))
+    log_weight = np.zeros(len(order)) if log_weight is None else log_weight[order]
+    chosen = [(log_weight > -np.inf) & (label[order] == c) for c in (True, False)]
+    counts = [np.bincount(group[mask], minlength=len(segments)) for mask in chosen]
+    usable = (counts[0] > 0) & (counts[1] > 0)
+    true, false = (
+        ClassRows(
+            order[mask & usable[group]],
+            np.concatenate([[0], np.cumsum(count[usable])]),
+            log_weight[mask & usable[group]],
+        )
+        for mask, count in zip(chosen, counts, strict=True)
+    )
+    return true, false, int((~usable).sum())
+
+
+def log_weights(sample_weight: np.ndarray | None) -> np.ndarray | None:
+    """Logarithm of the weights of the rows, checked."""
+    if sample_weight is None:
+        return None
+    weight = np.asarray(sample_weight, dtype=float)
+    if (weight < 0).any():
+        raise InputError(
+            f"sample_weight is negative in row {int((weight < 0).argmax())}: weights must be >= 0"
+        )
+    with np.errstate(divide="ignore"):
+        return np.log(weight)

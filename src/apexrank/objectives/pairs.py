@@ -1,0 +1,263 @@
+"""Crucial pairs: a push on any pairs that matter, ``Σ_k g(Σ_i ℓ(s_i − s_k)·π_ik)`` (JMLR 2009, sec. 7)."""
+
+from __future__ import annotations
+
+from typing import Any, Protocol
+
+import numpy as np
+
+from apexrank.errors import InputError
+from apexrank.groups import segment
+from apexrank.losses import LOSSES, Exponential, Loss
+from apexrank.objectives.forms import form_of, log_form
+from apexrank.objectives.rows import ClassRows, log_weights, two_classes
+from apexrank.objectives.side import PAIR_SUMS
+from apexrank.prices import PRICES, Price
+
+
+class Pairs(Protocol):
+    """Which item should stand above which, and the heights that follow."""
+
+    def heights(self, scores: np.ndarray) -> tuple[np.ndarray, list[Any]]:
+        """``log r`` of each item, and what :meth:`pull` needs."""
+
+    def pull(self, log_r: np.ndarray, memory: list[Any], mass: np.ndarray) -> np.ndarray:
+        """Gradient with respect to the scores, from ``mass = ∂/∂log r``."""
+
+    def least_margin(self, scores: np.ndarray) -> float:
+        """Smallest ``s_i − s_k`` over all pairs."""
+
+
+class GradedPairs:
+    """Every item of a group above all items of lower relevance in it, for any number of levels.
+
+    Number the levels of a group 0, 1, 2 …. Two items of different levels differ in their numbers' highest unequal bit,
+    so each pair is met exactly once, in the bipartite problem of that bit: those with the bit set above those without
+    it, among items that agree in all higher bits. L levels take log₂ L bipartite sums.
+    """
+
+    def __init__(
+        self, relevance: np.ndarray, group: np.ndarray, loss: Loss, log_weight: np.ndarray | None = None
+    ) -> None:
+        self.loss = loss
+        level = _level_numbers(relevance, group)
+        self.problems: list[tuple[ClassRows, ClassRows]] = []
+        for bit in range(int(level.max()).bit_length()):
+            block = np.unique(np.column_stack([group, level >> (bit + 1)]), axis=0, return_inverse=True)[1]
+            above, below, _ = two_classes(
+                (level >> bit & 1).astype(bool), segment(block.ravel(), len(level)), log_weight
+            )
+            if len(above.rows):
+                self.problems.append((above, below))
+
+    def heights(self, scores: np.ndarray) -> tuple[np.ndarray, list[Any]]:
+        if isinstance(self.loss, Exponential):
+            return self._exponential_heights(scores)
+        r, memory = np.zeros(len(scores)), []
+        for above, below in self.problems:
+            sums = PAIR_SUMS[type(self.loss)](
+                scores[above.rows], above.starts, scores[below.rows], below.starts
+            )
+            weight = np.exp(above.log_weight)
+            value, slope = sums.forward(weight)
+            r[below.rows] += value
+            memory.append((sums, weight, slope))
+        with np.errstate(divide="ignore"):
+            return np.log(r), memory
+
+    def _exponential_heights(self, scores: np.ndarray) -> tuple[np.ndarray, list[Any]]:
+        log_r, memory = np.full(len(scores), -np.inf), []
+        for above, below in self.problems:
+            exponent = above.log_weight - scores[above.rows]
+            log_above = above.log_sum_exp(exponent)
+            part = below.spread(log_above) + scores[below.rows]
+            log_r[below.rows] = np.logaddexp(log_r[below.rows], part)
+            memory.append((np.exp(exponent - above.spread(log_above)), part))
+        return log_r, memory
+
+    def pull(self, log_r: np.ndarray, memory: list[Any], mass: np.ndarray) -> np.ndarray:
+        if isinstance(self.loss, Exponential):
+            return self._exponential_pull(log_r, memory, mass)
+        grad = np.zeros(len(mass))
+        per_height = np.where(mass > 0, mass * np.exp(-np.where(mass > 0, log_r, 0.0)), 0.0)
+        for (above, below), (sums, weight, slope) in zip(self.problems, memory, strict=True):
+            grad[below.rows] -= per_height[below.rows] * slope
+            grad[above.rows] += weight * sums.backward(per_height[below.rows])
+        return grad
+
+    def _exponential_pull(self, log_r: np.ndarray, memory: list[Any], mass: np.ndarray) -> np.ndarray:
+        grad = mass.copy()
+        for (above, below), (softmax, part) in zip(self.problems, memory, strict=True):
+            share = mass[below.rows] * np.exp(part - log_r[below.rows])
+            grad[above.rows] -= above.spread(below.total(share)) * softmax
+        return grad
+
+    def least_margin(self, scores: np.ndarray) -> float:
+        margins = [
+            (-above.highest(-scores[above.rows]) - below.highest(scores[below.rows])).min()
+            for above, below in self.problems
+        ]
+        return float(min(margins))
+
+
+class ListedPairs:
+    """Pairs given one by one: item ``upper[j]`` should stand above item ``lower[j]``, with weight ``weight[j]``."""
+
+    def __init__(self, upper: np.ndarray, lower: np.ndarray, weight: np.ndarray | None, loss: Loss) -> None:
+        order = np.argsort(lower, kind="stable")
+        self.upper, self.lower, self.loss = upper[order], lower[order], loss
+        self.weight = np.ones(len(order)) if weight is None else weight[order]
+        self.items, starts = np.unique(self.lower, return_index=True)
+        with np.errstate(divide="ignore"):
+            self.by_item = ClassRows(self.lower, np.append(starts, len(order)), np.log(self.weight))
+
+    def heights(self, scores: np.ndarray) -> tuple[np.ndarray, list[Any]]:
+        margin = scores[self.upper] - scores[self.lower]
+        log_r = np.full(len(scores), -np.inf)
+        with np.errstate(divide="ignore"):
+            log_loss = -margin if isinstance(self.loss, Exponential) else np.log(self.loss.value(margin))
+        log_r[self.items] = self.by_item.log_sum_exp(log_loss + self.by_item.log_weight)
+        return log_r, [margin]
+
+    def pull(self, log_r: np.ndarray, memory: list[Any], mass: np.ndarray) -> np.ndarray:
+        log_height = np.where(mass > 0, log_r, 0.0)[self.lower]
+        if isinstance(self.loss, Exponential):
+            slope = -np.exp(self.by_item.log_weight - memory[0] - log_height)
+        else:
+            slope = self.weight * self.loss.slope(memory[0]) * np.exp(-log_height)
+        per_pair = mass[self.lower] * slope
+        n = len(mass)
+        return np.bincount(self.upper, per_pair, n) - np.bincount(self.lower, per_pair, n)
+
+    def least_margin(self, scores: np.ndarray) -> float:
+        counted = self.weight > 0
+        return float((scores[self.upper] - scores[self.lower])[counted].min())
+
+
+class CrucialPairs:
+    """The push on graded relevance, or on pairs given one by one, as a convex function of the scores.
+
+    Parameters
+    ----------
+    relevance : array, optional
+        Larger is more relevant; every item should stand above all items of lower relevance of its group.
+    pairs : tuple of arrays (upper, lower) or (upper, lower, weight), optional
+        Row numbers: ``upper[j]`` should stand above ``lower[j]``. Given instead of ``relevance``.
+    n : int, optional
+        Number of rows; needed with ``pairs``.
+    loss, price, sample_weight, groups
+        As in :class:`Push`. A row's weight counts both as priced item and as item above others.
+
+    Examples
+    --------
+    >>> objective = CrucialPairs([2, 1, 0])
+    >>> value, gradient = objective.value_and_grad(np.zeros(3))
+    >>> bool(gradient[0] < gradient[1] < gradient[2])
+    True
+    """
+
+    streams = False
+    has_hessian = False
+
+    def __init__(
+        self,
+        relevance: np.ndarray | None = None,
+        *,
+        pairs: tuple[np.ndarray, ...] | None = None,
+        n: int | None = None,
+        loss: str | Loss = "exponential",
+        price: str | Price = "power",
+        sample_weight: np.ndarray | None = None,
+        groups: np.ndarray | None = None,
+    ) -> None:
+        if (relevance is None) == (pairs is None):
+            raise InputError("give either relevance or pairs")
+        self.loss, self.price = LOSSES.get(loss), PRICES.get(price)
+        self.form = form_of(self.loss, self.price)
+        self.log_weight = log_weights(sample_weight)
+        size = len(relevance) if relevance is not None else n
+        if size is None:
+            raise InputError("pairs need n, the number of rows")
+        self.positive = np.zeros(size, dtype=bool)  # no item is positive as such
+        group = segment(groups, size).of_rows()
+        self.pairs: Pairs
+        if pairs is not None:
+            self.pairs = ListedPairs(*_checked_pairs(pairs, size), self.loss)
+        else:
+            self.pairs = GradedPairs(np.asarray(relevance), group, self.loss, self.log_weight)
+        self._priced(group)
+
+    def _priced(self, group: np.ndarray) -> None:
+        """Items with a height, sorted by group; groups without any have no voice."""
+        weighty = np.ones(len(group), bool) if self.log_weight is None else self.log_weight > -np.inf
+        has_height = np.isfinite(self.pairs.heights(np.zeros(len(group)))[0]) & weighty
+        rows = np.flatnonzero(has_height)
+        if not len(rows):
+            raise InputError("no pair to rank: every group has rows of one relevance only")
+        rows = rows[np.argsort(group[rows], kind="stable")]
+        _, counts = np.unique(group[rows], return_counts=True)
+        log_weight = np.zeros(len(rows)) if self.log_weight is None else self.log_weight[rows]
+        self.items = ClassRows(rows, np.concatenate([[0], np.cumsum(counts)]), log_weight)
+        self.n_groups = len(counts)
+        self.n_groups_skipped = len(np.unique(group)) - self.n_groups
+
+    def value_and_grad(self, scores: np.ndarray) -> tuple[float, np.ndarray]:
+        """Objective and its gradient with respect to the scores."""
+        items = self.items
+        with np.errstate(over="ignore", invalid="ignore", divide="ignore"):
+            log_r, memory = self.pairs.heights(scores)
+            at = log_r[items.rows]
+            log_risk = items.log_sum_exp(self.price.log_value(at) + items.log_weight)
+            value, log_factor = self.form(log_risk, self.price.order)
+            log_mass = self.price.log_slope(at) + at + items.log_weight + items.spread(log_factor)
+            mass = np.zeros(len(scores))
+            mass[items.rows] = np.where(at > -np.inf, np.exp(log_mass), 0.0) / self.n_groups
+            return float(value.mean()), self.pairs.pull(log_r, memory, mass)
+
+    @property
+    def total(self) -> float:
+        """Natural unit of value and gradient: 1 for ``log R``, the value of all-equal scores otherwise."""
+        return 1.0 if self.form is log_form else self.value_and_grad(np.zeros(len(self.positive)))[0]
+
+    @property
+    def separable_below(self) -> float:
+        """Every value calls for a look at :meth:`separated`, unless the loss reaches zero."""
+        return -np.inf if self.loss.reaches_zero else np.inf
+
+    def separated(self, scores: np.ndarray) -> bool:
+        """Whether every pair is ranked right, so that without a penalty there is no finite minimiser."""
+        return self.pairs.least_margin(scores) > 0
+
+
+def _level_numbers(relevance: np.ndarray, group: np.ndarray) -> np.ndarray:
+    """Rank of each item's relevance among the different ones of its group: 0, 1, 2 …."""
+    if relevance.dtype.kind == "f" and np.isnan(relevance).any():
+        raise InputError(f"relevance is missing in row {int(np.isnan(relevance).argmax())}: fill or drop it")
+    order = np.lexsort((relevance, group))
+    sorted_group, sorted_relevance = group[order], relevance[order]
+    new_group = np.concatenate([[True], sorted_group[1:] != sorted_group[:-1]])
+    rises = np.concatenate([[False], sorted_relevance[1:] != sorted_relevance[:-1]]) & ~new_group
+    steps = np.cumsum(rises)
+    starts = np.flatnonzero(new_group)
+    level = np.empty(len(group), dtype=np.int64)
+    level[order] = steps - np.repeat(steps[starts], np.diff(np.append(starts, len(group))))
+    return level
+
+
+def _checked_pairs(pairs: tuple[np.ndarray, ...], n: int) -> tuple[np.ndarray, np.ndarray, np.ndarray | None]:
+    if len(pairs) not in (2, 3):
+        raise InputError("pairs must be (upper, lower) or (upper, lower, weight)")
+    upper, lower = (np.asarray(index) for index in pairs[:2])
+    weight = None if len(pairs) == 2 else np.asarray(pairs[2], dtype=float)
+    sizes = {len(column) for column in (upper, lower, weight) if column is not None}
+    if len(sizes) != 1 or sizes == {0}:
+        raise InputError("pairs needs arrays of one length, with at least one pair")
+    if upper.dtype.kind not in "iu" or lower.dtype.kind not in "iu":
+        raise InputError("pairs holds row numbers: whole numbers from 0")
+    if min(upper.min(), lower.min()) < 0 or max(upper.max(), lower.max()) >= n:
+        raise InputError(f"pairs names a row that is not there: rows are 0 to {n - 1}")
+    if (upper == lower).any():
+        raise InputError(f"pair {int((upper == lower).argmax())} sets a row above itself: drop it")
+    if weight is not None and not (np.isfinite(weight).all() and (weight >= 0).all() and weight.any()):
+        raise InputError("weights of pairs must be finite numbers >= 0, and not all 0")
+    return upper, lower, weight
