@@ -1,0 +1,117 @@
+"""Facts of the papers about the P-Norm Push, each by a computation of its own."""
+
+import numpy as np
+import pytest
+from scipy.optimize import minimize
+
+from apexrank import PNormPush, metrics
+from apexrank.models.linear import LinearProblem
+from apexrank.objectives import Push
+from apexrank.prices import Power
+from apexrank.solvers import LBFGS, CoordinateDescent, Newton
+from tests.oracles import push_objective
+
+
+@pytest.fixture(scope="module")
+def data():
+    rng = np.random.default_rng(4)
+    X = rng.random((80, 3))
+    positive = X @ [1.0, -1.0, 0.5] + 0.4 * rng.normal(size=80) > 0.3
+    return X, positive
+
+
+def pair_margins(X, positive, w):
+    scores = X @ w
+    return scores[positive][:, None] - scores[~positive][None, :]
+
+
+@pytest.mark.parametrize("p", [1.0, 3.0])
+def test_theorem_4_solvers_may_differ_in_lambda_but_not_in_the_pairs(data, p):
+    # a copied column makes λ ambiguous; e^{−(Mλ)_ik} is not
+    X, positive = data
+    doubled = np.column_stack([X, X[:, 0]])
+    problem = LinearProblem(doubled, Push(positive, price=Power(p)))
+    ends = [
+        solver.solve(problem, start).w
+        for solver, start in (
+            (LBFGS(tol=1e-9), np.zeros(4)),
+            (LBFGS(tol=1e-9), np.array([5.0, 0.0, 0.0, -5.0])),
+            (CoordinateDescent(t_max=20_000, tol=1e-9), np.zeros(4)),
+            (Newton(tol=1e-9), np.array([-2.0, 0.0, 0.0, 1.0])),
+        )
+    ]
+    assert np.abs(ends[0] - ends[1]).max() > 1
+    pairs = [np.exp(-pair_margins(doubled, positive, w)) for w in ends]
+    for other in pairs[1:]:
+        np.testing.assert_allclose(other, pairs[0], rtol=1e-5)
+
+
+@pytest.mark.parametrize("p", [1.0, 2.0, 5.0])
+def test_bregman_primal_equals_the_dual_at_the_optimum(data, p):
+    # JMLR 2009, sec. 11, with the inner sum of γ over i' only (the printed i'k' does not give eq. 11)
+    X, positive = data
+    w = Newton(tol=1e-10).solve(LinearProblem(X, Push(positive, price=Power(p))), np.zeros(3)).w
+    loss = np.exp(-pair_margins(X, positive, w))
+    I, K = loss.shape
+    q = loss * loss.sum(axis=0) ** (p - 1)
+    gamma = np.log(q / (p ** (1 / p) * q.sum(axis=0) ** ((p - 1) / p)))
+    primal = (q * gamma).sum() - (1 - np.log(p)) / p * q.sum() + I**p * K / p
+    risk = (loss.sum(axis=0) ** p).sum()
+    # the dual value is B(0, q₀) − B(0, q*) = (I^p·K − R)/p
+    assert primal == pytest.approx((I**p * K - risk) / p, rel=1e-7)
+    # and q* is feasible: qᵀM = 0
+    M = X[positive][:, None, :] - X[~positive][None, :, :]
+    assert np.abs(np.einsum("ik,ikj->j", q, M)).max() < 1e-6 * q.sum()
+
+
+@pytest.mark.parametrize("p", [1.0, 4.0])
+def test_p_classification_has_the_same_ranking_without_a_penalty(data, p):
+    X, positive = data
+
+    def p_classification(parameters):
+        scores = X @ parameters[:3] + parameters[3]
+        return np.exp(-scores[positive]).sum() + np.exp(p * scores[~positive]).sum() / p
+
+    other = minimize(p_classification, np.zeros(4), method="BFGS", options={"gtol": 1e-10})
+    ours = PNormPush(p=p, alpha=0, tol=1e-9).fit(X, positive)
+    np.testing.assert_allclose(ours.coef_[0], other.x[:3], rtol=1e-4)
+    assert ours.intercept_[0] == pytest.approx(other.x[3], abs=1e-4)
+
+
+def test_p_classification_form_is_a_function_of_the_push(data):
+    # min over b of Σ e^{−(f+b)} + (1/p) Σ e^{p(g+b)} = (1 + 1/p)·R^{1/(p+1)}
+    X, positive = data
+    p, scores = 3.0, X @ [0.3, -0.5, 0.2]
+    f, g = scores[positive], scores[~positive]
+    best = min(np.exp(-(f + b)).sum() + np.exp(p * (g + b)).sum() / p for b in np.linspace(-3, 3, 60_001))
+    risk = np.exp(p * push_objective(scores, positive, p=p))
+    assert best == pytest.approx((1 + 1 / p) * risk ** (1 / (p + 1)), rel=1e-7)
+
+
+def test_one_is_the_whole_list_and_infinity_its_top(data):
+    X, positive = data
+    scores = X[:, 0] - X[:, 1]
+    I, K = positive.sum(), (~positive).sum()
+    pairs = metrics.p_norm_risk(positive, scores, p=1)
+    assert pairs == pytest.approx(I * K * (1 - metrics.auc(positive, scores, ties="pessimistic")))
+    log_risk = metrics.p_norm_risk(positive, scores, p=4096, log=True)
+    assert np.exp(log_risk / 4096) == pytest.approx(metrics.r_max(positive, scores), rel=1e-2)
+
+
+def test_convexity_of_log_risk_is_for_the_exponential_loss_only():
+    # recipes: log R with the power price is convex for the exponential loss, not for the logistic one
+    rng = np.random.default_rng(0)
+    violated = {"exponential": 0, "logistic": 0}
+    for _ in range(400):
+        a, b = rng.normal(size=(2, 5)) * 4
+        positive = np.array([True, True, False, False, False])
+        for loss in violated:
+            values = [
+                np.log(Push(positive, loss=loss, price=Power(2)).value_and_grad(s)[0])
+                if loss == "logistic"
+                else Push(positive, loss=loss, price=Power(2)).value_and_grad(s)[0]
+                for s in (a, b, (a + b) / 2)
+            ]
+            violated[loss] += values[2] > (values[0] + values[1]) / 2 + 1e-12
+    assert violated["exponential"] == 0
+    assert violated["logistic"] > 0
