@@ -5,7 +5,7 @@ from __future__ import annotations
 import sys
 from importlib import import_module
 
-NAMES = ("push_linear", "solvers")
+NAMES = ("push_linear", "solvers", "peers")
 
 if __name__ == "__main__":
     for name in sys.argv[1:] or NAMES:

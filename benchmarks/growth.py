@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from functools import partial
+
 import numpy as np
 
 from apexrank import IRPush, PNormPush
@@ -31,8 +33,9 @@ def main() -> None:
     for name, ranker in RANKERS.items():
         times[name], steps[name] = [], []
         for n in SIZES:
-            repeats = 1 if n == max(SIZES) else 3
-            times[name].append(seconds(lambda n=n, r=ranker: r.fit(X[:n], y[:n]), repeats=repeats))
+            large = n == max(SIZES)
+            fit = partial(ranker.fit, X[:n], y[:n])
+            times[name].append(seconds(fit, repeats=1 if large else 3, warm_up=not large))
             steps[name].append(int(ranker.n_iter_))
     sorting = exponent(times["np.argsort"])
     rows = [
@@ -41,7 +44,9 @@ def main() -> None:
             **{f"{n:,} rows (s)": t for n, t in zip(SIZES, measured, strict=True)},
             "iterations": ", ".join(map(str, steps[name])),
             "exponent": exponent(measured),
-            "limit": {"np.argsort": "", "exponential": "1.05", "IR Push": "1.05"}.get(name, f"{sorting + 0.08:.3f}"),
+            "limit": {"np.argsort": "", "exponential": "1.05", "IR Push": "1.05"}.get(
+                name, f"{sorting + 0.08:.3f}"
+            ),
         }
         for name, measured in times.items()
     ]

@@ -18,9 +18,10 @@ from rich.table import Table
 RESULTS = Path(__file__).parent / "results"
 
 
-def seconds(work: Callable[[], object], repeats: int = 5) -> float:
+def seconds(work: Callable[[], object], repeats: int = 5, *, warm_up: bool = True) -> float:
     """Best wall time of several runs, after one to warm up."""
-    work()
+    if warm_up:
+        work()
     times = []
     for _ in range(repeats):
         start = time.perf_counter()

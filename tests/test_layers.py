@@ -11,7 +11,7 @@ SRC = Path(__file__).parent.parent / "src" / "apexrank"
 LAYERS = [
     {"errors", "registry"},
     {"groups", "kernels"},
-    {"losses", "prices", "metrics", "datasets"},
+    {"losses", "prices", "metrics", "datasets", "bounds"},
     {"objectives"},
     {"models", "solvers"},
     {"rankers"},

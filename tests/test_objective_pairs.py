@@ -3,6 +3,7 @@ import pytest
 
 from apexrank.errors import InputError
 from apexrank.losses import LOSSES
+from apexrank.models.linear import LinearProblem
 from apexrank.objectives import CrucialPairs, Push
 from apexrank.prices import Power
 from tests.oracles import LOG_PRICES, WITH_EXPONENTIAL_LOSS, WITH_OTHER_LOSSES, numerical_gradient
@@ -82,6 +83,26 @@ def test_two_levels_are_the_bipartite_push(loss, price, p):
     push = Push(positive, loss=loss, price=Power(p), groups=groups).value_and_grad(scores)
     assert ours[0] == pytest.approx(push[0], rel=1e-13)
     np.testing.assert_allclose(ours[1], push[1], rtol=1e-11, atol=1e-15)
+
+
+@pytest.mark.parametrize("weighted", [False, True])
+@pytest.mark.parametrize(("price", "p"), [("power", 1), ("power", 5), ("log1p", 1), ("exponential", 1)])
+def test_hessian_by_finite_differences(price, p, weighted):
+    rng = np.random.default_rng(3)
+    X, group = rng.normal(size=(30, 3)), rng.integers(0, 3, 30)
+    relevance = rng.integers(0, 4, 30)
+    weight = rng.integers(0, 3, 30).astype(float) if weighted else None
+    objective = make(price, p, relevance, groups=group, sample_weight=weight)
+    problem = LinearProblem(X, objective, 0.1)
+    w = np.array([0.3, -0.2, 0.1])
+    numeric = [numerical_gradient(lambda v, i=i: problem.value_and_grad(v)[1][i], w, 1e-4) for i in range(3)]
+    assert objective.has_hessian
+    np.testing.assert_allclose(problem.hessian(w), numeric, rtol=1e-5, atol=1e-7 * np.abs(numeric).max())
+
+
+def test_many_levels_have_no_hessian():
+    assert not CrucialPairs(np.arange(1000)).has_hessian
+    assert not CrucialPairs(pairs=(np.array([0]), np.array([1])), n=2).has_hessian
 
 
 def test_a_million_levels_stay_near_linear():

@@ -149,7 +149,7 @@ def test_newton_solves_stiff_problems():
 
 
 def test_auto_hands_a_stiff_problem_over_to_newton(monkeypatch):
-    monkeypatch.setattr("apexrank.solvers.auto.CHEAP_GRAM", 0)
+    monkeypatch.setattr("apexrank.solvers.auto.CHEAP", 0)
     X, y = load_breast_cancer(return_X_y=True)
     problem = LinearProblem(X, Push(y == 0), alpha=1e-6)
     solution = Auto().solve(problem, np.zeros(30))
@@ -160,6 +160,7 @@ def test_auto_hands_a_stiff_problem_over_to_newton(monkeypatch):
 
 def test_auto_uses_lbfgs_where_there_is_no_hessian(wdbc):
     X, positive = wdbc
-    problem = LinearProblem(X, Push(positive, groups=np.arange(len(X)) % 7), alpha=1e-3)
-    assert not problem.has_hessian
-    assert Auto().solve(problem, np.zeros(6)).converged
+    for options in ({"groups": np.arange(len(X)) % 7}, {"loss": "logistic"}):
+        problem = LinearProblem(X, Push(positive, **options), alpha=1e-3)
+        assert problem.hessian_cost == np.inf
+        assert Auto().solve(problem, np.zeros(6)).converged

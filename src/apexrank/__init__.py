@@ -9,30 +9,46 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from apexrank import datasets, losses, metrics, objectives, plot, prices
+    from apexrank import bounds, datasets, losses, metrics, objectives, plot, prices
     from apexrank.errors import ApexrankError, InputError
-    from apexrank.rankers import IRPush, PNormPush, PNormPushCV, RankBoost, push_path
+    from apexrank.rankers import (
+        CrucialPairsPush,
+        IRPush,
+        PNormPush,
+        PNormPushCV,
+        PushBoost,
+        RankBoost,
+        TwoStagePush,
+        push_path,
+    )
 
 __version__ = "0.1.0"
 
 _HOME = {
     "PNormPush": "rankers",
     "PNormPushCV": "rankers",
+    "PushBoost": "rankers",
+    "CrucialPairsPush": "rankers",
     "RankBoost": "rankers",
+    "TwoStagePush": "rankers",
     "IRPush": "rankers",
     "push_path": "rankers",
     "ApexrankError": "errors",
     "InputError": "errors",
 }
-_MODULES = ("datasets", "losses", "metrics", "objectives", "plot", "prices")
+_MODULES = ("bounds", "datasets", "losses", "metrics", "objectives", "plot", "prices")
 
 __all__ = [
     "ApexrankError",
+    "CrucialPairsPush",
     "IRPush",
     "InputError",
     "PNormPush",
     "PNormPushCV",
+    "PushBoost",
     "RankBoost",
+    "TwoStagePush",
+    "bounds",
     "datasets",
     "losses",
     "metrics",

@@ -74,11 +74,27 @@ def fit(
     ] = "push",
     p: Annotated[
         float | None,
-        typer.Option("-p", help="How hard to push at the top: 1 is the whole list.", rich_help_panel=_MODEL),
+        typer.Option(
+            "-p",
+            help="How hard to push at the top: 1 is the whole list, inf only the highest negative.",
+            rich_help_panel=_MODEL,
+        ),
     ] = None,
-    alpha: Annotated[float | None, typer.Option(help="Ridge penalty.", rich_help_panel=_MODEL)] = None,
+    alpha: Annotated[
+        float | None, typer.Option(help="Weight of the penalty.", rich_help_panel=_MODEL)
+    ] = None,
+    l1_ratio: Annotated[
+        float | None,
+        typer.Option(
+            help="Share of |w| in the penalty: 0 ridge, 1 lasso; above 0 gives exact zeros.",
+            rich_help_panel=_MODEL,
+        ),
+    ] = None,
     loss: Annotated[
-        str | None, typer.Option(help="Loss of a pair: exponential.", rich_help_panel=_MODEL)
+        str | None,
+        typer.Option(
+            help="Loss of a pair: exponential, logistic, hinge or squared_hinge.", rich_help_panel=_MODEL
+        ),
     ] = None,
     price: Annotated[
         str | None,
@@ -120,6 +136,7 @@ def fit(
         cv=cv,
         p=p,
         alpha=alpha,
+        l1_ratio=l1_ratio,
         loss=loss,
         price=price,
         side=side,

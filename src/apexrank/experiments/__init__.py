@@ -13,10 +13,18 @@ from __future__ import annotations
 from typing import Any
 
 from apexrank.errors import InputError
-from apexrank.experiments import illustrations, push_tables, roc_panels
+from apexrank.experiments import (
+    boosting,
+    illustrations,
+    one_dimension,
+    p_tradeoffs,
+    push_figures,
+    push_tables,
+    roc_panels,
+)
 from apexrank.experiments.result import Experiment, Result, Verdict
 
-_MODULES = (illustrations, push_tables, roc_panels)
+_MODULES = (illustrations, push_tables, roc_panels, push_figures, one_dimension, p_tradeoffs, boosting)
 
 REGISTRY: dict[str, Experiment] = {e.name: e for module in _MODULES for e in module.EXPERIMENTS}
 

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Any, Protocol
+from copy import copy
+from typing import Any, NamedTuple, Protocol, Self
 
 import numpy as np
 from scipy import sparse
@@ -15,6 +16,7 @@ Matrix = Any  # a dense array, or a SciPy sparse matrix in CSR format
 
 BLOCK_BYTES = 2**22
 SCALE_ROWS = 2**14
+WIDEST_HESSIAN = 2000  # features
 
 
 class Objective(Protocol):
@@ -38,7 +40,7 @@ class Objective(Protocol):
 
     def value_and_grad(self, scores: np.ndarray) -> tuple[float, np.ndarray]: ...
 
-    def hessian(self, scores: np.ndarray) -> list[tuple[float, np.ndarray, np.ndarray, np.ndarray]]: ...
+    def hessian(self, scores: np.ndarray) -> list[tuple[float, np.ndarray, Any, Any]]: ...
 
     def stream(self, sums: RowSummer) -> tuple[float, np.ndarray]: ...
 
@@ -94,6 +96,14 @@ def column_scale(X: Matrix, sample_weight: np.ndarray | None) -> np.ndarray:
     return np.where(scale > 0, scale, 1.0)
 
 
+class Certificate(NamedTuple):
+    """How far a point may be from the minimum: scaled gradient norm, duality gap, and the gap's natural unit."""
+
+    grad_norm: float
+    gap: float
+    unit: float
+
+
 class LinearProblem:
     """``min_w objective(X·w) + (alpha/2)·|w|²``.
 
@@ -101,13 +111,22 @@ class LinearProblem:
     (sparse, column-major, many groups, exotic prices) takes two.
     """
 
+    l1 = 0.0
+
     def __init__(
         self, X: Matrix, objective: Objective, alpha: float = 0.0, sample_weight: np.ndarray | None = None
     ) -> None:
         self.X, self.objective, self.alpha = X, objective, alpha
-        self.scale = np.sqrt(column_scale(X, sample_weight) ** 2 + alpha / objective.total)
+        self.total = objective.total
+        self.scale = np.sqrt(column_scale(X, sample_weight) ** 2 + alpha / self.total)
         self._label = objective.positive.view(np.uint8)
         self._one_pass = not sparse.issparse(X) and X.flags.c_contiguous and objective.streams
+
+    def with_objective(self, objective: Objective) -> Self:
+        """The same problem with another objective of the same kind, in the same units."""
+        other = copy(self)
+        other.objective = objective
+        return other
 
     @property
     def n_features(self) -> int:
@@ -123,15 +142,17 @@ class LinearProblem:
         return value + 0.5 * self.alpha * float(w @ w), grad + self.alpha * w
 
     @property
-    def has_hessian(self) -> bool:
-        """Whether :meth:`hessian` can be used: the objective has one group."""
-        return self.objective.has_hessian
+    def hessian_cost(self) -> float:
+        """Multiplications that :meth:`hessian` takes; infinite without a formula, and for too many features."""
+        n, d = self.X.shape
+        return float(n) * d * d if self.objective.has_hessian and d <= WIDEST_HESSIAN else np.inf
 
     def hessian(self, w: np.ndarray) -> np.ndarray:
-        """Hessian of the penalised objective, ``Xᵀ·H·X + alpha``: a dense n_features x n_features matrix."""
+        """Hessian of the penalised objective: a dense n_features x n_features matrix."""
         total = self.alpha * np.eye(self.n_features)
         for factor, diagonal, U, S in self.objective.hessian(self.scores(w)):
-            V = pull_back(self.X, U)
+            V: Any = pull_back(self.X, U)
+            V = V.toarray() if sparse.issparse(V) else V
             total += factor * (weighted_gram(self.X, diagonal) + V @ S @ V.T)
         return total
 
@@ -148,11 +169,22 @@ class LinearProblem:
         For ``log R`` without penalty it is how far, in standard deviations, the weighted means of the positives and
         of the negatives still are from each other. A penalty adds its own curvature to the unit.
         """
-        return float(np.abs(grad / self.scale).max(initial=0.0)) / self.objective.total
+        return float(np.abs(grad / self.scale).max(initial=0.0)) / self.total
 
     def dual_gap(self, grad: np.ndarray) -> float:
         """Upper bound on value − minimum: ``|∇|²/(2·alpha)``, the duality gap at the softmax dual point."""
         return float(grad @ grad) / (2 * self.alpha) if self.alpha > 0 else float("nan")
+
+    def certificate(self, w: np.ndarray, value: float, grad: np.ndarray) -> Certificate:
+        """What is known at ``w``, given the value and the gradient there."""
+        return Certificate(self.grad_norm(grad), self.dual_gap(grad), max(1.0, abs(value)))
+
+    def penalty(self, w: np.ndarray) -> float:
+        return 0.5 * self.alpha * float(w @ w)
+
+    def dual_bound(self, dual: float, v: np.ndarray) -> float:
+        """Lower bound ``dual − h*(v)`` of the minimum, for a dual point whose own value is ``dual``; v its ``−Xᵀθ``."""
+        return dual - float(v @ v) / (2 * self.alpha) if self.alpha > 0 else float("nan")
 
     def unbounded(self, value: float, w: np.ndarray) -> bool:
         """Whether w separates the classes while no penalty holds it back."""
@@ -161,3 +193,62 @@ class LinearProblem:
             and value < self.objective.separable_below
             and self.objective.separated(self.scores(w))
         )
+
+
+class ElasticNetProblem(LinearProblem):
+    """``min_w objective(X·w) + alpha·[(1 − ρ)/2·|w|² + ρ·|w|₁]``.
+
+    ``value_and_grad`` and ``hessian`` are those of the smooth part, which is all but ``l1·|w|₁``; solvers that take an
+    L1 penalty (``takes_l1``) ask for the rest. With ρ = 1 the objective must be bounded below by 0.
+    """
+
+    def __init__(
+        self,
+        X: Matrix,
+        objective: Objective,
+        alpha: float,
+        l1_ratio: float,
+        sample_weight: np.ndarray | None = None,
+    ) -> None:
+        super().__init__(X, objective, (1 - l1_ratio) * alpha, sample_weight)
+        self.l1 = l1_ratio * alpha
+
+    def penalised(self, value: float, w: np.ndarray) -> float:
+        """The whole objective from the value of its smooth part."""
+        return value + self.l1 * float(np.abs(w).sum())
+
+    def subgradient(self, w: np.ndarray, grad: np.ndarray) -> np.ndarray:
+        """The subgradient of least norm, given the gradient of the smooth part: 0 at the minimum."""
+        at_zero = np.sign(grad) * np.maximum(np.abs(grad) - self.l1, 0.0)
+        return np.where(w != 0, grad + self.l1 * np.sign(w), at_zero)
+
+    def penalty(self, w: np.ndarray) -> float:
+        return self.penalised(super().penalty(w), w)
+
+    def dual_bound(self, dual: float, v: np.ndarray, exponential: float = 0.0) -> float:
+        """Lower bound of the minimum, for a dual point θ of value ``dual = −F*(θ)`` with ``v = −Xᵀθ``.
+
+        Elastic net: ``dual − Σ_j (|v_j| − l1)₊² / (2·alpha)``. Pure L1: v must lie in the box ``|v_j| ≤ l1``, so θ
+        is scaled down by ``s = min(1, l1/|v|_∞)``; F ≥ 0 makes ``−F*(sθ) ≥ s·dual``. Where F is an exponential
+        and has the value ``exponential``, ``−F*(sθ) = s·dual − s·log(s)·F``.
+        """
+        if self.alpha > 0:
+            return dual - float((np.maximum(np.abs(v) - self.l1, 0.0) ** 2).sum()) / (2 * self.alpha)
+        s = min(1.0, self.l1 / max(float(np.abs(v).max(initial=0.0)), np.finfo(float).tiny))
+        return s * dual - s * np.log(s) * exponential
+
+    def certificate(self, w: np.ndarray, value: float, grad: np.ndarray) -> Certificate:
+        """What is known at ``w``, given the whole value and the gradient of the smooth part.
+
+        By Fenchel–Young the dual value at ``θ = ∇F`` is ``F(w) − <w, ∇F>``.
+        """
+        slope, smooth = grad - self.alpha * w, value - self.penalty(w)
+        exponential = smooth if getattr(self.objective, "is_exponential", False) else 0.0
+        gap = value - self.dual_bound(smooth - float(w @ slope), -slope, exponential)
+        # without a ridge everything is relative to the objective, which may be far below the one at w = 0
+        unit = max(1.0, abs(value)) if self.alpha > 0 else min(self.total, value)
+        norm = self.grad_norm(self.subgradient(w, grad))
+        return Certificate(norm if self.alpha > 0 else norm * self.total / unit, max(gap, 0.0), unit)
+
+    def unbounded(self, value: float, w: np.ndarray) -> bool:
+        return False

@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+from functools import cached_property
+from itertools import pairwise
 from typing import Any, Protocol
 
 import numpy as np
+from scipy import sparse
+from scipy.special import softmax
 
 from apexrank.errors import InputError
 from apexrank.groups import segment
@@ -13,6 +17,8 @@ from apexrank.objectives.forms import form_of, log_form
 from apexrank.objectives.rows import ClassRows, log_weights, two_classes
 from apexrank.objectives.side import PAIR_SUMS
 from apexrank.prices import PRICES, Price
+
+MOST_LEVELS = 500  # of all groups together, for which a Hessian is written out
 
 
 class Pairs(Protocol):
@@ -39,8 +45,8 @@ class GradedPairs:
     def __init__(
         self, relevance: np.ndarray, group: np.ndarray, loss: Loss, log_weight: np.ndarray | None = None
     ) -> None:
-        self.loss = loss
-        level = _level_numbers(relevance, group)
+        self.loss, self.group, self.log_weight = loss, group, log_weight
+        self.level = level = _level_numbers(relevance, group)
         self.problems: list[tuple[ClassRows, ClassRows]] = []
         for bit in range(int(level.max()).bit_length()):
             block = np.unique(np.column_stack([group, level >> (bit + 1)]), axis=0, return_inverse=True)[1]
@@ -87,10 +93,55 @@ class GradedPairs:
 
     def _exponential_pull(self, log_r: np.ndarray, memory: list[Any], mass: np.ndarray) -> np.ndarray:
         grad = mass.copy()
-        for (above, below), (softmax, part) in zip(self.problems, memory, strict=True):
+        for (above, below), (shares, part) in zip(self.problems, memory, strict=True):
             share = mass[below.rows] * np.exp(part - log_r[below.rows])
-            grad[above.rows] -= above.spread(below.total(share)) * softmax
+            grad[above.rows] -= above.spread(below.total(share)) * shares
         return grad
+
+    @cached_property
+    def is_coarse(self) -> bool:
+        """Whether the levels and the items above each are few enough to be written out for a Hessian."""
+        n_levels = len(np.unique(np.column_stack([self.group, self.level]), axis=0))
+        return n_levels <= MOST_LEVELS and sum(map(len, self.items_above)) <= 8 * len(self.level)
+
+    @cached_property
+    def blocks(self) -> list[np.ndarray]:
+        """Items of each level of each group that has a higher one, lowest first; see :attr:`items_above`."""
+        order = np.lexsort((self.level, self.group))
+        changes = (np.diff(self.group[order]) != 0) | (np.diff(self.level[order]) != 0)
+        every = np.split(order, np.flatnonzero(changes) + 1)
+        return [low for low, high in pairwise(every) if self.group[low[0]] == self.group[high[0]]]
+
+    @cached_property
+    def items_above(self) -> list[np.ndarray]:
+        """For each block the items of its group on higher levels."""
+        order = np.lexsort((self.level, self.group))
+        ends = np.searchsorted(self.group[order], np.arange(self.group.max() + 1), side="right")
+        position = np.empty(len(order), dtype=np.intp)
+        position[order] = np.arange(len(order))
+        return [order[position[block].max() + 1 : ends[self.group[block[0]]]] for block in self.blocks]
+
+    def hessian(
+        self, scores: np.ndarray, mass: np.ndarray, curvature: np.ndarray, gradient: np.ndarray, order: float
+    ) -> tuple[np.ndarray, Any, Any]:
+        """``diag(d) + U·S·Uᵀ``: each block's curvatures c and its softmax a of the items above, then ∇ by group."""
+        log_weight = np.zeros(len(scores)) if self.log_weight is None else self.log_weight
+        diagonal, columns, corners = curvature.copy(), [], []
+        for block, above in zip(self.blocks, self.items_above, strict=True):
+            if mass[block].sum() == 0:
+                continue
+            a = softmax(log_weight[above] - scores[above])
+            M, C = mass[block].sum(), curvature[block].sum()
+            diagonal[above] += M * a
+            columns += [(block, curvature[block]), (above, a)]
+            corners.append(np.array([[0.0, -1.0], [-1.0, C - M]]))
+        for rows in np.split(np.argsort(self.group, kind="stable"), np.cumsum(np.bincount(self.group))[:-1]):
+            columns.append((rows, gradient[rows]))
+            corners.append(np.array([[-order]]))
+        starts = np.cumsum([0, *(len(rows) for rows, _ in columns)])
+        index, values = (np.concatenate(parts) for parts in zip(*columns, strict=True))
+        U = sparse.csc_array((values, index, starts), shape=(len(scores), len(columns)))
+        return diagonal, U, sparse.block_diag(corners, format="csr")
 
     def least_margin(self, scores: np.ndarray) -> float:
         margins = [
@@ -157,7 +208,6 @@ class CrucialPairs:
     """
 
     streams = False
-    has_hessian = False
 
     def __init__(
         self,
@@ -193,7 +243,9 @@ class CrucialPairs:
         has_height = np.isfinite(self.pairs.heights(np.zeros(len(group)))[0]) & weighty
         rows = np.flatnonzero(has_height)
         if not len(rows):
-            raise InputError("no pair to rank: every group has rows of one relevance only")
+            raise InputError(
+                f"no pair to rank: every group has rows of one relevance only (n_samples = {len(group)})"
+            )
         rows = rows[np.argsort(group[rows], kind="stable")]
         _, counts = np.unique(group[rows], return_counts=True)
         log_weight = np.zeros(len(rows)) if self.log_weight is None else self.log_weight[rows]
@@ -203,6 +255,12 @@ class CrucialPairs:
 
     def value_and_grad(self, scores: np.ndarray) -> tuple[float, np.ndarray]:
         """Objective and its gradient with respect to the scores."""
+        value, mass, log_r, memory = self._evaluate(scores)
+        with np.errstate(over="ignore", invalid="ignore", divide="ignore"):
+            return value, self.pairs.pull(log_r, memory, mass)
+
+    def _evaluate(self, scores: np.ndarray) -> tuple[float, np.ndarray, np.ndarray, list[Any]]:
+        """Value, ``∂/∂log r`` and ``log r`` of each item, and what :meth:`Pairs.pull` needs."""
         items = self.items
         with np.errstate(over="ignore", invalid="ignore", divide="ignore"):
             log_r, memory = self.pairs.heights(scores)
@@ -212,7 +270,30 @@ class CrucialPairs:
             log_mass = self.price.log_slope(at) + at + items.log_weight + items.spread(log_factor)
             mass = np.zeros(len(scores))
             mass[items.rows] = np.where(at > -np.inf, np.exp(log_mass), 0.0) / self.n_groups
-            return float(value.mean()), self.pairs.pull(log_r, memory, mass)
+        return float(value.mean()), mass, log_r, memory
+
+    @property
+    def has_hessian(self) -> bool:
+        """Whether :meth:`hessian` can be used: exponential loss, and relevance of few grades in few groups."""
+        return (
+            isinstance(self.loss, Exponential)
+            and isinstance(self.pairs, GradedPairs)
+            and self.pairs.is_coarse
+        )
+
+    def hessian(self, scores: np.ndarray) -> list[tuple[float, np.ndarray, Any, Any]]:
+        """Hessian ``diag(d) + U·S·Uᵀ`` with respect to the scores, U and S sparse.
+
+        As for the bipartite push (:class:`~apexrank.objectives.side.ExponentialSide`), once for each level with the
+        items above it as inner ones; ``− p·∇∇ᵀ`` once for each group.
+        """
+        assert isinstance(self.pairs, GradedPairs)
+        _, mass, log_r, memory = self._evaluate(scores)
+        gradient = self.pairs.pull(log_r, memory, mass)
+        with np.errstate(over="ignore"):
+            curvature = np.where(mass > 0, mass * self.price.elasticity(np.where(mass > 0, log_r, 0.0)), 0.0)
+        order = self.price.order * self.n_groups if self.form is log_form else 0.0
+        return [(1.0, *self.pairs.hessian(scores, mass, curvature, gradient, order))]
 
     @property
     def total(self) -> float:

@@ -8,22 +8,11 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike
 
-from apexrank.errors import InputError, MissingExtraError
+from apexrank.errors import InputError
 from apexrank.metrics import roc_points
+from apexrank.plot.style import COLOURS, STYLES, estimator_scores, pyplot
 
-# Okabe and Ito's colours, which colour-blind readers can tell apart (yellow left out: too light for a line);
-# seven of them against five line styles do not repeat a pair for 35 curves.
-_COLOURS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#000000", "#56B4E9", "#E69F00")
-_STYLES: tuple[Any, ...] = ("-", "--", "-.", ":", (0, (6, 1.5, 1, 1.5, 1, 1.5)))
 _CURVE, _FRAME = "apexrank-curve", "apexrank-zoom"
-
-
-def _pyplot() -> Any:
-    try:
-        import matplotlib.pyplot as plt
-    except ImportError as error:
-        raise MissingExtraError('plots need matplotlib: pip install "apexrank[plot]"') from error
-    return plt
 
 
 class Curve(NamedTuple):
@@ -142,7 +131,7 @@ class RocTopDisplay:
         ['GaussianNB']
         """
         name = type(estimator).__name__ if name is None else name
-        scores = _estimator_scores(estimator, X, pos_label)
+        scores = estimator_scores(estimator, X, pos_label)
         return cls.from_predictions(y, scores, name=name, pos_label=pos_label, **options)
 
     def plot(self, axes: Sequence[Any] | None = None, **line_options: Any) -> RocTopDisplay:
@@ -170,8 +159,8 @@ class RocTopDisplay:
     def _draw(self, name: str, curve: Curve, options: dict[str, Any]) -> tuple[Any, ...]:
         number = len(_curves_in(self.axes_[0]))
         style = {
-            "color": _COLOURS[number % len(_COLOURS)],
-            "linestyle": _STYLES[number % len(_STYLES)],
+            "color": COLOURS[number % len(COLOURS)],
+            "linestyle": STYLES[number % len(STYLES)],
             "linewidth": 1.8,
         }
         points = _corners(curve)
@@ -184,17 +173,6 @@ class RocTopDisplay:
         return min(negatives, max(10.0, np.ceil(0.05 * negatives)))
 
 
-def _estimator_scores(estimator: Any, X: Any, pos_label: Any) -> np.ndarray:
-    methods = [name for name in ("decision_function", "predict_proba", "predict") if hasattr(estimator, name)]
-    if not methods:
-        raise InputError(f"{type(estimator).__name__} has no decision_function, predict_proba or predict")
-    values = np.asarray(getattr(estimator, methods[0])(X))
-    scores = values[:, 1] if values.ndim == 2 else values
-    # These score the second class; for the first one the list is read from its other end.
-    first = pos_label is not None and pos_label == estimator.classes_[0]
-    return -scores if first else scores
-
-
 def _corners(curve: Curve) -> Curve:
     """Leave out the points inside straight stretches: a curve of a million rows stays quick to draw."""
     dx, dy = np.diff(curve.false_positives), np.diff(curve.true_positives)
@@ -204,7 +182,7 @@ def _corners(curve: Curve) -> Curve:
 
 
 def _two_axes(axes: Sequence[Any] | None) -> tuple[Any, Any]:
-    plt = _pyplot()
+    plt = pyplot()
     if axes is None:
         axes = plt.subplots(1, 2, figsize=(10, 4.4), layout="constrained")[1]
     panels = tuple(np.ravel(np.asarray(axes, dtype=object)))

@@ -1,7 +1,21 @@
 """Rankers: thin scikit-learn estimators that store, validate, build, solve and expose."""
 
 from apexrank.rankers.base import LinearRanker, SeparableWarning
+from apexrank.rankers.boost import PushBoost
+from apexrank.rankers.pairs import CrucialPairsPush
 from apexrank.rankers.push import IRPush, PNormPush, RankBoost
+from apexrank.rankers.rerank import TwoStagePush
 from apexrank.rankers.select import PNormPushCV, push_path
 
-__all__ = ["IRPush", "LinearRanker", "PNormPush", "PNormPushCV", "RankBoost", "SeparableWarning", "push_path"]
+__all__ = [
+    "CrucialPairsPush",
+    "IRPush",
+    "LinearRanker",
+    "PNormPush",
+    "PNormPushCV",
+    "PushBoost",
+    "RankBoost",
+    "SeparableWarning",
+    "TwoStagePush",
+    "push_path",
+]

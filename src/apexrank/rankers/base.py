@@ -1,4 +1,4 @@
-"""What every linear bipartite ranker shares: validation, scores, prediction."""
+"""What linear rankers share: solving, certificates and warnings; validation, scores and prediction."""
 
 from __future__ import annotations
 
@@ -13,8 +13,8 @@ from sklearn.utils.multiclass import check_classification_targets, type_of_targe
 from sklearn.utils.validation import _check_sample_weight, check_is_fitted, validate_data
 
 from apexrank.errors import InputError
-from apexrank.models.linear import LinearProblem, scores_of
-from apexrank.objectives import Push
+from apexrank.losses import LOSSES, Hinge
+from apexrank.models.linear import LinearProblem, Objective, scores_of
 from apexrank.rankers.threshold import balanced_threshold
 from apexrank.solvers import Solution, Solver
 
@@ -23,21 +23,19 @@ class SeparableWarning(ConvergenceWarning):
     """The training data are separated and nothing holds the coefficients back."""
 
 
-class LinearRanker(ClassifierMixin, BaseEstimator):
-    """Base class: ``decision_function`` is the ranking score, ``predict`` its sign.
+def checked_rows(ranker: BaseEstimator, X: ArrayLike) -> Any:
+    """Rows to be scored by a fitted ranker."""
+    check_is_fitted(ranker)
+    return validate_data(ranker, X, accept_sparse="csr", dtype=[np.float64, np.float32], reset=False)
 
-    A subclass says which objective it minimises (``_objective``) and with which solver (``_solver``).
-    """
 
-    alpha: float
-    warm_start: bool
-    coef_: np.ndarray
-    intercept_: np.ndarray
+class BinaryRanker(ClassifierMixin, BaseEstimator):
+    """Base class of rankers of two classes: ``decision_function`` is the ranking score, ``predict`` its sign."""
+
     classes_: np.ndarray
 
     def __sklearn_tags__(self):
         tags = super().__sklearn_tags__()
-        tags.input_tags.sparse = True
         tags.classifier_tags.multi_class = False
         return tags
 
@@ -61,6 +59,84 @@ class LinearRanker(ClassifierMixin, BaseEstimator):
             X = X.astype(np.float64, copy=False)
         return X, label == 1, sample_weight
 
+    def predict(self, X: ArrayLike) -> np.ndarray:
+        """Class of each row: ``classes_[1]`` where the score is above 0."""
+        above = self.decision_function(X) > 0
+        return self.classes_[above.astype(int)]
+
+    def decision_function(self, X: ArrayLike) -> np.ndarray:
+        raise NotImplementedError
+
+
+class LinearFit(BaseEstimator):
+    """Base class of everything with linear scores: solves a problem, keeps answer and certificates, warns."""
+
+    alpha: float
+    coef_: np.ndarray
+
+    def __sklearn_tags__(self):
+        tags = super().__sklearn_tags__()
+        tags.input_tags.sparse = True
+        return tags
+
+    def _problem(self, X: Any, objective: Objective, weight: np.ndarray | None) -> LinearProblem:
+        return LinearProblem(X, objective, self.alpha, weight)
+
+    def _minimise(
+        self, X: Any, objective: Any, weight: np.ndarray | None, w0: np.ndarray | None = None
+    ) -> np.ndarray:
+        """Fit the coefficients; returns the scores of the rows."""
+        if not (np.isreal(self.alpha) and 0 <= self.alpha < np.inf):
+            raise InputError(f"alpha must be a finite number of at least 0, got {self.alpha!r}")
+        problem = self._problem(X, objective, weight)
+        solution = self._solver().solve(problem, np.zeros(X.shape[1]) if w0 is None else w0)
+        self.coef_ = solution.w
+        self.objective_ = solution.value
+        self.dual_gap_ = solution.gap
+        self.grad_norm_ = solution.grad_norm
+        self.converged_ = solution.converged
+        self.n_iter_ = max(1, solution.n_iter)
+        self.history_ = np.array(solution.history)
+        self._warn(solution)
+        return problem.scores(solution.w)
+
+    def _warn(self, solution: Solution) -> None:
+        if solution.separable:
+            warnings.warn(
+                "the training data are separated by the scores, so with alpha=0 the objective has no finite "
+                "minimiser; the coefficients are a separating direction. Set alpha > 0 for a unique answer.",
+                SeparableWarning,
+                stacklevel=4,
+            )
+        elif not solution.converged:
+            hint = "; at a kink of the hinge loss it need not vanish" if _has_kinks(self) else ""
+            warnings.warn(
+                f"not converged after {solution.n_iter} iterations: scaled gradient norm "
+                f"{solution.grad_norm:.1e} is above tol{hint}. Raise max_iter, tol or alpha.",
+                ConvergenceWarning,
+                stacklevel=4,
+            )
+
+    def _scores(self, X: ArrayLike) -> np.ndarray:
+        return scores_of(checked_rows(self, X), np.ravel(self.coef_))
+
+    def _solver(self) -> Solver:
+        raise NotImplementedError
+
+
+def _has_kinks(ranker: Any) -> bool:
+    return isinstance(LOSSES.get(getattr(ranker, "loss", "exponential")), Hinge)
+
+
+class LinearRanker(BinaryRanker, LinearFit):
+    """Base class of the linear rankers of two classes.
+
+    A subclass says which objective it minimises (``_objective``) and with which solver (``_solver``).
+    """
+
+    warm_start: bool
+    intercept_: np.ndarray
+
     def fit(
         self,
         X: ArrayLike,
@@ -73,58 +149,19 @@ class LinearRanker(ClassifierMixin, BaseEstimator):
         ``sample_weight`` counts as repetitions of rows. With ``groups`` (one id per row) only rows of the same
         group are compared, and every group counts the same.
         """
-        if not (np.isreal(self.alpha) and 0 <= self.alpha < np.inf):
-            raise InputError(f"alpha must be a finite number of at least 0, got {self.alpha!r}")
         w0 = self.coef_[0].copy() if self.warm_start and hasattr(self, "coef_") else None
         rows, positive, weight = self._validate(X, y, sample_weight)
-        problem = LinearProblem(rows, self._objective(positive, weight, groups), self.alpha, weight)
-        solution = self._solver().solve(problem, np.zeros(rows.shape[1]) if w0 is None else w0)
-        self._store(solution)
-        self.intercept_ = np.array([self._intercept(problem.scores(solution.w), positive, weight)])
-        self._warn(solution)
+        scores = self._minimise(rows, self._objective(positive, weight, groups), weight, w0)
+        self.coef_ = self.coef_[None, :]
+        self.intercept_ = np.array([self._intercept(scores, positive, weight)])
         return self
-
-    def _store(self, solution: Solution) -> None:
-        self.coef_ = solution.w[None, :]
-        self.objective_ = solution.value
-        self.dual_gap_ = solution.gap
-        self.grad_norm_ = solution.grad_norm
-        self.converged_ = solution.converged
-        self.n_iter_ = max(1, solution.n_iter)
-        self.history_ = np.array(solution.history)
 
     def _intercept(self, scores: np.ndarray, positive: np.ndarray, weight: np.ndarray | None) -> float:
         return -balanced_threshold(scores, positive, weight)
 
-    def _warn(self, solution: Solution) -> None:
-        if solution.separable:
-            warnings.warn(
-                "the training data are separated by the scores, so with alpha=0 the objective has no finite "
-                "minimiser; the coefficients are a separating direction. Set alpha > 0 for a unique answer.",
-                SeparableWarning,
-                stacklevel=3,
-            )
-        elif not solution.converged:
-            warnings.warn(
-                f"not converged after {solution.n_iter} iterations: scaled gradient norm "
-                f"{solution.grad_norm:.1e} is above tol. Raise max_iter, tol or alpha.",
-                ConvergenceWarning,
-                stacklevel=3,
-            )
-
     def decision_function(self, X: ArrayLike) -> np.ndarray:
         """Ranking score of each row: higher means nearer to the top; above 0 is predicted positive."""
-        check_is_fitted(self, "coef_")
-        X = validate_data(self, X, accept_sparse="csr", dtype=[np.float64, np.float32], reset=False)
-        return scores_of(X, self.coef_[0]) + self.intercept_[0]
+        return self._scores(X) + self.intercept_[0]
 
-    def predict(self, X: ArrayLike) -> np.ndarray:
-        """Class of each row: ``classes_[1]`` where the score is above 0."""
-        above = self.decision_function(X) > 0
-        return self.classes_[above.astype(int)]
-
-    def _objective(self, positive: np.ndarray, weight: np.ndarray | None, groups: Any) -> Push:
-        raise NotImplementedError
-
-    def _solver(self) -> Solver:
+    def _objective(self, positive: np.ndarray, weight: np.ndarray | None, groups: Any) -> Any:
         raise NotImplementedError

@@ -2,25 +2,23 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import Any
 
 import numpy as np
+from numpy.typing import ArrayLike
+from sklearn.base import clone
 
 from apexrank.errors import InputError
-from apexrank.losses import Loss
+from apexrank.losses import LOSSES, Exponential, Loss
+from apexrank.models.linear import ElasticNetProblem, LinearProblem, Objective
 from apexrank.objectives import Push
-from apexrank.prices import PRICES, Power, Price
+from apexrank.objectives.classification import PClassification
+from apexrank.objectives.top import InfinitePush
+from apexrank.prices import PRICES, Identity, Power, Price
 from apexrank.rankers.base import LinearRanker
+from apexrank.rankers.solving import solver_for
 from apexrank.rankers.threshold import p_classification_intercept
-from apexrank.solvers import LBFGS, Auto, CoordinateDescent, Newton, Solution, Solver
-
-SOLVERS: dict[str, Callable[..., Solver]] = {
-    "auto": Auto,
-    "lbfgs": LBFGS,
-    "newton": Newton,
-    "coordinate": CoordinateDescent,
-}
+from apexrank.solvers import Auto, CoordinateDescent, Solution, Solver
 
 
 class PNormPush(LinearRanker):
@@ -28,17 +26,20 @@ class PNormPush(LinearRanker):
 
     With positives' scores f and negatives' scores g it minimises
 
-        LSE(−f) + (1/p)·LSE(p·g) + (alpha/2)·|w|²,
+        LSE(−f) + (1/p)·LSE(p·g) + alpha·[(1 − l1_ratio)/2·|w|² + l1_ratio·|w|₁],
 
     which is ``(1/p)·log Σ_k (Σ_i e^{−(f_i − g_k)})^p`` plus a penalty. p = 1 is RankBoost's objective (the whole
-    list); the larger p, the more only the highest negatives count, and the more data it takes to generalise.
+    list); the larger p, the more only the highest negatives count, and the more data it takes to generalise. In the
+    limit p = ∞ (R_max, infinite push) only the highest one counts: ``LSE(−f) + max g``, and ``Σ_i ℓ(f_i − max g)``
+    for the other losses.
 
     Parameters
     ----------
     p : float, default 4
-        How hard to push, at least 1.
+        How hard to push, at least 1; ``np.inf`` for the limit, solved to a duality gap of its own.
     loss : str or :class:`~apexrank.losses.Loss`
-        Only the exponential loss can be fitted so far.
+        ``"exponential"``, ``"logistic"``, ``"hinge"`` or ``"squared_hinge"``. With the last three and the power price
+        ``R^{1/p}`` is minimised, because ``log R`` is not convex for them.
     price : str or :class:`~apexrank.prices.Price`
         ``"power"`` (with ``p``), ``"identity"``, ``"exponential"``, ``"log1p"`` or a
         :class:`~apexrank.prices.Custom`.
@@ -47,13 +48,21 @@ class PNormPush(LinearRanker):
     balance : float
         Weight of the bottom for ``side="both"``.
     alpha : float
-        Ridge penalty. With 0 the certificate ``dual_gap_`` is nan, and separable data have no finite minimiser.
+        Strength of the penalty. With 0 the certificate ``dual_gap_`` is nan, and separable data have no finite
+        minimiser.
+    l1_ratio : float, default 0
+        Share of the L1 norm in the penalty: 0 is ridge, in between elastic net; above 0 many coefficients are
+        exactly zero. With 1 (lasso) ``(1/p)·log R`` has no minimum, so the penalty is put on the P-Classification
+        form of the same push, ``(1 + 1/p)·R^{1/(p+1)}``: a sum over examples, so ``alpha`` is then in units that grow
+        with their number (at w = 0 the form is ``(1 + 1/p)·(I^p·K)^{1/(p+1)}``). :meth:`alpha_max` gives the scale.
     solver : {"auto", "lbfgs", "newton", "coordinate"} or a solver
         ``auto`` takes Newton for small or stiff problems and L-BFGS for the rest. ``coordinate`` is the papers'
-        algorithm, ``max_iter`` its ``t_max``; it depends on the features' units (scale them to [0, 1] first).
+        algorithm, ``max_iter`` its ``t_max``; it depends on the features' units (scale them to [0, 1] first), and
+        knows neither an L1 penalty nor p = ∞.
     max_iter, tol : int, float
         Stop when the gradient, in standard deviations of each feature, is at most ``tol``, or when the relative
-        duality gap is at most ``tol**2``.
+        duality gap is at most ``tol**2``; for p = ∞ when the duality gap is at most ``tol``, or at most ``tol``
+        times the objective and no longer falling.
     warm_start : bool
         Start from the coefficients of the previous fit.
     verbose : int
@@ -62,7 +71,9 @@ class PNormPush(LinearRanker):
     Attributes
     ----------
     coef_, intercept_ : arrays of shape (1, n_features) and (1,)
-        The intercept does not change the ranking; it makes 0 a threshold for ``predict`` (P-Classification).
+        The intercept does not change the ranking; it makes 0 a threshold for ``predict``: P-Classification's where
+        there is one. Its limit for p = ∞ would call positive only what is above every negative, so there, as for
+        other losses and prices, the threshold is the one with the least balanced training error.
     classes_ : array
         The second one is the positive class.
     objective_, dual_gap_, grad_norm_ : float
@@ -79,6 +90,9 @@ class PNormPush(LinearRanker):
     True
     >>> ranker.decision_function(X[:2, :6]).shape
     (2,)
+    >>> sparse = PNormPush(p=16, alpha=0.1, l1_ratio=0.9).fit(X[:, :6], y)
+    >>> int((sparse.coef_ != 0).sum())
+    4
     """
 
     def __init__(
@@ -90,6 +104,7 @@ class PNormPush(LinearRanker):
         side: str = "top",
         balance: float = 1.0,
         alpha: float = 1e-6,
+        l1_ratio: float = 0.0,
         solver: str | Solver = "auto",
         max_iter: int = 1000,
         tol: float = 1e-6,
@@ -102,41 +117,91 @@ class PNormPush(LinearRanker):
         self.side = side
         self.balance = balance
         self.alpha = alpha
+        self.l1_ratio = l1_ratio
         self.solver = solver
         self.max_iter = max_iter
         self.tol = tol
         self.warm_start = warm_start
         self.verbose = verbose
 
-    def _price(self) -> Price:
-        return PRICES.get(self.price, p=self.p)
+    @property
+    def _is_infinite(self) -> bool:
+        return self.price == "power" and self.p == np.inf
 
-    def _objective(self, positive: np.ndarray, weight: np.ndarray | None, groups: Any) -> Push:
-        return Push(
-            positive,
-            loss=self.loss,
-            price=self._price(),
-            side=self.side,
-            balance=self.balance,
-            sample_weight=weight,
-            groups=groups,
-        )
+    @property
+    def _has_l1(self) -> bool:
+        if not (np.isreal(self.l1_ratio) and 0 <= self.l1_ratio <= 1):
+            raise InputError(f"l1_ratio must be between 0 and 1, got {self.l1_ratio!r}")
+        return self.l1_ratio * self.alpha > 0
+
+    def _objective(self, positive: np.ndarray, weight: np.ndarray | None, groups: Any) -> Any:
+        common = {"side": self.side, "balance": self.balance, "sample_weight": weight, "groups": groups}
+        if self._is_infinite:
+            self._refuse_unbounded()
+            return InfinitePush(positive, loss=self.loss, **common)
+        push = Push(positive, loss=self.loss, price=PRICES.get(self.price, p=self.p), **common)
+        # log R falls for ever along a separating direction, where every other form stays above 0
+        falls = isinstance(push.loss, Exponential) and isinstance(push.price, Power | Identity)
+        return PClassification(push) if falls and self._is_lasso else push
+
+    @property
+    def _is_lasso(self) -> bool:
+        return self._has_l1 and self.l1_ratio == 1
+
+    def _refuse_unbounded(self) -> None:
+        if self._is_lasso and isinstance(LOSSES.get(self.loss), Exponential):
+            raise InputError(
+                "p=inf with the exponential loss has no minimum under a pure L1 penalty: "
+                "use l1_ratio < 1 or another loss"
+            )
+
+    def _problem(self, X: Any, objective: Objective, weight: np.ndarray | None) -> LinearProblem:
+        if self._has_l1:
+            return ElasticNetProblem(X, objective, self.alpha, self.l1_ratio, weight)
+        return super()._problem(X, objective, weight)
 
     def _solver(self) -> Solver:
-        if not isinstance(self.solver, str):
-            return self.solver
-        if self.solver not in SOLVERS:
-            raise InputError(f"unknown solver {self.solver!r}: use one of {', '.join(SOLVERS)}")
-        return SOLVERS[self.solver](self.max_iter, self.tol, verbose=self.verbose)
+        options = {"max_iter": self.max_iter, "tol": self.tol, "verbose": self.verbose}
+        return solver_for(self.solver, l1=self._has_l1, infinite=self._is_infinite, **options)
 
     def _intercept(self, scores: np.ndarray, positive: np.ndarray, weight: np.ndarray | None) -> float:
-        """P-Classification's for a power price on one side (mirrored at the bottom), least balanced error else."""
-        price = self._price()
-        if isinstance(price, Power) and self.side == "top":
+        """P-Classification's for exponential loss, power price and one side; least balanced error otherwise."""
+        price = None if self._is_infinite else PRICES.get(self.price, p=self.p)
+        exponential = isinstance(LOSSES.get(self.loss), Exponential)
+        if not (isinstance(price, Power) and exponential and self.side != "both"):
+            return super()._intercept(scores, positive, weight)
+        if self.side == "top":
             return p_classification_intercept(scores, positive, weight, price.order)
-        if isinstance(price, Power) and self.side == "bottom":
-            return -p_classification_intercept(-scores, ~positive, weight, price.order)
-        return super()._intercept(scores, positive, weight)
+        return -p_classification_intercept(-scores, ~positive, weight, price.order)
+
+    def alpha_max(
+        self,
+        X: ArrayLike,
+        y: ArrayLike,
+        sample_weight: ArrayLike | None = None,
+        groups: ArrayLike | None = None,
+    ) -> float:
+        """Smallest alpha for which all coefficients vanish: ``max_j |∂F/∂w_j| / l1_ratio`` at w = 0.
+
+        The place to start a grid of alphas for ``l1_ratio`` > 0; the estimator's own ``alpha`` does not matter.
+        Not for p = ∞, whose objective has a kink at w = 0.
+
+        Examples
+        --------
+        >>> from sklearn.datasets import load_breast_cancer
+        >>> X, y = load_breast_cancer(return_X_y=True)
+        >>> ranker = PNormPush(l1_ratio=0.5)
+        >>> highest = ranker.alpha_max(X, y)
+        >>> [int((ranker.set_params(alpha=a * highest).fit(X, y).coef_ != 0).sum()) for a in (1.001, 0.9)]
+        [0, 1]
+        """
+        if self._is_infinite or not self.l1_ratio > 0:
+            raise InputError("alpha_max needs l1_ratio > 0 and a finite p")
+        ranker = clone(self).set_params(alpha=1.0)
+        rows, positive, weight = ranker._validate(X, y, sample_weight)
+        problem = ranker._problem(rows, ranker._objective(positive, weight, groups), weight)
+        slope = problem.value_and_grad(np.zeros(problem.n_features))[1]
+        return float(np.abs(slope).max()) / self.l1_ratio
 
 
 class IRPush(LinearRanker):
@@ -168,7 +233,7 @@ class IRPush(LinearRanker):
         self.warm_start = warm_start
         self.verbose = verbose
 
-    def _objective(self, positive: np.ndarray, weight: np.ndarray | None, groups: Any) -> Push:
+    def _objective(self, positive: np.ndarray, weight: np.ndarray | None, groups: Any) -> Any:
         return Push(positive, price="log1p", side="bottom", sample_weight=weight, groups=groups)
 
     def _solver(self) -> Solver:
@@ -213,7 +278,7 @@ class RankBoost(LinearRanker):
         self.warm_start = warm_start
         self.verbose = verbose
 
-    def _objective(self, positive: np.ndarray, weight: np.ndarray | None, groups: Any) -> Push:
+    def _objective(self, positive: np.ndarray, weight: np.ndarray | None, groups: Any) -> Any:
         return Push(positive, price="identity", sample_weight=weight, groups=groups)
 
     def _solver(self) -> Solver:

@@ -64,7 +64,7 @@ class PNormPushCV(LinearRanker):
         ``"tpr_at_fpr_0.01"``, or one of scikit-learn's such as ``"roc_auc"``) or ``scorer(estimator, X, y)``.
     cv : int, splitter or iterable, default 5
         Stratified folds; with ``groups`` whole groups are kept together.
-    max_iter, tol, verbose
+    l1_ratio, max_iter, tol, verbose
         As in :class:`PNormPush`.
     n_jobs : int, optional
         Folds and alphas run in parallel.
@@ -94,6 +94,7 @@ class PNormPushCV(LinearRanker):
         *,
         scoring: str | Callable[..., float] = "partial_auc",
         cv: Any = 5,
+        l1_ratio: float = 0.0,
         max_iter: int = 1000,
         tol: float = 1e-6,
         n_jobs: int | None = None,
@@ -103,6 +104,7 @@ class PNormPushCV(LinearRanker):
         self.alphas = alphas
         self.scoring = scoring
         self.cv = cv
+        self.l1_ratio = l1_ratio
         self.max_iter = max_iter
         self.tol = tol
         self.n_jobs = n_jobs
@@ -131,7 +133,8 @@ class PNormPushCV(LinearRanker):
         return self
 
     def _options(self) -> dict[str, Any]:
-        return {"max_iter": self.max_iter, "tol": self.tol, "verbose": max(0, self.verbose - 1)}
+        shared = {name: getattr(self, name) for name in ("l1_ratio", "max_iter", "tol")}
+        return {**shared, "verbose": max(0, self.verbose - 1)}
 
     def _cross_validate(self, X: Any, y: Any, sample_weight: Any, groups: Any) -> np.ndarray:
         """Scores of shape (folds, alphas, ps)."""

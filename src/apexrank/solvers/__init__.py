@@ -2,8 +2,21 @@
 
 from apexrank.solvers.auto import Auto
 from apexrank.solvers.base import Problem, Solution, Solver
+from apexrank.solvers.continuation import Continuation
 from apexrank.solvers.coordinate import CoordinateDescent
 from apexrank.solvers.lbfgs import LBFGS
 from apexrank.solvers.newton import Newton
+from apexrank.solvers.sparse import OrthantNewton, SplitLBFGS
 
-__all__ = ["LBFGS", "Auto", "CoordinateDescent", "Newton", "Problem", "Solution", "Solver"]
+__all__ = [
+    "LBFGS",
+    "Auto",
+    "Continuation",
+    "CoordinateDescent",
+    "Newton",
+    "OrthantNewton",
+    "Problem",
+    "Solution",
+    "Solver",
+    "SplitLBFGS",
+]

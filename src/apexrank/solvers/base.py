@@ -7,6 +7,8 @@ from typing import Any, Protocol
 
 import numpy as np
 
+from apexrank.models.linear import Certificate
+
 
 class Problem(Protocol):
     """A convex function with certificates."""
@@ -15,9 +17,7 @@ class Problem(Protocol):
 
     def value_and_grad(self, w: np.ndarray) -> tuple[float, np.ndarray]: ...
 
-    def grad_norm(self, grad: np.ndarray) -> float: ...
-
-    def dual_gap(self, grad: np.ndarray) -> float: ...
+    def certificate(self, w: np.ndarray, value: float, grad: np.ndarray) -> Certificate: ...
 
     def unbounded(self, value: float, w: np.ndarray) -> bool: ...
 
@@ -42,8 +42,8 @@ class Solution:
         quadratic around the minimum, so both ask for the same accuracy of w), or no finite minimiser.
         """
         self.w, self.value = w, value
-        self.grad_norm, self.gap = problem.grad_norm(grad), problem.dual_gap(grad)
-        self.converged = self.grad_norm <= tol or self.gap <= tol**2 * max(1.0, abs(value))
+        self.grad_norm, self.gap, unit = problem.certificate(w, value, grad)
+        self.converged = self.grad_norm <= tol or self.gap <= tol**2 * unit
         self.separable = problem.unbounded(value, w)
         self.history.append(value)
         return self.converged or self.separable

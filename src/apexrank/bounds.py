@@ -1,0 +1,309 @@
+"""How far the risk on new data can lie above the risk on the training data (JMLR 2009, sec. 4, Theorems 2 and 3).
+
+With I positives and K negatives drawn at random, the probability that *some* ranker f of the class F has
+``R_true(f) ≥ R_empirical,θ(f) + ε`` is at most
+
+    2·N(F, εθ/8)·( exp(−2·K·max{(ε²/16)·R_min^{2(p−1)}, (ε/4)^{2p}}) + exp(−ε²·I/8 + ln K) ).
+
+Here R is the risk ``( mean over negatives of (share of positives at or below it)^p )^{1/p}``, which
+`apexrank.metrics.p_norm_risk` gives with ``normalize=True`` and ``margin=θ``; R_min is the smallest true risk in
+the class, and N its covering number in L_∞. Theorem 3 is the whole formula, Theorem 2 the one with R_min = 0.
+
+The bounds hold for every distribution, so they are far from tight. What they are good for is their shape: what a
+larger p, a smaller ε or a richer class costs in examples. Three things to know about it:
+
+* The maximum is ``(ε/4)²·max{R_min, ε/4}^{2(p−1)}``: Theorem 3 is better than Theorem 2 exactly when R_min > ε/4.
+* The bound falls with I and ε and grows with p, but with K it falls only at first: each further negative is one
+  more comparison that the positives must get right, the ``ln K``. That is why I has to grow with ``ln K``.
+* R_{p,min} grows with p, so R_{1,min}, one minus the best true AUC in the class, may stand in for it at every p.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from math import ceil, exp, inf, log, log1p
+
+import numpy as np
+
+from apexrank.errors import InputError
+
+LogCovering = float | Callable[[float], float]
+
+_SMALLEST_RATE = 1e-290  # its reciprocal, the number of negatives, is still well inside a float
+
+
+def log_covering_linear(radius: float, norm_bound: float, feature_bound: float, n_features: int) -> float:
+    """``n·ln(1 + 2·B·X/r)``, at least the logarithm of the covering number of a norm-bounded linear class.
+
+    The class is ``{x ↦ w·x : |w| ≤ B}`` on ``|x|_* ≤ X``, with any norm and its dual, such as the Euclidean twice.
+
+    *Proof.* ``sup_x |w·x − v·x| ≤ X·|w − v|``, so it is enough to cover the ball of radius B in R^n by balls of
+    radius ``s = r/X``. Choose points of that ball more than s apart until no further one fits; now each point of
+    the ball is within s of a chosen one. The balls of radius s/2 around the N chosen points are disjoint and lie in
+    the ball of radius ``B + s/2``; comparing volumes, ``N·(s/2)^n ≤ (B + s/2)^n``, that is ``N ≤ (1 + 2B/s)^n``.
+    The centres belong to the class, which Theorem 3 needs for its R_min.
+
+    Parameters
+    ----------
+    radius : float
+        Radius r of the balls in L_∞; the theorems use ``ε·θ/8``.
+    norm_bound, feature_bound : float
+        B and X.
+    n_features : int
+        n, the dimension of w.
+
+    Examples
+    --------
+    >>> round(log_covering_linear(0.5, norm_bound=1.0, feature_bound=1.0, n_features=3), 6)
+    4.828314
+    """
+    for name, value in (("radius", radius), ("norm_bound", norm_bound), ("feature_bound", feature_bound)):
+        _check(name, value, 0, inf)
+    return n_features * log1p(2 * norm_bound * feature_bound / radius)
+
+
+def failure_log_probability(
+    epsilon: float,
+    theta: float,
+    p: float,
+    n_positives: float,
+    n_negatives: float,
+    log_covering: LogCovering,
+    r_min: float = 0.0,
+) -> float:
+    """Logarithm of the bound of JMLR 2009, Theorem 3 (of Theorem 2 with ``r_min=0``); above 0 it says nothing.
+
+    Parameters
+    ----------
+    epsilon : float in (0, 1]
+        ε, by how much the true risk exceeds the training risk.
+    theta : float
+        θ > 0, the margin at which the training risk is taken.
+    p : float
+        Power of the push, at least 1.
+    n_positives, n_negatives : float
+        I and K.
+    log_covering : callable or float
+        ``ln N(F, r)`` as a function of the radius r, for example `log_covering_linear` with its other arguments
+        filled in by `functools.partial`. A finite class has the number ``ln |F|``.
+    r_min : float in [0, 1]
+        R_min, or anything known to be below it.
+
+    Returns
+    -------
+    float
+        Natural logarithm of the bound; finite where the bound itself would be rounded to 0 or infinity.
+
+    Examples
+    --------
+    >>> from functools import partial
+    >>> linear = partial(log_covering_linear, norm_bound=1.0, feature_bound=1.0, n_features=10)
+    >>> round(failure_log_probability(0.2, 0.1, 1, 50_000, 50_000, linear), 3)
+    -171.628
+    """
+    log_classes = _log_twice_covering(epsilon, theta, log_covering)
+    negatives, positives = _exponents(epsilon, p, n_positives, n_negatives, r_min)
+    return log_classes + float(np.logaddexp(negatives, positives))
+
+
+def failure_probability(
+    epsilon: float,
+    theta: float,
+    p: float,
+    n_positives: float,
+    n_negatives: float,
+    log_covering: LogCovering,
+    r_min: float = 0.0,
+) -> float:
+    """Bound of JMLR 2009, Theorem 3, at most 1; parameters as in `failure_log_probability`.
+
+    Examples
+    --------
+    >>> two_rankers = 0.6931471805599453
+    >>> round(failure_probability(0.5, 0.1, 1, 400, 400, two_rankers), 4)
+    0.006
+    >>> failure_probability(0.5, 0.1, 8, 400, 400, two_rankers)
+    1.0
+    """
+    return exp(
+        min(0.0, failure_log_probability(epsilon, theta, p, n_positives, n_negatives, log_covering, r_min))
+    )
+
+
+def negatives_needed(
+    epsilon: float,
+    delta: float,
+    theta: float,
+    p: float,
+    log_covering: LogCovering,
+    *,
+    n_positives: float = inf,
+    r_min: float = 0.0,
+) -> float:
+    """Fewest negatives K for which the bound is at most δ (JMLR 2009, Theorems 2 and 3, solved for K).
+
+    With I → ∞ it is ``K = (ln 2N − ln δ) / (2·rate)``, where ``rate = (ε/4)²·max{R_min, ε/4}^{2(p−1)}``: larger by
+    the factor ``max{R_min, ε/4}^{−2}`` for each further unit of p.
+
+    Parameters
+    ----------
+    epsilon, theta, p, log_covering, r_min
+        As in `failure_log_probability`.
+    delta : float in (0, 1)
+        δ, the probability of failure that is allowed.
+    n_positives : float
+        I; by default there are as many positives as it takes.
+
+    Returns
+    -------
+    float
+        A whole number; inf beyond about 1e290.
+
+    Raises
+    ------
+    InputError
+        If there are too few positives for any number of negatives.
+
+    Examples
+    --------
+    >>> [negatives_needed(0.4, 0.05, 0.1, p, 0.0) for p in (1, 2, 3)]
+    [185.0, 18445.0, 1844440.0]
+    >>> [negatives_needed(0.4, 0.05, 0.1, p, 0.0, r_min=0.5) for p in (1, 2, 3)]
+    [185.0, 738.0, 2952.0]
+    """
+    _check("delta", delta, 0, 1, right_open=True)
+    log_budget = log(delta) - _log_twice_covering(epsilon, theta, log_covering)
+    rate = _rate(epsilon, p, r_min)
+    if rate < _SMALLEST_RATE:
+        return inf
+    if n_positives == inf:
+        return _whole(max(-log_budget, 0.0) / (2 * rate))
+
+    def excess(n_negatives: float) -> float:
+        return float(np.logaddexp(*_exponents(epsilon, p, n_positives, n_negatives, r_min))) - log_budget
+
+    # exp(−aK) + K·exp(−b) is convex in K with its least value at ln(a·e^b)/a: the first crossing lies below that.
+    best = min(max(1.0, (log(2 * rate) + epsilon**2 * n_positives / 8) / (2 * rate)), 1e300)
+    if excess(best) > 0:
+        raise InputError(
+            f"{n_positives:g} positives are too few for epsilon={epsilon:g} and delta={delta:g}, "
+            "whatever the number of negatives: use more positives, or a larger epsilon or delta"
+        )
+    return _whole(_least(excess, 1.0, best))
+
+
+def positives_needed(
+    epsilon: float,
+    delta: float,
+    theta: float,
+    p: float,
+    n_negatives: float,
+    log_covering: LogCovering,
+    *,
+    r_min: float = 0.0,
+) -> float:
+    """Fewest positives I for which the bound is at most δ with K negatives (JMLR 2009, Theorems 2 and 3).
+
+    ``I = (8/ε²)·(ln K + ln 2N − ln(δ − 2N·exp(−2·K·rate)))``: what the K negatives leave of δ must pay for the
+    positives, and more negatives ask for more positives through ``ln K``. Hence I grows with p, too, as K has to.
+
+    Parameters and return value as in `negatives_needed`, with K as ``n_negatives``.
+
+    Raises
+    ------
+    InputError
+        If there are too few negatives for any number of positives.
+
+    Examples
+    --------
+    >>> [positives_needed(0.4, 0.05, 0.1, 1, n_negatives, 0.0) for n_negatives in (185, 200, 400, 10**6)]
+    [671.0, 516.0, 485.0, 876.0]
+    """
+    _check("delta", delta, 0, 1, right_open=True)
+    log_budget = log(delta) - _log_twice_covering(epsilon, theta, log_covering)
+    spent = _exponents(epsilon, p, inf, n_negatives, r_min)[0]
+    if spent >= log_budget:
+        fewest = negatives_needed(epsilon, delta, theta, p, log_covering, r_min=r_min)
+        raise InputError(
+            f"{n_negatives:g} negatives are too few for epsilon={epsilon:g}, delta={delta:g} and p={p:g}, "
+            f"whatever the number of positives: it takes more than {max(fewest, n_negatives):g}"
+        )
+    left = log_budget + log1p(-exp(spent - log_budget))
+    return _whole((log(n_negatives) - left) * 8 / epsilon**2)
+
+
+def epsilon_bound(
+    delta: float,
+    theta: float,
+    p: float,
+    n_positives: float,
+    n_negatives: float,
+    log_covering: LogCovering,
+    *,
+    r_min: float = 0.0,
+) -> float:
+    """Smallest ε for which, with probability at least 1 − δ, ``R_true(f) < R_empirical,θ(f) + ε`` for every f in F.
+
+    Found by bisection, because the covering number depends on ε, too. 1 means that the bound says nothing: no risk
+    is above 1. Parameters as in `negatives_needed`.
+
+    Examples
+    --------
+    >>> from functools import partial
+    >>> linear = partial(log_covering_linear, norm_bound=1.0, feature_bound=1.0, n_features=10)
+    >>> [round(epsilon_bound(0.05, 0.1, p, 10**6, 10**6, linear), 3) for p in (1, 2, 4)]
+    [0.029, 0.304, 1.0]
+    """
+    _check("delta", delta, 0, 1, right_open=True)
+
+    def excess(epsilon: float) -> float:
+        return failure_log_probability(
+            epsilon, theta, p, n_positives, n_negatives, log_covering, r_min
+        ) - log(delta)
+
+    return 1.0 if excess(1.0) > 0 else _least(excess, 1e-12, 1.0)
+
+
+def _log_twice_covering(epsilon: float, theta: float, log_covering: LogCovering) -> float:
+    """``ln(2·N(F, εθ/8))``."""
+    _check("epsilon", epsilon, 0, 1)
+    _check("theta", theta, 0, inf)
+    log_n = log_covering(epsilon * theta / 8) if callable(log_covering) else float(log_covering)
+    return log(2) + log_n
+
+
+def _rate(epsilon: float, p: float, r_min: float) -> float:
+    """``max{(ε²/16)·R_min^{2(p−1)}, (ε/4)^{2p}}``."""
+    if not 1 <= p < inf:
+        raise InputError(f"p must be a finite number of at least 1, got {p!r}: there is no bound for R_max")
+    if not 0 <= r_min <= 1:
+        raise InputError(f"r_min must be a number from 0 to 1, got {r_min!r}")
+    return exp(2 * log(epsilon / 4) + 2 * (p - 1) * log(max(r_min, epsilon / 4)))
+
+
+def _exponents(epsilon: float, p: float, I: float, K: float, r_min: float) -> tuple[float, float]:
+    """``−2·K·rate`` and ``−ε²·I/8 + ln K``."""
+    _check("n_positives", I, 0, inf)
+    _check("n_negatives", K, 0, inf, right_open=True)
+    return -2 * K * _rate(epsilon, p, r_min), -(epsilon**2) * I / 8 + log(K)
+
+
+def _least(excess: Callable[[float], float], low: float, high: float) -> float:
+    """Smallest x from ``low`` to ``high`` with ``excess(x) ≤ 0``, which falls and is not positive at ``high``."""
+    if excess(low) <= 0:
+        return low
+    # Halving the logarithm: x may lie anywhere between 1e-12 and 1e300.
+    for _ in range(200):
+        middle = low**0.5 * high**0.5
+        low, high = (middle, high) if excess(middle) > 0 else (low, middle)
+    return high
+
+
+def _whole(x: float) -> float:
+    return max(1.0, float(ceil(x)))
+
+
+def _check(name: str, value: float, low: float, high: float, right_open: bool = False) -> None:
+    if not (low < value <= high) or (right_open and value == high):
+        bracket = ")" if right_open or high == inf else "]"
+        raise InputError(f"{name} must be a number in ({low:g}, {high:g}{bracket}, got {value!r}")

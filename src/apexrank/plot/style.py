@@ -1,0 +1,58 @@
+"""What all pictures share: colours and line styles, light axes, matplotlib on demand."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from apexrank.errors import InputError, MissingExtraError
+
+# Okabe and Ito's colours, which colour-blind readers can tell apart (yellow left out: too light for a line);
+# seven of them against five line styles do not repeat a pair for 35 curves.
+COLOURS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#000000", "#56B4E9", "#E69F00")
+STYLES: tuple[Any, ...] = ("-", "--", "-.", ":", (0, (6, 1.5, 1, 1.5, 1, 1.5)))
+MARKERS = ("o", "s", "^", "D", "v", "P", "X")
+
+
+def pyplot() -> Any:
+    """Matplotlib's pyplot, or an error that says how to install it."""
+    try:
+        import matplotlib.pyplot as plt
+    except ImportError as error:
+        raise MissingExtraError('plots need matplotlib: pip install "apexrank[plot]"') from error
+    return plt
+
+
+def line_style(number: int) -> dict[str, Any]:
+    """Colour, line style and marker of a line: any one of them tells it from its neighbours."""
+    return {
+        "color": COLOURS[number % len(COLOURS)],
+        "linestyle": STYLES[number % len(STYLES)],
+        "marker": MARKERS[number % len(MARKERS)],
+        "markersize": 5,
+        "linewidth": 1.8,
+    }
+
+
+def one_axes(ax: Any, size: tuple[float, float]) -> Any:
+    plt = pyplot()
+    return plt.subplots(figsize=size, layout="constrained")[1] if ax is None else ax
+
+
+def light(ax: Any) -> None:
+    """Thin grid, no frame."""
+    ax.grid(alpha=0.25, linewidth=0.6)
+    ax.spines[["top", "right"]].set_visible(False)
+
+
+def estimator_scores(estimator: Any, X: Any, pos_label: Any) -> np.ndarray:
+    """Ranking score of each row by the estimator's best method for it."""
+    methods = [name for name in ("decision_function", "predict_proba", "predict") if hasattr(estimator, name)]
+    if not methods:
+        raise InputError(f"{type(estimator).__name__} has no decision_function, predict_proba or predict")
+    values = np.asarray(getattr(estimator, methods[0])(X))
+    scores = values[:, 1] if values.ndim == 2 else values
+    # These score the second class; for the first one the list is read from its other end.
+    first = pos_label is not None and pos_label == estimator.classes_[0]
+    return -scores if first else scores

@@ -1,0 +1,309 @@
+"""Boosting any weak learner towards the top of the list (JMLR 2009, sec. 5)."""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Callable, Iterator
+from itertools import islice
+from numbers import Integral, Real
+from typing import Any, ClassVar, Self
+
+import numpy as np
+from numpy.typing import ArrayLike
+from sklearn.base import _fit_context, clone, is_regressor
+from sklearn.model_selection import GroupShuffleSplit, StratifiedShuffleSplit
+from sklearn.tree import DecisionTreeClassifier
+from sklearn.utils import check_random_state, get_tags
+from sklearn.utils._param_validation import Interval
+from sklearn.utils.validation import check_is_fitted, has_fit_parameter, validate_data
+
+from apexrank.errors import InputError
+from apexrank.losses import Loss
+from apexrank.models.linear import Matrix
+from apexrank.objectives import Push
+from apexrank.prices import Price
+from apexrank.rankers.base import BinaryRanker, checked_rows
+from apexrank.rankers.push import PNormPush
+from apexrank.rankers.rounds import Rounds, Rows, output_of
+from apexrank.solvers.coordinate import line_search
+
+NO_EDGE = 1e-10  # a weak ranker that is better than chance by less than this is no better
+
+
+class PushBoost(BinaryRanker):
+    """Boosting for the top of the list: a sum of weak rankers that lowers a push (JMLR 2009, Fig. 2).
+
+    Each round takes the slope of the push with respect to the score of every row. Its size is the row's weight, the
+    sum of the papers' pair weights ``d̃_ik`` over the other class, and its sign says whether the row should rise or
+    fall. A weak learner is fitted to the labels with these weights; its output h joins the scores with the step
+
+        α = argmin_a push(scores + a·h),    scores ← scores + learning_rate·α·h.
+
+    With weak rankers that are single features this is the papers' algorithm, but for a bound on the length of a step
+    (:func:`longest_step`). Rounds go on when the training rows are already separated, which widens the margin, as in
+    AdaBoost.
+
+    Parameters
+    ----------
+    estimator : scikit-learn estimator, optional
+        The weak learner; its ``fit`` must take ``sample_weight``. A classifier's h is its ``decision_function``,
+        else its probability of the positive class, else its prediction. A regressor is fitted to +1 and −1.
+        Default: a decision stump, ``DecisionTreeClassifier(max_depth=1)``.
+    p, price, side, loss
+        The push, as in :class:`PNormPush`; p is finite here.
+    n_estimators : int, default 100
+        Most rounds.
+    learning_rate : float, default 1
+        Share of the exact step that is taken.
+    validation_fraction : float, optional
+        Share of the rows (with groups: of the groups) held out for early stopping. See also ``eval_set`` of `fit`.
+    scoring : str or callable
+        Measure on the held-out rows, as in :class:`PNormPushCV`.
+    n_iter_no_change : int, default 10
+        Stop when so many rounds have not improved the measure; the best round is kept.
+    random_state : int, RandomState or None
+        For the weak learner and for the held-out rows.
+    verbose : int
+        1 prints a line per round.
+
+    Attributes
+    ----------
+    estimators_, estimator_weights_ : list and array
+        The weak rankers kept and their steps.
+    n_iter_ : int
+        Their number.
+    stop_reason_ : str
+        ``"n_estimators"``: all rounds were made. ``"no edge"``: the weak learner no longer beats chance on the
+        weighted rows. ``"separated"``: a weak ranker separates the classes by itself, so no step is long enough, or
+        no pair has any loss left. ``"validation"``: the measure stopped improving.
+    train_objective_, validation_scores_ : arrays
+        After 0, 1, 2, … rounds, those that early stopping gave up included; without held-out rows the second is nan.
+    classes_, intercept_ : array, float
+        The second class is the positive one; the intercept makes 0 the threshold of ``predict``.
+
+    Examples
+    --------
+    >>> from apexrank import PushBoost
+    >>> from sklearn.datasets import load_breast_cancer
+    >>> X, y = load_breast_cancer(return_X_y=True)
+    >>> booster = PushBoost(p=4, n_estimators=20, random_state=0).fit(X[:, :6], y)
+    >>> booster.n_iter_, bool((np.diff(booster.train_objective_) < 0).all())
+    (20, True)
+    """
+
+    _parameter_constraints: ClassVar[dict] = {
+        "n_estimators": [Interval(Integral, 1, None, closed="left")],
+        "learning_rate": [Interval(Real, 0, None, closed="neither")],
+        "validation_fraction": [None, Interval(Real, 0, 1, closed="neither")],
+        "n_iter_no_change": [Interval(Integral, 1, None, closed="left")],
+        "scoring": [str, callable],
+        "random_state": ["random_state"],
+        "verbose": ["verbose"],
+    }
+
+    def __init__(
+        self,
+        estimator: Any = None,
+        p: float = 4.0,
+        *,
+        n_estimators: int = 100,
+        learning_rate: float = 1.0,
+        price: str | Price = "power",
+        side: str = "top",
+        loss: str | Loss = "exponential",
+        validation_fraction: float | None = None,
+        scoring: str | Callable[..., float] = "partial_auc",
+        n_iter_no_change: int = 10,
+        random_state: int | np.random.RandomState | None = None,
+        verbose: int = 0,
+    ) -> None:
+        self.estimator = estimator
+        self.p = p
+        self.n_estimators = n_estimators
+        self.learning_rate = learning_rate
+        self.price = price
+        self.side = side
+        self.loss = loss
+        self.validation_fraction = validation_fraction
+        self.scoring = scoring
+        self.n_iter_no_change = n_iter_no_change
+        self.random_state = random_state
+        self.verbose = verbose
+
+    def __sklearn_tags__(self):
+        tags = super().__sklearn_tags__()
+        tags.input_tags.sparse = get_tags(self._weak_learner()).input_tags.sparse
+        return tags
+
+    def _weak_learner(self) -> Any:
+        return DecisionTreeClassifier(max_depth=1) if self.estimator is None else self.estimator
+
+    @_fit_context(prefer_skip_nested_validation=False)
+    def fit(
+        self,
+        X: ArrayLike,
+        y: ArrayLike,
+        sample_weight: ArrayLike | None = None,
+        groups: ArrayLike | None = None,
+        eval_set: tuple[Any, ...] | None = None,
+    ) -> Self:
+        """Boost on rows X with two-valued labels y; weights and groups as in :meth:`PNormPush.fit`.
+
+        ``eval_set`` is ``(X, y)`` or ``(X, y, groups)`` of the rows that early stopping looks at.
+        """
+        rows, positive, weight = self._validate(X, y, sample_weight)
+        data = Rows(rows, positive, weight, None if groups is None else np.asarray(groups))
+        if not has_fit_parameter(self._weak_learner(), "sample_weight"):
+            raise InputError(
+                f"{type(self._weak_learner()).__name__}.fit takes no sample_weight: it cannot be boosted"
+            )
+        rng = check_random_state(self.random_state)
+        data, held_out = self._hold_out(data, eval_set, rng)
+        if self.p == np.inf and self.price == "power":
+            raise InputError("p=inf cannot be boosted, its slope sees a single negative: use a large p")
+        push = PNormPush(self.p, loss=self.loss, price=self.price, side=self.side)
+        objective = push._objective(data.positive, data.weight, data.groups)
+        rounds = self._boost(data, objective, held_out, rng)
+        self._store(rounds)
+        self.intercept_ = push._intercept(self._scores(data.X), data.positive, data.weight)
+        return self
+
+    def _hold_out(
+        self, data: Rows, eval_set: tuple[Any, ...] | None, rng: np.random.RandomState
+    ) -> tuple[Rows, Rows | None]:
+        """The rows to fit on and the rows to look at, if any."""
+        if eval_set is not None:
+            if self.validation_fraction is not None:
+                raise InputError("give validation_fraction or eval_set, not both")
+            return data, self._check_eval_set(*eval_set)
+        if self.validation_fraction is None:
+            return data, None
+        splitter = StratifiedShuffleSplit if data.groups is None else GroupShuffleSplit
+        split = splitter(1, test_size=self.validation_fraction, random_state=rng)
+        train, test = next(split.split(data.X, data.positive, data.groups))
+        return data.take(train), data.take(test)
+
+    def _check_eval_set(self, X: Any, y: Any, groups: Any = None) -> Rows:
+        X, y = validate_data(self, X, y, accept_sparse="csr", dtype=[np.float64, np.float32], reset=False)
+        if not np.isin(y, self.classes_).all():
+            raise InputError(f"eval_set has labels that y has not: y has {self.classes_.tolist()}")
+        return Rows(X, y == self.classes_[1], groups=None if groups is None else np.asarray(groups))
+
+    def _boost(
+        self, data: Rows, objective: Push, held_out: Rows | None, rng: np.random.RandomState
+    ) -> Rounds:
+        rounds, scores = Rounds(held_out, self.scoring), np.zeros(len(data.positive))
+        value, slope = objective.value_and_grad(scores)
+        rounds.note(value)
+        while rounds.stop_reason == "":
+            if not slope.any():  # a loss that reaches zero, or one too small to be seen
+                rounds.stop_reason = "separated"
+                break
+            weak = self._fit_weak(data, slope, rng)
+            h = output_of(weak, data.X)
+            step, rounds.stop_reason = exact_move(objective, scores, slope, h)
+            if rounds.stop_reason != "no edge":
+                scores = scores + self.learning_rate * step * h
+                value, slope = objective.value_and_grad(scores)
+                rounds.add(weak, self.learning_rate * step, value)
+                rounds.limit(self.n_estimators, self.n_iter_no_change)
+                self._report(rounds)
+        return rounds
+
+    def _fit_weak(self, data: Rows, slope: np.ndarray, rng: np.random.RandomState) -> Any:
+        weight = _weights(slope, np.ones(len(slope)) if data.weight is None else data.weight)
+        weak = _seeded(self._weak_learner(), rng)
+        target = np.where(data.positive, 1.0, -1.0) if is_regressor(weak) else data.positive.astype(int)
+        return weak.fit(data.X, target, sample_weight=weight)
+
+    def _report(self, rounds: Rounds) -> None:
+        if self.verbose:
+            print(
+                f"round {len(rounds.weak):4d}  objective {rounds.values[-1]:.12g}  "
+                f"validation {rounds.measures[-1]:.6g}  step {rounds.steps[-1]:.4g}"
+            )
+
+    def _store(self, rounds: Rounds) -> None:
+        self.n_iter_ = rounds.best if rounds.held_out is not None else len(rounds.weak)
+        self.estimators_ = rounds.weak[: self.n_iter_]
+        self.estimator_weights_ = np.array(rounds.steps[: self.n_iter_])
+        self.train_objective_ = np.array(rounds.values)
+        self.validation_scores_ = np.array(rounds.measures)
+        self.stop_reason_ = rounds.stop_reason
+
+    def staged_decision_function(self, X: ArrayLike) -> Iterator[np.ndarray]:
+        """Scores after each round; the last are those of :meth:`decision_function`."""
+        rows = checked_rows(self, X)
+        for scores in islice(self._stages(rows), 1, None):
+            yield scores + self.intercept_
+
+    def _stages(self, rows: Matrix) -> Iterator[np.ndarray]:
+        """Scores without the intercept after 0, 1, 2, … rounds."""
+        scores = np.zeros(rows.shape[0])
+        yield scores
+        for weak, step in zip(self.estimators_, self.estimator_weights_, strict=True):
+            scores = scores + step * output_of(weak, rows)
+            yield scores
+
+    def decision_function(self, X: ArrayLike) -> np.ndarray:
+        """Ranking score of each row: higher means nearer to the top; above 0 is predicted positive."""
+        rows = checked_rows(self, X)
+        return self._scores(rows) + self.intercept_
+
+    def _scores(self, rows: Matrix) -> np.ndarray:
+        return deque(self._stages(rows), maxlen=1).pop()
+
+    @property
+    def feature_importances_(self) -> np.ndarray:
+        """Mean of the weak rankers' importances, weighted by the size of their steps; for trees and their like."""
+        check_is_fitted(self)
+        size = np.abs(self.estimator_weights_)
+        return size @ np.array([weak.feature_importances_ for weak in self.estimators_]) / size.sum()
+
+
+def exact_move(objective: Push, scores: np.ndarray, slope: np.ndarray, h: np.ndarray) -> tuple[float, str]:
+    """Step along h that minimises the objective, and why it should be the last one, or ``""``.
+
+    A weak ranker's edge is the difference of its weighted means over positives and over negatives, in units of
+    its range: 1 when it separates them, 0 for chance. Without an edge there is no step. A ranker that separates
+    the classes would go on for ever; it gets the first step tried that separates the sum as well, and is the last.
+    """
+    width = np.ptp(h)
+    unit = (h - h.min()) / width if width > 0 else np.zeros_like(h)  # whatever the weak learner's units are
+    edge = -float(slope @ unit) / (np.abs(slope).sum() / 2)
+    if abs(edge) < NO_EDGE:
+        return 0.0, "no edge"
+    if objective.separated(np.sign(edge) * h):
+        step = line_search(objective, scores, slope, unit, lambda a: objective.separated(scores + a * unit))
+        return step / width, "separated"
+    n = len(h) if objective.log_weight is None else np.exp(objective.log_weight).sum()
+    longest = longest_step(n, objective.price.order)
+    step = line_search(objective, scores, slope, unit, lambda a: abs(a) > longest)
+    return float(np.clip(step, -longest, longest)) / width, "no edge" if abs(step) < NO_EDGE else ""
+
+
+def longest_step(n: float, p: float) -> float:
+    """``ln(1 + 2n)/(p + 1)``: the step of a ranker of values 0 and 1 that is right on all pairs but half a row's.
+
+    A leaf of a tree may hold one class only. No pair then speaks against a step that never ends, and rows in that
+    leaf would stand above all others for good. RankBoost's remedy is to add ``ε = 1/(2n)`` to the right and the
+    wrong weight in ``ln(W₊/W₋)/(p + 1)`` (Schapire and Singer 1999, sec. 4.2).
+    """
+    return float(np.log1p(2 * n) / (p + 1))
+
+
+def _weights(slope: np.ndarray, sample_weight: np.ndarray) -> np.ndarray:
+    """``|slope|``, scaled to the total of the ``sample_weight`` that the rows came with.
+
+    Each repetition of a row counts in whole multiples of 2⁻³⁰ of the mean. Sums of such weights are exact, so that
+    rows weighted and rows repeated give the same trees: a tie between splits is never decided by rounding.
+    """
+    size = np.abs(slope)
+    each = size / np.where(sample_weight > 0, sample_weight, 1) * (sample_weight.sum() / size.sum())
+    return sample_weight * np.round(each * 2.0**30) / 2.0**30
+
+
+def _seeded(estimator: Any, rng: np.random.RandomState) -> Any:
+    """Fresh copy with random states of its own."""
+    names = [name for name in sorted(estimator.get_params()) if name.split("__")[-1] == "random_state"]
+    return clone(estimator).set_params(**{name: rng.randint(2**31 - 1) for name in names})

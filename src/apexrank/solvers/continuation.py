@@ -1,0 +1,75 @@
+"""p = ∞: a non-smooth problem as a sequence of ever sharper smooth ones, each started from the last answer."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, ClassVar
+
+import numpy as np
+
+from apexrank.models.linear import LinearProblem, pull_back
+from apexrank.solvers.auto import DEAR, solvers_for
+from apexrank.solvers.base import Solution, report
+
+MAX_STAGES = 30
+INNER_TOL = 1e-3  # of tol: a small ridge turns the square of what is left of the gradient into a large gap
+MIN_PROGRESS = 0.5
+STAGE_ITER = 60  # a stage need not be perfect: the next one starts from better multipliers
+
+
+@dataclass(frozen=True)
+class Continuation:
+    """Solve, sharpen around the answer's multipliers, solve again, until the duality gap of the limit is closed.
+
+    The gap belongs to the problem without smoothing: value ``Σ_i ℓ(f_i − max g) + h(w)``, dual point the multipliers
+    ``(a, q)`` of the smooth one. The sequence ends when the gap is at most ``tol``, or at most ``tol`` relative to
+    the value and no longer falling. Without a penalty there is no gap (nan), and what counts is the smoothing error
+    together with the gradient.
+
+    Needs a linear problem whose objective has ``limit``, ``dual_value`` and ``sharpened``
+    (:class:`~apexrank.objectives.InfinitePush`).
+    """
+
+    takes_l1: ClassVar[bool] = True
+    max_iter: int = 1000
+    tol: float = 1e-6
+    verbose: int = 0
+    inner: Any = None
+
+    def solve(self, problem: LinearProblem, w0: np.ndarray) -> Solution:
+        """Minimise from ``w0``; the history holds the value of the limit after each stage."""
+        total, previous = Solution(w0), np.inf
+        for _ in range(MAX_STAGES):
+            stage = self._solve_stage(problem, total)
+            total.w, total.grad_norm, total.separable = stage.w, stage.grad_norm, stage.separable
+            total.n_iter += stage.n_iter
+            error = self._certify(problem, total)
+            report(self.verbose, total)
+            stalled = total.converged and error > MIN_PROGRESS * previous
+            if total.separable or error <= self.tol or stalled or total.n_iter >= self.max_iter:
+                break
+            previous = error
+            problem = problem.with_objective(problem.objective.sharpened(problem.scores(total.w)))  # type: ignore[attr-defined]
+        return total
+
+    def _solve_stage(self, problem: LinearProblem, total: Solution) -> Solution:
+        newton, lbfgs = solvers_for(problem)
+        kind = self.inner or (newton if problem.hessian_cost <= DEAR else lbfgs)
+        limit = min(STAGE_ITER, self.max_iter - total.n_iter)
+        solver = kind(limit, INNER_TOL * self.tol, verbose=max(0, self.verbose - 1))
+        return solver.solve(problem, total.w)
+
+    def _certify(self, problem: LinearProblem, total: Solution) -> float:
+        """Note value and gap of the limit; gives back the gap, or the smoothing error where there is no gap."""
+        objective: Any = problem.objective
+        scores = problem.scores(total.w)
+        slope = pull_back(problem.X, objective.value_and_grad(scores)[1])
+        dual = objective.dual_value(scores)
+        total.value = objective.limit(scores) + problem.penalty(total.w)
+        total.gap = float(np.maximum(total.value - problem.dual_bound(dual, -slope), 0.0))  # nan stays nan
+        total.history.append(total.value)
+        unpenalised = np.isnan(total.gap)
+        error = total.value - dual if unpenalised else total.gap
+        small_gradient = total.grad_norm <= self.tol or not unpenalised
+        total.converged = bool(error <= self.tol * max(1.0, abs(total.value)) and small_gradient)
+        return error

@@ -1,0 +1,224 @@
+"""The generalisation bounds against their printed formula, and their inversions against a search."""
+
+from decimal import Decimal
+from functools import partial
+from math import exp, inf, isfinite, log
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from apexrank import bounds
+from apexrank.bounds import (
+    epsilon_bound,
+    failure_log_probability,
+    failure_probability,
+    log_covering_linear,
+    negatives_needed,
+    positives_needed,
+)
+from apexrank.errors import InputError
+
+LINEAR = partial(log_covering_linear, norm_bound=2.0, feature_bound=3.0, n_features=5)
+EPSILON = st.floats(0.05, 1.0)
+THETA = st.floats(0.01, 2.0)
+P = st.floats(1.0, 6.0)
+COUNT = st.integers(1, 10**7)
+R_MIN = st.floats(0.0, 1.0)
+
+
+def printed_theorem3(epsilon, theta, p, I, K, r_min, covering):
+    """Theorem 3 as the paper prints it, to 28 digits and any exponent."""
+    e, p, I, K, r = (Decimal(x) for x in (epsilon, p, I, K, r_min))
+    power = Decimal(1) if p == 1 else r ** (2 * (p - 1)) if r else Decimal(0)
+    rate = max(e**2 / 16 * power, (e / 4) ** (2 * p))
+    first, second = (-2 * K * rate).exp(), (-(e**2) / 8 * I + K.ln()).exp()
+    return 2 * covering(e * Decimal(theta) / 8) * (first + second)
+
+
+def linear_covering(radius):
+    return (1 + 2 * Decimal(2) * Decimal(3) / radius) ** 5
+
+
+@given(EPSILON, THETA, P, COUNT, COUNT, R_MIN)
+def test_theorem_3_as_printed(epsilon, theta, p, I, K, r_min):
+    expected = printed_theorem3(epsilon, theta, p, I, K, r_min, linear_covering).ln()
+    found = failure_log_probability(epsilon, theta, p, I, K, LINEAR, r_min)
+    assert found == pytest.approx(float(expected), rel=1e-9, abs=1e-9)
+
+
+def test_theorem_2_as_printed():
+    epsilon, p, I, K = 0.8, 2, 300, 5000
+    expected = 2 * 7 * (exp(-2 * (epsilon / 4) ** (2 * p) * K) + exp(-(epsilon**2) / 8 * I + log(K)))
+    assert failure_probability(epsilon, 0.3, p, I, K, log(7)) == pytest.approx(expected, rel=1e-12)
+    assert expected < 1
+
+
+@given(EPSILON, P, COUNT, COUNT, R_MIN)
+def test_theorem_3_is_never_worse_than_theorem_2(epsilon, p, I, K, r_min):
+    second = failure_log_probability(epsilon, 0.1, p, I, K, LINEAR)
+    third = failure_log_probability(epsilon, 0.1, p, I, K, LINEAR, r_min)
+    assert third <= second
+    if r_min <= epsilon / 4:
+        assert third == second
+
+
+def test_theorem_3_is_better_from_a_quarter_of_epsilon_on():
+    second, third = (negatives_needed(0.4, 0.05, 0.1, 3, LINEAR, r_min=r_min) for r_min in (0.1, 0.11))
+    assert second == negatives_needed(0.4, 0.05, 0.1, 3, LINEAR)
+    assert third / second == pytest.approx(1.1**-4, rel=1e-4)
+
+
+@given(EPSILON, P, COUNT, COUNT, R_MIN)
+def test_monotone_in_epsilon_p_and_positives(epsilon, p, I, K, r_min):
+    bound = partial(failure_log_probability, theta=0.1, log_covering=LINEAR, r_min=r_min)
+    here = bound(epsilon=epsilon, p=p, n_positives=I, n_negatives=K)
+    assert bound(epsilon=epsilon * 0.9, p=p, n_positives=I, n_negatives=K) > here
+    assert bound(epsilon=epsilon, p=p + 0.5, n_positives=I, n_negatives=K) >= here
+    assert bound(epsilon=epsilon, p=p, n_positives=2 * I, n_negatives=K) <= here
+
+
+def test_more_negatives_help_at_first_and_cost_positives_later():
+    K = np.geomspace(1, 1e9, 200)
+    bound = np.array([failure_log_probability(0.4, 0.1, 2, 2000, k, 0.0) for k in K])
+    lowest = bound.argmin()
+    assert 0 < lowest < len(K) - 1
+    assert (np.diff(bound[: lowest + 1]) < 0).all()
+    assert (np.diff(bound[lowest:]) > 0).all()
+    endless = [failure_log_probability(0.4, 0.1, 2, inf, k, 0.0) for k in K]
+    assert (np.diff(endless) < 0).all()
+
+
+def test_the_log_domain_neither_overflows_nor_rounds_to_zero():
+    rich = partial(log_covering_linear, norm_bound=1.0, feature_bound=1.0, n_features=10_000)
+    huge = failure_log_probability(0.1, 0.1, 64, 10, 10, rich)
+    assert huge > 50_000
+    assert failure_probability(0.1, 0.1, 64, 10, 10, rich) == 1.0
+    tiny = failure_log_probability(1.0, 0.1, 1, 1e9, 1e9, 0.0)
+    assert -inf < tiny < -100_000_000
+    assert failure_probability(1.0, 0.1, 1, 1e9, 1e9, 0.0) == 0.0
+
+
+def test_covering_number_holds_for_a_greedy_packing():
+    """Balls around points of the class that are more than r apart cover it; the bound allows as many."""
+    rng = np.random.default_rng(0)
+    B, X, r = 2.0, 1.5, 1.0
+    angle, length = rng.uniform(0, 2 * np.pi, 20_000), B * np.sqrt(rng.random(20_000))
+    w = length[:, None] * np.column_stack([np.cos(angle), np.sin(angle)])
+    chosen = np.empty((0, 2))
+    for point in w:
+        # sup over |x| ≤ X of |(w − v)·x| is X·|w − v|
+        if (X * np.linalg.norm(chosen - point, axis=1) > r).all():
+            chosen = np.vstack([chosen, point])
+    limit = exp(log_covering_linear(r, B, X, 2))
+    assert (B * X / r) ** 2 < len(chosen) <= limit  # no fewer than a cover needs by volume
+    assert limit == pytest.approx(49)
+
+
+def test_a_finite_class_has_a_number():
+    assert failure_log_probability(0.3, 0.1, 2, 500, 500, log(20)) == failure_log_probability(
+        0.3, 99.0, 2, 500, 500, lambda radius: log(20)
+    )
+    seen = []
+    failure_log_probability(0.4, 0.2, 1, 10, 10, lambda radius: seen.append(radius) or 0.0)
+    assert seen == pytest.approx([0.4 * 0.2 / 8])
+
+
+@pytest.mark.parametrize("n_positives", [inf, 3000, 600])
+@pytest.mark.parametrize("r_min", [0.0, 0.6])
+def test_negatives_needed_is_the_first_that_is_enough(n_positives, r_min):
+    arguments = {"theta": 0.1, "p": 1.5, "log_covering": 0.5, "r_min": r_min}
+    K = negatives_needed(0.5, 0.05, n_positives=n_positives, **arguments)
+    enough = [
+        failure_probability(0.5, n_positives=n_positives, n_negatives=k, **arguments) <= 0.05
+        for k in range(1, int(K) + 20)
+    ]
+    assert enough.index(True) + 1 == K
+
+
+@pytest.mark.parametrize("n_negatives", [140, 400, 10**6])
+def test_positives_needed_is_the_first_that_is_enough(n_negatives):
+    arguments = {"theta": 0.1, "p": 1.0, "log_covering": 0.5}
+    I = positives_needed(0.5, 0.05, n_negatives=n_negatives, **arguments)
+    enough = [
+        failure_probability(0.5, n_positives=i, n_negatives=n_negatives, **arguments) <= 0.05
+        for i in range(1, int(I) + 20)
+    ]
+    assert enough.index(True) + 1 == I
+
+
+@given(st.floats(0.1, 1.0), st.floats(1e-9, 0.5), st.floats(1, 20), R_MIN)
+def test_sizes_go_there_and_back(epsilon, delta, p, r_min):
+    K = negatives_needed(epsilon, delta / 2, 0.1, p, LINEAR, r_min=r_min)
+    I = positives_needed(epsilon, delta, 0.1, p, K, LINEAR, r_min=r_min)
+    assert isfinite(I)
+    assert failure_log_probability(epsilon, 0.1, p, I, K, LINEAR, r_min) <= log(delta) + 1e-9
+    assert negatives_needed(epsilon, delta, 0.1, p, LINEAR, n_positives=I, r_min=r_min) <= K * (1 + 1e-9)
+    # 1e-12 of K changes nothing; twice the exponent does
+    assert failure_log_probability(epsilon, 0.1, p, I, K / 2, LINEAR, r_min) > log(delta)
+
+
+@pytest.mark.parametrize("p", [1, 2, 3.5])
+@pytest.mark.parametrize("r_min", [0.0, 0.2])
+def test_epsilon_goes_there_and_back(p, r_min):
+    epsilon = epsilon_bound(0.05, 0.1, p, 10**8, 10**9, LINEAR, r_min=r_min)
+    assert 0 < epsilon < 1
+    bound = partial(failure_log_probability, theta=0.1, p=p, n_positives=10**8, n_negatives=10**9)
+    assert bound(epsilon, log_covering=LINEAR, r_min=r_min) <= log(0.05)
+    assert bound(epsilon * (1 - 1e-9), log_covering=LINEAR, r_min=r_min) > log(0.05)
+
+
+def test_epsilon_bound_falls_with_data_and_grows_with_p():
+    sizes = [epsilon_bound(0.05, 0.1, 2, n, n, LINEAR) for n in (10**6, 10**8, 10**10)]
+    powers = [epsilon_bound(0.05, 0.1, p, 10**8, 10**8, LINEAR) for p in (1, 2, 3)]
+    assert sizes == sorted(sizes, reverse=True)
+    assert powers == sorted(powers)
+    assert len({*sizes, *powers}) == 5  # p = 2 with 10**8 rows is in both
+    assert epsilon_bound(0.05, 0.1, 2, 10, 10, LINEAR) == 1.0
+
+
+def test_a_larger_p_costs_the_stated_factor():
+    K = [negatives_needed(0.2, 0.05, 0.1, p, LINEAR, r_min=0.25) for p in (3, 4, 5)]
+    assert np.diff(np.log(K)) == pytest.approx(2 * log(1 / 0.25), rel=1e-4)
+    assert negatives_needed(0.1, 0.05, 0.1, 200, LINEAR) == inf
+
+
+def test_too_few_examples_of_the_other_class():
+    with pytest.raises(InputError, match="100 positives are too few"):
+        negatives_needed(0.1, 0.05, 0.1, 1, LINEAR, n_positives=100)
+    with pytest.raises(InputError, match=r"100 negatives are too few.*more than"):
+        positives_needed(0.1, 0.05, 0.1, 1, 100, LINEAR)
+
+
+@pytest.mark.parametrize(
+    ("name", "value"),
+    [
+        *[("epsilon", 0.0), ("epsilon", 1.5), ("epsilon", float("nan")), ("theta", 0.0)],
+        *[("p", 0.5), ("p", inf), ("r_min", -0.1), ("r_min", 1.1)],
+        *[("n_positives", 0), ("n_negatives", 0), ("n_negatives", inf)],
+    ],
+)
+def test_arguments_are_checked_by_name(name, value):
+    arguments = {"epsilon": 0.1, "theta": 0.1, "p": 2, "n_positives": 10, "n_negatives": 10, "r_min": 0.1}
+    with pytest.raises(InputError, match=name):
+        failure_log_probability(**(arguments | {name: value}), log_covering=0.0)
+
+
+@pytest.mark.parametrize("delta", [0.0, 1.0, -1.0])
+def test_delta_is_checked(delta):
+    with pytest.raises(InputError, match="delta"):
+        negatives_needed(0.1, delta, 0.1, 1, LINEAR)
+    with pytest.raises(InputError, match="delta"):
+        epsilon_bound(delta, 0.1, 1, 10, 10, LINEAR)
+    with pytest.raises(InputError, match="delta"):
+        positives_needed(0.1, delta, 0.1, 1, 10, LINEAR)
+    with pytest.raises(InputError, match="radius"):
+        log_covering_linear(0.0, 1.0, 1.0, 2)
+
+
+def test_the_package_knows_the_module():
+    import apexrank
+
+    assert apexrank.bounds is bounds
+    assert "bounds" in dir(apexrank)
