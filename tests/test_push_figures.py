@@ -257,27 +257,49 @@ def test_a_push_helps_the_top_of_magic(results):
     result = results("magic-tradeoff")
     verdicts = {verdict.row: verdict.word for verdict in result.verdicts}
     assert verdicts["partial AUC, FPR ≤ 5 %"] == verdicts["R_16"] == verdicts["DCG"] == "agrees"
-    assert result.table.height == 6 * 7
+    assert verdicts["IR Push like p = 64"] == "agrees"
+    assert result.table.height == 6 * 9
     for name in ("partial AUC, FPR ≤ 5 %", "R_16"):
-        means = result.table.filter(measure=name)["mean"].to_list()
+        means = result.table.filter(measure=name)["mean"].to_list()[:7]
         assert means == sorted(means, reverse=name == "R_16")
     assert result.view.height == 2 * 6
-    assert result.view.columns[2:] == [*(f"p = {p}" for p in (1, 2, 4, 8, 16, 32, 64))]
+    assert result.view.columns[2:] == [*(f"p = {p}" for p in (1, 2, 4, 8, 16, 32, 64, "inf")), "IR Push"]
     assert experiments.get("magic-tradeoff").options == ["n_splits", "n_jobs", "random_state"]
 
 
 def test_the_tradeoff_of_magic_is_drawn_with_its_spread(results):
     result = results("magic-tradeoff")
     for ax in result.figure.axes:
-        row = result.table.filter(measure=ax.get_title())
+        row = result.table.filter(pl.col("column") != "IR Push", measure=ax.get_title())
         np.testing.assert_allclose(ax.lines[0].get_ydata(), row["mean"])
         heights = ax.collections[0].get_paths()[0].vertices[:, 1]
         assert heights.max() == pytest.approx((row["mean"] + row["standard_error"]).max())
 
 
 def test_the_rule_for_magic():
-    rises = np.array([[0.1, 0.3], [0.2, 0.4], [0.1, 0.31]])
+    def by_column(pairs):
+        """Splits x columns that hold the given values at p = 1 and p = 64."""
+        values = np.zeros((len(pairs), len(p_tradeoffs.COLUMNS)))
+        values[:, [p_tradeoffs.FIRST, p_tradeoffs.LAST]] = pairs
+        return values
+
+    rises = by_column([[0.1, 0.3], [0.2, 0.4], [0.1, 0.31]])
     assert p_tradeoffs._judge("DCG", rises).word == "agrees"
     assert p_tradeoffs._judge("DCG", -rises).word == "differs"
     assert p_tradeoffs._judge("AUC", rises).word == "differs"
-    assert p_tradeoffs._judge("AUC", np.array([[0.1, 0.3], [0.2, 0.0], [0.1, 0.1]])).word == "within noise"
+    assert p_tradeoffs._judge("AUC", by_column([[0.1, 0.3], [0.2, 0.0], [0.1, 0.1]])).word == "within noise"
+
+
+def test_the_rules_for_the_ir_push_and_infinity():
+    rng = np.random.default_rng(0)
+    values = rng.normal(size=(10, 6, len(p_tradeoffs.COLUMNS))) * 1e-3
+    values[:, :, p_tradeoffs.LAST] += 1.0
+    values[:, :, p_tradeoffs.IR] += 1.0
+    assert p_tradeoffs._same_as_ir(values).word == "agrees"
+    assert p_tradeoffs._same_as_ir(values[:, :, ::-1]).word == "differs"
+    values[:, 0, p_tradeoffs.LIMIT], values[:, 2, p_tradeoffs.LIMIT] = 0.5, 1.5
+    assert p_tradeoffs._goes_on(values).word == "agrees"
+    values[:, 0, p_tradeoffs.LIMIT] = 1.5
+    assert p_tradeoffs._goes_on(values).word == "differs"
+    values[:, [0, 2], p_tradeoffs.LIMIT] = values[:, [0, 2], p_tradeoffs.LAST] + rng.normal(size=(10, 2))
+    assert p_tradeoffs._goes_on(values).word == "within noise"
