@@ -296,7 +296,9 @@ def test_the_rules_for_the_ir_push_and_infinity():
     values[:, :, p_tradeoffs.LAST] += 1.0
     values[:, :, p_tradeoffs.IR] += 1.0
     assert p_tradeoffs._same_as_ir(values).word == "agrees"
-    assert p_tradeoffs._same_as_ir(values[:, :, ::-1]).word == "differs"
+    apart = values.copy()
+    apart[:, 3, p_tradeoffs.IR] = 0.5
+    assert p_tradeoffs._same_as_ir(apart).word == "differs"
     values[:, 0, p_tradeoffs.LIMIT], values[:, 2, p_tradeoffs.LIMIT] = 0.5, 1.5
     assert p_tradeoffs._goes_on(values).word == "agrees"
     values[:, 0, p_tradeoffs.LIMIT] = 1.5
