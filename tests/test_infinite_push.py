@@ -11,7 +11,7 @@ from apexrank import InputError, PNormPush, metrics
 from apexrank.losses import LOSSES
 from apexrank.models.linear import LinearProblem
 from apexrank.objectives.top import InfinitePush
-from apexrank.rankers import SeparableWarning
+from apexrank.rankers import CollapsedWarning, SeparableWarning
 from apexrank.solvers import Continuation, Newton
 from tests.oracles import numerical_gradient
 
@@ -252,7 +252,8 @@ def test_many_rows(loss):
     rng = np.random.default_rng(0)
     X = rng.normal(size=(100_000, 20))
     y = X[:, 0] + X[:, 1] - 0.5 * X[:, 2] + 2 * rng.normal(size=len(X)) > 2
-    ranker = PNormPush(p=np.inf, loss=loss).fit(X, y)
+    with pytest.warns(CollapsedWarning):
+        ranker = PNormPush(p=np.inf, loss=loss).fit(X, y)
     assert ranker.converged_
     assert ranker.dual_gap_ < 1e-6
     assert np.isfinite(ranker.coef_).all()
@@ -270,7 +271,8 @@ def test_a_negative_above_all_positives_does_not_make_predictions_useless():
     rng = np.random.default_rng(0)
     X = np.concatenate([rng.normal(1, 0.5, 100), rng.normal(-1, 0.5, 100), [9.0]])[:, None]
     y = np.arange(201) < 100
-    predicted = PNormPush(p=np.inf, alpha=1e-3).fit(X, y).predict(X)
+    with pytest.warns(CollapsedWarning):
+        predicted = PNormPush(p=np.inf, alpha=1e-3).fit(X, y).predict(X)
     assert predicted[:100].mean() > 0.9
 
 
@@ -294,3 +296,37 @@ def test_refused_by_name(options, message):
 )
 def test_scikit_learn_checks(estimator, check):
     check(estimator)
+
+
+@pytest.fixture(scope="module")
+def overlapping():
+    """Classes so mixed that the positives' mean is inside the hull of the negatives."""
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(600, 3))
+    return X, X @ [1.0, -0.5, 0.0] + 2 * rng.normal(size=600) > 0.5
+
+
+@pytest.mark.parametrize("loss", ["exponential", "logistic", "squared_hinge", "hinge"])
+def test_a_minimum_at_zero_ranks_as_growing_p_does_and_says_so(overlapping, loss):
+    X, y = overlapping
+    with pytest.warns(CollapsedWarning, match="Use a finite p"):
+        limit = PNormPush(p=np.inf, loss=loss, alpha=1e-3).fit(X, y)
+    assert limit.dual_gap_ < 1.1e-6 * max(1.0, limit.objective_)
+    zero = np.log(y.sum()) if loss == "exponential" else y.sum() * LOSSES.get(loss).value(0.0)
+    assert limit.objective_ == pytest.approx(zero, rel=2e-6)
+    growing = PNormPush(p=1e5, alpha=0).fit(X, y)
+    directions = [ranker.coef_[0] / np.linalg.norm(ranker.coef_[0]) for ranker in (limit, growing)]
+    np.testing.assert_allclose(*directions, atol=1e-3)
+
+
+def test_no_collapse_where_the_classes_are_apart(overlapping):
+    X, _ = overlapping
+    y = X[:, 0] + 0.1 * X[:, 1] > 1.0
+    y[0] = ~y[0]
+    ranker = PNormPush(p=np.inf, alpha=1e-3).fit(X, y)
+    assert ranker.objective_ < np.log(y.sum()) - 0.1
+
+
+def test_an_l1_penalty_may_leave_nothing(overlapping):
+    X, y = overlapping
+    assert not PNormPush(p=np.inf, alpha=1.0, l1_ratio=0.5).fit(X, y).coef_.any()

@@ -299,9 +299,10 @@ def test_the_rules_for_the_ir_push_and_infinity():
     apart = values.copy()
     apart[:, 3, p_tradeoffs.IR] = 0.5
     assert p_tradeoffs._same_as_ir(apart).word == "differs"
-    values[:, 0, p_tradeoffs.LIMIT], values[:, 2, p_tradeoffs.LIMIT] = 0.5, 1.5
+    signs = np.array([sign for _, sign in p_tradeoffs.MEASURES.values()])
+    values[:, :, p_tradeoffs.LIMIT] = 1.0 + 0.5 * signs
     assert p_tradeoffs._goes_on(values).word == "agrees"
-    values[:, 0, p_tradeoffs.LIMIT] = 1.5
+    values[:, 0, p_tradeoffs.LIMIT] = 1.0 - 0.5 * signs[0]
     assert p_tradeoffs._goes_on(values).word == "differs"
-    values[:, [0, 2], p_tradeoffs.LIMIT] = values[:, [0, 2], p_tradeoffs.LAST] + rng.normal(size=(10, 2))
+    values[:, :, p_tradeoffs.LIMIT] = 1.0 + rng.normal(size=(10, 6))
     assert p_tradeoffs._goes_on(values).word == "within noise"

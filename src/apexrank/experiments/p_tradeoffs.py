@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Callable
 from functools import partial
 from typing import TYPE_CHECKING
@@ -18,7 +19,7 @@ from apexrank.experiments.result import Experiment, Result, Verdict
 from apexrank.experiments.shape import mean_over_splits
 from apexrank.metrics import auc, average_reciprocal_rank, p_norm_risk, partial_auc, precision_at, push_dcg
 from apexrank.plot import PTradeoffDisplay, SampleSizeDisplay
-from apexrank.rankers import IRPush, PNormPush
+from apexrank.rankers import CollapsedWarning, IRPush, PNormPush
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -157,7 +158,7 @@ def magic_tradeoff(*, n_splits: int = 30, n_jobs: int | None = None, random_stat
     notes = [
         f"{data.source}; 1000 random training rows, measured on the rest; mean ± standard error over {n_splits} "
         "draws. R_16 is normalised: between 0 and 1, smaller is better.",
-        "At p = ∞ a single negative counts: measures that look past the first hundred places turn back.",
+        "p = ∞: the direction that the coefficients take for growing p; the minimum itself is at w = 0.",
     ]
     return Result(table, _tradeoff_view(table), verdicts, _draw_tradeoff(values), notes)
 
@@ -166,7 +167,10 @@ def _measure(X: np.ndarray, y: np.ndarray, seed: int) -> list[list[float]]:
     """Measures x columns on the test rows of one split."""
     train, test = next(one_draw(X, y, seed))
     rankers = [*(PNormPush(p) for p in POWERS), IRPush()]
-    scores = [ranker.fit(X[train], y[train]).decision_function(X[test]) for ranker in rankers]
+    with warnings.catch_warnings():
+        # the classes of MAGIC overlap so far that p = ∞ can only give the direction of growing p
+        warnings.simplefilter("ignore", CollapsedWarning)
+        scores = [ranker.fit(X[train], y[train]).decision_function(X[test]) for ranker in rankers]
     return [[measure(y[test], s) for s in scores] for measure, _ in MEASURES.values()]
 
 
@@ -187,17 +191,14 @@ def _same_as_ir(values: np.ndarray) -> Verdict:
 
 
 def _goes_on(values: np.ndarray) -> Verdict:
-    """From p = 64 to p = ∞ the very top goes on improving, and the whole list goes on paying for it."""
-    names = ("AUC", "precision at 100")
-    moved = [
-        mean_over_splits(values[:, m, LIMIT] - values[:, m, LAST]) for m in map(list(MEASURES).index, names)
-    ]
-    signs = [change.sign for change in moved]
-    word = (
-        "agrees" if signs == [-1, 1] else "differs" if 1 in signs[:1] or -1 in signs[1:] else "within noise"
-    )
+    """From p = 64 to p = ∞ every measure should go on as it went from p = 1 to p = 64."""
+    signs = [direction for _, direction in MEASURES.values()]
+    moved = [mean_over_splits(values[:, m, LIMIT] - values[:, m, LAST]) for m in range(len(MEASURES))]
+    onwards = [change.sign * sign for change, sign in zip(moved, signs, strict=True)]
+    word = "differs" if -1 in onwards else "agrees" if onwards.count(1) * 2 > len(onwards) else "within noise"
+    changes = "; ".join(f"{name} {change}" for name, change in zip(MEASURES, moved, strict=True))
     return Verdict(
-        "p = ∞ goes on", word, "; ".join(f"{n} {change}" for n, change in zip(names, moved, strict=True))
+        "p = ∞ goes on", word, f"beyond noise in {onwards.count(1)} of {len(onwards)} measures: {changes}"
     )
 
 

@@ -17,6 +17,7 @@ from apexrank.errors import InputError
 from apexrank.losses import Exponential, Hinge, Logistic, Loss, SquaredHinge
 from apexrank.objectives.push import Push
 from apexrank.objectives.rows import ClassRows
+from apexrank.prices import Power
 
 SHARPEN = 4.0  # how much less each round of multipliers is smoothed than the one before
 CURVATURES = {
@@ -180,7 +181,8 @@ class InfinitePush(Push):
 
     It is ``Σ_i u_i ℓ(f_i − max_k g_k)``, for the exponential loss its logarithm ``LSE(−f) + max g``: what the
     objectives of :class:`Push` with a power tend to. A negative's weight does not matter as long as it is positive.
-    Where the classes overlap far, equal scores for all rows (w = 0) can be the minimum for a hinge.
+    Where the classes overlap far, equal scores for all rows (w = 0) are its minimum: any direction lifts the highest
+    negative by more than the positives' mean gains.
 
     :meth:`value_and_grad` smooths the maximum (and the kink of the hinge); :meth:`sharpened` smooths less, around
     the multipliers of the last answer (the exponential method of multipliers, Tseng & Bertsekas 1993), so a
@@ -215,8 +217,13 @@ class InfinitePush(Push):
         sample_weight: np.ndarray | None = None,
         groups: np.ndarray | None = None,
     ) -> None:
-        common = {"side": side, "balance": balance, "sample_weight": sample_weight, "groups": groups}
-        super().__init__(positive, loss=loss, price="identity", **common)  # type: ignore[arg-type]
+        self._common: dict[str, Any] = {
+            "side": side,
+            "balance": balance,
+            "sample_weight": sample_weight,
+            "groups": groups,
+        }
+        super().__init__(positive, loss=loss, price="identity", **self._common)
         fit = _fit_for(self.loss)
         self._tops = [
             (factor / self.n_groups, _Top(side_.outer, side_.inner, side_.sign, fit, beta))
@@ -255,6 +262,10 @@ class InfinitePush(Push):
         sharper = copy(self)
         sharper._tops = [(factor, top.sharpened(scores)) for factor, top in self._tops]
         return sharper
+
+    def finite(self, p: float) -> Push:
+        """The push with a finite p on the same rows, exponential loss."""
+        return Push(self.positive, price=Power(p), **self._common)
 
     @property
     def total(self) -> float:

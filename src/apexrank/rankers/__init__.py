@@ -1,6 +1,6 @@
 """Rankers: thin scikit-learn estimators that store, validate, build, solve and expose."""
 
-from apexrank.rankers.base import LinearRanker, SeparableWarning
+from apexrank.rankers.base import CollapsedWarning, LinearRanker, SeparableWarning
 from apexrank.rankers.boost import PushBoost
 from apexrank.rankers.pairs import CrucialPairsPush
 from apexrank.rankers.push import IRPush, PNormPush, RankBoost
@@ -8,6 +8,7 @@ from apexrank.rankers.rerank import TwoStagePush
 from apexrank.rankers.select import PNormPushCV, push_path
 
 __all__ = [
+    "CollapsedWarning",
     "CrucialPairsPush",
     "IRPush",
     "LinearRanker",

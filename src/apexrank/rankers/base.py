@@ -23,6 +23,10 @@ class SeparableWarning(ConvergenceWarning):
     """The training data are separated and nothing holds the coefficients back."""
 
 
+class CollapsedWarning(ConvergenceWarning):
+    """The objective for p = inf has its minimum at equal scores for all rows."""
+
+
 def checked_rows(ranker: BaseEstimator, X: ArrayLike) -> Any:
     """Rows to be scored by a fitted ranker."""
     check_is_fitted(ranker)
@@ -106,6 +110,13 @@ class LinearFit(BaseEstimator):
                 "the training data are separated by the scores, so with alpha=0 the objective has no finite "
                 "minimiser; the coefficients are a separating direction. Set alpha > 0 for a unique answer.",
                 SeparableWarning,
+                stacklevel=4,
+            )
+        elif solution.collapsed:
+            warnings.warn(
+                "the classes overlap so far that with p=inf equal scores for all rows (w = 0) are a minimum; the "
+                "coefficients have the direction of those for growing p, close to zero. Use a finite p.",
+                CollapsedWarning,
                 stacklevel=4,
             )
         elif not solution.converged:

@@ -36,7 +36,8 @@ class PNormPush(LinearRanker):
     Parameters
     ----------
     p : float, default 4
-        How hard to push, at least 1; ``np.inf`` for the limit, solved to a duality gap of its own.
+        How hard to push, at least 1; ``np.inf`` for the limit, solved to a duality gap of its own. On data that
+        overlap far the limit has its minimum at w = 0; then the ranking is that of growing p, with a warning.
     loss : str or :class:`~apexrank.losses.Loss`
         ``"exponential"``, ``"logistic"``, ``"hinge"`` or ``"squared_hinge"``. With the last three and the power price
         ``R^{1/p}`` is minimised, because ``log R`` is not convex for them.

@@ -33,6 +33,7 @@ class Solution:
     n_iter: int = 0
     converged: bool = False
     separable: bool = False
+    collapsed: bool = False
     history: list[float] = field(default_factory=list)
 
     def update(self, problem: Problem, w: np.ndarray, value: float, grad: np.ndarray, tol: float) -> bool:

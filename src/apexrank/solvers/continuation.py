@@ -8,12 +8,13 @@ from typing import Any, ClassVar
 import numpy as np
 
 from apexrank.models.linear import LinearProblem, pull_back
-from apexrank.solvers.auto import DEAR, solvers_for
+from apexrank.solvers.auto import DEAR, Auto, solvers_for
 from apexrank.solvers.base import Solution, report
 
 MAX_STAGES = 30
 INNER_TOL = 1e-3  # of tol: a small ridge turns the square of what is left of the gradient into a large gap
 MIN_PROGRESS = 0.5
+NEARLY_INFINITE = 1e6
 STAGE_ITER = 60  # a stage need not be perfect: the next one starts from better multipliers
 
 
@@ -24,7 +25,8 @@ class Continuation:
     The gap belongs to the problem without smoothing: value ``Σ_i ℓ(f_i − max g) + h(w)``, dual point the multipliers
     ``(a, q)`` of the smooth one. The sequence ends when the gap is at most ``tol``, or at most ``tol`` relative to
     the value and no longer falling. Without a penalty there is no gap (nan), and what counts is the smoothing error
-    together with the gradient.
+    together with the gradient. Where the classes overlap far, w = 0 is a minimum; the answer then has the direction of
+    the answers for growing p, and ``collapsed`` says so.
 
     Needs a linear problem whose objective has ``limit``, ``dual_value`` and ``sharpened``
     (:class:`~apexrank.objectives.InfinitePush`).
@@ -50,7 +52,31 @@ class Continuation:
                 break
             previous = error
             problem = problem.with_objective(problem.objective.sharpened(problem.scores(total.w)))  # type: ignore[attr-defined]
+        if total.converged:
+            self._point_somewhere(problem, total)
         return total
+
+    def _point_somewhere(self, problem: LinearProblem, total: Solution) -> None:
+        """Where w = 0 is as good as the answer, rank as the growing p do, as close to zero as ``tol`` asks.
+
+        Answers for p → ∞ then shrink to zero like v/p. Their direction v still ranks; the answer's own does not
+        mean anything. With an L1 penalty zero is what it is: no feature is worth its price.
+        """
+        objective: Any = problem.objective
+        zero = objective.limit(np.zeros(problem.X.shape[0]))
+        lowest = total.value - np.nan_to_num(total.gap)
+        if zero > total.value + self.tol * max(1.0, abs(zero)):
+            return
+        w = 0 * total.w
+        if problem.l1 == 0:
+            growing = problem.with_objective(objective.finite(NEARLY_INFINITE))
+            w = Auto(self.max_iter, self.tol).solve(growing, w).w
+        enough = max(lowest + 0.9 * self.tol, zero + 0.1 * self.tol)
+        while (value := objective.limit(problem.scores(w)) + problem.penalty(w)) > enough:
+            w = w / 4
+        total.w, total.value, total.collapsed = w, value, problem.l1 == 0
+        total.gap = value - lowest if not np.isnan(total.gap) else total.gap
+        total.history.append(value)
 
     def _solve_stage(self, problem: LinearProblem, total: Solution) -> Solution:
         newton, lbfgs = solvers_for(problem)
