@@ -13,9 +13,9 @@ def p_classification_intercept(
 
     It minimises ``Σ_i e^{−(f_i + b)} + (1/p)·Σ_k e^{p(g_k + b)}`` (Ertekin & Rudin 2011).
     """
-    weight = np.ones(len(scores)) if weight is None else weight
-    positives = logsumexp(-scores[positive], b=weight[positive])
-    negatives = logsumexp(p * scores[~positive], b=weight[~positive])
+    up, down = (None, None) if weight is None else (weight[positive], weight[~positive])
+    positives = logsumexp(-scores[positive], b=up)
+    negatives = logsumexp(p * scores[~positive], b=down)
     return float((positives - negatives) / (p + 1))
 
 
