@@ -272,3 +272,11 @@ def test_custom_price_is_taken(wdbc):
     named = PNormPush(p=3, alpha=0).fit(StandardScaler().fit_transform(X), y).coef_[0]
     # R and (1/3)·log R have the same minimiser without a penalty
     np.testing.assert_allclose(direction, named, rtol=1e-3, atol=1e-3)
+
+
+@pytest.mark.parametrize("options", [{"loss": "hinge"}, {"groups": True}], ids=["hinge", "groups"])
+def test_newton_without_a_hessian_is_refused(wdbc, options):
+    X, y = wdbc
+    groups = np.arange(len(X)) % 5 if options.pop("groups", False) else None
+    with pytest.raises(InputError, match="Newton needs a Hessian"):
+        PNormPush(solver="newton", **options).fit(X, y, groups=groups)

@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 from scipy.linalg import LinAlgError, cho_factor, cho_solve
 
-from apexrank.models.linear import LinearProblem
+from apexrank.errors import InputError
 from apexrank.solvers.base import Solution, report
 
-_Point = tuple[np.ndarray, float, np.ndarray]
+Point = tuple[np.ndarray, float, np.ndarray]
 
 
 @dataclass(frozen=True)
@@ -19,29 +20,39 @@ class Newton:
 
     A step costs about ``n_features`` times a gradient, but stiff problems (separable data with a small penalty,
     large p, collinear columns) take tens of steps where L-BFGS takes thousands, and the last steps converge
-    quadratically. Needs ``value_and_grad`` and ``hessian``: one group.
+    quadratically. Needs ``value_and_grad`` and ``hessian``.
     """
 
     max_iter: int = 1000
     tol: float = 1e-6
     verbose: int = 0
 
-    def solve(self, problem: LinearProblem, w0: np.ndarray) -> Solution:
+    def solve(self, problem: Any, w0: np.ndarray) -> Solution:
         """Minimise from ``w0``."""
-        solution, w = Solution(w0), w0
-        value, grad = problem.value_and_grad(w)
-        while not solution.update(problem, w, value, grad, self.tol) and solution.n_iter < self.max_iter:
-            moved = self._move(problem, w, value, grad)
-            if moved is None:
-                break
-            w, value, grad = moved
-            solution.n_iter += 1
+        if problem.hessian_cost == np.inf:
+            raise InputError(
+                "Newton needs a Hessian, which there is for the exponential loss without groups and for p=inf, "
+                "with at most 2000 features: use solver='auto' or 'lbfgs'"
+            )
+        solution, point = Solution(w0), (w0, *self._evaluate(problem, w0))
+        while True:
+            done = solution.update(problem, *point, self.tol)
             report(self.verbose, solution)
-        return solution
+            moved = None if done or solution.n_iter >= self.max_iter else self._move(problem, *point)
+            if moved is None:
+                return solution
+            point = moved
+            solution.n_iter += 1
 
-    def _move(self, problem: LinearProblem, w: np.ndarray, value: float, grad: np.ndarray) -> _Point | None:
+    @staticmethod
+    def _evaluate(problem: Any, w: np.ndarray) -> tuple[float, np.ndarray]:
+        return problem.value_and_grad(w)
+
+    def _move(self, problem: Any, w: np.ndarray, value: float, grad: np.ndarray) -> Point | None:
         """A step that makes progress: where the Hessian is nearly singular, more and more of it is damped."""
         hessian = problem.hessian(w)
+        if not np.isfinite(hessian).all():
+            return None
         for damping in (1e-14, 1e-10, 1e-6, 1e-2):
             step = newton_step(hessian, grad, problem.scale, damping)
             moved = self._line_search(problem, w, value, grad, step)
@@ -51,16 +62,16 @@ class Newton:
 
     @staticmethod
     def _line_search(
-        problem: LinearProblem, w: np.ndarray, value: float, grad: np.ndarray, step: np.ndarray
-    ) -> _Point | None:
+        problem: Any, w: np.ndarray, value: float, slope: np.ndarray, step: np.ndarray
+    ) -> Point | None:
         """First of the steps 1, 1/2, 1/4 … that lowers the value enough; None when rounding hides any progress."""
-        slope, length, rounding = float(grad @ step), 1.0, 1e-14 * max(1.0, abs(value))
+        descent, length, rounding = float(slope @ step), 1.0, 1e-14 * max(1.0, abs(value))
         while length > 1e-12:
             new_value, new_grad = problem.value_and_grad(w + length * step)
-            if new_value <= value + 1e-4 * length * slope:
+            if new_value <= value + 1e-4 * length * descent:
                 return w + length * step, new_value, new_grad
             # close to the minimum the value no longer tells, but the gradient does
-            if abs(new_value - value) <= rounding and problem.grad_norm(new_grad) < problem.grad_norm(grad):
+            if abs(new_value - value) <= rounding and problem.grad_norm(new_grad) < problem.grad_norm(slope):
                 return w + length * step, new_value, new_grad
             length /= 2
         return None

@@ -3,16 +3,14 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import ClassVar
+from typing import Any, ClassVar
 
 import numpy as np
 from scipy.optimize import OptimizeResult, minimize
 
 from apexrank.models.linear import ElasticNetProblem
 from apexrank.solvers.base import Solution, report
-from apexrank.solvers.newton import newton_step
-
-_Point = tuple[np.ndarray, float, np.ndarray]
+from apexrank.solvers.newton import Newton, Point, newton_step
 
 
 def evaluate(problem: ElasticNetProblem, w: np.ndarray) -> tuple[float, np.ndarray]:
@@ -22,7 +20,7 @@ def evaluate(problem: ElasticNetProblem, w: np.ndarray) -> tuple[float, np.ndarr
 
 
 @dataclass(frozen=True)
-class OrthantNewton:
+class OrthantNewton(Newton):
     """Newton steps on the subgradient of least norm, cut off where a coefficient would change its sign.
 
     Inside an orthant the L1 norm is linear. Coefficients at zero move only when their derivative exceeds the
@@ -31,26 +29,12 @@ class OrthantNewton:
     """
 
     takes_l1: ClassVar[bool] = True
-    max_iter: int = 1000
-    tol: float = 1e-6
-    verbose: int = 0
 
-    def solve(self, problem: ElasticNetProblem, w0: np.ndarray) -> Solution:
-        """Minimise from ``w0``."""
-        solution, w = Solution(w0), w0
-        value, grad = evaluate(problem, w)
-        while not solution.update(problem, w, value, grad, self.tol) and solution.n_iter < self.max_iter:
-            moved = self._move(problem, w, value, grad)
-            if moved is None:
-                break
-            w, value, grad = moved
-            solution.n_iter += 1
-            report(self.verbose, solution)
-        return solution
+    @staticmethod
+    def _evaluate(problem: Any, w: np.ndarray) -> tuple[float, np.ndarray]:
+        return evaluate(problem, w)
 
-    def _move(
-        self, problem: ElasticNetProblem, w: np.ndarray, value: float, grad: np.ndarray
-    ) -> _Point | None:
+    def _move(self, problem: Any, w: np.ndarray, value: float, grad: np.ndarray) -> Point | None:
         """A step that makes progress: where the Hessian is nearly singular, more and more of it is damped."""
         hessian, slope = problem.hessian(w), problem.subgradient(w, grad)
         for damping in (1e-14, 1e-10, 1e-6, 1e-2):
@@ -62,8 +46,8 @@ class OrthantNewton:
 
     @staticmethod
     def _line_search(
-        problem: ElasticNetProblem, w: np.ndarray, value: float, slope: np.ndarray, step: np.ndarray
-    ) -> _Point | None:
+        problem: Any, w: np.ndarray, value: float, slope: np.ndarray, step: np.ndarray
+    ) -> Point | None:
         """First of the steps 1, 1/2, 1/4 …, projected on the orthant, that lowers the value enough."""
         orthant, length = np.where(w != 0, np.sign(w), -np.sign(slope)), 1.0
         norm, rounding = problem.grad_norm(slope), 1e-14 * max(abs(value), problem.total)
