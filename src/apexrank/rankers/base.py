@@ -95,10 +95,10 @@ class LinearFit(BaseEstimator):
         problem = self._problem(X, objective, weight)
         solution = self._solver().solve(problem, np.zeros(X.shape[1]) if w0 is None else w0)
         self.coef_ = solution.w
-        self.objective_ = solution.value
-        self.dual_gap_ = solution.gap
-        self.grad_norm_ = solution.grad_norm
-        self.converged_ = solution.converged
+        self.objective_ = float(solution.value)
+        self.dual_gap_ = float(solution.gap)
+        self.grad_norm_ = float(solution.grad_norm)
+        self.converged_ = bool(solution.converged)
         self.n_iter_ = max(1, solution.n_iter)
         self.history_ = np.array(solution.history)
         self._warn(solution)
