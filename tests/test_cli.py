@@ -379,3 +379,63 @@ class TestProcess:
         result = subprocess.run(command, shell=True, capture_output=True, text=True, timeout=120, check=True)
         assert result.stdout == "case,rank,score\n"
         assert "Traceback" not in result.stderr
+
+
+class TestOrdinaryParquet:
+    """Dates, decimals and lists, which CSV files do not have."""
+
+    @pytest.fixture
+    def parquet(self, folder):
+        from datetime import date
+
+        rng = np.random.default_rng(0)
+        a = rng.normal(size=40)
+        frame = pl.DataFrame(
+            {
+                "y": (a + rng.normal(size=40) > 0).astype(int),
+                "a": a,
+                "day": [date(2020, 1, 1 + i % 28) for i in range(40)],
+                "tags": [["x", "y"]] * 40,
+            }
+        )
+        frame.write_parquet("n.parquet")
+        run("fit n.parquet --target y --drop day,tags -o n.apex")
+
+    def test_dates_become_text_in_json(self, parquet):
+        rows = json.loads(run("rank n.apex n.parquet --id day --json").stdout)
+        assert "2020-01-" in json.dumps(rows)
+
+    @pytest.mark.parametrize(
+        "command",
+        [
+            "rank n.apex n.parquet --keep",
+            "rank n.apex n.parquet --keep -o x.csv",
+            "fit n.parquet --target y --categorical tags --drop day -o x.apex",
+            "fit n.parquet --target y --groups tags --drop day -o x.apex",
+            "fit n.parquet --target tags --drop day -o x.apex",
+        ],
+    )
+    def test_lists_are_refused_in_one_line(self, parquet, command):
+        result = run(command, code=2)
+        assert "'tags'" in result.stderr
+        assert len(result.stderr.strip().splitlines()) == 1
+        assert not Path("x.csv").exists()
+        assert not Path("x.apex").exists()
+
+
+class TestNothingHalfWritten:
+    def test_demo_looks_before_it_works(self, folder):
+        Path("out/roc-top.png").mkdir(parents=True)
+        run("demo --out out", code=2)
+        assert [path.name for path in Path("out").iterdir()] == ["roc-top.png"]
+
+    def test_reproduce_looks_before_it_works(self, folder):
+        Path("out/figure1.png").mkdir(parents=True)
+        run("reproduce figure1 --out out", code=2)
+        assert [path.name for path in Path("out").iterdir()] == ["figure1.png"]
+
+
+def test_a_price_without_p_takes_no_p(folder):
+    Path("good.csv").write_text(FILES["good.csv"])
+    result = run("fit good.csv --target fraud --drop case,city --price log1p -p 8 -o x.apex", code=2)
+    assert "--price log1p has no -p" in result.stderr

@@ -9,7 +9,7 @@ SRC = Path(__file__).parent.parent / "src" / "apexrank"
 
 # from the bottom up; names in one row may import each other
 LAYERS = [
-    {"errors", "registry"},
+    {"errors", "registry", "checks"},
     {"groups", "kernels"},
     {"losses", "prices", "metrics", "datasets", "bounds"},
     {"objectives"},

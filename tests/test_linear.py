@@ -3,7 +3,7 @@ import pytest
 from scipy import sparse
 
 from apexrank.kernels import rows
-from apexrank.models.linear import LinearProblem, column_scale, pull_back, scores_of
+from apexrank.models.linear import LinearProblem, column_units, pull_back, scores_of
 from apexrank.objectives import Push
 from apexrank.prices import Custom, Power
 from tests.oracles import numerical_gradient
@@ -102,14 +102,27 @@ def test_single_precision_scores_are_accumulated_in_double_precision():
     np.testing.assert_allclose(pull_back(X, r), X.astype(float).T @ r, rtol=1e-11, atol=1e-9)
 
 
-def test_column_scale():
+def test_column_units():
     X, _, rng = make_rows()
-    X[:, 0] = 5.0
+    X[:, 0] = 1 / 3  # whose mean is not exactly 1/3
+    X[:, 1] *= 1e200
     weight = rng.integers(0, 3, len(X))
-    expected = np.repeat(X, weight, axis=0).std(axis=0)
-    expected[0] = 1.0
-    np.testing.assert_allclose(column_scale(X, weight), expected, rtol=1e-10)
-    np.testing.assert_allclose(column_scale(sparse.csr_array(X), weight.astype(float)), expected, rtol=1e-10)
+    unit = np.array([1.0, 1e200, *np.ones(X.shape[1] - 2)])
+    expected = np.repeat(X / unit, weight, axis=0).std(axis=0) * unit
+    expected[0] = 1 / 3
+    np.testing.assert_allclose(column_units(X, weight)[1], expected, rtol=1e-10)
+    X[:, 1] /= 1e200
+    expected[1] /= 1e200
+    np.testing.assert_allclose(
+        column_units(sparse.csr_array(X), weight.astype(float))[1], expected, rtol=1e-10
+    )
+
+
+def test_column_units_of_many_rows_see_rare_values():
+    column = np.zeros((200_000, 2))
+    column[7, 0] = 1.0
+    column[:, 1] = 5.0
+    assert column_units(column, None)[1] == pytest.approx([column[:, 0].std(), 5.0])
 
 
 def test_dual_gap_bounds_the_distance_from_the_minimum():

@@ -138,6 +138,9 @@ def test_separated():
         ({"pairs": ([0.5], [1.0]), "n": 2}, "whole numbers"),
         ({"pairs": ([0], [1], [-1.0]), "n": 2}, "finite numbers >= 0"),
         ({"pairs": ([0],), "n": 2}, "must be"),
+        ({"pairs": np.array([[0, 1], [1, 0]]), "n": 2}, "one-dimensional arrays"),
+        ({"pairs": [0, 1], "n": 2}, "one-dimensional arrays"),
+        ({"relevance": [0, 1], "groups": ["a", None]}, "missing id in row 1"),
     ],
 )
 def test_bad_input(arguments, message):

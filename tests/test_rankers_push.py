@@ -240,6 +240,13 @@ def test_a_million_rows_large_p_large_scores():
         ({"price": "cubic"}, "unknown price 'cubic': use one of power"),
         ({"side": "left"}, "unknown side 'left': use one of top"),
         ({"solver": "sgd"}, "unknown solver 'sgd': use one of auto"),
+        ({"p": None}, "p must be a finite number"),
+        ({"alpha": "x"}, "alpha must be a finite number"),
+        ({"tol": -1}, "tol must be a finite number of at least 0"),
+        ({"max_iter": 0}, "max_iter must be a finite number of at least 1"),
+        ({"side": "both", "balance": -1}, "balance must be a finite number of at least 0"),
+        ({"l1_ratio": 2}, "l1_ratio must be between 0 and 1"),
+        ({"l1_ratio": None}, "l1_ratio must be between 0 and 1"),
     ],
 )
 def test_bad_parameters(options, message):
@@ -280,3 +287,47 @@ def test_newton_without_a_hessian_is_refused(wdbc, options):
     groups = np.arange(len(X)) % 5 if options.pop("groups", False) else None
     with pytest.raises(InputError, match="Newton needs a Hessian"):
         PNormPush(solver="newton", **options).fit(X, y, groups=groups)
+
+
+@pytest.mark.parametrize("offset", [1e6, 1e8])
+@pytest.mark.parametrize("p", [4, np.inf])
+def test_columns_far_from_zero(wdbc, offset, p):
+    X, y = wdbc
+    X = StandardScaler().fit_transform(X)
+    near, far = (PNormPush(p=p, alpha=1e-2).fit(rows, y) for rows in (X, X + offset))
+    np.testing.assert_allclose(far.coef_, near.coef_, rtol=1e-4, atol=1e-4)
+
+
+@pytest.mark.parametrize("solver", ["auto", "lbfgs"])
+@pytest.mark.parametrize("value", [0.1, 1 / 3, 1e10 / 3])
+def test_a_constant_column_does_no_harm(wdbc, solver, value):
+    X, y = wdbc
+    X = StandardScaler().fit_transform(X)
+    plain = PNormPush(alpha=0, solver=solver).fit(X, y)
+    more = PNormPush(alpha=0, solver=solver).fit(np.column_stack([X, np.full(len(X), value)]), y)
+    np.testing.assert_allclose(more.coef_[:, :-1], plain.coef_, rtol=1e-3, atol=1e-3)
+
+
+def test_two_separable_rows():
+    with pytest.warns(SeparableWarning):
+        ranker = PNormPush(alpha=0).fit([[0.0], [1.0]], [0, 1])
+    assert ranker.coef_[0, 0] > 0
+
+
+def test_small_units_still_rank(wdbc):
+    X, y = wdbc
+    X = StandardScaler().fit_transform(X)
+    scores = PNormPush().fit(X * 1e-10, y).decision_function(X * 1e-10)
+    assert metrics.auc(y, scores) > 0.9
+
+
+def test_warm_start_with_other_features_starts_anew(wdbc):
+    X, y = wdbc
+    ranker = PNormPush(warm_start=True).fit(X, y).fit(X.iloc[:, :2], y)
+    assert ranker.coef_.shape == (1, 2)
+
+
+def test_groups_are_kept_whole_for_every_kind_of_cv(wdbc):
+    X, y = wdbc
+    for cv in (None, np.int64(3)):
+        PNormPushCV(ps=[4], alphas=[1e-3], cv=cv).fit(X, y, groups=np.arange(len(X)) // 30)

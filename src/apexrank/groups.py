@@ -48,7 +48,10 @@ def segment(groups: ArrayLike | None, n: int) -> Segments:
     ids = np.asarray(groups)
     if ids.shape != (n,):
         raise InputError(f"groups needs one id per row: expected {n} ids, got shape {ids.shape}")
-    if ids.dtype.kind == "f" and np.isnan(ids).any():
-        raise InputError(f"groups has a missing id in row {int(np.isnan(ids).argmax())}: fill or drop it")
+    missing = ids != ids  # nan and NaT differ from themselves
+    if ids.dtype.kind == "O":
+        missing = missing | np.array([id_ is None for id_ in ids])
+    if np.any(missing):
+        raise InputError(f"groups has a missing id in row {int(np.argmax(missing))}: fill or drop it")
     names, index, counts = np.unique(ids, return_inverse=True, return_counts=True)
     return Segments(np.argsort(index, kind="stable"), np.concatenate([[0], np.cumsum(counts)]), names)

@@ -11,7 +11,7 @@ from typing import ClassVar
 
 import numpy as np
 
-from apexrank.errors import InputError
+from apexrank.checks import check_finite
 from apexrank.registry import Registry
 
 
@@ -83,8 +83,7 @@ class Power(Price):
     p: float = 4.0
 
     def __post_init__(self) -> None:
-        if not (np.isreal(self.p) and 1 <= self.p < np.inf):
-            raise InputError(f"p must be a finite number of at least 1, got {self.p!r}")
+        check_finite("p", self.p, 1)
 
     @property
     def order(self) -> float:

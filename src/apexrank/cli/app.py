@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import sys
 from collections.abc import Sequence
 from typing import Annotated, Any
@@ -42,6 +43,8 @@ class OneLineErrors(TyperGroup):
             code = _report(f"{error.format_message()} (see --help)")  # type: ignore[attr-defined]
         except ApexrankError as error:
             code = _report(str(error))
+        except BrokenPipeError:
+            code = _reader_has_left()
         except OSError as error:
             code = _report(
                 f"cannot use {error.filename!r}: {error.strerror}" if error.filename else str(error)
@@ -49,6 +52,12 @@ class OneLineErrors(TyperGroup):
         except typer.Abort:
             code = 130
         sys.exit(code if isinstance(code, int) else 0)
+
+
+def _reader_has_left() -> int:
+    """Stop as a command does whose reader has seen enough, such as ``head``."""
+    os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+    return 0
 
 
 def _report(message: str) -> int:

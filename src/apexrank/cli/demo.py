@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from apexrank.cli.output import note, print_json, print_table, working
-from apexrank.errors import InputError, MissingExtraError
+from apexrank.errors import MissingExtraError
 
 if TYPE_CHECKING:
     from apexrank.io import Table, TableRanker
@@ -30,6 +30,9 @@ def demo(
     json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
 ) -> None:
     """Show on made-up card payments how a push clears the top of the list."""
+    from apexrank.cli.pictures import prepare_folder
+
+    prepare_folder(out, "train.csv", "new.csv", "roc-top.png")
     train, new = _tables()
     with working("fitting p = " + ", ".join(map(str, POWERS))):
         rankers = {p: _fit(train, p) for p in POWERS}
@@ -78,9 +81,6 @@ def _write(out: Path, train: Table, new: Table, rankers: dict[int, TableRanker])
     from apexrank.io import write_table
     from apexrank.io.labels import labels
 
-    if out.exists() and not out.is_dir():
-        raise InputError(f"cannot write into {str(out)!r}: it is not a folder")
-    out.mkdir(parents=True, exist_ok=True)
     files = [out / "train.csv", out / "new.csv"]
     for table, path in zip((train, new), files, strict=True):
         write_table(table.frame, path)

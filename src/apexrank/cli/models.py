@@ -41,6 +41,8 @@ def build_estimator(name: str, *, cv: bool, **options: Any) -> Any:
     """
     model = get_model(name)
     given = {option: value for option, value in options.items() if value is not None}
+    if "p" in given and given.get("price", "power") != "power":
+        raise InputError(f"--price {given['price']} has no -p: leave out one of them")
     if not cv:
         return _make(model, given, f"--model {name}")
     if name != "push":

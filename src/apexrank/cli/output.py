@@ -22,8 +22,8 @@ def note(message: str) -> None:
 
 
 def print_json(value: Any) -> None:
-    """Print a value as JSON; what is not finite becomes null."""
-    typer.echo(json.dumps(_finite(value), ensure_ascii=False, indent=2))
+    """Print a value as JSON; what is not finite becomes null, a date or a decimal its text."""
+    typer.echo(json.dumps(_finite(value), ensure_ascii=False, indent=2, default=str))
 
 
 def _finite(value: Any) -> Any:
@@ -61,12 +61,12 @@ def show(value: Any) -> str:
 
 def is_terminal() -> bool:
     """Whether a person reads stdout."""
-    return sys.stdout.isatty()
+    return sys.stdout is not None and sys.stdout.isatty()
 
 
 def working(message: str) -> AbstractContextManager[Any]:
     """Turn a spinner on stderr while a block runs, when a person reads it."""
-    if not sys.stderr.isatty():
+    if sys.stderr is None or not sys.stderr.isatty():
         return nullcontext()
     from rich.console import Console
 

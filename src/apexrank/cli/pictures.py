@@ -25,6 +25,17 @@ def check_picture(path: Path) -> None:
     use_files_only()
 
 
+def prepare_folder(out: Path, *names: str) -> None:
+    """Make a folder, and say early why one of the files could not be written into it."""
+    from apexrank.io.atomic import check_writable
+
+    if out.exists() and not out.is_dir():
+        raise InputError(f"cannot write into {str(out)!r}: it is not a folder")
+    out.mkdir(parents=True, exist_ok=True)
+    for name in names:
+        check_writable(out / name)
+
+
 def use_files_only() -> None:
     """Draw without a screen, which a server has none of."""
     try:

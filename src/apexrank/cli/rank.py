@@ -74,6 +74,9 @@ def _print_json(ranked: pl.DataFrame, output: Path | None) -> None:
 def _print(ranked: pl.DataFrame) -> None:
     """Show a table to a person, all of it as CSV to a program."""
     if not is_terminal():
+        from apexrank.io.tables import check_flat
+
+        check_flat(ranked)
         typer.echo(ranked.write_csv(), nl=False)
         return
     print_table(ranked.columns, ranked.head(_ROWS_ON_SCREEN).rows())

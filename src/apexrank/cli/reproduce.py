@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from apexrank.cli.output import print_json, print_table, warnings_as_notes, working
-from apexrank.cli.pictures import save_figure, use_files_only
-from apexrank.errors import InputError, MissingExtraError
+from apexrank.cli.pictures import prepare_folder, save_figure, use_files_only
+from apexrank.errors import MissingExtraError
 
 if TYPE_CHECKING:
     from apexrank.experiments import Result
@@ -23,7 +23,8 @@ def reproduce(
     list_names: Annotated[bool, typer.Option("--list", help="List the names there are.")] = False,
     n_splits: Annotated[int | None, typer.Option(help="Random splits to average over.", min=1)] = None,
     out: Annotated[
-        Path | None, typer.Option(help="Folder for the table as CSV and the figure as PNG.")
+        Path | None,
+        typer.Option(help="Folder for the table as CSV and, where there is one, the figure as PNG."),
     ] = None,
     json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
 ) -> None:
@@ -34,7 +35,7 @@ def reproduce(
         _print_names({known: experiments.get(known).title for known in experiments.names()}, json)
         return
     title = experiments.get(name).title
-    _prepare(out)
+    _prepare(name, out)
     options: dict[str, Any] = {} if n_splits is None else {"n_splits": n_splits}
     with working(f"running {name}"), warnings_as_notes():
         result = experiments.run(name, **options)
@@ -56,10 +57,10 @@ def _print_names(titles: dict[str, str], json: bool) -> None:
         typer.echo(f"{name:{width}}  {title}")
 
 
-def _prepare(out: Path | None) -> None:
+def _prepare(name: str, out: Path | None) -> None:
     """Find a bad folder before the work, and draw without a screen where anything can be drawn."""
-    if out is not None and out.exists() and not out.is_dir():
-        raise InputError(f"cannot write into {str(out)!r}: it is not a folder")
+    if out is not None:
+        prepare_folder(out, f"{name}.csv", f"{name}.png")
     with suppress(MissingExtraError):
         use_files_only()
 
@@ -67,7 +68,6 @@ def _prepare(out: Path | None) -> None:
 def _write(result: Result, name: str, out: Path) -> list[Path]:
     from apexrank.io import write_table
 
-    out.mkdir(parents=True, exist_ok=True)
     files = [out / f"{name}.csv"]
     write_table(result.table, files[0])
     if result.figure is not None:

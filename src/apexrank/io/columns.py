@@ -80,6 +80,10 @@ def texts(table: Table, name: str) -> pl.Series:
     ['1', '2.5']
     """
     series = table.column(name)
+    if series.dtype.is_nested():
+        raise InputError(
+            f"{table.source}, column {name!r}: {series.dtype} values cannot be used; leave the column out"
+        )
     if series.dtype.is_float():
         series = series.fill_nan(None)
     text = series.cast(pl.String).str.strip_chars().str.replace(r"^(-?\d+)\.0*$", "${1}")

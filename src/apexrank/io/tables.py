@@ -102,6 +102,15 @@ def write_table(frame: pl.DataFrame, path: str | Path) -> None:
         write(frame, temporary)
 
 
+def check_flat(frame: pl.DataFrame) -> None:
+    """Refuse lists and structs, which CSV cannot hold."""
+    nested = [name for name, dtype in frame.schema.items() if dtype.is_nested()]
+    if nested:
+        raise InputError(
+            f"column {nested[0]!r} holds {frame.schema[nested[0]]} values, which CSV cannot: write .parquet"
+        )
+
+
 def check_suffix(path: str | Path) -> None:
     """Say early that :func:`write_table` could not tell the format of ``path``."""
     _by_suffix(Path(path), _WRITERS)
@@ -219,6 +228,7 @@ def _line_of_row(path: Path, separator: str, row: int) -> int:
 
 
 def _write_csv(frame: pl.DataFrame, path: Path) -> None:
+    check_flat(frame)
     frame.write_csv(path)
 
 

@@ -16,6 +16,7 @@ Matrix = Any  # a dense array, or a SciPy sparse matrix in CSR format
 
 BLOCK_BYTES = 2**22
 SCALE_ROWS = 2**14
+FAR = 1e4  # spreads from zero at which a column is moved there, in a copy of X
 WIDEST_HESSIAN = 2000  # features
 
 
@@ -66,34 +67,61 @@ def pull_back(X: Matrix, r: np.ndarray) -> np.ndarray:
     return np.sum([X[block].astype(np.float64).T @ r[block] for block in _blocks(X)], axis=0)
 
 
-def weighted_gram(X: Matrix, weight: np.ndarray) -> np.ndarray:
-    """``X.T @ diag(weight) @ X`` for weights >= 0, block by block, as a dense matrix."""
-    if sparse.issparse(X):
-        return (X.T @ sparse.diags_array(weight) @ X).toarray()
-    root, gram = np.sqrt(weight), np.zeros((X.shape[1], X.shape[1]))
-    for block in _blocks(X):
-        rows = X[block] * root[block, None]
-        gram += rows.T @ rows
-    return gram
+def curvature_products(
+    X: Matrix, centre: np.ndarray, weight: np.ndarray, U: Any
+) -> tuple[np.ndarray, np.ndarray]:
+    """``Z.T @ diag(weight) @ Z`` and ``Z.T @ U`` for ``Z = X − centre`` and weights >= 0, block by block.
 
-
-def column_scale(X: Matrix, sample_weight: np.ndarray | None) -> np.ndarray:
-    """Standard deviation of each column, from at most about 16,000 evenly spaced rows of a dense X.
-
-    It only sets the solver's units: the answer does not depend on it. A constant column gets 1.
+    An objective that does not see a shift of the scores has the same Hessian for Z as for X, but far from zero X's
+    products would cancel. A sparse X is taken as it is.
     """
     if sparse.issparse(X):
-        variance = mean_variance_axis(X, axis=0, weights=sample_weight)[1]
-    else:
-        some = slice(None, None, -(-X.shape[0] // SCALE_ROWS))
-        rows = X[some].astype(np.float64)
-        weight = None if sample_weight is None else sample_weight[some]
-        if weight is not None and not weight.any():
-            weight = None
-        rows -= np.average(rows, axis=0, weights=weight)
-        variance = np.average(rows**2, axis=0, weights=weight)
-    scale = np.sqrt(variance)
-    return np.where(scale > 0, scale, 1.0)
+        V = X.T @ U
+        return (X.T @ sparse.diags_array(weight) @ X).toarray(), V.toarray() if sparse.issparse(V) else V
+    U = U.tocsr() if sparse.issparse(U) else U
+    root, d = np.sqrt(weight), X.shape[1]
+    gram, V = np.zeros((d, d)), np.zeros((d, U.shape[1]))
+    for block in _blocks(X):
+        Z = X[block] - centre
+        V += (U[block].T @ Z).T
+        Z *= root[block, None]
+        gram += Z.T @ Z
+    return gram, V
+
+
+def column_units(X: Matrix, sample_weight: np.ndarray | None) -> tuple[np.ndarray, np.ndarray]:
+    """Mean and standard deviation of each column, from 16,000 random rows of a dense X that has more.
+
+    They only set the units in which a solver works and stops. A column that looks constant is looked at in full; one
+    that is gets its own size as unit.
+    """
+    if sparse.issparse(X):
+        mean, variance = mean_variance_axis(X, axis=0, weights=sample_weight)
+        return _units(mean, variance, np.abs(mean))
+    n = X.shape[0]
+    some = slice(None) if n <= SCALE_ROWS else np.random.default_rng(0).integers(0, n, SCALE_ROWS)
+    mean, spread = _moments(X[some], None if sample_weight is None else sample_weight[some])
+    if n > SCALE_ROWS:
+        for j in np.flatnonzero(np.ptp(X[some], axis=0) == 0):
+            mean[[j]], spread[[j]] = _moments(X[:, [j]], sample_weight)
+    return mean, spread
+
+
+def _moments(rows: np.ndarray, weight: np.ndarray | None) -> tuple[np.ndarray, np.ndarray]:
+    size = np.abs(rows).max(axis=0).astype(np.float64)
+    unit = np.where(size > 0, size, 1.0)  # squares of huge numbers would overflow
+    rows = rows / unit
+    weight = weight if weight is not None and weight.any() else None
+    mean = np.average(rows, axis=0, weights=weight)
+    variance = np.average((rows - mean) ** 2, axis=0, weights=weight)
+    mean, spread = _units(mean, variance, np.ones(len(unit)))
+    return mean * unit, spread * unit
+
+
+def _units(mean: np.ndarray, variance: np.ndarray, size: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Mean and unit: the standard deviation, or the size where rounding is all there is to see."""
+    spread = np.sqrt(np.maximum(variance, 0.0))
+    return mean, np.where(spread > 1e-12 * size, spread, np.where(size > 0, size, 1.0))
 
 
 class Certificate(NamedTuple):
@@ -118,9 +146,15 @@ class LinearProblem:
     ) -> None:
         self.X, self.objective, self.alpha = X, objective, alpha
         self.total = objective.total
-        self.scale = np.sqrt(column_scale(X, sample_weight) ** 2 + alpha / self.total)
+        centre, self.spread = column_units(X, sample_weight)
+        self._shift = None
+        if not sparse.issparse(X) and np.any(np.abs(centre) > FAR * self.spread):
+            # so far from zero that scores would lose the digits that rank: no objective sees the shift
+            self.X, self._shift, centre = X - centre, centre, 0 * centre
+        self.centre = centre
+        self.scale = np.hypot(self.spread, np.sqrt(alpha / self.total))
         self._label = objective.positive.view(np.uint8)
-        self._one_pass = not sparse.issparse(X) and X.flags.c_contiguous and objective.streams
+        self._one_pass = not sparse.issparse(X) and self.X.flags.c_contiguous and objective.streams
 
     def with_objective(self, objective: Objective) -> Self:
         """The same problem with another objective of the same kind, in the same units."""
@@ -133,11 +167,11 @@ class LinearProblem:
         return self.X.shape[1]
 
     def value_and_grad(self, w: np.ndarray) -> tuple[float, np.ndarray]:
-        """Penalised objective and its gradient."""
+        """Penalised objective and its gradient; not finite, without a word, where the scores are beyond all bounds."""
         if self._one_pass:
             value, grad = self.objective.stream(RowSummer(self.X, w, self._label, self.objective.log_weight))
         else:
-            value, slope = self.objective.value_and_grad(self.scores(w))
+            value, slope = self.objective.value_and_grad(scores_of(self.X, w))
             grad = pull_back(self.X, slope)
         return value + 0.5 * self.alpha * float(w @ w), grad + self.alpha * w
 
@@ -150,14 +184,15 @@ class LinearProblem:
     def hessian(self, w: np.ndarray) -> np.ndarray:
         """Hessian of the penalised objective: a dense n_features x n_features matrix."""
         total = self.alpha * np.eye(self.n_features)
-        for factor, diagonal, U, S in self.objective.hessian(self.scores(w)):
-            V: Any = pull_back(self.X, U)
-            V = V.toarray() if sparse.issparse(V) else V
-            total += factor * (weighted_gram(self.X, diagonal) + V @ S @ V.T)
+        for factor, diagonal, U, S in self.objective.hessian(scores_of(self.X, w)):
+            gram, V = curvature_products(self.X, self.centre, diagonal, U)
+            total += factor * (gram + V @ S @ V.T)
         return total
 
     def scores(self, w: np.ndarray) -> np.ndarray:
-        return scores_of(self.X, w)
+        """Scores of the rows as they were given."""
+        scores = scores_of(self.X, w)
+        return scores if self._shift is None else scores + self._shift @ w
 
     def column(self, j: int) -> np.ndarray:
         column = self.X[:, [j]]
@@ -176,8 +211,15 @@ class LinearProblem:
         return float(grad @ grad) / (2 * self.alpha) if self.alpha > 0 else float("nan")
 
     def certificate(self, w: np.ndarray, value: float, grad: np.ndarray) -> Certificate:
-        """What is known at ``w``, given the value and the gradient there."""
-        return Certificate(self.grad_norm(grad), self.dual_gap(grad), max(1.0, abs(value)))
+        """What is known at ``w``, given the value and the gradient there.
+
+        At w = 0, where all rows are tied, only the columns' spread is the unit: a penalty does not excuse a gradient.
+        """
+        norm = self.grad_norm(grad)
+        if not w.any():
+            norm = float(np.abs(grad / self.spread).max(initial=0.0)) / self.total
+            return Certificate(norm, self.dual_gap(grad) if norm == 0 else np.inf, max(1.0, abs(value)))
+        return Certificate(norm, self.dual_gap(grad), max(1.0, abs(value)))
 
     def penalty(self, w: np.ndarray) -> float:
         return 0.5 * self.alpha * float(w @ w)

@@ -326,8 +326,14 @@ def _level_numbers(relevance: np.ndarray, group: np.ndarray) -> np.ndarray:
 
 
 def _checked_pairs(pairs: tuple[np.ndarray, ...], n: int) -> tuple[np.ndarray, np.ndarray, np.ndarray | None]:
-    if len(pairs) not in (2, 3):
-        raise InputError("pairs must be (upper, lower) or (upper, lower, weight)")
+    if (
+        not isinstance(pairs, tuple | list)
+        or len(pairs) not in (2, 3)
+        or any(np.ndim(part) != 1 for part in pairs)
+    ):
+        raise InputError(
+            "pairs must be a tuple of one-dimensional arrays: (upper, lower) or (upper, lower, weight)"
+        )
     upper, lower = (np.asarray(index) for index in pairs[:2])
     weight = None if len(pairs) == 2 else np.asarray(pairs[2], dtype=float)
     sizes = {len(column) for column in (upper, lower, weight) if column is not None}

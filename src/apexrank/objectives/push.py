@@ -6,6 +6,7 @@ from typing import Any
 
 import numpy as np
 
+from apexrank.checks import check_finite
 from apexrank.errors import InputError
 from apexrank.groups import segment
 from apexrank.kernels.rows import RowSummer
@@ -57,6 +58,7 @@ class Push:
         sample_weight: np.ndarray | None = None,
         groups: np.ndarray | None = None,
     ) -> None:
+        check_finite("balance", balance, 0)
         self.positive = np.asarray(positive, dtype=bool)
         self.loss, self.price = LOSSES.get(loss), PRICES.get(price)
         self.form = form_of(self.loss, self.price)

@@ -9,9 +9,18 @@ import numpy as np
 from apexrank.errors import InputError, MissingExtraError
 
 # Okabe and Ito's colours, which colour-blind readers can tell apart (yellow left out: too light for a line);
-# seven of them against five line styles do not repeat a pair for 35 curves.
+# seven of them against eight line styles do not repeat a pair for 56 curves.
 COLOURS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#000000", "#56B4E9", "#E69F00")
-STYLES: tuple[Any, ...] = ("-", "--", "-.", ":", (0, (6, 1.5, 1, 1.5, 1, 1.5)))
+STYLES: tuple[Any, ...] = (
+    "-",
+    "--",
+    "-.",
+    ":",
+    (0, (6, 1.5, 1, 1.5, 1, 1.5)),
+    (0, (8, 2)),
+    (0, (2, 1)),
+    (0, (4, 1, 1, 1)),
+)
 MARKERS = ("o", "s", "^", "D", "v", "P", "X")
 
 

@@ -12,6 +12,7 @@ from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils.multiclass import check_classification_targets, type_of_target
 from sklearn.utils.validation import _check_sample_weight, check_is_fitted, validate_data
 
+from apexrank.checks import check_finite
 from apexrank.errors import InputError
 from apexrank.losses import LOSSES, Hinge
 from apexrank.models.linear import LinearProblem, Objective, scores_of
@@ -90,10 +91,10 @@ class LinearFit(BaseEstimator):
         self, X: Any, objective: Any, weight: np.ndarray | None, w0: np.ndarray | None = None
     ) -> np.ndarray:
         """Fit the coefficients; returns the scores of the rows."""
-        if not (np.isreal(self.alpha) and 0 <= self.alpha < np.inf):
-            raise InputError(f"alpha must be a finite number of at least 0, got {self.alpha!r}")
+        self._check_numbers()
         problem = self._problem(X, objective, weight)
-        solution = self._solver().solve(problem, np.zeros(X.shape[1]) if w0 is None else w0)
+        start = w0 if w0 is not None and len(w0) == X.shape[1] else np.zeros(X.shape[1])
+        solution = self._solver().solve(problem, start)
         self.coef_ = solution.w
         self.objective_ = float(solution.value)
         self.dual_gap_ = float(solution.gap)
@@ -103,6 +104,10 @@ class LinearFit(BaseEstimator):
         self.history_ = np.array(solution.history)
         self._warn(solution)
         return problem.scores(solution.w)
+
+    def _check_numbers(self) -> None:
+        for name, lowest in (("alpha", 0), ("tol", 0), ("max_iter", 1), ("t_max", 1)):
+            check_finite(name, getattr(self, name, lowest), lowest)
 
     def _warn(self, solution: Solution) -> None:
         if solution.separable:
@@ -162,6 +167,7 @@ class LinearRanker(BinaryRanker, LinearFit):
         """
         w0 = self.coef_[0].copy() if self.warm_start and hasattr(self, "coef_") else None
         rows, positive, weight = self._validate(X, y, sample_weight)
+        self._check_numbers()
         scores = self._minimise(rows, self._objective(positive, weight, groups), weight, w0)
         self.coef_ = self.coef_[None, :]
         self.intercept_ = np.array([self._intercept(scores, positive, weight)])

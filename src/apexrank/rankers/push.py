@@ -8,6 +8,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 from sklearn.base import clone
 
+from apexrank.checks import check_between, check_finite
 from apexrank.errors import InputError
 from apexrank.losses import LOSSES, Exponential, Loss
 from apexrank.models.linear import ElasticNetProblem, LinearProblem, Objective
@@ -131,8 +132,8 @@ class PNormPush(LinearRanker):
 
     @property
     def _has_l1(self) -> bool:
-        if not (np.isreal(self.l1_ratio) and 0 <= self.l1_ratio <= 1):
-            raise InputError(f"l1_ratio must be between 0 and 1, got {self.l1_ratio!r}")
+        check_finite("alpha", self.alpha, 0)
+        check_between("l1_ratio", self.l1_ratio, 0, 1)
         return self.l1_ratio * self.alpha > 0
 
     def _objective(self, positive: np.ndarray, weight: np.ndarray | None, groups: Any) -> Any:

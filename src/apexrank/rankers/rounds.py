@@ -10,6 +10,7 @@ import numpy as np
 from sklearn import config_context
 from sklearn.base import BaseEstimator, ClassifierMixin
 
+from apexrank.errors import InputError
 from apexrank.metrics import get_scorer
 from apexrank.models.linear import Matrix
 
@@ -82,7 +83,10 @@ class Rounds:
         extra = {"groups": rows.groups, "sample_weight": rows.weight}
         given = {name: column for name, column in extra.items() if column is not None}
         with config_context(enable_metadata_routing=True):  # so that a scorer takes groups
-            return self.scorer(_Scored(self.held_out_scores), rows.X, rows.positive, **given)
+            measure = self.scorer(_Scored(self.held_out_scores), rows.X, rows.positive, **given)
+        if np.isnan(measure):
+            raise InputError("scoring gives no number on the held-out rows: they need rows of both classes")
+        return measure
 
     @property
     def best(self) -> int:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
 from copy import copy
+from numbers import Integral
 from typing import Any, Self
 
 import numpy as np
@@ -138,8 +139,8 @@ class PNormPushCV(LinearRanker):
 
     def _cross_validate(self, X: Any, y: Any, sample_weight: Any, groups: Any) -> np.ndarray:
         """Scores of shape (folds, alphas, ps)."""
-        cv = self.cv
-        if groups is not None and isinstance(cv, int):
+        cv = 5 if self.cv is None else self.cv
+        if groups is not None and isinstance(cv, Integral):
             cv = GroupKFold(cv)
         folds = list(check_cv(cv, y, classifier=True).split(X, y, groups))
         scorer = get_scorer(self.scoring) if isinstance(self.scoring, str) else self.scoring

@@ -80,7 +80,8 @@ class Newton:
 def newton_step(hessian: np.ndarray, grad: np.ndarray, scale: np.ndarray, damping: float) -> np.ndarray:
     """``−(H + λ)⁻¹·∇`` in units of ``scale``, λ = ``damping`` times the mean diagonal of H, or more."""
     scaled, target = hessian / np.outer(scale, scale), grad / scale
-    ridge = damping * max(np.trace(scaled) / len(scaled), np.finfo(float).tiny)
+    # the second bound keeps the step finite where the Hessian vanishes
+    ridge = max(damping * np.trace(scaled) / len(scaled), 1e-14 * np.abs(target).max())
     while True:
         try:
             factor = cho_factor(scaled + ridge * np.eye(len(scaled)))
