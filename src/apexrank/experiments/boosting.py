@@ -36,6 +36,7 @@ from apexrank.experiments.shape import Mean, mean_over_splits
 from apexrank.metrics import auc, partial_auc, tpr_at_fpr
 from apexrank.models.linear import LinearProblem
 from apexrank.objectives import Push
+from apexrank.plot.style import light, line_style
 from apexrank.rankers import PNormPush, PushBoost
 from apexrank.solvers import CoordinateDescent, Newton
 
@@ -127,7 +128,7 @@ def _boost_set(name: str, X: np.ndarray, positive: np.ndarray, marks: list[int])
     algorithms = {
         "RankBoost": (X, rank),
         "AdaBoost with constant": (constant, classify),
-        "AdaBoost without": (X, classify),
+        "AdaBoost without constant": (X, classify),
     }
     rows = []
     for algorithm, (columns, objective) in algorithms.items():
@@ -169,21 +170,28 @@ def _draw_paths(table: pl.DataFrame) -> Figure:
     sets = table["set"].unique(maintain_order=True).to_list()
     figure = new_figure(4 * len(sets), 8)
     axes = figure.subplots(3, len(sets), sharex=True, squeeze=False)
+    algorithms = table["algorithm"].unique(maintain_order=True).to_list()
     for part in table.partition_by("set", "algorithm", maintain_order=True):
+        style = line_style(algorithms.index(part["algorithm"][0])) | {"marker": None}
         # from this round on, because each step along the constant makes it 0 for a moment
         skew = np.maximum.accumulate(np.abs(part["relative_skew"].to_numpy())[::-1])[::-1]
         paths = skew, part["excess"].to_numpy(), part["AUC"].to_numpy()
         for ax, values in zip(axes[:, sets.index(part["set"][0])], paths, strict=True):
-            ax.plot(part["round"], np.maximum(values, 1e-12), label=part["algorithm"][0])
+            # what is rounding, such as RankBoost's distance from its own minimum, is left out
+            ax.plot(
+                part["round"], np.where(values > 1e-10, values, np.nan), label=part["algorithm"][0], **style
+            )
     for ax, name in zip(axes[0], sets, strict=True):
         ax.set_title(name)
-    labels = ("largest |relative F-skew| from here on", "log of R over its minimum", "AUC")
+    labels = ("largest F-skew from here on", "log of R over its minimum", "AUC")
     for row, label, scale in zip(axes, labels, ("log", "log", "linear"), strict=True):
         row[0].set_ylabel(label)
         for ax in row:
             ax.set(xscale="log", yscale=scale)
-    axes[-1, -1].legend()
+            light(ax)
+    axes[-1, -1].legend(frameon=False)
     figure.supxlabel("round")
+    figure.suptitle("AdaBoost as a ranker")
     return figure
 
 
