@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 from sklearn.datasets import load_breast_cancer
 
+from apexrank import PNormPush
 from apexrank.datasets import threshold_features
 from apexrank.models.linear import LinearProblem
 from apexrank.objectives import Push
@@ -135,3 +136,15 @@ def test_a_separating_column_still_ends():
     solution = CoordinateDescent().solve(problem, np.zeros(2))
     assert solution.separable
     assert np.isfinite(solution.w).all()
+
+
+@pytest.mark.parametrize("unit", [1e-30, 1e30, 1e100])
+def test_units_do_not_matter(unit):
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(60, 4))
+    y = X[:, 0] + rng.normal(size=60) > 0.5
+    plain, scaled = (
+        PNormPush(solver="coordinate", alpha=0, max_iter=500).fit(rows, y) for rows in (X, X * unit)
+    )
+    assert scaled.converged_
+    np.testing.assert_allclose(scaled.coef_ * unit, plain.coef_, rtol=1e-6)

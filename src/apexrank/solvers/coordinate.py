@@ -46,19 +46,26 @@ class CoordinateDescent:
                 return solution
             j = int(np.abs(grad).argmax())
             column = problem.column(j)
-            step = self._step(problem, scores, slope, column, w[j])
+            step = self._step(problem, scores, slope, column, w[j], problem.spread[j])
             w[j] += step
             scores = scores + step * column
             solution.n_iter += 1
 
     @staticmethod
     def _step(
-        problem: LinearProblem, scores: np.ndarray, slope: np.ndarray, column: np.ndarray, w_j: float
+        problem: LinearProblem,
+        scores: np.ndarray,
+        slope: np.ndarray,
+        column: np.ndarray,
+        w_j: float,
+        unit: float,
     ) -> float:
         def comes_apart(step: float) -> bool:
-            return problem.alpha == 0 and problem.objective.separated(scores + step * column)
+            return problem.alpha == 0 and problem.objective.separated(scores + step * (column / unit))
 
-        return line_search(problem.objective, scores, slope, column, comes_apart, problem.alpha, w_j)
+        # the first step tried is 1: in units of the column's spread it is a sensible one
+        penalty, w = problem.alpha / unit**2, w_j * unit
+        return line_search(problem.objective, scores, slope, column / unit, comes_apart, penalty, w) / unit
 
 
 def line_search(
