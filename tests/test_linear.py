@@ -118,6 +118,15 @@ def test_column_units():
     )
 
 
+def test_rows_of_weight_zero_have_no_say_in_the_units():
+    X, _, _ = make_rows(n=50)
+    weight = np.ones(51)
+    weight[-1] = 0
+    outlier = np.vstack([X, np.full(X.shape[1], 1e20)])
+    for with_outlier, without in zip(column_units(outlier, weight), column_units(X, None), strict=True):
+        np.testing.assert_allclose(with_outlier, without, rtol=1e-12)
+
+
 def test_column_units_of_many_rows_see_rare_values():
     column = np.zeros((200_000, 2))
     column[7, 0] = 1.0

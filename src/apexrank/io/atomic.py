@@ -65,8 +65,3 @@ def write_bytes(path: str | Path, data: bytes) -> None:
     """Write ``data`` to ``path``, whole or not at all."""
     with replacing(path) as temporary:
         temporary.write_bytes(data)
-
-
-def write_text(path: str | Path, text: str) -> None:
-    """Write ``text`` to ``path`` as UTF-8, whole or not at all."""
-    write_bytes(path, text.encode())

@@ -97,31 +97,34 @@ def column_units(X: Matrix, sample_weight: np.ndarray | None) -> tuple[np.ndarra
     """
     if sparse.issparse(X):
         mean, variance = mean_variance_axis(X, axis=0, weights=sample_weight)
-        return _units(mean, variance, np.abs(mean))
+        return mean, _unit_of(variance, np.abs(mean))
     n = X.shape[0]
     some = slice(None) if n <= SCALE_ROWS else np.random.default_rng(0).integers(0, n, SCALE_ROWS)
-    mean, spread = _moments(X[some], None if sample_weight is None else sample_weight[some])
+    sample = X[some]
+    mean, spread = _moments(sample, None if sample_weight is None else sample_weight[some])
     if n > SCALE_ROWS:
-        for j in np.flatnonzero(np.ptp(X[some], axis=0) == 0):
+        for j in np.flatnonzero(np.ptp(sample, axis=0) == 0):
             mean[[j]], spread[[j]] = _moments(X[:, [j]], sample_weight)
     return mean, spread
 
 
 def _moments(rows: np.ndarray, weight: np.ndarray | None) -> tuple[np.ndarray, np.ndarray]:
+    if weight is not None and weight.any():
+        rows, weight = rows[weight > 0], weight[weight > 0]
+    else:
+        weight = None
     size = np.abs(rows).max(axis=0).astype(np.float64)
-    unit = np.where(size > 0, size, 1.0)  # squares of huge numbers would overflow
-    rows = rows / unit
-    weight = weight if weight is not None and weight.any() else None
+    largest = np.where(size > 0, size, 1.0)  # squares of huge numbers would overflow
+    rows = rows / largest
     mean = np.average(rows, axis=0, weights=weight)
     variance = np.average((rows - mean) ** 2, axis=0, weights=weight)
-    mean, spread = _units(mean, variance, np.ones(len(unit)))
-    return mean * unit, spread * unit
+    return mean * largest, _unit_of(variance, np.ones(len(largest))) * largest
 
 
-def _units(mean: np.ndarray, variance: np.ndarray, size: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Mean and unit: the standard deviation, or the size where rounding is all there is to see."""
+def _unit_of(variance: np.ndarray, size: np.ndarray) -> np.ndarray:
+    """Unit of a column: its standard deviation, or its size where rounding is all there is to see."""
     spread = np.sqrt(np.maximum(variance, 0.0))
-    return mean, np.where(spread > 1e-12 * size, spread, np.where(size > 0, size, 1.0))
+    return np.where(spread > 1e-12 * size, spread, np.where(size > 0, size, 1.0))
 
 
 class Certificate(NamedTuple):
@@ -168,12 +171,15 @@ class LinearProblem:
 
     def value_and_grad(self, w: np.ndarray) -> tuple[float, np.ndarray]:
         """Penalised objective and its gradient; not finite, without a word, where the scores are beyond all bounds."""
-        if self._one_pass:
-            value, grad = self.objective.stream(RowSummer(self.X, w, self._label, self.objective.log_weight))
-        else:
-            value, slope = self.objective.value_and_grad(scores_of(self.X, w))
-            grad = pull_back(self.X, slope)
-        return value + 0.5 * self.alpha * float(w @ w), grad + self.alpha * w
+        with np.errstate(over="ignore", invalid="ignore"):
+            if self._one_pass:
+                value, grad = self.objective.stream(
+                    RowSummer(self.X, w, self._label, self.objective.log_weight)
+                )
+            else:
+                value, slope = self.objective.value_and_grad(scores_of(self.X, w))
+                grad = pull_back(self.X, slope)
+            return value + 0.5 * self.alpha * float(w @ w), grad + self.alpha * w
 
     @property
     def hessian_cost(self) -> float:
@@ -215,11 +221,11 @@ class LinearProblem:
 
         At w = 0, where all rows are tied, only the columns' spread is the unit: a penalty does not excuse a gradient.
         """
-        norm = self.grad_norm(grad)
+        norm, gap = self.grad_norm(grad), self.dual_gap(grad)
         if not w.any():
             norm = float(np.abs(grad / self.spread).max(initial=0.0)) / self.total
-            return Certificate(norm, self.dual_gap(grad) if norm == 0 else np.inf, max(1.0, abs(value)))
-        return Certificate(norm, self.dual_gap(grad), max(1.0, abs(value)))
+            gap = gap if norm == 0 else np.inf
+        return Certificate(norm, gap, max(1.0, abs(value)))
 
     def penalty(self, w: np.ndarray) -> float:
         return 0.5 * self.alpha * float(w @ w)

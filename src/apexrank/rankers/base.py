@@ -167,7 +167,6 @@ class LinearRanker(BinaryRanker, LinearFit):
         """
         w0 = self.coef_[0].copy() if self.warm_start and hasattr(self, "coef_") else None
         rows, positive, weight = self._validate(X, y, sample_weight)
-        self._check_numbers()
         scores = self._minimise(rows, self._objective(positive, weight, groups), weight, w0)
         self.coef_ = self.coef_[None, :]
         self.intercept_ = np.array([self._intercept(scores, positive, weight)])
