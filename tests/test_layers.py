@@ -11,10 +11,10 @@ SRC = Path(__file__).parent.parent / "src" / "apexrank"
 LAYERS = [
     {"errors", "registry", "checks"},
     {"groups", "kernels"},
-    {"losses", "prices", "metrics", "datasets", "bounds"},
+    {"losses", "prices", "divergences", "projections", "metrics", "datasets", "bounds"},
     {"objectives"},
     {"models", "solvers"},
-    {"rankers"},
+    {"rankers", "preprocessing"},
     {"plot", "io"},
     {"experiments"},
     {"cli"},

@@ -1,24 +1,47 @@
 """Measures of rankings: what stands at the top of the list, and how much of it is right."""
 
+from apexrank.metrics.comparison import compare
+from apexrank.metrics.confidence import Interval, adjust_p_values, bootstrap, paired_test
 from apexrank.metrics.cuts import partial_auc, precision_at, recall_at, roc_points, tpr_at_fpr
-from apexrank.metrics.discounts import average_reciprocal_rank, push_dcg, ranks
-from apexrank.metrics.scorers import get_scorer
+from apexrank.metrics.discounts import average_reciprocal_rank, push_dcg, rank_sum, ranks
+from apexrank.metrics.listwise import dcg, err, ndcg
+from apexrank.metrics.precision import average_precision, mrr, winner_takes_all
+from apexrank.metrics.scorers import get_scorer, scorer_names
+from apexrank.metrics.spam import spam_mass, spam_met
+from apexrank.metrics.table import evaluate, per_group
 from apexrank.metrics.top import auc, empty_groups, heights, p_norm_risk, r_max, reverse_heights
 
 __all__ = [
+    "Interval",
+    "adjust_p_values",
     "auc",
+    "average_precision",
     "average_reciprocal_rank",
+    "bootstrap",
+    "compare",
+    "dcg",
     "empty_groups",
+    "err",
+    "evaluate",
     "get_scorer",
     "heights",
+    "mrr",
+    "ndcg",
     "p_norm_risk",
+    "paired_test",
     "partial_auc",
+    "per_group",
     "precision_at",
     "push_dcg",
     "r_max",
+    "rank_sum",
     "ranks",
     "recall_at",
     "reverse_heights",
     "roc_points",
+    "scorer_names",
+    "spam_mass",
+    "spam_met",
     "tpr_at_fpr",
+    "winner_takes_all",
 ]

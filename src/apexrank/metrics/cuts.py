@@ -11,16 +11,8 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from apexrank.errors import InputError
-from apexrank.metrics._binary import (
-    Empty,
-    Levels,
-    Ties,
-    check_binary,
-    check_number,
-    mean_over_groups,
-    ratio,
-    sort_levels,
-)
+from apexrank.metrics._levels import Empty, Levels, Values, ratio
+from apexrank.metrics._rows import Rows, Ties, check_binary, check_number, check_rows
 
 
 def roc_points(
@@ -53,7 +45,7 @@ def roc_points(
     >>> false.tolist(), true.tolist(), thresholds.tolist()
     ([0.0, 0.0, 1.0, 1.0], [0.0, 1.0, 2.0, 3.0], [inf, 0.9, 0.8, 0.1])
     """
-    levels = sort_levels(check_binary(y_true, scores, pos_label=pos_label, sample_weight=sample_weight))
+    levels = check_binary(y_true, scores, pos_label=pos_label, sample_weight=sample_weight).levels()
     if not levels.has_both().all():
         raise InputError("an ROC curve needs a positive and a negative row of nonzero weight")
     false = np.concatenate([[0.0], np.cumsum(levels.negative)])
@@ -102,16 +94,23 @@ def partial_auc(
     >>> round(partial_auc(y, scores, min_tpr=0.5), 6)
     0.666667
     """
-    data = check_binary(y_true, scores, pos_label=pos_label, groups=groups, sample_weight=sample_weight)
+    rows = check_binary(y_true, scores, pos_label=pos_label, groups=groups, sample_weight=sample_weight)
+    values = partial_auc_values(rows, max_fpr=max_fpr, min_tpr=min_tpr, ties=ties)
+    return values.mean(empty, rows.names)
+
+
+def partial_auc_values(
+    rows: Rows, *, max_fpr: float = 0.1, min_tpr: float | None = None, ties: Ties = "average"
+) -> Values:
     if min_tpr is None:
-        cut, flipped = check_number("max_fpr", max_fpr, 0, 1), data
+        cut, flipped = check_number("max_fpr", max_fpr, 0, 1), rows
     else:
         # Turning the list upside down mirrors the curve and brings its upper part to the left.
-        cut, flipped = 1 - check_number("min_tpr", min_tpr, 0, 1), data.mirrored()
+        cut, flipped = 1 - check_number("min_tpr", min_tpr, 0, 1), rows.mirrored()
     if not cut > 0:
         raise InputError("the part of the ROC curve is empty: use max_fpr > 0 or min_tpr < 1")
-    levels = sort_levels(flipped, ties)
-    return mean_over_groups(levels, _area_left_of(levels, cut), levels.has_both(), empty)
+    levels = flipped.levels(ties)
+    return Values(_area_left_of(levels, cut), levels.has_both())
 
 
 def _area_left_of(levels: Levels, cut: float) -> np.ndarray:
@@ -146,15 +145,19 @@ def tpr_at_fpr(
     >>> tpr_at_fpr([1, 0, 1, 0, 1], [0.9, 0.8, 0.7, 0.6, 0.5], fpr=0.49)
     0.3333333333333333
     """
+    rows = check_binary(y_true, scores, pos_label=pos_label, groups=groups, sample_weight=sample_weight)
+    return tpr_at_fpr_values(rows, fpr=fpr).mean(empty, rows.names)
+
+
+def tpr_at_fpr_values(rows: Rows, *, fpr: float) -> Values:
     check_number("fpr", fpr, 0, 1)
-    data = check_binary(y_true, scores, pos_label=pos_label, groups=groups, sample_weight=sample_weight)
-    levels = sort_levels(data)
+    levels = rows.levels()
     last = levels.indptr[1:] - 1
     false, true = levels.above(levels.negative)[1], levels.above(levels.positive)[1]
     # Dividing, not multiplying fpr by K: 29 / 100 is the float 0.29, but 0.29 * 100 is less than 29.
     allowed = ratio(false, levels.spread(false[last])) <= fpr
     reached = np.maximum.reduceat(np.where(allowed, true, 0.0), levels.indptr[:-1])
-    return mean_over_groups(levels, ratio(reached, true[last]), levels.has_both(), empty)
+    return Values(ratio(reached, true[last]), levels.has_both())
 
 
 def precision_at(
@@ -162,6 +165,7 @@ def precision_at(
     scores: ArrayLike,
     k: float,
     *,
+    relevant: float | None = None,
     ties: Ties = "average",
     empty: Empty = "skip",
     pos_label: Any = None,
@@ -173,12 +177,16 @@ def precision_at(
     Parameters
     ----------
     y_true, scores, empty, pos_label, groups, sample_weight
-        As in `apexrank.metrics.auc`, except that a group needs no negatives.
+        As in `apexrank.metrics.auc`, except that a group needs no negatives and that labels may be grades: more
+        than two numbers are positive when above 0. A score of -inf means that a row is not on the list.
     k : int, or float in (0, 1)
         Number of rows, or the fraction of the (group's) rows; a fraction need not come to whole rows. A list
         shorter than ``k`` is filled up with negatives, as trec_eval does.
-    ties : {"pessimistic", "average", "optimistic"}
-        Rows tied at the cut: negatives first, the expected value under random order, or positives first.
+    relevant : float, optional
+        The grade from which on a row counts as positive.
+    ties : {"pessimistic", "average", "optimistic", "given"}
+        Rows tied at the cut: negatives first, the expected value under random order, positives first, or the order
+        of the rows.
 
     Examples
     --------
@@ -186,11 +194,25 @@ def precision_at(
     0.6666666666666666
     >>> precision_at([1, 1, 0, 1, 0], [0.9, 0.8, 0.7, 0.6, 0.5], k=0.4)
     1.0
+    >>> precision_at([2, 1, 0, 1, 0], [0.9, 0.8, 0.7, 0.6, 0.5], k=2, relevant=2)
+    0.5
     """
-    data = check_binary(y_true, scores, pos_label=pos_label, groups=groups, sample_weight=sample_weight)
-    levels = sort_levels(data, ties)
-    rows = _cut_rows(levels, k)
-    return mean_over_groups(levels, ratio(_hits(levels, rows), rows), levels.has_positive(), empty)
+    rows = check_rows(
+        y_true,
+        scores,
+        pos_label=pos_label,
+        relevant=relevant,
+        graded=True,
+        groups=groups,
+        sample_weight=sample_weight,
+    )
+    return precision_at_values(rows, k=k, ties=ties).mean(empty, rows.names)
+
+
+def precision_at_values(rows: Rows, *, k: float, ties: Ties = "average") -> Values:
+    levels = rows.levels(ties)
+    taken = _cut_rows(levels, k)
+    return Values(ratio(_hits(levels, taken), taken), levels.has_positive())
 
 
 def recall_at(
@@ -198,6 +220,7 @@ def recall_at(
     scores: ArrayLike,
     k: float,
     *,
+    relevant: float | None = None,
     ties: Ties = "average",
     empty: Empty = "skip",
     pos_label: Any = None,
@@ -211,22 +234,35 @@ def recall_at(
     >>> recall_at([1, 1, 0, 1, 0], [0.9, 0.8, 0.7, 0.6, 0.5], k=3)
     0.6666666666666666
     """
-    data = check_binary(y_true, scores, pos_label=pos_label, groups=groups, sample_weight=sample_weight)
-    levels = sort_levels(data, ties)
+    rows = check_rows(
+        y_true,
+        scores,
+        pos_label=pos_label,
+        relevant=relevant,
+        graded=True,
+        groups=groups,
+        sample_weight=sample_weight,
+    )
+    return recall_at_values(rows, k=k, ties=ties).mean(empty, rows.names)
+
+
+def recall_at_values(rows: Rows, *, k: float, ties: Ties = "average") -> Values:
+    levels = rows.levels(ties)
     found = _hits(levels, _cut_rows(levels, k))
-    return mean_over_groups(levels, ratio(found, levels.sums(levels.positive)), levels.has_positive(), empty)
+    return Values(ratio(found, levels.sums(levels.positive)), levels.has_positive())
 
 
 def _cut_rows(levels: Levels, k: float) -> np.ndarray:
     """Number of rows before the cut in each group."""
     if not (0 < k < 1 or (k >= 1 and k == np.floor(k) and np.isfinite(k))):
         raise InputError(f"k must be a number of rows (1, 2, ...) or a fraction between 0 and 1, got {k!r}")
-    rows = levels.sums(levels.positive + levels.negative)
-    return k * rows if k < 1 else np.full_like(rows, k)
+    if k >= 1:
+        return np.full(len(levels.indptr) - 1, float(k))
+    return k * levels.sums((levels.positive + levels.negative) * levels.listed())
 
 
 def _hits(levels: Levels, rows: np.ndarray) -> np.ndarray:
     """Positives among the first ``rows`` rows of each group; a level that is cut gives its share."""
     before, through = levels.above(levels.positive + levels.negative)
     taken = np.clip(levels.spread(rows), before, through) - before
-    return levels.sums(levels.positive * ratio(taken, through - before))
+    return levels.sums(levels.positive * ratio(taken, through - before) * levels.listed())

@@ -6,12 +6,16 @@ Parameters that are not explained here are those of `apexrank.metrics.auc`.
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 from numpy.typing import ArrayLike
 
-from apexrank.metrics._binary import Empty, Levels, Ties, check_binary, mean_over_groups, ratio, sort_levels
+from apexrank.errors import InputError
+from apexrank.metrics._levels import Empty, Levels, Values, ratio
+from apexrank.metrics._rows import Rows, Ties, check_binary, check_choice
+
+Of = Literal["rank", "reverse_height"]
 
 
 def ranks(
@@ -27,7 +31,7 @@ def ranks(
 
     JMLR 2009, sec. 7; 1 is the top. Parameters as in `auc`; ``ties`` says how a tie with a negative counts,
     tied positives always share the worst of their ranks. One value per positive, in the order of the rows.
-    ``np.sum(g(ranks(y_true, scores)))`` is the paper's R_{g,1}^Rank for any discount g.
+    `rank_sum` is the paper's R_{g,1}^Rank for any g.
 
     Examples
     --------
@@ -35,12 +39,66 @@ def ranks(
     [1.0, 3.0, 4.0]
     """
     data = check_binary(y_true, scores, pos_label=pos_label, groups=groups, sample_weight=sample_weight)
-    levels = sort_levels(data, ties)
-    return _level_ranks(levels)[levels.of_row[data.positive]]
+    return _level_ranks(data.levels(ties))[data.level_of_rows(ties)[data.positive]]
 
 
 def _level_ranks(levels: Levels) -> np.ndarray:
     return levels.reverse_heights() + levels.above(levels.positive)[1]
+
+
+def rank_sum(
+    y_true: ArrayLike,
+    scores: ArrayLike,
+    g: Callable[[np.ndarray], np.ndarray],
+    *,
+    of: Of = "rank",
+    ties: Ties = "pessimistic",
+    empty: Empty = "skip",
+    pos_label: Any = None,
+    groups: ArrayLike | None = None,
+    sample_weight: ArrayLike | None = None,
+) -> float:
+    """Σ_i g(rank_i), or Σ_i g(reverse height_i), over the positives i for any function g (JMLR 2009, sec. 7).
+
+    Parameters
+    ----------
+    y_true, scores, ties, empty, pos_label, groups, sample_weight
+        As in `apexrank.metrics.auc`; a group without negatives has a value here.
+    g : callable
+        Takes an array of ranks (1 is the top) or reverse heights (0 is the best).
+    of : {"rank", "reverse_height"}
+        What g is a function of: `ranks` or `reverse_heights`.
+
+    Examples
+    --------
+    >>> y, scores = [1, 0, 1, 0], [0.9, 0.7, 0.4, 0.1]
+    >>> rank_sum(y, scores, np.log2), rank_sum(y, scores, np.square, of="reverse_height")
+    (1.584962500721156, 1.0)
+    """
+    rows = check_binary(y_true, scores, pos_label=pos_label, groups=groups, sample_weight=sample_weight)
+    return rank_sum_values(rows, g=g, of=of, ties=ties).mean(empty, rows.names)
+
+
+def rank_sum_values(
+    rows: Rows,
+    *,
+    g: Callable[[np.ndarray], np.ndarray],
+    of: Of = "rank",
+    ties: Ties = "pessimistic",
+    normalize: bool = False,
+) -> Values:
+    check_choice("of", of, Of)
+    levels = rows.levels(ties)
+    place = _level_ranks(levels) if of == "rank" else levels.reverse_heights()
+    # A level without positives may have rank 0, where discounts are infinite.
+    filled = levels.positive > 0
+    price = np.zeros(len(place))
+    price[filled] = g(place[filled])
+    if np.isnan(price).any():
+        raise InputError("g is NaN at a rank: give a function that is defined for all ranks")
+    total = levels.sums(levels.positive * price)
+    value = ratio(total, levels.sums(levels.positive)) if normalize else total
+    return Values(value, levels.has_positive())
 
 
 def average_reciprocal_rank(
@@ -66,11 +124,9 @@ def average_reciprocal_rank(
     >>> average_reciprocal_rank([1, 0, 1, 0], [0.9, 0.7, 0.4, 0.1], normalize=True)
     0.6666666666666666
     """
-    data = check_binary(y_true, scores, pos_label=pos_label, groups=groups, sample_weight=sample_weight)
-    levels = sort_levels(data, ties)
-    total = _discounted(levels, np.reciprocal)
-    value = ratio(total, levels.sums(levels.positive)) if normalize else total
-    return mean_over_groups(levels, value, levels.has_positive(), empty)
+    rows = check_binary(y_true, scores, pos_label=pos_label, groups=groups, sample_weight=sample_weight)
+    values = rank_sum_values(rows, g=np.reciprocal, ties=ties, normalize=normalize)
+    return values.mean(empty, rows.names)
 
 
 def push_dcg(
@@ -85,7 +141,7 @@ def push_dcg(
 ) -> float:
     """DCG of the push papers, Σ_i 1 / ln(1 + rank_i) over the positives (JMLR 2009, sec. 7).
 
-    Natural logarithm, all positives, no cut-off; larger is better. Unlike the usual DCG, tied positives share
+    Natural logarithm, all positives, no cut-off; larger is better. Unlike the usual `dcg`, tied positives share
     the worst of their ranks. A group without negatives has a value here. Parameters as in `auc`.
 
     Examples
@@ -93,14 +149,10 @@ def push_dcg(
     >>> round(push_dcg([1, 0, 1, 0], [0.9, 0.7, 0.4, 0.1]), 6)
     2.164043
     """
-    data = check_binary(y_true, scores, pos_label=pos_label, groups=groups, sample_weight=sample_weight)
-    levels = sort_levels(data, ties)
-    value = _discounted(levels, lambda rank: 1 / np.log1p(rank))
-    return mean_over_groups(levels, value, levels.has_positive(), empty)
+    rows = check_binary(y_true, scores, pos_label=pos_label, groups=groups, sample_weight=sample_weight)
+    return rank_sum_values(rows, g=log_discount, ties=ties).mean(empty, rows.names)
 
 
-def _discounted(levels: Levels, discount: Callable[[np.ndarray], np.ndarray]) -> np.ndarray:
-    """Sum over the positives of each group of a function of their rank."""
-    # A level without positives may have rank 0, where the discounts are infinite.
-    rank = np.where(levels.positive > 0, _level_ranks(levels), 1.0)
-    return levels.sums(levels.positive * discount(rank))
+def log_discount(rank: np.ndarray) -> np.ndarray:
+    """1 / ln(1 + rank)."""
+    return 1 / np.log1p(rank)

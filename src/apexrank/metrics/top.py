@@ -13,17 +13,8 @@ from numpy.typing import ArrayLike
 from scipy.special import logsumexp
 
 from apexrank.errors import InputError
-from apexrank.metrics._binary import (
-    Empty,
-    Levels,
-    Ties,
-    check_binary,
-    check_choice,
-    fill_empty,
-    mean_over_groups,
-    ratio,
-    sort_levels,
-)
+from apexrank.metrics._levels import Empty, Levels, Values, fill_empty, ratio
+from apexrank.metrics._rows import Rows, Ties, check_binary, check_choice
 
 Need = Literal["both", "positive"]
 
@@ -61,8 +52,8 @@ def heights(
     [0.0, 1.0, 2.0, 2.0]
     """
     data = check_binary(y_true, scores, pos_label=pos_label, groups=groups, sample_weight=sample_weight)
-    levels = sort_levels(data, ties, margin)
-    return levels.heights()[levels.of_row[~data.positive]]
+    lifted = data.lifted(margin)
+    return lifted.levels(ties).heights()[lifted.level_of_rows(ties)[~data.positive]]
 
 
 def reverse_heights(
@@ -86,8 +77,8 @@ def reverse_heights(
     [3.0, 2.0, 0.0, 0.0]
     """
     data = check_binary(y_true, scores, pos_label=pos_label, groups=groups, sample_weight=sample_weight)
-    levels = sort_levels(data, ties, margin)
-    return levels.reverse_heights()[levels.of_row[data.positive]]
+    lifted = data.lifted(margin)
+    return lifted.levels(ties).reverse_heights()[lifted.level_of_rows(ties)[data.positive]]
 
 
 def auc(
@@ -108,9 +99,10 @@ def auc(
         Labels with two values of any type; the larger in sorted order is positive.
     scores : array-like of shape (n,)
         The ranking: larger scores stand nearer the top.
-    ties : {"pessimistic", "average", "optimistic"}
-        A tie between a positive and a negative counts as a misrank, as half of one, or as none. The papers'
-        own measures are pessimistic by default; "average" here gives scikit-learn's ``roc_auc_score``.
+    ties : {"pessimistic", "average", "optimistic", "given"}
+        A tie between a positive and a negative counts as a misrank, as half of one, or as none; "given" takes tied
+        rows in the order they are given. The papers' own measures are pessimistic by default; "average" here gives
+        scikit-learn's ``roc_auc_score``.
     empty : {"skip", "zero", "one", "raise"}
         What a group that lacks a class adds to the mean over the groups: nothing, 0, 1, or an error.
         `empty_groups` names those groups.
@@ -133,11 +125,15 @@ def auc(
     >>> auc([0, 1, 0, 1], [0.5, 0.5, 0.1, 0.8], ties="pessimistic")
     0.75
     """
-    data = check_binary(y_true, scores, pos_label=pos_label, groups=groups, sample_weight=sample_weight)
-    levels = sort_levels(data, ties)
+    rows = check_binary(y_true, scores, pos_label=pos_label, groups=groups, sample_weight=sample_weight)
+    return auc_values(rows, ties=ties).mean(empty, rows.names)
+
+
+def auc_values(rows: Rows, *, ties: Ties = "average") -> Values:
+    levels = rows.levels(ties)
     misranked = levels.sums(levels.negative * levels.heights())
     pairs = levels.sums(levels.positive) * levels.sums(levels.negative)
-    return mean_over_groups(levels, 1.0 - ratio(misranked, pairs), levels.has_both(), empty)
+    return Values(1.0 - ratio(misranked, pairs), levels.has_both())
 
 
 def p_norm_risk(
@@ -187,22 +183,31 @@ def p_norm_risk(
     >>> round(p_norm_risk(y, [1, 2, 3, 4, 5, 6, 7, 8], p=1024, log=True), 3)
     710.476
     """
-    if not p > 0:
-        raise InputError(f"p must be a positive number or inf, got {p!r}")
-    data = check_binary(y_true, scores, pos_label=pos_label, groups=groups, sample_weight=sample_weight)
-    levels = sort_levels(data, ties, margin)
-    base, power, factor = _risk_parts(levels, float(p), normalize)
+    rows = check_binary(y_true, scores, pos_label=pos_label, groups=groups, sample_weight=sample_weight)
     if not log:
-        with np.errstate(over="ignore"):
-            return mean_over_groups(levels, base**power * factor, levels.has_both(), empty)
+        values = p_norm_risk_values(rows, p=p, ties=ties, margin=margin, normalize=normalize)
+        return values.mean(empty, rows.names)
+    levels = rows.lifted(margin).levels(ties)
+    base, power, factor = _risk_parts(levels, p, normalize)
     with np.errstate(divide="ignore"):
         logs = power * np.log(base) + np.log(factor)
-    logs = fill_empty(logs, levels.has_both(), empty, levels.names, {"zero": -np.inf, "one": 0.0})
+    logs = fill_empty(logs, levels.has_both(), empty, rows.names, {"zero": -np.inf, "one": 0.0})
     return float(logsumexp(logs) - np.log(len(logs)))
+
+
+def p_norm_risk_values(
+    rows: Rows, *, p: float, ties: Ties = "pessimistic", margin: float = 0.0, normalize: bool = False
+) -> Values:
+    levels = rows.lifted(margin).levels(ties)
+    base, power, factor = _risk_parts(levels, p, normalize)
+    with np.errstate(over="ignore"):
+        return Values(base**power * factor, levels.has_both())
 
 
 def _risk_parts(levels: Levels, p: float, normalize: bool) -> tuple[np.ndarray, float, np.ndarray]:
     """Each group's risk as ``base ** power * factor``: only the largest height meets a large power."""
+    if not p > 0:
+        raise InputError(f"p must be a positive number or inf, got {p!r}")
     height = np.where(levels.negative > 0, levels.heights(), 0.0)
     top = np.maximum.reduceat(height, levels.indptr[:-1])
     factor = levels.sums(levels.negative * ratio(height, levels.spread(top)) ** p)
@@ -211,7 +216,7 @@ def _risk_parts(levels: Levels, p: float, normalize: bool) -> tuple[np.ndarray, 
         return ratio(top, levels.sums(levels.positive)), 1.0, share ** (1 / p)
     if np.isinf(p):
         return top, 1.0, np.ones_like(top)
-    return top, p, factor
+    return top, float(p), factor
 
 
 def r_max(
@@ -234,10 +239,8 @@ def r_max(
     >>> r_max([0, 1, 0, 1, 0, 0, 1, 1], [1, 2, 3, 4, 5, 6, 7, 8])
     2.0
     """
-    data = check_binary(y_true, scores, pos_label=pos_label, groups=groups, sample_weight=sample_weight)
-    levels = sort_levels(data, ties, margin)
-    top, _, _ = _risk_parts(levels, np.inf, normalize=False)
-    return mean_over_groups(levels, top, levels.has_both(), empty)
+    rows = check_binary(y_true, scores, pos_label=pos_label, groups=groups, sample_weight=sample_weight)
+    return p_norm_risk_values(rows, p=np.inf, ties=ties, margin=margin).mean(empty, rows.names)
 
 
 def empty_groups(
@@ -267,5 +270,5 @@ def empty_groups(
     check_choice("need", need, Need)
     scores = np.zeros(np.shape(y_true))
     data = check_binary(y_true, scores, pos_label=pos_label, groups=groups, sample_weight=sample_weight)
-    levels = sort_levels(data)
-    return levels.names[~(levels.has_both() if need == "both" else levels.has_positive())]
+    levels = data.levels()
+    return data.names[~(levels.has_both() if need == "both" else levels.has_positive())]

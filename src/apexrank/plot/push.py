@@ -11,7 +11,7 @@ from scipy.special import logsumexp
 
 from apexrank.errors import InputError
 from apexrank.losses import LOSSES, Exponential, Loss
-from apexrank.metrics._binary import check_binary
+from apexrank.metrics._rows import check_binary
 from apexrank.plot.style import estimator_scores, light, line_style, one_axes
 from apexrank.prices import PRICES, Price
 

@@ -1,0 +1,190 @@
+"""Sorted lists: tied rows merged into levels for counts of two classes, or row by row for grades."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from functools import cached_property
+from typing import Literal, NamedTuple, get_args
+
+import numpy as np
+
+from apexrank.errors import InputError
+
+Empty = Literal["skip", "zero", "one", "raise"]
+
+
+class Levels(NamedTuple):
+    """Tied rows merged. A level is one score of one group; levels run by group, the largest score first.
+
+    ``positive`` and ``negative`` hold the weight of each class in a level; group ``q`` owns the levels from
+    ``indptr[q]`` up to ``indptr[q + 1]``.
+    """
+
+    positive: np.ndarray
+    negative: np.ndarray
+    score: np.ndarray
+    indptr: np.ndarray
+
+    def sums(self, values: np.ndarray) -> np.ndarray:
+        """Sum of one value per level over each group."""
+        return np.add.reduceat(values, self.indptr[:-1])
+
+    def spread(self, values: np.ndarray) -> np.ndarray:
+        """One value per group, repeated for each of its levels."""
+        return np.repeat(values, np.diff(self.indptr))
+
+    def above(self, values: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """Sums over the levels of the group strictly above, and at or above, each level."""
+        total = np.concatenate([[0.0], np.cumsum(values)])
+        if len(self.indptr) == 2:
+            return total[:-1], total[1:]
+        start = self.spread(total[self.indptr[:-1]])
+        return total[:-1] - start, total[1:] - start
+
+    def below(self, values: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """Sums over the levels of the group strictly below, and at or below, each level."""
+        # Summed upwards, not taken as "all minus above", so that rounding never makes a zero nonzero.
+        total = np.concatenate([[0.0], np.cumsum(values[::-1])])[::-1]
+        if len(self.indptr) == 2:
+            return total[1:], total[:-1]
+        end = self.spread(total[self.indptr[1:]])
+        return total[1:] - end, total[:-1] - end
+
+    def heights(self) -> np.ndarray:
+        """Weight of the positives below each level, a tie counted half."""
+        strictly, inclusive = self.below(self.positive)
+        return (strictly + inclusive) / 2
+
+    def reverse_heights(self) -> np.ndarray:
+        """Weight of the negatives above each level, a tie counted half."""
+        strictly, inclusive = self.above(self.negative)
+        return (strictly + inclusive) / 2
+
+    def listed(self) -> np.ndarray:
+        """Levels on the list: a score of minus infinity stands for rows that were never put on it."""
+        return self.score > -np.inf
+
+    def has_both(self) -> np.ndarray:
+        """Groups with a positive and a negative row."""
+        return self.has_positive() & (self.sums(self.negative) > 0)
+
+    def has_positive(self) -> np.ndarray:
+        """Groups with a positive row."""
+        return self.sums(self.positive) > 0
+
+    def split(self, positives_first: bool) -> Levels:
+        """Break every tie between the classes one way by giving each class a level of its own."""
+        zero = np.zeros_like(self.positive)
+        pairs = [(self.positive, zero), (zero, self.negative)]
+        pairs = pairs if positives_first else pairs[::-1]
+        return Levels(
+            positive=np.column_stack([pair[0] for pair in pairs]).ravel(),
+            negative=np.column_stack([pair[1] for pair in pairs]).ravel(),
+            score=np.repeat(self.score, 2),
+            indptr=2 * self.indptr,
+        )
+
+
+class Lists:
+    """Grades of the rows of every list from top to bottom.
+
+    ``starts`` are the rows where a new level of tied rows begins, ``listed`` tells the rows that have a rank from
+    those that were never put on the list; list ``q`` owns the rows from ``indptr[q]`` up to ``indptr[q + 1]``.
+    """
+
+    def __init__(
+        self, relevance: np.ndarray, listed: np.ndarray, starts: np.ndarray, indptr: np.ndarray
+    ) -> None:
+        self.relevance, self.listed, self.starts, self.indptr = relevance, listed, starts, indptr
+
+    @cached_property
+    def sizes(self) -> np.ndarray:
+        return np.diff(self.indptr)
+
+    @cached_property
+    def of_rows(self) -> np.ndarray:
+        """Number of the list each row is in."""
+        return np.repeat(np.arange(len(self.sizes)), self.sizes)
+
+    @cached_property
+    def ranks(self) -> np.ndarray:
+        """1 at the top of every list."""
+        return np.arange(len(self.relevance)) - np.repeat(self.indptr[:-1], self.sizes) + 1
+
+    @cached_property
+    def ideal(self) -> np.ndarray:
+        """Grades of every list in the best order."""
+        return self.relevance[np.lexsort((-self.relevance, self.of_rows))]
+
+    @cached_property
+    def highest(self) -> np.ndarray:
+        """Highest grade of each list."""
+        highest = np.zeros(len(self.sizes))
+        filled = self.sizes > 0
+        highest[filled] = self.ideal[self.indptr[:-1][filled]]
+        return highest
+
+    def sums(self, values: np.ndarray) -> np.ndarray:
+        """Sum over the rows of each list."""
+        return np.bincount(self.of_rows, values, minlength=len(self.sizes))
+
+    def mean_of_ties(self, values: np.ndarray) -> np.ndarray:
+        """Each value replaced by the mean over the rows tied with it."""
+        if len(self.starts) == len(values):
+            return values
+        counts = np.diff(np.append(self.starts, len(values)))
+        return np.repeat(np.add.reduceat(values, self.starts) / counts, counts)
+
+    def sorted_ties(self, best_first: bool) -> np.ndarray:
+        """Grades with every tie broken one way."""
+        if len(self.starts) == len(self.relevance):
+            return self.relevance
+        counts = np.diff(np.append(self.starts, len(self.relevance)))
+        level = np.repeat(np.arange(len(counts)), counts)
+        sign = -1 if best_first else 1
+        return self.relevance[np.lexsort((sign * self.relevance, level))]
+
+
+def ratio(numerator: np.ndarray, denominator: np.ndarray) -> np.ndarray:
+    """Quotient, and 0 where there is nothing to divide by."""
+    return np.divide(numerator, denominator, out=np.zeros_like(numerator), where=denominator != 0)
+
+
+_PLAIN = {"zero": 0.0, "one": 1.0}
+
+
+def fill_empty(
+    values: np.ndarray,
+    defined: np.ndarray,
+    empty: Empty,
+    names: np.ndarray,
+    fills: Mapping[str, float] = _PLAIN,
+) -> np.ndarray:
+    """Values of the groups that take part in the mean, by the rule ``empty`` for groups that have none."""
+    if empty not in get_args(Empty):
+        raise InputError(f"unknown empty {empty!r}: use one of {', '.join(get_args(Empty))}")
+    if empty in fills:
+        return np.where(defined, values, fills[empty])
+    if not defined.any():
+        whose = "y_true" if len(names) == 1 else "every group"
+        raise InputError(
+            f"the measure is not defined: {whose} lacks the positive or negative rows of nonzero weight it needs"
+        )
+    if empty == "raise" and not defined.all():
+        first = names[~defined].tolist()[0]
+        raise InputError(
+            f"{np.sum(~defined)} of {len(names)} groups lack positive or negative rows, first {first!r}: "
+            "drop them or set empty='skip'"
+        )
+    return values[defined]
+
+
+class Values(NamedTuple):
+    """A measure's value for each group, and whether it has one."""
+
+    value: np.ndarray
+    defined: np.ndarray
+
+    def mean(self, empty: Empty, names: np.ndarray) -> float:
+        """Mean of the measure over the groups."""
+        return float(np.mean(fill_empty(self.value, self.defined, empty, names)))

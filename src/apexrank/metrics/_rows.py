@@ -1,0 +1,309 @@
+"""Labels and scores, checked, and sorted once for all measures: the start of every measure of a ranked list."""
+
+from __future__ import annotations
+
+from copy import copy
+from functools import cached_property
+from typing import Any, Literal, Self, get_args
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from apexrank.errors import InputError
+from apexrank.groups import Segments, segment
+from apexrank.metrics._levels import Levels, Lists
+
+Ties = Literal["pessimistic", "average", "optimistic", "given"]
+
+
+def check_choice(name: str, value: str, choices: Any) -> None:
+    """Refuse a ``value`` that is none of the ``Literal`` type ``choices``."""
+    if value not in get_args(choices):
+        raise InputError(f"unknown {name} {value!r}: use one of {', '.join(get_args(choices))}")
+
+
+def check_number(name: str, value: float, low: float, high: float) -> float:
+    """Refuse a number that is not in the closed interval from ``low`` to ``high``."""
+    if not low <= value <= high:
+        raise InputError(f"{name} must be a number from {low:g} to {high:g}, got {value!r}")
+    return float(value)
+
+
+class Rows:
+    """Checked rows of one or many lists.
+
+    ``positive`` marks the relevant rows, ``relevance`` holds their grades where the labels are numbers; ``weight``
+    is None when every row counts once.
+    """
+
+    def __init__(
+        self,
+        positive: np.ndarray,
+        scores: np.ndarray,
+        groups: Segments,
+        weight: np.ndarray | None = None,
+        relevance: np.ndarray | None = None,
+    ) -> None:
+        self.positive, self.scores, self.groups = positive, scores, groups
+        self.weight, self._relevance = weight, relevance
+
+    def __len__(self) -> int:
+        return len(self.positive)
+
+    @property
+    def names(self) -> np.ndarray:
+        """Names of the groups."""
+        return self.groups.names
+
+    @property
+    def relevance(self) -> np.ndarray:
+        """Grade of each row; 0 and 1 where the labels are not numbers."""
+        return self.positive.astype(np.float64) if self._relevance is None else self._relevance
+
+    def mirrored(self) -> Rows:
+        """The list turned upside down with the classes exchanged, so that its bottom becomes the top."""
+        return Rows(~self.positive, -self.scores, self.groups, self.weight)
+
+    def lifted(self, margin: float) -> Rows:
+        """Every negative lifted by a margin θ, as ``f_i - g_k <= θ`` is ``f_i <= g_k + θ``."""
+        if not np.isfinite(margin):
+            raise InputError(f"margin must be a finite number, got {margin!r}")
+        if margin == 0:
+            return self
+        keys = np.where(self.positive, self.scores, self.scores + margin)
+        return Rows(self.positive, keys, self.groups, self.weight)
+
+    def sort(self) -> None:
+        """Sort now, so that rows reweighted later share the order."""
+        _ = self._sorted
+
+    def reweighted(self, weight: np.ndarray) -> Self:
+        """The same rows in the same order with other weights."""
+        other = copy(self)
+        other.weight = weight
+        other.__dict__.pop("_merged", None)
+        other.__dict__.pop("lists", None)
+        return other
+
+    @cached_property
+    def _sorted(self) -> tuple[np.ndarray, np.ndarray]:
+        """Row numbers by group, the largest score first, and where a new score or group begins."""
+        if len(self.groups) == 1:
+            order = np.argsort(-self.scores, kind="stable")
+            group = np.zeros(len(self), dtype=np.intp)
+        else:
+            of_row = self.groups.of_rows()
+            order = np.lexsort((-self.scores, of_row))
+            group = of_row[order]
+        keys = self.scores[order]
+        return order, _changes(keys) | _changes(group)
+
+    def levels(self, ties: Ties = "average") -> Levels:
+        """Weights of the classes in each level: one score of one group, the largest first."""
+        check_choice("ties", ties, Ties)
+        if ties == "given":
+            return self._make_levels(np.ones(len(self), dtype=bool))
+        return self._merged.split(ties == "optimistic") if self._breaks(ties) else self._merged
+
+    @cached_property
+    def _merged(self) -> Levels:
+        if len(self.groups) == 1 and self.weight is None and "_sorted" not in self.__dict__:
+            return self._levels_of_one_list()
+        return self._make_levels(self._sorted[1])
+
+    def _make_levels(self, first: np.ndarray) -> Levels:
+        order = self._sorted[0]
+        starts = np.flatnonzero(first)
+        positive = self.positive[order]
+        weight = np.ones(len(order)) if self.weight is None else self.weight[order]
+        return Levels(
+            positive=np.add.reduceat(weight * positive, starts),
+            negative=np.add.reduceat(weight * ~positive, starts),
+            score=self.scores[order[starts]],
+            indptr=np.searchsorted(starts, self.groups.indptr),
+        )
+
+    def _levels_of_one_list(self) -> Levels:
+        """Sort the classes apart and merge them: half the time of sorting row numbers."""
+        upper, lower = np.sort(self.scores[self.positive]), np.sort(self.scores[~self.positive])
+        keys = np.concatenate([upper, lower])
+        order = np.argsort(keys, kind="stable")[::-1]  # which merges two sorted runs in linear time
+        keys, positive = keys[order], (order < len(upper)).astype(np.float64)
+        first = _changes(keys)
+        starts = np.flatnonzero(first)
+        if len(starts) == len(keys):
+            return Levels(positive, 1 - positive, keys, np.array([0, len(keys)]))
+        return Levels(
+            positive=np.add.reduceat(positive, starts),
+            negative=np.add.reduceat(1 - positive, starts),
+            score=keys[starts],
+            indptr=np.array([0, len(starts)]),
+        )
+
+    def level_of_rows(self, ties: Ties) -> np.ndarray:
+        """Number of the level each row stands on."""
+        order, first = self._sorted
+        number = np.empty(len(order), dtype=np.intp)
+        number[order] = np.arange(len(order)) if ties == "given" else np.cumsum(first) - 1
+        if ties == "given" or not self._breaks(ties):
+            return number
+        return 2 * number + (self.positive != (ties == "optimistic"))
+
+    def _breaks(self, ties: Ties) -> bool:
+        """Whether there are ties between the classes to be broken one way."""
+        return ties != "average" and bool((self._merged.positive * self._merged.negative).any())
+
+    @cached_property
+    def lists(self) -> Lists:
+        """Every list from top to bottom, with the grades of its rows."""
+        rows, sizes = self._sorted[0], np.diff(self.groups.indptr)
+        group = np.repeat(np.arange(len(sizes)), sizes)
+        if self.weight is not None:
+            times = _repetitions(self.weight)[rows]
+            rows, group = np.repeat(rows, times), np.repeat(group, times)
+        scores = self.scores[rows]
+        return Lists(
+            relevance=self.relevance[rows],
+            listed=scores > -np.inf,
+            starts=np.flatnonzero(_changes(scores) | _changes(group)),
+            indptr=np.searchsorted(group, np.arange(len(sizes) + 1)),
+        )
+
+
+def _changes(values: np.ndarray) -> np.ndarray:
+    """Where a value differs from the one before it; the first always does."""
+    change = np.ones(len(values), dtype=bool)
+    np.not_equal(values[1:], values[:-1], out=change[1:])
+    return change
+
+
+def _repetitions(weight: np.ndarray) -> np.ndarray:
+    times = weight.astype(np.int64)
+    if (times != weight).any():
+        raise InputError(
+            "sample_weight must be whole numbers for this measure: they repeat rows, and a rank is a whole number"
+        )
+    return times
+
+
+def check_rows(
+    y_true: ArrayLike,
+    scores: ArrayLike,
+    *,
+    pos_label: Any = None,
+    relevant: float | None = None,
+    graded: bool = False,
+    groups: ArrayLike | None = None,
+    sample_weight: ArrayLike | None = None,
+) -> Rows:
+    """Check what the user passed; every fault is an `InputError` of one line.
+
+    ``graded`` says that labels may be grades: see `relevant_rows`.
+    """
+    labels = np.asarray(y_true)
+    if labels.ndim != 1 or not len(labels):
+        raise InputError(f"y_true needs one label per row and at least one row, got shape {labels.shape}")
+    n = len(labels)
+    relevance = None
+    if graded:
+        positive = relevant_rows(labels, pos_label, relevant)
+        relevance = _relevance(labels) if pos_label is None else None
+    else:
+        positive = _positives(labels, pos_label)
+    weight = None if sample_weight is None else _column("sample_weight", sample_weight, n)
+    if weight is not None and ((weight < 0).any() or np.isinf(weight).any()):
+        raise InputError(
+            "sample_weight has a negative or infinite weight: weights are numbers of repetitions"
+        )
+    return Rows(positive, _column("scores", scores, n), segment(groups, n), weight, relevance)
+
+
+def check_binary(
+    y_true: ArrayLike,
+    scores: ArrayLike,
+    *,
+    pos_label: Any = None,
+    groups: ArrayLike | None = None,
+    sample_weight: ArrayLike | None = None,
+) -> Rows:
+    """Rows of two classes."""
+    return check_rows(y_true, scores, pos_label=pos_label, groups=groups, sample_weight=sample_weight)
+
+
+def relevant_rows(labels: np.ndarray, pos_label: Any, relevant: float | None) -> np.ndarray:
+    """Which rows are relevant: those of at least the grade ``relevant``, or of the label ``pos_label``.
+
+    With neither, of two labels the larger is; other numbers are grades, relevant when above 0.
+    """
+    if relevant is not None:
+        if pos_label is not None:
+            raise InputError("relevant and pos_label both say what is relevant: give one of them")
+        return _grades(labels) >= relevant
+    if pos_label is None and labels.dtype.kind in "biuf" and len(_distinct(labels)) != 2:
+        return _grades(labels) > 0
+    return _positives(labels, pos_label)
+
+
+def _relevance(labels: np.ndarray) -> np.ndarray | None:
+    """Grades of relevance; none for labels that only name two classes."""
+    if labels.dtype.kind not in "biuf" or (labels.min() < 0 and len(_distinct(labels)) == 2):
+        return None
+    return _grades(labels)
+
+
+def _grades(labels: np.ndarray) -> np.ndarray:
+    if labels.dtype.kind not in "biuf":
+        raise InputError("y_true must be numbers here, the grades of relevance")
+    grades = labels.astype(np.float64)
+    if not np.isfinite(grades).all():
+        raise InputError(
+            f"y_true is not finite in row {int((~np.isfinite(grades)).argmax())}: fill or drop it"
+        )
+    return grades
+
+
+def _positives(labels: np.ndarray, pos_label: Any) -> np.ndarray:
+    values = _distinct(labels)
+    if len(values) > 2:
+        raise InputError(
+            f"y_true has {len(values)} distinct labels: make it binary, e.g. y_true == {values[-1]!r}"
+        )
+    if pos_label is None:
+        if len(values) < 2:
+            raise InputError(
+                f"y_true has a single class, {values[0]!r}: give positives and negatives, or set pos_label"
+            )
+        pos_label = values[1]
+    elif len(values) == 2 and pos_label not in values:
+        raise InputError(
+            f"pos_label={pos_label!r} is not in y_true: its labels are {values[0]!r}, {values[1]!r}"
+        )
+    return labels == pos_label
+
+
+def _distinct(labels: np.ndarray) -> list:
+    """Sorted distinct labels; a missing one differs from itself or compares with nothing."""
+    try:
+        if labels.dtype.kind in "fO" and (labels != labels).any():
+            raise TypeError
+        if labels.dtype.kind in "biuf":
+            low, high = labels.min(), labels.max()
+            if ((labels == low) | (labels == high)).all():  # two values need no sort
+                return [low.item()] if low == high else [low.item(), high.item()]
+        return np.unique(labels).tolist()
+    except TypeError:
+        raise InputError("y_true has missing or mixed labels: fill or drop those rows") from None
+
+
+def _column(name: str, values: ArrayLike, n: int) -> np.ndarray:
+    try:
+        column = np.asarray(values, dtype=np.float64)
+    except (TypeError, ValueError):
+        raise InputError(f"{name} must be numbers, one for each of the {n} rows of y_true") from None
+    if column.shape != (n,):
+        raise InputError(
+            f"{name} needs one number for each of the {n} rows of y_true, got shape {column.shape}"
+        )
+    if np.isnan(column).any():
+        raise InputError(f"{name} is NaN in row {int(np.isnan(column).argmax())}: fill or drop it")
+    return column

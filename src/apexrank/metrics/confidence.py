@@ -1,0 +1,285 @@
+"""How sure a measure is: bootstrap intervals, paired tests, corrections for several comparisons."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, Literal, NamedTuple
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from apexrank.errors import InputError
+from apexrank.metrics._levels import Empty, Values, fill_empty
+from apexrank.metrics._rows import Rows, Ties, check_choice, check_number, check_rows
+from apexrank.metrics.measure import Measure, find_measure
+
+Method = Literal["percentile", "basic", "bca"]
+Test = Literal["permutation", "t"]
+Correction = Literal["holm", "bonferroni", "benjamini-hochberg", "none"]
+LEAST_DEFINED = 0.5  # share of the resamples that must have a value
+
+
+class Interval(NamedTuple):
+    """A measure with its confidence interval.
+
+    ``n`` is the number of groups, or of rows where there are none, that were drawn again and again.
+    """
+
+    value: float
+    low: float
+    high: float
+    standard_error: float
+    confidence: float
+    n: int
+
+
+def bootstrap(
+    measure: str,
+    y_true: ArrayLike,
+    scores: ArrayLike,
+    *,
+    groups: ArrayLike | None = None,
+    n_resamples: int = 2000,
+    confidence: float = 0.95,
+    method: Method = "percentile",
+    ties: Ties | None = None,
+    empty: Empty = "skip",
+    relevant: float | None = None,
+    pos_label: Any = None,
+    sample_weight: ArrayLike | None = None,
+    random_state: Any = 0,
+) -> Interval:
+    """Confidence interval of a measure by drawing queries (or rows) with replacement.
+
+    With ``groups`` whole groups are drawn, as they are what a new sample would bring. Without them the rows are;
+    resamples in which the measure is not defined, such as one without a positive, are left out.
+
+    Parameters
+    ----------
+    measure : str
+        A name as in `apexrank.metrics.evaluate`.
+    y_true, scores, groups, ties, empty, relevant, pos_label, sample_weight
+        As in `apexrank.metrics.evaluate`. Without groups weights must be whole numbers where the measure needs ranks.
+    n_resamples : int
+        How often to draw.
+    confidence : float in (0, 1)
+        Chance that the interval covers the true value.
+    method : {"percentile", "basic", "bca"}
+        "bca" corrects bias and skewness (Efron 1987) and needs groups.
+    random_state : int, Generator or None
+        Seed of the draws.
+
+    Returns
+    -------
+    Interval
+        Named tuple (value, low, high, standard_error, confidence, n).
+
+    Examples
+    --------
+    >>> y, scores = [1, 0, 1, 0, 0, 1], [0.9, 0.8, 0.7, 0.3, 0.2, 0.4]
+    >>> interval = bootstrap("auc", y, scores, n_resamples=200)
+    >>> interval.low <= interval.value <= interval.high
+    True
+    """
+    check_choice("method", method, Method)
+    rows = check_rows(
+        y_true,
+        scores,
+        pos_label=pos_label,
+        relevant=relevant,
+        graded=True,
+        groups=groups,
+        sample_weight=sample_weight,
+    )
+    found = find_measure(measure)
+    options = {} if ties is None else {"ties": ties}
+    if len(rows.groups) > 1:
+        values = fill_empty(*found.values(rows, **options), empty, rows.names)
+        return interval_of_mean(values, n_resamples, confidence, method, random_state)
+    if method == "bca":
+        raise InputError("method='bca' needs groups: use 'percentile' or 'basic' for the rows of one list")
+    value = found.values(rows, **options).mean(empty, rows.names)
+    draws = draw_rows([rows], [found], n_resamples, random_state, options)[:, 0, 0]
+    return interval_of_draws(value, draws, confidence, method, len(rows))
+
+
+def interval_of_mean(
+    values: np.ndarray, n_resamples: int, confidence: float, method: Method, random_state: Any
+) -> Interval:
+    """Interval of the mean of one value per group."""
+    from scipy.stats import bootstrap as scipy_bootstrap
+
+    check_level(confidence, n_resamples)
+    mean = float(values.mean())
+    if len(values) < 2 or np.ptp(values) == 0:
+        nothing = np.nan if len(values) < 2 else 0.0
+        ends = (np.nan, np.nan) if len(values) < 2 else (mean, mean)
+        return Interval(mean, *ends, nothing, confidence, len(values))
+    result = scipy_bootstrap(
+        (values,),
+        np.mean,
+        n_resamples=n_resamples,
+        confidence_level=confidence,
+        method={"percentile": "percentile", "basic": "basic", "bca": "BCa"}[method],
+        batch=max(1, 10**7 // len(values)),
+        rng=np.random.default_rng(random_state),
+    )
+    low, high = result.confidence_interval
+    return Interval(mean, float(low), float(high), float(result.standard_error), confidence, len(values))
+
+
+def draw_rows(
+    lists: list[Rows], measures: list[Measure], n_resamples: int, random_state: Any, options: dict[str, Any]
+) -> np.ndarray:
+    """Measures of resampled rows, the same draws for every list of scores: (resamples, lists, measures)."""
+    rng = np.random.default_rng(random_state)
+    n = len(lists[0])
+    for rows in lists:
+        rows.sort()
+    draws = np.empty((n_resamples, len(lists), len(measures)))
+    for draw in draws:
+        times = np.bincount(rng.integers(0, n, n), minlength=n).astype(np.float64)
+        for i, rows in enumerate(lists):
+            weight = times if rows.weight is None else times * rows.weight
+            drawn = rows.reweighted(weight)
+            draw[i] = [_only(measure.values(drawn, **options)) for measure in measures]
+    return draws
+
+
+def _only(values: Values) -> float:
+    return float(values.value[0]) if values.defined[0] else np.nan
+
+
+def interval_of_draws(value: float, draws: np.ndarray, confidence: float, method: Method, n: int) -> Interval:
+    """Interval from bootstrap draws; NaN stands for a draw without a value."""
+    check_level(confidence, len(draws))
+    defined = draws[~np.isnan(draws)]
+    if len(defined) < LEAST_DEFINED * len(draws):
+        raise InputError("most resamples lack positive or negative rows: there are too few for an interval")
+    low, high = np.quantile(defined, [(1 - confidence) / 2, (1 + confidence) / 2])
+    if method == "basic":
+        low, high = 2 * value - high, 2 * value - low
+    return Interval(value, float(low), float(high), float(defined.std(ddof=1)), confidence, n)
+
+
+def check_level(confidence: float, n_resamples: int) -> None:
+    """Refuse a confidence or a number of draws that makes no interval."""
+    if not 0 < check_number("confidence", confidence, 0, 1) < 1:
+        raise InputError(f"confidence must be between 0 and 1, got {confidence!r}")
+    if n_resamples < 2:
+        raise InputError(f"n_resamples must be at least 2, got {n_resamples!r}")
+
+
+def paired_test(
+    a: ArrayLike,
+    b: ArrayLike,
+    *,
+    test: Test = "permutation",
+    n_resamples: int = 9999,
+    random_state: Any = 0,
+) -> float:
+    """P-value of "the two rankers are equally good", from one value of each for every query.
+
+    Parameters
+    ----------
+    a, b : array-like of shape (n,)
+        A measure of two rankers for the same n queries, such as two columns of `per_group`; queries where either
+        has no value (NaN or None) are left out.
+    test : {"permutation", "t"}
+        "permutation" exchanges the two values of a query at random: exact when 2^n is at most ``n_resamples``, else
+        by so many draws. "t" is Student's paired test, which takes the differences to be normal.
+    n_resamples, random_state
+        Number of draws and their seed.
+
+    Returns
+    -------
+    float
+        Two-sided; 1 when all differences are 0.
+
+    Examples
+    --------
+    >>> paired_test([0.9, 0.8, 0.7, 0.9], [0.5, 0.7, 0.6, 0.4])
+    0.125
+    """
+    from scipy.stats import permutation_test, ttest_rel
+
+    check_choice("test", test, Test)
+    first, second = (np.asarray(values, dtype=np.float64) for values in (a, b))
+    if first.shape != second.shape or first.ndim != 1:
+        raise InputError(
+            f"a and b need one value for each query, got shapes {first.shape} and {second.shape}"
+        )
+    kept = ~np.isnan(first - second)
+    first, second = first[kept], second[kept]
+    if len(first) < 2:
+        raise InputError("a paired test needs at least two queries for which both rankers have a value")
+    if (first == second).all():
+        return 1.0
+    if test == "t":
+        difference = first - second
+        # Equal differences leave no spread to compare with: as sure as can be.
+        return 0.0 if np.ptp(difference) == 0 else float(ttest_rel(first, second).pvalue)
+    result = permutation_test(
+        (first, second),
+        lambda x, y, axis: np.mean(x - y, axis=axis),
+        permutation_type="samples",
+        vectorized=True,
+        n_resamples=n_resamples,
+        batch=max(1, 10**6 // len(first)),
+        rng=np.random.default_rng(random_state),
+    )
+    return float(min(1.0, result.pvalue))
+
+
+def bootstrap_test(draws: np.ndarray) -> float:
+    """Two-sided p-value from bootstrap draws of a difference: twice the share beyond 0, at least 2 / (draws + 1)."""
+    known = draws[~np.isnan(draws)]
+    below, above = np.sum(known <= 0), np.sum(known >= 0)
+    return float(min(1.0, 2 * (min(below, above) + 1) / (len(known) + 1)))
+
+
+def adjust_p_values(p_values: ArrayLike, method: Correction = "holm") -> np.ndarray:
+    """P-values corrected for several comparisons; NaN stays NaN and does not count.
+
+    Parameters
+    ----------
+    p_values : array-like of shape (m,)
+        One for each comparison.
+    method : {"holm", "bonferroni", "benjamini-hochberg", "none"}
+        Holm and Bonferroni bound the chance of any false finding, Benjamini and Hochberg the share of false ones.
+
+    Examples
+    --------
+    >>> adjust_p_values([0.01, 0.04, 0.03]).tolist()
+    [0.03, 0.06, 0.06]
+    """
+    check_choice("correction", method, Correction)
+    p = np.asarray(p_values, dtype=np.float64)
+    known = p[~np.isnan(p)]
+    if ((known < 0) | (known > 1)).any():
+        raise InputError("p_values must be between 0 and 1")
+    adjusted = np.full(p.shape, np.nan)
+    adjusted[~np.isnan(p)] = _CORRECTIONS[method](known) if len(known) else known
+    return adjusted
+
+
+def _holm(p: np.ndarray) -> np.ndarray:
+    order = np.argsort(p, kind="stable")
+    stepped = np.maximum.accumulate(p[order] * np.arange(len(p), 0, -1))
+    adjusted = np.empty_like(p)
+    adjusted[order] = np.minimum(stepped, 1.0)
+    return adjusted
+
+
+def _benjamini_hochberg(p: np.ndarray) -> np.ndarray:
+    from scipy.stats import false_discovery_control
+
+    return false_discovery_control(p)
+
+
+_CORRECTIONS: dict[str, Callable[[np.ndarray], np.ndarray]] = {
+    "holm": _holm,
+    "bonferroni": lambda p: np.minimum(p * len(p), 1.0),
+    "benjamini-hochberg": _benjamini_hochberg,
+    "none": lambda p: p,
+}

@@ -1,0 +1,281 @@
+"""Measures of lists with graded relevance: DCG, NDCG and ERR, for any number of grades.
+
+All of them share these parameters, explained in full in `ndcg`: ``y_true`` and ``scores``, the cut ``k``, the rule
+for ``ties``, the rule for ``empty`` groups, ``groups`` and ``sample_weight``.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Literal
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from apexrank.errors import InputError
+from apexrank.metrics._levels import Empty, Lists, Values, ratio
+from apexrank.metrics._rows import Rows, Ties, check_choice, check_rows
+
+Gain = Literal["exponential", "linear"] | Callable[[np.ndarray], np.ndarray]
+Discount = Literal["log2", "log", "reciprocal", "none"] | Callable[[np.ndarray], np.ndarray]
+NoMean = Literal["pessimistic", "optimistic", "given"]
+
+DISCOUNTS: dict[str, Callable[[np.ndarray], np.ndarray]] = {
+    "log2": lambda rank: 1 / np.log2(1 + rank),
+    "log": lambda rank: 1 / np.log1p(rank),
+    "reciprocal": lambda rank: 1 / rank,
+    "none": lambda rank: np.ones(len(rank)),
+}
+
+
+def ndcg(
+    y_true: ArrayLike,
+    scores: ArrayLike,
+    *,
+    k: int | None = None,
+    gain: Gain = "exponential",
+    discount: Discount = "log2",
+    ties: Ties = "average",
+    empty: Empty = "skip",
+    groups: ArrayLike | None = None,
+    sample_weight: ArrayLike | None = None,
+) -> float:
+    """Normalised discounted cumulative gain: `dcg` divided by that of the best order.
+
+    With the defaults the NDCG of LETOR: gain 2^rel − 1, discount 1 / log2(1 + rank). ``gain="linear"`` gives
+    scikit-learn's ``ndcg_score`` and trec_eval's ``ndcg``, which take the relevance itself.
+
+    Parameters
+    ----------
+    y_true : array-like of shape (n,)
+        Relevance of each row: numbers of at least 0, on any scale and with any number of grades.
+    scores : array-like of shape (n,)
+        The ranking: larger scores stand nearer the top. A score of -inf means that the row is not on the list: it
+        has no rank, but the best order would have had it.
+    k : int, optional
+        Only the first k ranks count, of the list and of the best order alike.
+    gain : {"exponential", "linear"} or callable
+        What a row of a grade is worth: 2^rel − 1, rel, or a function of an array of grades. The exponential gain is
+        divided by 2^(highest grade) where it would overflow, so that grades of thousands are fine.
+    discount : {"log2", "log", "reciprocal", "none"} or callable
+        1 / log2(1 + rank), 1 / ln(1 + rank), 1 / rank, 1, or a function of an array of ranks 1, 2, ....
+    ties : {"pessimistic", "average", "optimistic", "given"}
+        Tied rows: the worst first, the expected value under random order (as scikit-learn does), the best first, or
+        the order in which the rows are given.
+    empty : {"skip", "zero", "one", "raise"}
+        What a group without a relevant row adds to the mean over the groups: nothing, 0, 1, or an error. trec_eval
+        leaves such queries out or counts them as 0, LETOR's own scripts count them as 0.
+    groups : array-like of shape (n,), optional
+        One id per row, in any order. Each group is a list of its own, and the value is the mean over them.
+    sample_weight : array-like of shape (n,), optional
+        Whole numbers of repetitions: a row of weight 2 counts as that row twice, one of weight 0 is not there.
+
+    Returns
+    -------
+    float
+        Between 0 and 1, which is the best order.
+
+    Examples
+    --------
+    >>> round(ndcg([2, 0, 1], [0.5, 0.9, 0.1]), 6)
+    0.659002
+    >>> round(ndcg([2, 0, 1], [0.5, 0.9, 0.1], k=1), 6)
+    0.0
+    """
+    rows = graded_rows(y_true, scores, groups, sample_weight)
+    return ndcg_values(rows, k=k, gain=gain, discount=discount, ties=ties).mean(empty, rows.names)
+
+
+def ndcg_values(
+    rows: Rows,
+    *,
+    k: int | None = None,
+    gain: Gain = "exponential",
+    discount: Discount = "log2",
+    ties: Ties = "average",
+) -> Values:
+    lists = rows.lists
+    # NDCG does not see the unit of the gains: dividing them by 2^highest keeps 2^rel from overflowing.
+    ideal = _discounted(lists, lists.ideal, np.ones(len(lists.ideal), bool), lists.highest, k, gain, discount)
+    found = _list_dcg(lists, lists.highest, k, gain, discount, ties)
+    return Values(ratio(found, ideal), ideal > 0)
+
+
+def dcg(
+    y_true: ArrayLike,
+    scores: ArrayLike,
+    *,
+    k: int | None = None,
+    gain: Gain = "exponential",
+    discount: Discount = "log2",
+    ties: Ties = "average",
+    empty: Empty = "skip",
+    groups: ArrayLike | None = None,
+    sample_weight: ArrayLike | None = None,
+) -> float:
+    """Discounted cumulative gain Σ gain(rel) · discount(rank) (Järvelin and Kekäläinen 2002). Parameters as in `ndcg`.
+
+    A group without a relevant row has the value 0 but is left out of the mean, so that it goes with `ndcg`; set
+    ``empty="zero"`` to count it.
+
+    Examples
+    --------
+    >>> dcg([2, 0, 1], [0.9, 0.5, 0.1])
+    3.5
+    >>> dcg([2, 0, 1], [0.9, 0.5, 0.1], gain="linear", discount="reciprocal")
+    2.3333333333333335
+    """
+    rows = graded_rows(y_true, scores, groups, sample_weight)
+    return dcg_values(rows, k=k, gain=gain, discount=discount, ties=ties).mean(empty, rows.names)
+
+
+def dcg_values(
+    rows: Rows,
+    *,
+    k: int | None = None,
+    gain: Gain = "exponential",
+    discount: Discount = "log2",
+    ties: Ties = "average",
+) -> Values:
+    lists = rows.lists
+    if gain == "exponential" and lists.highest.max(initial=0) > 1000:
+        raise InputError("2 to the power of the highest relevance is too large: use gain='linear', or ndcg")
+    found = _list_dcg(lists, np.zeros(len(lists.sizes)), k, gain, discount, ties)
+    return Values(found, lists.highest > 0)
+
+
+def _list_dcg(
+    lists: Lists, shift: np.ndarray, k: int | None, gain: Gain, discount: Discount, ties: Ties
+) -> np.ndarray:
+    check_choice("ties", ties, Ties)
+    relevance = lists.relevance
+    if ties in ("pessimistic", "optimistic"):
+        relevance = lists.sorted_ties(best_first=ties == "optimistic")
+    average = lists.mean_of_ties if ties == "average" else None
+    return _discounted(lists, relevance, lists.listed, shift, k, gain, discount, average)
+
+
+def _discounted(
+    lists: Lists,
+    relevance: np.ndarray,
+    listed: np.ndarray,
+    shift: np.ndarray,
+    k: int | None,
+    gain: Gain,
+    discount: Discount,
+    average: Callable[[np.ndarray], np.ndarray] | None = None,
+) -> np.ndarray:
+    """Σ gain · discount over the first k ranks of each list; exponential gains are divided by 2^shift."""
+    gains = _gains(relevance, gain, shift[lists.of_rows])
+    gains = gains if average is None else average(gains)
+    counts = listed if k is None else listed & (lists.ranks <= check_cut(k))
+    return lists.sums(gains * _discount_of(discount)(lists.ranks) * counts)
+
+
+def _gains(relevance: np.ndarray, gain: Gain, shift: np.ndarray) -> np.ndarray:
+    if callable(gain):
+        return np.asarray(gain(relevance), dtype=np.float64)
+    if gain == "linear":
+        return relevance
+    if gain != "exponential":
+        raise InputError(f"unknown gain {gain!r}: use exponential, linear or a function of the grades")
+    return _exponential_gain(relevance, shift)
+
+
+def _exponential_gain(relevance: np.ndarray, shift: np.ndarray | float) -> np.ndarray:
+    """(2^rel − 1) / 2^shift, without overflow for large grades and without loss of digits for small ones."""
+    small = np.expm1(np.log(2) * np.minimum(relevance, 1)) * np.exp2(-shift)
+    return np.where(relevance <= 1, small, np.exp2(relevance - shift) - np.exp2(-shift))
+
+
+def _discount_of(discount: Discount) -> Callable[[np.ndarray], np.ndarray]:
+    if callable(discount):
+        return discount
+    if discount not in DISCOUNTS:
+        raise InputError(
+            f"unknown discount {discount!r}: use {', '.join(DISCOUNTS)} or a function of the ranks"
+        )
+    return DISCOUNTS[discount]
+
+
+def err(
+    y_true: ArrayLike,
+    scores: ArrayLike,
+    *,
+    k: int | None = None,
+    max_grade: float | None = None,
+    ties: NoMean = "pessimistic",
+    empty: Empty = "skip",
+    groups: ArrayLike | None = None,
+    sample_weight: ArrayLike | None = None,
+) -> float:
+    """Expected reciprocal rank: where a reader who goes down the list is satisfied (Chapelle et al. 2009).
+
+    Σ_r (1/r) · R_r · Π_{i<r} (1 − R_i), where R = (2^rel − 1) / 2^max_grade is the chance that a row satisfies.
+
+    Parameters
+    ----------
+    y_true, scores, k, empty, groups, sample_weight
+        As in `ndcg`.
+    max_grade : float, optional
+        The highest grade there could be; by default the highest in ``y_true``. Give it to compare samples.
+    ties : {"pessimistic", "optimistic", "given"}
+        As in `ndcg`. The expectation over random orders has no closed form here; the two ends enclose it.
+
+    Examples
+    --------
+    >>> round(err([2, 0, 1], [0.9, 0.5, 0.1]), 6)
+    0.770833
+    """
+    rows = graded_rows(y_true, scores, groups, sample_weight)
+    return err_values(rows, k=k, max_grade=max_grade, ties=ties).mean(empty, rows.names)
+
+
+def err_values(
+    rows: Rows, *, k: int | None = None, max_grade: float | None = None, ties: NoMean = "pessimistic"
+) -> Values:
+    check_choice("ties", ties, NoMean)
+    lists = rows.lists
+    top = lists.highest.max(initial=0.0) if max_grade is None else max_grade
+    if top < lists.highest.max(initial=0.0):
+        raise InputError(
+            f"max_grade={max_grade} is below the highest relevance {lists.highest.max():g}: raise it"
+        )
+    relevance = lists.relevance if ties == "given" else lists.sorted_ties(best_first=ties == "optimistic")
+    satisfied = _exponential_gain(relevance, float(top)) * lists.listed
+    with np.errstate(divide="ignore"):
+        log_left = np.log1p(
+            -satisfied
+        )  # a row that satisfies for certain gives -inf, and a reader who is gone
+    before = np.concatenate([[0.0], np.cumsum(np.maximum(log_left, -800.0))[:-1]])
+    before -= np.repeat(before[np.minimum(lists.indptr[:-1], len(before) - 1)], lists.sizes)
+    counts = 1.0 if k is None else lists.ranks <= check_cut(k)
+    value = lists.sums(satisfied * np.exp(before) / lists.ranks * counts)
+    return Values(value, lists.highest > 0)
+
+
+def check_cut(k: int) -> int:
+    """Refuse a cut that is not a number of rows."""
+    if not (k >= 1 and k == int(k)):
+        raise InputError(f"k must be a number of rows, 1, 2, ..., got {k!r}")
+    return int(k)
+
+
+def graded_rows(
+    y_true: ArrayLike, scores: ArrayLike, groups: ArrayLike | None, sample_weight: ArrayLike | None
+) -> Rows:
+    """Rows with a relevance of at least 0."""
+    labels = np.asarray(y_true)
+    if labels.dtype.kind not in "biuf":
+        raise InputError("y_true must be numbers of at least 0, the grades of relevance")
+    check_grades(labels)
+    return check_rows(labels, scores, relevant=0, graded=True, groups=groups, sample_weight=sample_weight)
+
+
+def check_grades(relevance: np.ndarray) -> None:
+    """Refuse a negative grade: what it is worth is not defined."""
+    negative = relevance < 0
+    if negative.any():
+        raise InputError(
+            f"y_true is negative in row {int(negative.argmax())}: shift the grades so that 0 is worst"
+        )

@@ -1,0 +1,149 @@
+"""The measures by name: ``"auc"``, ``"ndcg_at_10"`` (or ``"ndcg@10"``), ``"p_norm_risk_16"``."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from apexrank.errors import InputError
+from apexrank.metrics import cuts, discounts, listwise, precision, top
+from apexrank.metrics._levels import Values
+from apexrank.metrics._rows import Rows
+
+
+class Family(NamedTuple):
+    """Measures that share a name up to the number at its end."""
+
+    function: Callable[..., float]
+    values: Callable[..., Values]
+    label: str
+    options: dict[str, Any] = {}  # noqa: RUF012  what `values` is called with
+    argument: str | None = None  # what the number at the end of the name means
+    greater_is_better: bool = True
+    graded: bool = False
+    ties: bool = True
+
+
+def _winner(rows: Rows, **options: Any) -> Values:
+    return cuts.precision_at_values(rows, k=1, **options)
+
+
+def _push_dcg(rows: Rows, **options: Any) -> Values:
+    return discounts.rank_sum_values(rows, g=discounts.log_discount, **options)
+
+
+def _reciprocal_ranks(rows: Rows, **options: Any) -> Values:
+    return discounts.rank_sum_values(rows, g=np.reciprocal, **options)
+
+
+def _r_max(rows: Rows, **options: Any) -> Values:
+    return top.p_norm_risk_values(rows, p=np.inf, **options)
+
+
+_TEN = {"k": 10}
+
+FAMILIES = {
+    "auc": Family(top.auc, top.auc_values, "AUC"),
+    "partial_auc": Family(
+        cuts.partial_auc, cuts.partial_auc_values, "partial AUC (FPR <= {})", {"max_fpr": 0.1}, "max_fpr"
+    ),
+    "tpr_at_fpr": Family(
+        cuts.tpr_at_fpr, cuts.tpr_at_fpr_values, "TPR at {} FPR", {"fpr": 0.01}, "fpr", ties=False
+    ),
+    "precision_at": Family(cuts.precision_at, cuts.precision_at_values, "precision at {}", _TEN, "k"),
+    "recall_at": Family(cuts.recall_at, cuts.recall_at_values, "recall at {}", _TEN, "k"),
+    "average_precision": Family(
+        precision.average_precision, precision.average_precision_values, "average precision"
+    ),
+    "average_precision_at": Family(
+        precision.average_precision, precision.average_precision_values, "average precision at {}", _TEN, "k"
+    ),
+    "ndcg": Family(listwise.ndcg, listwise.ndcg_values, "NDCG", graded=True),
+    "ndcg_at": Family(listwise.ndcg, listwise.ndcg_values, "NDCG at {}", _TEN, "k", graded=True),
+    "dcg": Family(listwise.dcg, listwise.dcg_values, "DCG", graded=True),
+    "dcg_at": Family(listwise.dcg, listwise.dcg_values, "DCG at {}", _TEN, "k", graded=True),
+    "err": Family(listwise.err, listwise.err_values, "ERR", graded=True),
+    "err_at": Family(listwise.err, listwise.err_values, "ERR at {}", _TEN, "k", graded=True),
+    "mrr": Family(precision.mrr, precision.mrr_values, "reciprocal rank"),
+    "mrr_at": Family(precision.mrr, precision.mrr_values, "reciprocal rank at {}", _TEN, "k"),
+    "winner_takes_all": Family(precision.winner_takes_all, _winner, "winner takes all"),
+    "average_reciprocal_rank": Family(
+        discounts.average_reciprocal_rank, _reciprocal_ranks, "AveR (sum of 1/rank)"
+    ),
+    "push_dcg": Family(discounts.push_dcg, _push_dcg, "DCG of the push papers (sum of 1/ln(1 + rank))"),
+    "r_max": Family(
+        top.r_max, _r_max, "R_max (positives below the highest negative)", greater_is_better=False
+    ),
+    "p_norm_risk": Family(
+        top.p_norm_risk,
+        top.p_norm_risk_values,
+        "R_{} (normalised)",
+        {"p": 4.0, "normalize": True},
+        "p",
+        greater_is_better=False,
+    ),
+}
+ALIASES = {"map": "average_precision", "ap": "average_precision", "p": "precision", "recip_rank": "mrr"}
+
+
+class Measure(NamedTuple):
+    """A measure with all its options set."""
+
+    name: str
+    family: Family
+    options: dict[str, Any]
+
+    @property
+    def label(self) -> str:
+        """Name for people."""
+        number = self.options.get(self.family.argument or "", 0)
+        percent = self.family.argument in ("max_fpr", "fpr")
+        return self.family.label.format(f"{100 * number:g}%" if percent else f"{number:g}")
+
+    def values(self, rows: Rows, **options: Any) -> Values:
+        """Value of each group."""
+        if self.family.graded:
+            listwise.check_grades(rows.relevance)
+        known = options if self.family.ties else {}
+        return self.family.values(rows, **(self.options | known))
+
+
+def find_measure(name: str) -> Measure:
+    """Return the measure of a name, such as ``"ndcg"``, ``"ndcg_at_10"``, ``"ndcg@10"``, ``"map"``, ``"p@5"``.
+
+    Examples
+    --------
+    >>> find_measure("ndcg@10").label, find_measure("partial_auc_0.05").label
+    ('NDCG at 10', 'partial AUC (FPR <= 5%)')
+    """
+    base, at, number = name.strip().lower().replace("@", "_at_").partition("_at_")
+    full = ALIASES.get(base, base) + at + number
+    if full in FAMILIES:
+        return Measure(name, FAMILIES[full], FAMILIES[full].options)
+    stem, _, number = full.rpartition("_")
+    if stem in FAMILIES and (argument := FAMILIES[stem].argument):
+        value = _number(number)
+        if value is not None:
+            return Measure(name, FAMILIES[stem], FAMILIES[stem].options | {argument: value})
+    raise InputError(
+        f"unknown measure {name!r}: use one of {', '.join(FAMILIES)}, with a number after those that take one, "
+        "such as ndcg_at_10 or partial_auc_0.05"
+    )
+
+
+def _number(text: str) -> float | None:
+    try:
+        return float(text)
+    except ValueError:
+        return None
+
+
+def find_measures(names: str | Iterable[str]) -> list[Measure]:
+    """Measures of several names; one string is one name, or several with commas between them."""
+    listed = names.split(",") if isinstance(names, str) else list(names)
+    found = [find_measure(name.strip()) for name in listed]
+    if not found:
+        raise InputError("there is no measure to compute: name at least one, such as 'ndcg'")
+    return found

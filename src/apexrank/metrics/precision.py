@@ -1,0 +1,203 @@
+"""Measures of where the relevant rows of a list stand: average precision, reciprocal rank, the first row.
+
+Parameters that are not explained here are those of `apexrank.metrics.precision_at`.
+"""
+
+from __future__ import annotations
+
+from typing import Any, Literal
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from apexrank.errors import InputError
+from apexrank.metrics._levels import Empty, Levels, Values, ratio
+from apexrank.metrics._rows import Rows, Ties, check_choice, check_rows
+from apexrank.metrics.cuts import precision_at_values
+from apexrank.metrics.listwise import check_cut
+
+ThresholdTies = Literal["pessimistic", "average", "optimistic", "given", "threshold"]
+
+
+def average_precision(
+    y_true: ArrayLike,
+    scores: ArrayLike,
+    *,
+    k: int | None = None,
+    relevant: float | None = None,
+    ties: ThresholdTies = "average",
+    empty: Empty = "skip",
+    pos_label: Any = None,
+    groups: ArrayLike | None = None,
+    sample_weight: ArrayLike | None = None,
+) -> float:
+    """Mean over all positives of the precision at their rank; with groups the mean over these, MAP.
+
+    Parameters
+    ----------
+    y_true, scores, relevant, empty, pos_label, groups, sample_weight
+        As in `apexrank.metrics.precision_at`.
+    k : int, optional
+        Positives below rank k add nothing; the sum is still divided by the number of all positives, as trec_eval's
+        ``map_cut`` does.
+    ties : {"pessimistic", "average", "optimistic", "given", "threshold"}
+        As in `apexrank.metrics.precision_at`; "average" is the expected value under random order (McSherry and
+        Najork 2008). "threshold" takes tied rows as one step, all or none of them, as scikit-learn's
+        ``average_precision_score`` does; weights need not be whole numbers then.
+
+    Examples
+    --------
+    >>> round(average_precision([1, 0, 1, 0], [0.9, 0.7, 0.4, 0.1]), 6)
+    0.833333
+    >>> round(average_precision([1, 0, 1, 0], [0.9, 0.7, 0.4, 0.1], k=2), 6)
+    0.5
+    """
+    rows = check_rows(
+        y_true,
+        scores,
+        pos_label=pos_label,
+        relevant=relevant,
+        graded=True,
+        groups=groups,
+        sample_weight=sample_weight,
+    )
+    return average_precision_values(rows, k=k, ties=ties).mean(empty, rows.names)
+
+
+def average_precision_values(rows: Rows, *, k: int | None = None, ties: ThresholdTies = "average") -> Values:
+    check_choice("ties", ties, ThresholdTies)
+    levels = rows.levels("average" if ties == "threshold" else ties)
+    cut = np.inf if k is None else check_cut(k)
+    if ties == "threshold":
+        true, seen = levels.above(levels.positive)[1], levels.above(levels.positive + levels.negative)[1]
+        sums = levels.positive * ratio(true, seen) * (seen <= cut)
+    else:
+        sums = _precision_sums(levels, cut)
+    total = levels.sums(sums * levels.listed())
+    return Values(ratio(total, levels.sums(levels.positive)), levels.has_positive())
+
+
+def _precision_sums(levels: Levels, cut: float) -> np.ndarray:
+    """Expected sum of the precisions at the positives of each level, its rows in random order.
+
+    With n rows and r positives above, and m positives among its c rows, position j of the level holds a positive with
+    probability m/c, above which stand in the mean r + (j − 1)(m − 1)/(c − 1) others.
+    """
+    m, c = levels.positive, levels.positive + levels.negative
+    if (c != np.floor(c)).any():
+        raise InputError(
+            "sample_weight must be whole numbers for average precision: use them, or ties='threshold'"
+        )
+    n, r = levels.above(c)[0], levels.above(m)[0]
+    sums = m * ratio(r + 1, n + 1) * (n < cut)
+    several = np.flatnonzero((c > 1) & (m > 0))
+    which, i, starts = _spread_out(c[several].astype(np.int64))
+    level, j = several[which], i + 1
+    above = r[level] + (j - 1) * (m[level] - 1) / (c[level] - 1)
+    terms = m[level] / c[level] * (above + 1) / (n[level] + j) * (n[level] + j <= cut)
+    sums[several] = np.add.reduceat(terms, starts)
+    return sums
+
+
+def _spread_out(times: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """For numbers of rows: which of them each row belongs to, its place there (from 0), and where each begins."""
+    starts = np.cumsum(times) - times
+    which = np.repeat(np.arange(len(times)), times)
+    return which, np.arange(len(which)) - starts[which], starts
+
+
+def mrr(
+    y_true: ArrayLike,
+    scores: ArrayLike,
+    *,
+    k: int | None = None,
+    relevant: float | None = None,
+    ties: Ties = "average",
+    empty: Empty = "skip",
+    pos_label: Any = None,
+    groups: ArrayLike | None = None,
+    sample_weight: ArrayLike | None = None,
+) -> float:
+    """Reciprocal of the rank of the first positive; with groups the mean over these, MRR.
+
+    Parameters as in `average_precision`, except ``ties``, which has no "threshold"; a first positive below rank
+    ``k`` counts 0.
+
+    Examples
+    --------
+    >>> mrr([0, 0, 1, 1], [0.9, 0.7, 0.4, 0.1])
+    0.3333333333333333
+    >>> mrr([0, 1], [0.5, 0.5])  # first or second with the same chance
+    0.75
+    """
+    rows = check_rows(
+        y_true,
+        scores,
+        pos_label=pos_label,
+        relevant=relevant,
+        graded=True,
+        groups=groups,
+        sample_weight=sample_weight,
+    )
+    return mrr_values(rows, k=k, ties=ties).mean(empty, rows.names)
+
+
+def mrr_values(rows: Rows, *, k: int | None = None, ties: Ties = "average") -> Values:
+    levels = rows.levels(ties)
+    cut = np.inf if k is None else check_cut(k)
+    m, c = levels.positive, levels.positive + levels.negative
+    first = np.flatnonzero((m > 0) & (levels.above(m)[0] == 0) & levels.listed())
+    value = np.zeros(len(levels.indptr) - 1)
+    group = np.searchsorted(levels.indptr, first, side="right") - 1
+    value[group] = _first_positive(levels.above(c)[0][first], c[first], m[first], cut)
+    return Values(value, levels.has_positive())
+
+
+def _first_positive(n: np.ndarray, c: np.ndarray, m: np.ndarray, cut: float) -> np.ndarray:
+    """Expected 1/rank of the first of m positives among c rows in random order below n others.
+
+    The chance that none of the first j − 1 rows is positive and the next one is:
+    Π_{i<j} (c − m − i + 1)/(c − i + 1) · m/(c − j + 1).
+    """
+    if (c != np.floor(c)).any() or (m != np.floor(m)).any():
+        raise InputError("sample_weight must be whole numbers for the reciprocal rank: they repeat rows")
+    level, i, starts = _spread_out((c - m).astype(np.int64) + 1)  # i rows before the first positive
+    with np.errstate(divide="ignore"):
+        log_miss = np.where(i > 0, np.log((c - m)[level] - i + 1) - np.log(c[level] - i + 1), 0.0)
+    total = np.cumsum(log_miss)
+    missed = np.exp(total - total[starts][level])
+    rank = n[level] + i + 1
+    return np.add.reduceat(missed * m[level] / (c[level] - i) / rank * (rank <= cut), starts)
+
+
+def winner_takes_all(
+    y_true: ArrayLike,
+    scores: ArrayLike,
+    *,
+    relevant: float | None = None,
+    ties: Ties = "average",
+    empty: Empty = "skip",
+    pos_label: Any = None,
+    groups: ArrayLike | None = None,
+    sample_weight: ArrayLike | None = None,
+) -> float:
+    """1 if the first row is positive, else 0; with groups the share of lists whose first row is.
+
+    One minus the "winner take all" loss of JMLR 2009, sec. 2, 1[max_i f_i <= max_k g_k], when
+    ``ties="pessimistic"``. Parameters as in `apexrank.metrics.precision_at`.
+
+    Examples
+    --------
+    >>> winner_takes_all([1, 0, 0, 1], [0.9, 0.2, 0.7, 0.4], groups=["a", "a", "b", "b"])
+    0.5
+    """
+    rows = check_rows(
+        y_true,
+        scores,
+        pos_label=pos_label,
+        relevant=relevant,
+        graded=True,
+        groups=groups,
+        sample_weight=sample_weight,
+    )
+    return precision_at_values(rows, k=1, ties=ties).mean(empty, rows.names)

@@ -1,0 +1,408 @@
+"""Listwise measures against every order of the ties, scikit-learn, trec_eval and ir-measures."""
+
+from functools import partial
+from itertools import permutations
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from sklearn.metrics import average_precision_score, ndcg_score
+
+from apexrank.errors import InputError
+from apexrank.metrics import (
+    average_precision,
+    dcg,
+    err,
+    evaluate,
+    mrr,
+    ndcg,
+    per_group,
+    precision_at,
+    recall_at,
+    winner_takes_all,
+)
+
+# The definitions for one list in a given order, written down once more
+
+
+def one_dcg(rel, k):
+    return sum((2.0**r - 1) / np.log2(i + 2) for i, r in enumerate(rel[:k]))
+
+
+def one_ndcg(rel, k):
+    return one_dcg(rel, k) / one_dcg(sorted(rel, reverse=True), k)
+
+
+def one_ap(rel, k):
+    hits = [sum(r > 0 for r in rel[: i + 1]) / (i + 1) for i, r in enumerate(rel[:k]) if r > 0]
+    return sum(hits) / sum(r > 0 for r in rel)
+
+
+def one_mrr(rel, k):
+    return next((1 / (i + 1) for i, r in enumerate(rel[:k]) if r > 0), 0.0)
+
+
+def one_err(rel, k, top=3):
+    value, left = 0.0, 1.0
+    for i, r in enumerate(rel[:k]):
+        chance = (2.0**r - 1) / 2.0**top
+        value += left * chance / (i + 1)
+        left *= 1 - chance
+    return value
+
+
+def one_precision(rel, k):
+    return sum(r > 0 for r in rel[:k]) / k
+
+
+def one_recall(rel, k):
+    return sum(r > 0 for r in rel[:k]) / sum(r > 0 for r in rel)
+
+
+PAIRS = {
+    "dcg": (dcg, one_dcg),
+    "ndcg": (ndcg, one_ndcg),
+    "average_precision": (average_precision, one_ap),
+    "mrr": (mrr, one_mrr),
+    "precision_at": (precision_at, one_precision),
+    "recall_at": (recall_at, one_recall),
+    "err": (partial(err, max_grade=3), one_err),
+}
+LISTWISE = {
+    "dcg": dcg,
+    "ndcg": ndcg,
+    "ndcg linear": partial(ndcg, gain="linear", k=3),
+    "err": partial(err, max_grade=3),
+    "average_precision": average_precision,
+    "mrr": mrr,
+    "winner": winner_takes_all,
+}
+every_listwise = pytest.mark.parametrize("measure", LISTWISE.values(), ids=LISTWISE.keys())
+
+short_lists = st.lists(st.tuples(st.integers(0, 3), st.integers(0, 2)), min_size=1, max_size=6).filter(
+    lambda rows: any(rel for rel, _ in rows)
+)
+
+
+def orders_of_ties(rows):
+    """Relevance in every order that a list with these scores may have."""
+    for order in permutations(range(len(rows))):
+        scores = [rows[i][1] for i in order]
+        if scores == sorted(scores, reverse=True):
+            yield [rows[i][0] for i in order]
+
+
+@pytest.mark.parametrize("name", PAIRS)
+@given(rows=short_lists, k=st.integers(1, 7))
+def test_ties_are_all_their_orders(name, rows, k):
+    measure, one = PAIRS[name]
+    y, scores = np.array(rows).T
+    values = [one(rel, k) for rel in orders_of_ties(rows)]
+    options = {"relevant": 1} if name in ("average_precision", "mrr", "precision_at", "recall_at") else {}
+    expected = {"pessimistic": min(values), "optimistic": max(values), "average": np.mean(values)}
+    for ties, value in expected.items():
+        if (name, ties) != ("err", "average"):
+            assert measure(y, scores, k=k, ties=ties, **options) == pytest.approx(value, abs=1e-12)
+    given_order = [rel for rel, _ in sorted(rows, key=lambda row: -row[1])]
+    assert measure(y, scores, k=k, ties="given", **options) == pytest.approx(one(given_order, k), abs=1e-12)
+
+
+@given(rows=short_lists)
+def test_whole_lists_have_no_cut(rows):
+    y, scores = np.array(rows).T
+    for name in ("dcg", "ndcg", "average_precision", "mrr"):
+        measure, _ = PAIRS[name]
+        options = {"relevant": 1} if name in ("average_precision", "mrr") else {}
+        assert measure(y, scores, **options) == measure(y, scores, k=len(rows), **options)
+
+
+# Peers
+
+
+@pytest.mark.parametrize("seed", range(20))
+def test_agrees_with_scikit_learn(seed):
+    rng = np.random.default_rng(seed)
+    n = int(rng.integers(2, 200))
+    y, scores = rng.integers(0, 5, n), rng.integers(0, 30, n) / 7
+    y[:2] = 0, 3
+    for k in (None, 1, 5, n):
+        assert ndcg(y, scores, k=k, gain="linear") == pytest.approx(ndcg_score([y], [scores], k=k), abs=1e-10)
+    weight = rng.uniform(0.1, 2, n)
+    assert average_precision(y, scores, relevant=1, ties="threshold", sample_weight=weight) == pytest.approx(
+        average_precision_score(y > 0, scores, sample_weight=weight), abs=1e-10
+    )
+    distinct = rng.permutation(n)
+    assert average_precision(y, distinct, relevant=1) == pytest.approx(
+        average_precision_score(y > 0, distinct), abs=1e-10
+    )
+
+
+def trec_dicts(y, scores, groups, documents):
+    qrels, run = {}, {}
+    for rel, score, group, document in zip(
+        y.tolist(), scores.tolist(), groups.tolist(), documents, strict=True
+    ):
+        qrels.setdefault(group, {})[document] = int(rel)
+        run.setdefault(group, {})[document] = score
+    return qrels, run
+
+
+@pytest.fixture(scope="module")
+def queries():
+    """Unsorted queries of 1 to 40 documents, some without a relevant one, scores with ties broken by row."""
+    rng = np.random.default_rng(5)
+    groups = np.repeat([f"q{i:02d}" for i in range(60)], rng.integers(1, 41, 60))
+    y = rng.choice([0, 0, 0, 1, 2], len(groups))
+    y[groups == "q07"] = 0
+    order = rng.permutation(len(groups))
+    scores = rng.permutation(len(groups)) / 7.0
+    return y[order], scores, groups[order], [f"d{i}" for i in range(len(groups))]
+
+
+def test_agrees_with_trec_eval(queries):
+    pytrec_eval = pytest.importorskip("pytrec_eval", reason="pytrec_eval-terrier is not installed")
+    y, scores, groups, documents = queries
+    qrels, run = trec_dicts(y, scores, groups, documents)
+    peers = {"map": "map", "recip_rank": "mrr", "P_5": "precision_at_5", "recall_10": "recall_at_10"}
+    peers |= {"map_cut_5": "average_precision_at_5"}
+    found = pytrec_eval.RelevanceEvaluator(qrels, {"map", "recip_rank", "P.5", "recall.10", "map_cut.5"})
+    theirs = found.evaluate(run)
+    ours = per_group(y, scores, list(peers.values()), groups=groups, relevant=1)
+    for record in ours.iter_rows(named=True):
+        for their_name, name in peers.items():
+            # a query without a relevant document has no value here, and counts 0 there
+            value = 0.0 if record["relevant"] == 0 else record[name]
+            assert theirs[record["group"]][their_name] == pytest.approx(value, abs=1e-10)
+    means = evaluate(y, scores, list(peers.values()), groups=groups, relevant=1, empty="zero")
+    for their_name, name in peers.items():
+        assert np.mean([query[their_name] for query in theirs.values()]) == pytest.approx(
+            means[name], abs=1e-10
+        )
+
+
+def test_linear_gain_agrees_with_trec_eval(queries):
+    pytrec_eval = pytest.importorskip("pytrec_eval", reason="pytrec_eval-terrier is not installed")
+    y, scores, groups, documents = queries
+    qrels, run = trec_dicts(y, scores, groups, documents)
+    theirs = pytrec_eval.RelevanceEvaluator(qrels, {"ndcg", "ndcg_cut.10"}).evaluate(run)
+    for theirs_name, k in (("ndcg", None), ("ndcg_cut_10", 10)):
+        mean = np.mean([query[theirs_name] for query in theirs.values()])
+        assert ndcg(y, scores, k=k, gain="linear", groups=groups, empty="zero") == pytest.approx(
+            mean, abs=1e-10
+        )
+
+
+def test_agrees_with_ir_measures(queries):
+    ir_measures = pytest.importorskip("ir_measures", reason="ir-measures is not installed")
+    pytest.importorskip("pytrec_eval", reason="pytrec_eval-terrier is not installed")
+    y, scores, groups, documents = queries
+    qrels, run = trec_dicts(y, scores, groups, documents)
+    peers = {
+        ir_measures.AP: "map",
+        ir_measures.RR: "mrr",
+        ir_measures.P @ 3: "p@3",
+        ir_measures.R @ 3: "recall@3",
+    }
+    theirs = ir_measures.calc_aggregate(list(peers), qrels, run)
+    ours = evaluate(y, scores, list(peers.values()), groups=groups, relevant=1, empty="zero")
+    for measure, name in peers.items():
+        assert theirs[measure] == pytest.approx(ours[name], abs=1e-10)
+
+
+def test_exponential_gain_and_err_agree_with_gdeval(queries):
+    """The script prints five decimals, so that is all there is to agree on; its highest grade is 4."""
+    ir_measures = pytest.importorskip("ir_measures", reason="ir-measures is not installed")
+    if not ir_measures.gdeval.is_available():
+        pytest.skip("gdeval needs perl, which is not installed")
+    y, scores, groups, documents = queries
+    groups = np.array([group.removeprefix("q") for group in groups])  # it takes numbers only
+    qrels, run = trec_dicts(y, scores, groups, documents)
+    measures = [ir_measures.ERR @ 10, ir_measures.nDCG(dcg="exp-log2") @ 10]
+    half_digit = 5.1e-6
+    theirs = {(m.query_id, str(m.measure)): m.value for m in ir_measures.iter_calc(measures, qrels, run)}
+    for group in np.unique(groups):
+        rows = groups == group
+        options = {"k": 10, "empty": "zero"}
+        ours = (
+            err(y[rows], scores[rows], max_grade=4, ties="given", **options),
+            ndcg(y[rows], scores[rows], **options),
+        )
+        for measure, value in zip(measures, ours, strict=True):
+            # scores of documents without a relevant one are not printed there
+            assert theirs.get((group, str(measure)), 0.0) == pytest.approx(value, abs=half_digit)
+
+
+# Scales, weights, groups
+
+
+def test_grades_on_any_scale():
+    rng = np.random.default_rng(0)
+    y, scores = rng.integers(0, 60, 500), rng.normal(size=500)
+    exact = one_ndcg([int(r) for r in y[np.argsort(-scores)]], 500)
+    assert ndcg(y, scores) == pytest.approx(exact, rel=1e-12)
+    assert 0 < ndcg(1000 * y, scores) < 1
+    assert ndcg(y * 1e-18, scores) == pytest.approx(ndcg(y, scores, gain="linear"), rel=1e-12)
+    assert 0 < err(1000 * y, scores) < 1
+    with pytest.raises(InputError, match="too large: use gain='linear'"):
+        dcg(1000 * y, scores)
+
+
+@every_listwise
+def test_unsorted_groups_are_lists_of_their_own(measure):
+    rng = np.random.default_rng(1)
+    groups = rng.integers(0, 25, 300)
+    y, scores = rng.integers(0, 4, 300), rng.integers(0, 9, 300)
+    y[groups == 3] = 0
+    single = []
+    for group in np.unique(groups):
+        rows = groups == group
+        if y[rows].any():
+            options = {"pos_label": None} if measure in (average_precision, mrr, winner_takes_all) else {}
+            y_rows = y[rows] if not options else (y[rows] > 0).astype(int)
+            single.append(measure(y_rows, scores[rows], **({"relevant": 1} if options else {})))
+    assert measure(y, scores, groups=groups) == pytest.approx(np.mean(single), rel=1e-12)
+    total = measure(y, scores, groups=groups, empty="zero")
+    assert total == pytest.approx(np.sum(single) / len(np.unique(groups)), rel=1e-12)
+    ones = measure(y, scores, groups=groups, empty="one")
+    assert ones > total
+    with pytest.raises(InputError, match="1 of 25 groups lack"):
+        measure(y, scores, groups=groups, empty="raise")
+
+
+@every_listwise
+def test_weights_repeat_rows(measure):
+    rng = np.random.default_rng(2)
+    y, scores, groups = rng.integers(0, 4, 80), rng.integers(0, 9, 80), rng.integers(0, 6, 80)
+    weight = rng.integers(0, 4, 80)
+    weight[groups == 2] = 0
+    repeated = [np.repeat(values, weight) for values in (y, scores, groups)]
+    # a group without rows is one without relevant rows
+    assert measure(y, scores, groups=groups, sample_weight=weight) == pytest.approx(
+        measure(*repeated[:2], groups=repeated[2]), rel=1e-12
+    )
+
+
+@every_listwise
+def test_one_document(measure):
+    assert measure([1], [0.3]) > 0
+    assert measure([0], [0.3], empty="zero") == 0
+    with pytest.raises(InputError, match="not defined"):
+        measure([0], [0.3])
+
+
+@pytest.mark.parametrize("measure", [dcg, ndcg, err, average_precision])
+def test_fractional_weights_are_refused(measure):
+    with pytest.raises(InputError, match="whole numbers"):
+        measure([1, 0, 2], [3, 2, 1], sample_weight=[1, 0.5, 1])
+
+
+def test_mrr_needs_whole_weights_up_to_the_first_positive():
+    with pytest.raises(InputError, match="whole numbers"):
+        mrr([0, 1], [2, 1], sample_weight=[1, 0.5])
+
+
+def test_rows_not_on_the_list_have_no_rank():
+    y, scores = np.array([1, 0, 2, 1]), np.array([2.0, 1.0, -np.inf, -np.inf])
+    assert ndcg(y, scores, gain="linear") == pytest.approx(1 / (2 + 1 / np.log2(3) + 1 / 2))
+    assert average_precision(y, scores) == pytest.approx(1 / 3)
+    assert mrr(1 - (y == 1), scores) == 0.5  # row 2 would be third
+    assert precision_at(y, scores, k=4) == 0.25
+    assert recall_at(y, scores, k=4) == pytest.approx(1 / 3)
+    assert err(y, scores, max_grade=2) == pytest.approx(0.25)
+    assert precision_at(y, scores, k=0.5) == 1.0  # half of the two rows on the list
+
+
+def test_gains_and_discounts_may_be_functions():
+    y, scores = [2, 0, 1], [0.9, 0.8, 0.7]
+    assert dcg(y, scores, gain=np.square, discount=lambda rank: 1 / rank**2) == pytest.approx(4 + 1 / 9)
+    assert dcg(y, scores, gain="linear", discount="none") == 3
+    assert dcg(y, scores, gain="linear", discount="log") == pytest.approx(2 / np.log(2) + 1 / np.log(4))
+
+
+@pytest.mark.parametrize(
+    ("call", "message"),
+    [
+        (lambda: ndcg([1, -1], [1, 2]), "negative in row 1"),
+        (lambda: ndcg(["a", "b"], [1, 2]), "must be numbers of at least 0"),
+        (lambda: ndcg([1, np.nan], [1, 2]), "missing|not finite in row 1"),
+        (lambda: ndcg([1, 0], [1, 2], k=0), "k must be a number of rows"),
+        (lambda: ndcg([1, 0], [1, 2], gain="cubic"), "unknown gain 'cubic'"),
+        (lambda: ndcg([1, 0], [1, 2], discount="cubic"), "unknown discount 'cubic'"),
+        (lambda: ndcg([1, 0], [1, 2], ties="random"), "unknown ties 'random'"),
+        (lambda: err([3, 0], [1, 2], max_grade=2), "below the highest relevance 3"),
+        (lambda: err([3, 0], [1, 2], ties="average"), "unknown ties 'average'"),
+        (lambda: mrr([1, 0], [1, 2], relevant=1, pos_label=1), "give one of them"),
+        (lambda: evaluate([1, 0], [1, 2], "nonsense"), "unknown measure 'nonsense'"),
+        (lambda: evaluate([1, 0], [1, 2], []), "no measure to compute"),
+        (lambda: evaluate([1, -1, 2], [1, 2, 3], "ndcg"), "negative in row 1"),
+    ],
+)
+def test_faults_are_one_line(call, message):
+    with pytest.raises(InputError, match=message) as caught:
+        call()
+    assert "\n" not in str(caught.value)
+
+
+# One sort for many measures
+
+
+NAMES = [
+    "auc",
+    "ndcg",
+    "ndcg@3",
+    "map",
+    "p@2",
+    "recall_at_4",
+    "mrr",
+    "err",
+    "r_max",
+    "p_norm_risk_2",
+    "push_dcg",
+]
+NAMES += [
+    "partial_auc_0.3",
+    "tpr_at_fpr_0.2",
+    "winner_takes_all",
+    "average_reciprocal_rank",
+    "mrr@2",
+    "dcg@3",
+]
+
+
+@pytest.mark.parametrize("grouped", [False, True])
+def test_evaluate_is_the_measures(grouped):
+    from apexrank import metrics
+
+    rng = np.random.default_rng(3)
+    y, scores = rng.integers(0, 2, 90), rng.integers(0, 20, 90)
+    groups = rng.integers(0, 5, 90) if grouped else None
+    found = evaluate(y, scores, NAMES, groups=groups)
+    expected = {
+        "auc": metrics.auc(y, scores, groups=groups),
+        "ndcg@3": ndcg(y, scores, k=3, groups=groups),
+        "map": average_precision(y, scores, groups=groups),
+        "p_norm_risk_2": metrics.p_norm_risk(y, scores, 2, normalize=True, groups=groups),
+        "tpr_at_fpr_0.2": metrics.tpr_at_fpr(y, scores, 0.2, groups=groups),
+        "winner_takes_all": winner_takes_all(y, scores, groups=groups),
+        "average_reciprocal_rank": metrics.average_reciprocal_rank(y, scores, groups=groups),
+    }
+    assert list(found) == NAMES
+    assert {name: found[name] for name in expected} == pytest.approx(expected, rel=1e-12)
+
+
+def test_per_group_values_have_the_mean_of_evaluate():
+    rng = np.random.default_rng(4)
+    y, scores, groups = rng.integers(0, 3, 200), rng.normal(size=200), rng.integers(0, 40, 200).astype(str)
+    table = per_group(y, scores, NAMES, groups=groups)
+    found = evaluate(y, scores, NAMES, groups=groups)
+    assert table["group"].to_list() == sorted(set(groups))
+    assert table["n"].sum() == 200
+    assert table["relevant"].sum() == (y > 0).sum()
+    assert {name: table[name].mean() for name in NAMES} == pytest.approx(found, rel=1e-12)
+
+
+def test_two_named_classes_are_graded_zero_and_one():
+    y, scores = ["bad", "good", "bad"], [3, 2, 1]
+    assert evaluate(y, scores, "ndcg,auc") == {"ndcg": pytest.approx(1 / np.log2(3)), "auc": 0.5}
+    assert evaluate([-1, 1, -1], scores, "ndcg") == {"ndcg": pytest.approx(1 / np.log2(3))}
