@@ -323,8 +323,8 @@ def test_gains_and_discounts_may_be_functions():
 @pytest.mark.parametrize(
     ("call", "message"),
     [
-        (lambda: ndcg([1, -1], [1, 2]), "negative in row 1"),
-        (lambda: ndcg(["a", "b"], [1, 2]), "must be numbers of at least 0"),
+        (lambda: ndcg([1, -1, 0], [1, 2, 3]), "negative in row 1"),
+        (lambda: ndcg(["a", "b", "c"], [1, 2, 3]), "3 distinct labels"),
         (lambda: ndcg([1, np.nan], [1, 2]), "missing|not finite in row 1"),
         (lambda: ndcg([1, 0], [1, 2], k=0), "k must be a number of rows"),
         (lambda: ndcg([1, 0], [1, 2], gain="cubic"), "unknown gain 'cubic'"),

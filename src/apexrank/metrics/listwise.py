@@ -48,7 +48,8 @@ def ndcg(
     Parameters
     ----------
     y_true : array-like of shape (n,)
-        Relevance of each row: numbers of at least 0, on any scale and with any number of grades.
+        Relevance of each row: numbers of at least 0, on any scale and with any number of grades. Two labels that
+        are no such numbers, such as "bad" and "good", count as 0 and 1, the larger in sorted order as 1.
     scores : array-like of shape (n,)
         The ranking: larger scores stand nearer the top. A score of -inf means that the row is not on the list: it
         has no rank, but the best order would have had it.
@@ -265,11 +266,9 @@ def graded_rows(
     y_true: ArrayLike, scores: ArrayLike, groups: ArrayLike | None, sample_weight: ArrayLike | None
 ) -> Rows:
     """Rows with a relevance of at least 0."""
-    labels = np.asarray(y_true)
-    if labels.dtype.kind not in "biuf":
-        raise InputError("y_true must be numbers of at least 0, the grades of relevance")
-    check_grades(labels)
-    return check_rows(labels, scores, relevant=0, graded=True, groups=groups, sample_weight=sample_weight)
+    rows = check_rows(y_true, scores, graded=True, groups=groups, sample_weight=sample_weight)
+    check_grades(rows.relevance)
+    return rows
 
 
 def check_grades(relevance: np.ndarray) -> None:
