@@ -164,7 +164,7 @@ class TestRank:
         assert "AUC" in run("evaluate model.apex new.csv").stdout
 
     def test_person_sees_twenty_rows(self, model, monkeypatch):
-        monkeypatch.setattr("apexrank.cli.rank.is_terminal", lambda: True)
+        monkeypatch.setattr("apexrank.cli.output.is_terminal", lambda: True)
         shown = run("rank model.apex new.csv").stdout
         assert "20 of 100 rows; write them all with -o FILE.csv" in shown
         assert len(shown.splitlines()) < 30
@@ -187,6 +187,51 @@ class TestEvaluate:
         pl.read_csv("new.csv").rename({"fraud": "truth"}).write_csv("other.csv")
         result = run("evaluate model.apex other.csv --target truth")
         assert not result.stderr
+
+    def test_chosen_measures_with_intervals(self, model):
+        shown = run("evaluate model.apex new.csv --measures auc,p@5 --confidence 0.9").stdout
+        assert "precision at 5" in shown
+        assert "90% bootstrap intervals over rows" in shown
+        answer = json.loads(run("evaluate model.apex new.csv --measures auc --confidence 0.9 --json").stdout)
+        assert list(answer["measures"]) == ["auc"]
+        low, high = answer["intervals"]["auc"]
+        assert low < answer["measures"]["auc"] < high
+
+    def test_a_table_with_scores_needs_no_model(self, model):
+        new = read_table("new.csv")
+        scored = new.frame.with_columns(pl.Series("s", load_model(model).score(new)))
+        scored.write_csv("scored.csv")
+        command = "evaluate scored.csv --scores s --target fraud --json"
+        without = json.loads(run(command).stdout)
+        with_model = json.loads(run("evaluate model.apex new.csv --json").stdout)
+        assert without["measures"] == pytest.approx(with_model["measures"])
+        grouped = json.loads(run(f"{command} --groups query").stdout)
+        assert grouped["groups"] == new.frame["query"].n_unique()
+        y = new.frame["fraud"].cast(int).to_numpy()
+        expected = apexrank.metrics.ndcg(y, scored["s"].to_numpy(), groups=new.frame["query"].to_numpy())
+        assert grouped["measures"]["ndcg"] == pytest.approx(expected)
+
+    def test_per_query(self, model):
+        new = read_table("new.csv")
+        new.frame.with_columns(pl.Series("s", load_model(model).score(new))).write_csv("scored.csv")
+        command = (
+            "evaluate scored.csv --scores s --target fraud --groups query --measures mrr,auc --per-query"
+        )
+        lines = run(command).stdout.splitlines()
+        assert lines[0] == "group,n,relevant,mrr,auc"
+        assert len(lines) == 1 + new.frame["query"].n_unique()
+        assert "written: q.csv, 4 groups" in run(f"{command} -o q.csv").stdout
+        mean = json.loads(run(command.replace("--per-query", "--json")).stdout)["measures"]["mrr"]
+        assert pl.read_csv("q.csv")["mrr"].mean() == pytest.approx(mean)
+        table = json.loads(run(f"{command} --json").stdout)["table"]
+        assert table[0]["n"] == pl.read_csv("q.csv")["n"][0]
+
+    def test_trec_files(self, folder):
+        Path("run.txt").write_text("1 Q0 a 1 9.5 x\n1 Q0 b 2 7 x\n2 Q0 a 1 3 x\n2 Q0 c 2 1 x\n")
+        Path("qrels.txt").write_text("1 0 a 0\n1 0 b 2\n1 0 z 1\n2 0 c 1\n3 0 c 1\n")
+        answer = json.loads(run("evaluate run.txt --qrels qrels.txt --measures map,mrr,p@2 --json").stdout)
+        assert answer["groups"] == 2
+        assert answer["measures"] == pytest.approx({"map": (0.25 + 0.5) / 2, "mrr": 0.5, "p@2": 0.5})
 
     def test_picture(self, model):
         run("evaluate model.apex new.csv --roc roc.png")
@@ -312,6 +357,22 @@ TRAIN = "--target fraud --id case --categorical city"
         ("evaluate model.apex one-class.csv", "one value only"),
         ("evaluate model.apex no-amount.csv", "no column 'fraud'"),
         ("evaluate model.apex good.csv --roc roc.gif", "cannot tell the format of 'roc.gif'"),
+        ("evaluate model.apex", "give a model and a table (MODEL TEST), a table with --scores"),
+        ("evaluate model.apex good.csv --measures luck", "unknown measure 'luck'"),
+        ("evaluate model.apex good.csv --groups city", "--groups goes with --scores"),
+        ("evaluate model.apex good.csv -o q.csv", "--output is for the table of --per-query"),
+        ("evaluate model.apex good.csv --per-query -o good.csv", "is also an input"),
+        ("evaluate model.apex good.csv --scores amount", "leave out the model"),
+        ("evaluate model.apex good.csv --confidence 2", "confidence must be"),
+        ("evaluate good.csv --scores amount", "--scores needs --target"),
+        ("evaluate good.csv --scores price --target fraud", "good.csv has no column 'price'"),
+        (
+            "evaluate gap.csv --scores amount --target fraud",
+            "gap.csv line 8, column 'amount': the score is missing",
+        ),
+        ("evaluate grades.csv --scores amount --target fraud", "say which one is positive with --positive"),
+        ("evaluate good.csv --qrels good.csv --target fraud", "--qrels goes with a TREC run alone"),
+        ("evaluate good.csv --qrels gone.txt", "good.csv"),
         ("demo --out good.csv", "it is not a folder"),
         ("reproduce table99", "unknown experiment 'table99'"),
         ("reproduce table1 --n-splits 3", "no option 'n_splits'"),

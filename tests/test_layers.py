@@ -11,7 +11,7 @@ SRC = Path(__file__).parent.parent / "src" / "apexrank"
 LAYERS = [
     {"errors", "registry", "checks"},
     {"groups", "kernels"},
-    {"losses", "prices", "divergences", "projections", "metrics", "datasets", "bounds"},
+    {"losses", "prices", "divergences", "projections", "bregman", "metrics", "datasets", "bounds"},
     {"objectives"},
     {"models", "solvers"},
     {"rankers", "preprocessing"},

@@ -17,10 +17,10 @@ if TYPE_CHECKING:
 POWERS = (1, 2, 4, 8, 16)
 _SHOWN = {
     "auc": "AUC",
-    "partial_auc_1": "partial AUC 1%",
+    "partial_auc_0.01": "partial AUC 1%",
     "precision_at_10": "precision at 10",
     "precision_at_50": "precision at 50",
-    "tpr_at_fpr_1": "TPR at 1% FPR",
+    "tpr_at_fpr_0.01": "TPR at 1% FPR",
     "r_max": "R_max",
 }
 

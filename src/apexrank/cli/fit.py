@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from apexrank.io import Table, TableRanker
 
 _COLUMNS, _MODEL = "Columns", "Model"
-_SHOWN = ("auc", "partial_auc_10", "partial_auc_1", "precision_at_10", "tpr_at_fpr_1")
+_SHOWN = ("auc", "partial_auc_0.1", "partial_auc_0.01", "precision_at_10", "tpr_at_fpr_0.01")
 
 
 def fit(
@@ -223,10 +223,10 @@ def _sentence(report: dict[str, Any]) -> str:
 
 
 def _print_measures(measures: dict[str, float]) -> None:
-    from apexrank.io.measures import LABELS
+    from apexrank.io.measures import label
 
     shown = [key for key in _SHOWN if key in measures]
-    typer.echo("on the training rows: " + ", ".join(f"{LABELS[key]} {measures[key]:.3f}" for key in shown))
+    typer.echo("on the training rows: " + ", ".join(f"{label(key)} {measures[key]:.3f}" for key in shown))
 
 
 def _print_coefficients(coefficients: dict[str, float], n: int = 8) -> None:

@@ -9,11 +9,16 @@ import warnings
 from collections.abc import Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import typer
 
 from apexrank.errors import InputError
+
+if TYPE_CHECKING:
+    import polars as pl
+
+_ROWS_ON_SCREEN = 20
 
 
 def note(message: str) -> None:
@@ -41,7 +46,7 @@ def print_table(headers: Sequence[str], rows: Sequence[Sequence[Any]], title: st
     from rich.table import Table
     from rich.text import Text
 
-    table = Table(box=box.SIMPLE_HEAD, title=title, title_justify="left", title_style="")
+    table = Table(box=box.SIMPLE_HEAD)
     for index, header in enumerate(headers):
         numeric = all(isinstance(row[index], int | float) for row in rows)
         table.add_column(Text(header), justify="right" if numeric else "left")
@@ -51,7 +56,22 @@ def print_table(headers: Sequence[str], rows: Sequence[Sequence[Any]], title: st
     console = Console() if is_terminal() else Console(width=200)
     with console.capture() as capture:
         console.print(table)
+    if title is not None:
+        typer.echo(f"{title}\n")
     typer.echo("\n".join(line.rstrip() for line in capture.get().strip("\n").splitlines()))
+
+
+def print_frame(frame: pl.DataFrame) -> None:
+    """Show the first rows to a person, all of them as CSV to a program."""
+    if not is_terminal():
+        from apexrank.io.tables import check_flat
+
+        check_flat(frame)
+        typer.echo(frame.write_csv(), nl=False)
+        return
+    print_table(frame.columns, frame.head(_ROWS_ON_SCREEN).rows())
+    if len(frame) > _ROWS_ON_SCREEN:
+        typer.echo(f"{_ROWS_ON_SCREEN} of {len(frame)} rows; write them all with -o FILE.csv")
 
 
 def show(value: Any) -> str:

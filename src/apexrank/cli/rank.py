@@ -7,12 +7,10 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from apexrank.cli.output import is_terminal, note, print_json, print_table, refuse_overwriting
+from apexrank.cli.output import note, print_frame, print_json, refuse_overwriting
 
 if TYPE_CHECKING:
     import polars as pl
-
-_ROWS_ON_SCREEN = 20
 
 
 def rank(
@@ -53,7 +51,7 @@ def rank(
     elif output is not None:
         typer.echo(f"written: {output}, {len(ranked)} of {len(table)} rows, best first")
     else:
-        _print(ranked)
+        print_frame(ranked)
 
 
 def _check_output(output: Path | None, *inputs: Path) -> None:
@@ -69,16 +67,3 @@ def _check_output(output: Path | None, *inputs: Path) -> None:
 def _print_json(ranked: pl.DataFrame, output: Path | None) -> None:
     summary = {"rows": len(ranked), "output": None if output is None else str(output)}
     print_json(summary if output is not None else {**summary, "ranking": ranked.to_dicts()})
-
-
-def _print(ranked: pl.DataFrame) -> None:
-    """Show a table to a person, all of it as CSV to a program."""
-    if not is_terminal():
-        from apexrank.io.tables import check_flat
-
-        check_flat(ranked)
-        typer.echo(ranked.write_csv(), nl=False)
-        return
-    print_table(ranked.columns, ranked.head(_ROWS_ON_SCREEN).rows())
-    if len(ranked) > _ROWS_ON_SCREEN:
-        typer.echo(f"{_ROWS_ON_SCREEN} of {len(ranked)} rows; write them all with -o FILE.csv")

@@ -1,46 +1,56 @@
-"""The measures a report shows, most of them about the top of the list."""
+"""The measures a report shows where nobody chose any."""
 
 from __future__ import annotations
-
-from collections.abc import Callable
-from functools import partial
-from typing import NamedTuple
 
 import numpy as np
 
 from apexrank import metrics
-
-
-class Measure(NamedTuple):
-    """A measure with its name for machines and for people; ``rows`` is the shortest list it makes sense for."""
-
-    key: str
-    label: str
-    function: Callable[..., float]
-    rows: int = 1
-
+from apexrank.metrics.measure import find_measure
 
 _CUTS = (10, 50, 100)
 
-MEASURES = (
-    Measure("auc", "AUC", metrics.auc),
-    Measure("partial_auc_10", "partial AUC (FPR <= 10%)", partial(metrics.partial_auc, max_fpr=0.1)),
-    Measure("partial_auc_1", "partial AUC (FPR <= 1%)", partial(metrics.partial_auc, max_fpr=0.01)),
-    *(
-        Measure(f"precision_at_{k}", f"precision at {k}", partial(metrics.precision_at, k=k), k)
-        for k in _CUTS
-    ),
-    *(Measure(f"recall_at_{k}", f"recall at {k}", partial(metrics.recall_at, k=k), k) for k in _CUTS),
-    Measure("tpr_at_fpr_1", "TPR at 1% FPR", partial(metrics.tpr_at_fpr, fpr=0.01)),
-    Measure("r_max", "R_max (positives below the highest negative)", metrics.r_max),
-    Measure("average_reciprocal_rank", "AveR (sum of 1/rank)", metrics.average_reciprocal_rank),
-    Measure("push_dcg", "DCG (sum of 1/ln(1 + rank))", metrics.push_dcg),
+ONE_LIST = (
+    "auc",
+    "partial_auc_0.1",
+    "partial_auc_0.01",
+    *(f"precision_at_{k}" for k in _CUTS),
+    *(f"recall_at_{k}" for k in _CUTS),
+    "tpr_at_fpr_0.01",
+    "average_precision",
+    "r_max",
+    "average_reciprocal_rank",
+    "push_dcg",
 )
-LABELS = {measure.key: measure.label for measure in MEASURES}
+MANY_LISTS = (
+    "ndcg",
+    "ndcg_at_5",
+    "ndcg_at_10",
+    "average_precision",
+    "mrr",
+    "err",
+    "winner_takes_all",
+    "precision_at_5",
+    "precision_at_10",
+    "recall_at_10",
+    "auc",
+)
+
+
+def default_measures(y: np.ndarray, groups: np.ndarray | None = None) -> list[str]:
+    """Names of the measures that make sense for lists of this length and kind.
+
+    Examples
+    --------
+    >>> default_measures(np.array([0, 1, 1]))[:2]
+    ['auc', 'partial_auc_0.1']
+    """
+    if groups is not None or len(np.unique(y)) > 2:
+        return list(MANY_LISTS)
+    return [name for name in ONE_LIST if find_measure(name).options.get("k", 1) <= len(y)]
 
 
 def top_measures(y: np.ndarray, scores: np.ndarray, groups: np.ndarray | None = None) -> dict[str, float]:
-    """Every measure that makes sense for lists of this length, by its key.
+    """Every measure that makes sense for such lists, by its name.
 
     Examples
     --------
@@ -48,5 +58,9 @@ def top_measures(y: np.ndarray, scores: np.ndarray, groups: np.ndarray | None = 
     >>> top_measures(y, scores)["auc"]
     0.75
     """
-    longest = len(y) if groups is None else int(np.unique(groups, return_counts=True)[1].max())
-    return {m.key: float(m.function(y, scores, groups=groups)) for m in MEASURES if m.rows <= longest}
+    return metrics.evaluate(y, scores, default_measures(y, groups), groups=groups)
+
+
+def label(name: str) -> str:
+    """What people call a measure."""
+    return find_measure(name).label

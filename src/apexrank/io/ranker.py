@@ -202,7 +202,7 @@ class TableRanker:
 
     def group_ids(self, table: Table) -> np.ndarray | None:
         """Group of each row, or None when the model ranks one list."""
-        return None if self.groups is None else _ids(table, self.groups)
+        return None if self.groups is None else group_ids(table, self.groups)
 
     def contributions(self, table: Table) -> np.ndarray:
         """``Σ_j coef_j·(x_j − mean_j)`` over the features of each column: rows by columns.
@@ -234,7 +234,8 @@ def signed(value: float) -> str:
     return f"{value:+#.2g}".rstrip(".") if abs(value) < 100 else f"{value:+.0f}"
 
 
-def _ids(table: Table, name: str) -> np.ndarray:
+def group_ids(table: Table, name: str) -> np.ndarray:
+    """Group of each row; none may be missing."""
     text = texts(table, name)
     if text.null_count():
         row = int(text.is_null().to_numpy().argmax())
@@ -253,7 +254,7 @@ def _weights(table: Table, name: str) -> np.ndarray:
 def _fit_arguments(table: Table, recipe: Recipe) -> dict[str, np.ndarray]:
     arguments = {}
     if recipe.groups is not None:
-        arguments["groups"] = _ids(table, recipe.groups)
+        arguments["groups"] = group_ids(table, recipe.groups)
     if recipe.weight is not None:
         arguments["sample_weight"] = _weights(table, recipe.weight)
     return arguments

@@ -8,9 +8,9 @@ from __future__ import annotations
 import csv
 import difflib
 import gzip
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TextIO, TypeVar
 
@@ -35,6 +35,8 @@ class Table:
         What error messages call the table: its path.
     separator : str, optional
         Given for a table read from text, whose rows stand on numbered lines.
+    roles : mapping of str to str
+        What a format says of its columns: the names of the ``target``, ``groups`` and ``id`` columns.
 
     Examples
     --------
@@ -46,6 +48,7 @@ class Table:
     frame: pl.DataFrame
     source: str = "table"
     separator: str | None = None
+    roles: Mapping[str, str] = field(default_factory=dict)
 
     def __len__(self) -> int:
         return self.frame.height

@@ -1,0 +1,420 @@
+"""TREC run and qrels files: rankings and judgements as trec_eval, ranx and ir-measures exchange them.
+
+A run has the columns ``query Q0 document rank score tag``, qrels have ``query iteration document relevance``,
+divided by blanks or tabs: plain UTF-8 text or gzip.
+"""
+
+from __future__ import annotations
+
+import gzip
+import math
+import re
+import zlib
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import polars as pl
+
+from apexrank.errors import InputError
+from apexrank.io.atomic import write_bytes
+
+Rows = pl.DataFrame | Mapping[str, Any] | Sequence[Any]
+
+_KEY = ["query", "document"]
+_IDS = (pl.String, pl.Categorical, pl.Enum, pl.Null)
+_GZIP = b"\x1f\x8b"
+_BYTE_ORDER_MARK = b"\xef\xbb\xbf"
+_TO_BLANKS = bytes.maketrans(b"\t\v\f\r", b"    ")
+_NUMBER = re.compile(rb"[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?")
+# What some reader of these files splits at, or drops: a mark that opens the file is no part of an id.
+_BREAKS_A_LINE = r"[\s\p{Cc}\x{FEFF}]"
+_UNFIT = "is empty or has white space in it, which the format cannot hold; rename it"
+
+
+class _Layout(NamedTuple):
+    """The columns of one kind of file, and the one that holds numbers."""
+
+    kind: str
+    fields: tuple[str, ...]
+    value: str
+    reader: str
+
+
+_RUN = _Layout("run", ("query", "Q0", "document", "rank", "score", "tag"), "score", "read_run")
+_QRELS = _Layout("qrels", ("query", "iteration", "document", "relevance"), "relevance", "read_qrels")
+
+
+def read_run(path: str | Path) -> pl.DataFrame:
+    r"""Read a TREC run: the documents a system retrieved for each query, with their scores.
+
+    Returns
+    -------
+    polars.DataFrame
+        ``query``, ``document`` (text), ``score`` (float), ``rank`` (as given; null where it is no whole
+        number), ``tag``; rows as in the file. As in trec_eval the score makes the order, never the rank.
+
+    Raises
+    ------
+    InputError
+        Naming the line, when one has not six fields, a score is not a finite number, or a query has the same
+        document twice; when the file is empty, not UTF-8 text, or a qrels file.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     path = Path(folder) / "bm25.run"
+    ...     _ = path.write_text("q1 Q0 d7 1 2.5 bm25\nq1\tQ0\td3  2  1.25\tbm25\n")
+    ...     read_run(path).rows()
+    [('q1', 'd7', 2.5, 1, 'bm25'), ('q1', 'd3', 1.25, 2, 'bm25')]
+    """
+    rank = pl.col("rank").cast(pl.Int64, strict=False)
+    return _read(Path(path), _RUN).select("query", "document", "score", rank, "tag")
+
+
+def read_qrels(path: str | Path) -> pl.DataFrame:
+    r"""Read TREC qrels: how relevant the judged documents of each query are.
+
+    Returns
+    -------
+    polars.DataFrame
+        ``query``, ``document`` (text), ``relevance`` (float); rows as in the file. Negative judgements (-1, -2
+        for junk or for documents outside the pool) are kept here; :func:`judged` counts them as 0.
+
+    Raises
+    ------
+    InputError
+        As :func:`read_run`, for lines of four fields.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     path = Path(folder) / "web.qrels"
+    ...     _ = path.write_text("q1 0 d7 2\nq1 0 d9 -2\n")
+    ...     read_qrels(path).rows()
+    [('q1', 'd7', 2.0), ('q1', 'd9', -2.0)]
+    """
+    return _read(Path(path), _QRELS).select("query", "document", "relevance")
+
+
+def write_run(run: Rows, path: str | Path, tag: str = "apexrank") -> None:
+    """Write a TREC run, whole or not at all; gzip when ``path`` ends in ``.gz``.
+
+    Queries come in the order of their first rows, inside them the highest score first, with ranks from 1.
+    Equal scores keep the order of their rows, which the rank then tells; trec_eval ignores it and breaks ties
+    by descending document id. Scores are written so that reading gives back every bit.
+
+    Parameters
+    ----------
+    run : data frame, mapping, or sequence of three arrays
+        ``query``, ``document`` (text or whole numbers) and ``score``.
+    path : str or Path
+        File to write.
+    tag : str
+        Name of the run, its last column.
+
+    Raises
+    ------
+    InputError
+        When an id is empty or has white space in it, a score is not a finite number, a query has the same
+        document twice, or there are no rows.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     path = Path(folder) / "mine.run"
+    ...     write_run((["q1", "q1"], ["d3", "d7"], [0.1, 2.5]), path, tag="push")
+    ...     print(path.read_text(), end="")
+    q1 Q0 d7 1 2.5 push
+    q1 Q0 d3 2 0.1 push
+    """
+    frame = _writable(run, _RUN)
+    if _breaks_a_line(pl.Series([str(tag)])).any():
+        raise InputError(f"tag {tag!r} {_UNFIT}")
+    first = pl.col("row").min().over("query").alias("first")
+    ranked = (
+        frame.with_row_index("row")
+        .with_columns(first)
+        .sort("first", "score", "row", descending=[False, True, False])
+    )
+    rank = pl.int_range(1, pl.len() + 1).over("first").alias("rank")
+    lines = ranked.with_columns(rank, pl.lit("Q0").alias("Q0"), pl.lit(tag).alias("tag"))
+    _write(lines.select(_RUN.fields), path)
+
+
+def write_qrels(qrels: Rows, path: str | Path) -> None:
+    """Write TREC qrels in the order of the rows, whole or not at all; gzip when ``path`` ends in ``.gz``.
+
+    Parameters
+    ----------
+    qrels : data frame, mapping, or sequence of three arrays
+        ``query``, ``document`` (text or whole numbers) and ``relevance``; whole numbers are written as such,
+        which is all that trec_eval reads.
+    path : str or Path
+        File to write.
+
+    Raises
+    ------
+    InputError
+        As :func:`write_run`.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     path = Path(folder) / "mine.qrels"
+    ...     write_qrels({"query": [1, 1], "document": ["d3", "d7"], "relevance": [0.0, 2.0]}, path)
+    ...     print(path.read_text(), end="")
+    1 0 d3 0
+    1 0 d7 2
+    """
+    frame = _writable(qrels, _QRELS)
+    value = pl.col("relevance")
+    whole = (value == value.floor()) & (value.abs() < 2.0**53)
+    as_integer = value.cast(pl.Int64, strict=False).cast(pl.String)
+    grade = pl.when(whole).then(as_integer).otherwise(value.cast(pl.String)).alias("relevance")
+    _write(frame.with_columns(grade, pl.lit("0").alias("iteration")).select(_QRELS.fields), path)
+
+
+def judged(run: Rows, qrels: Rows, *, complete: bool = False) -> pl.DataFrame:
+    """Join a run with its judgements into the rows that measures need, by the rules of trec_eval.
+
+    Each retrieved document is a row; one that nobody judged, or judged below 0, has relevance 0. Each relevant
+    document (relevance above 0) that the run did not retrieve is a row too, with the score -inf: not on the
+    list, yet one of the relevant. Queries nobody judged are left out.
+
+    Parameters
+    ----------
+    run : data frame, mapping, or sequence of three arrays
+        ``query``, ``document`` and ``score``, as :func:`read_run` gives them.
+    qrels : data frame, mapping, or sequence of three arrays
+        ``query``, ``document`` and ``relevance``, as :func:`read_qrels` gives them.
+    complete : bool
+        Keep the judged queries that the run lacks (``trec_eval -c``): their relevant documents, or where none
+        is relevant all their judged ones, have the score -inf.
+
+    Returns
+    -------
+    polars.DataFrame
+        ``query``, ``document``, ``score``, ``relevance``. Queries in the order of the run, those it lacks after
+        them in the order of the qrels; inside a query by descending score, ties by descending document id.
+
+    Raises
+    ------
+    InputError
+        When a query has the same document twice, a number is not finite, or no row is left.
+
+    Notes
+    -----
+    Older releases of trec_eval, and pytrec_eval with them, keep scores in single precision, so that scores
+    alike in their first seven digits or so are ties. To repeat them, round first:
+    ``run.with_columns(pl.col("score").cast(pl.Float32))``. trec_eval also reads a relevance of 0.5 as 0; here
+    any relevance above 0 is relevant.
+
+    Examples
+    --------
+    >>> run = (["q1", "q1", "q2"], ["d3", "d7", "d1"], [0.5, 2.5, 1.0])
+    >>> qrels = (["q1", "q1", "q1"], ["d3", "d7", "d8"], [1, -2, 2])
+    >>> judged(run, qrels).rows()
+    [('q1', 'd7', 2.5, 0.0), ('q1', 'd3', 0.5, 1.0), ('q1', 'd8', -inf, 2.0)]
+    """
+    retrieved = _rows(run, _RUN).with_row_index("row")
+    judgements = _rows(qrels, _QRELS).with_columns(pl.col("relevance").clip(0.0))
+    found = retrieved.join(judgements.select("query"), on="query", how="semi").join(
+        judgements, on=_KEY, how="left"
+    )
+    lacking = _not_retrieved(retrieved, judgements, complete)
+    columns = ["row", "query", "document", "score", "relevance"]
+    rows = pl.concat([found.select(columns), lacking.select(columns)])
+    if not rows.height:
+        raise InputError(
+            "no query of the run is judged: the query ids of run and qrels must be written alike"
+        )
+    first = pl.col("row").min().over("query").alias("row")
+    ordered = rows.with_columns(first, pl.col("relevance").fill_null(0.0)).sort(
+        "row", "score", "document", descending=[False, True, True]
+    )
+    return ordered.drop("row")
+
+
+def _not_retrieved(retrieved: pl.DataFrame, judgements: pl.DataFrame, complete: bool) -> pl.DataFrame:
+    """Judged documents that count although the run has them not; their rows are numbered after the run's."""
+    numbered = judgements.with_row_index("row", offset=retrieved.height)
+    relevant = numbered.filter(pl.col("relevance") > 0).join(retrieved, on=_KEY, how="anti")
+    in_run = retrieved.select("query")
+    if complete:
+        hopeless = numbered.filter(pl.col("relevance").max().over("query") == 0)
+        lacking = pl.concat([relevant, hopeless.join(in_run, on="query", how="anti")])
+    else:
+        lacking = relevant.join(in_run, on="query", how="semi")
+    return lacking.with_columns(pl.lit(-math.inf).alias("score"))
+
+
+def _read(path: Path, layout: _Layout) -> pl.DataFrame:
+    """All columns of a file; the careful pass is made only to say where a fault is."""
+    content = _content(path)
+    lines = _single_blanks(content)
+    if not lines:
+        raise InputError(f"{path} is empty: a {layout.kind} file has lines of {' '.join(layout.fields)!r}")
+    schema = {name: pl.Float64 if name == layout.value else pl.String for name in layout.fields}
+    try:
+        frame = pl.read_csv(lines, separator=" ", has_header=False, quote_char=None, schema=schema)
+        # The reader fills a short line with missing values and says nothing.
+        faulty = bool(frame[layout.fields[-1]].null_count()) or not frame[layout.value].is_finite().all()
+        faulty = faulty or frame.n_unique(_KEY) < frame.height
+        reason = "a line cannot be read"
+    except pl.exceptions.PolarsError as error:
+        faulty, reason = True, str(error).splitlines()[0]
+    if faulty:
+        _raise_first_fault(path, content, layout)
+        raise InputError(f"cannot read {path} as a {layout.kind} file: {reason}")
+    return frame
+
+
+def _content(path: Path) -> bytes:
+    """The text of a file, checked to be UTF-8, without its byte order mark."""
+    try:
+        content = path.read_bytes()
+        if content.startswith(_GZIP):
+            content = gzip.decompress(content)
+    except IsADirectoryError:
+        raise InputError(f"cannot read {str(path)!r}: it is a folder; give a file in it") from None
+    except (OSError, EOFError, zlib.error) as error:
+        reason = getattr(error, "strerror", None) or str(error)
+        raise InputError(f"cannot read {str(path)!r}: {reason.lower()}") from None
+    try:
+        content.decode("utf-8")
+    except UnicodeDecodeError as error:
+        line = content.count(b"\n", 0, error.start) + 1
+        raise InputError(f"{path} line {line}: not UTF-8 text; save the file as UTF-8") from None
+    if b"\0" in content:
+        line = content.count(b"\n", 0, content.index(b"\0")) + 1
+        raise InputError(f"{path} line {line}: a zero byte, so this is no text file; save it as UTF-8 text")
+    return content.removeprefix(_BYTE_ORDER_MARK)
+
+
+def _single_blanks(content: bytes) -> bytes:
+    """Lines of fields with one blank between them and no blank lines, which is CSV to a fast reader."""
+    text = content.translate(_TO_BLANKS)
+    for several, one in ((b"  ", b" "), (b" \n", b"\n"), (b"\n ", b"\n"), (b"\n\n", b"\n")):
+        while several in text:
+            text = text.replace(several, one)
+    return text.strip(b" \n")
+
+
+def _raise_first_fault(path: Path, content: bytes, layout: _Layout) -> None:
+    """Go through the lines one by one and raise at the first that is wrong."""
+    seen: dict[tuple[bytes, bytes], int] = {}
+    for number, line in enumerate(content.split(b"\n"), start=1):
+        fields = line.split()
+        if not fields:
+            continue
+        where = f"{path} line {number}"
+        _check_width(where, fields, layout, is_first=not seen)
+        value = fields[layout.fields.index(layout.value)]
+        if not _NUMBER.fullmatch(value) or math.isinf(float(value)):
+            raise InputError(f"{where}: {layout.value} {value.decode()!r} is not a finite number; correct it")
+        query, document = fields[0], fields[2]
+        earlier = seen.setdefault((query, document), number)
+        if earlier != number:
+            raise InputError(
+                f"{where}: query {query.decode()!r} has document {document.decode()!r} already in line {earlier}; "
+                "keep one of them"
+            )
+
+
+def _check_width(where: str, fields: list[bytes], layout: _Layout, is_first: bool) -> None:
+    width = len(layout.fields)
+    if len(fields) == width:
+        return
+    other = _QRELS if layout is _RUN else _RUN
+    if is_first and len(fields) == len(other.fields):
+        raise InputError(
+            f"{where}: has {len(fields)} columns like a {other.kind} file: read it with {other.reader}"
+        )
+    raise InputError(
+        f"{where}: the row has {len(fields)} fields, a {layout.kind} file {width} "
+        f"({' '.join(layout.fields)}); fix the line"
+    )
+
+
+def _rows(data: Rows, layout: _Layout) -> pl.DataFrame:
+    """Query, document and number of each row, each document once in a query."""
+    query, document, value = _columns(data, layout)
+    for ids in (query, document):
+        if not (ids.dtype in _IDS or ids.dtype.is_integer()):
+            raise InputError(f"{layout.kind} column {ids.name!r} holds {ids.dtype} values: ids are text")
+        _refuse_row(ids.is_null(), ids, layout.kind, "is missing; fill it in")
+    if not (value.dtype.is_numeric() or value.dtype == pl.Null):
+        raise InputError(f"{layout.kind} column {value.name!r} holds {value.dtype} values, not numbers")
+    number = value.cast(pl.Float64)
+    bad = ~number.is_finite().fill_null(False)
+    _refuse_row(bad, value, layout.kind, "is not a finite number; correct it")
+    frame = pl.DataFrame([query.cast(pl.String), document.cast(pl.String), number])
+    again = ~frame.select(pl.struct(_KEY).is_first_distinct()).to_series()
+    _refuse_row(again, document, layout.kind, "is there twice in its query; keep one")
+    return frame
+
+
+def _columns(data: Rows, layout: _Layout) -> list[pl.Series]:
+    """The three columns by their names in a frame or mapping, or by position in a sequence."""
+    names = [*_KEY, layout.value]
+    if isinstance(data, list | tuple):
+        if len(data) != len(names):
+            raise InputError(f"the {layout.kind} needs three arrays ({', '.join(names)}), got {len(data)}")
+        data = dict(zip(names, data, strict=True))
+    columns = [_series(data, name, layout.kind) for name in names]
+    if len({len(column) for column in columns}) > 1:
+        sizes = ", ".join(f"{len(column)} of {column.name}" for column in columns)
+        raise InputError(f"the {layout.kind} needs columns of one length, got {sizes}")
+    return columns
+
+
+def _series(data: Any, name: str, kind: str) -> pl.Series:
+    try:
+        values = data[name]
+    except (KeyError, IndexError, TypeError, pl.exceptions.ColumnNotFoundError):
+        raise InputError(f"the {kind} has no column {name!r}") from None
+    if isinstance(values, pl.Series):
+        return values.alias(name)
+    try:
+        # Through a list: arrays of objects and pandas columns then need no special treatment. Whole numbers
+        # and fractions may mix, but text and a pandas gap may not: the gap would become the id "NaN".
+        listed = values.tolist() if hasattr(values, "tolist") else list(values)
+        return pl.Series(name, listed, strict=name in _KEY)
+    except (TypeError, ValueError, pl.exceptions.PolarsError):
+        raise InputError(
+            f"{kind} column {name!r} needs one value a row, all of one kind and encodable as UTF-8"
+        ) from None
+
+
+def _refuse_row(bad: pl.Series, column: pl.Series, kind: str, message: str) -> None:
+    if bad.any():
+        row = int(bad.to_numpy().argmax())
+        raise InputError(f"{kind} row {row + 1}: {column.name} {column[row]!r} {message}")
+
+
+def _writable(data: Rows, layout: _Layout) -> pl.DataFrame:
+    """Rows whose ids stay whole when a reader splits the lines at white space."""
+    frame = _rows(data, layout)
+    if not frame.height:
+        raise InputError(f"the {layout.kind} has no rows: there is nothing to write")
+    for name in _KEY:
+        bad = _breaks_a_line(frame[name])
+        _refuse_row(bad, frame[name], layout.kind, _UNFIT)
+    return frame
+
+
+def _breaks_a_line(words: pl.Series) -> pl.Series:
+    return (words == "") | words.str.contains(_BREAKS_A_LINE)
+
+
+def _write(lines: pl.DataFrame, path: str | Path) -> None:
+    data = lines.write_csv(separator=" ", include_header=False, quote_style="never").encode()
+    if Path(path).suffix.lower() == ".gz":
+        # No time stamp: the same rows make the same file.
+        data = gzip.compress(data, compresslevel=6, mtime=0)
+    write_bytes(path, data)
