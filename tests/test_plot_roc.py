@@ -147,7 +147,7 @@ def test_faults(data):
         RocTopDisplay.from_scores(scores, y, axes=plt.subplots()[1])
     with pytest.raises(InputError, match="no curve to draw"):
         RocTopDisplay.from_scores({}, y)
-    with pytest.raises(InputError, match="object has no decision_function"):
+    with pytest.raises(InputError, match="object is no ranker: give scores, or an estimator with decision_function"):
         RocTopDisplay.from_estimator(object(), None, y)
 
 
@@ -160,3 +160,9 @@ def test_without_matplotlib_the_extra_is_named(data, monkeypatch):
 def test_the_figure_can_be_saved(data, tmp_path):
     RocTopDisplay.from_scores(data[1], data[0]).figure_.savefig(tmp_path / "roc.png")
     assert plt.imread(tmp_path / "roc.png").std() > 0
+
+
+def test_rows_of_weight_zero_hide_no_corner():
+    display = RocTopDisplay.from_predictions([1, 0, 0, 1], [4, 3, 2, 1], sample_weight=[1, 0, 1, 1])
+    line = display.lines_[0][0]
+    assert line.get_xydata().tolist() == [[0, 0], [0, 1], [1, 1], [1, 2]]

@@ -68,10 +68,10 @@ def _fit(train: Table, p: float) -> TableRanker:
 
 
 def _measure(ranker: TableRanker, new: Table) -> dict[str, float]:
-    from apexrank.io.labels import labels
+    from apexrank.io.judged import judge_table
     from apexrank.io.measures import top_measures
 
-    measures = top_measures(labels(new, ranker.target, ranker.positive), ranker.score(new))
+    measures = top_measures(*judge_table(ranker, new))
     return {key: measures[key] for key in _SHOWN}
 
 

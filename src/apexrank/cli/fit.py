@@ -16,19 +16,27 @@ from apexrank.cli.output import (
     warnings_as_notes,
     working,
 )
+from apexrank.errors import InputError
 
 if TYPE_CHECKING:
     from apexrank.io import Table, TableRanker
 
 _COLUMNS, _MODEL = "Columns", "Model"
+_SHOWN_OF_GROUPS = ("ndcg", "ndcg_at_10", "average_precision", "precision_at_5")
 _SHOWN = ("auc", "partial_auc_0.1", "partial_auc_0.01", "precision_at_10", "tpr_at_fpr_0.01")
 
 
 def fit(
-    train: Annotated[Path, typer.Argument(help="Training table: CSV or Parquet.", show_default=False)],
-    target: Annotated[
-        str, typer.Option(help="Column that says which rows are positive.", show_default=False)
+    train: Annotated[
+        Path, typer.Argument(help="Training table: CSV, Parquet or LETOR (.txt).", show_default=False)
     ],
+    target: Annotated[
+        str | None,
+        typer.Option(
+            help="Column that says which rows are positive, or how relevant; LETOR files have one.",
+            show_default=False,
+        ),
+    ] = None,
     output: Annotated[Path, typer.Option("--output", "-o", help="Model file to write.")] = Path("model.apex"),
     positive: Annotated[
         str | None,
@@ -64,13 +72,18 @@ def fit(
     scale: Annotated[
         str | None,
         typer.Option(
-            help="Scaling of numbers: standard (mean 0, deviation 1), minmax (0 to 1, as in the papers) or none; "
-            "by default standard, for rankboost minmax.",
+            help="Scaling of numbers: standard (mean 0, deviation 1), minmax (0 to 1, as in the papers), query "
+            "(0 to 1 inside each group) or none; by default standard, for rankboost minmax.",
             rich_help_panel=_COLUMNS,
         ),
     ] = None,
     model: Annotated[
-        str, typer.Option(help="push (P-Norm Push), ir (IR Push) or rankboost.", rich_help_panel=_MODEL)
+        str,
+        typer.Option(
+            help="For two classes: push (P-Norm Push), ir (IR Push) or rankboost. For grades of relevance: "
+            "retarget (monotone retargeting), pairs (P-Norm Push on pairs) or listwise (baselines by --loss).",
+            rich_help_panel=_MODEL,
+        ),
     ] = "push",
     p: Annotated[
         float | None,
@@ -93,7 +106,9 @@ def fit(
     loss: Annotated[
         str | None,
         typer.Option(
-            help="Loss of a pair: exponential, logistic, hinge or squared_hinge.", rich_help_panel=_MODEL
+            help="Loss of a pair: exponential, logistic, hinge or squared_hinge; of listwise: listnet, "
+            "rank_cosine, pointwise or ndcg_consistent.",
+            rich_help_panel=_MODEL,
         ),
     ] = None,
     price: Annotated[
@@ -105,6 +120,27 @@ def fit(
     ] = None,
     side: Annotated[
         str | None, typer.Option(help="Where to push: top, bottom or both.", rich_help_panel=_MODEL)
+    ] = None,
+    divergence: Annotated[
+        str | None,
+        typer.Option(help="Of retarget: squared, kl, i-divergence, ....", rich_help_panel=_MODEL),
+    ] = None,
+    order: Annotated[
+        str | None,
+        typer.Option(
+            help="Of retarget: hidden (equal grades in any order) or blocks (equal targets).",
+            rich_help_panel=_MODEL,
+        ),
+    ] = None,
+    margin: Annotated[
+        float | None, typer.Option(help="Of retarget: margin between the grades.", rich_help_panel=_MODEL)
+    ] = None,
+    offsets: Annotated[
+        str | None,
+        typer.Option(
+            help="Of retarget: how margins add up over grades: linear, gain, sqrt or binary.",
+            rich_help_panel=_MODEL,
+        ),
     ] = None,
     max_iter: Annotated[int | None, typer.Option(help="Most iterations.", rich_help_panel=_MODEL)] = None,
     tol: Annotated[
@@ -140,16 +176,25 @@ def fit(
         loss=loss,
         price=price,
         side=side,
+        divergence=divergence,
+        order=order,
+        margin=margin,
+        offsets=offsets,
         max_iter=max_iter,
         tol=tol,
         folds=folds,
         scoring=scoring,
     )
+    table = read_table(train)
+    target = target or table.roles.get("target")
+    if target is None:
+        raise InputError(f"{train} does not say which column is the target: name it with --target")
     recipe = Recipe(
         target=target,
         positive=positive,
-        id=id,
-        groups=groups,
+        graded=get_model(model).graded,
+        id=id or table.roles.get("id"),
+        groups=groups or table.roles.get("groups"),
         weight=weight,
         features=split_names(features),
         drop=split_names(drop),
@@ -157,7 +202,10 @@ def fit(
         impute=impute,
         scale=scale or get_model(model).scale,
     )
-    table = read_table(train)
+    if recipe.graded and positive is not None:
+        raise InputError(
+            f"--model {model} takes grades of relevance: leave out --positive, or use --model push"
+        )
     with working(f"fitting {len(table)} rows"), warnings_as_notes():
         ranker = TableRanker.fit(table, recipe, estimator)
     save_model(output, ranker)
@@ -176,10 +224,10 @@ def _chosen(estimator: Any) -> dict[str, Any]:
 
 
 def _report(ranker: TableRanker, table: Table, output: Path) -> dict[str, Any]:
-    from apexrank.io.labels import labels
+    from apexrank.io.judged import judge_table
     from apexrank.io.measures import top_measures
 
-    y = labels(table, ranker.target, ranker.positive)
+    judged = judge_table(ranker, table)
     features = ranker.encoder.features
     coefficients = dict(zip(features, ranker.coef.tolist(), strict=True))
     return {
@@ -190,15 +238,18 @@ def _report(ranker: TableRanker, table: Table, output: Path) -> dict[str, Any]:
         "positive": ranker.positive,
         "features": len(features),
         **ranker.training,
-        "measures": top_measures(y, ranker.score(table), ranker.group_ids(table)),
+        "measures": top_measures(*judged),
         "coefficients": coefficients,
     }
 
 
 def _print(report: dict[str, Any], ranker: TableRanker, source: str) -> None:
+    meaning = (
+        f"above 0 in {ranker.target}" if ranker.positive is None else f"{ranker.target} = {ranker.positive}"
+    )
     typer.echo(
-        f"{source}: {report['rows']} rows, {report['positives']} of them positive "
-        f"({ranker.target} = {ranker.positive}), {report['features']} features ({report['scale']} scaling)"
+        f"{source}: {report['rows']} rows, {report['positives']} of them positive ({meaning}), "
+        f"{report['features']} features ({report['scale']} scaling)"
     )
     if "cv" in report:
         typer.echo("p and alpha chosen by cross-validation: {scoring} {score:.3f}".format_map(report["cv"]))
@@ -211,7 +262,8 @@ def _print(report: dict[str, Any], ranker: TableRanker, source: str) -> None:
 def _sentence(report: dict[str, Any]) -> str:
     params = report["params"]
     # Only the power price has a p.
-    names = ("p", "alpha") if params.get("price") == "power" else ("price", "alpha")
+    names = ["p" if params.get("price") == "power" else "price", "divergence", "margin", "alpha"]
+    names = ["loss", "alpha"] if report["estimator"] == "ListwiseRanker" else names
     shown = ", ".join(f"{name}={show(params[name])}" for name in names if name in params)
     state = "converged" if report["converged"] else "stopped"
     gap = report["dual_gap"]
@@ -225,7 +277,7 @@ def _sentence(report: dict[str, Any]) -> str:
 def _print_measures(measures: dict[str, float]) -> None:
     from apexrank.io.measures import label
 
-    shown = [key for key in _SHOWN if key in measures]
+    shown = [key for key in (_SHOWN_OF_GROUPS if "ndcg" in measures else _SHOWN) if key in measures]
     typer.echo("on the training rows: " + ", ".join(f"{label(key)} {measures[key]:.3f}" for key in shown))
 
 

@@ -9,11 +9,15 @@ from apexrank.errors import InputError
 
 
 class Model(NamedTuple):
-    """A model by its name on the command line: its class, the scaling it likes, options it calls otherwise."""
+    """A model by its name on the command line: its class, the scaling it likes, options it calls otherwise.
+
+    ``graded`` models learn from grades of relevance, the others from two classes.
+    """
 
     estimator: str
     scale: str = "standard"
     renamed: Mapping[str, str] = {}
+    graded: bool = False
 
 
 MODELS = {
@@ -21,6 +25,9 @@ MODELS = {
     "ir": Model("IRPush"),
     # Coordinate descent depends on the features' units; the papers have them from 0 to 1.
     "rankboost": Model("RankBoost", "minmax", {"max_iter": "t_max"}),
+    "retarget": Model("MonotoneRetargeting", graded=True),
+    "listwise": Model("ListwiseRanker", graded=True),
+    "pairs": Model("CrucialPairsPush", graded=True),
 }
 
 

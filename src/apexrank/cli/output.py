@@ -57,7 +57,7 @@ def print_table(headers: Sequence[str], rows: Sequence[Sequence[Any]], title: st
     with console.capture() as capture:
         console.print(table)
     if title is not None:
-        typer.echo(f"{title}\n")
+        typer.echo(title)
     typer.echo("\n".join(line.rstrip() for line in capture.get().strip("\n").splitlines()))
 
 

@@ -8,14 +8,19 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from apexrank.cli.output import note, print_frame, print_json, refuse_overwriting
+from apexrank.errors import InputError
 
 if TYPE_CHECKING:
     import polars as pl
 
+_FORMATS = ("table", "trec")
+
 
 def rank(
     model: Annotated[Path, typer.Argument(help="Model file, written by 'apexrank fit'.", show_default=False)],
-    new: Annotated[Path, typer.Argument(help="Table of rows to rank: CSV or Parquet.", show_default=False)],
+    new: Annotated[
+        Path, typer.Argument(help="Table of rows to rank: CSV, Parquet or LETOR.", show_default=False)
+    ],
     top: Annotated[
         int | None, typer.Option(help="Keep the best N rows (of each group).", metavar="N")
     ] = None,
@@ -28,15 +33,20 @@ def rank(
     ] = False,
     keep: Annotated[bool, typer.Option("--keep", help="Keep all columns of the table.")] = False,
     id: Annotated[str | None, typer.Option(help="Column that names the rows; default: the model's.")] = None,
+    format: Annotated[
+        str,
+        typer.Option(help="table (CSV or Parquet), or trec: a run file for trec_eval, ranx, ir-measures."),
+    ] = "table",
     output: Annotated[
-        Path | None, typer.Option("--output", "-o", help="CSV or Parquet file to write; default: the screen.")
+        Path | None, typer.Option("--output", "-o", help="File to write; default: the screen.")
     ] = None,
     json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
 ) -> None:
     """Rank the rows of a table, best first."""
-    from apexrank.io import load_model, rank_table, read_table, write_table
+    from apexrank.io import load_model, rank_table, read_table, write_run, write_table
+    from apexrank.io.trec import run_text
 
-    _check_output(output, model, new)
+    _check_output(output, format, model, new)
     ranker = load_model(model)
     table = read_table(new)
     ranked = rank_table(ranker, table, top=top, fpr=fpr, explain=explain, keep=keep, id=id)
@@ -44,24 +54,48 @@ def rank(
         note(sentence)
     if id is None and ranker.id not in (None, *table.names):
         note(f"{new} has no column {ranker.id!r} of ids: the rows are named by their number")
-    if output is not None:
+    if format == "trec":
+        ranked = _run(ranked, ranker.groups)
+    if output is not None and format == "trec":
+        write_run(ranked, output, _tag(model))
+    elif output is not None:
         write_table(ranked, output)
     if json:
         _print_json(ranked, output)
     elif output is not None:
         typer.echo(f"written: {output}, {len(ranked)} of {len(table)} rows, best first")
+    elif format == "trec":
+        typer.echo(run_text(ranked, _tag(model)), nl=False)
     else:
         print_frame(ranked)
 
 
-def _check_output(output: Path | None, *inputs: Path) -> None:
+def _check_output(output: Path | None, format: str, *inputs: Path) -> None:
     from apexrank.io.atomic import check_writable
     from apexrank.io.tables import check_suffix
 
-    if output is not None:
+    if format not in _FORMATS:
+        raise InputError(f"unknown format {format!r}: use one of {', '.join(_FORMATS)}")
+    if output is None:
+        return
+    if format == "table":
         check_suffix(output)
-        check_writable(output)
-        refuse_overwriting(output, *inputs)
+    check_writable(output)
+    refuse_overwriting(output, *inputs)
+
+
+def _run(ranked: pl.DataFrame, groups: str | None) -> pl.DataFrame:
+    """Query, document and score; one list is one query."""
+    import polars as pl
+
+    id = next(name for name in ranked.columns if name not in (groups, "rank", "score"))
+    query = pl.lit("1") if groups is None else pl.col(groups).cast(pl.String)
+    return ranked.select(query.alias("query"), pl.col(id).cast(pl.String).alias("document"), "score")
+
+
+def _tag(model: Path) -> str:
+    """Name of the run: that of the model file, in one word."""
+    return "-".join(model.stem.split()) or "apexrank"
 
 
 def _print_json(ranked: pl.DataFrame, output: Path | None) -> None:

@@ -24,15 +24,15 @@ class Source(NamedTuple):
     resource: str
 
 
-def uci_file(name: str) -> Path | None:
-    """Path of an original UCI file in ``$APEXRANK_DATA/uci``; ``None`` when there is no such file."""
+def data_path(*parts: str) -> Path | None:
+    """Path of a file or folder below ``$APEXRANK_DATA``; ``None`` when there is no such thing."""
     folder = os.environ.get(DATA_VARIABLE)
     if not folder:
         return None
     if not Path(folder).is_dir():
         raise InputError(f"{DATA_VARIABLE} points to {folder}, which is not a folder: correct or unset it")
-    path = Path(folder) / "uci" / name
-    return path if path.is_file() else None
+    path = Path(folder).joinpath(*parts)
+    return path if path.exists() else None
 
 
 def packaged_text(source: Source) -> str:
@@ -51,7 +51,7 @@ def read_cells(source: Source) -> tuple[np.ndarray, str]:
 
     The files separate cells with commas, commas and blanks, or blanks alone; one rule reads all three.
     """
-    path = uci_file(source.uci)
+    path = data_path("uci", source.uci)
     text = packaged_text(source) if path is None else path.read_text(encoding="utf-8")
     cells = [line.replace(",", " ").split() for line in text.splitlines() if line.strip()]
     return np.array(cells), source.package if path is None else f"UCI file {path.name}"

@@ -9,7 +9,7 @@ import numpy as np
 
 from apexrank.errors import InputError
 from apexrank.io.columns import is_text, numbers
-from apexrank.io.labels import labels, positive_value
+from apexrank.io.labels import answers, positive_value
 from apexrank.io.ranker import TableRanker, group_ids
 from apexrank.io.tables import Table
 
@@ -26,22 +26,19 @@ def judge_table(
     ranker: TableRanker, table: Table, target: str | None = None, positive: str | None = None
 ) -> Judged:
     """Score the rows of a table that has the answers."""
-    target = target or ranker.target
-    if ranker.positive is None:
-        y = grades(table, target)
-    else:
-        y = labels(table, target, positive_value(table, target, positive or ranker.positive))
-    return Judged(y, ranker.score(table), ranker.group_ids(table))
+    target, positive = target or ranker.target, positive or ranker.positive
+    if positive is not None:
+        positive = positive_value(table, target, positive)
+    return Judged(answers(table, target, positive), ranker.score(table), ranker.group_ids(table))
 
 
 def judge_scores(
     table: Table, scores: str, target: str, *, groups: str | None = None, positive: str | None = None
 ) -> Judged:
     """Take the scores from a column of the table; larger is nearer to the top."""
-    if positive is None and not is_text(table, target):
-        y = grades(table, target)
-    else:
-        y = labels(table, target, positive_value(table, target, positive))
+    if positive is not None or is_text(table, target):
+        positive = positive_value(table, target, positive)
+    y = answers(table, target, positive)
     values = numbers(table, scores)
     missing = np.isnan(values)
     if missing.any():
@@ -61,15 +58,3 @@ def judge_run(run: str | Path, qrels: str | Path) -> Judged:
         frame["score"].to_numpy(),
         frame["query"].to_numpy().astype(str),
     )
-
-
-def grades(table: Table, target: str) -> np.ndarray:
-    """Relevance as numbers of at least 0."""
-    values = numbers(table, target)
-    bad = ~(values >= 0)
-    if bad.any():
-        raise InputError(
-            f"{table.where(int(bad.argmax()), target)}: relevance must be a number of at least 0; "
-            "correct it, or say which value is positive with --positive VALUE"
-        )
-    return values

@@ -1,4 +1,4 @@
-"""Which rows are positive: from a target column to 0 and 1."""
+"""Which rows are positive, or how relevant they are: from a target column to numbers."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import numpy as np
 import polars as pl
 
 from apexrank.errors import InputError
-from apexrank.io.columns import texts
+from apexrank.io.columns import numbers, texts
 from apexrank.io.tables import Table
 
 # Pairs of values (in lower case) whose positive one needs no asking: the second.
@@ -56,6 +56,28 @@ def labels(table: Table, target: str, positive: str) -> np.ndarray:
     """
     positive_value(table, target, positive)
     return (_values(table, target) == positive).to_numpy().astype(np.int64)
+
+
+def grades(table: Table, target: str) -> np.ndarray:
+    """Relevance of each row as a number of at least 0.
+
+    Examples
+    --------
+    >>> grades(Table(pl.DataFrame({"stars": ["3", "0", "2.5"]})), "stars").tolist()
+    [3.0, 0.0, 2.5]
+    """
+    values = numbers(table, target, "; grades of relevance are numbers")
+    bad = ~(values >= 0)
+    if bad.any():
+        raise InputError(
+            f"{table.where(int(bad.argmax()), target)}: relevance must be a number of at least 0; correct it"
+        )
+    return values
+
+
+def answers(table: Table, target: str, positive: str | None) -> np.ndarray:
+    """Labels of the positive value, or grades where there is none."""
+    return grades(table, target) if positive is None else labels(table, target, positive)
 
 
 def _canonical(value: str) -> str:

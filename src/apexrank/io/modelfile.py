@@ -8,7 +8,7 @@ A file is a JSON header and arrays; :mod:`apexrank.io.container` documents the b
   missing value becomes) and, for a category, its known ``values``;
 * ``target``, ``positive``, ``id``, ``groups``, ``ignored``: what the other columns of the training table were;
 * ``training``: number of rows and positives, scaling, and the solver's certificate;
-* ``negatives``: how many negative rows training had.
+* ``negatives``: how many negative rows training had; 0 where ``positive`` is null, because the target holds grades.
 
 The arrays are ``coef`` and ``intercept``; ``center`` and ``scale``, by which a feature is ``(x - center) / scale``;
 ``mean``, the average training row after scaling; ``counts`` and ``scores``: so many of the training negatives
@@ -34,7 +34,9 @@ from apexrank.io.ranker import CERTIFICATE, TableRanker, Thresholds
 
 __all__ = ["ModelFileError", "load_model", "save_model"]
 
-ESTIMATORS = ("PNormPush", "IRPush", "RankBoost")
+CLASSIFIERS = ("PNormPush", "IRPush", "RankBoost")
+GRADED = ("MonotoneRetargeting", "ListwiseRanker", "CrucialPairsPush")
+ESTIMATORS = CLASSIFIERS + GRADED
 MAX_BYTES = 1 << 30
 
 _TEXT, _TEXT_OR_NONE = (str,), (str, type(None))
@@ -44,7 +46,7 @@ _HEADER: dict[str, tuple[type, ...]] = {
     "estimator": (dict,),
     "columns": (list,),
     "target": _TEXT,
-    "positive": _TEXT,
+    "positive": _TEXT_OR_NONE,
     "id": _TEXT_OR_NONE,
     "groups": _TEXT_OR_NONE,
     "ignored": (list,),
@@ -110,7 +112,7 @@ def _describe(model: TableRanker) -> dict[str, Any]:
         "groups": model.groups,
         "ignored": model.ignored,
         "training": {name: _finite_or_none(value) for name, value in model.training.items()},
-        "negatives": model.thresholds.total,
+        "negatives": 0 if model.thresholds is None else model.thresholds.total,
     }
 
 
@@ -135,21 +137,22 @@ def _finite_or_none(value: Any) -> Any:
 
 
 def _arrays(model: TableRanker) -> dict[str, np.ndarray]:
+    thresholds = model.thresholds or Thresholds(np.zeros(0, np.int64), np.zeros(0), 0)
     return {
         "coef": np.asarray(model.coef, np.float64),
-        "intercept": np.asarray(model.estimator.intercept_, np.float64),
+        "intercept": np.ravel(np.asarray(getattr(model.estimator, "intercept_", 0.0), np.float64)),
         "center": model.encoder.center,
         "scale": model.encoder.scale,
         "mean": model.mean,
-        "counts": model.thresholds.counts.astype(np.int64),
-        "scores": model.thresholds.scores,
+        "counts": thresholds.counts.astype(np.int64),
+        "scores": thresholds.scores,
     }
 
 
 def _build(header: dict[str, Any], arrays: dict[str, np.ndarray]) -> TableRanker:
     columns = tuple(_build_column(entry) for entry in header["columns"])
     _check_distinct([column.name for column in columns])
-    _check_arrays(columns, arrays, header["negatives"])
+    _check_arrays(columns, arrays)
     return TableRanker(
         estimator=_build_estimator(header["estimator"], header["training"], arrays),
         encoder=Encoder(columns, arrays["center"], arrays["scale"]),
@@ -159,9 +162,22 @@ def _build(header: dict[str, Any], arrays: dict[str, np.ndarray]) -> TableRanker
         groups=header["groups"],
         ignored=_strings(header["ignored"]),
         mean=arrays["mean"],
-        thresholds=Thresholds(arrays["counts"], arrays["scores"], header["negatives"]),
+        thresholds=_build_thresholds(header, arrays),
         training=_plain_values(header["training"]),
     )
+
+
+def _build_thresholds(header: dict[str, Any], arrays: dict[str, np.ndarray]) -> Thresholds | None:
+    counts, scores, negatives = arrays["counts"], arrays["scores"], header["negatives"]
+    graded = header["positive"] is None
+    if graded != (header["estimator"].get("class") in GRADED):
+        raise broken("its estimator does not fit its target")
+    if graded:
+        if len(counts) or len(scores) or negatives:
+            raise broken("grades of relevance have no table of thresholds")
+        return None
+    _check_thresholds(counts, scores, negatives)
+    return Thresholds(counts, scores, negatives)
 
 
 def _strings(values: list[Any]) -> list[str]:
@@ -196,7 +212,7 @@ def _build_column(entry: Any) -> Column:
     return KINDS[kind](**fields)
 
 
-def _check_arrays(columns: tuple[Column, ...], arrays: dict[str, np.ndarray], negatives: int) -> None:
+def _check_arrays(columns: tuple[Column, ...], arrays: dict[str, np.ndarray]) -> None:
     """Refuse arrays that do not fit the columns or one another."""
     n_features = sum(len(column.features) for column in columns)
     sizes = {name: len(array) for name, array in arrays.items()}
@@ -207,7 +223,6 @@ def _check_arrays(columns: tuple[Column, ...], arrays: dict[str, np.ndarray], ne
         raise broken("its arrays do not fit its columns")
     if not (arrays["scale"] > 0).all():
         raise broken("a scale is not positive")
-    _check_thresholds(arrays["counts"], arrays["scores"], negatives)
 
 
 def _check_thresholds(counts: np.ndarray, scores: np.ndarray, negatives: int) -> None:
@@ -227,8 +242,11 @@ def _build_estimator(given: dict[str, Any], training: dict[str, Any], arrays: di
     if set(params) - set(estimator.get_params()):
         raise broken(f"a {given['class']} has no such parameters")
     estimator.set_params(**params)
-    estimator.classes_ = np.array([0, 1])
-    estimator.coef_, estimator.intercept_ = arrays["coef"][None, :], arrays["intercept"]
+    if given["class"] in CLASSIFIERS:
+        estimator.classes_ = np.array([0, 1])
+        estimator.coef_, estimator.intercept_ = arrays["coef"][None, :], arrays["intercept"]
+    else:
+        estimator.coef_, estimator.intercept_ = arrays["coef"], float(arrays["intercept"][0])
     estimator.n_features_in_ = len(arrays["coef"])
     for name in CERTIFICATE:
         value = training.get(name.rstrip("_"))

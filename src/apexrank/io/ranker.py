@@ -11,8 +11,9 @@ import numpy as np
 from apexrank.errors import InputError
 from apexrank.io.columns import numbers, texts
 from apexrank.io.encode import Encoder
-from apexrank.io.labels import labels, positive_value
+from apexrank.io.labels import answers, positive_value
 from apexrank.io.tables import Table
+from apexrank.preprocessing import QueryNormalizer
 
 CERTIFICATE = ("n_iter_", "converged_", "objective_", "dual_gap_", "grad_norm_")
 
@@ -24,9 +25,11 @@ class Recipe:
     Parameters
     ----------
     target : str
-        The column that says which rows are positive.
+        The column that says which rows are positive, or how relevant they are.
     positive : str, optional
         Its positive value; not needed for 0/1, true/false, yes/no and the like.
+    graded : bool
+        The target holds grades of relevance, numbers of at least 0.
     id : str, optional
         Names the rows; never a feature.
     groups : str, optional
@@ -36,11 +39,13 @@ class Recipe:
     features, drop : sequences of str
         Columns to use (all the others by default), and columns to leave out.
     categorical, impute, scale
-        See :meth:`apexrank.io.encode.Encoder.learn`.
+        See :meth:`apexrank.io.encode.Encoder.learn`. ``scale="query"`` brings every number to the range 0 to 1
+        inside each group, LETOR's query-level scaling.
     """
 
     target: str
     positive: str | None = None
+    graded: bool = False
     id: str | None = None
     groups: str | None = None
     weight: str | None = None
@@ -110,16 +115,18 @@ class TableRanker:
         A fitted linear ranker.
     encoder : Encoder
         From columns to features.
-    target, positive : str
-        The training target and its positive value.
+    target : str
+        The training target.
+    positive : str, optional
+        Its positive value; None when the target holds grades of relevance.
     id, groups : str, optional
         Columns that name rows and groups.
     ignored : list of str
         Training columns that are not features.
     mean : array
         Training mean of each encoded feature, what :meth:`contributions` compares with.
-    thresholds : Thresholds
-        For a wanted false positive rate.
+    thresholds : Thresholds, optional
+        For a wanted false positive rate; None with grades.
     training : dict
         What was learned from: number of rows, of positives, and the solver's certificate.
 
@@ -136,46 +143,60 @@ class TableRanker:
     estimator: Any
     encoder: Encoder
     target: str
-    positive: str
+    positive: str | None
     id: str | None
     groups: str | None
     ignored: list[str]
     mean: np.ndarray
-    thresholds: Thresholds
+    thresholds: Thresholds | None
     training: dict[str, Any] = field(default_factory=dict)
 
     @classmethod
     def fit(cls, table: Table, recipe: Recipe, estimator: Any) -> TableRanker:
         """Learn the encoding and fit ``estimator`` on the table."""
-        positive = positive_value(table, recipe.target, recipe.positive)
-        y = labels(table, recipe.target, positive)
+        positive = None if recipe.graded else positive_value(table, recipe.target, recipe.positive)
+        y = answers(table, recipe.target, positive)
+        if recipe.scale == "query" and recipe.groups is None:
+            raise InputError("--scale query scales inside each group: name the column with --groups")
         encoder = Encoder.learn(
             table,
             recipe.feature_columns(table),
             categorical=recipe.categorical,
             impute=recipe.impute,
-            scale=recipe.scale,
+            scale="none" if recipe.scale == "query" else recipe.scale,
         )
-        X = encoder.encode(table)
-        fitted = _fit(estimator, X, y, _fit_arguments(table, recipe))
         used = {column.name for column in encoder.columns}
-        return cls(
-            estimator=fitted,
+        ranker = cls(
+            estimator=estimator,
             encoder=encoder,
             target=recipe.target,
             positive=positive,
             id=recipe.id,
             groups=recipe.groups,
             ignored=[name for name in table.names if name not in used],
-            mean=X.mean(axis=0),
-            thresholds=Thresholds.learn(fitted.decision_function(X[y == 0])),
-            training=_summary(table, recipe, y, fitted),
+            mean=np.zeros(len(encoder.features)),
+            thresholds=None,
+            training={"scale": recipe.scale},
         )
+        X = ranker.features(table)
+        ranker.estimator = _fit(estimator, X, y, _fit_arguments(table, recipe))
+        ranker.mean = X.mean(axis=0)
+        ranker.training = _summary(table, recipe, y, ranker.estimator)
+        if positive is not None:
+            ranker.thresholds = Thresholds.learn(ranker._scores(X[y == 0]))
+        return ranker
 
     @property
     def coef(self) -> np.ndarray:
         """One coefficient per feature."""
-        return self.estimator.coef_[0]
+        return np.ravel(self.estimator.coef_)
+
+    def features(self, table: Table) -> np.ndarray:
+        """Feature matrix of the table's rows, scaled as in training."""
+        X = self.encoder.encode(table)
+        if self.training["scale"] != "query":
+            return X
+        return QueryNormalizer().fit_transform(X, groups=self.group_ids(table))
 
     def check(self, table: Table, known: Iterable[str | None] = ()) -> list[str]:
         """Sentences about what is odd in a table; a missing column is an error.
@@ -192,13 +213,17 @@ class TableRanker:
 
     def score(self, table: Table) -> np.ndarray:
         """Ranking score of each row: higher means nearer to the top."""
-        X = self.encoder.encode(table)
+        X = self.features(table)
         with np.errstate(over="ignore", invalid="ignore"):
-            scores = self.estimator.decision_function(X)
+            scores = self._scores(X)
         if not np.isfinite(scores).all():
             row = int((~np.isfinite(scores)).argmax())
             raise InputError(f"{table.source} row {row + 1}: its values are too large to score; correct them")
         return scores
+
+    def _scores(self, X: np.ndarray) -> np.ndarray:
+        estimator = self.estimator
+        return estimator.predict(X) if self.positive is None else estimator.decision_function(X)
 
     def group_ids(self, table: Table) -> np.ndarray | None:
         """Group of each row, or None when the model ranks one list."""
@@ -209,7 +234,7 @@ class TableRanker:
 
         The sum over a row is how far its score lies above that of the average training row.
         """
-        parts = (self.encoder.encode(table) - self.mean) * self.coef
+        parts = (self.features(table) - self.mean) * self.coef
         return np.add.reduceat(parts, self.encoder.starts, axis=1)
 
     def explain(self, table: Table, n: int = 3) -> list[list[str]]:
@@ -273,4 +298,4 @@ def _fit(estimator: Any, X: np.ndarray, y: np.ndarray, arguments: dict[str, np.n
 
 def _summary(table: Table, recipe: Recipe, y: np.ndarray, fitted: Any) -> dict[str, Any]:
     certificate = {name.rstrip("_"): getattr(fitted, name) for name in CERTIFICATE if hasattr(fitted, name)}
-    return {"rows": len(table), "positives": int(y.sum()), "scale": recipe.scale, **certificate}
+    return {"rows": len(table), "positives": int((y > 0).sum()), "scale": recipe.scale, **certificate}

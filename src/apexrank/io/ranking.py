@@ -51,6 +51,7 @@ def rank_table(
     rows, ranks = _order(scores, groups)
     kept = np.ones(len(rows), dtype=bool) if top is None else ranks <= top
     if fpr is not None:
+        assert ranker.thresholds is not None  # _check_budget has seen to it
         kept &= scores[rows] > ranker.thresholds.at(fpr)
     rows, ranks = rows[kept], ranks[kept]
     columns = _names(ranker, table, id, rows)
@@ -68,6 +69,8 @@ def _check_budget(ranker: TableRanker, top: int | None, fpr: float | None) -> No
         raise InputError("--top and --fpr are two ways to set a budget: give one of them")
     if top is not None and top < 1:
         raise InputError(f"--top needs a number of at least 1, got {top}")
+    if fpr is not None and ranker.thresholds is None:
+        raise InputError("--fpr needs a model of two classes, but this one ranks by grades: use --top")
     if fpr is not None and ranker.groups is not None:
         raise InputError(
             "--fpr compares scores over the whole list, but the model ranks inside groups: use --top"

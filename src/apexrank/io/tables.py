@@ -1,4 +1,4 @@
-"""Read CSV and Parquet into named columns that remember where each value stands in its file.
+"""Read CSV, Parquet and LETOR files into named columns that remember where each value stands in its file.
 
 CSV fields stay text until a column is used as numbers, so ids such as ``007`` travel unchanged.
 """
@@ -16,6 +16,7 @@ from typing import TextIO, TypeVar
 
 import polars as pl
 
+from apexrank.datasets.letor import read_letor
 from apexrank.errors import InputError
 from apexrank.io.atomic import replacing
 
@@ -80,9 +81,10 @@ def _hint(name: str, names: list[str]) -> str:
 
 
 def read_table(path: str | Path) -> Table:
-    """Read a CSV (``.csv``, ``.tsv``, also ``.gz``) or Parquet file with at least one row.
+    """Read a CSV (``.csv``, ``.tsv``, also ``.gz``), Parquet or LETOR file with at least one row.
 
-    The separator of a CSV file is the one its header uses most: comma, semicolon or tab.
+    The separator of a CSV file is the one its header uses most: comma, semicolon or tab. A LETOR or SVMlight file
+    (``.txt``, ``.svm``, ``.letor``, also ``.gz``) has the columns ``relevance``, ``qid``, ``docid``, ``feature_1`` ….
 
     Raises
     ------
@@ -167,6 +169,14 @@ def _read_csv(path: Path) -> Table:
     return Table(frame, str(path), separator)
 
 
+def _read_letor(path: Path) -> Table:
+    letor = read_letor(path)
+    roles = {"target": "relevance", "groups": "qid", "id": "docid"}
+    names = pl.DataFrame({"relevance": letor.target, "qid": letor.groups, "docid": letor.docids})
+    features = pl.DataFrame(letor.data, schema=letor.feature_names or [], orient="row")
+    return Table(pl.concat([names, features], how="horizontal"), str(path), roles=roles)
+
+
 def _first_line(error: Exception) -> str:
     return (str(error).strip() or type(error).__name__).splitlines()[0]
 
@@ -247,4 +257,5 @@ _READERS = {
     ".parquet": _read_parquet,
     ".pq": _read_parquet,
 }
+_READERS |= {f"{suffix}{gz}": _read_letor for suffix in (".txt", ".svm", ".letor") for gz in ("", ".gz")}
 _WRITERS = {".csv": _write_csv, ".parquet": _write_parquet, ".pq": _write_parquet}

@@ -10,19 +10,14 @@ import gzip
 import math
 import re
 import zlib
-from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Any, NamedTuple
 
 import polars as pl
 
 from apexrank.errors import InputError
 from apexrank.io.atomic import write_bytes
+from apexrank.io.trec_rows import KEY, QRELS, RUN, Layout, Rows, checked_rows, refuse_row
 
-Rows = pl.DataFrame | Mapping[str, Any] | Sequence[Any]
-
-_KEY = ["query", "document"]
-_IDS = (pl.String, pl.Categorical, pl.Enum, pl.Null)
 _GZIP = b"\x1f\x8b"
 _BYTE_ORDER_MARK = b"\xef\xbb\xbf"
 _TO_BLANKS = bytes.maketrans(b"\t\v\f\r", b"    ")
@@ -30,19 +25,6 @@ _NUMBER = re.compile(rb"[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?")
 # What some reader of these files splits at, or drops: a mark that opens the file is no part of an id.
 _BREAKS_A_LINE = r"[\s\p{Cc}\x{FEFF}]"
 _UNFIT = "is empty or has white space in it, which the format cannot hold; rename it"
-
-
-class _Layout(NamedTuple):
-    """The columns of one kind of file, and the one that holds numbers."""
-
-    kind: str
-    fields: tuple[str, ...]
-    value: str
-    reader: str
-
-
-_RUN = _Layout("run", ("query", "Q0", "document", "rank", "score", "tag"), "score", "read_run")
-_QRELS = _Layout("qrels", ("query", "iteration", "document", "relevance"), "relevance", "read_qrels")
 
 
 def read_run(path: str | Path) -> pl.DataFrame:
@@ -70,7 +52,7 @@ def read_run(path: str | Path) -> pl.DataFrame:
     [('q1', 'd7', 2.5, 1, 'bm25'), ('q1', 'd3', 1.25, 2, 'bm25')]
     """
     rank = pl.col("rank").cast(pl.Int64, strict=False)
-    return _read(Path(path), _RUN).select("query", "document", "score", rank, "tag")
+    return _read(Path(path), RUN).select("query", "document", "score", rank, "tag")
 
 
 def read_qrels(path: str | Path) -> pl.DataFrame:
@@ -96,7 +78,7 @@ def read_qrels(path: str | Path) -> pl.DataFrame:
     ...     read_qrels(path).rows()
     [('q1', 'd7', 2.0), ('q1', 'd9', -2.0)]
     """
-    return _read(Path(path), _QRELS).select("query", "document", "relevance")
+    return _read(Path(path), QRELS).select("query", "document", "relevance")
 
 
 def write_run(run: Rows, path: str | Path, tag: str = "apexrank") -> None:
@@ -131,7 +113,12 @@ def write_run(run: Rows, path: str | Path, tag: str = "apexrank") -> None:
     q1 Q0 d7 1 2.5 push
     q1 Q0 d3 2 0.1 push
     """
-    frame = _writable(run, _RUN)
+    _write(run_text(run, tag), path)
+
+
+def run_text(run: Rows, tag: str = "apexrank") -> str:
+    """The lines of a TREC run; parameters and order as in :func:`write_run`."""
+    frame = _writable(run, RUN)
     if _breaks_a_line(pl.Series([str(tag)])).any():
         raise InputError(f"tag {tag!r} {_UNFIT}")
     first = pl.col("row").min().over("query").alias("first")
@@ -142,7 +129,7 @@ def write_run(run: Rows, path: str | Path, tag: str = "apexrank") -> None:
     )
     rank = pl.int_range(1, pl.len() + 1).over("first").alias("rank")
     lines = ranked.with_columns(rank, pl.lit("Q0").alias("Q0"), pl.lit(tag).alias("tag"))
-    _write(lines.select(_RUN.fields), path)
+    return _text(lines.select(RUN.fields))
 
 
 def write_qrels(qrels: Rows, path: str | Path) -> None:
@@ -171,12 +158,13 @@ def write_qrels(qrels: Rows, path: str | Path) -> None:
     1 0 d3 0
     1 0 d7 2
     """
-    frame = _writable(qrels, _QRELS)
+    frame = _writable(qrels, QRELS)
     value = pl.col("relevance")
     whole = (value == value.floor()) & (value.abs() < 2.0**53)
     as_integer = value.cast(pl.Int64, strict=False).cast(pl.String)
     grade = pl.when(whole).then(as_integer).otherwise(value.cast(pl.String)).alias("relevance")
-    _write(frame.with_columns(grade, pl.lit("0").alias("iteration")).select(_QRELS.fields), path)
+    lines = frame.with_columns(grade, pl.lit("0").alias("iteration")).select(QRELS.fields)
+    _write(_text(lines), path)
 
 
 def judged(run: Rows, qrels: Rows, *, complete: bool = False) -> pl.DataFrame:
@@ -221,10 +209,10 @@ def judged(run: Rows, qrels: Rows, *, complete: bool = False) -> pl.DataFrame:
     >>> judged(run, qrels).rows()
     [('q1', 'd7', 2.5, 0.0), ('q1', 'd3', 0.5, 1.0), ('q1', 'd8', -inf, 2.0)]
     """
-    retrieved = _rows(run, _RUN).with_row_index("row")
-    judgements = _rows(qrels, _QRELS).with_columns(pl.col("relevance").clip(0.0))
+    retrieved = checked_rows(run, RUN).with_row_index("row")
+    judgements = checked_rows(qrels, QRELS).with_columns(pl.col("relevance").clip(0.0))
     found = retrieved.join(judgements.select("query"), on="query", how="semi").join(
-        judgements, on=_KEY, how="left"
+        judgements, on=KEY, how="left"
     )
     lacking = _not_retrieved(retrieved, judgements, complete)
     columns = ["row", "query", "document", "score", "relevance"]
@@ -243,7 +231,7 @@ def judged(run: Rows, qrels: Rows, *, complete: bool = False) -> pl.DataFrame:
 def _not_retrieved(retrieved: pl.DataFrame, judgements: pl.DataFrame, complete: bool) -> pl.DataFrame:
     """Judged documents that count although the run has them not; their rows are numbered after the run's."""
     numbered = judgements.with_row_index("row", offset=retrieved.height)
-    relevant = numbered.filter(pl.col("relevance") > 0).join(retrieved, on=_KEY, how="anti")
+    relevant = numbered.filter(pl.col("relevance") > 0).join(retrieved, on=KEY, how="anti")
     in_run = retrieved.select("query")
     if complete:
         hopeless = numbered.filter(pl.col("relevance").max().over("query") == 0)
@@ -253,7 +241,7 @@ def _not_retrieved(retrieved: pl.DataFrame, judgements: pl.DataFrame, complete: 
     return lacking.with_columns(pl.lit(-math.inf).alias("score"))
 
 
-def _read(path: Path, layout: _Layout) -> pl.DataFrame:
+def _read(path: Path, layout: Layout) -> pl.DataFrame:
     """All columns of a file; the careful pass is made only to say where a fault is."""
     content = _content(path)
     lines = _single_blanks(content)
@@ -264,7 +252,7 @@ def _read(path: Path, layout: _Layout) -> pl.DataFrame:
         frame = pl.read_csv(lines, separator=" ", has_header=False, quote_char=None, schema=schema)
         # The reader fills a short line with missing values and says nothing.
         faulty = bool(frame[layout.fields[-1]].null_count()) or not frame[layout.value].is_finite().all()
-        faulty = faulty or frame.n_unique(_KEY) < frame.height
+        faulty = faulty or frame.n_unique(KEY) < frame.height
         reason = "a line cannot be read"
     except pl.exceptions.PolarsError as error:
         faulty, reason = True, str(error).splitlines()[0]
@@ -305,7 +293,7 @@ def _single_blanks(content: bytes) -> bytes:
     return text.strip(b" \n")
 
 
-def _raise_first_fault(path: Path, content: bytes, layout: _Layout) -> None:
+def _raise_first_fault(path: Path, content: bytes, layout: Layout) -> None:
     """Go through the lines one by one and raise at the first that is wrong."""
     seen: dict[tuple[bytes, bytes], int] = {}
     for number, line in enumerate(content.split(b"\n"), start=1):
@@ -326,11 +314,11 @@ def _raise_first_fault(path: Path, content: bytes, layout: _Layout) -> None:
             )
 
 
-def _check_width(where: str, fields: list[bytes], layout: _Layout, is_first: bool) -> None:
+def _check_width(where: str, fields: list[bytes], layout: Layout, is_first: bool) -> None:
     width = len(layout.fields)
     if len(fields) == width:
         return
-    other = _QRELS if layout is _RUN else _RUN
+    other = QRELS if layout is RUN else RUN
     if is_first and len(fields) == len(other.fields):
         raise InputError(
             f"{where}: has {len(fields)} columns like a {other.kind} file: read it with {other.reader}"
@@ -341,70 +329,14 @@ def _check_width(where: str, fields: list[bytes], layout: _Layout, is_first: boo
     )
 
 
-def _rows(data: Rows, layout: _Layout) -> pl.DataFrame:
-    """Query, document and number of each row, each document once in a query."""
-    query, document, value = _columns(data, layout)
-    for ids in (query, document):
-        if not (ids.dtype in _IDS or ids.dtype.is_integer()):
-            raise InputError(f"{layout.kind} column {ids.name!r} holds {ids.dtype} values: ids are text")
-        _refuse_row(ids.is_null(), ids, layout.kind, "is missing; fill it in")
-    if not (value.dtype.is_numeric() or value.dtype == pl.Null):
-        raise InputError(f"{layout.kind} column {value.name!r} holds {value.dtype} values, not numbers")
-    number = value.cast(pl.Float64)
-    bad = ~number.is_finite().fill_null(False)
-    _refuse_row(bad, value, layout.kind, "is not a finite number; correct it")
-    frame = pl.DataFrame([query.cast(pl.String), document.cast(pl.String), number])
-    again = ~frame.select(pl.struct(_KEY).is_first_distinct()).to_series()
-    _refuse_row(again, document, layout.kind, "is there twice in its query; keep one")
-    return frame
-
-
-def _columns(data: Rows, layout: _Layout) -> list[pl.Series]:
-    """The three columns by their names in a frame or mapping, or by position in a sequence."""
-    names = [*_KEY, layout.value]
-    if isinstance(data, list | tuple):
-        if len(data) != len(names):
-            raise InputError(f"the {layout.kind} needs three arrays ({', '.join(names)}), got {len(data)}")
-        data = dict(zip(names, data, strict=True))
-    columns = [_series(data, name, layout.kind) for name in names]
-    if len({len(column) for column in columns}) > 1:
-        sizes = ", ".join(f"{len(column)} of {column.name}" for column in columns)
-        raise InputError(f"the {layout.kind} needs columns of one length, got {sizes}")
-    return columns
-
-
-def _series(data: Any, name: str, kind: str) -> pl.Series:
-    try:
-        values = data[name]
-    except (KeyError, IndexError, TypeError, pl.exceptions.ColumnNotFoundError):
-        raise InputError(f"the {kind} has no column {name!r}") from None
-    if isinstance(values, pl.Series):
-        return values.alias(name)
-    try:
-        # Through a list: arrays of objects and pandas columns then need no special treatment. Whole numbers
-        # and fractions may mix, but text and a pandas gap may not: the gap would become the id "NaN".
-        listed = values.tolist() if hasattr(values, "tolist") else list(values)
-        return pl.Series(name, listed, strict=name in _KEY)
-    except (TypeError, ValueError, pl.exceptions.PolarsError):
-        raise InputError(
-            f"{kind} column {name!r} needs one value a row, all of one kind and encodable as UTF-8"
-        ) from None
-
-
-def _refuse_row(bad: pl.Series, column: pl.Series, kind: str, message: str) -> None:
-    if bad.any():
-        row = int(bad.to_numpy().argmax())
-        raise InputError(f"{kind} row {row + 1}: {column.name} {column[row]!r} {message}")
-
-
-def _writable(data: Rows, layout: _Layout) -> pl.DataFrame:
+def _writable(data: Rows, layout: Layout) -> pl.DataFrame:
     """Rows whose ids stay whole when a reader splits the lines at white space."""
-    frame = _rows(data, layout)
+    frame = checked_rows(data, layout)
     if not frame.height:
         raise InputError(f"the {layout.kind} has no rows: there is nothing to write")
-    for name in _KEY:
+    for name in KEY:
         bad = _breaks_a_line(frame[name])
-        _refuse_row(bad, frame[name], layout.kind, _UNFIT)
+        refuse_row(bad, frame[name], layout.kind, _UNFIT)
     return frame
 
 
@@ -412,8 +344,12 @@ def _breaks_a_line(words: pl.Series) -> pl.Series:
     return (words == "") | words.str.contains(_BREAKS_A_LINE)
 
 
-def _write(lines: pl.DataFrame, path: str | Path) -> None:
-    data = lines.write_csv(separator=" ", include_header=False, quote_style="never").encode()
+def _text(lines: pl.DataFrame) -> str:
+    return lines.write_csv(separator=" ", include_header=False, quote_style="never")
+
+
+def _write(text: str, path: str | Path) -> None:
+    data = text.encode()
     if Path(path).suffix.lower() == ".gz":
         # No time stamp: the same rows make the same file.
         data = gzip.compress(data, compresslevel=6, mtime=0)

@@ -3,23 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike
 
 from apexrank.errors import InputError
 from apexrank.metrics import roc_points
-from apexrank.plot.style import COLOURS, STYLES, estimator_scores, pyplot
+from apexrank.plot.curves import Curve, corners
+from apexrank.plot.style import COLOURS, STYLES, estimator_scores, two_axes
 
 _CURVE, _FRAME = "apexrank-curve", "apexrank-zoom"
-
-
-class Curve(NamedTuple):
-    """One ranker's ROC curve in counts."""
-
-    false_positives: np.ndarray
-    true_positives: np.ndarray
 
 
 class RocTopDisplay:
@@ -150,7 +144,7 @@ class RocTopDisplay:
         RocTopDisplay
             The display itself.
         """
-        self.axes_ = _two_axes(axes)
+        self.axes_ = two_axes(axes)
         self.figure_ = self.axes_[0].figure
         self.lines_ = [self._draw(name, curve, line_options) for name, curve in self.curves.items()]
         _finish(self.axes_, self._zoom_width())
@@ -163,7 +157,7 @@ class RocTopDisplay:
             "linestyle": STYLES[number % len(STYLES)],
             "linewidth": 1.8,
         }
-        points = _corners(curve)
+        points = corners(curve)
         return tuple(ax.plot(*points, label=name, gid=_CURVE, **(style | options))[0] for ax in self.axes_)
 
     def _zoom_width(self) -> float:
@@ -171,26 +165,6 @@ class RocTopDisplay:
             return self.max_false_positives
         negatives = max(curve.false_positives[-1] for curve in self.curves.values())
         return min(negatives, max(10.0, np.ceil(0.05 * negatives)))
-
-
-def _corners(curve: Curve) -> Curve:
-    """Leave out the points inside straight stretches: a curve of a million rows stays quick to draw."""
-    dx, dy = np.diff(curve.false_positives), np.diff(curve.true_positives)
-    turn = dx[1:] * dy[:-1] != dx[:-1] * dy[1:]
-    keep = np.concatenate([[True], turn, [True]])
-    return Curve(curve.false_positives[keep], curve.true_positives[keep])
-
-
-def _two_axes(axes: Sequence[Any] | None) -> tuple[Any, Any]:
-    plt = pyplot()
-    if axes is None:
-        axes = plt.subplots(1, 2, figsize=(10, 4.4), layout="constrained")[1]
-    panels = tuple(np.ravel(np.asarray(axes, dtype=object)))
-    if len(panels) != 2:
-        raise InputError(
-            f"axes must be two matplotlib axes, got {len(panels)}: pass plt.subplots(1, 2)[1] or display.axes_"
-        )
-    return panels[0], panels[1]
 
 
 def _curves_in(ax: Any) -> list[Any]:

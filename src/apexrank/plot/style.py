@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 
 from apexrank.errors import InputError, MissingExtraError
+from apexrank.metrics.comparison import ranking_scores as estimator_scores
 
 # Okabe and Ito's colours, which colour-blind readers can tell apart (yellow left out: too light for a line);
 # seven of them against eight line styles do not repeat a pair for 56 curves.
@@ -22,6 +24,19 @@ STYLES: tuple[Any, ...] = (
     (0, (4, 1, 1, 1)),
 )
 MARKERS = ("o", "s", "^", "D", "v", "P", "X")
+
+
+__all__ = [
+    "COLOURS",
+    "MARKERS",
+    "STYLES",
+    "estimator_scores",
+    "light",
+    "line_style",
+    "one_axes",
+    "pyplot",
+    "two_axes",
+]
 
 
 def pyplot() -> Any:
@@ -55,13 +70,14 @@ def light(ax: Any) -> None:
     ax.spines[["top", "right"]].set_visible(False)
 
 
-def estimator_scores(estimator: Any, X: Any, pos_label: Any) -> np.ndarray:
-    """Ranking score of each row by the estimator's best method for it."""
-    methods = [name for name in ("decision_function", "predict_proba", "predict") if hasattr(estimator, name)]
-    if not methods:
-        raise InputError(f"{type(estimator).__name__} has no decision_function, predict_proba or predict")
-    values = np.asarray(getattr(estimator, methods[0])(X))
-    scores = values[:, 1] if values.ndim == 2 else values
-    # These score the second class; for the first one the list is read from its other end.
-    first = pos_label is not None and pos_label == estimator.classes_[0]
-    return -scores if first else scores
+def two_axes(axes: Sequence[Any] | None) -> tuple[Any, Any]:
+    """Two panels side by side, the given ones or new ones."""
+    plt = pyplot()
+    if axes is None:
+        axes = plt.subplots(1, 2, figsize=(10, 4.4), layout="constrained")[1]
+    panels = tuple(np.ravel(np.asarray(axes, dtype=object)))
+    if len(panels) != 2:
+        raise InputError(
+            f"axes must be two matplotlib axes, got {len(panels)}: pass plt.subplots(1, 2)[1] or display.axes_"
+        )
+    return panels[0], panels[1]

@@ -1,0 +1,241 @@
+"""Measures of the first k rows against k: where in the list one ranker is better than another."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike
+from scipy.special import ndtri
+
+from apexrank.errors import InputError
+from apexrank.metrics import per_group
+from apexrank.plot.style import estimator_scores, light, line_style, one_axes
+
+_LINE = "apexrank-line"
+_CAPITALS = {"ndcg", "dcg", "err", "map", "mrr"}
+_MOST_MARKERS = 20
+
+
+class MeasureAtKDisplay:
+    """A measure of the first k rows against the cut-off k, a line for each ranker.
+
+    With several lists (queries) the line is the mean over them, and the band its normal confidence interval
+    ``mean ± z · s / √n``, with s the standard deviation over the n queries where the measure is defined. Make one with
+    `from_scores` (several rankers at once), `from_predictions` or `from_estimator`; pass the ``ax_`` of an earlier
+    display to draw over it.
+
+    Parameters
+    ----------
+    k : array of shape (m,)
+        The cut-offs.
+    mean : mapping of str to array of shape (m,)
+        Value of the measure at each cut-off, by the name of the ranker.
+    low, high : mapping of str to array of shape (m,), optional
+        Lower and upper end of the band of some of the rankers.
+    measure : str
+        Name of the measure on the y axis, such as "ndcg".
+    title : str, optional
+        Title of the picture.
+
+    Attributes
+    ----------
+    ax_, figure_ : matplotlib axes and figure
+    lines_ : list of matplotlib lines
+        One for each ranker of this display.
+    bands_ : list of matplotlib bands or None
+        The band of each ranker, None where it has none.
+
+    Examples
+    --------
+    >>> from matplotlib.figure import Figure
+    >>> y, groups = [1, 0, 0, 0, 1, 0], [1, 1, 1, 2, 2, 2]
+    >>> scores = {"A": [3, 2, 1, 3, 2, 1], "B": [3, 2, 1, 1, 3, 2]}
+    >>> options = {"measure": "precision", "k": [1, 2], "groups": groups, "ax": Figure().subplots()}
+    >>> display = MeasureAtKDisplay.from_scores(scores, y, **options)
+    >>> display.mean["A"].tolist(), display.mean["B"].tolist()
+    ([0.5, 0.5], [1.0, 0.5])
+    >>> [label.get_text() for label in display.ax_.get_legend().get_texts()], display.ax_.get_title()
+    (['A', 'B'], 'Mean of 2 queries, 95 % interval')
+    """
+
+    def __init__(
+        self,
+        k: ArrayLike,
+        mean: Mapping[str, ArrayLike],
+        low: Mapping[str, ArrayLike] | None = None,
+        high: Mapping[str, ArrayLike] | None = None,
+        *,
+        measure: str = "ndcg",
+        title: str | None = None,
+    ) -> None:
+        self.k = np.asarray(k)
+        self.mean, self.low, self.high = (
+            {str(name): np.asarray(values, dtype=float) for name, values in (part or {}).items()}
+            for part in (mean, low, high)
+        )
+        self.measure, self.title = measure, title
+        if not self.mean or not self.k.size:
+            raise InputError("there is nothing to draw: give at least one ranker and one cut-off k")
+        if self.low.keys() != self.high.keys() or not self.low.keys() <= self.mean.keys():
+            raise InputError(
+                "a band has two ends: give low and high for the same rankers, all of them in mean"
+            )
+        for values in (*self.mean.values(), *self.low.values(), *self.high.values()):
+            if values.shape != self.k.shape:
+                raise InputError(f"{len(self.k)} cut-offs k need as many values, got shape {values.shape}")
+
+    @classmethod
+    def from_scores(
+        cls,
+        scores: Mapping[str, ArrayLike],
+        y_true: ArrayLike,
+        *,
+        measure: str = "ndcg",
+        k: Iterable[int] = range(1, 11),
+        groups: ArrayLike | None = None,
+        confidence: float = 0.95,
+        ties: Any = None,
+        relevant: float | None = None,
+        pos_label: Any = None,
+        sample_weight: ArrayLike | None = None,
+        ax: Any = None,
+        **line_options: Any,
+    ) -> MeasureAtKDisplay:
+        """Draw several rankers, ``scores`` by their name, on the same rows.
+
+        Parameters
+        ----------
+        scores : mapping of str to array-like of shape (n,)
+            Scores of each ranker.
+        y_true : array-like of shape (n,)
+            Relevance of each row.
+        measure : str
+            Which measure: "ndcg", "precision", "recall" or another that `apexrank.metrics.per_group` knows at a
+            cut-off.
+        k : iterable of int
+            The cut-offs, at least 1 each.
+        groups : array-like of shape (n,), optional
+            One query id per row, in any order; by default all rows are one list, which has no band.
+        confidence : float in (0, 1)
+            Level of the band.
+        ties, relevant, pos_label, sample_weight
+            As in `apexrank.metrics.per_group`.
+        ax : matplotlib axes, optional
+            Where to draw; lines that an earlier display drew there stay.
+        **line_options
+            Passed to matplotlib's ``Axes.plot``.
+        """
+        if not 0 < confidence < 1:
+            raise InputError(f"confidence must be between 0 and 1, got {confidence!r}")
+        cuts = _cut_offs(k)
+        names = [f"{measure}_at_{cut}" for cut in cuts]
+        options = {"ties": ties, "relevant": relevant, "pos_label": pos_label, "sample_weight": sample_weight}
+        tables = {
+            name: per_group(y_true, values, names, groups=groups, **options)
+            for name, values in scores.items()
+        }
+        spans = {
+            name: np.transpose([_interval(table[column].to_numpy(), confidence) for column in names])
+            for name, table in tables.items()
+        }
+        return cls._from_spans(cuts, spans, measure, confidence).plot(ax, **line_options)
+
+    @classmethod
+    def _from_spans(
+        cls, cuts: np.ndarray, spans: dict[str, np.ndarray], measure: str, confidence: float
+    ) -> MeasureAtKDisplay:
+        """Make a display of mean, low end, high end and number of queries at each cut-off."""
+        queries = max((int(span[3].max()) for span in spans.values()), default=1)
+        if not queries:
+            raise InputError(f"{measure} is not defined in any list: give lists that have a relevant row")
+        mean, low, high = ({name: span[part] for name, span in spans.items()} for part in range(3))
+        if queries == 1:
+            return cls(cuts, mean, measure=measure)
+        title = f"Mean of {queries:,} queries, {100 * confidence:g} % interval"
+        return cls(cuts, mean, low, high, measure=measure, title=title)
+
+    @classmethod
+    def from_predictions(
+        cls, y_true: ArrayLike, scores: ArrayLike, *, name: str | None = None, **options: Any
+    ) -> MeasureAtKDisplay:
+        """Draw one ranker from its scores; ``options`` are those of `from_scores`.
+
+        Examples
+        --------
+        >>> from matplotlib.figure import Figure
+        >>> options = {"measure": "recall", "k": [1, 2, 3], "ax": Figure().subplots()}
+        >>> display = MeasureAtKDisplay.from_predictions([0, 1, 1], [3, 2, 1], **options)
+        >>> display.mean["ranker"].tolist(), display.bands_
+        ([0.0, 0.5, 1.0], [None])
+        """
+        return cls.from_scores({"ranker" if name is None else name: scores}, y_true, **options)
+
+    @classmethod
+    def from_estimator(
+        cls,
+        estimator: Any,
+        X: Any,
+        y: ArrayLike,
+        *,
+        name: str | None = None,
+        pos_label: Any = None,
+        **options: Any,
+    ) -> MeasureAtKDisplay:
+        """Draw a fitted ranker or classifier; ``options`` are those of `from_scores`."""
+        name = type(estimator).__name__ if name is None else name
+        scores = estimator_scores(estimator, X, pos_label)
+        return cls.from_predictions(y, scores, name=name, pos_label=pos_label, **options)
+
+    def plot(self, ax: Any = None, **line_options: Any) -> MeasureAtKDisplay:
+        """Draw into matplotlib axes, or into a new figure; ``line_options`` go to ``Axes.plot``."""
+        self.ax_ = one_axes(ax, (6.4, 4.2))
+        self.figure_ = self.ax_.figure
+        drawn = [self._draw(name, line_options) for name in self.mean]
+        self.lines_, self.bands_ = [line for line, _ in drawn], [band for _, band in drawn]
+        self._dress()
+        return self
+
+    def _draw(self, name: str, options: dict[str, Any]) -> tuple[Any, Any]:
+        number = sum(line.get_gid() == _LINE for line in self.ax_.lines)
+        order = np.argsort(self.k)
+        k = self.k[order]
+        style = line_style(number) | {"markevery": -(-len(k) // _MOST_MARKERS)}
+        (line,) = self.ax_.plot(k, self.mean[name][order], label=name, gid=_LINE, **(style | options))
+        if name not in self.low:
+            return line, None
+        ends = self.low[name][order], self.high[name][order]
+        return line, self.ax_.fill_between(k, *ends, color=line.get_color(), alpha=0.15, linewidth=0)
+
+    def _dress(self) -> None:
+        from matplotlib.ticker import MaxNLocator
+
+        words = self.measure.replace("_", " ")
+        label = words.upper() if words in _CAPITALS else words.capitalize()
+        self.ax_.set(xlabel="k, rows from the top", ylabel=f"{label} at k")
+        if self.title is not None:
+            self.ax_.set_title(self.title)
+        self.ax_.xaxis.set_major_locator(
+            MaxNLocator(nbins=10, integer=True, steps=[1, 2, 5, 10], min_n_ticks=1)
+        )
+        light(self.ax_)
+        self.ax_.legend(frameon=False, handlelength=3.2)
+
+
+def _cut_offs(k: Iterable[int]) -> np.ndarray:
+    cuts = np.unique(np.asarray(list(k)))
+    if not len(cuts) or cuts.dtype.kind not in "iu" or cuts[0] < 1:
+        raise InputError("k must be whole numbers of rows, 1 or more, for example range(1, 11)")
+    return cuts
+
+
+def _interval(values: np.ndarray, confidence: float) -> tuple[float, float, float, int]:
+    """Mean over the queries where the measure is defined, ends of its interval (NaN for one query), how many."""
+    defined = values[np.isfinite(values)]
+    n = len(defined)
+    if n < 2:
+        return (defined[0] if n else np.nan), np.nan, np.nan, n
+    mean = defined.mean()
+    half = ndtri((1 + confidence) / 2) * defined.std(ddof=1) / np.sqrt(n)
+    return mean, mean - half, mean + half, n
