@@ -340,7 +340,7 @@ TRAIN = "--target fraud --id case --categorical city"
         (f"fit gone.csv {TRAIN}", "cannot read 'gone.csv': no such file"),
         (f"fit folder.csv {TRAIN}", "cannot read 'folder.csv': it is a folder"),
         (f"fit other.xlsx {TRAIN}", "cannot tell the format of 'other.xlsx'"),
-        ("fit good.csv", "Missing option '--target'"),
+        ("fit good.csv", "does not say which column is the target: name it with --target"),
         ("fit good.csv --target fraud --colour red", "No such option"),
         ("rank not-a-model.apex good.csv", "'not-a-model.apex' is not an apexrank model file"),
         ("rank gone.apex good.csv", "'gone.apex' cannot be read"),

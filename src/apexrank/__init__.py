@@ -9,7 +9,19 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from apexrank import bounds, datasets, losses, metrics, objectives, plot, prices
+    from apexrank import (
+        bounds,
+        bregman,
+        datasets,
+        divergences,
+        losses,
+        metrics,
+        objectives,
+        plot,
+        preprocessing,
+        prices,
+        projections,
+    )
     from apexrank.errors import ApexrankError, InputError
     from apexrank.rankers import (
         CrucialPairsPush,
@@ -36,7 +48,19 @@ _HOME = {
     "ApexrankError": "errors",
     "InputError": "errors",
 }
-_MODULES = ("bounds", "datasets", "losses", "metrics", "objectives", "plot", "prices")
+_MODULES = (
+    "bounds",
+    "bregman",
+    "datasets",
+    "divergences",
+    "losses",
+    "metrics",
+    "objectives",
+    "plot",
+    "preprocessing",
+    "prices",
+    "projections",
+)
 
 __all__ = [
     "ApexrankError",
@@ -49,12 +73,16 @@ __all__ = [
     "RankBoost",
     "TwoStagePush",
     "bounds",
+    "bregman",
     "datasets",
+    "divergences",
     "losses",
     "metrics",
     "objectives",
     "plot",
+    "preprocessing",
     "prices",
+    "projections",
     "push_path",
 ]
 

@@ -1,0 +1,181 @@
+"""Isotonic regression of many groups at once by pooling adjacent violators (PAV), in linear time.
+
+Rows are sorted by group: segment ``q`` is the rows ``indptr[q]:indptr[q + 1]``. A block is a run of rows that share one
+fitted value, their weighted mean. Each row starts a block, and a block that does not rise above the one before it
+is pooled with it. Ties are pooled too, so blocks are the level sets of the fit.
+
+Sums are taken of distances to the block's first value, never of the values themselves: scores far from zero lose no
+digits, and a row alone in its block keeps its value to the last bit.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import NamedTuple
+
+import numpy as np
+from numba import njit
+from numpy.typing import ArrayLike
+
+from apexrank.errors import InputError
+
+NO_WEIGHTS = np.empty(0)
+
+
+class Blocks(NamedTuple):
+    """The fitted value of each row, and the number of its block, counted from 0 over all segments."""
+
+    fitted: np.ndarray
+    block: np.ndarray
+
+
+def pav(
+    y: ArrayLike,
+    indptr: ArrayLike | None = None,
+    weight: ArrayLike | None = None,
+    *,
+    increasing: bool = True,
+    lower: float | None = None,
+    upper: float | None = None,
+) -> np.ndarray:
+    """For every segment ``argmin_v Σ_i w_i (v_i − y_i)²`` over ``lower ≤ v_1 ≤ v_2 ≤ … ≤ upper``.
+
+    The bounded fit is the free one, clipped.
+
+    Parameters
+    ----------
+    y : array-like of shape (n,)
+        Values. Infinite ones stand for their limits (a block with −∞ in it is at −∞); NaN makes its block NaN.
+    indptr : array-like of shape (n_segments + 1,), optional
+        Bounds of the segments, which may be empty; by default all rows are one segment.
+    weight : array-like of shape (n,), optional
+        Non-negative weights, one by default. A row of weight 0 has no say: it joins the block of the row before it,
+        or the first block where no row before it has weight. Only ratios inside a segment count, so a segment
+        without any weight is fitted with equal weights.
+    increasing : bool
+        False fits ``v_1 ≥ v_2 ≥ …``.
+    lower, upper : float, optional
+        Bounds on every fitted value.
+
+    Returns
+    -------
+    ndarray of shape (n,)
+        The fit, monotone to the last bit.
+
+    Examples
+    --------
+    >>> pav([3.0, 1.0, 4.0, 2.0, 0.0], [0, 3, 5]).tolist()
+    [2.0, 2.0, 4.0, 1.0, 1.0]
+    >>> pav([3.0, 1.0, 4.0], weight=[1.0, 3.0, 1.0], upper=2.5).tolist()
+    [1.5, 1.5, 2.5]
+    """
+    return clip(pav_blocks(y, indptr, weight, increasing=increasing).fitted, lower, upper)
+
+
+def pav_blocks(
+    y: ArrayLike,
+    indptr: ArrayLike | None = None,
+    weight: ArrayLike | None = None,
+    *,
+    increasing: bool = True,
+) -> Blocks:
+    """The unbounded fit of :func:`pav` and the blocks it is constant on.
+
+    Where the blocks stay as they are, the fit is linear in ``y``: row i's derivative with respect to ``y_j`` is
+    ``w_j / Σ_{k in block} w_k`` for j in its block, and 0 elsewhere.
+
+    Examples
+    --------
+    >>> fitted, block = pav_blocks([3.0, 1.0, 4.0, 2.0, 0.0], [0, 3, 5])
+    >>> block.tolist()
+    [0, 0, 1, 2, 2]
+    """
+    values = np.ascontiguousarray(y, dtype=float)
+    if values.ndim != 1:
+        raise InputError(f"y must be one-dimensional, got shape {values.shape}")
+    bounds = check_indptr(indptr, len(values))
+    weights = NO_WEIGHTS if weight is None else _check_weight(weight, len(values))
+    fitted, block = np.empty(len(values)), np.empty(len(values), dtype=np.intp)
+    _fit_segments(values, bounds, weights, 1.0 if increasing else -1.0, fitted, block)
+    return Blocks(fitted, block)
+
+
+def clip(values: np.ndarray, lower: float | None, upper: float | None) -> np.ndarray:
+    """``values`` between the bounds that are given."""
+    if lower is None and upper is None:
+        return values
+    low, high = -math.inf if lower is None else lower, math.inf if upper is None else upper
+    if not low <= high:
+        raise InputError(f"lower must not exceed upper, got {lower!r} and {upper!r}")
+    return np.clip(values, low, high)
+
+
+def check_indptr(indptr: ArrayLike | None, n: int) -> np.ndarray:
+    """The bounds of the segments as an array; refuse what does not cut n rows into segments."""
+    if indptr is None:
+        return np.array([0, n], dtype=np.intp)
+    bounds = np.asarray(indptr)
+    if bounds.ndim != 1 or bounds.size == 0 or bounds.dtype.kind not in "iu":
+        raise InputError(
+            "indptr must be a one-dimensional array of integers: the first row of each segment, and the end"
+        )
+    bounds = np.ascontiguousarray(bounds, dtype=np.intp)
+    if bounds[0] != 0 or bounds[-1] != n or (bounds.size > 1 and np.diff(bounds).min() < 0):
+        raise InputError(f"indptr must rise from 0 to the number of rows, {n}")
+    return bounds
+
+
+def _check_weight(weight: ArrayLike, n: int) -> np.ndarray:
+    weights = np.ascontiguousarray(weight, dtype=float)
+    if weights.shape != (n,):
+        raise InputError(f"weight needs one number per row: expected {n}, got shape {weights.shape}")
+    if n and not (weights.min() >= 0 and weights.max() < math.inf):  # nan fails both
+        raise InputError("weight must be finite and not negative")
+    return weights
+
+
+@njit(cache=True, nogil=True)
+def _fit_segments(y, indptr, weight, sign, fitted, block):  # pragma: no cover
+    longest = 0
+    for q in range(indptr.size - 1):
+        longest = max(longest, indptr[q + 1] - indptr[q])
+    start = np.empty(longest + 1, np.intp)
+    mass, moment, mean = np.empty(longest), np.empty(longest), np.empty(longest)
+    n_blocks = 0
+    for q in range(indptr.size - 1):
+        first, last = indptr[q], indptr[q + 1]
+        weighted = False
+        for i in range(first, min(last, weight.size)):
+            weighted = weighted or weight[i] > 0.0
+        count = _pool(y, first, last, weight, weighted, sign, start, mass, moment, mean)
+        start[count] = last
+        for b in range(count):
+            for i in range(start[b], start[b + 1]):
+                fitted[i] = mean[b]
+                block[i] = n_blocks
+            n_blocks += 1
+
+
+@njit(cache=True, nogil=True)
+def _pool(y, first, last, weight, weighted, sign, start, mass, moment, mean):  # pragma: no cover
+    """Cut rows first:last into blocks and return their number; ``moment`` is ``Σ w·(y − y[start])`` of a block."""
+    count = 0
+    for i in range(first, last):
+        w = weight[i] if weighted else 1.0
+        if w == 0.0:
+            continue
+        begin, total, value = i, 0.0, y[i]
+        while count > 0 and sign * mean[count - 1] >= sign * value:
+            count -= 1
+            if math.isfinite(mean[count] + value):
+                total += moment[count] + w * (y[begin] - y[start[count]])
+                w += mass[count]
+                value = y[start[count]] + total / w
+            else:
+                value += mean[count]
+            begin = start[count]
+        start[count], mass[count], moment[count], mean[count] = begin, w, total, value
+        count += 1
+    if count > 0:
+        start[0] = first
+    return count

@@ -1,0 +1,338 @@
+"""Bregman projections ``argmin_{y in S} D_φ(y ‖ x)`` of a point given by its natural parameters ``θ = ∇φ(x)``.
+
+S is the ordered vectors, the simplex, both together, a hyperplane or a half-space; :mod:`apexrank.bregman` has any
+number of half-spaces. A divergence is a name or an atom of :mod:`apexrank.divergences`, and with ``natural=False`` the
+point x is given instead of θ. The first three sets take many groups at once: segment ``q`` is the rows
+``indptr[q]:indptr[q + 1]``, by default all rows are one segment.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from itertools import pairwise
+
+import numpy as np
+from numpy.typing import ArrayLike
+from scipy.special import logsumexp
+
+from apexrank.divergences import DIVERGENCES, KL, Divergence, IDivergence, Separable, Squared
+from apexrank.errors import InputError
+from apexrank.kernels.pav import check_indptr, clip, pav
+
+QUADRATIC, ROUNDING = (
+    1e-10,
+    1e-13,
+)  # relative residuals where Newton is quadratic, and where only rounding is left
+MAX_STEPS = 300
+BELOW_ZERO = -1e-300
+
+
+def onto_monotone(
+    divergence: str | Divergence,
+    theta: ArrayLike,
+    indptr: ArrayLike | None = None,
+    weight: ArrayLike | None = None,
+    *,
+    increasing: bool = True,
+    lower: float | None = None,
+    upper: float | None = None,
+    natural: bool = True,
+) -> np.ndarray:
+    """``argmin_y Σ_i w_i d(y_i ‖ link(θ_i))`` over ``lower ≤ y_1 ≤ y_2 ≤ … ≤ upper``, in every segment.
+
+    It is the link of ``PAV(θ)``, clipped, whatever the divergence (Acharyya 2013, Corollary 1; with weights it is the
+    weighted PAV). For an atom with weights of its own, these multiply ``weight``. For "kl" the minimum is over the
+    ordered simplex, see :func:`onto_ordered_simplex`, and there are no bounds.
+
+    Examples
+    --------
+    >>> onto_monotone("squared", [3.0, 1.0, 4.0]).tolist()
+    [2.0, 2.0, 4.0]
+    >>> onto_monotone("i-divergence", [8.0, 2.0, 9.0], natural=False).round(9).tolist()
+    [4.0, 4.0, 9.0]
+    """
+    atom = DIVERGENCES.get(divergence)
+    if not isinstance(atom, Separable):
+        if lower is not None or upper is not None:
+            raise InputError(f"{atom.name} takes no bounds: leave out lower and upper, or use i-divergence")
+        return onto_ordered_simplex(atom, theta, indptr, weight, increasing=increasing, natural=natural)
+    if (lower is not None and lower > atom.domain[1]) or (upper is not None and upper < atom.domain[0]):
+        raise InputError(
+            f"no value between {lower!r} and {upper!r} is {atom.domain_text}, as {atom.name} needs"
+        )
+    unit = natural_parameters(atom, theta, natural) / atom.weights
+    if atom.weight is not None:
+        weight = atom.weights * np.asarray(1.0 if weight is None else weight, dtype=float)
+    y = replace(atom, weight=None).grad_inv(pav(unit, indptr, weight, increasing=increasing))
+    return clip(y, lower, upper)
+
+
+def onto_simplex(
+    divergence: str | Divergence,
+    theta: ArrayLike,
+    indptr: ArrayLike | None = None,
+    weight: ArrayLike | None = None,
+    *,
+    natural: bool = True,
+) -> np.ndarray:
+    """``argmin_y Σ_i w_i d(y_i ‖ link(θ_i))`` over ``y ≥ 0``, ``Σ_i w_i y_i = 1``, in every segment.
+
+    Row i stands for ``w_i`` equal items, one by default. It is the softmax of θ for "kl" and "i-divergence", and
+    ``max(0, x − τ)`` for "squared"; for others ``link(θ + λ)``. An atom with weights of its own takes no ``weight``,
+    and then the weights are in the divergence only, not in the sum.
+
+    Examples
+    --------
+    >>> onto_simplex("kl", [1.0, 1.0, 0.0, 0.0], [0, 2, 4]).tolist()
+    [0.5, 0.5, 0.5, 0.5]
+    >>> onto_simplex("squared", [1.0, 0.5, -2.0]).tolist()
+    [0.75, 0.25, 0.0]
+    """
+    atom = DIVERGENCES.get(divergence)
+    values = natural_parameters(atom, theta, natural)
+    bounds = check_indptr(indptr, len(values))
+    counts = np.ones(len(values)) if weight is None else _positive(weight, len(values))
+    own = getattr(atom, "weight", None)
+    if own is not None and weight is not None:
+        raise InputError(
+            f"{atom.name} has weights of its own: leave out weight, or the weights of the divergence"
+        )
+    if isinstance(atom, KL) or (isinstance(atom, IDivergence) and own is None):
+        return _segment_softmax(values, bounds, counts)
+    assert isinstance(atom, Separable)
+    if isinstance(atom, Squared):
+        return _threshold(values / atom.weights, bounds, counts, 1 / (atom.weights * np.ones(len(values))))
+    inside = counts if own is None else np.array(own)
+    unit = values / atom.weights
+    parts = [
+        _onto_count(replace(atom, weight=tuple(inside[i:j])), inside[i:j] * unit[i:j], counts[i:j])
+        for i, j in pairwise(bounds)
+        if i < j
+    ]
+    return np.concatenate([np.empty(0), *parts])
+
+
+def onto_ordered_simplex(
+    divergence: str | Divergence,
+    theta: ArrayLike,
+    indptr: ArrayLike | None = None,
+    weight: ArrayLike | None = None,
+    *,
+    increasing: bool = True,
+    natural: bool = True,
+) -> np.ndarray:
+    """``argmin_y Σ_i w_i d(y_i ‖ link(θ_i))`` over ``0 ≤ y_1 ≤ y_2 ≤ …``, ``Σ_i w_i y_i = 1``, in every segment.
+
+    Row i stands for ``w_i`` equal items. It is the projection of ``PAV(θ)`` onto the simplex, because PAV commutes with
+    adding a constant; so softmax(PAV(θ)) for "kl".
+
+    Examples
+    --------
+    >>> onto_ordered_simplex("kl", [0.0, 0.0, 5.0], increasing=False).round(9).tolist()
+    [0.333333333, 0.333333333, 0.333333333]
+    """
+    atom = DIVERGENCES.get(divergence)
+    if getattr(atom, "weight", None) is not None:
+        raise InputError(
+            "onto_ordered_simplex needs a divergence without weights of its own: pass weight instead"
+        )
+    fitted = pav(natural_parameters(atom, theta, natural), indptr, weight, increasing=increasing)
+    return onto_simplex(atom, fitted, indptr, weight)
+
+
+def onto_hyperplane(
+    divergence: str | Divergence, theta: ArrayLike, a: ArrayLike, b: float, *, natural: bool = True
+) -> np.ndarray:
+    """``argmin_y D_φ(y ‖ link(θ))`` over ``<a, y> = b``: the link of ``θ + λ·a`` (Acharyya 2013, Lemma 2).
+
+    Examples
+    --------
+    >>> onto_hyperplane("squared", [1.0, 0.0], [1.0, 1.0], 3.0).tolist()
+    [2.0, 1.0]
+    >>> onto_hyperplane("i-divergence", [1.0, 2.0], [1.0, 1.0], 6.0, natural=False).round(9).tolist()
+    [2.0, 4.0]
+    """
+    atom = DIVERGENCES.get(divergence)
+    values = natural_parameters(atom, theta, natural)
+    normal = check_normal(a, values.shape)
+    return atom.grad_inv(values + hyperplane_multiplier(atom, values, normal, b) * normal)
+
+
+def onto_halfspace(
+    divergence: str | Divergence, theta: ArrayLike, a: ArrayLike, b: float, *, natural: bool = True
+) -> np.ndarray:
+    """``argmin_y D_φ(y ‖ link(θ))`` over ``<a, y> ≤ b``: the point itself, or its projection onto the boundary.
+
+    Examples
+    --------
+    >>> onto_halfspace("squared", [1.0, 0.0], [1.0, 1.0], 3.0).tolist()
+    [1.0, 0.0]
+    """
+    atom = DIVERGENCES.get(divergence)
+    values = natural_parameters(atom, theta, natural)
+    x = atom.grad_inv(values)
+    return x if check_normal(a, values.shape) @ x <= b else onto_hyperplane(atom, values, a, b)
+
+
+# ---------------------------------------------------------------- the simplex
+
+
+def _segment_softmax(theta: np.ndarray, indptr: np.ndarray, counts: np.ndarray) -> np.ndarray:
+    """``exp(θ_i) / Σ_j c_j exp(θ_j)`` in every segment."""
+    starts, rows = _segments(indptr)
+    if len(theta) == 0:
+        return theta
+    top = np.maximum.reduceat(theta, starts)
+    if not np.all(np.isfinite(top)):
+        raise InputError("theta needs a finite largest value in every segment")
+    y = np.exp(theta - top[rows])
+    return y / np.add.reduceat(counts * y, starts)[rows]
+
+
+def _threshold(x: np.ndarray, indptr: np.ndarray, counts: np.ndarray, slope: np.ndarray) -> np.ndarray:
+    """``max(0, x − τ·slope)`` with the τ of each segment that makes ``Σ counts·y = 1``.
+
+    Dropping the rows that come out negative and solving for τ again (Michelot 1986) only ever raises τ, so it ends with
+    the rows that stay.
+    """
+    if len(x) == 0:
+        return x
+    starts, rows = _segments(indptr)
+    # τ is near x at the top; measured from there it keeps its digits
+    top = np.maximum.reduceat(x / slope, starts)[rows] * slope
+    x, active = x - top, np.ones(len(x), dtype=bool)
+    while True:
+        tau = (np.add.reduceat(counts * x * active, starts) - 1) / np.add.reduceat(
+            counts * slope * active, starts
+        )
+        y = x - tau[rows] * slope
+        if not np.any(active & (y < 0)):
+            return np.maximum(y, 0.0)
+        active &= y >= 0
+
+
+def _onto_count(atom: Separable, theta: np.ndarray, counts: np.ndarray) -> np.ndarray:
+    return atom.grad_inv(theta + hyperplane_multiplier(atom, theta, counts, 1.0) * counts)
+
+
+def _segments(indptr: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """First rows of the segments that have any, and each row's number among these segments."""
+    sizes = np.diff(indptr)
+    return indptr[:-1][sizes > 0], np.repeat(np.arange(np.sum(sizes > 0)), sizes[sizes > 0])
+
+
+# ---------------------------------------------------------------- the hyperplane
+
+
+def hyperplane_multiplier(atom: Divergence, theta: np.ndarray, a: np.ndarray, b: ArrayLike) -> np.ndarray:
+    """The λ with ``<a, link(θ + λ·a)> = b``, by Newton's method inside a bracket; one for each of the leading axes.
+
+    On the simplex ``<a, x> = b`` is ``<a − b, x> = 0``, which has the same λ without the normalisation: KL is the
+    I-divergence there.
+    """
+    b = np.asarray(b, dtype=float)
+    if isinstance(atom, KL):
+        theta = theta - logsumexp(theta, axis=-1, keepdims=True)
+        return hyperplane_multiplier(IDivergence(), theta, a - b[..., None], np.zeros_like(b))
+    assert isinstance(atom, Separable)
+    _check_crossing(atom, theta, a, b)
+    low, high = _multiplier_range(atom, theta, a)
+    multiplier = np.zeros(low.shape)
+    for _ in range(MAX_STEPS):
+        excess, slope = _excess(atom, theta + multiplier[..., None] * a, a, b)
+        low, high = np.where(excess < 0, multiplier, low), np.where(excess > 0, multiplier, high)
+        with np.errstate(all="ignore"):
+            newton = multiplier - excess / slope
+        inside = (newton > low) & (newton < high)  # false for nan
+        small_step = np.abs(newton - multiplier) <= 1e-6 * np.abs(newton)
+        done = (np.abs(excess) <= ROUNDING) | ((np.abs(excess) <= QUADRATIC) & small_step)
+        multiplier = np.where(inside, newton, np.where(done, multiplier, _between(low, high)))
+        if np.all(done):
+            break
+    return multiplier
+
+
+def _excess(
+    atom: Separable, theta: np.ndarray, a: np.ndarray, b: np.ndarray
+) -> tuple[np.ndarray, np.ndarray]:
+    """How far ``<a, link(θ)>`` is above b, relative to its terms, and the slope along a.
+
+    For positive x both sides of ``<a⁺, x> + b⁻ = <a⁻, x> + b⁺`` are positive, and the difference of their logarithms is
+    nearly linear, even linear for the links and normals that have a closed form.
+    """
+    if atom.theta_upper == 0:
+        theta = np.minimum(theta, BELOW_ZERO)
+    x, slope = atom.grad_inv(theta), atom.link_slope(theta)
+    up, down = np.maximum(a, 0), np.maximum(-a, 0)
+    left, right = np.sum(up * x, axis=-1), np.sum(down * x, axis=-1)
+    left_slope, right_slope = np.sum(up * a * slope, axis=-1), np.sum(down * a * slope, axis=-1)
+    if atom.domain[0] < 0:
+        scale = np.sum(np.abs(a * x), axis=-1) + np.abs(b)
+        scale = np.where(scale > 0, scale, 1.0)
+        return (left - right - b) / scale, (left_slope - right_slope) / scale
+    left, right = left + np.maximum(-b, 0), right + np.maximum(b, 0)
+    with np.errstate(all="ignore"):
+        excess = np.log(left) - np.log(right)
+        return np.where(left == right, 0.0, excess), left_slope / left - right_slope / right
+
+
+def _between(low: np.ndarray, high: np.ndarray) -> np.ndarray:
+    """The middle of a bracket, or a point twice as far out where it has one end only."""
+    with np.errstate(invalid="ignore"):
+        middle = 0.5 * (low + high)
+        middle = np.where(np.isinf(high), low + 1 + np.abs(low), middle)
+        return np.where(np.isinf(low), high - 1 - np.abs(high), middle)
+
+
+def _multiplier_range(atom: Separable, theta: np.ndarray, a: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """The multipliers that keep natural parameters inside their domain."""
+    with np.errstate(all="ignore"):
+        reach = (atom.theta_upper * np.ones_like(theta) - theta) / a
+    return np.max(np.where(a < 0, reach, -np.inf), axis=-1), np.min(np.where(a > 0, reach, np.inf), axis=-1)
+
+
+def _check_crossing(atom: Separable, theta: np.ndarray, a: np.ndarray, b: np.ndarray) -> None:
+    """Refuse a hyperplane that no point of the domain's interior is on; coordinates on the boundary stay there."""
+    fixed = np.isinf(theta)
+    x = atom.grad_inv(np.where(fixed, theta, -1.0))
+    low, high = (np.where(fixed, x, end) for end in atom.domain)
+    with np.errstate(invalid="ignore"):
+        least = np.sum(np.where(a > 0, a * low, np.where(a < 0, a * high, 0.0)), axis=-1)
+        most = np.sum(np.where(a > 0, a * high, np.where(a < 0, a * low, 0.0)), axis=-1)
+    crossed = ((least < b) & (b < most)) | ((least == b) & (b == most))
+    if not np.all(crossed):
+        raise InputError(
+            f"the hyperplane <a, x> = {b[~crossed][0]:g} does not cross the interior of the domain"
+        )
+
+
+# ---------------------------------------------------------------- checks
+
+
+def natural_parameters(atom: Divergence, theta: ArrayLike, natural: bool) -> np.ndarray:
+    values = np.asarray(theta, dtype=float)
+    if values.ndim != 1:
+        raise InputError(f"theta must be one-dimensional, got shape {values.shape}")
+    if np.any(np.isnan(values)):
+        raise InputError(f"theta has a missing value in row {int(np.argmax(np.isnan(values)))}")
+    if natural:
+        return values
+    # on segments a point of KL has one sum each, which its natural parameters do not show
+    return IDivergence().grad(values) if isinstance(atom, KL) else atom.grad(values)
+
+
+def _positive(weight: ArrayLike, n: int) -> np.ndarray:
+    weights = np.asarray(weight, dtype=float)
+    if weights.shape != (n,) or not np.all((weights > 0) & np.isfinite(weights)):
+        raise InputError(f"weight must be {n} finite numbers above 0, one for each row")
+    return weights
+
+
+def check_normal(a: ArrayLike, shape: tuple[int, ...]) -> np.ndarray:
+    """Refuse normals of hyperplanes (the last axis) that are zero, not finite, or of the wrong length."""
+    normal = np.asarray(a, dtype=float)
+    if normal.shape != shape or not np.all(np.isfinite(normal)):
+        raise InputError(f"a normal must be {shape[-1]} finite numbers, one for each coordinate")
+    if not np.all(np.any(normal != 0, axis=-1)):
+        raise InputError("a normal must not be all zeros")
+    return normal

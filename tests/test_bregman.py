@@ -1,0 +1,212 @@
+"""Bregman's algorithm against a general-purpose minimiser and the projections that are known in closed form."""
+
+import warnings
+
+import numpy as np
+import pytest
+from scipy.optimize import minimize
+from sklearn.exceptions import ConvergenceWarning
+
+from apexrank.bregman import bregman_projection
+from apexrank.divergences import KL, IDivergence, ItakuraSaito, Logistic, ShiftedIDivergence, Squared
+from apexrank.errors import InputError
+from apexrank.projections import onto_halfspace, onto_monotone, onto_ordered_simplex
+
+ATOMS = [Squared(), IDivergence(), ShiftedIDivergence(), ItakuraSaito(), Logistic(), KL()]
+both = pytest.mark.parametrize("parallel", [False, True], ids=["sequential", "parallel"])
+N = 4
+
+
+def points(atom, seed, n=2):
+    u = np.random.default_rng(seed).uniform(0.1, 0.9, size=(n, N))
+    if isinstance(atom, KL):
+        return u / u.sum(axis=1, keepdims=True)
+    return u + 1 if isinstance(atom, ShiftedIDivergence) else u
+
+
+def problem(atom, seed, m=6):
+    """A point, and half-spaces that share an inner point and cut the first one off."""
+    x, inside = points(atom, seed)
+    rows = np.random.default_rng(seed).normal(size=(m, N))
+    return x, rows, rows @ inside + 0.02, inside
+
+
+def direct(atom, x, rows, bounds, start):
+    low, high = atom.domain
+    one = IDivergence() if isinstance(atom, KL) else atom
+    constraints = [{"type": "ineq", "fun": lambda y: bounds - rows @ y, "jac": lambda y: -rows}]
+    if isinstance(atom, KL):
+        constraints.append({"type": "eq", "fun": lambda y: np.sum(y) - 1, "jac": lambda y: np.ones(N)})
+    return minimize(
+        lambda y: float(one.divergence(y, x)),
+        start,
+        jac=lambda y: one.grad(y) - one.grad(x),
+        bounds=[(low + 1e-9 if np.isfinite(low) else None, high - 1e-9 if np.isfinite(high) else None)] * N,
+        constraints=constraints,
+        method="SLSQP",
+        options={"ftol": 1e-16, "maxiter": 500},
+    ).x
+
+
+@pytest.mark.parametrize("seed", range(3))
+@pytest.mark.parametrize("atom", ATOMS, ids=lambda atom: atom.name)
+def test_sequential_parallel_and_direct_agree(atom, seed):
+    x, rows, bounds, inside = problem(atom, seed)
+    results = [
+        bregman_projection(atom, x, rows, bounds, parallel=parallel, max_iter=20_000, natural=False)
+        for parallel in (False, True)
+    ]
+    expected = direct(atom, x, rows, bounds, inside)
+    for result in results:
+        assert result.converged
+        assert result.residual <= 1e-10
+        np.testing.assert_allclose(result.x, expected, atol=2e-6)
+    np.testing.assert_allclose(results[0].x, results[1].x, atol=1e-8)
+
+
+@both
+@pytest.mark.parametrize("atom", ATOMS, ids=lambda atom: atom.name)
+def test_the_certificate_can_be_checked_by_hand(atom, parallel):
+    x, rows, bounds, inside = problem(atom, 7)
+    result = bregman_projection(atom, x, rows, bounds, parallel=parallel, max_iter=20_000, natural=False)
+    assert np.all(result.multipliers >= 0)
+    stationary = atom.grad(result.x) - atom.grad(x) + result.multipliers @ rows
+    stationary -= stationary.mean() if isinstance(atom, KL) else 0.0
+    np.testing.assert_allclose(stationary, 0, atol=1e-10)
+    assert np.all(rows @ result.x - bounds <= 1e-9)
+    np.testing.assert_allclose(result.multipliers * (rows @ result.x - bounds), 0, atol=1e-8)
+    np.testing.assert_allclose(result.value, atom.divergence(result.x, x), rtol=1e-12)
+    np.testing.assert_allclose(result.gap, result.multipliers @ (bounds - rows @ result.x), atol=1e-15)
+    # generalised Pythagoras with a point of the set
+    assert atom.divergence(inside, x) >= atom.divergence(inside, result.x) + result.value - 1e-9
+
+
+@both
+@pytest.mark.parametrize("atom", ATOMS, ids=lambda atom: atom.name)
+def test_the_dual_value_rises_towards_the_solution(atom, parallel):
+    """D(x*‖x) ≤ D* − (value − gap) at every sweep, and no sweep takes the dual value down."""
+    x, rows, bounds, _ = problem(atom, 3)
+    solution = bregman_projection(atom, x, rows, bounds, max_iter=20_000, natural=False)
+    before = 0.0
+    for max_iter in range(1, 12):
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", ConvergenceWarning)
+            early = bregman_projection(
+                atom, x, rows, bounds, parallel=parallel, max_iter=max_iter, tol=0.0, natural=False
+            )
+        dual = early.value - early.gap
+        assert dual >= before - 1e-13
+        assert atom.divergence(solution.x, early.x) <= solution.value - dual + 1e-9
+        before = dual
+    assert before > 0.5 * solution.value
+
+
+@both
+@pytest.mark.parametrize("atom", ATOMS, ids=lambda atom: atom.name)
+def test_ordered_vectors_are_half_spaces_too(atom, parallel):
+    """Equation (3.6): the order as adjacent inequalities; PAV gives the same in one pass."""
+    x = points(atom, 11)[0]
+    result = bregman_projection(
+        atom,
+        x,
+        -np.diff(np.eye(N), axis=0),
+        np.zeros(N - 1),
+        parallel=parallel,
+        max_iter=20_000,
+        natural=False,
+    )
+    np.testing.assert_allclose(result.x, onto_monotone(atom, x, natural=False), atol=1e-8)
+
+
+@both
+def test_the_ordered_simplex_as_half_spaces(parallel):
+    x = points(Squared(), 5)[0]
+    rows = np.vstack([-np.diff(np.eye(N), axis=0), -np.eye(N), np.ones(N), -np.ones(N)])
+    bounds = np.array([0.0] * (2 * N - 1) + [1.0, -1.0])
+    result = bregman_projection("squared", 3 * x, rows, bounds, parallel=parallel, max_iter=20_000)
+    np.testing.assert_allclose(result.x, onto_ordered_simplex("squared", 3 * x), atol=1e-8)
+
+
+@pytest.mark.parametrize("atom", ATOMS, ids=lambda atom: atom.name)
+def test_one_half_space_takes_one_sweep(atom):
+    x, rows, bounds, _ = problem(atom, 2, m=1)
+    sign = np.sign(rows[0] @ x - bounds[0])
+    for parallel in (False, True):
+        result = bregman_projection(atom, x, sign * rows, sign * bounds, parallel=parallel, natural=False)
+        assert result.n_iter == 1
+        expected = onto_halfspace(atom, x, sign * rows[0], sign * bounds[0], natural=False)
+        np.testing.assert_allclose(result.x, expected, rtol=1e-12)
+
+
+@both
+@pytest.mark.parametrize("m", [2, 4, 6])
+def test_weights_of_the_atom(m, parallel):
+    x, rows, bounds, inside = problem(Squared(), m, m)
+    atom = Squared(weight=(1, 2, 3, 4))
+    result = bregman_projection(atom, x, rows, bounds, parallel=parallel, max_iter=20_000, natural=False)
+    np.testing.assert_allclose(atom.weights * (result.x - x), -result.multipliers @ rows, atol=1e-12)
+    np.testing.assert_allclose(result.x, direct(atom, x, rows, bounds, inside), atol=2e-6)
+
+
+@both
+def test_nothing_to_do(parallel):
+    x = np.array([0.2, 0.3])
+    result = bregman_projection("squared", x, [[1.0, 1.0]], [1.0], parallel=parallel)
+    assert (result.n_iter, result.converged, result.residual, result.gap) == (0, True, 0.0, 0.0)
+    np.testing.assert_array_equal(result.x, x)
+    none = bregman_projection("squared", x, np.empty((0, 2)), [], parallel=parallel)
+    np.testing.assert_array_equal(none.x, x)
+
+
+@both
+def test_constraints_that_exclude_each_other_are_reported(parallel):
+    with pytest.warns(ConvergenceWarning, match="after 50 sweeps .* no point may satisfy all constraints"):
+        result = bregman_projection(
+            "squared", [0.0], [[1.0], [-1.0]], [-1.0, -1.0], parallel=parallel, max_iter=50
+        )
+    assert not result.converged
+    assert result.residual > 0.1
+
+
+def test_without_the_way_down_the_answer_is_wrong():
+    """Table 2.1 as printed adds each projection's step to its multiplier and never takes any back."""
+    x, rows, bounds = (
+        np.array([2.0, 0.0]),
+        np.array([[1.0, 0.0], [1.0, 1.0], [-1.0, 2.0]]),
+        np.array([0.5, -0.5, -2.0]),
+    )
+    printed = x.copy()
+    for _ in range(5000):
+        for row, bound in zip(rows, bounds, strict=True):
+            printed = onto_halfspace("squared", printed, row, bound)
+    exact = bregman_projection("squared", x, rows, bounds).x
+    assert np.all(rows @ printed <= bounds + 1e-9)
+    assert np.sum((printed - x) ** 2) > np.sum((exact - x) ** 2) + 0.01
+
+
+def test_the_sum_of_parallel_steps_is_wrong():
+    """Table 2.1's synchronisation adds up the rows' steps: three rows that say x ≤ 0 take 1 to −2 for good."""
+    x = np.array([1.0])
+    for _ in range(5):
+        x = x + sum(onto_halfspace("squared", x, [1.0], 0.0) - x for _ in range(3))
+    assert x[0] == -2.0
+    result = bregman_projection("squared", [1.0], [[1.0]] * 3, [0.0] * 3, parallel=True)
+    np.testing.assert_allclose(result.x, 0.0, atol=1e-12)
+
+
+@pytest.mark.parametrize(
+    ("call", "message"),
+    [
+        (lambda: bregman_projection("squared", [1.0], [[1.0, 2.0]], [1.0]), "A must have 1 columns"),
+        (lambda: bregman_projection("squared", [1.0], [[1.0]], [1.0, 2.0]), "b one number for each row"),
+        (lambda: bregman_projection("squared", [1.0], [[0.0]], [1.0]), "must not be all zeros"),
+        (lambda: bregman_projection("squared", [1.0], [[np.nan]], [1.0]), "finite numbers"),
+        (lambda: bregman_projection("squared", [1.0], [[1.0]], [np.inf]), "b must be finite"),
+        (lambda: bregman_projection("squared", [1.0], [[1.0]], [0.0], tol=-1), "tol must be"),
+        (lambda: bregman_projection("squared", [1.0], [[1.0]], [0.0], max_iter=-1), "max_iter must be"),
+        (lambda: bregman_projection("i-divergence", [1.0], [[1.0]], [-1.0]), "does not cross the interior"),
+    ],
+)
+def test_bad_input_is_refused_in_one_line(call, message):
+    with pytest.raises(InputError, match=message):
+        call()
