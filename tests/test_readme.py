@@ -38,9 +38,11 @@ def run(arguments: list[str], folder: Path, script: str | None = None) -> str:
     return result.stdout
 
 
-def test_python_example(folder):
-    [code], [output] = ([text for kind, text in BLOCKS if kind == wanted] for wanted in ("python", "text"))
-    assert_prints(output, run([sys.executable, "-W", "error", "-"], folder, code))
+def test_python_examples(folder):
+    codes, outputs = ([text for kind, text in BLOCKS if kind == wanted] for wanted in ("python", "text"))
+    assert codes
+    for code, output in zip(codes, outputs, strict=True):
+        assert_prints(output, run([sys.executable, "-W", "error", "-"], folder, code))
     assert (folder / "roc-top.png").stat().st_size > 10_000
 
 

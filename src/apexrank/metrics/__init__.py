@@ -5,6 +5,15 @@ from apexrank.metrics.confidence import Interval, adjust_p_values, bootstrap, pa
 from apexrank.metrics.cuts import partial_auc, precision_at, recall_at, roc_points, tpr_at_fpr
 from apexrank.metrics.discounts import average_reciprocal_rank, push_dcg, rank_sum, ranks
 from apexrank.metrics.listwise import dcg, err, ndcg
+from apexrank.metrics.permutation import (
+    KendallCounts,
+    kendall_counts,
+    kendall_distance,
+    kendall_tau,
+    spearman_distance,
+    spearman_footrule,
+    weighted_kendall_distance,
+)
 from apexrank.metrics.precision import average_precision, mrr, winner_takes_all
 from apexrank.metrics.scorers import get_scorer, scorer_names
 from apexrank.metrics.spam import spam_mass, spam_met
@@ -13,6 +22,7 @@ from apexrank.metrics.top import auc, empty_groups, heights, p_norm_risk, r_max,
 
 __all__ = [
     "Interval",
+    "KendallCounts",
     "adjust_p_values",
     "auc",
     "average_precision",
@@ -25,6 +35,9 @@ __all__ = [
     "evaluate",
     "get_scorer",
     "heights",
+    "kendall_counts",
+    "kendall_distance",
+    "kendall_tau",
     "mrr",
     "ndcg",
     "p_norm_risk",
@@ -42,6 +55,9 @@ __all__ = [
     "scorer_names",
     "spam_mass",
     "spam_met",
+    "spearman_distance",
+    "spearman_footrule",
     "tpr_at_fpr",
+    "weighted_kendall_distance",
     "winner_takes_all",
 ]
