@@ -147,7 +147,9 @@ def test_faults(data):
         RocTopDisplay.from_scores(scores, y, axes=plt.subplots()[1])
     with pytest.raises(InputError, match="no curve to draw"):
         RocTopDisplay.from_scores({}, y)
-    with pytest.raises(InputError, match="object is no ranker: give scores, or an estimator with decision_function"):
+    with pytest.raises(
+        InputError, match="object is no ranker: give scores, or an estimator with decision_function"
+    ):
         RocTopDisplay.from_estimator(object(), None, y)
 
 
