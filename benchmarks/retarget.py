@@ -6,6 +6,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from itertools import pairwise
 
 import numpy as np
 from scipy.optimize import isotonic_regression
@@ -26,7 +27,7 @@ def many_groups(n_groups: int = 10_000) -> list[dict]:
     for name, w in (("PAV", None), ("weighted PAV", weight)):
 
         def loop(w: np.ndarray | None = w) -> list[np.ndarray]:
-            cuts = zip(indptr[:-1], indptr[1:], strict=True)
+            cuts = pairwise(indptr)
             return [isotonic_regression(y[a:b], weights=None if w is None else w[a:b]).x for a, b in cuts]
 
         found, expected = pav(y, indptr, w), np.concatenate(loop())

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import dataclass
 from functools import cached_property
 from typing import Literal, NamedTuple, get_args
 
@@ -13,7 +14,8 @@ from apexrank.errors import InputError
 Empty = Literal["skip", "zero", "one", "raise"]
 
 
-class Levels(NamedTuple):
+@dataclass(frozen=True)
+class Levels:
     """Tied rows merged. A level is one score of one group; levels run by group, the largest score first.
 
     ``positive`` and ``negative`` hold the weight of each class in a level; group ``q`` owns the levels from
@@ -35,7 +37,9 @@ class Levels(NamedTuple):
 
     def above(self, values: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """Sums over the levels of the group strictly above, and at or above, each level."""
-        total = np.concatenate([[0.0], np.cumsum(values)])
+        return self._within(running(values))
+
+    def _within(self, total: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         if len(self.indptr) == 2:
             return total[:-1], total[1:]
         start = self.spread(total[self.indptr[:-1]])
@@ -44,12 +48,31 @@ class Levels(NamedTuple):
     def below(self, values: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """Sums over the levels of the group strictly below, and at or below, each level."""
         # Summed upwards, not taken as "all minus above", so that rounding never makes a zero nonzero.
-        total = np.concatenate([[0.0], np.cumsum(values[::-1])])[::-1]
+        total = running(values[::-1])[::-1]
         if len(self.indptr) == 2:
             return total[1:], total[:-1]
         end = self.spread(total[self.indptr[1:]])
         return total[1:] - end, total[:-1] - end
 
+    @cached_property
+    def running_positive(self) -> np.ndarray:
+        """Weight of the positives on all levels before each one, over the bounds of groups."""
+        return running(self.positive)
+
+    @cached_property
+    def running_rows(self) -> np.ndarray:
+        """Weight of all rows before each level, over the bounds of groups."""
+        return running(self.positive + self.negative)
+
+    def rows_above(self) -> tuple[np.ndarray, np.ndarray]:
+        """Rows of the group strictly above, and at or above, each level."""
+        return self._within(self.running_rows)
+
+    def positives_above(self) -> tuple[np.ndarray, np.ndarray]:
+        """Positives of the group strictly above, and at or above, each level."""
+        return self._within(self.running_positive)
+
+    @cached_property
     def heights(self) -> np.ndarray:
         """Weight of the positives below each level, a tie counted half."""
         strictly, inclusive = self.below(self.positive)
@@ -64,13 +87,23 @@ class Levels(NamedTuple):
         """Levels on the list: a score of minus infinity stands for rows that were never put on it."""
         return self.score > -np.inf
 
+    @cached_property
+    def total_positive(self) -> np.ndarray:
+        """Weight of the positives of each group."""
+        return self.sums(self.positive)
+
+    @cached_property
+    def total_negative(self) -> np.ndarray:
+        """Weight of the negatives of each group."""
+        return self.sums(self.negative)
+
     def has_both(self) -> np.ndarray:
         """Groups with a positive and a negative row."""
-        return self.has_positive() & (self.sums(self.negative) > 0)
+        return self.has_positive() & (self.total_negative > 0)
 
     def has_positive(self) -> np.ndarray:
         """Groups with a positive row."""
-        return self.sums(self.positive) > 0
+        return self.total_positive > 0
 
     def split(self, positives_first: bool) -> Levels:
         """Break every tie between the classes one way by giving each class a level of its own."""
@@ -83,6 +116,14 @@ class Levels(NamedTuple):
             score=np.repeat(self.score, 2),
             indptr=2 * self.indptr,
         )
+
+
+def running(values: np.ndarray) -> np.ndarray:
+    """Sums of all values before each one, and of all."""
+    total = np.empty(len(values) + 1)
+    total[0] = 0.0
+    np.cumsum(values, out=total[1:])
+    return total
 
 
 class Lists:

@@ -43,7 +43,7 @@ def ranks(
 
 
 def _level_ranks(levels: Levels) -> np.ndarray:
-    return levels.reverse_heights() + levels.above(levels.positive)[1]
+    return levels.reverse_heights() + levels.positives_above()[1]
 
 
 def rank_sum(
@@ -97,7 +97,7 @@ def rank_sum_values(
     if np.isnan(price).any():
         raise InputError("g is NaN at a rank: give a function that is defined for all ranks")
     total = levels.sums(levels.positive * price)
-    value = ratio(total, levels.sums(levels.positive)) if normalize else total
+    value = ratio(total, levels.total_positive) if normalize else total
     return Values(value, levels.has_positive())
 
 

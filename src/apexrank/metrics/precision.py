@@ -69,12 +69,12 @@ def average_precision_values(rows: Rows, *, k: int | None = None, ties: Threshol
     levels = rows.levels("average" if ties == "threshold" else ties)
     cut = np.inf if k is None else check_cut(k)
     if ties == "threshold":
-        true, seen = levels.above(levels.positive)[1], levels.above(levels.positive + levels.negative)[1]
+        true, seen = levels.positives_above()[1], levels.rows_above()[1]
         sums = levels.positive * ratio(true, seen) * (seen <= cut)
     else:
         sums = _precision_sums(levels, cut)
     total = levels.sums(sums * levels.listed())
-    return Values(ratio(total, levels.sums(levels.positive)), levels.has_positive())
+    return Values(ratio(total, levels.total_positive), levels.has_positive())
 
 
 def _precision_sums(levels: Levels, cut: float) -> np.ndarray:

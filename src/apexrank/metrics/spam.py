@@ -59,7 +59,7 @@ def spam_met(
     if (wanted < 0).any() or np.isnan(wanted).any():
         raise InputError("m must be numbers of ranks of at least 0")
     size = levels.positive + levels.negative
-    before, met = levels.above(size)[0], levels.above(levels.positive)[0]
+    before, met = levels.above(size)[0], levels.positives_above()[0]
     level = np.clip(np.searchsorted(before, wanted, side="right") - 1, 0, None)
     inside = np.minimum(wanted - before[level], size[level])
     found = met[level] + levels.positive[level] * ratio(inside, size[level])

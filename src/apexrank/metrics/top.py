@@ -53,7 +53,7 @@ def heights(
     """
     data = check_binary(y_true, scores, pos_label=pos_label, groups=groups, sample_weight=sample_weight)
     lifted = data.lifted(margin)
-    return lifted.levels(ties).heights()[lifted.level_of_rows(ties)[~data.positive]]
+    return lifted.levels(ties).heights[lifted.level_of_rows(ties)[~data.positive]]
 
 
 def reverse_heights(
@@ -131,8 +131,8 @@ def auc(
 
 def auc_values(rows: Rows, *, ties: Ties = "average") -> Values:
     levels = rows.levels(ties)
-    misranked = levels.sums(levels.negative * levels.heights())
-    pairs = levels.sums(levels.positive) * levels.sums(levels.negative)
+    misranked = levels.sums(levels.negative * levels.heights)
+    pairs = levels.total_positive * levels.total_negative
     return Values(1.0 - ratio(misranked, pairs), levels.has_both())
 
 
@@ -208,12 +208,12 @@ def _risk_parts(levels: Levels, p: float, normalize: bool) -> tuple[np.ndarray, 
     """Each group's risk as ``base ** power * factor``: only the largest height meets a large power."""
     if not p > 0:
         raise InputError(f"p must be a positive number or inf, got {p!r}")
-    height = np.where(levels.negative > 0, levels.heights(), 0.0)
+    height = np.where(levels.negative > 0, levels.heights, 0.0)
     top = np.maximum.reduceat(height, levels.indptr[:-1])
     factor = levels.sums(levels.negative * ratio(height, levels.spread(top)) ** p)
     if normalize:
-        share = ratio(factor, levels.sums(levels.negative))
-        return ratio(top, levels.sums(levels.positive)), 1.0, share ** (1 / p)
+        share = ratio(factor, levels.total_negative)
+        return ratio(top, levels.total_positive), 1.0, share ** (1 / p)
     if np.isinf(p):
         return top, 1.0, np.ones_like(top)
     return top, float(p), factor
