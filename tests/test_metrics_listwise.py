@@ -331,7 +331,7 @@ def test_gains_and_discounts_may_be_functions():
         (lambda: ndcg([1, 0], [1, 2], discount="cubic"), "unknown discount 'cubic'"),
         (lambda: ndcg([1, 0], [1, 2], ties="random"), "unknown ties 'random'"),
         (lambda: err([3, 0], [1, 2], max_grade=2), "below the highest relevance 3"),
-        (lambda: err([3, 0], [1, 2], ties="average"), "unknown ties 'average'"),
+        (lambda: err([3, 0], [1, 2], ties="average"), "ERR has no rule 'average' for ties"),
         (lambda: mrr([1, 0], [1, 2], relevant=1, pos_label=1), "give one of them"),
         (lambda: evaluate([1, 0], [1, 2], "nonsense"), "unknown measure 'nonsense'"),
         (lambda: evaluate([1, 0], [1, 2], []), "no measure to compute"),
@@ -406,3 +406,102 @@ def test_two_named_classes_are_graded_zero_and_one():
     y, scores = ["bad", "good", "bad"], [3, 2, 1]
     assert evaluate(y, scores, "ndcg,auc") == {"ndcg": pytest.approx(1 / np.log2(3)), "auc": 0.5}
     assert evaluate([-1, 1, -1], scores, "ndcg") == {"ndcg": pytest.approx(1 / np.log2(3))}
+
+
+# What a demanding reader found
+
+
+def test_a_group_sees_nothing_of_the_weights_of_others():
+    y, scores, groups = [1, 0, 1, 0], [1, 2, 2, 1], ["a", "a", "b", "b"]
+    names = ["auc", "push_dcg", "partial_auc_1", "tpr_at_fpr_0.5", "recall_at_1", "p_norm_risk_2"]
+    for weight in ([1, 1, 1e17, 1e17], [1e17, 1e17, 1, 1], [1e16, 1e16, 3, 3]):
+        together = per_group(y, scores, names, groups=groups, sample_weight=weight)
+        for part, name in ((slice(0, 2), "a"), (slice(2, 4), "b")):
+            alone = evaluate(y[part], scores[part], names, sample_weight=weight[part])
+            row = together.filter(together["group"] == name).to_dicts()[0]
+            assert {key: row[key] for key in names} == pytest.approx(alone, rel=1e-12)
+
+
+def test_two_numbers_above_zero_are_not_guessed_at():
+    with pytest.raises(
+        InputError, match="say relevant=1 if they are grades, or pos_label=2 if they are classes"
+    ):
+        average_precision([2, 1, 1], [1, 2, 3])
+    assert average_precision([2, 1, 1], [1, 2, 3], relevant=1) == 1.0
+    assert average_precision([2, 1, 1], [1, 2, 3], pos_label=2) == pytest.approx(1 / 3)
+    assert average_precision([0, 2, 2], [1, 2, 3]) == 1.0
+    assert ndcg([2, 1, 1], [1, 2, 3]) == ndcg([2, 1, 1], [1, 2, 3], groups=["q", "q", "q"])
+
+
+def test_all_weights_zero():
+    for measure in LISTWISE.values():
+        assert measure([1, 0], [1, 2], sample_weight=[0, 0], empty="zero") == 0
+
+
+def test_fractional_weights_hide_nowhere():
+    with pytest.raises(InputError, match="whole numbers"):
+        mrr([0, 1], [2, 1], sample_weight=[0.5, 1])
+    with pytest.raises(InputError, match="whole numbers"):
+        average_precision([0, 1], [1, 1], sample_weight=[0.5, 0.5])
+    with pytest.raises(InputError, match="repeats the rows to 3e\\+08"):
+        ndcg([1, 0], [1, 2], sample_weight=[3e8, 1])
+
+
+def test_the_best_order_is_by_gain():
+    assert ndcg([0, 1, 2], [1, 3, 2], gain=lambda grade: 2 - grade) <= 1
+    assert ndcg([0, 1, 2], [3, 2, 1], gain=lambda grade: 2 - grade) == 1
+    with pytest.raises(InputError, match="gain must give one finite number"):
+        ndcg([0, 1, 2], [1, 3, 2], gain=lambda grade: grade - 1)
+
+
+def test_objects_that_are_numbers_are_numbers():
+    grades = np.array([1, 2, 1], dtype=object)
+    assert ndcg(grades, [3, 1, 2]) == ndcg([1, 2, 1], [3, 1, 2])
+
+
+def test_large_whole_numbers_keep_their_order():
+    from apexrank.metrics import auc
+
+    assert auc([0, 1], [2**60, 2**60 + 1]) == 1.0
+
+
+@pytest.mark.parametrize(
+    "name", ["ndcg_at_0", "ndcg_at_0.5", "precision_at_nan", "partial_auc_5", "tpr_at_fpr_7"]
+)
+def test_bad_numbers_in_names_are_found_at_once(name):
+    from apexrank.metrics import get_scorer
+
+    with pytest.raises(InputError, match="at its end"):
+        get_scorer(name)
+
+
+@pytest.mark.parametrize(
+    ("call", "message"),
+    [
+        (lambda: ndcg([1, 0], [1, 2], k="5"), "k must be a number of rows"),
+        (lambda: ndcg([1, 0], [1, 2], k=np.inf), "k must be a number of rows"),
+        (lambda: ndcg([1, 0], [1, 2], discount=[1, 2]), "unknown discount"),
+        (lambda: ndcg([1, 0], ["0.5", "0.7"]), "scores must be numbers"),
+        (lambda: ndcg([1, 0], np.ma.array([1, 2], mask=[0, 1])), "scores is NaN in row 1"),
+        (lambda: ndcg([1, 0], [1, 2], groups=np.array(["a", 1], dtype=object)), "ids of several kinds"),
+        (lambda: err([1, 0], [1, 2], max_grade="4"), "max_grade must be a finite number"),
+        (lambda: err([1, 0], [1, 2], max_grade=np.nan), "max_grade must be a finite number"),
+        (lambda: evaluate([1, 0], [1, 2], None), "measures must be names"),
+        (lambda: evaluate([1, 0], [1, 2], [1]), "named by text"),
+        (lambda: evaluate([1, 0], [1, 2], ["err"], ties="average"), "ERR has no rule 'average'"),
+    ],
+)
+def test_more_faults_are_one_line(call, message):
+    with pytest.raises(InputError, match=message) as caught:
+        call()
+    assert "\n" not in str(caught.value)
+
+
+def test_missing_group_ids_of_pandas():
+    pd = pytest.importorskip("pandas", reason="pandas is not installed")
+    with pytest.raises(InputError, match="groups has a missing id in row 1"):
+        ndcg([1, 0], [1, 2], groups=pd.Series(["a", None], dtype="string"))
+
+
+def test_a_measure_named_twice_is_one_column():
+    assert per_group([1, 0], [2, 1], ["ndcg", "ndcg"]).columns == ["group", "n", "relevant", "ndcg"]

@@ -9,7 +9,7 @@ import pandas as pd
 import pytest
 from matplotlib import pyplot as plt
 from matplotlib.colors import same_color
-from scipy.stats import norm
+from scipy.stats import t
 from sklearn.linear_model import LogisticRegression
 from sklearn.metrics import ndcg_score, precision_recall_curve
 
@@ -88,7 +88,7 @@ def test_at_k_draws_mean_and_interval_over_queries(data):
         for k, mean in line.get_xydata():
             values = precision_by_hand(y, scores[name], groups, int(k))
             assert mean == pytest.approx(values.mean(), rel=1e-12)
-            half = norm.ppf(0.95) * values.std(ddof=1) / np.sqrt(len(values))
+            half = t.ppf(0.95, len(values) - 1) * values.std(ddof=1) / np.sqrt(len(values))
             assert band_at(band, k) == pytest.approx((mean - half, mean + half), rel=1e-9)
     assert display.ax_.get_title() == f"Mean of {len(values)} queries, 90 % interval"
     assert display.ax_.get_ylabel() == "Precision at k"

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -48,10 +48,19 @@ def segment(groups: ArrayLike | None, n: int) -> Segments:
     ids = np.asarray(groups)
     if ids.shape != (n,):
         raise InputError(f"groups needs one id per row: expected {n} ids, got shape {ids.shape}")
-    missing = ids != ids  # nan and NaT differ from themselves
-    if ids.dtype.kind == "O":
-        missing = missing | np.array([id_ is None for id_ in ids])
+    missing = np.array([_is_missing(id_) for id_ in ids]) if ids.dtype.kind == "O" else ids != ids
     if np.any(missing):
         raise InputError(f"groups has a missing id in row {int(np.argmax(missing))}: fill or drop it")
-    names, index, counts = np.unique(ids, return_inverse=True, return_counts=True)
+    try:
+        names, index, counts = np.unique(ids, return_inverse=True, return_counts=True)
+    except TypeError:
+        raise InputError("groups has ids of several kinds, such as text and numbers: use one") from None
     return Segments(np.argsort(index, kind="stable"), np.concatenate([[0], np.cumsum(counts)]), names)
+
+
+def _is_missing(id_: Any) -> bool:
+    """None, nan and NaT, which differ from themselves, and pandas' NA, which compares with nothing."""
+    try:
+        return id_ is None or bool(id_ != id_)
+    except TypeError:
+        return True

@@ -10,6 +10,7 @@ from typing import Literal, NamedTuple, get_args
 import numpy as np
 
 from apexrank.errors import InputError
+from apexrank.kernels.segments import running_sums
 
 Empty = Literal["skip", "zero", "one", "raise"]
 
@@ -37,40 +38,24 @@ class Levels:
 
     def above(self, values: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """Sums over the levels of the group strictly above, and at or above, each level."""
-        return self._within(running(values))
-
-    def _within(self, total: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        if len(self.indptr) == 2:
-            return total[:-1], total[1:]
-        start = self.spread(total[self.indptr[:-1]])
-        return total[:-1] - start, total[1:] - start
+        return running_sums(values, self.indptr)
 
     def below(self, values: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """Sums over the levels of the group strictly below, and at or below, each level."""
         # Summed upwards, not taken as "all minus above", so that rounding never makes a zero nonzero.
-        total = running(values[::-1])[::-1]
-        if len(self.indptr) == 2:
-            return total[1:], total[:-1]
-        end = self.spread(total[self.indptr[1:]])
-        return total[1:] - end, total[:-1] - end
+        upwards = (self.indptr[-1] - self.indptr)[::-1]
+        strictly, inclusive = running_sums(values[::-1], upwards)
+        return strictly[::-1], inclusive[::-1]
 
     @cached_property
-    def running_positive(self) -> np.ndarray:
-        """Weight of the positives on all levels before each one, over the bounds of groups."""
-        return running(self.positive)
-
-    @cached_property
-    def running_rows(self) -> np.ndarray:
-        """Weight of all rows before each level, over the bounds of groups."""
-        return running(self.positive + self.negative)
-
     def rows_above(self) -> tuple[np.ndarray, np.ndarray]:
         """Rows of the group strictly above, and at or above, each level."""
-        return self._within(self.running_rows)
+        return self.above(self.positive + self.negative)
 
+    @cached_property
     def positives_above(self) -> tuple[np.ndarray, np.ndarray]:
         """Positives of the group strictly above, and at or above, each level."""
-        return self._within(self.running_positive)
+        return self.above(self.positive)
 
     @cached_property
     def heights(self) -> np.ndarray:
@@ -118,14 +103,6 @@ class Levels:
         )
 
 
-def running(values: np.ndarray) -> np.ndarray:
-    """Sums of all values before each one, and of all."""
-    total = np.empty(len(values) + 1)
-    total[0] = 0.0
-    np.cumsum(values, out=total[1:])
-    return total
-
-
 class Lists:
     """Grades of the rows of every list from top to bottom.
 
@@ -167,7 +144,11 @@ class Lists:
 
     def sums(self, values: np.ndarray) -> np.ndarray:
         """Sum over the rows of each list."""
-        return np.bincount(self.of_rows, values, minlength=len(self.sizes))
+        return np.bincount(self.of_rows, values, minlength=len(self.sizes)).astype(np.float64)
+
+    def before(self, values: np.ndarray) -> np.ndarray:
+        """Sum over the rows of the list above each row."""
+        return running_sums(values, self.indptr)[0]
 
     def mean_of_ties(self, values: np.ndarray) -> np.ndarray:
         """Each value replaced by the mean over the rows tied with it."""
@@ -184,6 +165,13 @@ class Lists:
         level = np.repeat(np.arange(len(counts)), counts)
         sign = -1 if best_first else 1
         return self.relevance[np.lexsort((sign * self.relevance, level))]
+
+
+def spread_out(times: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """For numbers of rows: which of them each row belongs to, its place there (from 0), and where each begins."""
+    starts = np.cumsum(times) - times
+    which = np.repeat(np.arange(len(times)), times)
+    return which, np.arange(len(which)) - starts[which], starts
 
 
 def ratio(numerator: np.ndarray, denominator: np.ndarray) -> np.ndarray:
@@ -209,13 +197,14 @@ def fill_empty(
     if not defined.any():
         whose = "y_true" if len(names) == 1 else "every group"
         raise InputError(
-            f"the measure is not defined: {whose} lacks the positive or negative rows of nonzero weight it needs"
+            f"the measure is not defined: {whose} lacks positive rows of nonzero weight, or negative ones where the "
+            "measure compares the two"
         )
     if empty == "raise" and not defined.all():
         first = names[~defined].tolist()[0]
         raise InputError(
-            f"{np.sum(~defined)} of {len(names)} groups lack positive or negative rows, first {first!r}: "
-            "drop them or set empty='skip'"
+            f"{np.sum(~defined)} of {len(names)} groups lack positive rows (or negative ones to compare with), "
+            f"first {first!r}: drop them or set empty='skip'"
         )
     return values[defined]
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from copy import copy
 from functools import cached_property
+from numbers import Real
 from typing import Any, Literal, Self, get_args
 
 import numpy as np
@@ -14,6 +15,9 @@ from apexrank.groups import Segments, segment
 from apexrank.metrics._levels import Levels, Lists
 
 Ties = Literal["pessimistic", "average", "optimistic", "given"]
+
+MOST_ROWS = 2e8
+_EXACT = 2**53  # the largest whole number up to which doubles hold all of them
 
 
 def check_choice(name: str, value: str, choices: Any) -> None:
@@ -33,7 +37,7 @@ class Rows:
     """Checked rows of one or many lists.
 
     ``positive`` marks the relevant rows, ``relevance`` holds their grades where the labels are numbers; ``weight``
-    is None when every row counts once.
+    is None when every row counts once; ``grouped`` says whether the user gave groups.
     """
 
     def __init__(
@@ -43,8 +47,9 @@ class Rows:
         groups: Segments,
         weight: np.ndarray | None = None,
         relevance: np.ndarray | None = None,
+        grouped: bool = False,
     ) -> None:
-        self.positive, self.scores, self.groups = positive, scores, groups
+        self.positive, self.scores, self.groups, self.grouped = positive, scores, groups, grouped
         self.weight, self._relevance = weight, relevance
 
     def __len__(self) -> int:
@@ -62,7 +67,11 @@ class Rows:
 
     def mirrored(self) -> Rows:
         """The list turned upside down with the classes exchanged, so that its bottom becomes the top."""
-        return Rows(~self.positive, -self.scores, self.groups, self.weight)
+        # the rows come in reverse as well, for ties in the order they are given
+        order = np.argsort(self.groups.of_rows()[::-1], kind="stable")
+        groups = Segments(order, self.groups.indptr, self.groups.names)
+        weight = None if self.weight is None else self.weight[::-1]
+        return Rows(~self.positive[::-1], -self.scores[::-1], groups, weight)
 
     def lifted(self, margin: float) -> Rows:
         """Every negative lifted by a margin θ, as ``f_i - g_k <= θ`` is ``f_i <= g_k + θ``."""
@@ -84,6 +93,11 @@ class Rows:
         other.__dict__.pop("_merged", None)
         other.__dict__.pop("lists", None)
         return other
+
+    def check_repetitions(self, otherwise: str = "") -> None:
+        """Refuse weights that are no numbers of repetitions."""
+        if self.weight is not None:
+            _repetitions(self.weight, otherwise)
 
     @cached_property
     def _sorted(self) -> tuple[np.ndarray, np.ndarray]:
@@ -177,13 +191,18 @@ def _changes(values: np.ndarray) -> np.ndarray:
     return change
 
 
-def _repetitions(weight: np.ndarray) -> np.ndarray:
-    times = weight.astype(np.int64)
-    if (times != weight).any():
+def _repetitions(weight: np.ndarray, otherwise: str = "") -> np.ndarray:
+    if (weight != np.floor(weight)).any():
         raise InputError(
             "sample_weight must be whole numbers for this measure: they repeat rows, and a rank is a whole number"
+            + (f"; {otherwise}" if otherwise else "")
         )
-    return times
+    if weight.sum() > MOST_ROWS:
+        raise InputError(
+            f"sample_weight repeats the rows to {weight.sum():.3g} of them, too many for this measure: divide the "
+            "weights"
+        )
+    return weight.astype(np.int64)
 
 
 def check_rows(
@@ -200,9 +219,7 @@ def check_rows(
 
     ``graded`` says that labels may be grades: see `relevant_rows`.
     """
-    labels = np.asarray(y_true)
-    if labels.ndim != 1 or not len(labels):
-        raise InputError(f"y_true needs one label per row and at least one row, got shape {labels.shape}")
+    labels = as_labels(y_true)
     n = len(labels)
     relevance = None
     if graded:
@@ -215,7 +232,7 @@ def check_rows(
         raise InputError(
             "sample_weight has a negative or infinite weight: weights are numbers of repetitions"
         )
-    return Rows(positive, _column("scores", scores, n), segment(groups, n), weight, relevance)
+    return Rows(positive, _scores(scores, n), segment(groups, n), weight, relevance, groups is not None)
 
 
 def check_binary(
@@ -230,25 +247,46 @@ def check_binary(
     return check_rows(y_true, scores, pos_label=pos_label, groups=groups, sample_weight=sample_weight)
 
 
+def as_labels(y_true: ArrayLike) -> np.ndarray:
+    """Labels as an array; objects that are all numbers become numbers."""
+    labels = np.asarray(y_true)
+    if labels.ndim != 1 or not len(labels):
+        raise InputError(f"y_true needs one label per row and at least one row, got shape {labels.shape}")
+    if labels.dtype.kind == "O":
+        plain = np.array(labels.tolist()) if all(isinstance(x, Real) for x in labels) else labels
+        labels = plain if plain.dtype.kind in "biuf" else labels
+    return labels
+
+
+def are_classes(labels: np.ndarray) -> bool:
+    """Whether labels only name two classes: one of two numbers is negative."""
+    return labels.dtype.kind not in "biuf" or bool(labels.min() < 0 and len(_distinct(labels)) == 2)
+
+
 def relevant_rows(labels: np.ndarray, pos_label: Any, relevant: float | None) -> np.ndarray:
     """Which rows are relevant: those of at least the grade ``relevant``, or of the label ``pos_label``.
 
-    With neither, of two labels the larger is; other numbers are grades, relevant when above 0.
+    With neither, numbers of at least 0 are grades, relevant when above 0; of two other labels the larger is. Two
+    numbers above 0 may be either, and are refused.
     """
     if relevant is not None:
         if pos_label is not None:
             raise InputError("relevant and pos_label both say what is relevant: give one of them")
         return _grades(labels) >= relevant
-    if pos_label is None and labels.dtype.kind in "biuf" and len(_distinct(labels)) != 2:
-        return _grades(labels) > 0
-    return _positives(labels, pos_label)
+    if pos_label is not None or are_classes(labels):
+        return _positives(labels, pos_label)
+    values = _distinct(labels)
+    if len(values) == 2 and values[0] > 0:
+        raise InputError(
+            f"y_true has the values {values[0]:g} and {values[1]:g} only: say relevant={values[0]:g} if they are "
+            f"grades, or pos_label={values[1]:g} if they are classes"
+        )
+    return _grades(labels) > 0
 
 
 def _relevance(labels: np.ndarray) -> np.ndarray | None:
     """Grades of relevance; none for labels that only name two classes."""
-    if labels.dtype.kind not in "biuf" or (labels.min() < 0 and len(_distinct(labels)) == 2):
-        return None
-    return _grades(labels)
+    return None if are_classes(labels) else _grades(labels)
 
 
 def _grades(labels: np.ndarray) -> np.ndarray:
@@ -295,9 +333,23 @@ def _distinct(labels: np.ndarray) -> list:
         raise InputError("y_true has missing or mixed labels: fill or drop those rows") from None
 
 
+def _scores(scores: ArrayLike, n: int) -> np.ndarray:
+    """Scores as doubles; of whole numbers too large for those only the order is kept."""
+    given = np.asarray(scores)
+    if (
+        given.dtype.kind in "iu"
+        and given.shape == (n,)
+        and max(abs(int(given.min())), int(given.max())) > _EXACT
+    ):
+        return np.unique(given, return_inverse=True)[1].astype(np.float64)
+    return _column("scores", scores, n)
+
+
 def _column(name: str, values: ArrayLike, n: int) -> np.ndarray:
     try:
-        column = np.asarray(values, dtype=np.float64)
+        if np.asarray(values).dtype.kind in "USmM":
+            raise TypeError
+        column = np.asarray(np.ma.filled(np.ma.asarray(values, dtype=np.float64), np.nan))
     except (TypeError, ValueError):
         raise InputError(f"{name} must be numbers, one for each of the {n} rows of y_true") from None
     if column.shape != (n,):

@@ -19,6 +19,7 @@ from apexrank.metrics.confidence import (
     Test,
     adjust_p_values,
     bootstrap_test,
+    check_level,
     draw_rows,
     interval_of_draws,
     interval_of_mean,
@@ -28,6 +29,9 @@ from apexrank.metrics.measure import Measure, find_measures
 
 if TYPE_CHECKING:
     import polars as pl
+
+
+_NUMBERS = ("value", "low", "high", "difference", "difference_low", "difference_high", "p_value")
 
 
 def compare(
@@ -65,7 +69,8 @@ def compare(
     baseline : str, optional
         The ranker that all others are compared with; the first one by default.
     test : {"permutation", "t"}
-        Paired test over the groups (`paired_test`). Without groups the p-value comes from bootstrap draws of rows.
+        Paired test over the groups (`paired_test`, with its 9999 draws). Without groups it is not used: the p-value
+        comes from the bootstrap draws of rows, and is never below 2 / (n_resamples + 1).
     correction : {"holm", "bonferroni", "benjamini-hochberg", "none"}
         For the number of comparisons in the table (`adjust_p_values`).
     confidence, n_resamples, random_state
@@ -89,6 +94,12 @@ def compare(
     import polars as pl
 
     check_choice("correction", correction, Correction)
+    check_choice("test", test, Test)
+    check_level(confidence, n_resamples)
+    if not isinstance(rankers, Mapping):
+        raise InputError(
+            "rankers must be a mapping from names to estimators or scores, such as {'mine': ranker}"
+        )
     if not rankers:
         raise InputError("there is nothing to compare: give at least one ranker")
     baseline = next(iter(rankers)) if baseline is None else baseline
@@ -100,20 +111,23 @@ def compare(
         "groups": groups,
         "sample_weight": sample_weight,
     }
-    lists = {
-        name: check_rows(y, ranking_scores(ranker, X, pos_label), graded=True, **options)
-        for name, ranker in rankers.items()
-    }
+    lists = {name: _list_of(name, ranker, X, y, options) for name, ranker in rankers.items()}
     study = _Study(lists, baseline, find_measures(measures), {} if ties is None else {"ties": ties})
     drawing = {"confidence": confidence, "n_resamples": n_resamples, "random_state": random_state}
-    if len(study.base.groups) > 1:
-        records = study.over_groups(test, empty, **drawing)
-    else:
-        records = study.over_rows(empty, **drawing)
-    table = pl.DataFrame(records, infer_schema_length=None)
+    grouped = study.base.grouped
+    records = study.over_groups(test, empty, **drawing) if grouped else study.over_rows(empty, **drawing)
+    table = pl.DataFrame(records, schema_overrides=dict.fromkeys(_NUMBERS, pl.Float64))
     p_values = table["p_value"].cast(pl.Float64).fill_null(np.nan).to_numpy()
     adjusted = pl.Series("p_adjusted", adjust_p_values(p_values, correction)).fill_nan(None)
     return table.insert_column(table.get_column_index("p_value") + 1, adjusted)
+
+
+def _list_of(name: str, ranker: Any, X: Any, y: ArrayLike, options: dict[str, Any]) -> Rows:
+    """One ranker's list; what is wrong with it is said with its name."""
+    try:
+        return check_rows(y, ranking_scores(ranker, X, options["pos_label"]), graded=True, **options)
+    except InputError as error:
+        raise InputError(f"{name}: {error}") from None
 
 
 def ranking_scores(ranker: Any, X: Any, pos_label: Any = None) -> np.ndarray:
@@ -165,8 +179,8 @@ class _Study:
             record = _record(name, measure, interval(own[~np.isnan(own)]))
             if name != self.baseline:
                 gaps = own - values[self.baseline, measure]
-                p_value = paired_test(own, own - gaps, test=test, random_state=random_state)
-                record |= _difference(interval(gaps[~np.isnan(gaps)]), p_value)
+                known = gaps[~np.isnan(gaps)]
+                record |= _difference(interval(known), self._p_value(known, test, random_state))
             records.append(record)
         return records
 
@@ -188,6 +202,12 @@ class _Study:
                 record |= _difference(interval(values[i, j] - values[base, j], gaps), bootstrap_test(gaps))
             records.append(record)
         return records
+
+    def _p_value(self, gaps: np.ndarray, test: Test, random_state: Any) -> float | None:
+        """None where there are too few groups to test anything."""
+        if len(gaps) < 2:
+            return None
+        return paired_test(gaps, np.zeros(len(gaps)), test=test, random_state=random_state)
 
     def _mean(self, measure: Measure, rows: Rows, empty: Empty) -> float:
         return measure.values(rows, **self.options).mean(empty, rows.names)
@@ -216,7 +236,7 @@ def _record(name: str, measure: str, interval: Interval) -> dict[str, Any]:
     }
 
 
-def _difference(gap: Interval, p_value: float) -> dict[str, float]:
+def _difference(gap: Interval, p_value: float | None) -> dict[str, float | None]:
     return {
         "difference": gap.value,
         "difference_low": gap.low,

@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from numbers import Integral, Real
 from typing import Any, Literal, NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike
+from scipy.special import ndtr, ndtri
 
 from apexrank.errors import InputError
 from apexrank.metrics._levels import Empty, Values, fill_empty
-from apexrank.metrics._rows import Rows, Ties, check_choice, check_number, check_rows
+from apexrank.metrics._rows import Rows, Ties, check_choice, check_rows
 from apexrank.metrics.measure import Measure, find_measure
 
 Method = Literal["percentile", "basic", "bca"]
@@ -52,14 +54,15 @@ def bootstrap(
     """Confidence interval of a measure by drawing queries (or rows) with replacement.
 
     With ``groups`` whole groups are drawn, as they are what a new sample would bring. Without them the rows are;
-    resamples in which the measure is not defined, such as one without a positive, are left out.
+    resamples in which the measure is not defined, such as one without a positive, are left out. Intervals of few
+    groups are too short: of ten they cover the truth about 91 times in a hundred instead of 95.
 
     Parameters
     ----------
     measure : str
         A name as in `apexrank.metrics.evaluate`.
     y_true, scores, groups, ties, empty, relevant, pos_label, sample_weight
-        As in `apexrank.metrics.evaluate`. Without groups weights must be whole numbers where the measure needs ranks.
+        As in `apexrank.metrics.evaluate`; weights must be whole numbers where the measure needs ranks.
     n_resamples : int
         How often to draw.
     confidence : float in (0, 1)
@@ -82,6 +85,7 @@ def bootstrap(
     True
     """
     check_choice("method", method, Method)
+    check_level(confidence, n_resamples)
     rows = check_rows(
         y_true,
         scores,
@@ -93,7 +97,7 @@ def bootstrap(
     )
     found = find_measure(measure)
     options = {} if ties is None else {"ties": ties}
-    if len(rows.groups) > 1:
+    if rows.grouped:
         values = fill_empty(*found.values(rows, **options), empty, rows.names)
         return interval_of_mean(values, n_resamples, confidence, method, random_state)
     if method == "bca":
@@ -106,26 +110,26 @@ def bootstrap(
 def interval_of_mean(
     values: np.ndarray, n_resamples: int, confidence: float, method: Method, random_state: Any
 ) -> Interval:
-    """Interval of the mean of one value per group."""
-    from scipy.stats import bootstrap as scipy_bootstrap
+    """Interval of the mean of one value per group; of a single group nothing is known."""
+    n, mean = len(values), float(values.mean()) if len(values) else np.nan
+    if n < 2:
+        return Interval(mean, np.nan, np.nan, np.nan, confidence, n)
+    draws = draw_means(values, n_resamples, random_state)
+    distance = values - mean
+    # for a mean Efron's acceleration, the jackknife's skewness, is that of the values
+    skew = float(np.sum(distance**3) / (6 * np.sum(distance**2) ** 1.5)) if distance.any() else 0.0
+    return interval_of_draws(mean, draws, confidence, method, n, skew)
 
-    check_level(confidence, n_resamples)
-    mean = float(values.mean())
-    if len(values) < 2 or np.ptp(values) == 0:
-        nothing = np.nan if len(values) < 2 else 0.0
-        ends = (np.nan, np.nan) if len(values) < 2 else (mean, mean)
-        return Interval(mean, *ends, nothing, confidence, len(values))
-    result = scipy_bootstrap(
-        (values,),
-        np.mean,
-        n_resamples=n_resamples,
-        confidence_level=confidence,
-        method={"percentile": "percentile", "basic": "basic", "bca": "BCa"}[method],
-        batch=max(1, 10**7 // len(values)),
-        rng=np.random.default_rng(random_state),
-    )
-    low, high = result.confidence_interval
-    return Interval(mean, float(low), float(high), float(result.standard_error), confidence, len(values))
+
+def draw_means(values: np.ndarray, n_resamples: int, random_state: Any) -> np.ndarray:
+    """Means of so many samples with replacement."""
+    rng = np.random.default_rng(random_state)
+    n, draws = len(values), np.empty(n_resamples)
+    block = max(1, 10**7 // n)
+    for start in range(0, n_resamples, block):
+        size = min(block, n_resamples - start)
+        draws[start : start + size] = values[rng.integers(0, n, (size, n))].mean(axis=1)
+    return draws
 
 
 def draw_rows(
@@ -142,7 +146,7 @@ def draw_rows(
         for i, rows in enumerate(lists):
             weight = times if rows.weight is None else times * rows.weight
             drawn = rows.reweighted(weight)
-            draw[i] = [_only(measure.values(drawn, **options)) for measure in measures]
+            draw[i] = [_only(m.values(drawn, **(options | m.family.drawn))) for m in measures]
     return draws
 
 
@@ -150,24 +154,35 @@ def _only(values: Values) -> float:
     return float(values.value[0]) if values.defined[0] else np.nan
 
 
-def interval_of_draws(value: float, draws: np.ndarray, confidence: float, method: Method, n: int) -> Interval:
+def interval_of_draws(
+    value: float, draws: np.ndarray, confidence: float, method: Method, n: int, skew: float = 0.0
+) -> Interval:
     """Interval from bootstrap draws; NaN stands for a draw without a value."""
-    check_level(confidence, len(draws))
     defined = draws[~np.isnan(draws)]
     if len(defined) < LEAST_DEFINED * len(draws):
         raise InputError("most resamples lack positive or negative rows: there are too few for an interval")
-    low, high = np.quantile(defined, [(1 - confidence) / 2, (1 + confidence) / 2])
+    levels = np.array([(1 - confidence) / 2, (1 + confidence) / 2])
+    if method == "bca" and np.ptp(defined) > 0:
+        levels = _bca_levels(levels, np.mean(defined < value) / 2 + np.mean(defined <= value) / 2, skew)
+    low, high = np.quantile(defined, levels)
     if method == "basic":
         low, high = 2 * value - high, 2 * value - low
     return Interval(value, float(low), float(high), float(defined.std(ddof=1)), confidence, n)
 
 
+def _bca_levels(levels: np.ndarray, below: float, skew: float) -> np.ndarray:
+    """Levels corrected for bias (the share of draws below the value) and skewness (Efron 1987, eq. 2.3)."""
+    bias = ndtri(np.clip(below, 1e-12, 1 - 1e-12))
+    moved = bias + ndtri(levels)
+    return ndtr(bias + moved / (1 - skew * moved))
+
+
 def check_level(confidence: float, n_resamples: int) -> None:
     """Refuse a confidence or a number of draws that makes no interval."""
-    if not 0 < check_number("confidence", confidence, 0, 1) < 1:
+    if not isinstance(confidence, Real) or not 0 < confidence < 1:
         raise InputError(f"confidence must be between 0 and 1, got {confidence!r}")
-    if n_resamples < 2:
-        raise InputError(f"n_resamples must be at least 2, got {n_resamples!r}")
+    if not isinstance(n_resamples, Integral) or n_resamples < 2:
+        raise InputError(f"n_resamples must be a whole number of at least 2, got {n_resamples!r}")
 
 
 def paired_test(
@@ -187,7 +202,8 @@ def paired_test(
         has no value (NaN or None) are left out.
     test : {"permutation", "t"}
         "permutation" exchanges the two values of a query at random: exact when 2^n is at most ``n_resamples``, else
-        by so many draws. "t" is Student's paired test, which takes the differences to be normal.
+        by so many draws. "t" is Student's paired test, which takes the differences to be normal, and has no value
+        (NaN) when they are all the same.
     n_resamples, random_state
         Number of draws and their seed.
 
@@ -201,34 +217,55 @@ def paired_test(
     >>> paired_test([0.9, 0.8, 0.7, 0.9], [0.5, 0.7, 0.6, 0.4])
     0.125
     """
-    from scipy.stats import permutation_test, ttest_rel
-
     check_choice("test", test, Test)
-    first, second = (np.asarray(values, dtype=np.float64) for values in (a, b))
+    check_level(0.5, n_resamples)
+    difference = _differences(a, b)
+    size = np.abs(difference).max()
+    if size == 0:
+        return 1.0
+    if test == "permutation":
+        return _sign_flips(difference, n_resamples, random_state)
+    from scipy.stats import ttest_1samp
+
+    if np.ptp(difference) <= 1e-12 * size:
+        return np.nan
+    return float(ttest_1samp(difference, 0.0).pvalue)
+
+
+def _differences(a: ArrayLike, b: ArrayLike) -> np.ndarray:
+    """Differences of the queries for which both have a value."""
+    try:
+        first, second = (np.asarray(values, dtype=np.float64) for values in (a, b))
+    except (TypeError, ValueError):
+        raise InputError("a and b must be numbers, one for each query") from None
     if first.shape != second.shape or first.ndim != 1:
         raise InputError(
             f"a and b need one value for each query, got shapes {first.shape} and {second.shape}"
         )
-    kept = ~np.isnan(first - second)
-    first, second = first[kept], second[kept]
-    if len(first) < 2:
+    difference = first - second
+    difference = difference[~np.isnan(difference)]
+    if len(difference) < 2:
         raise InputError("a paired test needs at least two queries for which both rankers have a value")
-    if (first == second).all():
-        return 1.0
-    if test == "t":
-        difference = first - second
-        # Equal differences leave no spread to compare with: as sure as can be.
-        return 0.0 if np.ptp(difference) == 0 else float(ttest_rel(first, second).pvalue)
-    result = permutation_test(
-        (first, second),
-        lambda x, y, axis: np.mean(x - y, axis=axis),
-        permutation_type="samples",
-        vectorized=True,
-        n_resamples=n_resamples,
-        batch=max(1, 10**6 // len(first)),
-        rng=np.random.default_rng(random_state),
-    )
-    return float(min(1.0, result.pvalue))
+    return difference
+
+
+def _sign_flips(difference: np.ndarray, n_resamples: int, random_state: Any) -> float:
+    """Share of sign patterns whose sum is as far from 0; exchanging a query's two values flips its difference."""
+    difference = difference[difference != 0]
+    n = len(difference)
+    seen = np.abs(difference.sum()) * (1 - 1e-12)
+    if n < 63 and 2**n <= n_resamples:
+        patterns = np.arange(2**n)[:, None] >> np.arange(n) & 1
+        return float(np.mean(np.abs((2 * patterns - 1) @ difference) >= seen))
+    rng = np.random.default_rng(random_state)
+    block, extreme = max(1, 10**7 // n), 0
+    for start in range(0, n_resamples, block):
+        size = min(block, n_resamples - start)
+        bits = np.unpackbits(np.frombuffer(rng.bytes(-(-size * n // 8)), dtype=np.uint8), count=size * n)
+        signs = bits.reshape(size, n).astype(np.float64)
+        # Σ ± d is twice the sum of the positive part less the whole
+        extreme += int(np.sum(np.abs(2 * (signs @ difference) - difference.sum()) >= seen))
+    return (extreme + 1) / (n_resamples + 1)
 
 
 def bootstrap_test(draws: np.ndarray) -> float:

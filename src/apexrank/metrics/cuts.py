@@ -119,7 +119,7 @@ def _area_left_of(levels: Levels, cut: float) -> np.ndarray:
     limit = cut * levels.total_negative
     width = np.clip(levels.spread(limit), left, right) - left
     slope = ratio(levels.positive, right - left)
-    area = levels.sums(width * (levels.positives_above()[0] + slope * width / 2))
+    area = levels.sums(width * (levels.positives_above[0] + slope * width / 2))
     return ratio(area, limit * levels.total_positive)
 
 
@@ -153,7 +153,7 @@ def tpr_at_fpr_values(rows: Rows, *, fpr: float) -> Values:
     check_number("fpr", fpr, 0, 1)
     levels = rows.levels()
     last = levels.indptr[1:] - 1
-    false, true = levels.above(levels.negative)[1], levels.positives_above()[1]
+    false, true = levels.above(levels.negative)[1], levels.positives_above[1]
     # Dividing, not multiplying fpr by K: 29 / 100 is the float 0.29, but 0.29 * 100 is less than 29.
     allowed = ratio(false, levels.spread(false[last])) <= fpr
     reached = np.maximum.reduceat(np.where(allowed, true, 0.0), levels.indptr[:-1])
@@ -263,12 +263,12 @@ def _cut_rows(levels: Levels, k: float) -> np.ndarray:
 
 def _hits(levels: Levels, rows: np.ndarray) -> np.ndarray:
     """Positives among the first ``rows`` rows of each group; a level that is cut gives its share."""
-    first, last = levels.indptr[:-1], levels.indptr[1:]
-    seen, found = levels.running_rows, levels.running_positive
-    # the level that holds the cut, and never one of another group or one that is not on the list
-    end = last - np.add.reduceat(~levels.listed(), first)
-    level = np.clip(np.searchsorted(seen, seen[first] + rows, side="right") - 1, first, end)
-    cut = np.minimum(level, last - 1)
-    inside = levels.positive[cut] + levels.negative[cut]
-    share = ratio(np.clip(seen[first] + rows - seen[level], 0.0, inside), inside)
-    return found[level] - found[first] + np.where(level < end, levels.positive[cut] * share, 0.0)
+    before, through = levels.rows_above
+    end = len(before)
+    if len(rows) == 1:  # of one long list only the levels down to the cut matter
+        end = min(end, int(np.searchsorted(through, rows[0])) + 1)
+    before, through, listed = before[:end], through[:end], levels.listed()[:end]
+    limit = rows[0] if len(rows) == 1 else levels.spread(rows)
+    taken = np.clip(limit, before, through) - before
+    found = levels.positive[:end] * ratio(taken, through - before) * listed
+    return np.add.reduceat(found, levels.indptr[:-1])

@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from apexrank.errors import InputError
-from apexrank.metrics._levels import Empty, Levels, Values, ratio
+from apexrank.metrics._levels import Empty, Levels, Values, ratio, spread_out
 from apexrank.metrics._rows import Rows, Ties, check_binary, check_choice
 
 Of = Literal["rank", "reverse_height"]
@@ -43,7 +43,7 @@ def ranks(
 
 
 def _level_ranks(levels: Levels) -> np.ndarray:
-    return levels.reverse_heights() + levels.positives_above()[1]
+    return levels.reverse_heights() + levels.positives_above[1]
 
 
 def rank_sum(
@@ -86,19 +86,33 @@ def rank_sum_values(
     of: Of = "rank",
     ties: Ties = "pessimistic",
     normalize: bool = False,
+    apart: bool = False,
 ) -> Values:
+    """Values of the groups; ``apart`` gives the repetitions of a row ranks of their own instead of the worst one."""
     check_choice("of", of, Of)
     levels = rows.levels(ties)
-    place = _level_ranks(levels) if of == "rank" else levels.reverse_heights()
-    # A level without positives may have rank 0, where discounts are infinite.
-    filled = levels.positive > 0
-    price = np.zeros(len(place))
-    price[filled] = g(place[filled])
-    if np.isnan(price).any():
-        raise InputError("g is NaN at a rank: give a function that is defined for all ranks")
-    total = levels.sums(levels.positive * price)
-    value = ratio(total, levels.total_positive) if normalize else total
+    filled = np.flatnonzero(levels.positive > 0)
+    if of == "rank" and (apart or ties == "given"):
+        rows.check_repetitions()
+        which, i, starts = spread_out(levels.positive[filled].astype(np.int64))
+        place = (levels.reverse_heights() + levels.positives_above[0])[filled][which] + i + 1
+        price = np.add.reduceat(_prices(g, place), starts)
+    else:
+        # A level without positives may have rank 0, where discounts are infinite.
+        place = _level_ranks(levels) if of == "rank" else levels.reverse_heights()
+        price = levels.positive[filled] * _prices(g, place[filled])
+    total = np.zeros(len(levels.positive))
+    total[filled] = price
+    value = levels.sums(total)
+    value = ratio(value, levels.total_positive) if normalize else value
     return Values(value, levels.has_positive())
+
+
+def _prices(g: Callable[[np.ndarray], np.ndarray], place: np.ndarray) -> np.ndarray:
+    price = np.asarray(g(place), dtype=np.float64)
+    if price.shape != place.shape or np.isnan(price).any():
+        raise InputError("g must give a number for each of an array of ranks")
+    return price
 
 
 def average_reciprocal_rank(

@@ -7,14 +7,16 @@ for ``ties``, the rule for ``empty`` groups, ``groups`` and ``sample_weight``.
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Literal
+from numbers import Real
+from typing import Literal, get_args
 
 import numpy as np
 from numpy.typing import ArrayLike
 
+from apexrank.checks import check_finite
 from apexrank.errors import InputError
 from apexrank.metrics._levels import Empty, Lists, Values, ratio
-from apexrank.metrics._rows import Rows, Ties, check_choice, check_rows
+from apexrank.metrics._rows import Rows, Ties, are_classes, as_labels, check_choice, check_rows
 
 Gain = Literal["exponential", "linear"] | Callable[[np.ndarray], np.ndarray]
 Discount = Literal["log2", "log", "reciprocal", "none"] | Callable[[np.ndarray], np.ndarray]
@@ -97,9 +99,18 @@ def ndcg_values(
 ) -> Values:
     lists = rows.lists
     # NDCG does not see the unit of the gains: dividing them by 2^highest keeps 2^rel from overflowing.
-    ideal = _discounted(lists, lists.ideal, np.ones(len(lists.ideal), bool), lists.highest, k, gain, discount)
+    best = _best_first(lists, gain)
+    ideal = _discounted(lists, best, np.ones(len(best), bool), lists.highest, k, gain, discount)
     found = _list_dcg(lists, lists.highest, k, gain, discount, ties)
     return Values(ratio(found, ideal), ideal > 0)
+
+
+def _best_first(lists: Lists, gain: Gain) -> np.ndarray:
+    """Grades of every list in the order that has the largest DCG."""
+    if not callable(gain):
+        return lists.ideal
+    gains = _gains(lists.relevance, gain, np.zeros(len(lists.relevance)))
+    return lists.relevance[np.lexsort((-gains, lists.of_rows))]
 
 
 def dcg(
@@ -175,7 +186,10 @@ def _discounted(
 
 def _gains(relevance: np.ndarray, gain: Gain, shift: np.ndarray) -> np.ndarray:
     if callable(gain):
-        return np.asarray(gain(relevance), dtype=np.float64)
+        gains = np.asarray(gain(relevance), dtype=np.float64)
+        if gains.shape != relevance.shape or not (gains >= 0).all() or np.isinf(gains).any():
+            raise InputError("gain must give one finite number of at least 0 for each grade")
+        return gains
     if gain == "linear":
         return relevance
     if gain != "exponential":
@@ -192,7 +206,7 @@ def _exponential_gain(relevance: np.ndarray, shift: np.ndarray | float) -> np.nd
 def _discount_of(discount: Discount) -> Callable[[np.ndarray], np.ndarray]:
     if callable(discount):
         return discount
-    if discount not in DISCOUNTS:
+    if not isinstance(discount, str) or discount not in DISCOUNTS:
         raise InputError(
             f"unknown discount {discount!r}: use {', '.join(DISCOUNTS)} or a function of the ranks"
         )
@@ -235,9 +249,14 @@ def err(
 def err_values(
     rows: Rows, *, k: int | None = None, max_grade: float | None = None, ties: NoMean = "pessimistic"
 ) -> Values:
-    check_choice("ties", ties, NoMean)
+    if ties not in get_args(NoMean):
+        raise InputError(
+            f"ERR has no rule {ties!r} for ties, its expectation has no closed form: use one of "
+            f"{', '.join(get_args(NoMean))}"
+        )
     lists = rows.lists
     top = lists.highest.max(initial=0.0) if max_grade is None else max_grade
+    check_finite("max_grade", top, 0)
     if top < lists.highest.max(initial=0.0):
         raise InputError(
             f"max_grade={max_grade} is below the highest relevance {lists.highest.max():g}: raise it"
@@ -248,16 +267,15 @@ def err_values(
         log_left = np.log1p(
             -satisfied
         )  # a row that satisfies for certain gives -inf, and a reader who is gone
-    before = np.concatenate([[0.0], np.cumsum(np.maximum(log_left, -800.0))[:-1]])
-    before -= np.repeat(before[np.minimum(lists.indptr[:-1], len(before) - 1)], lists.sizes)
+    reached = np.exp(lists.before(log_left))
     counts = 1.0 if k is None else lists.ranks <= check_cut(k)
-    value = lists.sums(satisfied * np.exp(before) / lists.ranks * counts)
+    value = lists.sums(satisfied * reached / lists.ranks * counts)
     return Values(value, lists.highest > 0)
 
 
 def check_cut(k: int) -> int:
     """Refuse a cut that is not a number of rows."""
-    if not (k >= 1 and k == int(k)):
+    if not isinstance(k, Real) or not (1 <= k < np.inf) or k != int(k):
         raise InputError(f"k must be a number of rows, 1, 2, ..., got {k!r}")
     return int(k)
 
@@ -266,7 +284,12 @@ def graded_rows(
     y_true: ArrayLike, scores: ArrayLike, groups: ArrayLike | None, sample_weight: ArrayLike | None
 ) -> Rows:
     """Rows with a relevance of at least 0."""
-    rows = check_rows(y_true, scores, graded=True, groups=groups, sample_weight=sample_weight)
+    labels = as_labels(y_true)
+    # what counts as relevant does not matter here; asking for grades keeps 1 and 2 from being taken for classes
+    relevant = 0.0 if labels.dtype.kind in "biuf" and not are_classes(labels) else None
+    rows = check_rows(
+        labels, scores, relevant=relevant, graded=True, groups=groups, sample_weight=sample_weight
+    )
     check_grades(rows.relevance)
     return rows
 

@@ -16,7 +16,6 @@ from apexrank.metrics._rows import Rows
 class Family(NamedTuple):
     """Measures that share a name up to the number at its end."""
 
-    function: Callable[..., float]
     values: Callable[..., Values]
     label: str
     options: dict[str, Any] = {}  # noqa: RUF012  what `values` is called with
@@ -24,6 +23,7 @@ class Family(NamedTuple):
     greater_is_better: bool = True
     graded: bool = False
     ties: bool = True
+    drawn: dict[str, Any] = {}  # noqa: RUF012  options for bootstrap draws, in which rows are repeated
 
 
 def _winner(rows: Rows, **options: Any) -> Values:
@@ -43,41 +43,29 @@ def _r_max(rows: Rows, **options: Any) -> Values:
 
 
 _TEN = {"k": 10}
+_APART = {"apart": True}
 
 FAMILIES = {
-    "auc": Family(top.auc, top.auc_values, "AUC"),
-    "partial_auc": Family(
-        cuts.partial_auc, cuts.partial_auc_values, "partial AUC (FPR <= {})", {"max_fpr": 0.1}, "max_fpr"
-    ),
-    "tpr_at_fpr": Family(
-        cuts.tpr_at_fpr, cuts.tpr_at_fpr_values, "TPR at {} FPR", {"fpr": 0.01}, "fpr", ties=False
-    ),
-    "precision_at": Family(cuts.precision_at, cuts.precision_at_values, "precision at {}", _TEN, "k"),
-    "recall_at": Family(cuts.recall_at, cuts.recall_at_values, "recall at {}", _TEN, "k"),
-    "average_precision": Family(
-        precision.average_precision, precision.average_precision_values, "average precision"
-    ),
-    "average_precision_at": Family(
-        precision.average_precision, precision.average_precision_values, "average precision at {}", _TEN, "k"
-    ),
-    "ndcg": Family(listwise.ndcg, listwise.ndcg_values, "NDCG", graded=True),
-    "ndcg_at": Family(listwise.ndcg, listwise.ndcg_values, "NDCG at {}", _TEN, "k", graded=True),
-    "dcg": Family(listwise.dcg, listwise.dcg_values, "DCG", graded=True),
-    "dcg_at": Family(listwise.dcg, listwise.dcg_values, "DCG at {}", _TEN, "k", graded=True),
-    "err": Family(listwise.err, listwise.err_values, "ERR", graded=True),
-    "err_at": Family(listwise.err, listwise.err_values, "ERR at {}", _TEN, "k", graded=True),
-    "mrr": Family(precision.mrr, precision.mrr_values, "reciprocal rank"),
-    "mrr_at": Family(precision.mrr, precision.mrr_values, "reciprocal rank at {}", _TEN, "k"),
-    "winner_takes_all": Family(precision.winner_takes_all, _winner, "winner takes all"),
-    "average_reciprocal_rank": Family(
-        discounts.average_reciprocal_rank, _reciprocal_ranks, "AveR (sum of 1/rank)"
-    ),
-    "push_dcg": Family(discounts.push_dcg, _push_dcg, "DCG of the push papers (sum of 1/ln(1 + rank))"),
-    "r_max": Family(
-        top.r_max, _r_max, "R_max (positives below the highest negative)", greater_is_better=False
-    ),
+    "auc": Family(top.auc_values, "AUC"),
+    "partial_auc": Family(cuts.partial_auc_values, "partial AUC (FPR <= {})", {"max_fpr": 0.1}, "max_fpr"),
+    "tpr_at_fpr": Family(cuts.tpr_at_fpr_values, "TPR at {} FPR", {"fpr": 0.01}, "fpr", ties=False),
+    "precision_at": Family(cuts.precision_at_values, "precision at {}", _TEN, "k"),
+    "recall_at": Family(cuts.recall_at_values, "recall at {}", _TEN, "k"),
+    "average_precision": Family(precision.average_precision_values, "average precision"),
+    "average_precision_at": Family(precision.average_precision_values, "average precision at {}", _TEN, "k"),
+    "ndcg": Family(listwise.ndcg_values, "NDCG", graded=True),
+    "ndcg_at": Family(listwise.ndcg_values, "NDCG at {}", _TEN, "k", graded=True),
+    "dcg": Family(listwise.dcg_values, "DCG", graded=True),
+    "dcg_at": Family(listwise.dcg_values, "DCG at {}", _TEN, "k", graded=True),
+    "err": Family(listwise.err_values, "ERR", graded=True),
+    "err_at": Family(listwise.err_values, "ERR at {}", _TEN, "k", graded=True),
+    "mrr": Family(precision.mrr_values, "reciprocal rank"),
+    "mrr_at": Family(precision.mrr_values, "reciprocal rank at {}", _TEN, "k"),
+    "winner_takes_all": Family(_winner, "winner takes all"),
+    "average_reciprocal_rank": Family(_reciprocal_ranks, "AveR (sum of 1/rank)", drawn=_APART),
+    "push_dcg": Family(_push_dcg, "DCG of the push papers (sum of 1/ln(1 + rank))", drawn=_APART),
+    "r_max": Family(_r_max, "R_max (positives below the highest negative)", greater_is_better=False),
     "p_norm_risk": Family(
-        top.p_norm_risk,
         top.p_norm_risk_values,
         "R_{} (normalised)",
         {"p": 4.0, "normalize": True},
@@ -118,6 +106,8 @@ def find_measure(name: str) -> Measure:
     >>> find_measure("ndcg@10").label, find_measure("partial_auc_0.05").label
     ('NDCG at 10', 'partial AUC (FPR <= 5%)')
     """
+    if not isinstance(name, str):
+        raise InputError(f"a measure is named by text such as 'ndcg_at_10', got {name!r}")
     base, at, number = name.strip().lower().replace("@", "_at_").partition("_at_")
     full = ALIASES.get(base, base) + at + number
     if full in FAMILIES:
@@ -126,11 +116,22 @@ def find_measure(name: str) -> Measure:
     if stem in FAMILIES and (argument := FAMILIES[stem].argument):
         value = _number(number)
         if value is not None:
+            _check_argument(name, stem, argument, value)
             return Measure(name, FAMILIES[stem], FAMILIES[stem].options | {argument: value})
     raise InputError(
         f"unknown measure {name!r}: use one of {', '.join(FAMILIES)}, with a number after those that take one, "
         "such as ndcg_at_10 or partial_auc_0.05"
     )
+
+
+def _check_argument(name: str, stem: str, argument: str, value: float) -> None:
+    """Refuse a number that the measure would refuse later."""
+    whole = value == np.floor(value) and 1 <= value < np.inf
+    share = argument == "k" and stem in ("precision_at", "recall_at") and 0 < value < 1
+    fits = {"k": whole or share, "max_fpr": 0 < value <= 1, "fpr": 0 <= value <= 1, "p": value > 0}
+    if not fits[argument]:
+        kinds = {"k": "a number of rows 1, 2, ...", "p": "a number above 0"}
+        raise InputError(f"{name!r} needs {kinds.get(argument, 'a rate between 0 and 1')} at its end")
 
 
 def _number(text: str) -> float | None:
@@ -140,10 +141,16 @@ def _number(text: str) -> float | None:
         return None
 
 
+def _stripped(name: Any) -> Any:
+    return name.strip() if isinstance(name, str) else name
+
+
 def find_measures(names: str | Iterable[str]) -> list[Measure]:
     """Measures of several names; one string is one name, or several with commas between them."""
-    listed = names.split(",") if isinstance(names, str) else list(names)
-    found = [find_measure(name.strip()) for name in listed]
+    if not isinstance(names, Iterable):
+        raise InputError(f"measures must be names such as ['ndcg', 'map'], got {names!r}")
+    listed = names.split(",") if isinstance(names, str) else names
+    found = [find_measure(name) for name in dict.fromkeys(_stripped(name) for name in listed)]
     if not found:
         raise InputError("there is no measure to compute: name at least one, such as 'ndcg'")
     return found

@@ -195,6 +195,8 @@ def weighted_kendall_distance(
     check_choice("combine", combine, Combine)
     lists = read_lists(scores, rankings, orders)
     w = item_weights(weights, lists)
+    if normalize:  # the quotient does not see the unit, but products of tiny or huge weights would
+        w = np.divide(w, w.max(initial=0.0), out=np.zeros_like(w), where=w > 0)
     distance = sum_inversions(lists.first, lists.second, w, additive=combine == "sum")
     if not normalize:
         return lists.result(distance)

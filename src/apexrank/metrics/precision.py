@@ -10,8 +10,7 @@ from typing import Any, Literal
 import numpy as np
 from numpy.typing import ArrayLike
 
-from apexrank.errors import InputError
-from apexrank.metrics._levels import Empty, Levels, Values, ratio
+from apexrank.metrics._levels import Empty, Levels, Values, ratio, spread_out
 from apexrank.metrics._rows import Rows, Ties, check_choice, check_rows
 from apexrank.metrics.cuts import precision_at_values
 from apexrank.metrics.listwise import check_cut
@@ -66,10 +65,12 @@ def average_precision(
 
 def average_precision_values(rows: Rows, *, k: int | None = None, ties: ThresholdTies = "average") -> Values:
     check_choice("ties", ties, ThresholdTies)
+    if ties != "threshold":
+        rows.check_repetitions("or use ties='threshold'")
     levels = rows.levels("average" if ties == "threshold" else ties)
     cut = np.inf if k is None else check_cut(k)
     if ties == "threshold":
-        true, seen = levels.positives_above()[1], levels.rows_above()[1]
+        true, seen = levels.positives_above[1], levels.rows_above[1]
         sums = levels.positive * ratio(true, seen) * (seen <= cut)
     else:
         sums = _precision_sums(levels, cut)
@@ -84,26 +85,15 @@ def _precision_sums(levels: Levels, cut: float) -> np.ndarray:
     probability m/c, above which stand in the mean r + (j − 1)(m − 1)/(c − 1) others.
     """
     m, c = levels.positive, levels.positive + levels.negative
-    if (c != np.floor(c)).any():
-        raise InputError(
-            "sample_weight must be whole numbers for average precision: use them, or ties='threshold'"
-        )
     n, r = levels.above(c)[0], levels.above(m)[0]
     sums = m * ratio(r + 1, n + 1) * (n < cut)
     several = np.flatnonzero((c > 1) & (m > 0))
-    which, i, starts = _spread_out(c[several].astype(np.int64))
+    which, i, starts = spread_out(c[several].astype(np.int64))
     level, j = several[which], i + 1
     above = r[level] + (j - 1) * (m[level] - 1) / (c[level] - 1)
     terms = m[level] / c[level] * (above + 1) / (n[level] + j) * (n[level] + j <= cut)
     sums[several] = np.add.reduceat(terms, starts)
     return sums
-
-
-def _spread_out(times: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """For numbers of rows: which of them each row belongs to, its place there (from 0), and where each begins."""
-    starts = np.cumsum(times) - times
-    which = np.repeat(np.arange(len(times)), times)
-    return which, np.arange(len(which)) - starts[which], starts
 
 
 def mrr(
@@ -143,6 +133,7 @@ def mrr(
 
 
 def mrr_values(rows: Rows, *, k: int | None = None, ties: Ties = "average") -> Values:
+    rows.check_repetitions()
     levels = rows.levels(ties)
     cut = np.inf if k is None else check_cut(k)
     m, c = levels.positive, levels.positive + levels.negative
@@ -159,9 +150,7 @@ def _first_positive(n: np.ndarray, c: np.ndarray, m: np.ndarray, cut: float) -> 
     The chance that none of the first j − 1 rows is positive and the next one is:
     Π_{i<j} (c − m − i + 1)/(c − i + 1) · m/(c − j + 1).
     """
-    if (c != np.floor(c)).any() or (m != np.floor(m)).any():
-        raise InputError("sample_weight must be whole numbers for the reciprocal rank: they repeat rows")
-    level, i, starts = _spread_out((c - m).astype(np.int64) + 1)  # i rows before the first positive
+    level, i, starts = spread_out((c - m).astype(np.int64) + 1)  # i rows before the first positive
     with np.errstate(divide="ignore"):
         log_miss = np.where(i > 0, np.log((c - m)[level] - i + 1) - np.log(c[level] - i + 1), 0.0)
     total = np.cumsum(log_miss)

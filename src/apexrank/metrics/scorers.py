@@ -4,11 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
+from numpy.typing import ArrayLike
 from sklearn.metrics import get_scorer as sklearn_scorer
 from sklearn.metrics import make_scorer
 
 from apexrank.errors import InputError
 from apexrank.metrics.measure import FAMILIES, find_measure
+from apexrank.metrics.table import evaluate
 
 
 def get_scorer(name: str) -> Callable[..., float]:
@@ -38,14 +40,28 @@ def get_scorer(name: str) -> Callable[..., float]:
     """
     try:
         measure = find_measure(name)
-    except InputError:
+    except InputError as error:
+        if "unknown" not in str(error):
+            raise
         return _of_sklearn(name)
     return make_scorer(
-        measure.family.function,
+        one_measure,
         response_method=("decision_function", "predict_proba", "predict"),
         greater_is_better=measure.family.greater_is_better,
-        **measure.options,
+        name=name,
     )
+
+
+def one_measure(
+    y_true: ArrayLike,
+    scores: ArrayLike,
+    *,
+    name: str,
+    groups: ArrayLike | None = None,
+    sample_weight: ArrayLike | None = None,
+) -> float:
+    """One measure by its name: what a scorer calls."""
+    return evaluate(y_true, scores, [name], groups=groups, sample_weight=sample_weight)[name]
 
 
 def _of_sklearn(name: str) -> Callable[..., float]:

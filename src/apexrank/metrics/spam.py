@@ -55,11 +55,11 @@ def spam_met(
     """
     turned: dict[str, Ties] = {"pessimistic": "optimistic", "optimistic": "pessimistic"}
     levels = _spam_rows(spam, scores).levels(turned.get(ties, ties))
-    wanted = np.asarray(m, dtype=np.float64)
-    if (wanted < 0).any() or np.isnan(wanted).any():
+    wanted = np.asarray(m)
+    if wanted.dtype.kind not in "iuf" or not (wanted >= 0).all():
         raise InputError("m must be numbers of ranks of at least 0")
     size = levels.positive + levels.negative
-    before, met = levels.above(size)[0], levels.positives_above()[0]
+    before, met = levels.above(size)[0], levels.positives_above[0]
     level = np.clip(np.searchsorted(before, wanted, side="right") - 1, 0, None)
     inside = np.minimum(wanted - before[level], size[level])
     found = met[level] + levels.positive[level] * ratio(inside, size[level])

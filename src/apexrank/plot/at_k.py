@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike
-from scipy.special import ndtri
+from scipy.special import stdtrit
 
 from apexrank.errors import InputError
 from apexrank.metrics import per_group
@@ -21,7 +21,7 @@ _MOST_MARKERS = 20
 class MeasureAtKDisplay:
     """A measure of the first k rows against the cut-off k, a line for each ranker.
 
-    With several lists (queries) the line is the mean over them, and the band its normal confidence interval
+    With several lists (queries) the line is the mean over them, and the band its Student confidence interval
     ``mean ± z · s / √n``, with s the standard deviation over the n queries where the measure is defined. Make one with
     `from_scores` (several rankers at once), `from_predictions` or `from_estimator`; pass the ``ax_`` of an earlier
     display to draw over it.
@@ -237,5 +237,5 @@ def _interval(values: np.ndarray, confidence: float) -> tuple[float, float, floa
     if n < 2:
         return (defined[0] if n else np.nan), np.nan, np.nan, n
     mean = defined.mean()
-    half = ndtri((1 + confidence) / 2) * defined.std(ddof=1) / np.sqrt(n)
+    half = stdtrit(n - 1, (1 + confidence) / 2) * defined.std(ddof=1) / np.sqrt(n)
     return mean, mean - half, mean + half, n

@@ -56,6 +56,8 @@ class RocTopDisplay:
         if not curves:
             raise InputError("there is no curve to draw: give the scores of at least one ranker")
         self.curves = {str(name): Curve(*map(np.asarray, curve)) for name, curve in curves.items()}
+        if max_false_positives is not None and not 0 < max_false_positives < np.inf:
+            raise InputError(f"max_false_positives must be a number above 0, got {max_false_positives!r}")
         self.max_false_positives = max_false_positives
 
     @classmethod

@@ -11,7 +11,7 @@ from numpy.typing import ArrayLike
 from apexrank.errors import InputError
 from apexrank.metrics import roc_points
 from apexrank.plot.curves import drawn_counts
-from apexrank.plot.style import light, line_style, one_axes
+from apexrank.plot.style import estimator_scores, light, line_style, one_axes
 
 _LINE, _CHANCE = "apexrank-spam", "apexrank-chance"
 
@@ -95,6 +95,14 @@ class CumulativeSpamDisplay:
         ['PageRank', 'L_pq', 'chance, 50 % spam']
         """
         return cls.from_scores({"ranking" if name is None else name: scores}, spam, **options)
+
+    @classmethod
+    def from_estimator(
+        cls, estimator: Any, X: Any, spam: ArrayLike, *, name: str | None = None, **options: Any
+    ) -> CumulativeSpamDisplay:
+        """Draw the ranking of a fitted estimator; ``options`` are those of `from_scores`."""
+        name = type(estimator).__name__ if name is None else name
+        return cls.from_predictions(spam, estimator_scores(estimator, X), name=name, **options)
 
     def plot(
         self, ax: Any = None, *, log_x: bool = False, log_y: bool = False, **line_options: Any
