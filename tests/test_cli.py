@@ -166,7 +166,7 @@ class TestRank:
     def test_person_sees_twenty_rows(self, model, monkeypatch):
         monkeypatch.setattr("apexrank.cli.output.is_terminal", lambda: True)
         shown = run("rank model.apex new.csv").stdout
-        assert "20 of 100 rows; write them all with -o FILE.csv" in shown
+        assert "20 of 100 rows, 3 of 3 columns; write them all with -o FILE.csv" in shown
         assert len(shown.splitlines()) < 30
 
 

@@ -51,6 +51,11 @@ class OneLineErrors(TyperGroup):
             )
         except typer.Abort:
             code = 130
+        except Exception as error:
+            if os.environ.get("APEXRANK_DEBUG"):
+                raise
+            _report(f"unexpected {type(error).__name__}: {error} (APEXRANK_DEBUG=1 shows where)")
+            code = 1
         sys.exit(code if isinstance(code, int) else 0)
 
 

@@ -71,7 +71,8 @@ def _measure(ranker: TableRanker, new: Table) -> dict[str, float]:
     from apexrank.io.judged import judge_table
     from apexrank.io.measures import top_measures
 
-    measures = top_measures(*judge_table(ranker, new))
+    judged = judge_table(ranker, new)
+    measures = top_measures(judged.y, judged.scores, judged.groups)
     return {key: measures[key] for key in _SHOWN}
 
 

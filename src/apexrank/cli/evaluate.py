@@ -2,12 +2,21 @@
 
 from __future__ import annotations
 
+import math
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from apexrank.cli.output import note, print_frame, print_json, print_table, refuse_overwriting, split_names
+from apexrank.cli.output import (
+    note,
+    print_frame,
+    print_json,
+    print_table,
+    refuse_overwriting,
+    split_names,
+    working,
+)
 from apexrank.cli.pictures import check_picture, save_roc
 from apexrank.errors import InputError
 
@@ -15,6 +24,7 @@ if TYPE_CHECKING:
     from apexrank.io.judged import Judged
 
 _SCORED = "Lists ranked elsewhere"
+_ABOVE_ZERO = math.ulp(0.0)  # the smallest grade that is one
 
 
 def evaluate(
@@ -41,15 +51,32 @@ def evaluate(
     qrels: Annotated[
         Path | None, typer.Option(help="TREC judgements of the run's documents.", rich_help_panel=_SCORED)
     ] = None,
+    complete: Annotated[
+        bool,
+        typer.Option(
+            "--complete", help="Count judged queries that the run lacks as 0.", rich_help_panel=_SCORED
+        ),
+    ] = False,
     measures: Annotated[
-        list[str] | None, typer.Option(help="Measures by name, such as auc,ndcg@10,map,p@5,partial_auc_0.01.")
+        list[str] | None,
+        typer.Option(
+            help="Measures by name, such as auc,ndcg@10,map,p@5,partial_auc_0.01. The gain of ndcg is 2^grade - 1; "
+            "that of trec_eval's ndcg, the grade itself, is ndcg_linear."
+        ),
     ] = None,
     relevant: Annotated[
         float | None, typer.Option(help="Grade from which on a row counts as positive; default: above 0.")
     ] = None,
     empty: Annotated[
-        str, typer.Option(help="Groups without a relevant row: skip, zero, one or raise.")
+        str, typer.Option(help="Groups without a relevant row: skip (leave out), zero, one or raise.")
     ] = "skip",
+    ties: Annotated[
+        str | None,
+        typer.Option(
+            help="Rows of equal scores: average, pessimistic, optimistic or given (their order); by default each "
+            "measure has its own rule, runs have trec_eval's."
+        ),
+    ] = None,
     confidence: Annotated[
         float | None, typer.Option(help="Add bootstrap intervals with this confidence, such as 0.95.")
     ] = None,
@@ -69,21 +96,32 @@ def evaluate(
 
     if roc is not None:
         check_picture(roc)
-    _check_output(output, per_query, source, test)
-    judged = _judge(source, test, target, positive, scores, groups, qrels)
-    names = split_names(measures) or default_measures(judged.y, judged.groups)
-    if roc is not None:
-        _draw(judged, str(source), roc)
+    if positive is not None and relevant is not None:
+        raise InputError("--positive names a class and --relevant a grade: give one of them")
+    _check_output(output, per_query, confidence, source, test, qrels)
+    judged = _judge(source, test, target, positive, relevant, scores, groups, qrels, complete)
+    for sentence in judged.notes:
+        note(sentence)
+    chosen = split_names(measures)
+    names = chosen or default_measures(judged.y, judged.groups)
+    options = _options(judged, relevant, ties)
     if per_query:
-        _per_query(judged, names, relevant, output, json)
+        _per_query(judged, names, options, output, json)
     else:
-        _means(judged, names, relevant, empty, confidence, str(test or source), json)
+        names = _defined(judged, names, options, chosen=bool(chosen))
+        _means(judged, names, {**options, "empty": empty}, confidence, str(test or source), json)
+    if roc is not None:
+        _draw(judged, options["relevant"], str(source), roc)
 
 
-def _check_output(output: Path | None, per_query: bool, *inputs: Path | None) -> None:
+def _check_output(
+    output: Path | None, per_query: bool, confidence: float | None, *inputs: Path | None
+) -> None:
     from apexrank.io.atomic import check_writable
     from apexrank.io.tables import check_suffix
 
+    if per_query and confidence is not None:
+        raise InputError("--confidence is about means: leave it out, or leave out --per-query")
     if output is None:
         return
     if not per_query:
@@ -98,18 +136,24 @@ def _judge(
     test: Path | None,
     target: str | None,
     positive: str | None,
+    relevant: float | None,
     scores: str | None,
     groups: str | None,
     qrels: Path | None,
+    complete: bool,
 ) -> Judged:
     """Answers and scores, from whichever of the three pairs of inputs was given."""
     from apexrank.io import load_model, read_table
     from apexrank.io.judged import judge_run, judge_scores, judge_table
 
     if qrels is not None:
-        if test is not None or scores is not None or target is not None:
-            raise InputError("--qrels goes with a TREC run alone: leave out TEST, --scores and --target")
-        return judge_run(source, qrels)
+        if any(given is not None for given in (test, scores, target, positive, groups)):
+            raise InputError(
+                "--qrels goes with a TREC run alone: leave out TEST, --scores, --target, --positive and --groups"
+            )
+        return judge_run(source, qrels, complete=complete)
+    if complete:
+        raise InputError("--complete is about a TREC run: give --qrels, or leave it out")
     if scores is not None:
         if test is not None:
             raise InputError("--scores names a column of the table itself: leave out the model")
@@ -127,25 +171,48 @@ def _judge(
     if groups is not None:
         raise InputError("--groups goes with --scores: a model knows its own groups")
     ranker, table = load_model(source), read_table(test)
-    judged = judge_table(ranker, table, target, positive)
-    for sentence in ranker.check(table, known=[target]):
-        note(sentence)
-    return judged
+    judged = judge_table(ranker, table, target, positive, grades=relevant is not None)
+    return judged._replace(notes=tuple(ranker.check(table, known=[target])))
 
 
-def _draw(judged: Judged, name: str, path: Path) -> None:
+def _options(judged: Judged, relevant: float | None, ties: str | None) -> dict[str, Any]:
+    """What measures are told of the rows."""
+    if relevant is not None and not judged.graded:
+        raise InputError("--relevant is a grade, but the target is a class: leave it out")
+    if judged.graded and relevant is None:
+        relevant = _ABOVE_ZERO
+    return {"groups": judged.groups, "relevant": relevant, "ties": ties or judged.ties}
+
+
+def _defined(judged: Judged, names: list[str], options: dict[str, Any], *, chosen: bool) -> list[str]:
+    """Leave out default measures that these rows have no value of; what was asked for is computed or refused."""
+    from apexrank.metrics import per_group
+
+    if chosen:
+        return names
+    found = per_group(judged.y, judged.scores, names, **options)
+    kept = [name for name in names if found[name].null_count() < len(found)]
+    if not kept:
+        raise InputError("no measure is defined: the rows lack positive ones")
+    if len(kept) < len(names):
+        left = ", ".join(name for name in names if name not in kept)
+        note(f"not defined on these rows and left out: {left}")
+    return kept
+
+
+def _draw(judged: Judged, relevant: float | None, name: str, path: Path) -> None:
     if judged.groups is not None:
         raise InputError("--roc draws one list, but these rows are ranked inside groups: leave it out")
-    save_roc({name: judged.scores}, judged.y, path)
+    save_roc({name: judged.scores}, judged.y if relevant is None else judged.y >= relevant, path)
 
 
 def _per_query(
-    judged: Judged, names: list[str], relevant: float | None, output: Path | None, json: bool
+    judged: Judged, names: list[str], options: dict[str, Any], output: Path | None, json: bool
 ) -> None:
     from apexrank.io import write_table
     from apexrank.metrics import per_group
 
-    table = per_group(judged.y, judged.scores, names, groups=judged.groups, relevant=relevant)
+    table = per_group(judged.y, judged.scores, names, **options)
     if output is not None:
         write_table(table, output)
     if json:
@@ -159,8 +226,7 @@ def _per_query(
 def _means(
     judged: Judged,
     names: list[str],
-    relevant: float | None,
-    empty: str,
+    options: dict[str, Any],
     confidence: float | None,
     source: str,
     json: bool,
@@ -169,14 +235,12 @@ def _means(
     from apexrank.metrics import bootstrap
     from apexrank.metrics import evaluate as evaluate_measures
 
-    options: dict[str, Any] = {"groups": judged.groups, "relevant": relevant, "empty": empty}
     values = evaluate_measures(judged.y, judged.scores, names, **options)
-    summary = _summary(judged, relevant)
-    intervals = {}
+    intervals: Any = {}
     if confidence is not None:
-        intervals = {
-            name: bootstrap(name, judged.y, judged.scores, confidence=confidence, **options) for name in names
-        }
+        with working("drawing rows or groups again and again"):
+            intervals = bootstrap(names, judged.y, judged.scores, confidence=confidence, **options)
+    summary = _summary(judged, options)
     if json:
         ends = {name: [found.low, found.high] for name, found in intervals.items()}
         print_json(
@@ -184,29 +248,39 @@ def _means(
         )
         return
     headers = ["measure", "value"] + (["low", "high"] if intervals else [])
-    rows = [[label(name), value] for name, value in values.items()]
-    for row, name in zip(rows, names, strict=True):
-        row += [intervals[name].low, intervals[name].high] if intervals else []
-    print_table(headers, rows, f"{source}: {_sentence(summary)}")
+    rows = [
+        [label(name), value] + ([intervals[name].low, intervals[name].high] if intervals else [])
+        for name, value in values.items()
+    ]
+    print_table(headers, rows, f"{source}: {_sentence(summary, options['empty'])}")
     if intervals:
         drawn = "groups" if judged.groups is not None else "rows"
-        typer.echo(f"low and high: {confidence:.0%} bootstrap intervals over {drawn}")
+        typer.echo(f"low and high: {100 * (confidence or 0):g}% bootstrap intervals over {drawn}")
+    if judged.graded and any(name.startswith("err") for name in values):
+        typer.echo(f"ERR takes {summary['max_grade']:g} for the highest grade, as these rows do")
 
 
-def _summary(judged: Judged, relevant: float | None) -> dict[str, int]:
-    import numpy as np
-
+def _summary(judged: Judged, options: dict[str, Any]) -> dict[str, Any]:
     from apexrank.metrics import per_group
 
-    counts = per_group(judged.y, judged.scores, "mrr", groups=judged.groups, relevant=relevant)
-    summary = {"rows": len(judged.y), "positives": int(counts["relevant"].sum())}
+    known = {name: options[name] for name in ("groups", "relevant")}
+    counts = per_group(judged.y, judged.scores, "mrr", **known)
+    summary: dict[str, Any] = {
+        "rows": int((judged.scores > -math.inf).sum()),
+        "positives": int(counts["relevant"].sum()),
+    }
+    if judged.graded:
+        summary["max_grade"] = float(judged.y.max())
     if judged.groups is not None:
-        summary |= {"groups": len(counts), "empty_groups": int(np.sum(counts["relevant"].to_numpy() == 0))}
+        summary |= {"groups": len(counts), "empty_groups": int((counts["relevant"] == 0).sum())}
     return summary
 
 
-def _sentence(summary: dict[str, int]) -> str:
-    words = f"{summary['rows']} rows, {summary['positives']} of them positive"
+def _sentence(summary: dict[str, Any], empty: str) -> str:
+    words = f"{summary['rows']} rows, {summary['positives']} positive"
     if "groups" not in summary:
         return words
-    return f"{words}, in {summary['groups']} groups ({summary['empty_groups']} without a positive row)"
+    what = {"skip": "left out; --empty zero counts them as 0", "zero": "counted as 0", "one": "counted as 1"}
+    without = summary["empty_groups"]
+    rest = f", {without} of them without a positive row ({what.get(empty, empty)})" if without else ""
+    return f"{words}, in {summary['groups']} groups{rest}"

@@ -238,7 +238,7 @@ def _report(ranker: TableRanker, table: Table, output: Path) -> dict[str, Any]:
         "positive": ranker.positive,
         "features": len(features),
         **ranker.training,
-        "measures": top_measures(*judged),
+        "measures": top_measures(judged.y, judged.scores, judged.groups),
         "coefficients": coefficients,
     }
 

@@ -69,9 +69,28 @@ def print_frame(frame: pl.DataFrame) -> None:
         check_flat(frame)
         typer.echo(frame.write_csv(), nl=False)
         return
-    print_table(frame.columns, frame.head(_ROWS_ON_SCREEN).rows())
-    if len(frame) > _ROWS_ON_SCREEN:
-        typer.echo(f"{_ROWS_ON_SCREEN} of {len(frame)} rows; write them all with -o FILE.csv")
+    shown = frame.head(_ROWS_ON_SCREEN)
+    columns = _columns_that_fit(shown)
+    print_table(columns, shown.select(columns).rows())
+    if shown.height < frame.height or len(columns) < frame.width:
+        typer.echo(
+            f"{shown.height} of {frame.height} rows, {len(columns)} of {frame.width} columns; "
+            "write them all with -o FILE.csv"
+        )
+
+
+def _columns_that_fit(frame: pl.DataFrame) -> list[str]:
+    """The first columns that a screen has room for: a number that is cut short is worse than none."""
+    import shutil
+
+    room = shutil.get_terminal_size().columns
+    kept: list[str] = []
+    for name in frame.columns:
+        room -= 3 + max(len(name), *(len(show(cell)) for cell in frame[name]))
+        if kept and room < 0:
+            break
+        kept.append(name)
+    return kept
 
 
 def show(value: Any) -> str:

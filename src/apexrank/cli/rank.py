@@ -47,6 +47,8 @@ def rank(
     from apexrank.io.trec import run_text
 
     _check_output(output, format, model, new)
+    if format == "trec" and (explain or keep):
+        raise InputError("a run has no room for other columns: leave out --explain and --keep")
     ranker = load_model(model)
     table = read_table(new)
     ranked = rank_table(ranker, table, top=top, fpr=fpr, explain=explain, keep=keep, id=id)
@@ -55,7 +57,7 @@ def rank(
     if id is None and ranker.id not in (None, *table.names):
         note(f"{new} has no column {ranker.id!r} of ids: the rows are named by their number")
     if format == "trec":
-        ranked = _run(ranked, ranker.groups)
+        ranked = _run(ranked, ranker.groups, id or ranker.id)
     if output is not None and format == "trec":
         write_run(ranked, output, _tag(model))
     elif output is not None:
@@ -84,13 +86,17 @@ def _check_output(output: Path | None, format: str, *inputs: Path) -> None:
     refuse_overwriting(output, *inputs)
 
 
-def _run(ranked: pl.DataFrame, groups: str | None) -> pl.DataFrame:
+def _run(ranked: pl.DataFrame, groups: str | None, id: str | None) -> pl.DataFrame:
     """Query, document and score; one list is one query."""
     import polars as pl
 
-    id = next(name for name in ranked.columns if name not in (groups, "rank", "score"))
+    if id == groups and id is not None:
+        raise InputError(f"--id {id} is the column of groups: a run needs ids of the documents in them")
+    document = id if id in ranked.columns else "row"
+    if document == "row":
+        note("the rows have no ids: the run names its documents by their row number")
     query = pl.lit("1") if groups is None else pl.col(groups).cast(pl.String)
-    return ranked.select(query.alias("query"), pl.col(id).cast(pl.String).alias("document"), "score")
+    return ranked.select(query.alias("query"), pl.col(document).cast(pl.String).alias("document"), "score")
 
 
 def _tag(model: Path) -> str:

@@ -22,6 +22,18 @@ def reproduce(
     ] = None,
     list_names: Annotated[bool, typer.Option("--list", help="List the names there are.")] = False,
     n_splits: Annotated[int | None, typer.Option(help="Random splits to average over.", min=1)] = None,
+    data: Annotated[
+        Path | None, typer.Option(help="Folder of five LETOR folds, for 'letor'.", show_default=False)
+    ] = None,
+    paper: Annotated[
+        str | None,
+        typer.Option(
+            help="Whose printed numbers 'letor' sets beside: mq2007, mq2008 or ohsumed.", show_default=False
+        ),
+    ] = None,
+    n_jobs: Annotated[
+        int | None, typer.Option(help="Processes to use, -1 for all cores.", show_default=False)
+    ] = None,
     out: Annotated[
         Path | None,
         typer.Option(help="Folder for the table as CSV and, where there is one, the figure as PNG."),
@@ -36,7 +48,13 @@ def reproduce(
         return
     title = experiments.get(name).title
     _prepare(name, out)
-    options: dict[str, Any] = {} if n_splits is None else {"n_splits": n_splits}
+    given = {
+        "n_splits": n_splits,
+        "data": None if data is None else str(data),
+        "paper": paper,
+        "n_jobs": n_jobs,
+    }
+    options = {option: value for option, value in given.items() if value is not None}
     with working(f"running {name}"), warnings_as_notes():
         result = experiments.run(name, **options)
     files = [] if out is None else _write(result, name, out)

@@ -16,6 +16,7 @@ from apexrank.errors import InputError
 from apexrank.experiments import (
     boosting,
     illustrations,
+    letor_tables,
     one_dimension,
     p_tradeoffs,
     push_figures,
@@ -24,7 +25,16 @@ from apexrank.experiments import (
 )
 from apexrank.experiments.result import Experiment, Result, Verdict
 
-_MODULES = (illustrations, push_tables, roc_panels, push_figures, one_dimension, p_tradeoffs, boosting)
+_MODULES = (
+    illustrations,
+    push_tables,
+    roc_panels,
+    push_figures,
+    one_dimension,
+    p_tradeoffs,
+    boosting,
+    letor_tables,
+)
 
 REGISTRY: dict[str, Experiment] = {e.name: e for module in _MODULES for e in module.EXPERIMENTS}
 

@@ -86,7 +86,13 @@ def texts(table: Table, name: str) -> pl.Series:
         )
     if series.dtype.is_float():
         series = series.fill_nan(None)
-    text = series.cast(pl.String).str.strip_chars().str.replace(r"^(-?\d+)\.0*$", "${1}")
+    try:
+        plain = series.cast(pl.String)
+    except pl.exceptions.PolarsError:
+        raise InputError(
+            f"{table.source}, column {name!r}: {series.dtype} values cannot be used; leave the column out"
+        ) from None
+    text = plain.str.strip_chars().str.replace(r"^(-?\d+)\.0*$", "${1}")
     return text.set(text == "", None)
 
 

@@ -20,6 +20,7 @@ _OBVIOUS = (
     ("negative", "positive"),
     ("neg", "pos"),
 )
+_MISSING = ["na", "n/a", "nan", "null"]
 _POSITIVES = {frozenset(pair): pair[1] for pair in _OBVIOUS}
 
 
@@ -88,6 +89,7 @@ def _values(table: Table, target: str) -> pl.Series:
     """The target as text; True and TRUE are the same as the true of a column of booleans."""
     text = texts(table, target)
     words = text.str.to_lowercase()
+    text = text.set(words.is_in(_MISSING).fill_null(False), None)
     return words.zip_with(words.is_in(["false", "true"]), text)
 
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+
 import numpy as np
 
 from apexrank import metrics
@@ -58,7 +60,8 @@ def top_measures(y: np.ndarray, scores: np.ndarray, groups: np.ndarray | None = 
     >>> top_measures(y, scores)["auc"]
     0.75
     """
-    return metrics.evaluate(y, scores, default_measures(y, groups), groups=groups)
+    above_zero = math.ulp(0.0)
+    return metrics.evaluate(y, scores, default_measures(y, groups), groups=groups, relevant=above_zero)
 
 
 def label(name: str) -> str:

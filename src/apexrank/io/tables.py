@@ -38,6 +38,8 @@ class Table:
         Given for a table read from text, whose rows stand on numbered lines.
     roles : mapping of str to str
         What a format says of its columns: the names of the ``target``, ``groups`` and ``id`` columns.
+    unnamed : float, optional
+        What a feature is that the file does not name, where the format says so: 0 in LETOR files.
 
     Examples
     --------
@@ -50,6 +52,7 @@ class Table:
     source: str = "table"
     separator: str | None = None
     roles: Mapping[str, str] = field(default_factory=dict)
+    unnamed: float | None = None
 
     def __len__(self) -> int:
         return self.frame.height
@@ -61,6 +64,8 @@ class Table:
 
     def column(self, name: str) -> pl.Series:
         """One column, or an error that names the likely spelling."""
+        if name not in self.names and self.unnamed is not None and name.startswith("feature_"):
+            return pl.Series(name, [self.unnamed], dtype=pl.Float64).new_from_index(0, len(self))
         if name not in self.names:
             raise InputError(f"{self.source} has no column {name!r}{_hint(name, self.names)}")
         return self.frame[name]
@@ -170,11 +175,11 @@ def _read_csv(path: Path) -> Table:
 
 
 def _read_letor(path: Path) -> Table:
-    letor = read_letor(path)
+    letor = read_letor(path, null="nan")
     roles = {"target": "relevance", "groups": "qid", "id": "docid"}
     names = pl.DataFrame({"relevance": letor.target, "qid": letor.groups, "docid": letor.docids})
     features = pl.DataFrame(letor.data, schema=letor.feature_names or [], orient="row")
-    return Table(pl.concat([names, features], how="horizontal"), str(path), roles=roles)
+    return Table(pl.concat([names, features], how="horizontal"), str(path), roles=roles, unnamed=0.0)
 
 
 def _first_line(error: Exception) -> str:

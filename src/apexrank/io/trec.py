@@ -321,7 +321,8 @@ def _check_width(where: str, fields: list[bytes], layout: Layout, is_first: bool
     other = QRELS if layout is RUN else RUN
     if is_first and len(fields) == len(other.fields):
         raise InputError(
-            f"{where}: has {len(fields)} columns like a {other.kind} file: read it with {other.reader}"
+            f"{where}: has {len(fields)} columns like a {other.kind} file, not {layout.kind}: exchange the two "
+            f"files, or read it with {other.reader}"
         )
     raise InputError(
         f"{where}: the row has {len(fields)} fields, a {layout.kind} file {width} "

@@ -13,7 +13,8 @@ from __future__ import annotations
 from typing import NamedTuple
 
 import numpy as np
-from numba import njit
+
+from apexrank.kernels.jit import kernel
 
 
 class SortedRows(NamedTuple):
@@ -103,7 +104,7 @@ def _n_rows(first: SortedRows, second: SortedRows) -> int:
     return int(np.broadcast_shapes(first.order.shape, second.order.shape)[0])
 
 
-@njit(cache=True, nogil=True)
+@kernel()
 def _mean_ranks(order, new, ranks):  # pragma: no cover
     m, n = order.shape
     for r in range(m):
@@ -115,7 +116,7 @@ def _mean_ranks(order, new, ranks):  # pragma: no cover
             end = start
 
 
-@njit(cache=True, nogil=True)
+@kernel()
 def _tie_start(new, end):  # pragma: no cover
     """First place of the level whose last place is ``end - 1``."""
     start = end - 1
@@ -124,7 +125,7 @@ def _tie_start(new, end):  # pragma: no cover
     return start
 
 
-@njit(cache=True, nogil=True)
+@kernel()
 def _fill_levels(order_1, order_2, new_2, scratch, level):  # pragma: no cover
     """Write the levels in the second list, from 0 for the best, in the order of the first.
 
@@ -144,7 +145,7 @@ def _fill_levels(order_1, order_2, new_2, scratch, level):  # pragma: no cover
     return current + 1, tied
 
 
-@njit(cache=True, nogil=True)
+@kernel()
 def _count_pairs(order_1, new_1, order_2, new_2, out):  # pragma: no cover
     n = order_1.shape[1]
     # int32, enough for 2³¹ items, halves what the cache has to hold: three times as fast for a million items
@@ -175,7 +176,7 @@ def _count_pairs(order_1, new_1, order_2, new_2, out):  # pragma: no cover
         out[0, r], out[1, r], out[2, r], out[3, r] = inversions, tied_1, tied_2, both
 
 
-@njit(cache=True, nogil=True)
+@kernel()
 def _count_equal(levels, met):  # pragma: no cover
     """Number of pairs of equal levels; ``met`` is zero before and after."""
     pairs = 0
@@ -187,7 +188,7 @@ def _count_equal(levels, met):  # pragma: no cover
     return pairs
 
 
-@njit(cache=True, nogil=True)
+@kernel()
 def _sum_inversions(order_1, new_1, order_2, new_2, weights, additive, out):  # pragma: no cover
     n = order_1.shape[1]
     scratch, level = np.empty(n, np.int32), np.empty(n, np.int32)

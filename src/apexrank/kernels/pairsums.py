@@ -18,7 +18,8 @@ from concurrent.futures import ThreadPoolExecutor
 from typing import NamedTuple
 
 import numpy as np
-from numba import njit
+
+from apexrank.kernels.jit import kernel
 
 
 class PairSums(NamedTuple):
@@ -31,7 +32,7 @@ class PairSums(NamedTuple):
 # ---------------------------------------------------------------- hinge and squared hinge
 
 
-@njit(cache=True, nogil=True)
+@kernel()
 def _hinge_sums(x, w, x_order, x_starts, t, t_order, t_starts, squared, value, slope):  # pragma: no cover
     for q in range(x_starts.size - 1):
         i, i_end = x_starts[q], x_starts[q + 1]
@@ -145,7 +146,7 @@ def _tables() -> tuple[np.ndarray, np.ndarray]:
 _NEAR, _FAR = _tables()
 
 
-@njit(cache=True, nogil=True)
+@kernel()
 def _moments(x, w, panel, centre, moments):  # pragma: no cover
     """Add ``Σ w T_l(ξ)`` of every source to its panel's moments, ξ in [−1, 1] on the panel."""
     for i in range(x.size):
@@ -159,7 +160,7 @@ def _moments(x, w, panel, centre, moments):  # pragma: no cover
             moments[p, degree] += w[i] * now
 
 
-@njit(cache=True, nogil=True)
+@kernel()
 def _evaluate(t, panel, centre, series, sign, out):  # pragma: no cover
     """Sum the Chebyshev series of each target's panel at the target (Clenshaw)."""
     for k in range(t.size):
@@ -171,7 +172,7 @@ def _evaluate(t, panel, centre, series, sign, out):  # pragma: no cover
         out[k] = sign * (xi * one - two + series[p, 0])
 
 
-@njit(cache=True, nogil=True)
+@kernel()
 def _panels_to_panels(source, moments, target, near, far, value, slope):  # pragma: no cover
     """Chebyshev series of softplus and sigmoid sums on each target panel; panel numbers are sorted."""
     n_source, n_target = source.size, target.size
@@ -194,7 +195,7 @@ def _panels_to_panels(source, moments, target, near, far, value, slope):  # prag
     _far_above(source, moments, target, far, value, slope)
 
 
-@njit(cache=True, nogil=True)
+@kernel()
 def _far_below(source, moments, target, far, value, slope):  # pragma: no cover
     """Sources far below: ``softplus(z) = z + e^{−z} − e^{−2z}/2 + e^{−3z}/3``, sums about the target's centre."""
     sums = np.zeros(TERMS + 1)
@@ -224,7 +225,7 @@ def _far_below(source, moments, target, far, value, slope):  # pragma: no cover
                 slope[p, k] -= sign * sums[j] * far[TERMS - j, k]
 
 
-@njit(cache=True, nogil=True)
+@kernel()
 def _far_above(source, moments, target, far, value, slope):  # pragma: no cover
     """Sources far above: ``softplus(z) = e^z − e^{2z}/2 + e^{3z}/3``."""
     sums = np.zeros(TERMS + 1)
@@ -248,7 +249,7 @@ def _far_above(source, moments, target, far, value, slope):  # pragma: no cover
                 slope[p, k] += sign * sums[j] * far[TERMS + j, k]
 
 
-@njit(cache=True, nogil=True)
+@kernel()
 def _panels(x):  # pragma: no cover
     """Numbers of the panels that hold points, in order, and which of them each point is in."""
     low, high = np.floor(x.min()), np.floor(x.max())
@@ -273,7 +274,7 @@ def _panels(x):  # pragma: no cover
     return numbers, index
 
 
-@njit(cache=True, nogil=True)
+@kernel()
 def _logistic_by_pairs(x, w, t, value, slope):  # pragma: no cover
     for k in range(t.size):
         v, g = 0.0, 0.0
@@ -286,7 +287,7 @@ def _logistic_by_pairs(x, w, t, value, slope):  # pragma: no cover
         slope[k] = -g
 
 
-@njit(cache=True, nogil=True)
+@kernel()
 def _logistic_by_panels(x, w, t, near, far, value, slope):  # pragma: no cover
     source, x_panel = _panels(x)
     target, t_panel = _panels(t)
@@ -298,7 +299,7 @@ def _logistic_by_panels(x, w, t, near, far, value, slope):  # pragma: no cover
     _evaluate(t, t_panel, target + 0.5, series[1], -1.0, slope)
 
 
-@njit(cache=True, nogil=True)
+@kernel()
 def _logistic_groups(x, w, x_starts, t, t_starts, near, far, value, slope):  # pragma: no cover
     for q in range(x_starts.size - 1):
         a, b, c, d = x_starts[q], x_starts[q + 1], t_starts[q], t_starts[q + 1]

@@ -14,10 +14,10 @@ import math
 from typing import NamedTuple
 
 import numpy as np
-from numba import njit
 from numpy.typing import ArrayLike
 
 from apexrank.errors import InputError
+from apexrank.kernels.jit import kernel
 
 NO_WEIGHTS = np.empty(0)
 
@@ -134,7 +134,7 @@ def _check_weight(weight: ArrayLike, n: int) -> np.ndarray:
     return weights
 
 
-@njit(cache=True, nogil=True)
+@kernel()
 def _fit_segments(y, indptr, weight, sign, fitted, block):  # pragma: no cover
     longest = 0
     for q in range(indptr.size - 1):
@@ -156,7 +156,7 @@ def _fit_segments(y, indptr, weight, sign, fitted, block):  # pragma: no cover
             n_blocks += 1
 
 
-@njit(cache=True, nogil=True)
+@kernel()
 def _pool(y, first, last, weight, weighted, sign, start, mass, moment, mean):  # pragma: no cover
     """Cut rows first:last into blocks and return their number; ``moment`` is ``Σ w·(y − y[start])`` of a block."""
     count = 0

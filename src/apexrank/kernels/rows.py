@@ -17,8 +17,9 @@ from typing import NamedTuple
 
 import numba
 import numpy as np
-from numba import njit
 from numpy.typing import ArrayLike
+
+from apexrank.kernels.jit import kernel
 
 MAX_CHUNKS, MIN_CHUNK_ROWS = 64, 1024
 SMALL = 200_000  # entries of X below which threads cost more than they save
@@ -95,7 +96,7 @@ def _merge_log_sums(top: np.ndarray, mass: np.ndarray, rows: np.ndarray) -> RowS
 _FAST = {"reassoc", "contract", "nsz"}
 
 
-@njit(cache=True, nogil=True, fastmath=_FAST)
+@kernel(fastmath=_FAST)
 def _log_sum_exp_rows(  # pragma: no cover
     X, w, label, slope, active, log_u, chunk, first, last, top, mass, rows
 ):
@@ -126,7 +127,7 @@ def _log_sum_exp_rows(  # pragma: no cover
                 rows[b, c, j] += q * x[j]
 
 
-@njit(cache=True, nogil=True, fastmath=_FAST)
+@kernel(fastmath=_FAST)
 def _softplus_rows(  # pragma: no cover
     X, w, label, slope, active, shift, log_u, chunk, first, last, value, mass, rows
 ):

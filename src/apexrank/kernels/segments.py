@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import numpy as np
-from numba import njit
+
+from apexrank.kernels.jit import kernel
 
 
 def running_sums(values: np.ndarray, indptr: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
@@ -28,7 +29,7 @@ def running_sums(values: np.ndarray, indptr: np.ndarray) -> tuple[np.ndarray, np
     return before, through
 
 
-@njit(cache=True, nogil=True)
+@kernel()
 def _running_sums(values, indptr, before, through):  # pragma: no cover
     for q in range(indptr.size - 1):
         total = 0.0

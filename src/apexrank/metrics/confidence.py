@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from numbers import Integral, Real
 from typing import Any, Literal, NamedTuple
 
@@ -13,7 +13,7 @@ from scipy.special import ndtr, ndtri
 from apexrank.errors import InputError
 from apexrank.metrics._levels import Empty, Values, fill_empty
 from apexrank.metrics._rows import Rows, Ties, check_choice, check_rows
-from apexrank.metrics.measure import Measure, find_measure
+from apexrank.metrics.measure import Measure, find_measures
 
 Method = Literal["percentile", "basic", "bca"]
 Test = Literal["permutation", "t"]
@@ -36,7 +36,7 @@ class Interval(NamedTuple):
 
 
 def bootstrap(
-    measure: str,
+    measure: str | Iterable[str],
     y_true: ArrayLike,
     scores: ArrayLike,
     *,
@@ -50,7 +50,7 @@ def bootstrap(
     pos_label: Any = None,
     sample_weight: ArrayLike | None = None,
     random_state: Any = 0,
-) -> Interval:
+) -> Interval | dict[str, Interval]:
     """Confidence interval of a measure by drawing queries (or rows) with replacement.
 
     With ``groups`` whole groups are drawn, as they are what a new sample would bring. Without them the rows are;
@@ -59,8 +59,8 @@ def bootstrap(
 
     Parameters
     ----------
-    measure : str
-        A name as in `apexrank.metrics.evaluate`.
+    measure : str or iterable of str
+        A name as in `apexrank.metrics.evaluate`, or several, which share the draws.
     y_true, scores, groups, ties, empty, relevant, pos_label, sample_weight
         As in `apexrank.metrics.evaluate`; weights must be whole numbers where the measure needs ranks.
     n_resamples : int
@@ -75,7 +75,7 @@ def bootstrap(
     Returns
     -------
     Interval
-        Named tuple (value, low, high, standard_error, confidence, n).
+        Named tuple (value, low, high, standard_error, confidence, n); a dict of them for several names.
 
     Examples
     --------
@@ -95,16 +95,38 @@ def bootstrap(
         groups=groups,
         sample_weight=sample_weight,
     )
-    found = find_measure(measure)
     options = {} if ties is None else {"ties": ties}
+    names = [measure] if isinstance(measure, str) else measure
+    found = _intervals(
+        rows, find_measures(names), options, empty, n_resamples, confidence, method, random_state
+    )
+    return found[measure] if isinstance(measure, str) else found
+
+
+def _intervals(
+    rows: Rows,
+    measures: list[Measure],
+    options: dict[str, Any],
+    empty: Empty,
+    n_resamples: int,
+    confidence: float,
+    method: Method,
+    random_state: Any,
+) -> dict[str, Interval]:
     if rows.grouped:
-        values = fill_empty(*found.values(rows, **options), empty, rows.names)
-        return interval_of_mean(values, n_resamples, confidence, method, random_state)
+        values = {m.name: fill_empty(*m.values(rows, **options), empty, rows.names) for m in measures}
+        return {
+            name: interval_of_mean(own, n_resamples, confidence, method, random_state)
+            for name, own in values.items()
+        }
     if method == "bca":
         raise InputError("method='bca' needs groups: use 'percentile' or 'basic' for the rows of one list")
-    value = found.values(rows, **options).mean(empty, rows.names)
-    draws = draw_rows([rows], [found], n_resamples, random_state, options)[:, 0, 0]
-    return interval_of_draws(value, draws, confidence, method, len(rows))
+    means = [m.values(rows, **options).mean(empty, rows.names) for m in measures]
+    draws = draw_rows([rows], measures, n_resamples, random_state, options)[:, 0]
+    return {
+        m.name: interval_of_draws(mean, draws[:, j], confidence, method, len(rows))
+        for j, (m, mean) in enumerate(zip(measures, means, strict=True))
+    }
 
 
 def interval_of_mean(

@@ -44,6 +44,7 @@ def _r_max(rows: Rows, **options: Any) -> Values:
 
 _TEN = {"k": 10}
 _APART = {"apart": True}
+_LINEAR = {"gain": "linear"}
 
 FAMILIES = {
     "auc": Family(top.auc_values, "AUC"),
@@ -55,6 +56,10 @@ FAMILIES = {
     "average_precision_at": Family(precision.average_precision_values, "average precision at {}", _TEN, "k"),
     "ndcg": Family(listwise.ndcg_values, "NDCG", graded=True),
     "ndcg_at": Family(listwise.ndcg_values, "NDCG at {}", _TEN, "k", graded=True),
+    "ndcg_linear": Family(listwise.ndcg_values, "NDCG, linear gain", _LINEAR, graded=True),
+    "ndcg_linear_at": Family(
+        listwise.ndcg_values, "NDCG at {}, linear gain", _TEN | _LINEAR, "k", graded=True
+    ),
     "dcg": Family(listwise.dcg_values, "DCG", graded=True),
     "dcg_at": Family(listwise.dcg_values, "DCG at {}", _TEN, "k", graded=True),
     "err": Family(listwise.err_values, "ERR", graded=True),
@@ -73,7 +78,16 @@ FAMILIES = {
         greater_is_better=False,
     ),
 }
-ALIASES = {"map": "average_precision", "ap": "average_precision", "p": "precision", "recip_rank": "mrr"}
+ALIASES = {
+    "map": "average_precision",
+    "ap": "average_precision",
+    "p": "precision",
+    "r": "recall",
+    "recip_rank": "mrr",
+    "rr": "mrr",
+}
+# trec_eval's names: its NDCG has a linear gain
+_TREC = {"map_cut": "average_precision", "ndcg_cut": "ndcg_linear", "p": "precision", "recall": "recall"}
 
 
 class Measure(NamedTuple):
@@ -88,7 +102,7 @@ class Measure(NamedTuple):
         """Name for people."""
         number = self.options.get(self.family.argument or "", 0)
         percent = self.family.argument in ("max_fpr", "fpr")
-        return self.family.label.format(f"{100 * number:g}%" if percent else f"{number:g}")
+        return self.family.label.format(f"{100 * number:g}%" if percent else f"{number:.15g}")
 
     def values(self, rows: Rows, **options: Any) -> Values:
         """Value of each group."""
@@ -101,6 +115,8 @@ class Measure(NamedTuple):
 def find_measure(name: str) -> Measure:
     """Return the measure of a name, such as ``"ndcg"``, ``"ndcg_at_10"``, ``"ndcg@10"``, ``"map"``, ``"p@5"``.
 
+    trec_eval's names work too: ``"P_5"``, ``"recall_10"``, ``"map_cut_10"``, ``"ndcg_cut_10"`` (with linear gain).
+
     Examples
     --------
     >>> find_measure("ndcg@10").label, find_measure("partial_auc_0.05").label
@@ -108,7 +124,7 @@ def find_measure(name: str) -> Measure:
     """
     if not isinstance(name, str):
         raise InputError(f"a measure is named by text such as 'ndcg_at_10', got {name!r}")
-    base, at, number = name.strip().lower().replace("@", "_at_").partition("_at_")
+    base, at, number = _of_trec(name.strip().lower()).replace("@", "_at_").partition("_at_")
     full = ALIASES.get(base, base) + at + number
     if full in FAMILIES:
         return Measure(name, FAMILIES[full], FAMILIES[full].options)
@@ -122,6 +138,11 @@ def find_measure(name: str) -> Measure:
         f"unknown measure {name!r}: use one of {', '.join(FAMILIES)}, with a number after those that take one, "
         "such as ndcg_at_10 or partial_auc_0.05"
     )
+
+
+def _of_trec(name: str) -> str:
+    base, _, number = name.rpartition("_")
+    return f"{_TREC[base]}_at_{number}" if base in _TREC and number.isdigit() else name
 
 
 def _check_argument(name: str, stem: str, argument: str, value: float) -> None:

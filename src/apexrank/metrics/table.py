@@ -8,9 +8,10 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import ArrayLike
 
+from apexrank.errors import InputError
 from apexrank.metrics._levels import Empty
-from apexrank.metrics._rows import Ties, check_rows
-from apexrank.metrics.measure import find_measures
+from apexrank.metrics._rows import Rows, Ties, check_rows
+from apexrank.metrics.measure import Measure, find_measures
 
 if TYPE_CHECKING:
     import polars as pl
@@ -57,7 +58,14 @@ def evaluate(
         sample_weight=sample_weight,
     )
     options = {} if ties is None else {"ties": ties}
-    return {m.name: m.values(rows, **options).mean(empty, rows.names) for m in find_measures(measures)}
+    return {m.name: _mean(m, rows, empty, options) for m in find_measures(measures)}
+
+
+def _mean(measure: Measure, rows: Rows, empty: Empty, options: dict[str, Any]) -> float:
+    try:
+        return measure.values(rows, **options).mean(empty, rows.names)
+    except InputError as error:
+        raise InputError(f"{measure.name}: {error}") from None
 
 
 def per_group(

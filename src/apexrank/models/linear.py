@@ -151,8 +151,9 @@ class LinearProblem:
         self.total = objective.total
         centre, self.spread = column_units(X, sample_weight)
         self._shift = None
-        if not sparse.issparse(X) and np.any(np.abs(centre) > FAR * self.spread):
-            # so far from zero that scores would lose the digits that rank: no objective sees the shift
+        unseen = getattr(objective, "shift_invariant", True)
+        if unseen and not sparse.issparse(X) and np.any(np.abs(centre) > FAR * self.spread):
+            # so far from zero that scores would lose the digits that rank: the objective does not see the shift
             self.X, self._shift, centre = X - centre, centre, 0 * centre
         self.centre = centre
         self.scale = np.hypot(self.spread, np.sqrt(alpha / self.total))
@@ -213,8 +214,12 @@ class LinearProblem:
         return float(np.abs(grad / self.scale).max(initial=0.0)) / self.total
 
     def dual_gap(self, grad: np.ndarray) -> float:
-        """Upper bound on value − minimum: ``|∇|²/(2·alpha)``, the duality gap at the softmax dual point."""
-        return float(grad @ grad) / (2 * self.alpha) if self.alpha > 0 else float("nan")
+        """Upper bound on value − minimum: ``|∇|²/(2·alpha)``, the duality gap at the softmax dual point.
+
+        An objective that says it is not convex has none.
+        """
+        known = self.alpha > 0 and getattr(self.objective, "is_convex", True)
+        return float(grad @ grad) / (2 * self.alpha) if known else float("nan")
 
     def certificate(self, w: np.ndarray, value: float, grad: np.ndarray) -> Certificate:
         """What is known at ``w``, given the value and the gradient there.

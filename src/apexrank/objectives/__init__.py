@@ -2,8 +2,20 @@
 
 from apexrank.objectives.classification import PClassification
 from apexrank.objectives.forms import form_of
+from apexrank.objectives.listwise import CosineTargets, SoftmaxTargets, SquaredTargets
 from apexrank.objectives.pairs import CrucialPairs
 from apexrank.objectives.push import Push
+from apexrank.objectives.retarget import Retarget
 from apexrank.objectives.top import InfinitePush
 
-__all__ = ["CrucialPairs", "InfinitePush", "PClassification", "Push", "form_of"]
+__all__ = [
+    "CosineTargets",
+    "CrucialPairs",
+    "InfinitePush",
+    "PClassification",
+    "Push",
+    "Retarget",
+    "SoftmaxTargets",
+    "SquaredTargets",
+    "form_of",
+]

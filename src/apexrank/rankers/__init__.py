@@ -2,9 +2,11 @@
 
 from apexrank.rankers.base import CollapsedWarning, LinearRanker, SeparableWarning
 from apexrank.rankers.boost import PushBoost
+from apexrank.rankers.listwise import ListwiseRanker
 from apexrank.rankers.pairs import CrucialPairsPush
 from apexrank.rankers.push import IRPush, PNormPush, RankBoost
 from apexrank.rankers.rerank import TwoStagePush
+from apexrank.rankers.retarget import MonotoneRetargeting
 from apexrank.rankers.select import PNormPushCV, push_path
 
 __all__ = [
@@ -12,6 +14,8 @@ __all__ = [
     "CrucialPairsPush",
     "IRPush",
     "LinearRanker",
+    "ListwiseRanker",
+    "MonotoneRetargeting",
     "PNormPush",
     "PNormPushCV",
     "PushBoost",

@@ -1,0 +1,248 @@
+"""Levels of relevance inside groups: their rows, the margins between them, and the nearest targets that keep them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, NamedTuple
+
+import numpy as np
+from numba import njit
+from numpy.typing import ArrayLike
+
+from apexrank.errors import InputError
+from apexrank.groups import segment
+from apexrank.kernels.pav import pav_blocks
+
+Offsets = str | ArrayLike | Callable[[np.ndarray], np.ndarray]
+
+WIDEST = 600.0  # margins whose exponential is still a double
+FEW = 32  # rows of a level that are sorted by insertion
+
+OFFSETS: dict[str, Callable[[np.ndarray], np.ndarray]] = {
+    "linear": lambda relevance: relevance.copy(),
+    "gain": lambda relevance: np.exp2(relevance) - 1,
+    "sqrt": lambda relevance: np.sign(relevance) * np.sqrt(np.abs(relevance)),
+    "binary": lambda relevance: (relevance > 0).astype(float),
+}
+
+
+def level_offsets(relevance: np.ndarray, offsets: Offsets = "linear") -> np.ndarray:
+    """Offset of each row's level; two levels are kept apart by the difference of their offsets.
+
+    Margins have to add up over levels (0 → 2 is 0 → 1 and 1 → 2), which is to say that they are differences of
+    offsets, and offsets never fall with relevance. Equal offsets of two levels ask for the order without a margin.
+
+    Parameters
+    ----------
+    relevance : array of float
+        Relevance of each row.
+    offsets : {"linear", "gain", "sqrt", "binary"}, array or callable
+        ``r``, ``2^r − 1``, ``√r`` (with its sign) or ``1[r > 0]`` of the relevance r; an array has the offset of
+        relevance 0, 1, 2, …; a callable takes the array of relevances.
+
+    Examples
+    --------
+    >>> level_offsets(np.array([0.0, 1.0, 2.0]), "gain").tolist()
+    [0.0, 1.0, 3.0]
+    >>> level_offsets(np.array([2.0, 0.0, 1.0]), [0.0, 5.0, 6.0]).tolist()
+    [6.0, 0.0, 5.0]
+    """
+    if isinstance(offsets, str):
+        if offsets not in OFFSETS:
+            raise InputError(
+                f"unknown offsets {offsets!r}: use one of {', '.join(OFFSETS)}, an array or a function"
+            )
+        with np.errstate(over="ignore"):
+            found = OFFSETS[offsets](relevance)
+    elif callable(offsets):
+        found = np.asarray(offsets(relevance), dtype=float)
+    else:
+        found = _by_number(relevance, np.asarray(offsets, dtype=float))
+    if found.shape != relevance.shape or not np.isfinite(found).all():
+        raise InputError("offsets must be one finite number for each relevance: use smaller grades or 'sqrt'")
+    order = np.argsort(relevance, kind="stable")
+    rise, step = np.diff(found[order]), np.diff(relevance[order])
+    if np.any(rise < 0) or np.any(rise[step == 0] != 0):
+        raise InputError("offsets must not fall where the relevance rises, and be equal for equal relevance")
+    return found
+
+
+def _by_number(relevance: np.ndarray, table: np.ndarray) -> np.ndarray:
+    if table.ndim != 1 or not len(table):
+        raise InputError(
+            "offsets as an array are the offsets of relevance 0, 1, 2, …: give a list of numbers"
+        )
+    number = relevance.astype(np.int64)
+    if np.any(number != relevance) or number.min() < 0 or number.max() >= len(table):
+        raise InputError(
+            f"offsets has {len(table)} entries, for relevance 0 to {len(table) - 1}: "
+            "the relevance has other values"
+        )
+    return table[number]
+
+
+def checked_relevance(relevance: Any) -> np.ndarray:
+    """Relevance as floats; what is missing, infinite or no number is refused."""
+    try:
+        values = np.asarray(relevance, dtype=float)
+    except (TypeError, ValueError):
+        raise InputError("relevance must be numbers, larger is better") from None
+    if values.ndim != 1:
+        raise InputError(f"relevance needs one number per row, got shape {values.shape}")
+    if not np.isfinite(values).all():
+        row = int(np.argmin(np.isfinite(values)))
+        raise InputError(f"relevance is missing or infinite in row {row}: fill or drop it")
+    return values
+
+
+class LevelOrder:
+    """Rows sorted by group and relevance: list ``q`` is ``lists[q]:lists[q + 1]``, made of whole levels.
+
+    Left out are rows of weight 0, and groups that then have rows of one relevance only: they have no order to learn.
+
+    Attributes
+    ----------
+    rows : array
+        Row numbers in that order.
+    weight : array
+        Weight of each of ``rows``, one by default.
+    lists, levels : arrays
+        Bounds of the lists and of the levels in ``rows``.
+    group : array
+        For each list the number of its group in :func:`apexrank.groups.segment`.
+    """
+
+    def __init__(self, relevance: np.ndarray, groups: Any = None, weight: np.ndarray | None = None) -> None:
+        segments = segment(groups, len(relevance))
+        group = segments.of_rows()
+        rows = np.arange(len(relevance)) if weight is None else np.flatnonzero(weight > 0)
+        rows = rows[np.lexsort((relevance[rows], group[rows]))]
+        new_list = _changes(group[rows])
+        new_level = new_list | _changes(relevance[rows])
+        n_levels = np.bincount(group[rows], new_level, len(segments))
+        kept = n_levels[group[rows]] > 1
+        self.rows = rows[kept]
+        self.lists = np.append(np.flatnonzero(new_list[kept]), len(self.rows))
+        self.levels = np.append(np.flatnonzero(new_level[kept]), len(self.rows))
+        self.group = group[self.rows[self.lists[:-1]]]
+        self.n_groups = len(segments)
+        self.weight = np.ones(len(self.rows)) if weight is None else weight[self.rows]
+
+    def __len__(self) -> int:
+        return len(self.lists) - 1
+
+    def sums(self, values: np.ndarray) -> np.ndarray:
+        """Sum over each list."""
+        return np.add.reduceat(values, self.lists[:-1])
+
+    def spread(self, per_list: np.ndarray) -> np.ndarray:
+        """A value per list, repeated for its rows."""
+        return np.repeat(per_list, np.diff(self.lists))
+
+    def sort(self, values: np.ndarray) -> np.ndarray:
+        """Positions that sort ``values`` inside each level, lowest first."""
+        order = np.empty(len(values), dtype=np.intp)
+        _sort_inside(values, self.levels, order)
+        return order
+
+    def lists_in_levels(self) -> np.ndarray:
+        """Bounds of the lists, counted in levels."""
+        return np.searchsorted(self.levels, self.lists)
+
+
+def _changes(values: np.ndarray) -> np.ndarray:
+    """Where a value differs from the one before it; True at the start."""
+    return np.concatenate([np.ones(min(1, len(values)), bool), values[1:] != values[:-1]])
+
+
+class Projection(NamedTuple):
+    """Targets nearest to the scores, everything sorted by list, level and (with hidden order) score."""
+
+    rows: np.ndarray  # row numbers
+    theta: np.ndarray  # their scores
+    weight: np.ndarray
+    target: np.ndarray  # in units of the scores
+    block: np.ndarray  # number of the pooled block
+
+
+class Margins:
+    """The targets allowed in each list, ``z_i − z_j ≥ o_i − o_j`` for i above j, and the way to the nearest of them.
+
+    Parameters
+    ----------
+    lists : LevelOrder
+        The lists.
+    offset : array
+        Offsets o of ``lists.rows``; kept counted from each list's lowest level.
+    order : {"hidden", "blocks"}
+        Whether rows of a level have targets of their own or share one.
+    reward : float
+        Reward of each unit of gap between adjacent levels.
+    exponential : bool
+        Whether the cost of a row is ``e^o·D(θ − o ‖ z − o)``, as for divergences whose link is the exponential. Then
+        PAV, which minimises ``Σ v_i·D(x_i ‖ y_i)`` for any divergence, needs the weights e^o.
+    """
+
+    def __init__(
+        self, lists: LevelOrder, offset: np.ndarray, order: str, reward: float, exponential: bool
+    ) -> None:
+        if order not in ("hidden", "blocks"):
+            raise InputError(f"order must be 'hidden' or 'blocks', got {order!r}")
+        self.lists, self.order = lists, order
+        self.offset = offset - lists.spread(offset[lists.lists[:-1]])
+        highest = self.offset[lists.lists[1:] - 1]
+        if exponential and highest.max() > WIDEST:
+            raise InputError(
+                f"margins of {highest.max():.0f} are too wide for a divergence that takes their exponential: "
+                "use a smaller margin, other offsets, or divergence='squared'"
+            )
+        self.tilt = np.exp(self.offset - lists.spread(highest)) if exponential else np.ones(len(offset))
+        self.reward = np.zeros(len(offset))
+        starts, ends = lists.levels[:-1], lists.levels[1:]
+        self.reward[starts[~np.isin(starts, lists.lists)]] += reward
+        self.reward[ends[~np.isin(ends, lists.lists)] - 1] -= reward
+
+    def project(self, scores: np.ndarray, target_penalty: float = 0.0) -> Projection:
+        """Minimise ``D(z ‖ θ) + C·D(z ‖ o) − reward·gaps`` over the targets z, C the penalty.
+
+        One sort inside the levels and one PAV of ``(θ + C·o)/(1 + C) − o`` (Lemma 9) plus the rewards.
+        """
+        lists = self.lists
+        theta, weight, rows = scores[lists.rows], lists.weight, lists.rows
+        if self.order == "hidden":
+            order = lists.sort(theta)
+            theta, weight, rows = theta[order], weight[order], rows[order]
+        wanted = (theta - self.offset) / (1 + target_penalty)
+        if self.order == "hidden":
+            reward = self.reward / ((1 + target_penalty) * weight)
+            fitted, block = pav_blocks(wanted + reward, lists.lists, weight * self.tilt)
+        else:
+            fitted, block = self._pool_levels(wanted, weight, target_penalty)
+        return Projection(rows, theta, weight, self.offset + fitted, block)
+
+    def _pool_levels(
+        self, wanted: np.ndarray, weight: np.ndarray, target_penalty: float
+    ) -> tuple[np.ndarray, np.ndarray]:
+        """PAV of the level means."""
+        starts, sizes = self.lists.levels[:-1], np.diff(self.lists.levels)
+        total = np.add.reduceat(weight, starts)
+        nearby = wanted[starts]  # sums of distances to a value of the level keep the digits
+        mean = nearby + np.add.reduceat(weight * (wanted - np.repeat(nearby, sizes)), starts) / total
+        reward = np.add.reduceat(self.reward, starts) / ((1 + target_penalty) * total)
+        fitted, block = pav_blocks(mean + reward, self.lists.lists_in_levels(), total * self.tilt[starts])
+        return np.repeat(fitted, sizes), np.repeat(block, sizes)
+
+
+@njit(cache=True, nogil=True)
+def _sort_inside(values, bounds, order):  # pragma: no cover
+    for level in range(bounds.size - 1):
+        first, last = bounds[level], bounds[level + 1]
+        if last - first > FEW:
+            order[first:last] = first + np.argsort(values[first:last], kind="mergesort")
+            continue
+        for i in range(first, last):
+            value, j = values[i], i
+            while j > first and values[order[j - 1]] > value:
+                order[j] = order[j - 1]
+                j -= 1
+            order[j] = i

@@ -1,0 +1,334 @@
+"""Monotone retargeting: the divergence of the scores from the nearest targets in the right order.
+
+Acharyya, "Monotone retargeting and Bregman divergences for learning to rank" (dissertation, 2013), chapter 3.
+"""
+
+from __future__ import annotations
+
+from functools import cached_property
+from typing import Any, Literal, NamedTuple
+
+import numpy as np
+from numpy.typing import ArrayLike
+from scipy import sparse
+
+from apexrank.checks import check_finite
+from apexrank.divergences import DIVERGENCES, KL, Divergence, IDivergence, ShiftedIDivergence, Squared
+from apexrank.errors import InputError
+from apexrank.objectives.margins import (
+    LevelOrder,
+    Margins,
+    Offsets,
+    Projection,
+    checked_relevance,
+    level_offsets,
+)
+
+TARGET_PENALTY = 99.0  # C_r of joint_convexity=True, which leaves C_w = 1/200
+
+
+class Targets(NamedTuple):
+    """Targets of the rows in units of the scores, and as values of the divergence's first argument."""
+
+    natural: np.ndarray
+    primal: np.ndarray
+
+
+class Retarget:
+    """``Σ_q min_r D_φ(r ‖ link(θ_q))`` over targets r in the right order, with margins between levels of relevance.
+
+    Scores θ are the natural parameters of the divergence. A list's targets z, in units of the scores, lie in
+
+        C = {z : z_i − z_j ≥ margin·(o_i − o_j) wherever i is more relevant than j},  o the offsets of the levels,
+
+    and r is their link. "squared" gives ``½·dist²(θ_q, C)``: a convex function with gradient ``θ − Π_C(θ)``. Π_C is
+    exact: subtract the offsets, sort inside the levels, pool adjacent violators (PAV), add the offsets.
+
+    With "kl" r is on the simplex and z a logarithm, so that a margin m asks for e^m times the probability; the targets
+    are ``softmax(o + PAV(θ − o))``, PAV with weights e^o (each level's cost is ``e^o·D(θ − o ‖ z − o)``). The
+    I-divergence needs a group offset β, since ``D(e^z ‖ e^θ)`` falls to 0 with θ; with the sum of a list's targets
+    fixed at ``Σ e^o`` (o counted from the lowest level) the best β leaves that sum times the KL divergence. The
+    shifted I-divergence is the same function, its targets are larger by 1. No other divergence has an exact
+    projection with margins.
+
+    Parameters
+    ----------
+    relevance : array-like of shape (n,)
+        Larger is more relevant.
+    groups : array-like of shape (n,), optional
+        One id per row; only rows of a group are compared. One list of all rows by default. Groups of one relevance
+        say nothing.
+    divergence : {"squared", "kl", "i-divergence", "shifted-i-divergence"} or atom
+        D_φ; "squared" and "kl" are the same for all scores of a group moved by one number, the others are made so.
+    order : {"hidden", "blocks"}
+        Rows of a group of equal relevance have targets of their own, in any order, or share one target.
+    margin : float
+        Unit of the margins; 0 asks for the order only, which equal scores of all rows satisfy.
+    offsets : {"linear", "gain", "sqrt", "binary"}, array or callable
+        See :func:`apexrank.objectives.margins.level_offsets`.
+    reward : float
+        c in ``− c·Σ gap`` (3.23), the gap being that between the lowest target of a level and the highest of the
+        level below it. One PAV of ``θ + Gᵀc``, G the differences, is the minimiser. A reward on the largest target
+        with only an upper bound on it (3.24) has no minimum and is not offered. The objective may be negative, and
+        needs a penalty on w.
+    normalize : bool
+        Divide each list by its number of rows.
+    joint_convexity : bool or (C_r, C_w)
+        Lemma 8, for divergences that are not squared: add ``C_r·D_φ(r ‖ link(o))`` and ``C_w/2·|θ − mean|²``. The
+        function of r and θ is jointly convex if ``s·(C_r + 1)·C_w ≥ 1``, φ being s-strongly convex, and so is the
+        function of θ. On the simplex s = 2, because the covariance of a distribution is at most 1/2. True stands for
+        (99, 1/200). Without it only a stationary point can be certified. Weights below 1 need C_w divided by the
+        smallest of them; see :attr:`is_convex`.
+    sample_weight : array-like of shape (n,), optional
+        Rows of weight 2 count as two equal rows.
+    group_weight : array-like of shape (n,), optional
+        Weight of the row's group, the same for all of its rows.
+
+    Examples
+    --------
+    >>> objective = Retarget([2, 1, 0])
+    >>> objective.targets(np.array([0.0, 0.0, 0.0])).natural.tolist()
+    [1.0, 0.0, -1.0]
+    >>> objective.value_and_grad(np.array([0.0, 0.0, 0.0]))
+    (1.0, array([-1.,  0.,  1.]))
+    """
+
+    streams = False
+    log_weight = None
+    shift_invariant = True
+    separable_below = -np.inf
+
+    def __init__(
+        self,
+        relevance: ArrayLike,
+        *,
+        groups: ArrayLike | None = None,
+        divergence: str | Divergence = "squared",
+        order: Literal["hidden", "blocks"] = "hidden",
+        margin: float = 1.0,
+        offsets: Offsets = "linear",
+        reward: float = 0.0,
+        normalize: bool = False,
+        joint_convexity: bool | tuple[float, float] = False,
+        sample_weight: ArrayLike | None = None,
+        group_weight: ArrayLike | None = None,
+    ) -> None:
+        check_finite("margin", margin, 0)
+        check_finite("reward", reward, 0)
+        values = checked_relevance(relevance)
+        weight = _row_weights(sample_weight, group_weight, len(values))
+        self.n = len(values)
+        self.divergence = known_divergence(divergence)
+        self.lists = LevelOrder(values, groups, weight)
+        self.n_groups = len(self.lists)
+        if not self.n_groups:
+            raise InputError(
+                f"no pair to rank: every group has rows of one relevance only (n_samples = {self.n})"
+            )
+        self.positive = np.zeros(self.n, dtype=bool)  # no item is positive as such
+        offset = margin * level_offsets(values, offsets)[self.lists.rows]
+        self.margins = Margins(self.lists, offset, order, reward, exponential=not self.is_squared)
+        self._set_factors(normalize, group_weight)
+        self.target_penalty, self.score_penalty = self._penalties(joint_convexity)
+
+    def _set_factors(self, normalize: bool, group_weight: ArrayLike | None) -> None:
+        """Factor of each list, and the sum of its targets."""
+        lists = self.lists
+        factor = np.ones(len(lists))
+        if normalize:
+            factor /= lists.sums(lists.weight)
+        if group_weight is not None:
+            given = _per_row("group_weight", group_weight, self.n)[lists.rows]
+            factor *= given[lists.lists[:-1]]
+            if np.any(given != lists.spread(given[lists.lists[:-1]])):
+                raise InputError("group_weight must be the same for all rows of a group")
+        self.mass = np.ones(len(lists))
+        if isinstance(self.divergence, IDivergence | ShiftedIDivergence):
+            self.mass = lists.sums(lists.weight * np.exp(self.margins.offset))
+        self.factor = factor * self.mass
+
+    def _penalties(self, joint_convexity: bool | tuple[float, float]) -> tuple[float, float]:
+        if isinstance(joint_convexity, bool):
+            wanted = joint_convexity and not self.is_squared
+            return (
+                (TARGET_PENALTY, 0.5 / ((1 + TARGET_PENALTY) * self._least_weight)) if wanted else (0.0, 0.0)
+            )
+        if not isinstance(joint_convexity, tuple | list) or len(joint_convexity) != 2:
+            raise InputError(f"joint_convexity must be True, False or (C_r, C_w), got {joint_convexity!r}")
+        for name, value in zip(("C_r", "C_w"), joint_convexity, strict=True):
+            check_finite(f"{name} of joint_convexity", value, 0)
+        return (0.0, 0.0) if self.is_squared else (float(joint_convexity[0]), float(joint_convexity[1]))
+
+    @property
+    def _least_weight(self) -> float:
+        return min(1.0, float(self.lists.weight.min()))
+
+    @property
+    def is_squared(self) -> bool:
+        return isinstance(self.divergence, Squared)
+
+    @property
+    def is_convex(self) -> bool:
+        """Whether the objective is known to be convex: squared, or by Lemma 8."""
+        product = 2 * (self.target_penalty + 1) * self.score_penalty * self._least_weight
+        return self.is_squared or product >= 1 - 1e-12
+
+    @property
+    def smoothness(self) -> float:
+        """Bound on the curvature with respect to the scores, in every direction."""
+        curvature = self.lists.weight
+        if not self.is_squared:  # the covariance of a distribution is at most 1/2
+            curvature = 0.5 + self.score_penalty * curvature
+        return float((self.lists.spread(self.factor) * curvature).max())
+
+    def project(self, scores: np.ndarray) -> Projection:
+        """Nearest targets of all lists: one sort inside the levels and one PAV."""
+        return self.margins.project(scores, self.target_penalty)
+
+    def value_and_grad(self, scores: np.ndarray) -> tuple[float, np.ndarray]:
+        """Objective and its gradient with respect to the scores: that of the divergence, the targets held fixed."""
+        at = self.project(scores)
+        value, slope = self._squared_cost(at) if self.is_squared else self._simplex_cost(at)
+        grad = np.zeros(self.n)
+        grad[at.rows] = slope
+        return value, grad
+
+    def _squared_cost(self, at: Projection) -> tuple[float, np.ndarray]:
+        factor = self.lists.spread(self.factor)
+        distance = at.theta - at.target
+        slope = factor * at.weight * distance
+        return float(0.5 * (slope @ distance) - (factor * self.margins.reward) @ at.target), slope
+
+    def _simplex_cost(self, at: Projection) -> tuple[float, np.ndarray]:
+        lists, factor = self.lists, self.lists.spread(self.factor)
+        log_p, log_r = self._log_softmax(at.theta, at.weight), self._log_softmax(at.target, at.weight)
+        r = np.exp(log_r)
+        cost = at.weight * (log_r - log_p) - self.margins.reward
+        slope = at.weight * (np.exp(log_p) - r)
+        if self.target_penalty:
+            cost += (
+                self.target_penalty * at.weight * (log_r - self._log_softmax(self.margins.offset, at.weight))
+            )
+        value = (factor * r) @ cost
+        if self.score_penalty:
+            mean = lists.sums(at.weight * at.theta) / lists.sums(at.weight)
+            pull = self.score_penalty * at.weight * (at.theta - lists.spread(mean))
+            value += 0.5 * (factor * pull) @ at.theta
+            slope += pull
+        return float(value), factor * slope
+
+    def _log_softmax(self, theta: np.ndarray, weight: np.ndarray) -> np.ndarray:
+        """``θ − log Σ w e^θ`` in each list."""
+        lists = self.lists
+        moved = theta - lists.spread(np.maximum.reduceat(theta, lists.lists[:-1]))
+        return moved - lists.spread(np.log(lists.sums(weight * np.exp(moved))))
+
+    def targets(self, scores: np.ndarray) -> Targets:
+        """Targets of the rows, in the order of the rows.
+
+        ``natural`` are in units of the scores (free up to a number per group where the divergence is not squared),
+        ``primal`` their link: the same for "squared", probabilities for "kl". Rows without a say have their scores.
+        """
+        scores = np.asarray(scores, dtype=float)
+        at = self.project(scores)
+        natural = scores.copy()
+        natural[at.rows] = at.target
+        if self.is_squared:
+            return Targets(natural, natural)
+        shift = 1.0 if isinstance(self.divergence, ShiftedIDivergence) else 0.0
+        primal = np.full(self.n, np.nan)
+        primal[at.rows] = shift + self.lists.spread(self.mass) * np.exp(
+            self._log_softmax(at.target, at.weight)
+        )
+        return Targets(natural, primal)
+
+    has_hessian = True
+
+    def hessian(self, scores: np.ndarray) -> list[tuple[float, np.ndarray, Any, Any]]:
+        """``diag(d) + U·S·Uᵀ`` with respect to the scores, where no pooled block is about to change (3.20).
+
+        The targets move with the mean of their block. "squared": identity minus those means. Otherwise, with p the
+        softmax of the scores and r the targets, ``diag(p) − p·pᵀ − (Σ_B r_B·r_Bᵀ/|r_B| − r·rᵀ)/(1 + C_r)`` and the
+        curvature of Lemma 8's term; it may have negative eigenvalues where the objective is not convex.
+        """
+        at = self.project(np.asarray(scores, dtype=float))
+        factor, number = self.lists.spread(self.factor), self.lists.spread(np.arange(len(self.lists)))
+        if self.is_squared:
+            alone = np.bincount(at.block)[at.block] == 1
+            diagonal = np.where(alone, 0.0, factor * at.weight)
+            columns = [(diagonal, at.block, -1.0)]
+        else:
+            p = at.weight * np.exp(self._log_softmax(at.theta, at.weight))
+            r = at.weight * np.exp(self._log_softmax(at.target, at.weight))
+            share, penalty = 1 / (1 + self.target_penalty), self.score_penalty * at.weight
+            diagonal = factor * (p + penalty)
+            columns = [
+                (factor * r, at.block, -share),
+                (factor * r, number, share),
+                (factor * p, number, -1.0),
+            ]
+            if self.score_penalty:
+                columns.append((factor * penalty, number, -1.0))
+        return [(1.0, self._by_row(at, diagonal), *self._low_rank(at, columns))]
+
+    def _by_row(self, at: Projection, values: np.ndarray) -> np.ndarray:
+        by_row = np.zeros(self.n)
+        by_row[at.rows] = values
+        return by_row
+
+    def _low_rank(self, at: Projection, parts: list[tuple[np.ndarray, np.ndarray, float]]) -> tuple[Any, Any]:
+        """U and S of ``Σ sign·u·uᵀ/|u|`` over parts (u, the number of the column of each row, sign)."""
+        columns = [sparse.csr_array((u, (at.rows, k)), shape=(self.n, int(k[-1]) + 1)) for u, k, _ in parts]
+        with np.errstate(divide="ignore"):
+            scales = np.concatenate([sign / np.bincount(k, u) for u, k, sign in parts])
+        return sparse.hstack(columns, format="csr"), sparse.diags_array(
+            np.where(np.isfinite(scales), scales, 0.0)
+        )
+
+    @cached_property
+    def total(self) -> float:
+        """Natural unit of value and gradient: the value of all-equal scores."""
+        return abs(self.value_and_grad(np.zeros(self.n))[0]) or 1.0
+
+    @property
+    def collapses(self) -> bool:
+        """Whether equal scores of all rows are a minimum: no margin and no reward."""
+        return not (self.margins.offset.any() or self.margins.reward.any())
+
+    def separated(self, scores: np.ndarray) -> bool:
+        """The objective reaches its minimum also where all levels are separated."""
+        return False
+
+
+def known_divergence(divergence: str | Divergence) -> Divergence:
+    """The divergence, if it has an exact projection with margins on the natural parameter."""
+    atom = DIVERGENCES.get(divergence)
+    if not isinstance(atom, Squared | KL | IDivergence | ShiftedIDivergence):
+        reason = {
+            "itakura-saito": "its natural parameters are negative, scores are not",
+            "logistic": "its set of targets with margins is not convex",
+        }.get(atom.name, "its projection with margins is not known")
+        raise InputError(
+            f"retargeting cannot use {atom.name}: {reason}; use squared, kl, i-divergence or shifted-i-divergence"
+        )
+    if getattr(atom, "weight", None) is not None:
+        raise InputError(f"retargeting needs {atom.name} without weights of its own: use sample_weight")
+    return atom
+
+
+def _row_weights(
+    sample_weight: ArrayLike | None, group_weight: ArrayLike | None, n: int
+) -> np.ndarray | None:
+    """Weights of rows, 0 in groups of weight 0."""
+    weight = None if sample_weight is None else _per_row("sample_weight", sample_weight, n)
+    if group_weight is None:
+        return weight
+    counted = _per_row("group_weight", group_weight, n) > 0
+    return np.where(counted, 1.0 if weight is None else weight, 0.0)
+
+
+def _per_row(name: str, weight: ArrayLike, n: int) -> np.ndarray:
+    values = np.asarray(weight, dtype=float)
+    if values.shape != (n,) or not np.isfinite(values).all() or values.min(initial=0.0) < 0:
+        raise InputError(f"{name} needs one finite number >= 0 per row: {n} of them")
+    return values

@@ -1,0 +1,209 @@
+"""Rankers of graded relevance in groups; the classical listwise losses."""
+
+from __future__ import annotations
+
+from typing import Any, Self
+
+import numpy as np
+from numpy.typing import ArrayLike
+from sklearn.utils.validation import _check_sample_weight, validate_data
+
+from apexrank.errors import InputError
+from apexrank.groups import segment
+from apexrank.objectives.listwise import (
+    CosineTargets,
+    FixedTargets,
+    SoftmaxTargets,
+    SquaredTargets,
+    ideal_dcg,
+    softmax_of_lists,
+)
+from apexrank.objectives.margins import checked_relevance
+from apexrank.rankers.base import LinearFit
+from apexrank.rankers.solving import solver_for
+from apexrank.solvers import Solver
+
+LOSSES = ("pointwise", "listnet", "rank_cosine", "ndcg_consistent")
+OF_TARGETS: dict[str, type[FixedTargets]] = {"squared": SquaredTargets, "i-divergence": SoftmaxTargets}
+
+
+class GradedRanker(LinearFit):
+    """Base class of linear rankers of graded relevance: ``predict`` is the ranking score, ``score`` the NDCG."""
+
+    solver: str | Solver
+    max_iter: int
+    tol: float
+    verbose: int
+
+    def __sklearn_tags__(self):
+        tags = super().__sklearn_tags__()
+        tags.target_tags.required = True
+        return tags
+
+    def predict(self, X: ArrayLike) -> np.ndarray:
+        """Ranking score of each row: higher means nearer to the top of its group."""
+        return self._scores(X)
+
+    def score(
+        self,
+        X: ArrayLike,
+        y: ArrayLike,
+        groups: ArrayLike | None = None,
+        sample_weight: ArrayLike | None = None,
+    ) -> float:
+        """Mean NDCG over the groups that have a relevant row (gain 2^y − 1, discount 1/log2(1 + rank)).
+
+        Relevance below 0 has no gain: then the relevance is counted from the lowest one.
+        """
+        from apexrank.metrics import ndcg
+
+        relevance = checked_relevance(y)
+        relevance = relevance - min(0.0, float(relevance.min(initial=0.0)))
+        return ndcg(relevance, self.predict(X), groups=groups, sample_weight=sample_weight)
+
+    def _validate(
+        self, X: Any, y: Any, sample_weight: Any, reset: bool = True
+    ) -> tuple[Any, np.ndarray, np.ndarray | None]:
+        """Checked X, relevance as floats, and weights."""
+        if y is None:
+            raise InputError(
+                "requires y to be passed, but the target y is None: give the relevance of each row"
+            )
+        options: dict[str, Any] = {"accept_sparse": "csr", "dtype": [np.float64, np.float32], "reset": reset}
+        rows, y = validate_data(self, X, y, y_numeric=True, **options)
+        if sample_weight is not None:
+            sample_weight = _check_sample_weight(
+                sample_weight, rows, dtype=np.float64, ensure_non_negative=True
+            )
+        if not isinstance(rows, np.ndarray):
+            rows = rows.astype(np.float64, copy=False)
+        return rows, checked_relevance(y), sample_weight
+
+    def _solver(self) -> Solver:
+        if self.solver == "coordinate":
+            raise InputError("solver 'coordinate' is for pushes: use auto, lbfgs or newton")
+        options = {"max_iter": self.max_iter, "tol": self.tol, "verbose": self.verbose}
+        return solver_for(self.solver, l1=False, infinite=False, **options)
+
+
+class ListwiseRanker(GradedRanker):
+    """Linear ranker with one of the classical losses on fixed targets: what monotone retargeting is measured against.
+
+    Parameters
+    ----------
+    loss : {"listnet", "pointwise", "rank_cosine", "ndcg_consistent"}
+        - "listnet": cross entropy of softmax(y) and softmax(scores) in each group (Cao et al., 2007; top one).
+        - "pointwise": regression on the relevance itself, with an intercept; groups play no part.
+        - "rank_cosine": one minus the cosine of relevance and scores in each group (Qin et al., 2008). The length of
+          the scores is smoothed by 1, without which a penalty has no meaning. Not convex: only a stationary point is
+          certified, by ``grad_norm_``.
+        - "ndcg_consistent": regression on the gains ``2^y − 1`` divided by the group's best DCG (Ravikumar, Tewari
+          and Yang, 2011), with an intercept for each group.
+    divergence : {"squared", "i-divergence"}
+        Of the regressions: least squares, or Poisson regression.
+    alpha : float
+        The penalty is ``alpha/2·|w|²``.
+    normalize : bool
+        Divide the loss of each group by its number of rows.
+    solver, max_iter, tol, warm_start, verbose
+        As in :class:`MonotoneRetargeting`.
+
+    Attributes
+    ----------
+    coef_ : array of shape (n_features,)
+    objective_, dual_gap_, grad_norm_, converged_, n_iter_, history_
+        As in :class:`MonotoneRetargeting`; ``dual_gap_`` is nan where the loss is not convex.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from apexrank.rankers.listwise import ListwiseRanker
+    >>> X = np.array([[0.1, 1.0], [0.9, 0.2], [0.4, 0.5], [0.7, 0.8]])
+    >>> ranker = ListwiseRanker("listnet", alpha=0.01).fit(X, [0, 3, 1, 2])
+    >>> np.argsort(-ranker.predict(X)).tolist()
+    [1, 3, 2, 0]
+    """
+
+    def __init__(
+        self,
+        loss: str = "listnet",
+        *,
+        divergence: str = "squared",
+        alpha: float = 1.0,
+        normalize: bool = False,
+        solver: str | Solver = "auto",
+        max_iter: int = 1000,
+        tol: float = 1e-6,
+        warm_start: bool = False,
+        verbose: int = 0,
+    ) -> None:
+        self.loss = loss
+        self.divergence = divergence
+        self.alpha = alpha
+        self.normalize = normalize
+        self.solver = solver
+        self.max_iter = max_iter
+        self.tol = tol
+        self.warm_start = warm_start
+        self.verbose = verbose
+
+    def __sklearn_tags__(self):
+        tags = super().__sklearn_tags__()
+        tags.target_tags.positive_only = self.loss == "ndcg_consistent" or self.divergence == "i-divergence"
+        return tags
+
+    def fit(
+        self,
+        X: ArrayLike,
+        y: ArrayLike,
+        groups: ArrayLike | None = None,
+        sample_weight: ArrayLike | None = None,
+    ) -> Self:
+        """Fit on rows X with relevance y, larger is better, and one group id per row (one list by default).
+
+        ``sample_weight`` counts as repetitions of rows.
+        """
+        w0 = self.coef_.copy() if self.warm_start and hasattr(self, "coef_") else None
+        rows, relevance, weight = self._validate(X, y, sample_weight)
+        self._minimise(rows, self._objective(relevance, groups, weight), weight, w0)
+        return self
+
+    def _objective(self, relevance: np.ndarray, groups: Any, weight: np.ndarray | None) -> FixedTargets:
+        if self.loss not in LOSSES:
+            raise InputError(f"unknown loss {self.loss!r}: use one of {', '.join(LOSSES)}")
+        if self.divergence not in OF_TARGETS:
+            raise InputError(f"unknown divergence {self.divergence!r}: use one of {', '.join(OF_TARGETS)}")
+        row_weight = self._row_weights(len(relevance), groups, weight)
+        if self.loss == "listnet":
+            targets = softmax_of_lists(relevance, groups, weight)
+            return SoftmaxTargets(targets, groups=groups, weight=row_weight)
+        if self.loss == "rank_cosine":
+            if self.solver == "newton":
+                raise InputError("rank_cosine has no Hessian: use solver='auto' or 'lbfgs'")
+            if not np.any(relevance[row_weight > 0]):
+                raise InputError("rank_cosine needs a row of relevance other than 0")
+            return CosineTargets(relevance, groups=groups, weight=row_weight)
+        targets_of = OF_TARGETS[self.divergence]
+        if self.loss == "ndcg_consistent":
+            return targets_of(_gain_shares(relevance, groups, weight), groups=groups, weight=row_weight)
+        return targets_of(relevance, weight=row_weight)
+
+    def _row_weights(self, n: int, groups: Any, weight: np.ndarray | None) -> np.ndarray:
+        count = np.ones(n) if weight is None else weight
+        if not self.normalize or self.loss == "rank_cosine":  # a cosine is per group as it is
+            return count
+        index = segment(groups, n).of_rows()
+        size = np.bincount(index, count)[index]
+        return np.divide(count, size, where=size > 0, out=np.zeros(n))
+
+
+def _gain_shares(relevance: np.ndarray, groups: Any, weight: np.ndarray | None) -> np.ndarray:
+    """Gain of each row in units of its group's best DCG; 0 where nothing is relevant."""
+    if relevance.min() < 0:
+        raise InputError("Negative values in the relevance y have no gain 2^y − 1: add a constant to it")
+    with np.errstate(over="ignore"):
+        gain = np.exp2(relevance) - 1
+    best = ideal_dcg(gain, groups, weight)
+    if not np.isfinite(best).all():
+        raise InputError("the gain 2^y − 1 is too large: use smaller grades")
+    return np.divide(gain, best, where=best > 0, out=np.zeros(len(gain)))

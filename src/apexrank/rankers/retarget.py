@@ -1,0 +1,392 @@
+"""Monotone retargeting: listwise learning to rank with targets that only have to be in the right order."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Callable, Iterator
+from numbers import Integral
+from typing import Any, Literal, Self
+
+import numpy as np
+from numpy.typing import ArrayLike
+from scipy import sparse
+from scipy.linalg import solve_triangular
+from scipy.linalg.lapack import dpstrf
+from sklearn.metrics.pairwise import pairwise_kernels
+from sklearn.utils.metaestimators import available_if
+
+from apexrank.checks import check_finite
+from apexrank.divergences import Divergence
+from apexrank.errors import InputError
+from apexrank.groups import segment
+from apexrank.models.linear import pull_back, scores_of
+from apexrank.objectives.margins import Offsets
+from apexrank.objectives.retarget import Retarget
+from apexrank.rankers.base import CollapsedWarning, checked_rows
+from apexrank.rankers.listwise import GradedRanker
+from apexrank.rankers.published import Alternation, Start
+from apexrank.solvers import Solver
+from apexrank.solvers.online import OnlineGradient
+
+MOST_ROWS_FOR_KERNEL = 20_000
+WIDEST_SCATTER = 300
+COLLAPSED = 1e-4  # of the first coefficients, below which alternations have gone too far
+
+
+class KernelFeatures:
+    """Coordinates of rows in a kernel's feature space: ``Z·Zᵀ = K`` by pivoted Cholesky, to rounding.
+
+    Linear scores ``Z·w`` are then scores ``K·a`` with ``aᵀKa = |w|²``; a is 0 except for the pivots, as many as K has
+    rank.
+    """
+
+    def __init__(self, K: np.ndarray) -> None:
+        n = len(K)
+        if K.shape != (n, n):
+            raise InputError(f"Precomputed kernels must be square, got shape {K.shape}")
+        factor, pivots, rank, _ = dpstrf(np.array(K, dtype=float, order="F"), lower=1)
+        if rank == 0:
+            raise InputError("the kernel is zero for all rows: choose another kernel or its parameters")
+        self.pivots = pivots - 1
+        self.corner = np.tril(factor[:rank, :rank])
+        self.Z = np.empty((n, rank))
+        self.Z[self.pivots] = np.vstack([self.corner, factor[rank:, :rank]])
+        probe = np.random.default_rng(0).normal(size=n)
+        wanted = K @ probe
+        if np.abs(self.Z @ (probe @ self.Z) - wanted).max() > 1e-6 * np.abs(wanted).max():
+            raise InputError("the kernel must be symmetric and positive semi-definite: choose another one")
+
+    def dual(self, w: np.ndarray) -> np.ndarray:
+        """``a`` of ``w``."""
+        a = np.zeros(len(self.Z))
+        a[self.pivots[: len(w)]] = solve_triangular(self.corner, w, lower=True, trans="T")
+        return a
+
+
+def _learns_online(ranker: Any) -> bool:
+    """Whether the ranker has ``partial_fit``."""
+    if ranker.kernel is None and ranker.max_alternations is None:
+        return True
+    raise AttributeError(
+        "partial_fit learns linear scores by MEMR: set kernel=None and max_alternations=None"
+    )
+
+
+class MonotoneRetargeting(GradedRanker):
+    """Listwise ranker: scores close to *some* targets in the right order, with a margin between levels of relevance.
+
+    Minimises ``Σ_q min_r D_φ(r ‖ link(X_q·w)) + alpha/2·|w|²`` over w, the targets r of a group q ordered by its
+    relevance with margins (Acharyya 2013, chapter 3: margin-equipped monotone retargeting, MEMR). For the squared
+    divergence that is half the squared distance of the scores to the vectors in the right order: one smooth convex
+    function of w, with the minimum certified by ``dual_gap_``. :class:`apexrank.objectives.retarget.Retarget` has
+    the formulas.
+
+    Parameters
+    ----------
+    divergence : {"squared", "kl", "i-divergence", "shifted-i-divergence"}
+        Distance of targets and scores. "kl" sees a group as one distribution, whatever its size; the two others weigh
+        it by its size, as "squared" does.
+    order : {"hidden", "blocks"}
+        Rows of a group of equal relevance are free among themselves, or should have equal scores.
+    margin : float
+        Unit of the margins, which are differences of the offsets below. For "squared" it only scales the scores
+        (alpha being the same). 0 is allowed with ``reward`` or ``max_alternations`` only: without a margin equal
+        scores of all rows, w = 0, are a minimum.
+    offsets : {"sqrt", "linear", "gain", "binary"}, array or callable
+        Offset of a level of relevance r: ``√r``, ``r``, ``2^r − 1``, ``1[r > 0]``, or the offsets of relevance 0, 1,
+        2, …, or a function. Levels of equal offsets are ordered without a margin.
+    alpha : float
+        The penalty is ``alpha/2·|w|²``; the objective is a sum over the groups, so more groups need more of it.
+    reward : float
+        Reward of each unit of gap between adjacent levels, besides the fixed margins (3.23).
+    normalize : bool
+        Divide the cost of each group by its number of rows.
+    joint_convexity : bool or (C_r, C_w)
+        Lemma 8's regulariser, which makes the objective convex for divergences other than "squared". Without it
+        ``dual_gap_`` is nan, and the answer a stationary point.
+    max_alternations : int, optional
+        Fit monotone retargeting as published (MR) instead: ``margin`` must be 0, targets are on the ordered simplex,
+        and coefficients and targets are fitted in turn this many times, beginning with ``start``. The cost of MR has
+        a trivial minimum, all targets equal and w = 0, and the alternations go there: the scores shrink with each.
+        What ranks well is the early part of the path; choose the number on held-out data by ``coef_path_``. With
+        "i-divergence" all groups share one offset, as with one for each it would be "kl"; what remains in the end
+        are scores that tell groups by their size.
+    start : {"relevance", "gain", "softmax"}, array or callable
+        First targets of MR, up to their sum in each group.
+    kernel : str or callable, optional
+        Scores are ``Σ_i a_i k(x_i, x)`` instead of linear: "rbf", "poly", "linear", any other of scikit-learn's
+        ``pairwise_kernels``, or "precomputed" (X is then the kernel of the rows and the rows of ``fit``). The penalty
+        is alpha/2 times the squared norm in the kernel's space. At most 20,000 rows.
+    gamma, degree, coef0, kernel_params
+        Of the kernel, as in scikit-learn's ``KernelRidge``.
+    solver : {"auto", "lbfgs", "newton"} or solver
+        "auto" takes Newton for small problems, with the exact Hessian (3.20), and L-BFGS otherwise.
+    max_iter, tol
+        Limits of the solver: iterations, and gradient in units of the objective at w = 0.
+    warm_start : bool
+        Start from the last coefficients.
+    verbose : int
+        1 prints a line per iteration.
+
+    Attributes
+    ----------
+    coef_ : array of shape (n_features,)
+        Coefficients w; not with a kernel.
+    dual_coef_, X_fit_ : array of shape (n_samples,), and the rows of ``fit``
+        Coefficients a of the kernel, many of them 0 where the kernel matrix is of low rank.
+    targets_ : array of shape (n_samples,)
+        Targets of the rows of ``fit`` in units of the scores; on the simplex for MR.
+    objective_, dual_gap_, grad_norm_ : float
+        Value of the objective, an upper bound on its distance to the minimum, and the scaled gradient norm.
+    converged_, n_iter_, history_
+        Whether ``tol`` was met, iterations (alternations for MR), and the objective after each.
+    n_groups_ : int
+        Groups with rows of different relevance.
+    coef_path_ : array of shape (max_alternations, n_features)
+        Coefficients after each alternation of MR.
+    online_ : OnlineGradient
+        State of ``partial_fit``.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from apexrank.rankers.retarget import MonotoneRetargeting
+    >>> rng = np.random.default_rng(0)
+    >>> X, groups = rng.normal(size=(60, 3)), np.repeat(np.arange(6), 10)
+    >>> y = np.digitize(X[:, 0] - X[:, 1], [0.0, 1.0])
+    >>> ranker = MonotoneRetargeting(alpha=0.1).fit(X, y, groups=groups)
+    >>> round(ranker.score(X, y, groups=groups), 3)
+    1.0
+    >>> ranker.dual_gap_ < 1e-9
+    True
+    """
+
+    def __init__(
+        self,
+        divergence: str | Divergence = "squared",
+        *,
+        order: Literal["hidden", "blocks"] = "hidden",
+        margin: float = 1.0,
+        offsets: Offsets = "sqrt",
+        alpha: float = 1.0,
+        reward: float = 0.0,
+        normalize: bool = False,
+        joint_convexity: bool | tuple[float, float] = True,
+        max_alternations: int | None = None,
+        start: Start = "relevance",
+        kernel: str | Callable[..., float] | None = None,
+        gamma: float | None = None,
+        degree: float = 3,
+        coef0: float = 1,
+        kernel_params: dict[str, Any] | None = None,
+        solver: str | Solver = "auto",
+        max_iter: int = 1000,
+        tol: float = 1e-6,
+        warm_start: bool = False,
+        verbose: int = 0,
+    ) -> None:
+        self.divergence = divergence
+        self.order = order
+        self.margin = margin
+        self.offsets = offsets
+        self.alpha = alpha
+        self.reward = reward
+        self.normalize = normalize
+        self.joint_convexity = joint_convexity
+        self.max_alternations = max_alternations
+        self.start = start
+        self.kernel = kernel
+        self.gamma = gamma
+        self.degree = degree
+        self.coef0 = coef0
+        self.kernel_params = kernel_params
+        self.solver = solver
+        self.max_iter = max_iter
+        self.tol = tol
+        self.warm_start = warm_start
+        self.verbose = verbose
+
+    def __sklearn_tags__(self):
+        tags = super().__sklearn_tags__()
+        tags.input_tags.pairwise = self.kernel == "precomputed"
+        return tags
+
+    def fit(
+        self,
+        X: ArrayLike,
+        y: ArrayLike,
+        groups: ArrayLike | None = None,
+        sample_weight: ArrayLike | None = None,
+        group_weight: ArrayLike | None = None,
+    ) -> Self:
+        """Fit on rows X.
+
+        Parameters
+        ----------
+        X : array or CSR matrix
+            One row per item.
+        y : array of numbers
+            Relevance, larger is better.
+        groups : array, optional
+            One id per row, in any order; only rows of a group are compared. One list of all rows by default.
+        sample_weight : array, optional
+            Rows of weight 2 count as two equal rows.
+        group_weight : array, optional
+            Weight of the row's group, the same for all of its rows.
+        """
+        w0 = self.coef_.copy() if self.warm_start and hasattr(self, "coef_") else None
+        self._forget()
+        rows, relevance, weight = self._validate(X, y, sample_weight)
+        objective = self._objective(relevance, groups, weight, group_weight)
+        features = None if self.kernel is None else KernelFeatures(self._kernel_of(rows, rows))
+        Z = rows if features is None else features.Z
+        if self.max_alternations is None:
+            scores = self._minimise(Z, objective, weight, w0)
+            self.targets_ = objective.targets(scores).natural
+        else:
+            self._alternate(Z, relevance, objective, w0)
+        self.n_groups_ = objective.n_groups
+        if features is not None:
+            self.dual_coef_, self.X_fit_ = features.dual(self.coef_), rows
+            del self.coef_
+            self.__dict__.pop("coef_path_", None)
+        return self
+
+    def _forget(self) -> None:
+        for name in ("coef_", "coef_path_", "dual_coef_", "X_fit_", "online_", "targets_"):
+            self.__dict__.pop(name, None)
+
+    def _objective(self, relevance: np.ndarray, groups: Any, weight: Any, group_weight: Any) -> Retarget:
+        objective = Retarget(
+            relevance,
+            groups=groups,
+            divergence=self.divergence,
+            order=self.order,
+            margin=self.margin,
+            offsets=self.offsets,
+            reward=self.reward,
+            normalize=self.normalize,
+            joint_convexity=self.joint_convexity,
+            sample_weight=weight,
+            group_weight=group_weight,
+        )
+        if self.max_alternations is not None:
+            self._check_alternations()
+        elif objective.collapses:
+            raise InputError(
+                "without margins equal scores of all rows are a minimum: set margin > 0 and offsets that differ "
+                "between levels, or reward > 0, or max_alternations for monotone retargeting as published"
+            )
+        if self.reward > 0 and self.alpha == 0:
+            raise InputError("reward > 0 has no minimum without a penalty: set alpha > 0")
+        return objective
+
+    def _check_alternations(self) -> None:
+        k = self.max_alternations
+        if not isinstance(k, Integral) or k < 1:
+            raise InputError(f"max_alternations must be a whole number of at least 1, got {k!r}")
+        if self.margin != 0 or self.reward != 0:
+            raise InputError(
+                "max_alternations is for monotone retargeting as published: set margin=0 and reward=0"
+            )
+
+    def _alternate(self, X: Any, relevance: np.ndarray, objective: Retarget, w0: np.ndarray | None) -> None:
+        self._check_numbers()
+        assert self.max_alternations is not None
+        steps = Alternation(X, objective, self.alpha)
+        first = np.zeros(X.shape[1]) if w0 is None or len(w0) != X.shape[1] else w0
+        path = steps.run(steps.start(self.start, relevance), self.max_alternations, first, self._solver())
+        self.coef_, self.coef_path_, self.history_ = path.coefs[-1], path.coefs, path.costs
+        self.objective_, self.dual_gap_, self.grad_norm_ = float(path.costs[-1]), np.nan, path.last.grad_norm
+        self.converged_, self.n_iter_ = bool(path.last.converged), len(path.costs)
+        self.targets_ = np.full(len(relevance), np.nan)
+        self.targets_[objective.lists.rows] = path.targets
+        size = np.abs(path.coefs).max(axis=1)
+        if size[-1] < COLLAPSED * size[0]:
+            warnings.warn(
+                f"after {len(size)} alternations the scores have shrunk to {size[-1] / size[0]:.0e} of the first: "
+                "monotone retargeting without margins ends at equal scores. Use fewer alternations, or margin > 0.",
+                CollapsedWarning,
+                stacklevel=3,
+            )
+
+    def _kernel_of(self, rows: Any, others: Any) -> np.ndarray:
+        """Kernel of rows and other rows; with "precomputed" it is given."""
+        if self.kernel == "precomputed":
+            return rows.toarray() if sparse.issparse(rows) else rows
+        if max(rows.shape[0], others.shape[0]) > MOST_ROWS_FOR_KERNEL and rows is others:
+            raise InputError(
+                f"a kernel of {rows.shape[0]} rows is too large: fit at most {MOST_ROWS_FOR_KERNEL}, or use kernel=None"
+            )
+        params = dict(self.kernel_params or {})
+        if not callable(self.kernel):
+            params = {"gamma": self.gamma, "degree": self.degree, "coef0": self.coef0}
+        try:
+            return pairwise_kernels(rows, others, metric=self.kernel, filter_params=True, **params)
+        except (KeyError, ValueError) as error:
+            raise InputError(f"kernel {self.kernel!r} cannot be used: {error}") from None
+
+    def _scores(self, X: ArrayLike) -> np.ndarray:
+        if not hasattr(self, "dual_coef_"):
+            return super()._scores(X)
+        rows, used = checked_rows(self, X), np.flatnonzero(self.dual_coef_)
+        if self.kernel == "precomputed":
+            return scores_of(rows[:, used], self.dual_coef_[used])
+        return self._kernel_of(rows, self.X_fit_[used]) @ self.dual_coef_[used]
+
+    @available_if(_learns_online)
+    def partial_fit(
+        self,
+        X: ArrayLike,
+        y: ArrayLike,
+        groups: ArrayLike | None = None,
+        sample_weight: ArrayLike | None = None,
+        group_weight: ArrayLike | None = None,
+    ) -> Self:
+        """Learn from one or several groups more, one gradient step for each in the order they appear.
+
+        Each group carries the penalty ``alpha/2·|w|²`` of its own, so that a stream of T groups is the problem that
+        ``fit`` solves with ``T·alpha``. Steps are ``1/(alpha·t + L)`` (:class:`OnlineGradient`), and ``coef_`` is the
+        mean of the points reached with weights t. After ``fit`` it goes on from there. Linear scores only; parameters
+        as in ``fit``.
+        """
+        check_finite("alpha", self.alpha, 0)
+        if self.alpha == 0:
+            raise InputError("partial_fit takes steps 1/(alpha·t): set alpha > 0")
+        rows, relevance, weight = self._validate(X, y, sample_weight, reset=not hasattr(self, "coef_"))
+        if not hasattr(self, "online_"):
+            w0 = getattr(self, "coef_", np.zeros(rows.shape[1]))
+            self.online_ = OnlineGradient(self.alpha, w0, rounds=getattr(self, "n_groups_", 0))
+        self.online_.sigma = self.alpha
+        for some in _lists(groups, len(relevance)):
+            levels = relevance[some] if weight is None else relevance[some][weight[some] > 0]
+            if len(np.unique(levels)) > 1:
+                parts = [None if part is None else np.asarray(part)[some] for part in (weight, group_weight)]
+                self._play(rows[some], self._objective(relevance[some], None, *parts))
+        self.coef_ = self.online_.average.copy()
+        return self
+
+    def _play(self, rows: Any, objective: Retarget) -> None:
+        def loss(w: np.ndarray) -> tuple[float, np.ndarray]:
+            value, slope = objective.value_and_grad(scores_of(rows, w))
+            return value, pull_back(rows, slope)
+
+        self.online_.play(loss, objective.smoothness * _squared_norm(rows))
+
+
+def _squared_norm(rows: Any) -> float:
+    """Largest eigenvalue of the scatter matrix of the rows, or its trace where that is much cheaper."""
+    if sparse.issparse(rows):
+        return float(rows.multiply(rows).sum() - rows.shape[0] * np.square(rows.mean(axis=0)).sum())
+    centred = rows.astype(float) - rows.mean(axis=0, dtype=float)
+    if min(rows.shape) > WIDEST_SCATTER:
+        return float(np.square(centred).sum())
+    scatter = centred @ centred.T if len(rows) < rows.shape[1] else centred.T @ centred
+    return max(0.0, float(np.linalg.eigvalsh(scatter)[-1]))
+
+
+def _lists(groups: Any, n: int) -> Iterator[np.ndarray]:
+    """Row numbers of each group, in the order in which the groups appear."""
+    segments = segment(groups, n)
+    for q in np.argsort(segments.order[segments.indptr[:-1]], kind="stable"):
+        yield segments.rows(int(q))

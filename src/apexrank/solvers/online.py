@@ -1,0 +1,68 @@
+"""Online gradient descent for a stream of strongly convex losses."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+
+import numpy as np
+
+
+@dataclass
+class OnlineGradient:
+    """Plays ``w_t`` against losses ``ℓ_t(w) + σ/2·|w|²``, one after the other, with steps ``1/(σt + L)``.
+
+    With L = 0 these are the steps 1/(σt) of Hazan, Agarwal and Kale (2007), whose regret against the best fixed w in
+    hindsight is O(log T). Their first steps are as long as 1/σ, so that a loss much more curved than σ throws w far
+    away. L, the largest curvature met so far, prevents it, and the regret stays ``L·|w*|²/2 + O(log T)``.
+
+    Attributes
+    ----------
+    w : array
+        What is played next.
+    average : array
+        Mean of the points reached, the t-th with weight t (Lacoste-Julien, Schmidt and Bach, 2012): the answer
+        after the stream, with an error O(1/T) where that of ``w`` is O(log(T)/T).
+    rounds : int
+        Losses seen.
+    loss : float
+        Their sum at the points that were played.
+
+    Examples
+    --------
+    >>> player = OnlineGradient(sigma=1.0, w=np.zeros(1))
+    >>> for target in [1.0, 3.0, 2.0]:
+    ...     player.play(lambda w, t=target: (0.5 * float((w - t) @ (w - t)), w - t), smoothness=1.0)
+    0.5
+    3.25
+    1.0277777777777777
+    >>> player.w.round(4).tolist(), player.rounds
+    ([1.0833], 3)
+    """
+
+    sigma: float
+    w: np.ndarray
+    rounds: int = 0
+    smoothness: float = 0.0
+    loss: float = 0.0
+    average: np.ndarray = field(init=False)
+
+    def __post_init__(self) -> None:
+        self.average = self.w.copy()
+
+    def play(
+        self, value_and_grad: Callable[[np.ndarray], tuple[float, np.ndarray]], smoothness: float = 0.0
+    ) -> float:
+        """Suffer the next loss ℓ at w, then step; returns the loss with its share of the penalty.
+
+        ``smoothness`` bounds the curvature of ℓ.
+        """
+        value, grad = value_and_grad(self.w)
+        suffered = value + 0.5 * self.sigma * float(self.w @ self.w)
+        self.rounds += 1
+        self.loss += suffered
+        self.smoothness = max(self.smoothness, smoothness)
+        step = 1 / (self.sigma * self.rounds + self.smoothness)
+        self.w = self.w - step * (grad + self.sigma * self.w)
+        self.average = self.average + 2 / (self.rounds + 1) * (self.w - self.average)
+        return suffered

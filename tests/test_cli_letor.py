@@ -1,0 +1,296 @@
+"""The command line on graded relevance: LETOR files, tables with groups, TREC runs."""
+
+import json
+from pathlib import Path
+
+import numpy as np
+import polars as pl
+import pytest
+
+import apexrank
+from apexrank.datasets import make_letor_example, read_letor, write_letor
+from apexrank.io import load_model, read_qrels, read_run, read_table, write_qrels
+from apexrank.io.container import pack, unpack
+from apexrank.io.modelfile import ModelFileError
+from apexrank.preprocessing import QueryNormalizer
+from tests.test_cli import run
+
+MODELS = ("pairs --alpha 0.01", "retarget", "retarget --divergence kl --alpha 0.1", "listwise --loss listnet")
+
+
+@pytest.fixture
+def folder(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    for name, seed in (("train.txt", 0), ("test.txt.gz", 1)):
+        made = make_letor_example(n_queries=30, random_state=seed)
+        write_letor(name, made.data, made.target, made.groups, made.docids)
+    return tmp_path
+
+
+@pytest.fixture(params=MODELS)
+def model(request, folder):
+    run(f"fit train.txt --model {request.param}")
+    return folder / "model.apex"
+
+
+def test_fit_and_evaluate(model):
+    train, test = read_letor("train.txt"), read_letor("test.txt.gz")
+    ranker = load_model(model)
+    scores = ranker.score(read_table("test.txt.gz"))
+    center, scale = train.data.mean(0), train.data.std(0)
+    estimator = ranker.estimator.__class__(**ranker.estimator.get_params())
+    estimator.fit((train.data - center) / scale, train.target, groups=train.groups)
+    np.testing.assert_allclose(
+        scores, estimator.predict((test.data - center) / scale), rtol=1e-12, atol=1e-12
+    )
+    answer = json.loads(run("evaluate model.apex test.txt.gz --json").stdout)
+    assert answer["groups"] == len(np.unique(test.groups))
+    expected = apexrank.metrics.ndcg(test.target, scores, groups=test.groups)
+    assert answer["measures"]["ndcg"] == pytest.approx(expected)
+    assert expected > 0.8
+
+
+def test_runs_keep_the_document_ids(model):
+    run("rank model.apex test.txt.gz --format trec -o run.txt")
+    test = read_letor("test.txt.gz")
+    write_qrels((test.groups, test.docids, test.target), "qrels.txt")
+    found = read_run("run.txt")
+    assert sorted(found.select("query", "document").rows()) == sorted(
+        zip(test.groups.tolist(), test.docids.tolist(), strict=True)
+    )
+    assert found["tag"].unique().to_list() == ["model"]
+    assert len(read_qrels("qrels.txt")) == len(test.target)
+    of_run = json.loads(run("evaluate run.txt --qrels qrels.txt --measures ndcg,map --json").stdout)
+    of_model = json.loads(run("evaluate model.apex test.txt.gz --measures ndcg,map --json").stdout)
+    assert of_run["measures"] == pytest.approx(of_model["measures"])
+    assert run("rank model.apex test.txt.gz --format trec").stdout == Path("run.txt").read_text()
+
+
+def test_a_table_with_groups_is_the_same(folder):
+    train = read_table("train.txt").frame
+    train.rename({"qid": "query", "relevance": "stars", "docid": "page"}).write_csv("train.csv")
+    run("fit train.txt --model pairs --alpha 0.01 -o a.apex")
+    run("fit train.csv --model pairs --alpha 0.01 --target stars --groups query --id page -o b.apex")
+    np.testing.assert_array_equal(load_model("a.apex").coef, load_model("b.apex").coef)
+    lines = run("rank b.apex train.csv --top 1 --explain").stdout.splitlines()
+    assert lines[0] == "query,page,rank,score,why_1,why_2,why_3"
+    assert len(lines) == 1 + train["qid"].n_unique()
+
+
+def test_query_level_scaling(folder):
+    run("fit train.txt --model pairs --alpha 0.01 --scale query")
+    train, test = read_letor("train.txt"), read_letor("test.txt.gz")
+    estimator = apexrank.CrucialPairsPush(alpha=0.01)
+    scaler = QueryNormalizer()
+    estimator.fit(scaler.fit_transform(train.data, groups=train.groups), train.target, groups=train.groups)
+    scores = load_model("model.apex").score(read_table("test.txt.gz"))
+    X = scaler.transform(test.data, groups=test.groups)
+    np.testing.assert_allclose(scores, estimator.predict(X), rtol=1e-10)
+    assert "query scaling" in run("fit train.txt --model pairs --alpha 0.01 --scale query").stdout
+
+
+def test_models_of_two_classes_read_letor_files_too(folder):
+    frame = read_table("train.txt").frame
+    made = frame.with_columns((pl.col("relevance") > 0).cast(pl.Int64).alias("relevance"))
+    features = made.drop("relevance", "qid", "docid").to_numpy()
+    write_letor("binary.txt", features, made["relevance"], made["qid"], made["docid"])
+    shown = run("fit binary.txt -p 4 --alpha 0.01").stdout
+    assert "(relevance = 1)" in shown
+    assert "NDCG" in run("evaluate model.apex binary.txt").stdout
+
+
+@pytest.mark.parametrize(
+    ("command", "words"),
+    [
+        ("fit train.txt --model retarget --positive 1", "takes grades of relevance: leave out --positive"),
+        ("fit train.txt --model push", "say which one is positive with --positive"),
+        ("fit train.txt --model retarget -p 3", "--model retarget has no -p"),
+        ("fit train.txt --model retarget --divergence cubic", "unknown divergence 'cubic'"),
+        ("fit train.txt --model listwise --loss cubic", "unknown loss 'cubic'"),
+        ("fit bad.txt --model retarget", "bad.txt line 2"),
+        ("fit words.csv --target y --model pairs", "words.csv line 2, column 'y': 'good' is not a number"),
+        ("fit negative.csv --target y --model pairs", "relevance must be a number of at least 0"),
+        ("fit plain.csv --target y --model pairs --scale query", "--scale query scales inside each group"),
+        ("rank pairs.apex train.txt --fpr 0.1", "this one ranks by grades: use --top"),
+        ("rank pairs.apex train.txt --format xml", "unknown format 'xml': use one of table, trec"),
+        ("evaluate pairs.apex bad.txt", "bad.txt line 2"),
+    ],
+)
+def test_bad_input_is_one_line(folder, command, words):
+    Path("bad.txt").write_text("1 qid:1 1:0.5\n1 1:0.5\n")
+    Path("words.csv").write_text("x,y\n1,good\n2,bad\n")
+    Path("negative.csv").write_text("x,y\n1,-1\n2,2\n3,0\n")
+    Path("plain.csv").write_text("x,y\n1,1\n2,2\n3,0\n")
+    run("fit train.txt --model pairs --alpha 0.01 -o pairs.apex")
+    result = run(command, code=2)
+    assert words in result.stderr
+    assert result.stderr.count("\n") == 1
+
+
+def test_a_model_of_grades_has_no_thresholds(folder):
+    run("fit train.txt --model pairs --alpha 0.01")
+    header, arrays = unpack(Path("model.apex").read_bytes())
+    assert header["positive"] is None
+    for change in ({"positive": "1"}, {"negatives": 3}, {"estimator": {"class": "PNormPush", "params": {}}}):
+        Path("wrong.apex").write_bytes(pack({**header, **change}, arrays))
+        with pytest.raises(ModelFileError):
+            load_model("wrong.apex")
+
+
+# Runs ranked elsewhere, measured as trec_eval does
+
+
+@pytest.fixture
+def trec(tmp_path, monkeypatch):
+    """A run with ties, a judged query that it lacks, and grades 1 and 2 only."""
+    monkeypatch.chdir(tmp_path)
+    Path("run.txt").write_text(
+        "1 Q0 a 1 3 x\n1 Q0 c 2 3 x\n1 Q0 b 3 2 x\n2 Q0 b 1 5 x\n2 Q0 a 2 1 x\n9 Q0 a 1 1 x\n"
+    )
+    Path("qrels.txt").write_text("1 0 a 1\n1 0 b 2\n1 0 d 1\n2 0 a 2\n2 0 b 1\n3 0 a 1\n")
+    return tmp_path
+
+
+def measures_of(*arguments, code=0):
+    return json.loads(run(f"evaluate {' '.join(arguments)} --json", code=code).stdout)
+
+
+def test_numbers_are_those_of_trec_eval(trec):
+    pytrec_eval = pytest.importorskip("pytrec_eval", reason="pytrec_eval-terrier is not installed")
+    run_rows, qrels_rows = read_run("run.txt"), read_qrels("qrels.txt")
+    of_run, of_qrels = {}, {}
+    for query, document, score in run_rows.select("query", "document", "score").iter_rows():
+        of_run.setdefault(query, {})[document] = score
+    for query, document, grade in qrels_rows.iter_rows():
+        of_qrels.setdefault(query, {})[document] = int(grade)
+    wanted = {"map", "P.5", "recip_rank", "ndcg_cut.10", "recall.10"}
+    theirs = pytrec_eval.RelevanceEvaluator(of_qrels, wanted).evaluate(of_run)
+    ours = measures_of("run.txt --qrels qrels.txt --measures map,P_5,recip_rank,ndcg_cut_10,recall_10")[
+        "measures"
+    ]
+    for name, value in ours.items():
+        assert np.mean([query[name] for query in theirs.values()]) == pytest.approx(value, abs=1e-10)
+
+
+def test_what_is_left_out_is_said(trec):
+    result = run("evaluate run.txt --qrels qrels.txt --measures map")
+    assert "1 judged queries are not in the run and left out; --complete counts them as 0" in result.stderr
+    assert "1 queries of the run are not judged and left out" in result.stderr
+    assert "5 rows, 5 positive, in 2 groups" in result.stdout
+    two = measures_of("run.txt --qrels qrels.txt --measures map")["measures"]["map"]
+    three = measures_of("run.txt --qrels qrels.txt --measures map --complete")["measures"]["map"]
+    assert three == pytest.approx(two * 2 / 3)
+    Path("other.txt").write_text("1 0 x 1\n2 0 y 2\n")
+    assert (
+        "are its document ids those of the qrels?"
+        in run("evaluate run.txt --qrels other.txt --measures map").stderr
+    )
+
+
+def test_ties_may_be_chosen(trec):
+    given = measures_of("run.txt --qrels qrels.txt --measures map")["measures"]
+    worst = measures_of("run.txt --qrels qrels.txt --measures map --ties pessimistic")["measures"]
+    best = measures_of("run.txt --qrels qrels.txt --measures map --ties optimistic")["measures"]
+    assert worst["map"] == given["map"] < best["map"]  # ids in descending order put c before a
+
+
+def test_default_measures_without_a_value_are_left_out(trec):
+    Path("good.txt").write_text("2 Q0 b 1 5 x\n2 Q0 a 2 1 x\n")
+    result = run("evaluate good.txt --qrels qrels.txt")
+    assert "not defined on these rows and left out: auc" in result.stderr
+    assert "NDCG" in result.stdout
+    assert "ERR takes 2 for the highest grade" in result.stdout
+    assert (
+        "auc: the measure is not defined"
+        in run("evaluate good.txt --qrels qrels.txt --measures auc", code=2).stderr
+    )
+
+
+def test_qrels_are_never_overwritten(trec):
+    Path("qrels.txt").rename("qrels.csv")
+    before = Path("qrels.csv").read_bytes()
+    run("evaluate run.txt --qrels qrels.csv --per-query -o qrels.csv", code=2)
+    assert Path("qrels.csv").read_bytes() == before
+
+
+@pytest.mark.parametrize(
+    ("command", "words"),
+    [
+        ("evaluate run.txt --qrels qrels.txt --groups q", "--qrels goes with a TREC run alone"),
+        ("evaluate run.txt --qrels qrels.txt --per-query --confidence 0.9", "--confidence is about means"),
+        ("evaluate run.txt --qrels qrels.txt --positive 1 --relevant 1", "give one of them"),
+        ("evaluate run.txt --qrels qrels.txt --measures ndcg@inf", "'ndcg@inf' needs a number of rows"),
+        ("evaluate qrels.txt --qrels run.txt", "exchange the two files"),
+        ("evaluate run.txt --qrels qrels.txt --ties odd", "unknown ties 'odd'"),
+        ("evaluate run.txt --qrels qrels.txt --empty odd", "unknown empty 'odd'"),
+    ],
+)
+def test_faults_of_runs(trec, command, words):
+    result = run(command, code=2)
+    assert words in result.stderr
+    assert result.stderr.strip().count("error: ") == 1
+
+
+def test_a_measure_named_twice_is_shown_once(trec):
+    assert run("evaluate run.txt --qrels qrels.txt --measures map,map").stdout.count("average precision") == 1
+
+
+# Answers of models
+
+
+def test_the_positive_value_goes_with_its_own_target(folder):
+    frame = read_table("train.txt").frame
+    frame = frame.with_columns((pl.col("relevance") > 0).cast(pl.Int64).alias("fraud"))
+    frame.drop("docid").write_csv("both.csv")
+    run("fit both.csv --target fraud --groups qid --drop relevance --alpha 0.01")
+    graded = measures_of("model.apex both.csv --target relevance")
+    assert graded["positives"] == (frame["relevance"] > 0).sum()
+    assert graded["max_grade"] == frame["relevance"].max()
+    twos = measures_of("model.apex both.csv --target relevance --relevant 2")
+    assert twos["positives"] == (frame["relevance"] >= 2).sum()
+
+
+def test_a_failed_command_leaves_no_picture(folder):
+    frame = read_table("train.txt").frame.drop("docid", "qid")
+    frame.write_csv("plain.csv")
+    run("evaluate plain.csv --scores feature_1 --target relevance --roc a.png --measures nope", code=2)
+    assert not Path("a.png").exists()
+    run("evaluate plain.csv --scores feature_1 --target relevance --roc a.png")
+    assert Path("a.png").exists()
+
+
+def test_features_that_a_file_does_not_name_are_zero(folder):
+    run("fit train.txt --model pairs --alpha 0.01")
+    test = read_letor("test.txt.gz")
+    short = test.data.copy()
+    short[:, -1] = 0.0
+    write_letor("short.txt", short[:, :-1], test.target, test.groups, test.docids)
+    write_letor("zeros.txt", short, test.target, test.groups, test.docids)
+    scores = [load_model("model.apex").score(read_table(name)) for name in ("short.txt", "zeros.txt")]
+    np.testing.assert_array_equal(*scores)
+
+
+def test_runs_need_ids_of_documents(folder):
+    read_table("train.txt").frame.drop("docid").write_csv("noid.csv")
+    run("fit noid.csv --target relevance --groups qid --model pairs --alpha 0.01")
+    assert (
+        "names its documents by their row number"
+        in run("rank model.apex noid.csv --format trec --top 1").stderr
+    )
+    assert "is the column of groups" in run("rank model.apex noid.csv --format trec --id qid", code=2).stderr
+    assert "no room for other columns" in run("rank model.apex noid.csv --format trec --keep", code=2).stderr
+
+
+def test_answers_that_are_missing_are_not_negative(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    Path("gap.csv").write_text("s,y\n1,yes\n2,no\n3,NA\n")
+    result = run("evaluate gap.csv --scores s --target y --positive yes", code=2)
+    assert "line 4, column 'y': the target is missing" in result.stderr
+
+
+def test_unusual_columns_of_parquet(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    frame = pl.DataFrame({"s": [1.0, 2.0], "y": [0, 1], "g": [b"\xff", b"a"]})
+    frame.write_parquet("odd.parquet")
+    result = run("evaluate odd.parquet --scores s --target y --groups g", code=2)
+    assert "column 'g': Binary values cannot be used" in result.stderr
