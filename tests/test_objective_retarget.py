@@ -179,6 +179,7 @@ def options_of(divergence):
     yield {"normalize": True, "offsets": "gain", "margin": 0.5}
     if divergence != "squared":
         yield {"joint_convexity": True}
+        yield {"joint_convexity": (2.0, 0.4), "reward": 0.2}
         yield {"joint_convexity": (2.0, 0.4), "reward": 0.2, "order": "blocks"}
 
 
@@ -366,6 +367,16 @@ def test_lemma_8_is_needed():
     enough = Retarget(relevance, divergence="kl", margin=0.0, joint_convexity=(1.0, 0.25))
     assert enough.is_convex
     assert least_eigenvalue(enough, scores) > -1e-12
+
+
+def test_lemma_8_is_tight_on_the_simplex():
+    """Targets of (nearly) 1/2 and 1/2 in two blocks, while the softmax sees the first row only."""
+    y = 2.0
+    scores = np.array([(1 + np.exp(8)) * y + 8 * np.exp(8), 0.0, 8 + y + 1e-3])
+    for penalty, convex in ((0.245, False), (0.25, True)):
+        objective = Retarget([0, 1, 2], divergence="kl", offsets=[0, 8, 8], joint_convexity=(1.0, penalty))
+        assert objective.is_convex is convex
+        assert bool(least_eigenvalue(objective, scores) > -1e-9) == convex
 
 
 def test_weights_below_one_need_more_of_lemma_8():

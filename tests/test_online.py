@@ -75,7 +75,7 @@ def test_other_steps_have_more_regret(streams, step):
 
 
 def test_steps_are_one_over_sigma_t():
-    """On ``½(w − x_t)²`` with σ = 0 curvature elsewhere: the iterates are the running means of the dissertation."""
+    """With losses ``−x_t·w`` and σ = 1 the point after t rounds is the mean of the x so far."""
     player = OnlineGradient(1.0, np.zeros(1))
     for t, x in enumerate([4.0, 2.0, 9.0], 1):
         before = player.w.copy()

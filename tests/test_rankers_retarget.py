@@ -330,7 +330,7 @@ def test_alternations_collapse(data, divergence):
     np.testing.assert_allclose(ranker.targets_[groups != 3], 1 / sizes[groups != 3], rtol=1e-4)
 
 
-def test_the_ridge_alone_does_not_collapse(data):
+def test_it_is_not_the_ridge_that_collapses(data):
     """With hardly any penalty the scores shrink as well: it is the targets that give way."""
     X, y, groups = data
     ranker = MonotoneRetargeting(margin=0.0, max_alternations=60, alpha=1e-12).fit(X, y, groups=groups)
@@ -437,6 +437,27 @@ def test_partial_fit_of_nothing_to_learn():
     assert weighted.online_.rounds == 0
 
 
+def test_partial_fit_of_a_list_without_a_margin(data):
+    """Levels of equal offset are still to be ordered, and other lists have margins."""
+    X, y, groups = data
+    ranker = MonotoneRetargeting(offsets="binary").partial_fit(X, y, groups=groups)
+    w = ranker.online_.w
+    lists = 1 + (X[:30] @ w < 0).astype(int)  # the wrong way round
+    ranker.partial_fit(X[:30], lists)
+    assert np.abs(ranker.online_.w - w).max() > 1e-3
+
+
+def test_partial_fit_leaves_out_what_has_no_weight(data):
+    X, y, groups = data
+    weight = np.where(groups < 10, 0.0, 2.0)
+    some = groups >= 10
+    one = MonotoneRetargeting().partial_fit(X, y, groups=groups, group_weight=weight)
+    two = MonotoneRetargeting().partial_fit(X[some], y[some], groups=groups[some], group_weight=weight[some])
+    np.testing.assert_allclose(one.coef_, two.coef_)
+    three = MonotoneRetargeting().partial_fit(X, y, groups=groups, sample_weight=weight)
+    np.testing.assert_allclose(three.coef_, two.coef_)
+
+
 @pytest.mark.parametrize("options", [{"kernel": "rbf"}, {"max_alternations": 3, "margin": 0.0}])
 def test_no_partial_fit(options):
     ranker = MonotoneRetargeting(**options)
@@ -477,9 +498,24 @@ def test_bad_input(options, y, message):
         MonotoneRetargeting(**options).fit([[0.0, 1.0], [1.0, 0.5], [2.0, 2.0]], y)
 
 
-def test_partial_fit_needs_a_penalty():
-    with pytest.raises(InputError, match="set alpha > 0"):
-        MonotoneRetargeting(alpha=0.0).partial_fit([[0.0], [1.0]], [0, 1])
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"alpha": 0.0}, "set alpha > 0"),
+        ({"margin": 0.0}, "without margins"),
+        ({"alpha": "1"}, "alpha must be"),
+    ],
+)
+def test_bad_input_of_partial_fit(options, message):
+    with pytest.raises(InputError, match=message):
+        MonotoneRetargeting(**options).partial_fit([[0.0], [1.0]], [0, 1])
+
+
+def test_kernels_have_a_largest_size(data, monkeypatch):
+    X, y, groups = data
+    monkeypatch.setattr("apexrank.rankers.retarget.MOST_ROWS_FOR_KERNEL", 100)
+    with pytest.raises(InputError, match="240 x 240 rows is too large: fit at most 100"):
+        MonotoneRetargeting(kernel="rbf").fit(X, y, groups=groups)
 
 
 def test_without_a_penalty(data):

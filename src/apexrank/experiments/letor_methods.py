@@ -132,26 +132,24 @@ def _lightgbm(objective: str) -> Candidates:
 
         rows, other = _by_query(train), _by_query(validation)
         for leaves, rate in product(*TREES.values()):
-            ranker = lgb.LGBMRanker(
-                objective=objective,
-                n_estimators=500,
-                num_leaves=leaves,
-                learning_rate=rate,
-                eval_metric="ndcg",
-                random_state=0,
-                n_jobs=1,
-                verbose=-1,
+            options = {
+                "objective": objective,
+                "metric": "ndcg",
+                "eval_at": 10,
+                "num_leaves": leaves,
+                "learning_rate": rate,
+                "seed": 0,
+                "num_threads": 1,
+                "verbose": -1,
+            }
+            data = lgb.Dataset(rows.X, rows.y, group=rows.sizes)
+            held_out = lgb.Dataset(other.X, other.y, group=other.sizes, reference=data)
+            stop = lgb.early_stopping(50, verbose=False)
+            booster = lgb.train(options, data, 500, valid_sets=[held_out], callbacks=[stop])
+            yield (
+                f"num_leaves={leaves}, learning_rate={rate}, trees={booster.best_iteration}",
+                booster.predict,
             )
-            ranker.fit(
-                rows.X,
-                rows.y,
-                group=rows.sizes,
-                eval_set=[(other.X, other.y)],
-                eval_group=[other.sizes],
-                eval_at=[10],
-                callbacks=[lgb.early_stopping(50, verbose=False)],
-            )
-            yield f"num_leaves={leaves}, learning_rate={rate}, trees={ranker.best_iteration_}", ranker.predict
 
     return candidates
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from itertools import pairwise
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -144,6 +145,11 @@ class LevelOrder:
         order = np.empty(len(values), dtype=np.intp)
         _sort_inside(values, self.levels, order)
         return order
+
+    def in_order_of_appearance(self) -> list[np.ndarray]:
+        """Row numbers of each list, as given; the list whose first row comes first stands first."""
+        lists = [np.sort(self.rows[first:last]) for first, last in pairwise(self.lists)]
+        return sorted(lists, key=lambda rows: int(rows[0]))
 
     def lists_in_levels(self) -> np.ndarray:
         """Bounds of the lists, counted in levels."""

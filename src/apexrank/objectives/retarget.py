@@ -96,6 +96,7 @@ class Retarget:
     streams = False
     log_weight = None
     shift_invariant = True
+    has_hessian = True
     separable_below = -np.inf
 
     def __init__(
@@ -116,7 +117,7 @@ class Retarget:
         check_finite("margin", margin, 0)
         check_finite("reward", reward, 0)
         values = checked_relevance(relevance)
-        weight = _row_weights(sample_weight, group_weight, len(values))
+        weight = row_weights(sample_weight, group_weight, len(values))
         self.n = len(values)
         self.divergence = known_divergence(divergence)
         self.lists = LevelOrder(values, groups, weight)
@@ -148,11 +149,10 @@ class Retarget:
         self.factor = factor * self.mass
 
     def _penalties(self, joint_convexity: bool | tuple[float, float]) -> tuple[float, float]:
-        if isinstance(joint_convexity, bool):
-            wanted = joint_convexity and not self.is_squared
-            return (
-                (TARGET_PENALTY, 0.5 / ((1 + TARGET_PENALTY) * self._least_weight)) if wanted else (0.0, 0.0)
-            )
+        if joint_convexity is True:
+            joint_convexity = TARGET_PENALTY, 0.5 / ((1 + TARGET_PENALTY) * self._least_weight)
+        elif joint_convexity is False:
+            joint_convexity = 0.0, 0.0
         if not isinstance(joint_convexity, tuple | list) or len(joint_convexity) != 2:
             raise InputError(f"joint_convexity must be True, False or (C_r, C_w), got {joint_convexity!r}")
         for name, value in zip(("C_r", "C_w"), joint_convexity, strict=True):
@@ -189,9 +189,7 @@ class Retarget:
         """Objective and its gradient with respect to the scores: that of the divergence, the targets held fixed."""
         at = self.project(scores)
         value, slope = self._squared_cost(at) if self.is_squared else self._simplex_cost(at)
-        grad = np.zeros(self.n)
-        grad[at.rows] = slope
-        return value, grad
+        return value, self._by_row(at, slope)
 
     def _squared_cost(self, at: Projection) -> tuple[float, np.ndarray]:
         factor = self.lists.spread(self.factor)
@@ -206,14 +204,14 @@ class Retarget:
         cost = at.weight * (log_r - log_p) - self.margins.reward
         slope = at.weight * (np.exp(log_p) - r)
         if self.target_penalty:
-            cost += (
-                self.target_penalty * at.weight * (log_r - self._log_softmax(self.margins.offset, at.weight))
-            )
+            log_q = self._log_softmax(self.margins.offset, at.weight)
+            cost += self.target_penalty * at.weight * (log_r - log_q)
         value = (factor * r) @ cost
         if self.score_penalty:
             mean = lists.sums(at.weight * at.theta) / lists.sums(at.weight)
-            pull = self.score_penalty * at.weight * (at.theta - lists.spread(mean))
-            value += 0.5 * (factor * pull) @ at.theta
+            centred = at.theta - lists.spread(mean)
+            pull = self.score_penalty * at.weight * centred
+            value += 0.5 * (factor * pull) @ centred
             slope += pull
         return float(value), factor * slope
 
@@ -227,7 +225,8 @@ class Retarget:
         """Targets of the rows, in the order of the rows.
 
         ``natural`` are in units of the scores (free up to a number per group where the divergence is not squared),
-        ``primal`` their link: the same for "squared", probabilities for "kl". Rows without a say have their scores.
+        ``primal`` their link: the same for "squared", probabilities for "kl". Rows without a say have their own scores,
+        and no probability (nan).
         """
         scores = np.asarray(scores, dtype=float)
         at = self.project(scores)
@@ -236,13 +235,10 @@ class Retarget:
         if self.is_squared:
             return Targets(natural, natural)
         shift = 1.0 if isinstance(self.divergence, ShiftedIDivergence) else 0.0
+        share = np.exp(self._log_softmax(at.target, at.weight))
         primal = np.full(self.n, np.nan)
-        primal[at.rows] = shift + self.lists.spread(self.mass) * np.exp(
-            self._log_softmax(at.target, at.weight)
-        )
+        primal[at.rows] = shift + self.lists.spread(self.mass) * share
         return Targets(natural, primal)
-
-    has_hessian = True
 
     def hessian(self, scores: np.ndarray) -> list[tuple[float, np.ndarray, Any, Any]]:
         """``diag(d) + U·S·Uᵀ`` with respect to the scores, where no pooled block is about to change (3.20).
@@ -281,9 +277,8 @@ class Retarget:
         columns = [sparse.csr_array((u, (at.rows, k)), shape=(self.n, int(k[-1]) + 1)) for u, k, _ in parts]
         with np.errstate(divide="ignore"):
             scales = np.concatenate([sign / np.bincount(k, u) for u, k, sign in parts])
-        return sparse.hstack(columns, format="csr"), sparse.diags_array(
-            np.where(np.isfinite(scales), scales, 0.0)
-        )
+        S = sparse.diags_array(np.where(np.isfinite(scales), scales, 0.0))
+        return sparse.hstack(columns, format="csr"), S
 
     @cached_property
     def total(self) -> float:
@@ -316,9 +311,7 @@ def known_divergence(divergence: str | Divergence) -> Divergence:
     return atom
 
 
-def _row_weights(
-    sample_weight: ArrayLike | None, group_weight: ArrayLike | None, n: int
-) -> np.ndarray | None:
+def row_weights(sample_weight: ArrayLike | None, group_weight: ArrayLike | None, n: int) -> np.ndarray | None:
     """Weights of rows, 0 in groups of weight 0."""
     weight = None if sample_weight is None else _per_row("sample_weight", sample_weight, n)
     if group_weight is None:

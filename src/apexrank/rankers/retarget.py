@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from numbers import Integral
 from typing import Any, Literal, Self
 
@@ -18,18 +18,20 @@ from sklearn.utils.metaestimators import available_if
 from apexrank.checks import check_finite
 from apexrank.divergences import Divergence
 from apexrank.errors import InputError
-from apexrank.groups import segment
 from apexrank.models.linear import pull_back, scores_of
-from apexrank.objectives.margins import Offsets
-from apexrank.objectives.retarget import Retarget
+from apexrank.objectives.margins import LevelOrder, Offsets
+from apexrank.objectives.retarget import Retarget, row_weights
 from apexrank.rankers.base import CollapsedWarning, checked_rows
 from apexrank.rankers.listwise import GradedRanker
 from apexrank.rankers.published import Alternation, Start
 from apexrank.solvers import Solver
-from apexrank.solvers.online import OnlineGradient
+from apexrank.solvers.online import OnlineGradient, scatter_norm
 
 MOST_ROWS_FOR_KERNEL = 20_000
-WIDEST_SCATTER = 300
+COLLAPSES = (
+    "without margins equal scores of all rows are a minimum: set margin > 0 and offsets that differ between levels, "
+    "or reward > 0, or max_alternations for monotone retargeting as published"
+)
 COLLAPSED = 1e-4  # of the first coefficients, below which alternations have gone too far
 
 
@@ -238,7 +240,9 @@ class MonotoneRetargeting(GradedRanker):
         self._forget()
         rows, relevance, weight = self._validate(X, y, sample_weight)
         objective = self._objective(relevance, groups, weight, group_weight)
-        features = None if self.kernel is None else KernelFeatures(self._kernel_of(rows, rows))
+        if self.max_alternations is None and objective.collapses:
+            raise InputError(COLLAPSES)
+        features = None if self.kernel is None else self._kernel_features(rows)
         Z = rows if features is None else features.Z
         if self.max_alternations is None:
             scores = self._minimise(Z, objective, weight, w0)
@@ -257,7 +261,11 @@ class MonotoneRetargeting(GradedRanker):
             self.__dict__.pop(name, None)
 
     def _objective(self, relevance: np.ndarray, groups: Any, weight: Any, group_weight: Any) -> Retarget:
-        objective = Retarget(
+        if self.max_alternations is not None:
+            self._check_alternations()
+        if self.reward and self.alpha == 0:
+            raise InputError("reward > 0 has no minimum without a penalty: set alpha > 0")
+        return Retarget(
             relevance,
             groups=groups,
             divergence=self.divergence,
@@ -270,16 +278,6 @@ class MonotoneRetargeting(GradedRanker):
             sample_weight=weight,
             group_weight=group_weight,
         )
-        if self.max_alternations is not None:
-            self._check_alternations()
-        elif objective.collapses:
-            raise InputError(
-                "without margins equal scores of all rows are a minimum: set margin > 0 and offsets that differ "
-                "between levels, or reward > 0, or max_alternations for monotone retargeting as published"
-            )
-        if self.reward > 0 and self.alpha == 0:
-            raise InputError("reward > 0 has no minimum without a penalty: set alpha > 0")
-        return objective
 
     def _check_alternations(self) -> None:
         k = self.max_alternations
@@ -310,17 +308,21 @@ class MonotoneRetargeting(GradedRanker):
                 stacklevel=3,
             )
 
+    def _kernel_features(self, rows: Any) -> KernelFeatures:
+        n = rows.shape[0]
+        if n > MOST_ROWS_FOR_KERNEL:
+            raise InputError(
+                f"a kernel of {n} x {n} rows is too large: fit at most {MOST_ROWS_FOR_KERNEL}, or use kernel=None"
+            )
+        return KernelFeatures(self._kernel_of(rows, rows))
+
     def _kernel_of(self, rows: Any, others: Any) -> np.ndarray:
         """Kernel of rows and other rows; with "precomputed" it is given."""
         if self.kernel == "precomputed":
             return rows.toarray() if sparse.issparse(rows) else rows
-        if max(rows.shape[0], others.shape[0]) > MOST_ROWS_FOR_KERNEL and rows is others:
-            raise InputError(
-                f"a kernel of {rows.shape[0]} rows is too large: fit at most {MOST_ROWS_FOR_KERNEL}, or use kernel=None"
-            )
-        params = dict(self.kernel_params or {})
-        if not callable(self.kernel):
-            params = {"gamma": self.gamma, "degree": self.degree, "coef0": self.coef0}
+        params = {"gamma": self.gamma, "degree": self.degree, "coef0": self.coef0}
+        if callable(self.kernel):
+            params = self.kernel_params or {}
         try:
             return pairwise_kernels(rows, others, metric=self.kernel, filter_params=True, **params)
         except (KeyError, ValueError) as error:
@@ -353,16 +355,17 @@ class MonotoneRetargeting(GradedRanker):
         check_finite("alpha", self.alpha, 0)
         if self.alpha == 0:
             raise InputError("partial_fit takes steps 1/(alpha·t): set alpha > 0")
+        if self.margin == 0 and self.reward == 0:
+            raise InputError(COLLAPSES)
         rows, relevance, weight = self._validate(X, y, sample_weight, reset=not hasattr(self, "coef_"))
         if not hasattr(self, "online_"):
             w0 = getattr(self, "coef_", np.zeros(rows.shape[1]))
             self.online_ = OnlineGradient(self.alpha, w0, rounds=getattr(self, "n_groups_", 0))
         self.online_.sigma = self.alpha
-        for some in _lists(groups, len(relevance)):
-            levels = relevance[some] if weight is None else relevance[some][weight[some] > 0]
-            if len(np.unique(levels)) > 1:
-                parts = [None if part is None else np.asarray(part)[some] for part in (weight, group_weight)]
-                self._play(rows[some], self._objective(relevance[some], None, *parts))
+        lists = LevelOrder(relevance, groups, row_weights(weight, group_weight, len(relevance)))
+        for some in lists.in_order_of_appearance():
+            parts = [None if part is None else np.asarray(part)[some] for part in (weight, group_weight)]
+            self._play(rows[some], self._objective(relevance[some], None, *parts))
         self.coef_ = self.online_.average.copy()
         return self
 
@@ -371,22 +374,4 @@ class MonotoneRetargeting(GradedRanker):
             value, slope = objective.value_and_grad(scores_of(rows, w))
             return value, pull_back(rows, slope)
 
-        self.online_.play(loss, objective.smoothness * _squared_norm(rows))
-
-
-def _squared_norm(rows: Any) -> float:
-    """Largest eigenvalue of the scatter matrix of the rows, or its trace where that is much cheaper."""
-    if sparse.issparse(rows):
-        return float(rows.multiply(rows).sum() - rows.shape[0] * np.square(rows.mean(axis=0)).sum())
-    centred = rows.astype(float) - rows.mean(axis=0, dtype=float)
-    if min(rows.shape) > WIDEST_SCATTER:
-        return float(np.square(centred).sum())
-    scatter = centred @ centred.T if len(rows) < rows.shape[1] else centred.T @ centred
-    return max(0.0, float(np.linalg.eigvalsh(scatter)[-1]))
-
-
-def _lists(groups: Any, n: int) -> Iterator[np.ndarray]:
-    """Row numbers of each group, in the order in which the groups appear."""
-    segments = segment(groups, n)
-    for q in np.argsort(segments.order[segments.indptr[:-1]], kind="stable"):
-        yield segments.rows(int(q))
+        self.online_.play(loss, objective.smoothness * scatter_norm(rows))
