@@ -88,7 +88,10 @@ class TestReading:
             ("\n" + RUN + "x\n", " line 5: the row has 1 fields, a run file 6"),
             ("a b c d e\n", " line 1: the row has 5 fields, a run file 6"),
             (RUN + QRELS, " line 4: the row has 4 fields, a run file 6"),
-            ("\n" + QRELS, " line 2: has 4 columns like a qrels file, not run: exchange the two files, or read it with read_qrels"),
+            (
+                "\n" + QRELS,
+                " line 2: has 4 columns like a qrels file, not run: exchange the two files",
+            ),
             (RUN + "q3 Q0 d1 1 high t\n", " line 4: score 'high' is not a finite number"),
             (RUN + "q3 Q0 d1 1 nan t\n", " line 4: score 'nan' is not a finite number"),
             (RUN + "q3 Q0 d1 1 -inf t\n", " line 4: score '-inf' is not a finite number"),
@@ -113,7 +116,10 @@ class TestReading:
         [
             (QRELS + "q3 0 d1\n", " line 4: the row has 3 fields, a qrels file 4"),
             (QRELS + "q3 0 d1 1 1\n", " line 4: the row has 5 fields, a qrels file 4"),
-            (RUN, " line 1: has 6 columns like a run file, not qrels: exchange the two files, or read it with read_run"),
+            (
+                RUN,
+                " line 1: has 6 columns like a run file, not qrels: exchange the two files",
+            ),
             (QRELS + "q3 0 d1 yes\n", " line 4: relevance 'yes' is not a finite number"),
             (QRELS + "q3 0 d1 NaN\n", " line 4: relevance 'NaN' is not a finite number"),
             (QRELS + "q1 0 d3 1\n", " line 4: query 'q1' has document 'd3' already in line 2"),

@@ -21,7 +21,7 @@ Candidates = Callable[[Bunch, Bunch], Iterator[tuple[str, Scorer]]]
 
 PENALTIES = (1e-20, 1e-10, 1e-5, 1.0, 10.0)  # the dissertation's, sec. 3.4
 ALPHAS = (0.01, 0.1, 1.0, 10.0, 100.0)
-STARTS = ("relevance", "softmax")
+STARTS = ("relevance", "gain", "softmax")
 MOST_ALTERNATIONS = 20
 DIVERGENCES = {"I-div": "i-divergence", "SQ": "squared", "KL": "kl"}
 
@@ -55,11 +55,11 @@ def grid(make: Callable[..., BaseEstimator], **choices: tuple[Any, ...]) -> Cand
     return candidates
 
 
-def alternations(divergence: str, normalize: bool) -> Candidates:
-    """Monotone retargeting as published: every penalty, every start, stopped after every alternation."""
+def alternations(divergence: str, normalize: bool, starts: tuple[str, ...] = ("relevance",)) -> Candidates:
+    """Monotone retargeting as published: every penalty, stopped after every alternation."""
 
     def candidates(train: Bunch, _validation: Bunch) -> Iterator[tuple[str, Scorer]]:
-        for start, alpha in product(STARTS, PENALTIES):
+        for start, alpha in product(starts, PENALTIES):
             ranker = MonotoneRetargeting(
                 divergence,
                 margin=0.0,
@@ -69,7 +69,7 @@ def alternations(divergence: str, normalize: bool) -> Candidates:
                 max_alternations=MOST_ALTERNATIONS,
             ).fit(train.data, train.target, groups=train.groups)
             for k, coef in enumerate(ranker.coef_path_):
-                yield f"start={start}, alpha={alpha:g}, {k + 1} alternations", partial(_linear, coef=coef)
+                yield f"start={start}, alpha={alpha:g}, alternations={k + 1}", partial(_linear, coef=coef)
 
     return candidates
 
@@ -98,6 +98,9 @@ def ours() -> Iterator[Method]:
     """Linear rankers that the dissertation does not have."""
     search = grid(MonotoneRetargeting, offsets=("linear", "sqrt", "binary"), alpha=ALPHAS)
     yield Method("MEMR, offsets chosen", "", search)
+    for column in ("SQ", "KL"):
+        path = alternations(DIVERGENCES[column], False, STARTS)
+        yield Method(f"unnormalized MR {column}, start chosen", "", path, "average_precision")
     for loss, family in (("pointwise", "pointwise ridge"), ("rank_cosine", "RankCosine")):
         yield Method(family, "", grid(partial(ListwiseRanker, loss), alpha=ALPHAS))
     yield Method("P-Norm Push of pairs", "", grid(CrucialPairsPush, p=(1, 2, 4), alpha=(1e-4, 1e-3, 1e-2)))

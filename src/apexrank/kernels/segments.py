@@ -1,10 +1,12 @@
-"""Running sums that start anew in every segment."""
+"""Running sums and sorting inside each of many segments."""
 
 from __future__ import annotations
 
 import numpy as np
 
 from apexrank.kernels.jit import kernel
+
+FEW = 32  # values that are sorted by insertion
 
 
 def running_sums(values: np.ndarray, indptr: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
@@ -29,6 +31,19 @@ def running_sums(values: np.ndarray, indptr: np.ndarray) -> tuple[np.ndarray, np
     return before, through
 
 
+def sort_inside(values: np.ndarray, indptr: np.ndarray) -> np.ndarray:
+    """Positions that sort the values inside each segment, lowest first; equal ones keep their order.
+
+    Examples
+    --------
+    >>> sort_inside(np.array([3.0, 1.0, 2.0, 0.0]), np.array([0, 2, 4])).tolist()
+    [1, 0, 3, 2]
+    """
+    order = np.empty(len(values), dtype=np.intp)
+    _sort_inside(values, indptr, order)
+    return order
+
+
 @kernel()
 def _running_sums(values, indptr, before, through):  # pragma: no cover
     for q in range(indptr.size - 1):
@@ -37,3 +52,18 @@ def _running_sums(values, indptr, before, through):  # pragma: no cover
             before[i] = total
             total += values[i]
             through[i] = total
+
+
+@kernel()
+def _sort_inside(values, bounds, order):  # pragma: no cover
+    for q in range(bounds.size - 1):
+        first, last = bounds[q], bounds[q + 1]
+        if last - first > FEW:
+            order[first:last] = first + np.argsort(values[first:last], kind="mergesort")
+            continue
+        for i in range(first, last):
+            value, j = values[i], i
+            while j > first and values[order[j - 1]] > value:
+                order[j] = order[j - 1]
+                j -= 1
+            order[j] = i

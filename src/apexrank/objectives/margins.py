@@ -7,18 +7,16 @@ from itertools import pairwise
 from typing import Any, NamedTuple
 
 import numpy as np
-from numba import njit
 from numpy.typing import ArrayLike
 
 from apexrank.errors import InputError
 from apexrank.groups import segment
 from apexrank.kernels.pav import pav_blocks
+from apexrank.kernels.segments import sort_inside
 
 Offsets = str | ArrayLike | Callable[[np.ndarray], np.ndarray]
 
 WIDEST = 600.0  # margins whose exponential is still a double
-FEW = 32  # rows of a level that are sorted by insertion
-
 OFFSETS: dict[str, Callable[[np.ndarray], np.ndarray]] = {
     "linear": lambda relevance: relevance.copy(),
     "gain": lambda relevance: np.exp2(relevance) - 1,
@@ -142,9 +140,7 @@ class LevelOrder:
 
     def sort(self, values: np.ndarray) -> np.ndarray:
         """Positions that sort ``values`` inside each level, lowest first."""
-        order = np.empty(len(values), dtype=np.intp)
-        _sort_inside(values, self.levels, order)
-        return order
+        return sort_inside(values, self.levels)
 
     def in_order_of_appearance(self) -> list[np.ndarray]:
         """Row numbers of each list, as given; the list whose first row comes first stands first."""
@@ -237,18 +233,3 @@ class Margins:
         reward = np.add.reduceat(self.reward, starts) / ((1 + target_penalty) * total)
         fitted, block = pav_blocks(mean + reward, self.lists.lists_in_levels(), total * self.tilt[starts])
         return np.repeat(fitted, sizes), np.repeat(block, sizes)
-
-
-@njit(cache=True, nogil=True)
-def _sort_inside(values, bounds, order):  # pragma: no cover
-    for level in range(bounds.size - 1):
-        first, last = bounds[level], bounds[level + 1]
-        if last - first > FEW:
-            order[first:last] = first + np.argsort(values[first:last], kind="mergesort")
-            continue
-        for i in range(first, last):
-            value, j = values[i], i
-            while j > first and values[order[j - 1]] > value:
-                order[j] = order[j - 1]
-                j -= 1
-            order[j] = i

@@ -1,6 +1,7 @@
 """Monotone retargeting: the divergence of the scores from the nearest targets in the right order.
 
-Acharyya, "Monotone retargeting and Bregman divergences for learning to rank" (dissertation, 2013), chapter 3.
+S. Acharyya, *Learning to Rank in Supervised and Unsupervised Settings using Convexity and Monotonicity*,
+dissertation, 2013, chapter 3.
 """
 
 from __future__ import annotations

@@ -14,7 +14,7 @@ from sklearn.utils.validation import _check_sample_weight, check_is_fitted, vali
 
 from apexrank.checks import check_finite
 from apexrank.errors import InputError
-from apexrank.losses import LOSSES, Hinge
+from apexrank.losses import Hinge
 from apexrank.models.linear import LinearProblem, Objective, scores_of
 from apexrank.rankers.threshold import balanced_threshold
 from apexrank.solvers import Solution, Solver
@@ -141,7 +141,8 @@ class LinearFit(BaseEstimator):
 
 
 def _has_kinks(ranker: Any) -> bool:
-    return isinstance(LOSSES.get(getattr(ranker, "loss", "exponential")), Hinge)
+    loss = getattr(ranker, "loss", None)
+    return isinstance(loss, Hinge) or loss == Hinge.name
 
 
 class LinearRanker(BinaryRanker, LinearFit):

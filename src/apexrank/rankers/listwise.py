@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-import warnings
 from typing import Any, Self
 
 import numpy as np
 from numpy.typing import ArrayLike
-from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils.validation import _check_sample_weight, validate_data
 
 from apexrank.errors import InputError
@@ -23,7 +21,7 @@ from apexrank.objectives.listwise import (
 from apexrank.objectives.margins import checked_relevance
 from apexrank.rankers.base import LinearFit
 from apexrank.rankers.solving import solver_for
-from apexrank.solvers import Solution, Solver
+from apexrank.solvers import Solver
 
 LOSSES = ("pointwise", "listnet", "rank_cosine", "ndcg_consistent")
 OF_TARGETS: dict[str, type[FixedTargets]] = {"squared": SquaredTargets, "i-divergence": SoftmaxTargets}
@@ -80,15 +78,6 @@ class GradedRanker(LinearFit):
         if not isinstance(rows, np.ndarray):
             rows = rows.astype(np.float64, copy=False)
         return rows, checked_relevance(y), sample_weight
-
-    def _warn(self, solution: Solution) -> None:
-        if not solution.converged:
-            warnings.warn(
-                f"not converged after {solution.n_iter} iterations: scaled gradient norm {solution.grad_norm:.1e} is "
-                "above tol. Raise max_iter, tol or alpha.",
-                ConvergenceWarning,
-                stacklevel=4,
-            )
 
     def _solver(self) -> Solver:
         if self.solver == "coordinate":
