@@ -610,3 +610,11 @@ def test_weights_repeat_rows_in_the_given_order_too(measure):
     options = {"ties": "given"} | ({"k": 7} if measure is precision_at else {})
     repeated = [np.repeat(values, weight) for values in (y, scores)]
     assert measure(y, scores, sample_weight=weight, **options) == pytest.approx(measure(*repeated, **options))
+
+
+def test_scorers_take_two_numbers_for_classes():
+    rng = np.random.default_rng(5)
+    X, y = rng.normal(size=(40, 2)), rng.integers(1, 3, 40)
+    model = LogisticRegression().fit(X, y)
+    expected = precision_at(y == 2, model.decision_function(X), k=5)
+    assert get_scorer("precision_at_5")(model, X, y) == expected

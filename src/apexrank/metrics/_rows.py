@@ -260,7 +260,7 @@ def as_labels(y_true: ArrayLike) -> np.ndarray:
 
 def are_classes(labels: np.ndarray) -> bool:
     """Whether labels only name two classes: one of two numbers is negative."""
-    return labels.dtype.kind not in "biuf" or bool(labels.min() < 0 and len(_distinct(labels)) == 2)
+    return labels.dtype.kind not in "biuf" or bool(labels.min() < 0 and len(distinct(labels)) == 2)
 
 
 def relevant_rows(labels: np.ndarray, pos_label: Any, relevant: float | None) -> np.ndarray:
@@ -275,7 +275,7 @@ def relevant_rows(labels: np.ndarray, pos_label: Any, relevant: float | None) ->
         return _grades(labels) >= relevant
     if pos_label is not None or are_classes(labels):
         return _positives(labels, pos_label)
-    values = _distinct(labels)
+    values = distinct(labels)
     if len(values) == 2 and values[0] > 0:
         raise InputError(
             f"y_true has the values {values[0]:g} and {values[1]:g} only: say relevant={values[0]:g} if they are "
@@ -301,7 +301,7 @@ def _grades(labels: np.ndarray) -> np.ndarray:
 
 
 def _positives(labels: np.ndarray, pos_label: Any) -> np.ndarray:
-    values = _distinct(labels)
+    values = distinct(labels)
     if len(values) > 2:
         raise InputError(
             f"y_true has {len(values)} distinct labels: make it binary, e.g. y_true == {values[-1]!r}"
@@ -319,7 +319,7 @@ def _positives(labels: np.ndarray, pos_label: Any) -> np.ndarray:
     return labels == pos_label
 
 
-def _distinct(labels: np.ndarray) -> list:
+def distinct(labels: np.ndarray) -> list:
     """Sorted distinct labels; a missing one differs from itself or compares with nothing."""
     try:
         if labels.dtype.kind in "fO" and (labels != labels).any():

@@ -9,6 +9,7 @@ from sklearn.metrics import get_scorer as sklearn_scorer
 from sklearn.metrics import make_scorer
 
 from apexrank.errors import InputError
+from apexrank.metrics._rows import as_labels, distinct
 from apexrank.metrics.measure import FAMILIES, find_measure
 from apexrank.metrics.table import evaluate
 
@@ -28,7 +29,7 @@ def get_scorer(name: str) -> Callable[..., float]:
     callable
         It takes ``groups`` and ``sample_weight`` by metadata routing, after
         ``scorer.set_score_request(groups=True)``. The estimator's decision_function is the ranking score, or
-        else its probability of the positive class, or its prediction.
+        else its probability of the positive class, or its prediction. Of two labels the larger is positive.
 
     Examples
     --------
@@ -60,8 +61,12 @@ def one_measure(
     groups: ArrayLike | None = None,
     sample_weight: ArrayLike | None = None,
 ) -> float:
-    """One measure by its name: what a scorer calls."""
-    return evaluate(y_true, scores, [name], groups=groups, sample_weight=sample_weight)[name]
+    """One measure by its name: what a scorer calls. Two labels are two classes, as scikit-learn has it."""
+    labels = as_labels(y_true)
+    values = distinct(labels)
+    classes = len(values) == 2 and not find_measure(name).family.graded
+    options = {"pos_label": values[1] if classes else None, "groups": groups, "sample_weight": sample_weight}
+    return evaluate(labels, scores, [name], **options)[name]
 
 
 def _of_sklearn(name: str) -> Callable[..., float]:
