@@ -38,22 +38,22 @@ def run(arguments: list[str], folder: Path, script: str | None = None) -> str:
     return result.stdout
 
 
-def test_python_examples(folder):
-    codes, outputs = ([text for kind, text in BLOCKS if kind == wanted] for wanted in ("python", "text"))
-    assert codes
-    for code, output in zip(codes, outputs, strict=True):
-        assert_prints(output, run([sys.executable, "-W", "error", "-"], folder, code))
-    assert (folder / "roc-top.png").stat().st_size > 10_000
-
-
-def test_command_line(folder):
+def test_everything_shown_in_order(folder):
+    """A block of Python and the text after it, and the commands of each console."""
     program = str(Path(sys.executable).with_name("apexrank"))
-    shown = [pair for kind, text in BLOCKS if kind == "console" for pair in commands(text)]
-    assert len(shown) >= 4
-    for command, output in shown:
-        name, *arguments = shlex.split(command)
-        assert name == "apexrank"
-        assert_prints(output, run([program, *arguments], folder))
+    n_examples = n_commands = 0
+    for (kind, block), (_, after) in zip(BLOCKS, [*BLOCKS[1:], ("", "")], strict=True):
+        if kind == "python":
+            assert_prints(after, run([sys.executable, "-W", "error", "-"], folder, block))
+            n_examples += 1
+        for command, output in commands(block) if kind == "console" else ():
+            name, *arguments = shlex.split(command)
+            assert name == "apexrank"
+            assert_prints(output, run([program, *arguments], folder))
+            n_commands += 1
+    assert n_examples >= 3
+    assert n_commands >= 8
+    assert (folder / "roc-top.png").stat().st_size > 10_000
 
 
 def test_names_and_files_that_are_mentioned_exist():
