@@ -605,3 +605,9 @@ def test_example_is_seeded():
 def test_example_refuses(options, what):
     with pytest.raises(InputError, match=what):
         make_letor_example(**options)
+
+
+@pytest.mark.parametrize("groups", [["a", None, "b"], [1.0, float("nan"), 2.0]])
+def test_missing_ids_are_not_written_as_words(tmp_path, groups):
+    with pytest.raises(InputError, match="groups row 1: the id is missing"):
+        write_letor(tmp_path / "a.txt", np.zeros((3, 1)), [0, 1, 2], np.array(groups, dtype=object))

@@ -525,3 +525,113 @@ def test_without_a_penalty(data):
     assert np.isnan(ranker.dual_gap_)
     small = MonotoneRetargeting(alpha=1e-9).fit(X, y, groups=groups)
     np.testing.assert_allclose(ranker.coef_, small.coef_, rtol=1e-5)
+
+
+# Units, weights and streams that a fit must not depend on
+
+
+@pytest.fixture(scope="module")
+def lists():
+    """Forty lists of ten rows."""
+    rng = np.random.default_rng(0)
+    X, groups = rng.normal(size=(400, 5)), np.repeat(np.arange(40), 10)
+    y = np.digitize(X @ [1, -0.5, 0.3, 0, 0] + rng.normal(size=400), [0, 1])
+    return X, y, groups
+
+
+@pytest.mark.parametrize("solver", ["auto", "lbfgs", "newton"])
+@pytest.mark.parametrize("margin", [1e-10, 1e-6, 1e6, 1e10])
+def test_the_margin_is_a_unit_of_the_scores(lists, solver, margin):
+    X, y, groups = lists
+    unit = MonotoneRetargeting(solver="newton").fit(X, y, groups=groups).coef_
+    ranker = MonotoneRetargeting(margin=margin, solver=solver).fit(X, y, groups=groups)
+    assert ranker.converged_
+    np.testing.assert_allclose(ranker.coef_ / margin, unit, rtol=1e-4)
+
+
+@pytest.mark.parametrize("scale", [1e-8, 1e4, 1e9])
+def test_regression_on_targets_of_any_size(lists, scale):
+    from sklearn.linear_model import Ridge
+
+    from apexrank.rankers.listwise import ListwiseRanker
+
+    X, y, groups = lists
+    ranker = ListwiseRanker("pointwise", solver="lbfgs").fit(X, scale * y, groups=groups)
+    np.testing.assert_allclose(ranker.coef_, Ridge(alpha=1.0).fit(X, scale * y).coef_, rtol=1e-4)
+
+
+def test_what_lists_have_in_common_is_no_unit(lists):
+    X, y, groups = lists
+    expected = MonotoneRetargeting(solver="newton").fit(X, y, groups=groups).coef_
+    far = X + 1e4 * np.random.default_rng(1).normal(size=(40, 5))[groups]
+    for solver in ("newton", "lbfgs"):
+        found = MonotoneRetargeting(solver=solver).fit(far, y, groups=groups).coef_
+        np.testing.assert_allclose(found, expected, rtol=1e-4)
+
+
+@pytest.mark.parametrize("divergence", ["kl", "i-divergence"])
+def test_a_row_of_little_weight_has_little_say(lists, divergence):
+    X, y, groups = lists
+    ranker = MonotoneRetargeting(divergence, alpha=0.1)
+    whole = ranker.fit(X, y, groups=groups).coef_.copy()
+    little = np.ones(400)
+    little[3] = 1e-4
+    np.testing.assert_allclose(
+        ranker.fit(X, y, groups=groups, sample_weight=little).coef_, whole, rtol=0.05, atol=0.005
+    )
+    if divergence == "kl":  # a common factor of a list's weights is none to a distribution
+        tenth = np.where(groups == 0, 0.1, 1.0)
+        np.testing.assert_allclose(
+            ranker.fit(X, y, groups=groups, sample_weight=tenth).coef_, whole, rtol=1e-6
+        )
+
+
+def test_streams_far_from_zero_and_sparse_ones(lists):
+    X, y, groups = lists
+    near = MonotoneRetargeting().partial_fit(X, y, groups=groups).coef_
+    far = MonotoneRetargeting().partial_fit(X + 1e6, y, groups=groups).coef_
+    np.testing.assert_allclose(far, near, rtol=1e-6)
+    thin = np.where(np.abs(X) > 1, X, 0.0)
+    dense = MonotoneRetargeting().partial_fit(thin, y, groups=groups).coef_
+    found = MonotoneRetargeting().partial_fit(sparse.csr_array(thin), y, groups=groups).coef_
+    np.testing.assert_allclose(found, dense, rtol=1e-9)
+
+
+def test_a_stream_drops_what_fit_certified(lists):
+    X, y, groups = lists
+    ranker = MonotoneRetargeting().fit(X, y, groups=groups)
+    ranker.partial_fit(X[:10], y[:10])
+    for name in ("dual_gap_", "objective_", "converged_", "targets_", "history_"):
+        assert not hasattr(ranker, name)
+    assert ranker.online_.rounds == 41
+    ranker.partial_fit(X[10:20], y[10:20])
+    assert ranker.online_.rounds == 42
+
+
+def test_a_fault_in_one_group_leaves_no_steps_behind(lists):
+    X, y, groups = lists
+    ranker = MonotoneRetargeting().partial_fit(X[:50], y[:50], groups=groups[:50])
+    before, weight = ranker.coef_.copy(), np.ones(50)
+    weight[45] = 2.0
+    with pytest.raises(InputError, match="the same for all rows of a group"):
+        ranker.partial_fit(X[50:100], y[50:100], groups=groups[50:100], group_weight=weight)
+    np.testing.assert_array_equal(ranker.coef_, before)
+    assert ranker.online_.rounds == 5
+    fresh = MonotoneRetargeting(order="bad")
+    with pytest.raises(InputError, match="order"):
+        fresh.partial_fit(X, y, groups=groups)
+    assert not hasattr(fresh, "online_")
+
+
+def test_streams_need_offsets_that_differ(lists):
+    X, y, groups = lists
+    with pytest.raises(InputError, match="equal scores of all rows"):
+        MonotoneRetargeting(offsets=[0.0, 0.0, 0.0]).partial_fit(X, y, groups=groups)
+
+
+def test_softmax_starts_are_per_group(lists):
+    X, y, groups = lists
+    ranker = MonotoneRetargeting("kl", margin=0, max_alternations=1, start="softmax")
+    base = ranker.fit(X, y, groups=groups).coef_.copy()
+    shifted = y + np.where(groups % 2, 2000, 0)
+    np.testing.assert_allclose(ranker.fit(X, shifted, groups=groups).coef_, base, rtol=1e-6)

@@ -66,3 +66,7 @@ def test_names_and_files_that_are_mentioned_exist():
     makefile = (ROOT / "Makefile").read_text()
     for target in re.findall(r"\bmake (\w+)", README):
         assert re.search(rf"^{target}:", makefile, flags=re.MULTILINE), target
+
+
+def test_no_number_is_left_to_be_filled_in():
+    assert not re.findall(r"\b(?:RATIO|MEMR|LGBM)_\w+|\bTODO\b", README)

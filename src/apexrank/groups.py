@@ -48,7 +48,7 @@ def segment(groups: ArrayLike | None, n: int) -> Segments:
     ids = np.asarray(groups)
     if ids.shape != (n,):
         raise InputError(f"groups needs one id per row: expected {n} ids, got shape {ids.shape}")
-    missing = np.array([_is_missing(id_) for id_ in ids]) if ids.dtype.kind == "O" else ids != ids
+    missing = np.array([is_missing(id_) for id_ in ids]) if ids.dtype.kind == "O" else ids != ids
     if np.any(missing):
         raise InputError(f"groups has a missing id in row {int(np.argmax(missing))}: fill or drop it")
     try:
@@ -58,7 +58,7 @@ def segment(groups: ArrayLike | None, n: int) -> Segments:
     return Segments(np.argsort(index, kind="stable"), np.concatenate([[0], np.cumsum(counts)]), names)
 
 
-def _is_missing(id_: Any) -> bool:
+def is_missing(id_: Any) -> bool:
     """None, nan and NaT, which differ from themselves, and pandas' NA, which compares with nothing."""
     try:
         return id_ is None or bool(id_ != id_)

@@ -65,8 +65,10 @@ def one_measure(
     labels = as_labels(y_true)
     values = distinct(labels)
     classes = len(values) == 2 and not find_measure(name).family.graded
-    options = {"pos_label": values[1] if classes else None, "groups": groups, "sample_weight": sample_weight}
-    return evaluate(labels, scores, [name], **options)[name]
+    pos_label = values[1] if classes else None
+    return evaluate(labels, scores, [name], pos_label=pos_label, groups=groups, sample_weight=sample_weight)[
+        name
+    ]
 
 
 def _of_sklearn(name: str) -> Callable[..., float]:

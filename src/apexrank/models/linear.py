@@ -108,6 +108,28 @@ def column_units(X: Matrix, sample_weight: np.ndarray | None) -> tuple[np.ndarra
     return mean, spread
 
 
+def spread_inside(X: np.ndarray, rows: np.ndarray, bounds: np.ndarray, weight: np.ndarray) -> np.ndarray:
+    """Standard deviation of each column around the means of its lists, which are all an objective of lists can see.
+
+    ``rows[bounds[q]:bounds[q + 1]]`` are the rows of list q. Of many lists random ones of about 16,000 rows are taken.
+    """
+    sizes = np.diff(bounds)
+    chosen = np.arange(len(sizes))
+    if len(rows) > SCALE_ROWS:
+        chosen = np.random.default_rng(0).permutation(len(sizes))
+        chosen = np.sort(chosen[: 1 + np.searchsorted(np.cumsum(sizes[chosen]), SCALE_ROWS)])
+    some = np.concatenate([np.arange(bounds[q], bounds[q + 1]) for q in chosen])
+    sample, count = X[rows[some]].astype(np.float64), weight[some][:, None]
+    largest = np.abs(sample).max(axis=0)
+    largest = np.where(largest > 0, largest, 1.0)  # squares of huge numbers would overflow
+    sample /= largest
+    starts = np.concatenate([[0], np.cumsum(sizes[chosen])])
+    totals = np.add.reduceat(count, starts[:-1], axis=0)
+    means = np.add.reduceat(count * sample, starts[:-1], axis=0) / totals
+    sample -= np.repeat(means, sizes[chosen], axis=0)
+    return _unit_of((count * sample**2).sum(axis=0) / totals.sum(), np.ones(len(largest))) * largest
+
+
 def _moments(rows: np.ndarray, weight: np.ndarray | None) -> tuple[np.ndarray, np.ndarray]:
     if weight is not None and weight.any():
         rows, weight = rows[weight > 0], weight[weight > 0]
@@ -149,14 +171,21 @@ class LinearProblem:
     ) -> None:
         self.X, self.objective, self.alpha = X, objective, alpha
         self.total = objective.total
+        # what a unit of the scores changes: the value itself, unless the objective is quadratic
+        self.curvature = getattr(objective, "curvature", self.total)
+        self.grad_unit = np.sqrt(self.total * self.curvature)
+        self.value_unit = getattr(objective, "value_unit", 1.0)
         centre, self.spread = column_units(X, sample_weight)
+        lists = getattr(objective, "lists", None)
+        if lists is not None and not sparse.issparse(X):
+            self.spread = spread_inside(X, lists.rows, lists.lists, lists.weight)
         self._shift = None
         unseen = getattr(objective, "shift_invariant", True)
         if unseen and not sparse.issparse(X) and np.any(np.abs(centre) > FAR * self.spread):
             # so far from zero that scores would lose the digits that rank: the objective does not see the shift
             self.X, self._shift, centre = X - centre, centre, 0 * centre
         self.centre = centre
-        self.scale = np.hypot(self.spread, np.sqrt(alpha / self.total))
+        self.scale = np.hypot(self.spread, np.sqrt(alpha / self.curvature))
         self._label = objective.positive.view(np.uint8)
         self._one_pass = not sparse.issparse(X) and self.X.flags.c_contiguous and objective.streams
 
@@ -211,7 +240,7 @@ class LinearProblem:
         For ``log R`` without penalty it is how far, in standard deviations, the weighted means of the positives and
         of the negatives still are from each other. A penalty adds its own curvature to the unit.
         """
-        return float(np.abs(grad / self.scale).max(initial=0.0)) / self.total
+        return float(np.abs(grad / self.scale).max(initial=0.0)) / self.grad_unit
 
     def dual_gap(self, grad: np.ndarray) -> float:
         """Upper bound on value − minimum: ``|∇|²/(2·alpha)``, the duality gap at the softmax dual point.
@@ -228,9 +257,9 @@ class LinearProblem:
         """
         norm, gap = self.grad_norm(grad), self.dual_gap(grad)
         if not w.any():
-            norm = float(np.abs(grad / self.spread).max(initial=0.0)) / self.total
+            norm = float(np.abs(grad / self.spread).max(initial=0.0)) / self.grad_unit
             gap = gap if norm == 0 else np.inf
-        return Certificate(norm, gap, max(1.0, abs(value)))
+        return Certificate(norm, gap, max(self.value_unit, abs(value)))
 
     def penalty(self, w: np.ndarray) -> float:
         return 0.5 * self.alpha * float(w @ w)

@@ -13,6 +13,8 @@ from scipy.special import xlogy
 from apexrank.errors import InputError
 from apexrank.groups import segment
 
+MOST_RANKS = 1e8
+
 
 class FixedTargets:
     """Base class: lists of rows with targets; rows of a list share an offset, which the model need not fit.
@@ -93,6 +95,16 @@ class SquaredTargets(FixedTargets):
         error = np.where(self.weight > 0, error - mean[self.list_of_row], 0.0)
         slope = self.weight * error
         return float(0.5 * slope @ error), slope
+
+    @property
+    def value_unit(self) -> float:
+        """Unit of the gap: targets set the size of a squared distance."""
+        return self.total
+
+    @property
+    def curvature(self) -> float:
+        """Natural unit of the curvature with respect to the scores."""
+        return float(self.weight.sum()) or 1.0
 
     def hessian(self, scores: np.ndarray) -> list[tuple[float, np.ndarray, Any, Any]]:
         """``diag(w) − w·wᵀ/|w|`` for each list."""
@@ -217,6 +229,10 @@ def ideal_dcg(gain: np.ndarray, groups: Any, weight: np.ndarray | None) -> np.nd
     last = np.cumsum(count)
     before = np.repeat(last[segments.indptr[:-1]] - count[segments.indptr[:-1]], np.diff(segments.indptr))
     last -= before
+    if last.max() > MOST_RANKS:
+        raise InputError(
+            f"the weights of a group sum to {last.max():.3g}, too many ranks: divide the weights"
+        )
     ranks = np.arange(int(np.ceil(last.max())) + 1)
     discount = np.concatenate([[0.0], np.cumsum(1 / np.log2(1 + ranks[1:]))])
     share = np.interp(last, ranks, discount) - np.interp(last - count, ranks, discount)

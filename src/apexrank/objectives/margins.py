@@ -16,7 +16,7 @@ from apexrank.kernels.segments import sort_inside
 
 Offsets = str | ArrayLike | Callable[[np.ndarray], np.ndarray]
 
-WIDEST = 600.0  # margins whose exponential is still a double
+WIDEST = 300.0  # margins whose exponential has a square that is still a double
 OFFSETS: dict[str, Callable[[np.ndarray], np.ndarray]] = {
     "linear": lambda relevance: relevance.copy(),
     "gain": lambda relevance: np.exp2(relevance) - 1,
@@ -56,7 +56,7 @@ def level_offsets(relevance: np.ndarray, offsets: Offsets = "linear") -> np.ndar
     elif callable(offsets):
         found = np.asarray(offsets(relevance), dtype=float)
     else:
-        found = _by_number(relevance, np.asarray(offsets, dtype=float))
+        found = _by_number(relevance, offset_table(offsets))
     if found.shape != relevance.shape or not np.isfinite(found).all():
         raise InputError("offsets must be one finite number for each relevance: use smaller grades or 'sqrt'")
     order = np.argsort(relevance, kind="stable")
@@ -64,6 +64,16 @@ def level_offsets(relevance: np.ndarray, offsets: Offsets = "linear") -> np.ndar
     if np.any(rise < 0) or np.any(rise[step == 0] != 0):
         raise InputError("offsets must not fall where the relevance rises, and be equal for equal relevance")
     return found
+
+
+def offset_table(offsets: Any) -> np.ndarray:
+    """Offsets of relevance 0, 1, 2, … as numbers."""
+    try:
+        return np.asarray(offsets, dtype=float)
+    except (TypeError, ValueError):
+        raise InputError(
+            f"offsets must be one of {', '.join(OFFSETS)}, a list of numbers or a function, got {offsets!r}"
+        ) from None
 
 
 def _by_number(relevance: np.ndarray, table: np.ndarray) -> np.ndarray:

@@ -78,8 +78,8 @@ class Retarget:
         Lemma 8, for divergences that are not squared: add ``C_r·D_φ(r ‖ link(o))`` and ``C_w/2·|θ − mean|²``. The
         function of r and θ is jointly convex if ``s·(C_r + 1)·C_w ≥ 1``, φ being s-strongly convex, and so is the
         function of θ. On the simplex s = 2, because the covariance of a distribution is at most 1/2. True stands for
-        (99, 1/200). Without it only a stationary point can be certified. Weights below 1 need C_w divided by the
-        smallest of them; see :attr:`is_convex`.
+        (99, 1/200), which holds the targets close to the offsets; a larger list feels more of C_w. Rows of weight below
+        1 count as 1 in its term. Without it only a stationary point can be certified, see :attr:`is_convex`.
     sample_weight : array-like of shape (n,), optional
         Rows of weight 2 count as two equal rows.
     group_weight : array-like of shape (n,), optional
@@ -151,7 +151,7 @@ class Retarget:
 
     def _penalties(self, joint_convexity: bool | tuple[float, float]) -> tuple[float, float]:
         if joint_convexity is True:
-            joint_convexity = TARGET_PENALTY, 0.5 / ((1 + TARGET_PENALTY) * self._least_weight)
+            joint_convexity = TARGET_PENALTY, 0.5 / (1 + TARGET_PENALTY)
         elif joint_convexity is False:
             joint_convexity = 0.0, 0.0
         if not isinstance(joint_convexity, tuple | list) or len(joint_convexity) != 2:
@@ -161,17 +161,13 @@ class Retarget:
         return (0.0, 0.0) if self.is_squared else (float(joint_convexity[0]), float(joint_convexity[1]))
 
     @property
-    def _least_weight(self) -> float:
-        return min(1.0, float(self.lists.weight.min()))
-
-    @property
     def is_squared(self) -> bool:
         return isinstance(self.divergence, Squared)
 
     @property
     def is_convex(self) -> bool:
         """Whether the objective is known to be convex: squared, or by Lemma 8."""
-        product = 2 * (self.target_penalty + 1) * self.score_penalty * self._least_weight
+        product = 2 * (self.target_penalty + 1) * self.score_penalty
         return self.is_squared or product >= 1 - 1e-12
 
     @property
@@ -179,7 +175,7 @@ class Retarget:
         """Bound on the curvature with respect to the scores, in every direction."""
         curvature = self.lists.weight
         if not self.is_squared:  # the covariance of a distribution is at most 1/2
-            curvature = 0.5 + self.score_penalty * curvature
+            curvature = 0.5 + self.score_penalty * np.maximum(curvature, 1.0)
         return float((self.lists.spread(self.factor) * curvature).max())
 
     def project(self, scores: np.ndarray) -> Projection:
@@ -209,9 +205,10 @@ class Retarget:
             cost += self.target_penalty * at.weight * (log_r - log_q)
         value = (factor * r) @ cost
         if self.score_penalty:
-            mean = lists.sums(at.weight * at.theta) / lists.sums(at.weight)
+            count = np.maximum(at.weight, 1.0)  # less would lose the bound of Lemma 8
+            mean = lists.sums(count * at.theta) / lists.sums(count)
             centred = at.theta - lists.spread(mean)
-            pull = self.score_penalty * at.weight * centred
+            pull = self.score_penalty * count * centred
             value += 0.5 * (factor * pull) @ centred
             slope += pull
         return float(value), factor * slope
@@ -251,13 +248,15 @@ class Retarget:
         at = self.project(np.asarray(scores, dtype=float))
         factor, number = self.lists.spread(self.factor), self.lists.spread(np.arange(len(self.lists)))
         if self.is_squared:
-            alone = np.bincount(at.block)[at.block] == 1
-            diagonal = np.where(alone, 0.0, factor * at.weight)
-            columns = [(diagonal, at.block, -1.0)]
+            pooled = np.bincount(at.block)[at.block] > 1
+            diagonal = np.where(pooled, factor * at.weight, 0.0)
+            # rows alone in their block have no column: there may be as many as rows
+            number_of_block = np.cumsum(np.bincount(at.block) > 1) - 1
+            columns = [(diagonal, np.maximum(number_of_block, 0)[at.block], -1.0)]
         else:
             p = at.weight * np.exp(self._log_softmax(at.theta, at.weight))
             r = at.weight * np.exp(self._log_softmax(at.target, at.weight))
-            share, penalty = 1 / (1 + self.target_penalty), self.score_penalty * at.weight
+            share, penalty = 1 / (1 + self.target_penalty), self.score_penalty * np.maximum(at.weight, 1.0)
             diagonal = factor * (p + penalty)
             columns = [
                 (factor * r, at.block, -share),
@@ -283,8 +282,18 @@ class Retarget:
 
     @cached_property
     def total(self) -> float:
-        """Natural unit of value and gradient: the value of all-equal scores."""
+        """Natural unit of the value: that of all-equal scores."""
         return abs(self.value_and_grad(np.zeros(self.n))[0]) or 1.0
+
+    @property
+    def value_unit(self) -> float:
+        """Unit of the gap: margins set the size of a squared distance, distributions have a size of their own."""
+        return self.total if self.is_squared else 1.0
+
+    @property
+    def curvature(self) -> float:
+        """Natural unit of the curvature with respect to the scores."""
+        return float(self.factor @ self.lists.sums(self.lists.weight)) if self.is_squared else self.total
 
     @property
     def collapses(self) -> bool:

@@ -21,7 +21,7 @@ Start = str | ArrayLike | Callable[[np.ndarray], np.ndarray]
 STARTS: dict[str, Callable[[np.ndarray], np.ndarray]] = {
     "relevance": lambda relevance: relevance,
     "gain": lambda relevance: np.exp2(relevance) - 1,
-    "softmax": lambda relevance: np.exp(relevance - relevance.max()),
+    "softmax": np.exp,
 }
 
 
@@ -60,7 +60,7 @@ class Alternation:
                 raise InputError(
                     f"unknown start {start!r}: use one of {', '.join(STARTS)}, an array or a function"
                 )
-            values = STARTS[start](relevance)
+            values = self._named_start(start, relevance)
         else:
             values = np.asarray(start(relevance) if callable(start) else start, dtype=float)
             if values.shape != relevance.shape:
@@ -74,6 +74,15 @@ class Alternation:
                 "the first targets must be at least 0, not all 0 in a group: use start='softmax'"
             )
         return values / self.lists.spread(total)
+
+    def _named_start(self, start: str, relevance: np.ndarray) -> np.ndarray:
+        if start != "softmax":
+            with np.errstate(over="ignore"):
+                return STARTS[start](relevance)
+        lists, values = self.lists, np.zeros(len(relevance))
+        grades = relevance[lists.rows]
+        values[lists.rows] = np.exp(grades - lists.spread(np.maximum.reduceat(grades, lists.lists[:-1])))
+        return values
 
     def coefficients(self, targets: np.ndarray, w0: np.ndarray, solver: Solver) -> Solution:
         """The coefficients that fit the targets best."""

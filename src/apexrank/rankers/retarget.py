@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Callable
+from copy import copy
 from numbers import Integral
 from typing import Any, Literal, Self
 
@@ -18,7 +19,7 @@ from apexrank.divergences import Divergence
 from apexrank.errors import InputError
 from apexrank.models.kernel import KernelFeatures
 from apexrank.models.linear import pull_back, scores_of
-from apexrank.objectives.margins import LevelOrder, Offsets
+from apexrank.objectives.margins import LevelOrder, Offsets, offset_table
 from apexrank.objectives.retarget import Retarget, row_weights
 from apexrank.rankers.base import CollapsedWarning, checked_rows
 from apexrank.rankers.listwise import GradedRanker
@@ -26,7 +27,7 @@ from apexrank.rankers.published import Alternation, Start
 from apexrank.solvers import Solver
 from apexrank.solvers.online import OnlineGradient, scatter_norm
 
-MOST_ROWS_FOR_KERNEL = 20_000
+MOST_ROWS_FOR_KERNEL = 10_000  # five matrices of that size are 4 GB
 COLLAPSES = (
     "without margins equal scores of all rows are a minimum: set margin > 0 and offsets that differ between levels, "
     "or reward > 0, or max_alternations for monotone retargeting as published"
@@ -43,6 +44,10 @@ def _learns_online(ranker: Any) -> bool:
     )
 
 
+_CERTIFIED = ("objective_", "dual_gap_", "grad_norm_", "converged_", "n_iter_", "history_")
+_FITTED = ("coef_", "coef_path_", "dual_coef_", "X_fit_", "online_", "targets_", "n_groups_", *_CERTIFIED)
+
+
 class MonotoneRetargeting(GradedRanker):
     """Listwise ranker: scores close to *some* targets in the right order, with a margin between levels of relevance.
 
@@ -56,7 +61,7 @@ class MonotoneRetargeting(GradedRanker):
     ----------
     divergence : {"squared", "kl", "i-divergence", "shifted-i-divergence"}
         Distance of targets and scores. "kl" sees a group as one distribution, whatever its size; the two others weigh
-        it by its size, as "squared" does.
+        it by the sum of its targets, "squared" by its size.
     order : {"hidden", "blocks"}
         Rows of a group of equal relevance are free among themselves, or should have equal scores.
     margin : float
@@ -73,7 +78,8 @@ class MonotoneRetargeting(GradedRanker):
     normalize : bool
         Divide the cost of each group by its number of rows.
     joint_convexity : bool or (C_r, C_w)
-        Lemma 8's regulariser, which makes the objective convex for divergences other than "squared". Without it
+        Lemma 8's regulariser, which makes the objective convex for divergences other than "squared". True holds the
+        targets close to the offsets of their levels, so that "kl" is then close to ListNet with margins. Without it
         ``dual_gap_`` is nan, and the answer a stationary point.
     max_alternations : int, optional
         Fit monotone retargeting as published (MR) instead: ``margin`` must be 0, targets are on the ordered simplex,
@@ -87,7 +93,7 @@ class MonotoneRetargeting(GradedRanker):
     kernel : str or callable, optional
         Scores are ``Σ_i a_i k(x_i, x)`` instead of linear: "rbf", "poly", "linear", any other of scikit-learn's
         ``pairwise_kernels``, or "precomputed" (X is then the kernel of the rows and the rows of ``fit``). The penalty
-        is alpha/2 times the squared norm in the kernel's space. At most 20,000 rows.
+        is alpha/2 times the squared norm in the kernel's space. At most 10,000 rows.
     gamma, degree, coef0, kernel_params
         Of the kernel, as in scikit-learn's ``KernelRidge``.
     solver : {"auto", "lbfgs", "newton"} or solver
@@ -95,7 +101,7 @@ class MonotoneRetargeting(GradedRanker):
     max_iter, tol
         Limits of the solver: iterations, and gradient in units of the objective at w = 0.
     warm_start : bool
-        Start from the last coefficients.
+        Start from the last coefficients; not with a kernel.
     verbose : int
         1 prints a line per iteration.
 
@@ -226,7 +232,7 @@ class MonotoneRetargeting(GradedRanker):
         return self
 
     def _forget(self) -> None:
-        for name in ("coef_", "coef_path_", "dual_coef_", "X_fit_", "online_", "targets_"):
+        for name in _FITTED:
             self.__dict__.pop(name, None)
 
     def _objective(self, relevance: np.ndarray, groups: Any, weight: Any, group_weight: Any) -> Retarget:
@@ -318,29 +324,42 @@ class MonotoneRetargeting(GradedRanker):
 
         Each group carries the penalty ``alpha/2·|w|²`` of its own, so that a stream of T groups is the problem that
         ``fit`` solves with ``T·alpha``. Steps are ``1/(alpha·t + L)`` (:class:`OnlineGradient`), and ``coef_`` is the
-        mean of the points reached with weights t. After ``fit`` it goes on from there. Linear scores only; parameters
-        as in ``fit``.
+        mean of the points reached with weights t. After ``fit`` it goes on from there, and what ``fit`` certified is
+        dropped. Linear scores only; parameters as in ``fit``.
         """
         check_finite("alpha", self.alpha, 0)
         if self.alpha == 0:
             raise InputError("partial_fit takes steps 1/(alpha·t): set alpha > 0")
-        if self.margin == 0 and self.reward == 0:
+        given = not isinstance(self.offsets, str) and not callable(self.offsets)
+        if self.reward == 0 and (self.margin == 0 or (given and np.ptp(offset_table(self.offsets)) == 0)):
             raise InputError(COLLAPSES)
         rows, relevance, weight = self._validate(X, y, sample_weight, reset=not hasattr(self, "coef_"))
-        if not hasattr(self, "online_"):
-            w0 = getattr(self, "coef_", np.zeros(rows.shape[1]))
-            self.online_ = OnlineGradient(self.alpha, w0, rounds=getattr(self, "n_groups_", 0))
-        self.online_.sigma = self.alpha
         lists = LevelOrder(relevance, groups, row_weights(weight, group_weight, len(relevance)))
+        stream = []
         for some in lists.in_order_of_appearance():
             parts = [None if part is None else np.asarray(part)[some] for part in (weight, group_weight)]
-            self._play(rows[some], self._objective(relevance[some], None, *parts))
-        self.coef_ = self.online_.average.copy()
+            stream.append((some, self._objective(relevance[some], None, *parts)))
+        # only now, as a fault in one group must not leave the steps of others behind
+        online = copy(getattr(self, "online_", None)) or self._first_state(rows.shape[1])
+        online.sigma = self.alpha
+        for some, objective in stream:
+            _play(online, rows[some], objective)
+        self._forget()
+        self.online_, self.coef_ = online, online.average.copy()
         return self
 
-    def _play(self, rows: Any, objective: Retarget) -> None:
-        def loss(w: np.ndarray) -> tuple[float, np.ndarray]:
-            value, slope = objective.value_and_grad(scores_of(rows, w))
-            return value, pull_back(rows, slope)
+    def _first_state(self, n_features: int) -> OnlineGradient:
+        w0 = getattr(self, "coef_", np.zeros(n_features))
+        return OnlineGradient(self.alpha, w0, rounds=getattr(self, "n_groups_", 0))
 
-        self.online_.play(loss, objective.smoothness * scatter_norm(rows))
+
+def _play(online: OnlineGradient, rows: Any, objective: Retarget) -> None:
+    """One step on the rows of a list; dense ones less their mean, which the objective does not see."""
+    if not sparse.issparse(rows):
+        rows = rows - rows.mean(axis=0, dtype=float)
+
+    def loss(w: np.ndarray) -> tuple[float, np.ndarray]:
+        value, slope = objective.value_and_grad(scores_of(rows, w))
+        return value, pull_back(rows, slope)
+
+    online.play(loss, objective.smoothness * scatter_norm(rows))

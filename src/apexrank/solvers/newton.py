@@ -31,8 +31,8 @@ class Newton:
         """Minimise from ``w0``."""
         if problem.hessian_cost == np.inf:
             raise InputError(
-                "Newton needs a Hessian, which there is for the exponential loss without groups and for p=inf, "
-                "with at most 2000 features: use solver='auto' or 'lbfgs'"
+                "Newton needs a Hessian, which this objective does not have, or not with more than 2000 features: "
+                "use solver='auto' or 'lbfgs'"
             )
         solution, point = Solution(w0), (w0, *self._evaluate(problem, w0))
         while True:
@@ -54,7 +54,7 @@ class Newton:
         if not np.isfinite(hessian).all():
             return None
         for damping in (1e-14, 1e-10, 1e-6, 1e-2):
-            step = newton_step(hessian, grad, problem.scale, damping)
+            step = newton_step(hessian, grad, problem.scale, damping, problem.curvature / problem.grad_unit)
             moved = self._line_search(problem, w, value, grad, step)
             if moved is not None:
                 return moved
@@ -65,7 +65,7 @@ class Newton:
         problem: Any, w: np.ndarray, value: float, slope: np.ndarray, step: np.ndarray
     ) -> Point | None:
         """First of the steps 1, 1/2, 1/4 … that lowers the value enough; None when rounding hides any progress."""
-        descent, length, rounding = float(slope @ step), 1.0, 1e-14 * max(1.0, abs(value))
+        descent, length, rounding = float(slope @ step), 1.0, 1e-14 * max(problem.value_unit, abs(value))
         while length > 1e-12:
             new_value, new_grad = problem.value_and_grad(w + length * step)
             if new_value <= value + 1e-4 * length * descent:
@@ -77,11 +77,16 @@ class Newton:
         return None
 
 
-def newton_step(hessian: np.ndarray, grad: np.ndarray, scale: np.ndarray, damping: float) -> np.ndarray:
-    """``−(H + λ)⁻¹·∇`` in units of ``scale``, λ = ``damping`` times the mean diagonal of H, or more."""
+def newton_step(
+    hessian: np.ndarray, grad: np.ndarray, scale: np.ndarray, damping: float, unit: float = 1.0
+) -> np.ndarray:
+    """``−(H + λ)⁻¹·∇`` in units of ``scale``, λ = ``damping`` times the mean diagonal of H, or more.
+
+    ``unit`` turns a gradient into a curvature.
+    """
     scaled, target = hessian / np.outer(scale, scale), grad / scale
     # the second bound keeps the step finite where the Hessian vanishes
-    ridge = max(damping * np.trace(scaled) / len(scaled), 1e-14 * np.abs(target).max())
+    ridge = max(damping * np.trace(scaled) / len(scaled), 1e-14 * unit * np.abs(target).max())
     while True:
         try:
             factor = cho_factor(scaled + ridge * np.eye(len(scaled)))

@@ -83,8 +83,11 @@ def scatter_norm(rows: Any) -> float:
     >>> scatter_norm(np.array([[1.0, 7.0], [3.0, 7.0]]))
     2.0
     """
-    if sparse.issparse(rows):
-        return float(rows.multiply(rows).sum() - rows.shape[0] * np.square(rows.mean(axis=0)).sum())
+    if sparse.issparse(rows) and min(rows.shape) > WIDEST:
+        squares = rows.multiply(rows).sum() - rows.shape[0] * np.square(rows.mean(axis=0)).sum()
+        return max(0.0, float(squares))
+    if sparse.issparse(rows):  # only the columns that the list has at all, so that it stays small
+        rows = rows[:, np.unique(rows.indices)].toarray()
     Z = rows - rows.mean(axis=0, dtype=float)
     if min(rows.shape) > WIDEST:
         return float(np.square(Z).sum())

@@ -15,6 +15,7 @@ from numpy.typing import ArrayLike
 from scipy.sparse import csr_array, issparse
 
 from apexrank.errors import InputError
+from apexrank.groups import is_missing
 
 
 def write_letor(
@@ -105,6 +106,8 @@ def _checked_ids(name: str, ids: ArrayLike, n: int, forbidden: str = "") -> list
         raise InputError(f"{name} needs one id per row: expected {n} ids, got shape {found.shape}")
     texts = [str(id_) for id_ in found.tolist()]
     for row, text in enumerate(texts):
+        if is_missing(found[row]):
+            raise InputError(f"{name} row {row}: the id is missing; fill it in or take the row out")
         if not text or any(
             c.isspace() or c in forbidden or "\ud800" <= c <= "\udfff" or c == "\0" for c in text
         ):
