@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import subprocess
 import sys
-import time
-from collections.abc import Callable
 
 import numpy as np
 
@@ -78,20 +76,11 @@ def new_process() -> list[dict]:
     return rows
 
 
-def _process(code: str, repeats: int = 3) -> float:
+def _process(code: str) -> float:
     def run() -> None:
         subprocess.run([sys.executable, "-c", code], check=True, stdout=subprocess.DEVNULL)
 
-    return _best(run, repeats)
-
-
-def _best(work: Callable[[], object], repeats: int) -> float:
-    times = []
-    for _ in range(repeats):
-        start = time.perf_counter()
-        work()
-        times.append(time.perf_counter() - start)
-    return min(times)
+    return seconds(run, repeats=3)
 
 
 def _row(what: str, ours: float, base: float, of: str, limit: float | None) -> dict:

@@ -23,12 +23,6 @@ from apexrank.plot import (
 matplotlib.use("Agg")
 
 
-@pytest.fixture(autouse=True)
-def _close_figures():
-    yield
-    plt.close("all")
-
-
 @pytest.fixture
 def ranked():
     rng = np.random.default_rng(3)

@@ -17,12 +17,6 @@ from apexrank.plot import RocTopDisplay
 matplotlib.use("Agg")
 
 
-@pytest.fixture(autouse=True)
-def _close_figures():
-    yield
-    plt.close("all")
-
-
 @pytest.fixture
 def data():
     rng = np.random.default_rng(0)

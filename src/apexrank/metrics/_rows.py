@@ -247,6 +247,19 @@ def check_binary(
     return check_rows(y_true, scores, pos_label=pos_label, groups=groups, sample_weight=sample_weight)
 
 
+def judged_rows(
+    y_true: ArrayLike,
+    scores: ArrayLike,
+    pos_label: Any,
+    relevant: float | None,
+    groups: ArrayLike | None,
+    sample_weight: ArrayLike | None,
+) -> Rows:
+    """Rows of two classes or of grades."""
+    options: dict[str, Any] = {"groups": groups, "sample_weight": sample_weight}
+    return check_rows(y_true, scores, pos_label=pos_label, relevant=relevant, graded=True, **options)
+
+
 def as_labels(y_true: ArrayLike) -> np.ndarray:
     """Labels as an array; objects that are all numbers become numbers."""
     labels = np.asarray(y_true)

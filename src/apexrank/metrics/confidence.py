@@ -12,7 +12,7 @@ from scipy.special import ndtr, ndtri
 
 from apexrank.errors import InputError
 from apexrank.metrics._levels import Empty, Values, fill_empty
-from apexrank.metrics._rows import Rows, Ties, check_choice, check_rows
+from apexrank.metrics._rows import Rows, Ties, check_choice, judged_rows
 from apexrank.metrics.measure import Measure, find_measures
 
 Method = Literal["percentile", "basic", "bca"]
@@ -86,15 +86,7 @@ def bootstrap(
     """
     check_choice("method", method, Method)
     check_level(confidence, n_resamples)
-    rows = check_rows(
-        y_true,
-        scores,
-        pos_label=pos_label,
-        relevant=relevant,
-        graded=True,
-        groups=groups,
-        sample_weight=sample_weight,
-    )
+    rows = judged_rows(y_true, scores, pos_label, relevant, groups, sample_weight)
     options = {} if ties is None else {"ties": ties}
     names = [measure] if isinstance(measure, str) else measure
     found = _intervals(

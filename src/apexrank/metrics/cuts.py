@@ -12,7 +12,7 @@ from numpy.typing import ArrayLike
 
 from apexrank.errors import InputError
 from apexrank.metrics._levels import Empty, Levels, Values, ratio
-from apexrank.metrics._rows import Rows, Ties, check_binary, check_number, check_rows
+from apexrank.metrics._rows import Rows, Ties, check_binary, check_number, judged_rows
 
 
 def roc_points(
@@ -197,15 +197,7 @@ def precision_at(
     >>> precision_at([2, 1, 0, 1, 0], [0.9, 0.8, 0.7, 0.6, 0.5], k=2, relevant=2)
     0.5
     """
-    rows = check_rows(
-        y_true,
-        scores,
-        pos_label=pos_label,
-        relevant=relevant,
-        graded=True,
-        groups=groups,
-        sample_weight=sample_weight,
-    )
+    rows = judged_rows(y_true, scores, pos_label, relevant, groups, sample_weight)
     return precision_at_values(rows, k=k, ties=ties).mean(empty, rows.names)
 
 
@@ -234,15 +226,7 @@ def recall_at(
     >>> recall_at([1, 1, 0, 1, 0], [0.9, 0.8, 0.7, 0.6, 0.5], k=3)
     0.6666666666666666
     """
-    rows = check_rows(
-        y_true,
-        scores,
-        pos_label=pos_label,
-        relevant=relevant,
-        graded=True,
-        groups=groups,
-        sample_weight=sample_weight,
-    )
+    rows = judged_rows(y_true, scores, pos_label, relevant, groups, sample_weight)
     return recall_at_values(rows, k=k, ties=ties).mean(empty, rows.names)
 
 

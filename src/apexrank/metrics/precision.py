@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from apexrank.metrics._levels import Empty, Levels, Values, ratio, spread_out
-from apexrank.metrics._rows import Rows, Ties, check_choice, check_rows
+from apexrank.metrics._rows import Rows, Ties, check_choice, judged_rows
 from apexrank.metrics.cuts import precision_at_values
 from apexrank.metrics.listwise import check_cut
 
@@ -51,15 +51,7 @@ def average_precision(
     >>> round(average_precision([1, 0, 1, 0], [0.9, 0.7, 0.4, 0.1], k=2), 6)
     0.5
     """
-    rows = check_rows(
-        y_true,
-        scores,
-        pos_label=pos_label,
-        relevant=relevant,
-        graded=True,
-        groups=groups,
-        sample_weight=sample_weight,
-    )
+    rows = judged_rows(y_true, scores, pos_label, relevant, groups, sample_weight)
     return average_precision_values(rows, k=k, ties=ties).mean(empty, rows.names)
 
 
@@ -120,15 +112,7 @@ def mrr(
     >>> mrr([0, 1], [0.5, 0.5])  # first or second with the same chance
     0.75
     """
-    rows = check_rows(
-        y_true,
-        scores,
-        pos_label=pos_label,
-        relevant=relevant,
-        graded=True,
-        groups=groups,
-        sample_weight=sample_weight,
-    )
+    rows = judged_rows(y_true, scores, pos_label, relevant, groups, sample_weight)
     return mrr_values(rows, k=k, ties=ties).mean(empty, rows.names)
 
 
@@ -180,13 +164,5 @@ def winner_takes_all(
     >>> winner_takes_all([1, 0, 0, 1], [0.9, 0.2, 0.7, 0.4], groups=["a", "a", "b", "b"])
     0.5
     """
-    rows = check_rows(
-        y_true,
-        scores,
-        pos_label=pos_label,
-        relevant=relevant,
-        graded=True,
-        groups=groups,
-        sample_weight=sample_weight,
-    )
+    rows = judged_rows(y_true, scores, pos_label, relevant, groups, sample_weight)
     return precision_at_values(rows, k=1, ties=ties).mean(empty, rows.names)

@@ -10,7 +10,7 @@ from numpy.typing import ArrayLike
 
 from apexrank.errors import InputError
 from apexrank.metrics._levels import Empty
-from apexrank.metrics._rows import Rows, Ties, check_rows
+from apexrank.metrics._rows import Rows, Ties, judged_rows
 from apexrank.metrics.measure import Measure, find_measures
 
 if TYPE_CHECKING:
@@ -48,15 +48,7 @@ def evaluate(
     >>> evaluate([1, 0, 2, 0], [0.9, 0.7, 0.4, 0.1], ["auc", "ndcg@2", "map"])
     {'auc': 0.75, 'ndcg@2': 0.27541..., 'map': 0.8333...}
     """
-    rows = check_rows(
-        y_true,
-        scores,
-        pos_label=pos_label,
-        relevant=relevant,
-        graded=True,
-        groups=groups,
-        sample_weight=sample_weight,
-    )
+    rows = judged_rows(y_true, scores, pos_label, relevant, groups, sample_weight)
     options = {} if ties is None else {"ties": ties}
     return {m.name: _mean(m, rows, empty, options) for m in find_measures(measures)}
 
@@ -95,15 +87,7 @@ def per_group(
     """
     import polars as pl
 
-    rows = check_rows(
-        y_true,
-        scores,
-        pos_label=pos_label,
-        relevant=relevant,
-        graded=True,
-        groups=groups,
-        sample_weight=sample_weight,
-    )
+    rows = judged_rows(y_true, scores, pos_label, relevant, groups, sample_weight)
     options = {} if ties is None else {"ties": ties}
     starts = rows.groups.indptr[:-1]
     relevant_rows = np.add.reduceat(rows.positive[rows.groups.order].astype(np.int64), starts)
