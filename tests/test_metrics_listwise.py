@@ -505,3 +505,20 @@ def test_missing_group_ids_of_pandas():
 
 def test_a_measure_named_twice_is_one_column():
     assert per_group([1, 0], [2, 1], ["ndcg", "ndcg"]).columns == ["group", "n", "relevant", "ndcg"]
+
+
+def test_kendall_tau_of_every_group():
+    from scipy.stats import kendalltau
+
+    rng = np.random.default_rng(11)
+    y, scores, groups = rng.integers(0, 4, 120), rng.integers(0, 9, 120), rng.integers(0, 10, 120)
+    y[groups == 3] = 1
+    found = per_group(y, scores, "kendall_tau", groups=groups, relevant=1)
+    for group, value in found.select("group", "kendall_tau").iter_rows():
+        expected = kendalltau(y[groups == group], scores[groups == group]).statistic
+        assert (value is None and np.isnan(expected)) or value == pytest.approx(expected, abs=1e-12)
+    weight = rng.integers(1, 3, 120)
+    repeated = [np.repeat(values, weight) for values in (y, scores, groups)]
+    assert evaluate(
+        y, scores, "kendall_tau", groups=groups, relevant=1, sample_weight=weight
+    ) == pytest.approx(evaluate(*repeated[:2], "kendall_tau", groups=repeated[2], relevant=1))

@@ -277,3 +277,17 @@ def test_without_matplotlib_the_extra_is_named(draw, monkeypatch):
     monkeypatch.setitem(sys.modules, "matplotlib.pyplot", None)
     with pytest.raises(MissingExtraError, match=r'pip install "apexrank\[plot\]"'):
         draw()
+
+
+def test_tradeoff_of_one_set_of_rows():
+    from apexrank import metrics
+
+    rng = np.random.default_rng(1)
+    y = rng.integers(0, 2, 200)
+    scores = {1: y + rng.normal(size=200), 8: y + 2 * rng.normal(size=200)}
+    display = PTradeoffDisplay.from_scores(scores, y, measures=["auc", "precision_at_5"], n_resamples=50)
+    assert list(display.mean) == ["AUC", "precision at 5"]
+    for i, values in enumerate(scores.values()):
+        interval = metrics.bootstrap("auc", y, values, n_resamples=50)
+        assert display.mean["AUC"][i] == interval.value
+        assert display.error["AUC"][i] == pytest.approx(interval.standard_error)

@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from apexrank.errors import InputError
-from apexrank.metrics import cuts, discounts, listwise, precision, top
+from apexrank.metrics import cuts, discounts, listwise, permutation, precision, top
 from apexrank.metrics._levels import Values
 from apexrank.metrics._rows import Rows
 
@@ -42,6 +42,19 @@ def _r_max(rows: Rows, **options: Any) -> Values:
     return top.p_norm_risk_values(rows, p=np.inf, **options)
 
 
+def _kendall(rows: Rows) -> Values:
+    """Kendall's τ_b of scores and relevance in each group; none where either is all tied."""
+    rows.check_repetitions()
+    relevance, scores = rows.relevance, rows.scores
+    values = np.full(len(rows.groups), np.nan)
+    for q in range(len(rows.groups)):
+        own = rows.groups.rows(q)
+        if rows.weight is not None:
+            own = np.repeat(own, rows.weight[own].astype(np.int64))
+        values[q] = permutation.kendall_tau(scores=(relevance[own], scores[own]))
+    return Values(np.nan_to_num(values), ~np.isnan(values))
+
+
 _TEN = {"k": 10}
 _APART = {"apart": True}
 _LINEAR = {"gain": "linear"}
@@ -67,6 +80,7 @@ FAMILIES = {
     "mrr": Family(precision.mrr_values, "reciprocal rank"),
     "mrr_at": Family(precision.mrr_values, "reciprocal rank at {}", _TEN, "k"),
     "winner_takes_all": Family(_winner, "winner takes all"),
+    "kendall_tau": Family(_kendall, "Kendall's tau (b)", graded=True, ties=False),
     "average_reciprocal_rank": Family(_reciprocal_ranks, "AveR (sum of 1/rank)", drawn=_APART),
     "push_dcg": Family(_push_dcg, "DCG of the push papers (sum of 1/ln(1 + rank))", drawn=_APART),
     "r_max": Family(_r_max, "R_max (positives below the highest negative)", greater_is_better=False),

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from math import inf
 from typing import Any
 
@@ -11,7 +11,9 @@ from numpy.typing import ArrayLike
 
 from apexrank.bounds import LogCovering, negatives_needed
 from apexrank.errors import InputError
-from apexrank.plot.style import light, line_style, one_axes, pyplot
+from apexrank.metrics import bootstrap
+from apexrank.metrics.measure import find_measures
+from apexrank.plot.style import estimator_scores, light, line_style, one_axes, pyplot
 
 _LINE = "apexrank-line"
 
@@ -19,8 +21,8 @@ _LINE = "apexrank-line"
 class PTradeoffDisplay:
     """Measures against p, a panel for each, as means over splits with a band of one standard error.
 
-    Make one with `from_values` or `from_table`; pass the ``axes_`` of an earlier display to draw another ranker, or
-    the training rows, over it.
+    Make one with `from_scores` or `from_estimators` (one set of rows), `from_values` or `from_table` (several splits);
+    pass the ``axes_`` of an earlier display to draw another ranker, or the training rows, over it.
 
     Parameters
     ----------
@@ -76,6 +78,72 @@ class PTradeoffDisplay:
         arrays = {measure: np.atleast_2d(np.asarray(v, dtype=float)) for measure, v in values.items()}
         columns = {measure: [_summary(column) for column in array.T] for measure, array in arrays.items()}
         return cls._from_summaries(ps, columns, name).plot(axes, **line_options)
+
+    @classmethod
+    def from_scores(
+        cls,
+        scores: Mapping[float, ArrayLike],
+        y_true: ArrayLike,
+        *,
+        measures: str | Iterable[str] = ("auc", "precision_at_10"),
+        n_resamples: int = 200,
+        name: str | None = None,
+        axes: Sequence[Any] | None = None,
+        **options: Any,
+    ) -> PTradeoffDisplay:
+        """Draw measures of the same rows ranked with each p, with a band of one bootstrap standard error.
+
+        Parameters
+        ----------
+        scores : mapping of float to array-like of shape (n,)
+            Scores of the rows for each p.
+        y_true : array-like of shape (n,)
+            Labels or relevance.
+        measures : str or iterable of str
+            Names as in `apexrank.metrics.evaluate`.
+        n_resamples : int
+            Draws of rows, or of ``groups`` where they are given.
+        name, axes
+            As in `from_values`.
+        **options
+            Passed to `apexrank.metrics.bootstrap`: ``groups``, ``pos_label``, ``relevant``, ``ties``, ….
+
+        Examples
+        --------
+        >>> y, scores = [1, 0, 1, 0, 0], {1: [3, 2, 1, 0, 0], 4: [3, 1, 2, 0, 0]}
+        >>> display = PTradeoffDisplay.from_scores(scores, y, measures="auc", n_resamples=20)
+        >>> display.mean["AUC"].round(3).tolist()
+        [0.833, 1.0]
+        """
+        found = find_measures(measures)
+        names = [measure.name for measure in found]
+        drawn: dict[float, Any] = {
+            p: bootstrap(names, y_true, values, n_resamples=n_resamples, **options)
+            for p, values in scores.items()
+        }
+        columns = {
+            m.label: [(drawn[p][m.name].value, drawn[p][m.name].standard_error) for p in scores]
+            for m in found
+        }
+        return cls._from_summaries(list(scores), columns, name).plot(axes)
+
+    @classmethod
+    def from_estimators(
+        cls, estimators: Mapping[float, Any], X: Any, y: ArrayLike, *, pos_label: Any = None, **options: Any
+    ) -> PTradeoffDisplay:
+        """Draw rankers fitted with each p, such as `apexrank.push_path` gives; ``options`` as in `from_scores`.
+
+        Examples
+        --------
+        >>> from apexrank import datasets, push_path
+        >>> X, y = datasets.make_push_example(400, return_X_y=True)
+        >>> path = {ranker.p: ranker for ranker in push_path(X, y, ps=[1, 4])}
+        >>> display = PTradeoffDisplay.from_estimators(path, X, y, measures="auc", n_resamples=20)
+        >>> bool(display.mean["AUC"][0] > display.mean["AUC"][1])
+        True
+        """
+        scores = {p: estimator_scores(ranker, X, pos_label) for p, ranker in estimators.items()}
+        return cls.from_scores(scores, y, pos_label=pos_label, **options)
 
     @classmethod
     def from_table(
