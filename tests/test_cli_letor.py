@@ -6,8 +6,10 @@ from pathlib import Path
 import numpy as np
 import polars as pl
 import pytest
+from sklearn.model_selection import GroupKFold
 
 import apexrank
+from apexrank.cli.models import ALPHAS
 from apexrank.datasets import make_letor_example, read_letor, write_letor
 from apexrank.io import load_model, read_qrels, read_run, read_table, write_qrels
 from apexrank.io.container import pack, unpack
@@ -89,6 +91,27 @@ def test_query_level_scaling(folder):
     assert "query scaling" in run("fit train.txt --model pairs --alpha 0.01 --scale query").stdout
 
 
+def test_alpha_is_chosen_on_whole_queries(folder):
+    result = run("fit train.txt --model retarget --cv --folds 3 --scoring ndcg@5")
+    assert "alpha chosen by cross-validation: ndcg@5 0." in result.stdout
+    report = json.loads(run("fit train.txt --model retarget --cv --folds 3 --json").stdout)
+    train = read_letor("train.txt")
+    X = (train.data - train.data.mean(0)) / train.data.std(0)
+    means = {}
+    for alpha in ALPHAS:
+        values = []
+        for fit, held_out in GroupKFold(3).split(X, train.target, train.groups):
+            ranker = apexrank.MonotoneRetargeting(alpha=alpha)
+            ranker.fit(X[fit], train.target[fit], groups=train.groups[fit])
+            scores = ranker.predict(X[held_out])
+            values.append(
+                apexrank.metrics.ndcg(train.target[held_out], scores, groups=train.groups[held_out])
+            )
+        means[alpha] = np.mean(values)
+    assert report["cv"]["score"] == pytest.approx(max(means.values()))
+    assert report["params"]["alpha"] == max(means, key=means.get)
+
+
 def test_models_of_two_classes_read_letor_files_too(folder):
     frame = read_table("train.txt").frame
     made = frame.with_columns((pl.col("relevance") > 0).cast(pl.Int64).alias("relevance"))
@@ -111,6 +134,8 @@ def test_models_of_two_classes_read_letor_files_too(folder):
         ("fit words.csv --target y --model pairs", "words.csv line 2, column 'y': 'good' is not a number"),
         ("fit negative.csv --target y --model pairs", "relevance must be a number of at least 0"),
         ("fit plain.csv --target y --model pairs --scale query", "--scale query scales inside each group"),
+        ("fit train.txt --model retarget --cv --alpha 1", "--cv chooses alpha"),
+        ("fit plain.csv --target y --model pairs --cv", "leaves out whole groups: name them with --groups"),
         ("rank pairs.apex train.txt --fpr 0.1", "this one ranks by grades: use --top"),
         ("rank pairs.apex train.txt --format xml", "unknown format 'xml': use one of table, trec"),
         ("evaluate pairs.apex bad.txt", "bad.txt line 2"),

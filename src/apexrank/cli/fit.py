@@ -147,7 +147,10 @@ def fit(
         float | None, typer.Option(help="Stop at this gradient norm.", rich_help_panel=_MODEL)
     ] = None,
     cv: Annotated[
-        bool, typer.Option("--cv", help="Choose p and alpha by cross-validation.", rich_help_panel=_MODEL)
+        bool,
+        typer.Option(
+            "--cv", help="Choose alpha, and p of push, by cross-validation.", rich_help_panel=_MODEL
+        ),
     ] = False,
     folds: Annotated[
         int | None, typer.Option(help="Folds of --cv; 5 by default.", rich_help_panel=_MODEL)
@@ -155,7 +158,7 @@ def fit(
     scoring: Annotated[
         str | None,
         typer.Option(
-            help="What --cv maximises, such as partial_auc, precision_at_100, tpr_at_fpr_0.01.",
+            help="What --cv maximises, such as partial_auc, precision_at_100, tpr_at_fpr_0.01; of grades ndcg.",
             rich_help_panel=_MODEL,
         ),
     ] = None,
@@ -209,18 +212,21 @@ def fit(
     with working(f"fitting {len(table)} rows"), warnings_as_notes():
         ranker = TableRanker.fit(table, recipe, estimator)
     save_model(output, ranker)
-    report = _report(ranker, table, output) | _chosen(estimator)
+    report = _report(ranker, table, output) | _chosen(estimator, scoring)
     if json:
         print_json(report)
     else:
         _print(report, ranker, table.source)
 
 
-def _chosen(estimator: Any) -> dict[str, Any]:
+def _chosen(estimator: Any, scoring: str | None) -> dict[str, Any]:
     """What cross-validation found; nothing when there was none."""
     if not hasattr(estimator, "best_score_"):
         return {}
-    return {"cv": {"scoring": estimator.scoring, "score": estimator.best_score_}}
+    graded = hasattr(estimator, "param_grid")
+    scoring = scoring or ("ndcg" if graded else estimator.scoring)
+    chosen = "alpha" if graded else "p and alpha"
+    return {"cv": {"chosen": chosen, "scoring": scoring, "score": float(estimator.best_score_)}}
 
 
 def _report(ranker: TableRanker, table: Table, output: Path) -> dict[str, Any]:
@@ -252,7 +258,7 @@ def _print(report: dict[str, Any], ranker: TableRanker, source: str) -> None:
         f"{report['features']} features ({report['scale']} scaling)"
     )
     if "cv" in report:
-        typer.echo("p and alpha chosen by cross-validation: {scoring} {score:.3f}".format_map(report["cv"]))
+        typer.echo("{chosen} chosen by cross-validation: {scoring} {score:.3f}".format_map(report["cv"]))
     typer.echo(_sentence(report))
     _print_measures(report["measures"])
     _print_coefficients(report["coefficients"])

@@ -20,6 +20,8 @@ class Model(NamedTuple):
     graded: bool = False
 
 
+ALPHAS = (1e-4, 1e-3, 1e-2, 0.1, 1.0, 10.0, 100.0)
+
 MODELS = {
     "push": Model("PNormPush"),
     "ir": Model("IRPush"),
@@ -52,12 +54,32 @@ def build_estimator(name: str, *, cv: bool, **options: Any) -> Any:
         raise InputError(f"--price {given['price']} has no -p: leave out one of them")
     if not cv:
         return _make(model, given, f"--model {name}")
-    if name != "push":
+    if name != "push" and not model.graded:
         raise InputError(f"--cv chooses p and alpha of --model push, not of --model {name}")
+    if model.graded:
+        return _search_alpha(model, given, name)
     for option in ("p", "alpha"):
         if option in given:
             raise InputError(f"--cv chooses {option}: leave out either --cv or {_flag(option)}")
     return _make(Model("PNormPushCV", renamed={"folds": "cv"}), given, "--cv")
+
+
+def _search_alpha(model: Model, given: dict[str, Any], name: str) -> Any:
+    """Cross-validation over whole groups; groups travel by scikit-learn's metadata routing."""
+    from sklearn import config_context
+    from sklearn.model_selection import GridSearchCV, GroupKFold
+
+    from apexrank.metrics import get_scorer
+
+    if "alpha" in given:
+        raise InputError("--cv chooses alpha: leave out either --cv or --alpha")
+    folds, scoring = given.pop("folds", 5), given.pop("scoring", "ndcg")
+    estimator = _make(model, given, f"--model {name}")
+    with config_context(enable_metadata_routing=True):
+        estimator.set_fit_request(groups=True, sample_weight=True)
+        scorer: Any = get_scorer(scoring)
+        scorer.set_score_request(groups=True, sample_weight=False)
+        return GridSearchCV(estimator, {"alpha": list(ALPHAS)}, scoring=scorer, cv=GroupKFold(folds))
 
 
 def _make(model: Model, given: dict[str, Any], chosen: str) -> Any:

@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
+from sklearn import config_context
 
 from apexrank.errors import InputError
 from apexrank.io.columns import numbers, texts
@@ -286,8 +287,14 @@ def _fit_arguments(table: Table, recipe: Recipe) -> dict[str, np.ndarray]:
 
 
 def _fit(estimator: Any, X: np.ndarray, y: np.ndarray, arguments: dict[str, np.ndarray]) -> Any:
+    searches = hasattr(estimator, "param_grid")
+    if searches and "groups" not in arguments:
+        raise InputError(
+            "cross-validation of a model of grades leaves out whole groups: name them with --groups"
+        )
     try:
-        estimator.fit(X, y, **arguments)
+        with config_context(enable_metadata_routing=searches):
+            estimator.fit(X, y, **arguments)
     except InputError:
         raise
     except ValueError as error:
