@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -239,7 +240,7 @@ def _report(ranker: TableRanker, table: Table, output: Path) -> dict[str, Any]:
     return {
         "model": str(output),
         "estimator": type(ranker.estimator).__name__,
-        "params": ranker.estimator.get_params(),
+        "params": {k: "inf" if v == math.inf else v for k, v in ranker.estimator.get_params().items()},
         "target": ranker.target,
         "positive": ranker.positive,
         "features": len(features),
