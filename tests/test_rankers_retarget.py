@@ -635,3 +635,13 @@ def test_softmax_starts_are_per_group(lists):
     base = ranker.fit(X, y, groups=groups).coef_.copy()
     shifted = y + np.where(groups % 2, 2000, 0)
     np.testing.assert_allclose(ranker.fit(X, shifted, groups=groups).coef_, base, rtol=1e-6)
+
+
+def test_a_fitted_kernel_stays_until_the_next_fit(lists):
+    X, y, groups = lists
+    ranker = MonotoneRetargeting(kernel="rbf").fit(X, y, groups=groups)
+    before = ranker.predict(X[:5])
+    np.testing.assert_array_equal(ranker.set_params(kernel=None).predict(X[:5]), before)
+    linear = MonotoneRetargeting().partial_fit(X, y, groups=groups)
+    np.testing.assert_array_equal(ranker.partial_fit(X, y, groups=groups).coef_, linear.coef_)
+    assert not hasattr(ranker, "dual_coef_")

@@ -45,7 +45,17 @@ def _learns_online(ranker: Any) -> bool:
 
 
 _CERTIFIED = ("objective_", "dual_gap_", "grad_norm_", "converged_", "n_iter_", "history_")
-_FITTED = ("coef_", "coef_path_", "dual_coef_", "X_fit_", "online_", "targets_", "n_groups_", *_CERTIFIED)
+_FITTED = (
+    "coef_",
+    "coef_path_",
+    "dual_coef_",
+    "X_fit_",
+    "kernel_",
+    "online_",
+    "targets_",
+    "n_groups_",
+    *_CERTIFIED,
+)
 
 
 class MonotoneRetargeting(GradedRanker):
@@ -109,7 +119,7 @@ class MonotoneRetargeting(GradedRanker):
     ----------
     coef_ : array of shape (n_features,)
         Coefficients w; not with a kernel.
-    dual_coef_, X_fit_ : array of shape (n_samples,), and the rows of ``fit``
+    dual_coef_, X_fit_, kernel_ : array of shape (n_samples,), the rows and the kernel of ``fit``
         Coefficients a of the kernel, many of them 0 where the kernel matrix is of low rank.
     targets_ : array of shape (n_samples,)
         Targets of the rows of ``fit`` in units of the scores; on the simplex for MR.
@@ -226,7 +236,7 @@ class MonotoneRetargeting(GradedRanker):
             self._alternate(Z, relevance, objective, w0)
         self.n_groups_ = objective.n_groups
         if features is not None:
-            self.dual_coef_, self.X_fit_ = features.dual(self.coef_), rows
+            self.dual_coef_, self.X_fit_, self.kernel_ = features.dual(self.coef_), rows, self.kernel
             del self.coef_
             self.__dict__.pop("coef_path_", None)
         return self
@@ -289,27 +299,27 @@ class MonotoneRetargeting(GradedRanker):
             raise InputError(
                 f"a kernel of {n} x {n} rows is too large: fit at most {MOST_ROWS_FOR_KERNEL}, or use kernel=None"
             )
-        return KernelFeatures(self._kernel_of(rows, rows))
+        return KernelFeatures(self._kernel_of(rows, rows, self.kernel))
 
-    def _kernel_of(self, rows: Any, others: Any) -> np.ndarray:
+    def _kernel_of(self, rows: Any, others: Any, kernel: Any) -> np.ndarray:
         """Kernel of rows and other rows; with "precomputed" it is given."""
-        if self.kernel == "precomputed":
+        if kernel == "precomputed":
             return rows.toarray() if sparse.issparse(rows) else rows
         params = {"gamma": self.gamma, "degree": self.degree, "coef0": self.coef0}
-        if callable(self.kernel):
+        if callable(kernel):
             params = self.kernel_params or {}
         try:
-            return pairwise_kernels(rows, others, metric=self.kernel, filter_params=True, **params)
+            return pairwise_kernels(rows, others, metric=kernel, filter_params=True, **params)
         except (KeyError, ValueError) as error:
-            raise InputError(f"kernel {self.kernel!r} cannot be used: {error}") from None
+            raise InputError(f"kernel {kernel!r} cannot be used: {error}") from None
 
     def _scores(self, X: ArrayLike) -> np.ndarray:
         if not hasattr(self, "dual_coef_"):
             return super()._scores(X)
         rows, used = checked_rows(self, X), np.flatnonzero(self.dual_coef_)
-        if self.kernel == "precomputed":
+        if self.kernel_ == "precomputed":
             return scores_of(rows[:, used], self.dual_coef_[used])
-        return self._kernel_of(rows, self.X_fit_[used]) @ self.dual_coef_[used]
+        return self._kernel_of(rows, self.X_fit_[used], self.kernel_) @ self.dual_coef_[used]
 
     @available_if(_learns_online)
     def partial_fit(
@@ -349,8 +359,9 @@ class MonotoneRetargeting(GradedRanker):
         return self
 
     def _first_state(self, n_features: int) -> OnlineGradient:
-        w0 = getattr(self, "coef_", np.zeros(n_features))
-        return OnlineGradient(self.alpha, w0, rounds=getattr(self, "n_groups_", 0))
+        if not hasattr(self, "coef_"):
+            return OnlineGradient(self.alpha, np.zeros(n_features))
+        return OnlineGradient(self.alpha, self.coef_, rounds=self.n_groups_)
 
 
 def _play(online: OnlineGradient, rows: Any, objective: Retarget) -> None:
