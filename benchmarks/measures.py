@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import os
 import subprocess
 import sys
+import tempfile
 
 import numpy as np
 
@@ -13,7 +15,10 @@ from apexrank.io.measures import MANY_LISTS, ONE_LIST
 from benchmarks.timing import report, seconds
 
 _FIRST_CALLS = {
-    "first evaluate": "from apexrank import metrics; metrics.evaluate([1, 0, 1], [3, 2, 1], ['auc', 'ndcg'])",
+    "first evaluate": (
+        "from apexrank import metrics; "
+        "metrics.evaluate([1, 0, 1, 0], [3, 2, 1, 4], ['auc', 'ndcg'], groups=['a', 'a', 'b', 'b'])"
+    ),
     "first kendall_distance": (
         "from apexrank import metrics; metrics.kendall_distance(scores=([3, 2, 1], [1, 3, 2]))"
     ),
@@ -73,12 +78,19 @@ def new_process() -> list[dict]:
     for name, code in _FIRST_CALLS.items():
         wait = max(0.0, _process(code) - empty - loaded)
         rows.append(_row(f"{name}, beyond importing", wait, 2.0, "2 s", 1.0))
+        wait = max(0.0, _process(code, cached=False) - empty - loaded)
+        rows.append(_row(f"{name}, compiled anew", wait, 2.0, "2 s", 1.0))
     return rows
 
 
-def _process(code: str) -> float:
+def _process(code: str, *, cached: bool = True) -> float:
+    """Seconds of a new process; not ``cached`` means that no kernel was ever compiled before."""
+
     def run() -> None:
-        subprocess.run([sys.executable, "-c", code], check=True, stdout=subprocess.DEVNULL)
+        with tempfile.TemporaryDirectory() as folder:
+            environment = os.environ if cached else {**os.environ, "NUMBA_CACHE_DIR": folder}
+            command = [sys.executable, "-c", code]
+            subprocess.run(command, check=True, stdout=subprocess.DEVNULL, env=environment)
 
     return seconds(run, repeats=3)
 

@@ -246,6 +246,7 @@ def test_qrels_are_never_overwritten(trec):
         ("evaluate run.txt --qrels qrels.txt --positive 1 --relevant 1", "give one of them"),
         ("evaluate run.txt --qrels qrels.txt --measures ndcg@inf", "'ndcg@inf' needs a number of rows"),
         ("evaluate qrels.txt --qrels run.txt", "exchange the two files"),
+        ("evaluate run.txt --qrels qrels.txt --roc a.png", "--roc draws one list"),
         ("evaluate run.txt --qrels qrels.txt --ties odd", "unknown ties 'odd'"),
         ("evaluate run.txt --qrels qrels.txt --empty odd", "unknown empty 'odd'"),
     ],
@@ -254,6 +255,7 @@ def test_faults_of_runs(trec, command, words):
     result = run(command, code=2)
     assert words in result.stderr
     assert result.stderr.strip().count("error: ") == 1
+    assert not result.stdout
 
 
 def test_a_measure_named_twice_is_shown_once(trec):

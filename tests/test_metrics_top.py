@@ -618,3 +618,16 @@ def test_scorers_take_two_numbers_for_classes():
     model = LogisticRegression().fit(X, y)
     expected = precision_at(y == 2, model.decision_function(X), k=5)
     assert get_scorer("precision_at_5")(model, X, y) == expected
+
+
+@pytest.mark.parametrize("measure", BOTH_CLASSES.values(), ids=BOTH_CLASSES.keys())
+@pytest.mark.parametrize(
+    ("y", "message"),
+    [
+        ([1, 1, 1], "single class, 1: give positives and negatives"),
+        ([0, 1, 2], "3 distinct labels: make it binary"),
+    ],
+)
+def test_measures_of_two_classes_refuse_other_labels(measure, y, message):
+    with pytest.raises(InputError, match=message):
+        measure(y, [3, 2, 1])

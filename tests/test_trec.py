@@ -367,7 +367,7 @@ few_queries = st.sampled_from(["q1", "q2", "q10", "é"])
 few_documents = st.sampled_from([f"d{i}" for i in range(12)] + ["D1", "é1", "\U0001f600", "\uffee"])
 coarse = st.integers(-3, 3).map(lambda n: n / 2)
 runs = st.dictionaries(few_queries, st.dictionaries(few_documents, coarse, min_size=1), min_size=1)
-# trec_eval reads past its arrays where all judgements of a query are negative: each query has one that is not.
+# Queries whose judgements are all negative have a test of their own below: each query here has one that is not.
 grades = st.builds(
     lambda some, document, grade: some | {document: grade},
     st.dictionaries(few_documents, st.integers(-2, 3)),

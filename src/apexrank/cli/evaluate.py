@@ -24,7 +24,6 @@ if TYPE_CHECKING:
     from apexrank.io.judged import Judged
 
 _SCORED = "Lists ranked elsewhere"
-_ABOVE_ZERO = math.ulp(0.0)  # the smallest grade that is one
 
 
 def evaluate(
@@ -100,6 +99,8 @@ def evaluate(
         raise InputError("--positive names a class and --relevant a grade: give one of them")
     _check_output(output, per_query, confidence, source, test, qrels)
     judged = _judge(source, test, target, positive, relevant, scores, groups, qrels, complete)
+    if roc is not None and judged.groups is not None:
+        raise InputError("--roc draws one list, but these rows are ranked inside groups: leave it out")
     for sentence in judged.notes:
         note(sentence)
     chosen = split_names(measures)
@@ -111,7 +112,8 @@ def evaluate(
         names = _defined(judged, names, options, chosen=bool(chosen))
         _means(judged, names, {**options, "empty": empty}, confidence, str(test or source), json)
     if roc is not None:
-        _draw(judged, options["relevant"], str(source), roc)
+        positives = judged.y if not judged.graded else judged.y >= options["relevant"]
+        save_roc({str(source): judged.scores}, positives, roc)
 
 
 def _check_output(
@@ -177,10 +179,12 @@ def _judge(
 
 def _options(judged: Judged, relevant: float | None, ties: str | None) -> dict[str, Any]:
     """What measures are told of the rows."""
+    from apexrank.io.measures import ABOVE_ZERO
+
     if relevant is not None and not judged.graded:
         raise InputError("--relevant is a grade, but the target is a class: leave it out")
     if judged.graded and relevant is None:
-        relevant = _ABOVE_ZERO
+        relevant = ABOVE_ZERO
     return {"groups": judged.groups, "relevant": relevant, "ties": ties or judged.ties}
 
 
@@ -198,12 +202,6 @@ def _defined(judged: Judged, names: list[str], options: dict[str, Any], *, chose
         left = ", ".join(name for name in names if name not in kept)
         note(f"not defined on these rows and left out: {left}")
     return kept
-
-
-def _draw(judged: Judged, relevant: float | None, name: str, path: Path) -> None:
-    if judged.groups is not None:
-        raise InputError("--roc draws one list, but these rows are ranked inside groups: leave it out")
-    save_roc({name: judged.scores}, judged.y if relevant is None else judged.y >= relevant, path)
 
 
 def _per_query(

@@ -56,7 +56,10 @@ def grid(make: Callable[..., BaseEstimator], **choices: tuple[Any, ...]) -> Cand
 
 
 def alternations(divergence: str, normalize: bool, starts: tuple[str, ...] = ("relevance",)) -> Candidates:
-    """Monotone retargeting as published: every penalty, stopped after every alternation."""
+    """Monotone retargeting as published: every penalty, stopped after every alternation.
+
+    The dissertation does not name its first targets; the tables' rows take the relevance itself.
+    """
 
     def candidates(train: Bunch, _validation: Bunch) -> Iterator[tuple[str, Scorer]]:
         for start, alpha in product(starts, PENALTIES):

@@ -147,6 +147,7 @@ def _notes(folds: list[Fold], y: np.ndarray, groups: np.ndarray) -> list[str]:
     return [
         f"{len(folds)} folds, {len(np.unique(groups))} test queries, {relevant} of them with a relevant document: "
         "means are over those, intervals from a bootstrap over queries",
+        "MR begins with the relevance as targets; in the rows 'start chosen' validation chooses that as well",
     ]
 
 

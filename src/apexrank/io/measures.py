@@ -9,6 +9,7 @@ import numpy as np
 from apexrank import metrics
 from apexrank.metrics.measure import find_measure
 
+ABOVE_ZERO = math.ulp(0.0)  # the smallest grade that is one
 _CUTS = (10, 50, 100)
 
 ONE_LIST = (
@@ -60,8 +61,7 @@ def top_measures(y: np.ndarray, scores: np.ndarray, groups: np.ndarray | None = 
     >>> top_measures(y, scores)["auc"]
     0.75
     """
-    above_zero = math.ulp(0.0)
-    return metrics.evaluate(y, scores, default_measures(y, groups), groups=groups, relevant=above_zero)
+    return metrics.evaluate(y, scores, default_measures(y, groups), groups=groups, relevant=ABOVE_ZERO)
 
 
 def label(name: str) -> str:

@@ -11,7 +11,7 @@ from numpy.typing import ArrayLike
 from apexrank.errors import InputError
 from apexrank.metrics import roc_points
 from apexrank.plot.curves import Curve, drawn_counts
-from apexrank.plot.style import COLOURS, STYLES, estimator_scores, light, two_axes
+from apexrank.plot.style import curve_style, estimator_scores, light, two_axes
 
 _CURVE, _CHANCE, _CUT = "apexrank-precision", "apexrank-chance", "apexrank-cut"
 
@@ -143,11 +143,7 @@ class PrecisionRecallTopDisplay:
 
     def _draw(self, name: str, curve: Curve, options: dict[str, Any]) -> tuple[Any, Any]:
         number = len(_lines_in(self.axes_[0], _CURVE))
-        style = {
-            "color": COLOURS[number % len(COLOURS)],
-            "linestyle": STYLES[number % len(STYLES)],
-            "linewidth": 1.8,
-        }
+        style = curve_style(number)
         rows, recall, precision = _precision_curve(curve)
         whole, top = (
             ax.plot(x, precision, label=name, gid=_CURVE, **(style | options))[0]

@@ -11,7 +11,7 @@ from numpy.typing import ArrayLike
 from apexrank.errors import InputError
 from apexrank.metrics import roc_points
 from apexrank.plot.curves import Curve, corners
-from apexrank.plot.style import COLOURS, STYLES, estimator_scores, two_axes
+from apexrank.plot.style import curve_style, estimator_scores, two_axes
 
 _CURVE, _FRAME = "apexrank-curve", "apexrank-zoom"
 
@@ -154,11 +154,7 @@ class RocTopDisplay:
 
     def _draw(self, name: str, curve: Curve, options: dict[str, Any]) -> tuple[Any, ...]:
         number = len(_curves_in(self.axes_[0]))
-        style = {
-            "color": COLOURS[number % len(COLOURS)],
-            "linestyle": STYLES[number % len(STYLES)],
-            "linewidth": 1.8,
-        }
+        style = curve_style(number)
         points = corners(curve)
         return tuple(ax.plot(*points, label=name, gid=_CURVE, **(style | options))[0] for ax in self.axes_)
 

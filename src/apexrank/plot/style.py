@@ -30,6 +30,7 @@ __all__ = [
     "COLOURS",
     "MARKERS",
     "STYLES",
+    "curve_style",
     "estimator_scores",
     "light",
     "line_style",
@@ -48,15 +49,18 @@ def pyplot() -> Any:
     return plt
 
 
-def line_style(number: int) -> dict[str, Any]:
-    """Colour, line style and marker of a line: any one of them tells it from its neighbours."""
+def curve_style(number: int) -> dict[str, Any]:
+    """Colour and line style of a curve of many points: either tells it from its neighbours."""
     return {
         "color": COLOURS[number % len(COLOURS)],
         "linestyle": STYLES[number % len(STYLES)],
-        "marker": MARKERS[number % len(MARKERS)],
-        "markersize": 5,
         "linewidth": 1.8,
     }
+
+
+def line_style(number: int) -> dict[str, Any]:
+    """Colour, line style and marker of a line: any one of them tells it from its neighbours."""
+    return curve_style(number) | {"marker": MARKERS[number % len(MARKERS)], "markersize": 5}
 
 
 def one_axes(ax: Any, size: tuple[float, float]) -> Any:
