@@ -8,17 +8,22 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from scipy import sparse
 
 from apexrank import bounds
 from apexrank.bounds import (
     epsilon_bound,
     failure_log_probability,
     failure_probability,
+    link_stability,
     log_covering_linear,
     negatives_needed,
     positives_needed,
 )
 from apexrank.errors import InputError
+from apexrank.models.linear import LinearProblem
+from apexrank.objectives.link import UnknownLink
+from apexrank.solvers import Newton
 
 LINEAR = partial(log_covering_linear, norm_bound=2.0, feature_bound=3.0, n_features=5)
 EPSILON = st.floats(0.05, 1.0)
@@ -222,3 +227,49 @@ def test_the_package_knows_the_module():
 
     assert apexrank.bounds is bounds
     assert "bounds" in dir(apexrank)
+
+
+# ---------------------------------------------------------------- stability of a fit with an unknown link
+
+
+def coefficients(X, y, alpha, s=1.0):
+    problem = LinearProblem(X, UnknownLink(y, strong_convexity=s, normalize=True), alpha)
+    return Newton(500, 1e-12).solve(problem, np.zeros(X.shape[1])).w
+
+
+@given(st.integers(0, 10**6), st.integers(2, 12), st.floats(-2, 1), st.floats(-2, 1), st.floats(-3, 1))
+def test_coefficients_move_less_than_the_bound(seed, n, log_alpha, log_s, log_change):
+    rng = np.random.default_rng(seed)
+    X, y = rng.normal(size=(n, 2)), rng.normal(size=n)
+    changed = rng.permutation(y) if seed % 2 else y + 10**log_change * rng.normal(size=n)
+    alpha, s = 10**log_alpha, 10**log_s
+    moved = np.linalg.norm(coefficients(X, changed, alpha, s) - coefficients(X, y, alpha, s))
+    assert moved <= link_stability(X, y, changed, alpha) * (1 + 1e-6) + 1e-9
+
+
+def test_the_constant_of_the_stability_bound_is_2():
+    """Theorem 8 as printed has 1. Rows 0 and 1 are in the wrong order along a first feature that others hold up."""
+    X = np.array([[1.0, 30.0], [-1.0, -30.0], [10.5, 0.0], [9.5, 0.0]])
+    y = np.array([-1e-5, 1e-5, 2.0, 1.0])
+    changed = y + np.array([-1e-5, 1e-5, 0.0, 0.0])
+    moved = np.linalg.norm(coefficients(X, changed, 0.05) - coefficients(X, y, 0.05))
+    assert 1.98 / 2 < moved / link_stability(X, y, changed, 0.05) <= 1
+
+
+def test_stability_of_sparse_and_wide_rows():
+    X = np.random.default_rng(0).normal(size=(4, 6))
+    y = np.arange(4.0)
+    expected = 2 * np.linalg.norm(X, 2) * np.linalg.norm(y) / (4 * 0.3)
+    for rows in (X, sparse.csr_array(X), X.tolist()):
+        assert link_stability(rows, y, 2 * y, 0.3) == pytest.approx(expected, rel=1e-12)
+    tall = np.vstack([X, X]).T
+    assert link_stability(tall, np.zeros(6), np.ones(6), 1.0) == pytest.approx(
+        2 * np.linalg.norm(tall, 2) / np.sqrt(6), rel=1e-12
+    )
+
+
+def test_bad_input_of_the_stability_bound():
+    with pytest.raises(InputError, match="alpha must be a number in"):
+        link_stability(np.ones((2, 1)), [0, 1], [1, 0], 0.0)
+    with pytest.raises(InputError, match=r"got shapes \(2, 1\), \(2,\) and \(3,\)"):
+        link_stability(np.ones((2, 1)), [0, 1], [1, 0, 2], 1.0)

@@ -108,7 +108,7 @@ def fit(
         str | None,
         typer.Option(
             help="Loss of a pair: exponential, logistic, hinge or squared_hinge; of listwise: listnet, "
-            "rank_cosine, pointwise or ndcg_consistent.",
+            "rank_cosine, pointwise, ndcg_consistent or unknown_link.",
             rich_help_panel=_MODEL,
         ),
     ] = None,

@@ -2,6 +2,7 @@
 
 from apexrank.objectives.classification import PClassification
 from apexrank.objectives.forms import form_of
+from apexrank.objectives.link import UnknownLink
 from apexrank.objectives.listwise import CosineTargets, SoftmaxTargets, SquaredTargets
 from apexrank.objectives.pairs import CrucialPairs
 from apexrank.objectives.push import Push
@@ -17,5 +18,6 @@ __all__ = [
     "Retarget",
     "SoftmaxTargets",
     "SquaredTargets",
+    "UnknownLink",
     "form_of",
 ]

@@ -2,7 +2,10 @@
 
 from apexrank.rankers.base import CollapsedWarning, LinearRanker, SeparableWarning
 from apexrank.rankers.boost import PushBoost
+from apexrank.rankers.isotron import Isotron
+from apexrank.rankers.link import Link, UnknownLinkRegressor
 from apexrank.rankers.listwise import ListwiseRanker
+from apexrank.rankers.ordered import perfectly_ordered
 from apexrank.rankers.pairs import CrucialPairsPush
 from apexrank.rankers.push import IRPush, PNormPush, RankBoost
 from apexrank.rankers.rerank import TwoStagePush
@@ -13,7 +16,9 @@ __all__ = [
     "CollapsedWarning",
     "CrucialPairsPush",
     "IRPush",
+    "Isotron",
     "LinearRanker",
+    "Link",
     "ListwiseRanker",
     "MonotoneRetargeting",
     "PNormPush",
@@ -22,5 +27,7 @@ __all__ = [
     "RankBoost",
     "SeparableWarning",
     "TwoStagePush",
+    "UnknownLinkRegressor",
+    "perfectly_ordered",
     "push_path",
 ]

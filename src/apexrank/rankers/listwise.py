@@ -10,6 +10,7 @@ from sklearn.utils.validation import _check_sample_weight, validate_data
 
 from apexrank.errors import InputError
 from apexrank.groups import segment
+from apexrank.objectives.link import UnknownLink, check_margin
 from apexrank.objectives.listwise import (
     CosineTargets,
     FixedTargets,
@@ -23,7 +24,7 @@ from apexrank.rankers.base import LinearFit
 from apexrank.rankers.solving import solver_for
 from apexrank.solvers import Solver
 
-LOSSES = ("pointwise", "listnet", "rank_cosine", "ndcg_consistent")
+LOSSES = ("pointwise", "listnet", "rank_cosine", "ndcg_consistent", "unknown_link")
 OF_TARGETS: dict[str, type[FixedTargets]] = {"squared": SquaredTargets, "i-divergence": SoftmaxTargets}
 
 
@@ -87,11 +88,11 @@ class GradedRanker(LinearFit):
 
 
 class ListwiseRanker(GradedRanker):
-    """Linear ranker with one of the classical losses on fixed targets: what monotone retargeting is measured against.
+    """Linear ranker with one of the classical listwise losses: what monotone retargeting is measured against.
 
     Parameters
     ----------
-    loss : {"listnet", "pointwise", "rank_cosine", "ndcg_consistent"}
+    loss : {"listnet", "pointwise", "rank_cosine", "ndcg_consistent", "unknown_link"}
         - "listnet": cross entropy of softmax(y) and softmax(scores) in each group (Cao et al., 2007; top one).
         - "pointwise": regression on the relevance itself, with an intercept; groups play no part.
         - "rank_cosine": one minus the cosine of relevance and scores in each group (Qin et al., 2008). The length of
@@ -99,12 +100,18 @@ class ListwiseRanker(GradedRanker):
           certified, by ``grad_norm_``.
         - "ndcg_consistent": regression on the gains ``2^y − 1`` divided by the group's best DCG (Ravikumar, Tewari
           and Yang, 2011), with an intercept for each group.
+        - "unknown_link": relevance is an increasing function of the scores, another one in each group (Acharyya 2013,
+          chapter 4): :class:`apexrank.objectives.link.UnknownLink`. It vanishes where each pair of rows of a group is
+          in order with a margin of ``strong_convexity`` times the difference of relevance.
     divergence : {"squared", "i-divergence"}
         Of the regressions: least squares, or Poisson regression.
     alpha : float
         The penalty is ``alpha/2·|w|²``.
     normalize : bool
         Divide the loss of each group by its number of rows.
+    strong_convexity : float
+        s > 0 of "unknown_link", which is one parameter with alpha: s times as large with alpha divided by s only
+        scales the scores by s.
     solver, max_iter, tol, warm_start, verbose
         As in :class:`MonotoneRetargeting`.
 
@@ -131,6 +138,7 @@ class ListwiseRanker(GradedRanker):
         divergence: str = "squared",
         alpha: float = 1.0,
         normalize: bool = False,
+        strong_convexity: float = 1.0,
         solver: str | Solver = "auto",
         max_iter: int = 1000,
         tol: float = 1e-6,
@@ -141,6 +149,7 @@ class ListwiseRanker(GradedRanker):
         self.divergence = divergence
         self.alpha = alpha
         self.normalize = normalize
+        self.strong_convexity = strong_convexity
         self.solver = solver
         self.max_iter = max_iter
         self.tol = tol
@@ -168,11 +177,22 @@ class ListwiseRanker(GradedRanker):
         self._minimise(rows, self._objective(relevance, groups, weight), weight, w0)
         return self
 
-    def _objective(self, relevance: np.ndarray, groups: Any, weight: np.ndarray | None) -> FixedTargets:
+    def _objective(
+        self, relevance: np.ndarray, groups: Any, weight: np.ndarray | None
+    ) -> FixedTargets | UnknownLink:
         if self.loss not in LOSSES:
             raise InputError(f"unknown loss {self.loss!r}: use one of {', '.join(LOSSES)}")
         if self.divergence not in OF_TARGETS:
             raise InputError(f"unknown divergence {self.divergence!r}: use one of {', '.join(OF_TARGETS)}")
+        if self.loss == "unknown_link":
+            check_margin(self.strong_convexity)
+            return UnknownLink(
+                relevance,
+                groups=groups,
+                strong_convexity=self.strong_convexity,
+                normalize=self.normalize,
+                sample_weight=weight,
+            )
         row_weight = self._row_weights(len(relevance), groups, weight)
         if self.loss == "listnet":
             targets = softmax_of_lists(relevance, groups, weight)

@@ -11,7 +11,6 @@ from typing import Any, Literal, Self
 import numpy as np
 from numpy.typing import ArrayLike
 from scipy import sparse
-from sklearn.metrics.pairwise import pairwise_kernels
 from sklearn.utils.metaestimators import available_if
 
 from apexrank.checks import check_finite
@@ -21,13 +20,13 @@ from apexrank.models.kernel import KernelFeatures
 from apexrank.models.linear import pull_back, scores_of
 from apexrank.objectives.margins import LevelOrder, Offsets, offset_table
 from apexrank.objectives.retarget import Retarget, row_weights
-from apexrank.rankers.base import CollapsedWarning, checked_rows
+from apexrank.rankers.base import CollapsedWarning
+from apexrank.rankers.kernelised import MOST_ROWS_FOR_KERNEL, KernelFit
 from apexrank.rankers.listwise import GradedRanker
 from apexrank.rankers.published import Alternation, Start
 from apexrank.solvers import Solver
 from apexrank.solvers.online import OnlineGradient, scatter_norm
 
-MOST_ROWS_FOR_KERNEL = 10_000  # five matrices of that size are 4 GB
 COLLAPSES = (
     "without margins equal scores of all rows are a minimum: set margin > 0 and offsets that differ between levels, "
     "or reward > 0, or max_alternations for monotone retargeting as published"
@@ -58,7 +57,7 @@ _FITTED = (
 )
 
 
-class MonotoneRetargeting(GradedRanker):
+class MonotoneRetargeting(KernelFit, GradedRanker):
     """Listwise ranker: scores close to *some* targets in the right order, with a margin between levels of relevance.
 
     Minimises ``Σ_q min_r D_φ(r ‖ link(X_q·w)) + alpha/2·|w|²`` over w, the targets r of a group q ordered by its
@@ -193,11 +192,6 @@ class MonotoneRetargeting(GradedRanker):
         self.warm_start = warm_start
         self.verbose = verbose
 
-    def __sklearn_tags__(self):
-        tags = super().__sklearn_tags__()
-        tags.input_tags.pairwise = self.kernel == "precomputed"
-        return tags
-
     def fit(
         self,
         X: ArrayLike,
@@ -227,7 +221,9 @@ class MonotoneRetargeting(GradedRanker):
         objective = self._objective(relevance, groups, weight, group_weight)
         if self.max_alternations is None and objective.collapses:
             raise InputError(COLLAPSES)
-        features = None if self.kernel is None else self._kernel_features(rows)
+        features: KernelFeatures | None = None
+        if self.kernel is not None:
+            features = self._kernel_features(rows, MOST_ROWS_FOR_KERNEL)
         Z = rows if features is None else features.Z
         if self.max_alternations is None:
             scores = self._minimise(Z, objective, weight, w0)
@@ -236,8 +232,7 @@ class MonotoneRetargeting(GradedRanker):
             self._alternate(Z, relevance, objective, w0)
         self.n_groups_ = objective.n_groups
         if features is not None:
-            self.dual_coef_, self.X_fit_, self.kernel_ = features.dual(self.coef_), rows, self.kernel
-            del self.coef_
+            self._keep_kernel(features, rows)
             self.__dict__.pop("coef_path_", None)
         return self
 
@@ -292,34 +287,6 @@ class MonotoneRetargeting(GradedRanker):
                 CollapsedWarning,
                 stacklevel=3,
             )
-
-    def _kernel_features(self, rows: Any) -> KernelFeatures:
-        n = rows.shape[0]
-        if n > MOST_ROWS_FOR_KERNEL:
-            raise InputError(
-                f"a kernel of {n} x {n} rows is too large: fit at most {MOST_ROWS_FOR_KERNEL}, or use kernel=None"
-            )
-        return KernelFeatures(self._kernel_of(rows, rows, self.kernel))
-
-    def _kernel_of(self, rows: Any, others: Any, kernel: Any) -> np.ndarray:
-        """Kernel of rows and other rows; with "precomputed" it is given."""
-        if kernel == "precomputed":
-            return rows.toarray() if sparse.issparse(rows) else rows
-        params = {"gamma": self.gamma, "degree": self.degree, "coef0": self.coef0}
-        if callable(kernel):
-            params = self.kernel_params or {}
-        try:
-            return pairwise_kernels(rows, others, metric=kernel, filter_params=True, **params)
-        except (KeyError, ValueError) as error:
-            raise InputError(f"kernel {kernel!r} cannot be used: {error}") from None
-
-    def _scores(self, X: ArrayLike) -> np.ndarray:
-        if not hasattr(self, "dual_coef_"):
-            return super()._scores(X)
-        rows, used = checked_rows(self, X), np.flatnonzero(self.dual_coef_)
-        if self.kernel_ == "precomputed":
-            return scores_of(rows[:, used], self.dual_coef_[used])
-        return self._kernel_of(rows, self.X_fit_[used], self.kernel_) @ self.dual_coef_[used]
 
     @available_if(_learns_online)
     def partial_fit(

@@ -16,12 +16,15 @@ from apexrank.solvers import (
     Solver,
     SplitLBFGS,
 )
+from apexrank.solvers.gradient import AcceleratedGradient, GradientDescent
 
 SOLVERS: dict[str, Callable[..., Solver]] = {
     "auto": Auto,
     "lbfgs": LBFGS,
     "newton": Newton,
     "coordinate": CoordinateDescent,
+    "gradient": GradientDescent,
+    "accelerated": AcceleratedGradient,
 }
 L1_SOLVERS: dict[str, Callable[..., Solver]] = {"auto": Auto, "lbfgs": SplitLBFGS, "newton": OrthantNewton}
 

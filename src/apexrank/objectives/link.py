@@ -1,0 +1,225 @@
+"""Generalised linear models with an unknown link: the cost of scores under the best convex function for them.
+
+S. Acharyya, *Learning to Rank in Supervised and Unsupervised Settings using Convexity and Monotonicity*,
+dissertation, 2013, chapter 4. The gradient printed there (y projected onto the monotone, 1/s-Lipschitz vectors in the
+order of the scores) is not the gradient of its cost; the formulas here are those of the cost itself.
+"""
+
+from __future__ import annotations
+
+from functools import cached_property
+from numbers import Real
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import ArrayLike
+from scipy import sparse
+
+from apexrank.checks import check_finite
+from apexrank.errors import InputError
+from apexrank.kernels.permutahedron import SortedFit, Staircase
+from apexrank.objectives.margins import LevelOrder, checked_relevance
+from apexrank.objectives.retarget import row_weights
+
+
+def check_margin(strong_convexity: Any) -> None:
+    """Refuse s = 0 where a model is fitted.
+
+    Examples
+    --------
+    >>> check_margin(0.0)
+    Traceback (most recent call last):
+    apexrank.errors.InputError: strong_convexity must be a finite number above 0, got 0.0: at 0 the minimum is w = 0
+    """
+    if not isinstance(strong_convexity, Real) or not 0 < float(strong_convexity) < np.inf:
+        raise InputError(
+            f"strong_convexity must be a finite number above 0, got {strong_convexity!r}: at 0 the minimum is w = 0"
+        )
+
+
+class LinkKnots(NamedTuple):
+    """Where an increasing, piecewise linear link bends: index θ and value."""
+
+    theta: np.ndarray
+    value: np.ndarray
+
+
+class UnknownLink:
+    """``Σ_q min_φ Σ_{i in q} [φ(y_i) + φ*(θ_i) − y_i θ_i]`` over all s-strongly convex functions φ.
+
+    That is how far y is from being some increasing, 1/s-Lipschitz function of the scores θ, the gradient of φ*. With
+    P(y) the permutahedron of y, the convex hull of its orders, Kantorovich duality and Moreau smoothing give
+
+        m_s(θ) = max_{v in P(y)} [<v,θ> − (s/2)·|v|²] + (s/2)·|y|² − <y,θ>,    ∇m_s(θ) = v − y,  v = Π_{P(y)}(θ/s).
+
+    It is convex with a 1/s-Lipschitz gradient, takes one sort and one PAV, and vanishes exactly where
+    ``θ_i − θ_j ≥ s·(y_i − y_j)`` for all y_i > y_j: s is a margin. ``m_s(s·u) = s·m_1(u)``, so that s only scales
+    the scores. For s = 0 it is ``<θ↓,y↓> − <θ,y>``, the Lovász–Bregman divergence of a function of cardinality, which
+    equal scores of all rows make 0.
+
+    Minimising over increasing transforms of y as well, the chapter's variant for ranking, has equal targets for all
+    rows as an answer unless a margin forbids it; :class:`apexrank.objectives.retarget.Retarget` has the margins.
+
+    Parameters
+    ----------
+    y : array-like of shape (n,)
+        Values, or grades of relevance: larger is better.
+    groups : array-like of shape (n,), optional
+        One id per row; each group has a link of its own. One link for all rows by default. Groups of one value of y
+        say nothing.
+    strong_convexity : float
+        s; the link is 1/s-Lipschitz.
+    normalize : bool
+        Divide the cost of each group by its number of rows: with one group the objective is a mean.
+    sample_weight : array-like of shape (n,), optional
+        Rows of weight 2 count as two equal rows.
+    group_weight : array-like of shape (n,), optional
+        Weight of the row's group, the same for all of its rows.
+
+    Examples
+    --------
+    >>> objective = UnknownLink([1.0, 2.0, 4.0])
+    >>> objective.value_and_grad(np.array([0.0, 2.0, 5.0]))
+    (0.0, array([0., 0., 0.]))
+    >>> value, gradient = objective.value_and_grad(np.array([6.0, 3.0, 0.0]))
+    >>> value, gradient.tolist()
+    (18.0, [3.0, 0.0, -3.0])
+    """
+
+    streams = False
+    log_weight = None
+    shift_invariant = True
+    is_convex = True
+    separable_below = -np.inf
+
+    def __init__(
+        self,
+        y: ArrayLike,
+        *,
+        groups: ArrayLike | None = None,
+        strong_convexity: float = 1.0,
+        normalize: bool = False,
+        sample_weight: ArrayLike | None = None,
+        group_weight: ArrayLike | None = None,
+    ) -> None:
+        check_finite("strong_convexity", strong_convexity, 0)
+        self.y, self.s = checked_relevance(y), float(strong_convexity)
+        self.n = len(self.y)
+        self.weight = row_weights(sample_weight, group_weight, self.n)
+        self.order = LevelOrder(self.y, groups, self.weight)
+        self.n_groups = len(self.order)
+        if not self.n_groups:
+            raise InputError(f"no link to fit: y has one value only in every group (n_samples = {self.n})")
+        self.positive = np.zeros(self.n, dtype=bool)  # no item is positive as such
+        self.staircase = Staircase(self.y[self.order.rows], self.order.lists, self.order.weight)
+        self.factor = self._factors(normalize, group_weight)
+
+    def _factors(self, normalize: bool, group_weight: ArrayLike | None) -> np.ndarray:
+        """Factor of each list."""
+        order = self.order
+        factor = 1 / order.sums(order.weight) if normalize else np.ones(len(order))
+        if group_weight is not None:
+            given = np.asarray(group_weight, dtype=float)[order.rows]
+            factor = factor * given[order.lists[:-1]]
+            if np.any(given != order.spread(given[order.lists[:-1]])):
+                raise InputError("group_weight must be the same for all rows of a group")
+        return factor
+
+    @property
+    def lists(self) -> LevelOrder | None:
+        """Lists inside which a model measures the spread of its columns; for one list any sample of rows will do."""
+        return self.order if self.n_groups > 1 else None
+
+    @property
+    def has_hessian(self) -> bool:
+        return self.s > 0
+
+    @property
+    def smoothness(self) -> float:
+        """Bound on the curvature with respect to the scores, in every direction."""
+        highest = float((self.order.spread(self.factor) * self.order.weight).max())
+        return highest / self.s if self.s > 0 else np.inf
+
+    def project(self, scores: np.ndarray) -> SortedFit:
+        """``Π_{P(y)}(θ/s)`` of all lists, sorted by list and score: one sort and one PAV."""
+        return self.staircase.project(np.asarray(scores, dtype=float)[self.order.rows], self.s)
+
+    def value_and_grad(self, scores: np.ndarray) -> tuple[float, np.ndarray]:
+        """Objective and its gradient with respect to the scores.
+
+        The value is ``Σ c·(v − y)·(θ − (s/2)·(v + y))``, a sum of small terms near the minimum. As ``Σ c·(v − y) = 0``
+        in each list, θ may be counted from the list's mean.
+        """
+        order, at = self.order, self.project(scores)
+        y, c = self.staircase.y[at.order], order.weight[at.order]
+        slope = order.spread(self.factor) * c * (at.values - y)
+        centred = at.theta - order.spread(order.sums(c * at.theta) / order.sums(c))
+        value = float(slope @ (centred - 0.5 * self.s * (at.values + y)))
+        return max(value, 0.0) if value == value else value, self._by_row(at, slope)
+
+    def _by_row(self, at: SortedFit, values: np.ndarray) -> np.ndarray:
+        by_row = np.zeros(self.n)
+        by_row[self.order.rows[at.order]] = values
+        return by_row
+
+    def fitted(self, scores: np.ndarray) -> np.ndarray:
+        """Values v of the best link, by row. Groups of one value of y keep it; nan for rows of weight 0."""
+        at = self.project(scores)
+        v = self.y.copy() if self.weight is None else np.where(self.weight > 0, self.y, np.nan)
+        v[self.order.rows[at.order]] = at.values
+        return v
+
+    def link(self, scores: np.ndarray) -> LinkKnots:
+        """The link of the one list there is, of which no other has a lower cost at these scores.
+
+        A block of PAV is a stretch of slope 1/s through its points (θ, v), from the block's lowest y to its highest;
+        stretches are joined by straight lines. φ is quadratic with curvature s exactly where a value of v is a
+        mixture of values of y, as optimality asks.
+        """
+        if self.n_groups > 1:
+            raise InputError(f"there are {self.n_groups} groups with a link each: fit them one by one")
+        at = self.project(scores)
+        first = np.flatnonzero(np.diff(at.block, prepend=-1))
+        last = np.append(first[1:], len(at.block)) - 1
+        rows, value = np.stack([first, last], axis=1), np.stack([at.low[first], at.high[last]], axis=1)
+        theta = at.theta[rows] + self.s * (value - at.values[rows])
+        return LinkKnots(np.maximum.accumulate(theta.ravel()), value.ravel())
+
+    def hessian(self, scores: np.ndarray) -> list[tuple[float, np.ndarray, Any, Any]]:
+        """``diag(d) + U·S·Uᵀ`` with respect to the scores, where no pooled block is about to change.
+
+        ``1/s`` times identity minus block means on blocks of more than one row, 0 elsewhere.
+        """
+        at = self.project(scores)
+        pooled = (np.bincount(at.block) > 1)[at.block]
+        weight = self.order.spread(self.factor) * self.order.weight[at.order] / self.s
+        diagonal = self._by_row(at, np.where(pooled, weight, 0.0))
+        # rows alone in their block have no column: there may be as many as rows
+        rows, column = self.order.rows[at.order][pooled], np.unique(at.block[pooled], return_inverse=True)[1]
+        shape = self.n, int(column.max(initial=0)) + 1
+        U = sparse.csr_array((weight[pooled], (rows, column)), shape=shape)
+        mass = np.bincount(column, weight[pooled], shape[1])
+        S = sparse.diags_array(np.divide(-1.0, mass, out=np.zeros(shape[1]), where=mass > 0))
+        return [(1.0, diagonal, U, S)]
+
+    def stream(self, sums: Any) -> tuple[float, np.ndarray]:
+        raise NotImplementedError("the order of the rows is needed first")
+
+    @cached_property
+    def total(self) -> float:
+        """Natural unit of the value: that of all-equal scores, ``s/2·Σ (y − mean)²``."""
+        return self.value_and_grad(np.zeros(self.n))[0] or 1.0
+
+    @property
+    def value_unit(self) -> float:
+        """Unit of the gap: y sets the size of the cost."""
+        return self.total
+
+    @property
+    def curvature(self) -> float:
+        """Natural unit of the curvature with respect to the scores."""
+        return float(self.factor @ self.order.sums(self.order.weight)) / (self.s or 1.0)
+
+    def separated(self, scores: np.ndarray) -> bool:
+        """The objective reaches its minimum also where all rows are in order."""
+        return False

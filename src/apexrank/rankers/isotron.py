@@ -1,0 +1,162 @@
+"""Single-index regression as published: Isotron and its Lipschitz variant, for comparison."""
+
+from __future__ import annotations
+
+import math
+from numbers import Integral, Real
+from typing import Any, Self
+
+import numpy as np
+from numpy.typing import ArrayLike
+from scipy import sparse
+from sklearn.base import BaseEstimator, RegressorMixin
+from sklearn.utils.validation import _check_sample_weight, validate_data
+
+from apexrank.checks import check_finite
+from apexrank.errors import InputError
+from apexrank.kernels.lipschitz import lipschitz_isotonic_link
+from apexrank.models.linear import Matrix, pull_back
+from apexrank.rankers.base import checked_rows
+
+
+class Isotron(RegressorMixin, BaseEstimator):
+    """``y ≈ g(x·w)`` with an unknown rising g: the updates of Isotron, with steps of length one.
+
+        ŷ = isotonic regression of y on the scores X·w,    w ← w + (1/n)·Σ_i (y_i − ŷ_i)·x_i
+
+    from w = 0 (Kalai and Sastry, 2009). With ``lipschitz`` the regression is also Lipschitz, which is the L-Isotron of
+    Kakade, Kalai, Kanade and Shamir (2011) and, up to the length of the steps, the descent along "GradMaPr" of
+    S. Acharyya's dissertation (2013, section 4.6). The Lipschitz regression is exact here.
+
+    The papers assume ``|x| ≤ 1``: rows are divided by the largest norm among them, and the coefficients given back in
+    the units of X. Rows far from zero make steps short: centre the columns first.
+
+    The updates are not the gradient of a known cost, the training error may rise, and they need not converge: use
+    :class:`apexrank.rankers.link.UnknownLinkRegressor` for a convex cost with a certificate. As published the last
+    iterate is the answer.
+
+    Parameters
+    ----------
+    lipschitz : float, optional
+        Largest slope of g; by default there is none.
+    max_iter : int
+        Largest number of updates.
+    tol : float
+        Stop when an update changes w by no more than this fraction of its length.
+    keep_path : bool
+        Keep the coefficients after every update, to choose among them on held-out rows.
+
+    Attributes
+    ----------
+    coef_ : array of shape (n_features,)
+        Coefficients w.
+    knots_, values_ : arrays
+        The link g: scores of the training rows and its values there, in between a straight line and constant outside.
+    n_iter_, converged_
+        Number of updates, and whether ``tol`` was met.
+    history_ : array of shape (n_iter_ + 1,)
+        Mean squared error on the training rows before each update, and after the last.
+    coef_path_ : array of shape (n_iter_ + 1, n_features)
+        Coefficients before each update and after the last, with ``keep_path``.
+
+    Examples
+    --------
+    >>> rng = np.random.default_rng(0)
+    >>> X = rng.normal(size=(300, 3))
+    >>> y = np.tanh(2 * X @ [0.6, -0.8, 0.0])
+    >>> model = Isotron(max_iter=2000).fit(X, y)
+    >>> np.round(model.coef_[:2] / np.linalg.norm(model.coef_), 3).tolist()
+    [0.6, -0.8]
+    >>> model.score(X, y) > 0.999
+    True
+    """
+
+    def __init__(
+        self,
+        lipschitz: float | None = None,
+        *,
+        max_iter: int = 100,
+        tol: float = 1e-6,
+        keep_path: bool = False,
+    ) -> None:
+        self.lipschitz = lipschitz
+        self.max_iter = max_iter
+        self.tol = tol
+        self.keep_path = keep_path
+
+    def __sklearn_tags__(self):
+        tags = super().__sklearn_tags__()
+        tags.input_tags.sparse = True
+        return tags
+
+    def fit(self, X: ArrayLike, y: ArrayLike, sample_weight: ArrayLike | None = None) -> Self:
+        """Fit on rows X with values y; rows of weight 2 count as two equal rows."""
+        slope = self._check_numbers()
+        options: dict[str, Any] = {"accept_sparse": "csr", "dtype": [np.float64, np.float32]}
+        rows, y = validate_data(self, X, y, y_numeric=True, **options)
+        y = np.asarray(y, dtype=float)
+        if sparse.issparse(rows):
+            rows = rows.astype(np.float64, copy=False)
+        weight = _check_sample_weight(sample_weight, rows, dtype=np.float64, ensure_non_negative=True)
+        if not weight.any():  # newer versions of scikit-learn say so themselves
+            raise InputError("all rows have weight 0: give at least one row a weight above 0")
+        if not weight.all():  # a row that does not count makes no knot
+            rows, y, weight = rows[weight > 0], y[weight > 0], weight[weight > 0]
+        # the papers' step is for rows of norm 1 at most
+        weight, unit = weight / weight.sum(), _largest_square(rows) or 1.0
+        w, path, errors, converged = np.zeros(rows.shape[1]), [], [], False
+        while True:
+            scores = tied_scores(rows, w)
+            self.knots_, self.values_ = lipschitz_isotonic_link(scores, y, slope, weight)
+            missed = y - np.interp(scores, self.knots_, self.values_)
+            errors.append(float(weight @ missed**2))
+            path.append(w)
+            if converged or len(errors) > self.max_iter:
+                break
+            update = pull_back(rows, weight * missed) / unit
+            w = w + update
+            converged = bool(np.linalg.norm(update) <= self.tol * np.linalg.norm(w))
+        self.coef_, self.n_iter_, self.converged_ = w, len(errors) - 1, converged
+        self.history_ = np.array(errors)
+        self.__dict__.pop("coef_path_", None)
+        if self.keep_path:
+            self.coef_path_ = np.array(path)
+        return self
+
+    def _check_numbers(self) -> float:
+        """The largest slope, infinite where none is asked for."""
+        check_finite("tol", self.tol, 0)
+        if not isinstance(self.max_iter, Integral) or self.max_iter < 1:
+            raise InputError(f"max_iter must be a whole number of at least 1, got {self.max_iter!r}")
+        if self.lipschitz is None:
+            return math.inf
+        if not isinstance(self.lipschitz, Real) or not 0 < float(self.lipschitz) < math.inf:
+            raise InputError(f"lipschitz must be a finite number above 0, or None, got {self.lipschitz!r}")
+        return float(self.lipschitz)
+
+    def index(self, X: ArrayLike) -> np.ndarray:
+        """Scores ``X·w``, which the link turns into predictions."""
+        return tied_scores(checked_rows(self, X), self.coef_)
+
+    def predict(self, X: ArrayLike) -> np.ndarray:
+        """``g(x·w)`` of each row."""
+        return np.interp(self.index(X), self.knots_, self.values_)
+
+
+def tied_scores(X: Matrix, w: np.ndarray) -> np.ndarray:
+    """``X @ w`` where equal rows have equal scores to the last bit, which BLAS does not promise.
+
+    Isotonic regression is not continuous there: rounding that tells equal rows apart gives them different values.
+
+    Examples
+    --------
+    >>> tied_scores(np.array([[1.0, 2.0], [3.0, 4.0]]), np.array([1.0, -1.0])).tolist()
+    [-1.0, -1.0]
+    """
+    return X @ w if sparse.issparse(X) else np.einsum("ij,j->i", X, w)
+
+
+def _largest_square(X: Matrix) -> float:
+    """Largest squared norm of a row, in double precision."""
+    squares = X.multiply(X).sum(axis=1) if sparse.issparse(X) else np.einsum("ij,ij->i", X, X, dtype=float)
+    return float(squares.max())

@@ -1,0 +1,168 @@
+"""Feasibility: scores that put every pair of rows in order, by alternating projections.
+
+S. Acharyya, *Learning to Rank in Supervised and Unsupervised Settings using Convexity and Monotonicity*, dissertation,
+2013, section 4.4.
+"""
+
+from __future__ import annotations
+
+from numbers import Integral, Real
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import ArrayLike
+from scipy.linalg import qr, solve_triangular
+from sklearn.utils import check_array
+
+from apexrank.checks import check_finite
+from apexrank.errors import InputError
+from apexrank.objectives.margins import LevelOrder, Margins, checked_relevance
+
+AIM = 2.0  # margins asked for, in units of the margin that ends the search
+
+
+class OrderedFit(NamedTuple):
+    """What :func:`perfectly_ordered` found.
+
+    ``coef`` are the coefficients, ``converged`` says whether their scores have every pair of rows in order, ``reason``
+    why the search ended, ``n_iter`` is the number of steps, and ``history`` the distance at each of them between
+    the scores and the nearest vector in order with twice the margin.
+    """
+
+    coef: np.ndarray
+    converged: bool
+    n_iter: int
+    history: np.ndarray
+    reason: str
+
+
+def perfectly_ordered(
+    X: ArrayLike,
+    y: ArrayLike,
+    *,
+    margin: float = 1.0,
+    momentum: bool = True,
+    max_iter: int = 10_000,
+    tol: float = 1e-6,
+) -> OrderedFit:
+    """Find w with ``(Xw)_i − (Xw)_j ≥ margin·(y_i − y_j)`` for all ``y_i > y_j``, if there is one.
+
+    There is one if y is a rising function of ``Xu`` for some u; rows of equal y may have any scores between their
+    neighbours. Projections onto two convex sets take turns: onto the vectors in y's order with margins (subtract them,
+    sort inside the levels of y, pool adjacent violators) and onto the range of X, its columns centred as the order does
+    not see a shift. A step is O(n·n_features + n log n).
+
+    Where a perfect w exists the distance falls by a constant factor each step, in the end. The factor may be very close
+    to 1. Two projections in turn are a gradient step of length one on half the squared distance of the scores from the
+    ordered vectors, so that Nesterov's momentum makes it smaller. Any multiple of w is perfect too: the projections aim
+    at twice the margin, and half of that is reached after finitely many steps.
+
+    Where no perfect w exists the distance tends to that of the two sets, and w to the least squares fit of the ordered
+    scores that are nearest. That is no minimiser of the cost of :class:`apexrank.objectives.link.UnknownLink`.
+
+    Parameters
+    ----------
+    X : array-like of shape (n, n_features)
+        Rows, dense.
+    y : array-like of shape (n,)
+        Values that are to be in order.
+    margin : float
+        Above 0; it sets the length of w.
+    momentum : bool
+        Run ahead of the last point, and start again where that leads away; False takes plain turns, as published.
+    max_iter : int
+        Largest number of steps.
+    tol : float
+        Give up when a step moves the scores by no more than this fraction of the distance between the two points:
+        then the sets are apart.
+
+    Returns
+    -------
+    OrderedFit
+
+    Examples
+    --------
+    >>> rng = np.random.default_rng(0)
+    >>> X = rng.normal(size=(40, 2))
+    >>> y = np.exp(X @ [0.6, 0.8])
+    >>> fit = perfectly_ordered(X, y)
+    >>> fit.converged, np.array_equal(np.argsort(X @ fit.coef), np.argsort(y))
+    (True, True)
+    >>> perfectly_ordered(X, rng.normal(size=40)).reason
+    'no w orders the rows: their scores stay 11.7 away from ordered ones'
+    """
+    rows, values = check_array(X, dtype=np.float64), checked_relevance(y)
+    _check_numbers(margin, max_iter, tol, len(rows), len(values))
+    order = LevelOrder(values)
+    if not len(order):
+        raise InputError("nothing to put in order: y has one value only")
+    least = margin * (values - values.mean())
+    span, wanted, history = _Range(rows), AIM * least, np.empty(max_iter)
+    allowed = Margins(order, wanted[order.rows], "hidden", 0.0, exponential=False)
+    ahead = before = span.coordinates(wanted)
+    a = 1.0
+    for t in range(max_iter):
+        w = span.coefficients(ahead)
+        scores = span.Z @ w
+        if _is_ordered(scores - least, order):
+            return OrderedFit(w, True, t, history[:t].copy(), "every pair of rows is in order")
+        nearest = _project(allowed, scores)
+        reached = span.coordinates(nearest)
+        step, history[t] = reached - ahead, np.linalg.norm(nearest - scores)
+        if np.linalg.norm(step) <= tol * history[t]:
+            reason = f"no w orders the rows: their scores stay {history[t]:.3g} away from ordered ones"
+            return OrderedFit(w, False, t + 1, history[: t + 1].copy(), reason)
+        if not momentum or step @ (reached - before) < 0:
+            a = 1.0
+        run, a = a - 1, (1 + np.sqrt(4 * a**2 + 1)) / 2
+        ahead, before = reached + run / a * (reached - before), reached
+    reason = f"undecided after {max_iter} steps at a distance of {history[-1]:.3g}: raise max_iter"
+    return OrderedFit(w, False, max_iter, history, reason)
+
+
+def _check_numbers(margin: float, max_iter: int, tol: float, n_rows: int, n_values: int) -> None:
+    if n_rows != n_values:
+        raise InputError(f"y needs one number per row: expected {n_rows}, got {n_values}")
+    if not isinstance(margin, Real) or not 0 < float(margin) < np.inf:
+        raise InputError(
+            f"margin must be a finite number above 0, got {margin!r}: at 0 equal scores are in order"
+        )
+    if not isinstance(max_iter, Integral) or max_iter < 1:
+        raise InputError(f"max_iter must be a whole number of at least 1, got {max_iter!r}")
+    check_finite("tol", tol, 0)
+
+
+def _project(allowed: Margins, scores: np.ndarray) -> np.ndarray:
+    found, nearest = allowed.project(scores), np.empty(len(scores))
+    nearest[found.rows] = found.target
+    return nearest
+
+
+def _is_ordered(excess: np.ndarray, order: LevelOrder) -> bool:
+    """Whether scores less margins never fall from one level of y to a higher one."""
+    sorted_, starts = excess[order.rows], order.levels[:-1]
+    lowest, highest = np.minimum.reduceat(sorted_, starts), np.maximum.reduceat(sorted_, starts)
+    return bool(np.all(lowest[1:] >= np.maximum.accumulate(highest)[:-1]))
+
+
+class _Range:
+    """Least squares on the centred columns of X, by one QR decomposition with pivoting."""
+
+    def __init__(self, X: np.ndarray) -> None:
+        self.Z = X - X.mean(axis=0)
+        size = np.linalg.norm(self.Z, axis=0)
+        rounding = max(X.shape) * np.finfo(float).eps
+        self.unit = np.where(size > rounding * np.abs(X).max(axis=0) * np.sqrt(len(X)), size, np.inf)
+        Q, R, pivot = qr(self.Z / self.unit, mode="economic", pivoting=True)
+        rank = int(np.sum(np.abs(np.diag(R)) > rounding))
+        self.Q, self.R, self.pivot = Q[:, :rank], R[:rank, :rank], pivot[:rank]
+
+    def coordinates(self, scores: np.ndarray) -> np.ndarray:
+        """Where the nearest point of the range is, in an orthonormal basis of it."""
+        return self.Q.T @ scores
+
+    def coefficients(self, coordinates: np.ndarray) -> np.ndarray:
+        """The w of that point; columns that add nothing to the others get 0."""
+        w = np.zeros(self.Z.shape[1])
+        w[self.pivot] = solve_triangular(self.R, coordinates)
+        return w / self.unit
