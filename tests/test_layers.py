@@ -15,7 +15,7 @@ LAYERS = [
     {"objectives"},
     {"models", "solvers"},
     {"rankers", "preprocessing"},
-    {"plot", "io"},
+    {"plot", "io", "graph"},
     {"experiments"},
     {"cli"},
 ]

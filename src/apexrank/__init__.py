@@ -14,6 +14,7 @@ if TYPE_CHECKING:
         bregman,
         datasets,
         divergences,
+        graph,
         losses,
         metrics,
         objectives,
@@ -23,6 +24,7 @@ if TYPE_CHECKING:
         projections,
     )
     from apexrank.errors import ApexrankError, InputError
+    from apexrank.graph import AntiTrustRank, DemotedRank, InDegree, LpqRank, PageRank, TrustRank
     from apexrank.rankers import (
         CrucialPairsPush,
         IRPush,
@@ -33,6 +35,7 @@ if TYPE_CHECKING:
         PushBoost,
         RankBoost,
         TwoStagePush,
+        UnknownLinkRegressor,
         push_path,
     )
 
@@ -47,8 +50,15 @@ _HOME = {
     "TwoStagePush": "rankers",
     "ListwiseRanker": "rankers",
     "MonotoneRetargeting": "rankers",
+    "UnknownLinkRegressor": "rankers",
     "IRPush": "rankers",
     "push_path": "rankers",
+    "PageRank": "graph",
+    "LpqRank": "graph",
+    "InDegree": "graph",
+    "TrustRank": "graph",
+    "AntiTrustRank": "graph",
+    "DemotedRank": "graph",
     "ApexrankError": "errors",
     "InputError": "errors",
 }
@@ -57,6 +67,7 @@ _MODULES = (
     "bregman",
     "datasets",
     "divergences",
+    "graph",
     "losses",
     "metrics",
     "objectives",
@@ -67,21 +78,29 @@ _MODULES = (
 )
 
 __all__ = [
+    "AntiTrustRank",
     "ApexrankError",
     "CrucialPairsPush",
+    "DemotedRank",
     "IRPush",
+    "InDegree",
     "InputError",
     "ListwiseRanker",
+    "LpqRank",
     "MonotoneRetargeting",
     "PNormPush",
     "PNormPushCV",
+    "PageRank",
     "PushBoost",
     "RankBoost",
+    "TrustRank",
     "TwoStagePush",
+    "UnknownLinkRegressor",
     "bounds",
     "bregman",
     "datasets",
     "divergences",
+    "graph",
     "losses",
     "metrics",
     "objectives",

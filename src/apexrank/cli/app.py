@@ -14,6 +14,7 @@ import apexrank
 from apexrank.cli.demo import demo
 from apexrank.cli.evaluate import evaluate
 from apexrank.cli.fit import fit
+from apexrank.cli.graph import graph_app
 from apexrank.cli.rank import rank
 from apexrank.cli.reproduce import reproduce
 from apexrank.errors import ApexrankError
@@ -99,3 +100,4 @@ def _main(
 
 for _verb in (demo, fit, rank, evaluate, reproduce):
     app.command()(_verb)
+app.add_typer(graph_app)

@@ -1,5 +1,15 @@
 """The papers' data sets, threshold features, and a made-up set on which a push visibly helps."""
 
+from apexrank.datasets.crawl import make_crawl, plant_farms
+from apexrank.datasets.graphs import (
+    load_bitcoin_otc,
+    load_cnr_2000,
+    load_epinions,
+    load_polblogs,
+    load_wiki_vote,
+    toy_graph_1,
+    toy_graph_2,
+)
 from apexrank.datasets.letor import Fold, letor_folds, make_letor_example, read_letor, write_letor
 from apexrank.datasets.synthetic import make_push_example
 from apexrank.datasets.thresholds import ThresholdFeatures, threshold_features
@@ -11,20 +21,31 @@ from apexrank.datasets.uci import (
     load_tic_tac_toe,
     load_wdbc,
 )
+from apexrank.datasets.webspam import load_webspam
 
 __all__ = [
     "Fold",
     "ThresholdFeatures",
     "letor_folds",
+    "load_bitcoin_otc",
+    "load_cnr_2000",
+    "load_epinions",
     "load_housing",
     "load_ionosphere",
     "load_magic",
     "load_pima",
+    "load_polblogs",
     "load_tic_tac_toe",
     "load_wdbc",
+    "load_webspam",
+    "load_wiki_vote",
+    "make_crawl",
     "make_letor_example",
     "make_push_example",
+    "plant_farms",
     "read_letor",
     "threshold_features",
+    "toy_graph_1",
+    "toy_graph_2",
     "write_letor",
 ]

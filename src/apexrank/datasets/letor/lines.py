@@ -38,7 +38,7 @@ def read_rows(path: str | Path) -> Rows:
     rows = Rows(array("q"), array("d"), [], [], array("q", [0]), array("i"), array("d"))
     names: tuple[bytes, ...] = ()
     columns = array("i")
-    for number, line in _lines(path):
+    for number, line in numbered_lines(path):
         content, _, comment = line.partition(b"#")
         fields = content.split(None, 2)
         if not fields:
@@ -62,7 +62,7 @@ def read_rows(path: str | Path) -> Rows:
     return rows
 
 
-def _lines(path: str | Path) -> Iterator[tuple[int, bytes]]:
+def numbered_lines(path: str | Path) -> Iterator[tuple[int, bytes]]:
     number = 0
     try:
         with ExitStack() as stack:

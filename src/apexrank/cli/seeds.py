@@ -1,0 +1,120 @@
+"""Files that name vertices: seeds of trust and teleport, and ranks written earlier."""
+
+from __future__ import annotations
+
+import csv
+import math
+import re
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from apexrank.errors import InputError
+
+if TYPE_CHECKING:
+    import numpy as np
+    import polars as pl
+
+    from apexrank.graph.adjacency import Graph
+
+
+def named_vertex(graph: Graph, text: str) -> Any:
+    """A vertex's name as the graph has it: a whole number where its names are numbers."""
+    numbered = graph.names is None or graph.names.dtype.kind in "iu"
+    return int(text) if numbered and re.fullmatch(r"[+-]?\d+", text, re.ASCII) else text
+
+
+def seed_weights(path: Path, graph: Graph, what: str) -> dict[Any, float]:
+    """Weights of the vertices that a file names; an unknown one is named with its line."""
+    rows = [(line, named_vertex(graph, name), weight) for line, name, weight in read_seeds(path)]
+    try:
+        graph.numbers([vertex for _, vertex, _ in rows], what=what)
+    except InputError:
+        for line, vertex, _ in rows:
+            try:
+                graph.numbers([vertex], what=what)
+            except InputError as error:
+                raise InputError(f"{path} line {line}: {error}") from None
+    seeds: dict[Any, float] = {}
+    for line, vertex, weight in rows:
+        if seeds.setdefault(vertex, weight) != weight:
+            raise InputError(
+                f"{path} line {line}: {vertex!r} has another weight further up; keep one of them"
+            )
+    return seeds
+
+
+def read_seeds(path: Path) -> list[tuple[int, str, float]]:
+    r"""Line, name and weight of the vertices in a file: plain lines, or CSV with the header ``vertex[,weight]``.
+
+    Blank lines and those that begin with ``#`` are left out. A plain line is a name as it stands, of weight 1.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     path = Path(folder) / "good.csv"
+    ...     _ = path.write_text("# checked by hand\nvertex,weight\nexample.org,2\n")
+    ...     read_seeds(path)
+    [(3, 'example.org', 2.0)]
+    """
+    try:
+        text = path.read_text(encoding="utf-8-sig")
+    except IsADirectoryError:
+        raise InputError(f"cannot read {str(path)!r}: it is a folder; give a file in it") from None
+    except UnicodeDecodeError:
+        raise InputError(f"{path} is not UTF-8 text: save it as UTF-8") from None
+    except OSError as error:
+        raise InputError(f"cannot read {str(path)!r}: {(error.strerror or 'it fails').lower()}") from None
+    lines = [(number, line.strip()) for number, line in enumerate(text.split("\n"), start=1)]
+    lines = [(number, line) for number, line in lines if line and not line.startswith("#")]
+    if lines and re.fullmatch(r"vertex(\s*,\s*weight)?", lines[0][1], re.IGNORECASE):
+        rows = [_seed_of_csv(path, number, line, "," in lines[0][1]) for number, line in lines[1:]]
+    else:
+        rows = [(number, line, 1.0) for number, line in lines]
+    if not rows:
+        raise InputError(f"{path} names no vertex: write one a line")
+    return rows
+
+
+def _seed_of_csv(path: Path, number: int, line: str, weighted: bool) -> tuple[int, str, float]:
+    fields = [field.strip() for field in next(csv.reader([line]))]
+    if len(fields) != 1 + weighted:
+        raise InputError(f"{path} line {number}: the row has {len(fields)} fields, the header {1 + weighted}")
+    try:
+        weight = float(fields[1]) if weighted else 1.0
+    except ValueError:
+        weight = math.nan
+    if not 0 <= weight < math.inf:
+        raise InputError(f"{path} line {number}: {fields[1]!r} is no weight; write a number of at least 0")
+    return number, fields[0], weight
+
+
+def earlier_scores(path: Path, graph: Graph) -> np.ndarray:
+    """Scores in a file of ranks by the vertices' names; 0 for vertices it does not know."""
+    import numpy as np
+    import polars as pl
+
+    from apexrank.io import read_table
+    from apexrank.io.columns import numbers
+
+    table = read_table(path)
+    known = {"vertex": table.column("vertex").cast(pl.String), "score": numbers(table, "score")}
+    earlier = pl.DataFrame(known)
+    if (twice := earlier["vertex"].is_duplicated()).any():
+        raise InputError(
+            f"{path} has more than one row of vertex {earlier['vertex'].filter(twice)[0]!r}: keep one"
+        )
+    names = series(np.arange(graph.n) if graph.names is None else graph.names).cast(pl.String)
+    vertices = pl.DataFrame({"vertex": names}).with_row_index()
+    found = vertices.join(earlier, on="vertex", how="left").sort("index")["score"]
+    scores = found.fill_null(0.0).fill_nan(0.0).to_numpy()
+    if not (scores > 0).any():
+        raise InputError(f"{path} has no positive score of a vertex of this graph: leave out --start")
+    return scores
+
+
+def series(names: np.ndarray) -> pl.Series:
+    """Names as a column; objects become text or numbers again."""
+    import polars as pl
+
+    return pl.Series(names.tolist() if names.dtype == object else names)

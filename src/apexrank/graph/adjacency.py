@@ -1,0 +1,421 @@
+"""Directed graphs as arrays of in-links, checked and without repeated links."""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import Any, NamedTuple
+
+import numpy as np
+from scipy import sparse
+
+from apexrank.errors import InputError
+from apexrank.graph.edges import (
+    Edges,
+    alike,
+    as_weights,
+    object_array,
+)
+from apexrank.kernels import edges as kernels
+from apexrank.kernels.edges import Links
+
+_REPEATED = ("sum", "once", "error")
+_SELF_LOOPS = ("keep", "drop")
+_MOST_COMPARED = 20_000  # names looked at for one that was meant
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class Graph:
+    """A directed graph by its in-links; the arrays cannot be written.
+
+    Made by :func:`as_graph` or :meth:`from_edges`, which check; the constructor takes the arrays as they are.
+
+    Parameters
+    ----------
+    indptr : ndarray of int64, n + 1
+        The in-links of vertex i come from ``indices[indptr[i]:indptr[i + 1]]``.
+    indices : ndarray of int32, one for each link
+        Sources, ascending inside a vertex, each once (int64 beyond 2³¹ vertices).
+    weights : ndarray of float64, one for each link, optional
+        Positive. None: every link weighs 1.
+    out_weight : ndarray of float64, n
+        Sum of the weights of a vertex's out-links; 0 for a dangling one.
+    names : ndarray, optional
+        Names of the vertices (text, whole numbers or objects), each once. None: they are 0 to n − 1.
+
+    Examples
+    --------
+    >>> graph = Graph.from_edges([0, 1, 1], [1, 0, 2])
+    >>> graph
+    Graph(3 vertices, 3 links)
+    >>> graph.dangling.tolist(), graph.out_weight.tolist()
+    ([False, False, True], [1.0, 2.0, 0.0])
+    >>> graph.summary()["strong_components"]
+    2
+    """
+
+    indptr: np.ndarray
+    indices: np.ndarray
+    weights: np.ndarray | None
+    out_weight: np.ndarray
+    names: np.ndarray | None = field(default=None)
+
+    def __post_init__(self) -> None:
+        for name, value in vars(self).copy().items():
+            if value is not None:
+                view = value.view()
+                view.flags.writeable = False
+                object.__setattr__(self, name, view)
+
+    def __repr__(self) -> str:
+        return f"Graph({self.n} vertices, {self.n_edges} links{', weighted' if self.weights is not None else ''})"
+
+    @classmethod
+    def from_edges(
+        cls,
+        sources: Any,
+        targets: Any,
+        weights: Any = None,
+        *,
+        n: int | None = None,
+        names: Sequence[Any] | np.ndarray | None = None,
+        directed: bool = True,
+        repeated: str = "sum",
+        self_loops: str = "keep",
+    ) -> Graph:
+        """Build a graph from vertex numbers.
+
+        Parameters
+        ----------
+        sources, targets : array of int
+            Ends of each link, from 0.
+        weights : array, optional
+            Its weight, at least 0; a link of weight 0 is none.
+        n : int, optional
+            Number of vertices; by default that of ``names``, else one more than the highest number.
+        names : sequence, optional
+            Names of the vertices 0 to n − 1.
+        directed, repeated, self_loops
+            As in :func:`as_graph`.
+
+        Notes
+        -----
+        Needs, above the arrays given, 4 bytes a link (12 with weights) and 16 a vertex for the graph, and as much
+        again while it is built unless the links come sorted by source.
+
+        Examples
+        --------
+        >>> Graph.from_edges([0, 0], [1, 1], names=["a", "b"]).weights.tolist()
+        [2.0]
+        """
+        if n is None and names is not None:
+            n = len(names)
+        sources, targets = _whole_numbers(sources, "sources"), _whole_numbers(targets, "targets")
+        m = len(sources)
+        if m != len(targets):
+            raise InputError(f"there are {m} sources but {len(targets)} targets: give one of each a link")
+        if n is None:
+            n = 1 + max(int(sources.max()), int(targets.max())) if m else 0
+        if not isinstance(n, int | np.integer) or n < 0:
+            raise InputError(f"n must be a whole number of vertices, got {n!r}")
+        _check_range(sources, targets, n)
+        given = None if weights is None else as_weights(weights, m, "position {}".format)
+        sources, targets = alike(sources, targets, n)
+        edges = Edges(sources, targets, given, n, as_names(names, n), "position {}".format)
+        return build(edges, directed, repeated, self_loops)
+
+    @property
+    def n(self) -> int:
+        """Number of vertices."""
+        return len(self.indptr) - 1
+
+    @property
+    def n_edges(self) -> int:
+        """Number of links; an undirected edge is two."""
+        return len(self.indices)
+
+    @property
+    def nbytes(self) -> int:
+        """Memory of links and weights."""
+        return sum(
+            a.nbytes for a in (self.indptr, self.indices, self.weights, self.out_weight) if a is not None
+        )
+
+    @cached_property
+    def dangling(self) -> np.ndarray:
+        """Which vertices have no out-links."""
+        dangling = self.out_weight == 0
+        dangling.flags.writeable = False
+        return dangling
+
+    @property
+    def _links(self) -> Links:
+        return Links(self.indptr, self.indices, self.weights)
+
+    @cached_property
+    def _reversed(self) -> Graph:
+        links = kernels.turned(self._links)
+        return Graph(*links, kernels.column_weights(links), self.names)
+
+    def reversed(self) -> Graph:
+        """The links turned round, between the same vertices; computed once.
+
+        Examples
+        --------
+        >>> Graph.from_edges([0, 0], [1, 2]).reversed().indptr.tolist()
+        [0, 2, 2, 2]
+        """
+        return self._reversed
+
+    def to_scipy(self) -> sparse.csr_array:
+        """Adjacency matrix ``A[source, target] = weight``.
+
+        Examples
+        --------
+        >>> Graph.from_edges([0, 0], [1, 2]).to_scipy().toarray().tolist()
+        [[0.0, 1.0, 1.0], [0.0, 0.0, 0.0], [0.0, 0.0, 0.0]]
+        """
+        out = self.reversed()
+        weights = np.ones(self.n_edges) if out.weights is None else out.weights.copy()
+        return sparse.csr_array((weights, out.indices.copy(), out.indptr.copy()), shape=(self.n, self.n))
+
+    def label(self, vertex: int) -> Any:
+        """Name of a vertex number."""
+        return int(vertex) if self.names is None else self.names[vertex : vertex + 1].tolist()[0]
+
+    def labels(self, vertices: Any) -> np.ndarray:
+        """Names of vertex numbers, in their order."""
+        numbers = np.asarray(vertices, dtype=np.int64)
+        return numbers if self.names is None else self.names[numbers]
+
+    def number(self, name: Any) -> int:
+        """Vertex number of a name; an unknown one is an error that names a close match.
+
+        Examples
+        --------
+        >>> Graph.from_edges([0], [1], names=["page", "site"]).number("sites")
+        Traceback (most recent call last):
+        apexrank.errors.InputError: vertex 'sites' is not in the graph; did you mean 'site'?
+        """
+        return int(self.numbers(object_array([name]))[0])
+
+    def numbers(self, names: Any, what: str = "vertex") -> np.ndarray:
+        """Vertex numbers of many names, int64; ``what`` says in an error whose names they are.
+
+        Examples
+        --------
+        >>> Graph.from_edges([0], [1], names=["page", "site"]).numbers(["site", "page"]).tolist()
+        [1, 0]
+        """
+        listed = [names] if np.isscalar(names) else names
+        array = listed if isinstance(listed, np.ndarray) else np.asarray(object_array(listed))
+        if self.names is None or self.names.dtype.kind in "iu":
+            found = self._find_whole(array)
+        else:
+            known = self._number_of
+            found = np.array([_get(known, name) for name in array.tolist()], dtype=np.int64)
+        if (found < 0).any():
+            unknown = array[found < 0].tolist()
+            are = "is" if len(unknown) == 1 else f"and {len(unknown) - 1} more are"
+            name = "vertex" if what == "vertex" else f"{what} vertex"
+            raise InputError(f"{name} {unknown[0]!r} {are} not in the graph{self._hint(unknown[0])}")
+        return found
+
+    def _find_whole(self, array: np.ndarray) -> np.ndarray:
+        if array.dtype.kind not in "iu":
+            whole = [
+                isinstance(name, int | np.integer) and not isinstance(name, bool) for name in array.tolist()
+            ]
+            # no vertex has the lowest number there is, so it stands for what is no number at all
+            lowest = np.iinfo(np.int64).min
+            fitting = [
+                int(x) if ok and abs(int(x)) < 2**63 else lowest
+                for x, ok in zip(array.tolist(), whole, strict=True)
+            ]
+            array = np.array(fitting, dtype=np.int64)
+        array = array.astype(np.int64)
+        if self.names is None:
+            return np.where((array >= 0) & (array < self.n), array, -1)
+        order, ascending = self._ascending
+        at = np.minimum(np.searchsorted(ascending, array), self.n - 1)
+        return np.where(ascending[at] == array, order[at], -1)
+
+    @cached_property
+    def _ascending(self) -> tuple[np.ndarray, np.ndarray]:
+        names = np.asarray(self.names)
+        order = np.argsort(names, kind="stable")
+        return order, names[order]
+
+    @cached_property
+    def _number_of(self) -> dict[Any, int]:
+        return {name: i for i, name in enumerate(np.asarray(self.names).tolist())}
+
+    def _hint(self, name: Any) -> str:
+        if self.names is None:
+            return f"; its vertices are 0 to {self.n - 1}"
+        text = str(name)
+        likely = [each for each in self.names.tolist() if abs(len(str(each)) - len(text)) <= 2]
+        if len(likely) > _MOST_COMPARED:
+            likely = [each for each in likely if str(each)[:1] == text[:1] or str(each)[-2:] == text[-2:]]
+        written = {str(each): each for each in likely[:_MOST_COMPARED]}
+        close = [text] if text in written else difflib.get_close_matches(text, list(written), n=1)
+        return f"; did you mean {written[close[0]]!r}?" if close else ""
+
+    def summary(self) -> dict[str, int | bool]:
+        """Count vertices and links of several kinds, and connected components.
+
+        Returns
+        -------
+        dict
+            ``vertices``, ``edges`` (links), ``weighted``, ``dangling`` (without out-links), ``isolated`` (without
+            links), ``self_loops``, ``weak_components``, ``strong_components``, ``largest_in_degree``,
+            ``largest_out_degree`` (numbers of links) and ``bytes``.
+
+        Examples
+        --------
+        >>> summary = Graph.from_edges([0, 1, 2], [1, 0, 2], n=4).summary()
+        >>> summary["isolated"], summary["self_loops"], summary["weak_components"]
+        (1, 1, 3)
+        """
+        into, out = np.diff(self.indptr), np.diff(self.reversed().indptr)
+        matrix = self.to_scipy()
+        weak, strong = (
+            sparse.csgraph.connected_components(matrix, connection=kind, return_labels=False)
+            for kind in ("weak", "strong")
+        )
+        return {
+            "vertices": self.n,
+            "edges": self.n_edges,
+            "weighted": self.weights is not None,
+            "dangling": int(self.dangling.sum()),
+            "isolated": int(((into == 0) & (out == 0)).sum()),
+            "self_loops": kernels.count_loops(self._links),
+            "weak_components": int(weak),
+            "strong_components": int(strong),
+            "largest_in_degree": int(into.max()),
+            "largest_out_degree": int(out.max()),
+            "bytes": self.nbytes,
+        }
+
+
+class SignedGraph(NamedTuple):
+    """Links of trust and of distrust between the same vertices; the weights of both are positive."""
+
+    positive: Graph
+    negative: Graph
+
+
+def build(edges: Edges, directed: bool, repeated: str, self_loops: str, sign: int | None = None) -> Graph:
+    """The graph of the edges whose weight has that sign (0: either); with None a negative weight is an error."""
+    if repeated not in _REPEATED:
+        raise InputError(f"repeated must be one of {', '.join(_REPEATED)}, got {repeated!r}")
+    if self_loops not in _SELF_LOOPS:
+        raise InputError(f"self_loops must be one of {', '.join(_SELF_LOOPS)}, got {self_loops!r}")
+    if not edges.n:
+        raise InputError("the graph has no vertices: give at least one")
+    weights = _checked_weights(edges, sign)
+    links = kernels.in_links(
+        edges.sources,
+        edges.targets,
+        weights,
+        edges.n,
+        both_ways=not directed,
+        drop_loops=self_loops == "drop",
+        sign=1 if sign is None else sign,
+    )
+    if repeated == "error":
+        _refuse_repeated(edges, links, both_ways=not directed)
+    links = kernels.merged(links, "sum" if repeated == "sum" else "largest")
+    if links.weights is not None:
+        if not np.isfinite(links.weights.sum()):
+            raise InputError("the weights sum to more than a float can hold: divide them by a large number")
+        if (links.weights == 1).all():
+            links = links._replace(weights=None)
+    return Graph(*links, kernels.column_weights(links), edges.names)
+
+
+def _checked_weights(edges: Edges, sign: int | None) -> np.ndarray | None:
+    """Weights, finite; None when every edge is a link of weight 1."""
+    weights = edges.weights
+    if weights is None or not weights.size:
+        return None
+    lowest, highest = weights.min(), weights.max()
+    if not (np.isfinite(lowest) and np.isfinite(highest)):
+        row = int(np.argmin(np.isfinite(weights)))
+        problem = "is missing or not a number" if np.isnan(weights[row]) else f"is {weights[row]}"
+        raise InputError(f"{edges.link(row)} has a weight that {problem}; give a finite one")
+    if lowest < 0 and sign is None:
+        row = int(np.argmax(weights < 0))
+        raise InputError(
+            f"{edges.link(row)} has the negative weight {weights[row]:g}; use signed=True if that is distrust"
+        )
+    return None if lowest == highest == 1 and sign != -1 else weights
+
+
+def _refuse_repeated(edges: Edges, links: Links, both_ways: bool) -> None:
+    found = kernels.first_repeated(links)
+    if found is None:
+        return
+    target, source = found
+    same = (edges.sources == source) & (edges.targets == target)
+    if both_ways:
+        same |= (edges.sources == target) & (edges.targets == source)
+    if edges.weights is not None:
+        same &= edges.weights != 0
+    first, second = np.flatnonzero(same)[:2].tolist()
+    place = edges.place(first)
+    raise InputError(
+        f"{edges.link(second)} is there already{f' ({place})' if place else ''}; take one out, or use "
+        "repeated='sum' or 'once'"
+    )
+
+
+def _whole_numbers(ends: Any, what: str) -> np.ndarray:
+    array = np.asarray(ends)
+    if not array.size:
+        array = np.empty(0, dtype=np.int32)
+    if array.ndim != 1 or array.dtype.kind not in "iu":
+        raise InputError(
+            f"{what} must be whole vertex numbers, one a link, got {array.dtype} of shape {array.shape}; "
+            "as_graph takes ids of any kind"
+        )
+    return array
+
+
+def _check_range(sources: np.ndarray, targets: np.ndarray, n: int) -> None:
+    for array, what in ((sources, "source"), (targets, "target")):
+        if array.size and (array.min() < 0 or array.max() >= n):
+            row = int(np.argmax((array < 0) | (array >= n)))
+            link = f"the link from {sources[row]} to {targets[row]}"
+            raise InputError(
+                f"position {row}: {link} has a {what} that is not a vertex: these are 0 to {n - 1}"
+            )
+
+
+def as_names(names: Any, n: int) -> np.ndarray | None:
+    """Names as an array, None when they are 0 to n − 1; each must stand there once."""
+    if names is None:
+        return None
+    listed = names.tolist() if isinstance(names, np.ndarray) else list(names)
+    if len(listed) != n:
+        raise InputError(f"there are {len(listed)} names for {n} vertices: give one for each")
+    seen: set[Any] = set()
+    for name in listed:
+        if name in seen:
+            raise InputError(f"two vertices are named {name!r}: rename one")
+        seen.add(name)
+    if all(isinstance(name, int | np.integer) and not isinstance(name, bool) for name in listed):
+        if listed == list(range(n)):
+            return None
+        if all(abs(name) < 2**63 for name in listed):
+            return np.array(listed, dtype=np.int64)
+    return object_array(listed)
+
+
+def _get(known: dict[Any, int], name: Any) -> int:
+    try:
+        return known.get(name, -1)
+    except TypeError:  # what cannot be hashed is no name
+        return -1

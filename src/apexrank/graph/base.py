@@ -1,0 +1,226 @@
+"""What all graph ranks share: reading the graph, teleport vectors, the answer, its names and its explanation."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Iterable, Mapping
+from typing import Any, NamedTuple, Self
+
+import numpy as np
+from numpy.typing import ArrayLike
+from sklearn.base import BaseEstimator
+from sklearn.exceptions import ConvergenceWarning
+from sklearn.utils.validation import check_is_fitted
+
+from apexrank.checks import check_finite
+from apexrank.errors import InputError
+from apexrank.graph.adjacency import Graph, SignedGraph
+from apexrank.graph.power import Fixpoint, Progress
+from apexrank.graph.reading import as_graph
+from apexrank.kernels.csr import reached
+
+Teleport = ArrayLike | Mapping[Any, float] | Iterable[Any] | None
+
+
+class InLink(NamedTuple):
+    """One reason for a score: where it comes from (None: the teleport), what flows, and its share of the whole."""
+
+    source: Any
+    flow: float
+    share: float
+
+
+class GraphRank(BaseEstimator):
+    """Base class of ranks of vertices.
+
+    Attributes
+    ----------
+    scores_ : array of shape (n_vertices,), or (n_vertices, n_teleports)
+        Score of each vertex, larger is better.
+    names_ : array of shape (n_vertices,)
+        Names of the vertices; their numbers where the graph has no names.
+    ranking_ : array of shape (n_vertices,)
+        Names from the best to the worst; equals in the order of the vertices.
+    """
+
+    scores_: np.ndarray
+    graph_: Graph
+
+    def fit_predict(self, graph: Any, y: None = None, **arguments: Any) -> np.ndarray:
+        """Fit and give the scores."""
+        return self.fit(graph, **arguments).scores_
+
+    def fit(self, graph: Any, y: None = None) -> Self:
+        raise NotImplementedError
+
+    @property
+    def names_(self) -> np.ndarray:
+        check_is_fitted(self)
+        return np.arange(self.graph_.n) if self.graph_.names is None else self.graph_.names
+
+    @property
+    def ranking_(self) -> np.ndarray:
+        check_is_fitted(self)
+        return self.graph_.labels(np.argsort(-self._one_column(), kind="stable"))
+
+    def top(self, k: int, column: int | None = None) -> list[tuple[Any, float]]:
+        """The k best vertices and their scores; ``column`` chooses among several teleport vectors."""
+        check_is_fitted(self)
+        if not isinstance(k, int | np.integer) or k < 1:
+            raise InputError(f"k must be a whole number of at least 1, got {k!r}")
+        scores, k = self._one_column(column), min(k, self.graph_.n)
+        lowest = np.partition(scores, len(scores) - k)[len(scores) - k]
+        candidates = np.flatnonzero(scores >= lowest)
+        best = candidates[np.argsort(-scores[candidates], kind="stable")[:k]]
+        return list(zip(self.graph_.labels(best).tolist(), scores[best].tolist(), strict=True))
+
+    def _one_column(self, column: int | None = None) -> np.ndarray:
+        if self.scores_.ndim == 1:
+            return self.scores_
+        if column is None:
+            raise InputError(
+                f"there are {self.scores_.shape[1]} columns of scores: choose one by top(k, column=…), or sort scores_"
+            )
+        return self.scores_[:, column]
+
+
+class IteratedRank(GraphRank):
+    """Base class of ranks that are fixed points of a power step.
+
+    Attributes
+    ----------
+    error_bound_ : float
+        Upper bound on the distance ``|scores_ − exact|₁``; nan where none is known.
+    hilbert_bound_ : float
+        Upper bound on the error of the logarithm of any ratio of two scores; nan where none is known.
+    converged_, n_iter_, history_
+        Whether ``error_bound_`` is within ``tol``, steps, and the change ``|r_t − r_{t−1}|₁`` of each.
+    """
+
+    damping: float
+    tol: float
+    max_iter: int
+    warm_start: bool
+    verbose: int
+    callback: Progress | None
+
+    def _check_numbers(self) -> None:
+        check_finite("damping", self.damping, 0)
+        if not self.damping < 1:
+            raise InputError(
+                f"damping is the share that follows links and must be below 1, got {self.damping!r}"
+            )
+        check_finite("tol", self.tol, 0)
+        check_finite("max_iter", self.max_iter, 1)
+
+    def _keep(self, graph: Graph, answer: Fixpoint) -> None:
+        self.graph_, self.scores_ = graph, answer.scores
+        self.n_iter_, self.converged_ = answer.n_iter, answer.converged
+        self.error_bound_, self.hilbert_bound_ = answer.error_bound, answer.hilbert_bound
+        self.history_ = np.array(answer.history)
+        if not answer.converged:
+            known = (
+                "are not known to be near"
+                if np.isnan(answer.error_bound)
+                else f"may be {answer.error_bound:.1e} (L1) from"
+            )
+            warnings.warn(
+                f"not converged after {answer.n_iter} steps: the scores {known} the exact ones. Raise max_iter or tol.",
+                ConvergenceWarning,
+                stacklevel=3,
+            )
+
+    def _progress(self, step: int, error: float) -> None:
+        if self.verbose:
+            print(f"step {step}: error at most {error:.3g}", flush=True)
+        if self.callback is not None:
+            self.callback(step, error)
+
+    def _start(self, graph: Graph, teleport: np.ndarray, start: Any = None) -> np.ndarray:
+        """Equal scores of all vertices the teleport reaches, or earlier scores by the vertices' names."""
+        support = np.ones_like(teleport) if teleport.all() else reached_from(graph, teleport)
+        first = support / support.sum(axis=0)
+        earlier = self._earlier(graph, start)
+        if earlier is not None and earlier.shape == first.shape:
+            first = np.where((earlier > 0) & (support > 0), earlier, first)
+            first /= first.sum(axis=0)
+        return first
+
+    def _earlier(self, graph: Graph, start: Any) -> np.ndarray | None:
+        if start is None:
+            known = self.warm_start and hasattr(self, "scores_")
+            return _carried_over(self.graph_, self.scores_, graph) if known else None
+        if isinstance(start, GraphRank):
+            return _carried_over(start.graph_, start.scores_, graph)
+        if isinstance(start, Mapping):
+            names = range(graph.n) if graph.names is None else graph.names.tolist()
+            start = np.array([start.get(name, 0.0) for name in names], dtype=float)
+        scores = np.asarray(start, dtype=float)
+        if len(scores) != graph.n or not np.isfinite(scores).all():
+            raise InputError(
+                f"start needs one finite score for each of the {graph.n} vertices, or a mapping from names"
+            )
+        return scores
+
+
+def plain_graph(graph: Any) -> Graph:
+    """The graph, for ranks that know nothing of distrust."""
+    read = as_graph(graph)
+    if isinstance(read, SignedGraph):
+        raise InputError("this rank takes no signed graph: give it the .positive part, or use LpqRank")
+    return read
+
+
+def teleport_vectors(graph: Graph, teleport: Any, what: str = "teleport") -> np.ndarray:
+    """Shares of the teleport for each vertex, summing to 1: one vector, or a column for each of several.
+
+    None is the same for all vertices; an array has one weight a vertex; a mapping of names to weights, or names
+    alone, leave out the other vertices; a list or tuple of such mappings or arrays gives columns.
+    """
+    if teleport is None:
+        return np.full(graph.n, 1.0 / graph.n)
+    several = isinstance(teleport, list | tuple) and len(teleport) > 0
+    if several and all(isinstance(each, Mapping | np.ndarray | set | list | tuple) for each in teleport):
+        return np.stack([teleport_vectors(graph, each, what) for each in teleport], axis=1)
+    weights = seed_vector(graph, teleport, what)
+    total = weights.sum(axis=0)
+    if not (total > 0).all():
+        raise InputError(f"{what} must have a positive weight for at least one vertex")
+    return weights / total
+
+
+def seed_vector(graph: Graph, seeds: Any, what: str) -> np.ndarray:
+    """Weights of vertices from an array of them, a mapping from names, or the names of those with weight 1."""
+    if isinstance(seeds, np.ndarray) and seeds.dtype.kind in "fb" and seeds.shape[:1] == (graph.n,):
+        weights = seeds.astype(float)
+    elif isinstance(seeds, Mapping):
+        weights = np.zeros(graph.n)
+        weights[graph.numbers(list(seeds), what=what)] = [float(value) for value in seeds.values()]
+    else:
+        names = [seeds] if isinstance(seeds, str) else list(seeds)
+        weights = np.zeros(graph.n)
+        weights[graph.numbers(names, what=what)] = 1.0
+    if not (np.isfinite(weights).all() and (weights >= 0).all()):
+        raise InputError(f"{what} weights must be finite and not negative")
+    return weights
+
+
+def reached_from(graph: Graph, weights: np.ndarray) -> np.ndarray:
+    """1 for vertices that links lead to from those of positive weight, these included; 0 for others."""
+    if weights.ndim > 1:
+        return np.stack([reached_from(graph, column) for column in weights.T], axis=1)
+    out = graph.reversed()
+    return reached(out.indptr, out.indices, weights > 0).astype(float)
+
+
+def _carried_over(old: Graph, scores: np.ndarray, new: Graph) -> np.ndarray:
+    """Scores of the vertices of another graph of the same names; 0 for those that are not in the old one."""
+    found = np.zeros((new.n, *scores.shape[1:]))
+    if old.names is None and new.names is None:
+        n = min(old.n, new.n)
+        found[:n] = scores[:n]
+    elif old.names is not None and new.names is not None:
+        number = {name: i for i, name in enumerate(old.names.tolist())}
+        place = np.array([number.get(name, -1) for name in new.names.tolist()])
+        found[place >= 0] = scores[place[place >= 0]]
+    return found

@@ -1,0 +1,312 @@
+"""Edge lists in: arrays of ids and data frames of any kind, as vertex numbers and names."""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from apexrank.errors import InputError
+from apexrank.kernels.edges import MOST_IN_INT32, looked_up, seen_ids
+
+Column = str | int | None
+
+KNOWN_COLUMNS = {
+    "source": ("source", "src", "from"),
+    "target": ("target", "dst", "to"),
+    "weight": ("weight", "rating", "value"),
+}
+
+
+def _nowhere(row: int) -> str:
+    return ""
+
+
+@dataclass(frozen=True)
+class Edges:
+    """Edges as they were given, with numbers for vertices.
+
+    Parameters
+    ----------
+    sources, targets : ndarray
+        Vertex numbers from 0 to n − 1.
+    weights : ndarray of float64, optional
+        As given: not yet checked.
+    n : int
+        Number of vertices.
+    names : ndarray, optional
+        Their names; None when they are 0 to n − 1.
+    place : callable
+        Where an edge (counted from 0) stands, in words; may be empty.
+    """
+
+    sources: np.ndarray
+    targets: np.ndarray
+    weights: np.ndarray | None
+    n: int
+    names: np.ndarray | None = None
+    place: Callable[[int], str] = _nowhere
+
+    def label(self, vertex: int) -> Any:
+        """Name of a vertex number."""
+        return int(vertex) if self.names is None else self.names[vertex : vertex + 1].tolist()[0]
+
+    def link(self, row: int) -> str:
+        """An edge in words, as the user wrote it, after its place."""
+        place = self.place(row)
+        ends = [self.label(ends[row]) for ends in (self.sources, self.targets)]
+        return f"{place}{': ' if place else ''}the link from {ends[0]!r} to {ends[1]!r}"
+
+
+def edges_of_arrays(sources: Any, targets: Any, weights: Any = None) -> Edges:
+    """Number the vertices of an edge list whose ids are of any kind.
+
+    Examples
+    --------
+    >>> edges = edges_of_arrays(["b", "a"], ["c", "b"])
+    >>> edges.names.tolist(), edges.sources.tolist(), edges.targets.tolist()
+    (['a', 'b', 'c'], [1, 0], [2, 1])
+    """
+    return numbered(sources, targets, weights, "position {}".format)
+
+
+def edges_of_frame(
+    frame: Any, source: Column = None, target: Column = None, weight: Column = None, what: str = "edge table"
+) -> Edges:
+    """Number the vertices of a pandas or polars data frame of edges; columns as in :func:`edges_of_file`."""
+    names = [str(name) for name in frame.columns]
+    pick = frame.to_series if hasattr(frame, "to_series") else lambda i: frame.iloc[:, i]
+    i, j, k = choose_columns(names, source, target, weight, what)
+    weights = None if k is None else pick(k)
+    return numbered(pick(i), pick(j), weights, lambda row: f"{what} row {row + 1}")
+
+
+def choose_columns(
+    names: list[str], source: Column, target: Column, weight: Column, what: str
+) -> tuple[int, int, int | None]:
+    """Positions of the columns of sources, targets and weights (None: there are none).
+
+    Examples
+    --------
+    >>> choose_columns(["time", "From", "To"], None, None, "time", "table")
+    (1, 2, 0)
+    """
+    at = {
+        role: _position(given, role, names, what)
+        for role, given in (("source", source), ("target", target), ("weight", weight))
+    }
+    if at["source"] is None and at["target"] is None:
+        free = [i for i in range(len(names)) if i != at["weight"]]
+        at["source"], at["target"] = [*free, None, None][:2]
+    for role in ("source", "target"):
+        if at[role] is None:
+            raise InputError(f"{what} has no column for the {role} of an edge: name it with {role}=")
+    if len(set(at.values())) < len(at):
+        raise InputError(f"{what}: source, target and weight must be three columns; name others")
+    return at["source"], at["target"], at["weight"]  # type: ignore[return-value]
+
+
+def _position(given: Column, role: str, names: list[str], what: str) -> int | None:
+    if given is False:
+        return None
+    if given is None:
+        lower = [name.strip().lower() for name in names]
+        return next((lower.index(known) for known in KNOWN_COLUMNS[role] if known in lower), None)
+    if isinstance(given, str):
+        if given in names:
+            return names.index(given)
+        close = difflib.get_close_matches(given, names, n=1)
+        shown = ", ".join(map(repr, names[:8])) + (", ..." if len(names) > 8 else "")
+        if given.isdecimal():
+            return _position(int(given), role, names, what)
+        raise InputError(
+            f"{what} has no column {given!r}"
+            + (f"; did you mean {close[0]!r}?" if close else f"; it has {shown}")
+        )
+    if not 0 <= given < len(names):
+        raise InputError(f"{what} has no column {given} counted from 0; it has {len(names)} columns")
+    return int(given)
+
+
+def numbered(sources: Any, targets: Any, weights: Any, place: Callable[[int], str]) -> Edges:
+    sources, targets = _plain_ids(sources, "source", place), _plain_ids(targets, "target", place)
+    m = len(sources)
+    if m != len(targets):
+        raise InputError(f"there are {m} sources but {len(targets)} targets: give one of each an edge")
+    weights = None if weights is None else as_weights(weights, m, place)
+    if not m:
+        raise InputError("there are no edges: the graph would be empty")
+    sources, targets, names = _numbers(sources, targets)
+    n = len(names)
+    return Edges(sources, targets, weights, n, None if isinstance(names, range) else names, place)
+
+
+def as_weights(values: Any, m: int, place: Callable[[int], str] = _nowhere) -> np.ndarray:
+    """Weights as m floats, missing ones as NaN.
+
+    Examples
+    --------
+    >>> as_weights([1, 2.5, None], 3).tolist()
+    [1.0, 2.5, nan]
+    """
+    array = object_array(values) if isinstance(values, list | tuple) else np.asarray(values)
+    if array.shape != (m,):
+        raise InputError(f"weights must be one number for each of {m} edges, got shape {array.shape}")
+    if array.dtype.kind == "O":
+        array = np.fromiter(
+            (_weight(value, row, place) for row, value in enumerate(array.tolist())), float, m
+        )
+    if array.dtype.kind not in "biuf":
+        raise InputError(f"weights must be numbers, got {array.dtype} values such as {array.tolist()[0]!r}")
+    return np.ascontiguousarray(array, dtype=np.float64)
+
+
+def _weight(value: Any, row: int, place: Callable[[int], str]) -> float:
+    if _is_missing(value):
+        return np.nan
+    try:
+        if isinstance(value, str):
+            raise TypeError
+        return float(value)
+    except (TypeError, ValueError):
+        where = place(row)
+        raise InputError(
+            f"{where}{': ' if where else ''}the weight {value!r} is not a number; correct it"
+        ) from None
+
+
+def _is_missing(value: Any) -> bool:
+    # pandas' missing value cannot be compared, so its type is looked at first
+    if value is None or type(value).__name__ in ("NAType", "NaTType"):
+        return True
+    return value == "" or bool(value != value)
+
+
+def _plain_ids(values: Any, role: str, place: Callable[[int], str]) -> Any:
+    """Ids as an array of whole numbers, a polars series of text, or else a list of objects; none missing."""
+    import polars as pl
+
+    if isinstance(values, pl.Series):
+        if values.dtype in (pl.String, pl.Categorical, pl.Enum):
+            text = values.cast(pl.String)
+            _refuse_missing((text.is_null() | (text == "")).to_numpy(), role, place)
+            return text
+        _refuse_missing(values.is_null().to_numpy(), role, place)
+    array = object_array(values) if isinstance(values, list | tuple) else np.asarray(values)
+    if array.ndim != 1:
+        raise InputError(f"{role}s must be one id for each edge, got shape {array.shape}")
+    if array.dtype.kind == "f":
+        _refuse_missing(np.isnan(array), role, place)
+        whole = array == np.floor(array)
+        if not (whole & (np.abs(array) < 2.0**53)).all():
+            odd = array[~whole][:1].tolist() or ["beyond 2**53"]
+            raise InputError(f"{role}s hold the number {odd[0]}: ids are text or whole numbers")
+        return array.astype(np.int64)
+    if array.dtype.kind == "u" and array.size and array.max() >= 2**63:
+        return array.tolist()
+    if array.dtype.kind in "iu":
+        narrow = array.dtype in (np.int32, np.int64)
+        return np.ascontiguousarray(array) if narrow else array.astype(np.int64)
+    if array.dtype.kind == "U":
+        return _plain_ids(pl.Series(array), role, place)
+    return _plain_objects(array.tolist(), role, place)
+
+
+def _plain_objects(ids: list[Any], role: str, place: Callable[[int], str]) -> Any:
+    import polars as pl
+
+    kinds = set(map(type, ids))
+    if kinds == {str}:
+        return _plain_ids(pl.Series(ids, dtype=pl.String), role, place)
+    _refuse_missing(np.fromiter(map(_is_missing, ids), bool, len(ids)), role, place)
+    if kinds and all(issubclass(kind, int | np.integer) and kind is not bool for kind in kinds):
+        try:
+            return np.array(ids, dtype=np.int64)
+        except OverflowError:
+            return ids
+    return ids if ids else np.empty(0, dtype=np.int64)
+
+
+def _refuse_missing(missing: np.ndarray, role: str, place: Callable[[int], str]) -> None:
+    if missing.any():
+        raise InputError(
+            f"{place(int(missing.argmax()))}: the {role} of the edge is missing; fill it in or take the edge out"
+        )
+
+
+def _numbers(sources: Any, targets: Any) -> tuple[np.ndarray, np.ndarray, np.ndarray | range]:
+    """Vertex numbers by sorted id, and the ids in order (a range when they are 0 to n − 1)."""
+    import polars as pl
+
+    if isinstance(sources, list) or isinstance(targets, list):
+        listed = [ids.tolist() if isinstance(ids, np.ndarray) else list(ids) for ids in (sources, targets)]
+        return _object_numbers(*listed)
+    are_whole = isinstance(sources, np.ndarray) and isinstance(targets, np.ndarray)
+    if are_whole:
+        lowest, highest = min(sources.min(), targets.min()), max(sources.max(), targets.max())
+        # a table of all possible ids is the fastest dictionary while it is no larger than the edges
+        if lowest >= 0 and highest < 4 * len(sources) + 1024:
+            return _dense_numbers(sources, targets, int(highest) + 1)
+    ends = [pl.Series(ids).cast(pl.Int64 if are_whole else pl.String) for ids in (sources, targets)]
+    ids = pl.concat([each.unique() for each in ends]).unique().sort()
+    number = pl.Series(np.arange(len(ids), dtype=index_type(len(ids))))
+    sources, targets = (
+        each.replace_strict(ids, number, return_dtype=number.dtype).to_numpy() for each in ends
+    )
+    return sources, targets, ids.to_numpy() if are_whole else object_array(ids.to_list())
+
+
+def _dense_numbers(
+    sources: np.ndarray, targets: np.ndarray, size: int
+) -> tuple[np.ndarray, np.ndarray, np.ndarray | range]:
+    sources, targets = alike(sources, targets, size)
+    seen = seen_ids(sources, targets, size)
+    if seen.all():
+        return sources, targets, range(size)
+    names = np.flatnonzero(seen)
+    numbers = np.cumsum(seen, dtype=index_type(len(names)))
+    numbers -= 1
+    return looked_up(sources, numbers), looked_up(targets, numbers), names
+
+
+def _object_numbers(sources: list[Any], targets: list[Any]) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    try:
+        names = sorted_if_alike(list(dict.fromkeys(sources) | dict.fromkeys(targets)))
+    except TypeError:
+        raise InputError("ids must be text, numbers or other hashable objects") from None
+    number, index = {name: i for i, name in enumerate(names)}, index_type(len(names))
+    numbers = (np.array([number[name] for name in ids], dtype=index) for ids in (sources, targets))
+    return *numbers, object_array(names)  # type: ignore[return-value]
+
+
+def sorted_if_alike(names: list[Any]) -> list[Any]:
+    """The names sorted, or as they are when they cannot be compared."""
+    try:
+        return sorted(names)
+    except TypeError:
+        return names
+
+
+def alike(sources: np.ndarray, targets: np.ndarray, n: int) -> tuple[np.ndarray, np.ndarray]:
+    """Vertex numbers as kernels take them, copied only where they must be."""
+    kinds = {sources.dtype, targets.dtype}
+    ready = len(kinds) == 1 and kinds <= {np.dtype(np.int32), np.dtype(np.int64)}
+    kind = None if ready else index_type(n)
+    return np.ascontiguousarray(sources, dtype=kind), np.ascontiguousarray(targets, dtype=kind)
+
+
+def object_array(values: Iterable[Any]) -> np.ndarray:
+    """An array of the very objects."""
+    listed = list(values)
+    array = np.empty(len(listed), dtype=object)
+    for i, value in enumerate(listed):  # an assignment at once would take tuples apart
+        array[i] = value
+    return array
+
+
+def index_type(n: int) -> type[np.signedinteger]:
+    """The narrowest of the two types of vertex numbers."""
+    return np.int32 if n <= MOST_IN_INT32 else np.int64

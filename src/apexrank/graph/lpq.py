@@ -1,0 +1,246 @@
+"""The L_pq rank: spam-resistant ranking of vertices, with trust where there are labels."""
+
+from __future__ import annotations
+
+import warnings
+from typing import Any, Literal, Self
+
+import numpy as np
+from sklearn.exceptions import ConvergenceWarning
+
+from apexrank.checks import check_finite
+from apexrank.errors import InputError
+from apexrank.graph.adjacency import Graph, SignedGraph
+from apexrank.graph.base import Teleport, seed_vector, teleport_vectors
+from apexrank.graph.mapped import MappedRank
+from apexrank.graph.maps import Lpq
+from apexrank.graph.power import Progress, shared_links
+from apexrank.graph.reading import as_graph
+from apexrank.graph.trust import Direction, spread, trust_share
+
+Seeds = Any  # names, a mapping of names to weights, or one weight a vertex
+
+
+class LpqRank(MappedRank):
+    """``r_i ← (Σ_{j→i} (α·r_j·w_ij/d_j)^p + teleport_i^p)^{1/q}``, then normalised (2013, eq. 6.1).
+
+    Many weak in-links count for less than few strong ones (p > 1), and each further one for less than the one before
+    (q > p): a farm of boosters gains little. p = q = 1 is PageRank. Where nobody farms links, PageRank orders better.
+
+    Parameters
+    ----------
+    p : float
+        At least 1; inf takes the strongest in-link alone.
+    ratio : float
+        ``q/p``, at least 1. Above 1 the answer is unique, and the error shrinks by 1/ratio a step. 1 makes the L_p
+        rank, found by root finding; p = inf then has no unique answer and is refused.
+    damping : float
+        Share α that follows links.
+    teleport : {"inside", "outside"}
+        The teleport is one more in-link, or is added after the norm (footnote to eq. 6.1), which needs ratio > 1.
+    trust : {"linear", "same"}
+        How trust and distrust spread: linearly, best in the dissertation since labels are not farmed (Lin-L_pq), or
+        by the L_pq map.
+    gamma : float
+        What is left of trust and distrust after one link.
+    distrust : {"against", "along"}
+        Distrust runs against the links, to those who point at spam, or along them, which lets a spammer demote a page
+        by pointing at it.
+    neutral : float
+        Factor, from 0 to 1, of a vertex that neither trust nor distrust has reached.
+    negative : {"seeds", "edges"}
+        What the negative edges of a signed graph mean. "seeds": who receives them is distrusted, by their weight.
+        "edges": by the rank that flows through them, so that the word of a high-ranked vertex counts for more. With
+        them distrust does not spread further by itself unless ``distrusted`` or seeds say so.
+    tol, max_iter, warm_start, verbose, callback
+        As in :class:`PageRank`.
+
+    Attributes
+    ----------
+    scores_ : array of shape (n_vertices,)
+        Scores, summing to 1; with labels ``ranks_·trust/(trust + distrust)``, normalised again.
+    ranks_ : array of shape (n_vertices,)
+        Scores by links alone.
+    trust_, distrust_ : array of shape (n_vertices,)
+        What has reached each vertex; only where there were labels.
+    names_, ranking_, error_bound_, hilbert_bound_, converged_, n_iter_, history_
+        As in :class:`PageRank`; the bounds are those of ``ranks_``.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from apexrank.graph.lpq import LpqRank
+    >>> sources = ["hub", "a", "b", *"stuvwxyz"]   # eight pages boost "farm"
+    >>> targets = ["a", "b", "hub", *["farm"] * 8]
+    >>> LpqRank(p=1, ratio=1).fit((sources, targets)).ranking_[0]
+    'farm'
+    >>> LpqRank(p=2).fit((sources, targets)).ranking_[:4].tolist()
+    ['a', 'b', 'hub', 'farm']
+    """
+
+    def __init__(
+        self,
+        p: float = 2.0,
+        ratio: float = 1.2,
+        damping: float = 0.85,
+        *,
+        teleport: Literal["inside", "outside"] = "inside",
+        trust: Literal["linear", "same"] = "linear",
+        gamma: float = 0.85,
+        distrust: Direction = "against",
+        neutral: float = 0.5,
+        negative: Literal["seeds", "edges"] = "seeds",
+        tol: float = 1e-9,
+        max_iter: int = 1000,
+        warm_start: bool = False,
+        verbose: int = 0,
+        callback: Progress | None = None,
+    ) -> None:
+        self.p = p
+        self.ratio = ratio
+        self.damping = damping
+        self.teleport = teleport
+        self.trust = trust
+        self.gamma = gamma
+        self.distrust = distrust
+        self.neutral = neutral
+        self.negative = negative
+        self.tol = tol
+        self.max_iter = max_iter
+        self.warm_start = warm_start
+        self.verbose = verbose
+        self.callback = callback
+
+    def _map(self) -> Lpq:
+        if np.isinf(self.p) and self.ratio == 1:
+            raise InputError("p = inf with ratio 1 can go round in circles for ever: use a ratio above 1")
+        return Lpq(float(self.p), float(self.ratio))
+
+    def fit(
+        self,
+        graph: Any,
+        y: None = None,
+        *,
+        teleport: Teleport = None,
+        trusted: Seeds = None,
+        distrusted: Seeds = None,
+        start: Any = None,
+    ) -> Self:
+        """Rank the vertices of a graph.
+
+        Parameters
+        ----------
+        graph : Graph, SignedGraph, or anything :func:`apexrank.graph.as_graph` reads
+            Undirected edges count in both directions. Negative edges of a signed graph are distrust.
+        y : None
+            There is nothing to learn.
+        teleport : array, mapping, names, or a list of several of them
+            As in :meth:`PageRank.fit`.
+        trusted, distrusted : names, mapping of names to weights, or array of one weight a vertex
+            Labelled vertices. An array of floats or bools, one for each vertex, is weights; any other is names. Where
+            only distrusted ones are given, all others are trusted alike, together as much.
+        start : fitted rank, mapping of names to scores, or array, optional
+            As in :meth:`PageRank.fit`.
+        """
+        self._check_numbers()
+        self._check_trust()
+        read = graph if isinstance(graph, SignedGraph) else as_graph(graph)
+        positive = read.positive if isinstance(read, SignedGraph) else read
+        plus = _seeds(positive, trusted, "trusted")
+        minus = _seeds(positive, distrusted, "distrusted")
+        if plus is not None and minus is not None and (both := np.flatnonzero((plus > 0) & (minus > 0))).size:
+            raise InputError(f"vertex {positive.label(int(both[0]))!r} is both trusted and distrusted")
+        answer = self._rank(positive, teleport_vectors(positive, teleport), start)
+        self._keep(positive, answer)
+        self.ranks_ = answer.scores
+        if isinstance(read, SignedGraph):
+            received = self._received(read)
+            minus = received if minus is None else minus + received
+        self._weigh(positive, plus, minus)
+        return self
+
+    def _check_trust(self) -> None:
+        choices = {
+            "trust": ("linear", "same"),
+            "distrust": ("against", "along"),
+            "negative": ("seeds", "edges"),
+        }
+        for name, allowed in choices.items():
+            if getattr(self, name) not in allowed:
+                raise InputError(f"{name} must be {' or '.join(allowed)}, got {getattr(self, name)!r}")
+        check_finite("neutral", self.neutral, 0)
+        if self.neutral > 1:
+            raise InputError(f"neutral is a factor between 0 and 1, got {self.neutral!r}")
+
+    def _received(self, graph: SignedGraph) -> np.ndarray:
+        """Distrust through the negative edges."""
+        rows = np.repeat(np.arange(graph.negative.n), np.diff(graph.negative.indptr))
+        if self.negative == "edges":
+            links = shared_links(graph.negative)
+            rate = (
+                np.ones(graph.negative.n)
+                if links.weights.size
+                else 1 / np.maximum(graph.negative.out_weight, 1)
+            )
+            return links.sums(self.ranks_ * rate) * graph.negative.n
+        weights = np.ones(len(rows)) if graph.negative.weights is None else graph.negative.weights
+        return np.bincount(rows, weights, graph.negative.n)
+
+    def _weigh(self, graph: Graph, plus: np.ndarray | None, minus: np.ndarray | None) -> None:
+        """Multiply the ranks by the share of trust."""
+        for name in ("trust_", "distrust_"):
+            self.__dict__.pop(name, None)
+        if plus is None and minus is None:
+            return
+        if self.ranks_.ndim > 1:
+            raise InputError("labels take one teleport vector: fit the others on their own")
+        minus = np.zeros(graph.n) if minus is None else minus
+        plus = _all_but(minus) if plus is None else plus
+        map_ = Lpq(1.0, 1.0) if self.trust == "linear" else self._map()
+        # seeds of one unit each, or as many as the bound on a map of degree below 1 asks for
+        unit = (
+            1.0 if map_.degree == 1 else graph.n / min(seeds.sum() for seeds in (plus, minus) if seeds.any())
+        )
+        self.trust_ = self._spread(graph, unit * plus, map_, "along")
+        self.distrust_ = self._spread(graph, unit * minus, map_, self.distrust)
+        scores = self.ranks_ * trust_share(self.trust_, self.distrust_, self.neutral)
+        self.scores_ = scores / (scores.sum() or 1.0)
+
+    def _spread(self, graph: Graph, seeds: np.ndarray, map_: Lpq, direction: Direction) -> np.ndarray:
+        if not seeds.any():
+            return seeds
+        found = spread(
+            graph,
+            seeds,
+            map=map_,
+            gamma=self.gamma,
+            direction=direction,
+            tol=self.tol,
+            max_iter=self.max_iter,
+        )
+        if not found.converged:
+            self.converged_ = False
+            warnings.warn(
+                f"the spread of labels has not converged after {found.n_iter} steps. Raise max_iter or tol.",
+                ConvergenceWarning,
+                stacklevel=4,
+            )
+        return found.scores
+
+    def _ranks(self) -> np.ndarray:
+        return self.ranks_
+
+
+def _all_but(minus: np.ndarray) -> np.ndarray:
+    """As much trust as there is distrust, shared by all who are not distrusted."""
+    others = minus == 0
+    return np.where(others, minus.sum() / max(others.sum(), 1), 0.0)
+
+
+def _seeds(graph: Graph, seeds: Seeds, what: str) -> np.ndarray | None:
+    if seeds is None:
+        return None
+    vector = seed_vector(graph, seeds, what)
+    if not vector.any():
+        raise InputError(f"{what} is empty: name at least one vertex, or leave it out")
+    return vector

@@ -1,0 +1,275 @@
+"""PageRank for networkx: ``nx.pagerank(G, backend="apexrank")``.
+
+networkx hands calls on to packages that announce themselves by entry points. Once apexrank is installed nothing needs
+to be imported, and ``nx.config.backend_priority.algos = ["apexrank"]`` hands on every call.
+
+Arguments mean what they mean in networkx, with three differences:
+
+- Iteration ends when the distance to the exact scores is known to be at most ``tol`` in the L1 norm, from the bound
+  ``α/(1 − α)·|r_t − r_{t−1}|₁``. networkx ends when the last change is below ``len(G)·tol``, which for a million nodes
+  and its default ``tol`` is almost no condition. On every graph ``log(tol·(1 − α)/2)/log(α)`` steps are enough,
+  and one fewer without ``nstart``: at most 100 for the default ``alpha`` and ``tol``, as many as ``max_iter`` allows.
+- Weights that are negative or not finite are refused, of edges as in ``personalization``, ``dangling`` and ``nstart``.
+- ``weight`` is the name of an edge attribute or None, not a function.
+
+At ``alpha = 1`` there is no bound: iteration ends when scores change by at most ``tol``.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from itertools import chain
+from typing import TYPE_CHECKING, Any
+
+from apexrank.errors import InputError
+
+# numpy and the ranks are imported where they are used: whoever imports networkx runs this module, for get_info
+if TYPE_CHECKING:
+    import numpy as np
+
+    from apexrank.graph.adjacency import Graph
+
+NAME = "apexrank"
+WEIGHT_POSITION = 6  # of weight among the arguments of nx.pagerank
+
+
+class ConvertedGraph:
+    """The edges of a networkx graph as arrays, which networkx keeps for later calls.
+
+    An undirected edge is there in both directions, a self-loop once, parallel edges one by one.
+
+    Parameters
+    ----------
+    nodes : list
+        The nodes in networkx's order.
+    sources, targets : integer arrays
+        Numbers of the nodes that each edge leads from and to.
+    weights : dict of arrays
+        The values of the edge attributes that were asked for.
+    directed, multigraph : bool
+        Which of networkx's four kinds of graph it was.
+
+    Examples
+    --------
+    >>> import networkx as nx
+    >>> graph = BackendInterface.convert_from_nx(nx.Graph([("a", "b"), ("b", "b")]))
+    >>> graph.nodes, graph.sources.tolist(), graph.targets.tolist()
+    (['a', 'b'], [0, 1, 1], [1, 0, 1])
+    """
+
+    __networkx_backend__ = NAME
+
+    def __init__(
+        self,
+        nodes: list[Any],
+        sources: np.ndarray,
+        targets: np.ndarray,
+        weights: dict[Any, np.ndarray],
+        *,
+        directed: bool,
+        multigraph: bool,
+    ) -> None:
+        self.nodes, self.sources, self.targets, self.weights = nodes, sources, targets, weights
+        self._directed, self._multigraph = directed, multigraph
+        self._links: dict[Any, Graph] = {}
+
+    def __len__(self) -> int:
+        return len(self.nodes)
+
+    def is_directed(self) -> bool:
+        """Whether edges lead one way."""
+        return self._directed
+
+    def is_multigraph(self) -> bool:
+        """Whether there may be several edges between two nodes."""
+        return self._multigraph
+
+    def links(self, weight: Any = None) -> Graph:
+        """The links, weighted by an edge attribute or (None) all alike; parallel edges are added up."""
+        if weight not in self._links:
+            if weight is not None and weight not in self.weights:
+                raise InputError(
+                    f"this graph was converted without the edge attribute {weight!r}: "
+                    f"convert it with edge_attrs={{{weight!r}: 1}}, or use weight=None"
+                )
+            self._links[weight] = self._summed(None if weight is None else self.weights[weight])
+        return self._links[weight]
+
+    def _summed(self, weights: np.ndarray | None) -> Graph:
+        from apexrank.graph.adjacency import Graph
+
+        return Graph.from_edges(self.sources, self.targets, weights, names=self.nodes)
+
+
+class BackendInterface:
+    """What networkx calls: its entry point ``networkx.backends``.
+
+    Examples
+    --------
+    >>> import networkx as nx
+    >>> graph = BackendInterface.convert_from_nx(nx.DiGraph([("a", "b"), ("c", "b"), ("b", "c")]))
+    >>> {node: round(rank, 3) for node, rank in BackendInterface.pagerank(graph, weight=None).items()}
+    {'a': 0.05, 'b': 0.486, 'c': 0.464}
+    """
+
+    @staticmethod
+    def can_run(name: str, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> bool | str:
+        """True, or the reason why a call must be left to networkx."""
+        weight = args[WEIGHT_POSITION] if len(args) > WEIGHT_POSITION else kwargs.get("weight")
+        return "weight must be the name of an edge attribute or None" if callable(weight) else True
+
+    @staticmethod
+    def convert_from_nx(
+        graph: Any, *, edge_attrs: Mapping[Any, float] | None = None, **not_needed: Any
+    ) -> ConvertedGraph:
+        """Take the edges of a networkx graph, with the attributes named (and their defaults) in ``edge_attrs``."""
+        import numpy as np
+
+        number = {node: i for i, node in enumerate(graph)}
+        neighbours = [near for _, near in graph.adjacency()]
+        degrees = np.fromiter(map(len, neighbours), np.int64, len(number))
+        targets = np.fromiter(
+            map(number.__getitem__, chain.from_iterable(neighbours)), np.int32, degrees.sum()
+        )
+        sources = np.repeat(np.arange(len(number), dtype=np.int32), degrees)
+        edges = list(chain.from_iterable(near.values() for near in neighbours))
+        if graph.is_multigraph():
+            parallel = np.fromiter(map(len, edges), np.int64, len(edges))
+            sources, targets = np.repeat(sources, parallel), np.repeat(targets, parallel)
+            edges = list(chain.from_iterable(keys.values() for keys in edges))
+        nodes = list(number)
+        weights = {
+            attribute: _attribute(edges, attribute, default)
+            for attribute, default in (edge_attrs or {}).items()
+        }
+        kind = {"directed": graph.is_directed(), "multigraph": graph.is_multigraph()}
+        return ConvertedGraph(nodes, sources, targets, weights, **kind)
+
+    @staticmethod
+    def convert_to_nx(result: Any, *, name: str | None = None) -> Any:
+        """Turn a converted graph back into networkx's; anything else is returned as it is."""
+        if not isinstance(result, ConvertedGraph):
+            return result
+        import networkx as nx
+
+        kinds = {
+            (False, False): nx.Graph,
+            (True, False): nx.DiGraph,
+            (False, True): nx.MultiGraph,
+            (True, True): nx.MultiDiGraph,
+        }
+        graph = kinds[result.is_directed(), result.is_multigraph()]()
+        graph.add_nodes_from(result.nodes)
+        weights = {attribute: values.tolist() for attribute, values in result.weights.items()}
+        for k, (i, j) in enumerate(zip(result.sources.tolist(), result.targets.tolist(), strict=True)):
+            if result.is_directed() or i <= j:
+                attributes = {attribute: values[k] for attribute, values in weights.items()}
+                graph.add_edges_from([(result.nodes[i], result.nodes[j], attributes)])
+        return graph
+
+    @staticmethod
+    def pagerank(
+        G: ConvertedGraph,
+        alpha: float = 0.85,
+        personalization: Mapping[Any, float] | None = None,
+        max_iter: int = 100,
+        tol: float = 1.0e-6,
+        nstart: Mapping[Any, float] | None = None,
+        weight: Any = "weight",
+        dangling: Mapping[Any, float] | None = None,
+    ) -> dict[Any, float]:
+        """Rank nodes with the arguments of ``nx.pagerank``; scores are within ``tol`` of the exact ones, in L1."""
+        if len(G) == 0:
+            return {}
+        teleport = _shares(G.nodes, personalization, "personalization")
+        start = teleport if nstart is None else _shares(G.nodes, nstart, "nstart")
+        handed = teleport if dangling is None else _shares(G.nodes, dangling, "dangling")
+        scores = _iterated(G.links(weight), alpha, teleport, start, handed, tol, max_iter)
+        return dict(zip(G.nodes, scores.tolist(), strict=True))
+
+
+def get_info() -> dict[str, Any]:
+    """What networkx shows of this backend: its entry point ``networkx.backend_info``.
+
+    Examples
+    --------
+    >>> list(get_info()["functions"])
+    ['pagerank']
+    """
+    return {
+        "backend_name": NAME,
+        "project": "apexrank",
+        "package": "apexrank",
+        "short_summary": "PageRank with a bound on its error.",
+        "functions": {
+            "pagerank": {
+                "additional_docs": "Iteration ends when the L1 distance to the exact scores is at most `tol`.\n"
+                "Weights that are negative or not finite are refused; `weight` may not be a function."
+            }
+        },
+    }
+
+
+def _attribute(edges: list[Mapping[Any, Any]], attribute: Any, default: float) -> np.ndarray:
+    import numpy as np
+
+    values = [edge.get(attribute, default) for edge in edges]
+    try:
+        return np.fromiter(values, np.float64, len(values))
+    except (TypeError, ValueError, OverflowError):
+        wrong = next(value for value in values if not _is_number(value))
+        raise InputError(
+            f"the edge attribute {attribute!r} must be a number, got {wrong!r}: correct it, or use weight=None"
+        ) from None
+
+
+def _is_number(value: Any) -> bool:
+    try:
+        float(value)
+    except (TypeError, ValueError, OverflowError):
+        return False
+    return True
+
+
+def _shares(nodes: list[Any], values: Mapping[Any, float] | None, what: str) -> np.ndarray:
+    """The values of all nodes, 0 where there is none, divided by their sum; equal shares for None."""
+    import numpy as np
+
+    if values is None:
+        return np.full(len(nodes), 1.0 / len(nodes))
+    weights = np.fromiter((values.get(node, 0.0) for node in nodes), np.float64, len(nodes))
+    if not (np.isfinite(weights).all() and (weights >= 0).all()):
+        raise InputError(f"{what} weights must be finite and not negative")
+    total = weights.sum()
+    if total == 0:
+        raise ZeroDivisionError(f"{what} must have a positive weight for at least one node of the graph")
+    return weights / total
+
+
+def _iterated(
+    links: Graph,
+    alpha: float,
+    teleport: np.ndarray,
+    start: np.ndarray,
+    handed: np.ndarray,
+    tol: float,
+    max_iter: int,
+) -> np.ndarray:
+    """Iterate ``r ← α·(inflow(r) + held·handed) + (1 − α)·teleport``, held being the sum over dangling nodes."""
+    from networkx import PowerIterationFailedConvergence
+
+    from apexrank.graph.maps import Lpq
+    from apexrank.graph.power import Walk, iterate, l1_bound, no_bound
+
+    jump = (1 - alpha) * teleport
+    with Walk(links, Lpq(1.0, 1.0), alpha, teleport) as walk:
+
+        def step(r: np.ndarray) -> np.ndarray:
+            held = r[walk.dangling].sum()
+            return walk.inflow(r * (alpha * walk.rate), jump + (alpha * held) * handed)
+
+        bound = l1_bound(abs(alpha)) if abs(alpha) < 1 else no_bound
+        answer = iterate(step, start, bound, tol, max_iter)
+    if not answer.converged:
+        raise PowerIterationFailedConvergence(max_iter)
+    return answer.scores

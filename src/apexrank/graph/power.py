@@ -1,0 +1,165 @@
+"""The power step of all graph ranks, and how far its iterates are from the answer.
+
+``r_i ← g(Σ_{j→i} f(α·r_j·w_ij/d_j) + f(teleport_i))``, then normalise to sum 1. The teleport, which also hands out what
+dangling vertices hold, is one more in-link, so that f and g the identity make PageRank. A footnote to eq. 6.1 of the
+dissertation takes it out of the norm: ``teleport="outside"``.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from typing import Any, NamedTuple, Self
+
+import numpy as np
+
+from apexrank.graph.adjacency import Graph
+from apexrank.graph.maps import Map
+from apexrank.kernels.csr import InLinks
+
+Progress = Callable[[int, float], None]
+ROUNDING = 2e-15  # what sums of n scores may lose, in the L1 norm
+
+
+class Fixpoint(NamedTuple):
+    """Where an iteration stopped.
+
+    ``error_bound`` bounds the L1 distance to the answer, ``hilbert_bound`` how far the logarithm of any ratio of two
+    scores may be off; nan where nothing is known.
+    """
+
+    scores: np.ndarray
+    n_iter: int
+    converged: bool
+    error_bound: float
+    hilbert_bound: float
+    history: list[float]
+
+
+class Walk:
+    """Steps on one graph with a map, a damping and one teleport vector or several (the columns of a matrix).
+
+    A context: threads work inside it.
+    """
+
+    def __init__(
+        self, graph: Graph, map: Map, damping: float, teleport: np.ndarray, *, outside: bool = False
+    ) -> None:
+        self.graph, self.map, self.damping, self.outside = graph, map, damping, outside
+        self.teleport = teleport
+        self.dangling = np.flatnonzero(graph.dangling)
+        share = _reciprocal(graph.out_weight)
+        self.links, self.rate = shared_links(graph), share if graph.weights is None else np.ones(graph.n)
+        if teleport.ndim > 1:
+            self.rate = self.rate[:, None]
+        self.inflow = map.on(self.links)
+
+    def __enter__(self) -> Self:
+        self.links.__enter__()
+        return self
+
+    def __exit__(self, *error: Any) -> None:
+        self.links.__exit__(*error)
+
+    def step(self, r: np.ndarray) -> np.ndarray:
+        """The next scores, normalised, from scores that sum to 1."""
+        new = self.raw_step(r)
+        return new / new.sum(axis=0)
+
+    def raw_step(self, r: np.ndarray) -> np.ndarray:
+        a, held = self.damping, r[self.dangling].sum(axis=0)
+        if not self.outside:
+            return self.inflow(r * (a * self.rate), self.teleport * ((1 - a) + a * held))
+        inside = self.inflow(r * self.rate, np.zeros_like(self.teleport))
+        return a * inside + self.teleport * ((1 - a) + a * held**self.map.degree)
+
+    def flows_into(self, r: np.ndarray, vertex: int) -> tuple[np.ndarray, np.ndarray, float]:
+        """Sources of the links into a vertex, what flows through each, and the teleport into it."""
+        links, a = self.graph, self.damping
+        inside = slice(links.indptr[vertex], links.indptr[vertex + 1])
+        sources = links.indices[inside]
+        weights = 1.0 if links.weights is None else links.weights[inside]
+        flow = a * r[sources] * weights * _reciprocal(links.out_weight[sources])
+        return sources, flow, float(self.teleport[vertex] * ((1 - a) + a * r[self.dangling].sum()))
+
+
+def shared_links(graph: Graph) -> InLinks:
+    """The in-links, with the share of its source's weight that each one carries where there are weights."""
+    weights = graph.weights
+    if weights is not None:
+        weights = weights * _reciprocal(graph.out_weight)[graph.indices]
+    return InLinks(graph.indptr, graph.indices, weights)
+
+
+def _reciprocal(x: np.ndarray) -> np.ndarray:
+    return np.divide(1.0, x, out=np.zeros_like(x), where=x > 0)
+
+
+def iterate(
+    step: Callable[[np.ndarray], np.ndarray],
+    start: np.ndarray,
+    bound: Callable[[np.ndarray, np.ndarray], tuple[float, float]],
+    tol: float,
+    max_iter: int,
+    progress: Progress | None = None,
+) -> Fixpoint:
+    """Repeat a step until the bound on the L1 distance to its fixed point is at most ``tol``.
+
+    ``bound(new, old)`` gives the bounds on the new point's distance: in the L1 norm, and in Hilbert's metric or nan.
+    """
+    r, history, error, hilbert = start, [], math.inf, math.nan
+    for _ in range(max_iter):
+        r, old = step(r), r
+        error, hilbert = bound(r, old)
+        history.append(float(np.abs(r - old).sum(axis=0).max()))
+        if progress is not None:
+            progress(len(history), error)
+        known = history[-1] if math.isnan(error) else error
+        if known <= tol:
+            return Fixpoint(r, len(history), True, error, hilbert, history)
+    return Fixpoint(r, len(history), False, error, hilbert, history)
+
+
+def l1_bound(factor: float) -> Callable[[np.ndarray, np.ndarray], tuple[float, float]]:
+    """For a step that contracts the L1 norm by ``factor``: ``|r_t − r*| ≤ factor/(1 − factor)·|r_t − r_{t−1}|``."""
+
+    def bound(new: np.ndarray, old: np.ndarray) -> tuple[float, float]:
+        change = float(np.abs(new - old).sum(axis=0).max())
+        return factor / (1 - factor) * (change + ROUNDING) + ROUNDING, math.nan
+
+    return bound
+
+
+def hilbert_bound(degree: float) -> Callable[[np.ndarray, np.ndarray], tuple[float, float]]:
+    """For a step that is homogeneous of degree h < 1: ``d_H(r_t, r*) ≤ h/(1 − h)·d_H(r_t, r_{t−1})``.
+
+    Vectors that sum to 1 are then at most ``2·tanh(d_H/4)`` apart in the L1 norm. Entries that are 0 stay 0.
+    """
+
+    def bound(new: np.ndarray, old: np.ndarray) -> tuple[float, float]:
+        d = degree / (1 - degree) * (hilbert_distance(new, old) + ROUNDING) + ROUNDING
+        return 2 * math.tanh(d / 4), d
+
+    return bound
+
+
+def no_bound(new: np.ndarray, old: np.ndarray) -> tuple[float, float]:
+    """Nothing is known: iteration ends when scores no longer change."""
+    return math.nan, math.nan
+
+
+def hilbert_distance(x: np.ndarray, y: np.ndarray) -> float:
+    """``log max_i(x_i/y_i) − log min_i(x_i/y_i)`` over the support, the largest over the columns.
+
+    Examples
+    --------
+    >>> hilbert_distance(np.array([0.5, 0.5]), np.array([0.25, 0.75])).__round__(6)
+    1.098612
+    """
+    if ((x > 0) != (y > 0)).any():
+        return math.inf
+    ratio = np.divide(x, y, out=np.ones_like(x), where=y > 0)
+    positive = y > 0
+    high = np.max(ratio, axis=0, where=positive, initial=0.0)
+    low = np.min(ratio, axis=0, where=positive, initial=math.inf)
+    return float(np.log(high / low).max())

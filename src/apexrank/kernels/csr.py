@@ -1,0 +1,219 @@
+"""Sums, maxima and norms over the in-links of every vertex of a graph: the inner loop of all graph ranking.
+
+Row i of a compressed sparse row (CSR) matrix lists its columns in ``indices[indptr[i]:indptr[i + 1]]``. A graph
+without weights has no values beside them: four bytes a link are all that is read.
+
+Threads share out the rows, not the links of a row, so that results do not depend on how many there are.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from typing import Any, Self
+
+import numpy as np
+
+from apexrank.kernels.jit import kernel
+
+NO_WEIGHTS = np.empty(0)
+LINKS_A_THREAD = 200_000  # below, starting a thread costs more than it saves
+PARTS_A_THREAD = 4  # rows differ in cost: spare parts keep all threads busy to the end
+
+
+class InLinks:
+    """A CSR pattern, with or without weights, whose rows are summed by all processors.
+
+    Parameters
+    ----------
+    indptr, indices : integer arrays
+        The pattern, rows sorted or not.
+    weights : array of floats, optional
+        One for each link; 1 by default.
+    n_threads : int, optional
+        Number of threads, by default one for each processor this process may use, and fewer for few links.
+
+    Examples
+    --------
+    >>> with InLinks(np.array([0, 2, 3, 3]), np.array([1, 2, 0], dtype=np.int32)) as links:
+    ...     links.sums(np.array([1.0, 10.0, 100.0])), links.largest(np.array([1.0, 10.0, 100.0]))
+    (array([110.,   1.,   0.]), array([100.,   1.,   0.]))
+    """
+
+    def __init__(
+        self,
+        indptr: np.ndarray,
+        indices: np.ndarray,
+        weights: np.ndarray | None = None,
+        n_threads: int | None = None,
+    ) -> None:
+        # unsigned numbers spare the loop the question whether an index counts from the end
+        self.indptr = np.ascontiguousarray(indptr, dtype=np.int64).view(np.uint64)
+        self.indices = np.ascontiguousarray(indices)
+        self.indices = self.indices.view(f"u{self.indices.itemsize}")
+        self.weights = NO_WEIGHTS if weights is None else np.ascontiguousarray(weights, dtype=np.float64)
+        self.n = len(self.indptr) - 1
+        links = len(self.indices)
+        self.n_threads = max(1, min(n_threads or _processors(), 1 + links // LINKS_A_THREAD))
+        cuts = np.linspace(0, links, self.n_threads * PARTS_A_THREAD + 1)[1:-1]
+        rows = np.searchsorted(self.indptr, cuts.astype(np.uint64))
+        self._bounds = np.unique(np.concatenate([[0], rows, [self.n]])).astype(np.uint64)
+        self._pool: ThreadPoolExecutor | None = None
+
+    def __enter__(self) -> Self:
+        if self.n_threads > 1:
+            self._pool = ThreadPoolExecutor(self.n_threads)
+        return self
+
+    def __exit__(self, *_: Any) -> None:
+        if self._pool is not None:
+            self._pool.shutdown()
+            self._pool = None
+
+    def sums(self, x: np.ndarray, weights: np.ndarray | None = None) -> np.ndarray:
+        """``Σ_j w_ij x_j`` of every row i; x may have several columns. ``weights`` stand in for the links' own."""
+        return self._each(_sums if x.ndim == 1 else _column_sums, x, weights)
+
+    def largest(self, x: np.ndarray) -> np.ndarray:
+        """``max_j w_ij x_j`` of every row i, 0 for an empty one; x >= 0, and may have several columns."""
+        return self._each(_largest, x)
+
+    def norms(self, x: np.ndarray, p: float) -> np.ndarray:
+        """``(Σ_j (w_ij x_j)^p)^{1/p}`` of every row i, whatever p does to the range of numbers; a power a link."""
+        return self._each(_norms, x, None, p)
+
+    def top_sums(
+        self, x: np.ndarray, extra: np.ndarray, k: int, weights: np.ndarray | None = None
+    ) -> np.ndarray:
+        """Sum of the k largest of ``w_ij x_j`` and ``extra_i`` in every row i; x, extra >= 0."""
+        return self._each(_top_sums, x, weights, np.ascontiguousarray(extra).reshape(self.n, -1), k)
+
+    def _each(self, kernel_: Any, x: np.ndarray, weights: np.ndarray | None = None, *args: Any) -> np.ndarray:
+        x = np.ascontiguousarray(x, dtype=np.float64)
+        values = self.weights if weights is None else weights
+        flat = x if kernel_ is _sums else x.reshape(len(x), -1)
+        out = np.empty((self.n, *flat.shape[1:]))
+        self._run(lambda a, b: kernel_(self.indptr, self.indices, values, flat, *args, out, a, b))
+        return out.reshape(self.n, *x.shape[1:])
+
+    def _run(self, part: Callable[[Any, Any], None]) -> None:
+        bounds = self._bounds
+        if self._pool is None:
+            part(bounds[0], bounds[-1])
+        else:
+            list(self._pool.map(part, bounds[:-1], bounds[1:]))
+
+
+def _processors() -> int:
+    available = getattr(os, "sched_getaffinity", None)
+    return len(available(0)) if available else os.cpu_count() or 1
+
+
+ONE = np.uint64(1)
+
+
+@kernel(fastmath={"reassoc"})  # terms may be added in any order: several links at a time
+def _sums(indptr, indices, weights, x, out, first, last):  # pragma: no cover
+    if weights.size:
+        for i in range(first, last):
+            total = 0.0
+            for k in range(indptr[i], indptr[i + ONE]):
+                total += weights[k] * x[indices[k]]
+            out[i] = total
+    else:
+        for i in range(first, last):
+            total = 0.0
+            for k in range(indptr[i], indptr[i + ONE]):
+                total += x[indices[k]]
+            out[i] = total
+
+
+@kernel()
+def _column_sums(indptr, indices, weights, x, out, first, last):  # pragma: no cover
+    columns = x.shape[1]
+    for i in range(first, last):
+        for c in range(columns):
+            out[i, c] = 0.0
+        for k in range(indptr[i], indptr[i + ONE]):
+            w = weights[k] if weights.size else 1.0
+            j = indices[k]
+            for c in range(columns):
+                out[i, c] += w * x[j, c]
+
+
+@kernel()
+def _largest(indptr, indices, weights, x, out, first, last):  # pragma: no cover
+    columns = x.shape[1]
+    for i in range(first, last):
+        for c in range(columns):
+            out[i, c] = 0.0
+        for k in range(indptr[i], indptr[i + ONE]):
+            w = weights[k] if weights.size else 1.0
+            j = indices[k]
+            for c in range(columns):
+                out[i, c] = max(out[i, c], w * x[j, c])
+
+
+@kernel()
+def _norms(indptr, indices, weights, x, p, out, first, last):  # pragma: no cover
+    _largest(indptr, indices, weights, x, out, first, last)
+    for i in range(first, last):
+        for c in range(x.shape[1]):
+            top = out[i, c]
+            if top > 0.0:
+                total = 0.0
+                for k in range(indptr[i], indptr[i + ONE]):
+                    w = weights[k] if weights.size else 1.0
+                    total += (w * x[indices[k], c] / top) ** p
+                out[i, c] = top * total ** (1.0 / p)
+
+
+@kernel()
+def _top_sums(indptr, indices, weights, x, extra, size, out, first, last):  # pragma: no cover
+    kept = np.empty(size)
+    for i in range(first, last):
+        for c in range(x.shape[1]):
+            kept[0], count = extra[i, c], 1
+            for k in range(indptr[i], indptr[i + ONE]):
+                value = (weights[k] if weights.size else 1.0) * x[indices[k], c]
+                if count == size and value <= kept[count - 1]:
+                    continue
+                place = count if count < size else count - 1
+                while place > 0 and kept[place - 1] < value:
+                    kept[place] = kept[place - 1]
+                    place -= 1
+                kept[place] = value
+                count = min(count + 1, size)
+            out[i, c] = kept[:count].sum()
+
+
+def reached(indptr: np.ndarray, indices: np.ndarray, seeds: np.ndarray) -> np.ndarray:
+    """Rows that can be reached from the seeds (a mask) through the pattern, the seeds included.
+
+    Examples
+    --------
+    >>> reached(np.array([0, 1, 2, 2]), np.array([1, 2]), np.array([False, True, False])).tolist()
+    [False, True, True]
+    """
+    found = np.array(seeds, dtype=bool)
+    _spread(indptr, indices, found)
+    return found
+
+
+@kernel()
+def _spread(indptr, indices, found):  # pragma: no cover
+    waiting = np.empty(found.size, np.int64)
+    size = 0
+    for i in range(found.size):
+        if found[i]:
+            waiting[size] = i
+            size += 1
+    while size > 0:
+        size -= 1
+        i = waiting[size]
+        for k in range(indptr[i], indptr[i + 1]):
+            if not found[indices[k]]:
+                found[indices[k]] = True
+                waiting[size] = indices[k]
+                size += 1

@@ -1,0 +1,310 @@
+"""Links sorted by their ends in time and memory linear in their number: counting sorts, no comparison, no argsort."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+
+from apexrank.kernels.jit import kernel
+
+MOST_IN_INT32 = 2**31  # vertices whose numbers fit
+_NONE = np.empty(0)
+
+
+class Links(NamedTuple):
+    """Links by rows: those of row i are ``indices[indptr[i]:indptr[i + 1]]``; no weights when all weigh 1."""
+
+    indptr: np.ndarray
+    indices: np.ndarray
+    weights: np.ndarray | None
+
+
+def in_links(
+    sources: np.ndarray,
+    targets: np.ndarray,
+    weights: np.ndarray | None,
+    n: int,
+    *,
+    both_ways: bool = False,
+    drop_loops: bool = False,
+    sign: int = 1,
+) -> Links:
+    """Links by target, sources ascending inside one; repeated links stay, next to each other.
+
+    Parameters
+    ----------
+    sources, targets : ndarray of int32 or int64
+        Ends of each link, from 0 to n − 1.
+    weights : ndarray of float64, optional
+        One for each link; without them all weigh 1.
+    n : int
+        Number of vertices.
+    both_ways : bool
+        Add each link turned round, except self-loops.
+    drop_loops : bool
+        Leave self-loops out.
+    sign : {1, -1, 0}
+        Only links with ``sign · weight > 0`` are kept, with that weight; with 0 all links but those of weight 0, with
+        their absolute weight.
+
+    Notes
+    -----
+    Two stable counting sorts, by source and then by target, leave the sources of a target in order; links that come
+    sorted by source need the second one alone. The peak is one copy of the result above it.
+
+    Examples
+    --------
+    >>> links = in_links(np.array([2, 0, 1]), np.array([1, 1, 0]), None, 3)
+    >>> links.indptr.tolist(), links.indices.tolist()
+    ([0, 1, 3, 3], [1, 0, 2])
+    """
+    if not both_ways and _is_ascending(_frozen(sources)):
+        return _grouped(targets, sources, weights, n, False, drop_loops, sign)
+    return turned(_grouped(sources, targets, weights, n, both_ways, drop_loops, sign))
+
+
+def turned(links: Links) -> Links:
+    """Links turned round: by columns, rows ascending inside one.
+
+    Examples
+    --------
+    >>> turned(Links(np.array([0, 1, 3]), np.array([1, 0, 1], dtype=np.int32), None)).indices.tolist()
+    [1, 0, 1]
+    """
+    indptr = np.zeros_like(links.indptr)
+    indices = np.empty_like(links.indices)
+    given = _NONE if links.weights is None else links.weights
+    placed = np.empty_like(given)
+    frozen = Links(_frozen(links.indptr), _frozen(links.indices), _frozen(given))
+    _turn(*frozen, indptr, indices, placed)
+    return Links(indptr, indices, None if links.weights is None else placed)
+
+
+def merged(links: Links, repeated: str) -> Links:
+    """Make one of repeated links, in place, with the ``"sum"`` of their weights (1 each without) or the ``"largest"``.
+
+    Examples
+    --------
+    >>> twice = Links(np.array([0, 2]), np.array([0, 0], dtype=np.int32), None)
+    >>> merged(twice, "sum").weights.tolist()
+    [2.0]
+    """
+    indptr, indices, weights = links
+    kept = len(indices) - count_repeated(links)
+    if kept == len(indices):
+        return links
+    add = repeated == "sum"
+    if weights is None:
+        weights = np.empty(kept if add else 0)
+        _merge(indptr, indices, _NONE, weights, add)
+    else:
+        _merge(indptr, indices, weights, weights, add)
+        weights.resize(kept, refcheck=False)
+    # gives the memory back where a slice would keep it
+    indices.resize(kept, refcheck=False)
+    return Links(indptr, indices, weights if len(weights) else None)
+
+
+def count_repeated(links: Links) -> int:
+    """How many links follow an equal one."""
+    return int(_count_repeated(_frozen(links.indptr), _frozen(links.indices)))
+
+
+def first_repeated(links: Links) -> tuple[int, int] | None:
+    """Row and column of the first link that follows an equal one."""
+    row, position = _first_repeated(_frozen(links.indptr), _frozen(links.indices))
+    return None if row < 0 else (int(row), int(links.indices[position]))
+
+
+def column_weights(links: Links) -> np.ndarray:
+    """Sum of the weights in each column."""
+    total = np.zeros(len(links.indptr) - 1)
+    given = _NONE if links.weights is None else links.weights
+    _column_weights(_frozen(links.indices), _frozen(given), total)
+    return total
+
+
+def count_loops(links: Links) -> int:
+    """Number of self-loops."""
+    return int(_count_loops(_frozen(links.indptr), _frozen(links.indices)))
+
+
+def seen_ids(sources: np.ndarray, targets: np.ndarray, size: int) -> np.ndarray:
+    """Which of the numbers 0 to size − 1 occur.
+
+    Examples
+    --------
+    >>> seen_ids(np.array([0, 3]), np.array([0, 0]), 4).tolist()
+    [True, False, False, True]
+    """
+    seen = np.zeros(size, dtype=np.bool_)
+    for ids in (sources, targets):
+        _mark(_frozen(ids), seen)
+    return seen
+
+
+def looked_up(ids: np.ndarray, numbers: np.ndarray) -> np.ndarray:
+    """``numbers[ids]``, without a copy of the ids that numpy would make."""
+    found = np.empty(len(ids), dtype=numbers.dtype)
+    _look_up(_frozen(ids), _frozen(numbers), found)
+    return found
+
+
+def _grouped(
+    keys: np.ndarray,
+    others: np.ndarray,
+    weights: np.ndarray | None,
+    n: int,
+    both_ways: bool,
+    drop_loops: bool,
+    sign: int,
+) -> Links:
+    """Links by their keys, in the order they have."""
+    keys, others = _frozen(keys), _frozen(others)
+    given = _NONE if weights is None else _frozen(weights)
+    indptr = np.zeros(n + 1, dtype=np.int64)
+    _count(keys, others, given, indptr, both_ways, drop_loops, sign)
+    np.cumsum(indptr, out=indptr)
+    kept = int(indptr[n])
+    indices = np.empty(kept, dtype=np.int32 if n <= MOST_IN_INT32 else np.int64)
+    placed = np.empty(0 if weights is None else kept)
+    _place(keys, others, given, indptr, indices, placed, both_ways, drop_loops, sign)
+    return Links(indptr, indices, None if weights is None else placed)
+
+
+def _frozen(values: np.ndarray) -> np.ndarray:
+    """A view that cannot be written: kernels are compiled once for arrays that can and those that cannot be."""
+    view = values.view()
+    view.flags.writeable = False
+    return view
+
+
+@kernel()
+def _mark(ids, seen):  # pragma: no cover
+    for i in ids:
+        seen[i] = True
+
+
+@kernel()
+def _look_up(ids, numbers, found):  # pragma: no cover
+    for k in range(ids.size):
+        found[k] = numbers[ids[k]]
+
+
+@kernel()
+def _is_ascending(values):  # pragma: no cover
+    i = 1
+    while i < values.size and values[i] >= values[i - 1]:
+        i += 1
+    return i >= values.size
+
+
+@kernel()
+def _weight(weights, i, sign):  # pragma: no cover
+    if weights.size == 0:
+        return 1.0
+    return abs(weights[i]) if sign == 0 else sign * weights[i]
+
+
+@kernel()
+def _count(keys, others, weights, indptr, both_ways, drop_loops, sign):  # pragma: no cover
+    for i in range(keys.size):
+        key, other = keys[i], others[i]
+        if (drop_loops and key == other) or not _weight(weights, i, sign) > 0.0:
+            continue
+        indptr[key + 1] += 1
+        if both_ways and key != other:
+            indptr[other + 1] += 1
+
+
+@kernel()
+def _place(keys, others, weights, indptr, indices, placed, both_ways, drop_loops, sign):  # pragma: no cover
+    for i in range(keys.size):
+        key, other, weight = keys[i], others[i], _weight(weights, i, sign)
+        if (drop_loops and key == other) or not weight > 0.0:
+            continue
+        for _ in range(2 if both_ways and key != other else 1):
+            at = indptr[key]
+            indices[at] = other
+            if placed.size:
+                placed[at] = weight
+            indptr[key] = at + 1
+            key, other = other, key
+    _step_back(indptr)
+
+
+@kernel()
+def _turn(indptr, indices, weights, new_indptr, new_indices, placed):  # pragma: no cover
+    for j in indices:
+        new_indptr[j + 1] += 1
+    for j in range(new_indptr.size - 1):
+        new_indptr[j + 1] += new_indptr[j]
+    for i in range(indptr.size - 1):
+        for k in range(indptr[i], indptr[i + 1]):
+            at = new_indptr[indices[k]]
+            new_indices[at] = i
+            if placed.size:
+                placed[at] = weights[k]
+            new_indptr[indices[k]] = at + 1
+    _step_back(new_indptr)
+
+
+@kernel()
+def _step_back(indptr):  # pragma: no cover
+    """Undo the placing, which moved each row's begin to its end."""
+    for i in range(indptr.size - 1, 0, -1):
+        indptr[i] = indptr[i - 1]
+    indptr[0] = 0
+
+
+@kernel()
+def _merge(indptr, indices, weights, out, add):  # pragma: no cover
+    kept, first = 0, indptr[0]
+    for i in range(indptr.size - 1):
+        last, row_start = indptr[i + 1], kept
+        for k in range(first, last):
+            weight = weights[k] if weights.size else 1.0
+            if kept > row_start and indices[kept - 1] == indices[k]:
+                if out.size:
+                    out[kept - 1] = out[kept - 1] + weight if add else max(out[kept - 1], weight)
+                continue
+            indices[kept] = indices[k]
+            if out.size:
+                out[kept] = weight
+            kept += 1
+        first = last
+        indptr[i + 1] = kept
+
+
+@kernel()
+def _count_repeated(indptr, indices):  # pragma: no cover
+    repeated = 0
+    for i in range(indptr.size - 1):
+        for k in range(indptr[i] + 1, indptr[i + 1]):
+            repeated += indices[k] == indices[k - 1]
+    return repeated
+
+
+@kernel()
+def _first_repeated(indptr, indices):  # pragma: no cover
+    for i in range(indptr.size - 1):
+        for k in range(indptr[i] + 1, indptr[i + 1]):
+            if indices[k] == indices[k - 1]:
+                return i, k
+    return -1, -1
+
+
+@kernel()
+def _column_weights(indices, weights, total):  # pragma: no cover
+    for k in range(indices.size):
+        total[indices[k]] += weights[k] if weights.size else 1.0
+
+
+@kernel()
+def _count_loops(indptr, indices):  # pragma: no cover
+    loops = 0
+    for i in range(indptr.size - 1):
+        for k in range(indptr[i], indptr[i + 1]):
+            loops += indices[k] == i
+    return loops

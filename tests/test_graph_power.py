@@ -1,0 +1,274 @@
+import json
+from pathlib import Path
+
+import networkx as nx
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from sklearn.base import clone
+
+from apexrank import InputError, LpqRank, PageRank
+from apexrank.datasets.crawl import make_crawl
+from apexrank.graph import ConcaveConvexRank, Graph, InDegree, TopMeanRank
+from apexrank.graph.power import hilbert_distance
+from tests.graphs import dense_pagerank, dense_rank, dense_step, random_adjacency, reach, sparse_of
+
+VECTORS = json.loads((Path(__file__).parent / "vectors" / "graph.json").read_text())
+CASES = [(c["name"], key) for c in VECTORS for key in c["ranks"]]
+
+
+def case(name):
+    return next(c for c in VECTORS if c["name"] == name)
+
+
+@pytest.mark.parametrize(("name", "key"), CASES)
+def test_vectors(name, key):
+    given_ = case(name)
+    p, ratio = (float(part.split("=")[1]) for part in key.split(","))
+    sources, targets = np.array(given_["edges"]).T
+    graph = Graph.from_edges(sources, targets, n=given_["n"])
+    ranks = LpqRank(p, ratio, given_["damping"], tol=1e-12).fit(graph)
+    assert ranks.scores_ == pytest.approx(given_["ranks"][key], abs=2e-12)  # which are rounded to 12 decimals
+
+
+@pytest.mark.parametrize("seed", range(30))
+def test_pagerank_is_the_dense_eigenvector(seed):
+    A = random_adjacency(seed, weighted=seed % 2 == 1)
+    scores = PageRank(tol=1e-13).fit_predict(sparse_of(A))
+    assert scores == pytest.approx(dense_pagerank(A), abs=1e-12)
+    assert scores.sum() == pytest.approx(1)
+
+
+@pytest.mark.parametrize("seed", range(10))
+def test_pagerank_is_that_of_networkx_on_multigraphs(seed):
+    rng = np.random.default_rng(seed)
+    G = nx.MultiDiGraph()
+    G.add_nodes_from(range(25))  # some of them isolated
+    edges = rng.integers(0, 20, (60, 2)).tolist()  # repeated edges, self-loops, dangling vertices
+    G.add_edges_from(edges + edges[:10])
+    theirs = nx.pagerank(G, tol=1e-15, max_iter=1000)
+    ours = PageRank(tol=1e-13).fit(G)
+    assert dict(zip(ours.names_.tolist(), ours.scores_, strict=True)) == pytest.approx(theirs, abs=1e-10)
+
+
+@pytest.mark.parametrize("seed", range(10))
+def test_p_and_q_of_one_is_pagerank(seed):
+    graph = sparse_of(random_adjacency(seed, weighted=seed % 2 == 1))
+    assert (LpqRank(1, 1).fit_predict(graph) == PageRank().fit_predict(graph)).all()
+
+
+@pytest.mark.parametrize("p", [1.0, 1.5, 2.0, 4.0, 20.0, 100.0, np.inf])
+@pytest.mark.parametrize("outside", [False, True])
+@pytest.mark.parametrize("weighted", [False, True])
+def test_lpq_rank(p, outside, weighted):
+    for seed in range(5):
+        A = random_adjacency(seed, weighted=weighted)
+        where = "outside" if outside else "inside"
+        scores = LpqRank(p, 1.3, teleport=where, tol=1e-13).fit_predict(sparse_of(A))
+        expected = dense_rank(A, p, 1.3, outside=outside).astype(float)
+        assert hilbert_distance(scores, expected) < 1e-11  # every score to its own digits
+
+
+@pytest.mark.parametrize("seed", range(200))
+def test_the_certificate_is_never_below_the_error(seed):
+    rng = np.random.default_rng(seed)
+    A = random_adjacency(seed, weighted=bool(rng.integers(2)))
+    p, ratio = rng.choice([1.0, 2.0, 4.0, np.inf]), rng.choice([1.0, 1.05, 1.2, 2.0])
+    if np.isinf(p) and ratio == 1:
+        p = 3.0
+    ranks = LpqRank(p, ratio, tol=10.0 ** -rng.integers(1, 12)).fit(sparse_of(A))
+    exact = dense_rank(A, p, ratio)
+    assert np.abs(ranks.scores_ - exact).sum() <= ranks.error_bound_ <= max(ranks.tol, 1e-13)
+    if not np.isnan(ranks.hilbert_bound_):
+        assert hilbert_distance(ranks.scores_, exact.astype(float)) <= ranks.hilbert_bound_ + 1e-14
+
+
+@pytest.mark.parametrize("seed", range(10))
+@pytest.mark.parametrize(("p", "ratio"), [(1, 1), (2, 1), (2, 1.2), (np.inf, 1.5)])
+def test_personalised_teleport(seed, p, ratio):
+    A = random_adjacency(seed)
+    v = np.random.default_rng(seed).random(len(A)) * (np.arange(len(A)) % 3 == 0)
+    scores = LpqRank(p, ratio, tol=1e-12).fit_predict(sparse_of(A), teleport=v)
+    assert scores == pytest.approx(dense_rank(A, p, ratio, teleport=v).astype(float), abs=1e-12)
+    assert ((scores > 0) == reach(A, v)).all()
+
+
+@pytest.mark.parametrize("rank", [PageRank(), LpqRank(), LpqRank(3, 1), LpqRank(np.inf), TopMeanRank(3)])
+def test_several_teleports_at_once(rank):
+    A = sparse_of(random_adjacency(3))
+    rng = np.random.default_rng(0)
+    several = [rng.random(A.shape[0]) for _ in range(3)] + [{0: 1.0, 2: 2.0}]
+    together = rank.fit_predict(A, teleport=several)
+    apart = [rank.fit_predict(A, teleport=each) for each in several]
+    assert together == pytest.approx(np.stack(apart, axis=1), abs=1e-9)
+
+
+@pytest.mark.parametrize("weighted", [False, True])
+def test_a_pair_of_functions_is_the_lpq_rank(weighted):
+    A = sparse_of(random_adjacency(5, weighted=weighted))
+    pair = ConcaveConvexRank(np.square, lambda x: x ** (1 / 2.4), degree=1 / 1.2).fit(A)
+    assert pair.scores_ == pytest.approx(LpqRank(2, 1.2).fit_predict(A), abs=1e-9)
+    assert pair.error_bound_ < 1e-9
+    unknown = ConcaveConvexRank(np.square, lambda x: x ** (1 / 2.4)).fit(A)
+    assert np.isnan(unknown.error_bound_)
+    assert unknown.converged_
+    assert unknown.scores_ == pytest.approx(pair.scores_, abs=1e-7)
+    both = pair.fit_predict(A, teleport=[np.ones(A.shape[0]), {0: 1.0}])
+    assert both[:, 0] == pytest.approx(unknown.scores_, abs=1e-7)
+
+
+@pytest.mark.parametrize("weighted", [False, True])
+@pytest.mark.parametrize(("k", "p"), [(1, 1.0), (2, 1.0), (3, 2.0), (100, 2.0)])
+def test_mean_of_the_strongest(weighted, k, p):
+    A = random_adjacency(8, weighted=weighted, density=0.3)
+    n, ratio, damping = len(A), 1.25, 0.85
+    r = np.full(n, 1 / n)
+    d = A.sum(axis=1)
+    share = np.divide(A, d[:, None], out=np.zeros_like(A), where=d[:, None] > 0)
+    for _ in range(300):
+        extra = np.full(n, ((1 - damping) + damping * r[d == 0].sum()) / n)
+        flows = np.sort(np.vstack([damping * r[:, None] * share, extra]), axis=0)[::-1][:k]
+        r = ((flows**p).sum(axis=0) / k) ** (1 / p / ratio)
+        r /= r.sum()
+    ranks = TopMeanRank(k, p, ratio, tol=1e-12).fit(sparse_of(A))
+    assert ranks.scores_ == pytest.approx(r, abs=1e-11)
+    if k == 1:
+        assert ranks.scores_ == pytest.approx(LpqRank(np.inf, ratio).fit_predict(sparse_of(A)), abs=1e-9)
+
+
+@given(st.integers(0, 10_000), st.sampled_from([1.0, 2.0, 8.0, np.inf]), st.sampled_from([1.1, 1.2, 2.0]))
+@settings(max_examples=40)
+def test_a_step_contracts_hilberts_metric(seed, p, ratio):
+    rng = np.random.default_rng(seed)
+    A = random_adjacency(seed)
+    x, y = rng.gamma(0.3, size=(2, len(A))) + 1e-9
+    x, y = x / x.sum(), y / y.sum()
+    after = hilbert_distance(dense_step(A, x, p, ratio), dense_step(A, y, p, ratio))
+    assert after <= hilbert_distance(x, y) / ratio + 1e-12
+
+
+@given(st.integers(0, 10_000))
+@settings(max_examples=25)
+def test_names_do_not_matter(seed):
+    A = random_adjacency(seed)
+    order = np.random.default_rng(seed).permutation(len(A))
+    scores = LpqRank().fit_predict(sparse_of(A))
+    assert LpqRank().fit_predict(sparse_of(A[np.ix_(order, order)])) == pytest.approx(scores[order], abs=1e-9)
+
+
+def test_threads_do_not_matter():
+    from apexrank.kernels.csr import InLinks
+
+    rng = np.random.default_rng(0)
+    graph = Graph.from_edges(rng.integers(0, 1000, 700_000), rng.integers(0, 1000, 700_000), repeated="once")
+    x = rng.random((1000, 2))
+    answers = []
+    for threads in (1, 3):
+        with InLinks(graph.indptr, graph.indices, n_threads=threads) as links:
+            answers.append([links.sums(x[:, 0]), links.sums(x), links.largest(x), links.norms(x, 3.0)])
+            assert links.n_threads == threads
+    for one, three in zip(*answers, strict=True):
+        assert (one == three).all()
+
+
+def test_warm_start_takes_fewer_steps_to_the_same_answer():
+    before = make_crawl(2000, random_state=0).adjacency
+    after = before.tolil()
+    after[1999, 5] = 1
+    for rank in (PageRank(), LpqRank(), LpqRank(np.inf)):
+        cold = clone(rank).fit(after)
+        warm = clone(rank).fit(after, start=clone(rank).fit(before))
+        # what changes far away is little in the L1 norm, but not in the logarithms that bound the L_pq rank
+        assert warm.n_iter_ < (0.8 if isinstance(rank, PageRank) else 1.0) * cold.n_iter_
+        assert warm.scores_ == pytest.approx(cold.scores_, abs=2e-9)
+        again = clone(rank).set_params(warm_start=True).fit(after)
+        assert again.fit(after).n_iter_ <= 2
+
+
+def test_warm_start_goes_by_names():
+    edges = (["a", "b", "c"], ["b", "c", "a"]), (["z", "b", "c", "a"], ["b", "c", "a", "b"])
+    before = PageRank(tol=1e-12).fit(edges[0])
+    scores = dict(zip(before.names_.tolist(), before.scores_.tolist(), strict=True))
+    expected = PageRank(tol=1e-12).fit_predict(edges[1])
+    for start in (before, scores):
+        assert PageRank(tol=1e-12).fit_predict(edges[1], start=start) == pytest.approx(expected, abs=1e-11)
+    with pytest.raises(InputError, match="start needs one finite score for each of the 4 vertices"):
+        PageRank().fit(edges[1], start=[1.0, 2.0])
+
+
+def test_explain_adds_up_to_the_score():
+    A = random_adjacency(4, weighted=True)
+    ranks = LpqRank(2, 1.2, tol=1e-13).fit(sparse_of(A))
+    for vertex in range(len(A)):
+        links = ranks.explain(vertex)
+        assert {link.source for link in links} == {*np.flatnonzero(A[:, vertex]), None}
+        assert sum(link.share for link in links) == pytest.approx(1)
+        assert [link.flow for link in links] == sorted((link.flow for link in links), reverse=True)
+    norms = np.array([sum(link.flow**2 for link in ranks.explain(i)) for i in range(len(A))])
+    made = norms ** (1 / 2.4)
+    assert made / made.sum() == pytest.approx(ranks.scores_, abs=1e-12)
+    assert len(ranks.explain(0, top=1)) == 1
+    assert LpqRank(np.inf).fit(sparse_of(A)).explain(0)[0].share == 1.0
+
+
+def test_top_is_the_head_of_the_ranking():
+    rng = np.random.default_rng(0)
+    ranks = InDegree().fit((rng.integers(0, 50, 200), rng.integers(0, 50, 200)))  # many ties
+    for k in (1, 7, 1000):
+        assert [name for name, _ in ranks.top(k)] == ranks.ranking_[:k].tolist()
+    with pytest.raises(InputError, match="k must be a whole number"):
+        ranks.top(0)
+
+
+def test_in_degree():
+    A = random_adjacency(2, weighted=True)
+    assert InDegree().fit_predict(sparse_of(A)) == pytest.approx(A.sum(axis=0) / A.sum())
+    assert InDegree(weighted=False).fit_predict(sparse_of(A)) == pytest.approx(
+        (A > 0).sum(axis=0) / (A > 0).sum()
+    )
+
+
+def test_progress_is_told():
+    steps = []
+    LpqRank(callback=lambda step, error: steps.append((step, error))).fit(sparse_of(random_adjacency(1)))
+    assert [step for step, _ in steps] == list(range(1, len(steps) + 1))
+    assert steps[-1][1] <= 1e-9 < steps[-2][1]
+
+
+BAD = [
+    (LpqRank(0.5), {}, "p must be a number of at least 1"),
+    (LpqRank(np.nan), {}, "p must be a number of at least 1"),
+    (LpqRank(2, 0.9), {}, "ratio"),
+    (LpqRank(np.inf, 1), {}, "p = inf with ratio 1"),
+    (LpqRank(2, 1, teleport="outside"), {}, "teleport='outside' needs ratio > 1"),
+    (LpqRank(teleport="elsewhere"), {}, "teleport must be"),
+    (PageRank(1.0), {}, "damping is the share that follows links and must be below 1"),
+    (PageRank(-0.1), {}, "damping"),
+    (PageRank(tol=np.nan), {}, "tol"),
+    (PageRank(), {"teleport": ["nobody"]}, "nobody"),
+    (PageRank(), {"teleport": {"a": -1.0}}, "teleport weights must be finite and not negative"),
+    (PageRank(), {"teleport": np.zeros(3)}, "teleport must have a positive weight"),
+    (TopMeanRank(0), {}, "k must be a whole number"),
+    (TopMeanRank(2, 9.0), {}, "takes p up to 8"),
+    (LpqRank(gamma=1.0), {"trusted": ["a"]}, "gamma is what is left"),
+    (LpqRank(trust="non-linear"), {}, "trust must be linear or same"),
+    (LpqRank(neutral=2.0), {}, "neutral is a factor"),
+    (LpqRank(), {"trusted": ["a"], "distrusted": ["a"]}, "'a' is both trusted and distrusted"),
+    (LpqRank(), {"trusted": []}, "trusted is empty"),
+    (LpqRank(), {"trusted": ["x"]}, "x"),
+]
+
+
+@pytest.mark.parametrize(("rank", "arguments", "message"), BAD)
+def test_bad_input(rank, arguments, message):
+    with pytest.raises(InputError, match=message) as caught:
+        rank.fit((["a", "b", "c"], ["b", "c", "a"]), **arguments)
+    assert "\n" not in str(caught.value)
+
+
+def test_not_converged_says_what_to_do():
+    with pytest.warns(match=r"not converged after 3 steps.*Raise max_iter or tol"):
+        ranks = LpqRank(max_iter=3).fit(sparse_of(random_adjacency(1)))
+    assert not ranks.converged_
+    assert ranks.error_bound_ > 1e-9
