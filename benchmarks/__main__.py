@@ -5,7 +5,7 @@ from __future__ import annotations
 import sys
 from importlib import import_module
 
-NAMES = ("push_linear", "score_space", "growth", "solvers", "measures", "retarget", "peers")
+NAMES = ("push_linear", "score_space", "growth", "solvers", "measures", "retarget", "link", "graph", "peers")
 
 if __name__ == "__main__":
     for name in sys.argv[1:] or NAMES:

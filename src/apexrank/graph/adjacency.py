@@ -16,6 +16,7 @@ from apexrank.graph.edges import (
     Edges,
     alike,
     as_weights,
+    index_type,
     object_array,
 )
 from apexrank.kernels import edges as kernels
@@ -334,6 +335,13 @@ def build(edges: Edges, directed: bool, repeated: str, self_loops: str, sign: in
         if (links.weights == 1).all():
             links = links._replace(weights=None)
     return Graph(*links, kernels.column_weights(links), edges.names)
+
+
+def graph_of_rows(matrix: sparse.csr_array) -> Graph:
+    """The graph of a sorted CSR matrix of ones, without a list of its edges between."""
+    indices = matrix.indices.astype(index_type(matrix.shape[0]), copy=False)
+    links = kernels.turned(Links(matrix.indptr.astype(np.int64, copy=False), indices, None))
+    return Graph(*links, np.diff(matrix.indptr).astype(float))
 
 
 def _checked_weights(edges: Edges, sign: int | None) -> np.ndarray | None:

@@ -108,7 +108,7 @@ def _roots(walk: Walk, **options: Any) -> Fixpoint:
 
     p, a = walk.map.p, walk.damping  # type: ignore[attr-defined]
     weights = walk.links.weights**p
-    rate = (a * walk.rate.reshape(len(walk.rate))) ** p
+    rate = walk.rate.reshape(len(walk.rate)) ** p
 
     def apply(y: np.ndarray) -> np.ndarray:
         return walk.links.sums(rate * y, weights)

@@ -13,7 +13,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Protocol
+from typing import Any, Protocol
 
 import numpy as np
 
@@ -21,7 +21,7 @@ from apexrank.checks import check_finite
 from apexrank.errors import InputError
 from apexrank.kernels.csr import InLinks
 
-Inflow = Callable[[np.ndarray, np.ndarray], np.ndarray]
+Inflow = Callable[[np.ndarray, Any], np.ndarray]
 SAFE_P = 8.0  # up to here the powers of all flows are ordinary numbers
 SAFE_RANGE = 600.0  # of p·log(flow), between the largest and the smallest flow
 
@@ -32,8 +32,8 @@ class Map(Protocol):
     @property
     def degree(self) -> float: ...
 
-    def on(self, links: InLinks) -> Inflow:
-        """A function of the flows out of the vertices and of one more flow into each, which may be 0."""
+    def on(self, links: InLinks, teleport: np.ndarray) -> Inflow:
+        """A function of the flows out of the vertices and of τ, where ``τ·teleport`` is one more flow into each."""
         ...
 
     def terms(self, flow: np.ndarray) -> np.ndarray:
@@ -57,26 +57,30 @@ class Lpq:
     def degree(self) -> float:
         return 1.0 / self.ratio
 
-    def on(self, links: InLinks) -> Inflow:
+    def on(self, links: InLinks, teleport: np.ndarray) -> Inflow:
         if self.p == 1:
-            return lambda flow, extra: _power(links.sums(flow) + extra, self.degree)
+            return lambda flow, tau: _power(links.sums(flow) + tau * teleport, self.degree)
         if math.isinf(self.p):
-            return lambda flow, extra: _power(np.maximum(links.largest(flow), extra), self.degree)
+            return lambda flow, tau: _power(np.maximum(links.largest(flow), tau * teleport), self.degree)
         weights = links.weights**self.p
+        if self.p <= SAFE_P:
+            powers = _power(teleport, self.p)
+            return lambda flow, tau: _power(
+                links.sums(_power(flow, self.p), weights) + tau**self.p * powers, 1 / (self.ratio * self.p)
+            )
 
-        def inflow(flow: np.ndarray, extra: np.ndarray) -> np.ndarray:
+        def inflow(flow: np.ndarray, tau: Any) -> np.ndarray:
+            extra = tau * teleport
             unit = self._unit(flow, extra)
             if unit is None:
                 return _power(self._norms(links, flow, extra), self.degree)
-            total = links.sums(_power(flow / unit, self.p), weights) + _power(extra / unit, self.p)
+            total = links.sums((flow / unit) ** self.p, weights) + (extra / unit) ** self.p
             return _power(total, 1 / (self.ratio * self.p)) * unit**self.degree
 
         return inflow
 
     def _unit(self, flow: np.ndarray, extra: np.ndarray) -> float | None:
         """A flow by which the others are divided so that their powers stay in range; None where there is none."""
-        if self.p <= SAFE_P:
-            return 1.0
         present = [x[x > 0] for x in (flow, extra)]
         high = max((float(x.max()) for x in present if x.size), default=1.0)
         low = min((float(x.min()) for x in present if x.size), default=1.0)
@@ -117,11 +121,11 @@ class TopMean:
     def degree(self) -> float:
         return 1.0 / self.ratio
 
-    def on(self, links: InLinks) -> Inflow:
-        weights = links.weights**self.p
+    def on(self, links: InLinks, teleport: np.ndarray) -> Inflow:
+        weights, powers = links.weights**self.p, _power(teleport, self.p)
 
-        def inflow(flow: np.ndarray, extra: np.ndarray) -> np.ndarray:
-            total = links.top_sums(_power(flow, self.p), _power(extra, self.p), self.k, weights)
+        def inflow(flow: np.ndarray, tau: Any) -> np.ndarray:
+            total = links.top_sums(_power(flow, self.p), tau**self.p * powers, self.k, weights)
             return _power(total / self.k, self.degree / self.p)
 
         return inflow
@@ -145,7 +149,7 @@ class ConcaveConvex:
     g: Callable[[np.ndarray], np.ndarray]
     degree: float = math.nan
 
-    def on(self, links: InLinks) -> Inflow:
+    def on(self, links: InLinks, teleport: np.ndarray) -> Inflow:
         if links.weights.size:
             counts: np.ndarray = np.diff(links.indptr).astype(np.int64)
             rows = np.repeat(np.arange(links.n), counts)
@@ -158,10 +162,10 @@ class ConcaveConvex:
             def total(flow: np.ndarray) -> np.ndarray:
                 return links.sums(self.f(flow))
 
-        def inflow(flow: np.ndarray, extra: np.ndarray) -> np.ndarray:
-            if flow.ndim > 1:
-                return np.stack([inflow(a, b) for a, b in zip(flow.T, extra.T, strict=True)], axis=1)
-            return self.g(total(flow) + self.f(extra))
+        def inflow(flow: np.ndarray, tau: Any) -> np.ndarray:
+            flows = flow.T if flow.ndim > 1 else [flow]
+            totals = np.stack([total(column) for column in flows], axis=-1).reshape(flow.shape)
+            return self.g(totals + self.f(tau * teleport))
 
         return inflow
 
@@ -170,6 +174,10 @@ class ConcaveConvex:
 
 
 def _power(x: np.ndarray, exponent: float) -> np.ndarray:
+    """``x^exponent``; small whole exponents as products, which are ten times as fast."""
     if exponent == 1:
         return x
-    return x * x if exponent == 2 else x**exponent
+    if exponent in (2, 3, 4):
+        square = x * x
+        return square if exponent == 2 else square * (x if exponent == 3 else square)
+    return x**exponent

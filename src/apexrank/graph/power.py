@@ -52,7 +52,8 @@ class Walk:
         self.links, self.rate = shared_links(graph), share if graph.weights is None else np.ones(graph.n)
         if teleport.ndim > 1:
             self.rate = self.rate[:, None]
-        self.inflow = map.on(self.links)
+        self.rate = self.rate if outside else damping * self.rate
+        self.inflow = map.on(self.links, np.zeros_like(teleport) if outside else teleport)
 
     def __enter__(self) -> Self:
         self.links.__enter__()
@@ -69,9 +70,9 @@ class Walk:
     def raw_step(self, r: np.ndarray) -> np.ndarray:
         a, held = self.damping, r[self.dangling].sum(axis=0)
         if not self.outside:
-            return self.inflow(r * (a * self.rate), self.teleport * ((1 - a) + a * held))
-        inside = self.inflow(r * self.rate, np.zeros_like(self.teleport))
-        return a * inside + self.teleport * ((1 - a) + a * held**self.map.degree)
+            return self.inflow(r * self.rate, (1 - a) + a * held)
+        weak = (1 - a) + a * held**self.map.degree
+        return a * self.inflow(r * self.rate, 0.0) + self.teleport * weak
 
     def flows_into(self, r: np.ndarray, vertex: int) -> tuple[np.ndarray, np.ndarray, float]:
         """Sources of the links into a vertex, what flows through each, and the teleport into it."""

@@ -9,7 +9,7 @@ import numpy as np
 from scipy import sparse
 
 from apexrank.errors import InputError
-from apexrank.graph.adjacency import Graph, SignedGraph, as_names, build
+from apexrank.graph.adjacency import Graph, SignedGraph, as_names, build, graph_of_rows
 from apexrank.graph.edgefile import edges_of_file
 from apexrank.graph.edges import (
     Column,
@@ -87,6 +87,9 @@ def as_graph(
     """
     if isinstance(data, SignedGraph | Graph):
         return _with_no_negative(data) if signed and isinstance(data, Graph) else data
+    if _is_plain_pattern(data) and directed is not False and not signed and self_loops == "keep":
+        _refuse_columns("matrix", source=source, target=target, weight=weight or None)
+        return graph_of_rows(data)
     edges, as_given = _edges(data, source, target, weight)
     if as_given is False and directed:
         raise InputError(
@@ -150,6 +153,19 @@ def _refuse_columns(kind: str, **columns: Column) -> None:
 
 def _is_matrix(data: Any) -> bool:
     return sparse.issparse(data) or isinstance(data, np.ndarray)
+
+
+def _is_plain_pattern(data: Any) -> bool:
+    """Whether a matrix has its links by rows, sorted, each once and of weight 1: nothing to check or to merge."""
+    return (
+        sparse.issparse(data)
+        and data.format == "csr"
+        and len(data.shape) == 2
+        and data.shape[0] == data.shape[1] > 0
+        and data.dtype.kind in "biuf"
+        and data.has_canonical_format
+        and bool((data.data == 1).all())
+    )
 
 
 def _is_symmetric(matrix: Any) -> bool:

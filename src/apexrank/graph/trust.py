@@ -80,10 +80,10 @@ def spread(
         start = np.where(reached_from(links, seeds) > 0, np.maximum(start, 1.0), 0.0)
     bound = l1_bound(gamma) if map_.degree == 1 else _thompson_bound(map_.degree)
     nothing = np.zeros(graph.n)
-    with Walk(links, map_, gamma, nothing) as walk:
+    with Walk(links, map_, 1.0, nothing) as walk:
 
         def step(x: np.ndarray) -> np.ndarray:
-            return gamma * walk.inflow(x * walk.rate, nothing) + seeds
+            return gamma * walk.inflow(x * walk.rate, 0.0) + seeds
 
         def relative(new: np.ndarray, old: np.ndarray) -> tuple[float, float]:
             error, log_error = bound(new, old)

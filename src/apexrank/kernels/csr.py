@@ -77,7 +77,7 @@ class InLinks:
 
     def largest(self, x: np.ndarray) -> np.ndarray:
         """``max_j w_ij x_j`` of every row i, 0 for an empty one; x >= 0, and may have several columns."""
-        return self._each(_largest, x)
+        return self._each(_largest if x.ndim == 1 else _column_largest, x)
 
     def norms(self, x: np.ndarray, p: float) -> np.ndarray:
         """``(Σ_j (w_ij x_j)^p)^{1/p}`` of every row i, whatever p does to the range of numbers; a power a link."""
@@ -92,7 +92,7 @@ class InLinks:
     def _each(self, kernel_: Any, x: np.ndarray, weights: np.ndarray | None = None, *args: Any) -> np.ndarray:
         x = np.ascontiguousarray(x, dtype=np.float64)
         values = self.weights if weights is None else weights
-        flat = x if kernel_ is _sums else x.reshape(len(x), -1)
+        flat = x if kernel_ in (_sums, _largest) else x.reshape(len(x), -1)
         out = np.empty((self.n, *flat.shape[1:]))
         self._run(lambda a, b: kernel_(self.indptr, self.indices, values, flat, *args, out, a, b))
         return out.reshape(self.n, *x.shape[1:])
@@ -144,6 +144,19 @@ def _column_sums(indptr, indices, weights, x, out, first, last):  # pragma: no c
 
 @kernel()
 def _largest(indptr, indices, weights, x, out, first, last):  # pragma: no cover
+    for i in range(first, last):
+        top = 0.0
+        for k in range(indptr[i], indptr[i + ONE]):
+            value = x[indices[k]]
+            if weights.size:
+                value *= weights[k]
+            if value > top:
+                top = value
+        out[i] = top
+
+
+@kernel()
+def _column_largest(indptr, indices, weights, x, out, first, last):  # pragma: no cover
     columns = x.shape[1]
     for i in range(first, last):
         for c in range(columns):
@@ -157,7 +170,7 @@ def _largest(indptr, indices, weights, x, out, first, last):  # pragma: no cover
 
 @kernel()
 def _norms(indptr, indices, weights, x, p, out, first, last):  # pragma: no cover
-    _largest(indptr, indices, weights, x, out, first, last)
+    _column_largest(indptr, indices, weights, x, out, first, last)
     for i in range(first, last):
         for c in range(x.shape[1]):
             top = out[i, c]
