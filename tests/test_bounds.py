@@ -273,3 +273,13 @@ def test_bad_input_of_the_stability_bound():
         link_stability(np.ones((2, 1)), [0, 1], [1, 0], 0.0)
     with pytest.raises(InputError, match=r"got shapes \(2, 1\), \(2,\) and \(3,\)"):
         link_stability(np.ones((2, 1)), [0, 1], [1, 0, 2], 1.0)
+
+
+def test_link_stability_of_sparse_whole_and_huge_numbers():
+    rng = np.random.default_rng(0)
+    X, y = rng.integers(-120, 120, (200, 3)).astype(np.int8), rng.normal(size=200)
+    bound = bounds.link_stability(X.astype(float), y, y + 1, 0.1)
+    assert bounds.link_stability(sparse.csr_array(X), y, y + 1, 0.1) == pytest.approx(bound)
+    assert bounds.link_stability(1e200 * X, y, y + 1, 0.1) == pytest.approx(1e200 * bound)
+    with pytest.raises(InputError, match="must be finite numbers"):
+        bounds.link_stability(np.full(X.shape, np.nan), y, y, 0.1)

@@ -193,3 +193,12 @@ def test_rows_without_features_are_not_ordered():
 def test_bad_input_is_refused_in_one_line(arguments, message):
     with pytest.raises(InputError, match=message):
         perfectly_ordered(**{"X": [[0.0], [1.0], [2.0]], "y": [0.0, 1.0, 2.0], **arguments})
+
+
+@pytest.mark.parametrize("gap", [1e-5, 1e-7, 1e-9])
+@pytest.mark.parametrize("momentum", [False, True])
+def test_narrow_gaps_only_make_w_long(gap, momentum):
+    X, y = np.array([[0.0], [1.0], [1.0 + gap], [2.0]]), np.arange(4.0)
+    fit = perfectly_ordered(X, y, momentum=momentum)
+    assert fit.converged
+    assert np.diff(X @ fit.coef).min() >= 1 - 1e-6

@@ -1,6 +1,7 @@
 import numpy as np
 import pytest
 from scipy import sparse
+from scipy.optimize import isotonic_regression
 from sklearn.base import clone
 from sklearn.isotonic import IsotonicRegression
 from sklearn.metrics.pairwise import rbf_kernel
@@ -418,3 +419,85 @@ def test_bad_input_of_the_listwise_loss(data):
         ListwiseRanker("unknown_link", strong_convexity=0).fit(X, y)
     with pytest.raises(InputError, match="no link to fit"):
         ListwiseRanker("unknown_link").fit(X, y, groups=np.arange(120))
+
+
+def tied_rows(seed, n_different, n, d):
+    """Rows that occur many times, in columns so many that BLAS rounds equal rows differently, with a noisy y."""
+    rng = np.random.default_rng(seed)
+    base, rows = rng.normal(size=(n_different, d)), rng.integers(0, n_different, n)
+    y = np.tanh(base @ np.linspace(-1, 1, d))[rows] + 0.5 * rng.normal(size=n)
+    return base[rows], y, rows
+
+
+@pytest.mark.parametrize("kernel", [None, "rbf", "linear"])
+@pytest.mark.parametrize("seed", range(5))
+def test_equal_rows_share_a_value(kernel, seed):
+    X, y, rows = tied_rows(seed, 12, 203, 21)
+    model = UnknownLinkRegressor(kernel=kernel, alpha=0.1).fit(X, y)
+    predicted, theta = model.predict(X), model.index(X)
+    order = np.argsort([theta[rows == k].mean() for k in range(12)])
+    means = np.array([y[rows == k].mean() for k in order])
+    counts = np.array([(rows == k).sum() for k in order], dtype=float)
+    expected = isotonic_regression(means, weights=counts).x
+    found = np.array([predicted[rows == k] for k in order], dtype=object)
+    for values, wanted in zip(found, expected, strict=True):
+        assert np.asarray(values, dtype=float) == pytest.approx(wanted, abs=1e-6)
+
+
+@pytest.mark.parametrize("link", ["isotonic", "least_squares", "cost"])
+@pytest.mark.parametrize("offset", [2.0**20, 2.0**30])
+def test_a_y_far_from_zero_is_the_same_problem(link, offset):
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(300, 4))
+    y = np.round(np.tanh(X @ [1.0, -1.0, 0.5, 0.0]) * 2**10) / 2**10  # exact in binary, also with the offset
+    near, far = (UnknownLinkRegressor(link=link, tol=1e-8).fit(X, y + shift) for shift in (0.0, offset))
+    assert far.converged_
+    assert far.n_iter_ == near.n_iter_
+    assert far.objective_ == pytest.approx(near.objective_, rel=1e-12)
+    assert far.coef_ == pytest.approx(near.coef_, rel=1e-9)
+    assert far.predict(X) - offset == pytest.approx(near.predict(X), abs=1e-15 * offset)
+
+
+def test_rows_of_weight_zero_do_not_decide_a_constant():
+    X = np.arange(8.0).reshape(4, 2)
+    model = UnknownLinkRegressor().fit(X, [9.0, 3.5, 3.5, 3.5], sample_weight=[0, 1, 1, 1])
+    assert model.predict(X).tolist() == [3.5] * 4
+    assert np.isnan(model.fitted_[0])
+
+
+def test_a_failed_fit_leaves_the_fitted_model():
+    rng = np.random.default_rng(0)
+    X, y = rng.normal(size=(30, 2)), rng.normal(size=30)
+    model = UnknownLinkRegressor(kernel="rbf", alpha=1.0).fit(X, y)
+    before = model.predict(X)
+    with pytest.raises(InputError, match="cannot be used"):
+        model.set_params(kernel="nonsense").fit(X, y)
+    assert (model.predict(X) == before).all()
+    model.set_params(kernel=None).fit(X, y)
+    assert not hasattr(model, "X_fit_")
+
+
+def test_the_range_is_that_of_fit():
+    X = np.arange(6.0)[:, None]
+    model = UnknownLinkRegressor(output_range=(0, 10)).fit(X, np.arange(6.0))
+    before = model.predict(X)
+    assert (model.set_params(output_range=(100, 200)).predict(X) == before).all()
+
+
+@pytest.mark.parametrize("scale", [1e-200, 1e200])
+def test_values_beyond_squares_are_refused(scale):
+    X = np.arange(6.0)[:, None]
+    with pytest.raises(InputError, match="measure it in another unit"):
+        UnknownLinkRegressor().fit(X, scale * np.arange(6.0))
+
+
+@pytest.mark.parametrize("solver", [3, None])
+def test_what_is_no_solver_is_refused(solver):
+    with pytest.raises(InputError, match="solver must be a name or have a method solve"):
+        UnknownLinkRegressor(solver=solver).fit(np.arange(6.0)[:, None], np.arange(6.0))
+
+
+def test_links_that_are_none():
+    for knots, values in (([], []), ([2.0, 1.0], [0.0, 1.0]), ([0.0, 1.0], [1.0, 0.0]), ([0.0], [1.0, 2.0])):
+        with pytest.raises(InputError, match="a link needs at least one knot"):
+            Link(knots, values)

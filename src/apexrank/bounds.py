@@ -29,9 +29,11 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 from scipy import sparse
+from scipy.sparse.linalg import eigsh
 
 from apexrank.errors import InputError
 
+MOST_DENSE = 3000  # columns or rows of a Gram matrix that is taken apart whole
 LogCovering = float | Callable[[float], float]
 
 _SMALLEST_RATE = 1e-290  # its reciprocal, the number of negatives, is still well inside a float
@@ -296,16 +298,26 @@ def link_stability(X: Any, y: ArrayLike, y_changed: ArrayLike, alpha: float) -> 
     20.0
     """
     _check("alpha", alpha, 0, inf)
-    rows = X if sparse.issparse(X) else np.asarray(X, dtype=float)
+    rows = X.astype(float) if sparse.issparse(X) else np.asarray(X, dtype=float)
     before, after = np.asarray(y, dtype=float), np.asarray(y_changed, dtype=float)
     if rows.ndim != 2 or before.shape != (rows.shape[0],) or after.shape != before.shape:
         raise InputError(
             f"X needs two dimensions, and y and y_changed one number per row: "
             f"got shapes {rows.shape}, {before.shape} and {after.shape}"
         )
-    gram = rows.T @ rows if rows.shape[1] <= rows.shape[0] else rows @ rows.T
-    largest = np.linalg.eigvalsh(gram.toarray() if sparse.issparse(gram) else gram)[-1]
-    return 2 * float(np.sqrt(largest) * np.linalg.norm(after - before)) / (len(before) * alpha)
+    entries = np.asarray(rows.data if sparse.issparse(rows) else rows)
+    if not all(np.isfinite(each).all() for each in (entries, before, after)):
+        raise InputError("X, y and y_changed must be finite numbers: fill or drop what is missing")
+    return 2 * _spectral_norm(rows, entries) * float(np.linalg.norm(after - before)) / (len(before) * alpha)
+
+
+def _spectral_norm(rows: Any, entries: np.ndarray) -> float:
+    unit = float(np.abs(entries).max(initial=0.0)) or 1.0  # squares of huge numbers would overflow
+    scaled = rows / unit
+    gram = scaled.T @ scaled if rows.shape[1] <= rows.shape[0] else scaled @ scaled.T
+    if gram.shape[0] > MOST_DENSE:
+        return unit * float(np.sqrt(eigsh(gram, 1, v0=np.ones(gram.shape[0]), return_eigenvectors=False)[0]))
+    return unit * float(np.sqrt(np.linalg.eigvalsh(gram.toarray() if sparse.issparse(gram) else gram)[-1]))
 
 
 def _log_twice_covering(epsilon: float, theta: float, log_covering: LogCovering) -> float:

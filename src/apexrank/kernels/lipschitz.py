@@ -21,6 +21,7 @@ at a bound of the step: each has the weighted mean of its own rows, and no round
 from __future__ import annotations
 
 import math
+from numbers import Real
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -86,7 +87,12 @@ def lipschitz_isotonic(
 
 
 def lipschitz_isotonic_link(
-    scores: ArrayLike, y: ArrayLike, slope: float = math.inf, weight: ArrayLike | None = None
+    scores: ArrayLike,
+    y: ArrayLike,
+    slope: float = math.inf,
+    weight: ArrayLike | None = None,
+    *,
+    rounding: float = 0.0,
 ) -> tuple[np.ndarray, np.ndarray]:
     """The rising function of the scores, of slope at most ``slope``, that is nearest to ``y`` in the mean square.
 
@@ -100,6 +106,8 @@ def lipschitz_isotonic_link(
         Largest slope; infinite for isotonic regression.
     weight : array-like of shape (n,), optional
         Non-negative weights, one by default.
+    rounding : float
+        Scores that differ by no more than this from their neighbours are taken to be equal.
 
     Returns
     -------
@@ -112,13 +120,16 @@ def lipschitz_isotonic_link(
     >>> knots.tolist(), values.tolist()
     ([0.0, 1.0, 2.0, 3.0], [1.0, 2.0, 2.0, 2.0])
     """
-    if not slope > 0:
+    if not isinstance(slope, Real) or not slope > 0:
         raise InputError(f"slope must be above 0, got {slope!r}")
     at, values = _check_values("scores", scores), _check_values("y", y)
     if at.shape != values.shape:
         raise InputError(f"scores need one number per row: expected {len(values)}, got {len(at)}")
     weights = _check_weight(weight, len(values))
     knots, first, number = np.unique(at, return_index=True, return_inverse=True)
+    if rounding > 0:
+        new = np.diff(knots, prepend=-math.inf) > rounding
+        knots, first, number = knots[new], first[new], (np.cumsum(new) - 1)[number]
     mass = np.bincount(number, weights, len(knots))
     start = values[first]  # sums of distances to a value of the knot keep the digits
     excess = np.bincount(number, weights * (values - start[number]), len(knots))

@@ -60,6 +60,19 @@ def scores_of(X: Matrix, w: np.ndarray) -> np.ndarray:
     return np.concatenate([X[block].astype(np.float64) @ w for block in _blocks(X)])
 
 
+def tied_scores(X: Matrix, w: np.ndarray) -> np.ndarray:
+    """``X @ w`` where equal rows have equal scores to the last bit, which BLAS does not promise.
+
+    Isotonic regression is not continuous there: rounding that tells equal rows apart gives them different values.
+
+    Examples
+    --------
+    >>> tied_scores(np.array([[1.0, 2.0], [3.0, 4.0]]), np.array([1.0, -1.0])).tolist()
+    [-1.0, -1.0]
+    """
+    return X @ w if sparse.issparse(X) else np.einsum("ij,j->i", X, w)
+
+
 def pull_back(X: Matrix, r: np.ndarray) -> np.ndarray:
     """``X.T @ r`` in double precision."""
     if sparse.issparse(X) or X.dtype == np.float64:

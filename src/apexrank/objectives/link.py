@@ -111,7 +111,12 @@ class UnknownLink:
         if not self.n_groups:
             raise InputError(f"no link to fit: y has one value only in every group (n_samples = {self.n})")
         self.positive = np.zeros(self.n, dtype=bool)  # no item is positive as such
-        self.staircase = Staircase(self.y[self.order.rows], self.order.lists, self.order.weight)
+        values = self.y[self.order.rows]
+        # the cost does not see where y lies: counted from its middle, values far from zero keep their digits
+        self.middle = values[(self.order.lists[:-1] + self.order.lists[1:]) // 2]
+        self.staircase = Staircase(
+            values - self.order.spread(self.middle), self.order.lists, self.order.weight
+        )
         self.factor = self._factors(normalize, group_weight)
 
     def _factors(self, normalize: bool, group_weight: ArrayLike | None) -> np.ndarray:
@@ -166,7 +171,7 @@ class UnknownLink:
         """Values v of the best link, by row. Groups of one value of y keep it; nan for rows of weight 0."""
         at = self.project(scores)
         v = self.y.copy() if self.weight is None else np.where(self.weight > 0, self.y, np.nan)
-        v[self.order.rows[at.order]] = at.values
+        v[self.order.rows[at.order]] = at.values + self.order.spread(self.middle)
         return v
 
     def link(self, scores: np.ndarray) -> LinkKnots:
@@ -183,7 +188,7 @@ class UnknownLink:
         last = np.append(first[1:], len(at.block)) - 1
         rows, value = np.stack([first, last], axis=1), np.stack([at.low[first], at.high[last]], axis=1)
         theta = at.theta[rows] + self.s * (value - at.values[rows])
-        return LinkKnots(np.maximum.accumulate(theta.ravel()), value.ravel())
+        return LinkKnots(np.maximum.accumulate(theta.ravel()), value.ravel() + self.middle[0])
 
     def hessian(self, scores: np.ndarray) -> list[tuple[float, np.ndarray, Any, Any]]:
         """``diag(d) + U·S·Uᵀ`` with respect to the scores, where no pooled block is about to change.

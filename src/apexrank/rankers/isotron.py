@@ -15,7 +15,7 @@ from sklearn.utils.validation import _check_sample_weight, validate_data
 from apexrank.checks import check_finite
 from apexrank.errors import InputError
 from apexrank.kernels.lipschitz import lipschitz_isotonic_link
-from apexrank.models.linear import Matrix, pull_back
+from apexrank.models.linear import Matrix, pull_back, tied_scores
 from apexrank.rankers.base import checked_rows
 
 
@@ -110,7 +110,8 @@ class Isotron(RegressorMixin, BaseEstimator):
             self.knots_, self.values_ = lipschitz_isotonic_link(scores, y, slope, weight)
             missed = y - np.interp(scores, self.knots_, self.values_)
             errors.append(float(weight @ missed**2))
-            path.append(w)
+            if self.keep_path:
+                path.append(w)
             if converged or len(errors) > self.max_iter:
                 break
             update = pull_back(rows, weight * missed) / unit
@@ -141,19 +142,6 @@ class Isotron(RegressorMixin, BaseEstimator):
     def predict(self, X: ArrayLike) -> np.ndarray:
         """``g(x·w)`` of each row."""
         return np.interp(self.index(X), self.knots_, self.values_)
-
-
-def tied_scores(X: Matrix, w: np.ndarray) -> np.ndarray:
-    """``X @ w`` where equal rows have equal scores to the last bit, which BLAS does not promise.
-
-    Isotonic regression is not continuous there: rounding that tells equal rows apart gives them different values.
-
-    Examples
-    --------
-    >>> tied_scores(np.array([[1.0, 2.0], [3.0, 4.0]]), np.array([1.0, -1.0])).tolist()
-    [-1.0, -1.0]
-    """
-    return X @ w if sparse.issparse(X) else np.einsum("ij,j->i", X, w)
 
 
 def _largest_square(X: Matrix) -> float:

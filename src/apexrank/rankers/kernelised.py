@@ -52,6 +52,10 @@ class KernelFit(LinearFit):
         self.dual_coef_, self.X_fit_, self.kernel_ = features.dual(self.coef_), rows, self.kernel
         del self.coef_
 
+    def _forget_kernel(self) -> None:
+        for name in ("dual_coef_", "X_fit_", "kernel_"):
+            self.__dict__.pop(name, None)
+
     def _kernel_of(self, rows: Any, others: Any, kernel: Any) -> np.ndarray:
         """Kernel of rows and other rows; with "precomputed" it is given."""
         if kernel == "precomputed":
@@ -67,9 +71,15 @@ class KernelFit(LinearFit):
     def _scores(self, X: ArrayLike) -> np.ndarray:
         if not hasattr(self, "dual_coef_"):
             return super()._scores(X)
-        rows, used = checked_rows(self, X), np.flatnonzero(self.dual_coef_)
+        K, a = self._kernel_of_used(checked_rows(self, X))
+        return scores_of(K, a)
+
+    def _kernel_of_used(self, rows: Any) -> tuple[np.ndarray, np.ndarray]:
+        """Kernel of rows and those rows of ``fit`` that have a coefficient, and these coefficients."""
+        used = np.flatnonzero(self.dual_coef_)
+        a = self.dual_coef_[used]
         if not len(used):
-            return np.zeros(rows.shape[0])
+            return np.zeros((rows.shape[0], 0)), a
         if self.kernel_ == "precomputed":
-            return scores_of(rows[:, used], self.dual_coef_[used])
-        return self._kernel_of(rows, self.X_fit_[used], self.kernel_) @ self.dual_coef_[used]
+            return self._kernel_of(rows[:, used], None, self.kernel_), a
+        return self._kernel_of(rows, self.X_fit_[used], self.kernel_), a

@@ -11,12 +11,16 @@ from sklearn.base import RegressorMixin
 from sklearn.utils.validation import _check_sample_weight, validate_data
 
 from apexrank.errors import InputError
-from apexrank.kernels.lipschitz import lipschitz_isotonic
+from apexrank.kernels.lipschitz import lipschitz_isotonic_link
+from apexrank.models.linear import tied_scores
 from apexrank.objectives.link import UnknownLink, check_margin
+from apexrank.rankers.base import checked_rows
 from apexrank.rankers.kernelised import KernelFit
 from apexrank.rankers.solving import solver_for
 from apexrank.solvers import Solver
 
+TINY = 1e-120
+SAME = 64  # roundings by which the kernel scores of equal rows may differ
 LINKS = ("isotonic", "least_squares", "cost")
 
 
@@ -42,6 +46,13 @@ class Link:
 
     def __init__(self, knots: ArrayLike, values: ArrayLike, slope: float = np.inf) -> None:
         theta, value = np.asarray(knots, dtype=float), np.asarray(values, dtype=float)
+        if (
+            not len(theta)
+            or theta.shape != value.shape
+            or (np.diff(theta) < 0).any()
+            or (np.diff(value) < 0).any()
+        ):
+            raise InputError("a link needs at least one knot, and knots and values that do not fall")
         first = np.append(True, np.diff(theta) > 0)
         theta, value = theta[first], value[first]
         flat = np.diff(value) == 0
@@ -146,9 +157,8 @@ class UnknownLinkRegressor(RegressorMixin, KernelFit):
         - "isotonic": isotonic regression of y on ``X·w``. The length of w is fitted, not known, so the slope 1/s is
           no property of the truth; without it predictions are best except on few rows with much noise.
         - "least_squares": the same with slopes of at most 1/s, the closest fit of the links that the cost allows. With
-          noise w is short, the true g is steeper than 1/s, and predictions are flat at its steepest places (R² of 0.90
-          where "isotonic" has 0.99, for a logistic g with as much noise as signal; the other way round, 0.88 and 0.86,
-          on 100 rows).
+          noise w is short, the true g is steeper than 1/s, and predictions are too flat at its steepest places; it can
+          be the better one on few rows with much noise.
         - "cost": the link that attains the cost. It matches the distribution of y, noise included, so it is too
           steep for prediction; ``recovered_phi_`` is then the minimising φ.
     kernel : str or callable, optional
@@ -175,6 +185,8 @@ class UnknownLinkRegressor(RegressorMixin, KernelFit):
         g: ``link_(theta)`` with its ``knots``, ``values`` and largest ``slope``.
     recovered_phi_ : ConvexFunction
         φ with gradient ``g⁻¹``, on the range of g; one of many that fit the rows equally well.
+    output_range_ : (float, float)
+        The range of ``fit``, infinite where none was given.
     fitted_ : array of shape (n_samples,)
         Values of the cost's own link at the rows of ``fit``, the projection of ``X·w/s`` onto the permutahedron of y.
     objective_, dual_gap_, grad_norm_ : float
@@ -236,21 +248,29 @@ class UnknownLinkRegressor(RegressorMixin, KernelFit):
         """
         w0 = self.coef_.copy() if self.warm_start and hasattr(self, "coef_") else None
         rows, values, weight = self._validate(X, y, sample_weight)
-        self.__dict__.pop("dual_coef_", None)
         features = None if self.kernel is None else self._kernel_features(rows)
         Z = rows if features is None else features.Z
-        if np.ptp(values if weight is None else values[weight > 0]) == 0:
-            theta = self._constant(Z.shape, values)
+        self._forget_kernel()
+        counted = np.full(len(values), True) if weight is None else weight > 0
+        constant = np.ptp(values[counted]) == 0
+        if constant:
+            self._constant(Z.shape[1], np.where(counted, values, np.nan))
         else:
             objective = UnknownLink(
                 values, strong_convexity=self.strong_convexity, normalize=True, sample_weight=weight
             )
             theta = self._minimise(Z, objective, weight, w0)
             self.fitted_ = objective.fitted(theta)
-            self.link_ = self._fit_link(theta, values, weight, objective)
-        self.recovered_phi_ = ConvexFunction(self.link_)
         if features is not None:
             self._keep_kernel(features, rows)
+        self.output_range_ = self._range()
+        if constant:
+            self.link_ = Link([0.0], values[counted][:1])
+        elif self.link == "cost":
+            self.link_ = Link(*objective.link(theta), slope=1 / self.strong_convexity)
+        else:
+            self.link_ = self._fit_link(rows, values, weight)
+        self.recovered_phi_ = ConvexFunction(self.link_)
         return self
 
     def _validate(self, X: Any, y: Any, sample_weight: Any) -> tuple[Any, np.ndarray, np.ndarray | None]:
@@ -269,6 +289,11 @@ class UnknownLinkRegressor(RegressorMixin, KernelFit):
             raise InputError(
                 f"y is {values[outside[0]]:g} in row {outside[0]}, outside output_range ({low:g}, {high:g}): "
                 "clip it, or widen the range"
+            )
+        spread = float(np.ptp(values))
+        if spread != 0 and not TINY < spread < 1 / TINY:
+            raise InputError(
+                f"y spreads over {spread:.1g}, beyond what squares can hold: measure it in another unit"
             )
         if sample_weight is not None:
             sample_weight = _check_sample_weight(
@@ -291,35 +316,34 @@ class UnknownLinkRegressor(RegressorMixin, KernelFit):
             raise InputError(f"output_range must be (low, high) with low < high, got {self.output_range!r}")
         return low, high
 
-    def _constant(self, shape: tuple[int, int], values: np.ndarray) -> np.ndarray:
-        """Keep w = 0, the minimum where y has one value only; returns the scores of the rows."""
-        self.coef_, self.fitted_, self.link_ = np.zeros(shape[1]), values.copy(), Link([0.0], values[:1])
+    def _constant(self, n_features: int, fitted: np.ndarray) -> None:
+        """Keep w = 0, the minimum where y has one value only."""
+        self.coef_, self.fitted_ = np.zeros(n_features), fitted
         self.objective_ = self.dual_gap_ = self.grad_norm_ = 0.0
         self.converged_, self.n_iter_, self.history_ = True, 1, np.zeros(1)
-        return np.zeros(shape[0])
 
-    def _fit_link(
-        self, theta: np.ndarray, y: np.ndarray, weight: np.ndarray | None, objective: UnknownLink
-    ) -> Link:
+    def _fit_link(self, rows: Any, y: np.ndarray, weight: np.ndarray | None) -> Link:
+        """Isotonic regression on the scores that ``predict`` will see, where equal rows are equal."""
         slope = np.inf if self.link == "isotonic" else 1 / self.strong_convexity
-        if self.link == "cost":
-            return Link(*objective.link(theta), slope=slope)
-        count = np.ones(len(y)) if weight is None else weight
-        used = count > 0
-        knots, tied = np.unique(theta[used], return_inverse=True)
-        mass = np.bincount(tied, count[used])
-        mean = np.bincount(tied, count[used] * y[used]) / mass
-        limit = np.inf if slope == np.inf else slope * np.diff(knots)
-        return Link(knots, lipschitz_isotonic(mean, 0.0, limit, mass), slope)
+        if weight is not None:
+            rows, y, weight = rows[weight > 0], y[weight > 0], weight[weight > 0]
+        theta, rounding = self._scores_and_rounding(rows)
+        return Link(*lipschitz_isotonic_link(theta, y, slope, weight, rounding=rounding), slope)
+
+    def _scores_and_rounding(self, rows: Any) -> tuple[np.ndarray, float]:
+        if not hasattr(self, "dual_coef_"):
+            return tied_scores(rows, self.coef_), 0.0
+        K, a = self._kernel_of_used(rows)
+        return K @ a, SAME * np.finfo(float).eps * float((np.abs(K) @ np.abs(a)).max(initial=0.0))
 
     def index(self, X: ArrayLike) -> np.ndarray:
         """The index ``θ = x·w`` of each row, which orders rows as the predictions do."""
-        return self._scores(X)
+        return self._scores_and_rounding(checked_rows(self, X))[0]
 
     def predict(self, X: ArrayLike) -> np.ndarray:
         """``g(x·w)``, constant beyond the rows of ``fit``."""
-        theta = self._scores(X)
-        return np.clip(self.link_(theta), *self._range())
+        theta = self.index(X)
+        return np.clip(self.link_(theta), *self.output_range_)
 
     def predict_interval(self, X: ArrayLike) -> tuple[np.ndarray, np.ndarray]:
         """Lowest and highest value that a link through the fitted knots can have at each row (§4.3).
@@ -327,7 +351,8 @@ class UnknownLinkRegressor(RegressorMixin, KernelFit):
         It tells what the order (and the slope 1/s, unless ``link="isotonic"``) leaves open, not how noisy y is.
         Beyond the rows of ``fit`` one side grows with the slope, up to ``output_range``.
         """
-        theta, (low, high) = self._scores(X), self._range()
+        theta = self.index(X)
+        low, high = self.output_range_
         below, above = self.link_.interval(theta, low, high)
         return np.clip(below, low, high), np.clip(above, low, high)
 

@@ -97,7 +97,7 @@ def perfectly_ordered(
     if not len(order):
         raise InputError("nothing to put in order: y has one value only")
     least = margin * (values - values.mean())
-    span, wanted, history = _Range(rows), AIM * least, np.empty(max_iter)
+    span, wanted, history = _Range(rows), AIM * least, list[float]()
     allowed = Margins(order, wanted[order.rows], "hidden", 0.0, exponential=False)
     ahead = before = span.coordinates(wanted)
     a = 1.0
@@ -105,19 +105,28 @@ def perfectly_ordered(
         w = span.coefficients(ahead)
         scores = span.Z @ w
         if _is_ordered(scores - least, order):
-            return OrderedFit(w, True, t, history[:t].copy(), "every pair of rows is in order")
+            return OrderedFit(w, True, t, np.array(history), "every pair of rows is in order")
+        longer = _stretch(scores, least, order) if momentum else None
+        if longer is not None:
+            return OrderedFit(longer * w, True, t, np.array(history), "every pair of rows is in order")
         nearest = _project(allowed, scores)
         reached = span.coordinates(nearest)
-        step, history[t] = reached - ahead, np.linalg.norm(nearest - scores)
-        if np.linalg.norm(step) <= tol * history[t]:
-            reason = f"no w orders the rows: their scores stay {history[t]:.3g} away from ordered ones"
-            return OrderedFit(w, False, t + 1, history[: t + 1].copy(), reason)
+        step, distance = reached - ahead, float(np.linalg.norm(nearest - scores))
+        history.append(distance)
+        if np.linalg.norm(step) <= tol * distance:
+            if _stretch(scores, least, order) is not None:
+                break
+            reason = f"no w orders the rows: their scores stay {distance:.3g} away from ordered ones"
+            return OrderedFit(w, False, t + 1, np.array(history), reason)
         if not momentum or step @ (reached - before) < 0:
             a = 1.0
         run, a = a - 1, (1 + np.sqrt(4 * a**2 + 1)) / 2
         ahead, before = reached + run / a * (reached - before), reached
+    longer = _stretch(scores, least, order)
+    if longer is not None:
+        return OrderedFit(longer * w, True, len(history), np.array(history), "every pair of rows is in order")
     reason = f"undecided after {max_iter} steps at a distance of {history[-1]:.3g}: raise max_iter"
-    return OrderedFit(w, False, max_iter, history, reason)
+    return OrderedFit(w, False, max_iter, np.array(history), reason)
 
 
 def _check_numbers(margin: float, max_iter: int, tol: float, n_rows: int, n_values: int) -> None:
@@ -143,6 +152,18 @@ def _is_ordered(excess: np.ndarray, order: LevelOrder) -> bool:
     sorted_, starts = excess[order.rows], order.levels[:-1]
     lowest, highest = np.minimum.reduceat(sorted_, starts), np.maximum.reduceat(sorted_, starts)
     return bool(np.all(lowest[1:] >= np.maximum.accumulate(highest)[:-1]))
+
+
+def _stretch(scores: np.ndarray, least: np.ndarray, order: LevelOrder) -> float | None:
+    """The factor that gives scores their margins, where they rise from each level of y to the next; None elsewhere."""
+    sorted_, starts = scores[order.rows], order.levels[:-1]
+    lowest, highest = np.minimum.reduceat(sorted_, starts), np.maximum.reduceat(sorted_, starts)
+    gaps = lowest[1:] - highest[:-1]
+    rounding = 64 * np.finfo(float).eps * float(np.abs(scores).max())
+    if not (gaps > rounding).all():
+        return None
+    factor = float((np.diff(least[order.rows][starts]) / gaps).max()) * (1 + 1e-9)
+    return factor if _is_ordered(factor * scores - least, order) else None
 
 
 class _Range:

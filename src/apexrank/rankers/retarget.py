@@ -216,7 +216,6 @@ class MonotoneRetargeting(KernelFit, GradedRanker):
             Weight of the row's group, the same for all of its rows.
         """
         w0 = self.coef_.copy() if self.warm_start and hasattr(self, "coef_") else None
-        self._forget()
         rows, relevance, weight = self._validate(X, y, sample_weight)
         objective = self._objective(relevance, groups, weight, group_weight)
         if self.max_alternations is None and objective.collapses:
@@ -225,6 +224,7 @@ class MonotoneRetargeting(KernelFit, GradedRanker):
         if self.kernel is not None:
             features = self._kernel_features(rows, MOST_ROWS_FOR_KERNEL)
         Z = rows if features is None else features.Z
+        self._forget()
         if self.max_alternations is None:
             scores = self._minimise(Z, objective, weight, w0)
             self.targets_ = objective.targets(scores).natural

@@ -39,6 +39,10 @@ def solver_for(spec: str | Solver, *, l1: bool, infinite: bool, **options: Any) 
     """
     if isinstance(spec, str) and spec not in SOLVERS:
         raise InputError(f"unknown solver {spec!r}: use one of {', '.join(SOLVERS)}")
+    if not isinstance(spec, str) and not hasattr(spec, "solve"):
+        raise InputError(
+            f"solver must be a name or have a method solve, got {spec!r}: use one of {', '.join(SOLVERS)}"
+        )
     solver = _named(spec, l1, options) if isinstance(spec, str) else spec
     name = spec if isinstance(spec, str) else type(spec).__name__
     if l1 and not getattr(solver, "takes_l1", False):

@@ -56,12 +56,13 @@ def gradient_lipschitz(problem: LinearProblem, smoothness: float | None = None) 
 
     def product(v: np.ndarray) -> np.ndarray:
         v = v.ravel() / scale
-        return (float(bound) * pull_back(problem.X, scores_of(problem.X, v)) + problem.alpha * v) / scale
+        scores = scores_of(problem.X, v) - centre @ v
+        pulled = pull_back(problem.X, scores) - centre * scores.sum()
+        return (float(bound) * pulled + problem.alpha * v) / scale
 
-    found = eigsh(LinearOperator((d, d), product, dtype=float), 1, tol=1e-2, return_eigenvectors=False)
-    return 1.02 * float(
-        found[0]
-    )  # not centred, and with a margin for the tolerance: longer steps could diverge
+    operator = LinearOperator((d, d), product, dtype=float)
+    found = eigsh(operator, 1, v0=np.ones(d), tol=1e-2, return_eigenvectors=False)
+    return 1.02 * float(found[0])  # with a margin for the tolerance: longer steps could diverge
 
 
 @dataclass(frozen=True)
