@@ -290,3 +290,25 @@ class TestFaults:
         assert message_of(as_graph, path) == f"{path} row 2: the source of the edge is missing; " + (
             "fill it in or take the edge out"
         )
+
+
+def test_a_padded_number_is_another_id(tmp_path):
+    (tmp_path / "padded.csv").write_text("source,target\n7,8\n007,8\n9,8\n")
+    with pytest.raises(InputError, match=r"line 3: '007' is not a whole number as the ids before it"):
+        edges_of_file(tmp_path / "padded.csv")
+
+
+def test_an_edge_is_not_taken_for_names_of_columns(tmp_path):
+    (tmp_path / "nohead.csv").write_text("alice,bob\nbob,carol\n")
+    with pytest.raises(
+        InputError, match=r"line 1 was taken for names of columns, but 'bob' is also a vertex"
+    ):
+        edges_of_file(tmp_path / "nohead.csv")
+
+
+def test_a_stream_is_refused(tmp_path):
+    import os
+
+    os.mkfifo(tmp_path / "pipe")
+    with pytest.raises(InputError, match="save the stream to a file first"):
+        edges_of_file(tmp_path / "pipe")

@@ -1,4 +1,6 @@
 import json
+import warnings
+from decimal import Decimal
 from pathlib import Path
 
 import networkx as nx
@@ -272,3 +274,122 @@ def test_not_converged_says_what_to_do():
         ranks = LpqRank(max_iter=3).fit(sparse_of(random_adjacency(1)))
     assert not ranks.converged_
     assert ranks.error_bound_ > 1e-9
+
+
+@pytest.mark.parametrize("outside", [False, True])
+@pytest.mark.parametrize(
+    ("w", "p", "ratio"), [(1e-4, 100.0, 2.0), (1e-4, 100.0, 1.2), (1e-41, 8.0, 10.0), (1e-200, 2.0, 100.0)]
+)
+def test_powers_of_small_weights_are_not_lost(w, p, ratio, outside):
+    A = np.array([[0, 1, w], [1, 0, 0], [1, 0, 0]])
+    v = np.array([1.0, 0.0, 0.0])
+    where = "outside" if outside else "inside"
+    ranks = LpqRank(p, ratio, teleport=where, tol=1e-11).fit(sparse_of(A), teleport=v)
+    exact = dense_rank(A, p, ratio, teleport=v, outside=outside).astype(float)
+    assert ranks.scores_[2] > 0
+    assert hilbert_distance(ranks.scores_, exact) <= ranks.hilbert_bound_ + 1e-11
+
+
+@pytest.mark.parametrize("seed", range(20))
+def test_the_certificate_holds_for_weights_far_apart(seed):
+    rng = np.random.default_rng(seed)
+    A = random_adjacency(seed)
+    A *= 10.0 ** rng.uniform(-40, 40, A.shape)
+    p, ratio = rng.choice([2.0, 8.0, 50.0, 1000.0]), rng.choice([1.1, 1.5, 3.0])
+    ranks = LpqRank(p, ratio).fit(sparse_of(A))
+    exact = dense_rank(A, p, ratio)
+    assert np.abs(ranks.scores_ - exact).sum() <= ranks.error_bound_
+    assert hilbert_distance(ranks.scores_, exact.astype(float)) <= ranks.hilbert_bound_ + 1e-13
+
+
+def test_powers_beyond_all_numbers_are_refused_at_ratio_one():
+    star = np.zeros((101, 101))
+    star[0, 1:], star[1:, 0] = 1.0, 1.0
+    v = np.eye(101)[0]
+    with pytest.raises(InputError, match="p = 200 with ratio 1 is beyond what powers"):
+        LpqRank(200, 1).fit(sparse_of(star), teleport=v)
+    exact = dense_rank(star, 50.0, 1.0, teleport=v).astype(float)
+    assert LpqRank(50, 1).fit_predict(sparse_of(star), teleport=v) == pytest.approx(exact, abs=1e-9)
+
+
+def test_weights_at_the_ends_of_the_range_of_numbers():
+    tiny = LpqRank().fit((list("abc"), list("bca"), [1e-310, 1.0, 1.0]))
+    assert tiny.scores_ == pytest.approx(1 / 3)
+    huge = PageRank().fit((list("abc"), list("bca")), teleport={"a": 1e308, "b": 1e308})
+    assert huge.scores_ == pytest.approx(
+        PageRank().fit_predict((list("abc"), list("bca")), teleport={"a": 1, "b": 1})
+    )
+    with pytest.raises(InputError, match="sum to more than a float can hold"):
+        LpqRank().fit((list("abc"), list("bca")), trusted={"a": 1e308, "b": 1e308})
+
+
+def test_rounding_of_long_sums_is_in_the_bound():
+    n = 300_000
+    leaves = np.arange(1, n)
+    star = Graph.from_edges(leaves, np.zeros(n - 1, dtype=int))
+    # in exact terms: leaves have t, the hub 1 − (n − 1)·t with t = (1 − α + α·hub)/n
+    a, k = Decimal("0.85"), Decimal(n - 1)
+    t = 1 / (Decimal(n) + a * k)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        ranks = PageRank(tol=0.0, max_iter=200).fit(star)
+    hub = 1 - k * t
+    error = abs(Decimal(float(ranks.scores_[0])) - hub) + k * abs(Decimal(float(ranks.scores_[1])) - t)
+    assert error <= ranks.error_bound_ < 1e-11
+
+
+def test_names_that_are_tuples():
+    G = nx.grid_2d_graph(3, 3)
+    one = PageRank().fit(G, teleport=[(0, 0), (1, 1)])
+    assert one.scores_ == pytest.approx(PageRank().fit_predict(G, teleport={(0, 0): 1.0, (1, 1): 1.0}))
+
+
+def test_a_series_is_a_mapping():
+    pd = pytest.importorskip("pandas", reason="pandas is not installed")
+    graph = (list("abc"), list("bca"))
+    series = pd.Series({"a": 0.5, "b": 0.5})
+    assert (
+        PageRank().fit_predict(graph, teleport=series)
+        == PageRank().fit_predict(graph, teleport={"a": 1, "b": 1})
+    ).all()
+
+
+MORE_BAD = [
+    (PageRank(), {"teleport": [0, 0, 1]}, "some of them twice: weights must be floats"),
+    (PageRank(), {"teleport": {0: None}}, "teleport weights must be numbers"),
+    (PageRank(), {"teleport": {0: "x"}}, "teleport weights must be numbers"),
+    (PageRank(), {"teleport": np.ones((3, 0))}, "teleport must have a positive weight"),
+    (PageRank(), {"teleport": np.ones((3, 2, 2))}, "teleport must have a positive weight"),
+    (PageRank(max_iter=10.5), {}, "max_iter must be a whole number"),
+    (PageRank(), {"start": 0.3}, "start needs one finite score"),
+    (PageRank(), {"start": ["x", "y", "z"]}, "start needs one finite score"),
+    (PageRank(), {"start": np.ones((3, 2))}, "start has shape"),
+    (LpqRank(gamma="x"), {"trusted": [0]}, "gamma is what is left"),
+    (LpqRank(), {"trusted": [0], "teleport": [{0: 1.0}, {1: 1.0}]}, "labels take one teleport vector"),
+    (LpqRank(), {"distrusted": [0, 1, 2]}, "every vertex is distrusted"),
+    (ConcaveConvexRank(degree=-1), {}, "degree must be a number above 0"),
+    (ConcaveConvexRank(f=2), {}, "f and g must be functions"),
+]
+
+
+@pytest.mark.parametrize(("rank", "arguments", "message"), MORE_BAD)
+def test_more_bad_input(rank, arguments, message):
+    with pytest.raises(InputError, match=message) as caught:
+        rank.fit(([0, 1, 2], [1, 2, 0]), **arguments)
+    assert "\n" not in str(caught.value)
+
+
+def test_a_column_that_is_not_there():
+    ranks = PageRank().fit(([0, 1], [1, 0]), teleport=[{0: 1.0}, {1: 1.0}])
+    with pytest.raises(InputError, match="column must be a number from 0 to 1"):
+        ranks.top(1, column=7)
+
+
+def test_explain_is_for_the_teleport_inside():
+    with pytest.raises(InputError, match="teleport='inside'"):
+        LpqRank(teleport="outside").fit(([0, 1], [1, 0])).explain(0)
+
+
+def test_a_mean_of_more_links_than_there_are():
+    A = sparse_of(random_adjacency(1))
+    assert TopMeanRank(10**12).fit(A).ranking_.tolist() == TopMeanRank(100).fit(A).ranking_.tolist()

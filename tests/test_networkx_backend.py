@@ -314,3 +314,11 @@ def test_importing_networkx_imports_no_kernels():
     code = "import sys, networkx; print('numba' in sys.modules, 'apexrank.graph.networkx_backend' in sys.modules)"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert done.stdout.split() == ["False", "True"]
+
+
+def test_no_links_count_and_weights_without_end():
+    G = nx.DiGraph([(0, 1), (1, 2), (2, 0), (0, 2)])
+    assert nx.pagerank(G, alpha=0, backend="apexrank") == pytest.approx(dict.fromkeys(range(3), 1 / 3))
+    G = nx.DiGraph(G)
+    huge = nx.pagerank(G, personalization={0: 1e308, 1: 1e308}, backend="apexrank")
+    assert huge == pytest.approx(nx.pagerank(G, personalization={0: 1, 1: 1}, tol=1e-12), abs=1e-6)

@@ -15,13 +15,18 @@ from typing import Any
 from apexrank.errors import InputError
 from apexrank.experiments import (
     boosting,
+    graph_toys,
     illustrations,
     letor_tables,
+    linkfarm,
     one_dimension,
     p_tradeoffs,
     push_figures,
     push_tables,
     roc_panels,
+    spam_labels,
+    trust,
+    unknown_link,
 )
 from apexrank.experiments.result import Experiment, Result, Verdict
 
@@ -34,6 +39,11 @@ _MODULES = (
     p_tradeoffs,
     boosting,
     letor_tables,
+    unknown_link,
+    graph_toys,
+    linkfarm,
+    spam_labels,
+    trust,
 )
 
 REGISTRY: dict[str, Experiment] = {e.name: e for module in _MODULES for e in module.EXPERIMENTS}

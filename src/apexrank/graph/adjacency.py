@@ -310,10 +310,7 @@ class SignedGraph(NamedTuple):
 
 def build(edges: Edges, directed: bool, repeated: str, self_loops: str, sign: int | None = None) -> Graph:
     """The graph of the edges whose weight has that sign (0: either); with None a negative weight is an error."""
-    if repeated not in _REPEATED:
-        raise InputError(f"repeated must be one of {', '.join(_REPEATED)}, got {repeated!r}")
-    if self_loops not in _SELF_LOOPS:
-        raise InputError(f"self_loops must be one of {', '.join(_SELF_LOOPS)}, got {self_loops!r}")
+    check_rules(repeated, self_loops)
     if not edges.n:
         raise InputError("the graph has no vertices: give at least one")
     weights = _checked_weights(edges, sign)
@@ -335,6 +332,14 @@ def build(edges: Edges, directed: bool, repeated: str, self_loops: str, sign: in
         if (links.weights == 1).all():
             links = links._replace(weights=None)
     return Graph(*links, kernels.column_weights(links), edges.names)
+
+
+def check_rules(repeated: str, self_loops: str) -> None:
+    """Refuse unknown words for what to do with repeated edges and self-loops."""
+    if repeated not in _REPEATED:
+        raise InputError(f"repeated must be one of {', '.join(_REPEATED)}, got {repeated!r}")
+    if self_loops not in _SELF_LOOPS:
+        raise InputError(f"self_loops must be one of {', '.join(_SELF_LOOPS)}, got {self_loops!r}")
 
 
 def graph_of_rows(matrix: sparse.csr_array) -> Graph:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Iterable, Mapping
+from numbers import Integral
 from typing import Any, NamedTuple, Self
 
 import numpy as np
@@ -81,6 +82,8 @@ class GraphRank(BaseEstimator):
             raise InputError(
                 f"there are {self.scores_.shape[1]} columns of scores: choose one by top(k, column=…), or sort scores_"
             )
+        if not isinstance(column, int | np.integer) or not 0 <= column < self.scores_.shape[1]:
+            raise InputError(f"column must be a number from 0 to {self.scores_.shape[1] - 1}, got {column!r}")
         return self.scores_[:, column]
 
 
@@ -111,7 +114,8 @@ class IteratedRank(GraphRank):
                 f"damping is the share that follows links and must be below 1, got {self.damping!r}"
             )
         check_finite("tol", self.tol, 0)
-        check_finite("max_iter", self.max_iter, 1)
+        if not isinstance(self.max_iter, Integral) or self.max_iter < 1:
+            raise InputError(f"max_iter must be a whole number of at least 1, got {self.max_iter!r}")
 
     def _keep(self, graph: Graph, answer: Fixpoint) -> None:
         self.graph_, self.scores_ = graph, answer.scores
@@ -141,7 +145,9 @@ class IteratedRank(GraphRank):
         support = np.ones_like(teleport) if teleport.all() else reached_from(graph, teleport)
         first = support / support.sum(axis=0)
         earlier = self._earlier(graph, start)
-        if earlier is not None and earlier.shape == first.shape:
+        if earlier is not None:
+            if earlier.shape != first.shape:
+                raise InputError(f"start has shape {earlier.shape}, but the scores will have {first.shape}")
             first = np.where((earlier > 0) & (support > 0), earlier, first)
             first /= first.sum(axis=0)
         return first
@@ -151,12 +157,16 @@ class IteratedRank(GraphRank):
             known = self.warm_start and hasattr(self, "scores_")
             return _carried_over(self.graph_, self.scores_, graph) if known else None
         if isinstance(start, GraphRank):
+            check_is_fitted(start)
             return _carried_over(start.graph_, start.scores_, graph)
         if isinstance(start, Mapping):
             names = range(graph.n) if graph.names is None else graph.names.tolist()
             start = np.array([start.get(name, 0.0) for name in names], dtype=float)
-        scores = np.asarray(start, dtype=float)
-        if len(scores) != graph.n or not np.isfinite(scores).all():
+        try:
+            scores = np.asarray(start, dtype=float)
+        except (TypeError, ValueError):
+            scores = np.zeros(0)
+        if scores.shape[:1] != (graph.n,) or not np.isfinite(scores).all():
             raise InputError(
                 f"start needs one finite score for each of the {graph.n} vertices, or a mapping from names"
             )
@@ -180,29 +190,49 @@ def teleport_vectors(graph: Graph, teleport: Any, what: str = "teleport") -> np.
     if teleport is None:
         return np.full(graph.n, 1.0 / graph.n)
     several = isinstance(teleport, list | tuple) and len(teleport) > 0
-    if several and all(isinstance(each, Mapping | np.ndarray | set | list | tuple) for each in teleport):
+    if several and all(isinstance(each, Mapping | np.ndarray | set | list) for each in teleport):
         return np.stack([teleport_vectors(graph, each, what) for each in teleport], axis=1)
     weights = seed_vector(graph, teleport, what)
-    total = weights.sum(axis=0)
-    if not (total > 0).all():
+    if weights.ndim > 2 or not weights.size or not weights.any(axis=0).all():
         raise InputError(f"{what} must have a positive weight for at least one vertex")
-    return weights / total
+    return as_shares(weights)
+
+
+def as_shares(weights: np.ndarray) -> np.ndarray:
+    """Weights divided by their sum, which may be more than a float can hold."""
+    scaled = weights / weights.max(axis=0)
+    return scaled / scaled.sum(axis=0)
 
 
 def seed_vector(graph: Graph, seeds: Any, what: str) -> np.ndarray:
-    """Weights of vertices from an array of them, a mapping from names, or the names of those with weight 1."""
-    if isinstance(seeds, np.ndarray) and seeds.dtype.kind in "fb" and seeds.shape[:1] == (graph.n,):
+    """Weights of vertices from floats for all of them, a mapping from names, or the names of those with weight 1."""
+    if hasattr(seeds, "items"):  # a dictionary, or a series with names as its index
+        pairs = list(seeds.items())
+        weights = np.zeros(graph.n)
+        try:
+            weights[graph.numbers([name for name, _ in pairs], what=what)] = [
+                float(value) for _, value in pairs
+            ]
+        except (TypeError, ValueError) as error:
+            raise InputError(f"{what} weights must be numbers: {error}") from None
+    elif isinstance(seeds, np.ndarray) and seeds.dtype.kind in "fb" and seeds.shape[:1] == (graph.n,):
         weights = seeds.astype(float)
-    elif isinstance(seeds, Mapping):
-        weights = np.zeros(graph.n)
-        weights[graph.numbers(list(seeds), what=what)] = [float(value) for value in seeds.values()]
     else:
-        names = [seeds] if isinstance(seeds, str) else list(seeds)
         weights = np.zeros(graph.n)
-        weights[graph.numbers(names, what=what)] = 1.0
+        weights[graph.numbers(_names_of(graph, seeds, what), what=what)] = 1.0
     if not (np.isfinite(weights).all() and (weights >= 0).all()):
         raise InputError(f"{what} weights must be finite and not negative")
     return weights
+
+
+def _names_of(graph: Graph, seeds: Any, what: str) -> list[Any]:
+    if isinstance(seeds, str) or not isinstance(seeds, Iterable):
+        return [seeds]
+    names = list(seeds)
+    whole = len(names) == graph.n and all(isinstance(name, int | np.integer) for name in names)
+    if whole and len({int(name) for name in names}) < len(names):
+        raise InputError(f"{what} has {len(names)} whole numbers, some of them twice: weights must be floats")
+    return names
 
 
 def reached_from(graph: Graph, weights: np.ndarray) -> np.ndarray:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import csv
 import gzip
+import mmap
 import re
 import zlib
 from collections.abc import Iterator
@@ -23,6 +24,7 @@ from apexrank.graph.edges import KNOWN_COLUMNS, Column, Edges, choose_columns, e
 _WHOLE = re.compile(r"[+-]?\d{1,18}")
 _PADDED = re.compile(r"[+-]?0\d")
 _NUMBER = re.compile(r"[+-]?((\d+\.?\d*|\.\d+)([eE][+-]?\d+)?|nan|inf)", re.IGNORECASE)
+_PADDED_FIELD = re.compile(rb"(?:\A|[\s,;\"])[+-]?0\d")
 _GZIP = b"\x1f\x8b"
 _BYTE_ORDER_MARK = b"\xef\xbb\xbf"
 _LOOKED_AT = 100  # lines that tell how a file is laid out
@@ -67,6 +69,10 @@ def edges_of_file(
     [30, 1412, 3352]
     """
     path = Path(path)
+    if path.exists() and not path.is_dir() and not path.is_file():
+        raise InputError(
+            f"cannot read {str(path)!r}: a file of edges is read twice; save the stream to a file first"
+        )
     if path.name.lower().endswith((".parquet", ".pq")):
         from apexrank.io.tables import read_table  # which loads polars
 
@@ -75,7 +81,21 @@ def edges_of_file(
     layout = _look_at(path, named)
     at = choose_columns(layout.names, source, target, weight, str(path))
     sources, targets, weights = _read_fast(layout, at) or _read_carefully(layout, at)
-    return numbered(sources, targets, weights, lambda row: f"{path} line {_line_of(layout, row)}")
+    edges = numbered(sources, targets, weights, lambda row: f"{path} line {_line_of(layout, row)}")
+    _refuse_lost_edge(layout, at, edges)
+    return edges
+
+
+def _refuse_lost_edge(layout: _Layout, at: tuple[int, int, int | None], edges: Edges) -> None:
+    """Refuse a first line that was taken for names of columns although a vertex has one of them."""
+    ends = [layout.names[i] for i in at[:2]]
+    if layout.has_header and edges.names is not None and edges.names.dtype.kind not in "iu":
+        found = set(edges.names.tolist()).intersection(ends)
+        if found:
+            raise InputError(
+                f"{layout.path} line 1 was taken for names of columns, but {found.pop()!r} is also a vertex: "
+                "begin the file with a line such as source,target"
+            )
 
 
 @dataclass(frozen=True)
@@ -151,7 +171,11 @@ def _regular(lines: list[str], separator: str | None) -> str | None:
 
 
 def _are_whole(fields: list[str]) -> bool:
-    return len(fields) >= 2 and all(_WHOLE.fullmatch(field) and not _PADDED.match(field) for field in fields)
+    return len(fields) >= 2 and all(map(_is_whole, fields))
+
+
+def _is_whole(field: str) -> bool:
+    return bool(_WHOLE.fullmatch(field)) and not _PADDED.match(field)
 
 
 def _fields(line: str, separator: str | None) -> list[str]:
@@ -202,9 +226,12 @@ def _read_fast(layout: _Layout, at: tuple[int, int, int | None]) -> tuple[Any, A
         chosen["weight"] = pl.col(columns[at[2]])
     empty = pl.all_horizontal(pl.all().is_null())
     try:
+        content = _to_scan(layout)
+        if is_whole and _has_padded_numbers(content):
+            return None
         frame = (
             pl.scan_csv(
-                _to_scan(layout),
+                content,
                 separator=layout.regular or " ",
                 has_header=False,
                 skip_rows=int(layout.has_header),
@@ -223,6 +250,14 @@ def _read_fast(layout: _Layout, at: tuple[int, int, int | None]) -> tuple[Any, A
     if frame["is_short"].any() or any(frame[name].null_count() for name in chosen):
         return None
     return frame["source"], frame["target"], frame["weight"] if "weight" in chosen else None
+
+
+def _has_padded_numbers(content: Path | bytes) -> bool:
+    """Whether some field may be a number such as 007, which is another id than 7 though the fast reader drops zeros."""
+    if isinstance(content, bytes):
+        return _PADDED_FIELD.search(content) is not None
+    with content.open("rb") as file, mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ) as view:
+        return _PADDED_FIELD.search(view) is not None
 
 
 def _to_scan(layout: _Layout) -> Path | bytes:
@@ -274,15 +309,11 @@ def _fault(layout: _Layout, fields: list[str], source: int) -> str:
 
 
 def _whole_numbers(layout: _Layout, sources: list[str], targets: list[str]) -> Any:
-    odd = [
-        row
-        for row, ids in enumerate(zip(sources, targets, strict=True))
-        if not all(map(_WHOLE.fullmatch, ids))
-    ]
+    odd = [row for row, ids in enumerate(zip(sources, targets, strict=True)) if not _are_whole(list(ids))]
     if 2 * len(odd) > len(sources):
         return sources, targets
     if odd:
-        text = next(ids[odd[0]] for ids in (sources, targets) if not _WHOLE.fullmatch(ids[odd[0]]))
+        text = next(ids[odd[0]] for ids in (sources, targets) if not _is_whole(ids[odd[0]]))
         raise InputError(
             f"{layout.path} line {_line_of(layout, odd[0])}: {text!r} is not a whole number as the ids before it; "
             "correct it, or give a data frame with ids of text"

@@ -150,7 +150,11 @@ class LpqRank(MappedRank):
         minus = _seeds(positive, distrusted, "distrusted")
         if plus is not None and minus is not None and (both := np.flatnonzero((plus > 0) & (minus > 0))).size:
             raise InputError(f"vertex {positive.label(int(both[0]))!r} is both trusted and distrusted")
-        answer = self._rank(positive, teleport_vectors(positive, teleport), start)
+        shares = teleport_vectors(positive, teleport)
+        labelled = plus is not None or minus is not None or isinstance(read, SignedGraph)
+        if shares.ndim > 1 and labelled:
+            raise InputError("labels take one teleport vector: fit the others on their own")
+        answer = self._rank(positive, shares, start)
         self._keep(positive, answer)
         self.ranks_ = answer.scores
         if isinstance(read, SignedGraph):
@@ -192,15 +196,17 @@ class LpqRank(MappedRank):
             self.__dict__.pop(name, None)
         if plus is None and minus is None:
             return
-        if self.ranks_.ndim > 1:
-            raise InputError("labels take one teleport vector: fit the others on their own")
         minus = np.zeros(graph.n) if minus is None else minus
         plus = _all_but(minus) if plus is None else plus
         map_ = Lpq(1.0, 1.0) if self.trust == "linear" else self._map()
         # seeds of one unit each, or as many as the bound on a map of degree below 1 asks for
-        unit = (
-            1.0 if map_.degree == 1 else graph.n / min(seeds.sum() for seeds in (plus, minus) if seeds.any())
-        )
+        with np.errstate(over="ignore"):
+            given = [float(seeds.sum()) for seeds in (plus, minus) if seeds.any()]
+        if not np.isfinite(given).all():
+            raise InputError(
+                "the weights of the labels sum to more than a float can hold: divide them by a large number"
+            )
+        unit = 1.0 if map_.degree == 1 or not given else graph.n / min(given)
         self.trust_ = self._spread(graph, unit * plus, map_, "along")
         self.distrust_ = self._spread(graph, unit * minus, map_, self.distrust)
         scores = self.ranks_ * trust_share(self.trust_, self.distrust_, self.neutral)
@@ -234,7 +240,11 @@ class LpqRank(MappedRank):
 def _all_but(minus: np.ndarray) -> np.ndarray:
     """As much trust as there is distrust, shared by all who are not distrusted."""
     others = minus == 0
-    return np.where(others, minus.sum() / max(others.sum(), 1), 0.0)
+    if not others.any():
+        raise InputError(
+            "every vertex is distrusted, which says nothing: leave some out, or name trusted ones"
+        )
+    return np.where(others, minus.sum() / others.sum(), 0.0)
 
 
 def _seeds(graph: Graph, seeds: Seeds, what: str) -> np.ndarray | None:

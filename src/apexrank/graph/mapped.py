@@ -13,7 +13,9 @@ from apexrank.errors import InputError
 from apexrank.graph.adjacency import Graph
 from apexrank.graph.base import InLink, IteratedRank, Teleport, plain_graph, teleport_vectors
 from apexrank.graph.maps import ConcaveConvex, Lpq, Map, TopMean
-from apexrank.graph.power import Fixpoint, Progress, Walk, hilbert_bound, iterate, l1_bound, no_bound
+from apexrank.graph.power import Bound, Fixpoint, Progress, Walk, hilbert_bound, iterate, l1_bound, no_bound
+
+SMALLEST_LOG = 690.0  # of a share to the power p
 
 
 class MappedRank(IteratedRank):
@@ -35,11 +37,11 @@ class MappedRank(IteratedRank):
         y : None
             There is nothing to learn.
         teleport : array, mapping of names to weights, names, or a list of several of them
-            Where the walk starts anew: everywhere alike by default. Several give a matrix of scores, computed
-            together.
+            Where the walk starts anew: everywhere alike by default. An array of floats, one for each vertex, is
+            weights; whole numbers and text are names. Several give a matrix of scores, computed together.
         start : fitted rank, mapping of names to scores, or array, optional
             Scores to begin with, from an earlier state of the graph; vertices it does not know begin with an equal
-            share. The answer is the same, after fewer steps.
+            share. The answer is the same, after fewer steps; at ratio 1 with p > 1 it is not used.
         """
         self._check_numbers()
         read = plain_graph(graph)
@@ -73,8 +75,10 @@ class MappedRank(IteratedRank):
         check_is_fitted(self)
         if self._teleport.ndim > 1:
             raise InputError("explain is for one teleport vector: fit with that one alone")
-        i = self.graph_.number(vertex)
         walk = self._walk(self.graph_, self._teleport)
+        if walk.outside:
+            raise InputError("explain is for teleport='inside', where the teleport is one of the links")
+        i = self.graph_.number(vertex)
         sources, flow, jump = walk.flows_into(self._ranks(), i)
         flows = np.append(flow, jump)
         terms = walk.map.terms(flows)
@@ -96,10 +100,10 @@ def _at_ratio_one(map_: Map) -> bool:
     return isinstance(map_, Lpq) and map_.p > 1 and map_.ratio == 1
 
 
-def _bound(walk: Walk) -> Callable[[np.ndarray, np.ndarray], tuple[float, float]]:
+def _bound(walk: Walk) -> Bound:
     if _is_linear(walk.map):
-        return l1_bound(walk.damping)
-    return hilbert_bound(walk.map.degree) if walk.map.degree < 1 else no_bound
+        return l1_bound(walk.damping, walk.rounding)
+    return hilbert_bound(walk.map.degree, walk.rounding) if walk.map.degree < 1 else no_bound
 
 
 def _roots(walk: Walk, **options: Any) -> Fixpoint:
@@ -107,8 +111,12 @@ def _roots(walk: Walk, **options: Any) -> Fixpoint:
     from apexrank.graph.root import solve_ratio_one
 
     p, a = walk.map.p, walk.damping  # type: ignore[attr-defined]
-    weights = walk.links.weights**p
-    rate = walk.rate.reshape(len(walk.rate)) ** p
+    smallest = np.log(walk.rate[walk.rate > 0].min(initial=1.0)) + np.log(walk.links.weights.min(initial=1.0))
+    if p * smallest < -SMALLEST_LOG:
+        raise InputError(
+            f"p = {p:g} with ratio 1 is beyond what powers of this graph's shares can hold: use a ratio above 1"
+        )
+    weights, rate = walk.links.weights**p, walk.rate.reshape(len(walk.rate)) ** p
 
     def apply(y: np.ndarray) -> np.ndarray:
         return walk.links.sums(rate * y, weights)

@@ -22,8 +22,10 @@ from apexrank.errors import InputError
 from apexrank.kernels.csr import InLinks
 
 Inflow = Callable[[np.ndarray, Any], np.ndarray]
-SAFE_P = 8.0  # up to here the powers of all flows are ordinary numbers
-SAFE_RANGE = 600.0  # of p·log(flow), between the largest and the smallest flow
+SAFE_LOG = (
+    300.0  # of p·|log flow|: powers of such flows, and their products with powers of weights, are in range
+)
+LARGEST_P_OF_MEAN = 8.0
 
 
 class Map(Protocol):
@@ -32,8 +34,8 @@ class Map(Protocol):
     @property
     def degree(self) -> float: ...
 
-    def on(self, links: InLinks, teleport: np.ndarray) -> Inflow:
-        """A function of the flows out of the vertices and of τ, where ``τ·teleport`` is one more flow into each."""
+    def on(self, links: InLinks, rate: np.ndarray, teleport: np.ndarray) -> Inflow:
+        """A function of the scores x and of τ: ``x·rate`` flows out of the vertices, ``τ·teleport`` into each more."""
         ...
 
     def terms(self, flow: np.ndarray) -> np.ndarray:
@@ -57,34 +59,34 @@ class Lpq:
     def degree(self) -> float:
         return 1.0 / self.ratio
 
-    def on(self, links: InLinks, teleport: np.ndarray) -> Inflow:
+    def on(self, links: InLinks, rate: np.ndarray, teleport: np.ndarray) -> Inflow:
         if self.p == 1:
-            return lambda flow, tau: _power(links.sums(flow) + tau * teleport, self.degree)
+            return lambda x, tau: _power(links.sums(x * rate) + tau * teleport, self.degree)
         if math.isinf(self.p):
-            return lambda flow, tau: _power(np.maximum(links.largest(flow), tau * teleport), self.degree)
-        weights = links.weights**self.p
-        if self.p <= SAFE_P:
-            powers = _power(teleport, self.p)
-            return lambda flow, tau: _power(
-                links.sums(_power(flow, self.p), weights) + tau**self.p * powers, 1 / (self.ratio * self.p)
-            )
+            return lambda x, tau: _power(np.maximum(links.largest(x * rate), tau * teleport), self.degree)
+        with np.errstate(under="ignore"):
+            weights, powers = links.weights**self.p, _power(teleport, self.p)
+        parts = [_range(each) for each in (rate, links.weights, teleport)]
 
-        def inflow(flow: np.ndarray, tau: Any) -> np.ndarray:
-            extra = tau * teleport
-            unit = self._unit(flow, extra)
-            if unit is None:
-                return _power(self._norms(links, flow, extra), self.degree)
-            total = links.sums((flow / unit) ** self.p, weights) + (extra / unit) ** self.p
-            return _power(total, 1 / (self.ratio * self.p)) * unit**self.degree
+        def inflow(x: np.ndarray, tau: Any) -> np.ndarray:
+            if not self._in_range(parts, x, tau):
+                return _power(self._norms(links, x * rate, tau * teleport), self.degree)
+            total = links.sums(_power(x * rate, self.p), weights) + tau**self.p * powers
+            return _power(total, 1 / (self.ratio * self.p))
 
         return inflow
 
-    def _unit(self, flow: np.ndarray, extra: np.ndarray) -> float | None:
-        """A flow by which the others are divided so that their powers stay in range; None where there is none."""
-        present = [x[x > 0] for x in (flow, extra)]
-        high = max((float(x.max()) for x in present if x.size), default=1.0)
-        low = min((float(x.min()) for x in present if x.size), default=1.0)
-        return math.sqrt(high) * math.sqrt(low) if self.p * math.log(high / low) < SAFE_RANGE else None
+    def _in_range(self, parts: list[tuple[float, float]], x: np.ndarray, tau: Any) -> bool:
+        """Whether powers of all flows, of weights and of their products are ordinary numbers."""
+        taus = np.asarray(tau, dtype=float)
+        (r_low, r_high), (w_low, w_high), (t_low, t_high), (x_low, x_high), (u_low, u_high) = (
+            *parts,
+            _range(x),
+            _range(taus),
+        )
+        low = min(x_low + r_low, x_low + r_low + w_low, w_low, u_low + t_low, t_low)
+        high = max(x_high + r_high, x_high + r_high + w_high, w_high, u_high + t_high, t_high)
+        return self.p * max(-low, high) < SAFE_LOG
 
     def _norms(self, links: InLinks, flow: np.ndarray, extra: np.ndarray) -> np.ndarray:
         norms = links.norms(flow, self.p)
@@ -114,18 +116,21 @@ class TopMean:
         Lpq(self.p, self.ratio)
         if isinstance(self.k, bool) or not isinstance(self.k, int | np.integer) or self.k < 1:
             raise InputError(f"k must be a whole number of at least 1, got {self.k!r}")
-        if not self.p <= SAFE_P:
-            raise InputError(f"the mean of the k strongest links takes p up to {SAFE_P:g}, got {self.p!r}")
+        if not self.p <= LARGEST_P_OF_MEAN:
+            raise InputError(
+                f"the mean of the k strongest links takes p up to {LARGEST_P_OF_MEAN:g}, got {self.p!r}"
+            )
 
     @property
     def degree(self) -> float:
         return 1.0 / self.ratio
 
-    def on(self, links: InLinks, teleport: np.ndarray) -> Inflow:
+    def on(self, links: InLinks, rate: np.ndarray, teleport: np.ndarray) -> Inflow:
         weights, powers = links.weights**self.p, _power(teleport, self.p)
+        k = min(self.k, links.most_links + 1)
 
-        def inflow(flow: np.ndarray, tau: Any) -> np.ndarray:
-            total = links.top_sums(_power(flow, self.p), tau**self.p * powers, self.k, weights)
+        def inflow(x: np.ndarray, tau: Any) -> np.ndarray:
+            total = links.top_sums(_power(x * rate, self.p), tau**self.p * powers, k, weights)
             return _power(total / self.k, self.degree / self.p)
 
         return inflow
@@ -149,7 +154,15 @@ class ConcaveConvex:
     g: Callable[[np.ndarray], np.ndarray]
     degree: float = math.nan
 
-    def on(self, links: InLinks, teleport: np.ndarray) -> Inflow:
+    def __post_init__(self) -> None:
+        if not (callable(self.f) and callable(self.g)):
+            raise InputError("f and g must be functions from arrays to arrays")
+        if not (math.isnan(self.degree) or self.degree > 0):
+            raise InputError(
+                f"degree must be a number above 0, or nan where it is unknown, got {self.degree!r}"
+            )
+
+    def on(self, links: InLinks, rate: np.ndarray, teleport: np.ndarray) -> Inflow:
         if links.weights.size:
             counts: np.ndarray = np.diff(links.indptr).astype(np.int64)
             rows = np.repeat(np.arange(links.n), counts)
@@ -162,7 +175,8 @@ class ConcaveConvex:
             def total(flow: np.ndarray) -> np.ndarray:
                 return links.sums(self.f(flow))
 
-        def inflow(flow: np.ndarray, tau: Any) -> np.ndarray:
+        def inflow(x: np.ndarray, tau: Any) -> np.ndarray:
+            flow = x * rate
             flows = flow.T if flow.ndim > 1 else [flow]
             totals = np.stack([total(column) for column in flows], axis=-1).reshape(flow.shape)
             return self.g(totals + self.f(tau * teleport))
@@ -171,6 +185,14 @@ class ConcaveConvex:
 
     def terms(self, flow: np.ndarray) -> np.ndarray:
         return self.f(flow)
+
+
+def _range(x: np.ndarray) -> tuple[float, float]:
+    """Logarithms of the smallest and the largest entry above 0; (0, 0) without one."""
+    low, high = (float(x.min()), float(x.max())) if x.size else (0.0, 0.0)
+    if low <= 0 < high:
+        low = float(np.min(x, where=x > 0, initial=math.inf))
+    return (math.log(low), math.log(high)) if high > 0 else (0.0, 0.0)
 
 
 def _power(x: np.ndarray, exponent: float) -> np.ndarray:

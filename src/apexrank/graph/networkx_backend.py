@@ -240,10 +240,11 @@ def _shares(nodes: list[Any], values: Mapping[Any, float] | None, what: str) -> 
     weights = np.fromiter((values.get(node, 0.0) for node in nodes), np.float64, len(nodes))
     if not (np.isfinite(weights).all() and (weights >= 0).all()):
         raise InputError(f"{what} weights must be finite and not negative")
-    total = weights.sum()
-    if total == 0:
+    if not weights.any():
         raise ZeroDivisionError(f"{what} must have a positive weight for at least one node of the graph")
-    return weights / total
+    from apexrank.graph.base import as_shares
+
+    return as_shares(weights)
 
 
 def _iterated(
@@ -266,7 +267,7 @@ def _iterated(
 
         def step(r: np.ndarray) -> np.ndarray:
             held = r[walk.dangling].sum()
-            return walk.inflow(r * (alpha * walk.rate), jump + (alpha * held) * handed)
+            return walk.links.sums(r * walk.rate) + jump + (alpha * held) * handed
 
         bound = l1_bound(abs(alpha)) if abs(alpha) < 1 else no_bound
         answer = iterate(step, start, bound, tol, max_iter)

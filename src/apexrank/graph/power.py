@@ -13,12 +13,13 @@ from typing import Any, NamedTuple, Self
 
 import numpy as np
 
+from apexrank.errors import InputError
 from apexrank.graph.adjacency import Graph
 from apexrank.graph.maps import Map
 from apexrank.kernels.csr import InLinks
 
 Progress = Callable[[int, float], None]
-ROUNDING = 2e-15  # what sums of n scores may lose, in the L1 norm
+Bound = Callable[[np.ndarray, np.ndarray], tuple[float, float]]
 
 
 class Fixpoint(NamedTuple):
@@ -48,12 +49,14 @@ class Walk:
         self.graph, self.map, self.damping, self.outside = graph, map, damping, outside
         self.teleport = teleport
         self.dangling = np.flatnonzero(graph.dangling)
-        share = _reciprocal(graph.out_weight)
-        self.links, self.rate = shared_links(graph), share if graph.weights is None else np.ones(graph.n)
+        self.links = shared_links(graph)
+        # weights are shares of what their source hands out already
+        self.rate = np.ones(graph.n) if graph.weights is not None else _reciprocal(graph.out_weight)
         if teleport.ndim > 1:
             self.rate = self.rate[:, None]
         self.rate = self.rate if outside else damping * self.rate
-        self.inflow = map.on(self.links, np.zeros_like(teleport) if outside else teleport)
+        self.inflow = map.on(self.links, self.rate, np.zeros_like(teleport) if outside else teleport)
+        self.rounding = rounding_of(self.links)
 
     def __enter__(self) -> Self:
         self.links.__enter__()
@@ -70,9 +73,9 @@ class Walk:
     def raw_step(self, r: np.ndarray) -> np.ndarray:
         a, held = self.damping, r[self.dangling].sum(axis=0)
         if not self.outside:
-            return self.inflow(r * self.rate, (1 - a) + a * held)
+            return self.inflow(r, (1 - a) + a * held)
         weak = (1 - a) + a * held**self.map.degree
-        return a * self.inflow(r * self.rate, 0.0) + self.teleport * weak
+        return a * self.inflow(r, 0.0) + self.teleport * weak
 
     def flows_into(self, r: np.ndarray, vertex: int) -> tuple[np.ndarray, np.ndarray, float]:
         """Sources of the links into a vertex, what flows through each, and the teleport into it."""
@@ -80,7 +83,7 @@ class Walk:
         inside = slice(links.indptr[vertex], links.indptr[vertex + 1])
         sources = links.indices[inside]
         weights = 1.0 if links.weights is None else links.weights[inside]
-        flow = a * r[sources] * weights * _reciprocal(links.out_weight[sources])
+        flow = a * r[sources] * (weights / links.out_weight[sources])
         return sources, flow, float(self.teleport[vertex] * ((1 - a) + a * r[self.dangling].sum()))
 
 
@@ -88,7 +91,7 @@ def shared_links(graph: Graph) -> InLinks:
     """The in-links, with the share of its source's weight that each one carries where there are weights."""
     weights = graph.weights
     if weights is not None:
-        weights = weights * _reciprocal(graph.out_weight)[graph.indices]
+        weights = weights / graph.out_weight[graph.indices]
     return InLinks(graph.indptr, graph.indices, weights)
 
 
@@ -99,7 +102,7 @@ def _reciprocal(x: np.ndarray) -> np.ndarray:
 def iterate(
     step: Callable[[np.ndarray], np.ndarray],
     start: np.ndarray,
-    bound: Callable[[np.ndarray, np.ndarray], tuple[float, float]],
+    bound: Bound,
     tol: float,
     max_iter: int,
     progress: Progress | None = None,
@@ -113,6 +116,8 @@ def iterate(
         r, old = step(r), r
         error, hilbert = bound(r, old)
         history.append(float(np.abs(r - old).sum(axis=0).max()))
+        if not math.isfinite(history[-1]):
+            raise InputError("the scores are no longer finite: weights of links or seeds are too far apart")
         if progress is not None:
             progress(len(history), error)
         known = history[-1] if math.isnan(error) else error
@@ -121,24 +126,29 @@ def iterate(
     return Fixpoint(r, len(history), False, error, hilbert, history)
 
 
-def l1_bound(factor: float) -> Callable[[np.ndarray, np.ndarray], tuple[float, float]]:
+def rounding_of(links: InLinks) -> float:
+    """What a step may lose by rounding, relative to each score: an estimate, as errors of long sums mostly cancel."""
+    return 2 * float(np.finfo(float).eps) * (8 + math.sqrt(links.most_links))
+
+
+def l1_bound(factor: float, rounding: float = 0.0) -> Bound:
     """For a step that contracts the L1 norm by ``factor``: ``|r_t − r*| ≤ factor/(1 − factor)·|r_t − r_{t−1}|``."""
 
     def bound(new: np.ndarray, old: np.ndarray) -> tuple[float, float]:
         change = float(np.abs(new - old).sum(axis=0).max())
-        return factor / (1 - factor) * (change + ROUNDING) + ROUNDING, math.nan
+        return (factor * change + rounding * float(new.sum(axis=0).max())) / (1 - factor), math.nan
 
     return bound
 
 
-def hilbert_bound(degree: float) -> Callable[[np.ndarray, np.ndarray], tuple[float, float]]:
+def hilbert_bound(degree: float, rounding: float = 0.0) -> Bound:
     """For a step that is homogeneous of degree h < 1: ``d_H(r_t, r*) ≤ h/(1 − h)·d_H(r_t, r_{t−1})``.
 
     Vectors that sum to 1 are then at most ``2·tanh(d_H/4)`` apart in the L1 norm. Entries that are 0 stay 0.
     """
 
     def bound(new: np.ndarray, old: np.ndarray) -> tuple[float, float]:
-        d = degree / (1 - degree) * (hilbert_distance(new, old) + ROUNDING) + ROUNDING
+        d = (degree * hilbert_distance(new, old) + 2 * rounding) / (1 - degree)
         return 2 * math.tanh(d / 4), d
 
     return bound

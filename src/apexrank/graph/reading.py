@@ -9,7 +9,7 @@ import numpy as np
 from scipy import sparse
 
 from apexrank.errors import InputError
-from apexrank.graph.adjacency import Graph, SignedGraph, as_names, build, graph_of_rows
+from apexrank.graph.adjacency import Graph, SignedGraph, as_names, build, check_rules, graph_of_rows
 from apexrank.graph.edgefile import edges_of_file
 from apexrank.graph.edges import (
     Column,
@@ -46,7 +46,7 @@ def as_graph(
         - networkx: vertices sorted by name where all names can be compared, else in its order; igraph: vertices in
           its order, with the names in the vertex attribute ``name`` where there is one;
         - a pandas or polars data frame of edges, or the path of a CSV, TSV, white-space separated (as SNAP has
-          them) or Parquet file, plain or gzip (see :func:`apexrank.graph.edges.edges_of_file`); or a tuple
+          them) or Parquet file, plain or gzip (see :func:`apexrank.graph.edgefile.edges_of_file`); or a tuple
           ``(sources, targets)`` or ``(sources, targets, weights)`` of arrays. Ids may be text or whole numbers; the
           vertices are the ids that occur, sorted, so that the order of the edges does not matter.
     directed : bool, optional
@@ -87,6 +87,7 @@ def as_graph(
     """
     if isinstance(data, SignedGraph | Graph):
         return _with_no_negative(data) if signed and isinstance(data, Graph) else data
+    check_rules(repeated, self_loops)
     if _is_plain_pattern(data) and directed is not False and not signed and self_loops == "keep":
         _refuse_columns("matrix", source=source, target=target, weight=weight or None)
         return graph_of_rows(data)

@@ -16,7 +16,8 @@ contracts Thompson's metric ``max|log(x_i/y_i)|`` by h. (The dissertation's cond
 from __future__ import annotations
 
 import math
-from typing import Any, Literal
+from numbers import Real
+from typing import Literal
 
 import numpy as np
 
@@ -24,7 +25,7 @@ from apexrank.errors import InputError
 from apexrank.graph.adjacency import Graph
 from apexrank.graph.base import reached_from
 from apexrank.graph.maps import Lpq
-from apexrank.graph.power import Fixpoint, Progress, Walk, iterate, l1_bound
+from apexrank.graph.power import Bound, Fixpoint, Progress, Walk, iterate, l1_bound
 
 Direction = Literal["along", "against"]
 DIRECTIONS = ("along", "against")
@@ -69,21 +70,25 @@ def spread(
     >>> spread(graph, np.array([1.0, 0.0, 0.0]), gamma=0.5).scores.tolist()
     [1.0, 0.5, 0.25]
     """
-    if not 0 <= gamma < 1:
+    if not isinstance(gamma, Real) or not 0 <= gamma < 1:
         raise InputError(f"gamma is what is left of trust after one link: 0 <= gamma < 1, got {gamma!r}")
     if direction not in DIRECTIONS:
         raise InputError(f"direction must be 'along' or 'against' the links, got {direction!r}")
+    seeds = np.asarray(seeds, dtype=float)
+    if seeds.shape != (graph.n,) or not np.isfinite(seeds).all() or (seeds < 0).any():
+        raise InputError(f"seeds need one finite weight of at least 0 for each of the {graph.n} vertices")
     map_ = Lpq(1.0, 1.0) if map is None else map
     links = graph if direction == "along" else graph.reversed()
-    start = seeds.astype(float)
+    start = seeds
     if map_.degree < 1:  # logarithms need the support from the first step on
         start = np.where(reached_from(links, seeds) > 0, np.maximum(start, 1.0), 0.0)
-    bound = l1_bound(gamma) if map_.degree == 1 else _thompson_bound(map_.degree)
     nothing = np.zeros(graph.n)
     with Walk(links, map_, 1.0, nothing) as walk:
+        rounding = walk.rounding
+        bound = l1_bound(gamma, rounding) if map_.degree == 1 else _thompson_bound(map_.degree, rounding)
 
         def step(x: np.ndarray) -> np.ndarray:
-            return gamma * walk.inflow(x * walk.rate, 0.0) + seeds
+            return gamma * walk.inflow(x, 0.0) + seeds
 
         def relative(new: np.ndarray, old: np.ndarray) -> tuple[float, float]:
             error, log_error = bound(new, old)
@@ -92,14 +97,15 @@ def spread(
         return iterate(step, start, relative, tol, max_iter, progress)
 
 
-def _thompson_bound(degree: float) -> Any:
+def _thompson_bound(degree: float, rounding: float) -> Bound:
     """``max|log(x_t/x*)| ≤ h/(1 − h)·max|log(x_t/x_{t−1})|``, and from it the L1 distance ``|x|₁·(e^d − 1)``."""
 
     def bound(new: np.ndarray, old: np.ndarray) -> tuple[float, float]:
         there = new > 0
         if (there != (old > 0)).any():
             return math.inf, math.inf
-        d = degree / (1 - degree) * float(np.abs(np.log(new[there] / old[there])).max(initial=0.0))
+        change = float(np.abs(np.log(new[there] / old[there])).max(initial=0.0))
+        d = (degree * change + rounding) / (1 - degree)
         return float(new.sum()) * math.expm1(min(d, 700.0)), 2 * d
 
     return bound

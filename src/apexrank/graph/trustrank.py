@@ -53,7 +53,7 @@ class AntiTrustRank(PageRank):
         What is left of distrust after one link.
     direction : {"against", "along"}
         Against the links, or along them, which lets spammers demote whomever they point at.
-    tol, max_iter, warm_start, verbose, callback
+    tol, max_iter, verbose, callback
         As in :class:`PageRank`.
 
     Attributes
@@ -78,13 +78,10 @@ class AntiTrustRank(PageRank):
         direction: Direction = "against",
         tol: float = 1e-9,
         max_iter: int = 1000,
-        warm_start: bool = False,
         verbose: int = 0,
         callback: Progress | None = None,
     ) -> None:
-        super().__init__(
-            damping, tol=tol, max_iter=max_iter, warm_start=warm_start, verbose=verbose, callback=callback
-        )
+        super().__init__(damping, tol=tol, max_iter=max_iter, verbose=verbose, callback=callback)
         self.direction = direction
 
     def fit(self, graph: Any, y: None = None, *, distrusted: Any = None) -> Self:  # type: ignore[override]
@@ -102,10 +99,15 @@ class AntiTrustRank(PageRank):
         if self.direction not in DIRECTIONS:
             raise InputError(f"direction must be 'against' or 'along' the links, got {self.direction!r}")
         links = graph if self.direction == "along" else graph.reversed()
-        return self._rank(links, teleport_vectors(graph, distrusted, "distrusted"))
+        return self._rank(links, self._seed_shares(graph, distrusted, "distrusted"))
 
-    def _start(self, graph: Graph, teleport: np.ndarray, start: Any = None) -> np.ndarray:
-        return teleport
+    def _seed_shares(self, graph: Graph, seeds: Any, what: str) -> np.ndarray:
+        shares = teleport_vectors(graph, seeds, what)
+        if shares.ndim > 1:
+            raise InputError(
+                f"{type(self).__name__} takes one set of {what} vertices: fit others on their own"
+            )
+        return shares
 
     def explain(self, vertex: Any, top: int | None = None) -> Any:
         raise InputError(f"{type(self).__name__} does not add up in-links: see distrust_")
@@ -144,7 +146,6 @@ class DemotedRank(AntiTrustRank):
         direction: Direction = "against",
         tol: float = 1e-9,
         max_iter: int = 1000,
-        warm_start: bool = False,
         verbose: int = 0,
         callback: Progress | None = None,
     ) -> None:
@@ -153,7 +154,6 @@ class DemotedRank(AntiTrustRank):
             direction=direction,
             tol=tol,
             max_iter=max_iter,
-            warm_start=warm_start,
             verbose=verbose,
             callback=callback,
         )
@@ -166,7 +166,7 @@ class DemotedRank(AntiTrustRank):
         if trusted is None:
             raise InputError("DemotedRank needs trusted vertices: fit(graph, trusted=[…], distrusted=[…])")
         read = plain_graph(graph)
-        good = self._rank(read, teleport_vectors(read, trusted, "trusted"))
+        good = self._rank(read, self._seed_shares(read, trusted, "trusted"))
         bad = self._distrust(read, distrusted)
         both = Fixpoint(
             good.scores - self.beta * bad.scores,

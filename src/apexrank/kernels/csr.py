@@ -61,6 +61,11 @@ class InLinks:
         self._bounds = np.unique(np.concatenate([[0], rows, [self.n]])).astype(np.uint64)
         self._pool: ThreadPoolExecutor | None = None
 
+    @property
+    def most_links(self) -> int:
+        """Number of links of the longest row."""
+        return int(np.diff(self.indptr.view(np.int64)).max(initial=0))
+
     def __enter__(self) -> Self:
         if self.n_threads > 1:
             self._pool = ThreadPoolExecutor(self.n_threads)

@@ -2,6 +2,8 @@
 
 from apexrank.plot.at_k import MeasureAtKDisplay
 from apexrank.plot.bump import BumpDisplay
+from apexrank.plot.convergence import ConvergenceDisplay
+from apexrank.plot.link import LinkDisplay
 from apexrank.plot.precision import PrecisionRecallTopDisplay
 from apexrank.plot.push import DiscountDisplay, PairContributionDisplay, pair_contributions
 from apexrank.plot.roc import RocTopDisplay
@@ -10,8 +12,10 @@ from apexrank.plot.tradeoff import PTradeoffDisplay, SampleSizeDisplay
 
 __all__ = [
     "BumpDisplay",
+    "ConvergenceDisplay",
     "CumulativeSpamDisplay",
     "DiscountDisplay",
+    "LinkDisplay",
     "MeasureAtKDisplay",
     "PTradeoffDisplay",
     "PairContributionDisplay",

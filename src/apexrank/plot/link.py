@@ -1,0 +1,193 @@
+"""A fitted link of ``y ≈ g(x·w)``: the rows, g through them, and the convex function behind it."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from apexrank.errors import InputError
+from apexrank.plot.style import curve_style, light, two_axes
+from apexrank.rankers.link import ConvexFunction, Link
+
+_LINE = "apexrank-link"
+_GRID, _MOST_KNOTS = 1000, 1000
+_MARGIN, _HEADROOM = 0.04, 0.2  # the legend needs room above a link that is soon at its highest
+
+
+class LinkDisplay:
+    """Left, y against the index θ = x·w with the fitted link and what the rows leave open; right, its convex φ.
+
+    The band is the interval of Acharyya 2013, §4.3: all values that a link through the same knots can have, which is
+    an interval for a new row but says nothing about noise. φ has the gradient ``g⁻¹`` and is 0 at its left end; any
+    linear function may be added to it. Make one with `from_estimator`; pass the ``axes_`` of an earlier display to draw
+    over it.
+
+    Parameters
+    ----------
+    theta, y : arrays of shape (n,)
+        Index and value of each row.
+    link : Link
+        The fitted function.
+    output_range : (low, high), optional
+        Values that y can have, to which the band is held.
+    name : str, optional
+        Name of the link in the legend.
+    n_points : int
+        Rows to draw at most, evenly spaced in the order of θ; the link is that of all rows.
+
+    Attributes
+    ----------
+    axes_ : pair of matplotlib axes
+        The panels: link, φ.
+    figure_ : matplotlib figure
+    lines_ : pair of matplotlib lines
+        The link and φ.
+    points_, band_ : matplotlib collections
+        The rows and the interval.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from apexrank.rankers.link import UnknownLinkRegressor
+    >>> X = np.random.default_rng(0).normal(size=(300, 2))
+    >>> y = np.tanh(X @ [0.6, 0.8])
+    >>> display = LinkDisplay.from_estimator(UnknownLinkRegressor().fit(X, y), X, y)
+    >>> [ax.get_ylabel() for ax in display.axes_]
+    ['y', 'φ(v)']
+    """
+
+    def __init__(
+        self,
+        theta: ArrayLike,
+        y: ArrayLike,
+        link: Link,
+        *,
+        output_range: tuple[float, float] | None = None,
+        name: str | None = None,
+        n_points: int = 2000,
+    ) -> None:
+        self.theta, self.y = np.asarray(theta, dtype=float), np.asarray(y, dtype=float)
+        if self.theta.shape != self.y.shape or self.theta.ndim != 1 or not len(self.theta):
+            raise InputError(
+                f"theta and y need one number for each row: got shapes {self.theta.shape} and {self.y.shape}"
+            )
+        if not n_points >= 2:
+            raise InputError(f"n_points must be at least 2, got {n_points!r}")
+        self.link, self.name, self.n_points = link, name, int(n_points)
+        self.output_range = (-np.inf, np.inf) if output_range is None else output_range
+
+    @classmethod
+    def from_estimator(
+        cls,
+        estimator: Any,
+        X: Any,
+        y: ArrayLike,
+        *,
+        name: str | None = None,
+        n_points: int = 2000,
+        axes: Sequence[Any] | None = None,
+        **line_options: Any,
+    ) -> LinkDisplay:
+        """Draw a fitted `UnknownLinkRegressor` or `Isotron` on rows X with values y, those of ``fit`` or others.
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> from apexrank.rankers.isotron import Isotron
+        >>> X = np.random.default_rng(0).normal(size=(100, 2))
+        >>> y = np.tanh(X @ [0.6, 0.8])
+        >>> LinkDisplay.from_estimator(Isotron().fit(X, y), X, y).name
+        'Isotron'
+        """
+        if not hasattr(estimator, "index"):
+            raise InputError(
+                f"{type(estimator).__name__} has no link to draw: give a fitted UnknownLinkRegressor or Isotron"
+            )
+        theta = estimator.index(X)
+        name = type(estimator).__name__ if name is None else name
+        output_range = getattr(estimator, "output_range", None)
+        display = cls(theta, y, _link_of(estimator), output_range=output_range, name=name, n_points=n_points)
+        return display.plot(axes, **line_options)
+
+    def plot(self, axes: Sequence[Any] | None = None, **line_options: Any) -> LinkDisplay:
+        """Draw into two matplotlib axes, or into a new figure; ``line_options`` go to ``Axes.plot``."""
+        self.axes_ = two_axes(axes)
+        self.figure_ = self.axes_[0].figure
+        number = sum(line.get_gid() == _LINE for line in self.axes_[0].lines)
+        options = curve_style(number) | {"gid": _LINE, "label": self.name} | line_options
+        self.lines_ = self._draw_link(number > 0, options), self._draw_phi(options)
+        for ax in self.axes_:
+            light(ax)
+        self.axes_[0].legend(frameon=False, loc="upper left", handlelength=2.4)
+        return self
+
+    def _draw_link(self, over: bool, options: dict[str, Any]) -> Any:
+        ax, colour = self.axes_[0], options["color"]
+        low, high = self._frame(ax, over)
+        theta = self._grid()
+        (line,) = ax.plot(theta, self.link(theta), **options)
+        below, above = (np.clip(side, low, high) for side in self.link.interval(theta, *self.output_range))
+        label = None if over else "interval (§4.3)"
+        style = {"color": colour, "alpha": 0.25, "linewidth": 0, "label": label}
+        self.band_ = ax.fill_between(theta, below, above, **style)
+        rows, n = self._thinned(), len(self.y)
+        self.points_ = ax.scatter(
+            self.theta[rows],
+            self.y[rows],
+            s=9,
+            color=colour if over else "0.35",
+            alpha=min(0.6, max(0.15, 150 / len(rows))),
+            linewidths=0,
+            zorder=1,
+            rasterized=True,
+        )
+        title = f"Link; {len(rows):,} of {n:,} rows drawn" if len(rows) < n else f"Link and {n:,} rows"
+        ax.set(xlabel="θ = x·w", ylabel="y", title=title, ylim=(low, high))
+        return line
+
+    def _draw_phi(self, options: dict[str, Any]) -> Any:
+        ax, values = self.axes_[1], self.link.values
+        v = np.union1d(np.linspace(values[0], values[-1], _GRID), _few(values))
+        (line,) = ax.plot(v, ConvexFunction(self.link)(v), **options)
+        ax.set(xlabel="v, value of the link", ylabel="φ(v)", title="Recovered φ, gradient g⁻¹")
+        return line
+
+    def _frame(self, ax: Any, over: bool) -> tuple[float, float]:
+        """Limits of the picture: those of y and of the link, and of what an earlier display has drawn."""
+        shown = np.concatenate([self.y, self.link.values])
+        unit = np.ptp(shown) or 1.0
+        low, high = float(shown.min() - _MARGIN * unit), float(shown.max() + _HEADROOM * unit)
+        earlier = ax.get_ylim() if over else (low, high)
+        return min(low, earlier[0]), max(high, earlier[1])
+
+    def _grid(self) -> np.ndarray:
+        """Where the link and the interval can bend: both sides of the knots, and a grid between and beyond them."""
+        knots = _few(self.link.knots)
+        ends = min(self.theta.min(), knots[0]), max(self.theta.max(), knots[-1])
+        margin = _MARGIN * ((ends[1] - ends[0]) or 1.0)
+        grid = np.linspace(ends[0] - margin, ends[1] + margin, _GRID)
+        sides = [np.nextafter(knots, -np.inf), knots, np.nextafter(knots, np.inf)]
+        return np.unique(np.concatenate([grid, *sides]))
+
+    def _thinned(self) -> np.ndarray:
+        """Rows to draw, from the lowest index to the highest."""
+        order = np.argsort(self.theta, kind="stable")
+        if len(order) <= self.n_points:
+            return order
+        return order[np.linspace(0, len(order) - 1, self.n_points).round().astype(int)]
+
+
+def _few(values: np.ndarray) -> np.ndarray:
+    """All of them, or so many that the eye cannot tell."""
+    if len(values) <= _MOST_KNOTS:
+        return values
+    return values[np.linspace(0, len(values) - 1, _MOST_KNOTS).round().astype(int)]
+
+
+def _link_of(estimator: Any) -> Link:
+    if hasattr(estimator, "link_"):
+        return estimator.link_
+    return Link(estimator.knots_, estimator.values_, slope=estimator.lipschitz or np.inf)

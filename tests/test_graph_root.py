@@ -1,0 +1,319 @@
+"""The rank at ratio 1 against linear algebra to many digits, the power iteration and the published vectors."""
+
+import json
+from decimal import Decimal, localcontext
+from itertools import pairwise
+from math import inf
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from apexrank.errors import InputError
+from apexrank.graph.root import solve_ratio_one
+
+VECTORS = json.loads((Path(__file__).parent / "vectors" / "graph.json").read_text())
+
+
+def solve(W, v, p, damping=0.85, **options):
+    """Rank of the dense weights W[source, target]."""
+    options = {"tol": 1e-9, "max_iter": 5000} | options
+    d = W.sum(axis=1, keepdims=True)
+    B = (damping * np.divide(W, d, where=d > 0, out=np.zeros_like(W)).T) ** p
+    return solve_ratio_one(lambda y: B @ y, v, d[:, 0] == 0, p, damping, **options)
+
+
+def exact_solve(mu, B, b):
+    """``(μI − B)^{-1} b`` by elimination without pivoting, None if μ is not above the largest eigenvalue."""
+    n = len(b)
+    A = [[(mu if i == j else 0) - B[i][j] for j in range(n)] for i in range(n)]
+    y = list(b)
+    for k in range(n):
+        if A[k][k] <= 0:
+            return None
+        filled = [j for j in range(k + 1, n) if A[k][j]]
+        for i in range(k + 1, n):
+            if A[i][k]:
+                factor = A[i][k] / A[k][k]
+                for j in filled:
+                    A[i][j] -= factor * A[k][j]
+                y[i] -= factor * y[k]
+    for k in reversed(range(n)):
+        y[k] = (y[k] - sum(A[k][j] * y[j] for j in range(k + 1, n) if A[k][j])) / A[k][k]
+    return y
+
+
+def exact_rank(W, v, p, damping=0.85):
+    """The rank by bisection and false position for ``φ^{−p} = 1``, which is nearly linear near the pole of φ."""
+    with localcontext() as context:
+        context.prec = digits = int(40 + 4 * p)
+        n = len(v)
+        W = [[Decimal(float(w)) for w in row] for row in W]
+        d = [sum(row) for row in W]
+        reached = [i for i in range(n) if v[i] > 0]
+        for i in reached:
+            reached += [j for j in range(n) if W[i][j] and j not in reached]
+        p, alpha = Decimal(p), Decimal(damping)
+        power = [[(alpha * W[j][i] / d[j]) ** p if W[j][i] else Decimal(0) for j in reached] for i in reached]
+        b = [Decimal(float(v[i])) ** p if v[i] > 0 else Decimal(0) for i in reached]
+        c = [1 - alpha if d[i] else Decimal(1) for i in reached]
+
+        def excess(mu):
+            y = exact_solve(mu, power, b)
+            if y is None:
+                return Decimal(-1), None
+            z = [x ** (1 / p) if x > 0 else Decimal(0) for x in y]
+            return sum(w * x for w, x in zip(c, z, strict=True)) ** -p - 1, z
+
+        low, high = Decimal(0), Decimal(2)
+        below, (above, z) = Decimal(-1), excess(high)
+        for k in range(1000):
+            mu = (low + high) / 2 if k % 3 == 2 else (low * above - high * below) / (above - below)
+            value, found = excess(mu)
+            if value < 0:
+                low, below, above = mu, value, above / 2
+            else:
+                high, above, below, z = mu, value, below / 2, found
+            if (found and abs(value) < Decimal("1e-20")) or high - low < high * Decimal(10) ** (3 - digits):
+                z = found or z
+                break
+        scores = np.zeros(n)
+        scores[reached] = [float(x / sum(z)) for x in z]
+        return scores
+
+
+def random_graph(seed):
+    """Dangling and isolated vertices, self-loops, cycles of single links, weights, reducible and undirected graphs."""
+    rng = np.random.default_rng(seed)
+    n = int(1 + 40 * rng.random() ** 3)
+    W = (rng.random((n, n)) < rng.choice([0.5, 1, 2, 4, 8]) / n).astype(float)
+    kind = seed % 6
+    if kind == 0:
+        np.fill_diagonal(W, 0)
+    elif kind == 1:
+        cycle = rng.permutation(n)[: rng.integers(1, n + 1)]
+        W[cycle] = 0
+        W[cycle, np.roll(cycle, 1)] = 1
+    elif kind == 2:
+        W = np.triu(W)
+    elif kind == 3:
+        W *= rng.random((n, n))
+    elif kind == 4:
+        W = np.zeros((n, n))
+        W[np.arange(n), rng.integers(0, n, n)] = rng.random(n) < 0.8
+    else:
+        W = np.maximum(W, W.T)
+    v = np.ones(n) if rng.random() < 0.5 else rng.random(n) * (rng.random(n) < 0.4)
+    v[0] += 0.0 if v.any() else 1.0
+    return W, v / v.sum()
+
+
+def plain_iteration(W, v, p, damping, steps):
+    """The nonlinear power iteration."""
+    d = W.sum(axis=1)
+    share = np.divide(W, d[:, None], where=d[:, None] > 0, out=np.zeros_like(W)).T
+    r = v
+    for _ in range(steps):
+        tau = (1 - damping) * r.sum() + damping * r[d == 0].sum()
+        r = (((damping * share * r) ** p).sum(axis=1) + (v * tau) ** p) ** (1 / p)
+        r = r / r.sum()
+    return r
+
+
+@pytest.mark.parametrize("case", VECTORS, ids=lambda case: case["name"])
+def test_vectors(case):
+    W = np.zeros((case["n"], case["n"]))
+    W[tuple(np.transpose(case["edges"]))] = 1
+    solution = solve(W, np.full(len(W), 1 / len(W)), 2.0, case["damping"], tol=1e-13)
+    np.testing.assert_allclose(solution.scores, case["ranks"]["p=2,ratio=1"], rtol=0, atol=1e-12)
+
+
+@pytest.mark.parametrize("p", [1.5, 2.0, 3.0, 8.0])
+@pytest.mark.parametrize("part", range(3))
+def test_bounds_hold_and_are_met_on_random_graphs(p, part):
+    for seed in range(10 * part, 10 * part + 10):
+        W, v = random_graph(seed)
+        solution = solve(W, v, p)
+        exact = exact_rank(W, v, p)
+        support = exact > 0
+        assert solution.converged, seed
+        assert solution.error_bound <= 1e-9, seed
+        assert np.abs(solution.scores - exact).sum() <= solution.error_bound + 1e-14, seed
+        assert not solution.scores[~support].any(), seed
+        relative = np.abs(np.log(solution.scores[support] / exact[support])).max()
+        assert relative <= solution.relative_bound + 1e-13, seed
+
+
+@pytest.mark.parametrize("p", [1.0, 1.5, 2.0, 3.0])
+def test_plain_iteration_ends_there(p):
+    rng = np.random.default_rng(5)
+    W = (rng.random((60, 60)) < 0.06).astype(float)
+    v = np.full(60, 1 / 60)
+    solution = solve(W, v, p, tol=1e-11)
+    assert solution.converged
+    np.testing.assert_allclose(solution.scores, plain_iteration(W, v, p, 0.85, 3000), rtol=0, atol=1e-11)
+
+
+def test_solution_is_a_fixed_point_with_its_mu():
+    W, v = random_graph(12)
+    solution = solve(W, v, 3.0, tol=1e-12)
+    d = W.sum(axis=1)
+    r, share = solution.scores, np.divide(W, d[:, None], where=d[:, None] > 0, out=np.zeros_like(W)).T
+    tau = 0.15 + 0.85 * r[d == 0].sum()
+    image = (((0.85 * share * r) ** 3).sum(axis=1) + (v * tau) ** 3) ** (1 / 3)
+    np.testing.assert_allclose(image, solution.mu ** (1 / 3) * r, rtol=1e-10)
+
+
+def self_loops(n):
+    """Page 0 links to itself only, 1 and 2 to each other only, the others to three pages each."""
+    W = np.zeros((n, n))
+    W[0, 0] = W[1, 2] = W[2, 1] = 1
+    for i in range(3, n):
+        W[i, [(7 * i + 3) % n, (5 * i + 1) % n, (i + 11) % n]] = 1
+    return W, np.full(n, 1 / n)
+
+
+@pytest.mark.parametrize("p", [2.0, 8.0, 16.0])
+def test_gap_far_below_rounding(p):
+    W, v = self_loops(30)
+    solution = solve(W, v, p)
+    exact = exact_rank(W, v, p)
+    assert solution.converged
+    assert solution.n_iter < 120
+    assert np.abs(solution.scores - exact).sum() <= solution.error_bound
+    assert 0 < solution.gap < 10 ** (-1.5 * p)
+    assert solution.mu == pytest.approx(0.85**p, rel=2 * solution.gap + 1e-14)
+
+
+@pytest.mark.parametrize("n", [30, 300])
+def test_powers_beyond_floating_point(n):
+    """One page links to itself, two are dangling and linked by all others: λ is α but for a gap of 1e-100."""
+    W = np.zeros((n, n))
+    W[0, 0] = 1
+    W[3:, 1:3] = 1
+    solution = solve(W, np.full(n, 1 / n), 64.0)
+    z = np.full(n, 1 / (0.85 * n))
+    z[0] = (1 - 0.15 * z[3:].sum() - z[1:3].sum()) / 0.15
+    np.testing.assert_allclose(solution.scores, z / z.sum(), rtol=1e-13)
+    assert solution.converged
+    assert 0 < solution.gap < 1e-100
+
+
+@pytest.mark.parametrize("weight", [1e-1, 1e-3, 1e-6, 1e-9, 1e-13])
+@pytest.mark.parametrize("p", [2.0, 3.0, 8.0])
+def test_bound_stays_true_for_growth_factors_that_nearly_tie(weight, p):
+    W, v = self_loops(30)
+    W[0, 3] = weight
+    solution = solve(W, v, p, max_iter=1500)
+    error = np.abs(solution.scores - exact_rank(W, v, p)).sum()
+    assert error <= solution.error_bound + 1e-14
+    assert solution.converged == (solution.error_bound <= 1e-9)
+
+
+def test_long_cycles_and_zero_entries():
+    n = 23
+    W = np.zeros((n, n))
+    for i, j in [*pairwise(range(17)), (16, 0), (17, 18), (18, 17), (19, 0), (19, 17), (20, 21)]:
+        W[i, j] = 1
+    v = np.zeros(n)
+    v[[3, 19]] = 0.25, 0.75
+    solution = solve(W, v, 8.0)
+    exact = exact_rank(W, v, 8.0)
+    assert solution.converged
+    assert np.abs(solution.scores - exact).sum() <= solution.error_bound + 1e-14
+    assert not solution.scores[20:].any()
+
+
+def test_a_fading_class_that_is_empty_every_other_step_counts_in_the_bound():
+    # undirected: two pairs, and two stars that start from their leaves, so that centre and leaves take turns
+    W = np.zeros((12, 12))
+    for i, j in [(0, 1), (2, 3), (4, 5), (4, 6), (7, 8), (7, 9), (7, 10)]:
+        W[i, j] = W[j, i] = 1
+    v = np.array([1, 2, 1, 0, 0, 3, 3, 0, 2, 2, 2, 0]) / 16
+    exact = exact_rank(W, v, 2.0)
+    for tol in (1e-2, 1e-4, 1e-6, 1e-8, 1e-10):
+        solution = solve(W, v, 2.0, tol=tol)
+        assert solution.converged
+        assert np.abs(solution.scores - exact).sum() <= solution.error_bound + 1e-14
+
+
+def test_few_steps_where_the_plain_iteration_crawls():
+    W, v = self_loops(150)
+    solution = solve(W, v, 3.0)
+    exact = solve(W, v, 3.0, tol=1e-11).scores
+    assert solution.n_iter < 100
+    assert np.abs(plain_iteration(W, v, 3.0, 0.85, 400) - exact).sum() > 1e-4
+    assert np.abs(solution.scores - exact).sum() < 1e-9
+
+
+def test_all_dangling_and_single_vertex():
+    v = np.array([0.2, 0.5, 0.3])
+    np.testing.assert_allclose(solve(np.zeros((3, 3)), v, 2.0).scores, v, rtol=1e-14)
+    one = solve(np.ones((1, 1)), np.ones(1), 2.0)
+    assert one.converged
+    assert one.mu == pytest.approx(0.85**2 + 0.15**2)
+
+
+def test_steps_are_counted_and_reported():
+    W, v = random_graph(3)
+    calls, seen = [], []
+    d = W.sum(axis=1)
+    B = (0.85 * np.divide(W, d[:, None], where=d[:, None] > 0, out=np.zeros_like(W)).T) ** 2
+
+    def apply_B(y):
+        assert (y >= 0).all()
+        calls.append(1)
+        return B @ y
+
+    solution = solve_ratio_one(apply_B, v, d == 0, 2, 0.85, progress=lambda *args: seen.append(args))
+    assert solution.converged
+    assert len(calls) == solution.n_iter == len(seen)
+    assert [k for k, _ in seen] == list(range(1, solution.n_iter + 1))
+    bounds = [bound for _, bound in seen]
+    assert bounds[0] == inf
+    assert bounds == sorted(bounds, reverse=True)
+
+
+@pytest.mark.parametrize("max_iter", [0, 2, 10])
+def test_out_of_steps_is_said(max_iter):
+    W, v = self_loops(30)
+    solution = solve(W, v, 8.0, max_iter=max_iter)
+    assert not solution.converged
+    assert solution.n_iter == max_iter
+    assert solution.error_bound == inf
+    assert solution.scores.sum() == pytest.approx(1)
+
+
+def test_start_saves_steps():
+    rng = np.random.default_rng(1)
+    W = (rng.random((50, 50)) < 0.3).astype(float)
+    v = np.full(50, 1 / 50)
+    cold = solve(W, v, 1.1, damping=0.5)
+    warm = solve(W, v, 1.1, damping=0.5, start=cold.scores)
+    assert warm.n_iter < cold.n_iter
+    assert np.abs(warm.scores - cold.scores).sum() <= cold.error_bound + warm.error_bound
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        ({"damping": 1.0}, "damping must lie between 0 and 1"),
+        ({"p": inf}, "finite p"),
+        ({"p": 0.5}, "at least 1"),
+        ({"p": 500.0}, "p = 500 is too large for ratio 1"),
+        ({"v": np.array([0.5, 0.6])}, "sum 1"),
+        ({"v": np.array([1.5, -0.5])}, "non-negative"),
+        ({"dangling": np.zeros(3, dtype=bool)}, "dangling has shape"),
+        ({"start": np.zeros(2)}, "start must be 2 non-negative scores"),
+    ],
+    ids=["damping", "infinite p", "small p", "large p", "sum", "negative", "dangling", "start"],
+)
+def test_bad_input(change, message):
+    arguments = {
+        "v": np.full(2, 0.5),
+        "dangling": np.zeros(2, dtype=bool),
+        "p": 2.0,
+        "damping": 0.85,
+    } | change
+    with pytest.raises(InputError, match=message):
+        solve_ratio_one(lambda y: 0.0 * y, **arguments)
