@@ -1,5 +1,8 @@
 """The experiments of the unknown link."""
 
+from fractions import Fraction
+from itertools import pairwise
+
 import numpy as np
 import polars as pl
 import pytest
@@ -7,23 +10,33 @@ from scipy.optimize import check_grad, minimize
 from sklearn.isotonic import IsotonicRegression
 
 from apexrank.errors import InputError
-from apexrank.experiments import unknown_link as experiments
-from apexrank.experiments.unknown_link import (
+from apexrank.experiments import REGISTRY
+from apexrank.experiments.link_convergence import (
+    BOUND,
     DESCENT,
-    EXPERIMENTS,
     GRADMAPR,
-    LINKS,
-    METHODS,
-    MOMENTUM,
     PLAIN,
     PUBLISHED,
-    REGRESSOR,
     RESTARTED,
-    TURNS,
     GradMaPr,
-    angle,
+    _stiff_data,
+    link_convergence,
 )
+from apexrank.experiments.link_data import LINKS, Sample, angle
+from apexrank.experiments.link_order import (
+    MOMENTUM,
+    REGRESSOR,
+    TURNS,
+    _answer,
+    _late_factors,
+    _linear,
+    _no_cost,
+    _relative,
+    link_order,
+)
+from apexrank.experiments.link_recovery import METHODS, _beside_isotron, _within, link_recovery
 from apexrank.objectives.link import UnknownLink
+from apexrank.rankers.ordered import perfectly_ordered
 
 WORDS = {"agrees", "within noise", "differs"}
 
@@ -33,13 +46,14 @@ def words(result):
 
 
 def test_names_and_options():
-    options = {experiment.name: experiment.options for experiment in EXPERIMENTS}
+    found = [experiment for name, experiment in REGISTRY.items() if name.startswith("link-")]
+    options = {experiment.name: experiment.options for experiment in found}
     assert options == {
         "link-recovery": ["n", "d", "draws", "noise", "steps", "random_state"],
         "link-convergence": ["n", "d", "n_iter", "random_state"],
         "link-order": ["n", "d", "draws", "noise", "max_iter", "random_state"],
     }
-    assert all(experiment.title.startswith("Acharyya 2013") for experiment in EXPERIMENTS)
+    assert all(experiment.title.startswith("Acharyya 2013") for experiment in found)
 
 
 def test_angles_are_right_to_the_smallest():
@@ -64,12 +78,20 @@ def test_links_are_what_they_are_called():
         np.testing.assert_allclose(LINKS[name](t), values, rtol=1e-12)
 
 
+def test_noise_is_a_share_of_the_deviation():
+    sample = Sample.draw(50_000, 4, seed=3)
+    clean, noisy = (sample.values("cube", noise) for noise in (0.0, 0.2))
+    np.testing.assert_allclose(clean, (sample.X @ sample.u) ** 3, rtol=1e-12)
+    assert np.std(noisy - clean) / np.std(clean) == pytest.approx(0.2, rel=0.02)
+    assert np.linalg.norm(sample.u) == pytest.approx(1)
+
+
 # recovery
 
 
 @pytest.fixture(scope="module")
 def recovery():
-    return experiments.link_recovery(n=2000, d=10, draws=3, steps=5)
+    return link_recovery(n=2000, d=10, draws=3, steps=5)
 
 
 def test_recovery_measures_what_it_says(recovery):
@@ -102,7 +124,9 @@ def test_the_unknown_link_is_recovered(recovery):
     assert (recovery.table.filter(measure="seconds")["mean"] > 0).all()
 
 
-def test_recovery_says_the_worst_draw(recovery):
+def test_recovery_says_the_worst_draw_and_how_many_there_are(recovery):
+    assert REGISTRY["link-recovery"].run.__kwdefaults__["draws"] == 6
+    assert "the default is 6 draws" in recovery.notes[-1]
     assert len(recovery.verdicts) == 9
     assert set(words(recovery).values()) <= WORDS
     angles = recovery.table.filter(method="unknown link", measure="angle to u, degrees")
@@ -113,7 +137,7 @@ def test_recovery_says_the_worst_draw(recovery):
 
 def test_recovery_repeats_itself_but_for_the_clock():
     first, second, third = (
-        experiments.link_recovery(n=200, d=2, draws=2, steps=1, random_state=seed).table for seed in (0, 0, 2)
+        link_recovery(n=200, d=2, draws=2, steps=1, random_state=seed).table for seed in (0, 0, 2)
     )
     timed = pl.col("measure") == "seconds"
     assert first.filter(~timed).equals(second.filter(~timed))
@@ -142,7 +166,7 @@ def test_the_figure_has_each_link_with_the_truth(recovery):
     ],
 )
 def test_a_limit_is_judged_by_the_mean(values, word):
-    verdict = experiments._near("link", np.array(values))
+    verdict = _within("link", np.array(values), 1.0, " degrees")
     assert verdict.word == word
     assert verdict.why.endswith(f"worst of 3 draws {max(values):.2f}")
 
@@ -151,9 +175,10 @@ def test_a_limit_is_judged_by_the_mean(values, word):
 def test_isotron_has_the_place_that_comes_out(ours, word):
     wobble = np.array([0.0, 0.01, -0.01])
     angles = {"link": np.column_stack([ours + wobble, 9 + wobble, 0.2 + wobble[::-1], 9 + wobble])}
-    verdict = experiments._beside_isotron(angles, dict.fromkeys(METHODS, 1.0))
+    verdict = _beside_isotron(angles, np.array([0.5, 1.0, 2.0, 9.0]))
     assert verdict.word == word
     assert f"0.20 against {ours:.2f} (link)" in verdict.why
+    assert verdict.why.endswith("its fits take 4 times as long")
 
 
 # convergence
@@ -161,7 +186,7 @@ def test_isotron_has_the_place_that_comes_out(ours, word):
 
 @pytest.fixture(scope="module")
 def convergence():
-    return experiments.link_convergence(n=200, d=10, n_iter=300)
+    return link_convergence(n=200, d=10, n_iter=300)
 
 
 def gap(result, alpha, solver):
@@ -186,7 +211,7 @@ def test_rates_hold_and_gradmapr_is_no_gradient(convergence):
 
 def by_hand(n_iter, alpha):
     """Objective after each step of gradient descent and of the accelerated method, and a bound, in plain numpy."""
-    X, y = experiments._stiff_data(200, 10, 0)
+    X, y = _stiff_data(200, 10, 0)
     Z = (X - X.mean(axis=0)) / X.std(axis=0)
     scale = np.hypot(X.std(axis=0), np.sqrt(alpha))
 
@@ -221,7 +246,7 @@ def by_hand(n_iter, alpha):
 @pytest.mark.parametrize("alpha", [1e-2, 1e-8])
 def test_gaps_are_those_of_plain_loops(convergence, alpha):
     plain, fast, bound = by_hand(10, alpha)
-    for name, expected in ((PLAIN, plain), (PUBLISHED, fast), (experiments.BOUND, bound)):
+    for name, expected in ((PLAIN, plain), (PUBLISHED, fast), (BOUND, bound)):
         found = gap(convergence, alpha, name)[:2]
         np.testing.assert_allclose(found, [expected[0], expected[9]], rtol=1e-4)
 
@@ -257,7 +282,7 @@ def test_solvers_are_drawn_for_both_penalties(convergence):
 
 @pytest.fixture(scope="module")
 def order():
-    return experiments.link_order(n=60, d=3, draws=3, max_iter=3000)
+    return link_order(n=60, d=3, draws=3, max_iter=3000)
 
 
 def test_a_perfect_order_is_found_and_costs_nothing(order):
@@ -270,8 +295,49 @@ def test_a_perfect_order_is_found_and_costs_nothing(order):
     quick = order.table.filter(pl.col("noise") == 0, method=MOMENTUM)
     slow = order.table.filter(pl.col("noise") == 0, method=TURNS)
     assert quick["steps"].median() < slow["steps"].median() / 5
-    assert (quick["cost"] == 0).all()
+    assert (quick["cost"] <= quick["rounding"]).all()
     assert quick["angle"].max() < 1
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_rounding_is_all_that_a_perfect_order_costs(seed):
+    sample = Sample.draw(200, 5, seed)
+    y = sample.values("cube", 0.0)
+    fit = perfectly_ordered(sample.X, y)
+    rows = np.argsort(y)
+    exact = [sum(Fraction(a) * Fraction(b) for a, b in zip(x, fit.coef, strict=True)) for x in sample.X[rows]]
+    gaps = [b - a for a, b in pairwise(exact)]
+    missed = max(Fraction(b) - Fraction(a) - gap for (a, b), gap in zip(pairwise(y[rows]), gaps, strict=True))
+    perfect, total = _answer(sample, y, fit.coef), UnknownLink(y).total
+    assert fit.converged
+    assert min(gaps) > 0
+    assert max(float(missed), 0.0) ** 2 / total <= perfect["rounding"] < 1e-20
+    assert perfect["cost"] <= perfect["rounding"]
+    turned = _answer(sample, y, fit.coef * [1.001, 1, 1, 1, 1])
+    assert turned["cost"] > 1e6 * turned["rounding"]
+
+
+@pytest.mark.parametrize(("cost", "word"), [(0.0, "agrees"), (1e-24, "agrees"), (1e-22, "differs")])
+def test_no_cost_is_judged_up_to_rounding(cost, word):
+    clean = pl.DataFrame(
+        {
+            "method": [TURNS, MOMENTUM, REGRESSOR],
+            "ordered": [False, True, None],
+            "cost": [1e-3, cost, 1e-9],
+            "rounding": [1e-23, 1e-23, 1e-23],
+        }
+    )
+    verdict = _no_cost(clean)
+    assert verdict.word == word
+    assert f"cost {cost:.0e} in 1 answers" in verdict.why
+
+
+def test_momentum_ends_at_the_strict_order_and_says_so(order):
+    assert "With momentum the search ends as soon as all rows are in strict order" in order.notes[1]
+    clean = order.table.filter(pl.col("noise") == 0)
+    for method, found in (("with momentum", MOMENTUM), ("as published", TURNS)):
+        part = clean.filter(method=found)
+        assert f"{part['ordered'].sum()} of 6 {method} in" in order.verdicts[1].why
 
 
 def test_noise_leaves_a_distance(order):
@@ -284,10 +350,10 @@ def test_noise_leaves_a_distance(order):
 
 def test_factors_are_those_of_the_late_steps():
     history = np.concatenate([np.linspace(5, 1, 50), 0.9 ** np.arange(1, 52)])
-    before, after = experiments._late_factors(history)
+    before, after = _late_factors(history)
     assert (before, after) == pytest.approx((0.9, 0.9))
-    assert np.isnan(experiments._late_factors(np.array([1.0, 0.5]))).all()
-    assert experiments._relative(np.array([])).tolist() == [0.0]
+    assert np.isnan(_late_factors(np.array([1.0, 0.5]))).all()
+    assert _relative(np.array([])).tolist() == [0.0]
 
 
 @pytest.mark.parametrize(
@@ -298,7 +364,7 @@ def test_linear_means_the_same_factor_twice(late, word):
     part = pl.DataFrame(
         {"factor_before": [1 - before, 1 - before], "factor": [1 - before * share for share in late]}
     )
-    assert experiments._linear(part).word == word
+    assert _linear(part).word == word
 
 
 def test_histories_are_drawn(order):
@@ -313,10 +379,10 @@ def test_histories_are_drawn(order):
 
 def test_faults():
     with pytest.raises(InputError, match="draws must be at least 2 to tell an effect from noise, got 1"):
-        experiments.link_recovery(draws=1)
+        link_recovery(draws=1)
     with pytest.raises(InputError, match="draws must be at least 2"):
-        experiments.link_order(draws=1)
+        link_order(draws=1)
     with pytest.raises(InputError, match=r"noise must be above 0, got 0\.0"):
-        experiments.link_order(noise=0.0)
+        link_order(noise=0.0)
     with pytest.raises(InputError, match="n_iter must be at least 10 to see a rate, got 3"):
-        experiments.link_convergence(n_iter=3)
+        link_convergence(n_iter=3)

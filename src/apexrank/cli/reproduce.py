@@ -23,7 +23,11 @@ def reproduce(
     list_names: Annotated[bool, typer.Option("--list", help="List the names there are.")] = False,
     n_splits: Annotated[int | None, typer.Option(help="Random splits to average over.", min=1)] = None,
     data: Annotated[
-        Path | None, typer.Option(help="Folder of five LETOR folds, for 'letor'.", show_default=False)
+        Path | None,
+        typer.Option(
+            help="Folder of five LETOR folds, for 'letor'; bitcoin-otc or epinions, for 'trust'.",
+            show_default=False,
+        ),
     ] = None,
     paper: Annotated[
         str | None,

@@ -18,6 +18,9 @@ from apexrank.experiments import (
     graph_toys,
     illustrations,
     letor_tables,
+    link_convergence,
+    link_order,
+    link_recovery,
     linkfarm,
     one_dimension,
     p_tradeoffs,
@@ -26,7 +29,6 @@ from apexrank.experiments import (
     roc_panels,
     spam_labels,
     trust,
-    unknown_link,
 )
 from apexrank.experiments.result import Experiment, Result, Verdict
 
@@ -39,7 +41,9 @@ _MODULES = (
     p_tradeoffs,
     boosting,
     letor_tables,
-    unknown_link,
+    link_recovery,
+    link_convergence,
+    link_order,
     graph_toys,
     linkfarm,
     spam_labels,

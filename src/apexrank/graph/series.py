@@ -1,0 +1,377 @@
+"""``Σ_k (sB')^k b`` with the end of the series in closed form: L_p rank at ratio 1 near the largest eigenvalue ρ'.
+
+There steps from any start are hopeless, and real crawls are there: pages whose only link leads to themselves, or round
+a cycle of such pages, have ρ' = 1 and hold most of the rank, and 1 − sρ' is 1e-4 at p = 2 and 3e-17 at p = 8 on a
+crawl of 325,557 pages. `Series` adds up terms until each vertex either has decayed or repeats itself with a period L,
+``u_{k+L} = t^L u_k`` with one t for all; such a `Tail` has a sum in closed form, with δ = 1 − t as the unknown in place
+of μ, however small it is.
+
+Symbols and units are those of `graph/mixing.py`.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from math import exp, expm1, inf, log, log1p
+
+import numpy as np
+from scipy.optimize import brentq
+
+from apexrank.graph.mixing import EPS, ROUNDING, TINY, Extra, Problem, over
+
+_TIE = 1e-14  # terms that agree to this are the same up to rounding
+_LOOSE = 1e-6  # terms that agree to this are looked at more closely
+_NEAR = 1e-4  # terms that agree to this may do so after averaging
+_ESTIMATE = 1e-4  # relative accuracy of the sum at which μ is first estimated
+_GUESS = 300  # terms before a guess of s is given up; ten times as many where s is known better
+_SLOWEST = 0.98  # decay from one run of terms to the next beyond which the rest cannot be told
+_LEAST_LOG_DELTA, _LARGEST_LOG = -690.0, 700.0  # of what floating point holds, a little inside
+_USELESS = 50.0  # logarithm of a factor in a bound, beyond which it says nothing
+
+
+class Series:
+    """``y = Σ_{k≤K} u_k``, ``u_k = (sB')^k b``, and bounds on the rest; ``moment`` is ``Σ k·u_k``.
+
+    With ``W₁``, ``W₂`` the sums of two successive runs of ``half`` terms and ``W₂ ≤ β·W₁ + ε·M``, what follows is at
+    most ``β/(1−β)·W₂`` plus κ·y(s), ``κ = ε·D/(1−β)``. Vertices in ``inside`` repeat themselves and are exempt.
+    """
+
+    def __init__(self, problem: Problem, s: float, tie: float = _LOOSE) -> None:
+        self.problem, self.s, self.tie = problem, s, tie
+        self.y, self.u, self.moment, self.K = problem.b.copy(), problem.b, np.zeros_like(problem.b), 0
+        self.half, self.W = 4, [problem.b]
+        self.inside, self.settled = np.zeros(len(self.y), dtype=bool), True
+        self.left, self.stuck = inf, 0
+        self.small = problem.tol * problem.p / (32 * problem.D(s))
+
+    @classmethod
+    def after(cls, problem: Problem, terms: tuple[np.ndarray, np.ndarray]) -> Series:
+        """The series with s = q after the terms that made up M."""
+        series = cls(problem, problem.q)
+        series.y, series.K = problem.M.copy(), problem.d - 1
+        series.u, series.moment = terms
+        return series
+
+    def run(self, first: bool, guess: bool) -> float | None:
+        """Sum until the bound is met, or s is known to be off; the s with φ = 1, None if nothing repeats itself."""
+        problem, estimate = self.problem, first
+        limit = _GUESS if guess else 10 * _GUESS
+        while True:
+            tail = self._pass()
+            z = problem.root(self.y)
+            left = self._left(z)
+            if tail is None and guess and first and problem.s_of(z) < self.s:
+                return None  # φ > 1 already: s is too large by far, the plain iteration does better
+            if tail is not None and estimate and left < _ESTIMATE:
+                estimate = False
+                found = self._close(tail)[0]
+                if self._cost(z, self._curvature(found, 2 * self.K)) > problem.tol / 4:
+                    return found
+            if left < problem.tol / 2 and self.settled:
+                if tail is None:
+                    problem.offer(problem.z_of(self.y, self.s), self.s, inf, inf)
+                    return None
+                closed = self._finish()
+                if closed is not None:
+                    return closed
+                self.tie = max(self.tie / 100, _TIE)
+            if limit < self.K:
+                return None
+            self._pace(left)
+
+    def _pass(self) -> Tail | None:
+        """``2·half`` more terms; note the vertices that repeat themselves, and their tail as far as it is known."""
+        keep = np.flatnonzero(self.u + self.W[-1] > self.small * self.problem.M)
+        # terms of so many vertices would take much memory: wait until more have decayed
+        keep = keep if len(keep) <= max(len(self.u) // 4, 10_000) else keep[:0]
+        terms, self.W = [self.u[keep]], []
+        for _ in range(2):
+            total = np.zeros_like(self.u)
+            for _ in range(self.half):
+                self._advance()
+                total += self.u
+                terms.append(self.u[keep])
+            self.W.append(total)
+        tail = find_tail(keep, np.array(terms), self.tie)
+        before = np.count_nonzero(self.inside)
+        self._enclose(tail)
+        self.settled = np.count_nonzero(self.inside) == before
+        return tail
+
+    def _advance(self) -> None:
+        self.u = self.s * self.problem.step(self.u)
+        self.u[self.u < TINY] = 0.0
+        self.K += 1
+        self.y += self.u
+        self.moment += self.K * self.u
+
+    def _enclose(self, tail: Tail | None) -> None:
+        self.inside[:] = False
+        if tail is not None:
+            self.inside[tail.where] = True
+
+    def _pace(self, left: float) -> None:
+        """Double the runs after four that did not halve what is left: a period may be longer than they are."""
+        self.stuck += not left < self.left / 2
+        self.left = left
+        if self.stuck == 4:
+            self.half, self.stuck = 2 * self.half, 0
+
+    def _left(self, z: np.ndarray) -> float:
+        """What the terms to come may add to the bound, but for the closed form."""
+        kappa, rest = self._rest()
+        return self._cost(z, rest) + 8 * kappa / self.problem.p
+
+    def _rest(self) -> tuple[float, np.ndarray]:
+        """κ, and the bound on what follows, 0 inside."""
+        before, last = self.W
+        last = np.where(self.inside, 0.0, last)
+        large = last > self.small * self.problem.M
+        beta = float(np.max(last[large] / np.maximum(before[large], TINY), initial=0.0))
+        if beta >= _SLOWEST:
+            return inf, last
+        defect = float(np.max((last - beta * before) * self.problem.per_M)) / (1.0 - beta)
+        return self.problem.kappa(max(defect, 0.0), self.s), beta / (1.0 - beta) * last
+
+    def _cost(self, z: np.ndarray, rest: np.ndarray) -> float:
+        """What a change of y by ``rest`` outside adds to the bound, to first order."""
+        change = over(z * np.where(self.inside, 0.0, rest), self.problem.p * self.y)
+        weights = 1.0 + self.problem.c / (1.0 - self.problem.damping)
+        return 2.0 * float(weights @ change) / float(z.sum())
+
+    def _at(self, s: float) -> np.ndarray:
+        """A lower bound on ``Σ_{k≤K} (s/s₀)^k u_k`` for the s₀ of this series (Jensen)."""
+        return self.y * np.exp(log(s / self.s) * over(self.moment, self.y))
+
+    def _curvature(self, s: float, K: int) -> np.ndarray:
+        """By how much that is too low at most: ``(1+h)^k − 1 − hk ≤ h²·k²/2·e^{|h|K}``."""
+        h = abs(s / self.s - 1.0)
+        return h * h * (K + 2) / 2 * _capped_exp(h * K) * self.moment
+
+    def _finish(self) -> float | None:
+        """The certificate with the closed form of what repeats itself, and its s; None if it does not after all.
+
+        The look leaves out the rest; what would still flow in from there is part of κ.
+        """
+        state = self.u, self.y.copy(), self.moment.copy(), self.K
+        tail = self._look()
+        if tail is None:
+            self.u, self.y, self.moment, self.K = state
+            return None
+        s, delta = self._close(tail)
+        left_out = np.where(self.inside, 0.0, state[0])
+        self._enclose(tail)
+        kappa, rest = self._rest()
+        late = self._late(tail, rest + left_out)
+        kappa += late * _capped_exp(tail.longest * delta) + self._blur(tail)
+        self._offer(s, delta, kappa, rest * _capped_exp(4 * self.K * max(s / self.s - 1.0, 0.0)), tail)
+        return s
+
+    def _look(self) -> Tail | None:
+        """Go on with what repeats itself alone, until that can be seen in every digit."""
+        self.u = np.where(self.inside, self.u, 0.0)
+        history: list[tuple[np.ndarray, np.ndarray]] = []
+        for k in range(16 * self.half):
+            self._advance()
+            index = np.flatnonzero(self.u)
+            history.append((index, self.u[index]))
+            if len(history) * len(index) > max(16 * len(self.u), 10**6):
+                return None  # too much memory
+            if 2 <= k < 9 or k % 8 == 7:
+                tail = self._exact_tail(history)
+                if tail is not None:
+                    return tail
+        return None
+
+    def _exact_tail(self, history: list[tuple[np.ndarray, np.ndarray]]) -> Tail | None:
+        """The tail of the terms (indices and values of each), if it has all of them in every digit."""
+        where = np.unique(np.concatenate([index for index, _ in history[-2 * self.half :]]))
+        terms = _dense(history, where)
+        for tie in (_TIE, _NEAR):
+            tail = find_tail(where, terms, tie)
+            if tail is None or len(tail.where) < len(where):
+                continue
+            tail = self._settled_tail(tail)
+            if tail is not None and self._blur(tail) < self.problem.tol / 16:
+                return tail
+        return None
+
+    def _settled_tail(self, tail: Tail) -> Tail | None:
+        """The tail with the mean of its terms made an eigenvector of B', unless that takes long.
+
+        It is one from the start unless a period was found by chance, or holds up to a slowly fading remainder, as of
+        an eigenvalue near −ρ': averaging successive terms takes it out.
+        """
+        mean = tail.mean(len(self.u))
+        first, before = mean, inf
+        while True:
+            image = self.s * self.problem.step(mean)
+            top = int(np.argmax(mean))
+            t = float(image[top] / mean[top])
+            off = np.abs(image - t * mean)
+            uneven = float(np.max(np.divide(off, mean, where=mean > 0, out=np.where(off > 0, inf, 0.0))))
+            if uneven <= 2 * _TIE or not uneven < before / 10:
+                change = (mean - first)[tail.where]
+                blocks = [*tail.blocks, (1, np.arange(len(change)), change[None, :])]
+                return Tail(tail.where, t, blocks, tail.tie, uneven) if uneven < _NEAR else None
+            mean, before = (mean + image / t) / 2, uneven
+
+    def _late(self, tail: Tail, outside: np.ndarray) -> float:
+        """κ of what flows from outside to where the terms repeat themselves: a multiple of M, or of their mean."""
+        problem = self.problem
+        share = outside * problem.per_M
+        little = share <= self.small
+        inflow = self.s * problem.step(np.where(little, 0.0, outside))[tail.where]
+        of_mean = float(np.max(inflow / tail.mean(len(self.u))[tail.where]))
+        return 2.0 * of_mean + problem.D(self.s) * float(np.max(share, where=little, initial=0.0))
+
+    def _blur(self, tail: Tail) -> float:
+        """κ of a tail that is not exact.
+
+        If the mean m of its terms has ``|sB'm − t·m| ≤ uneven·m`` its sum is ``m/(1−t)`` up to ``uneven/(1−t)``. What
+        is left of the terms repeats itself up to ``tie``, and the sum of that does not grow with 1/(1−t).
+        """
+        delta = self._close(tail)[1]
+        uneven = tail.uneven / delta if tail.uneven > 2 * _TIE else 0.0
+        return 2.0 * (tail.tie * tail.longest * delta + uneven)
+
+    def _close(self, tail: Tail) -> tuple[float, float]:
+        """Solve φ = 1 for δ; returns s and δ."""
+        s, delta = self.s, 0.0
+        for _ in range(
+            3
+        ):  # few are enough: s hardly moves, and what lies outside the tail depends on it weakly
+            delta = self._delta(tail, s)
+            s = (1.0 - delta) / (tail.t / self.s)
+        return s, delta
+
+    def _delta(self, tail: Tail, base: float) -> float:
+        """The δ with φ = 1, if what lies outside the tail grows with s as it does at ``base``."""
+        problem, p, where = self.problem, self.problem.p, tail.where
+        rho, c, low = tail.t / self.s, problem.c[where], self.y[where]
+        mean_k = over(self.moment, self.y)
+        mean_low = mean_k[where]
+        weighed = problem.c * problem.root(self._at(base))
+        weighed[where] = 0.0
+        others = float(weighed.sum())
+        power = float(weighed @ mean_k) / (p * max(others, TINY))
+
+        def log_phi(log_delta: float) -> float:
+            delta = exp(log_delta)
+            log_s = log1p(-delta) - log(rho)
+            log_h = log_s - log(self.s)
+            with np.errstate(over="ignore"):
+                closed = low * np.exp(log_h * mean_low) + exp(self.K * log_h) * tail.sum(delta)
+                phi = others * exp(power * (log_s - log(base))) + float(c @ problem.root(closed))
+            return min((log_s - log(problem.a)) / p + log(max(phi, TINY)), _LARGEST_LOG)
+
+        return exp(brentq(log_phi, _LEAST_LOG_DELTA, -1e-12, xtol=1e-14, rtol=4 * EPS))
+
+    def _offer(self, s: float, delta: float, kappa: float, rest: np.ndarray, tail: Tail) -> None:
+        problem, where = self.problem, tail.where
+        y = self._at(s)
+        closed = (s / self.s) ** self.K * tail.sum(delta)
+        y[where] += closed
+        z = problem.z_of(y, s)
+        more = problem.z_of(y + (rest + self._curvature(s, self.K)), s) - z
+        spread = problem.spread(y, s, ~self.inside)
+        extra = Extra(
+            total=float(more.sum()),
+            phi=float(problem.c @ more),
+            relative=float(np.max(over(more, z))),
+            slope=float((problem.c[where] * z[where]) @ (closed / y[where])) / problem.p,
+            gap=delta,
+        )
+        problem.offer(z, s, kappa + ROUNDING * (spread + self.K), spread, extra)
+
+
+@dataclass(frozen=True)
+class Tail:
+    """The end of a series in closed form: ``u_{k+L} = t^L u_k`` at the vertices ``where``.
+
+    ``blocks`` has, for each period L, positions in ``where`` and the last L terms, scaled to t = 1; they add up.
+    ``tie`` is how well the terms agree, ``uneven`` how well their mean is an eigenvector.
+    """
+
+    where: np.ndarray
+    t: float
+    blocks: list[tuple[int, np.ndarray, np.ndarray]]
+    tie: float
+    uneven: float = 0.0
+
+    @property
+    def longest(self) -> int:
+        return max(period for period, _, _ in self.blocks)
+
+    def sum(self, delta: float) -> np.ndarray:
+        """``Σ_{m≥1} u_{k+m}`` for t = 1 − δ."""
+        total = np.zeros(len(self.where))
+        log_t = log1p(-delta)
+        for period, positions, terms in self.blocks:
+            powers = np.exp(log_t * np.arange(1, period + 1))
+            total[positions] += powers @ terms / -expm1(period * log_t)
+        return total
+
+    def mean(self, n: int) -> np.ndarray:
+        """The terms' mean over a period: what sB' multiplies by t."""
+        mean = np.zeros(n)
+        for _, positions, terms in self.blocks:
+            mean[self.where[positions]] += terms.mean(axis=0)
+        return mean
+
+
+def find_tail(where: np.ndarray, U: np.ndarray, tie: float) -> Tail | None:
+    """The vertices whose terms (a column of U each) repeat themselves, up to a common growth t.
+
+    >>> U = np.array([[1.0, 3.0, 1.0], [2.0, 3.0, 0.6], [1.0, 3.0, 0.3], [2.0, 3.0, 0.1]])
+    >>> tail = find_tail(np.array([10, 20, 30]), U, 1e-14)
+    >>> tail.where, tail.t, tail.longest
+    (array([10, 20]), 1.0, 2)
+    """
+    t = _growth(U[:, np.argmax(U[-1])], tie) if len(where) else None
+    if t is None:
+        return None
+    n_terms = len(U)
+    U = U * t ** np.arange(n_terms - 1, -1, -1.0)[:, None]
+    unclear, found = np.arange(len(where)), []
+    for period in range(1, n_terms):
+        late, early = _windows(n_terms, period)
+        now, then = U[late, unclear], U[early, unclear]
+        same = np.all(np.abs(now - then) <= tie * now, axis=0) & np.any(now > 0, axis=0)
+        found.append((period, unclear[same]))
+        unclear = unclear[~same]
+    known = np.sort(np.concatenate([vertices for _, vertices in found]))
+    blocks = [(L, np.searchsorted(known, k), U[n_terms - L :, k]) for L, k in found if len(k)]
+    return Tail(where[known], t, blocks, tie) if len(known) else None
+
+
+def _growth(u: np.ndarray, tie: float) -> float | None:
+    """The t with ``u_{k+L} = t^L u_k`` for some L, as far back as a period or half of the terms."""
+    for period in range(1, len(u) - 1):
+        late, early = _windows(len(u), period)
+        now, then = u[late], u[early]
+        if now[-1] > 0 and then[-1] > 0:
+            ratio = float(now[-1] / then[-1])
+            if np.all(np.abs(now - ratio * then) <= tie * now):
+                t = ratio ** (1.0 / period)
+                return 1.0 if abs(t - 1.0) <= tie else t
+    return None
+
+
+def _windows(n_terms: int, period: int) -> tuple[slice, slice]:
+    """The last terms, a period or half of them, and those a period before."""
+    lags = min(max(period, n_terms // 2), n_terms - period)
+    return slice(n_terms - lags, None), slice(n_terms - lags - period, n_terms - period)
+
+
+def _dense(terms: list[tuple[np.ndarray, np.ndarray]], where: np.ndarray) -> np.ndarray:
+    """One row for each term, given as indices and values, with its entries at ``where``."""
+    rows = np.zeros((len(terms), len(where)))
+    for row, (index, values) in zip(rows, terms, strict=True):
+        known = np.isin(index, where, assume_unique=True)
+        row[np.searchsorted(where, index[known])] = values[known]
+    return rows
+
+
+def _capped_exp(x: float) -> float:
+    return exp(min(x, _USELESS))
