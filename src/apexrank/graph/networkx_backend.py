@@ -266,7 +266,7 @@ def _iterated(
     with Walk(links, Lpq(1.0, 1.0), alpha, teleport) as walk:
 
         def step(r: np.ndarray) -> np.ndarray:
-            held = r[walk.dangling].sum()
+            held = walk.held(r)
             return walk.links.sums(r * walk.rate) + jump + (alpha * held) * handed
 
         bound = l1_bound(abs(alpha)) if abs(alpha) < 1 else no_bound

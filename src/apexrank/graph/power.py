@@ -19,7 +19,7 @@ from apexrank.graph.maps import Map
 from apexrank.kernels.csr import InLinks
 
 Progress = Callable[[int, float], None]
-Bound = Callable[[np.ndarray, np.ndarray], tuple[float, float]]
+Bound = Callable[[np.ndarray, np.ndarray, float], tuple[float, float]]
 
 
 class Fixpoint(NamedTuple):
@@ -48,7 +48,7 @@ class Walk:
     ) -> None:
         self.graph, self.map, self.damping, self.outside = graph, map, damping, outside
         self.teleport = teleport
-        self.dangling = np.flatnonzero(graph.dangling)
+        self._dangling = np.flatnonzero(graph.dangling)
         self.links = shared_links(graph)
         # weights are shares of what their source hands out already
         self.rate = np.ones(graph.n) if graph.weights is not None else _reciprocal(graph.out_weight)
@@ -70,8 +70,12 @@ class Walk:
         new = self.raw_step(r)
         return new / new.sum(axis=0)
 
+    def held(self, r: np.ndarray) -> Any:
+        """What dangling vertices hold; no product of BLAS, whose threads would wait busily beside ours."""
+        return r[self._dangling].sum(axis=0)
+
     def raw_step(self, r: np.ndarray) -> np.ndarray:
-        a, held = self.damping, r[self.dangling].sum(axis=0)
+        a, held = self.damping, self.held(r)
         if not self.outside:
             return self.inflow(r, (1 - a) + a * held)
         weak = (1 - a) + a * held**self.map.degree
@@ -84,7 +88,7 @@ class Walk:
         sources = links.indices[inside]
         weights = 1.0 if links.weights is None else links.weights[inside]
         flow = a * r[sources] * (weights / links.out_weight[sources])
-        return sources, flow, float(self.teleport[vertex] * ((1 - a) + a * r[self.dangling].sum()))
+        return sources, flow, float(self.teleport[vertex] * ((1 - a) + a * self.held(r)))
 
 
 def shared_links(graph: Graph) -> InLinks:
@@ -109,15 +113,16 @@ def iterate(
 ) -> Fixpoint:
     """Repeat a step until the bound on the L1 distance to its fixed point is at most ``tol``.
 
-    ``bound(new, old)`` gives the bounds on the new point's distance: in the L1 norm, and in Hilbert's metric or nan.
+    ``bound(new, old, change)``, change being ``|new − old|₁``, gives the bounds on the new point's distance: in the L1
+    norm, and in Hilbert's metric or nan.
     """
     r, history, error, hilbert = start, [], math.inf, math.nan
     for _ in range(max_iter):
         r, old = step(r), r
-        error, hilbert = bound(r, old)
         history.append(float(np.abs(r - old).sum(axis=0).max()))
         if not math.isfinite(history[-1]):
             raise InputError("the scores are no longer finite: weights of links or seeds are too far apart")
+        error, hilbert = bound(r, old, history[-1])
         if progress is not None:
             progress(len(history), error)
         known = history[-1] if math.isnan(error) else error
@@ -134,8 +139,7 @@ def rounding_of(links: InLinks) -> float:
 def l1_bound(factor: float, rounding: float = 0.0) -> Bound:
     """For a step that contracts the L1 norm by ``factor``: ``|r_t − r*| ≤ factor/(1 − factor)·|r_t − r_{t−1}|``."""
 
-    def bound(new: np.ndarray, old: np.ndarray) -> tuple[float, float]:
-        change = float(np.abs(new - old).sum(axis=0).max())
+    def bound(new: np.ndarray, old: np.ndarray, change: float) -> tuple[float, float]:
         return (factor * change + rounding * float(new.sum(axis=0).max())) / (1 - factor), math.nan
 
     return bound
@@ -147,14 +151,14 @@ def hilbert_bound(degree: float, rounding: float = 0.0) -> Bound:
     Vectors that sum to 1 are then at most ``2·tanh(d_H/4)`` apart in the L1 norm. Entries that are 0 stay 0.
     """
 
-    def bound(new: np.ndarray, old: np.ndarray) -> tuple[float, float]:
+    def bound(new: np.ndarray, old: np.ndarray, change: float) -> tuple[float, float]:
         d = (degree * hilbert_distance(new, old) + 2 * rounding) / (1 - degree)
         return 2 * math.tanh(d / 4), d
 
     return bound
 
 
-def no_bound(new: np.ndarray, old: np.ndarray) -> tuple[float, float]:
+def no_bound(new: np.ndarray, old: np.ndarray, change: float) -> tuple[float, float]:
     """Nothing is known: iteration ends when scores no longer change."""
     return math.nan, math.nan
 
@@ -167,10 +171,13 @@ def hilbert_distance(x: np.ndarray, y: np.ndarray) -> float:
     >>> hilbert_distance(np.array([0.5, 0.5]), np.array([0.25, 0.75])).__round__(6)
     1.098612
     """
-    if ((x > 0) != (y > 0)).any():
+    if x.min() > 0 and y.min() > 0:
+        ratio = x / y
+        return float(np.log(ratio.max(axis=0) / ratio.min(axis=0)).max())
+    there = y > 0
+    if ((x > 0) != there).any():
         return math.inf
-    ratio = np.divide(x, y, out=np.ones_like(x), where=y > 0)
-    positive = y > 0
-    high = np.max(ratio, axis=0, where=positive, initial=0.0)
-    low = np.min(ratio, axis=0, where=positive, initial=math.inf)
+    ratio = np.divide(x, y, out=np.ones_like(x), where=there)
+    high = np.max(ratio, axis=0, where=there, initial=0.0)
+    low = np.min(ratio, axis=0, where=there, initial=math.inf)
     return float(np.log(high / low).max())

@@ -90,8 +90,8 @@ def spread(
         def step(x: np.ndarray) -> np.ndarray:
             return gamma * walk.inflow(x, 0.0) + seeds
 
-        def relative(new: np.ndarray, old: np.ndarray) -> tuple[float, float]:
-            error, log_error = bound(new, old)
+        def relative(new: np.ndarray, old: np.ndarray, change: float) -> tuple[float, float]:
+            error, log_error = bound(new, old, change)
             return error / (new.sum() or 1.0), log_error
 
         return iterate(step, start, relative, tol, max_iter, progress)
@@ -100,12 +100,12 @@ def spread(
 def _thompson_bound(degree: float, rounding: float) -> Bound:
     """``max|log(x_t/x*)| ≤ h/(1 − h)·max|log(x_t/x_{t−1})|``, and from it the L1 distance ``|x|₁·(e^d − 1)``."""
 
-    def bound(new: np.ndarray, old: np.ndarray) -> tuple[float, float]:
+    def bound(new: np.ndarray, old: np.ndarray, change: float) -> tuple[float, float]:
         there = new > 0
         if (there != (old > 0)).any():
             return math.inf, math.inf
-        change = float(np.abs(np.log(new[there] / old[there])).max(initial=0.0))
-        d = (degree * change + rounding) / (1 - degree)
+        moved = float(np.abs(np.log(new[there] / old[there])).max(initial=0.0))
+        d = (degree * moved + rounding) / (1 - degree)
         return float(new.sum()) * math.expm1(min(d, 700.0)), 2 * d
 
     return bound
