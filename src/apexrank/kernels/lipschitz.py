@@ -28,6 +28,7 @@ from numpy.typing import ArrayLike
 
 from apexrank.errors import InputError
 from apexrank.kernels.jit import kernel
+from apexrank.kernels.pav import pav
 
 LEFT, RIGHT = 0, 1
 
@@ -72,6 +73,8 @@ def lipschitz_isotonic(
     weights = _check_weight(weight, n)
     if n < 2:
         return values.copy()
+    if not low.any() and high.min() == math.inf:
+        return pav(values, weight=weights)
     flattest = np.clip(0.0, low, high)
     path = np.concatenate([[0.0], np.cumsum(flattest)])
     with np.errstate(over="ignore", invalid="ignore"):
