@@ -204,12 +204,12 @@ class TestLabels:
 
     def test_signed(self, folder):
         Path("votes.csv").write_text("source,target,rating\na,b,2\nb,a,1\nc,b,1\na,c,-3\n")
-        answer = ranked("votes.csv --signed")
+        answer = ranked("votes.csv --signed --negative seeds")
         assert (answer["edges"], answer["negative_edges"]) == (3, 1)
         row = {row["vertex"]: row for row in answer["ranking"]}
         assert row["c"]["distrust"] >= 3
         assert row["b"]["distrust"] == 0
-        by_rank = {row["vertex"]: row for row in ranked("votes.csv --signed --negative edges")["ranking"]}
+        by_rank = {row["vertex"]: row for row in ranked("votes.csv --signed")["ranking"]}
         assert 0 < by_rank["c"]["distrust"] != row["c"]["distrust"]
         assert "3 edges and 1 negative ones" in run("graph rank votes.csv --signed -o r.csv").stdout
 
@@ -324,7 +324,8 @@ RANK = "graph rank edges.csv"
     [
         (
             "graph rank negative.csv",
-            "negative.csv line 3: the link from 'b' to 'c' has the negative weight -2; use --signed",
+            "negative.csv line 3: the link from 'b' to 'c' has the negative weight -2; "
+            "if that is distrust, use --method lpq --signed",
         ),
         ("graph rank nan.csv", "nan.csv line 3"),
         ("graph rank inf.csv", "inf.csv line 3"),
@@ -507,3 +508,24 @@ class TestProcess:
         result = self.shell("")
         assert result.returncode == 0
         assert "inspect" in result.stdout
+
+
+def test_labels_from_a_table_with_more_columns(folder):
+    run("graph rank edges.csv -o ranks.csv")
+    seeds = read_seeds(Path("ranks.csv"))
+    assert seeds[0][0] == 2
+    assert {name for _, name, _ in seeds} == {row["vertex"] for row in ranked("edges.csv")["ranking"]}
+    Path("quoted.txt").write_text('"hub"\n')
+    assert read_seeds(Path("quoted.txt")) == [(1, "hub", 1.0)]
+    Path("labels.csv").write_text("account,label\nhub,1\n")
+    assert (
+        "a CSV file needs a column named vertex" in run("graph rank edges.csv --trusted labels.csv", 2).stderr
+    )
+
+
+def test_columns_that_were_guessed_are_told(folder):
+    Path("rated.csv").write_text("trustor,trustee,score\na,b,-5\nb,c,3\n")
+    told = run("graph inspect rated.csv").stderr
+    assert "links go from 'trustor' to 'trustee'; not used: 'score'" in told
+    assert not run("graph inspect rated.csv --source trustor --target trustee --weight score --signed").stderr
+    assert not run("graph inspect edges.csv").stderr

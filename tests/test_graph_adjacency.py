@@ -472,7 +472,10 @@ class TestErrors:
             (np.zeros((0, 0)), "the graph has no vertices"),
             (nx.DiGraph(), "the graph has no vertices"),
             (igraph.Graph(0), "the graph has no vertices"),
-            (np.array([[0, -1], [0, 0]]), "the link from 0 to 1 has the negative weight -1; use signed=True"),
+            (
+                np.array([[0, -1], [0, 0]]),
+                "the link from 0 to 1 has the negative weight -1; if that is distrust",
+            ),
             (np.array([[0, np.nan], [0, 0]]), "the link from 0 to 1 has a weight that is missing"),
             ([[0, 1], [1, 0]], "cannot read list as a graph"),
             (42, "cannot read int as a graph"),
@@ -542,3 +545,9 @@ class TestErrors:
         assert "no edge has the attribute 'w'" in message_of(as_graph, other, weight="w")
         other.vs["name"] = ["x", "x"]
         assert "two vertices are named 'x'" in message_of(as_graph, other)
+
+
+@pytest.mark.parametrize("option", [{"directed": False}, {"self_loops": "drop"}])
+def test_a_graph_that_is_ready_takes_no_options(option):
+    with pytest.raises(InputError, match="a Graph is ready"):
+        as_graph(Graph.from_edges([0, 1], [1, 1]), **option)

@@ -344,14 +344,17 @@ def test_names_that_are_tuples():
     assert one.scores_ == pytest.approx(PageRank().fit_predict(G, teleport={(0, 0): 1.0, (1, 1): 1.0}))
 
 
-def test_a_series_is_a_mapping():
+def test_a_series_is_names_or_weights_by_names():
     pd = pytest.importorskip("pandas", reason="pandas is not installed")
-    graph = (list("abc"), list("bca"))
-    series = pd.Series({"a": 0.5, "b": 0.5})
-    assert (
-        PageRank().fit_predict(graph, teleport=series)
-        == PageRank().fit_predict(graph, teleport={"a": 1, "b": 1})
-    ).all()
+    ring = (np.arange(7), np.roll(np.arange(7), -1))
+    named = PageRank().fit_predict(ring, teleport=[5, 6])
+    assert (PageRank().fit_predict(ring, teleport=pd.Series([5, 6])) == named).all()
+    assert (PageRank().fit_predict(ring, teleport=pd.Series([0.5, 0.5], index=[5, 6])) == named).all()
+    letters = (list("abc"), list("bca"))
+    one = PageRank().fit_predict(letters, teleport=pd.DataFrame({"vertex": ["a"]})["vertex"])
+    assert (one == PageRank().fit_predict(letters, teleport=["a"])).all()
+    with pytest.raises(InputError, match="teleport must be one column"):
+        PageRank().fit(letters, teleport=pd.DataFrame({"vertex": ["a"]}))
 
 
 MORE_BAD = [

@@ -2,6 +2,7 @@ import numpy as np
 import pytest
 
 from apexrank import AntiTrustRank, DemotedRank, InputError, LpqRank, PageRank, TrustRank
+from apexrank.datasets import make_crawl
 from apexrank.graph import Graph, SignedGraph, as_graph
 from apexrank.graph.maps import Lpq
 from apexrank.graph.trust import spread, trust_share
@@ -125,18 +126,36 @@ SIGNED = SignedGraph(
 )
 
 
-def test_negative_edges_are_seeds_of_distrust():
-    ranks = LpqRank(p=1, ratio=1).fit(SIGNED)
-    plain = LpqRank(p=1, ratio=1).fit(SIGNED.positive, distrusted={3: 3.0, 2: 3.0})
-    assert ranks.scores_ == pytest.approx(plain.scores_)
+def dense_lin(A, plus, minus, gamma=0.85):
+    """PageRank times the share of linear trust, by dense solves."""
+    trust = np.linalg.solve(np.eye(len(A)) - gamma * shares(A).T, plus)
+    distrust = np.linalg.solve(np.eye(len(A)) - gamma * shares(A.T).T, minus)
+    scores = dense_pagerank(A) * trust / (trust + distrust)
+    return scores / scores.sum()
 
 
-def test_negative_edges_carry_the_rank_of_who_speaks():
-    ranks = LpqRank(p=1, ratio=1, negative="edges").fit(SIGNED)
-    r = PageRank().fit_predict(SIGNED.positive)
-    received = 5 * np.array([0, 0, r[4], r[0] + r[1], 0])
-    plain = LpqRank(p=1, ratio=1).fit(SIGNED.positive, distrusted=received)
-    assert ranks.scores_ == pytest.approx(plain.scores_, abs=1e-9)
+def test_negative_edges_are_distrust_while_everybody_is_trusted():
+    A = SIGNED.positive.to_scipy().toarray()
+    r = dense_pagerank(A)
+    for negative, received in (
+        ("seeds", np.array([0.0, 0, 3, 3, 0])),
+        ("edges", 5 * np.array([0, 0, r[4], r[0] + r[1], 0])),
+    ):
+        ranks = LpqRank(p=1, ratio=1, negative=negative, tol=1e-12).fit(SIGNED)
+        assert ranks.scores_ == pytest.approx(dense_lin(A, np.ones(5), received), abs=1e-10)
+
+
+def test_the_word_of_an_account_without_standing_counts_for_little():
+    web = make_crawl(2000, random_state=0).adjacency.tocoo()
+    best = PageRank().fit(web.tocsr()).top(1)[0][0]
+    sources, targets = np.append(web.row, 2000), np.append(web.col, best)
+    graph = as_graph((sources, targets, np.append(np.ones(len(web.row)), -1e6)), signed=True)
+    place = {}
+    for negative in ("edges", "seeds"):
+        ranking = LpqRank(negative=negative).fit(graph).ranking_.tolist()
+        place[negative] = ranking.index(best) - LpqRank().fit(graph.positive).ranking_.tolist().index(best)
+    assert place["edges"] <= 1
+    assert place["seeds"] > 1000
 
 
 MISSING = [

@@ -255,3 +255,18 @@ def test_without_matplotlib_the_extra_is_named(draw, monkeypatch):
     monkeypatch.setitem(sys.modules, "matplotlib.pyplot", None)
     with pytest.raises(MissingExtraError, match=r'pip install "apexrank\[plot\]"'):
         draw()
+
+
+def test_the_last_step_of_a_pipeline():
+    from sklearn.model_selection import GridSearchCV
+    from sklearn.pipeline import make_pipeline
+    from sklearn.preprocessing import StandardScaler
+
+    rng = np.random.default_rng(0)
+    X = 50 + 3 * rng.normal(size=(80, 2))
+    y = np.tanh(X @ [0.2, -0.2])
+    pipe = make_pipeline(StandardScaler(), UnknownLinkRegressor()).fit(X, y)
+    theta = pipe[-1].index(pipe[:-1].transform(X))
+    search = GridSearchCV(pipe, {"unknownlinkregressor__alpha": [1e-4]}, cv=2).fit(X, y)
+    for fitted in (pipe, search):
+        assert LinkDisplay.from_estimator(fitted, X, y).theta == pytest.approx(theta, abs=1e-6)

@@ -13,6 +13,7 @@ import typer
 from apexrank.cli.graph_methods import METHODS, build_method
 from apexrank.cli.output import (
     is_terminal,
+    note,
     print_frame,
     print_json,
     print_table,
@@ -52,9 +53,18 @@ Edges = Annotated[
         help="File of edges: CSV, TSV or a plain list (also .gz), or Parquet.", show_default=False
     ),
 ]
-Source = Annotated[str | None, _reading("Column of the links' sources: its name, or its position from 0.")]
-Target = Annotated[str | None, _reading("Column of their targets.")]
-Weight = Annotated[str | None, _reading("Column of their weights.")]
+Source = Annotated[
+    str | None,
+    _reading(
+        "Column of the links' sources: its name, or its position from 0; by default source, src, from, or the first."
+    ),
+]
+Target = Annotated[
+    str | None, _reading("Column of their targets; by default target, dst, to, or the second.")
+]
+Weight = Annotated[
+    str | None, _reading("Column of their weights; by default weight, rating, value, or none: links weigh 1.")
+]
 Undirected = Annotated[bool, _reading("Edges count in both directions.", "--undirected")]
 Repeated = Annotated[str, _reading("Repeated edges: sum (of their weights), once or error.")]
 NoSelfLoops = Annotated[bool, _reading("Leave out links of a vertex to itself.", "--no-self-loops")]
@@ -94,14 +104,19 @@ def rank(
     k: Annotated[int | None, _number("Links that count in top-mean; 10 by default.", "-k")] = None,
     damping: Annotated[float | None, _number("Share that follows links; 0.85 by default.")] = None,
     teleport: Annotated[
-        Path | None, _number("File of the vertices where the walk starts anew; all of them by default.")
+        Path | None,
+        _number("File of the vertices where the walk starts anew, in the form of --trusted; all by default."),
     ] = None,
     trusted: Annotated[
-        Path | None, _label("File of trusted vertices, one a line, or CSV with the header vertex,weight.")
+        Path | None,
+        _label(
+            "File of trusted vertices, one a line, or CSV with a column vertex and maybe weight. Without distrusted "
+            "ones all that trust reaches count alike; trustrank has degrees."
+        ),
     ] = None,
     distrusted: Annotated[Path | None, _label("File of distrusted vertices, in the same form.")] = None,
     trust: Annotated[
-        str | None, _label("How labels spread in lpq: linear (the default), or the same way as the rank.")
+        str | None, _label("How labels spread in lpq: linear (the default), or same, as the rank does.")
     ] = None,
     gamma: Annotated[float | None, _label("What is left of them after a link; 0.85 by default.")] = None,
     distrust: Annotated[
@@ -114,7 +129,8 @@ def rank(
     negative: Annotated[
         str | None,
         _label(
-            "Negative edges make their targets distrusted (seeds, the default), or by their sources' rank (edges)."
+            "Negative edges make their targets distrusted by their sources' rank (edges, the default), or by their "
+            "weight alone (seeds), with which anybody can demote anybody."
         ),
     ] = None,
     source: Source = None,
@@ -212,8 +228,13 @@ class Reading(NamedTuple):
             raise InputError(
                 f"unknown rule {self.repeated!r} for --repeated: use one of {', '.join(_REPEATED)}"
             )
+        from apexrank.graph.edgefile import guessed_columns
+
         try:
             with working(f"reading {edges}"):
+                guessed = guessed_columns(edges, **self.columns())
+                if guessed is not None:
+                    note(f"{edges}: {guessed} (--source, --target and --weight choose)")
                 return as_graph(
                     edges,
                     **self.columns(),
@@ -234,6 +255,7 @@ def _in_options(message: str) -> str:
     >>> _in_options("use signed=True, or name their column with weight=")
     'use --signed, or name their column with --weight'
     """
+    message = message.replace("read it by as_graph with signed=True", "use --method lpq --signed")
     message = message.replace("signed=True", "--signed").replace(
         "repeated='sum' or 'once'", "--repeated sum or once"
     )

@@ -33,7 +33,8 @@ def seed_weights(path: Path, graph: Graph, what: str) -> dict[Any, float]:
             try:
                 graph.numbers([vertex], what=what)
             except InputError as error:
-                raise InputError(f"{path} line {line}: {error}") from None
+                hint = "; a CSV file needs a column named vertex" if "," in str(vertex) else ""
+                raise InputError(f"{path} line {line}: {error}{hint}") from None
     seeds: dict[Any, float] = {}
     for line, vertex, weight in rows:
         if seeds.setdefault(vertex, weight) != weight:
@@ -44,9 +45,10 @@ def seed_weights(path: Path, graph: Graph, what: str) -> dict[Any, float]:
 
 
 def read_seeds(path: Path) -> list[tuple[int, str, float]]:
-    r"""Line, name and weight of the vertices in a file: plain lines, or CSV with the header ``vertex[,weight]``.
+    r"""Line, name and weight of the vertices in a file: plain lines, or CSV with a column ``vertex``, maybe ``weight``.
 
-    Blank lines and those that begin with ``#`` are left out. A plain line is a name as it stands, of weight 1.
+    Blank lines and those that begin with ``#`` are left out. A plain line is a name of weight 1 as it stands, less
+    quotes around it. A ranking that was written earlier has a column ``vertex``, too.
 
     Examples
     --------
@@ -67,26 +69,36 @@ def read_seeds(path: Path) -> list[tuple[int, str, float]]:
         raise InputError(f"cannot read {str(path)!r}: {(error.strerror or 'it fails').lower()}") from None
     lines = [(number, line.strip()) for number, line in enumerate(text.split("\n"), start=1)]
     lines = [(number, line) for number, line in lines if line and not line.startswith("#")]
-    if lines and re.fullmatch(r"vertex(\s*,\s*weight)?", lines[0][1], re.IGNORECASE):
-        rows = [_seed_of_csv(path, number, line, "," in lines[0][1]) for number, line in lines[1:]]
+    header = _fields(lines[0][1], ",") if lines else []
+    if "vertex" in [name.lower() for name in header]:
+        rows = [
+            _seed_of_csv(path, number, line, [name.lower() for name in header]) for number, line in lines[1:]
+        ]
     else:
-        rows = [(number, line, 1.0) for number, line in lines]
+        rows = [(number, line.strip('"') or line, 1.0) for number, line in lines]
     if not rows:
         raise InputError(f"{path} names no vertex: write one a line")
     return rows
 
 
-def _seed_of_csv(path: Path, number: int, line: str, weighted: bool) -> tuple[int, str, float]:
-    fields = [field.strip() for field in next(csv.reader([line]))]
-    if len(fields) != 1 + weighted:
-        raise InputError(f"{path} line {number}: the row has {len(fields)} fields, the header {1 + weighted}")
+def _fields(line: str, separator: str) -> list[str]:
+    return [field.strip() for field in next(csv.reader([line], delimiter=separator))]
+
+
+def _seed_of_csv(path: Path, number: int, line: str, header: list[str]) -> tuple[int, str, float]:
+    fields = _fields(line, ",")
+    if len(fields) != len(header):
+        raise InputError(f"{path} line {number}: the row has {len(fields)} fields, the header {len(header)}")
+    row = dict(zip(header, fields, strict=True))
     try:
-        weight = float(fields[1]) if weighted else 1.0
+        weight = float(row.get("weight", 1.0))
     except ValueError:
         weight = math.nan
     if not 0 <= weight < math.inf:
-        raise InputError(f"{path} line {number}: {fields[1]!r} is no weight; write a number of at least 0")
-    return number, fields[0], weight
+        raise InputError(
+            f"{path} line {number}: {row['weight']!r} is no weight; write a number of at least 0"
+        )
+    return number, row["vertex"], weight
 
 
 def earlier_scores(path: Path, graph: Graph) -> np.ndarray:

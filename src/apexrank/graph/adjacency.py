@@ -362,7 +362,8 @@ def _checked_weights(edges: Edges, sign: int | None) -> np.ndarray | None:
     if lowest < 0 and sign is None:
         row = int(np.argmax(weights < 0))
         raise InputError(
-            f"{edges.link(row)} has the negative weight {weights[row]:g}; use signed=True if that is distrust"
+            f"{edges.link(row)} has the negative weight {weights[row]:g}; if that is distrust, "
+            "read it by as_graph with signed=True"
         )
     return None if lowest == highest == 1 and sign != -1 else weights
 

@@ -206,7 +206,10 @@ def as_shares(weights: np.ndarray) -> np.ndarray:
 
 def seed_vector(graph: Graph, seeds: Any, what: str) -> np.ndarray:
     """Weights of vertices from floats for all of them, a mapping from names, or the names of those with weight 1."""
-    if hasattr(seeds, "items"):  # a dictionary, or a series with names as its index
+    if hasattr(seeds, "columns"):
+        raise InputError(f"{what} must be one column: give the names alone, or a mapping of names to weights")
+    of_names = isinstance(seeds, Mapping) or (hasattr(seeds, "items") and _holds_weights(seeds))
+    if of_names:
         pairs = list(seeds.items())
         weights = np.zeros(graph.n)
         try:
@@ -223,6 +226,11 @@ def seed_vector(graph: Graph, seeds: Any, what: str) -> np.ndarray:
     if not (np.isfinite(weights).all() and (weights >= 0).all()):
         raise InputError(f"{what} weights must be finite and not negative")
     return weights
+
+
+def _holds_weights(series: Any) -> bool:
+    """Whether a series is floats by names, not a column of names."""
+    return getattr(series.dtype, "kind", "O") in "fb"
 
 
 def _names_of(graph: Graph, seeds: Any, what: str) -> list[Any]:

@@ -86,6 +86,24 @@ def edges_of_file(
     return edges
 
 
+def guessed_columns(path: str | Path, source: Column, target: Column, weight: Column) -> str | None:
+    """What columns of a text file were taken by their position while others are left over, in words; else None."""
+    path = Path(path)
+    if path.name.lower().endswith((".parquet", ".pq")):
+        return None
+    layout = _look_at(
+        path, any(isinstance(name, str) and not name.isdecimal() for name in (source, target, weight))
+    )
+    used = choose_columns(layout.names, source, target, weight, str(path))
+    known = [name for names in KNOWN_COLUMNS.values() for name in names]
+    names = [layout.names[i] if layout.has_header else f"column {i}" for i in range(len(layout.names))]
+    left = [name for i, name in enumerate(names) if i not in used]
+    by_position = any(layout.names[i].lower() not in known for i in used[:2]) or not layout.has_header
+    if not left or None not in (source, target, weight) or not by_position:
+        return None
+    return f"links go from {names[used[0]]!r} to {names[used[1]]!r}; not used: {', '.join(map(repr, left))}"
+
+
 def _refuse_lost_edge(layout: _Layout, at: tuple[int, int, int | None], edges: Edges) -> None:
     """Refuse a first line that was taken for names of columns although a vertex has one of them."""
     ends = [layout.names[i] for i in at[:2]]

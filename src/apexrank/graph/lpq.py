@@ -48,10 +48,11 @@ class LpqRank(MappedRank):
         by pointing at it.
     neutral : float
         Factor, from 0 to 1, of a vertex that neither trust nor distrust has reached.
-    negative : {"seeds", "edges"}
-        What the negative edges of a signed graph mean. "seeds": who receives them is distrusted, by their weight.
-        "edges": by the rank that flows through them, so that the word of a high-ranked vertex counts for more. With
-        them distrust does not spread further by itself unless ``distrusted`` or seeds say so.
+    negative : {"edges", "seeds"}
+        What the negative edges of a signed graph mean: seeds of distrust at their targets. "edges": as much as the rank
+        that flows through them, n times, so that the word of an account without standing counts for little. "seeds":
+        their weight, whoever gave it, which lets anybody demote anybody. From there distrust spreads as from
+        ``distrusted``; where nobody is named trusted, every vertex is, with weight 1.
     tol, max_iter, warm_start, verbose, callback
         As in :class:`PageRank`.
 
@@ -89,7 +90,7 @@ class LpqRank(MappedRank):
         gamma: float = 0.85,
         distrust: Direction = "against",
         neutral: float = 0.5,
-        negative: Literal["seeds", "edges"] = "seeds",
+        negative: Literal["edges", "seeds"] = "edges",
         tol: float = 1e-9,
         max_iter: int = 1000,
         warm_start: bool = False,
@@ -138,7 +139,8 @@ class LpqRank(MappedRank):
             As in :meth:`PageRank.fit`.
         trusted, distrusted : names, mapping of names to weights, or array of one weight a vertex
             Labelled vertices. An array of floats or bools, one for each vertex, is weights; any other is names. Where
-            only distrusted ones are given, all others are trusted alike, together as much.
+            only distrusted ones are given, all others are trusted alike, together as much. Where only trusted ones are,
+            the factor is 1 wherever trust arrives, however little, and ``neutral`` elsewhere: TrustRank has degrees.
         start : fitted rank, mapping of names to scores, or array, optional
             As in :meth:`PageRank.fit`.
         """
@@ -158,6 +160,8 @@ class LpqRank(MappedRank):
         self._keep(positive, answer)
         self.ranks_ = answer.scores
         if isinstance(read, SignedGraph):
+            if plus is None and minus is None:
+                plus = np.ones(positive.n)
             received = self._received(read)
             minus = received if minus is None else minus + received
         self._weigh(positive, plus, minus)

@@ -60,7 +60,9 @@ class MappedRank(IteratedRank):
     def _walk(self, graph: Graph, teleport: np.ndarray) -> Walk:
         map_ = self._map()
         if self.teleport not in ("inside", "outside"):
-            raise InputError(f"teleport must be 'inside' or 'outside' the norm, got {self.teleport!r}")
+            raise InputError(
+                f"teleport must be 'inside' or 'outside' the norm, got {self.teleport!r}; vertices go to fit"
+            )
         outside = self.teleport == "outside" and not _is_linear(map_)
         if outside and not map_.degree < 1:
             raise InputError("teleport='outside' needs ratio > 1: only then is the answer known to be unique")

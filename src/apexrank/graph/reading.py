@@ -86,6 +86,8 @@ def as_graph(
     [3.0]
     """
     if isinstance(data, SignedGraph | Graph):
+        if directed is False or self_loops != "keep":
+            raise InputError("a Graph is ready: give directed= and self_loops= where it is made")
         return _with_no_negative(data) if signed and isinstance(data, Graph) else data
     check_rules(repeated, self_loops)
     if _is_plain_pattern(data) and directed is not False and not signed and self_loops == "keep":

@@ -89,7 +89,7 @@ class AntiTrustRank(PageRank):
         self._check_numbers()
         read = plain_graph(graph)
         answer = self._distrust(read, distrusted)
-        self._keep(read, answer._replace(scores=-answer.scores))
+        self._keep(read, answer._replace(scores=0.0 - answer.scores))
         self.distrust_ = answer.scores
         return self
 

@@ -93,6 +93,8 @@ class LinkDisplay:
     ) -> LinkDisplay:
         """Draw a fitted `UnknownLinkRegressor` or `Isotron` on rows X with values y, those of ``fit`` or others.
 
+        It may be the last step of a pipeline, or the best estimator of a search.
+
         Examples
         --------
         >>> import numpy as np
@@ -102,6 +104,9 @@ class LinkDisplay:
         >>> LinkDisplay.from_estimator(Isotron().fit(X, y), X, y).name
         'Isotron'
         """
+        estimator = getattr(estimator, "best_estimator_", estimator)
+        if hasattr(estimator, "steps"):  # a pipeline
+            X, estimator = estimator[:-1].transform(X), estimator[-1]
         if not hasattr(estimator, "index"):
             raise InputError(
                 f"{type(estimator).__name__} has no link to draw: give a fitted UnknownLinkRegressor or Isotron"

@@ -166,8 +166,8 @@ class UnknownLinkRegressor(RegressorMixin, KernelFit):
         alpha/2 times the squared norm in the kernel's space, and wants a larger alpha. At most 10,000 rows.
     gamma, degree, coef0, kernel_params
         Of the kernel, as in scikit-learn's ``KernelRidge``.
-    solver : {"auto", "lbfgs", "newton"} or solver
-        "auto" takes Newton for small problems and L-BFGS otherwise.
+    solver : {"auto", "lbfgs", "newton", "gradient", "accelerated"} or solver
+        "auto" takes Newton for small problems and L-BFGS otherwise; the last two are the dissertation's.
     max_iter, tol
         Limits of the solver: iterations, and gradient in units of the objective at w = 0.
     warm_start : bool
@@ -346,9 +346,10 @@ class UnknownLinkRegressor(RegressorMixin, KernelFit):
         return np.clip(self.link_(theta), *self.output_range_)
 
     def predict_interval(self, X: ArrayLike) -> tuple[np.ndarray, np.ndarray]:
-        """Lowest and highest value that a link through the fitted knots can have at each row (§4.3).
+        """Lowest and highest value of a link through the fitted knots at each row (§4.3): no interval of confidence.
 
-        It tells what the order (and the slope 1/s, unless ``link="isotonic"``) leaves open, not how noisy y is.
+        It tells what the order (and the slope 1/s, unless ``link="isotonic"``) leaves open between the knots, and is
+        empty where neighbouring knots are equal; it says nothing of how noisy y is or how well the knots are known.
         Beyond the rows of ``fit`` one side grows with the slope, up to ``output_range``.
         """
         theta = self.index(X)
@@ -358,6 +359,8 @@ class UnknownLinkRegressor(RegressorMixin, KernelFit):
 
     def _solver(self) -> Solver:
         if self.solver == "coordinate":
-            raise InputError("solver 'coordinate' is for pushes: use auto, lbfgs or newton")
+            raise InputError(
+                "solver 'coordinate' is for pushes: use auto, lbfgs, newton, gradient or accelerated"
+            )
         options = {"max_iter": self.max_iter, "tol": self.tol, "verbose": self.verbose}
         return solver_for(self.solver, l1=False, infinite=False, **options)

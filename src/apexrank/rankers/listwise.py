@@ -82,7 +82,9 @@ class GradedRanker(LinearFit):
 
     def _solver(self) -> Solver:
         if self.solver == "coordinate":
-            raise InputError("solver 'coordinate' is for pushes: use auto, lbfgs or newton")
+            raise InputError(
+                "solver 'coordinate' is for pushes: use auto, lbfgs, newton, gradient or accelerated"
+            )
         options = {"max_iter": self.max_iter, "tol": self.tol, "verbose": self.verbose}
         return solver_for(self.solver, l1=False, infinite=False, **options)
 
