@@ -486,7 +486,7 @@ def test_no_partial_fit(options):
         ({"max_alternations": 2, "margin": 0.0}, [0, -1, 2], "start='softmax'"),
         ({"max_alternations": 2, "margin": 0.0, "start": "middle"}, [0, 1, 2], "unknown start"),
         ({"max_alternations": 2, "margin": 0.0, "start": [1, 2]}, [0, 1, 2], "one number per row"),
-        ({"solver": "coordinate"}, [0, 1, 2], "use auto, lbfgs or newton"),
+        ({"solver": "coordinate"}, [0, 1, 2], "use auto, lbfgs, newton, gradient or accelerated"),
         ({"solver": "simplex"}, [0, 1, 2], "unknown solver"),
         ({"kernel": "cubic"}, [0, 1, 2], "kernel 'cubic' cannot be used"),
         ({"kernel": "precomputed"}, [0, 1, 2], "must be square"),

@@ -22,9 +22,8 @@ from apexrank.errors import InputError
 from apexrank.kernels.csr import InLinks
 
 Inflow = Callable[[np.ndarray, Any], np.ndarray]
-SAFE_LOG = (
-    300.0  # of p·|log flow|: powers of such flows, and their products with powers of weights, are in range
-)
+# of p·|log flow|: powers of such flows and weights, their products and long sums of them are in range
+SAFE_LOG = 650.0
 LARGEST_P_OF_MEAN = 8.0
 
 
