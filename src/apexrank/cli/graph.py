@@ -222,20 +222,16 @@ class Reading(NamedTuple):
 
     def read(self, edges: Path) -> Any:
         """The graph, or the signed graph."""
+        from apexrank.graph.edgefile import guessed_columns
         from apexrank.graph.reading import as_graph
 
         if self.repeated not in _REPEATED:
             raise InputError(
                 f"unknown rule {self.repeated!r} for --repeated: use one of {', '.join(_REPEATED)}"
             )
-        from apexrank.graph.edgefile import guessed_columns
-
         try:
             with working(f"reading {edges}"):
-                guessed = guessed_columns(edges, **self.columns())
-                if guessed is not None:
-                    note(f"{edges}: {guessed} (--source, --target and --weight choose)")
-                return as_graph(
+                graph = as_graph(
                     edges,
                     **self.columns(),
                     directed=not self.undirected,
@@ -245,6 +241,10 @@ class Reading(NamedTuple):
                 )
         except InputError as error:
             raise InputError(_in_options(str(error))) from None
+        guessed = guessed_columns(edges, **self.columns())
+        if guessed is not None:
+            note(f"{edges}: {guessed} (--source, --target and --weight choose)")
+        return graph
 
 
 def _in_options(message: str) -> str:

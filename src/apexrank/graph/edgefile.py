@@ -108,10 +108,10 @@ def _refuse_lost_edge(layout: _Layout, at: tuple[int, int, int | None], edges: E
     """Refuse a first line that was taken for names of columns although a vertex has one of them."""
     ends = [layout.names[i] for i in at[:2]]
     if layout.has_header and edges.names is not None and edges.names.dtype.kind not in "iu":
-        found = set(edges.names.tolist()).intersection(ends)
+        found = [end for end in ends if (edges.names == end).any()]
         if found:
             raise InputError(
-                f"{layout.path} line 1 was taken for names of columns, but {found.pop()!r} is also a vertex: "
+                f"{layout.path} line 1 was taken for names of columns, but {found[0]!r} is also a vertex: "
                 "begin the file with a line such as source,target"
             )
 

@@ -31,8 +31,7 @@ class InDegree(GraphRank):
         """Count the links of a graph, which may be anything :func:`apexrank.graph.as_graph` reads."""
         read = plain_graph(graph)
         if self.weighted and read.weights is not None:
-            rows = np.repeat(np.arange(read.n), np.diff(read.indptr))
-            degree = np.bincount(rows, read.weights, read.n)
+            degree = read.reversed().out_weight
         else:
             degree = np.diff(read.indptr).astype(float)
         self.graph_, self.scores_ = read, degree / (degree.sum() or 1.0)

@@ -182,17 +182,10 @@ class LpqRank(MappedRank):
 
     def _received(self, graph: SignedGraph) -> np.ndarray:
         """Distrust through the negative edges."""
-        rows = np.repeat(np.arange(graph.negative.n), np.diff(graph.negative.indptr))
         if self.negative == "edges":
-            links = shared_links(graph.negative)
-            rate = (
-                np.ones(graph.negative.n)
-                if links.weights.size
-                else 1 / np.maximum(graph.negative.out_weight, 1)
-            )
+            links, rate = shared_links(graph.negative)
             return links.sums(self.ranks_ * rate) * graph.negative.n
-        weights = np.ones(len(rows)) if graph.negative.weights is None else graph.negative.weights
-        return np.bincount(rows, weights, graph.negative.n)
+        return graph.negative.reversed().out_weight
 
     def _weigh(self, graph: Graph, plus: np.ndarray | None, minus: np.ndarray | None) -> None:
         """Multiply the ranks by the share of trust."""

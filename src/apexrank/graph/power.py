@@ -49,9 +49,7 @@ class Walk:
         self.graph, self.map, self.damping, self.outside = graph, map, damping, outside
         self.teleport = teleport
         self._dangling = np.flatnonzero(graph.dangling)
-        self.links = shared_links(graph)
-        # weights are shares of what their source hands out already
-        self.rate = np.ones(graph.n) if graph.weights is not None else _reciprocal(graph.out_weight)
+        self.links, self.rate = shared_links(graph)
         if teleport.ndim > 1:
             self.rate = self.rate[:, None]
         self.rate = self.rate if outside else damping * self.rate
@@ -67,19 +65,17 @@ class Walk:
 
     def step(self, r: np.ndarray) -> np.ndarray:
         """The next scores, normalised, from scores that sum to 1."""
-        new = self.raw_step(r)
+        a, held = self.damping, self.held(r)
+        if self.outside:
+            weak = (1 - a) + a * held**self.map.degree
+            new = a * self.inflow(r, 0.0) + self.teleport * weak
+        else:
+            new = self.inflow(r, (1 - a) + a * held)
         return new / new.sum(axis=0)
 
     def held(self, r: np.ndarray) -> Any:
         """What dangling vertices hold; no product of BLAS, whose threads would wait busily beside ours."""
         return r[self._dangling].sum(axis=0)
-
-    def raw_step(self, r: np.ndarray) -> np.ndarray:
-        a, held = self.damping, self.held(r)
-        if not self.outside:
-            return self.inflow(r, (1 - a) + a * held)
-        weak = (1 - a) + a * held**self.map.degree
-        return a * self.inflow(r, 0.0) + self.teleport * weak
 
     def flows_into(self, r: np.ndarray, vertex: int) -> tuple[np.ndarray, np.ndarray, float]:
         """Sources of the links into a vertex, what flows through each, and the teleport into it."""
@@ -91,16 +87,18 @@ class Walk:
         return sources, flow, float(self.teleport[vertex] * ((1 - a) + a * self.held(r)))
 
 
-def shared_links(graph: Graph) -> InLinks:
-    """The in-links, with the share of its source's weight that each one carries where there are weights."""
-    weights = graph.weights
-    if weights is not None:
-        weights = weights / graph.out_weight[graph.indices]
-    return InLinks(graph.indptr, graph.indices, weights)
+def shared_links(graph: Graph) -> tuple[InLinks, np.ndarray]:
+    """The in-links, and a rate for each vertex, by which ``x·rate`` summed over in-links hands x out to the targets.
 
-
-def _reciprocal(x: np.ndarray) -> np.ndarray:
-    return np.divide(1.0, x, out=np.zeros_like(x), where=x > 0)
+    Weights become shares of what their source hands out, with rates of 1; without weights the rate is 1 over the number
+    of out-links.
+    """
+    if graph.weights is not None:
+        shares = graph.weights / graph.out_weight[graph.indices]
+        return InLinks(graph.indptr, graph.indices, shares), np.ones(graph.n)
+    d = graph.out_weight
+    rate = np.divide(1.0, d, out=np.zeros_like(d), where=d > 0)
+    return InLinks(graph.indptr, graph.indices), rate
 
 
 def iterate(

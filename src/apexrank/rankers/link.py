@@ -139,8 +139,7 @@ class UnknownLinkRegressor(RegressorMixin, KernelFit):
     curvature for standardised columns. Standardise, or give alpha in units of the columns' squares.
 
     With noise the direction is biased if the rows are far from elliptically distributed, less than that of least
-    squares where g is curved: 0.6 degrees against 4.2 for a logistic g, 3 against 11 for a cube (10 % noise, 20,000
-    rows of 20 gamma features, medians of 12 samples).
+    squares where g is curved; ``apexrank reproduce link-recovery`` has the angles.
 
     Parameters
     ----------
