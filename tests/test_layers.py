@@ -11,11 +11,12 @@ SRC = Path(__file__).parent.parent / "src" / "apexrank"
 LAYERS = [
     {"errors", "registry", "checks"},
     {"groups", "kernels"},
-    {"losses", "prices", "divergences", "projections", "bregman", "metrics", "datasets", "bounds"},
+    {"losses", "prices", "divergences", "submodular", "projections", "bregman", "metrics", "datasets", "bounds"},
     {"objectives"},
     {"models", "solvers"},
     {"rankers", "preprocessing"},
     {"plot", "io", "graph"},
+    {"aggregation"},
     {"experiments"},
     {"cli"},
 ]

@@ -24,7 +24,15 @@ if TYPE_CHECKING:
         projections,
     )
     from apexrank.errors import ApexrankError, InputError
-    from apexrank.graph import AntiTrustRank, DemotedRank, InDegree, LpqRank, PageRank, TrustRank
+    from apexrank.graph import (
+        AntiTrustRank,
+        ConsensusRank,
+        DemotedRank,
+        InDegree,
+        LpqRank,
+        PageRank,
+        TrustRank,
+    )
     from apexrank.rankers import (
         CrucialPairsPush,
         IRPush,
@@ -59,6 +67,7 @@ _HOME = {
     "TrustRank": "graph",
     "AntiTrustRank": "graph",
     "DemotedRank": "graph",
+    "ConsensusRank": "graph",
     "ApexrankError": "errors",
     "InputError": "errors",
 }
@@ -80,6 +89,7 @@ _MODULES = (
 __all__ = [
     "AntiTrustRank",
     "ApexrankError",
+    "ConsensusRank",
     "CrucialPairsPush",
     "DemotedRank",
     "IRPush",

@@ -11,7 +11,9 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from apexrank.graph.adjacency import Graph, SignedGraph
     from apexrank.graph.base import GraphRank, InLink
+    from apexrank.graph.consensus import ConsensusRank
     from apexrank.graph.indegree import InDegree
+    from apexrank.graph.layers import Layers, as_layers
     from apexrank.graph.lpq import LpqRank
     from apexrank.graph.mapped import ConcaveConvexRank, PageRank, TopMeanRank
     from apexrank.graph.reading import as_graph
@@ -25,7 +27,10 @@ _HOME = {
     "as_graph": "reading",
     "GraphRank": "base",
     "InLink": "base",
+    "ConsensusRank": "consensus",
     "InDegree": "indegree",
+    "Layers": "layers",
+    "as_layers": "layers",
     "LpqRank": "lpq",
     "ConcaveConvexRank": "mapped",
     "PageRank": "mapped",
@@ -40,17 +45,20 @@ _HOME = {
 __all__ = [
     "AntiTrustRank",
     "ConcaveConvexRank",
+    "ConsensusRank",
     "DemotedRank",
     "Graph",
     "GraphRank",
     "InDegree",
     "InLink",
+    "Layers",
     "LpqRank",
     "PageRank",
     "SignedGraph",
     "TopMeanRank",
     "TrustRank",
     "as_graph",
+    "as_layers",
     "best_threshold",
     "spread",
 ]

@@ -99,10 +99,11 @@ class InLinks:
         values = self.weights if weights is None else weights
         flat = x if kernel_ in (_sums, _largest) else x.reshape(len(x), -1)
         out = np.empty((self.n, *flat.shape[1:]))
-        self._run(lambda a, b: kernel_(self.indptr, self.indices, values, flat, *args, out, a, b))
+        self.run(lambda a, b: kernel_(self.indptr, self.indices, values, flat, *args, out, a, b))
         return out.reshape(self.n, *x.shape[1:])
 
-    def _run(self, part: Callable[[Any, Any], None]) -> None:
+    def run(self, part: Callable[[Any, Any], None]) -> None:
+        """Call ``part(first, last)`` for ranges of rows that together are all of them, on all processors."""
         bounds = self._bounds
         if self._pool is None:
             part(bounds[0], bounds[-1])

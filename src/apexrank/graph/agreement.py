@@ -1,0 +1,291 @@
+"""What a choice of layer weights costs: ranks, disagreement, and the prices by which every vertex improves its choice.
+
+Vertex i follows ``t̂_i = α Σ_k λ_ik t_i^k + (1 − α)·teleport`` (dissertation, chapter 5). For weights λ the ranks are
+``w = Σ_i w_i t̂_i``, PageRank, and the cost is
+
+``V(λ) = Σ_i w_i c_i − φ(w)``, ``c_i = entropy·φ(t̂_i) + pull·KL(λ_i‖prior_i)``.
+
+With entropy 1 and pull 0 it is ``Σ_i w_i D_φ(t̂_i‖w)``, the disagreement: for φ(t) = Σ t log t the mutual information of
+two steps of the walk. How V changes with w is told by prices s, which solve Poisson's equation
+
+``(I − T) s = ∇φ(w) − c + const``; then ``∂V/∂λ_ik = w_i·(∂c_i/∂λ_ik − α<t_i^k, s>)``.
+"""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple, Protocol, Self
+
+import numpy as np
+
+from apexrank.graph.power import iterate, l1_bound, rounding_of
+from apexrank.kernels import hulls as kernels
+from apexrank.kernels.csr import InLinks
+from apexrank.kernels.edges import Links, turned
+from apexrank.kernels.hulls import TINY, Hulls
+
+KINDS = {"kl": kernels.KL, "squared": kernels.SQUARED}
+MOST_STEPS = 10_000  # of the power method, which a bound ends long before
+
+
+class Choice(NamedTuple):
+    """Layer weights and what follows from them.
+
+    ``mixture`` are the shares of the union's links, ``ranks`` the stationary ranks w with their bound ``error`` (L1),
+    ``costs`` the c_i and ``value`` the cost V.
+    """
+
+    weights: np.ndarray
+    mixture: np.ndarray
+    ranks: np.ndarray
+    error: float
+    costs: np.ndarray
+    value: float
+
+
+class Improvement(NamedTuple):
+    """Where every vertex would move: new weights, first-order gap Σ_i w_i·gap_i, and the derivative of V that way."""
+
+    weights: np.ndarray
+    gap: float
+    slope: float
+    gaps: np.ndarray
+
+
+class Penalty(Protocol):
+    """One more cost of the ranks: value and gradient."""
+
+    def __call__(self, ranks: np.ndarray) -> tuple[float, np.ndarray]: ...
+
+
+class Agreement:
+    """Costs of layer weights on given hulls; a context, inside which threads work.
+
+    Parameters
+    ----------
+    hulls : Hulls
+        Candidates of every vertex.
+    teleport : ndarray
+        Shares of the teleport, which also hands out what vertices without candidates hold.
+    damping, kind, entropy, pull, prior
+        α, the kind of φ, factors of the costs, and a prior weight for each candidate.
+    penalty : callable, optional
+        One more cost of the ranks.
+    """
+
+    def __init__(
+        self,
+        hulls: Hulls,
+        teleport: np.ndarray,
+        damping: float,
+        *,
+        divergence: str = "kl",
+        entropy: float = 1.0,
+        pull: float = 0.0,
+        prior: np.ndarray,
+        penalty: Penalty | None = None,
+    ) -> None:
+        self.hulls, self.teleport, self.damping = hulls, teleport, damping
+        self.kind, self.entropy, self.pull, self.prior = KINDS[divergence], entropy, pull, prior
+        self.penalty = penalty
+        self.base = (1 - damping) * teleport
+        self.n = len(teleport)
+        opinions = np.diff(hulls.first)
+        self.dangling = np.flatnonzero(opinions == 0)
+        self._vertex = np.repeat(np.arange(self.n), opinions)
+        self.out = InLinks(hulls.indptr, hulls.indices)
+        places = Links(hulls.indptr, hulls.indices, np.arange(len(hulls.indices), dtype=float))
+        into = turned(places)
+        self.into = InLinks(into.indptr, into.indices)
+        self._places = into.weights.astype(np.int64)  # type: ignore[union-attr]
+        self._of_base, self._of_teleport = self.phi(self.base).sum(), self.phi(teleport).sum()
+        self._rounding = rounding_of(self.into)
+
+    def __enter__(self) -> Self:
+        self.out.__enter__()
+        self.into.__enter__()
+        return self
+
+    def __exit__(self, *error: Any) -> None:
+        self.out.__exit__(*error)
+        self.into.__exit__(*error)
+
+    def phi(self, t: np.ndarray) -> np.ndarray:
+        """φ of each coordinate."""
+        return t * np.log(np.maximum(t, TINY)) if self.kind == kernels.KL else 0.5 * t * t
+
+    def gradient(self, t: np.ndarray) -> np.ndarray:
+        """∇φ, but for a constant."""
+        return np.log(np.maximum(t, TINY)) if self.kind == kernels.KL else t
+
+    def of_vertices(self, values: np.ndarray) -> np.ndarray:
+        """The vertex's value for each of its candidates."""
+        return values[self._vertex]
+
+    def onto_simplices(self, weights: np.ndarray) -> np.ndarray:
+        """Weights without negative ones, summing to 1 in each vertex."""
+        kept = np.maximum(weights, 0.0)
+        return kept / np.bincount(self._vertex, kept, self.n)[self._vertex]
+
+    def at(self, weights: np.ndarray, start: np.ndarray, tol: float) -> Choice:
+        """The choice of these weights, its ranks within ``tol`` (L1)."""
+        mixture = self.mix(weights)
+        ranks, error = self.ranks(mixture, start, tol)
+        costs = self.costs(weights, mixture)
+        return Choice(weights, mixture, ranks, error, costs, self.value(ranks, costs))
+
+    def refined(self, choice: Choice, tol: float) -> Choice:
+        """The same choice with more exact ranks."""
+        if choice.error <= tol:
+            return choice
+        ranks, error = self.ranks(choice.mixture, choice.ranks, tol)
+        return choice._replace(ranks=ranks, error=error, value=self.value(ranks, choice.costs))
+
+    def mix(self, weights: np.ndarray) -> np.ndarray:
+        """Shares of the union's links."""
+        h, out = self.hulls, np.empty(len(self.hulls.indices))
+        self.out.run(
+            lambda a, b: kernels.mix(h.indptr, h.entries, h.candidate, h.share, h.first, weights, out, a, b)
+        )
+        return out
+
+    def ranks(self, mixture: np.ndarray, start: np.ndarray, tol: float) -> tuple[np.ndarray, float]:
+        """Stationary ranks, and a bound on their L1 error."""
+        shares = mixture[self._places]
+        tol = max(tol, 1.5 * self._rounding / (1 - self.damping))
+        answer = iterate(
+            lambda w: self._next(shares, w), start, l1_bound(self.damping, self._rounding), tol, MOST_STEPS
+        )
+        return answer.scores, answer.error_bound
+
+    def step(self, mixture: np.ndarray, w: np.ndarray) -> np.ndarray:
+        """One step of the walk: ``Σ_i w_i t̂_i``."""
+        return self._next(mixture[self._places], w)
+
+    def _next(self, shares: np.ndarray, w: np.ndarray) -> np.ndarray:
+        new = self.damping * self.into.sums(w, shares)
+        return new + self.teleport * (1 - new.sum())
+
+    def stationarity(self, choice: Choice) -> float:
+        """``|Tw − w|₁``."""
+        return float(np.abs(self.step(choice.mixture, choice.ranks) - choice.ranks).sum())
+
+    def convex_costs(self, mixture: np.ndarray) -> np.ndarray:
+        """φ(t̂_i) of every vertex."""
+        h, found = self.hulls, np.empty(self.n)
+        self.out.run(
+            lambda a, b: kernels.convex_costs(
+                self.kind, h.indptr, h.indices, mixture, self.base, self.damping, found, a, b
+            )
+        )
+        found += self._of_base
+        found[self.dangling] = self._of_teleport
+        return found
+
+    def costs(self, weights: np.ndarray, mixture: np.ndarray) -> np.ndarray:
+        """The c_i."""
+        found = self.entropy * self.convex_costs(mixture)
+        if self.pull > 0:
+            logs = np.log(np.maximum(weights, TINY) / self.prior)
+            found += self.pull * np.bincount(self._vertex, weights * logs, self.n)
+        return found
+
+    def value(self, ranks: np.ndarray, costs: np.ndarray) -> float:
+        """V of ranks and costs."""
+        extra = 0.0 if self.penalty is None else self.penalty(ranks)[0]
+        return float((ranks * costs).sum() - self.phi(ranks).sum()) + extra
+
+    def distances(self, mixture: np.ndarray, ranks: np.ndarray) -> np.ndarray:
+        """``D_φ(t̂_i‖ranks)`` of every vertex: how far it is from the consensus."""
+        slope = self.gradient(ranks)
+        inner = self.damping * self.out.sums(slope, mixture) + (self.base * slope).sum()
+        inner[self.dangling] = (self.teleport * slope).sum()
+        of_ranks = self.phi(ranks).sum() - (slope * ranks).sum()
+        return np.maximum(self.convex_costs(mixture) - inner - of_ranks, 0.0)
+
+    def prices(self, choice: Choice, start: np.ndarray, tol: float) -> np.ndarray:
+        """The solution s of Poisson's equation with ``<teleport, s> = 0``, each entry within ``tol``.
+
+        Because of that, ``T s`` is ``α Σ_j p_ij s_j`` alone, a contraction by α in the largest entry.
+        """
+        s, a, right = start, self.damping, self._right(choice.ranks, choice.costs)
+        for _ in range(MOST_STEPS):
+            new = a * self.out.sums(s, choice.mixture) + right
+            change = np.abs(new - s).max()
+            s = new
+            if change * a <= tol * (1 - a) or change <= 1e-15 * np.abs(s).max():
+                break
+        return s
+
+    def price_step(
+        self, mixture: np.ndarray, ranks: np.ndarray, costs: np.ndarray, s: np.ndarray
+    ) -> np.ndarray:
+        """One step of the iteration for the prices."""
+        return self.damping * self.out.sums(s, mixture) + self._right(ranks, costs)
+
+    def _right(self, w: np.ndarray, costs: np.ndarray) -> np.ndarray:
+        right = self.gradient(w) - costs
+        if self.penalty is not None:
+            right -= self.penalty(w)[1]
+        return right - (w * right).sum()
+
+    def gradients(self, weights: np.ndarray, prices: np.ndarray) -> np.ndarray:
+        """``∂c_i/∂λ_ik − α<t_i^k, s>`` of every candidate, but for a constant in each vertex."""
+        h, out = self.hulls, np.empty_like(weights)
+        hull = (h.indptr, h.indices, h.entries, h.candidate, h.share)
+        self.out.run(
+            lambda a, b: kernels.gradients(
+                self.kind,
+                hull,
+                h.first,
+                weights,
+                self.prior,
+                prices,
+                self.base,
+                self.damping,
+                self.entropy,
+                self.pull,
+                out,
+                a,
+                b,
+            )
+        )
+        return out
+
+    def least(self, values: np.ndarray) -> np.ndarray:
+        """The least value of each vertex's candidates; 0 where it has none."""
+        found = np.full(self.n, np.inf)
+        np.minimum.at(found, self._vertex, values)
+        return np.where(np.isfinite(found), found, 0.0)
+
+    def corrected(self, choice: Choice, prices: np.ndarray) -> Choice:
+        """The choice with a value that is off by the square of its ranks' error only: ``V − <s, Tw − w>``."""
+        rest = self.step(choice.mixture, choice.ranks) - choice.ranks
+        return choice._replace(value=choice.value - float((prices * rest).sum()))
+
+    def improvement(self, choice: Choice, prices: np.ndarray, tol: float) -> Improvement:
+        """The nearest points of all hulls to the prices."""
+        h = self.hulls
+        new, gaps, slopes = np.empty_like(choice.weights), np.empty(self.n), np.empty(self.n)
+        hull = (h.indptr, h.indices, h.entries, h.candidate, h.share)
+        self.out.run(
+            lambda a, b: kernels.project(
+                self.kind,
+                hull,
+                h.first,
+                choice.weights,
+                self.prior,
+                prices,
+                self.base,
+                self.damping,
+                self.entropy,
+                self.pull,
+                tol,
+                new,
+                gaps,
+                slopes,
+                a,
+                b,
+            )
+        )
+        w = choice.ranks
+        return Improvement(new, float((w * gaps).sum()), float((w * slopes).sum()), gaps)

@@ -1,0 +1,147 @@
+"""The consensus of least disagreement (dissertation, eq. 5.23 and 5.39), and each vertex's own projection of the ranks.
+
+Both move every vertex to the point of its hull that is nearest to something: ``blend`` to the prices s of Poisson's
+equation, along which the cost V falls, ``fixed_point`` to the ranks themselves.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+
+from apexrank.graph.agreement import Agreement, Choice, Improvement
+from apexrank.graph.anderson import Anderson
+from apexrank.graph.power import Progress
+
+ARMIJO = 1e-4  # share of the promised descent that a step must keep
+SHORTEST = 2.0**-30
+FLAT = 1e-11  # descents below this, relative to V, are lost in its rounding
+STALLED = 25  # steps in that range without a smaller gap, and it is over
+CIRCLING = 15  # steps of the fixed point without a smaller gap
+
+
+class Consensus(NamedTuple):
+    """Where a method stopped: the choice, its first-order gap, steps, and the cost and the gap of each."""
+
+    choice: Choice
+    gap: float
+    gaps: np.ndarray
+    converged: bool
+    values: list[float]
+    history: list[float]
+
+
+def blend(
+    problem: Agreement,
+    weights: np.ndarray,
+    start: np.ndarray,
+    tol: float,
+    max_iter: int,
+    progress: Progress | None = None,
+) -> Consensus:
+    """Descend from ``weights`` to a local minimum of V: its first-order gap is at most ``tol``.
+
+    In a step all vertices move to their improvements, or part of the way where V would not fall. V is not convex, so
+    that other weights to begin with may lead to another minimum.
+    """
+    gap, s, flat, guess = 0.1, np.zeros(problem.n), False, Anderson()
+    choice = problem.at(weights, start, 1e-4)
+    values: list[float] = []
+    history: list[float] = []
+    best: tuple[Choice, Improvement] | None = None
+    for _ in range(max_iter):
+        fine = max(0.02 * min(gap, 1.0), 0.02 * tol)
+        choice = problem.refined(choice, 0.0 if flat else 0.1 * fine)
+        s = problem.prices(choice, s, fine)
+        choice = problem.corrected(choice, s)
+        better = problem.improvement(choice, s, 0.02 * fine)
+        gap, flat = better.gap, -better.slope <= FLAT * (1 + abs(choice.value))
+        values.append(choice.value)
+        history.append(gap)
+        if progress is not None:
+            progress(len(history), gap)
+        if not flat or best is None or gap <= best[1].gap:
+            best = choice, better
+        if gap <= tol and fine <= 0.05 * max(gap, tol):
+            break
+        if flat and min(history[-STALLED:]) > best[1].gap:
+            break
+        if flat and gap > 2 * best[1].gap:
+            guess.forget()
+        moved = _descended(problem, choice, better, flat, guess)
+        if moved is None:
+            break
+        choice = moved
+    choice, better = best  # type: ignore[misc]
+    return Consensus(
+        problem.refined(choice, 1e-3 * tol), better.gap, better.gaps, better.gap <= tol, values, history
+    )
+
+
+def _descended(
+    problem: Agreement, choice: Choice, better: Improvement, flat: bool, guess: Anderson
+) -> Choice | None:
+    """The choice after the boldest step that makes V fall enough; None where none does.
+
+    These are a guess from the steps before, then 1, ½, ¼ … of the way to the improvement. Where what is left to gain
+    is below the rounding of V, the guess is taken.
+    """
+    exact, value = 1e-3 * -better.slope, choice.value
+    way = better.weights - choice.weights
+    bold = problem.onto_simplices(guess(choice.weights, better.weights, problem.of_vertices(choice.ranks)))
+    new = problem.at(bold, choice.ranks, exact)
+    if new.value <= value + (FLAT * (1 + abs(value)) if flat else ARMIJO * better.slope):
+        return new
+    guess.forget()
+    if flat:
+        return problem.at(better.weights, choice.ranks, exact)
+    length = 1.0
+    while length >= SHORTEST:
+        new = problem.at(choice.weights + length * way, choice.ranks, exact * length)
+        if new.value <= value + ARMIJO * length * better.slope:
+            return new
+        length /= 2
+    return None
+
+
+def fixed_point(
+    problem: Agreement,
+    weights: np.ndarray,
+    start: np.ndarray,
+    tol: float,
+    max_iter: int,
+    progress: Progress | None = None,
+) -> Consensus:
+    """Alternate the projection of the ranks onto every hull and the ranks that follow.
+
+    The gap here is that of the projections: 0 where no vertex would move. Nothing falls along the steps, which may
+    circle: then guesses from several steps (Anderson) end, and later only a part of the way is gone.
+    """
+    gap, lowest, since, length = 0.1, np.inf, 0, 1.0
+    guess: Anderson | None = Anderson()
+    choice = problem.at(weights, start, 1e-4)
+    values: list[float] = []
+    history: list[float] = []
+    for _ in range(max_iter):
+        fine = max(0.02 * min(gap, 1.0), 0.02 * tol)
+        choice = problem.refined(choice, 0.1 * fine)
+        better = problem.improvement(choice, problem.gradient(choice.ranks), 0.02 * fine)
+        gap = better.gap
+        values.append(choice.value)
+        history.append(gap)
+        if progress is not None:
+            progress(len(history), gap)
+        if gap <= tol and fine <= 0.05 * max(gap, tol):
+            break
+        since = 0 if gap < lowest else since + 1
+        lowest = min(lowest, gap)
+        if since >= CIRCLING:
+            length = length if guess is not None else max(length / 2, 1 / 64)
+            guess, lowest, since = None, np.inf, 0
+        new = choice.weights + length * (better.weights - choice.weights)
+        if guess is not None:
+            new = guess(choice.weights, better.weights, problem.of_vertices(choice.ranks))
+            new = problem.onto_simplices(new)
+        choice = problem.at(new, choice.ranks, fine)
+    return Consensus(problem.refined(choice, 1e-3 * tol), gap, better.gaps, gap <= tol, values, history)

@@ -1,0 +1,381 @@
+"""Ranks of vertices whose links are uncertain: several layers, and the choice among them on which all agree best."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Mapping, Sequence
+from numbers import Integral
+from typing import Any, Literal, Self
+
+import numpy as np
+from numpy.typing import ArrayLike
+from sklearn.exceptions import ConvergenceWarning
+from sklearn.utils import check_random_state
+
+from apexrank.checks import check_finite
+from apexrank.errors import InputError
+from apexrank.graph.adjacency import Graph, build
+from apexrank.graph.agreement import KINDS, Agreement
+from apexrank.graph.base import GraphRank, Teleport, teleport_vectors
+from apexrank.graph.blend import Consensus, blend, fixed_point
+from apexrank.graph.brew import brew
+from apexrank.graph.edges import Column, Edges
+from apexrank.graph.interventions import RankOrder, cut_hulls
+from apexrank.graph.layers import Layers, as_layers
+from apexrank.graph.loops import double_loop, single_loop
+from apexrank.graph.power import Progress
+from apexrank.kernels.hulls import Hulls
+
+METHODS = ("blend", "fixed-point", "brew")
+VARIANTS = {"eigenvector": blend, "double-loop": double_loop, "single-loop": single_loop}
+ROUNDS = 40  # of the method of multipliers
+KEPT = 1e-6  # an order of ranks is kept when it is broken by less, in units of the mean rank
+
+Order = Sequence[tuple[Any, Any]]
+
+
+class ConsensusRank(GraphRank):
+    """Consensus rank of a graph in several layers (dissertation, chapter 5).
+
+    Each vertex recommends others, differently in each layer: ``t_i^1 … t_i^m``. It may follow any mix of them,
+    ``t̂_i = α Σ_k λ_ik t_i^k + (1 − α)·teleport``. The ranks are PageRank of the mixes that are chosen: those on which
+    the vertices agree best with the ranks that follow.
+
+    Parameters
+    ----------
+    method : {"blend", "fixed-point", "brew"}
+        What is computed:
+
+        - ``"blend"``: stationary ranks w of the least disagreement ``V = Σ_i w_i D_φ(t̂_i‖w)``. V is not convex: what is
+          found is a local minimum, not above that of ``"fixed-point"``.
+        - ``"fixed-point"``: every vertex projects the ranks onto its hull, ``t̂_i = argmin D_φ(t‖w)``, and w is PageRank
+          of that. Simpler, about half the time, and no minimum of V.
+        - ``"brew"``: minimises ``Σ_i w_i D_φ(t̂_i‖ρ) + (1 − β)/β·D_φ(w‖ρ)``. Its ranks ρ are not stationary, and even
+          with one layer they are not PageRank: see ``stationarity_``.
+    variant : {"eigenvector", "double-loop", "single-loop"}, optional
+        How ``"blend"`` is computed. The default solves for ranks and prices and goes to the nearest points of all
+        hulls, checking that V falls; the loops of the dissertation's Figs. 5.7 and 5.8 need many more steps.
+    divergence : {"kl", "squared"}
+        φ: the Kullback–Leibler divergence (disagreement in nats), or half the squared Euclidean distance.
+    damping : float
+        Share α that follows links.
+    pull : float
+        Cost ``pull·Σ_i w_i KL(λ_i‖prior_i)`` of layer weights far from the prior ones. 0: none; ``inf``: the prior
+        weights themselves, PageRank of the mean of the layers.
+    entropy : float
+        Factor of φ(t̂_i) in V, from 0 to 1. Below 1, layers that spread evenly, and so agree with everybody, count for
+        less; 0 needs a pull.
+    beta : float
+        Weight of stationarity in ``"brew"``, between 0 and 1.
+    n_restarts : int
+        Random layer weights to begin with, besides the usual beginning; the least V wins.
+    tol : float
+        Converged when the first-order gap (``"brew"``: the change of the weights of the vertices) is at most this.
+    max_iter : int
+        Most steps.
+    random_state : int, RandomState or None
+        For the restarts.
+    verbose : int
+        1 prints each step.
+    callback : callable, optional
+        Called with the number of each step and its gap.
+
+    Attributes
+    ----------
+    scores_, names_, ranking_ : ndarray
+        Ranks, summing to 1; names of the vertices; names from the best to the worst.
+    layers_ : tuple of str
+        Names of the layers.
+    layer_weights_ : ndarray of shape (n_vertices, n_layers)
+        The λ_ik: 0 where a vertex has no opinion; rows sum to 1, those of vertices without any opinion to 0.
+    layer_shares_ : ndarray of shape (n_layers,)
+        Mean of the layer weights over the vertices, by their ranks: how much each layer counts.
+    disagreement_ : float
+        ``Σ_i w_i D_φ(t̂_i‖w)``; for "kl" the mutual information of two steps of the walk, in nats.
+    vertex_disagreement_ : ndarray
+        ``D_φ(t̂_i‖w)`` of every vertex.
+    objective_ : float
+        What was minimised, pull and entropy included.
+    stationarity_ : float
+        ``|Tw − w|₁`` of the ranks.
+    first_order_gap_ : float
+        ``Σ_i w_i (Σ_k λ_ik g_ik − min_k g_ik)``, g the derivatives of what every vertex minimises: 0 at a minimum.
+    vertex_gap_ : ndarray
+        The same of each vertex, without w_i.
+    error_bound_ : float
+        Bound on the L1 distance of the ranks from PageRank of ``graph_``; nan for "brew".
+    order_violation_ : float
+        Largest violation of the orders ``keep``, in units of the mean rank; 0 without any.
+    converged_, n_iter_ : bool, int
+    history_, objectives_ : ndarray
+        Gap and cost of each step (the loops keep no costs).
+    graph_ : Graph
+        The consensus graph: links weighted by the layer weights. PageRank of it gives the same ranks.
+
+    Examples
+    --------
+    Two reviewers agree; the third one's second criterion counts only because nobody contradicts it.
+
+    >>> layers = {"science": (["ann", "bob", "cy"], ["bob", "ann", "ann"]), "style": (["cy"], ["bob"])}
+    >>> rank = ConsensusRank().fit(layers)
+    >>> rank.ranking_.tolist(), rank.layers_
+    (['ann', 'bob', 'cy'], ('science', 'style'))
+    >>> rank.converged_, rank.stationarity_ < 1e-8
+    (True, True)
+    """
+
+    def __init__(
+        self,
+        method: Literal["blend", "fixed-point", "brew"] = "blend",
+        *,
+        variant: Literal["eigenvector", "double-loop", "single-loop"] | None = None,
+        divergence: Literal["kl", "squared"] = "kl",
+        damping: float = 0.85,
+        pull: float = 0.0,
+        entropy: float = 1.0,
+        beta: float = 0.1,
+        n_restarts: int = 0,
+        tol: float = 1e-8,
+        max_iter: int = 5000,
+        random_state: Any = None,
+        verbose: int = 0,
+        callback: Progress | None = None,
+    ) -> None:
+        self.method = method
+        self.variant = variant
+        self.divergence = divergence
+        self.damping = damping
+        self.pull = pull
+        self.entropy = entropy
+        self.beta = beta
+        self.n_restarts = n_restarts
+        self.tol = tol
+        self.max_iter = max_iter
+        self.random_state = random_state
+        self.verbose = verbose
+        self.callback = callback
+
+    def fit(
+        self,
+        layers: Any,
+        y: None = None,
+        *,
+        label: Column = None,
+        layer_prior: ArrayLike | Mapping[str, float] | None = None,
+        teleport: Teleport = None,
+        keep: Order | None = None,
+        keep_at: Mapping[Any, Order] | None = None,
+    ) -> Self:
+        """Rank the vertices.
+
+        Parameters
+        ----------
+        layers : list of graphs, mapping of names to graphs, Layers, or one edge table with ``label``
+            Whatever :func:`apexrank.graph.as_layers` reads. Vertices are matched by name; one without out-links in a
+            layer has no opinion there, one without any hands on to the teleport.
+        y : None
+            There is nothing to learn.
+        label : str or int, optional
+            Column of one edge table that tells the layers.
+        layer_prior : array or mapping of layers' names to weights, optional
+            Prior weight of each layer, positive: where the search begins, and what ``pull`` pulls to. Equal by default.
+        teleport : array, mapping of names to weights, or names
+            As in :meth:`PageRank.fit`.
+        keep : list of pairs of names, optional
+            Orders (a, b) the ranks shall keep: a not below b. Method "blend".
+        keep_at : mapping of names to lists of pairs, optional
+            Orders (a, b) that a vertex shall keep in what it recommends.
+        """
+        self._check()
+        read = as_layers(layers, label=label)
+        bare = read.graphs[0]
+        shares = teleport_vectors(bare, teleport)
+        if shares.ndim > 1:
+            raise InputError("a consensus takes one teleport: fit once for each")
+        hulls, corners = read.hulls, dict[int, np.ndarray]()
+        if keep_at:
+            numbered = {bare.number(at): _numbers(bare, pairs, "keep_at") for at, pairs in keep_at.items()}
+            hulls, corners = cut_hulls(hulls, (1 - self.damping) * shares, self.damping, numbered, bare)
+        prior = _prior(read, hulls, layer_prior)
+        order = RankOrder(_numbers(bare, keep, "keep"), read.n) if keep else None
+        if order is not None and (self.method != "blend" or not np.isfinite(self.pull)):
+            raise InputError("keep is an order of ranks for method='blend' with a finite pull")
+        problem = Agreement(
+            hulls,
+            shares,
+            self.damping,
+            divergence=self.divergence,
+            entropy=self.entropy,
+            pull=self.pull if np.isfinite(self.pull) else 0.0,
+            prior=prior,
+            penalty=order,
+        )
+        with problem:
+            answer = self._solve(problem, order)
+            self._keep(read, problem, answer, corners, order)
+        self._warn()
+        return self
+
+    def _check(self) -> None:
+        if self.method not in METHODS:
+            raise InputError(f"method must be one of {', '.join(METHODS)}, got {self.method!r}")
+        if self.variant is not None and (self.method != "blend" or self.variant not in VARIANTS):
+            raise InputError(
+                f"variant is one of {', '.join(VARIANTS)}, for method='blend', got {self.variant!r}"
+            )
+        if self.divergence not in KINDS:
+            raise InputError(f"divergence must be one of {', '.join(KINDS)}, got {self.divergence!r}")
+        check_finite("damping", self.damping, 0)
+        if not self.damping < 1:
+            raise InputError(
+                f"damping is the share that follows links and must be below 1, got {self.damping!r}"
+            )
+        if not isinstance(self.pull, int | float | np.number) or not self.pull >= 0:
+            raise InputError(f"pull must be a number of at least 0, or inf, got {self.pull!r}")
+        check_finite("entropy", self.entropy, 0)
+        if self.entropy > 1 or (self.entropy == 0 and self.pull == 0):
+            raise InputError(
+                f"entropy must be from 0 to 1, and above 0 where there is no pull, got {self.entropy!r}"
+            )
+        if self.method == "brew" and (self.pull != 0 or self.entropy != 1):
+            raise InputError("pull and entropy are for methods 'blend' and 'fixed-point': leave them out")
+        check_finite("beta", self.beta, 0)
+        if not 0 < self.beta < 1:
+            raise InputError(f"beta must be between 0 and 1, got {self.beta!r}")
+        check_finite("tol", self.tol, 0)
+        for name, least in (("n_restarts", 0), ("max_iter", 1)):
+            value = getattr(self, name)
+            if not isinstance(value, Integral) or value < least:
+                raise InputError(f"{name} must be a whole number of at least {least}, got {value!r}")
+
+    def _solve(self, problem: Agreement, order: RankOrder | None) -> Consensus:
+        prior, start = problem.prior, np.full(problem.n, 1 / problem.n)
+        if np.isinf(self.pull):
+            choice = problem.at(prior, start, 1e-3 * self.tol)
+            return Consensus(choice, 0.0, np.zeros(problem.n), True, [choice.value], [0.0])
+        if self.method == "brew":
+            return brew(problem, prior, start, self.beta, self.tol, self.max_iter, self._progress)
+        begin = fixed_point(problem, prior, start, self.tol, self.max_iter, self._progress)
+        if self.method == "fixed-point":
+            return begin
+        descend = VARIANTS[self.variant or "eigenvector"]
+        random = check_random_state(self.random_state)
+        first = prior if self.variant in ("double-loop", "single-loop") else begin.choice.weights
+        starts = [first, *(_random_weights(random, problem) for _ in range(self.n_restarts))]
+
+        def best() -> Consensus:
+            ways = (descend(problem, each, start, self.tol, self.max_iter, self._progress) for each in starts)
+            return min(ways, key=lambda way: way.choice.value)
+
+        answer = best()
+        if order is None:
+            return answer
+        last = np.inf
+        for _ in range(ROUNDS):
+            broken = order.violation(answer.choice.ranks)
+            settled = np.abs(order.change(answer.choice.ranks)).max() <= KEPT
+            if broken <= KEPT and settled:
+                break
+            order.tightened(answer.choice.ranks, stiffer=broken > 0.25 * last)
+            last, starts = broken, [answer.choice.weights]
+            answer = best()
+        return answer
+
+    def _keep(
+        self,
+        layers: Layers,
+        problem: Agreement,
+        answer: Consensus,
+        corners: dict[int, np.ndarray],
+        order: RankOrder | None,
+    ) -> None:
+        choice = answer.choice
+        self.scores_, self.layers_ = choice.ranks, layers.names
+        self.layer_weights_ = _of_layers(layers, problem.hulls, choice.weights, corners)
+        self.layer_shares_ = choice.ranks @ self.layer_weights_
+        self.vertex_disagreement_ = problem.distances(choice.mixture, choice.ranks)
+        self.disagreement_ = float((choice.ranks * self.vertex_disagreement_).sum())
+        self.objective_ = choice.value
+        self.stationarity_ = problem.stationarity(choice)
+        self.first_order_gap_, self.vertex_gap_ = answer.gap, answer.gaps
+        self.error_bound_ = np.nan if self.method == "brew" else choice.error
+        self.order_violation_ = 0.0 if order is None else order.violation(choice.ranks)
+        self.converged_ = answer.converged and self.order_violation_ <= KEPT
+        self.n_iter_ = len(answer.history)
+        self.history_, self.objectives_ = np.array(answer.history), np.array(answer.values)
+        self.graph_ = _consensus_graph(layers, problem, choice.mixture)
+
+    def _warn(self) -> None:
+        if self.order_violation_ > KEPT:
+            message = (
+                f"the ranks break an order to keep by {self.order_violation_:.2g} of the mean rank: the layers may not "
+                "allow it. Take orders out, or lower damping."
+            )
+        elif not self.converged_:
+            message = (
+                f"not converged after {self.n_iter_} steps: the first-order gap is {self.first_order_gap_:.1e}. "
+                "Raise max_iter or tol."
+            )
+        else:
+            return
+        warnings.warn(message, ConvergenceWarning, stacklevel=3)
+
+    def _progress(self, step: int, gap: float) -> None:
+        if self.verbose:
+            print(f"step {step}: gap {gap:.3g}", flush=True)
+        if self.callback is not None:
+            self.callback(step, gap)
+
+
+def _numbers(graph: Graph, pairs: Order, what: str) -> list[tuple[int, int]]:
+    found = []
+    for pair in pairs:
+        if not isinstance(pair, tuple | list) or len(pair) != 2:
+            raise InputError(f"{what} must be pairs (a, b) of names, a not below b, got {pair!r}")
+        a, b = graph.numbers(list(pair), what=what).tolist()
+        if a == b:
+            raise InputError(f"{what}: a pair has {pair[0]!r} twice")
+        found.append((a, b))
+    return found
+
+
+def _prior(layers: Layers, hulls: Hulls, given: Any) -> np.ndarray:
+    """Prior weights of all candidates, summing to 1 in each vertex; equal for the corners of a cut hull."""
+    if isinstance(given, Mapping):
+        unknown = [name for name in given if str(name) not in layers.names]
+        if unknown or len(given) < len(layers):
+            raise InputError(f"layer_prior must have a weight for each of {', '.join(layers.names)}")
+        by_name = {str(name): weight for name, weight in given.items()}
+        given = [by_name[name] for name in layers.names]
+    try:
+        weights = np.ones(len(layers)) if given is None else np.asarray(given, dtype=float)
+    except (TypeError, ValueError):
+        weights = np.zeros(0)
+    if weights.shape != (len(layers),) or not (np.isfinite(weights).all() and (weights > 0).all()):
+        raise InputError(f"layer_prior must be one positive weight for each of the {len(layers)} layers")
+    mine = np.where(hulls.layer >= 0, weights[hulls.layer], 1.0)
+    vertex = np.repeat(np.arange(layers.n), np.diff(hulls.first))
+    return mine / np.bincount(vertex, mine, layers.n)[vertex]
+
+
+def _random_weights(random: np.random.RandomState, problem: Agreement) -> np.ndarray:
+    return problem.onto_simplices(random.gamma(0.5, size=len(problem.prior)) + 1e-6)
+
+
+def _of_layers(
+    layers: Layers, hulls: Hulls, weights: np.ndarray, corners: dict[int, np.ndarray]
+) -> np.ndarray:
+    found = np.zeros((layers.n, len(layers)))
+    vertex = np.repeat(np.arange(layers.n), np.diff(hulls.first))
+    plain = hulls.layer >= 0
+    found[vertex[plain], hulls.layer[plain]] = weights[plain]
+    for i, mixes in corners.items():
+        mine = layers.hulls.layer[layers.hulls.first[i] : layers.hulls.first[i + 1]]
+        found[i, mine] = weights[hulls.first[i] : hulls.first[i + 1]] @ mixes
+    return found
+
+
+def _consensus_graph(layers: Layers, problem: Agreement, mixture: np.ndarray) -> Graph:
+    h = problem.hulls
+    sources = np.repeat(np.arange(layers.n, dtype=h.indices.dtype), np.diff(h.indptr))
+    return build(Edges(sources, h.indices, mixture, layers.n, layers.vertex_names), True, "sum", "keep")

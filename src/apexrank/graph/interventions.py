@@ -1,0 +1,176 @@
+"""Orders that are known beforehand: of what one vertex recommends, or of the ranks themselves.
+
+That vertex i puts a at or above b, ``t̂_ia ≥ t̂_ib``, cuts its hull by a half-space: what is left is again a hull, of
+the corners that stay and of new ones on the cut. That the ranks keep ``w_a ≥ w_b`` is a constraint on the whole walk,
+met by the method of multipliers: one more cost of the ranks, whose prices push the vertices in the right direction.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+import numpy as np
+
+from apexrank.errors import InputError
+from apexrank.graph.adjacency import Graph
+from apexrank.kernels.hulls import Hulls
+
+MOST_CORNERS = 500
+Pairs = Sequence[tuple[int, int]]
+
+
+def cut_hulls(
+    hulls: Hulls, base: np.ndarray, damping: float, keep: Mapping[int, Pairs], graph: Graph
+) -> tuple[Hulls, dict[int, np.ndarray]]:
+    """Hulls cut by the orders of some vertices, and the corners of each as weights of its layers' candidates."""
+    corners = {i: _corners(hulls, base, damping, i, pairs, graph) for i, pairs in sorted(keep.items())}
+    parts = []
+    last = 0
+    for i, mixes in corners.items():
+        parts += [_rows(hulls, last, i), _mixed_row(hulls, i, mixes)]
+        last = i + 1
+    parts.append(_rows(hulls, last, len(hulls.first) - 1))
+    return _joined(parts), corners
+
+
+def _corners(
+    hulls: Hulls, base: np.ndarray, damping: float, i: int, pairs: Pairs, graph: Graph
+) -> np.ndarray:
+    shares = damping * row_shares(hulls, i)
+    columns = hulls.indices[hulls.indptr[i] : hulls.indptr[i + 1]].tolist()
+    corners = np.eye(len(shares))
+    for a, b in pairs:
+        lead = np.full(len(shares), base[a] - base[b])
+        for vertex, sign in ((a, 1.0), (b, -1.0)):
+            if vertex in columns:
+                lead += sign * shares[:, columns.index(vertex)]
+        corners = _cut(corners, corners @ lead)
+        if not len(corners):
+            raise InputError(
+                f"no mix of its layers lets vertex {graph.label(i)!r} put {graph.label(a)!r} at or above "
+                f"{graph.label(b)!r}: take that order out"
+            )
+        if len(corners) > MOST_CORNERS:
+            raise InputError(f"vertex {graph.label(i)!r} has too many orders to keep at once: give fewer")
+    return corners
+
+
+def _cut(corners: np.ndarray, lead: np.ndarray) -> np.ndarray:
+    """Corners with a lead of at least 0, and the points of no lead between those and the others."""
+    inside, outside = lead >= 0, lead < 0
+    kept = [corners[inside]]
+    for p in np.flatnonzero(lead > 0):
+        share = lead[p] / (lead[p] - lead[outside])
+        kept.append((1 - share)[:, None] * corners[p] + share[:, None] * corners[outside])
+    return np.unique(np.concatenate(kept), axis=0)
+
+
+def row_shares(hulls: Hulls, i: int) -> np.ndarray:
+    """Candidates of a row over the columns of its union."""
+    low, high = hulls.indptr[i], hulls.indptr[i + 1]
+    found = np.zeros((hulls.first[i + 1] - hulls.first[i], high - low))
+    for u in range(low, high):
+        inside = slice(hulls.entries[u], hulls.entries[u + 1])
+        found[hulls.candidate[inside], u - low] = hulls.share[inside]
+    return found
+
+
+def _mixed_row(hulls: Hulls, i: int, mixes: np.ndarray) -> Hulls:
+    shares = (mixes @ row_shares(hulls, i)).T
+    column, candidate = np.nonzero(shares)
+    sizes = np.bincount(column, minlength=len(shares))
+    return Hulls(
+        np.array([0, len(shares)]),
+        hulls.indices[hulls.indptr[i] : hulls.indptr[i + 1]],
+        np.concatenate([[0], np.cumsum(sizes)]),
+        candidate.astype(hulls.candidate.dtype),
+        shares[column, candidate],
+        np.array([0, len(mixes)]),
+        np.full(len(mixes), -1, dtype=hulls.layer.dtype),
+    )
+
+
+def _rows(hulls: Hulls, low: int, high: int) -> Hulls:
+    places = slice(hulls.indptr[low], hulls.indptr[high])
+    entries = slice(hulls.entries[places.start], hulls.entries[places.stop])
+    candidates = slice(hulls.first[low], hulls.first[high])
+    return Hulls(
+        hulls.indptr[low : high + 1] - places.start,
+        hulls.indices[places],
+        hulls.entries[places.start : places.stop + 1] - entries.start,
+        hulls.candidate[entries],
+        hulls.share[entries],
+        hulls.first[low : high + 1] - candidates.start,
+        hulls.layer[candidates],
+    )
+
+
+def _joined(parts: list[Hulls]) -> Hulls:
+    def pointers(name: str) -> np.ndarray:
+        steps = [np.diff(getattr(part, name)) for part in parts]
+        return np.concatenate([[0], np.cumsum(np.concatenate(steps))])
+
+    def values(name: str) -> np.ndarray:
+        return np.concatenate([getattr(part, name) for part in parts])
+
+    return Hulls(
+        pointers("indptr"),
+        values("indices"),
+        pointers("entries"),
+        values("candidate"),
+        values("share"),
+        pointers("first"),
+        values("layer"),
+    )
+
+
+class RankOrder:
+    """Cost of ranks out of order: ``Σ (max(0, μ + ς·x)² − μ²)/(2ς)``, x the lead ``n·(w_b − w_a)`` of b over a.
+
+    Parameters
+    ----------
+    pairs : sequence of pairs
+        Vertices a, b whose ranks shall keep ``w_a ≥ w_b``.
+    n : int
+        Number of vertices.
+
+    Examples
+    --------
+    >>> cost = RankOrder([(0, 1)], 2)
+    >>> value, slope = cost(np.array([0.25, 0.75]))
+    >>> cost.violation(np.array([0.25, 0.75])), slope.tolist()
+    (1.0, [-10.0, 10.0])
+    """
+
+    def __init__(self, pairs: Pairs, n: int) -> None:
+        self.a, self.b = (np.array([pair[k] for pair in pairs]) for k in (0, 1))
+        self.n, self.stiffness = n, 10.0 / n
+        self.multipliers = np.zeros(len(pairs))
+
+    def __call__(self, ranks: np.ndarray) -> tuple[float, np.ndarray]:
+        """Cost and its gradient."""
+        force = self._forces(ranks)
+        value = (force**2 - self.multipliers**2).sum() / (2 * self.stiffness)
+        gradient = np.zeros(self.n)
+        np.add.at(gradient, self.b, self.n * force)
+        np.add.at(gradient, self.a, -self.n * force)
+        return float(value), gradient
+
+    def _forces(self, ranks: np.ndarray) -> np.ndarray:
+        lead = self.n * (ranks[self.b] - ranks[self.a])
+        return np.maximum(0.0, self.multipliers + self.stiffness * lead)
+
+    def violation(self, ranks: np.ndarray) -> float:
+        """The largest lead of a b over its a, in units of the mean rank 1/n; 0 where all orders are kept."""
+        return float(max(0.0, (self.n * (ranks[self.b] - ranks[self.a])).max()))
+
+    def change(self, ranks: np.ndarray) -> np.ndarray:
+        """How the multipliers would change, relative to their size."""
+        force = self._forces(ranks)
+        return (force - self.multipliers) / np.maximum(np.maximum(force, self.multipliers), self.stiffness)
+
+    def tightened(self, ranks: np.ndarray, stiffer: bool) -> None:
+        """Take the forces as multipliers, and make the cost stiffer where the last round gained too little."""
+        self.multipliers = self._forces(ranks)
+        if stiffer:
+            self.stiffness *= 5

@@ -1,0 +1,355 @@
+"""A convex hull of sparse distributions for each of many rows: mixtures, and the nearest point of every hull.
+
+Row i has candidates ``t_i^1 … t_i^m``, distributions over the columns. A mixture ``p_i = Σ_k λ_ik t_i^k`` is sparse on
+the union of their columns; with a share 1 − a of a common distribution added it is ``t̂_i = a·p_i + base``. Only columns
+of the union are ever looked at: elsewhere ``t̂_i`` is ``base``.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import NamedTuple
+
+import numpy as np
+
+from apexrank.kernels.edges import Links
+from apexrank.kernels.jit import kernel
+
+KL, SQUARED = 0, 1
+TINY = 1e-18  # where log t is taken, t below this counts as this
+FLAT = 1e-12
+MOST_STEPS = 60  # of Newton's method in a row; a handful is the rule
+
+
+class Hulls(NamedTuple):
+    """Candidates of every row, their entries sorted by column and gathered into the columns of the union.
+
+    Attributes
+    ----------
+    indptr, indices : ndarray
+        The union: columns of row i are ``indices[indptr[i]:indptr[i + 1]]``, ascending.
+    entries : ndarray of int64
+        Entries of union place u are those from ``entries[u]`` to ``entries[u + 1]``.
+    candidate, share : ndarray
+        Of each entry: which of the row's candidates it belongs to, from 0, and its share of it.
+    first : ndarray of int64
+        Candidates of row i are numbers ``first[i]`` to ``first[i + 1]`` in arrays with one value a candidate.
+    layer : ndarray of int32
+        Which layer each candidate is from.
+    """
+
+    indptr: np.ndarray
+    indices: np.ndarray
+    entries: np.ndarray
+    candidate: np.ndarray
+    share: np.ndarray
+    first: np.ndarray
+    layer: np.ndarray
+
+    @property
+    def most(self) -> int:
+        """Number of candidates of the row that has most."""
+        return int(np.diff(self.first).max(initial=1))
+
+
+def stacked(layers: Sequence[Links]) -> Hulls:
+    """Hulls of the rows of several matrices over the same columns; a row that is empty in a layer is no candidate.
+
+    Examples
+    --------
+    >>> two = Links(np.array([0, 2, 2]), np.array([0, 1], dtype=np.int32), np.array([1.0, 3.0]))
+    >>> one = Links(np.array([0, 1, 2]), np.array([1, 0], dtype=np.int32), None)
+    >>> hulls = stacked([two, one])
+    >>> hulls.indices.tolist(), hulls.share.tolist(), hulls.layer.tolist()
+    ([0, 1, 0], [0.25, 0.75, 1.0, 1.0], [0, 1, 1])
+    """
+    n, m = len(layers[0].indptr) - 1, len(layers)
+    sizes = np.stack([np.diff(links.indptr) for links in layers])
+    rows = np.concatenate([[0], np.cumsum(sizes.sum(axis=0))])
+    opinions = (sizes > 0).T
+    first = np.concatenate([[0], np.cumsum(opinions.sum(axis=1))])
+    local = (np.cumsum(opinions, axis=1) - 1).astype(np.int32)
+    columns = np.empty(rows[-1], dtype=layers[0].indices.dtype)
+    candidate, share = np.empty(rows[-1], dtype=np.int32), np.empty(rows[-1])
+    at = rows[:-1].copy()
+    for k, links in enumerate(layers):
+        weights = np.empty(0) if links.weights is None else links.weights
+        _append(links.indptr, links.indices, weights, local[:, k].copy(), at, columns, candidate, share)
+    _sort_rows(rows, columns, candidate, share)
+    indptr, indices, entries = _unions(rows, columns)
+    layer = np.broadcast_to(np.arange(m, dtype=np.int32), (n, m))[opinions]
+    return Hulls(indptr, indices, entries, candidate, share, first, layer)
+
+
+@kernel()
+def _append(indptr, indices, weights, local, at, columns, candidate, share):  # pragma: no cover
+    for i in range(at.size):
+        total = 0.0
+        for k in range(indptr[i], indptr[i + 1]):
+            total += weights[k] if weights.size else 1.0
+        for k in range(indptr[i], indptr[i + 1]):
+            columns[at[i]] = indices[k]
+            candidate[at[i]] = local[i]
+            share[at[i]] = (weights[k] if weights.size else 1.0) / total
+            at[i] += 1
+
+
+@kernel()
+def _sort_rows(rows, columns, candidate, share):  # pragma: no cover
+    for i in range(rows.size - 1):
+        a, b = rows[i], rows[i + 1]
+        order = np.argsort(columns[a:b], kind="mergesort")
+        columns[a:b] = columns[a:b][order]
+        candidate[a:b] = candidate[a:b][order]
+        share[a:b] = share[a:b][order]
+
+
+@kernel()
+def _unions(rows, columns):  # pragma: no cover
+    indptr = np.zeros(rows.size, np.int64)
+    for i in range(rows.size - 1):
+        different = 0
+        for e in range(rows[i], rows[i + 1]):
+            different += e == rows[i] or columns[e] != columns[e - 1]
+        indptr[i + 1] = indptr[i] + different
+    indices = np.empty(indptr[-1], columns.dtype)
+    entries = np.empty(indptr[-1] + 1, np.int64)
+    u = 0
+    for i in range(rows.size - 1):
+        for e in range(rows[i], rows[i + 1]):
+            if e == rows[i] or columns[e] != columns[e - 1]:
+                indices[u] = columns[e]
+                entries[u] = e
+                u += 1
+    entries[u] = columns.size
+    return indptr, indices, entries
+
+
+@kernel()
+def mix(indptr, entries, candidate, share, first, weights, out, low, high):  # pragma: no cover
+    """``p = Σ_k λ_k t^k`` on the places of the union, for rows low to high."""
+    for i in range(low, high):
+        for u in range(indptr[i], indptr[i + 1]):
+            total = 0.0
+            for e in range(entries[u], entries[u + 1]):
+                total += weights[first[i] + candidate[e]] * share[e]
+            out[u] = total
+
+
+@kernel()
+def phi(kind, t):  # pragma: no cover
+    """Generating function of the divergence in one coordinate: t·log t or t²/2."""
+    if kind == 0:
+        return t * np.log(max(t, TINY))
+    return 0.5 * t * t
+
+
+@kernel()
+def convex_costs(kind, indptr, indices, p, base, damping, out, low, high):  # pragma: no cover
+    """``Σ_j φ(t̂_ij) − φ(base_j)`` over the union of each row."""
+    for i in range(low, high):
+        total = 0.0
+        for u in range(indptr[i], indptr[i + 1]):
+            b = base[indices[u]]
+            total += phi(kind, damping * p[u] + b) - phi(kind, b)
+        out[i] = total
+
+
+@kernel()
+def _row_cost(kind, hull, i, lam, linear, prior, base, damping, entropy, pull):  # pragma: no cover
+    indptr, indices, entries, candidate, share = hull
+    m = lam.size
+    total = 0.0
+    for k in range(m):
+        total -= linear[k] * lam[k]
+        if pull > 0.0 and lam[k] > 0.0:
+            total += pull * lam[k] * np.log(lam[k] / prior[k])
+    for u in range(indptr[i], indptr[i + 1]):
+        p = 0.0
+        for e in range(entries[u], entries[u + 1]):
+            p += lam[candidate[e]] * share[e]
+        total += entropy * phi(kind, damping * p + base[indices[u]])
+    return total
+
+
+@kernel()
+def _derivatives(
+    kind, hull, i, lam, linear, prior, base, damping, entropy, pull, grad, hess
+):  # pragma: no cover
+    indptr, indices, entries, candidate, share = hull
+    m = lam.size
+    for k in range(m):
+        grad[k] = -linear[k]
+        for other in range(m):
+            hess[k, other] = 0.0
+        if pull > 0.0:
+            grad[k] += pull * np.log(max(lam[k], 1e-300) / prior[k])
+            hess[k, k] = pull / max(lam[k], 1e-300)
+    for u in range(indptr[i], indptr[i + 1]):
+        p = 0.0
+        for e in range(entries[u], entries[u + 1]):
+            p += lam[candidate[e]] * share[e]
+        t = damping * p + base[indices[u]]
+        if kind == 0:
+            slope, bend = np.log(max(t, TINY)), 1.0 / max(t, TINY)
+        else:
+            slope, bend = t, 1.0
+        for e in range(entries[u], entries[u + 1]):
+            v = damping * share[e]
+            grad[candidate[e]] += entropy * slope * v
+            for f in range(entries[u], entries[u + 1]):
+                hess[candidate[e], candidate[f]] += entropy * bend * v * damping * share[f]
+
+
+@kernel()
+def gradients(
+    kind, hull, first, weights, prior, prices, base, damping, entropy, pull, out, low, high
+):  # pragma: no cover
+    """Derivatives of the cost that :func:`project` makes least, by the weight of every candidate."""
+    indptr, indices, entries, candidate, share = hull
+    for i in range(low, high):
+        a = first[i]
+        for k in range(a, first[i + 1]):
+            out[k] = pull * np.log(max(weights[k], 1e-300) / prior[k]) if pull > 0.0 else 0.0
+        for u in range(indptr[i], indptr[i + 1]):
+            p = 0.0
+            for e in range(entries[u], entries[u + 1]):
+                p += weights[a + candidate[e]] * share[e]
+            t = damping * p + base[indices[u]]
+            slope = np.log(max(t, TINY)) if kind == 0 else t
+            for e in range(entries[u], entries[u + 1]):
+                out[a + candidate[e]] += damping * share[e] * (entropy * slope - prices[indices[u]])
+
+
+@kernel()
+def _newton_step(lam, grad, hess, fixed, work, x, y, step):  # pragma: no cover
+    """Newton's step on the weights that are not fixed, which keeps their sum: two solves by Cholesky's method."""
+    m = lam.size
+    size, trace = 0, 0.0
+    for k in range(m):
+        step[k] = 0.0
+        if not fixed[k]:
+            size += 1
+            trace += hess[k, k]
+    ridge = 1e-13 * trace + 1e-300
+    free = np.empty(size, np.int64)
+    at = 0
+    for k in range(m):
+        if not fixed[k]:
+            free[at] = k
+            at += 1
+    for a in range(size):
+        for b in range(a + 1):
+            value = hess[free[a], free[b]]
+            if a == b:
+                value += ridge
+            for c in range(b):
+                value -= work[a, c] * work[b, c]
+            if a == b:
+                work[a, a] = np.sqrt(max(value, ridge))
+            else:
+                work[a, b] = value / work[b, b]
+    for a in range(size):
+        vx, vy = -grad[free[a]], 1.0
+        for c in range(a):
+            vx -= work[a, c] * x[c]
+            vy -= work[a, c] * y[c]
+        x[a], y[a] = vx / work[a, a], vy / work[a, a]
+    sx = sy = 0.0
+    for a in range(size - 1, -1, -1):
+        for c in range(a + 1, size):
+            x[a] -= work[c, a] * x[c]
+            y[a] -= work[c, a] * y[c]
+        x[a] /= work[a, a]
+        y[a] /= work[a, a]
+        sx += x[a]
+        sy += y[a]
+    for a in range(size):
+        step[free[a]] = x[a] - sx / sy * y[a]
+
+
+@kernel()
+def project(
+    kind, hull, first, weights, prior, prices, base, damping, entropy, pull, tol, new, gap, slope, low, high
+):  # pragma: no cover
+    """In each row the weights λ that make ``entropy·Σ_j φ(t̂_j) − <prices, t̂> + pull·KL(λ‖prior)`` least.
+
+    With prices ``∇φ(ρ)`` and entropy 1 this is the Bregman projection of ρ onto the hull. ``gap`` is the first-order
+    gap of the weights given, ``Σ_k λ_k g_k − min_k g_k``, ``slope`` the derivative from them towards the new ones.
+    Newton's method with an active set; each step is checked to go down.
+    """
+    indptr, indices, entries, candidate, share = hull
+    most = 0
+    for i in range(low, high):
+        most = max(most, first[i + 1] - first[i])
+    grad, start_grad, linear = np.empty(most), np.empty(most), np.empty(most)
+    step, trial, x, y = np.empty(most), np.empty(most), np.empty(most), np.empty(most)
+    hess, work = np.empty((most, most)), np.empty((most, most))
+    fixed = np.empty(most, np.bool_)
+    for i in range(low, high):
+        a, m = first[i], first[i + 1] - first[i]
+        lam, p0 = new[a : a + m], prior[a : a + m]
+        for k in range(m):
+            lam[k] = weights[a + k]
+            linear[k] = 0.0
+        gap[i] = slope[i] = 0.0
+        if m < 2:
+            continue
+        for u in range(indptr[i], indptr[i + 1]):
+            price = damping * prices[indices[u]]
+            for e in range(entries[u], entries[u + 1]):
+                linear[candidate[e]] += share[e] * price
+        lin, g, h, d = linear[:m], grad[:m], hess[:m, :m], step[:m]
+        for count in range(MOST_STEPS):
+            _derivatives(kind, hull, i, lam, lin, p0, base, damping, entropy, pull, g, h)
+            mean, least = 0.0, np.inf
+            for k in range(m):
+                mean += lam[k] * g[k]
+                least = min(least, g[k])
+            if count == 0:
+                gap[i] = mean - least
+                start_grad[:m] = g
+            if mean - least <= tol:
+                break
+            for k in range(m):
+                fixed[k] = lam[k] <= 0.0 and g[k] >= mean
+            while True:
+                _newton_step(lam, g, h, fixed[:m], work, x, y, d)
+                blocked = False
+                for k in range(m):
+                    if not fixed[k] and lam[k] <= 0.0 and d[k] < 0.0:
+                        fixed[k] = blocked = True
+                if not blocked:
+                    break
+            length, descent, hit = 1.0, 0.0, -1
+            for k in range(m):
+                descent += d[k] * g[k]
+                if d[k] < 0.0 and lam[k] + length * d[k] < 0.0:
+                    length, hit = -lam[k] / d[k], k
+            if pull > 0.0 and hit >= 0:
+                length, hit = 0.99 * length, -1
+            if not descent < 0.0:
+                break
+            here = _row_cost(kind, hull, i, lam, lin, p0, base, damping, entropy, pull)
+            # what is left to gain is below the rounding of the cost: Newton's step needs no check there
+            done = -descent <= FLAT * (1.0 + abs(here))
+            for _ in range(50):
+                for k in range(m):
+                    trial[k] = max(lam[k] + length * d[k], 0.0)
+                if hit >= 0:
+                    trial[hit] = 0.0
+                if done:
+                    break
+                there = _row_cost(kind, hull, i, trial[:m], lin, p0, base, damping, entropy, pull)
+                done = there <= here + 1e-4 * length * descent
+                if not done:
+                    length, hit = 0.5 * length, -1
+            if not done:
+                break
+            total = 0.0
+            for k in range(m):
+                total += trial[k]
+            for k in range(m):
+                lam[k] = trial[k] / total
+        for k in range(m):
+            slope[i] += start_grad[k] * (lam[k] - weights[a + k])
