@@ -5,7 +5,20 @@ from __future__ import annotations
 import sys
 from importlib import import_module
 
-NAMES = ("push_linear", "score_space", "growth", "solvers", "measures", "retarget", "link", "graph", "peers")
+NAMES = (
+    "push_linear",
+    "score_space",
+    "growth",
+    "solvers",
+    "measures",
+    "retarget",
+    "link",
+    "graph",
+    "consensus",
+    "aggregation",
+    "kmeans",
+    "peers",
+)
 
 if __name__ == "__main__":
     for name in sys.argv[1:] or NAMES:

@@ -469,7 +469,8 @@ class TestProgress:
 
     def test_person_sees_each_step(self, folder, monkeypatch):
         screen = self.Screen()
-        monkeypatch.setattr("apexrank.cli.graph.working", screen)
+        for module in ("graph", "edge_options"):
+            monkeypatch.setattr(f"apexrank.cli.{module}.working", screen)
         steps = ranked("edges.csv")["steps"]
         assert screen.lines[:2] == ["reading edges.csv", "ranking 12 vertices"]
         assert len(screen.lines) == 2 + steps

@@ -11,6 +11,7 @@ import typer
 from typer.core import TyperGroup
 
 import apexrank
+from apexrank.cli.consensus import consensus
 from apexrank.cli.demo import demo
 from apexrank.cli.evaluate import evaluate
 from apexrank.cli.fit import fit
@@ -100,4 +101,5 @@ def _main(
 
 for _verb in (demo, fit, rank, evaluate, reproduce):
     app.command()(_verb)
+graph_app.command()(consensus)
 app.add_typer(graph_app)

@@ -3,34 +3,44 @@
 from __future__ import annotations
 
 import math
-import re
 import time
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, NamedTuple
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from apexrank.cli.edge_options import (
+    REPEATED,
+    Edges,
+    Json,
+    NoSelfLoops,
+    Reading,
+    Repeated,
+    Signed,
+    Source,
+    Target,
+    Undirected,
+    Weight,
+    check_output,
+)
 from apexrank.cli.graph_methods import METHODS, build_method
 from apexrank.cli.output import (
     is_terminal,
-    note,
     print_frame,
     print_json,
     print_table,
-    refuse_overwriting,
     show,
     warnings_as_notes,
     working,
 )
 from apexrank.cli.seeds import earlier_scores, named_vertex, seed_weights, series
-from apexrank.errors import InputError
 
 if TYPE_CHECKING:
     import polars as pl
 
     from apexrank.graph.adjacency import Graph, SignedGraph
 
-_READING, _METHOD, _LABELS = "Reading", "Method", "Labels"
+_METHOD, _LABELS = "Method", "Labels"
 _ROWS_SHOWN, _LINKS_SHOWN = 10, 10
 _SHOWN_PARAMS = ("p", "ratio", "k", "beta", "damping")
 _QUIET_PARAMS = ("callback", "verbose", "warm_start")
@@ -38,38 +48,6 @@ _QUIET_PARAMS = ("callback", "verbose", "warm_start")
 graph_app = typer.Typer(
     name="graph", help="Rank the vertices of a graph so that made-up links gain little.", add_completion=False
 )
-
-
-_REPEATED = {"sum": ", added up", "once": ", kept once", "error": ""}
-
-
-def _reading(help: str, *names: str) -> Any:
-    return typer.Option(*names, help=help, rich_help_panel=_READING)
-
-
-Edges = Annotated[
-    Path,
-    typer.Argument(
-        help="File of edges: CSV, TSV or a plain list (also .gz), or Parquet.", show_default=False
-    ),
-]
-Source = Annotated[
-    str | None,
-    _reading(
-        "Column of the links' sources: its name, or its position from 0; by default source, src, from, or the first."
-    ),
-]
-Target = Annotated[
-    str | None, _reading("Column of their targets; by default target, dst, to, or the second.")
-]
-Weight = Annotated[
-    str | None, _reading("Column of their weights; by default weight, rating, value, or none: links weigh 1.")
-]
-Undirected = Annotated[bool, _reading("Edges count in both directions.", "--undirected")]
-Repeated = Annotated[str, _reading("Repeated edges: sum (of their weights), once or error.")]
-NoSelfLoops = Annotated[bool, _reading("Leave out links of a vertex to itself.", "--no-self-loops")]
-Signed = Annotated[bool, _reading("Negative weights are distrust, not an error.", "--signed")]
-Json = Annotated[bool, typer.Option("--json", help="Print JSON.")]
 
 
 def _number(help: str, *names: str) -> Any:
@@ -163,7 +141,7 @@ def rank(
     reading = Reading(source, target, weight, undirected, repeated, no_self_loops, signed)
     named = {"teleport": teleport, "trusted": trusted, "distrusted": distrusted, "start": start}
     files = {what: path for what, path in named.items() if path is not None}
-    _check_output(output, edges, *files.values())
+    check_output(output, edges, *files.values())
     numbers = {"p": p, "ratio": ratio, "k": k, "damping": damping, "trust": trust, "gamma": gamma}
     numbers |= {"distrust": distrust, "neutral": neutral, "beta": beta, "negative": negative}
     flags = {"signed": signed, "explain": bool(explain)}
@@ -192,74 +170,6 @@ def rank(
         _print_json(report, ranked, reasons, output)
     else:
         _print(report, ranked, reasons, output)
-
-
-def _check_output(output: Path | None, *inputs: Path) -> None:
-    from apexrank.io.atomic import check_writable
-    from apexrank.io.tables import check_suffix
-
-    if output is not None:
-        check_suffix(output)
-        check_writable(output)
-        refuse_overwriting(output, *inputs)
-
-
-class Reading(NamedTuple):
-    """The options that say how a file of edges is read."""
-
-    source: str | None
-    target: str | None
-    weight: str | None
-    undirected: bool
-    repeated: str
-    no_self_loops: bool
-    signed: bool
-
-    def columns(self) -> dict[str, str | int | None]:
-        """Columns by name, or by position where the option is a whole number: many lists have no header."""
-        given = {"source": self.source, "target": self.target, "weight": self.weight}
-        return {role: int(name) if name and name.isdecimal() else name for role, name in given.items()}
-
-    def read(self, edges: Path) -> Any:
-        """The graph, or the signed graph."""
-        from apexrank.graph.edgefile import guessed_columns
-        from apexrank.graph.reading import as_graph
-
-        if self.repeated not in _REPEATED:
-            raise InputError(
-                f"unknown rule {self.repeated!r} for --repeated: use one of {', '.join(_REPEATED)}"
-            )
-        try:
-            with working(f"reading {edges}"):
-                graph = as_graph(
-                    edges,
-                    **self.columns(),
-                    directed=not self.undirected,
-                    repeated=self.repeated,
-                    self_loops="drop" if self.no_self_loops else "keep",
-                    signed=self.signed,
-                )
-        except InputError as error:
-            raise InputError(_in_options(str(error))) from None
-        guessed = guessed_columns(edges, **self.columns())
-        if guessed is not None:
-            note(f"{edges}: {guessed} (--source, --target and --weight choose)")
-        return graph
-
-
-def _in_options(message: str) -> str:
-    """The library's advice in the words of the command line.
-
-    Examples
-    --------
-    >>> _in_options("use signed=True, or name their column with weight=")
-    'use --signed, or name their column with --weight'
-    """
-    message = message.replace("read it by as_graph with signed=True", "use --method lpq --signed")
-    message = message.replace("signed=True", "--signed").replace(
-        "repeated='sum' or 'once'", "--repeated sum or once"
-    )
-    return re.sub(r"with (source|target|weight)=", r"with --\1", message)
 
 
 def _fit(estimator: Any, graph: Any, n: int, arguments: dict[str, Any]) -> None:
@@ -385,7 +295,7 @@ def inspect(
         return
     weighted = any(report.pop("weighted") for report in reports.values())
     words = ["undirected" if undirected else "directed", "weighted" if weighted else "unweighted"]
-    typer.echo(f"{edges}: {', '.join(words)}, {met} repeated links{_REPEATED[repeated] if met else ''}")
+    typer.echo(f"{edges}: {', '.join(words)}, {met} repeated links{REPEATED[repeated] if met else ''}")
     rows = [
         [key.replace("_", " "), *(report[key] for report in reports.values())]
         for key in next(iter(reports.values()))

@@ -1,0 +1,263 @@
+"""``apexrank graph consensus``: one ranking of vertices from several graphs that do not quite agree."""
+
+from __future__ import annotations
+
+import time
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from apexrank.cli.edge_options import (
+    Json,
+    NoSelfLoops,
+    Reading,
+    Repeated,
+    Source,
+    Target,
+    Undirected,
+    Weight,
+    check_output,
+    in_options,
+    reading_option,
+)
+from apexrank.cli.output import (
+    is_terminal,
+    print_frame,
+    print_json,
+    print_table,
+    show,
+    split_names,
+    warnings_as_notes,
+    working,
+)
+from apexrank.cli.seeds import named_vertex, seed_weights, series
+from apexrank.errors import InputError
+
+if TYPE_CHECKING:
+    import polars as pl
+
+    from apexrank.graph.consensus import ConsensusRank
+    from apexrank.graph.layers import Layers
+
+_METHOD = "Method"
+_ROWS_SHOWN = 10
+
+
+def _option(help: str, *names: str, **more: Any) -> Any:
+    return typer.Option(*names, help=help, rich_help_panel=_METHOD, **more)
+
+
+def consensus(
+    edges: Annotated[
+        list[Path],
+        typer.Argument(
+            help="A file of edges for each layer: CSV, TSV or a plain list (also .gz), or Parquet; or one table with "
+            "--label.",
+            show_default=False,
+        ),
+    ],
+    label: Annotated[
+        str | None,
+        reading_option("Column of one table that tells the layers: networks, days, kinds of links."),
+    ] = None,
+    method: Annotated[
+        str, _option("blend (least disagreement), fixed-point (each vertex follows the ranks) or brew.")
+    ] = "blend",
+    divergence: Annotated[str, _option("kl (disagreement in nats) or squared.")] = "kl",
+    prior: Annotated[
+        str | None,
+        _option("Weights of the layers to begin with and to pull to, such as mon=2,tue=1; equal by default."),
+    ] = None,
+    pull: Annotated[
+        float,
+        _option("How strongly layer weights are pulled to the prior ones; inf: these themselves, the mean."),
+    ] = 0.0,
+    entropy: Annotated[
+        float, _option("Below 1, layers that spread evenly, and so agree with everybody, count for less.")
+    ] = 1.0,
+    beta: Annotated[float | None, _option("Weight of stationarity in brew; 0.1 by default.")] = None,
+    damping: Annotated[float, _option("Share that follows links.")] = 0.85,
+    teleport: Annotated[
+        Path | None,
+        _option(
+            "File of the vertices where the walk starts anew, one a line, or CSV with vertex and weight."
+        ),
+    ] = None,
+    keep: Annotated[
+        list[str] | None,
+        _option("An order A>B that the ranks shall keep: A not below B; may be repeated.", metavar="A>B"),
+    ] = None,
+    restarts: Annotated[int, _option("Random beginnings besides the usual one; the best answer wins.")] = 0,
+    seed: Annotated[int, _option("For the random beginnings.")] = 0,
+    tol: Annotated[float, _option("Stop when the first-order gap is this small.")] = 1e-8,
+    max_iter: Annotated[int, _option("Most steps.")] = 5000,
+    source: Source = None,
+    target: Target = None,
+    weight: Weight = None,
+    undirected: Undirected = False,
+    repeated: Repeated = "sum",
+    no_self_loops: NoSelfLoops = False,
+    top: Annotated[int | None, typer.Option(help="Keep the best N vertices.", metavar="N", min=1)] = None,
+    output: Annotated[
+        Path | None, typer.Option("--output", "-o", help="CSV or Parquet file to write; default: the screen.")
+    ] = None,
+    json: Json = False,
+) -> None:
+    """Rank vertices whose links come in several layers, each vertex weighing the layers so that all agree best.
+
+    Vertices are matched by name; one without links in a layer has no opinion there.
+    """
+    from apexrank.graph.consensus import ConsensusRank
+
+    check_output(output, *edges, *([teleport] if teleport else []))
+    if beta is not None and method != "brew":
+        raise InputError("--beta is for --method brew: leave it out")
+    rank = ConsensusRank(
+        method,  # type: ignore[arg-type]
+        divergence=divergence,  # type: ignore[arg-type]
+        damping=damping,
+        pull=pull,
+        entropy=entropy,
+        beta=0.1 if beta is None else beta,
+        n_restarts=restarts,
+        tol=tol,
+        max_iter=max_iter,
+        random_state=seed,
+    )
+    began = time.perf_counter()
+    layers = _read(edges, label, Reading(source, target, weight, undirected, repeated, no_self_loops, False))
+    graph = layers.graphs[0]
+    arguments: dict[str, Any] = {
+        "layer_prior": None if prior is None else _weights(prior),
+        "teleport": None if teleport is None else seed_weights(teleport, graph, "teleport"),
+        "keep": [tuple(named_vertex(graph, name) for name in _pair(order)) for order in keep or ()],
+    }
+    read = time.perf_counter()
+    _fit(rank, layers, arguments)
+    ranked = _ranked(rank, top)
+    report = _report(rank, layers, read - began, time.perf_counter() - read)
+    if output is not None:
+        from apexrank.io import write_table
+
+        write_table(ranked, output)
+    if json:
+        report |= {"rows": len(ranked), "output": None if output is None else str(output)}
+        print_json(report | ({"ranking": ranked.to_dicts()} if output is None else {}))
+    else:
+        _print(report, ranked, output)
+
+
+def _read(edges: list[Path], label: str | None, reading: Reading) -> Layers:
+    from apexrank.graph.layers import as_layers
+
+    if label is None and len(edges) == 1:
+        raise InputError(
+            "one file is one layer: give more files, or name the column of the layers with --label"
+        )
+    if label is not None and len(edges) > 1:
+        raise InputError("--label tells the layers of one table: give one file")
+    which: Any = edges if label is None else edges[0]
+    column = int(label) if label is not None and label.isdecimal() else label
+    try:
+        with working(f"reading {', '.join(map(str, edges))}"):
+            return as_layers(which, label=column, **reading.rules())
+    except InputError as error:
+        raise InputError(in_options(str(error))) from None
+
+
+def _weights(prior: str) -> dict[str, float]:
+    """Layers' weights from text.
+
+    Examples
+    --------
+    >>> _weights("mon=2,tue=0.5")
+    {'mon': 2.0, 'tue': 0.5}
+    """
+    found = {}
+    for part in split_names([prior]):
+        name, equals, value = part.rpartition("=")
+        try:
+            found[name] = float(value)
+        except ValueError:
+            equals = ""
+        if not equals:
+            raise InputError(f"--prior must be weights of layers such as mon=2,tue=1, got {part!r}")
+    return found
+
+
+def _pair(order: str) -> tuple[str, str]:
+    a, arrow, b = (part.strip() for part in order.partition(">"))
+    if not (a and arrow and b):
+        raise InputError(f"--keep must be an order such as 'A>B', got {order!r}")
+    return a, b
+
+
+def _fit(rank: ConsensusRank, layers: Layers, arguments: dict[str, Any]) -> None:
+    what = f"ranking {layers.n} vertices in {len(layers)} layers"
+    with working(what) as status, warnings_as_notes():
+        if status is not None:
+            rank.set_params(callback=lambda step, gap: status.update(f"{what}: step {step}, gap {gap:.1e}"))
+        rank.fit(layers, **arguments)
+
+
+def _ranked(rank: ConsensusRank, top: int | None) -> pl.DataFrame:
+    import numpy as np
+    import polars as pl
+
+    order = np.argsort(-rank.scores_, kind="stable")[:top]
+    columns = {
+        "rank": pl.Series(np.arange(1, len(order) + 1)),
+        "vertex": series(rank.graph_.labels(order)),
+        "score": pl.Series(rank.scores_[order]),
+        "disagreement": pl.Series(rank.vertex_disagreement_[order]),
+    }
+    weights = {f"weight_{name}": rank.layer_weights_[order, k] for k, name in enumerate(rank.layers_)}
+    return pl.DataFrame(columns | {name: pl.Series(values) for name, values in weights.items()})
+
+
+def _report(rank: ConsensusRank, layers: Layers, reading: float, ranking: float) -> dict[str, Any]:
+    about = [
+        {
+            "layer": name,
+            "links": graph.n_edges,
+            "opinions": int((~graph.dangling).sum()),
+            "share": float(share),
+        }
+        for name, graph, share in zip(layers.names, layers.graphs, rank.layer_shares_, strict=True)
+    ]
+    return {
+        "vertices": layers.n,
+        "layers": about,
+        "method": rank.method,
+        "divergence": rank.divergence,
+        "disagreement": rank.disagreement_,
+        "stationarity": rank.stationarity_,
+        "first_order_gap": rank.first_order_gap_,
+        "order_violation": rank.order_violation_,
+        "steps": rank.n_iter_,
+        "converged": rank.converged_,
+        "seconds": {"reading": round(reading, 3), "ranking": round(ranking, 3)},
+    }
+
+
+def _print(report: dict[str, Any], ranked: pl.DataFrame, output: Path | None) -> None:
+    if output is None:
+        print_frame(ranked)
+        if not is_terminal():
+            return
+    else:
+        shown = ranked.head(_ROWS_SHOWN)
+        print_table(shown.columns, shown.rows())
+    rows = [list(layer.values()) for layer in report["layers"]]
+    print_table(["layer", "links", "vertices with links", "share"], rows)
+    unit = " nats" if report["divergence"] == "kl" else ""
+    state = "converged" if report["converged"] else "stopped"
+    typer.echo(
+        f"{report['vertices']} vertices, {len(rows)} layers; {report['method']}: disagreement "
+        f"{show(report['disagreement'])}{unit}, {state} after {report['steps']} steps, first-order gap "
+        f"{report['first_order_gap']:.1e}, |Tw - w| {report['stationarity']:.1e}; "
+        f"read in {report['seconds']['reading']:.1f} s, ranked in {report['seconds']['ranking']:.1f} s"
+    )
+    if output is not None:
+        typer.echo(f"written: {output}, {len(ranked)} of {report['vertices']} vertices, best first")

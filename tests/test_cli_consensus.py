@@ -1,0 +1,110 @@
+"""``apexrank graph consensus``: the library's ranks, and one clear line for whatever is wrong."""
+
+import json
+
+import numpy as np
+import polars as pl
+import pytest
+from typer.testing import CliRunner
+
+from apexrank import ConsensusRank
+from apexrank.cli.app import app
+
+MON = [("a", "b"), ("b", "a"), ("c", "a"), ("d", "a")]
+TUE = [("a", "b"), ("b", "c"), ("c", "a")]
+
+
+@pytest.fixture
+def folder(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    for name, edges in (("mon", MON), ("tue", TUE)):
+        (tmp_path / f"{name}.csv").write_text("source,target\n" + "".join(f"{a},{b}\n" for a, b in edges))
+    rows = [(a, b, day) for day, edges in (("mon", MON), ("tue", TUE)) for a, b in edges]
+    (tmp_path / "all.csv").write_text("source,target,day\n" + "".join(",".join(row) + "\n" for row in rows))
+    return tmp_path
+
+
+def run(*arguments):
+    return CliRunner().invoke(app, ["graph", "consensus", *map(str, arguments)])
+
+
+def expected(**options):
+    layers = {
+        name: tuple(map(list, zip(*edges, strict=True))) for name, edges in (("mon", MON), ("tue", TUE))
+    }
+    return ConsensusRank(**options).fit(layers)
+
+
+@pytest.mark.parametrize(
+    "files", [["mon.csv", "tue.csv"], ["all.csv", "--label", "day"]], ids=["files", "label"]
+)
+def test_writes_what_the_library_finds(folder, files):
+    answer = run(*files, "-o", "ranks.csv")
+    assert answer.exit_code == 0, answer.output
+    table, rank = pl.read_csv(folder / "ranks.csv"), expected()
+    assert table["vertex"].to_list() == rank.ranking_.tolist()
+    order = [rank.names_.tolist().index(name) for name in table["vertex"]]
+    np.testing.assert_allclose(table["score"], rank.scores_[order], atol=1e-12)
+    np.testing.assert_allclose(table["weight_mon"], rank.layer_weights_[order, 0], atol=1e-9)
+    np.testing.assert_allclose(table["disagreement"], rank.vertex_disagreement_[order], atol=1e-9)
+    assert "disagreement 0.4727 nats" in answer.output
+    assert "converged" in answer.output
+
+
+def test_json_has_certificates_and_options_reach_the_library(folder):
+    answer = run("mon.csv", "tue.csv", "--json", "--pull", 0.5, "--damping", 0.7, "--prior", "tue=3,mon=1")
+    found = json.loads(answer.output)
+    layers = [tuple(map(list, zip(*edges, strict=True))) for edges in (MON, TUE)]
+    rank = ConsensusRank(pull=0.5, damping=0.7).fit(layers, layer_prior=[1, 3])
+    assert found["disagreement"] == pytest.approx(rank.disagreement_, abs=1e-12)
+    assert [layer["opinions"] for layer in found["layers"]] == [4, 3]
+    assert found["layers"][0]["share"] == pytest.approx(rank.layer_shares_[0], abs=1e-9)
+    assert found["converged"]
+    assert found["first_order_gap"] <= 1e-8
+    assert found["stationarity"] <= 1e-8
+    assert [row["vertex"] for row in found["ranking"]] == rank.ranking_.tolist()
+
+
+def test_orders_to_keep_and_top(folder):
+    def ranks(*options):
+        rows = [row.split(",") for row in run("mon.csv", "tue.csv", *options).output.splitlines()]
+        return {row[1]: float(row[2]) for row in rows[1:] if row[0].isdigit()}
+
+    assert ranks()["c"] > ranks()["d"] + 0.01
+    kept = ranks("--keep", "d>c")  # b leaves the layer in which it links to c
+    assert kept["d"] >= kept["c"] - 1e-6
+    assert (
+        "break an order" in run("mon.csv", "tue.csv", "--keep", "d>b").output
+    )  # a links to b whatever it weighs
+    assert len(ranks("--top", 3)) == 3
+
+
+@pytest.mark.parametrize(
+    ("arguments", "words"),
+    [
+        (["mon.csv"], "one file is one layer"),
+        (["mon.csv", "tue.csv", "--label", "day"], "give one file"),
+        (["all.csv", "--label", "week"], "no column 'week'"),
+        (["mon.csv", "none.csv"], "none.csv"),
+        (["mon.csv", "tue.csv", "--method", "best"], "one of blend, fixed-point, brew"),
+        (["mon.csv", "tue.csv", "--prior", "mon"], "--prior must be weights"),
+        (["mon.csv", "tue.csv", "--prior", "mon=1"], "a weight for each of mon, tue"),
+        (["mon.csv", "tue.csv", "--keep", "a"], "--keep must be an order"),
+        (["mon.csv", "tue.csv", "--keep", "a>x"], "'x' is not in the graph"),
+        (["mon.csv", "tue.csv", "--beta", "0.2"], "--beta is for --method brew"),
+        (["mon.csv", "tue.csv", "--damping", "1"], "damping"),
+        (["mon.csv", "tue.csv", "--repeated", "often"], "--repeated"),
+        (["mon.csv", "tue.csv", "-o", "mon.csv"], "also an input"),
+        (["mon.csv", "tue.csv", "-o", "ranks.xls"], "ranks.xls"),
+    ],
+    ids=lambda value: "-".join(value) if isinstance(value, list) else "",
+)
+def test_bad_input_is_one_line_and_writes_nothing(folder, arguments, words):
+    before = {path.name: path.read_bytes() for path in folder.iterdir()}
+    output = [] if "-o" in arguments else ["-o", "ranks.csv"]
+    answer = run(*arguments, *output)
+    assert answer.exit_code == 2
+    assert answer.output.startswith("error: ")
+    assert answer.output.count("\n") == 1
+    assert words in answer.output
+    assert {path.name: path.read_bytes() for path in folder.iterdir()} == before
