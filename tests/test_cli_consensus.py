@@ -86,7 +86,7 @@ def test_orders_to_keep_and_top(folder):
         (["mon.csv", "tue.csv", "--label", "day"], "give one file"),
         (["all.csv", "--label", "week"], "no column 'week'"),
         (["mon.csv", "none.csv"], "none.csv"),
-        (["mon.csv", "tue.csv", "--method", "best"], "one of blend, fixed-point, brew"),
+        (["mon.csv", "tue.csv", "--method", "best"], "one of blend, fixed-point, corroborate, brew"),
         (["mon.csv", "tue.csv", "--prior", "mon"], "--prior must be weights"),
         (["mon.csv", "tue.csv", "--prior", "mon=1"], "a weight for each of mon, tue"),
         (["mon.csv", "tue.csv", "--keep", "a"], "--keep must be an order"),

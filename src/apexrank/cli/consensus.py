@@ -62,7 +62,11 @@ def consensus(
         reading_option("Column of one table that tells the layers: networks, days, kinds of links."),
     ] = None,
     method: Annotated[
-        str, _option("blend (least disagreement), fixed-point (each vertex follows the ranks) or brew.")
+        str,
+        _option(
+            "blend (least disagreement), fixed-point (each vertex follows the ranks), corroborate (a layer counts as "
+            "far as others bear it out: finds out junk) or brew."
+        ),
     ] = "blend",
     divergence: Annotated[str, _option("kl (disagreement in nats) or squared.")] = "kl",
     prior: Annotated[
@@ -76,6 +80,9 @@ def consensus(
     entropy: Annotated[
         float, _option("Below 1, layers that spread evenly, and so agree with everybody, count for less.")
     ] = 1.0,
+    temperature: Annotated[
+        float, _option("How mild corroborate is: towards 0 only the layer that is best borne out counts.")
+    ] = 0.3,
     beta: Annotated[float | None, _option("Weight of stationarity in brew; 0.1 by default.")] = None,
     damping: Annotated[float, _option("Share that follows links.")] = 0.85,
     teleport: Annotated[
@@ -119,6 +126,7 @@ def consensus(
         damping=damping,
         pull=pull,
         entropy=entropy,
+        temperature=temperature,
         beta=0.1 if beta is None else beta,
         n_restarts=restarts,
         tol=tol,

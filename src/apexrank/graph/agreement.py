@@ -228,6 +228,33 @@ class Agreement:
             right -= self.penalty(w)[1]
         return right - (w * right).sum()
 
+    def corroborated(self, choice: Choice, temperature: float) -> Improvement:
+        """Weights by how well a vertex's other layers bear each of them out; see the kernel."""
+        h = self.hulls
+        new, moves = np.empty_like(choice.weights), np.empty(self.n)
+        hull = (h.indptr, h.indices, h.entries, h.candidate, h.share)
+        background = (1 - self.damping) * choice.ranks
+        far = (self.base * (self.gradient(self.base) - self.gradient(background))).sum()
+        self.out.run(
+            lambda a, b: kernels.corroborate(
+                hull,
+                h.first,
+                choice.weights,
+                self.prior,
+                choice.ranks,
+                self.base,
+                self.damping,
+                far,
+                self._of_base,
+                temperature,
+                new,
+                moves,
+                a,
+                b,
+            )
+        )
+        return Improvement(new, float((choice.ranks * moves).sum()), np.nan, moves)
+
     def gradients(self, weights: np.ndarray, prices: np.ndarray) -> np.ndarray:
         """``∂c_i/∂λ_ik − α<t_i^k, s>`` of every candidate, but for a constant in each vertex."""
         h, out = self.hulls, np.empty_like(weights)

@@ -6,6 +6,7 @@ equation, along which the cost V falls, ``fixed_point`` to the ranks themselves.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import NamedTuple
 
 import numpy as np
@@ -115,10 +116,51 @@ def fixed_point(
 ) -> Consensus:
     """Alternate the projection of the ranks onto every hull and the ranks that follow.
 
-    The gap here is that of the projections: 0 where no vertex would move. Nothing falls along the steps, which may
-    circle: then guesses from several steps (Anderson) end, and later only a part of the way is gone.
+    The gap is that of the projections: 0 where no vertex would move.
     """
-    gap, lowest, since, length = 0.1, np.inf, 0, 1.0
+
+    def projected(choice: Choice, fine: float) -> Improvement:
+        return problem.improvement(choice, problem.gradient(choice.ranks), 0.02 * fine)
+
+    return _repeated(projected, problem, weights, start, tol, max_iter, progress)
+
+
+def corroborated(
+    problem: Agreement,
+    weights: np.ndarray,
+    start: np.ndarray,
+    temperature: float,
+    tol: float,
+    max_iter: int,
+    progress: Progress | None = None,
+) -> Consensus:
+    """Alternate weights by corroboration and the ranks that follow; the gap is how far weights would move."""
+
+    def moved(choice: Choice, fine: float) -> Improvement:
+        return problem.corroborated(choice, temperature)
+
+    # several weights may bear out one another: half steps from the beginning lead to those it is nearest to
+    return _repeated(moved, problem, weights, start, tol, max_iter, progress, length=0.5, bold_below=1e-4)
+
+
+def _repeated(
+    improve: Callable[[Choice, float], Improvement],
+    problem: Agreement,
+    weights: np.ndarray,
+    start: np.ndarray,
+    tol: float,
+    max_iter: int,
+    progress: Progress | None,
+    *,
+    length: float = 1.0,
+    bold_below: float = np.inf,
+) -> Consensus:
+    """Repeat a step of all vertices, of a part ``length`` of the way, until they stay where they are.
+
+    Where the gap is below ``bold_below``, guesses from several steps (Anderson) stand in for a step. Nothing falls
+    along the steps, which may circle: then the guesses end, and later a smaller part of the way is gone.
+    """
+    gap, lowest, since = 0.1, np.inf, 0
     guess: Anderson | None = Anderson()
     choice = problem.at(weights, start, 1e-4)
     values: list[float] = []
@@ -126,7 +168,7 @@ def fixed_point(
     for _ in range(max_iter):
         fine = max(0.02 * min(gap, 1.0), 0.02 * tol)
         choice = problem.refined(choice, 0.1 * fine)
-        better = problem.improvement(choice, problem.gradient(choice.ranks), 0.02 * fine)
+        better = improve(choice, fine)
         gap = better.gap
         values.append(choice.value)
         history.append(gap)
@@ -140,7 +182,7 @@ def fixed_point(
             length = length if guess is not None else max(length / 2, 1 / 64)
             guess, lowest, since = None, np.inf, 0
         new = choice.weights + length * (better.weights - choice.weights)
-        if guess is not None:
+        if guess is not None and gap <= bold_below:
             new = guess(choice.weights, better.weights, problem.of_vertices(choice.ranks))
             new = problem.onto_simplices(new)
         choice = problem.at(new, choice.ranks, fine)

@@ -17,7 +17,7 @@ from apexrank.errors import InputError
 from apexrank.graph.adjacency import Graph, build
 from apexrank.graph.agreement import KINDS, Agreement
 from apexrank.graph.base import GraphRank, Teleport, teleport_vectors
-from apexrank.graph.blend import Consensus, blend, fixed_point
+from apexrank.graph.blend import Consensus, blend, corroborated, fixed_point
 from apexrank.graph.brew import brew
 from apexrank.graph.edges import Column, Edges
 from apexrank.graph.interventions import RankOrder, cut_hulls
@@ -26,7 +26,7 @@ from apexrank.graph.loops import double_loop, single_loop
 from apexrank.graph.power import Progress
 from apexrank.kernels.hulls import Hulls
 
-METHODS = ("blend", "fixed-point", "brew")
+METHODS = ("blend", "fixed-point", "corroborate", "brew")
 VARIANTS = {"eigenvector": blend, "double-loop": double_loop, "single-loop": single_loop}
 ROUNDS = 40  # of the method of multipliers
 KEPT = 1e-6  # an order of ranks is kept when it is broken by less, in units of the mean rank
@@ -43,13 +43,18 @@ class ConsensusRank(GraphRank):
 
     Parameters
     ----------
-    method : {"blend", "fixed-point", "brew"}
+    method : {"blend", "fixed-point", "corroborate", "brew"}
         What is computed:
 
         - ``"blend"``: stationary ranks w of the least disagreement ``V = Σ_i w_i D_φ(t̂_i‖w)``. V is not convex: what is
           found is a local minimum, not above that of ``"fixed-point"``.
         - ``"fixed-point"``: every vertex projects the ranks onto its hull, ``t̂_i = argmin D_φ(t‖w)``, and w is PageRank
           of that. Simpler, about half the time, and no minimum of V.
+        - ``"corroborate"``: a layer counts at a vertex by how well the vertex's other layers bear it out, before the
+          background of the ranks, and in relation to how much it says:
+          ``λ_ik ∝ prior_k·exp(−D(t̂_i^k‖r_i^k)/(temperature·I_i^k))`` with ``r_i^k = α·(mix of the others) + (1 − α)·w``
+          and the information ``I = log n − entropy of t̂_i^k``. Not of the dissertation, and no minimum of V; it is what
+          finds out layers that say nothing or anything (``apexrank reproduce consensus-study``).
         - ``"brew"``: minimises ``Σ_i w_i D_φ(t̂_i‖ρ) + (1 − β)/β·D_φ(w‖ρ)``. Its ranks ρ are not stationary, and even
           with one layer they are not PageRank: see ``stationarity_``.
     variant : {"eigenvector", "double-loop", "single-loop"}, optional
@@ -65,6 +70,8 @@ class ConsensusRank(GraphRank):
     entropy : float
         Factor of φ(t̂_i) in V, from 0 to 1. Below 1, layers that spread evenly, and so agree with everybody, count for
         less; 0 needs a pull.
+    temperature : float
+        How mild ``"corroborate"`` is: towards 0 only the layer that is best borne out counts, ``inf`` is the mean.
     beta : float
         Weight of stationarity in ``"brew"``, between 0 and 1.
     n_restarts : int
@@ -99,7 +106,8 @@ class ConsensusRank(GraphRank):
     stationarity_ : float
         ``|Tw − w|₁`` of the ranks.
     first_order_gap_ : float
-        ``Σ_i w_i (Σ_k λ_ik g_ik − min_k g_ik)``, g the derivatives of what every vertex minimises: 0 at a minimum.
+        ``Σ_i w_i (Σ_k λ_ik g_ik − min_k g_ik)``, g the derivatives of what every vertex minimises: 0 at a minimum. For
+        "corroborate" ``Σ_i w_i·½|λ_i − next λ_i|₁``.
     vertex_gap_ : ndarray
         The same of each vertex, without w_i.
     error_bound_ : float
@@ -126,13 +134,14 @@ class ConsensusRank(GraphRank):
 
     def __init__(
         self,
-        method: Literal["blend", "fixed-point", "brew"] = "blend",
+        method: Literal["blend", "fixed-point", "corroborate", "brew"] = "blend",
         *,
         variant: Literal["eigenvector", "double-loop", "single-loop"] | None = None,
         divergence: Literal["kl", "squared"] = "kl",
         damping: float = 0.85,
         pull: float = 0.0,
         entropy: float = 1.0,
+        temperature: float = 0.3,
         beta: float = 0.1,
         n_restarts: int = 0,
         tol: float = 1e-8,
@@ -147,6 +156,7 @@ class ConsensusRank(GraphRank):
         self.damping = damping
         self.pull = pull
         self.entropy = entropy
+        self.temperature = temperature
         self.beta = beta
         self.n_restarts = n_restarts
         self.tol = tol
@@ -237,8 +247,12 @@ class ConsensusRank(GraphRank):
             raise InputError(
                 f"entropy must be from 0 to 1, and above 0 where there is no pull, got {self.entropy!r}"
             )
-        if self.method == "brew" and (self.pull != 0 or self.entropy != 1):
+        if self.method in ("brew", "corroborate") and (self.pull != 0 or self.entropy != 1):
             raise InputError("pull and entropy are for methods 'blend' and 'fixed-point': leave them out")
+        if self.method == "corroborate" and self.divergence != "kl":
+            raise InputError("method 'corroborate' measures information: leave divergence='kl'")
+        if not isinstance(self.temperature, int | float | np.number) or not self.temperature > 0:
+            raise InputError(f"temperature must be a number above 0, got {self.temperature!r}")
         check_finite("beta", self.beta, 0)
         if not 0 < self.beta < 1:
             raise InputError(f"beta must be between 0 and 1, got {self.beta!r}")
@@ -255,6 +269,10 @@ class ConsensusRank(GraphRank):
             return Consensus(choice, 0.0, np.zeros(problem.n), True, [choice.value], [0.0])
         if self.method == "brew":
             return brew(problem, prior, start, self.beta, self.tol, self.max_iter, self._progress)
+        if self.method == "corroborate":
+            return corroborated(
+                problem, prior, start, self.temperature, self.tol, self.max_iter, self._progress
+            )
         begin = fixed_point(problem, prior, start, self.tol, self.max_iter, self._progress)
         if self.method == "fixed-point":
             return begin

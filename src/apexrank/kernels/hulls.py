@@ -12,12 +12,13 @@ from typing import NamedTuple
 
 import numpy as np
 
-from apexrank.kernels.edges import Links
+from apexrank.kernels.edges import Links, turned
 from apexrank.kernels.jit import kernel
 
 KL, SQUARED = 0, 1
 TINY = 1e-18  # where log t is taken, t below this counts as this
 FLAT = 1e-12
+LEAST_INFORMATION = 0.01  # nats: a layer that says less says nothing
 MOST_STEPS = 60  # of Newton's method in a row; a handful is the rule
 
 
@@ -75,7 +76,10 @@ def stacked(layers: Sequence[Links]) -> Hulls:
     for k, links in enumerate(layers):
         weights = np.empty(0) if links.weights is None else links.weights
         _append(links.indptr, links.indices, weights, local[:, k].copy(), at, columns, candidate, share)
-    _sort_rows(rows, columns, candidate, share)
+    # turned round twice, links are sorted by column, equal ones in the order of the layers
+    ordered = turned(turned(Links(rows, columns, np.arange(rows[-1], dtype=float))))
+    columns, place = ordered.indices, ordered.weights.astype(np.int64)  # type: ignore[union-attr]
+    candidate, share = candidate[place], share[place]
     indptr, indices, entries = _unions(rows, columns)
     layer = np.broadcast_to(np.arange(m, dtype=np.int32), (n, m))[opinions]
     return Hulls(indptr, indices, entries, candidate, share, first, layer)
@@ -92,16 +96,6 @@ def _append(indptr, indices, weights, local, at, columns, candidate, share):  # 
             candidate[at[i]] = local[i]
             share[at[i]] = (weights[k] if weights.size else 1.0) / total
             at[i] += 1
-
-
-@kernel()
-def _sort_rows(rows, columns, candidate, share):  # pragma: no cover
-    for i in range(rows.size - 1):
-        a, b = rows[i], rows[i + 1]
-        order = np.argsort(columns[a:b], kind="mergesort")
-        columns[a:b] = columns[a:b][order]
-        candidate[a:b] = candidate[a:b][order]
-        share[a:b] = share[a:b][order]
 
 
 @kernel()
@@ -308,7 +302,8 @@ def project(
                 least = min(least, g[k])
             if count == 0:
                 gap[i] = mean - least
-                start_grad[:m] = g
+                for k in range(m):
+                    start_grad[k] = g[k]
             if mean - least <= tol:
                 break
             for k in range(m):
@@ -353,3 +348,65 @@ def project(
                 lam[k] = trial[k] / total
         for k in range(m):
             slope[i] += start_grad[k] * (lam[k] - weights[a + k])
+
+
+@kernel()
+def corroborate(
+    hull, first, weights, prior, ranks, base, damping, far, near, temperature, new, gap, low, high
+):  # pragma: no cover
+    """Weights of candidates by how well the row's others, before the background of the ranks, bear them out.
+
+    ``λ_k ∝ prior_k·exp(−D(t̂_k‖r_k)/(temperature·I_k))``, where ``r_k = a·o_k + (1 − a)·ranks``, o_k is the mix of the
+    other candidates, and ``I_k = Σ t̂_k log t̂_k + log n`` is the information of the candidate. ``far`` is what D would
+    be, and ``near`` Σ t̂ log t̂, if all places were as those outside of the row's union. ``gap`` is how far weights
+    move: half of ``|λ_new − λ|₁``.
+    """
+    indptr, indices, entries, candidate, share = hull
+    n = ranks.size
+    most = 0
+    for i in range(low, high):
+        most = max(most, first[i + 1] - first[i])
+    others, cross, own, here = np.empty(most), np.empty(most), np.empty(most), np.empty(most)
+    for i in range(low, high):
+        a, m = first[i], first[i + 1] - first[i]
+        gap[i] = 0.0
+        for k in range(m):
+            new[a + k] = weights[a + k]
+        if m < 2:
+            continue
+        for k in range(m):
+            cross[k], own[k], others[k] = far, near, 0.0
+            for other in range(m):
+                if other != k:
+                    others[k] += weights[a + other]
+        for u in range(indptr[i], indptr[i + 1]):
+            j = indices[u]
+            b, w = base[j], (1.0 - damping) * ranks[j]
+            outside = b * (np.log(max(b, TINY)) - np.log(max(w, TINY)))
+            bare = phi(0, b)
+            for k in range(m):
+                here[k] = 0.0
+            for e in range(entries[u], entries[u + 1]):
+                here[candidate[e]] = share[e]
+            for k in range(m):
+                mixed = 0.0
+                for e in range(entries[u], entries[u + 1]):
+                    if candidate[e] != k:
+                        mixed += weights[a + candidate[e]] * share[e]
+                r = damping * mixed / others[k] + w if others[k] > 0.0 else ranks[j]
+                t = damping * here[k] + b
+                cross[k] += t * (np.log(max(t, TINY)) - np.log(max(r, TINY))) - outside
+                own[k] += phi(0, t) - bare
+        top = -np.inf
+        for k in range(m):
+            cross[k] = np.log(prior[a + k]) - cross[k] / (
+                temperature * max(own[k] + np.log(n), LEAST_INFORMATION)
+            )
+            top = max(top, cross[k])
+        total = 0.0
+        for k in range(m):
+            new[a + k] = np.exp(cross[k] - top)
+            total += new[a + k]
+        for k in range(m):
+            new[a + k] /= total
+            gap[i] += 0.5 * abs(new[a + k] - weights[a + k])
