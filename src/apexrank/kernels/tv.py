@@ -1,0 +1,92 @@
+"""Total-variation denoising of sequences, exactly and in linear time, by dynamic programming (Johnson 2013).
+
+Let ``m_i(b)`` be the least cost of x_1 … x_i with ``x_i = b``. Its derivative is piecewise linear and increasing, and
+
+    m_{i+1}'(b) = clip(m_i'(b), −t, t) + b − y_{i+1}:
+
+x_i is b wherever ``|m_i'(b)| ≤ t`` and the point where m_i' is ∓t elsewhere. Clipping removes knots from both ends and
+adds one at each, so all steps together take linear time. Back from the end, each x is its successor clipped to the
+points of its step.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from apexrank.checks import check_finite
+from apexrank.errors import InputError
+from apexrank.kernels.jit import kernel
+
+
+def total_variation(y: ArrayLike, strength: float) -> np.ndarray:
+    """``argmin_x ½ Σ_i (x_i − y_i)² + strength·Σ_i |x_i − x_{i+1}|`` for each row of y.
+
+    Parameters
+    ----------
+    y : array-like of shape (n,) or (r, n)
+        Finite numbers.
+    strength : float
+        At least 0.
+
+    Examples
+    --------
+    >>> total_variation([0.0, 4.0, 5.0, 5.0], 1.0).tolist()
+    [1.0, 4.0, 4.5, 4.5]
+    """
+    values = np.asarray(y, dtype=float)
+    check_finite("strength", strength, 0)
+    if values.ndim not in (1, 2) or values.size == 0 or not np.isfinite(values).all():
+        raise InputError("y must be finite numbers, one sequence or a table of one per row")
+    rows = np.ascontiguousarray(np.atleast_2d(values))
+    if strength == 0:
+        return values.copy()
+    # sums are taken of distances to the first value: sequences far from zero lose no digits
+    out = np.empty(rows.shape)
+    _denoise(rows - rows[:, :1], float(strength), out)
+    return (out + rows[:, :1]).reshape(values.shape)
+
+
+@kernel()
+def _denoise(y, t, out):  # pragma: no cover
+    n = y.shape[1]
+    at, slope, offset = (
+        np.empty(2 * n),
+        np.empty(2 * n),
+        np.empty(2 * n),
+    )  # knots, and what changes to their right
+    lower, upper = np.empty(n), np.empty(n)
+    for r in range(y.shape[0]):
+        _denoise_one(y[r], t, at, slope, offset, lower, upper, out[r])
+
+
+@kernel()
+def _denoise_one(y, t, at, slope, offset, lower, upper, x):  # pragma: no cover
+    n = y.size
+    first, last = n, n - 1  # the knots first … last
+    left_slope, left_offset = 1.0, -y[0]  # the derivative left of all knots, and right of them
+    right_slope, right_offset = 1.0, -y[0]
+    for i in range(n - 1):
+        while first <= last and left_slope * at[first] + left_offset <= -t:
+            left_slope += slope[first]
+            left_offset += offset[first]
+            first += 1
+        lower[i] = (-t - left_offset) / left_slope
+        while last >= first and right_slope * at[last] + right_offset >= t:
+            right_slope -= slope[last]
+            right_offset -= offset[last]
+            last -= 1
+        upper[i] = (t - right_offset) / right_slope
+        first -= 1
+        at[first], slope[first], offset[first] = lower[i], left_slope, left_offset + t
+        last += 1
+        at[last], slope[last], offset[last] = upper[i], -right_slope, t - right_offset
+        left_slope, left_offset = 1.0, -t - y[i + 1]
+        right_slope, right_offset = 1.0, t - y[i + 1]
+    while first <= last and left_slope * at[first] + left_offset <= 0.0:
+        left_slope += slope[first]
+        left_offset += offset[first]
+        first += 1
+    x[n - 1] = -left_offset / left_slope
+    for i in range(n - 2, -1, -1):
+        x[i] = min(max(x[i + 1], lower[i]), upper[i])

@@ -1,0 +1,232 @@
+"""Functions of the number of items, ``f(X) = g(|X|)`` with g concave.
+
+The gains are ``δ(j) = g(j) − g(j − 1)``, whatever the order: Iyer and Bilmes (2013), eq. 18 to 20 and all rows
+of Table 1 but the fifth.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from numbers import Integral
+from typing import Any, ClassVar
+
+import numpy as np
+
+from apexrank.errors import InputError
+from apexrank.submodular.base import ROUNDING, SetFunction
+from apexrank.submodular.orders import by_item, check_scores, orders_of
+
+# differences of g in a form that loses no digits
+NAMED: dict[str, Callable[[np.ndarray], np.ndarray]] = {
+    "sqrt": lambda j: 1 / (np.sqrt(j) + np.sqrt(j - 1)),
+    "log": lambda j: np.log1p(1 / j),
+    "linear": np.ones_like,
+}
+
+
+@dataclass(frozen=True)
+class BySize(SetFunction):
+    """Base class of the functions of ``|X|``: what they need is ``deltas(n)``."""
+
+    def deltas(self, n: int) -> np.ndarray:
+        """``δ(1) ≥ δ(2) ≥ … ≥ δ(n)`` on n items."""
+        raise NotImplementedError
+
+    def last_gains(self, n: int) -> np.ndarray:
+        return np.full(n, self.deltas(n)[-1])
+
+    def _gains(self, orders: np.ndarray) -> np.ndarray:
+        return np.broadcast_to(self.deltas(orders.shape[-1]), orders.shape).copy()
+
+    def _extension(self, x: np.ndarray) -> np.ndarray:
+        return np.sort(x, axis=-1)[..., ::-1] @ self.deltas(x.shape[-1])
+
+    def _values(self, masks: np.ndarray) -> np.ndarray:
+        return np.r_[0.0, np.cumsum(self.deltas(masks.shape[1]))][masks.sum(axis=1)]
+
+    def _subgradient(self, y: np.ndarray) -> np.ndarray:
+        """Means of δ inside each block of tied items."""
+        rows = y.reshape(-1, y.shape[-1])
+        orders = orders_of(rows)
+        ranked = np.take_along_axis(rows, orders, axis=1)
+        starts = np.ones(rows.shape, dtype=bool)
+        starts[:, 1:] = ranked[:, 1:] != ranked[:, :-1]
+        block = np.cumsum(starts) - 1
+        deltas = np.tile(self.deltas(rows.shape[1]), len(rows))
+        # of the deltas of a block only what they have beyond its first one is summed: a block of one keeps its delta
+        first = deltas[np.flatnonzero(starts)]
+        mean = first + np.bincount(block, weights=deltas - first[block]) / np.bincount(block)
+        return by_item(mean[block].reshape(rows.shape), orders).reshape(y.shape)
+
+
+@dataclass(frozen=True)
+class Cardinality(BySize):
+    """``f(X) = g(|X|)`` for a concave g, or ``min{g(|X|), g(m)}``, which looks at the first m ranks only (eq. 19).
+
+    Parameters
+    ----------
+    g : {"sqrt", "log", "linear"}, callable or array-like
+        ``√|X|``, ``log(1 + |X|)``, ``|X|``, a concave function of an array of sizes 0, 1, …, n, or the gains
+        ``δ(1) ≥ δ(2) ≥ …`` themselves. Gains fix the number of items, unless m says that those beyond it are 0.
+    m : int, optional
+        Gains after rank m are 0. Gains before it must not be negative.
+
+    Examples
+    --------
+    >>> Cardinality([3.0, 1.0, 0.0]).gains([2, 0, 1]).tolist()
+    [3.0, 1.0, 0.0]
+    >>> Cardinality([1.0, 3.0])
+    Traceback (most recent call last):
+    apexrank.errors.InputError: gains must not increase: 1.0 at rank 1, 3.0 at rank 2
+    """
+
+    name: ClassVar[str] = "cardinality"
+    g: Any = "sqrt"
+    m: int | None = None
+
+    def __post_init__(self) -> None:
+        if self.m is not None and (not isinstance(self.m, Integral) or self.m < 1):
+            raise InputError(f"m must be a whole number of at least 1, got {self.m!r}")
+        if isinstance(self.g, str):
+            if self.g not in NAMED:
+                raise InputError(f"unknown g {self.g!r}: use one of {', '.join(NAMED)}, a function, or gains")
+        elif not callable(self.g):
+            self._take_gains()
+
+    def _take_gains(self) -> None:
+        gains = check_scores(self.g, None, "gains")
+        if gains.ndim != 1 or (self.m is not None and self.m > len(gains)):
+            raise InputError(f"gains must be a list of numbers, at least m of them, got shape {gains.shape}")
+        _check_falling(gains, 0.0)
+        object.__setattr__(self, "g", tuple(gains.tolist()))
+
+    @property
+    def n(self) -> int | None:
+        return len(self.g) if isinstance(self.g, tuple) and self.m is None else None
+
+    @property
+    def monotone(self) -> bool:
+        """True for a named g and wherever m is given; of any other function it is not known without n."""
+        return isinstance(self.g, str) or self.m is not None or super().monotone
+
+    def deltas(self, n: int) -> np.ndarray:
+        count = n if self.m is None else min(n, int(self.m))
+        deltas = np.zeros(n)
+        deltas[:count] = self._first(count)
+        if count < n and deltas[count - 1] < 0:
+            raise InputError(
+                f"with m = {self.m} the gains before rank m must not be negative, got {deltas[count - 1]}"
+            )
+        return deltas
+
+    def _first(self, count: int) -> np.ndarray:
+        if isinstance(self.g, str):
+            return NAMED[self.g](np.arange(1.0, count + 1))
+        if isinstance(self.g, tuple):
+            return np.array(self.g[:count])
+        values = np.asarray(self.g(np.arange(count + 1.0)), dtype=float)
+        if values.shape != (count + 1,) or not np.isfinite(values).all():
+            raise InputError("g must give a finite number for each of an array of sizes 0, 1, …, n")
+        deltas = np.diff(values)
+        _check_falling(deltas, ROUNDING * float(np.abs(values).max()))
+        return np.minimum.accumulate(deltas)
+
+
+@dataclass(frozen=True)
+class Sqrt(Cardinality):
+    """``f(X) = √|X|``, as in the figures of Iyer and Bilmes (2013); with m, only the first m ranks count.
+
+    Examples
+    --------
+    >>> Sqrt().gains([0, 1, 2, 3]).round(3).tolist()
+    [1.0, 0.414, 0.318, 0.268]
+    """
+
+    name: ClassVar[str] = "sqrt"
+    g: Any = field(default="sqrt", init=False, repr=False)
+
+
+@dataclass(frozen=True)
+class Log(Cardinality):
+    """``f(X) = log(1 + |X|)``; with m, only the first m ranks count.
+
+    Examples
+    --------
+    >>> Log(m=2).gains([0, 1, 2]).round(3).tolist()
+    [0.693, 0.405, 0.0]
+    """
+
+    name: ClassVar[str] = "log"
+    g: Any = field(default="log", init=False, repr=False)
+
+
+@dataclass(frozen=True)
+class Top(Cardinality):
+    """``f(X) = min(|X|, m)``: its divergence compares the sums of the first m scores (eq. 20).
+
+    Examples
+    --------
+    >>> Top(m=2)([True, True, True, False])
+    2.0
+    """
+
+    name: ClassVar[str] = "top"
+    g: Any = field(default="linear", init=False, repr=False)
+
+    def __post_init__(self) -> None:
+        if self.m is None:
+            raise InputError("the set function 'top' needs m=: how many ranks count")
+        super().__post_init__()
+
+
+@dataclass(frozen=True)
+class Product(BySize):
+    """``f(X) = |X||V∖X|``, the cut of the complete graph: ``f̂(x) = Σ_{i<j} |x_i − x_j|``.
+
+    Examples
+    --------
+    >>> Product().gains([0, 1, 2]).tolist()
+    [2.0, 0.0, -2.0]
+    """
+
+    name: ClassVar[str] = "product"
+
+    @property
+    def monotone(self) -> bool:
+        return False
+
+    def deltas(self, n: int) -> np.ndarray:
+        return n + 1.0 - 2.0 * np.arange(1, n + 1)
+
+
+@dataclass(frozen=True)
+class Indicator(BySize):
+    """``f(X) = 1`` for ``1 ≤ |X| ≤ n − 1`` and 0 otherwise: ``f̂(x) = max x − min x``.
+
+    Examples
+    --------
+    >>> Indicator().gains([0, 1, 2]).tolist()
+    [1.0, 0.0, -1.0]
+    """
+
+    name: ClassVar[str] = "indicator"
+
+    @property
+    def monotone(self) -> bool:
+        return False
+
+    def deltas(self, n: int) -> np.ndarray:
+        deltas = np.zeros(n)
+        deltas[0] += 1.0
+        deltas[-1] -= 1.0
+        return deltas
+
+
+def _check_falling(gains: np.ndarray, slack: float) -> None:
+    rises = np.flatnonzero(np.diff(gains) > slack)
+    if rises.size:
+        j = int(rises[0])
+        raise InputError(
+            f"gains must not increase: {float(gains[j])!r} at rank {j + 1}, {float(gains[j + 1])!r} at rank {j + 2}"
+        )
