@@ -1,0 +1,149 @@
+"""Ballots: what each voter says of each item, as one table of voters × items in which larger is better.
+
+A missing score (NaN) is one of two things, by the caller's choice:
+
+- ``"ignore"``: the voter has no opinion of the item, and no pair with it counts;
+- ``"last"``: the voter puts the item below all those it names, tied with the others it does not name.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Literal
+
+import numpy as np
+
+from apexrank.errors import InputError
+from apexrank.kernels.inversions import SortedRows, sort_rows
+
+Missing = Literal["ignore", "last"]
+BLOCK = 2**18  # numbers of a block of voters: two megabytes stay in the cache
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class Ballots:
+    """Scores of voters for items.
+
+    Parameters
+    ----------
+    scores : ndarray of shape (voters, items)
+        Larger is better, NaN is missing; the caller's own array where it is one of numbers. Ranks and orders are
+        kept as minus the position.
+    items : list
+        Names of the items, or their numbers.
+    missing : {"ignore", "last"}
+        What a missing score means.
+    positional : bool
+        Whether ``scores`` are minus positions, of which only the order counts.
+    weights : ndarray of shape (voters,), optional
+        How often each ballot was cast; None is once each.
+    voters : list, optional
+        Names of the voters, where they have some.
+
+    Examples
+    --------
+    >>> ballots = Ballots(np.array([[3.0, 1.0], [np.nan, 2.0]]), ["a", "b"], "last")
+    >>> ballots.n_voters, ballots.n_items, ballots.total
+    (2, 2, 2.0)
+    """
+
+    scores: np.ndarray
+    items: list[Any]
+    missing: Missing = "ignore"
+    positional: bool = False
+    weights: np.ndarray | None = None
+    voters: list[Any] | None = None
+
+    @property
+    def n_voters(self) -> int:
+        """Number of different ballots."""
+        return int(self.scores.shape[0])
+
+    @property
+    def n_items(self) -> int:
+        """Number of items."""
+        return int(self.scores.shape[1])
+
+    @property
+    def total(self) -> float:
+        """Number of ballots, each as often as it was cast."""
+        return float(self.n_voters) if self.weights is None else float(self.weights.sum())
+
+    def weight(self, rows: slice | np.ndarray) -> np.ndarray:
+        """Weights of some voters."""
+        return np.ones(len(self.scores[rows])) if self.weights is None else self.weights[rows]
+
+    def blocks(self) -> Iterator[slice]:
+        """Slices of voters, few enough to work on in the cache."""
+        step = max(1, BLOCK // self.n_items)
+        for start in range(0, self.n_voters, step):
+            yield slice(start, min(start + step, self.n_voters))
+
+    def read(self, rows: slice | np.ndarray) -> np.ndarray:
+        """Scores of some voters as float64, checked: no infinity, no voter without any score."""
+        block = np.asarray(self.scores[rows], dtype=np.float64)
+        odd = ~np.isfinite(block)
+        if odd.any():
+            self._check(block, odd, np.arange(self.n_voters)[rows])
+        return block
+
+    def ordered(self, rows: slice | np.ndarray) -> np.ndarray:
+        """As `read`, with missing items at −inf where they are tied last: good for comparing, not for adding."""
+        block = self.read(rows)
+        return np.where(np.isnan(block), -np.inf, block) if self.missing == "last" else block
+
+    def sort(self, rows: slice | np.ndarray) -> tuple[SortedRows, np.ndarray]:
+        """Items of some voters best first, and which items have a place; the others come last."""
+        block = -self.ordered(rows)
+        return sort_rows(block), ~np.isnan(block)
+
+    def voter_name(self, number: int) -> str:
+        """What messages call a voter."""
+        return f"voter {number if self.voters is None else repr(self.voters[number])}"
+
+    def _check(self, block: np.ndarray, odd: np.ndarray, numbers: np.ndarray) -> None:
+        infinite = np.argwhere(np.isinf(block))
+        if len(infinite):
+            row, item = infinite[0]
+            raise InputError(
+                f"{self.voter_name(int(numbers[row]))} gives {self.items[item]!r} an infinite score: "
+                "use a finite one, or NaN where it is missing"
+            )
+        silent = np.flatnonzero(odd.all(axis=1))
+        if len(silent):
+            raise InputError(
+                f"{self.voter_name(int(numbers[silent[0]]))} gives no score at all: drop that ballot"
+            )
+
+
+def read_weights(weights: Any, n_voters: int, voters: Sequence[Any] | None) -> np.ndarray | None:
+    """Weights of the voters, checked; a mapping gives them by the voter's name.
+
+    Examples
+    --------
+    >>> read_weights([1, -1], 2, None)
+    Traceback (most recent call last):
+    apexrank.errors.InputError: weights must be finite numbers of at least 0, got -1
+    """
+    if weights is None:
+        return None
+    if isinstance(weights, Mapping):
+        if voters is None:
+            raise InputError("weights by name need named voters: give one weight for each row")
+        unknown = [name for name in voters if name not in weights]
+        if unknown:
+            raise InputError(f"weights has no weight for the voter {unknown[0]!r}")
+        weights = [weights[name] for name in voters]
+    try:
+        w = np.asarray(weights, dtype=np.float64)
+    except (TypeError, ValueError):
+        raise InputError("weights must be numbers, one for each voter") from None
+    if w.shape != (n_voters,):
+        raise InputError(f"weights must be one number for each of the {n_voters} voters, got shape {w.shape}")
+    bad = ~((w >= 0) & (w < np.inf))
+    if bad.any():
+        raise InputError(f"weights must be finite numbers of at least 0, got {w[bad][0]:g}")
+    if not w.any():
+        raise InputError("weights are all zero: give at least one voter a weight")
+    return w

@@ -1,0 +1,114 @@
+"""How many voters prefer one item to another: the n × n counts, Copeland's scores and the Condorcet winner.
+
+The counts take O(voters · n²) time and n² memory, so nothing asks for them unless a method needs them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import numpy as np
+
+from apexrank.aggregation.ballots import BLOCK, Ballots
+from apexrank.errors import InputError
+from apexrank.kernels.jit import kernel
+
+MOST_ITEMS = 5_000  # whose counts are 200 megabytes
+_ROUNDING = 1e-12  # of the weight of all voters
+
+
+def pairwise_counts(ballots: Ballots) -> np.ndarray:
+    """Weight of the voters who strictly prefer item i to item j, in row i and column j.
+
+    A voter to whom the two are tied, or who has no opinion of one of them, counts for neither.
+
+    Examples
+    --------
+    >>> pairwise_counts(Ballots(np.array([[2, 1, 0], [0, 1, 1], [2, 3, np.nan]]), list("abc"))).tolist()
+    [[0.0, 1.0, 1.0], [2.0, 0.0, 1.0], [1.0, 0.0, 0.0]]
+    """
+    n = ballots.n_items
+    if n > MOST_ITEMS:
+        raise InputError(
+            f"pairwise counts of {n:,} items need {8e-9 * n * n:.1f} GB and {n:,} times {n:,} comparisons a voter: "
+            f"give at most {MOST_ITEMS:,} items, or take a method that needs no pairs, such as borda"
+        )
+    counts = np.zeros((n, n))
+    for rows in ballots.blocks():
+        _add_preferences(np.ascontiguousarray(ballots.ordered(rows)), ballots.weight(rows), counts)
+    return counts
+
+
+@kernel()
+def _add_preferences(scores, weights, counts):  # pragma: no cover
+    # a row of counts stays in the cache for all voters of the block
+    for i in range(scores.shape[1]):
+        row = counts[i]
+        for v in range(scores.shape[0]):
+            own, w = scores[v, i], weights[v]
+            for j in range(scores.shape[1]):
+                row[j] += w if own > scores[v, j] else 0.0
+
+
+def margins(counts: np.ndarray, total: float) -> np.ndarray:
+    """Counts less those of the opposite preference, exactly 0 where only rounding tells them apart."""
+    margin = counts - counts.T
+    margin[np.abs(margin) <= _ROUNDING * total] = 0.0
+    return margin
+
+
+def copeland_scores(counts: np.ndarray, total: float) -> np.ndarray:
+    """Number of items that a majority ranks below this one, those in a draw counting one half (Copeland 1951).
+
+    Examples
+    --------
+    >>> copeland_scores(np.array([[0, 2, 1], [1, 0, 1], [1, 1, 0]]), 3).tolist()
+    [1.5, 0.5, 1.0]
+    """
+    signs = np.sign(margins(counts, total))
+    return (signs.sum(axis=1) + len(counts) - 1) / 2
+
+
+def condorcet_winner(ballots: Ballots) -> int | None:
+    """Number of the item that beats each other one by a majority of those who compare them, or None.
+
+    Two passes over the ballots and no counts of pairs: whoever does not beat the next item is no winner.
+
+    Examples
+    --------
+    >>> condorcet_winner(Ballots(np.array([[3, 2, 1], [1, 3, 2], [3, 1, 2]]), [0, 1, 2]))
+    0
+    >>> condorcet_winner(Ballots(np.array([[3, 2, 1], [1, 3, 2], [2, 1, 3]]), [0, 1, 2])) is None
+    True
+    """
+    limit = _ROUNDING * ballots.total
+    weights, champion, best = ballots.weight(slice(None)), np.empty(0), 0
+    for item, column in _columns(ballots):
+        if item == 0 or not _margin(champion, column, weights) > limit:
+            best, champion = item, column
+    for _, column in _columns(ballots, best):  # it has beaten those after it
+        if not _margin(champion, column, weights) > limit:
+            return None
+    return best
+
+
+def _columns(ballots: Ballots, stop: int | None = None) -> Iterator[tuple[int, np.ndarray]]:
+    """Each item's scores by all voters, with missing ones as they compare; some columns are copied at a time."""
+    stop = ballots.n_items if stop is None else stop
+    step = max(8, BLOCK // ballots.n_voters)
+    for start in range(0, stop, step):
+        columns = np.array(ballots.scores[:, start : min(start + step, stop)].T, dtype=np.float64, order="C")
+        if ballots.missing == "last":
+            columns[np.isnan(columns)] = -np.inf
+        yield from enumerate(columns, start)
+
+
+@kernel()
+def _margin(first, second, weights):  # pragma: no cover
+    total = 0.0
+    for v in range(weights.size):
+        if first[v] > second[v]:
+            total += weights[v]
+        elif first[v] < second[v]:
+            total -= weights[v]
+    return total

@@ -1,0 +1,189 @@
+"""Points that a voter gives to the items: its scores, as given or normalised, or points for their places.
+
+Tied items share the mean of the points of the places they take. A ballot that ranks m of n items and has no opinion
+of the others is stretched over all n places where points fall by the same amount each place ("borda", "linear"), so
+that its best item has the points of a first place and its worst those of a last one; of a single item that is the
+middle. Other points are those of the places in the voter's own list.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any, Literal
+
+import numpy as np
+
+from apexrank.aggregation.ballots import Ballots
+from apexrank.checks import check_finite
+from apexrank.errors import InputError
+from apexrank.kernels.jit import kernel
+from apexrank.metrics._rows import check_choice
+
+Method = Literal["lovasz-bregman", "borda", "copeland", "kemeny", "median", "combsum", "combmnz", "rrf"]
+Normalize = Literal["minmax", "sum", "zscore", "rank", "borda"]
+Points = Literal["borda", "linear", "reciprocal", "dcg"]
+_SCORE_METHODS = ("lovasz-bregman", "combsum", "combmnz")
+_ALIASES = {"min-max": "minmax", "zmuv": "zscore"}  # as retrieval libraries spell them
+
+
+@dataclass(frozen=True)
+class Rule:
+    """A method of aggregation with its options; the parameters are those of `apexrank.aggregation.aggregate`.
+
+    Examples
+    --------
+    >>> Rule("rrf", k=1).place_points(3).round(3).tolist()
+    [0.5, 0.333, 0.25]
+    """
+
+    method: Method = "lovasz-bregman"
+    normalize: Normalize | None = None
+    points: Points | tuple[float, ...] = "borda"
+    k: float = 60.0
+    max_exact: int = 40
+    time_limit: float = 60.0
+
+    @property
+    def takes_scores(self) -> bool:
+        """Whether the method uses the scores themselves, and not only their order."""
+        return self.method in _SCORE_METHODS
+
+    def takes_places(self, ballots: Ballots) -> bool:
+        """Whether the points are those of places."""
+        return not self.takes_scores or ballots.positional or self.normalize in ("rank", "borda")
+
+    @property
+    def scale(self) -> str | tuple[float, ...]:
+        """Which points a place has."""
+        if self.method == "rrf":
+            return "rrf"
+        if not self.takes_scores or self.normalize == "borda":
+            return "borda"
+        return "linear" if self.normalize == "rank" else self.points
+
+    def place_points(self, n: int) -> np.ndarray:
+        """Points of each of n places, the best one first."""
+        place = np.arange(1.0, n + 1)
+        scale = self.scale
+        if scale == "rrf":
+            return 1 / (self.k + place)
+        if isinstance(scale, str):
+            return _PLACES[scale](place, n)
+        table = np.zeros(n)
+        table[: len(scale)] = scale[:n]
+        return table
+
+
+_PLACES: dict[str, Callable[[np.ndarray, int], np.ndarray]] = {
+    "borda": lambda place, n: n - place,
+    "linear": lambda place, n: (n - place) / (n - 1),
+    "reciprocal": lambda place, n: 1 / place,
+    "dcg": lambda place, n: 1 / np.log2(1 + place),
+}
+
+
+def read_rule(method: Any, normalize: Any, points: Any, k: Any, max_exact: Any, time_limit: Any) -> Rule:
+    """Check the options of a method.
+
+    Examples
+    --------
+    >>> read_rule("borda", "min-max", None, 60, 40, 60).normalize
+    'minmax'
+    """
+    check_choice("method", method, Method)
+    normalize = _ALIASES.get(normalize, normalize) if isinstance(normalize, str) else normalize
+    if normalize is not None:
+        check_choice("normalize", normalize, Normalize)
+    check_finite("k", k, 0)
+    check_finite("time_limit", time_limit, 0)
+    if not isinstance(max_exact, int | np.integer) or max_exact < 0:
+        raise InputError(f"max_exact must be a whole number of items, 0 or more, got {max_exact!r}")
+    scale: Any = "borda" if points is None else _read_points(points)
+    return Rule(method, normalize, scale, float(k), int(max_exact), float(time_limit))
+
+
+def _read_points(points: str | Sequence[float]) -> Any:
+    if isinstance(points, str):
+        check_choice("points", points, Points)
+        return points
+    try:
+        table = np.asarray(points, dtype=np.float64)
+    except (TypeError, ValueError):
+        table = np.empty(0)
+    if table.ndim != 1 or not len(table) or not np.isfinite(table).all():
+        raise InputError("points must be a name or finite numbers, one for each place from the best on")
+    if (np.diff(table) > 0).any() or table[-1] < 0:
+        raise InputError("points must not rise from one place to the next, nor fall below 0")
+    return tuple(table.tolist())
+
+
+def voter_points(ballots: Ballots, rule: Rule, rows: slice | np.ndarray) -> np.ndarray:
+    """Points that some voters give to each item, NaN where they give none.
+
+    Examples
+    --------
+    >>> ballots = Ballots(np.array([[5.0, 9.0, 7.0, 7.0], [1.0, np.nan, 3.0, np.nan]]), list("abcd"))
+    >>> voter_points(ballots, Rule("borda"), slice(None))
+    array([[0. , 3. , 1.5, 1.5],
+           [0. , nan, 3. , nan]])
+    """
+    if rule.takes_places(ballots):
+        points = _points_of_places(ballots, rule, rows)
+        return normalized(points, rule.normalize) if rule.takes_scores else points
+    points = normalized(ballots.read(rows), rule.normalize)
+    missing = np.isnan(points)
+    if ballots.missing == "last" and missing.any():
+        return np.where(missing, np.nanmin(points, axis=1, keepdims=True), points)
+    return points
+
+
+def _points_of_places(ballots: Ballots, rule: Rule, rows: slice | np.ndarray) -> np.ndarray:
+    order, given = ballots.sort(rows)
+    table, points = rule.place_points(ballots.n_items), np.empty(given.shape)
+    _share_points(*order, table, points)
+    if given.all():
+        return points
+    if rule.scale in ("borda", "linear"):
+        ranked = given.sum(axis=1, keepdims=True)
+        lowest = table[ranked - 1]
+        stretched = (points - lowest) * (ballots.n_items - 1) / np.maximum(ranked - 1, 1)
+        points = np.where(ranked == 1, table[0] / 2, stretched)
+    return np.where(given, points, np.nan)
+
+
+def normalized(points: np.ndarray, normalize: Normalize | None) -> np.ndarray:
+    """Each voter's points on a scale of its own; those of places ("rank", "borda") are on one already.
+
+    Examples
+    --------
+    >>> normalized(np.array([[2.0, 6.0, 4.0]]), "minmax").tolist()
+    [[0.0, 1.0, 0.5]]
+    """
+    if normalize not in ("minmax", "sum", "zscore"):
+        return points
+    shifted = points - np.nanmin(points, axis=1, keepdims=True)
+    if normalize == "minmax":
+        unit = np.nanmax(shifted, axis=1, keepdims=True)
+    elif normalize == "sum":
+        unit = np.nansum(shifted, axis=1, keepdims=True)
+    else:
+        shifted -= np.nanmean(shifted, axis=1, keepdims=True)
+        unit = np.sqrt(np.nanmean(shifted**2, axis=1, keepdims=True))
+    return shifted / np.where(unit > 0, unit, 1.0)  # a voter whose scores are all equal gives 0 to all
+
+
+@kernel()
+def _share_points(order, new, table, points):  # pragma: no cover
+    """Points of the places; tied items share the mean of theirs."""
+    n = order.shape[1]
+    for r in range(order.shape[0]):
+        start = 0
+        while start < n:
+            end, total = start + 1, table[start]
+            while end < n and not new[r, end]:
+                total += table[end]
+                end += 1
+            for i in range(start, end):
+                points[r, order[r, i]] = total / (end - start)
+            start = end

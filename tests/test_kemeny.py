@@ -1,0 +1,179 @@
+"""Kemeny's order against all orders, and its proofs."""
+
+from itertools import permutations
+
+import numpy as np
+import pytest
+
+from apexrank.aggregation.kemeny import kemeny, search, tied_places
+from apexrank.aggregation.merging import aggregate
+from apexrank.metrics import kendall_distance
+
+
+def cost(order, counts):
+    return sum(counts[order[j], order[i]] for i in range(len(order)) for j in range(i + 1, len(order)))
+
+
+def least(counts):
+    return min(cost(order, counts) for order in permutations(range(len(counts))))
+
+
+def election(seed, voters, items, missing=0.0):
+    rng = np.random.default_rng(seed)
+    rows = rng.integers(0, items, (voters, items)).astype(float)
+    rows[rng.random(rows.shape) < missing] = np.nan
+    rows[np.isnan(rows).all(axis=1), 0] = 1.0
+    return rows, rng.integers(1, 4, voters)
+
+
+def tournament(n, seed):
+    """Each pair has a winner at random: as many circles as there can be."""
+    upper = np.triu(np.random.default_rng(seed).integers(0, 2, (n, n)), 1)
+    return (upper + np.triu(1 - upper, 1).T).astype(float)
+
+
+@pytest.mark.parametrize("rule", ["ignore", "last"])
+@pytest.mark.parametrize("items", [2, 3, 4, 5, 6])
+@pytest.mark.parametrize("seed", range(4))
+def test_no_order_costs_less(seed, items, rule):
+    rows, weights = election(seed, 5, items, missing=0.2)
+    result = aggregate(rows, weights, method="kemeny", missing=rule)
+    numbers = [result.items.index(item) for item in result.order]
+    assert result.optimal
+    assert result.cost == result.bound == cost(numbers, result.pairwise) == least(result.pairwise)
+
+
+@pytest.mark.parametrize("seed", range(8))
+def test_circles_are_solved_exactly(seed):
+    counts = tournament(6, seed) * np.random.default_rng(seed).integers(1, 9, (6, 6))
+    found = kemeny(counts)
+    assert found.optimal
+    assert found.cost == cost(found.order, counts) == least(counts)
+
+
+def least_by_subsets(counts):
+    """Least cost of all orders: the best one of a set ends with one of its items, below the best one of the rest."""
+    n = len(counts)
+    best = np.zeros(2**n)
+    members = (np.arange(2**n)[:, None] >> np.arange(n)) & 1
+    above = members @ counts.T  # cost of an item below a set: those who prefer it to the items in the set
+    for subset in range(1, 2**n):
+        items = np.flatnonzero(members[subset])
+        rest = subset - (1 << items)
+        best[subset] = (best[rest] + above[rest, items]).min()
+    return best[-1]
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_larger_circles_against_all_subsets(seed):
+    counts = tournament(13, seed)
+    assert least_by_subsets(counts[:6, :6]) == least(counts[:6, :6])
+    found = kemeny(counts)
+    assert found.optimal
+    assert found.cost == cost(found.order, counts) == least_by_subsets(counts)
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_fractional_weights(seed):
+    rows, _ = election(seed, 5, 5)
+    weights = np.random.default_rng(seed).random(5) * 1e-6
+    result = aggregate(rows, weights, method="kemeny")
+    assert result.optimal
+    assert result.cost == pytest.approx(least(result.pairwise), rel=1e-12)
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_cost_is_the_sum_of_kendalls_distances(seed):
+    rows, weights = election(seed, 7, 6)
+    result = aggregate(rows, weights, method="kemeny")
+    places = np.empty(6)
+    places[result.order] = np.arange(6)
+    assert result.cost == weights @ kendall_distance(scores=(-places, rows))
+
+
+@pytest.mark.parametrize("seed", range(6))
+def test_local_search_is_between_bound_and_proof(seed):
+    counts = tournament(12, seed)
+    exact, near = kemeny(counts), kemeny(counts, max_exact=0)
+    assert near.bound <= exact.cost <= near.cost == cost(near.order, counts)
+    assert near.bound > np.minimum(counts, counts.T).sum() / 2
+    assert near.optimal == (near.bound == near.cost)
+
+
+def test_search_finds_less_than_the_best_somewhere():
+    pairs = [
+        (kemeny(tournament(12, seed)).cost, kemeny(tournament(12, seed), max_exact=0)) for seed in range(6)
+    ]
+    assert any(near.cost > exact for exact, near in pairs)
+    assert not any(near.optimal for exact, near in pairs if near.cost > exact)
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_no_single_move_improves_the_search(seed):
+    counts = tournament(15, seed)
+    order = search(counts - counts.T).tolist()
+    own = cost(order, counts)
+    for item in order:
+        rest = [other for other in order if other != item]
+        assert all(cost([*rest[:p], item, *rest[p:]], counts) >= own for p in range(15))
+
+
+def test_out_of_time_is_told():
+    counts = tournament(25, 0)
+    found = kemeny(counts, time_limit=0.0)
+    assert not found.optimal
+    assert 0 <= found.bound < found.cost == cost(found.order, counts)
+
+
+def test_many_items_in_small_groups_are_proven():
+    """Circles of three, each of which beats all those below it."""
+    n = 60
+    block = np.arange(n) // 3
+    counts = 9.0 * (block[:, None] < block) + 3.0 * (block[:, None] == block) * (
+        (np.arange(n)[:, None] + 1) % 3 == np.arange(n) % 3
+    )
+    shuffled = np.random.default_rng(0).permutation(n)
+    found = kemeny(counts[np.ix_(shuffled, shuffled)], max_exact=3)
+    assert found.optimal
+    assert found.cost == 3 * n / 3
+    assert (np.diff(block[shuffled[found.order]]) >= 0).all()
+
+
+@pytest.mark.parametrize("seed", range(20))
+def test_a_condorcet_winner_is_first(seed):
+    rows, weights = election(seed, 6, 5)
+    result = aggregate(rows, weights, method="kemeny")
+    if result.condorcet_winner is None:
+        assert all((np.delete(own - other, i) <= 0).any() for i, (own, other) in enumerate(
+            zip(result.pairwise, result.pairwise.T, strict=True)
+        ))  # fmt: skip
+    else:
+        assert result.order[0] == result.condorcet_winner
+        assert result.ranks[result.condorcet_winner] == 1
+        assert result.ties == [] or result.condorcet_winner not in result.ties[0]
+
+
+def test_ties_can_be_turned_at_no_cost():
+    result = aggregate([[3, 2, 1, 0], [2, 3, 0, 1]], method="kemeny", items="abcd")
+    assert result.ranks.tolist() == [1, 1, 3, 3]
+    assert result.ties == [("a", "b"), ("c", "d")]
+    assert result.scores.tolist() == [2.5, 2.5, 0.5, 0.5]
+    margin = np.array([[0, 0, 2], [0, 0, 0], [-2, 0, 0]])
+    assert tied_places(np.array([0, 1, 2]), margin).tolist() == [1.5, 1.5, 3]
+    assert aggregate([[1, 1, 1]], method="kemeny").ranks.tolist() == [1, 1, 1]
+
+
+def test_beyond_the_limit_the_result_says_so():
+    counts = tournament(10, 0)
+    rows = []  # ballots of two voters for each pair: one puts it on top, the other at the bottom
+    for i in range(10):
+        for j in range(10):
+            if counts[i, j]:
+                rest = [k for k in range(10) if k not in (i, j)]
+                rows += [[i, j, *rest], [*rest[::-1], i, j]]
+    exact = aggregate(rows, kind="orders", method="kemeny")
+    near = aggregate(rows, kind="orders", method="kemeny", max_exact=9)
+    assert exact.optimal
+    assert exact.bound == exact.cost <= near.cost
+    assert near.bound <= exact.cost
+    assert near.optimal == (near.bound == near.cost)
