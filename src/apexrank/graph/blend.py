@@ -18,7 +18,7 @@ from apexrank.graph.power import Progress
 ARMIJO = 1e-4  # share of the promised descent that a step must keep
 SHORTEST = 2.0**-30
 FLAT = 1e-11  # descents below this, relative to V, are lost in its rounding
-STALLED = 25  # steps in that range without a smaller gap, and it is over
+STALLED = 60  # steps in that range without a smaller gap, and it is over
 CIRCLING = 15  # steps of the fixed point without a smaller gap
 
 
@@ -68,7 +68,7 @@ def blend(
             break
         if flat and min(history[-STALLED:]) > best[1].gap:
             break
-        if flat and gap > 2 * best[1].gap:
+        if flat and gap > 2 * min(history[-2:]):
             guess.forget()
         moved = _descended(problem, choice, better, flat, guess)
         if moved is None:

@@ -29,6 +29,7 @@ from apexrank.kernels.hulls import Hulls
 METHODS = ("blend", "fixed-point", "corroborate", "brew")
 VARIANTS = {"eigenvector": blend, "double-loop": double_loop, "single-loop": single_loop}
 ROUNDS = 40  # of the method of multipliers
+NEAR = 1e-5  # gap of the fixed point that blend begins with
 KEPT = 1e-6  # an order of ranks is kept when it is broken by less, in units of the mean rank
 
 Order = Sequence[tuple[Any, Any]]
@@ -273,12 +274,14 @@ class ConsensusRank(GraphRank):
             return corroborated(
                 problem, prior, start, self.temperature, self.tol, self.max_iter, self._progress
             )
-        begin = fixed_point(problem, prior, start, self.tol, self.max_iter, self._progress)
         if self.method == "fixed-point":
-            return begin
+            return fixed_point(problem, prior, start, self.tol, self.max_iter, self._progress)
         descend = VARIANTS[self.variant or "eigenvector"]
         random = check_random_state(self.random_state)
-        first = prior if self.variant in ("double-loop", "single-loop") else begin.choice.weights
+        first = prior
+        if descend is blend:  # begins where fixed-point nearly ends, so that it ends below
+            near = max(self.tol, NEAR)
+            first = fixed_point(problem, prior, start, near, self.max_iter, self._progress).choice.weights
         starts = [first, *(_random_weights(random, problem) for _ in range(self.n_restarts))]
 
         def best() -> Consensus:
