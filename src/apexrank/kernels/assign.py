@@ -1,0 +1,194 @@
+"""The nearest of k centres for each row of a dense matrix, where a row's cost at a centre is linear in the row.
+
+Of row x with mean x̄, at centre c, it is ``constant(x) + bias_c − (x − x̄)·slopes_c + pull·(x̄ − level_c)²``. While a row
+is in cache its k products are taken, the smallest cost is found, and the row is added to the sum of its centre: one
+pass over X, and no copy of it. The mean is taken off because rows far from zero would lose the digits that order them.
+
+Products are taken of a block of rows at a time, turned so that the rows lie side by side in vector registers. Each is
+summed from the first item to the last, and the rows are cut into chunks whose number does not depend on the number of
+threads: results are the same to the last bit on one core and on many.
+"""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from typing import NamedTuple
+
+import numpy as np
+
+from apexrank.kernels.jit import kernel
+from apexrank.kernels.rows import MAX_CHUNKS, MIN_CHUNK_ROWS, n_threads
+
+SIDE_BY_SIDE = 32  # rows of a block: whole vector registers, and the block stays in the nearest cache
+AT_A_TIME = 4  # items whose products are added while a sum is in a register
+SMALL = 1_000_000  # products below which threads cost more than they save
+PARTS_A_THREAD = 4  # other work slows threads down: spare parts keep all of them busy to the end
+
+
+class Table(NamedTuple):
+    """Rows (row-major), their means, and their constants of the cost."""
+
+    X: np.ndarray
+    means: np.ndarray
+    constant: np.ndarray
+
+
+class Costs(NamedTuple):
+    """What k centres cost: slopes of shape (k, items), bias and level of shape (k,), and the pull of the levels."""
+
+    slopes: np.ndarray
+    bias: np.ndarray
+    level: np.ndarray
+    pull: float
+
+
+class Assignment(NamedTuple):
+    """Nearest centre of each row, its cost there, and the weighted sum of costs; weight and sum of rows by centre."""
+
+    labels: np.ndarray
+    costs: np.ndarray
+    value: float
+    mass: np.ndarray
+    sums: np.ndarray
+
+
+def assign(table: Table, weight: np.ndarray, centres: Costs) -> Assignment:
+    """Give each row to the centre where it costs least, the first of several; costs below 0, by rounding, count as 0.
+
+    Examples
+    --------
+    >>> X = np.array([[1.0, -1.0], [-2.0, 2.0], [-3.0, 3.0]])
+    >>> table = Table(X, X.mean(axis=1), X.max(axis=1))
+    >>> found = assign(table, np.ones(3), Costs(np.eye(2), np.zeros(2), np.zeros(2), 0.0))
+    >>> found.labels.tolist(), found.sums.tolist()
+    ([0, 1, 1], [[1.0, -1.0], [-5.0, 5.0]])
+    """
+    n, k = len(table.X), len(centres.bias)
+    chunk = max(MIN_CHUNK_ROWS, -(-n // MAX_CHUNKS), 4 * k)  # the chunks' sums take a quarter of X at most
+    n_chunks = -(-n // chunk)
+    labels, costs = np.empty(n, np.int32), np.empty(n)
+    value, mass, sums = np.zeros(n_chunks), np.zeros((n_chunks, k)), np.zeros((n_chunks, k, table.X.shape[1]))
+    data = *table, _padded(centres.slopes), *centres[1:], weight, chunk
+    _in_threads(
+        lambda a, b: _assign(*data, a, b, labels, costs, value, mass, sums), n_chunks, table.X.size * k
+    )
+    return Assignment(labels, costs, float(value.sum()), mass.sum(axis=0), sums.sum(axis=0))
+
+
+def all_costs(table: Table, centres: Costs) -> np.ndarray:
+    """Cost of every row at every centre, the same numbers as in :func:`assign`.
+
+    Examples
+    --------
+    >>> X = np.array([[1.0, -1.0], [-2.0, 2.0]])
+    >>> table = Table(X, X.mean(axis=1), X.max(axis=1))
+    >>> all_costs(table, Costs(np.eye(2), np.zeros(2), np.zeros(2), 0.0)).tolist()
+    [[0.0, 2.0], [4.0, 0.0]]
+    """
+    n, k = len(table.X), len(centres.bias)
+    out = np.empty((n, k))
+    data = *table, _padded(centres.slopes), *centres[1:], MIN_CHUNK_ROWS
+    _in_threads(lambda a, b: _all_costs(*data, a, b, out), -(-n // MIN_CHUNK_ROWS), table.X.size * k)
+    return out
+
+
+def _padded(slopes: np.ndarray) -> np.ndarray:
+    """Slopes with items of slope 0 up to the next multiple of ``AT_A_TIME``."""
+    return np.pad(slopes, ((0, 0), (0, -slopes.shape[1] % AT_A_TIME)))
+
+
+def _in_threads(work: Callable[[int, int], None], n_chunks: int, products: int) -> None:
+    """Do all chunks; each thread, this one included, takes the next part when it is done with one."""
+    threads = 1 if products < SMALL else min(n_threads(), n_chunks)
+    n_parts = min(n_chunks, threads * PARTS_A_THREAD) if threads > 1 else 1
+    cuts = np.linspace(0, n_chunks, n_parts + 1).astype(int).tolist()
+    parts = iter(list(itertools.pairwise(cuts)))
+
+    def take() -> None:
+        for first, last in parts:
+            work(first, last)
+
+    if threads == 1:
+        return take()
+    with ThreadPoolExecutor(threads - 1) as pool:
+        others = [pool.submit(take) for _ in range(threads - 1)]
+        take()
+    for other in others:
+        other.result()
+    return None
+
+
+@kernel()
+def _assign(  # pragma: no cover
+    X,
+    means,
+    constant,
+    slopes,
+    bias,
+    level,
+    pull,
+    weight,
+    chunk,
+    first,
+    last,
+    labels,
+    costs,
+    value,
+    mass,
+    sums,
+):
+    n, n_items = X.shape
+    block = np.zeros((slopes.shape[1], SIDE_BY_SIDE))
+    values = np.empty((bias.size, SIDE_BY_SIDE))
+    for b in range(first, last):
+        end = min(n, (b + 1) * chunk)
+        for start in range(b * chunk, end, SIDE_BY_SIDE):
+            stop = min(end, start + SIDE_BY_SIDE)
+            _block_costs(X, start, stop, means, slopes, bias, level, pull, block, values)
+            for i in range(start, stop):
+                best = 0
+                for c in range(1, bias.size):
+                    if values[c, i - start] < values[best, i - start]:
+                        best = c
+                labels[i] = best
+                costs[i] = max(0.0, constant[i] + values[best, i - start])
+                w = weight[i]
+                value[b] += w * costs[i]
+                mass[b, best] += w
+                for j in range(n_items):
+                    sums[b, best, j] += w * X[i, j]
+
+
+@kernel()
+def _all_costs(X, means, constant, slopes, bias, level, pull, chunk, first, last, out):  # pragma: no cover
+    block = np.zeros((slopes.shape[1], SIDE_BY_SIDE))
+    values = np.empty((bias.size, SIDE_BY_SIDE))
+    end = min(len(X), last * chunk)
+    for start in range(first * chunk, end, SIDE_BY_SIDE):
+        stop = min(end, start + SIDE_BY_SIDE)
+        _block_costs(X, start, stop, means, slopes, bias, level, pull, block, values)
+        for i in range(start, stop):
+            for c in range(bias.size):
+                out[i, c] = max(0.0, constant[i] + values[c, i - start])
+
+
+@kernel()
+def _block_costs(X, start, stop, means, slopes, bias, level, pull, block, out):  # pragma: no cover
+    for i in range(start, stop):
+        mean = means[i]
+        for j in range(X.shape[1]):
+            block[j, i - start] = X[i, j] - mean
+    for c in range(bias.size):
+        sums = out[c]
+        for r in range(SIDE_BY_SIDE):
+            sums[r] = 0.0
+        for j in range(0, slopes.shape[1], AT_A_TIME):
+            s0, s1, s2, s3 = slopes[c, j], slopes[c, j + 1], slopes[c, j + 2], slopes[c, j + 3]
+            for r in range(SIDE_BY_SIDE):
+                sums[r] += (
+                    s0 * block[j, r] + s1 * block[j + 1, r] + s2 * block[j + 2, r] + s3 * block[j + 3, r]
+                )
+        for i in range(start, stop):
+            sums[i - start] = bias[c] - sums[i - start] + pull * (means[i] - level[c]) ** 2
