@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from apexrank import (
+        aggregation,
         bounds,
         bregman,
         datasets,
@@ -22,7 +23,9 @@ if TYPE_CHECKING:
         preprocessing,
         prices,
         projections,
+        submodular,
     )
+    from apexrank.aggregation import LovaszBregman, LovaszBregmanKMeans, LovaszMallows, aggregate
     from apexrank.errors import ApexrankError, InputError
     from apexrank.graph import (
         AntiTrustRank,
@@ -68,10 +71,15 @@ _HOME = {
     "AntiTrustRank": "graph",
     "DemotedRank": "graph",
     "ConsensusRank": "graph",
+    "LovaszBregman": "aggregation",
+    "LovaszBregmanKMeans": "aggregation",
+    "LovaszMallows": "aggregation",
+    "aggregate": "aggregation",
     "ApexrankError": "errors",
     "InputError": "errors",
 }
 _MODULES = (
+    "aggregation",
     "bounds",
     "bregman",
     "datasets",
@@ -84,6 +92,7 @@ _MODULES = (
     "preprocessing",
     "prices",
     "projections",
+    "submodular",
 )
 
 __all__ = [
@@ -96,6 +105,9 @@ __all__ = [
     "InDegree",
     "InputError",
     "ListwiseRanker",
+    "LovaszBregman",
+    "LovaszBregmanKMeans",
+    "LovaszMallows",
     "LpqRank",
     "MonotoneRetargeting",
     "PNormPush",
@@ -106,6 +118,8 @@ __all__ = [
     "TrustRank",
     "TwoStagePush",
     "UnknownLinkRegressor",
+    "aggregate",
+    "aggregation",
     "bounds",
     "bregman",
     "datasets",
@@ -119,6 +133,7 @@ __all__ = [
     "prices",
     "projections",
     "push_path",
+    "submodular",
 ]
 
 

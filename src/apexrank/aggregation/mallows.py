@@ -1,0 +1,301 @@
+"""The Lovász–Mallows model of voters' scores, as an estimator."""
+
+from __future__ import annotations
+
+import warnings
+from numbers import Integral
+from typing import Any, Literal, Self
+
+import numpy as np
+from numpy.typing import ArrayLike
+from scipy.special import gammaln, logsumexp
+from sklearn.base import BaseEstimator, DensityMixin
+from sklearn.exceptions import ConvergenceWarning
+from sklearn.utils.validation import check_array, check_is_fitted, validate_data
+
+from apexrank.aggregation.divergence import LovaszBregman
+from apexrank.aggregation.mixture import Mixture, Normalisers, Run, expectation_maximisation, spread_start
+from apexrank.aggregation.normaliser import BoxNormaliser
+from apexrank.aggregation.posterior import OrderPosterior, check_thetas
+from apexrank.aggregation.sampling import draw_scores, generator
+from apexrank.checks import check_finite
+from apexrank.errors import InputError
+from apexrank.submodular import SetFunction
+
+
+class LovaszMallows(DensityMixin, BaseEstimator):
+    """Voters' scores in [0, 1] around one order, or around several: the Lovász–Mallows model and its mixtures.
+
+        p(x|θ, σ) = exp(−θ·d_f(x‖σ))/Z(θ, σ)    over x in [0, 1]ⁿ, θ ≥ 0               (Iyer and Bilmes 2013, eq. 23)
+
+    With θ = 0 all scores are equally likely; as θ grows, only scores in the order σ remain. The density says nothing
+    about scores outside the box, where it could not be normalised.
+
+    For a function f of the size of a set Z does not depend on σ, and maximum likelihood is exact: σ is the order of
+    the mean scores, θ the root of a monotone function. For any other f the order of the mean has the least mean
+    divergence, but perhaps not the largest likelihood, and sums over all subsets limit it to 20 items.
+
+    Parameters
+    ----------
+    f : str or SetFunction
+        The submodular function: "sqrt", "log", … or an atom of :mod:`apexrank.submodular`.
+    n_components : int
+        Number of orders. More than one are fitted by expectation and maximisation.
+    theta : float, array-like of shape (n_components,) or None
+        Given, or by maximum likelihood.
+    normaliser : {"auto", "exact", "monte_carlo"}
+        "exact" takes 2ⁿ·n steps, up to 20 items for "sqrt" and hundreds for "top". "monte_carlo" estimates log Z,
+        with its standard error in ``log_normalisers_se_``. "auto" is exact where that is possible.
+    n_init, max_iter, tol
+        Starts of a mixture, of which the best is kept; most steps of one; the gain of the mean log-likelihood that
+        ends it.
+    n_particles : int
+        Of the Monte Carlo normaliser, in each of its 8 groups.
+    random_state : int, Generator, RandomState or None
+        Seed of the starts.
+
+    Attributes
+    ----------
+    orders_ : array of shape (n_components, n_items)
+        Items of each order, best first; tied means in the order of the columns.
+    thetas_, thetas_se_ : arrays of shape (n_components,)
+        θ, and its standard error ``1/√(Σ_i r_ik·Var_θ(d))``, which takes the shares of the voters as known. A given θ
+        has the standard error 0.
+    weights_ : array of shape (n_components,)
+        Of the components.
+    log_normalisers_, log_normalisers_se_ : arrays of shape (n_components,)
+        ``log Z`` and its standard error, 0 where it is exact.
+    responsibilities_ : array of shape (n_voters, n_components)
+        Shares r of the components in each voter.
+    log_likelihood_ : float
+        Of the voters fitted.
+    history_, n_iter_, converged_
+        Log-likelihood after each step of the best start, their number, and whether it ended by ``tol``.
+    n_features_in_, feature_names_in_
+        Number and names of the items.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> X = np.array([[0.9, 0.6, 0.1], [0.7, 0.8, 0.3], [0.8, 0.5, 0.6], [0.6, 0.4, 0.2]])
+    >>> model = LovaszMallows().fit(X)
+    >>> model.orders_.tolist(), model.thetas_.round(2).tolist()
+    ([[0, 1, 2]], [19.49])
+    >>> round(model.score(X), 3)
+    0.735
+    >>> round(model.posterior(X).probability([0, 1, 2]), 3)
+    0.887
+    """
+
+    def __init__(
+        self,
+        f: str | SetFunction = "sqrt",
+        n_components: int = 1,
+        *,
+        theta: float | ArrayLike | None = None,
+        normaliser: Literal["auto", "exact", "monte_carlo"] = "auto",
+        n_init: int = 5,
+        max_iter: int = 200,
+        tol: float = 1e-6,
+        n_particles: int = 64,
+        random_state: Any = None,
+    ) -> None:
+        self.f = f
+        self.n_components = n_components
+        self.theta = theta
+        self.normaliser = normaliser
+        self.n_init = n_init
+        self.max_iter = max_iter
+        self.tol = tol
+        self.n_particles = n_particles
+        self.random_state = random_state
+
+    def fit(self, X: ArrayLike, y: None = None) -> Self:
+        """Fit orders, θ and weights to the scores X (voters × items), each in [0, 1]; y is ignored."""
+        self._check_parameters()
+        scores = self._checked(X, reset=True)
+        if len(scores) < self.n_components:
+            raise InputError(
+                f"{len(scores)} voters cannot make {self.n_components} components: lower n_components"
+            )
+        k = int(self.n_components)
+        fixed = None if self.theta is None else check_thetas(self.theta, k, "components")
+        divergence = LovaszBregman(self.f)
+        normalisers = Normalisers(divergence, scores.shape[1], self.normaliser, self.n_particles)
+        rng = generator(self.random_state)
+        runs = [
+            expectation_maximisation(
+                scores,
+                spread_start(scores, k, divergence, rng),
+                normalisers,
+                fixed,
+                max_iter=self.max_iter,
+                tol=self.tol,
+            )
+            for _ in range(self.n_init if k > 1 else 1)
+        ]
+        self._keep(max(runs, key=lambda run: run.history[-1]), scores)
+        return self
+
+    def score_samples(self, X: ArrayLike) -> np.ndarray:
+        """Log-density of each row."""
+        return logsumexp(self._log_joint(X), axis=1)
+
+    def score(self, X: ArrayLike, y: None = None) -> float:
+        """Mean log-density of the rows."""
+        return float(self.score_samples(X).mean())
+
+    def log_likelihood(self, X: ArrayLike) -> float:
+        """Sum of the log-densities of the rows."""
+        return float(self.score_samples(X).sum())
+
+    def predict_proba(self, X: ArrayLike) -> np.ndarray:
+        """Share of each component in each row."""
+        joint = self._log_joint(X)
+        return np.exp(joint - logsumexp(joint, axis=1, keepdims=True))
+
+    def predict(self, X: ArrayLike) -> np.ndarray:
+        """Most likely component of each row."""
+        return self._log_joint(X).argmax(axis=1)
+
+    def bic(self, X: ArrayLike) -> float:
+        """``−2·log L + q·log(n_voters) + 2·n_components·log(n_items!)``: smaller is better.
+
+        q counts free θ and weights. An order is no real parameter whose error shrinks with the number of voters; it
+        costs what it takes to name one of n! orders.
+        """
+        check_is_fitted(self)
+        k = len(self.weights_)
+        free = k - 1 + (k if self.theta is None else 0)
+        rows = len(np.asarray(X))
+        orders = 2.0 * k * float(gammaln(self.n_features_in_ + 1))
+        return -2.0 * self.log_likelihood(X) + free * float(np.log(rows)) + orders
+
+    def sample(
+        self, n_samples: int = 1, random_state: Any = None, method: Literal["auto", "exact", "chain"] = "auto"
+    ) -> np.ndarray:
+        """Scores drawn from the model, one row each, in random order of the components.
+
+        Parameters
+        ----------
+        n_samples : int
+            How many.
+        random_state : int, Generator, RandomState or None
+            Seed.
+        method : {"auto", "exact", "chain"}
+            "exact" draws are independent; their table of sets and events must fit in 128 MiB. "chain" draws come
+            from Markov chains, see :func:`~apexrank.aggregation.sampling.chain_scores`.
+        """
+        check_is_fitted(self)
+        _check_count("n_samples", n_samples)
+        rng = generator(random_state)
+        labels = rng.choice(len(self.weights_), size=n_samples, p=self.weights_)
+        scores = np.empty((n_samples, self.n_features_in_))
+        for k, (order, theta) in enumerate(self._mixture.components):
+            members = labels == k
+            normaliser = self._mixture.normalisers.of(order)
+            lattice = normaliser.lattice if isinstance(normaliser, BoxNormaliser) else None
+            divergence = self._mixture.normalisers.divergence
+            if members.any():
+                scores[members] = draw_scores(
+                    divergence, lattice, theta, order, int(members.sum()), rng, method
+                )
+        return scores
+
+    def posterior(self, X: ArrayLike, theta: float | ArrayLike | None = None) -> OrderPosterior:
+        """The distribution of the order given the voters X, uniform before (eq. 24 and 25).
+
+        Parameters
+        ----------
+        X : array-like of shape (n_voters, n_items)
+            Scores in [0, 1].
+        theta : float or array-like of shape (n_voters,), optional
+            By default the fitted θ of the one component.
+        """
+        if theta is None:
+            check_is_fitted(self)
+            if len(self.thetas_) > 1:
+                raise InputError("a mixture has no single theta: pass theta=, a number or one for each voter")
+            theta = self.thetas_[0]
+        if hasattr(self, "orders_"):
+            return OrderPosterior(self._checked(X), theta, self.f)
+        # a model that is not fitted has no items to compare with, and stays so
+        return OrderPosterior(
+            _in_the_box(check_array(X, dtype=np.float64, ensure_all_finite=False)), theta, self.f
+        )
+
+    def _check_parameters(self) -> None:
+        for name in ("n_components", "n_init", "max_iter", "n_particles"):
+            _check_count(name, getattr(self, name))
+        check_finite("tol", self.tol, 0)
+
+    def _checked(self, X: Any, reset: bool = False) -> np.ndarray:
+        return _in_the_box(
+            validate_data(self, X, reset=reset, dtype=np.float64, order="C", ensure_all_finite=False)
+        )
+
+    def _log_joint(self, X: ArrayLike) -> np.ndarray:
+        check_is_fitted(self)
+        return self._mixture.log_joint(self._checked(X))
+
+    def _keep(self, run: Run, scores: np.ndarray) -> None:
+        mixture = run.mixture
+        joint = mixture.log_joint(scores)
+        self._mixture = mixture
+        self.weights_ = mixture.weights
+        self.orders_ = np.array([component.order for component in mixture.components])
+        self.thetas_ = np.array([component.theta for component in mixture.components])
+        self.responsibilities_ = np.exp(joint - logsumexp(joint, axis=1, keepdims=True))
+        self.log_likelihood_ = run.history[-1]
+        self.history_, self.n_iter_, self.converged_ = np.array(run.history), len(run.history), run.converged
+        fitted = [(mixture.normalisers.of(order), theta) for order, theta in mixture.components]
+        moments = [normaliser.at(theta) for normaliser, theta in fitted]
+        self.log_normalisers_ = np.array([found.log_z for found in moments])
+        self.log_normalisers_se_ = np.array(
+            [normaliser.standard_error(theta) for normaliser, theta in fitted]
+        )
+        information = self.responsibilities_.sum(axis=0) * [found.variance for found in moments]
+        with np.errstate(divide="ignore"):
+            self.thetas_se_ = np.where(self.theta is None, 1.0 / np.sqrt(information), 0.0)
+        self._warn(mixture)
+
+    def _warn(self, mixture: Mixture) -> None:
+        if not self.converged_:
+            warnings.warn(
+                f"not converged after {self.n_iter_} steps: raise max_iter or tol",
+                ConvergenceWarning,
+                stacklevel=4,
+            )
+        for order, theta in mixture.components if self.theta is None else ():
+            if theta == 0:
+                warnings.warn(
+                    "theta is 0: these scores are no nearer to their order than random ones, so any order would do",
+                    ConvergenceWarning,
+                    stacklevel=4,
+                )
+            elif theta == mixture.normalisers.of(order).largest_theta:
+                warnings.warn(
+                    "all voters agree with their order, so the likelihood grows with theta without end: it was "
+                    f"stopped at {theta:g}; pass theta= to set it",
+                    ConvergenceWarning,
+                    stacklevel=4,
+                )
+
+
+def _check_count(name: str, value: Any) -> None:
+    if not isinstance(value, Integral) or value < 1:
+        raise InputError(f"{name} must be a whole number of at least 1, got {value!r}")
+
+
+def _in_the_box(scores: np.ndarray) -> np.ndarray:
+    if scores.shape[1] < 2:
+        raise InputError("X has 1 feature(s): an order needs at least two items, one column each")
+    if np.isnan(scores).any():
+        raise InputError("X has missing scores (NaN): fill them, or leave out these voters or items")
+    if scores.min() < 0 or scores.max() > 1:
+        worst = scores.min() if scores.min() < 0 else scores.max()
+        raise InputError(
+            f"scores must lie between 0 and 1, got {worst:g}: scale them, for example each voter's with "
+            "sklearn.preprocessing.minmax_scale(X, axis=1)"
+        )
+    return scores
