@@ -98,23 +98,30 @@ class Ballots:
         block = -self.ordered(rows)
         return sort_rows(block), ~np.isnan(block)
 
-    def voter_name(self, number: int) -> str:
-        """What messages call a voter."""
-        return f"voter {number if self.voters is None else repr(self.voters[number])}"
-
     def _check(self, block: np.ndarray, odd: np.ndarray, numbers: np.ndarray) -> None:
         infinite = np.argwhere(np.isinf(block))
         if len(infinite):
             row, item = infinite[0]
             raise InputError(
-                f"{self.voter_name(int(numbers[row]))} gives {self.items[item]!r} an infinite score: "
+                f"{voter_name(int(numbers[row]), self.voters)} gives {self.items[item]!r} an infinite score: "
                 "use a finite one, or NaN where it is missing"
             )
         silent = np.flatnonzero(odd.all(axis=1))
         if len(silent):
             raise InputError(
-                f"{self.voter_name(int(numbers[silent[0]]))} gives no score at all: drop that ballot"
+                f"{voter_name(int(numbers[silent[0]]), self.voters)} gives no score at all: drop that ballot"
             )
+
+
+def voter_name(number: int, voters: Sequence[Any] | None) -> str:
+    """What messages call a voter.
+
+    Examples
+    --------
+    >>> voter_name(1, None), voter_name(1, ["ann", "bob"])
+    ('voter 1', "voter 'bob'")
+    """
+    return f"voter {number if voters is None else repr(voters[number])}"
 
 
 def read_weights(weights: Any, n_voters: int, voters: Sequence[Any] | None) -> np.ndarray | None:

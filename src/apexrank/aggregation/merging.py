@@ -10,7 +10,7 @@ from numpy.typing import ArrayLike
 from apexrank.aggregation.ballots import Missing
 from apexrank.aggregation.fusion import tied_ranks
 from apexrank.aggregation.methods import score_items
-from apexrank.aggregation.points import Method, Normalize, Points, read_rule
+from apexrank.aggregation.points import RRF, Method, Normalize, Points, read_rule
 from apexrank.aggregation.reading import Kind, read_ballots
 from apexrank.aggregation.result import Aggregation
 from apexrank.errors import InputError
@@ -29,7 +29,7 @@ def aggregate(
     points: Points | Sequence[float] | None = None,
     missing: Missing | None = None,
     items: Iterable[Any] | None = None,
-    k: float = 60.0,
+    k: float = RRF,
     max_exact: int = 40,
     time_limit: float = 60.0,
 ) -> Aggregation:

@@ -17,13 +17,18 @@ import numpy as np
 from apexrank.aggregation.ballots import Ballots
 from apexrank.checks import check_finite
 from apexrank.errors import InputError
+from apexrank.groups import Segments
+from apexrank.kernels.inversions import mean_ranks, sort_rows
 from apexrank.kernels.jit import kernel
 from apexrank.metrics._rows import check_choice
+from apexrank.preprocessing import QueryNormalizer
 
 Method = Literal["lovasz-bregman", "borda", "copeland", "kemeny", "median", "combsum", "combmnz", "rrf"]
 Normalize = Literal["minmax", "sum", "zscore", "rank", "borda"]
 Points = Literal["borda", "linear", "reciprocal", "dcg"]
+ListPoints = Literal["borda", "reciprocal", "dcg", "minmax", "zscore"]
 _SCORE_METHODS = ("lovasz-bregman", "combsum", "combmnz")
+RRF = 60.0  # the constant of reciprocal rank fusion (Cormack, Clarke and Büttcher, 2009)
 _ALIASES = {"min-max": "minmax", "zmuv": "zscore"}  # as retrieval libraries spell them
 
 
@@ -40,7 +45,7 @@ class Rule:
     method: Method = "lovasz-bregman"
     normalize: Normalize | None = None
     points: Points | tuple[float, ...] = "borda"
-    k: float = 60.0
+    k: float = RRF
     max_exact: int = 40
     time_limit: float = 60.0
 
@@ -75,11 +80,15 @@ class Rule:
         return table
 
 
+def _dcg(place: np.ndarray) -> np.ndarray:
+    return 1 / np.log2(1 + place)
+
+
 _PLACES: dict[str, Callable[[np.ndarray, int], np.ndarray]] = {
     "borda": lambda place, n: n - place,
     "linear": lambda place, n: (n - place) / (n - 1),
     "reciprocal": lambda place, n: 1 / place,
-    "dcg": lambda place, n: 1 / np.log2(1 + place),
+    "dcg": lambda place, n: _dcg(place),
 }
 
 
@@ -171,6 +180,57 @@ def normalized(points: np.ndarray, normalize: Normalize | None) -> np.ndarray:
         shifted -= np.nanmean(shifted, axis=1, keepdims=True)
         unit = np.sqrt(np.nanmean(shifted**2, axis=1, keepdims=True))
     return shifted / np.where(unit > 0, unit, 1.0)  # a voter whose scores are all equal gives 0 to all
+
+
+def list_points(
+    X: np.ndarray, lists: Segments, *, normalize: ListPoints | None = "borda", kind: str = "scores"
+) -> np.ndarray:
+    """Points of each document of many lists by each ranker, larger is better; NaN where a ranker does not list it.
+
+    Weights of rankers are for lists of any length, so that "borda" is a share of the list's, and is not stretched: the
+    last document that a ranker lists is to have more than one it does not list. Tied documents have the points of their
+    mean place, where those of a ballot share the points of their places.
+
+    Parameters
+    ----------
+    X : array of shape (n, rankers)
+        Scores, or ranks with 1 for the best; NaN where a ranker does not list a document.
+    lists : Segments
+        The documents of each list.
+    normalize : {"borda", "reciprocal", "dcg", "minmax", "zscore"} or None
+        See :class:`~apexrank.aggregation.learn.LovaszAggregator`.
+    kind : {"scores", "ranks"}
+        What X holds.
+
+    Examples
+    --------
+    >>> from apexrank.groups import segment
+    >>> X = np.array([[4.0], [9.0], [np.nan], [2.0]])
+    >>> list_points(X, segment(None, 4), kind="ranks").ravel().tolist()
+    [0.75, 0.5, nan, 1.0]
+    """
+    scores = X if kind == "scores" else -X
+    if normalize is None:
+        return scores
+    if normalize in ("minmax", "zscore"):
+        # as `normalized`, but of all lists in one pass, and for rankers that list nothing of some
+        method = "minmax" if normalize == "minmax" else "standard"
+        return QueryNormalizer(method, missing="keep").fit_transform(scores, groups=lists.of_rows())
+    if normalize == "borda":
+        size = np.diff(lists.indptr)[lists.of_rows()][:, None]
+        return (size + 1 - _mean_places(scores, lists)) / size
+    # ranks are places in the ranker's own list, which may be longer than ours
+    places = X if kind == "ranks" else _mean_places(scores, lists)
+    return (RRF + 1) / (RRF + places) if normalize == "reciprocal" else _dcg(places)
+
+
+def _mean_places(scores: np.ndarray, lists: Segments) -> np.ndarray:
+    """Place of each document in its list by each ranker, 1 for the best; tied documents share the mean."""
+    places = np.empty(scores.shape)
+    for q in range(len(lists)):
+        rows = lists.rows(q)
+        places[rows] = mean_ranks(sort_rows(-scores[rows].T)).T  # those not listed come last
+    return np.where(np.isnan(scores), np.nan, places)
 
 
 @kernel()

@@ -7,7 +7,7 @@ from typing import Any, Literal, NamedTuple
 
 import numpy as np
 
-from apexrank.aggregation.ballots import Ballots, Missing, read_weights
+from apexrank.aggregation.ballots import Ballots, Missing, read_weights, voter_name
 from apexrank.errors import InputError
 from apexrank.groups import is_missing
 
@@ -206,8 +206,7 @@ def _read_orders(data: Any, names: list[Any] | None) -> Sheet:
     column = {item: number for number, item in enumerate(labels)}
     values = np.full((len(ballots), len(labels)), np.nan)
     for number, ballot in enumerate(ballots):
-        name = f"voter {number if voters is None else repr(voters[number])}"
-        _fill(values[number], ballot, column, name)
+        _fill(values[number], ballot, column, voter_name(number, voters))
     return Sheet(values, labels, voters)
 
 

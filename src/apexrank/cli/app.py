@@ -11,6 +11,8 @@ import typer
 from typer.core import TyperGroup
 
 import apexrank
+from apexrank.cli.aggregate import aggregate
+from apexrank.cli.cluster import cluster
 from apexrank.cli.consensus import consensus
 from apexrank.cli.demo import demo
 from apexrank.cli.evaluate import evaluate
@@ -99,7 +101,7 @@ def _main(
         typer.echo(context.get_help())
 
 
-for _verb in (demo, fit, rank, evaluate, reproduce):
+for _verb in (demo, fit, rank, evaluate, aggregate, cluster, reproduce):
     app.command()(_verb)
 graph_app.command()(consensus)
 app.add_typer(graph_app)

@@ -11,6 +11,8 @@ from apexrank.datasets.graphs import (
     toy_graph_2,
 )
 from apexrank.datasets.letor import Fold, letor_folds, make_letor_example, read_letor, write_letor
+from apexrank.datasets.mq_agg import load_mq2008_agg, mq2008_agg_folds
+from apexrank.datasets.preflib import PreferenceProfile, load_preflib, preflib_names, read_preflib
 from apexrank.datasets.synthetic import make_push_example
 from apexrank.datasets.thresholds import ThresholdFeatures, threshold_features
 from apexrank.datasets.uci import (
@@ -25,6 +27,7 @@ from apexrank.datasets.webspam import load_webspam
 
 __all__ = [
     "Fold",
+    "PreferenceProfile",
     "ThresholdFeatures",
     "letor_folds",
     "load_bitcoin_otc",
@@ -33,8 +36,10 @@ __all__ = [
     "load_housing",
     "load_ionosphere",
     "load_magic",
+    "load_mq2008_agg",
     "load_pima",
     "load_polblogs",
+    "load_preflib",
     "load_tic_tac_toe",
     "load_wdbc",
     "load_webspam",
@@ -42,8 +47,11 @@ __all__ = [
     "make_crawl",
     "make_letor_example",
     "make_push_example",
+    "mq2008_agg_folds",
     "plant_farms",
+    "preflib_names",
     "read_letor",
+    "read_preflib",
     "threshold_features",
     "toy_graph_1",
     "toy_graph_2",

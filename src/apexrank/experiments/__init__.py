@@ -14,6 +14,7 @@ from typing import Any
 
 from apexrank.errors import InputError
 from apexrank.experiments import (
+    aggregation_letor,
     boosting,
     graph_toys,
     illustrations,
@@ -22,6 +23,7 @@ from apexrank.experiments import (
     link_order,
     link_recovery,
     linkfarm,
+    lovasz_figures,
     one_dimension,
     p_tradeoffs,
     push_figures,
@@ -48,6 +50,8 @@ _MODULES = (
     linkfarm,
     spam_labels,
     trust,
+    lovasz_figures,
+    aggregation_letor,
 )
 
 REGISTRY: dict[str, Experiment] = {e.name: e for module in _MODULES for e in module.EXPERIMENTS}

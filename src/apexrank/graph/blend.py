@@ -14,10 +14,12 @@ import numpy as np
 from apexrank.graph.agreement import Agreement, Choice, Improvement
 from apexrank.graph.anderson import Anderson
 from apexrank.graph.power import Progress
+from apexrank.kernels.hulls import SMALLEST
 
 ARMIJO = 1e-4  # share of the promised descent that a step must keep
 SHORTEST = 2.0**-30
 FLAT = 1e-11  # descents below this, relative to V, are lost in its rounding
+
 STALLED = 60  # steps in that range without a smaller gap, and it is over
 CIRCLING = 15  # steps of the fixed point without a smaller gap
 
@@ -47,7 +49,7 @@ def blend(
     that other weights to begin with may lead to another minimum.
     """
     gap, s, flat, guess = 0.1, np.zeros(problem.n), False, Anderson()
-    choice = problem.at(weights, start, 1e-4)
+    choice = problem.at(weights, start, 1e-6)
     values: list[float] = []
     history: list[float] = []
     best: tuple[Choice, Improvement] | None = None
@@ -57,7 +59,7 @@ def blend(
         s = problem.prices(choice, s, fine)
         choice = problem.corrected(choice, s)
         better = problem.improvement(choice, s, 0.02 * fine)
-        gap, flat = better.gap, -better.slope <= FLAT * (1 + abs(choice.value))
+        gap, flat = better.gap, -better.slope <= _rounding(problem, choice)
         values.append(choice.value)
         history.append(gap)
         if progress is not None:
@@ -90,9 +92,9 @@ def _descended(
     """
     exact, value = 1e-3 * -better.slope, choice.value
     way = better.weights - choice.weights
-    bold = problem.onto_simplices(guess(choice.weights, better.weights, problem.of_vertices(choice.ranks)))
+    bold = _guessed(problem, guess, choice, better)
     new = problem.at(bold, choice.ranks, exact)
-    if new.value <= value + (FLAT * (1 + abs(value)) if flat else ARMIJO * better.slope):
+    if new.value <= value + (_rounding(problem, choice) if flat else ARMIJO * better.slope):
         return new
     guess.forget()
     if flat:
@@ -104,6 +106,22 @@ def _descended(
             return new
         length /= 2
     return None
+
+
+def _guessed(problem: Agreement, guess: Anderson, choice: Choice, better: Improvement) -> np.ndarray:
+    """A guess of where the steps lead: of weights, or, where a pull keeps them off 0, of their logarithms."""
+    scale = problem.of_vertices(choice.ranks)
+    if problem.pull == 0:
+        return problem.onto_simplices(guess(choice.weights, better.weights, scale))
+    old, new = (np.log(np.maximum(weights, SMALLEST)) for weights in (choice.weights, better.weights))
+    logs = guess(old, new, scale * better.weights)
+    logs -= problem.of_vertices(-problem.least(-logs))
+    return problem.onto_simplices(np.maximum(np.exp(logs), SMALLEST))
+
+
+def _rounding(problem: Agreement, choice: Choice) -> float:
+    """What V may be off by."""
+    return FLAT * (1 + abs(choice.value) + problem.pull)
 
 
 def fixed_point(
@@ -183,7 +201,6 @@ def _repeated(
             guess, lowest, since = None, np.inf, 0
         new = choice.weights + length * (better.weights - choice.weights)
         if guess is not None and gap <= bold_below:
-            new = guess(choice.weights, better.weights, problem.of_vertices(choice.ranks))
-            new = problem.onto_simplices(new)
+            new = _guessed(problem, guess, choice, better)
         choice = problem.at(new, choice.ranks, fine)
     return Consensus(problem.refined(choice, 1e-3 * tol), gap, better.gaps, gap <= tol, values, history)

@@ -14,6 +14,8 @@ from apexrank.graph.agreement import Agreement
 from apexrank.graph.blend import Consensus
 from apexrank.graph.power import Progress
 
+STOP = 0.5  # of tol, by a loop's own figures: the certificate at the end is more exact
+
 
 def double_loop(
     problem: Agreement,
@@ -34,7 +36,7 @@ def double_loop(
         history.append(gap)
         if progress is not None:
             progress(len(history), gap)
-        if gap <= tol:
+        if gap <= STOP * tol:
             break
     return _certified(problem, weights, w, s, tol, history)
 
@@ -60,7 +62,7 @@ def single_loop(
         history.append(max(gap, change))
         if progress is not None:
             progress(len(history), history[-1])
-        if history[-1] <= tol:
+        if history[-1] <= STOP * tol:
             break
     return _certified(problem, weights, w, s, tol, history)
 

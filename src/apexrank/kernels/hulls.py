@@ -17,7 +17,8 @@ from apexrank.kernels.jit import kernel
 
 KL, SQUARED = 0, 1
 TINY = 1e-18  # where log t is taken, t below this counts as this
-FLAT = 1e-12
+FLAT = 1e-12  # what is left to gain, relative to the cost, is lost in rounding
+SMALLEST = 1e-300  # weight under a pull, which keeps all of them off 0
 LEAST_INFORMATION = 0.01  # nats: a layer that says less says nothing
 MOST_STEPS = 60  # of Newton's method in a row; a handful is the rule
 
@@ -54,7 +55,7 @@ class Hulls(NamedTuple):
 
 
 def stacked(layers: Sequence[Links]) -> Hulls:
-    """Hulls of the rows of several matrices over the same columns; a row that is empty in a layer is no candidate.
+    """Hulls of the rows of several square matrices; a row that is empty in a layer is no candidate.
 
     Examples
     --------
@@ -177,8 +178,8 @@ def _derivatives(
         for other in range(m):
             hess[k, other] = 0.0
         if pull > 0.0:
-            grad[k] += pull * np.log(max(lam[k], 1e-300) / prior[k])
-            hess[k, k] = pull / max(lam[k], 1e-300)
+            grad[k] += pull * np.log(max(lam[k], SMALLEST) / prior[k])
+            hess[k, k] = pull / max(lam[k], SMALLEST)
     for u in range(indptr[i], indptr[i + 1]):
         p = 0.0
         for e in range(entries[u], entries[u + 1]):
@@ -204,7 +205,7 @@ def gradients(
     for i in range(low, high):
         a = first[i]
         for k in range(a, first[i + 1]):
-            out[k] = pull * np.log(max(weights[k], 1e-300) / prior[k]) if pull > 0.0 else 0.0
+            out[k] = pull * np.log(max(weights[k], SMALLEST) / prior[k]) if pull > 0.0 else 0.0
         for u in range(indptr[i], indptr[i + 1]):
             p = 0.0
             for e in range(entries[u], entries[u + 1]):
@@ -219,13 +220,11 @@ def gradients(
 def _newton_step(lam, grad, hess, fixed, work, x, y, step):  # pragma: no cover
     """Newton's step on the weights that are not fixed, which keeps their sum: two solves by Cholesky's method."""
     m = lam.size
-    size, trace = 0, 0.0
+    size = 0
     for k in range(m):
         step[k] = 0.0
         if not fixed[k]:
             size += 1
-            trace += hess[k, k]
-    ridge = 1e-13 * trace + 1e-300
     free = np.empty(size, np.int64)
     at = 0
     for k in range(m):
@@ -235,6 +234,7 @@ def _newton_step(lam, grad, hess, fixed, work, x, y, step):  # pragma: no cover
     for a in range(size):
         for b in range(a + 1):
             value = hess[free[a], free[b]]
+            ridge = 1e-13 * value + 1e-300
             if a == b:
                 value += ridge
             for c in range(b):
@@ -263,6 +263,41 @@ def _newton_step(lam, grad, hess, fixed, work, x, y, step):  # pragma: no cover
 
 
 @kernel()
+def _normalise(weights):  # pragma: no cover
+    total = 0.0
+    for weight in weights:
+        total += weight
+    for k in range(weights.size):
+        weights[k] /= total
+
+
+@kernel()
+def _stepped_in_logs(weights, step, length, new):  # pragma: no cover
+    """A step of the logarithms of weights, on which a pull acts; none falls below the smallest number."""
+    top = -np.inf
+    for k in range(weights.size):
+        new[k] = np.log(weights[k]) + length * step[k] / weights[k]
+        top = max(top, new[k])
+    for k in range(weights.size):
+        new[k] = max(np.exp(new[k] - top), SMALLEST)
+    _normalise(new)
+
+
+@kernel()
+def _gap_under_pull(weights, grad, gap, pull):  # pragma: no cover
+    """The first-order gap without weights that are, and would remain, next to nothing.
+
+    Their derivatives are of any size. What counts are the spread of the derivatives (less their mean) by weight, and
+    what the linear cost with the pull can gain: ``pull·log Σ_k λ_k exp(−g_k/pull)``.
+    """
+    spread = total = 0.0
+    for k in range(weights.size):
+        spread += weights[k] * grad[k] ** 2
+        total += weights[k] * np.exp((-gap - grad[k]) / pull)
+    return min(gap, max(gap + pull * np.log(total), np.sqrt(spread)))
+
+
+@kernel()
 def project(
     kind, hull, first, weights, prior, prices, base, damping, entropy, pull, tol, new, gap, slope, low, high
 ):  # pragma: no cover
@@ -284,7 +319,7 @@ def project(
         a, m = first[i], first[i + 1] - first[i]
         lam, p0 = new[a : a + m], prior[a : a + m]
         for k in range(m):
-            lam[k] = weights[a + k]
+            lam[k] = max(weights[a + k], SMALLEST) if pull > 0.0 else weights[a + k]
             linear[k] = 0.0
         gap[i] = slope[i] = 0.0
         if m < 2:
@@ -300,14 +335,16 @@ def project(
             for k in range(m):
                 mean += lam[k] * g[k]
                 least = min(least, g[k])
+            for k in range(m):
+                g[k] -= mean  # nothing is lost where one weight is nearly 1
             if count == 0:
-                gap[i] = mean - least
+                gap[i] = mean - least if pull == 0.0 else _gap_under_pull(lam, g, mean - least, pull)
                 for k in range(m):
                     start_grad[k] = g[k]
             if mean - least <= tol:
                 break
             for k in range(m):
-                fixed[k] = lam[k] <= 0.0 and g[k] >= mean
+                fixed[k] = lam[k] <= 0.0 and g[k] >= 0.0
             while True:
                 _newton_step(lam, g, h, fixed[:m], work, x, y, d)
                 blocked = False
@@ -316,36 +353,38 @@ def project(
                         fixed[k] = blocked = True
                 if not blocked:
                     break
-            length, descent, hit = 1.0, 0.0, -1
+            length, descent, hit, factor = 1.0, 0.0, -1, 0.0
             for k in range(m):
                 descent += d[k] * g[k]
-                if d[k] < 0.0 and lam[k] + length * d[k] < 0.0:
+                if pull > 0.0:
+                    factor = max(factor, abs(d[k]) / lam[k])
+                if pull == 0.0 and d[k] < 0.0 and lam[k] + length * d[k] < 0.0:
                     length, hit = -lam[k] / d[k], k
-            if pull > 0.0 and hit >= 0:
-                length, hit = 0.99 * length, -1
             if not descent < 0.0:
                 break
             here = _row_cost(kind, hull, i, lam, lin, p0, base, damping, entropy, pull)
             # what is left to gain is below the rounding of the cost: Newton's step needs no check there
-            done = -descent <= FLAT * (1.0 + abs(here))
+            done = -descent <= FLAT * (1.0 + abs(here)) and factor < 0.5
+            lost = 1e-15 * (1.0 + abs(here)) if pull > 0.0 else 0.0
             for _ in range(50):
-                for k in range(m):
-                    trial[k] = max(lam[k] + length * d[k], 0.0)
+                if pull > 0.0:
+                    _stepped_in_logs(lam, d, length, trial[:m])
+                else:
+                    for k in range(m):
+                        trial[k] = max(lam[k] + length * d[k], 0.0)
                 if hit >= 0:
                     trial[hit] = 0.0
                 if done:
                     break
                 there = _row_cost(kind, hull, i, trial[:m], lin, p0, base, damping, entropy, pull)
-                done = there <= here + 1e-4 * length * descent
+                done = there <= here + 1e-4 * length * descent + lost
                 if not done:
                     length, hit = 0.5 * length, -1
             if not done:
                 break
-            total = 0.0
+            _normalise(trial[:m])
             for k in range(m):
-                total += trial[k]
-            for k in range(m):
-                lam[k] = trial[k] / total
+                lam[k] = trial[k]
         for k in range(m):
             slope[i] += start_grad[k] * (lam[k] - weights[a + k])
 

@@ -7,6 +7,7 @@ from apexrank.objectives.listwise import CosineTargets, SoftmaxTargets, SquaredT
 from apexrank.objectives.pairs import CrucialPairs
 from apexrank.objectives.push import Push
 from apexrank.objectives.retarget import Retarget
+from apexrank.objectives.swaps import SwapLikelihood
 from apexrank.objectives.top import InfinitePush
 
 __all__ = [
@@ -18,6 +19,7 @@ __all__ = [
     "Retarget",
     "SoftmaxTargets",
     "SquaredTargets",
+    "SwapLikelihood",
     "UnknownLink",
     "form_of",
 ]

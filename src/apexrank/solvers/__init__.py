@@ -2,6 +2,7 @@
 
 from apexrank.solvers.auto import Auto
 from apexrank.solvers.base import Problem, Solution, Solver
+from apexrank.solvers.bounded import BoundedLBFGS, NonNegativeProblem
 from apexrank.solvers.continuation import Continuation
 from apexrank.solvers.coordinate import CoordinateDescent
 from apexrank.solvers.gradient import AcceleratedGradient, GradientDescent
@@ -13,10 +14,12 @@ __all__ = [
     "LBFGS",
     "AcceleratedGradient",
     "Auto",
+    "BoundedLBFGS",
     "Continuation",
     "CoordinateDescent",
     "GradientDescent",
     "Newton",
+    "NonNegativeProblem",
     "OrthantNewton",
     "Problem",
     "Solution",

@@ -1,0 +1,244 @@
+"""Learn how much to trust each ranker: weights of a Lovász–Bregman aggregation, from judged lists.
+
+The conditional model of Iyer and Bilmes (2013, eq. 28 and 29, with the sign that makes near orders likely) is
+``p(σ|w, X) ∝ exp(−Σ_j w_j d(x^j‖σ))``, where x^j are the scores of a list's documents by ranker j. If f is a function
+of the size with gains δ, that is ``∝ exp(Σ_r δ_r·z[σ(r)])`` with ``z = Σ_j w_j x^j``, most likely for the order of z.
+"""
+
+from __future__ import annotations
+
+from typing import Any, ClassVar, Literal, Self
+
+import numpy as np
+from numpy.typing import ArrayLike
+from sklearn.utils.validation import check_is_fitted, validate_data
+
+from apexrank.aggregation.points import ListPoints, list_points
+from apexrank.errors import InputError
+from apexrank.groups import Segments, segment
+from apexrank.metrics._rows import check_choice
+from apexrank.models.linear import LinearProblem
+from apexrank.objectives.listwise import SoftmaxTargets
+from apexrank.objectives.margins import checked_relevance
+from apexrank.objectives.swaps import SwapLikelihood, order_likelihood, telling_lists
+from apexrank.rankers.listwise import GradedRanker
+from apexrank.solvers import BoundedLBFGS, NonNegativeProblem, Solver
+from apexrank.submodular import BySize, SetFunction, set_function
+
+Kind = Literal["scores", "ranks"]
+Missing = Literal["zero", "indicator", "raise"]
+
+
+class LovaszAggregator(GradedRanker):
+    """Weights of rankers, learnt from lists whose documents have been judged, for aggregating other lists.
+
+    Minimises ``L(Xw) + alpha/2·|w|²``, X being the points that the rankers give to the documents, and L the mean over
+    lists of a negative log-likelihood of the model ``p(σ|w, X) ∝ exp(−Σ_j w_j d(x^j‖σ))`` (Iyer and Bilmes 2013, eq. 28
+    and 29). The score of a document is ``Σ_j w_j x^j``, whose order is the most likely one and the Lovász–Bregman
+    aggregate of the weighted rankers. Documents of equal relevance count as tied: their gains are averaged.
+
+    The normaliser is a permanent, except where only the first rank counts. So the likelihood is
+
+    - for ``f="top"`` with m = 1 the exact one, a softmax: ``−Σ_a h_a·log softmax(z)_a`` (less its least value), where h
+      shares 1 among the most relevant documents of a list;
+    - for all others the composite one of :class:`~apexrank.objectives.swaps.SwapLikelihood`: logistic losses of pairs,
+      in which a pair weighs by the difference of its ranks' gains.
+
+    Both are convex, and ``dual_gap_`` certifies the minimum. Lists whose documents are all equally relevant say nothing
+    about the weights and are left out.
+
+    Parameters
+    ----------
+    f : {"sqrt", "log", "top", "product", "indicator"} or BySize
+        Function of the size, whose gains say how much each rank counts.
+    m : int, optional
+        Only the first m ranks count ("top", "sqrt", "log"); "top" takes 1 by default.
+    normalize : {"borda", "reciprocal", "dcg", "minmax", "zscore"} or None
+        From what a ranker gives to the points that are added up, list by list:
+
+        - "borda": ``(n + 1 − place)/n`` for a list of n documents, from 1 for the best down to at least 1/n;
+        - "reciprocal", "dcg": ``61/(60 + place)`` and ``1/log₂(1 + place)``; with ``kind="ranks"`` the place is the
+          rank as given, in the ranker's own list;
+        - "minmax", "zscore": the scores (or minus the ranks) from 0 to 1, or with mean 0 and deviation 1;
+        - None: the scores, or minus the ranks, as they are. Then documents are scored one by one and lists play no part
+          in ``predict``.
+
+        Places are counted among the documents of the list that the ranker lists; tied ones share the mean.
+    kind : {"scores", "ranks"}
+        Whether X holds scores, larger is better, or ranks, 1 is the best.
+    missing : {"zero", "indicator", "raise"}
+        NaN in X means that a ranker does not list a document. "zero": it gives no points. "indicator": no points, and
+        each ranker has a second weight, ``listed_weights_``, for listing a document at all. "raise": NaN is refused.
+        No points rank a document below all that are listed, which suits lists that end early; where documents are
+        missing for other reasons, take "indicator".
+    alpha : float
+        The penalty is ``alpha/2·|w|²``.
+    nonnegative : bool
+        Keep the weights (also those for being listed) at 0 or above, as trust in a voter is; then they can serve as
+        ``weights`` of the unsupervised methods. Otherwise a ranker may be turned round.
+    solver : {"auto", "lbfgs", "newton", "gradient", "accelerated"} or solver
+        Ignored with ``nonnegative``, which takes L-BFGS with bounds. "newton" is for ``f="top"`` with m = 1.
+    max_iter, tol, warm_start, verbose
+        As in :class:`~apexrank.rankers.retarget.MonotoneRetargeting`.
+
+    Attributes
+    ----------
+    weights_ : array of shape (rankers,)
+        Weight of each ranker's points.
+    listed_weights_ : array of shape (rankers,)
+        Weight of being listed by each ranker; 0 unless ``missing="indicator"``.
+    coef_ : array
+        All of them, in this order.
+    f_ : BySize
+        The function of the size.
+    n_lists_, n_lists_skipped_ : int
+        Lists that were learnt from, and those of one relevance only.
+    objective_, dual_gap_, grad_norm_, converged_, n_iter_, history_
+        As in :class:`~apexrank.rankers.retarget.MonotoneRetargeting`.
+
+    Examples
+    --------
+    >>> from apexrank.aggregation.learn import LovaszAggregator
+    >>> ranks = [[1, 3], [2, 1], [3, 2], [1, 2], [2, np.nan], [np.nan, 1]]
+    >>> queries = ["a", "a", "a", "b", "b", "b"]
+    >>> model = LovaszAggregator(kind="ranks").fit(ranks, [2, 1, 0, 1, 0, 0], groups=queries)
+    >>> bool(model.weights_[0] > model.weights_[1])
+    True
+    >>> int(model.predict([[2, 1], [1, 2]], groups=["c", "c"]).argmax())
+    1
+    """
+
+    # a document's points depend on its list: groups are asked for unless somebody says otherwise
+    __metadata_request__fit: ClassVar[dict] = {"groups": True}
+    __metadata_request__predict: ClassVar[dict] = {"groups": True}
+    __metadata_request__score: ClassVar[dict] = {"groups": True}
+
+    def __init__(
+        self,
+        f: str | SetFunction = "sqrt",
+        *,
+        m: int | None = None,
+        normalize: ListPoints | None = "borda",
+        kind: Kind = "scores",
+        missing: Missing = "zero",
+        alpha: float = 1e-3,
+        nonnegative: bool = False,
+        solver: str | Solver = "auto",
+        max_iter: int = 1000,
+        tol: float = 1e-6,
+        warm_start: bool = False,
+        verbose: int = 0,
+    ) -> None:
+        self.f = f
+        self.m = m
+        self.normalize = normalize
+        self.kind = kind
+        self.missing = missing
+        self.alpha = alpha
+        self.nonnegative = nonnegative
+        self.solver = solver
+        self.max_iter = max_iter
+        self.tol = tol
+        self.warm_start = warm_start
+        self.verbose = verbose
+
+    def __sklearn_tags__(self):
+        tags = super().__sklearn_tags__()
+        tags.input_tags.sparse = False
+        tags.input_tags.allow_nan = self.missing != "raise"
+        return tags
+
+    def fit(self, X: ArrayLike, y: ArrayLike, groups: ArrayLike | None = None) -> Self:
+        """Fit on what the rankers (columns) say of documents (rows) with relevance y, larger is better.
+
+        Parameters
+        ----------
+        X : array of shape (n, rankers)
+            Scores or ranks; NaN where a ranker does not list a document.
+        y : array of shape (n,)
+            Relevance.
+        groups : array of shape (n,), optional
+            The list of each document, in any order; by default all are one list.
+        """
+        w0 = self.coef_.copy() if self.warm_start and hasattr(self, "coef_") else None
+        if y is None:
+            raise InputError(
+                "requires y to be passed, but the target y is None: give the relevance of each row"
+            )
+        rows, y = validate_data(self, X, y, y_numeric=True, **self._reading(reset=True))
+        relevance = checked_relevance(y)
+        lists = segment(groups, len(relevance))
+        self.f_ = self._function()
+        self.grouped_ = groups is not None
+        points = self._points(rows, lists)
+        kept, told = telling_lists(relevance, lists)
+        self.n_lists_, self.n_lists_skipped_ = len(told), len(lists) - len(told)
+        self._minimise(points[kept], self._objective(relevance[kept], told), None, w0)
+        width = rows.shape[1]
+        self.weights_ = self.coef_[:width]
+        self.listed_weights_ = self.coef_[width:] if self.missing == "indicator" else np.zeros(width)
+        return self
+
+    def predict(self, X: ArrayLike, groups: ArrayLike | None = None) -> np.ndarray:
+        """Score of each document, larger is nearer to the top of its list."""
+        check_is_fitted(self)
+        rows = validate_data(self, X, **self._reading(reset=False))
+        if groups is None and self.grouped_ and self.normalize is not None:
+            raise InputError(
+                "groups are missing, and this LovaszAggregator was fitted with groups: give the list of each row"
+            )
+        return self._points(rows, segment(groups, len(rows))) @ self.coef_
+
+    def score(
+        self,
+        X: ArrayLike,
+        y: ArrayLike,
+        groups: ArrayLike | None = None,
+        sample_weight: ArrayLike | None = None,
+    ) -> float:
+        """Mean NDCG over the lists that have a relevant document, as in other rankers of graded relevance."""
+        from apexrank.metrics import ndcg
+
+        relevance = checked_relevance(y)
+        relevance = relevance - min(0.0, float(relevance.min(initial=0.0)))
+        return ndcg(relevance, self.predict(X, groups=groups), groups=groups, sample_weight=sample_weight)
+
+    def _reading(self, reset: bool) -> dict[str, Any]:
+        if self.normalize is not None:
+            check_choice("normalize", self.normalize, ListPoints)
+        check_choice("kind", self.kind, Kind)
+        check_choice("missing", self.missing, Missing)
+        finite = True if self.missing == "raise" else "allow-nan"
+        return {"dtype": np.float64, "ensure_all_finite": finite, "reset": reset}
+
+    def _function(self) -> BySize:
+        m = 1 if self.f == "top" and self.m is None else self.m
+        f = set_function(self.f, **({} if m is None else {"m": m}))
+        if not isinstance(f, BySize):
+            raise InputError(
+                f"learning needs a function of the size, such as 'sqrt', 'log' or 'top', got {self.f!r}: with others a "
+                "swap changes the gains of all ranks in between"
+            )
+        return f
+
+    def _points(self, rows: np.ndarray, lists: Segments) -> np.ndarray:
+        if self.kind == "ranks" and np.any(rows <= 0):
+            raise InputError("ranks are numbers from 1 for the best one, but X holds one of 0 or below")
+        points = list_points(rows, lists, normalize=self.normalize, kind=self.kind)
+        known = ~np.isnan(points)
+        points = np.where(known, points, 0.0)
+        return np.column_stack([points, known]) if self.missing == "indicator" else points
+
+    def _objective(self, relevance: np.ndarray, lists: Segments) -> SoftmaxTargets | SwapLikelihood:
+        objective = order_likelihood(relevance, self.f_, lists)
+        if self.solver == "newton" and not (self.nonnegative or objective.has_hessian):
+            raise InputError("the swaps of this f have no Hessian: use solver='auto' or 'lbfgs'")
+        return objective
+
+    def _problem(self, X: Any, objective: Any, weight: np.ndarray | None) -> LinearProblem:
+        return (NonNegativeProblem if self.nonnegative else LinearProblem)(X, objective, self.alpha, weight)
+
+    def _solver(self) -> Solver:
+        if self.nonnegative:
+            return BoundedLBFGS(self.max_iter, self.tol, verbose=self.verbose)
+        return super()._solver()

@@ -1,0 +1,475 @@
+"""Learnt weights of rankers: the likelihoods against all orders of few documents, the minimum against other solvers."""
+
+from __future__ import annotations
+
+from itertools import combinations, permutations
+
+import numpy as np
+import pytest
+import sklearn
+from hypothesis import given
+from hypothesis import strategies as st
+from hypothesis.extra.numpy import arrays
+from scipy.optimize import minimize
+from scipy.special import logsumexp, softmax
+from scipy.stats import rankdata
+from sklearn.exceptions import ConvergenceWarning
+from sklearn.model_selection import GridSearchCV, GroupKFold
+from sklearn.utils import Bunch
+from sklearn.utils.estimator_checks import parametrize_with_checks
+
+from apexrank.aggregation.learn import LovaszAggregator
+from apexrank.aggregation.merging import aggregate
+from apexrank.aggregation.points import list_points
+from apexrank.datasets import Fold
+from apexrank.errors import InputError
+from apexrank.experiments import aggregation_letor
+from apexrank.groups import segment
+from apexrank.metrics import ndcg
+from apexrank.objectives import SwapLikelihood
+from apexrank.submodular import Cardinality, Cut, Indicator, Log, Product, Sqrt, Top
+
+FUNCTIONS = {
+    "sqrt": Sqrt(),
+    "sqrt-2": Sqrt(m=2),
+    "log": Log(),
+    "top-2": Top(m=2),
+    "product": Product(),
+    "indicator": Indicator(),
+}
+RELEVANCE = {"strict": [3, 0, 2, 1, 4], "graded": [2, 0, 1, 0, 2], "binary": [1, 0, 0, 1, 0]}
+NAN = np.nan
+
+
+def divergence(x: np.ndarray, order: tuple[int, ...], gains: np.ndarray) -> float:
+    """``<x, h_{σ_x} − h_σ>`` from the definition."""
+    return float(np.sort(x)[::-1] @ gains - x[list(order)] @ gains)
+
+
+def log_probabilities(X: np.ndarray, w: np.ndarray, gains: np.ndarray) -> dict[tuple[int, ...], float]:
+    """``log p(σ | w, X)`` of all orders, by divergences and the whole normaliser."""
+    energy = {
+        order: -sum(w[j] * divergence(X[:, j], order, gains) for j in range(len(w)))
+        for order in permutations(range(len(X)))
+    }
+    log_z = logsumexp(list(energy.values()))
+    return {order: value - log_z for order, value in energy.items()}
+
+
+def consistent_orders(y: np.ndarray) -> list[tuple[int, ...]]:
+    return [order for order in permutations(range(len(y))) if (np.diff(y[list(order)]) <= 0).all()]
+
+
+def mean_gains(y: np.ndarray, gains: np.ndarray) -> np.ndarray:
+    """Gain of each document, averaged over all orders that agree with the relevance."""
+    orders = consistent_orders(y)
+    total = np.zeros(len(y))
+    for order in orders:
+        total[list(order)] += gains
+    return total / len(orders)
+
+
+def slopes(function, at: np.ndarray, step: float = 1e-5) -> np.ndarray:
+    """Central differences."""
+    moves = step * np.eye(len(at))
+    return np.array([(function(at + move) - function(at - move)) / (2 * step) for move in moves])
+
+
+@pytest.fixture
+def rng():
+    return np.random.default_rng(7)
+
+
+# ---------------------------------------------------------------- the likelihoods
+
+
+@pytest.mark.parametrize("y", RELEVANCE.values(), ids=list(RELEVANCE))
+def test_softmax_is_the_likelihood_of_all_orders(rng, y):
+    """Top one: the mean of −log p over the orders that agree with the relevance, less what no scores can change."""
+    X, w, y = rng.normal(size=(5, 3)), np.array([0.7, -0.4, 1.3]), np.array(y, dtype=float)
+    gains = np.array([1.0, 0, 0, 0, 0])
+    log_p = log_probabilities(X, w, gains)
+    exact = -np.mean([log_p[order] for order in consistent_orders(y)])
+    shares = mean_gains(y, gains)
+    entropy = -sum(h * np.log(h) for h in shares if h > 0)
+    model = LovaszAggregator("top", normalize=None)
+    model.f_ = model._function()
+    value, _ = model._objective(y, segment(None, 5)).value_and_grad(X @ w)
+    assert value + entropy + np.log(24) == pytest.approx(exact, abs=1e-12)
+
+
+@pytest.mark.parametrize("f", FUNCTIONS.values(), ids=list(FUNCTIONS))
+def test_swaps_are_odds_of_the_model(rng, f):
+    """Strict relevance: −log of each order's share of itself and its swap, by the whole model."""
+    X, w, y = rng.normal(size=(5, 2)), np.array([0.8, -1.1]), np.array(RELEVANCE["strict"], dtype=float)
+    gains = f.deltas(5)
+    log_p = log_probabilities(X, w, gains)
+    (order,) = consistent_orders(y)
+    losses = []
+    for r, s in combinations(range(5), 2):
+        swapped = list(order)
+        swapped[r], swapped[s] = swapped[s], swapped[r]
+        odds = log_p[order] - log_p[tuple(swapped)]
+        if gains[r] > gains[s]:
+            losses.append(np.logaddexp(0, -odds))
+    value, _ = SwapLikelihood(y, f, segment(None, 5)).value_and_grad(X @ w)
+    assert value == pytest.approx(sum(losses) / 10, abs=1e-12)
+
+
+def brute_swaps(z: np.ndarray, y: np.ndarray, groups: np.ndarray, f) -> float:
+    """The objective from its formula, pair by pair."""
+    values = []
+    for name in np.unique(groups):
+        own, score = y[groups == name], z[groups == name]
+        h = mean_gains(own, f.deltas(len(own)))
+        pairs = [(a, b) for a, b in permutations(range(len(own)), 2) if own[a] > own[b]]
+        losses = [np.logaddexp(0, -(h[a] - h[b]) * (score[a] - score[b])) * (h[a] > h[b]) for a, b in pairs]
+        values.append(sum(losses) / len(pairs))
+    return float(np.mean(values))
+
+
+@pytest.mark.parametrize("f", FUNCTIONS.values(), ids=list(FUNCTIONS))
+@pytest.mark.parametrize("y", [RELEVANCE["graded"], RELEVANCE["binary"]], ids=["graded", "binary"])
+def test_swaps_of_tied_documents_in_several_lists(rng, f, y):
+    groups = np.array(["b"] * 5 + ["a"] * 3)[rng.permutation(8)]
+    relevance = np.empty(8)
+    relevance[groups == "b"], relevance[groups == "a"] = y, [0, 3, 3]
+    z = rng.normal(size=8) * 3
+    objective = SwapLikelihood(relevance, f, segment(groups, 8))
+    value, slope = objective.value_and_grad(z)
+    assert value == pytest.approx(brute_swaps(z, relevance, groups, f), abs=1e-12)
+    np.testing.assert_allclose(slope, slopes(lambda s: objective.value_and_grad(s)[0], z), atol=1e-8)
+
+
+def test_softmax_gradient(rng):
+    groups = rng.integers(0, 3, 12)
+    model = LovaszAggregator("top", normalize=None)
+    model.f_ = model._function()
+    objective = model._objective(rng.integers(0, 3, 12).astype(float), segment(groups, 12))
+    z = rng.normal(size=12)
+    numeric = slopes(lambda s: objective.value_and_grad(s)[0], z)
+    np.testing.assert_allclose(objective.value_and_grad(z)[1], numeric, atol=1e-8)
+
+
+# ---------------------------------------------------------------- the minimum
+
+
+@pytest.fixture
+def judged(rng):
+    """40 lists of 3 to 8 documents by four rankers, the first one good and the last one turned round."""
+    sizes = rng.integers(3, 9, 40)
+    groups = np.repeat([f"q{i}" for i in range(40)], sizes)
+    truth = rng.normal(size=len(groups))
+    noise = rng.normal(size=(len(groups), 4))
+    X = truth[:, None] * [1.0, 0.3, 0.0, -0.5] + 0.7 * noise
+    y = np.digitize(truth + 0.3 * rng.normal(size=len(groups)), [0.3, 1.2]).astype(float)
+    shuffled = rng.permutation(len(groups))
+    return X[shuffled], y[shuffled], groups[shuffled]
+
+
+def penalised_cost(w: np.ndarray, X: np.ndarray, y: np.ndarray, groups: np.ndarray, f: str) -> float:
+    """The whole objective with alpha = 0.02, list by list and pair by pair."""
+    parts = []
+    for q in np.unique(groups):
+        z, own = X[groups == q] @ w, y[groups == q]
+        gains = Sqrt().deltas(len(own)) if f == "sqrt" else np.eye(len(own))[0]
+        h = np.array([gains[np.sort(-own) == -value].mean() for value in own])
+        if np.ptp(own) == 0:
+            continue
+        if f == "top":
+            parts.append(logsumexp(z) - h @ z + h[h > 0] @ np.log(h[h > 0]))
+        else:
+            margins = (h[:, None] - h[None, :]) * (z[:, None] - z[None, :])
+            parts.append(np.logaddexp(0, -margins)[own[:, None] > own[None, :]].mean())
+    return float(np.mean(parts) + 0.01 * w @ w)
+
+
+@pytest.mark.parametrize("f", ["sqrt", "top"])
+@pytest.mark.parametrize("nonnegative", [False, True])
+def test_minimum_by_another_solver(judged, f, nonnegative):
+    X, y, groups = judged
+    model = LovaszAggregator(f, normalize=None, alpha=0.02, nonnegative=nonnegative, tol=1e-9)
+    model.fit(X, y, groups)
+    bounds = [(0, None)] * 4 if nonnegative else None
+    options = {"bounds": bounds, "method": "SLSQP", "tol": 1e-13}
+    found = minimize(penalised_cost, np.zeros(4), (X, y, groups, f), jac="3-point", **options)
+    assert model.objective_ == pytest.approx(found.fun, abs=1e-10)
+    np.testing.assert_allclose(model.weights_, found.x, atol=1e-4)
+    assert model.converged_
+    assert model.dual_gap_ <= 1e-12
+    assert (model.weights_ >= 0).all() == nonnegative
+    assert model.weights_.argmax() == 0
+
+
+def test_nonnegative_minimum_has_no_way_down(judged):
+    X, y, groups = judged
+    model = LovaszAggregator(alpha=0.01, nonnegative=True, missing="indicator").fit(X, y, groups)
+    points = model._points(X, segment(groups, len(y)))
+    told = np.isin(groups, [q for q in np.unique(groups) if np.ptp(y[groups == q]) > 0])
+    lists = segment(groups[told], told.sum())
+    objective = SwapLikelihood(y[told], Sqrt(), lists)
+
+    def cost(w):
+        return objective.value_and_grad(points[told] @ w)[0] + 0.005 * w @ w
+
+    slope = slopes(cost, model.coef_)
+    free = model.coef_ > 0
+    assert free.any()
+    assert not free.all()
+    np.testing.assert_allclose(slope[free], 0, atol=1e-5)
+    assert (slope[~free] > -1e-5).all()
+
+
+def test_weights_of_the_model_are_found_again(rng):
+    """First documents drawn from the model itself: the estimate is within its standard errors."""
+    true = np.array([1.5, 0.5, 0.0, -1.0])
+    n_lists, size = 4000, 5
+    X = rng.normal(size=(n_lists * size, 4))
+    p = softmax((X @ true).reshape(n_lists, size), axis=1)
+    first = (p.cumsum(axis=1) > rng.random((n_lists, 1))).argmax(axis=1)
+    y = np.zeros((n_lists, size))
+    y[np.arange(n_lists), first] = 1
+    groups = np.repeat(np.arange(n_lists), size)
+    model = LovaszAggregator("top", normalize=None, alpha=0).fit(X, y.ravel(), groups=groups)
+    Z = X.reshape(n_lists, size, 4)
+    centred = Z - np.einsum("qi,qij->qj", p, Z)[:, None]
+    information = np.einsum("qi,qij,qik->jk", p, centred, centred)
+    errors = np.sqrt(np.diag(np.linalg.inv(information)))
+    assert (np.abs(model.weights_ - true) < 4 * errors).all()
+    assert errors.max() < 0.05
+
+
+def test_separable_lists_without_penalty_are_told():
+    with pytest.warns(ConvergenceWarning, match="separated by the scores"):
+        LovaszAggregator(normalize=None, alpha=0).fit([[1.0], [2.0], [0.0]], [1, 2, 0])
+
+
+def test_rows_of_a_list_may_stand_anywhere(judged, rng):
+    X, y, groups = judged
+    shuffled = rng.permutation(len(y))
+    for f in ("sqrt", "top"):
+        one = LovaszAggregator(f, tol=1e-9).fit(X, y, groups)
+        two = LovaszAggregator(f, tol=1e-9).fit(X[shuffled], y[shuffled], groups[shuffled])
+        np.testing.assert_allclose(one.weights_, two.weights_, atol=1e-5)
+        expected = one.predict(X, groups)[shuffled]
+        np.testing.assert_allclose(two.predict(X[shuffled], groups[shuffled]), expected, atol=1e-5)
+
+
+def test_lists_of_one_relevance_change_nothing(judged):
+    X, y, groups = judged
+    equal = np.array(["none"] * 4)
+    model = LovaszAggregator().fit(X, y, groups)
+    more = LovaszAggregator().fit(
+        np.vstack([X, np.ones((4, 4))]), np.append(y, [1.0] * 4), np.append(groups, equal)
+    )
+    np.testing.assert_allclose(model.weights_, more.weights_)
+    assert (more.n_lists_, more.n_lists_skipped_) == (model.n_lists_, model.n_lists_skipped_ + 1)
+
+
+def test_warm_start_is_at_the_minimum(judged):
+    X, y, groups = judged
+    model = LovaszAggregator(warm_start=True).fit(X, y, groups)
+    assert model.n_iter_ > 1
+    assert model.fit(X, y, groups).n_iter_ == 1
+
+
+# ---------------------------------------------------------------- points
+
+
+def test_points_of_places():
+    ranks = np.array([[2, 7], [1, NAN], [9, NAN], [2, NAN]])
+    lists = segment(None, 4)
+    borda = list_points(ranks, lists, kind="ranks")
+    np.testing.assert_allclose(borda[:, 0], [2.5 / 4, 1, 1 / 4, 2.5 / 4])  # two share places 2 and 3
+    np.testing.assert_array_equal(borda[:, 1], [1, NAN, NAN, NAN])
+    reciprocal = list_points(ranks, lists, kind="ranks", normalize="reciprocal")
+    np.testing.assert_allclose(reciprocal[:, 0], [61 / 62, 1, 61 / 69, 61 / 62])
+    np.testing.assert_allclose(
+        list_points(ranks, lists, kind="ranks", normalize="dcg")[0], [1 / np.log2(3), 1 / 3]
+    )
+    np.testing.assert_array_equal(list_points(ranks, lists, kind="ranks", normalize=None), -ranks)
+
+
+def test_points_of_scores():
+    scores = np.array([[0.2, 5.0], [0.9, NAN], [0.2, 1.0], [7.0, 3.0]])
+    lists = segment(["a", "a", "a", "b"], 4)
+    np.testing.assert_allclose(list_points(scores, lists)[:, 0], [0.5, 1, 0.5, 1])
+    np.testing.assert_allclose(list_points(scores, lists, normalize="reciprocal")[:, 1], [1, NAN, 61 / 62, 1])
+    np.testing.assert_allclose(list_points(scores, lists, normalize="minmax")[:, 1], [1, NAN, 0, 0])
+    np.testing.assert_allclose(list_points(scores, lists, normalize="zscore")[:3, 1], [1, NAN, -1])
+
+
+@given(
+    arrays(np.float64, (7, 2), elements=st.integers(-5, 5).map(float) | st.just(NAN)),
+    st.lists(st.sampled_from("ab"), min_size=7, max_size=7),
+)
+def test_only_the_order_counts_for_places(scores, groups):
+    lists = segment(groups, 7)
+    for normalize in ("borda", "reciprocal", "dcg"):
+        points = list_points(scores, lists, normalize=normalize)
+        np.testing.assert_array_equal(points, list_points(np.exp(scores), lists, normalize=normalize))
+        np.testing.assert_array_equal(np.isnan(points), np.isnan(scores))
+        assert np.nanmax(points, initial=0.5) <= 1
+        assert np.nanmin(points, initial=0.5) > 0
+    np.testing.assert_array_equal(list_points(-scores, lists, kind="ranks"), list_points(scores, lists))
+
+
+def test_missing_documents_get_no_points_or_a_weight_of_their_own():
+    X = np.array([[1.0, NAN], [NAN, 1.0], [NAN, 2.0], [NAN, 1.0], [1.0, NAN]])
+    y, groups = [1, 0, 0, 0, 1], ["a", "a", "a", "b", "b"]
+    plain = LovaszAggregator(kind="ranks").fit(X, y, groups)
+    points = list_points(X, segment(groups, 5), kind="ranks")
+    np.testing.assert_allclose(plain.predict(X, groups), np.nan_to_num(points) @ plain.weights_)
+    assert plain.listed_weights_.tolist() == [0, 0]
+    both = LovaszAggregator(kind="ranks", missing="indicator").fit(X, y, groups)
+    expected = np.nan_to_num(points) @ both.weights_ + ~np.isnan(X) @ both.listed_weights_
+    np.testing.assert_allclose(both.predict(X, groups), expected)
+    assert both.listed_weights_[0] > 0 > both.listed_weights_[1]
+    with pytest.raises(ValueError, match="NaN"):
+        LovaszAggregator(kind="ranks", missing="raise").fit(X, y, groups)
+
+
+def test_documents_missing_at_random_want_weights_of_their_own(rng):
+    """No points mean "last"; where missing says nothing, the second weight makes up for the points that are lost."""
+    truth = rng.normal(size=(200, 5))
+    X = (truth + 0.3 * rng.normal(size=(200, 5))).reshape(-1, 1)
+    X[rng.random(len(X)) < 0.3] = NAN
+    y, groups = (truth > 0.5).ravel().astype(float), np.repeat(np.arange(200), 5)
+    zero = LovaszAggregator(missing="zero").fit(X, y, groups)
+    both = LovaszAggregator(missing="indicator").fit(X, y, groups)
+    assert both.listed_weights_[0] < 0 < zero.weights_[0] < both.weights_[0]
+    assert both.score(X, y, groups) > zero.score(X, y, groups)
+
+
+def test_the_order_is_the_weighted_aggregate(judged):
+    """What is learnt is what the unsupervised method does with these weights."""
+    X, y, groups = judged
+    model = LovaszAggregator(nonnegative=True).fit(X, y, groups)
+    rows = groups == "q3"
+    merged = aggregate(X[rows].T, model.weights_, method="lovasz-bregman", normalize="borda")
+    assert list(merged.order) == np.argsort(-model.predict(X[rows], groups[rows])).tolist()
+
+
+def test_score_is_ndcg(judged):
+    X, y, groups = judged
+    model = LovaszAggregator().fit(X, y, groups)
+    expected = ndcg(y, model.predict(X, groups), groups=groups)
+    assert model.score(X, y, groups) == pytest.approx(expected)
+    assert expected > 0.8
+
+
+# ---------------------------------------------------------------- scikit-learn and bad input
+
+
+def test_groups_travel_through_a_search(judged):
+    X, y, groups = judged
+    with sklearn.config_context(enable_metadata_routing=True):
+        search = GridSearchCV(LovaszAggregator(), {"alpha": [1e-3, 1.0]}, cv=GroupKFold(3))
+        search.fit(X, y, groups=groups)
+    direct = LovaszAggregator(**search.best_params_).fit(X, y, groups)
+    np.testing.assert_allclose(search.best_estimator_.weights_, direct.weights_)
+    for fold in range(3):
+        assert 0.5 < search.cv_results_[f"split{fold}_test_score"][0] < 1
+
+
+BAD = {
+    "f": ({"f": "cut"}, "needs weights="),
+    "cut": ({"f": Cut(np.ones((3, 3)) - np.eye(3))}, "learning needs a function of the size"),
+    "gains": ({"f": Cardinality([2.0, 1.0])}, "gains for lists of 2 documents"),
+    "flat": ({"f": Cardinality("linear")}, "the same gain for all ranks"),
+    "normalize": ({"normalize": "sum"}, "unknown normalize 'sum'"),
+    "kind": ({"kind": "orders"}, "unknown kind 'orders'"),
+    "missing": ({"missing": "last"}, "unknown missing 'last'"),
+    "alpha": ({"alpha": -1}, "alpha must be a finite number"),
+    "newton": ({"solver": "newton"}, "have no Hessian"),
+    "ranks": ({"kind": "ranks"}, "ranks are numbers from 1"),
+}
+
+
+@pytest.mark.parametrize("bad", BAD)
+def test_bad_options(bad):
+    options, message = BAD[bad]
+    with pytest.raises(InputError, match=message):
+        LovaszAggregator(**options).fit([[0.0, 1.0], [1.0, 0.5], [2.0, 1.0]], [0, 1, 2])
+
+
+def test_bad_rows(monkeypatch):
+    X = [[0.0], [1.0]]
+    with pytest.raises(InputError, match="no pair to rank"):
+        LovaszAggregator().fit(X, [1, 1])
+    with pytest.raises(InputError, match="one id per row"):
+        LovaszAggregator().fit(X, [0, 1], groups=["a"])
+    model = LovaszAggregator().fit(X, [0, 1], groups=["a", "a"])
+    with pytest.raises(InputError, match="groups are missing"):
+        model.predict(X)
+    monkeypatch.setattr("apexrank.objectives.swaps.MOST_TERMS", 3)
+    with pytest.raises(InputError, match="make 6 terms, too many"):
+        LovaszAggregator().fit([[0.0], [1.0], [2.0]], [0, 1, 2])
+    assert LovaszAggregator("top").fit([[0.0], [1.0], [2.0]], [0, 1, 2]).converged_
+
+
+# ---------------------------------------------------------------- the experiment
+
+
+def made_up_lists(seed: int) -> Bunch:
+    """30 queries of six documents: one ranker of eight knows something, and lists stop after four."""
+    rng = np.random.default_rng(seed)
+    truth = rng.normal(size=180)
+    scores = truth[:, None] * np.r_[2.0, np.zeros(7)] + rng.normal(size=(180, 8))
+    ranks = np.vstack([rankdata(-part, axis=0) for part in np.split(scores, 30)])
+    ranks[ranks > 4] = NAN
+    y = np.digitize(truth, [0.5, 1.5]).astype(float)
+    groups = np.repeat([f"{seed}-{q}" for q in range(30)], 6)
+    return Bunch(data=ranks, target=y, groups=groups, docids=np.arange(180))
+
+
+@pytest.fixture(scope="module")
+def comparison():
+    parts = [made_up_lists(seed) for seed in range(3)]
+    folds = [Fold(f"Fold{k}", *(parts[(k + i) % 3] for i in range(3))) for k in range(2)]
+    return aggregation_letor.run_folds([aggregation_letor._told(fold) for fold in folds])
+
+
+def test_experiment_finds_the_ranker_that_knows(comparison):
+    words = {verdict.row: verdict.word for verdict in comparison.verdicts}
+    assert words == {
+        "Lovász–Bregman, Borda points, orders as Borda": "agrees",
+        "Lovász–Bregman, min-max, orders as CombSUM, min-max": "agrees",
+        "Borda ranks better than the best single ranker": "differs",
+        "learnt weights rank better than Borda": "agrees",
+    }
+    assert "best single ranker, chosen on training queries: 1, 1" in comparison.notes
+
+
+def test_experiment_has_a_row_for_each_method(comparison):
+    methods = [*aggregation_letor.FUSIONS, "best single ranker", *aggregation_letor.MODELS]
+    assert comparison.view["method"].to_list() == methods
+    assert len(comparison.table) == 2 * len(methods)
+    assert comparison.table["value"].is_between(0.4, 1).all()
+    assert comparison.view["NDCG less Borda"][0] == ""
+
+
+# ---------------------------------------------------------------- scikit-learn's checks
+
+# places depend on the other rows of the list: rows on their own have other ones
+WHOLE_LISTS = {
+    "check_methods_subset_invariance": "points are those of a place in the whole list",
+}
+
+
+def expected_failures(estimator):
+    return {} if estimator.normalize is None else WHOLE_LISTS
+
+
+@pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
+@parametrize_with_checks(
+    [
+        LovaszAggregator(normalize=None),
+        LovaszAggregator("top", normalize=None, nonnegative=True),
+        LovaszAggregator(),
+    ],
+    expected_failed_checks=expected_failures,
+    xfail_strict=True,
+)
+def test_scikit_learn_checks(estimator, check):
+    check(estimator)
