@@ -18,7 +18,7 @@ from apexrank.errors import InputError
 from apexrank.kernels.inversions import SortedRows, sort_rows
 
 Missing = Literal["ignore", "last"]
-BLOCK = 2**18  # numbers of a block of voters: two megabytes stay in the cache
+BLOCK = 2**18  # numbers of a block of voters or items: two megabytes stay in the cache
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -79,6 +79,13 @@ class Ballots:
         step = max(1, BLOCK // self.n_items)
         for start in range(0, self.n_voters, step):
             yield slice(start, min(start + step, self.n_voters))
+
+    def columns(self, stop: int | None = None) -> Iterator[slice]:
+        """Slices of the items before ``stop`` (all by default), few enough to work on with all voters at once."""
+        stop = self.n_items if stop is None else stop
+        step = max(8, BLOCK // self.n_voters)
+        for start in range(0, stop, step):
+            yield slice(start, min(start + step, stop))
 
     def read(self, rows: slice | np.ndarray) -> np.ndarray:
         """Scores of some voters as float64, checked: no infinity, no voter without any score."""

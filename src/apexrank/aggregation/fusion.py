@@ -19,7 +19,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from apexrank.aggregation.ballots import BLOCK, Ballots
+from apexrank.aggregation.ballots import Ballots
 from apexrank.aggregation.points import Rule, voter_points
 from apexrank.errors import InputError
 
@@ -123,9 +123,8 @@ def median_scores(ballots: Ballots, rule: Rule) -> np.ndarray:
     [2.0, 1.0, 1.0]
     """
     points = np.concatenate([voter_points(ballots, rule, rows) for rows in ballots.blocks()])
-    step = max(8, BLOCK // ballots.n_voters)
-    parts = [points[:, start : start + step].T for start in range(0, ballots.n_items, step)]
-    medians = np.concatenate([weighted_median(part, ballots.weights) for part in parts])
+    parts = [weighted_median(points[:, items].T, ballots.weights) for items in ballots.columns()]
+    medians = np.concatenate(parts)
     check_hits(ballots, ~np.isnan(medians))
     return medians
 

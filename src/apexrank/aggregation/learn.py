@@ -189,19 +189,8 @@ class LovaszAggregator(GradedRanker):
             )
         return self._points(rows, segment(groups, len(rows))) @ self.coef_
 
-    def score(
-        self,
-        X: ArrayLike,
-        y: ArrayLike,
-        groups: ArrayLike | None = None,
-        sample_weight: ArrayLike | None = None,
-    ) -> float:
-        """Mean NDCG over the lists that have a relevant document, as in other rankers of graded relevance."""
-        from apexrank.metrics import ndcg
-
-        relevance = checked_relevance(y)
-        relevance = relevance - min(0.0, float(relevance.min(initial=0.0)))
-        return ndcg(relevance, self.predict(X, groups=groups), groups=groups, sample_weight=sample_weight)
+    def _in_groups(self, X: ArrayLike, groups: ArrayLike | None) -> np.ndarray:
+        return self.predict(X, groups=groups)
 
     def _reading(self, reset: bool) -> dict[str, Any]:
         if self.normalize is not None:

@@ -9,7 +9,7 @@ from collections.abc import Iterator
 
 import numpy as np
 
-from apexrank.aggregation.ballots import BLOCK, Ballots
+from apexrank.aggregation.ballots import Ballots
 from apexrank.errors import InputError
 from apexrank.kernels.jit import kernel
 
@@ -94,13 +94,11 @@ def condorcet_winner(ballots: Ballots) -> int | None:
 
 def _columns(ballots: Ballots, stop: int | None = None) -> Iterator[tuple[int, np.ndarray]]:
     """Each item's scores by all voters, with missing ones as they compare; some columns are copied at a time."""
-    stop = ballots.n_items if stop is None else stop
-    step = max(8, BLOCK // ballots.n_voters)
-    for start in range(0, stop, step):
-        columns = np.array(ballots.scores[:, start : min(start + step, stop)].T, dtype=np.float64, order="C")
+    for items in ballots.columns(stop):
+        columns = np.array(ballots.scores[:, items].T, dtype=np.float64, order="C")
         if ballots.missing == "last":
             columns[np.isnan(columns)] = -np.inf
-        yield from enumerate(columns, start)
+        yield from enumerate(columns, items.start)
 
 
 @kernel()

@@ -28,7 +28,7 @@ from apexrank.kernels.hulls import Hulls
 
 METHODS = ("blend", "fixed-point", "corroborate", "brew")
 VARIANTS = {"eigenvector": blend, "double-loop": double_loop, "single-loop": single_loop}
-ROUNDS = 40  # of the method of multipliers
+ROUNDS, STEPS_A_ROUND = 40, 300  # of the method of multipliers
 NEAR = 1e-5  # gap of the fixed point that blend begins with
 KEPT = 1e-6  # an order of ranks is kept when it is broken by less, in units of the mean rank
 
@@ -284,22 +284,18 @@ class ConsensusRank(GraphRank):
             first = fixed_point(problem, prior, start, near, self.max_iter, self._progress).choice.weights
         starts = [first, *(_random_weights(random, problem) for _ in range(self.n_restarts))]
 
-        def best() -> Consensus:
-            ways = (descend(problem, each, start, self.tol, self.max_iter, self._progress) for each in starts)
+        def best(most: int) -> Consensus:
+            ways = (descend(problem, each, start, self.tol, most, self._progress) for each in starts)
             return min(ways, key=lambda way: way.choice.value)
 
-        answer = best()
         if order is None:
-            return answer
-        last = np.inf
+            return best(self.max_iter)
         for _ in range(ROUNDS):
-            broken = order.violation(answer.choice.ranks)
-            settled = np.abs(order.change(answer.choice.ranks)).max() <= KEPT
-            if broken <= KEPT and settled:
+            answer = best(min(self.max_iter, STEPS_A_ROUND))
+            if order.is_settled(answer.choice.ranks, KEPT):
                 break
-            order.tightened(answer.choice.ranks, stiffer=broken > 0.25 * last)
-            last, starts = broken, [answer.choice.weights]
-            answer = best()
+            order.advance(answer.choice.ranks)
+            starts = [answer.choice.weights]
         return answer
 
     def _keep(

@@ -13,9 +13,11 @@ import numpy as np
 
 from apexrank.errors import InputError
 from apexrank.graph.adjacency import Graph
+from apexrank.graph.anderson import Anderson
 from apexrank.kernels.hulls import Hulls
 
 MOST_CORNERS = 500
+ROUNDING = 1e-13
 Pairs = Sequence[tuple[int, int]]
 
 
@@ -24,6 +26,7 @@ def cut_hulls(
 ) -> tuple[Hulls, dict[int, np.ndarray]]:
     """Hulls cut by the orders of some vertices, and the corners of each as weights of its layers' candidates."""
     corners = {i: _corners(hulls, base, damping, i, pairs, graph) for i, pairs in sorted(keep.items())}
+    corners = {i: found for i, found in corners.items() if found.size}
     parts = []
     last = 0
     for i, mixes in corners.items():
@@ -38,13 +41,14 @@ def _corners(
 ) -> np.ndarray:
     shares = damping * row_shares(hulls, i)
     columns = hulls.indices[hulls.indptr[i] : hulls.indptr[i + 1]].tolist()
-    corners = np.eye(len(shares))
+    # a vertex without links follows the teleport, as a hull of one point does
+    corners = np.eye(len(shares)) if len(shares) else np.ones((1, 0))
     for a, b in pairs:
         lead = np.full(len(shares), base[a] - base[b])
         for vertex, sign in ((a, 1.0), (b, -1.0)):
             if vertex in columns:
                 lead += sign * shares[:, columns.index(vertex)]
-        corners = _cut(corners, corners @ lead)
+        corners = _cut(corners, corners @ lead if len(shares) else np.array([base[a] - base[b]]))
         if not len(corners):
             raise InputError(
                 f"no mix of its layers lets vertex {graph.label(i)!r} put {graph.label(a)!r} at or above "
@@ -56,8 +60,8 @@ def _corners(
 
 
 def _cut(corners: np.ndarray, lead: np.ndarray) -> np.ndarray:
-    """Corners with a lead of at least 0, and the points of no lead between those and the others."""
-    inside, outside = lead >= 0, lead < 0
+    """Corners with a lead of at least 0, but for rounding, and the points of no lead between those and the others."""
+    inside, outside = lead >= -ROUNDING, lead < -ROUNDING
     kept = [corners[inside]]
     for p in np.flatnonzero(lead > 0):
         share = lead[p] / (lead[p] - lead[outside])
@@ -127,6 +131,9 @@ def _joined(parts: list[Hulls]) -> Hulls:
 class RankOrder:
     """Cost of ranks out of order: ``Σ (max(0, μ + ς·x)² − μ²)/(2ς)``, x the lead ``n·(w_b − w_a)`` of b over a.
 
+    The multipliers μ are those of the orders where all are kept at least cost. The stiffness ς stays small, as a stiff
+    cost makes for short steps; guesses from several rounds (Anderson) make up for it.
+
     Parameters
     ----------
     pairs : sequence of pairs
@@ -139,13 +146,14 @@ class RankOrder:
     >>> cost = RankOrder([(0, 1)], 2)
     >>> value, slope = cost(np.array([0.25, 0.75]))
     >>> cost.violation(np.array([0.25, 0.75])), slope.tolist()
-    (1.0, [-10.0, 10.0])
+    (1.0, [-1.0, 1.0])
     """
 
     def __init__(self, pairs: Pairs, n: int) -> None:
         self.a, self.b = (np.array([pair[k] for pair in pairs]) for k in (0, 1))
-        self.n, self.stiffness = n, 10.0 / n
+        self.n, self.stiffness = n, 1.0 / n
         self.multipliers = np.zeros(len(pairs))
+        self._guess = Anderson()
 
     def __call__(self, ranks: np.ndarray) -> tuple[float, np.ndarray]:
         """Cost and its gradient."""
@@ -156,21 +164,21 @@ class RankOrder:
         np.add.at(gradient, self.a, -self.n * force)
         return float(value), gradient
 
+    def _leads(self, ranks: np.ndarray) -> np.ndarray:
+        return self.n * (ranks[self.b] - ranks[self.a])
+
     def _forces(self, ranks: np.ndarray) -> np.ndarray:
-        lead = self.n * (ranks[self.b] - ranks[self.a])
-        return np.maximum(0.0, self.multipliers + self.stiffness * lead)
+        return np.maximum(0.0, self.multipliers + self.stiffness * self._leads(ranks))
 
     def violation(self, ranks: np.ndarray) -> float:
         """The largest lead of a b over its a, in units of the mean rank 1/n; 0 where all orders are kept."""
-        return float(max(0.0, (self.n * (ranks[self.b] - ranks[self.a])).max()))
+        return float(max(0.0, self._leads(ranks).max()))
 
-    def change(self, ranks: np.ndarray) -> np.ndarray:
-        """How the multipliers would change, relative to their size."""
-        force = self._forces(ranks)
-        return (force - self.multipliers) / np.maximum(np.maximum(force, self.multipliers), self.stiffness)
+    def is_settled(self, ranks: np.ndarray, tol: float) -> bool:
+        """Whether all orders are kept within ``tol``, and none is pushed further than it need be."""
+        return bool(np.abs(self._forces(ranks) - self.multipliers).max() <= tol * self.stiffness)
 
-    def tightened(self, ranks: np.ndarray, stiffer: bool) -> None:
-        """Take the forces as multipliers, and make the cost stiffer where the last round gained too little."""
-        self.multipliers = self._forces(ranks)
-        if stiffer:
-            self.stiffness *= 5
+    def advance(self, ranks: np.ndarray) -> None:
+        """Take the next multipliers."""
+        guessed = self._guess(self.multipliers, self._forces(ranks), np.ones(len(self.multipliers)))
+        self.multipliers = np.maximum(guessed, 0.0)

@@ -60,7 +60,11 @@ class GradedRanker(LinearFit):
 
         relevance = checked_relevance(y)
         relevance = relevance - min(0.0, float(relevance.min(initial=0.0)))
-        return ndcg(relevance, self.predict(X), groups=groups, sample_weight=sample_weight)
+        return ndcg(relevance, self._in_groups(X, groups), groups=groups, sample_weight=sample_weight)
+
+    def _in_groups(self, X: ArrayLike, groups: ArrayLike | None) -> np.ndarray:
+        """Ranking score of each row in its group; groups play no part unless a subclass says otherwise."""
+        return self.predict(X)
 
     def _validate(
         self, X: Any, y: Any, sample_weight: Any, reset: bool = True

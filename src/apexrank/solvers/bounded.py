@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import ClassVar
 
 import numpy as np
-from scipy.optimize import OptimizeResult, minimize
 
 from apexrank.models.linear import Certificate, LinearProblem
-from apexrank.solvers.base import Problem, Solution, report
-from apexrank.solvers.lbfgs import LBFGS
+from apexrank.solvers.base import Problem, Solution
+from apexrank.solvers.lbfgs import LBFGS, Bounds
 
 
 class NonNegativeProblem(LinearProblem):
@@ -41,30 +41,8 @@ class BoundedLBFGS(LBFGS):
     [0.0, 2.0]
     """
 
-    def _run(self, problem: Problem, solution: Solution) -> None:
-        scale, latest = problem.scale, {}
+    bounds: ClassVar[Bounds | None] = (0.0, None)
 
-        def scaled(u: np.ndarray) -> tuple[float, np.ndarray]:
-            value, grad = latest[u.tobytes()] = problem.value_and_grad(u / scale)
-            return value, grad / scale
-
-        def after_iteration(intermediate_result: OptimizeResult) -> None:
-            u = intermediate_result.x
-            value, grad = latest[u.tobytes()]
-            latest.clear()
-            solution.n_iter += 1
-            done = solution.update(problem, u / scale, value, grad, self.tol)
-            report(self.verbose, solution)
-            if done:
-                raise StopIteration
-
-        limits = {"maxiter": self.max_iter - solution.n_iter, "maxfun": 100 * self.max_iter, "maxls": 50}
-        minimize(
-            scaled,
-            solution.w * scale,
-            jac=True,
-            method="L-BFGS-B",
-            bounds=[(0, None)] * len(scale),
-            callback=after_iteration,
-            options={**limits, "maxcor": self.memory, "ftol": 0.0, "gtol": 0.0},
-        )
+    def solve(self, problem: Problem, w0: np.ndarray) -> Solution:
+        """Minimise from ``w0``, or from 0 where it is negative: certificates hold inside the bounds only."""
+        return super().solve(problem, np.maximum(w0, 0.0))

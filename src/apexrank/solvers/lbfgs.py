@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import ClassVar
 
 import numpy as np
 from scipy.optimize import OptimizeResult, minimize
 
 from apexrank.solvers.base import Problem, Solution, report
+
+Bounds = tuple[float | None, float | None]
 
 
 @dataclass(frozen=True)
@@ -18,6 +21,7 @@ class LBFGS:
     started once more from there with a clean memory.
     """
 
+    bounds: ClassVar[Bounds | None] = None  # of each coefficient
     max_iter: int = 1000
     tol: float = 1e-6
     memory: int = 30
@@ -61,6 +65,7 @@ class LBFGS:
             solution.w * scale,
             jac=True,
             method="L-BFGS-B",
+            bounds=self.bounds and [self.bounds] * len(scale),
             callback=after_iteration,
             options={
                 "maxiter": self.max_iter - solution.n_iter,
