@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from numbers import Integral
 from typing import Any, Literal, Self
 
@@ -29,6 +29,7 @@ from apexrank.kernels.hulls import Hulls
 METHODS = ("blend", "fixed-point", "corroborate", "brew")
 VARIANTS = {"eigenvector": blend, "double-loop": double_loop, "single-loop": single_loop}
 ROUNDS, STEPS_A_ROUND = 40, 300  # of the method of multipliers
+INSIDE = 1e-3
 NEAR = 1e-5  # gap of the fixed point that blend begins with
 KEPT = 1e-6  # an order of ranks is kept when it is broken by less, in units of the mean rank
 
@@ -48,7 +49,7 @@ class ConsensusRank(GraphRank):
         What is computed:
 
         - ``"blend"``: stationary ranks w of the least disagreement ``V = Σ_i w_i D_φ(t̂_i‖w)``. V is not convex: what is
-          found is a local minimum, not above that of ``"fixed-point"``.
+          found is a local minimum, not above that of ``"fixed-point"`` by more than ``tol``.
         - ``"fixed-point"``: every vertex projects the ranks onto its hull, ``t̂_i = argmin D_φ(t‖w)``, and w is PageRank
           of that. Simpler, about half the time, and no minimum of V.
         - ``"corroborate"``: a layer counts at a vertex by how well the vertex's other layers bear it out, before the
@@ -57,7 +58,7 @@ class ConsensusRank(GraphRank):
           and the information ``I = log n − entropy of t̂_i^k``. Not of the dissertation, and no minimum of V; it is what
           finds out layers that say nothing or anything (``apexrank reproduce consensus-study``).
         - ``"brew"``: minimises ``Σ_i w_i D_φ(t̂_i‖ρ) + (1 − β)/β·D_φ(w‖ρ)``. Its ranks ρ are not stationary, and even
-          with one layer they are not PageRank: see ``stationarity_``.
+          with one layer they are not PageRank: see ``stationarity_``. Needs about 1/β times as many steps.
     variant : {"eigenvector", "double-loop", "single-loop"}, optional
         How ``"blend"`` is computed. The default solves for ranks and prices and goes to the nearest points of all
         hulls, checking that V falls; the loops of the dissertation's Figs. 5.7 and 5.8 need many more steps.
@@ -195,7 +196,8 @@ class ConsensusRank(GraphRank):
         keep : list of pairs of names, optional
             Orders (a, b) the ranks shall keep: a not below b. Method "blend".
         keep_at : mapping of names to lists of pairs, optional
-            Orders (a, b) that a vertex shall keep in what it recommends.
+            Orders (a, b) that a vertex shall keep in what it recommends. Where they cut off a part of what its layers
+            allow, the corners of the rest stand in for the layers, with equal prior weights.
         """
         self._check()
         read = as_layers(layers, label=label)
@@ -204,6 +206,8 @@ class ConsensusRank(GraphRank):
         if shares.ndim > 1:
             raise InputError("a consensus takes one teleport: fit once for each")
         hulls, corners = read.hulls, dict[int, np.ndarray]()
+        if keep_at is not None and not isinstance(keep_at, Mapping):
+            raise InputError("keep_at must be a mapping from a vertex to the pairs (a, b) it shall keep")
         if keep_at:
             numbered = {bare.number(at): _numbers(bare, pairs, "keep_at") for at, pairs in keep_at.items()}
             hulls, corners = cut_hulls(hulls, (1 - self.damping) * shares, self.damping, numbered, bare)
@@ -282,6 +286,8 @@ class ConsensusRank(GraphRank):
         if descend is blend:  # begins where fixed-point nearly ends, so that it ends below
             near = max(self.tol, NEAR)
             first = fixed_point(problem, prior, start, near, self.max_iter, self._progress).choice.weights
+            if not problem.teleport.all():  # where no rank comes, no price is known: begin a little inside
+                first = (1 - INSIDE) * first + INSIDE * prior
         starts = [first, *(_random_weights(random, problem) for _ in range(self.n_restarts))]
 
         def best(most: int) -> Consensus:
@@ -346,6 +352,8 @@ class ConsensusRank(GraphRank):
 
 def _numbers(graph: Graph, pairs: Order, what: str) -> list[tuple[int, int]]:
     found = []
+    if isinstance(pairs, str) or not isinstance(pairs, Iterable):
+        raise InputError(f"{what} must be pairs (a, b) of names, a not below b, got {pairs!r}")
     for pair in pairs:
         if not isinstance(pair, tuple | list) or len(pair) != 2:
             raise InputError(f"{what} must be pairs (a, b) of names, a not below b, got {pair!r}")

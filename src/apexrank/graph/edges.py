@@ -165,7 +165,7 @@ def as_weights(values: Any, m: int, place: Callable[[int], str] = _nowhere) -> n
 
 
 def _weight(value: Any, row: int, place: Callable[[int], str]) -> float:
-    if _is_missing(value):
+    if is_missing(value):
         return np.nan
     try:
         if isinstance(value, str):
@@ -178,7 +178,8 @@ def _weight(value: Any, row: int, place: Callable[[int], str]) -> float:
         ) from None
 
 
-def _is_missing(value: Any) -> bool:
+def is_missing(value: Any) -> bool:
+    """Whether a cell of a table is empty, in the ways of numpy, pandas and text files."""
     # pandas' missing value cannot be compared, so its type is looked at first
     if value is None or type(value).__name__ in ("NAType", "NaTType"):
         return True
@@ -221,7 +222,7 @@ def _plain_objects(ids: list[Any], role: str, place: Callable[[int], str]) -> An
     kinds = set(map(type, ids))
     if kinds == {str}:
         return _plain_ids(pl.Series(ids, dtype=pl.String), role, place)
-    _refuse_missing(np.fromiter(map(_is_missing, ids), bool, len(ids)), role, place)
+    _refuse_missing(np.fromiter(map(is_missing, ids), bool, len(ids)), role, place)
     if kinds and all(issubclass(kind, int | np.integer) and kind is not bool for kind in kinds):
         try:
             return np.array(ids, dtype=np.int64)

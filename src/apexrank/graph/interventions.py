@@ -24,7 +24,10 @@ Pairs = Sequence[tuple[int, int]]
 def cut_hulls(
     hulls: Hulls, base: np.ndarray, damping: float, keep: Mapping[int, Pairs], graph: Graph
 ) -> tuple[Hulls, dict[int, np.ndarray]]:
-    """Hulls cut by the orders of some vertices, and the corners of each as weights of its layers' candidates."""
+    """Hulls cut by the orders of some vertices, and the corners of each as weights of its layers' candidates.
+
+    A hull that keeps the orders already stays as it is, and has no corners here.
+    """
     corners = {i: _corners(hulls, base, damping, i, pairs, graph) for i, pairs in sorted(keep.items())}
     corners = {i: found for i, found in corners.items() if found.size}
     parts = []
@@ -42,13 +45,15 @@ def _corners(
     shares = damping * row_shares(hulls, i)
     columns = hulls.indices[hulls.indptr[i] : hulls.indptr[i + 1]].tolist()
     # a vertex without links follows the teleport, as a hull of one point does
-    corners = np.eye(len(shares)) if len(shares) else np.ones((1, 0))
+    corners, is_cut = np.eye(len(shares)) if len(shares) else np.ones((1, 0)), False
     for a, b in pairs:
         lead = np.full(len(shares), base[a] - base[b])
         for vertex, sign in ((a, 1.0), (b, -1.0)):
             if vertex in columns:
                 lead += sign * shares[:, columns.index(vertex)]
-        corners = _cut(corners, corners @ lead if len(shares) else np.array([base[a] - base[b]]))
+        lead = corners @ lead if len(shares) else np.array([base[a] - base[b]])
+        is_cut |= bool((lead < -ROUNDING).any())
+        corners = _cut(corners, lead)
         if not len(corners):
             raise InputError(
                 f"no mix of its layers lets vertex {graph.label(i)!r} put {graph.label(a)!r} at or above "
@@ -56,7 +61,7 @@ def _corners(
             )
         if len(corners) > MOST_CORNERS:
             raise InputError(f"vertex {graph.label(i)!r} has too many orders to keep at once: give fewer")
-    return corners
+    return corners if is_cut else np.empty((0, 0))
 
 
 def _cut(corners: np.ndarray, lead: np.ndarray) -> np.ndarray:

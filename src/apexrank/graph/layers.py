@@ -12,7 +12,15 @@ import numpy as np
 
 from apexrank.errors import InputError
 from apexrank.graph.adjacency import Graph, SignedGraph, as_names, build
-from apexrank.graph.edges import Column, Edges, alike, edges_of_frame, object_array, sorted_if_alike
+from apexrank.graph.edges import (
+    Column,
+    Edges,
+    alike,
+    edges_of_frame,
+    is_missing,
+    object_array,
+    sorted_if_alike,
+)
 from apexrank.graph.reading import as_graph
 from apexrank.kernels.edges import looked_up
 from apexrank.kernels.hulls import Hulls, stacked
@@ -208,6 +216,8 @@ def _of_table(
     if isinstance(label, str) and label not in names:
         raise InputError(f"{what} has no column {label!r}; it has {', '.join(map(repr, names[:8]))}")
     at = names.index(label) if isinstance(label, str) else label
+    if not isinstance(at, int | np.integer) or not 0 <= at < len(names):
+        raise InputError(f"{what} has no column {label!r} counted from 0; it has {len(names)} columns")
     rest = [name for i, name in enumerate(table.columns) if i != at]
     edges = edges_of_frame(table[rest], source, target, weight, what)
     column = table[table.columns[at]].to_numpy()
@@ -230,7 +240,7 @@ def _of_table(
 def _layers_of(column: np.ndarray, what: str) -> tuple[np.ndarray, list[Any]]:
     """Number of the layer of each row, and their labels, sorted where they can be compared."""
     listed = column.tolist()
-    missing = [row for row, value in enumerate(listed) if value is None or value != value]
+    missing = [row for row, value in enumerate(listed) if is_missing(value)]
     if missing:
         raise InputError(f"{what} row {missing[0] + 1} has no label: say which layer its edge belongs to")
     values = sorted_if_alike(list(dict.fromkeys(listed)))

@@ -1,5 +1,6 @@
 """Pictures of rankings, after scikit-learn's Display objects; they need ``pip install "apexrank[plot]"``."""
 
+from apexrank.plot.aggregation import AggregationDisplay
 from apexrank.plot.at_k import MeasureAtKDisplay
 from apexrank.plot.bump import BumpDisplay
 from apexrank.plot.convergence import ConvergenceDisplay
@@ -11,6 +12,7 @@ from apexrank.plot.spam import CumulativeSpamDisplay
 from apexrank.plot.tradeoff import PTradeoffDisplay, SampleSizeDisplay
 
 __all__ = [
+    "AggregationDisplay",
     "BumpDisplay",
     "ConvergenceDisplay",
     "CumulativeSpamDisplay",
