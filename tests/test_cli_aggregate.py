@@ -13,10 +13,11 @@ import pytest
 from scipy.stats import kendalltau
 from typer.testing import CliRunner
 
-from apexrank.aggregation import merging
+from apexrank.aggregation import merging, resampling
 from apexrank.aggregation.points import Method
 from apexrank.aggregation.reading import Kind
 from apexrank.cli import aggregate as verb
+from apexrank.cli import aggregate_report, long_ballots, profile
 from apexrank.cli import ballots as reading
 from apexrank.cli.app import app
 
@@ -61,7 +62,7 @@ def ranked(command):
 def test_names_are_those_of_the_library():
     assert get_args(Method) == verb.METHODS
     assert get_args(Kind) == reading.KINDS
-    assert reading._SUMS == merging._RETRIEVAL
+    assert profile._SUMS == merging._RETRIEVAL
 
 
 class TestTables:
@@ -138,6 +139,55 @@ class TestTables:
         assert ranked("two.csv --weights count --normalize minmax") == pytest.approx({"b": 2 / 3, "a": 1 / 3})
 
 
+def lengthen(wide, name, *keep):
+    """Write a table of voters × items with one row for each score, shuffled."""
+    long = wide.unpivot(index=["voter", *keep], variable_name="doc", value_name="stars")
+    long.drop_nulls().sample(fraction=1, shuffle=True, seed=1).write_csv(name)
+
+
+class TestLong:
+    @pytest.mark.parametrize("options", ["", "--method kemeny", "--normalize minmax", "--kind ranks"])
+    def test_one_row_per_score_is_the_wide_table(self, folder, options):
+        wide = pl.read_csv("scores.csv").with_columns(pl.col("a", "b", "c", "d") + 1)
+        wide.write_csv("wide.csv")
+        lengthen(wide, "long.csv")
+        assert ranked(f"long.csv --long voter,doc,stars {options}") == ranked(f"wide.csv {options}")
+        found = answer("long.csv --long voter,doc,stars")
+        assert (found["voters"], found["items"], found["missing"]["number"]) == (4, 4, 0)
+
+    def test_combinations_without_a_row_or_a_score_are_missing(self, folder):
+        wide = pl.DataFrame({"voter": ["x", "y"], "a": [5, 1], "b": [4, None], "c": [None, 3]})
+        wide.write_csv("wide.csv")
+        lengthen(wide, "long.csv")
+        Path("gaps.csv").write_text("stars,doc,voter\n5,a,x\n4,b,x\n,c,x\n1,a,y\n3,c,y\n")
+        for options in ("", "--missing last"):
+            expected = ranked(f"wide.csv {options}")
+            assert ranked(f"long.csv --long voter,doc,stars {options}") == expected
+            assert ranked(f"gaps.csv --long voter,doc,stars {options}") == expected
+        shown = run("long.csv --long voter,doc,stars -o r.csv").stdout
+        assert "2 of 6 scores missing (no opinion)" in shown
+
+    def test_weights_are_those_of_the_voters(self, folder):
+        wide = pl.read_csv("scores.csv").with_columns(n=pl.Series([3, 0, 1, 2]))
+        wide.write_csv("wide.csv")
+        lengthen(wide, "long.csv", "n")
+        expected = ranked("wide.csv --weights n")
+        assert ranked("long.csv --long voter,doc,stars --weights n") == pytest.approx(expected)
+
+    def test_numbers_may_be_names_and_other_columns_are_not_read(self, folder):
+        frame = pl.DataFrame({"u": [7, 7, 9, 9], "film": [1.0, 2.0, 2.0, 1.0], "s": [1, 2, 5, 2], "x": "?"})
+        frame.write_parquet("long.parquet")
+        assert ranked("long.parquet --long u,film,s") == {"2": 3.5, "1": 1.5}
+
+    def test_too_large_a_table_is_refused(self, folder, monkeypatch):
+        lengthen(pl.read_csv("scores.csv"), "long.csv")
+        monkeypatch.setattr(long_ballots, "_MOST_CELLS", 15)
+        told = run("long.csv --long voter,doc,stars", code=2).output
+        assert "long.csv: 4 voters times 4 items are" in told
+        monkeypatch.setattr(long_ballots, "_MOST_CELLS", 16)
+        run("long.csv --long voter,doc,stars")
+
+
 class TestPlaces:
     @pytest.mark.parametrize("method", verb.METHODS)
     def test_orders_ranks_and_preflib_agree(self, folder, method):
@@ -169,6 +219,12 @@ class TestPlaces:
         assert set(ranked("twins.soi")) == {"a (1)", "b", "c", "a (4)"}
 
 
+def write_many():
+    """Sixteen items, of which all but one beat each other in a circle."""
+    scores = np.random.default_rng(0).random((15, 16))
+    pl.DataFrame(scores, schema=[f"i{n}" for n in range(16)]).write_csv("many.csv")
+
+
 class TestMethods:
     def test_kemeny_is_the_least_of_all_orders(self, folder):
         rng = np.random.default_rng(5)
@@ -188,8 +244,7 @@ class TestMethods:
         )
 
     def test_without_a_proof_the_bound_is_shown(self, folder):
-        rng = np.random.default_rng(0)
-        pl.DataFrame(rng.random((15, 16)), schema=[f"i{n}" for n in range(16)]).write_csv("many.csv")
+        write_many()
         proven, searched = (
             answer("many.csv --method kemeny"),
             answer("many.csv --method kemeny --max-exact 0"),
@@ -197,7 +252,23 @@ class TestMethods:
         assert (proven["optimal"], searched["optimal"]) == (True, False)
         assert searched["bound"] < proven["bound"] == proven["cost"] <= searched["cost"]
         shown = run("many.csv --method kemeny --max-exact 0 -o r.csv").stdout
-        assert f"every order at least {searched['bound']:,.6g} (--max-exact)" in shown
+        assert f"every order at least {searched['bound']:,.6g} (a proof takes --max-exact 15)" in shown
+        assert not answer("many.csv --method kemeny --max-exact 14")["optimal"]
+        assert answer("many.csv --method kemeny --max-exact 15")["optimal"]
+
+    def test_without_a_proof_time_or_size_is_named(self, folder, monkeypatch):
+        write_many()
+        shown = run("many.csv --method kemeny --time-limit 0 -o r.csv").stdout
+        assert "(a proof takes more than --time-limit 0)" in shown
+        monkeypatch.setattr(aggregate_report, "_MOST_PROVEN", 14)
+        shown = run("many.csv --method kemeny --max-exact 9 -o r.csv").stdout
+        assert "(no proof: 15 items beat each other in a circle)" in shown
+
+    def test_items_that_only_draw_need_no_proof(self):
+        circle = [[3, 2, 1], [2, 1, 3], [1, 3, 2]]
+        draws = [[-1, -2, -3, -4, -5], [-5, -4, -3, -2, -1]]
+        result = merging.aggregate([low + high for low in draws for high in circle], method="kemeny")
+        assert aggregate_report._largest_circle(result) == 3
 
     def test_comparison(self, folder):
         methods = ["kemeny", "borda", "rrf"]
@@ -239,7 +310,7 @@ class TestMethods:
         assert "tied: a = b = c" in shown
 
     def test_what_is_not_cheap_is_left_out(self, folder, monkeypatch):
-        monkeypatch.setattr(verb, "_CHEAP", 10)
+        monkeypatch.setattr(aggregate_report, "_CHEAP", 10)
         found = answer("scores.csv")
         assert found["agreement"] is None
         assert "condorcet_winner" not in found
@@ -294,8 +365,24 @@ class TestOutput:
         begin = Path(name).read_bytes()[:400]
         assert begin.startswith(b"\x89PNG") if name.endswith("png") else b"<svg" in begin or b"<?xml" in begin
 
+    def test_figure_has_the_intervals_of_the_table(self, folder, monkeypatch):
+        pytest.importorskip("matplotlib")
+        figures, draws, draw = [], [], resampling.resample
+        monkeypatch.setattr(resampling, "resample", lambda *given: draws.append(given) or draw(*given))
+        monkeypatch.setattr(verb, "save_figure", lambda figure, path: figures.append(figure))
+        rows = answer("scores.csv --figure ranks.png --bootstrap 20 --seed 3 --top 3")["ranking"]
+        assert len(draws) == 1
+        (ax,) = figures[0].axes
+        (lines,) = [part for part in ax.collections if "interval" in str(part.get_label())]
+        ends = np.array([segment[:, 0] for segment in lines.get_segments()])
+        expected = [[row["low"] - 0.12, row["high"] + 0.12] for row in rows]
+        np.testing.assert_allclose(ends, expected)
+        written = [text.get_text() for text in ax.texts]
+        assert all(f"{row['first']:.0%}" in written for row in rows)
+        assert len(ax.collections) == 3  # the picture without intervals is gone
+
     def test_person_sees_a_table_and_what_is_known(self, folder, monkeypatch):
-        for module in ("output", "aggregate"):
+        for module in ("output", "aggregate", "comparison"):
             monkeypatch.setattr(f"apexrank.cli.{module}.is_terminal", lambda: True)
         shown = run("scores.csv").stdout
         assert "rank   item" in shown
@@ -336,6 +423,22 @@ BAD = {
     "scores.csv --kind votes": "unknown kind 'votes'",
     "scores.csv --items-in lines": "--items-in must be columns or rows",
     "orders.csv --kind orders --items-in rows": "leave out --items-in",
+    "scores.csv --long voter,a": "--long must name the columns of voter, item and score such as user,film,stars",
+    "scores.csv --long voter,a,a": "got 'voter,a,a'",
+    "scores.csv --long voter,a,stars": "scores.csv has no column 'stars'",
+    "again.csv --long v,i,s": "again.csv line 5: voter 'ann' has a row for 'tea' already; keep one of them",
+    "again.csv --long v,i,i2": "no column 'i2'; did you mean 'i'?",
+    "again.csv --long v,i,s --id v": "--long names the columns itself: leave out --id",
+    "again.csv --long v,i,s --items-in rows": "leave out --items-in",
+    "again.csv --long v,i,s --drop w": "leave out --drop",
+    "again.csv --long v,i,s --kind orders": "leave out --long",
+    "drinks.soi --long v,i,s": "leave out --long",
+    "odd.csv --long v,i,w": "odd.csv line 4, column 'v': the voter has no name",
+    "odd.csv --long i,v,w": "odd.csv line 4, column 'v': the item has no name",
+    "odd.csv --long w,i,s": "odd.csv line 3, column 's': 'x' is not a number; correct it",
+    "odd.csv --long i,w,u": "odd.csv line 4: this voter gives no score at all",
+    "odd.csv --long i,w,r --kind ranks": "odd.csv line 3, column 'r': 0 is no rank",
+    "uneven.csv --long v,i,s --weights w": "uneven.csv line 3, column 'w': voter 'ann' has weight 3 here and 2 before",
     "scores.csv --method best": "unknown method 'best': use one of lovasz-bregman",
     "scores.csv --compare borda,best": "unknown method 'best'",
     "scores.csv --compare ','": "--compare names no method",
@@ -377,6 +480,9 @@ def test_bad_input_is_one_line_and_writes_nothing(folder, command):
         "unnamed": "doc,s,t\nx,1,2\n,2,1\n",
         "one": "a,b\n1,2\n",
         "kept": "rank,item\n1,old\n",
+        "again": "v,i,s,w\nann,tea,1,1\nbob,tea,2,1\nann,rum,2,1\n ann ,tea,1,1\n",
+        "odd": "v,i,s,w,u,r\nann,tea,1,1,1,1\nbob,tea,x,2,2,0\n,rum,3,3,,1\n",
+        "uneven": "v,i,s,w\nann,tea,1,2\nann,rum,3,3\n",
     }
     for name, text in texts.items():
         Path(f"{name}.csv").write_text(text)

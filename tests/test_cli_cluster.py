@@ -113,6 +113,16 @@ class TestClusters:
         turned.write_csv("rows.csv")
         assert run("rows.csv -k 2 --items-in rows").stdout == run("scores.csv -k 2").stdout
 
+    def test_long_table(self, folder):
+        wide = pl.read_csv("scores.csv")
+        wide.unpivot(index="voter", variable_name="doc", value_name="stars").write_csv("long.csv")
+        assert run("long.csv -k 2 --long voter,doc,stars").stdout == run("scores.csv -k 2").stdout
+        wide = wide.with_columns(n=pl.Series([2, 1, 0, 3] * 3))
+        wide.write_csv("weighted.csv")
+        wide.unpivot(index=["voter", "n"], variable_name="doc", value_name="stars").write_csv("long.csv")
+        table = run("long.csv -k 2 --long voter,doc,stars --weights n").stdout
+        assert table == run("weighted.csv -k 2 --weights n").stdout
+
     def test_preflib_orders_are_points_of_places(self, folder):
         found = answer("drinks.soi -k 2")
         assert (found["voters"], found["ballots"]) == (55, 4)
@@ -160,7 +170,7 @@ class TestOutput:
         assert "voters_clusters" not in answer(f"scores.csv -k 2 -o {name}")
 
     def test_person_sees_the_clusters(self, folder, monkeypatch):
-        for module in ("output", "cluster"):
+        for module in ("output", "cluster_report", "elbow"):
             monkeypatch.setattr(f"apexrank.cli.{module}.is_terminal", lambda: True)
         shown = run("scores.csv -k 2").stdout
         assert "mean divergence" in shown
@@ -212,6 +222,9 @@ BAD = {
     "scores.csv -k 2 --id a": "scores.csv line 2, column 'voter': 'v0' is not a number",
     "gaps.csv -k 2": "gaps.csv line 3, column 'c': the score of 'c' is missing (2 scores in all)",
     "gaps.csv -k 2 --items-in rows --id voter --drop d": "gaps.csv line 4, column 'b': the score of '3' is missing",
+    "long.csv -k 2 --long v,i,s": "long.csv, voter '2': the score of 'b' is missing (1 scores in all), and clusters",
+    "long.csv -k 2 --long v,i,s --weights w --kind ranks": "add a row with it, or put it last (--missing last)",
+    "again.csv -k 2 --long v,i,s": "again.csv line 3: voter '1' has a row for 'a' already",
     "drinks.soi -k 2 --missing ignore": "drinks.soi order 1: the score of 'c' is missing (5 scores in all)",
     "scores.csv -k 2 --missing first": "--missing must be ignore or last",
     "scores.csv -k 2 --normalize loud": "unknown normalize 'loud'",
@@ -230,6 +243,8 @@ def test_bad_input_is_one_line_and_writes_nothing(folder, command):
     Path("gaps.csv").write_text("voter,a,b,c,d\n1,1,5,2,3\n2,3,2,,1\n3,1,,3,4\n")
     Path("zero.csv").write_text("a,b,w\n1,2,0\n2,1,0\n")
     Path("kept.csv").write_text("voter,cluster\nold,1\n")
+    Path("long.csv").write_text("v,i,s,w\n1,a,1,1\n1,b,2,1\n2,a,1,3\n3,a,1,1\n3,b,1,1\n")
+    Path("again.csv").write_text("v,i,s\n1,a,1\n1,a,2\n2,b,1\n")
     before = {path.name: path.read_bytes() for path in folder.iterdir()}
     result = run(command if "-o" in command.split() else f"{command} -o kept.csv", code=2)
     assert result.output.startswith("error: ")

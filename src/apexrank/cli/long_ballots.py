@@ -1,0 +1,119 @@
+"""Ballots from a long table: one row for each voter and item."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, NamedTuple
+
+from apexrank.cli.ballot_cells import read_cells, read_names, read_weights, row_place, silent_voter
+from apexrank.cli.output import split_names
+from apexrank.cli.profile import Profile
+from apexrank.errors import InputError
+
+if TYPE_CHECKING:
+    import numpy as np
+
+    from apexrank.io import Table
+
+_MOST_CELLS = 2**28  # of voters × items, two gigabytes
+
+
+def long_columns(text: str) -> tuple[str, str, str]:
+    """Names of the columns of ``--long``.
+
+    Examples
+    --------
+    >>> long_columns("user,film,stars")
+    ('user', 'film', 'stars')
+    """
+    names = split_names([text])
+    if len(names) != 3 or len(set(names)) < 3:
+        raise InputError(
+            f"--long must name the columns of voter, item and score such as user,film,stars, got {text!r}"
+        )
+    return names[0], names[1], names[2]
+
+
+def read_long(table: Table, columns: str, kind: str | None, weights: str | None) -> Profile:
+    """Voters and items in the order in which the table first names them; what it does not name is missing."""
+    import numpy as np
+    import polars as pl
+
+    voter, item, score = long_columns(columns)
+    cells = read_cells(table, score, kind, "; correct it")
+    voters, items = _number(table, voter, "voter"), _number(table, item, "item")
+    _check_size(table, voters, items)
+    _check_once(table, voters, items)
+    values = np.full((len(voters.names), len(items.names)), np.nan)
+    values[voters.numbers, items.numbers] = cells
+    silent = silent_voter(values)
+    if silent is not None:
+        place = row_place(table, int(voters.rows[silent]))
+        raise InputError(f"{place}: this voter gives no score at all; take the row out")
+    told = pl.DataFrame({voter: table.column(voter).gather(voters.rows)})
+    weight = None if weights is None else _voter_weights(table, weights, voters)
+    if weights is not None:
+        told = told.with_columns(pl.Series(weights, weight))
+    return Profile(
+        table.source,
+        values,
+        kind or "scores",
+        items.names,
+        told,
+        weight,
+        lambda row, _: f"{table.source}, voter {voters.names[row]!r}",
+        cure="add a row with it, or put it last (--missing last)",
+    )
+
+
+class _Numbered(NamedTuple):
+    """Different names of a column, the number of each row's name, and the row where each name is first."""
+
+    names: list[str]
+    numbers: np.ndarray
+    rows: np.ndarray
+
+
+def _number(table: Table, column: str, what: str) -> _Numbered:
+    import polars as pl
+
+    text = read_names(table, column, what)
+    names = text.unique(maintain_order=True)
+    numbers = text.cast(pl.Enum(names)).to_physical().cast(pl.Int64)
+    return _Numbered(names.to_list(), numbers.to_numpy(), text.is_first_distinct().arg_true().to_numpy())
+
+
+def _check_size(table: Table, voters: _Numbered, items: _Numbered) -> None:
+    cells = len(voters.names) * len(items.names)
+    if cells > _MOST_CELLS:
+        raise InputError(
+            f"{table.source}: {len(voters.names):,} voters times {len(items.names):,} items are {8e-9 * cells:.1f} GB; "
+            "keep fewer voters or items"
+        )
+
+
+def _check_once(table: Table, voters: _Numbered, items: _Numbered) -> None:
+    import polars as pl
+
+    cells = pl.Series(voters.numbers * len(items.names) + items.numbers)
+    again = (~cells.is_first_distinct()).arg_true()
+    if len(again):
+        row = int(again[0])
+        voter, item = voters.names[voters.numbers[row]], items.names[items.numbers[row]]
+        raise InputError(
+            f"{row_place(table, row)}: voter {voter!r} has a row for {item!r} already; keep one of them"
+        )
+
+
+def _voter_weights(table: Table, column: str, voters: _Numbered) -> np.ndarray:
+    """One weight a voter, the same in all its rows."""
+    weights = read_weights(table, column)
+    own = weights[voters.rows]
+    odd = weights != own[voters.numbers]
+    if odd.any():
+        row = int(odd.argmax())
+        number = voters.numbers[row]
+        raise InputError(
+            f"{table.where(row, column)}: voter {voters.names[number]!r} has weight {weights[row]:g} here and "
+            f"{own[number]:g} before; give it one"
+        )
+    return own

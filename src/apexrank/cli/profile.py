@@ -1,0 +1,111 @@
+"""The ballots of a file: voters × items, and what is told of them."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from apexrank.cli.output import note
+from apexrank.errors import InputError
+
+if TYPE_CHECKING:
+    import numpy as np
+    import polars as pl
+
+_SUMS = ("combsum", "combmnz", "rrf")  # to which an item that a list leaves out is worth nothing
+_UNEVEN = 10.0  # so many times wider is another scale
+
+
+class Profile(NamedTuple):
+    """Ballots of a file: ``values`` are scores or ranks of voters × items, NaN where they are missing."""
+
+    source: str
+    values: np.ndarray
+    kind: str
+    items: list[str]
+    voters: pl.DataFrame  # columns that tell the voters, and their weights
+    weights: np.ndarray | None
+    where: Callable[[int, int], str]  # place of a voter's score of an item, in words
+    lists: bool = False  # whether the voters listed items, and may have stopped early
+    title: str = ""
+    notes: tuple[str, ...] = ()  # what was guessed
+    cure: str = (
+        "fill it in, put it last (--missing last), or leave out the column (--drop)"  # of a missing score
+    )
+
+    @property
+    def n_missing(self) -> int:
+        import numpy as np
+
+        return int(np.isnan(self.values).sum())
+
+    @property
+    def total(self) -> int | float:
+        """Number of voters, or their weight where not all weights are whole numbers."""
+        if self.weights is None:
+            return len(self.values)
+        total = float(self.weights.sum())
+        return int(total) if (self.weights % 1 == 0).all() else total
+
+    def missing(self, asked: str | None, method: str = "lovasz-bregman") -> Any:
+        """What a missing score means to a method, unless it was said."""
+        return asked or ("last" if self.lists and method not in _SUMS else "ignore")
+
+    def facts(self, missing: str) -> dict[str, Any]:
+        """What JSON says of the file."""
+        return {
+            "ballots_file": self.source,
+            **({"title": self.title} if self.title else {}),
+            "ballots": len(self.values),
+            "voters": self.total,
+            "items": len(self.items),
+            "missing": {"number": self.n_missing, "rule": missing},
+        }
+
+    def sentence(self, missing: str) -> str:
+        """The file, how many voters and items it has, and what is done about gaps."""
+        n, total = len(self.values), self.total
+        voters = f"{n} voters" if n > 1 else "1 voter"
+        if isinstance(total, float):
+            voters += f" of weight {total:.6g} in all"
+        elif total != n:
+            voters = f"{total} voters in {n} {'orders' if self.lists else 'ballots'}"
+        title = f" ({self.title})" if self.title else ""
+        about = f"{self.source}{title}: {voters}, {len(self.items)} items"
+        if not self.n_missing:
+            return about
+        what = "places" if self.kind == "ranks" else "scores"
+        rule = {"ignore": "no opinion", "last": "taken as last"}[missing]
+        return f"{about}, {self.n_missing} of {self.values.size} {what} missing ({rule})"
+
+    def tell(self, *, scales: bool) -> None:
+        """Say what was guessed, and where voters score on scales of their own, of which the widest would decide."""
+        for sentence in self.notes:
+            note(f"{self.source}: {sentence}")
+        if self.kind == "scores" and scales:
+            self._tell_scales()
+
+    def _tell_scales(self) -> None:
+        import numpy as np
+
+        ranges = np.nanmax(self.values, axis=1) - np.nanmin(self.values, axis=1)
+        if not (ranges > 0).any():
+            return
+        low, high = np.quantile(ranges[ranges > 0], [0.1, 0.9], method="inverted_cdf")
+        if high > _UNEVEN * low:
+            note(
+                f"{self.source}: some voters' scores span {low:.3g}, others' {high:.3g}, and the widest weigh most "
+                "(--normalize minmax puts all on one scale)"
+            )
+
+
+@contextmanager
+def about(profile: Profile) -> Iterator[None]:
+    """Name the file in what the library says of its ballots, with its advice in the words of the command line."""
+    try:
+        yield
+    except InputError as error:
+        message = re.sub(r"missing='(\w+)'", r"--missing \1", str(error))
+        raise InputError(f"{profile.source}: {message}") from None
