@@ -268,7 +268,7 @@ class TestMethods:
         circle = [[3, 2, 1], [2, 1, 3], [1, 3, 2]]
         draws = [[-1, -2, -3, -4, -5], [-5, -4, -3, -2, -1]]
         result = merging.aggregate([low + high for low in draws for high in circle], method="kemeny")
-        assert aggregate_report._largest_circle(result) == 3
+        assert result.proof.circle == 3
 
     def test_comparison(self, folder):
         methods = ["kemeny", "borda", "rrf"]

@@ -37,12 +37,16 @@ class Kemeny(NamedTuple):
         What every order costs at least.
     optimal : bool
         Whether no order costs less.
+    circle : int
+        Number of items of the largest group that beat each other in a circle; 0 where there is none. As many must be
+        allowed by ``max_exact`` for a proof.
     """
 
     order: np.ndarray
     cost: float
     bound: float
     optimal: bool
+    circle: int = 0
 
 
 def kemeny(
@@ -72,16 +76,20 @@ def kemeny(
     total = float((counts + counts.T).max()) if total is None else total
     margin = margins(counts, total)
     tolerance = _ROUNDING * max(total, 1e-300) * len(counts)
-    orders, least = [], 0.0
+    orders, least, circle = [], 0.0, 0
     for group in _groups(margin):
-        order, bound = _solve_group(margin[np.ix_(group, group)], max_exact, time_limit, tolerance)
+        inside = margin[np.ix_(group, group)]
+        order, bound = _solve_group(inside, max_exact, time_limit, tolerance)
+        if _excess(order, inside) > 0:
+            circle = max(circle, len(group))
         orders.append(group[order])
         least += bound
     order = np.concatenate(orders)
     unavoidable = float(np.minimum(counts, counts.T).sum() / 2)
     excess = _excess(order, margin)
     optimal = excess <= least + tolerance
-    return Kemeny(order, unavoidable + excess, unavoidable + (excess if optimal else least), bool(optimal))
+    bound = excess if optimal else least
+    return Kemeny(order, unavoidable + excess, unavoidable + bound, bool(optimal), circle)
 
 
 def _groups(margin: np.ndarray) -> list[np.ndarray]:

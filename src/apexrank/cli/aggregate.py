@@ -204,9 +204,6 @@ def _draw(result: Aggregation, drawn: RankBootstrap | None, path: Path, top: int
     from apexrank.plot.style import pyplot
 
     with working(f"drawing {path}"):
-        display = result.plot(top=top, bootstrap=0)
-        if drawn is not None:
-            display.low, display.high, display.first = drawn.low, drawn.high, drawn.first
-            display.plot(display.ax_)
+        display = result.plot(top=top, bootstrap=drawn or 0)
         save_figure(display.figure_, path)
         pyplot().close(display.figure_)

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import typer
 
-from apexrank.cli.output import print_table, working
+from apexrank.cli.output import print_table
 from apexrank.cli.profile import Profile
 
 if TYPE_CHECKING:
@@ -112,22 +112,10 @@ def _proof(result: Aggregation) -> str:
 
 def _what_proves(result: Aggregation) -> str:
     """The option that a proof takes: circles of items were too large for it, or time was short."""
-    with working("looking for circles of items"):
-        size = _largest_circle(result)
+    assert result.proof is not None
+    size = result.proof.circle
     if size > max(_MOST_PROVEN, result.rule.max_exact):
         return f"no proof: {size:,} items beat each other in a circle"
     if size > result.rule.max_exact:
         return f"a proof takes --max-exact {size}"
     return f"a proof takes more than --time-limit {result.rule.time_limit:g}"
-
-
-def _largest_circle(result: Aggregation) -> int:
-    """Items of the largest group in which the order goes against a majority."""
-    import numpy as np
-
-    from apexrank.aggregation.kemeny import _excess, _groups
-    from apexrank.aggregation.pairwise import margins
-
-    assert result.proof is not None
-    order, margin = result.proof.order, margins(result.pairwise, result.ballots.total)
-    return max(len(group) for group in _groups(margin) if _excess(order[np.isin(order, group)], margin) > 0)

@@ -229,15 +229,15 @@ def draw_people(engineers: int, musicians: int, rng: np.random.Generator) -> Peo
 
 
 def corroborated(
-    views: Sequence[np.ndarray], *, normalised: bool = False, tol: float = 1e-5, max_iter: int = 200
+    views: Sequence[np.ndarray], *, normalised: bool = True, tol: float = 1e-5, max_iter: int = 200
 ) -> tuple[np.ndarray, np.ndarray]:
-    """Ranks by layers that the vertex's other layers bear out, and the layer weights (vertices x layers).
+    """``ConsensusRank("corroborate")`` in dense matrices: ranks, and layer weights (vertices x layers).
 
     With ``t̂_ik = α t_i^k + (1 − α)s``, s the teleport, and what vertex i says elsewhere,
-    ``r_ik = α Σ_{l≠k} λ_il t_i^l / Σ_{l≠k} λ_il + (1 − α)w``, the weights are ``λ_ik ∝ exp(<t̂_ik, log(r_ik/s)>)``:
-    how much better the others foretell the layer than the teleport does. ``normalised``: as a share of all that the
-    layer says, ``λ_ik ∝ exp(<t̂_ik, log(r_ik/s)> / 0.3 D(t̂_ik‖s))``, D the Kullback–Leibler divergence. Leaving k out
-    keeps a layer from agreeing with itself. w is PageRank of the mix. Half of the way is gone in each step.
+    ``r_ik = α Σ_{l≠k} λ_il t_i^l / Σ_{l≠k} λ_il + (1 − α)w``, the weights are
+    ``λ_ik ∝ exp(<t̂_ik, log(r_ik/s)> / 0.3 D(t̂_ik‖s))``: how much better the others foretell the layer than the teleport
+    does, as a share of all that the layer says. Not ``normalised`` they are ``∝ exp(<t̂_ik, log(r_ik/s)>)``, which the
+    estimator does not have. w is PageRank of the mix. Half of the way is gone in each step.
 
     Examples
     --------

@@ -25,12 +25,12 @@ from apexrank.metrics import kendall_tau, spearman_footrule
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-DAY, UNION, MEAN, CONSENSUS, CORROBORATED = METHODS = (
+DAY, UNION, MEAN, CONSENSUS, CORROBORATE = METHODS = (
     "the day",
     "union",
     "mean of transitions",
     "consensus",
-    "corroborated",
+    "corroborate",
 )
 # of a day: distances to the day before, then to the truth; 1: larger is better
 MEASURES = {
@@ -87,7 +87,7 @@ def snapshots(
     means = np.nanmean(values, axis=2)  # over the days
     verdicts = [
         _better(means, CONSENSUS, other, measure) for measure in MEASURES for other in (DAY, UNION)
-    ] + [_better(means, CORROBORATED, UNION, measure) for measure in MEASURES]
+    ] + [_better(means, CORROBORATE, UNION, measure) for measure in MEASURES]
     notes = [
         f"{draws} histories of {days} days, {n} vertices; a snapshot has lost or wrong {noise:.0%} of the links, "
         f"{drift:.0%} of the vertices change each day. All but the first way use the last {window} days.",
@@ -149,7 +149,7 @@ def _ranks(views: list[np.ndarray]) -> list[np.ndarray]:
         PageRank(data.DAMPING).fit(layers.union()).scores_,
         ConsensusRank(pull=np.inf).fit(layers).scores_,
         ConsensusRank(tol=1e-5).fit(layers).scores_,
-        data.corroborated(views)[0],
+        ConsensusRank("corroborate", tol=1e-5).fit(layers).scores_,
     ]
 
 

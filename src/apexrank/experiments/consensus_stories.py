@@ -100,13 +100,13 @@ def reviewers() -> Result:
     return Result(table, table.with_columns(pl.col(pl.Float64).round(3)), verdicts, None, notes)
 
 
-UNION, CORROBORATED = "union", "corroborated"
+UNION, CORROBORATE = "union", "corroborate"
 JOINED: dict[str, dict[str, Any]] = {
     UNION: {},
     EQUAL: {"pull": np.inf},
     CONSENSUS: {},
     "consensus, entropy 0, pull 1": {"entropy": 0.0, "pull": 1.0},
-    CORROBORATED: {},
+    CORROBORATE: {"method": "corroborate"},
 }
 
 
@@ -154,24 +154,18 @@ def networks(*, engineers: int = 24, musicians: int = 16, draws: int = 20, rando
 
 def _joined(people: data.People, way: str) -> tuple[list[str], np.ndarray, float]:
     """The first five, the shares of the networks, and Kendall's τ with the truth."""
-    names = np.array(people.names)
-    if way == CORROBORATED:
-        scores, weights = data.corroborated([people.networks[network] for network in data.NETWORKS])
-        shares = scores @ weights
+    layers = as_layers({network: people.contacts(network) for network in data.NETWORKS})
+    rank: Any
+    if way == UNION:
+        rank = PageRank().fit(layers.union())
+        links = np.array([graph.n_edges for graph in layers.graphs])
+        shares = links / links.sum()
     else:
-        layers = as_layers({network: people.contacts(network) for network in data.NETWORKS})
-        rank: Any
-        if way == UNION:
-            rank = PageRank().fit(layers.union())
-            links = np.array([graph.n_edges for graph in layers.graphs])
-            shares = links / links.sum()
-        else:
-            rank = ConsensusRank(tol=1e-6, **JOINED[way]).fit(layers)
-            shares = rank.layer_shares_
-        by_name = dict(zip(rank.names_.tolist(), rank.scores_.tolist(), strict=True))
-        scores = np.array([by_name[name] for name in people.names])
-    first = names[np.argsort(-scores, kind="stable")[:5]].tolist()
-    return first, shares, float(kendall_tau(scores=(scores, people.truth)))
+        rank = ConsensusRank(tol=1e-6, **JOINED[way]).fit(layers)
+        shares = rank.layer_shares_
+    by_name = dict(zip(rank.names_.tolist(), rank.scores_.tolist(), strict=True))
+    scores = np.array([by_name[name] for name in people.names])
+    return rank.ranking_[:5].tolist(), shares, float(kendall_tau(scores=(scores, people.truth)))
 
 
 def _nearer(way: str, other: str, taus: dict[str, np.ndarray]) -> Verdict:

@@ -52,14 +52,15 @@ GROUPS: dict[str, dict[str, data.Views]] = {
         "topics, narrow": data.topic_layers(data.narrow_junk),
     },
 }
-MEAN, UNION, BLEND, CORROBORATED = "mean of transitions", "union", "blend", "corroborated"
-NORMALISED = "corroborated, normalised"
+MEAN, UNION, BLEND, CORROBORATE = "mean of transitions", "union", "blend", "corroborate"
+PLAIN = "corroborate, plain"
 _TOL = 1e-5
 CONSENSUS: dict[str, dict[str, Any]] = {
     MEAN: {"pull": np.inf},
     BLEND: {},
     "fixed-point": {"method": "fixed-point"},
     "fixed-point, squared": {"method": "fixed-point", "divergence": "squared"},
+    CORROBORATE: {"method": "corroborate"},
     "brew": {"method": "brew", "beta": 0.5, "tol": 1e-3},
     "pull 0.1": {"pull": 0.1},
     "pull 1": {"pull": 1.0},
@@ -70,9 +71,9 @@ CONSENSUS: dict[str, dict[str, Any]] = {
     "entropy 0, pull 0.3": {"entropy": 0.0, "pull": 0.3},
 }
 BEST, AVERAGE = "best layer (oracle)", "average layer"
-METHODS = (*CONSENSUS, CORROBORATED, NORMALISED, "mean of PageRanks", UNION, BEST, AVERAGE)
+METHODS = (*CONSENSUS, PLAIN, "mean of PageRanks", UNION, BEST, AVERAGE)
 MEASURES = {"L1 distance": -1, "Kendall's τ": 1, "top 10": 1, "top 50": 1}  # 1: larger is better
-JUDGED = (BLEND, "entropy 0, pull 1", CORROBORATED, NORMALISED)
+JUDGED = (BLEND, "entropy 0, pull 1", PLAIN, CORROBORATE)
 SHOWN = (*JUDGED, UNION, BEST)
 
 
@@ -121,6 +122,8 @@ def consensus_study(
         "anew; topics: 4 layers, each vertex has junk in all but one. The other links there have 30 % noise.",
         "Cells: mean over the draws, and + or − where it is better or worse than the mean of transitions, draw by "
         "draw, beyond noise (95 %). Top 10, 50: share of the true top found.",
+        "Plain: weights ∝ exp of how much better the vertex's other layers foretell a layer than the teleport does, "
+        "not divided by how much the layer says (`consensus_data.corroborated`).",
         "The best layer is the best for that measure, which nobody knows beforehand.",
     ]
     return Result(
@@ -142,7 +145,7 @@ def _measure_draw(n: int, groups: tuple[str, ...], seed: int) -> np.ndarray:
 def _measure(views: list[np.ndarray], truth: np.ndarray) -> list[np.ndarray]:
     layers = data.layers_of(views)
     ranks = [_consensus(layers, options) for options in CONSENSUS.values()]
-    ranks += [data.corroborated(views, normalised=normalised)[0] for normalised in (False, True)]
+    ranks.append(data.corroborated(views, normalised=False)[0])
     single = [data.pagerank(data.shares(view)) for view in views]
     ranks += [np.mean(single, axis=0), PageRank(data.DAMPING).fit(layers.union()).scores_]
     alone = np.array([measures(each, truth) for each in single])

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from numbers import Integral
 from typing import Any
 
 import numpy as np
@@ -110,7 +111,7 @@ class AggregationDisplay:
         result: Any,
         *,
         top: int = 20,
-        bootstrap: int = 1000,
+        bootstrap: Any = 1000,
         level: float = 0.95,
         random_state: Any = 0,
         ax: Any = None,
@@ -124,8 +125,9 @@ class AggregationDisplay:
             The merged ranking.
         top : int
             How many items to draw.
-        bootstrap : int
-            How often to draw the voters anew for the intervals; 0 draws none. A single voter has no interval.
+        bootstrap : int or RankBootstrap
+            How often to draw the voters anew for the intervals, or what ``result.bootstrap()`` gave; 0 draws none. A
+            single voter has no interval.
         level : float in (0, 1)
             Chance that an interval covers the true rank.
         random_state : int, Generator or None
@@ -138,7 +140,10 @@ class AggregationDisplay:
         n_voters = len(result.voters)
         parts: dict[str, Any] = {}
         if bootstrap and n_voters > 1:
-            drawn = result.bootstrap(bootstrap, confidence=level, random_state=random_state)
+            drawn = bootstrap
+            if isinstance(bootstrap, Integral):
+                drawn = result.bootstrap(bootstrap, confidence=level, random_state=random_state)
+            level = drawn.confidence
             parts = {"low": drawn.low, "high": drawn.high, "first": drawn.first}
         rows = np.unique(np.linspace(0, n_voters - 1, _MOST_VOTERS).round().astype(int))
         weights = result.ballots.weight(rows)
