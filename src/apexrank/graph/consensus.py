@@ -301,7 +301,7 @@ class ConsensusRank(GraphRank):
             if order.is_settled(answer.choice.ranks, KEPT):
                 break
             order.advance(answer.choice.ranks)
-            starts = [answer.choice.weights]
+            starts[0] = answer.choice.weights
         return answer
 
     def _keep(
@@ -332,7 +332,7 @@ class ConsensusRank(GraphRank):
         if self.order_violation_ > KEPT:
             message = (
                 f"the ranks break an order to keep by {self.order_violation_:.2g} of the mean rank: the layers may not "
-                "allow it. Take orders out, or lower damping."
+                "allow it. Take orders out, try n_restarts, or lower damping."
             )
         elif not self.converged_:
             message = (

@@ -18,6 +18,7 @@ from apexrank.kernels.hulls import Hulls
 
 MOST_CORNERS = 500
 ROUNDING = 1e-13
+GAIN, PATIENCE, STIFFER = 0.7, 5, 4.0  # a round shall leave so much of the violation; rounds; factor
 Pairs = Sequence[tuple[int, int]]
 
 
@@ -136,8 +137,8 @@ def _joined(parts: list[Hulls]) -> Hulls:
 class RankOrder:
     """Cost of ranks out of order: ``Σ (max(0, μ + ς·x)² − μ²)/(2ς)``, x the lead ``n·(w_b − w_a)`` of b over a.
 
-    The multipliers μ are those of the orders where all are kept at least cost. The stiffness ς stays small, as a stiff
-    cost makes for short steps; guesses from several rounds (Anderson) make up for it.
+    The multipliers μ are those of the orders where all are kept at least cost. The stiffness ς is small at first, as a
+    stiff cost makes for short steps; guesses from several rounds (Anderson) make up for it.
 
     Parameters
     ----------
@@ -158,7 +159,7 @@ class RankOrder:
         self.a, self.b = (np.array([pair[k] for pair in pairs]) for k in (0, 1))
         self.n, self.stiffness = n, 1.0 / n
         self.multipliers = np.zeros(len(pairs))
-        self._guess = Anderson()
+        self._guess, self._last, self._stuck = Anderson(), np.inf, 0
 
     def __call__(self, ranks: np.ndarray) -> tuple[float, np.ndarray]:
         """Cost and its gradient."""
@@ -184,6 +185,12 @@ class RankOrder:
         return bool(np.abs(self._forces(ranks) - self.multipliers).max() <= tol * self.stiffness)
 
     def advance(self, ranks: np.ndarray) -> None:
-        """Take the next multipliers."""
+        """Take the next multipliers; where several rounds gained little, the cost becomes stiffer."""
+        broken = self.violation(ranks)
+        self._stuck = self._stuck + 1 if broken > GAIN * self._last else 0
+        self._last = broken
+        if self._stuck >= PATIENCE:
+            self.stiffness, self._stuck = STIFFER * self.stiffness, 0
+            self._guess.forget()
         guessed = self._guess(self.multipliers, self._forces(ranks), np.ones(len(self.multipliers)))
         self.multipliers = np.maximum(guessed, 0.0)
