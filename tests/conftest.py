@@ -1,5 +1,14 @@
+import pytest
 from hypothesis import settings
+from threadpoolctl import threadpool_limits
 
 # the first call of a kernel compiles it, which is slow once and says nothing about the code
 settings.register_profile("apexrank", deadline=None)
 settings.load_profile("apexrank")
+
+
+@pytest.fixture(scope="session", autouse=True)
+def one_thread_of_other_libraries():
+    """Threads of BLAS and OpenMP wait busily for each other's small tables, and tests run in several processes."""
+    with threadpool_limits(1):
+        yield

@@ -576,14 +576,15 @@ def test_the_table_is_not_copied(method, weights):
 
 
 @pytest.mark.parametrize("method", ALL)
-def test_blocks_of_voters_make_no_difference(method, monkeypatch):
-    rows, weights = election(10, voters=23)
+def test_blocks_of_voters_and_items_make_no_difference(method, monkeypatch):
+    rows, weights = election(10, voters=23, items=10)
+    rows[:, 9] = 6.0  # the last one wins, so that all others are looked at twice
     whole = aggregate(rows, weights, method=method)
     ours = whole.scores, whole.confidence, whole.agreement, whole.condorcet_winner
-    monkeypatch.setattr("apexrank.aggregation.ballots.BLOCK", 10)
-    monkeypatch.setattr("apexrank.aggregation.fusion.BLOCK", 10)
-    monkeypatch.setattr("apexrank.aggregation.pairwise.BLOCK", 10)
+    assert ours[3] == 9
+    monkeypatch.setattr("apexrank.aggregation.ballots.BLOCK", 20)
     parts = aggregate(rows, weights, method=method)
+    assert [len(list(blocks)) for blocks in (parts.ballots.blocks(), parts.ballots.columns())] == [12, 2]
     np.testing.assert_allclose(parts.scores, ours[0], rtol=1e-13)
     assert parts.confidence == pytest.approx(ours[1], rel=1e-12)
     np.testing.assert_array_equal(parts.agreement, ours[2])

@@ -167,17 +167,25 @@ def judged(rng):
     return X[shuffled], y[shuffled], groups[shuffled]
 
 
-def penalised_cost(w: np.ndarray, X: np.ndarray, y: np.ndarray, groups: np.ndarray, f: str) -> float:
-    """The whole objective with alpha = 0.02, list by list and pair by pair."""
-    parts = []
+def told_lists(X: np.ndarray, y: np.ndarray, groups: np.ndarray, f: str) -> list[tuple[np.ndarray, ...]]:
+    """Scores, relevance and mean gain of the documents of each list whose documents differ in relevance."""
+    lists = []
     for q in np.unique(groups):
-        z, own = X[groups == q] @ w, y[groups == q]
+        own = y[groups == q]
         gains = Sqrt().deltas(len(own)) if f == "sqrt" else np.eye(len(own))[0]
         h = np.array([gains[np.sort(-own) == -value].mean() for value in own])
-        if np.ptp(own) == 0:
-            continue
+        if np.ptp(own) > 0:
+            lists.append((X[groups == q], own, h))
+    return lists
+
+
+def penalised_cost(w: np.ndarray, lists: list[tuple[np.ndarray, ...]], f: str) -> float:
+    """The whole objective with alpha = 0.02, list by list and pair by pair."""
+    parts = []
+    for scores, own, h in lists:
+        z = scores @ w
         if f == "top":
-            parts.append(logsumexp(z) - h @ z + h[h > 0] @ np.log(h[h > 0]))
+            parts.append(np.log(np.exp(z).sum()) - h @ z + h[h > 0] @ np.log(h[h > 0]))
         else:
             margins = (h[:, None] - h[None, :]) * (z[:, None] - z[None, :])
             parts.append(np.logaddexp(0, -margins)[own[:, None] > own[None, :]].mean())
@@ -192,7 +200,7 @@ def test_minimum_by_another_solver(judged, f, nonnegative):
     model.fit(X, y, groups)
     bounds = [(0, None)] * 4 if nonnegative else None
     options = {"bounds": bounds, "method": "SLSQP", "tol": 1e-13}
-    found = minimize(penalised_cost, np.zeros(4), (X, y, groups, f), jac="3-point", **options)
+    found = minimize(penalised_cost, np.zeros(4), (told_lists(X, y, groups, f), f), jac="3-point", **options)
     assert model.objective_ == pytest.approx(found.fun, abs=1e-10)
     np.testing.assert_allclose(model.weights_, found.x, atol=1e-4)
     assert model.converged_
@@ -271,6 +279,18 @@ def test_warm_start_is_at_the_minimum(judged):
     model = LovaszAggregator(warm_start=True).fit(X, y, groups)
     assert model.n_iter_ > 1
     assert model.fit(X, y, groups).n_iter_ == 1
+
+
+def test_warm_start_from_weights_below_zero(judged):
+    """Where the slope of the problem without bounds is 0 already, which says nothing about the one with bounds."""
+    X, y, groups = judged
+    model = LovaszAggregator(alpha=0.01, warm_start=True, tol=1e-9).fit(X, y, groups)
+    assert model.weights_.min() < 0
+    model.set_params(nonnegative=True).fit(X, y, groups)
+    assert model.weights_.min() == 0
+    fresh = LovaszAggregator(alpha=0.01, nonnegative=True, tol=1e-9).fit(X, y, groups)
+    assert model.objective_ == pytest.approx(fresh.objective_, abs=1e-12)
+    np.testing.assert_allclose(model.weights_, fresh.weights_, atol=1e-6)
 
 
 # ---------------------------------------------------------------- points

@@ -11,7 +11,17 @@ SRC = Path(__file__).parent.parent / "src" / "apexrank"
 LAYERS = [
     {"errors", "registry", "checks"},
     {"groups", "kernels"},
-    {"losses", "prices", "divergences", "submodular", "projections", "bregman", "metrics", "datasets", "bounds"},
+    {
+        "losses",
+        "prices",
+        "divergences",
+        "submodular",
+        "projections",
+        "bregman",
+        "metrics",
+        "datasets",
+        "bounds",
+    },
     {"objectives"},
     {"models", "solvers"},
     {"rankers", "preprocessing"},

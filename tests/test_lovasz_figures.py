@@ -20,6 +20,7 @@ from apexrank.experiments import lovasz_kendall, lovasz_levels
 from apexrank.experiments.lovasz_figures import EXPERIMENTS
 from apexrank.plot.plane import draw_frame, lift, order_cells, order_name, project
 from apexrank.submodular import Product
+from tests.lovasz_oracles import divergence_of, order_of
 
 NAMES = ("lovasz-figure1", "lovasz-figure2", "lovasz-figure3")
 RUN = {experiment.name: experiment.run for experiment in EXPERIMENTS}
@@ -35,17 +36,11 @@ def found():
     return clusters.clusterings()
 
 
-def chain(f, order):
-    """h_σ by the definition: each item gets what it adds to the items before it."""
-    h = np.zeros(len(order))
-    for j, item in enumerate(order):
-        h[item] = f(set(order[: j + 1])) - f(set(order[:j]))
-    return h
-
-
-def divergence(f, x, order):
-    own = sorted(range(len(x)), key=lambda item: -x[item])
-    return float(np.dot(x, chain(f, own) - chain(f, list(order))))
+@pytest.fixture
+def undrawn(monkeypatch):
+    """Experiments of whose results only the table and the verdicts are looked at."""
+    for module in (lovasz_kendall, lovasz_levels, clusters):
+        monkeypatch.setattr(module, "_draw", lambda *_: None)
 
 
 def words(result):
@@ -95,7 +90,7 @@ def test_figure1_table_is_the_definition(results):
         results["lovasz-figure1"].table.select("items", "x1", "x2", "x3", "divergence", "value").rows()
     ):
         x = [x1, x2, x3][:items]
-        expected = divergence(cut_of(items), x, range(items)) if name == "Lovász–Bregman" else kendall(x)
+        expected = divergence_of(cut_of(items), x, range(items)) if name == "Lovász–Bregman" else kendall(x)
         assert value == pytest.approx(expected, abs=1e-12), (x, name)
         seen.add((*x, name))
     assert len(seen) == 2 * (5**2 + 5**3)
@@ -107,7 +102,7 @@ def test_figure1_view_is_made_of_the_points_without_ties(results):
     for n in (2, 3):
         for step in range(n * (n - 1) // 2 + 1):
             points = [x for x in permutations(grid, n) if kendall(x) == step]
-            values = [divergence(cut_of(n), x, range(n)) for x in points]
+            values = [divergence_of(cut_of(n), x, range(n)) for x in points]
             rows.append((n, step, len(points), min(values), np.mean(values), max(values)))
     np.testing.assert_allclose(results["lovasz-figure1"].view.to_numpy(), rows, atol=1e-4)
 
@@ -120,12 +115,12 @@ def test_figure1_says_what_holds_and_what_does_not(results):
     assert "50% of the square and 67% of the cube; d ≤ 2ε·d_T holds everywhere" in result.verdicts[4].why
 
 
-def test_half_of_the_cut_is_what_the_paper_prints(monkeypatch):
+def test_half_of_the_cut_is_what_the_paper_prints(undrawn, monkeypatch):
     monkeypatch.setattr(lovasz_kendall, "CUT", LovaszBregman(0.5 * Product()))
     assert words(lovasz_kendall.figure1()) == ["agrees"] * 5
 
 
-def test_figure1_notices_another_function(monkeypatch):
+def test_figure1_notices_another_function(undrawn, monkeypatch):
     """What looks at the best item alone is 0 in orders that are not σ."""
     monkeypatch.setattr(lovasz_kendall, "CUT", LovaszBregman("top", m=1))
     result = lovasz_kendall.figure1()
@@ -212,7 +207,7 @@ def test_figure2_sets_have_no_end_in_one_cone(results):
     assert bregman([edge, 0.0], np.array([1.0, 2.0])) == pytest.approx(1, abs=1e-3)
 
 
-def test_figure2_claims(results, monkeypatch):
+def test_figure2_claims(results, undrawn, monkeypatch):
     assert words(results["lovasz-figure2"]) == ["agrees"] * 4
     assert "0.5858 to 0.5858" in results["lovasz-figure2"].verdicts[1].why  # 2 − √2 = δ(1) − δ(2)
     monkeypatch.setattr(lovasz_levels, "SQRT", LovaszBregman("cardinality", g="linear"))
@@ -297,8 +292,7 @@ def test_figure3_sum_is_a_fixed_point_of_the_definition(found):
     means = [panel.X[panel.labels == c].mean(axis=0) for c in range(4)]
     cost = [
         [
-            divergence(lambda items: len(items) ** 0.5, x, sorted((0, 1), key=lambda i: -mean[i]))
-            + ((x - mean) ** 2).sum() / 2
+            divergence_of(lambda items: len(items) ** 0.5, x, order_of(mean)) + ((x - mean) ** 2).sum() / 2
             for mean in means
         ]
         for x in panel.X
@@ -316,7 +310,7 @@ def test_figure3_claims(results, found):
     assert "2, 3, 4, 5, 6 with k = 2, 3, 4, 5, 6; 0 of 18000" in results["lovasz-figure3"].verdicts[3].why
 
 
-def test_figure3_notices_other_divergences(monkeypatch):
+def test_figure3_notices_other_divergences(undrawn, monkeypatch):
     other = {
         clusters.TWO: {"euclidean": 1.0},
         clusters.BOTH: {},
@@ -327,7 +321,7 @@ def test_figure3_notices_other_divergences(monkeypatch):
     assert words(clusters.figure3(n=200)) == ["differs", "differs", "differs", "agrees", "differs"]
 
 
-def test_figure3_other_seeds_and_few_points():
+def test_figure3_other_seeds_and_few_points(undrawn):
     assert words(clusters.figure3(n=150, random_state=7)) == ["agrees"] * 5
     with pytest.raises(InputError, match="n_samples=3 should be >= n_clusters=4"):
         clusters.figure3(n=3)

@@ -30,6 +30,7 @@ from apexrank.aggregation.sampling import (
 )
 from apexrank.errors import InputError
 from apexrank.submodular import Cardinality, Chain, Cut, Indicator, Log, Modular, Product, Sqrt, Top
+from tests.lovasz_oracles import h_of
 
 W = np.array(
     [
@@ -62,17 +63,9 @@ ATOMS = {
 ORDER = np.array([3, 0, 4, 1, 2])
 
 
-def gains_of(order, f):
-    """h_σ by item, by definition."""
-    h = np.empty(len(order))
-    for j, item in enumerate(order):
-        h[item] = f(set(order[: j + 1])) - f(set(order[:j]))
-    return h
-
-
 def corner_costs(pi, order, f):
     """Divergence from the order at the corners 1_S of the scores sorted by pi."""
-    h = gains_of(list(order), f)
+    h = h_of(f, order)
     return np.array([f(set(pi[:k])) - f(set()) - sum(h[i] for i in pi[:k]) for k in range(len(pi) + 1)])
 
 
@@ -109,10 +102,10 @@ def cone_integrals(theta, order, f, points=8):
     weight = np.prod(np.stack(np.meshgrid(*[w / 2] * n, indexing="ij"), axis=-1).reshape(-1, n), axis=1)
     weight = weight * np.prod(grid ** np.arange(n - 1, -1, -1), axis=1)
     falling = np.cumprod(grid, axis=1)
-    h = gains_of(list(order), f)
+    h = h_of(f, order)
     masses, means = {}, np.zeros(n)
     for pi in permutations(range(n)):
-        slopes = gains_of(list(pi), f)[list(pi)] - h[list(pi)]
+        slopes = h_of(f, pi)[list(pi)] - h[list(pi)]
         density = weight * np.exp(-theta * falling @ slopes)
         masses[pi] = density.sum()
         means[list(pi)] += density @ falling
@@ -302,37 +295,35 @@ def fits(draws, masses):
     return chisquare(observed, expected * observed.sum() / expected.sum()).pvalue
 
 
-@pytest.mark.parametrize(
-    ("name", "theta"), [("sqrt", 4.0), ("top", 3.0), ("product", 0.2), ("cut", 1.5), ("chain", 0.7)]
-)
-def test_exact_draws(name, theta):
+# the last is how many sweeps of a chain lie between draws that count as independent; None draws exactly
+DRAWS = [
+    ("sqrt", 4.0, None),
+    ("top", 3.0, None),
+    ("product", 0.2, None),
+    ("cut", 1.5, None),
+    ("chain", 0.7, None),
+    ("sqrt", 4.0, 8),
+    ("cut", 3.0, 12),
+]
+
+
+@pytest.mark.parametrize(("name", "theta", "thin"), DRAWS)
+def test_draws(name, theta, thin):
     atom, f = ATOMS[name]
     masses, means = cone_integrals(theta, ORDER, f)
-    lattice = BoxNormaliser(atom, 5, ORDER).lattice
-    draws = exact_scores(lattice, theta, ORDER, 6000, generator(0))
+    lb, normaliser = LovaszBregman(atom), BoxNormaliser(atom, 5, ORDER)
+    if thin is None:
+        draws, errors = exact_scores(normaliser.lattice, theta, ORDER, 6000, generator(0)), 4.0
+    else:
+        draws, errors = chain_scores(lb, theta, ORDER, 2400, generator(0), thin=thin), 4.5
     assert draws.min() >= 0
     assert draws.max() <= 1
     assert fits(draws, masses) > 1e-3
     z = (draws.mean(axis=0) - means / sum(masses.values())) / (draws.std(axis=0) / np.sqrt(len(draws)))
-    assert np.abs(z).max() < 4
-    exact = BoxNormaliser(atom, 5, ORDER).at(theta)
-    d = LovaszBregman(atom).divergence(draws, ORDER)
-    assert abs(d.mean() - exact.mean) < 4 * np.sqrt(exact.variance / len(draws))
+    assert np.abs(z).max() < errors
+    exact, d = normaliser.at(theta), lb.divergence(draws, ORDER)
+    assert abs(d.mean() - exact.mean) < errors * np.sqrt(exact.variance / len(draws))
     assert np.isclose(d.var(), exact.variance, rtol=0.15)
-
-
-@pytest.mark.parametrize(("name", "theta"), [("sqrt", 4.0), ("cut", 3.0)])
-def test_draws_from_chains(name, theta):
-    atom, f = ATOMS[name]
-    masses, means = cone_integrals(theta, ORDER, f)
-    thin = 8 if name == "sqrt" else 12
-    draws = chain_scores(LovaszBregman(atom), theta, ORDER, 2400, generator(0), thin=thin)
-    assert fits(draws, masses) > 1e-3
-    z = (draws.mean(axis=0) - means / sum(masses.values())) / (draws.std(axis=0) / np.sqrt(len(draws)))
-    assert np.abs(z).max() < 4.5
-    exact = BoxNormaliser(atom, 5, ORDER).at(theta)
-    d = LovaszBregman(atom).divergence(draws, ORDER)
-    assert abs(d.mean() - exact.mean) < 4.5 * np.sqrt(exact.variance / len(draws))
 
 
 def test_chains_and_exact_draws_agree_for_twelve_items():

@@ -16,6 +16,9 @@ from apexrank.errors import InputError
 from apexrank.experiments import (
     aggregation_letor,
     boosting,
+    consensus_snapshots,
+    consensus_stories,
+    consensus_study,
     graph_toys,
     illustrations,
     letor_tables,
@@ -50,6 +53,9 @@ _MODULES = (
     linkfarm,
     spam_labels,
     trust,
+    consensus_study,
+    consensus_stories,
+    consensus_snapshots,
     lovasz_figures,
     aggregation_letor,
 )

@@ -1,0 +1,29 @@
+"""Gains and Lovász–Bregman divergences by definition: every set is asked for its value."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+
+import numpy as np
+
+
+def h_of(value: Callable[[set[int]], float], order: Sequence[int] | np.ndarray) -> np.ndarray:
+    """``h_σ`` by item: each one gets what it adds to the value of those before it."""
+    values = [float(value(set(order[:j]))) for j in range(len(order) + 1)]
+    h = np.empty(len(order))
+    h[list(order)] = np.diff(values)
+    return h
+
+
+def order_of(x: Sequence[float] | np.ndarray) -> list[int]:
+    """``σ_x``: items from the best to the worst, tied ones by their numbers."""
+    return sorted(range(len(x)), key=lambda item: (-x[item], item))
+
+
+def divergence_of(
+    value: Callable[[set[int]], float],
+    x: Sequence[float] | np.ndarray,
+    order: Sequence[int] | np.ndarray,
+) -> float:
+    """``d(x‖σ) = <x, h_{σ_x} − h_σ>``."""
+    return float(np.dot(x, h_of(value, order_of(x)) - h_of(value, order)))
