@@ -28,7 +28,7 @@ from apexrank.kernels.hulls import Hulls
 
 METHODS = ("blend", "fixed-point", "corroborate", "brew")
 VARIANTS = {"eigenvector": blend, "double-loop": double_loop, "single-loop": single_loop}
-ROUNDS, STEPS_A_ROUND = 40, 300  # of the method of multipliers
+ROUNDS, STEPS_A_ROUND = 40, 300  # of the method of multipliers, and of the fixed point blend begins with
 INSIDE = 1e-3
 NEAR = 1e-5  # gap of the fixed point that blend begins with
 KEPT = 1e-6  # an order of ranks is kept when it is broken by less, in units of the mean rank
@@ -285,7 +285,8 @@ class ConsensusRank(GraphRank):
         first = prior
         if descend is blend:  # begins where fixed-point nearly ends, so that it ends below
             near = max(self.tol, NEAR)
-            first = fixed_point(problem, prior, start, near, self.max_iter, self._progress).choice.weights
+            most = min(self.max_iter, STEPS_A_ROUND)  # it may circle
+            first = fixed_point(problem, prior, start, near, most, self._progress).choice.weights
             if not problem.teleport.all():  # where no rank comes, no price is known: begin a little inside
                 first = (1 - INSIDE) * first + INSIDE * prior
         starts = [first, *(_random_weights(random, problem) for _ in range(self.n_restarts))]
