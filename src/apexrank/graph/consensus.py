@@ -30,7 +30,7 @@ METHODS = ("blend", "fixed-point", "corroborate", "brew")
 VARIANTS = {"eigenvector": blend, "double-loop": double_loop, "single-loop": single_loop}
 ROUNDS, STEPS_A_ROUND = 40, 300  # of the method of multipliers, and of the fixed point blend begins with
 INSIDE = 1e-3
-NEAR = 1e-5  # gap of the fixed point that blend begins with
+NEAR, FEW = 1e-5, 10_000  # gap of the fixed point that blend begins with; tol for so few candidates
 KEPT = 1e-6  # an order of ranks is kept when it is broken by less, in units of the mean rank
 
 Order = Sequence[tuple[Any, Any]]
@@ -284,7 +284,7 @@ class ConsensusRank(GraphRank):
         random = check_random_state(self.random_state)
         first = prior
         if descend is blend:  # begins where fixed-point nearly ends, so that it ends below
-            near = max(self.tol, NEAR)
+            near = self.tol if len(prior) <= FEW else max(self.tol, NEAR)
             most = min(self.max_iter, STEPS_A_ROUND)  # it may circle
             first = fixed_point(problem, prior, start, near, most, self._progress).choice.weights
             if not problem.teleport.all():  # where no rank comes, no price is known: begin a little inside
