@@ -11,7 +11,7 @@ from itertools import product
 import numpy as np
 from scipy.ndimage import generate_binary_structure, minimum_filter
 from scipy.optimize import LinearConstraint, minimize
-from scipy.special import rel_entr, xlogy
+from scipy.special import rel_entr, softmax, xlogy
 
 
 def random_layers(seed, n=None, m=None, *, damping=None, silent=0.15, zeros=False):
@@ -212,6 +212,25 @@ def free_descent(kind, layers, teleport, damping, start, constraints=(), **costs
         options={"ftol": 1e-15, "maxiter": 500},
     )
     return full(np.maximum(answer.x, 0)), float(answer.fun)
+
+
+def corroboration(layers, weights, teleport, damping, temperature):
+    """Where corroboration would move layer weights with equal priors, and the ranks they have now."""
+    shares, w = shares_of(layers), stationary(transitions(layers, weights, teleport, damping))
+    new = np.zeros_like(weights)
+    for i, has in enumerate(opinions(layers)):
+        mine = np.flatnonzero(has)
+        borne_out = []
+        for k in mine[: len(mine) if len(mine) > 1 else 0]:
+            others = mine[mine != k]
+            total = weights[i, others].sum()
+            mixed = weights[i, others] @ shares[others, i] / total if total > 0 else w
+            t = damping * shares[k, i] + (1 - damping) * teleport
+            information = max(xlogy(t, t).sum() + np.log(len(w)), 0.01)
+            background = damping * mixed + (1 - damping) * w
+            borne_out.append(-rel_entr(t, background).sum() / (temperature * information))
+        new[i, mine] = softmax(borne_out) if borne_out else 1.0
+    return new, w
 
 
 def best_lead(layers, teleport, damping, a, b):

@@ -173,6 +173,16 @@ def test_names_of_retrieval_libraries(alias, name):
     assert (aggregate(rows, normalize=alias).scores == aggregate(rows, normalize=name).scores).all()
 
 
+@pytest.mark.parametrize("normalize", ["minmax", "sum", "zscore"])
+@pytest.mark.parametrize("unit", [1e-250, 1e250])
+def test_the_unit_of_normalised_scores_is_free(normalize, unit):
+    rows, _ = election(1)
+    plain = aggregate(rows, normalize=normalize).scores
+    np.testing.assert_allclose(
+        aggregate(rows * unit, normalize=normalize).scores, plain, rtol=1e-12, atol=1e-14
+    )
+
+
 @pytest.mark.parametrize("method", ["borda", "copeland", "kemeny", "median", "rrf"])
 def test_methods_of_places_do_not_see_the_scale(method):
     rows, _ = election(2)
@@ -276,6 +286,61 @@ def test_ties_that_only_rounding_breaks_are_ties():
     assert aggregate([[1e12, 1.0, 1.001]] * 50).ties == []  # one item's size says nothing of the others
 
 
+def test_a_voter_without_weight_decides_no_tie():
+    rows = [[3, 2, 1], [1e17] * 3]
+    assert aggregate(rows, [1, 0]).ranks.tolist() == [1, 2, 3]
+    assert aggregate(rows, [1, 0], method="combmnz").ranks.tolist() == [1, 2, 3]
+
+
+def test_ties_of_combmnz_depend_on_the_own_voters_of_an_item():
+    found = aggregate([["a"], ["b"], ["c"]], [1, 1e9, 2], kind="orders", method="combmnz")
+    assert found.ranks.tolist() == [3, 1, 2]
+
+
+def columns_of_equals(voters=400, items=3, large=1e9):
+    """Each column has the same numbers in another order, a large one among them."""
+    rng = np.random.default_rng(0)
+    values = rng.integers(0, 11, voters) / 10
+    values[0] = large
+    return np.column_stack([rng.permutation(values) for _ in range(items)])
+
+
+@pytest.mark.parametrize("method", ["lovasz-bregman", "combsum", "combmnz"])
+@pytest.mark.parametrize("weights", [None, np.full(400, 0.1)], ids=["plain", "weighted"])
+@pytest.mark.parametrize("order", ["C", "F"])
+def test_equal_sums_are_ties_whichever_voter_has_the_large_number(method, weights, order):
+    rows = np.array(columns_of_equals(), order=order)
+    assert aggregate(rows, weights, method=method).ranks.tolist() == [1, 1, 1]
+    rows[7, 1] += (
+        0.1  # below the rounding of plain sums of a column that begins with 1e9, by far not of its size
+    )
+    assert aggregate(rows, weights, method=method).ranks.tolist() == [2, 1, 2]
+
+
+def test_a_long_sum_that_rounds_the_same_way_each_time():
+    """1e9 first rounds each of the 0.1 alike, 1e9 last none of them: an error of all voters, not of their root."""
+    rows = np.full((50_000, 2), 0.1)
+    rows[0, 0] = rows[-1, 1] = 1e9
+    plain = rows.cumsum(axis=0)[-1]
+    assert abs(plain[0] - plain[1]) > 16 * np.finfo(float).eps * 1e9
+    assert aggregate(rows).ties == [(0, 1)]
+    rows[5, 1] += 1e-3
+    assert aggregate(rows).ranks.tolist() == [2, 1]
+
+
+@settings(max_examples=60, deadline=None)
+@given(st.integers(0, 10**6), st.sampled_from(["lovasz-bregman", "combsum", "combmnz"]))
+def test_sums_are_those_of_exact_arithmetic(seed, method):
+    rng = np.random.default_rng(seed)
+    rows = rng.normal(size=(rng.integers(1, 60), 3)) * 10.0 ** rng.integers(-9, 9, 3)
+    weights = rng.random(len(rows))
+    found = aggregate(rows, weights, method=method)
+    exact = [math.fsum(column) for column in (weights[:, None] * rows).T]
+    factor = {"lovasz-bregman": 1 / weights.sum(), "combsum": 1.0, "combmnz": weights.sum()}[method]
+    sizes = np.abs(weights[:, None] * rows).sum(axis=0) * factor
+    assert (np.abs(found.scores - np.array(exact) * factor) <= 16 * np.finfo(float).eps * sizes).all()
+
+
 def test_majorities_that_only_rounding_makes_are_draws():
     assert 0.1 + 0.2 > 0.3
     rows, weights = [[2, 1], [2, 1], [1, 2]], [0.1, 0.2, 0.3]
@@ -370,7 +435,7 @@ def test_ranks_orders_and_scores_say_the_same(method):
 def test_items_of_orders():
     assert aggregate([["z", "x"], ["y"]], kind="orders").items == ["z", "x", "y"]
     assert aggregate([[10, 2], [np.int64(7)]], kind="orders").to_frame()["item"].to_list() == [10, 7, 2]
-    assert aggregate(["ba", "ab", "b"], kind="orders").order == ["b", "a"]
+    assert aggregate([list("ba"), tuple("ab"), iter("b")], kind="orders").order == ["b", "a"]
     unnamed = aggregate([["a"], ["b"]], kind="orders", items="abc")
     assert unnamed.ranks.tolist() == [1, 1, 3]
     assert aggregate({"x": ["a", "b"], "y": ["b"]}, kind="orders").voters == ["x", "y"]
@@ -385,6 +450,48 @@ def test_arrays_of_orders_are_read_as_lists():
     assert fast.to_dict() == slow.to_dict()
     part = aggregate(orders[:, :3], kind="orders")  # top lists
     assert part.to_dict() == aggregate(orders[:, :3].tolist(), kind="orders").to_dict()
+
+
+ROWS = [["ann", "bob", "cy"], ["bob", "cy", None], ["bob", None, None]]
+
+
+@pytest.mark.parametrize("frame", [pd.DataFrame, pl.DataFrame], ids=["pandas", "polars"])
+def test_frames_of_orders_are_read_by_rows(frame):
+    columns = ["first", "second", "third"]
+    data = frame({name: [row[place] for row in ROWS] for place, name in enumerate(columns)})
+    lists = [[item for item in row if item is not None] for row in ROWS]
+    found = aggregate(data, kind="orders", method="borda")
+    assert found.to_dict() == aggregate(lists, kind="orders", method="borda").to_dict()
+    assert found.order == ["bob", "ann", "cy"]
+    numbers = frame({"first": [3, 1], "second": [1, None]})
+    assert aggregate(numbers, kind="orders").to_dict() == aggregate([[3, 1], [1]], kind="orders").to_dict()
+    with pytest.raises(InputError, match="an item has no name"):
+        aggregate(frame({"first": ["a", None], "second": ["b", "a"]}), kind="orders")
+    with pytest.raises(InputError, match="a column of lists: pass that column"):
+        aggregate(frame({"ballot": [["a", "b"], ["b", "a"]]}), kind="orders")
+
+
+def test_names_of_voters_are_those_of_the_frame():
+    frame = pd.DataFrame([["a", "b"], ["b", "a"]], index=["x", "y"])
+    found = aggregate(frame, {"x": 1, "y": 2}, kind="orders")
+    assert (found.voters, found.order) == (["x", "y"], ["b", "a"])
+
+
+@pytest.mark.parametrize(
+    ("ballots", "voter"),
+    [
+        (["a", "b", "c"], "voter 0"),
+        ("abc", "voter 0"),
+        ([["a", "b"], b"ba"], "voter 1"),
+        ({"x": "ab"}, "voter 'x'"),
+        (np.array(["ab", "ba"]), "voter 0"),
+        (pl.Series(["ab", "ba"]), "voter 0"),
+    ],
+    ids=["flat list", "text", "bytes", "mapping", "array", "series"],
+)
+def test_text_is_no_ballot(ballots, voter):
+    with pytest.raises(InputError, match=f"the ballot of {voter} is text: give a list of items"):
+        aggregate(ballots, kind="orders")
 
 
 @pytest.mark.parametrize(
@@ -539,6 +646,32 @@ def test_items_that_no_drawn_voter_scored_are_last():
         assert set(map(tuple, drawn.ranks.tolist())) == {(2, 3, 1), (2, 1, 3), both}
 
 
+@pytest.mark.parametrize("method", ["lovasz-bregman", "borda", "combmnz"])
+def test_ties_of_draws_are_those_of_exact_sums(method, monkeypatch):
+    """With and without the voter of the large number, which is in no sum of the second draw."""
+    rows = np.vstack([columns_of_equals(40) - 0.5, [[1e15, -1e15, 1e15]]])
+    weights = np.ones(41)
+    weights[-1] = 0
+    monkeypatch.setattr("apexrank.aggregation.resampling._draws", lambda *_: iter([weights[None]]))
+    drawn = aggregate(rows, method=method).bootstrap(2).ranks
+    assert drawn[0].tolist() == aggregate(rows, weights, method=method).ranks.tolist()
+
+
+@pytest.mark.parametrize(
+    ("method", "voters", "items"), [("lovasz-bregman", 5, 20_000), ("copeland", 4_000, 20)]
+)
+def test_draws_are_not_held_all_at_once(method, voters, items):
+    result = aggregate(np.random.default_rng(0).normal(size=(voters, items)), method=method)
+    result.bootstrap(2)
+    tracemalloc.start()
+    drawn = result.bootstrap(300)
+    assert drawn.first.sum() == pytest.approx(1)
+    assert (drawn.low <= drawn.high).all()
+    peak = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+    assert peak < 2**28
+
+
 def test_fractional_weights_draw_voters():
     drawn = aggregate([[1.0, 0], [0, 1], [0, 1]], [0.5, 0.0, 0.25]).bootstrap(100)
     assert drawn.ranks.shape == (100, 2)
@@ -602,6 +735,10 @@ GOOD = [[1.0, 2.0], [2.0, 1.0]]
         ("gives 1 an infinite score", [[1, math.inf], [1, 2]], {}),
         ("gives 'b' an infinite score", [[1, -math.inf], [1, math.inf]], {"items": "ab"}),
         ("too large to be added", [[1e308, 1], [1e308, 1]], {}),
+        ("too large to be added", [[1e200, 1], [1e200, 1]], {"weights": [1e150, 1e150], "method": "combmnz"}),
+        ("weights are too large to be added", GOOD, {"weights": [1e308, 1e308]}),
+        ("voter 1 spreads its scores too far", [[1, 2], [1e308, -1e308]], {"normalize": "minmax"}),
+        ("voter 1 spreads its scores too far", [[1, 2], [1e308, -1e308]], {"normalize": "zscore"}),
         ("scores must be numbers", [["a", "b"]], {}),
         ("scores must be numbers", [["a", 1.0]], {}),
         ("as many for each voter", [[1, 2], [1]], {}),

@@ -349,6 +349,67 @@ def test_missing_documents_get_no_points_or_a_weight_of_their_own():
         LovaszAggregator(kind="ranks", missing="raise").fit(X, y, groups)
 
 
+@pytest.mark.parametrize("kind", ["scores", "ranks"])
+@pytest.mark.parametrize("normalize", ["borda", "reciprocal", "dcg", "minmax", "zscore"])
+def test_unlisted_documents_are_not_above_listed_ones(normalize, kind):
+    ranks = np.array([[1.0, 2], [2, NAN], [NAN, 1], [3, 3], [2, NAN], [1, 1], [NAN, NAN], [NAN, 1]])
+    y, groups = [3, 2, 0, 1, 1, 2, 0, 0], list("aaaabbbc")
+    X = ranks if kind == "ranks" else 10 - ranks**2
+    points = LovaszAggregator(normalize=normalize, kind=kind, nonnegative=True).fit(X, y, groups)
+    points.coef_ = np.array([1.0, 0.0])  # the points of one ranker
+    first, listed, lists = points.predict(X, groups), ~np.isnan(ranks[:, 0]), np.array(groups)
+    for name in "ab":
+        above, below = first[listed & (lists == name)], first[~listed & (lists == name)]
+        assert below.max() <= above.min()
+        assert (below.max() < above.min()) == (normalize not in ("minmax", "zscore"))
+    assert first[lists == "c"] == 0  # this ranker says nothing of this list
+
+
+def test_unlisted_documents_have_the_last_standard_score():
+    X = np.array([[4.0], [NAN], [1.0], [NAN], [1.0], [NAN], [9.0]])
+    y, groups = [1, 0, 0, 0, 0, 1, 0], list("aaaaabb")
+    scores = np.array([np.sqrt(2), -np.sqrt(0.5), -np.sqrt(0.5), -np.sqrt(0.5), -np.sqrt(0.5), 0, 0])
+    model = LovaszAggregator(normalize="zscore").fit(X, y, groups)
+    np.testing.assert_allclose(model.predict(X, groups), scores * model.weights_, rtol=1e-12)
+    both = LovaszAggregator(normalize="zscore", missing="indicator").fit(X, y, groups)
+    given = ~np.isnan(X[:, 0])
+    expected = np.where(given, scores * both.weights_ + both.listed_weights_, 0)
+    np.testing.assert_allclose(both.predict(X, groups), expected, rtol=1e-12)
+
+
+def test_plain_ranks_with_unlisted_documents_are_refused():
+    """No points, 0, would be above rank 1, which has −1."""
+    X, y, groups = np.array([[1.0], [2], [NAN], [1], [2], [3]]), [2, 1, 0, 2, 1, 0], list("aaabbb")
+    plain = LovaszAggregator(normalize=None, kind="ranks")
+    message = "X contains NaN, and with normalize=None and kind='ranks'.*: use missing='indicator'"
+    with pytest.raises(InputError, match=message):
+        plain.fit(X, y, groups)
+    assert not plain.__sklearn_tags__().input_tags.allow_nan
+    plain.fit(X[3:], y[3:], groups[3:])
+    assert plain.predict(X[3:]).argmax() == 0
+    with pytest.raises(InputError, match=message):
+        plain.predict(X)
+    both = LovaszAggregator(normalize=None, kind="ranks", missing="indicator").fit(X, y, groups)
+    assert both.listed_weights_[0] > 0
+    assert both.predict(X)[:3].argmin() == 2
+
+
+SUMS = {
+    "2·sqrt": (2 * Sqrt(), Cardinality(lambda k: 2 * np.sqrt(k))),
+    "sqrt+log": (Sqrt() + Log(), Cardinality(lambda k: np.sqrt(k) + np.log1p(k))),
+    "top-1+top-1": (0.5 * Top(1) + 0.5 * Top(1), Top(1)),
+}
+
+
+@pytest.mark.parametrize("name", SUMS)
+def test_sums_of_functions_of_the_size(judged, name):
+    X, y, groups = judged
+    f, same = SUMS[name]
+    found, expected = LovaszAggregator(f).fit(X, y, groups), LovaszAggregator(same).fit(X, y, groups)
+    np.testing.assert_allclose(found.weights_, expected.weights_, rtol=1e-9)
+    assert found.objective_ == pytest.approx(expected.objective_, rel=1e-12)
+
+
 def test_documents_missing_at_random_want_weights_of_their_own(rng):
     """No points mean "last"; where missing says nothing, the second weight makes up for the points that are lost."""
     truth = rng.normal(size=(200, 5))
@@ -397,6 +458,8 @@ BAD = {
     "cut": ({"f": Cut(np.ones((3, 3)) - np.eye(3))}, "learning needs a function of the size"),
     "gains": ({"f": Cardinality([2.0, 1.0])}, "gains for lists of 2 documents"),
     "flat": ({"f": Cardinality("linear")}, "the same gain for all ranks"),
+    "sum": ({"f": Sqrt() + Cut(np.ones((3, 3)))}, "learning needs a function of the size"),
+    "m": ({"f": Sqrt(), "m": 2}, "m= is for a set function given by its name, and this one is made already"),
     "normalize": ({"normalize": "sum"}, "unknown normalize 'sum'"),
     "kind": ({"kind": "orders"}, "unknown kind 'orders'"),
     "missing": ({"missing": "last"}, "unknown missing 'last'"),

@@ -23,6 +23,7 @@ from apexrank.graph.blend import blend
 from apexrank.graph.layers import as_layers
 from tests.consensus_oracles import (
     best_lead,
+    corroboration,
     cost,
     disagreement,
     distances,
@@ -228,6 +229,27 @@ def test_the_loops_reach_what_blend_reaches_from_the_same_start(kind, variant, s
     with agreement:
         same_start = blend(agreement, flat, teleport, 1e-8, 1000)
     assert loop.disagreement_ == pytest.approx(same_start.choice.value, abs=1e-6)
+
+
+@pytest.mark.parametrize("temperature", [0.1, 0.3, 3.0])
+@pytest.mark.parametrize("seed", range(6))
+def test_corroborated_weights_stay_where_they_are(temperature, seed):
+    problem = random_layers(seed)
+    rank = fitted(problem, "corroborate", temperature=temperature)
+    there, w = corroboration(problem[0], rank.layer_weights_, *problem[1:], temperature)
+    moved = np.abs(there - rank.layer_weights_).sum(axis=1) / 2
+    assert w @ moved == pytest.approx(rank.first_order_gap_, abs=1e-10)
+    assert w @ moved <= 1.01e-8
+    assert rank.scores_ == pytest.approx(w, abs=1e-10)
+
+
+def test_corroboration_of_no_effect():
+    problem = random_layers(2)
+    rank = fitted(problem, "corroborate", temperature=np.inf)
+    assert rank.layer_weights_ == pytest.approx(prior_of(problem[0]), abs=1e-12)
+    for temperature in (0, -1.0, np.nan, "hot"):
+        with pytest.raises(InputError, match="temperature"):
+            fitted(problem, "corroborate", temperature=temperature)
 
 
 # ---------------------------------------------------------------- brew
@@ -534,13 +556,25 @@ def test_nothing_near_that_keeps_the_order_is_better(seed):
     assert rank.disagreement_ <= value + 1e-6
 
 
-@pytest.mark.parametrize("seed", [19, 25])
-def test_stubborn_orders(seed):
-    problem = random_layers(seed, m=3)
+@pytest.mark.parametrize(
+    ("seed", "shape", "restarts"),
+    [
+        (19, {"m": 3}, 3),
+        (25, {"m": 3}, 0),
+        (15, {"m": 3, "n": 3}, 0),
+        (23, {"m": 3, "n": 4}, 0),
+        (79, {"m": 2, "n": 6}, 0),
+        (20, {"m": 2, "n": 7}, 0),
+    ],
+)
+def test_stubborn_orders(seed, shape, restarts):
+    """Where multipliers are slow, or the first way leads to an end."""
+    problem = random_layers(seed, **shape)
     a, b = second_above_first(problem)
     assert best_lead(*problem, a, b) > 0.1
-    rank = fitted(problem, keep=[(a, b)])
+    rank = fitted(problem, keep=[(a, b)], n_restarts=restarts, random_state=0)
     assert rank.scores_[a] >= rank.scores_[b] - 1e-6 / len(rank.scores_)
+    assert rank.first_order_gap_ <= 1e-8
 
 
 def test_an_order_that_no_layer_allows():

@@ -82,6 +82,50 @@ def test_fractional_weights(seed):
     assert result.cost == pytest.approx(least(result.pairwise), rel=1e-12)
 
 
+def circle_of_two_sizes(seed, large):
+    """Three items in a circle of large margins, and three more that small ones put among them."""
+    rng, counts = np.random.default_rng(seed), np.zeros((6, 6))
+    counts[[0, 1, 2], [1, 2, 0]] = large
+    for i in range(6):
+        for j in range(max(i + 1, 3), 6):
+            counts[(i, j) if rng.random() < 0.5 else (j, i)] = rng.integers(1, 9)
+    return counts
+
+
+@pytest.mark.parametrize("large", [1e3, 1e7, 1e10, 1e11])
+@pytest.mark.parametrize("by_subsets", [6, 0], ids=["subsets", "programme"])
+def test_small_margins_beside_large_ones(large, by_subsets, monkeypatch):
+    monkeypatch.setattr("apexrank.aggregation.kemeny._MOST_SUBSETS", by_subsets)
+    for seed in range(20):
+        counts = circle_of_two_sizes(seed, large)
+        found, best = kemeny(counts), least(counts)
+        assert found.cost >= best >= found.bound
+        assert found.optimal == (found.bound == found.cost)
+        if by_subsets or large < 1e7:
+            assert found.optimal
+            assert found.cost == best
+
+
+@pytest.mark.parametrize("by_subsets", [9, 0], ids=["subsets", "programme"])
+@pytest.mark.parametrize("unit", [1.0, 2.0, 0.1, 1e-7, 3e12])
+def test_multiples_of_any_unit_are_proven(unit, by_subsets, monkeypatch):
+    monkeypatch.setattr("apexrank.aggregation.kemeny._MOST_SUBSETS", by_subsets)
+    for seed in range(3):
+        counts = tournament(9, seed) * np.random.default_rng(seed).integers(1, 9, (9, 9))
+        found = kemeny(counts * unit)
+        assert found.optimal
+        assert found.cost == pytest.approx(unit * least_by_subsets(counts), rel=1e-12)
+
+
+def test_what_has_no_unit_has_a_bound_just_below(monkeypatch):
+    monkeypatch.setattr("apexrank.aggregation.kemeny._MOST_SUBSETS", 0)
+    for seed in range(3):
+        counts = tournament(9, seed) * np.random.default_rng(seed).random((9, 9))
+        found, best = kemeny(counts), least_by_subsets(counts)
+        assert found.bound <= best * (1 + 1e-15) <= found.cost * (1 + 1e-14)
+        assert found.bound == pytest.approx(best, rel=1e-6)
+
+
 @pytest.mark.parametrize("seed", range(3))
 def test_cost_is_the_sum_of_kendalls_distances(seed):
     rows, weights = election(seed, 7, 6)

@@ -497,6 +497,15 @@ def test_partial_orders():
     assert LovaszBregman("sqrt").order is None
 
 
+@pytest.mark.parametrize("pairs", [[], iter(()), np.empty((0, 2))], ids=["list", "iterator", "array"])
+@pytest.mark.parametrize("weights", [None, []], ids=["unweighted", "weighted"])
+def test_no_pairs_ask_for_nothing(pairs, weights):
+    lb = LovaszBregman.of_pairs(pairs, 3, weights)
+    assert sorted(lb.order) == [0, 1, 2]
+    assert lb.divergence([0.3, 0.9, 0.1], list(permutations(range(3)))).tolist() == [0] * 6
+    assert lb.prox([0.3, 0.9, 0.1], lb.order).tolist() == [0.3, 0.9, 0.1]
+
+
 @pytest.mark.parametrize(
     ("call", "message"),
     [
@@ -528,7 +537,8 @@ def test_partial_orders():
         (lambda lb: lb.of_pairs([(0, 3)], 3), "numbered from 0 to 2: there is no item 3"),
         (lambda lb: lb.of_pairs([0, 1], 3), "pairs must be a list of pairs of items"),
         (lambda lb: lb.of_pairs([(0, 1), (1, 2, 0)], 3), "pairs must be a list of pairs of items"),
-        (lambda lb: lb.of_pairs([], 3), "pairs must be a list of pairs of items"),
+        (lambda lb: lb.of_pairs([], 0), "n must be a whole number of at least 1, got 0"),
+        (lambda lb: lb.of_pairs([], 3, weights=[1.0]), "weights must hold one number for each of 0"),
         (lambda lb: lb.of_pairs([(0, 1)], 0), "n must be a whole number of at least 1, got 0"),
         (lambda lb: lb.of_pairs([(0, 1)], 2, weights=[-1.0]), "weights must be finite and not negative"),
         (lambda lb: lb.of_pairs([(0, 1)], 2, weights=[1.0, 2.0]), "one number for each of 1"),
@@ -631,6 +641,15 @@ def test_a_strong_prox_keeps_small_differences_of_scores():
         v, [0, 1, 2, 3], 1e12
     )  # which asks nothing of the first two among themselves
     np.testing.assert_allclose(x, v, rtol=0, atol=1e-15)
+
+
+@pytest.mark.parametrize("name", FUNCTIONS)
+def test_prox_keeps_its_digits_far_from_zero(name):
+    v = np.array([0, 82, 41, 20, 61]) / 2**12  # exact also beside 2^40, where numbers are 2^-12 apart
+    lb = LovaszBregman(FUNCTIONS[name][0])
+    near, far = lb.prox(v, [0, 1, 2, 3, 4], 1e-3), lb.prox(v + 2.0**40, [0, 1, 2, 3, 4], 1e-3)
+    np.testing.assert_allclose(far - 2.0**40, near, rtol=0, atol=2.0**-12)
+    assert np.abs(near - v).max() > 2.0**-12  # it does move them
 
 
 def test_prox_of_long_vectors():

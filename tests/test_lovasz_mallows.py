@@ -21,7 +21,7 @@ from apexrank.aggregation.normaliser import BoxNormaliser
 from apexrank.aggregation.posterior import OrderPosterior, effective_size
 from apexrank.aggregation.sampling import exact_scores, generator
 from apexrank.errors import InputError
-from apexrank.submodular import Chain, Custom, Product, Sqrt, Top
+from apexrank.submodular import Chain, Custom, Cut, Indicator, Modular, Product, Sqrt, Top
 
 ORDERS = np.array(list(permutations(range(5))))
 X5 = np.array([[0.9, 0.2, 0.5, 0.4, 0.1], [0.3, 0.8, 0.6, 0.1, 0.2], [0.7, 0.6, 0.1, 0.5, 0.95]])
@@ -107,6 +107,43 @@ def test_metropolis_draws_of_orders(name, n_samples):
     assert 0.1 < draws.acceptance < 1
     assert draws.effective_size > 0.7 * n_samples
     assert draws.orders.shape == (n_samples, 5)
+
+
+# those of the size have a kernel of their own; the others are called once a step
+FLAT = {
+    "sqrt": lambda n: Sqrt(),
+    "top-n": Top,
+    "product": lambda n: Product(),
+    "indicator": lambda n: Indicator(),
+    "modular": lambda n: Modular(np.arange(float(n))),
+    "chain": lambda n: Chain(),
+    "cut": lambda n: Cut(np.arange(n * n).reshape(n, n)),
+}
+
+
+@pytest.mark.parametrize("n", [2, 3, 4])
+@pytest.mark.parametrize("name", FLAT)
+def test_metropolis_draws_of_flat_posteriors_visit_all_orders_equally(name, n):
+    """Every swap of two items changes the parity of an order: a chain that always swaps would see half of them."""
+    posterior = OrderPosterior(np.linspace(1, 0, n), theta=0.0, f=FLAT[name](n))
+    found = posterior.metropolis(1200, n_chains=60, random_state=0)
+    codes = found.orders @ n ** np.arange(n)
+    counts = [(codes == np.array(order) @ n ** np.arange(n)).sum() for order in permutations(range(n))]
+    assert chisquare(counts).pvalue > 1e-3
+    # every swap is accepted, so what does not change the order is the proposals that swap nothing
+    assert found.acceptance == pytest.approx(1 - 1 / (2 * n), abs=0.02)
+
+
+@pytest.mark.parametrize("f", [Sqrt(), Top(2), Chain()], ids=["sqrt", "top-n", "chain"])
+def test_metropolis_sees_both_orders_of_two_equal_items(f):
+    draws = OrderPosterior([[0.5, 0.5]], f=f).sample(4000, method="metropolis", random_state=1)
+    assert abs((draws[:, 0] == 0).mean() - 0.5) < 4 * 0.5 / np.sqrt(4000)
+
+
+def test_metropolis_sees_orders_of_both_parities_for_many_items():
+    draws = OrderPosterior(np.linspace(0.5, 0.50001, 22)).metropolis(2000, random_state=1).orders
+    odd_orders = np.linalg.det(np.eye(22)[draws]) < 0
+    assert abs(odd_orders.mean() - 0.5) < 4 * 0.5 / np.sqrt(2000)
 
 
 @settings(max_examples=30)
@@ -211,8 +248,31 @@ def test_bad_arguments_of_the_posterior():
         posterior.sample(3, method="gibbs")
     with pytest.raises(InputError, match="item 0 comes twice"):
         posterior.probability([0, 0, 1, 2, 3])
-    with pytest.raises(InputError, match="thin must be at least 1, got 0"):
-        posterior.metropolis(3, thin=0)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        ({"thin": 0}, "thin must be a whole number of at least 1, got 0"),
+        ({"thin": 1.5}, "thin must be a whole number of at least 1, got 1.5"),
+        ({"burn_in": -50}, "burn_in must be a whole number of at least 0, got -50"),
+        ({"burn_in": 2.0}, "burn_in must be a whole number of at least 0, got 2.0"),
+        ({"n_chains": 0}, "n_chains must be a whole number of at least 1, got 0"),
+        ({"n_samples": 2.5}, "n_samples must be a whole number of at least 1, got 2.5"),
+        ({"n_samples": -1}, "n_samples must be a whole number of at least 1, got -1"),
+        ({"n_samples": "3"}, "n_samples must be a whole number of at least 1, got '3'"),
+    ],
+    ids=lambda value: "-".join(f"{k}={v}" for k, v in value.items()) if isinstance(value, dict) else "",
+)
+@pytest.mark.parametrize("f", [Sqrt(), Chain()], ids=["sqrt", "chain"])
+def test_counts_of_draws_are_checked(f, arguments, message):
+    posterior = OrderPosterior(X5, f=f)
+    with pytest.raises(InputError, match=message):
+        posterior.metropolis(**{"n_samples": 3, **arguments})
+    if "n_samples" in arguments:
+        with pytest.raises(InputError, match=message):
+            posterior.sample(**arguments)
+    assert posterior.metropolis(np.int64(3), burn_in=0, thin=1).orders.shape == (3, 5)
 
 
 def planted(theta, order, n_samples, seed=0, f=None):
@@ -383,8 +443,38 @@ def test_theta_at_its_ends_is_reported():
         model = LovaszMallows().fit(corners)
     assert model.thetas_[0] == 0
     assert model.score(corners) == pytest.approx(0.0, abs=1e-12)
-    with pytest.warns(ConvergenceWarning, match="not converged after 2 steps"):
-        LovaszMallows("product", 2, max_iter=1, random_state=0, tol=0).fit(mixed()[0])
+
+
+@pytest.mark.parametrize("max_iter", [1, 3])
+def test_max_iter_is_the_most_steps(max_iter):
+    X = mixed()[0]
+    model = LovaszMallows("product", 2, max_iter=max_iter, n_init=1, random_state=0, tol=0)
+    with pytest.warns(ConvergenceWarning, match=f"not converged after {max_iter} steps"):
+        model.fit(X)
+    assert model.n_iter_ == len(model.history_) == max_iter
+    # step by step from the same start: the history is the likelihood after each step
+    normalisers = Normalisers(LovaszBregman("product"), 6)
+    shares = spread_start(X, 2, normalisers.divergence, generator(0))
+    components = [None, None]
+    for value in model.history_:
+        components = [best_component(X, r, normalisers, None, c) for r, c in zip(shares.T, components, strict=True)]
+        joint = np.stack(
+            [
+                np.log(r.mean())
+                - theta * normalisers.divergence.divergence(X, order)
+                - normalisers.of(order).at(theta).log_z
+                for r, (order, theta) in zip(shares.T, components, strict=True)
+            ],
+            axis=1,
+        )
+        assert value == pytest.approx(logsumexp(joint, axis=1).sum(), rel=1e-12)
+        shares = np.exp(joint - logsumexp(joint, axis=1, keepdims=True))
+
+
+def test_one_component_is_fitted_in_one_step():
+    model = LovaszMallows(max_iter=1).fit(planted(6.0, [1, 3, 0, 2], 30))
+    assert model.converged_
+    assert model.n_iter_ == 1
 
 
 def test_posterior_of_the_model():

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from scipy.integrate import dblquad
 from scipy.linalg import expm
 from scipy.optimize import brentq
-from scipy.stats import chisquare
+from scipy.stats import chisquare, kstest
 
 from apexrank.aggregation.annealing import AnnealedNormaliser
 from apexrank.aggregation.divergence import LovaszBregman
@@ -324,6 +324,17 @@ def test_draws(name, theta, thin):
     exact, d = normaliser.at(theta), lb.divergence(draws, ORDER)
     assert abs(d.mean() - exact.mean) < errors * np.sqrt(exact.variance / len(draws))
     assert np.isclose(d.var(), exact.variance, rtol=0.15)
+
+
+@pytest.mark.parametrize("n", [2, 3, 4])
+@pytest.mark.parametrize("f", [Sqrt(), Product(), Chain()], ids=["sqrt", "product", "chain"])
+def test_chains_of_flat_densities_are_uniform(f, n):
+    """Neither chain has a period or leaves a part of the box out: all orders come, and all scores."""
+    order = np.arange(n)[::-1]
+    draws = chain_scores(LovaszBregman(f), 0.0, order, 1600, generator(0), thin=30)
+    assert fits(draws, dict.fromkeys(permutations(range(n)), 1.0)) > 1e-3
+    for column in draws.T:
+        assert kstest(column, "uniform").pvalue > 1e-3
 
 
 def test_chains_and_exact_draws_agree_for_twelve_items():

@@ -97,6 +97,24 @@ def test_equal_orders_on_two_lines_are_one_unique_order(tmp_path):
     assert read_preflib(written(tmp_path, text)).counts.tolist() == [3, 2, 1]
 
 
+@pytest.mark.parametrize("count", [10**18 - 1, 10**18, 2**63 - 1])
+@pytest.mark.parametrize("claimed", [True, False])
+def test_counts_of_up_to_63_bits(tmp_path, count, claimed):
+    claim = f"# NUMBER VOTERS: {count}\n" if claimed else ""
+    text = f"{claim}# ALTERNATIVE NAME 1: tea\n# ALTERNATIVE NAME 2: rum\n{count - 1}: 1,2\n1: 2,1\n"
+    profile = read_preflib(written(tmp_path, text, "many.soc"))
+    assert profile.counts.tolist() == [count - 1, 1]
+    assert profile.n_voters == count
+
+
+def test_a_profile_refuses_counts_that_do_not_fit():
+    orders = [((0,), (1,)), ((1,), (0,))]
+    assert PreferenceProfile(("a", "b"), orders, [2**63 - 2, 1]).n_voters == 2**63 - 1
+    for counts in ([2**63, 1], [2**63 - 1, 1]):
+        with pytest.raises(InputError, match="more than 9223372036854775807"):
+            PreferenceProfile(("a", "b"), orders, counts)
+
+
 # what is changed in CURRENT (a .toi file), what the message says, and the line it names
 FAULTS = {
     "unknown": ("2: 4", "2: 5", "alternative 5 has no name", 12),
@@ -116,7 +134,14 @@ FAULTS = {
     "negative": ("2: 4", "-2: 4", "count '-2'", 12),
     "fraction": ("2: 4", "2.5: 4", "count '2.5'", 12),
     "underscore": ("2: 4", "1_0: 4", "count '1_0'", 12),
-    "huge": ("2: 4", "9" * 5000 + ": 4", "not a whole number", 12),
+    "huge": ("2: 4", "9" * 5000 + ": 4", "is above 9223372036854775807, the largest", 12),
+    "above": (
+        "2: 4",
+        "9223372036854775808: 4",
+        "count '9223372036854775808' is above 9223372036854775807",
+        12,
+    ),
+    "sum": ("2: 4", "9223372036854775806: 4", "the counts add up to more than 9223372036854775807", 12),
     "no colon": ("2: 4", "2 4", "is not a vote", 12),
     "alternatives": ("ALTERNATIVES: 4", "ALTERNATIVES: 5", "'5', but 4 have a name", 4),
     "voters": ("VOTERS: 6", "VOTERS: 7", "'7', but 6 is the sum", 5),

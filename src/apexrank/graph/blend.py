@@ -17,9 +17,10 @@ from apexrank.graph.power import Progress
 from apexrank.kernels.hulls import SMALLEST
 
 ARMIJO = 1e-4  # share of the promised descent that a step must keep
-SHORTEST = 2.0**-30
+SHORTEST, LONGEST = 2.0**-30, 2.0**20
 FLAT = 1e-11  # descents below this, relative to V, are lost in its rounding
 
+LITTLE = 1e-8  # descent that V may be too inexact to show
 STALLED = 60  # steps in that range without a smaller gap, and it is over
 CIRCLING = 15  # steps of the fixed point without a smaller gap
 
@@ -96,16 +97,29 @@ def _descended(
     new = problem.at(bold, choice.ranks, exact)
     if new.value <= value + (_rounding(problem, choice) if flat else ARMIJO * better.slope):
         return new
-    guess.forget()
     if flat:
+        guess.forget()
         return problem.at(better.weights, choice.ranks, exact)
     length = 1.0
     while length >= SHORTEST:
         new = problem.at(choice.weights + length * way, choice.ranks, exact * length)
         if new.value <= value + ARMIJO * length * better.slope:
-            return new
+            return new if length < 1 else _lengthened(problem, choice, way, new, exact)
         length /= 2
-    return None
+    # what is left to gain is little, and V not exact enough to show it
+    return problem.at(better.weights, choice.ranks, exact) if -better.slope <= LITTLE else None
+
+
+def _lengthened(problem: Agreement, choice: Choice, way: np.ndarray, new: Choice, exact: float) -> Choice:
+    """The full step, or 2, 4, 8 … of it while V falls further: near a saddle point full steps are short."""
+    length = 2.0
+    while length <= LONGEST:
+        weights = problem.onto_simplices(choice.weights + length * way)
+        further = problem.at(weights, new.ranks, exact)
+        if further.value >= new.value:
+            break
+        new, length = further, 2 * length
+    return new
 
 
 def _guessed(problem: Agreement, guess: Anderson, choice: Choice, better: Improvement) -> np.ndarray:

@@ -28,7 +28,7 @@ from apexrank.kernels.hulls import Hulls
 
 METHODS = ("blend", "fixed-point", "corroborate", "brew")
 VARIANTS = {"eigenvector": blend, "double-loop": double_loop, "single-loop": single_loop}
-ROUNDS, STEPS_A_ROUND = 40, 300  # of the method of multipliers, and of the fixed point blend begins with
+ROUNDS, STEPS_A_ROUND = 100, 300  # of the method of multipliers, and of the fixed point blend begins with
 INSIDE = 1e-3
 NEAR, FEW = 1e-5, 10_000  # gap of the fixed point that blend begins with; tol for so few candidates
 KEPT = 1e-6  # an order of ranks is kept when it is broken by less, in units of the mean rank
