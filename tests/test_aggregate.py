@@ -658,9 +658,11 @@ def test_ties_of_draws_are_those_of_exact_sums(method, monkeypatch):
 
 
 @pytest.mark.parametrize(
-    ("method", "voters", "items"), [("lovasz-bregman", 5, 20_000), ("copeland", 4_000, 20)]
+    ("method", "voters", "items", "most"),
+    [("lovasz-bregman", 5, 20_000, 2**28), ("copeland", 4_000, 20, 2**26)],
+    ids=["linear", "pairs"],
 )
-def test_draws_are_not_held_all_at_once(method, voters, items):
+def test_draws_are_not_held_all_at_once(method, voters, items, most):
     result = aggregate(np.random.default_rng(0).normal(size=(voters, items)), method=method)
     result.bootstrap(2)
     tracemalloc.start()
@@ -669,7 +671,7 @@ def test_draws_are_not_held_all_at_once(method, voters, items):
     assert (drawn.low <= drawn.high).all()
     peak = tracemalloc.get_traced_memory()[1]
     tracemalloc.stop()
-    assert peak < 2**28
+    assert peak < most
 
 
 def test_fractional_weights_draw_voters():
@@ -735,10 +737,10 @@ GOOD = [[1.0, 2.0], [2.0, 1.0]]
         ("gives 1 an infinite score", [[1, math.inf], [1, 2]], {}),
         ("gives 'b' an infinite score", [[1, -math.inf], [1, math.inf]], {"items": "ab"}),
         ("too large to be added", [[1e308, 1], [1e308, 1]], {}),
-        ("too large to be added", [[1e200, 1], [1e200, 1]], {"weights": [1e150, 1e150], "method": "combmnz"}),
+        ("too large to be added", [[1e200, 1], [1e200, 1]], {"weights": [1e60, 1e60], "method": "combmnz"}),
         ("weights are too large to be added", GOOD, {"weights": [1e308, 1e308]}),
-        ("voter 1 spreads its scores too far", [[1, 2], [1e308, -1e308]], {"normalize": "minmax"}),
-        ("voter 1 spreads its scores too far", [[1, 2], [1e308, -1e308]], {"normalize": "zscore"}),
+        ("a voter are too far apart", [[1, 2], [1e308, -1e308]], {"normalize": "minmax"}),
+        ("a voter are too far apart", [[1, 2], [1e308, -1e308]], {"normalize": "zscore"}),
         ("scores must be numbers", [["a", "b"]], {}),
         ("scores must be numbers", [["a", 1.0]], {}),
         ("as many for each voter", [[1, 2], [1]], {}),

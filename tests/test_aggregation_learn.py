@@ -395,7 +395,7 @@ def test_plain_ranks_with_unlisted_documents_are_refused():
 
 
 SUMS = {
-    "2·sqrt": (2 * Sqrt(), Cardinality(lambda k: 2 * np.sqrt(k))),
+    "twice": (2 * Sqrt(), Cardinality(lambda k: 2 * np.sqrt(k))),
     "sqrt+log": (Sqrt() + Log(), Cardinality(lambda k: np.sqrt(k) + np.log1p(k))),
     "top-1+top-1": (0.5 * Top(1) + 0.5 * Top(1), Top(1)),
 }

@@ -37,6 +37,7 @@ from tests.consensus_oracles import (
     stationary,
     transitions,
     two_layer_minima,
+    weight_gradient,
 )
 from tests.graphs import dense_pagerank, random_adjacency, reach
 
@@ -229,6 +230,20 @@ def test_the_loops_reach_what_blend_reaches_from_the_same_start(kind, variant, s
     with agreement:
         same_start = blend(agreement, flat, teleport, 1e-8, 1000)
     assert loop.disagreement_ == pytest.approx(same_start.choice.value, abs=1e-6)
+
+
+@pytest.mark.parametrize("kind", BOTH)
+def test_a_step_of_the_double_loop_is_an_exponentiated_one(kind):
+    problem = layers, teleport, damping = random_layers(7)
+    start, has = prior_of(layers), opinions(layers)
+    w = stationary(transitions(layers, start, teleport, damping))
+    g = weight_gradient(kind, layers, start, teleport, damping) / w[:, None]
+    there = start * np.exp(np.where(has, g.min(axis=1, keepdims=True) - g, 0.0))
+    there = np.divide(there, there.sum(axis=1, keepdims=True), where=has, out=np.zeros_like(there))
+    with unconverged():
+        rank = fitted(problem, divergence=kind, variant="double-loop", max_iter=1)
+    assert np.abs(there - start).max() > 0.1
+    assert rank.layer_weights_ == pytest.approx(there, abs=2e-3)  # the first prices are not more exact
 
 
 @pytest.mark.parametrize("temperature", [0.1, 0.3, 3.0])

@@ -332,7 +332,8 @@ def test_chains_of_flat_densities_are_uniform(f, n):
     """Neither chain has a period or leaves a part of the box out: all orders come, and all scores."""
     order = np.arange(n)[::-1]
     draws = chain_scores(LovaszBregman(f), 0.0, order, 1600, generator(0), thin=30)
-    assert fits(draws, dict.fromkeys(permutations(range(n)), 1.0)) > 1e-3
+    found = [tuple(row) for row in np.argsort(-draws, axis=1).tolist()]
+    assert chisquare([found.count(cell) for cell in permutations(range(n))]).pvalue > 1e-3
     for column in draws.T:
         assert kstest(column, "uniform").pvalue > 1e-3
 

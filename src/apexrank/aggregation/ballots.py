@@ -158,6 +158,9 @@ def read_weights(weights: Any, n_voters: int, voters: Sequence[Any] | None) -> n
     bad = ~((w >= 0) & (w < np.inf))
     if bad.any():
         raise InputError(f"weights must be finite numbers of at least 0, got {w[bad][0]:g}")
+    with np.errstate(over="ignore"):
+        if not np.isfinite(w.sum()):
+            raise InputError("weights are too large to be added: divide them all by the same number")
     if not w.any():
         raise InputError("weights are all zero: give at least one voter a weight")
     return w

@@ -70,7 +70,7 @@ class LovaszBregman:
         Parameters
         ----------
         pairs : iterable of pairs of int
-            Items 0 … n − 1, without cycles. A pair that comes twice counts twice.
+            Items 0 … n − 1, without cycles. A pair that comes twice counts twice; without pairs nothing costs anything.
         n : int
             Number of items.
         weights : array-like, optional
@@ -83,7 +83,9 @@ class LovaszBregman:
         0.5
         """
         links = _read_pairs(pairs, n)
-        strength = np.ones(len(links)) if weights is None else check_scores(weights, len(links), "weights")
+        strength = np.ones(len(links))
+        if weights is not None and (len(links) or np.size(weights)):
+            strength = check_scores(weights, len(links), "weights")
         found = cls(Cut(sparse.coo_array((strength, (links[:, 0], links[:, 1])), shape=(n, n))))
         found.order = _agreeing_order(links, n)
         return found
@@ -223,7 +225,8 @@ def _read_pairs(pairs: Iterable[tuple[int, int]], n: int) -> np.ndarray:
     if not isinstance(n, Integral) or n < 1:
         raise InputError(f"n must be a whole number of at least 1, got {n!r}")
     try:
-        links = np.asarray(list(pairs))
+        found = list(pairs)
+        links = np.asarray(found) if found else np.empty((0, 2), dtype=int)
     except (TypeError, ValueError):
         links = np.empty(0)
     if links.ndim != 2 or links.shape[1] != 2 or links.dtype.kind not in "iu":

@@ -6,7 +6,9 @@ the ballots, in which a pair that is tied or not compared on a ballot costs noth
 Items fall into groups, each of whose members beats all members of the groups below; the order of the groups is that
 of every best order (extended Condorcet criterion, Truchon 1998). Inside a group a local search, which moves one item
 at a time, starts from Borda's and from Copeland's order. A group of at most ``max_exact`` items is then solved
-exactly, as an integer programme over the pairs with one row for each triple (Grötschel, Jünger and Reinelt 1984).
+exactly: a small one by the best orders of all its subsets (Held and Karp 1962), a larger one as an integer programme
+over the pairs with one row for each triple (Grötschel, Jünger and Reinelt 1984). Programmes are solved up to a small
+gap, so that a proof for a larger group needs margins that are multiples of one number, as those of votes are.
 """
 
 from __future__ import annotations
@@ -20,8 +22,11 @@ from apexrank.aggregation.pairwise import margins
 from apexrank.kernels.jit import kernel
 
 _MOST_CYCLES = 500  # items of a group whose triples are all looked at for the bound
-_UNIT = 1e3  # largest margin in the integer programme, whose absolute gap is 1e-6
+_MOST_SUBSETS = 16  # items of a group whose subsets are all looked at
+_UNIT = 1e3  # largest margin in the integer programme
+_GAP, _REDUCED = 1e-6, 1e-7  # its absolute gap, and the error of a pair's reduced cost
 _ROUNDING = 1e-12  # of the weight of all voters
+_COMMON = 1e-9  # of the largest margin: below it nothing is told from rounding
 
 
 class Kemeny(NamedTuple):
@@ -113,7 +118,8 @@ def _solve_group(
     if excess == 0:
         return order, 0.0
     if len(margin) <= max_exact:
-        exact, bound = _solve_exactly(margin, time_limit)
+        small = len(margin) <= _MOST_SUBSETS
+        exact, bound = _by_subsets(margin) if small else _solve_programme(margin, time_limit)
         return min(order, exact, key=lambda each: _excess(each, margin)), bound
     return order, _pack_cycles(np.maximum(margin, 0.0)) if len(margin) <= _MOST_CYCLES else 0.0
 
@@ -138,8 +144,15 @@ def _excess(order: np.ndarray, margin: np.ndarray) -> float:
     return float(np.maximum(np.triu(-margin[np.ix_(order, order)], 1), 0.0).sum())
 
 
-def _solve_exactly(margin: np.ndarray, time_limit: float) -> tuple[np.ndarray, float]:
-    """Order of the least excess and that excess; once out of time the best order and bound known."""
+def _by_subsets(margin: np.ndarray) -> tuple[np.ndarray, float]:
+    """Order of the least excess and that excess, in 2ⁿ·n steps."""
+    order = np.empty(len(margin), dtype=np.int64)
+    _order_subsets(np.maximum(margin, 0.0), order)
+    return order, _excess(order, margin)
+
+
+def _solve_programme(margin: np.ndarray, time_limit: float) -> tuple[np.ndarray, float]:
+    """Best order and bound on the excess that the solver finds, in good time those of the least excess."""
     from scipy.optimize import Bounds, LinearConstraint, milp
     from scipy.sparse import csr_array
 
@@ -164,10 +177,26 @@ def _solve_exactly(margin: np.ndarray, time_limit: float) -> tuple[np.ndarray, f
     before = np.zeros((n, n))
     before[first, second], before[second, first] = x, 1 - x
     order = np.argsort(-before.sum(axis=1), kind="stable")
-    if found.status == 0:
-        return order, _excess(order, margin)
     known = -np.inf if found.mip_dual_bound is None else found.mip_dual_bound
-    return order, max(0.0, float(np.maximum(margin[first, second], 0.0).sum() + known / unit))
+    gap = _GAP + _REDUCED * len(first)
+    bound = max(0.0, float(np.maximum(margin[first, second], 0.0).sum() + (known - gap) / unit))
+    step = _common_unit(np.abs(margin[first, second]))
+    return order, bound if step is None else float(np.ceil(bound / step) * step)
+
+
+def _common_unit(margins: np.ndarray) -> float | None:
+    """Largest number of which all margins are multiples up to rounding, by Euclid's algorithm; None if too small."""
+    values = np.unique(margins[margins > 0])
+    near = _COMMON * values[-1]
+    unit = values[0]
+    for value in values[1:].tolist():
+        larger, smaller = value, unit
+        while smaller > near:
+            larger, smaller = smaller, abs(larger - round(larger / smaller) * smaller)
+        unit = larger
+    unit = values[-1] / round(values[-1] / unit)  # without the rounding of the steps
+    misses = np.abs(values - np.round(values / unit) * unit).max()
+    return float(unit) if misses <= _ROUNDING * values[-1] else None
 
 
 def tied_places(order: np.ndarray, margin: np.ndarray) -> np.ndarray:
@@ -225,3 +254,25 @@ def _pack_cycles(left):  # pragma: no cover
                     left[c, a] -= least
                     bound += least
     return bound
+
+
+@kernel()
+def _order_subsets(against, order):  # pragma: no cover
+    """The best order of a set ends with one of its items, below the best order of the others."""
+    n = order.size
+    least, last = np.zeros(1 << n), np.zeros(1 << n, dtype=np.int64)
+    for subset in range(1, 1 << n):
+        least[subset] = np.inf
+        for item in range(n):
+            if subset >> item & 1:
+                rest = subset ^ (1 << item)
+                cost = least[rest]
+                for other in range(n):
+                    if rest >> other & 1:
+                        cost += against[item, other]
+                if cost < least[subset]:
+                    least[subset], last[subset] = cost, item
+    subset = (1 << n) - 1
+    for place in range(n - 1, -1, -1):
+        order[place] = last[subset]
+        subset ^= 1 << last[subset]

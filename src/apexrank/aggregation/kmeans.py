@@ -211,8 +211,13 @@ class LovaszBregmanKMeans(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Clu
         if isinstance(self.init, str):
             return start(rows, self.n_clusters, rng, spread=self.init == "k-means++")
         given = self.init(rows.X, self.n_clusters, random_state=rng) if callable(self.init) else self.init
-        means = np.array(given, dtype=np.float64)
         shape = self.n_clusters, rows.X.shape[1]
+        try:
+            means = np.array(given, dtype=np.float64)
+        except (TypeError, ValueError):
+            raise InputError(
+                f"init must be finite scores of shape {shape}, got what is no table of numbers"
+            ) from None
         if means.shape != shape or not np.isfinite(means).all():
             raise InputError(f"init must be finite scores of shape {shape}, got shape {means.shape}")
         return rows.cost.centres(means)

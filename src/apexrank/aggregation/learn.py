@@ -23,7 +23,7 @@ from apexrank.objectives.margins import checked_relevance
 from apexrank.objectives.swaps import SwapLikelihood, order_likelihood, telling_lists
 from apexrank.rankers.listwise import GradedRanker
 from apexrank.solvers import BoundedLBFGS, NonNegativeProblem, Solver
-from apexrank.submodular import BySize, SetFunction, set_function
+from apexrank.submodular import SetFunction, is_by_size, set_function
 
 Kind = Literal["scores", "ranks"]
 Missing = Literal["zero", "indicator", "raise"]
@@ -49,10 +49,10 @@ class LovaszAggregator(GradedRanker):
 
     Parameters
     ----------
-    f : {"sqrt", "log", "top", "product", "indicator"} or BySize
-        Function of the size, whose gains say how much each rank counts.
+    f : {"sqrt", "log", "top", "product", "indicator"} or SetFunction
+        Function of the size, or a sum of such functions, whose gains say how much each rank counts.
     m : int, optional
-        Only the first m ranks count ("top", "sqrt", "log"); "top" takes 1 by default.
+        For an f given by its name: only the first m ranks count ("top", "sqrt", "log"); "top" takes 1 by default.
     normalize : {"borda", "reciprocal", "dcg", "minmax", "zscore"} or None
         From what a ranker gives to the points that are added up, list by list:
 
@@ -67,10 +67,15 @@ class LovaszAggregator(GradedRanker):
     kind : {"scores", "ranks"}
         Whether X holds scores, larger is better, or ranks, 1 is the best.
     missing : {"zero", "indicator", "raise"}
-        NaN in X means that a ranker does not list a document. "zero": it gives no points. "indicator": no points, and
-        each ranker has a second weight, ``listed_weights_``, for listing a document at all. "raise": NaN is refused.
-        No points rank a document below all that are listed, which suits lists that end early; where documents are
-        missing for other reasons, take "indicator".
+        NaN in X means that a ranker does not list a document.
+
+        - "zero": it gives no points. With "borda", "reciprocal" and "dcg" that is less than any listed document has;
+          with "minmax" and "zscore" it counts as much as the last one listed. Both suit lists that end early. With
+          ``normalize=None`` it is a score of 0, wherever 0 is among the ranker's scores; ranks, of which 1 has the
+          points −1, are then refused.
+        - "indicator": 0 points, and each ranker has a second weight, ``listed_weights_``, for listing a document at
+          all. Take it where documents are missing for other reasons.
+        - "raise": NaN is refused.
     alpha : float
         The penalty is ``alpha/2·|w|²``.
     nonnegative : bool
@@ -89,7 +94,7 @@ class LovaszAggregator(GradedRanker):
         Weight of being listed by each ranker; 0 unless ``missing="indicator"``.
     coef_ : array
         All of them, in this order.
-    f_ : BySize
+    f_ : SetFunction
         The function of the size.
     n_lists_, n_lists_skipped_ : int
         Lists that were learnt from, and those of one relevance only.
@@ -145,7 +150,7 @@ class LovaszAggregator(GradedRanker):
     def __sklearn_tags__(self):
         tags = super().__sklearn_tags__()
         tags.input_tags.sparse = False
-        tags.input_tags.allow_nan = self.missing != "raise"
+        tags.input_tags.allow_nan = self.missing != "raise" and not self._zero_is_best
         return tags
 
     def fit(self, X: ArrayLike, y: ArrayLike, groups: ArrayLike | None = None) -> Self:
@@ -200,10 +205,15 @@ class LovaszAggregator(GradedRanker):
         finite = True if self.missing == "raise" else "allow-nan"
         return {"dtype": np.float64, "ensure_all_finite": finite, "reset": reset}
 
-    def _function(self) -> BySize:
+    @property
+    def _zero_is_best(self) -> bool:
+        """Whether 0, no points, is more than any listed document can have."""
+        return self.missing == "zero" and self.normalize is None and self.kind == "ranks"
+
+    def _function(self) -> SetFunction:
         m = 1 if self.f == "top" and self.m is None else self.m
         f = set_function(self.f, **({} if m is None else {"m": m}))
-        if not isinstance(f, BySize):
+        if not is_by_size(f):
             raise InputError(
                 f"learning needs a function of the size, such as 'sqrt', 'log' or 'top', got {self.f!r}: with others a "
                 "swap changes the gains of all ranks in between"
@@ -215,7 +225,14 @@ class LovaszAggregator(GradedRanker):
             raise InputError("ranks are numbers from 1 for the best one, but X holds one of 0 or below")
         points = list_points(rows, lists, normalize=self.normalize, kind=self.kind)
         known = ~np.isnan(points)
-        points = np.where(known, points, 0.0)
+        if self._zero_is_best and not known.all():
+            raise InputError(
+                "X contains NaN, and with normalize=None and kind='ranks' no points, 0, are more than rank 1 has, −1: "
+                "use missing='indicator', or a normalize such as 'borda'"
+            )
+        if self.missing == "zero" and self.normalize == "zscore":
+            points = np.where(known, points, _least(points, lists))
+        points = np.where(np.isnan(points), 0.0, points)  # also of rankers that list nothing of a list
         return np.column_stack([points, known]) if self.missing == "indicator" else points
 
     def _objective(self, relevance: np.ndarray, lists: Segments) -> SoftmaxTargets | SwapLikelihood:
@@ -231,3 +248,8 @@ class LovaszAggregator(GradedRanker):
         if self.nonnegative:
             return BoundedLBFGS(self.max_iter, self.tol, verbose=self.verbose)
         return super()._solver()
+
+
+def _least(points: np.ndarray, lists: Segments) -> np.ndarray:
+    """For each row, the least points of its list by each ranker; NaN where the ranker lists nothing of it."""
+    return np.fmin.reduceat(points[lists.order], lists.indptr[:-1])[lists.of_rows()]

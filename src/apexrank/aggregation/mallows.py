@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import warnings
-from numbers import Integral
 from typing import Any, Literal, Self
 
 import numpy as np
@@ -16,7 +15,7 @@ from sklearn.utils.validation import check_array, check_is_fitted, validate_data
 from apexrank.aggregation.divergence import LovaszBregman
 from apexrank.aggregation.mixture import Mixture, Normalisers, Run, expectation_maximisation, spread_start
 from apexrank.aggregation.normaliser import BoxNormaliser
-from apexrank.aggregation.posterior import OrderPosterior, check_thetas
+from apexrank.aggregation.posterior import OrderPosterior, check_count, check_thetas
 from apexrank.aggregation.sampling import draw_scores, generator
 from apexrank.checks import check_finite
 from apexrank.errors import InputError
@@ -47,8 +46,8 @@ class LovaszMallows(DensityMixin, BaseEstimator):
         "exact" takes 2ⁿ·n steps, up to 20 items for "sqrt" and hundreds for "top". "monte_carlo" estimates log Z,
         with its standard error in ``log_normalisers_se_``. "auto" is exact where that is possible.
     n_init, max_iter, tol
-        Starts of a mixture, of which the best is kept; most steps of one; the gain of the mean log-likelihood that
-        ends it.
+        Starts of a mixture, of which the best is kept; most steps of one, each a maximisation; the gain of the mean
+        log-likelihood that ends it. One component takes one step.
     n_particles : int
         Of the Monte Carlo normaliser, in each of its 8 groups.
     random_state : int, Generator, RandomState or None
@@ -70,7 +69,7 @@ class LovaszMallows(DensityMixin, BaseEstimator):
     log_likelihood_ : float
         Of the voters fitted.
     history_, n_iter_, converged_
-        Log-likelihood after each step of the best start, their number, and whether it ended by ``tol``.
+        Log-likelihood after each step of the best start, the number of these steps, and whether it ended by ``tol``.
     n_features_in_, feature_names_in_
         Number and names of the items.
 
@@ -187,7 +186,7 @@ class LovaszMallows(DensityMixin, BaseEstimator):
             from Markov chains, see :func:`~apexrank.aggregation.sampling.chain_scores`.
         """
         check_is_fitted(self)
-        _check_count("n_samples", n_samples)
+        check_count("n_samples", n_samples)
         rng = generator(random_state)
         labels = rng.choice(len(self.weights_), size=n_samples, p=self.weights_)
         scores = np.empty((n_samples, self.n_features_in_))
@@ -226,7 +225,7 @@ class LovaszMallows(DensityMixin, BaseEstimator):
 
     def _check_parameters(self) -> None:
         for name in ("n_components", "n_init", "max_iter", "n_particles"):
-            _check_count(name, getattr(self, name))
+            check_count(name, getattr(self, name))
         check_finite("tol", self.tol, 0)
 
     def _checked(self, X: Any, reset: bool = False) -> np.ndarray:
@@ -280,11 +279,6 @@ class LovaszMallows(DensityMixin, BaseEstimator):
                     ConvergenceWarning,
                     stacklevel=4,
                 )
-
-
-def _check_count(name: str, value: Any) -> None:
-    if not isinstance(value, Integral) or value < 1:
-        raise InputError(f"{name} must be a whole number of at least 1, got {value!r}")
 
 
 def _in_the_box(scores: np.ndarray) -> np.ndarray:

@@ -51,7 +51,7 @@ def aggregate(
           as its columns, or a mapping ``{voter: {item: score}}``; NaN or None is missing.
         - "ranks": the same with positions, 1 is best.
         - "orders": for each voter a list of items, best first; a list or tuple inside it is a tie. Lists may stop
-          early, or be given by voter as a mapping.
+          early, or be given by voter as a mapping. In a data frame each row is a voter's list, and empty cells end it.
     weights : array of shape (voters,) or mapping of voter to number, optional
         How often each ballot was cast: a weight of 3 is the same as three equal ballots.
     method : str

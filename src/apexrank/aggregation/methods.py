@@ -7,7 +7,7 @@ from typing import NamedTuple
 import numpy as np
 
 from apexrank.aggregation.ballots import Ballots
-from apexrank.aggregation.fusion import LINEAR, linear_scores, median_scores, tolerance
+from apexrank.aggregation.fusion import LINEAR, linear_scores, median_scores
 from apexrank.aggregation.kemeny import Kemeny, kemeny, tied_places
 from apexrank.aggregation.pairwise import copeland_scores, margins, pairwise_counts
 from apexrank.aggregation.points import Rule
@@ -31,9 +31,9 @@ def score_items(ballots: Ballots, rule: Rule) -> Scored:
     [2.0, 0.0, 1.0]
     """
     if rule.method in LINEAR:
-        return Scored(linear_scores(ballots, rule), tolerance(ballots, rule))
+        return Scored(*linear_scores(ballots, rule))
     if rule.method == "median":
-        return Scored(median_scores(ballots, rule), tolerance(ballots, rule))
+        return Scored(*median_scores(ballots, rule))
     counts, total, exact = pairwise_counts(ballots), ballots.total, np.zeros(ballots.n_items)
     if rule.method == "copeland":
         return Scored(copeland_scores(counts, total), exact)

@@ -105,7 +105,7 @@ class Mixture:
 
 
 class Run(NamedTuple):
-    """Where one start led, and the log-likelihood before the first step and after each."""
+    """Where one start led, and the log-likelihood after each step."""
 
     mixture: Mixture
     history: list[float]
@@ -170,6 +170,8 @@ def expectation_maximisation(
 ) -> Run:
     """Climb from the given shares (voters × components) until a step raises the mean log-likelihood by at most tol.
 
+    A step finds the best components for the shares, then their shares. One component has its answer after one step.
+
     Examples
     --------
     >>> X = np.array([[0.9, 0.5, 0.4], [0.8, 0.7, 0.3], [0.1, 0.4, 0.8], [0.0, 0.5, 0.3]])
@@ -193,7 +195,8 @@ def expectation_maximisation(
         total = logsumexp(joint, axis=1)
         history.append(float(total.sum()))
         gain = history[-1] - history[-2] if len(history) > 1 else np.inf
-        if gain <= tol * len(X) or len(history) > max_iter:
-            return Run(mixture, history, bool(gain <= tol * len(X)))
+        converged = k == 1 or gain <= tol * len(X)
+        if converged or len(history) >= max_iter:
+            return Run(mixture, history, bool(converged))
         shares = np.exp(joint - total[:, None])
         components = list(found)

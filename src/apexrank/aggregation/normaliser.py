@@ -27,8 +27,7 @@ import numpy as np
 from apexrank.checks import check_finite
 from apexrank.errors import InputError
 from apexrank.kernels.lattice import resolvent
-from apexrank.submodular import BySize, SetFunction
-from apexrank.submodular.base import terms_of
+from apexrank.submodular import SetFunction, is_by_size
 
 MAX_STATES = 2**20  # about 3 seconds for one value of θ
 MAX_STRENGTH = (
@@ -136,9 +135,7 @@ def size_gains(f: SetFunction, n: int) -> np.ndarray | None:
     >>> size_gains(Top(2) + Top(1), 3).tolist(), size_gains(Chain(), 3)
     ([2.0, 1.0, 0.0], None)
     """
-    if all(isinstance(term, BySize) for _, term in terms_of(f)):
-        return f.gains(np.arange(n))
-    return None
+    return f.gains(np.arange(n)) if is_by_size(f) else None
 
 
 def subset_values(f: SetFunction, n: int) -> np.ndarray:

@@ -46,6 +46,8 @@ def _add_preferences(scores, weights, counts):  # pragma: no cover
         row = counts[i]
         for v in range(scores.shape[0]):
             own, w = scores[v, i], weights[v]
+            if w == 0:  # not drawn in a resample
+                continue
             for j in range(scores.shape[1]):
                 row[j] += w if own > scores[v, j] else 0.0
 

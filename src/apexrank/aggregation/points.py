@@ -171,15 +171,23 @@ def normalized(points: np.ndarray, normalize: Normalize | None) -> np.ndarray:
     """
     if normalize not in ("minmax", "sum", "zscore"):
         return points
-    shifted = points - np.nanmin(points, axis=1, keepdims=True)
+    with np.errstate(over="ignore"):
+        shifted = points - np.nanmin(points, axis=1, keepdims=True)
+    spread = np.nanmax(shifted, axis=1, keepdims=True)
+    if np.isinf(spread).any():
+        raise InputError(
+            "scores of a voter are too far apart to subtract them: divide all by the same number"
+        )
+    shifted /= np.where(spread > 0, spread, 1.0)  # a voter whose scores are all equal gives 0 to all
     if normalize == "minmax":
-        unit = np.nanmax(shifted, axis=1, keepdims=True)
-    elif normalize == "sum":
+        return shifted
+    # of numbers from 0 to 1 no sum or square leaves the range of floats
+    if normalize == "sum":
         unit = np.nansum(shifted, axis=1, keepdims=True)
     else:
         shifted -= np.nanmean(shifted, axis=1, keepdims=True)
         unit = np.sqrt(np.nanmean(shifted**2, axis=1, keepdims=True))
-    return shifted / np.where(unit > 0, unit, 1.0)  # a voter whose scores are all equal gives 0 to all
+    return shifted / np.where(unit > 0, unit, 1.0)
 
 
 def list_points(

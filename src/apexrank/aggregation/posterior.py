@@ -12,6 +12,7 @@ from __future__ import annotations
 import warnings
 from dataclasses import dataclass
 from functools import cached_property
+from numbers import Integral
 from typing import Any
 
 import numpy as np
@@ -33,8 +34,8 @@ MAX_ITEMS = 20  # 2^20 sets
 class OrderDraws:
     """Orders from Metropolis chains, and how good they are.
 
-    ``acceptance`` is the share of accepted swaps. ``effective_size`` says how many independent draws would know the
-    mean log-probability as well.
+    ``acceptance`` is the share of proposals that changed the order. ``effective_size`` says how many independent draws
+    would know the mean log-probability as well.
     """
 
     orders: np.ndarray
@@ -142,6 +143,7 @@ class OrderPosterior:
         """
         if method not in ("auto", "exact", "metropolis"):
             raise InputError(f"unknown method {method!r}: use auto, exact or metropolis")
+        check_count("n_samples", n_samples)
         if method == "exact" or (method == "auto" and self.exact):
             return draw_orders(self.y, self._values, self._logs, n_samples, generator(random_state))
         draws = self.metropolis(n_samples, random_state=random_state, **chains)
@@ -165,6 +167,9 @@ class OrderPosterior:
     ) -> OrderDraws:
         """Orders from Metropolis chains that start at the mode and propose swaps, of neighbours or of any two items.
 
+        One proposal in 2n swaps an item with itself: a chain that always swapped would go back and forth between the
+        orders of either parity wherever all swaps are accepted.
+
         Parameters
         ----------
         n_samples : int
@@ -185,8 +190,8 @@ class OrderPosterior:
         thin = 10 * self.n_items if thin is None else thin
         burn_in = 20 * self.n_items**2 if burn_in is None else burn_in
         for name, value in (("n_samples", n_samples), ("thin", thin), ("n_chains", n_chains)):
-            if value < 1:
-                raise InputError(f"{name} must be at least 1, got {value!r}")
+            check_count(name, value)
+        check_count("burn_in", burn_in, 0)
         if self.n_items == 1:
             return OrderDraws(np.zeros((n_samples, 1), dtype=np.int64), 1.0, float(n_samples), thin, burn_in)
         skipped, each = -(-burn_in // thin), -(-n_samples // n_chains)
@@ -215,13 +220,13 @@ class OrderPosterior:
             b = a + 1
             if rng.random() < 0.5:
                 a = rng.integers(n, size=n_chains)
-                b = (a + rng.integers(1, n, size=n_chains)) % n
+                b = rng.integers(n, size=n_chains)
             proposed = orders.copy()
             proposed[every, a], proposed[every, b] = orders[every, b], orders[every, a]
             new = np.einsum("ij,ij->i", self.divergence.f._gains(proposed), self.y[proposed])
             accept = np.log(rng.random(n_chains)) < new - height
             orders[accept], height = proposed[accept], np.where(accept, new, height)
-            accepted += accept
+            accepted += accept & (a != b)
             if (step + 1) % thin == 0:
                 kept.append(orders.copy())
                 heights.append(height)
@@ -243,6 +248,12 @@ class OrderPosterior:
     @cached_property
     def _marginals(self) -> tuple[np.ndarray, np.ndarray]:
         return order_marginals(self.y, self._values, self._logs)
+
+
+def check_count(name: str, value: Any, least: int = 1) -> None:
+    """Refuse what is not a whole number of at least ``least``."""
+    if not isinstance(value, Integral) or value < least:
+        raise InputError(f"{name} must be a whole number of at least {least}, got {value!r}")
 
 
 def check_thetas(theta: Any, n: int, what: str = "voters") -> np.ndarray:

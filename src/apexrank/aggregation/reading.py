@@ -100,16 +100,21 @@ def _check_label(name: Any) -> None:
 def _read_numbers(data: Any, names: list[Any] | None) -> Sheet:
     if isinstance(data, Mapping):
         return _read_mapping(data, names)
-    homes = {kind.__module__.partition(".")[0] for kind in type(data).__mro__ if kind.__name__ == "DataFrame"}
-    if homes & {"pandas", "polars"}:
+    library = _library_of_frame(data)
+    if library is not None:
         if names is not None:
             raise InputError("items are the columns of a data frame: rename its columns, or pass an array")
-        return _read_pandas(data) if "pandas" in homes else _read_polars(data)
+        return _read_pandas(data) if library == "pandas" else _read_polars(data)
     if hasattr(data, "tocsr"):
         raise InputError(
             "scores are a sparse matrix, whose zeros could be scores or missing: pass a dense array"
         )
     return Sheet(_numbers(data, "scores"), names)
+
+
+def _library_of_frame(data: Any) -> str | None:
+    homes = {kind.__module__.partition(".")[0] for kind in type(data).__mro__ if kind.__name__ == "DataFrame"}
+    return next((name for name in ("pandas", "polars") if name in homes), None)
 
 
 def _read_pandas(frame: Any) -> Sheet:
@@ -191,12 +196,15 @@ def _refuse_text(value: Any) -> Any:
 
 def _read_orders(data: Any, names: list[Any] | None) -> Sheet:
     voters = list(data) if isinstance(data, Mapping) else None
+    if _library_of_frame(data) is not None:
+        data, voters = _rows_of_frame(data)
     if isinstance(data, np.ndarray) and data.ndim == 2 and data.dtype.kind in "iu":
         fast = _read_permutations(data, names)
         if fast is not None:
             return fast
     try:
-        ballots = [_groups(order) for order in (data.values() if isinstance(data, Mapping) else data)]
+        orders = data.values() if isinstance(data, Mapping) else data
+        ballots = [_groups(order, voter_name(number, voters)) for number, order in enumerate(orders)]
     except TypeError:
         raise InputError("orders must be lists of items, best first, one for each voter") from None
     found = dict.fromkeys(item for ballot in ballots for group in ballot for item in group)
@@ -222,8 +230,26 @@ def _read_permutations(data: np.ndarray, names: list[Any] | None) -> Sheet | Non
     return Sheet(values)
 
 
-def _groups(order: Any) -> list[list[Any]]:
+def _rows_of_frame(frame: Any) -> tuple[list[list[Any]], list[Any] | None]:
+    """Orders in the rows of a data frame, where what is missing at the end of a row ends it; and the voters' names."""
+    if _library_of_frame(frame) == "polars":
+        rows, voters = [list(row) for row in frame.rows()], None
+    else:
+        # numbers beside missing ones are floats
+        columns = [frame.iloc[:, place].convert_dtypes() for place in range(frame.shape[1])]
+        rows, voters = [list(row) for row in zip(*columns, strict=True)], frame.index.tolist()
+    if any(len(row) == 1 and isinstance(row[0], list | tuple | np.ndarray) for row in rows):
+        raise InputError("orders are a data frame with a column of lists: pass that column")
+    for row in rows:
+        while row and not isinstance(row[-1], list | tuple | Set) and is_missing(row[-1]):
+            row.pop()
+    return rows, voters
+
+
+def _groups(order: Any, voter: str) -> list[list[Any]]:
     """The items of an order by place; a list, tuple or set inside it is a tie."""
+    if isinstance(order, str | bytes):
+        raise InputError(f"the ballot of {voter} is text: give a list of items, best first")
     if isinstance(order, Set | Mapping):
         raise InputError("an order is a set, which has no order: pass a list, best first")
     if isinstance(order, np.ndarray):

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from apexrank.aggregation.ballots import Ballots
-from apexrank.aggregation.fusion import LINEAR, tied_ranks, weighted_median
+from apexrank.aggregation.fusion import LINEAR, MEANS, ROUNDING, tied_ranks, weighted_median
 from apexrank.aggregation.methods import score_items
 from apexrank.aggregation.points import Rule, voter_points
 from apexrank.metrics.confidence import check_level
@@ -19,8 +19,9 @@ if TYPE_CHECKING:
 
     from apexrank.aggregation.result import Aggregation
 
-_BLOCK = 2**22  # numbers of drawn weights held at once
+_BLOCK = 2**21  # numbers of drawn weights or scores held at once
 _WHOLE = 2**53
+Scores = tuple[np.ndarray, np.ndarray]  # and their tolerances: resamples × items, or the same for all
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -61,8 +62,9 @@ class RankBootstrap:
 
     @property
     def first(self) -> np.ndarray:
-        on_top = self.ranks == 1
-        return (on_top / on_top.sum(axis=1, keepdims=True)).mean(axis=0)
+        draws, on_top = np.nonzero(self.ranks == 1)
+        share = 1 / np.bincount(draws, minlength=len(self.ranks))
+        return np.bincount(on_top, share[draws], minlength=self.ranks.shape[1]) / len(self.ranks)
 
     def to_frame(self) -> pl.DataFrame:
         """Table of ``item``, ``low``, ``high`` and ``first``, in the order of the input."""
@@ -73,7 +75,10 @@ class RankBootstrap:
         return pl.DataFrame({"item": names, "low": self.low, "high": self.high, "first": self.first})
 
     def _quantile(self, level: float) -> np.ndarray:
-        return np.quantile(self.ranks, level, axis=0, method="inverted_cdf")
+        step = max(1, _BLOCK // len(self.ranks))
+        starts = range(0, self.ranks.shape[1], step)
+        parts = [self.ranks[:, start : start + step] for start in starts]
+        return np.concatenate([np.quantile(part, level, axis=0, method="inverted_cdf") for part in parts])
 
     def __repr__(self) -> str:
         best = int(np.argmax(self.first))
@@ -88,18 +93,18 @@ def resample(result: Aggregation, n: int, confidence: float, random_state: Any) 
     ballots, rng = result.ballots, np.random.default_rng(random_state)
     drawn = _draws(ballots, n, rng)
     if result.rule.method in LINEAR:
-        scores = _linear(ballots, result.rule, drawn)
+        blocks = _linear(ballots, result.rule, drawn)
     elif result.rule.method == "median":
-        scores = _medians(ballots, result.rule, drawn)
+        blocks = _medians(ballots, result.rule, drawn)
     else:
-        scores = _by_pairs(ballots, replace(result.rule, max_exact=0), drawn)
-    ranks = [tied_ranks(block, result.tolerance) for block in scores]
+        blocks = _by_pairs(ballots, replace(result.rule, max_exact=0), drawn)
+    ranks = [tied_ranks(scores, tolerance).astype(np.int32) for scores, tolerance in blocks]
     return RankBootstrap(result.items, np.concatenate(ranks), float(confidence))
 
 
 def _draws(ballots: Ballots, n: int, rng: np.random.Generator) -> Iterator[np.ndarray]:
     """Weights of the voters in n resamples, some rows at a time."""
-    step = max(1, _BLOCK // ballots.n_voters)
+    step = max(1, _BLOCK // max(ballots.n_voters, ballots.n_items))
     for start in range(0, n, step):
         yield np.array([_draw(ballots, rng) for _ in range(min(step, n - start))])
 
@@ -114,35 +119,55 @@ def _draw(ballots: Ballots, rng: np.random.Generator) -> np.ndarray:
             return times
 
 
-def _linear(ballots: Ballots, rule: Rule, drawn: Iterator[np.ndarray]) -> Iterator[np.ndarray]:
+def _linear(ballots: Ballots, rule: Rule, drawn: Iterator[np.ndarray]) -> Iterator[Scores]:
     """One matrix product for all resamples of a block; items that no drawn voter scored are last."""
     points = voter_points(ballots, rule, slice(None))
-    given = ~np.isnan(points)
-    whole = bool(given.all())
-    points, seen = (points, None) if whole else (np.where(given, points, 0.0), given.astype(np.float64))
+    gaps, signed = bool(np.isnan(points).any()), bool((points < 0).any())
+    rounding = ROUNDING * np.sqrt(ballots.n_voters)  # of plain sums
+    score = LINEAR[rule.method]
     for weights in drawn:
-        total = weights.sum(axis=1, keepdims=True)
-        sums = weights @ points
-        hits = np.broadcast_to(total, sums.shape) if seen is None else weights @ seen
-        scores = np.full(sums.shape, -np.inf)
-        known = hits > 0 if rule.method in ("lovasz-bregman", "borda") else np.ones(sums.shape, dtype=bool)
-        total = np.broadcast_to(total, sums.shape)
-        scores[known] = LINEAR[rule.method](sums[known], hits[known], total[known])
-        yield scores
+        total = np.broadcast_to(weights.sum(axis=1, keepdims=True), (len(weights), ballots.n_items))
+        sums = _product(weights, points, ballots, _filled) if gaps else weights @ points
+        sizes = _product(weights, points, ballots, _sizes) if signed else sums
+        hits = _product(weights, points, ballots, _given) if gaps else total
+        known = hits > 0 if rule.method in MEANS else np.ones(sums.shape, dtype=bool)
+        scores, tolerance = np.full(sums.shape, -np.inf), np.zeros(sums.shape)
+        scores[known] = score(sums[known], hits[known], total[known])
+        tolerance[known] = score(rounding * sizes[known], hits[known], total[known])
+        yield scores, tolerance
 
 
-def _medians(ballots: Ballots, rule: Rule, drawn: Iterator[np.ndarray]) -> Iterator[np.ndarray]:
+def _product(
+    weights: np.ndarray, points: np.ndarray, ballots: Ballots, what: Callable[[np.ndarray], np.ndarray]
+) -> np.ndarray:
+    """Sums of something made of the points, without a second table of it."""
+    sums = np.zeros((len(weights), points.shape[1]))
+    for rows in ballots.blocks():
+        sums += weights[:, rows] @ what(points[rows])
+    return sums
+
+
+def _filled(points: np.ndarray) -> np.ndarray:
+    return np.where(np.isnan(points), 0.0, points)
+
+
+def _sizes(points: np.ndarray) -> np.ndarray:
+    return np.abs(_filled(points))
+
+
+def _given(points: np.ndarray) -> np.ndarray:
+    return (~np.isnan(points)).astype(np.float64)
+
+
+def _medians(ballots: Ballots, rule: Rule, drawn: Iterator[np.ndarray]) -> Iterator[Scores]:
     points = np.ascontiguousarray(voter_points(ballots, rule, slice(None)).T)
     for weights in drawn:
         medians = np.array([weighted_median(points, w) for w in weights])
-        yield np.where(np.isnan(medians), -np.inf, medians)
+        known = ~np.isnan(medians)
+        yield np.where(known, medians, -np.inf), np.where(known, ROUNDING * medians, 0.0)
 
 
-def _by_pairs(ballots: Ballots, rule: Rule, drawn: Iterator[np.ndarray]) -> Iterator[np.ndarray]:
+def _by_pairs(ballots: Ballots, rule: Rule, drawn: Iterator[np.ndarray]) -> Iterator[Scores]:
     for weights in drawn:
-        kept = [np.flatnonzero(w) for w in weights]
-        parts = [
-            replace(ballots, scores=ballots.scores[rows], weights=w[rows], voters=None)
-            for rows, w in zip(kept, weights, strict=True)
-        ]
-        yield np.array([score_items(part, rule).scores for part in parts])
+        scores = np.array([score_items(replace(ballots, weights=w), rule).scores for w in weights])
+        yield scores, np.zeros(ballots.n_items)

@@ -6,12 +6,13 @@ complete) and ``.toi`` (with ties, incomplete); in the current format or the one
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass, field
 from pathlib import Path
 
 import numpy as np
 
-from apexrank.datasets.preflib_lines import OLD_TOTALS, Order, VoteFile, parse_order, parse_whole, shown
+from apexrank.datasets.preflib_lines import MOST, OLD_TOTALS, Order, VoteFile, parse_order, parse_whole, shown
 from apexrank.datasets.sources import DATA_VARIABLE, data_path
 from apexrank.errors import InputError
 
@@ -55,6 +56,8 @@ class PreferenceProfile:
     source: str = ""
 
     def __post_init__(self) -> None:
+        if sum(int(count) for count in self.counts) > MOST:
+            raise InputError(f"the counts add up to more than {MOST}: divide them all by the same number")
         object.__setattr__(self, "counts", np.asarray(self.counts, dtype=np.int64))
 
     def __repr__(self) -> str:
@@ -206,19 +209,20 @@ def _profile(file: VoteFile, kind: str) -> PreferenceProfile:
     if declared != kind:
         raise file.error(declared_at, f"the data type is {declared!r}, but the file is a .{kind}: rename it")
     index = {item: i for i, item in enumerate(sorted(file.names))}
-    orders, counts = [], []
+    orders, counts, total = [], [], 0
     for number, count, text in file.votes:
-        voters = parse_whole(count)
-        if not voters:
-            raise file.error(number, f"the count {shown(count)} is not a whole number of at least 1")
+        voters = _voters(file, number, count)
         try:
             orders.append(parse_order(text, index, kind))
         except ValueError as error:
             raise file.error(number, str(error)) from None
+        total += voters
+        if total > MOST:
+            raise file.error(number, f"with this one the counts add up to more than {MOST}; divide them all")
         counts.append(voters)
     file.check("NUMBER ALTERNATIVES", len(index), "have a name")
     for key in OLD_TOTALS[:2]:
-        file.check(key, sum(counts), "is the sum of the counts")
+        file.check(key, total, "is the sum of the counts")
     distinct = {tuple(frozenset(group) for group in order) for order in orders}
     file.check("NUMBER UNIQUE ORDERS", len(distinct), "different orders follow")
     metadata = {key: value for key, (_, value) in file.claims.items()}
@@ -230,3 +234,12 @@ def _profile(file: VoteFile, kind: str) -> PreferenceProfile:
         metadata=metadata,
         source=str(file.path),
     )
+
+
+def _voters(file: VoteFile, number: int, count: str) -> int:
+    voters = parse_whole(count)
+    if re.fullmatch(r"\s*[0-9]{19,}\s*", count) and (voters is None or voters > MOST):
+        raise file.error(number, f"the count {shown(count)} is above {MOST}, the largest that is read")
+    if not voters:
+        raise file.error(number, f"the count {shown(count)} is not a whole number of at least 1")
+    return voters

@@ -11,11 +11,12 @@ from apexrank.errors import InputError
 Order = tuple[tuple[int, ...], ...]
 
 OLD_TOTALS = ("NUMBER VOTERS", "SUM OF COUNTS", "NUMBER UNIQUE ORDERS")
-_ITEM = r"\s*[0-9]{1,18}\s*"
+MOST = 2**63 - 1  # voters that can be counted
+_ITEM = r"\s*[0-9]{1,19}\s*"
 _GROUP = rf"(?:{_ITEM}|\s*\{{{_ITEM}(?:,{_ITEM})*\}}\s*)"
 _ORDER = re.compile(rf"{_GROUP}(?:,{_GROUP})*")
 _GROUPS = re.compile(r"\{([^}]*)\}|([0-9]+)")
-_NAME = re.compile(r"ALTERNATIVE NAME ([0-9]{1,18})")
+_NAME = re.compile(r"ALTERNATIVE NAME ([0-9]{1,19})")
 
 
 class VoteFile:
@@ -61,7 +62,9 @@ class VoteFile:
 
     def check(self, key: str, true: int, what: str) -> None:
         """Refuse a claim of another total than the true one."""
-        number, value = self.claims.get(key, (0, str(true)))
+        if key not in self.claims:
+            return
+        number, value = self.claims[key]
         if parse_whole(value) != true:
             raise self.error(
                 number, f"{key.lower()} is {value!r}, but {true} {what}; the file is cut off or wrong"
@@ -157,7 +160,7 @@ def _fault(text: str) -> str:
 
 
 def parse_whole(text: str) -> int | None:
-    """A whole number of at most 18 digits, or None.
+    """A whole number of at most 19 digits, or None.
 
     Examples
     --------

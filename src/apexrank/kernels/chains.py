@@ -92,8 +92,9 @@ def gibbs_sweeps(scores, theta, gains, sweeps, rng):
 def swap_chain(order, scores, gains, steps, thin, rng):
     """Metropolis chain over orders with density ∝ exp(Σ_j gains[j]·scores[order[j]]); ``order`` is where it starts.
 
-    Half of the proposals swap neighbours, half any two. Returns every ``thin``-th order, its log-density relative to
-    the start and the number of accepted swaps.
+    Half of the proposals swap neighbours, half any two ranks, which may be one and the same: a swap changes the parity
+    of an order, so a chain that swapped in every step would see orders of one parity at all even steps. Returns every
+    ``thin``-th order, its log-density relative to the start and the number of steps that changed the order.
     """
     n = len(order)
     kept = np.empty((steps // thin, n), dtype=np.int64)
@@ -106,14 +107,12 @@ def swap_chain(order, scores, gains, steps, thin, rng):
             b = a + 1
         else:
             a = rng.integers(0, n)
-            b = rng.integers(0, n - 1)
-            if b >= a:
-                b += 1
+            b = rng.integers(0, n)
         change = (scores[order[b]] - scores[order[a]]) * (gains[a] - gains[b])
         if change >= 0.0 or rng.random() < exp(change):
             order[a], order[b] = order[b], order[a]
             height += change
-            accepted += 1
+            accepted += a != b
         if (step + 1) % thin == 0:
             kept[(step + 1) // thin - 1] = order
             heights[(step + 1) // thin - 1] = height

@@ -18,7 +18,7 @@ from apexrank.objectives.listwise import SoftmaxTargets
 from apexrank.objectives.push import Push
 
 if TYPE_CHECKING:
-    from apexrank.submodular import BySize
+    from apexrank.submodular import SetFunction
 
 MOST_TERMS = 10_000_000  # rows of all pairs of levels together, beyond which swaps are refused
 
@@ -39,8 +39,8 @@ class SwapLikelihood:
     ----------
     relevance : array of shape (n,)
         Relevance of each document.
-    f : BySize
-        Function of the size, which gives the gains.
+    f : SetFunction
+        Function of the size, or a sum of such functions, which gives the gains.
     lists : Segments
         The documents of each list, all of which tell some documents apart (:func:`telling_lists`).
 
@@ -60,7 +60,7 @@ class SwapLikelihood:
     total = float(np.log(2))  # natural unit of value and gradient: the value of all-equal scores
     separable_below = np.inf  # every value calls for a look at `separated`
 
-    def __init__(self, relevance: np.ndarray, f: BySize, lists: Segments) -> None:
+    def __init__(self, relevance: np.ndarray, f: SetFunction, lists: Segments) -> None:
         self.positive = np.zeros(len(relevance), dtype=bool)  # no document is positive as such
         self.n_groups = len(lists)
         of_lists = [lists.rows(q) for q in range(self.n_groups)]
@@ -96,7 +96,7 @@ class SwapLikelihood:
         return self.push.separated(self.gain * scores[self.rows])
 
 
-def _terms(relevance: np.ndarray, f: BySize, rows: np.ndarray) -> Iterator[tuple[np.ndarray, ...]]:
+def _terms(relevance: np.ndarray, f: SetFunction, rows: np.ndarray) -> Iterator[tuple[np.ndarray, ...]]:
     """For each pair of levels: its rows, which are above, the difference of gains, and one over the list's pairs."""
     y = relevance[rows]
     gains = f.subgradient(y)
@@ -111,10 +111,13 @@ def _terms(relevance: np.ndarray, f: BySize, rows: np.ndarray) -> Iterator[tuple
             yield both, above, np.full(len(both), difference), np.full(len(both), 1 / pairs)
 
 
-def order_likelihood(relevance: np.ndarray, f: BySize, lists: Segments) -> SoftmaxTargets | SwapLikelihood:
+def order_likelihood(
+    relevance: np.ndarray, f: SetFunction, lists: Segments
+) -> SoftmaxTargets | SwapLikelihood:
     """Negative log-likelihood of judged lists: the exact one where only the first rank counts, else that of swaps.
 
-    The exact one is a softmax whose targets share 1 among the most relevant documents of a list.
+    The exact one is a softmax whose targets share 1 among the most relevant documents of a list; it is for a first rank
+    with the gain 1.
 
     Examples
     --------
@@ -126,7 +129,7 @@ def order_likelihood(relevance: np.ndarray, f: BySize, lists: Segments) -> Softm
     sizes = np.unique(np.diff(lists.indptr))
     if f.n is not None and np.any(sizes != f.n):
         raise InputError(f"f has gains for lists of {f.n} documents: give it m=, or lists of that length")
-    if not all(_is_first_only(f.deltas(int(n))) for n in sizes):
+    if not all(_is_first_only(f.gains(np.arange(n))) for n in sizes):
         return SwapLikelihood(relevance, f, lists)
     targets = np.empty(len(relevance))
     for q in range(len(lists)):

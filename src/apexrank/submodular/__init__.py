@@ -15,7 +15,7 @@ from apexrank.submodular.custom import Custom
 from apexrank.submodular.cut import Chain, Cut
 from apexrank.submodular.orders import check_orders, check_scores, orders_of
 from apexrank.submodular.prox import prox_extension
-from apexrank.submodular.size import BySize, Cardinality, Indicator, Log, Product, Sqrt, Top
+from apexrank.submodular.size import BySize, Cardinality, Indicator, Log, Product, Sqrt, Top, is_by_size
 
 __all__ = [
     "SET_FUNCTIONS",
@@ -34,6 +34,7 @@ __all__ = [
     "Top",
     "check_orders",
     "check_scores",
+    "is_by_size",
     "orders_of",
     "prox_extension",
     "set_function",
@@ -60,11 +61,15 @@ def set_function(f: str | SetFunction = "sqrt", **arguments: Any) -> SetFunction
     >>> set_function("top", m=2).gains([2, 0, 1]).tolist()
     [1.0, 1.0, 0.0]
     """
-    if isinstance(f, str) and f in SET_FUNCTIONS.members:
-        taken = [field for field in fields(SET_FUNCTIONS.members[f]) if field.init]
-        missing = [field.name for field in taken if field.default is MISSING and field.name not in arguments]
-    else:
-        taken, missing = [], []
+    if isinstance(f, SetFunction) and arguments:
+        raise InputError(
+            f"{next(iter(arguments))}= is for a set function given by its name, and this one is made already: give it "
+            "where the set function is made"
+        )
+    if not isinstance(f, str) or f not in SET_FUNCTIONS.members:
+        return SET_FUNCTIONS.get(f)
+    taken = [field for field in fields(SET_FUNCTIONS.members[f]) if field.init]
+    missing = [field.name for field in taken if field.default is MISSING and field.name not in arguments]
     known = [field.name for field in taken]
     for name in arguments:
         if name not in known:

@@ -95,6 +95,10 @@ class SetFunction:
             return NotImplemented
         return Combination(terms=terms_of(self) + terms_of(other))
 
+    def __radd__(self, other: Any) -> SetFunction:
+        # sum() starts from 0, the function that gains nothing
+        return self if isinstance(other, Real) and other == 0 else NotImplemented
+
     def __mul__(self, factor: Any) -> Combination:
         if isinstance(factor, SetFunction) or not isinstance(factor, Real):
             return NotImplemented

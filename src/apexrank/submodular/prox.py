@@ -49,8 +49,10 @@ def prox_extension(f: SetFunction, v: np.ndarray, strength: float, h: np.ndarray
     elif all(isinstance(g, Chain) for _, g in rest):
         found = total_variation(rows + strength * linear, strength * sum(c for c, _ in rest))
     elif n <= SMALL:
-        z = rows + strength * (linear + weights)
-        found = np.array([_decompose(f, row, strength) for row in z]).reshape(rows.shape)
+        # a shift of v shifts the solution: rows far from zero lose no digits
+        level = rows.min(axis=1, keepdims=True)
+        z = rows - level + strength * (linear + weights)
+        found = level + np.array([_decompose(f, row, strength) for row in z]).reshape(rows.shape)
     else:
         raise InputError(
             f"no prox for this set function of {n} items: there is one for functions of the size, for the chain, and "

@@ -14,7 +14,7 @@ from typing import Any, ClassVar
 import numpy as np
 
 from apexrank.errors import InputError
-from apexrank.submodular.base import ROUNDING, SetFunction
+from apexrank.submodular.base import ROUNDING, SetFunction, terms_of
 from apexrank.submodular.orders import by_item, check_scores, orders_of
 
 # differences of g in a form that loses no digits
@@ -58,6 +58,18 @@ class BySize(SetFunction):
         first = deltas[np.flatnonzero(starts)]
         mean = first + np.bincount(block, weights=deltas - first[block]) / np.bincount(block)
         return by_item(mean[block].reshape(rows.shape), orders).reshape(y.shape)
+
+
+def is_by_size(f: SetFunction) -> bool:
+    """Whether f is a function of the size, or a sum of such functions: its gains are then the same along all orders.
+
+    Examples
+    --------
+    >>> from apexrank.submodular import Chain
+    >>> is_by_size(2 * Sqrt() + Top(1)), is_by_size(Sqrt() + Chain())
+    (True, False)
+    """
+    return all(isinstance(term, BySize) for _, term in terms_of(f))
 
 
 @dataclass(frozen=True)
