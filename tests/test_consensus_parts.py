@@ -307,6 +307,20 @@ def test_the_cost_itself_never_rises_along_the_steps_of_blend(kind, seed, monkey
     assert found.choice.value == pytest.approx(min(exact), abs=1e-11)
 
 
+@pytest.mark.parametrize("seed", range(6))
+def test_the_cost_falls_under_a_stiff_penalty_too(seed):
+    """Whole steps are too long here."""
+    layers, teleport, damping = random_layers(seed, m=3)
+    w = stationary(transitions(layers, prior_of(layers), teleport, damping))
+    order = RankOrder([(int(np.argmin(w)), int(np.argmax(w)))], len(w))
+    order.stiffness = 3.0
+    problem = problem_of(layers, teleport, damping, penalty=order)
+    with problem:
+        found = blend(problem, problem.prior, teleport, 1e-8, 40)
+    assert np.diff(found.values).max() < 1e-8
+    assert found.values[-1] < found.values[0] - 0.01
+
+
 @pytest.mark.parametrize("n", [1, 3, 6])
 def test_anderson_ends_a_linear_iteration_in_as_many_steps_as_it_has_coordinates(n):
     rng = np.random.default_rng(n)

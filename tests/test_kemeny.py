@@ -96,7 +96,7 @@ def circle_of_two_sizes(seed, large):
 @pytest.mark.parametrize("by_subsets", [6, 0], ids=["subsets", "programme"])
 def test_small_margins_beside_large_ones(large, by_subsets, monkeypatch):
     monkeypatch.setattr("apexrank.aggregation.kemeny._MOST_SUBSETS", by_subsets)
-    for seed in range(20):
+    for seed in (*range(6), 36, 37, 40, 60, 78, 93, 113):  # the later ones have ended in false proofs
         counts = circle_of_two_sizes(seed, large)
         found, best = kemeny(counts), least(counts)
         assert found.cost >= best >= found.bound

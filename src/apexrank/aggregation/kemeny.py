@@ -118,7 +118,7 @@ def _solve_group(
     if excess == 0:
         return order, 0.0
     if len(margin) <= max_exact:
-        small = len(margin) <= _MOST_SUBSETS
+        small = len(margin) <= _MOST_SUBSETS and time_limit > 0
         exact, bound = _by_subsets(margin) if small else _solve_programme(margin, time_limit)
         return min(order, exact, key=lambda each: _excess(each, margin)), bound
     return order, _pack_cycles(np.maximum(margin, 0.0)) if len(margin) <= _MOST_CYCLES else 0.0

@@ -89,7 +89,8 @@ def aggregate(
     k : float
         Constant of ``rrf``.
     max_exact : int
-        Largest group that ``kemeny`` solves exactly.
+        Largest group that ``kemeny`` solves exactly. Of more than 16 items that is up to 1e-7 of the largest majority,
+        and ``optimal`` only where all majorities are multiples of one number, as those of whole votes are.
     time_limit : float
         Seconds that ``kemeny`` may take for the exact solution of a group.
 
