@@ -20,7 +20,10 @@ def folder(tmp_path, monkeypatch):
     for name, edges in (("mon", MON), ("tue", TUE)):
         (tmp_path / f"{name}.csv").write_text("source,target\n" + "".join(f"{a},{b}\n" for a, b in edges))
     rows = [(a, b, day) for day, edges in (("mon", MON), ("tue", TUE)) for a, b in edges]
-    (tmp_path / "all.csv").write_text("source,target,day\n" + "".join(",".join(row) + "\n" for row in rows))
+    lines = (",".join([*row, "same"]) + "\n" for row in rows)
+    (tmp_path / "all.csv").write_text("source,target,day,one\n" + "".join(lines))
+    (tmp_path / "weights.csv").write_text("source,target,day,weight\na,b,1,2.5\nb,a,2,x\n")
+    (tmp_path / "minus.csv").write_text("source,target,weight\na,b,1\nb,a,-1\n")
     return tmp_path
 
 
@@ -86,12 +89,25 @@ def test_orders_to_keep_and_top(folder):
         (["mon.csv", "tue.csv", "--label", "day"], "give one file"),
         (["all.csv", "--label", "week"], "no column 'week'"),
         (["mon.csv", "none.csv"], "none.csv"),
-        (["mon.csv", "tue.csv", "--method", "best"], "one of blend, fixed-point, corroborate, brew"),
+        (
+            ["mon.csv", "tue.csv", "--method", "best"],
+            "one of blend, fixed-point, corroborate, brew, mean, union",
+        ),
         (["mon.csv", "tue.csv", "--prior", "mon"], "--prior must be weights"),
-        (["mon.csv", "tue.csv", "--prior", "mon=1"], "a weight for each of mon, tue"),
-        (["mon.csv", "tue.csv", "--keep", "a"], "--keep must be an order"),
+        (["mon.csv", "tue.csv", "--prior", "mon=1"], "--prior must have a weight for each of mon, tue"),
+        (["mon.csv", "tue.csv", "--keep", "a"], "--keep must be one order"),
         (["mon.csv", "tue.csv", "--keep", "a>x"], "'x' is not in the graph"),
+        (["mon.csv", "tue.csv", "--keep", "a>b>c"], "--keep must be one order"),
         (["mon.csv", "tue.csv", "--beta", "0.2"], "--beta is for --method brew"),
+        (["mon.csv", "tue.csv", "--temperature", "0.2"], "--temperature is for --method corroborate"),
+        (["mon.csv", "tue.csv", "--restarts", "-1"], "--restarts must be"),
+        (["mon.csv", "tue.csv", "--method", "mean", "--keep", "a>b"], "--method blend"),
+        (["all.csv", "--label", "one"], "tells one layer only"),
+        (
+            ["weights.csv", "--label", "day"],
+            "weights.csv line 3, column 'weight': the weight 'x' is not a number",
+        ),
+        (["minus.csv", "tue.csv"], "a consensus knows no distrust"),
         (["mon.csv", "tue.csv", "--damping", "1"], "damping"),
         (["mon.csv", "tue.csv", "--repeated", "often"], "--repeated"),
         (["mon.csv", "tue.csv", "-o", "mon.csv"], "also an input"),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import time
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -64,8 +65,9 @@ def consensus(
     method: Annotated[
         str,
         _option(
-            "blend (least disagreement), fixed-point (each vertex follows the ranks), corroborate (a layer counts as "
-            "far as others bear it out: finds out junk) or brew."
+            "blend (least disagreement; often behind the mean in order), corroborate (a layer counts as far as others "
+            "bear it out: for five or more layers, or where some may be junk), mean or union (of the layers: for two "
+            "of them, or when in doubt), fixed-point, brew."
         ),
     ] = "blend",
     divergence: Annotated[str, _option("kl (disagreement in nats) or squared.")] = "kl",
@@ -81,8 +83,11 @@ def consensus(
         float, _option("Below 1, layers that spread evenly, and so agree with everybody, count for less.")
     ] = 1.0,
     temperature: Annotated[
-        float, _option("How mild corroborate is: towards 0 only the layer that is best borne out counts.")
-    ] = 0.3,
+        float | None,
+        _option(
+            "How mild corroborate is: towards 0 only the layer that is best borne out counts; 0.3 by default."
+        ),
+    ] = None,
     beta: Annotated[float | None, _option("Weight of stationarity in brew; 0.1 by default.")] = None,
     damping: Annotated[float, _option("Share that follows links.")] = 0.85,
     teleport: Annotated[
@@ -118,15 +123,16 @@ def consensus(
     from apexrank.graph.consensus import ConsensusRank
 
     check_output(output, *edges, *([teleport] if teleport else []))
-    if beta is not None and method != "brew":
-        raise InputError("--beta is for --method brew: leave it out")
+    for option, value, only in (("beta", beta, "brew"), ("temperature", temperature, "corroborate")):
+        if value is not None and method != only:
+            raise InputError(f"--{option} is for --method {only}: leave it out")
     rank = ConsensusRank(
         method,  # type: ignore[arg-type]
         divergence=divergence,  # type: ignore[arg-type]
         damping=damping,
         pull=pull,
         entropy=entropy,
-        temperature=temperature,
+        temperature=0.3 if temperature is None else temperature,
         beta=0.1 if beta is None else beta,
         n_restarts=restarts,
         tol=tol,
@@ -169,9 +175,30 @@ def _read(edges: list[Path], label: str | None, reading: Reading) -> Layers:
     column = int(label) if label is not None and label.isdecimal() else label
     try:
         with working(f"reading {', '.join(map(str, edges))}"):
-            return as_layers(which, label=column, **reading.rules())
+            layers = as_layers(which, label=column, **reading.rules())
     except InputError as error:
-        raise InputError(in_options(str(error))) from None
+        raise InputError(_in_words(str(error))) from None
+    if len(layers) == 1:
+        raise InputError(
+            f"the column {label!r} of {edges[0]} tells one layer only: name another with --label"
+        )
+    return layers
+
+
+def _in_words(message: str) -> str:
+    """The library's advice in the words of this verb.
+
+    Examples
+    --------
+    >>> _in_words("layer_prior must be positive: raise n_restarts")
+    '--prior must be positive: raise --restarts'
+    """
+    message = re.sub("; if that is distrust, .*", "; a consensus knows no distrust: take it out", message)
+    message = (
+        in_options(message).replace("method='blend'", "--method blend").replace("layer_prior", "--prior")
+    )
+    message = re.sub(r"\bn_restarts\b", "--restarts", message)
+    return re.sub(r"\bkeep (?=must|is|vertex)", "--keep: ", message)
 
 
 def _weights(prior: str) -> dict[str, float]:
@@ -196,8 +223,8 @@ def _weights(prior: str) -> dict[str, float]:
 
 def _pair(order: str) -> tuple[str, str]:
     a, arrow, b = (part.strip() for part in order.partition(">"))
-    if not (a and arrow and b):
-        raise InputError(f"--keep must be an order such as 'A>B', got {order!r}")
+    if not (a and arrow and b) or ">" in b:
+        raise InputError(f"--keep must be one order such as 'A>B', got {order!r}")
     return a, b
 
 
@@ -206,7 +233,10 @@ def _fit(rank: ConsensusRank, layers: Layers, arguments: dict[str, Any]) -> None
     with working(what) as status, warnings_as_notes():
         if status is not None:
             rank.set_params(callback=lambda step, gap: status.update(f"{what}: step {step}, gap {gap:.1e}"))
-        rank.fit(layers, **arguments)
+        try:
+            rank.fit(layers, **arguments)
+        except InputError as error:
+            raise InputError(_in_words(str(error))) from None
 
 
 def _ranked(rank: ConsensusRank, top: int | None) -> pl.DataFrame:

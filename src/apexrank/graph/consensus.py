@@ -26,7 +26,8 @@ from apexrank.graph.loops import double_loop, single_loop
 from apexrank.graph.power import Progress
 from apexrank.kernels.hulls import Hulls
 
-METHODS = ("blend", "fixed-point", "corroborate", "brew")
+METHODS = ("blend", "fixed-point", "corroborate", "brew", "mean", "union")
+FIXED = ("mean", "union")  # layer weights
 VARIANTS = {"eigenvector": blend, "double-loop": double_loop, "single-loop": single_loop}
 ROUNDS, STEPS_A_ROUND = 100, 300  # of the method of multipliers, and of the fixed point blend begins with
 INSIDE = 1e-3
@@ -45,7 +46,7 @@ class ConsensusRank(GraphRank):
 
     Parameters
     ----------
-    method : {"blend", "fixed-point", "corroborate", "brew"}
+    method : {"blend", "fixed-point", "corroborate", "brew", "mean", "union"}
         What is computed:
 
         - ``"blend"``: stationary ranks w of the least disagreement ``V = Σ_i w_i D_φ(t̂_i‖w)``. V is not convex: what is
@@ -59,6 +60,8 @@ class ConsensusRank(GraphRank):
           finds out layers that say nothing or anything (``apexrank reproduce consensus-study``).
         - ``"brew"``: minimises ``Σ_i w_i D_φ(t̂_i‖ρ) + (1 − β)/β·D_φ(w‖ρ)``. Its ranks ρ are not stationary, and even
           with one layer they are not PageRank: see ``stationarity_``. Needs about 1/β times as many steps.
+        - ``"mean"`` and ``"union"``: fixed layer weights, for comparison and often good enough. The prior ones; or by
+          the weight of a vertex's links in each layer, which is PageRank of all links together.
     variant : {"eigenvector", "double-loop", "single-loop"}, optional
         How ``"blend"`` is computed. The default solves for ranks and prices and goes to the nearest points of all
         hulls, checking that V falls; the loops of the dissertation's Figs. 5.7 and 5.8 need many more steps.
@@ -136,7 +139,7 @@ class ConsensusRank(GraphRank):
 
     def __init__(
         self,
-        method: Literal["blend", "fixed-point", "corroborate", "brew"] = "blend",
+        method: Literal["blend", "fixed-point", "corroborate", "brew", "mean", "union"] = "blend",
         *,
         variant: Literal["eigenvector", "double-loop", "single-loop"] | None = None,
         divergence: Literal["kl", "squared"] = "kl",
@@ -211,8 +214,10 @@ class ConsensusRank(GraphRank):
         if keep_at:
             numbered = {bare.number(at): _numbers(bare, pairs, "keep_at") for at, pairs in keep_at.items()}
             hulls, corners = cut_hulls(hulls, (1 - self.damping) * shares, self.damping, numbered, bare)
-        prior = _prior(read, hulls, layer_prior)
+        prior = _prior(read, hulls, layer_prior, by_links=self.method == "union")
         order = RankOrder(_numbers(bare, keep, "keep"), read.n) if keep else None
+        if keep_at and self.method == "union":
+            raise InputError("keep_at cuts what layers allow, and method='union' has no choice: leave it out")
         if order is not None and (self.method != "blend" or not np.isfinite(self.pull)):
             raise InputError("keep is an order of ranks for method='blend' with a finite pull")
         problem = Agreement(
@@ -252,7 +257,7 @@ class ConsensusRank(GraphRank):
             raise InputError(
                 f"entropy must be from 0 to 1, and above 0 where there is no pull, got {self.entropy!r}"
             )
-        if self.method in ("brew", "corroborate") and (self.pull != 0 or self.entropy != 1):
+        if self.method not in ("blend", "fixed-point") and (self.pull != 0 or self.entropy != 1):
             raise InputError("pull and entropy are for methods 'blend' and 'fixed-point': leave them out")
         if self.method == "corroborate" and self.divergence != "kl":
             raise InputError("method 'corroborate' measures information: leave divergence='kl'")
@@ -269,7 +274,7 @@ class ConsensusRank(GraphRank):
 
     def _solve(self, problem: Agreement, order: RankOrder | None) -> Consensus:
         prior, start = problem.prior, np.full(problem.n, 1 / problem.n)
-        if np.isinf(self.pull):
+        if np.isinf(self.pull) or self.method in FIXED:
             choice = problem.at(prior, start, 1e-3 * self.tol)
             return Consensus(choice, 0.0, np.zeros(problem.n), True, [choice.value], [0.0])
         if self.method == "brew":
@@ -365,8 +370,11 @@ def _numbers(graph: Graph, pairs: Order, what: str) -> list[tuple[int, int]]:
     return found
 
 
-def _prior(layers: Layers, hulls: Hulls, given: Any) -> np.ndarray:
-    """Prior weights of all candidates, summing to 1 in each vertex; equal for the corners of a cut hull."""
+def _prior(layers: Layers, hulls: Hulls, given: Any, by_links: bool) -> np.ndarray:
+    """Prior weights of all candidates, summing to 1 in each vertex; equal for the corners of a cut hull.
+
+    ``by_links``: times the weight of the vertex's links in the layer.
+    """
     if isinstance(given, Mapping):
         unknown = [name for name in given if str(name) not in layers.names]
         if unknown or len(given) < len(layers):
@@ -381,6 +389,8 @@ def _prior(layers: Layers, hulls: Hulls, given: Any) -> np.ndarray:
         raise InputError(f"layer_prior must be one positive weight for each of the {len(layers)} layers")
     mine = np.where(hulls.layer >= 0, weights[hulls.layer], 1.0)
     vertex = np.repeat(np.arange(layers.n), np.diff(hulls.first))
+    if by_links:
+        mine *= np.stack([graph.out_weight for graph in layers.graphs])[hulls.layer, vertex]
     return mine / np.bincount(vertex, mine, layers.n)[vertex]
 
 

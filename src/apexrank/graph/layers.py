@@ -12,15 +12,8 @@ import numpy as np
 
 from apexrank.errors import InputError
 from apexrank.graph.adjacency import Graph, SignedGraph, as_names, build
-from apexrank.graph.edges import (
-    Column,
-    Edges,
-    alike,
-    edges_of_frame,
-    is_missing,
-    object_array,
-    sorted_if_alike,
-)
+from apexrank.graph.edges import Column, Edges, alike, object_array, sorted_if_alike
+from apexrank.graph.labelled import layers_of_table
 from apexrank.graph.reading import as_graph
 from apexrank.kernels.edges import looked_up
 from apexrank.kernels.hulls import Hulls, stacked
@@ -111,7 +104,7 @@ def as_layers(layers: Any, *, label: Column = None, **options: Any) -> Layers:
     if isinstance(layers, Layers):
         return layers
     if label is not None:
-        return _of_table(layers, label, **options)
+        return Layers(*layers_of_table(layers, label, **options))
     if isinstance(layers, Mapping):
         names, given = tuple(map(str, layers)), list(layers.values())
     elif isinstance(layers, Iterable) and not isinstance(layers, str | tuple) and not _is_one_graph(layers):
@@ -132,7 +125,42 @@ def as_layers(layers: Any, *, label: Column = None, **options: Any) -> Layers:
         if isinstance(graph, SignedGraph):
             raise InputError(f"layer {name!r} is a signed graph: give its .positive part")
         graphs.append(graph)
+    if all(isinstance(data, str | Path) for data in given):
+        graphs = _with_text_names(graphs)
+    _refuse_numbers_beside_text(graphs, names)
     return Layers(tuple(_over_shared_vertices(graphs)), names)
+
+
+def _names_are_whole(graph: Graph) -> bool:
+    return graph.names is None or graph.names.dtype.kind in "iu"
+
+
+def _with_text_names(graphs: list[Graph]) -> list[Graph]:
+    """Names of vertices as text where a file has others than whole numbers: 7 in one file is 7 in the other."""
+    if all(map(_names_are_whole, graphs)) or not any(map(_names_are_whole, graphs)):
+        return graphs
+    return [
+        replace(graph, names=object_array(map(str, graph.labels(np.arange(graph.n)).tolist())))
+        if _names_are_whole(graph)
+        else graph
+        for graph in graphs
+    ]
+
+
+def _refuse_numbers_beside_text(graphs: list[Graph], names: tuple[str, ...]) -> None:
+    """Refuse layers that call what seems the same vertex 7 here and '7' there."""
+    whole = [k for k, graph in enumerate(graphs) if _names_are_whole(graph)]
+    numbers = {str(name) for k in whole for name in graphs[k].labels(np.arange(graphs[k].n)).tolist()}
+    for k, graph in enumerate(graphs):
+        if whole and k not in whole:
+            meant = [
+                name for name in np.asarray(graph.names).tolist() if isinstance(name, str) and name in numbers
+            ]
+            if meant:
+                raise InputError(
+                    f"layer {names[k]!r} names a vertex by the text {meant[0]!r}, layer {names[whole[0]]!r} by a "
+                    "number: make the ids of all layers text, or of all of them numbers"
+                )
 
 
 def _is_one_graph(data: Any) -> bool:
@@ -192,57 +220,3 @@ def _moved(graph: Graph, place: np.ndarray, n: int, names: np.ndarray | None) ->
 def _ends(graph: Graph) -> tuple[np.ndarray, np.ndarray]:
     targets = np.repeat(np.arange(graph.n, dtype=graph.indices.dtype), np.diff(graph.indptr))
     return graph.indices, targets
-
-
-def _of_table(
-    table: Any,
-    label: Column,
-    *,
-    source: Column = None,
-    target: Column = None,
-    weight: Column = None,
-    directed: bool | None = None,
-    repeated: str = "sum",
-    self_loops: str = "keep",
-) -> Layers:
-    what = "edge table"
-    if isinstance(table, str | Path):
-        from apexrank.io.tables import read_table  # which loads polars
-
-        what, table = str(table), read_table(Path(table)).frame
-    if not hasattr(table, "columns"):
-        raise InputError(f"label={label!r} names a column of one edge table: give a data frame or a file")
-    names = [str(name) for name in table.columns]
-    if isinstance(label, str) and label not in names:
-        raise InputError(f"{what} has no column {label!r}; it has {', '.join(map(repr, names[:8]))}")
-    at = names.index(label) if isinstance(label, str) else label
-    if not isinstance(at, int | np.integer) or not 0 <= at < len(names):
-        raise InputError(f"{what} has no column {label!r} counted from 0; it has {len(names)} columns")
-    rest = [name for i, name in enumerate(table.columns) if i != at]
-    edges = edges_of_frame(table[rest], source, target, weight, what)
-    column = table[table.columns[at]].to_numpy()
-    layer_of, values = _layers_of(column, what)
-
-    def part(k: int) -> Graph:
-        rows = np.flatnonzero(layer_of == k)
-        chosen = replace(
-            edges,
-            sources=edges.sources[rows],
-            targets=edges.targets[rows],
-            weights=None if edges.weights is None else edges.weights[rows],
-            place=lambda row: edges.place(int(rows[row])),
-        )
-        return build(chosen, directed is not False, repeated, self_loops)
-
-    return Layers(tuple(part(k) for k in range(len(values))), tuple(map(str, values)))
-
-
-def _layers_of(column: np.ndarray, what: str) -> tuple[np.ndarray, list[Any]]:
-    """Number of the layer of each row, and their labels, sorted where they can be compared."""
-    listed = column.tolist()
-    missing = [row for row, value in enumerate(listed) if is_missing(value)]
-    if missing:
-        raise InputError(f"{what} row {missing[0] + 1} has no label: say which layer its edge belongs to")
-    values = sorted_if_alike(list(dict.fromkeys(listed)))
-    number = {value: k for k, value in enumerate(values)}
-    return np.array([number[value] for value in listed]), values

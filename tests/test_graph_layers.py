@@ -1,0 +1,99 @@
+"""Layers as people have them: files of numbers beside files of text, labels that are dates or numbers."""
+
+import numpy as np
+import pandas as pd
+import polars as pl
+import pytest
+
+from apexrank import ConsensusRank, InputError, PageRank
+from apexrank.graph import as_layers
+
+
+@pytest.fixture
+def folder(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "numbers.csv").write_text("source,target\n1,2\n2,3\n3,1\n")
+    (tmp_path / "text.csv").write_text("source,target\n1,A7\nA7,2\n2,1\n")
+    return tmp_path
+
+
+def test_files_of_numbers_and_of_text_share_their_vertices(folder):
+    layers = as_layers(["numbers.csv", "text.csv"])
+    assert layers.vertex_names.tolist() == ["1", "2", "3", "A7"]
+    assert [graph.n_edges for graph in layers.graphs] == [3, 3]
+    assert as_layers(["numbers.csv", "numbers.csv"]).vertex_names.tolist() == [1, 2, 3]
+
+
+def test_frames_of_numbers_and_of_text_are_refused(folder):
+    frames = {name: pd.read_csv(f"{name}.csv") for name in ("numbers", "text")}
+    with pytest.raises(
+        InputError, match="'text' names a vertex by the text '1', layer 'numbers' by a number"
+    ):
+        as_layers(frames)
+
+
+def test_names_that_are_no_digits_may_stand_beside_numbers():
+    layers = as_layers([([0, 1], [1, 0]), (["a"], ["b"])])
+    assert layers.n == 4
+
+
+def test_labelled_file_with_weights(folder):
+    path = folder / "labelled.csv"
+    path.write_text("source,target,week,weight\na,b,1,1\nb,a,10,2.5\na,c,2,3\na,b,10,1\n")
+    layers = as_layers(path, label="week")
+    assert layers.names == ("1", "2", "10")
+    assert layers.graphs[2].weights.tolist() == [2.5, 1.0]
+    assert layers.vertex_names.tolist() == ["a", "b", "c"]
+
+
+def test_labelled_file_of_whole_numbers_as_ids(folder):
+    path = folder / "labelled.csv"
+    path.write_text("source,target,day\n10,9,mon\n9,10,tue\n")
+    assert as_layers(path, label="day").vertex_names.tolist() == [9, 10]
+
+
+@pytest.mark.parametrize("frame", [pd.DataFrame, pl.from_pandas], ids=["pandas", "polars"])
+def test_dates_are_written_as_dates(frame):
+    days = pd.to_datetime(["2024-01-02", "2024-01-01", "2024-01-02"])
+    table = pd.DataFrame({"source": ["a", "b", "a"], "target": ["b", "a", "c"], "day": days})
+    assert as_layers(frame(table), label="day").names == ("2024-01-01", "2024-01-02")
+    table["day"] += pd.Timedelta("12h")
+    assert as_layers(frame(table), label="day").names == ("2024-01-01T12:00:00", "2024-01-02T12:00:00")
+    table.loc[1, "day"] = pd.NaT
+    with pytest.raises(InputError, match="row 2 has no label"):
+        as_layers(frame(table), label="day")
+
+
+def test_categories_keep_their_order():
+    kinds = pd.Categorical(["late", "late", "early"], categories=["late", "unused", "early"])
+    table = pd.DataFrame({"source": ["a", "b", "a"], "target": ["b", "a", "c"], "kind": kinds})
+    assert as_layers(table, label="kind").names == ("late", "early")
+
+
+def test_union_is_pagerank_of_all_links(folder):
+    rng = np.random.default_rng(0)
+    layers = as_layers([rng.random((9, 9)) * (rng.random((9, 9)) < 0.4) for _ in range(3)])
+    rank = ConsensusRank("union").fit(layers)
+    np.testing.assert_allclose(rank.scores_, PageRank(tol=1e-12).fit(layers.union()).scores_, atol=1e-11)
+    assert rank.converged_
+    tripled = ConsensusRank("union").fit(layers, layer_prior=[3, 1, 1])
+    heavier = as_layers([3 * layers.graphs[0].to_scipy(), *(g.to_scipy() for g in layers.graphs[1:])])
+    np.testing.assert_allclose(tripled.scores_, ConsensusRank("union").fit(heavier).scores_, atol=1e-11)
+
+
+def test_mean_is_an_infinite_pull():
+    rng = np.random.default_rng(0)
+    layers = [rng.random((9, 9)) * (rng.random((9, 9)) < 0.4) for _ in range(3)]
+    prior = [1, 2, 3]
+    mean = ConsensusRank("mean").fit(layers, layer_prior=prior)
+    pulled = ConsensusRank(pull=np.inf).fit(layers, layer_prior=prior)
+    np.testing.assert_allclose(mean.scores_, pulled.scores_, atol=1e-12)
+    P = sum(
+        p * x / np.maximum(x.sum(axis=1, keepdims=True), 1e-300) for p, x in zip(prior, layers, strict=True)
+    )
+    assert (mean.graph_.to_scipy().toarray() - P / P.sum(axis=1, keepdims=True)).max() < 1e-12
+
+
+def test_fixed_weights_take_no_pull():
+    with pytest.raises(InputError, match="'blend' and 'fixed-point'"):
+        ConsensusRank("union", pull=1.0).fit([([0], [1]), ([1], [0])])
