@@ -21,7 +21,8 @@ def test_files_of_numbers_and_of_text_share_their_vertices(folder):
     layers = as_layers(["numbers.csv", "text.csv"])
     assert layers.vertex_names.tolist() == ["1", "2", "3", "A7"]
     assert [graph.n_edges for graph in layers.graphs] == [3, 3]
-    assert as_layers(["numbers.csv", "numbers.csv"]).vertex_names.tolist() == [1, 2, 3]
+    alone = as_layers({"one": "numbers.csv", "two": "numbers.csv"})
+    assert alone.vertex_names.tolist() == [1, 2, 3]
 
 
 def test_frames_of_numbers_and_of_text_are_refused(folder):
