@@ -404,6 +404,53 @@ def test_weights_by_voter():
         aggregate([[1, 2], [2, 1]], {0: 1, 1: 2})
 
 
+def test_weights_of_a_series_are_those_of_its_index():
+    frame = pd.DataFrame([[9, 1, 1], [1, 9, 1], [1, 1, 9]], columns=list("abc"), index=list("xyz"))
+    weights = pd.Series({"z": 5, "x": 1, "y": 2})
+    found = aggregate(frame, weights)
+    assert found.order == ["c", "b", "a"]
+    assert found.to_dict() == aggregate(frame, weights.to_dict()).to_dict()
+    assert aggregate(frame.T.to_dict(), weights).to_dict() == found.to_dict()
+    lists = pd.Series([list("abc"), list("bca"), list("cab")], index=list("xyz"))
+    assert aggregate(lists, weights, kind="orders").order == ["c", "a", "b"]
+    assert aggregate(frame.to_numpy(), weights).order == [0, 2, 1]  # rows without a name
+    again = frame.set_axis(["x", "x", "y"])
+    assert aggregate(again, pd.Series([1, 2, 5], index=again.index)).order == ["c", "b", "a"]
+
+
+@pytest.mark.parametrize(
+    ("index", "message"),
+    [
+        ([0, 1], "index has no voter 'x': index it as the ballots, or pass weights.to_numpy"),
+        (["x", "z"], "index has no voter 'y'"),
+        (["y", "y"], "the voter 'y' twice"),
+    ],
+    ids=["numbers", "other", "twice"],
+)
+def test_a_series_of_other_voters_is_refused(index, message):
+    frame = pd.DataFrame([[1, 2], [2, 1]], index=["x", "y"])
+    with pytest.raises(InputError, match=message) as caught:
+        aggregate(frame, pd.Series([1, 2], index=index))
+    assert "\n" not in str(caught.value)
+
+
+@pytest.mark.parametrize("kind", [pd.Series, dict], ids=["series", "dict"])
+def test_rows_with_names_are_read_by_name(kind):
+    rows = [kind({"a": 1, "b": 9}), kind({"b": 8, "a": 2, "c": 5})]
+    for data in (rows, tuple(rows), dict(zip("xy", rows, strict=True))):
+        found = aggregate(data)
+        assert (found.items, found.scores.tolist()) == (["a", "b", "c"], [1.5, 8.5, 5.0])
+    assert aggregate(rows, items="cab").scores.tolist() == [5.0, 1.5, 8.5]
+    assert aggregate(rows, kind="ranks").order == ["a", "c", "b"]
+    with pytest.raises(InputError, match="mix voters"):
+        aggregate([rows[0], [1, 2]])
+
+
+def test_a_series_that_names_an_item_twice_is_refused():
+    with pytest.raises(InputError, match="'a' is there twice"):
+        aggregate([pd.Series([1, 2], index=["a", "a"]), pd.Series({"a": 1, "b": 2})])
+
+
 def test_frames_of_several_types():
     frame = pd.DataFrame({"a": [True, False], "b": [0.5, 0.25], "c": pd.array([3, None], dtype="Int64")})
     assert aggregate(frame).scores.tolist() == [0.5, 0.375, 3.0]
@@ -424,6 +471,9 @@ def test_ranks_orders_and_scores_say_the_same(method):
     orders = [["b", "a", "c", "d"], ["c", ["b", "d"], "a"], [("a", "d"), "c", "b"]]
     ranks = [[2, 1, 3, 4], [4, 2, 1, 2], [1, 4, 3, 1]]
     by_order = aggregate(orders, method=method, kind="orders", items="abcd")
+    if method == "rrf":  # takes ranks as they are, also those of ties
+        orders[1:], ranks[1:] = [["c", "b", "d", "a"]], [[4, 2, 1, 3]]
+        by_order = aggregate(orders, method=method, kind="orders", items="abcd")
     by_rank = aggregate(ranks, method=method, kind="ranks", items="abcd")
     assert by_order.to_dict() == by_rank.to_dict()
     on_points = {"normalize": "borda"} if method in ("lovasz-bregman", "combsum", "combmnz") else {}
@@ -507,10 +557,53 @@ def test_text_is_no_ballot(ballots, voter):
     ids=["borda", "linear", "reciprocal", "dcg", "short", "long"],
 )
 def test_points_of_places(points, table):
-    rows = [[2, 1, 3, 4], [1, 1, 4, 3]]
-    found = aggregate(rows, [2, 1], kind="ranks", points=points, method="combsum").scores
+    rows, orders = [[2, 1, 3, 4], [1, 1, 4, 3]], [["b", "a", "c", "d"], [["a", "b"], "d", "c"]]
     by_voter = [place_points([-r for r in row], "ignore", table) for row in rows]
+    options = {"points": points, "method": "combsum"}
+    found = aggregate(orders, [2, 1], kind="orders", items="abcd", **options).scores
     np.testing.assert_allclose(found, 2 * np.array(by_voter[0]) + by_voter[1], rtol=1e-12)
+    if points in ("reciprocal", "dcg"):  # of the ranks themselves
+        by_voter = [[table[rank - 1] for rank in row] for row in rows]
+    found = aggregate(rows, [2, 1], kind="ranks", **options).scores
+    np.testing.assert_allclose(found, 2 * np.array(by_voter[0]) + by_voter[1], rtol=1e-12)
+
+
+POINTS_OF_RANKS = [
+    ({"method": "rrf"}, lambda rank: 1 / (60 + rank)),
+    ({"method": "rrf", "k": 0}, lambda rank: 1 / rank),
+    ({"method": "combsum", "points": "reciprocal"}, lambda rank: 1 / rank),
+    ({"method": "combsum", "points": "dcg"}, lambda rank: 1 / math.log2(1 + rank)),
+]
+
+
+@pytest.mark.parametrize(("options", "worth"), POINTS_OF_RANKS, ids=["rrf", "k", "reciprocal", "dcg"])
+def test_ranks_are_those_of_the_voter_s_own_list(options, worth):
+    rows = [[1, 50, 100], [7, 7, NAN], [2.5, 9, 1]]
+    found = aggregate(rows, [1, 2, 3], kind="ranks", **options)
+    gone = [[0 if math.isnan(rank) else worth(rank) for rank in row] for row in rows]
+    np.testing.assert_allclose(found.scores, [1, 2, 3] @ np.array(gone), rtol=1e-12)
+    last = aggregate(rows, [1, 2, 3], kind="ranks", missing="last", **options)
+    gone[1][2] = worth(8)  # below 7
+    np.testing.assert_allclose(last.scores, [1, 2, 3] @ np.array(gone), rtol=1e-12)
+
+
+@pytest.mark.parametrize(("options", "worth"), POINTS_OF_RANKS, ids=["rrf", "k", "reciprocal", "dcg"])
+def test_unranked_items_share_the_places_below_all_ranked_ones(options, worth):
+    found = aggregate([[1, NAN, 1, NAN]], kind="ranks", missing="last", **options).scores
+    low = (worth(3) + worth(4)) / 2
+    np.testing.assert_allclose(found, [worth(1), low, worth(1), low], rtol=1e-12)
+
+
+@pytest.mark.parametrize("missing", ["ignore", "last"])
+@pytest.mark.parametrize(("options", "worth"), POINTS_OF_RANKS, ids=["rrf", "k", "reciprocal", "dcg"])
+def test_weights_repeat_given_ranks(options, worth, missing):
+    rows, weights = election(2)
+    rows = rows * 7
+    once = aggregate(rows, weights, kind="ranks", missing=missing, **options)
+    often = aggregate(np.repeat(rows, weights, axis=0), kind="ranks", missing=missing, **options)
+    np.testing.assert_allclose(once.scores, often.scores, rtol=1e-13)
+    assert once.ranks.tolist() == often.ranks.tolist()
+    assert once.confidence == pytest.approx(often.confidence, rel=1e-12)
 
 
 def test_defaults_for_missing_items():
@@ -646,6 +739,57 @@ def test_items_that_no_drawn_voter_scored_are_last():
         assert set(map(tuple, drawn.ranks.tolist())) == {(2, 3, 1), (2, 1, 3), both}
 
 
+@pytest.mark.parametrize("method", ["copeland", "kemeny"])
+def test_items_that_no_drawn_voter_compared_are_last(method):
+    drawn = aggregate([[-3.0, NAN, -2], [-3, -1, NAN]], method=method).bootstrap(200)
+    assert {(2, 3, 1), (2, 1, 3)} < set(map(tuple, drawn.ranks.tolist()))
+
+
+@pytest.mark.parametrize("missing", ["ignore", "last"])
+@pytest.mark.parametrize("seed", range(3))
+def test_support_is_the_weight_of_the_voters_who_scored(seed, missing, monkeypatch):
+    rows, weights = election(seed)
+    monkeypatch.setattr("apexrank.aggregation.ballots.BLOCK", 10)
+    found = aggregate(rows, weights, missing=missing)
+    expected = [
+        sum(int(w) for row, w in zip(rows, weights, strict=True) if not math.isnan(row[item]))
+        for item in range(5)
+    ]
+    assert found.support.tolist() == expected
+    assert found.to_dict()["support"] == dict(enumerate(expected))
+    assert found.to_frame()["support"].to_list() == [expected[item] for item in found.order]
+
+
+def test_support_is_told_only_where_scores_are_missing():
+    found = aggregate(np.array([[1, 2], [2, 3]]), [0.1, 0.2])
+    assert found.support.tolist() == [found.ballots.total] * 2
+    assert "support" not in found.to_dict()
+    assert "support" not in found.to_frame().columns
+
+
+@pytest.mark.parametrize("method", ALL)
+def test_items_of_low_support_are_after_all_others(method):
+    rows, weights = election(3, items=6)
+    rows[1:, 4:] = NAN
+    rows[0, 4:] = 9, 8
+    plain = aggregate(rows, weights, method=method)
+    found = aggregate(rows, weights, method=method, min_support=float(weights[0]) + 1)
+    assert found.support.tolist()[4:] == [weights[0]] * 2
+    assert (found.scores == plain.scores).all()
+    assert found.order[:4] == [item for item in plain.order if item < 4]
+    assert found.order[4:] == [item for item in plain.order if item >= 4]
+    assert sorted(found.ranks[4:].tolist()) in ([5, 5], [5, 6])
+    assert found.bootstrap(20).ranks[:, 4:].min() == 5
+    assert aggregate(rows, weights, method=method, min_support=float(weights[0])).order == plain.order
+
+
+def test_one_rating_does_not_win():
+    ratings = [[4.0, NAN], [4.0, NAN], [3.0, 5.0]]
+    assert aggregate(ratings).order == [1, 0]
+    assert aggregate(ratings, min_support=2).order == [0, 1]
+    assert aggregate(ratings, [0.1, 0.1, 0.1], min_support=0.1).order == [1, 0]
+
+
 @pytest.mark.parametrize("method", ["lovasz-bregman", "borda", "combmnz"])
 def test_ties_of_draws_are_those_of_exact_sums(method, monkeypatch):
     """With and without the voter of the large number, which is in no sum of the second draw."""
@@ -756,6 +900,11 @@ GOOD = [[1.0, 2.0], [2.0, 1.0]]
         ("one item only", [[1], [2]], {}),
         ("no voter has a score for 1", [[1, NAN, 2], [2, NAN, 1]], {}),
         ("no voter has a score for 1", [[1, NAN, 2], [2, NAN, 1]], {"method": "median"}),
+        ("no voter has a score for 1", [[1, NAN, 2], [3, NAN, 1]], {"method": "copeland"}),
+        ("no voter has a score for 1", [[1, NAN, 2], [3, NAN, 1]], {"method": "kemeny"}),
+        ("no voter has a score for 1", [[1, NAN, 2], [3, 2, 1]], {"method": "kemeny", "weights": [1, 0]}),
+        ("min_support must be a finite number", GOOD, {"min_support": -1}),
+        ("min_support 3 is more than any item has: give at most 2", GOOD, {"min_support": 3}),
         ("unknown method 'best'", GOOD, {"method": "best"}),
         ("unknown normalize 'max'", GOOD, {"normalize": "max"}),
         ("unknown kind 'votes'", GOOD, {"kind": "votes"}),

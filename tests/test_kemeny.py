@@ -1,12 +1,15 @@
 """Kemeny's order against all orders, and its proofs."""
 
 from itertools import permutations
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
 
 from apexrank.aggregation.kemeny import kemeny, search, tied_places
 from apexrank.aggregation.merging import aggregate
+from apexrank.aggregation.points import Rule
+from apexrank.cli.aggregate_report import _what_proves
 from apexrank.metrics import kendall_distance
 
 
@@ -167,6 +170,14 @@ def test_out_of_time_is_told():
     found = kemeny(counts, time_limit=0.0)
     assert not found.optimal
     assert 0 <= found.bound < found.cost == cost(found.order, counts)
+
+
+def test_more_time_is_advised_only_where_time_was_short():
+    counts = tournament(18, 0) * np.random.default_rng(0).random((18, 18))  # without a common unit
+    gap, late = kemeny(counts), kemeny(counts, time_limit=0.0)
+    assert (gap.optimal, gap.circle, gap.late, late.optimal, late.late) == (False, 18, False, False, True)
+    told = [_what_proves(SimpleNamespace(proof=proof, rule=Rule("kemeny"))) for proof in (gap, late)]
+    assert told == ["weights too far apart for a proof", "a proof takes more than --time-limit 60"]
 
 
 def test_many_items_in_small_groups_are_proven():

@@ -40,6 +40,8 @@ class Ballots:
         How often each ballot was cast; None is once each.
     voters : list, optional
         Names of the voters, where they have some.
+    ranked : bool
+        Whether ``scores`` are minus ranks that were given, which need not be places among these items.
 
     Examples
     --------
@@ -54,6 +56,7 @@ class Ballots:
     positional: bool = False
     weights: np.ndarray | None = None
     voters: list[Any] | None = None
+    ranked: bool = False
 
     @property
     def n_voters(self) -> int:
@@ -73,6 +76,21 @@ class Ballots:
     def weight(self, rows: slice | np.ndarray) -> np.ndarray:
         """Weights of some voters."""
         return np.ones(len(self.scores[rows])) if self.weights is None else self.weights[rows]
+
+    def support(self) -> np.ndarray:
+        """Weight of the voters who scored each item, whatever a missing score means.
+
+        Examples
+        --------
+        >>> Ballots(np.array([[3.0, 1.0], [np.nan, 2.0]]), ["a", "b"], "last").support().tolist()
+        [1.0, 2.0]
+        """
+        given, lost = np.zeros((2, self.n_items))
+        for rows in self.blocks():
+            missing, w = np.isnan(self.scores[rows]), self.weight(rows)
+            lost += w @ missing
+            given += w @ ~missing
+        return np.where(lost == 0, self.total, given)  # no rounding where all did
 
     def blocks(self) -> Iterator[slice]:
         """Slices of voters, few enough to work on in the cache."""
@@ -132,7 +150,7 @@ def voter_name(number: int, voters: Sequence[Any] | None) -> str:
 
 
 def read_weights(weights: Any, n_voters: int, voters: Sequence[Any] | None) -> np.ndarray | None:
-    """Weights of the voters, checked; a mapping gives them by the voter's name.
+    """Weights of the voters, checked; a mapping gives them by the voter's name, as does a pandas Series by its index.
 
     Examples
     --------
@@ -142,6 +160,8 @@ def read_weights(weights: Any, n_voters: int, voters: Sequence[Any] | None) -> n
     """
     if weights is None:
         return None
+    if voters is not None and is_pandas(weights, "Series"):
+        weights = _by_index(weights, voters)
     if isinstance(weights, Mapping):
         if voters is None:
             raise InputError("weights by name need named voters: give one weight for each row")
@@ -164,3 +184,33 @@ def read_weights(weights: Any, n_voters: int, voters: Sequence[Any] | None) -> n
     if not w.any():
         raise InputError("weights are all zero: give at least one voter a weight")
     return w
+
+
+def is_pandas(data: Any, name: str) -> bool:
+    """Whether something is a pandas object of some class, without an import of pandas.
+
+    Examples
+    --------
+    >>> is_pandas([1, 2], "Series")
+    False
+    """
+    return any(
+        kind.__name__ == name and kind.__module__.partition(".")[0] == "pandas" for kind in type(data).__mro__
+    )
+
+
+def _by_index(weights: Any, voters: Sequence[Any]) -> Any:
+    """Weights of a pandas Series by the voter's name; as they are where its index has the voters' own order."""
+    names = weights.index.tolist()
+    if names == list(voters):
+        return weights.to_numpy()
+    if not weights.index.is_unique:
+        twice = weights.index[weights.index.duplicated()][0]
+        raise InputError(f"weights has the voter {twice!r} twice in its index: give each voter one weight")
+    unknown = [name for name in voters if name not in weights.index]
+    if unknown:
+        raise InputError(
+            f"weights is a Series whose index has no voter {unknown[0]!r}: "
+            "index it as the ballots, or pass weights.to_numpy() for weights by row"
+        )
+    return weights.to_dict()

@@ -216,6 +216,41 @@ def tied_ranks(scores: np.ndarray, tolerance: np.ndarray) -> np.ndarray:
     return ranks
 
 
+def supported_ranks(scores: np.ndarray, tolerance: np.ndarray, low: np.ndarray | None) -> np.ndarray:
+    """As `tied_ranks`, with the items of low support after all others.
+
+    Examples
+    --------
+    >>> supported_ranks(np.array([1.0, 9.0, 2.0]), np.zeros(3), np.array([False, True, False])).tolist()
+    [2, 3, 1]
+    """
+    if low is None or not low.any():
+        return tied_ranks(scores, tolerance)
+    tolerance, ranks = np.broadcast_to(tolerance, scores.shape), np.empty(scores.shape, dtype=np.int64)
+    ranks[..., ~low] = tied_ranks(scores[..., ~low], tolerance[..., ~low])
+    ranks[..., low] = tied_ranks(scores[..., low], tolerance[..., low]) + np.count_nonzero(~low)
+    return ranks
+
+
+def low_support(ballots: Ballots, rule: Rule) -> np.ndarray | None:
+    """Which items have less support than the rule asks for; None where it asks for none.
+
+    Examples
+    --------
+    >>> low_support(Ballots(np.array([[3, 1], [np.nan, 2]]), ["a", "b"]), Rule(min_support=2)).tolist()
+    [True, False]
+    """
+    if rule.min_support == 0:
+        return None
+    support = ballots.support()
+    low = support < rule.min_support * (1 - ROUNDING)
+    if low.all():
+        raise InputError(
+            f"min_support {rule.min_support:g} is more than any item has: give at most {support.max():g}"
+        )
+    return low
+
+
 def confidence(ballots: Ballots, rule: Rule) -> float:
     """Total variation of the mean points, as a share of the mean total variation of the voters' points."""
     sums, _, hits, total = totals(ballots, rule)

@@ -26,6 +26,7 @@ _MOST_SUBSETS = 16  # items of a group whose subsets are all looked at
 _UNIT = 1e3  # largest margin in the integer programme
 _GAP, _REDUCED = 1e-6, 1e-7  # its absolute gap, and the error of a pair's reduced cost
 _ROUNDING = 1e-12  # of the weight of all voters
+_TIME_LIMIT = 1  # the solver's status
 _COMMON = 1e-9  # of the largest margin: below it nothing is told from rounding
 
 
@@ -45,6 +46,8 @@ class Kemeny(NamedTuple):
     circle : int
         Number of items of the largest group that beat each other in a circle; 0 where there is none. As many must be
         allowed by ``max_exact`` for a proof.
+    late : bool
+        Whether the time limit ended an exact solution.
     """
 
     order: np.ndarray
@@ -52,6 +55,7 @@ class Kemeny(NamedTuple):
     bound: float
     optimal: bool
     circle: int = 0
+    late: bool = False
 
 
 def kemeny(
@@ -81,10 +85,11 @@ def kemeny(
     total = float((counts + counts.T).max()) if total is None else total
     margin = margins(counts, total)
     tolerance = _ROUNDING * max(total, 1e-300) * len(counts)
-    orders, least, circle = [], 0.0, 0
+    orders, least, circle, late = [], 0.0, 0, False
     for group in _groups(margin):
         inside = margin[np.ix_(group, group)]
-        order, bound = _solve_group(inside, max_exact, time_limit, tolerance)
+        order, bound, stopped = _solve_group(inside, max_exact, time_limit, tolerance)
+        late = late or stopped
         if _excess(order, inside) > 0:
             circle = max(circle, len(group))
         orders.append(group[order])
@@ -94,7 +99,7 @@ def kemeny(
     excess = _excess(order, margin)
     optimal = excess <= least + tolerance
     bound = excess if optimal else least
-    return Kemeny(order, unavoidable + excess, unavoidable + bound, bool(optimal), circle)
+    return Kemeny(order, unavoidable + excess, unavoidable + bound, bool(optimal), circle, late)
 
 
 def _groups(margin: np.ndarray) -> list[np.ndarray]:
@@ -111,17 +116,17 @@ def _groups(margin: np.ndarray) -> list[np.ndarray]:
 
 def _solve_group(
     margin: np.ndarray, max_exact: int, time_limit: float, tolerance: float
-) -> tuple[np.ndarray, float]:
-    """Order of one group, and what it must cost beyond the minority of each pair."""
+) -> tuple[np.ndarray, float, bool]:
+    """Order of one group, what it must cost beyond the minority of each pair, and whether time ran out."""
     order = search(margin, tolerance)
     excess = _excess(order, margin)
     if excess == 0:
-        return order, 0.0
+        return order, 0.0, False
     if len(margin) <= max_exact:
         small = len(margin) <= _MOST_SUBSETS and time_limit > 0
-        exact, bound = _by_subsets(margin) if small else _solve_programme(margin, time_limit)
-        return min(order, exact, key=lambda each: _excess(each, margin)), bound
-    return order, _pack_cycles(np.maximum(margin, 0.0)) if len(margin) <= _MOST_CYCLES else 0.0
+        exact, bound, late = _by_subsets(margin) if small else _solve_programme(margin, time_limit)
+        return min(order, exact, key=lambda each: _excess(each, margin)), bound, late
+    return order, _pack_cycles(np.maximum(margin, 0.0)) if len(margin) <= _MOST_CYCLES else 0.0, False
 
 
 def search(margin: np.ndarray, tolerance: float = 0.0) -> np.ndarray:
@@ -144,15 +149,15 @@ def _excess(order: np.ndarray, margin: np.ndarray) -> float:
     return float(np.maximum(np.triu(-margin[np.ix_(order, order)], 1), 0.0).sum())
 
 
-def _by_subsets(margin: np.ndarray) -> tuple[np.ndarray, float]:
-    """Order of the least excess and that excess, in 2ⁿ·n steps."""
+def _by_subsets(margin: np.ndarray) -> tuple[np.ndarray, float, bool]:
+    """Order of the least excess and that excess, in 2ⁿ·n steps, which no limit ends."""
     order = np.empty(len(margin), dtype=np.int64)
     _order_subsets(np.maximum(margin, 0.0), order)
-    return order, _excess(order, margin)
+    return order, _excess(order, margin), False
 
 
-def _solve_programme(margin: np.ndarray, time_limit: float) -> tuple[np.ndarray, float]:
-    """Best order and bound on the excess that the solver finds, in good time those of the least excess."""
+def _solve_programme(margin: np.ndarray, time_limit: float) -> tuple[np.ndarray, float, bool]:
+    """Best order and bound on the excess that the solver finds, and whether it ran out of time before the best."""
     from scipy.optimize import Bounds, LinearConstraint, milp
     from scipy.sparse import csr_array
 
@@ -181,7 +186,8 @@ def _solve_programme(margin: np.ndarray, time_limit: float) -> tuple[np.ndarray,
     gap = _GAP + _REDUCED * len(first)
     bound = max(0.0, float(np.maximum(margin[first, second], 0.0).sum() + (known - gap) / unit))
     step = _common_unit(np.abs(margin[first, second]))
-    return order, bound if step is None else float(np.ceil(bound / step) * step)
+    late = found.status == _TIME_LIMIT
+    return order, bound if step is None else float(np.ceil(bound / step) * step), late
 
 
 def _common_unit(margins: np.ndarray) -> float | None:

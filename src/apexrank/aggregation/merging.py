@@ -8,7 +8,7 @@ from typing import Any
 from numpy.typing import ArrayLike
 
 from apexrank.aggregation.ballots import Missing
-from apexrank.aggregation.fusion import tied_ranks
+from apexrank.aggregation.fusion import low_support, supported_ranks
 from apexrank.aggregation.methods import score_items
 from apexrank.aggregation.points import RRF, Method, Normalize, Points, read_rule
 from apexrank.aggregation.reading import Kind, read_ballots
@@ -32,6 +32,7 @@ def aggregate(
     k: float = RRF,
     max_exact: int = 40,
     time_limit: float = 60.0,
+    min_support: float = 0,
 ) -> Aggregation:
     """Merge the ballots of many voters into one order.
 
@@ -48,12 +49,14 @@ def aggregate(
         What the voters say, in one of three ways by ``kind``:
 
         - "scores": a table of voters × items, larger is better. An array, a pandas or polars data frame with the items
-          as its columns, or a mapping ``{voter: {item: score}}``; NaN or None is missing.
-        - "ranks": the same with positions, 1 is best.
+          as its columns, a mapping ``{voter: {item: score}}``, or a list of mappings ``{item: score}``; a pandas Series
+          is a mapping. NaN or None is missing.
+        - "ranks": the same with positions, 1 is best. They may be those of longer lists than these items.
         - "orders": for each voter a list of items, best first; a list or tuple inside it is a tie. Lists may stop
           early, or be given by voter as a mapping. In a data frame each row is a voter's list, and empty cells end it.
     weights : array of shape (voters,) or mapping of voter to number, optional
-        How often each ballot was cast: a weight of 3 is the same as three equal ballots.
+        How often each ballot was cast: a weight of 3 is the same as three equal ballots. A pandas Series is a mapping
+        where the voters have names, which are the index of a data frame.
     method : str
         ==================  =======================================================================================
         "lovasz-bregman"    order of the weighted mean score
@@ -64,7 +67,8 @@ def aggregate(
         "median"            median place
         "combsum"           sum of scores (Fox and Shaw 1994)
         "combmnz"           sum of scores times the number of voters who scored the item
-        "rrf"               reciprocal rank fusion: sum of 1/(k + place) (Cormack et al. 2009)
+        "rrf"               reciprocal rank fusion: sum of 1/(k + place), or of 1/(k + rank) with ``kind="ranks"``
+                            (Cormack et al. 2009)
         ==================  =======================================================================================
     normalize : {"minmax", "sum", "zscore", "rank", "borda"}, optional
         Put each voter's scores on a scale of its own before they are added: to 0 … 1; above their least and summing to
@@ -76,7 +80,9 @@ def aggregate(
     points : {"borda", "linear", "reciprocal", "dcg"} or sequence of numbers, optional
         With ranks and orders, for the methods that add scores: what a place is worth. n − place, which is the default;
         the same scaled to 0 … 1; 1/place; 1/log2(1 + place); or the points of each place from the best on, 0 after the
-        last. Tied items share the points of their places.
+        last. Tied items share the points of their places. With ``kind="ranks"`` the place in "reciprocal", "dcg" and
+        ``rrf`` is the rank as it was given, so that 1, 50 and 100 are not 1, 2 and 3 and tied items have the points of
+        the rank they were given; all other points are those of the places among the items here.
     missing : {"ignore", "last"}, optional
         What a missing score means. "ignore", no opinion: means and medians are over the voters who scored the item,
         sums (``combsum``, ``combmnz``, ``rrf``) get nothing, no pair with the item counts, and places of a ballot of m
@@ -93,12 +99,15 @@ def aggregate(
         and ``optimal`` only where all majorities are multiples of one number, as those of whole votes are.
     time_limit : float
         Seconds that ``kemeny`` may take for the exact solution of a group.
+    min_support : float
+        Items that voters of less weight than this scored rank after all others, in the order of their scores, so that
+        one good rating does not win. All items are in the result, and its scores are not changed.
 
     Returns
     -------
     Aggregation
         ``order``, ``ranks``, ``scores`` and ``ties``; on demand ``confidence``, ``pairwise``, ``condorcet_winner``,
-        ``agreement``, ``bootstrap()`` and ``plot()``.
+        ``agreement``, ``support``, ``bootstrap()`` and ``plot()``.
 
     Notes
     -----
@@ -125,7 +134,7 @@ def aggregate(
     >>> aggregate(ballots, [4, 3, 2], kind="orders", method="kemeny")
     Aggregation by kemeny of 3 voters: ann > bob > cy
     """
-    rule = read_rule(method, normalize, points, k, max_exact, time_limit)
+    rule = read_rule(method, normalize, points, k, max_exact, time_limit, min_support)
     check_choice("kind", kind, Kind)
     if points is not None and kind == "scores":
         raise InputError(
@@ -136,5 +145,5 @@ def aggregate(
     check_choice("missing", missing, Missing)
     ballots = read_ballots(scores, weights, kind=kind, missing=missing, items=items)
     found = score_items(ballots, rule)
-    ranks = tied_ranks(found.scores, found.tolerance)
+    ranks = supported_ranks(found.scores, found.tolerance, low_support(ballots, rule))
     return Aggregation(ballots.items, found.scores, ranks, ballots, rule, found.tolerance, found.proof)

@@ -7,7 +7,7 @@ from typing import NamedTuple
 import numpy as np
 
 from apexrank.aggregation.ballots import Ballots
-from apexrank.aggregation.fusion import LINEAR, linear_scores, median_scores
+from apexrank.aggregation.fusion import LINEAR, check_hits, linear_scores, median_scores
 from apexrank.aggregation.kemeny import Kemeny, kemeny, tied_places
 from apexrank.aggregation.pairwise import copeland_scores, margins, pairwise_counts
 from apexrank.aggregation.points import Rule
@@ -34,6 +34,19 @@ def score_items(ballots: Ballots, rule: Rule) -> Scored:
         return Scored(*linear_scores(ballots, rule))
     if rule.method == "median":
         return Scored(*median_scores(ballots, rule))
+    if ballots.missing == "ignore":
+        check_hits(ballots, ballots.support())
+    return score_pairs(ballots, rule)
+
+
+def score_pairs(ballots: Ballots, rule: Rule) -> Scored:
+    """Score of each item by a method that needs all pairs; one that no voter scored draws with all others.
+
+    Examples
+    --------
+    >>> score_pairs(Ballots(np.array([[3, np.nan, 1]]), list("abc")), Rule("copeland")).scores.tolist()
+    [1.5, 1.0, 0.5]
+    """
     counts, total, exact = pairwise_counts(ballots), ballots.total, np.zeros(ballots.n_items)
     if rule.method == "copeland":
         return Scored(copeland_scores(counts, total), exact)

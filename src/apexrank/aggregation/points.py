@@ -3,7 +3,8 @@
 Tied items share the mean of the points of the places they take. A ballot that ranks m of n items and has no opinion
 of the others is stretched over all n places where points fall by the same amount each place ("borda", "linear"), so
 that its best item has the points of a first place and its worst those of a last one; of a single item that is the
-middle. Other points are those of the places in the voter's own list.
+middle. Other points are those of the places in the voter's own list. Where the voter gave ranks, "rrf", "reciprocal"
+and "dcg" are those of the ranks as they were given, in the list of the voter that may be longer than ours.
 """
 
 from __future__ import annotations
@@ -48,6 +49,7 @@ class Rule:
     k: float = RRF
     max_exact: int = 40
     time_limit: float = 60.0
+    min_support: float = 0.0
 
     @property
     def takes_scores(self) -> bool:
@@ -71,13 +73,27 @@ class Rule:
         """Points of each of n places, the best one first."""
         place = np.arange(1.0, n + 1)
         scale = self.scale
-        if scale == "rrf":
-            return 1 / (self.k + place)
         if isinstance(scale, str):
-            return _PLACES[scale](place, n)
+            return self.points_at(place) if scale in _OF_RANKS else _PLACES[scale](place, n)
         table = np.zeros(n)
         table[: len(scale)] = scale[:n]
         return table
+
+    def takes_ranks(self, ballots: Ballots) -> bool:
+        """Whether the points are those of the ranks as they were given."""
+        return ballots.ranked and self.scale in _OF_RANKS
+
+    def points_at(self, place: np.ndarray) -> np.ndarray:
+        """Points of any places or ranks, which a scale has that does not depend on the number of items.
+
+        Examples
+        --------
+        >>> Rule("rrf", k=60).points_at(np.array([40.0])).item()
+        0.01
+        """
+        if self.scale == "rrf":
+            return 1 / (self.k + place)
+        return 1 / place if self.scale == "reciprocal" else _dcg(place)
 
 
 def _dcg(place: np.ndarray) -> np.ndarray:
@@ -87,12 +103,13 @@ def _dcg(place: np.ndarray) -> np.ndarray:
 _PLACES: dict[str, Callable[[np.ndarray, int], np.ndarray]] = {
     "borda": lambda place, n: n - place,
     "linear": lambda place, n: (n - place) / (n - 1),
-    "reciprocal": lambda place, n: 1 / place,
-    "dcg": lambda place, n: _dcg(place),
 }
+_OF_RANKS = ("rrf", "reciprocal", "dcg")
 
 
-def read_rule(method: Any, normalize: Any, points: Any, k: Any, max_exact: Any, time_limit: Any) -> Rule:
+def read_rule(
+    method: Any, normalize: Any, points: Any, k: Any, max_exact: Any, time_limit: Any, min_support: Any = 0
+) -> Rule:
     """Check the options of a method.
 
     Examples
@@ -106,10 +123,11 @@ def read_rule(method: Any, normalize: Any, points: Any, k: Any, max_exact: Any, 
         check_choice("normalize", normalize, Normalize)
     check_finite("k", k, 0)
     check_finite("time_limit", time_limit, 0)
+    check_finite("min_support", min_support, 0)
     if not isinstance(max_exact, int | np.integer) or max_exact < 0:
         raise InputError(f"max_exact must be a whole number of items, 0 or more, got {max_exact!r}")
     scale: Any = "borda" if points is None else _read_points(points)
-    return Rule(method, normalize, scale, float(k), int(max_exact), float(time_limit))
+    return Rule(method, normalize, scale, float(k), int(max_exact), float(time_limit), float(min_support))
 
 
 def _read_points(points: str | Sequence[float]) -> Any:
@@ -138,7 +156,8 @@ def voter_points(ballots: Ballots, rule: Rule, rows: slice | np.ndarray) -> np.n
            [0. , nan, 3. , nan]])
     """
     if rule.takes_places(ballots):
-        points = _points_of_places(ballots, rule, rows)
+        of_ranks = rule.takes_ranks(ballots)
+        points = (_points_of_ranks if of_ranks else _points_of_places)(ballots, rule, rows)
         return normalized(points, rule.normalize) if rule.takes_scores else points
     points = normalized(ballots.read(rows), rule.normalize)
     missing = np.isnan(points)
@@ -159,6 +178,20 @@ def _points_of_places(ballots: Ballots, rule: Rule, rows: slice | np.ndarray) ->
         stretched = (points - lowest) * (ballots.n_items - 1) / np.maximum(ranked - 1, 1)
         points = np.where(ranked == 1, table[0] / 2, stretched)
     return np.where(given, points, np.nan)
+
+
+def _points_of_ranks(ballots: Ballots, rule: Rule, rows: slice | np.ndarray) -> np.ndarray:
+    """Points of the ranks themselves; items that are last share those of the places below all that are ranked."""
+    ranks = -ballots.read(rows)
+    points = rule.points_at(ranks)
+    if ballots.missing == "ignore":
+        return points
+    missing = np.isnan(ranks)
+    for row in np.flatnonzero(missing.any(axis=1)).tolist():
+        unranked = int(missing[row].sum())
+        lowest = max(np.nanmax(ranks[row]), ballots.n_items - unranked)
+        points[row, missing[row]] = rule.points_at(lowest + np.arange(1, unranked + 1)).mean()
+    return points
 
 
 def normalized(points: np.ndarray, normalize: Normalize | None) -> np.ndarray:

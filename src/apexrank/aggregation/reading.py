@@ -7,7 +7,7 @@ from typing import Any, Literal, NamedTuple
 
 import numpy as np
 
-from apexrank.aggregation.ballots import Ballots, Missing, read_weights, voter_name
+from apexrank.aggregation.ballots import Ballots, Missing, is_pandas, read_weights, voter_name
 from apexrank.errors import InputError
 from apexrank.groups import is_missing
 
@@ -56,9 +56,8 @@ def read_ballots(
         list(range(values.shape[1])) if sheet.items is None else sheet.items, values.shape[1]
     )
     w = read_weights(weights, len(values), sheet.voters)
-    return Ballots(
-        values if kind == "scores" else -values, labels, missing, kind != "scores", w, sheet.voters
-    )
+    scores, positional = (values, False) if kind == "scores" else (-values, True)
+    return Ballots(scores, labels, missing, positional, w, sheet.voters, kind == "ranks")
 
 
 def _positions(values: np.ndarray) -> np.ndarray:
@@ -99,7 +98,9 @@ def _check_label(name: Any) -> None:
 
 def _read_numbers(data: Any, names: list[Any] | None) -> Sheet:
     if isinstance(data, Mapping):
-        return _read_mapping(data, names)
+        return _read_rows(list(data.values()), names, list(data))
+    if isinstance(data, list | tuple) and any(_has_names(row) for row in data):
+        return _read_rows(data, names, None)
     library = _library_of_frame(data)
     if library is not None:
         if names is not None:
@@ -113,8 +114,10 @@ def _read_numbers(data: Any, names: list[Any] | None) -> Sheet:
 
 
 def _library_of_frame(data: Any) -> str | None:
+    if is_pandas(data, "DataFrame"):
+        return "pandas"
     homes = {kind.__module__.partition(".")[0] for kind in type(data).__mro__ if kind.__name__ == "DataFrame"}
-    return next((name for name in ("pandas", "polars") if name in homes), None)
+    return "polars" if "polars" in homes else None
 
 
 def _read_pandas(frame: Any) -> Sheet:
@@ -142,24 +145,34 @@ def _read_polars(frame: Any) -> Sheet:
     return Sheet(frame.cast(pl.Float64).to_numpy(), list(frame.columns))
 
 
-def _read_mapping(data: Mapping[Any, Any], names: list[Any] | None) -> Sheet:
-    """A voter's scores by item, or as a row of numbers."""
-    rows, voters = list(data.values()), list(data)
-    if not all(isinstance(row, Mapping) for row in rows):
+def _has_names(row: Any) -> bool:
+    return isinstance(row, Mapping) or is_pandas(row, "Series")
+
+
+def _read_rows(rows: Sequence[Any], names: list[Any] | None, voters: list[Any] | None) -> Sheet:
+    """Each voter's scores by item, as a mapping or a pandas Series, or as a row of numbers."""
+    if not all(_has_names(row) for row in rows):
         return Sheet(_numbers([_plain_row(row) for row in rows], "scores"), names, voters)
-    found = dict.fromkeys(item for row in rows for item in row)
-    labels = list(found) if names is None else names
+    ballots = [_by_item(row) for row in rows]
+    labels = list(dict.fromkeys(item for row in ballots for item in row)) if names is None else names
     column = {item: number for number, item in enumerate(_check_labels(labels, len(labels)))}
-    values = np.full((len(rows), len(labels)), np.nan)
-    for number, (voter, row) in enumerate(data.items()):
+    values = np.full((len(ballots), len(labels)), np.nan)
+    for number, row in enumerate(ballots):
         _check_known(row, column)
-        numbers = _numbers(list(row.values()), f"the scores of voter {voter!r}")
+        numbers = _numbers(list(row.values()), f"the scores of {voter_name(number, voters)}")
         values[number, [column[item] for item in row]] = numbers
     return Sheet(values, labels, voters)
 
 
-def _plain_row(row: Any) -> Any:
+def _by_item(row: Any) -> Mapping[Any, Any]:
     if isinstance(row, Mapping):
+        return row
+    _check_labels(row.index.tolist(), len(row))
+    return row.to_dict()
+
+
+def _plain_row(row: Any) -> Any:
+    if _has_names(row):
         raise InputError("scores mix voters with item names and voters without: use the same for all")
     return row
 
@@ -196,6 +209,8 @@ def _refuse_text(value: Any) -> Any:
 
 def _read_orders(data: Any, names: list[Any] | None) -> Sheet:
     voters = list(data) if isinstance(data, Mapping) else None
+    if is_pandas(data, "Series"):
+        voters = data.index.tolist()
     if _library_of_frame(data) is not None:
         data, voters = _rows_of_frame(data)
     if isinstance(data, np.ndarray) and data.ndim == 2 and data.dtype.kind in "iu":

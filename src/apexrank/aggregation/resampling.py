@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from apexrank.aggregation.ballots import Ballots
-from apexrank.aggregation.fusion import LINEAR, MEANS, ROUNDING, tied_ranks, weighted_median
-from apexrank.aggregation.methods import score_items
+from apexrank.aggregation.fusion import LINEAR, MEANS, ROUNDING, supported_ranks, weighted_median
+from apexrank.aggregation.methods import score_pairs
 from apexrank.aggregation.points import Rule, voter_points
 from apexrank.metrics.confidence import check_level
 
@@ -98,7 +98,8 @@ def resample(result: Aggregation, n: int, confidence: float, random_state: Any) 
         blocks = _medians(ballots, result.rule, drawn)
     else:
         blocks = _by_pairs(ballots, replace(result.rule, max_exact=0), drawn)
-    ranks = [tied_ranks(scores, tolerance).astype(np.int32) for scores, tolerance in blocks]
+    low = result.low_support
+    ranks = [supported_ranks(scores, tolerance, low).astype(np.int32) for scores, tolerance in blocks]
     return RankBootstrap(result.items, np.concatenate(ranks), float(confidence))
 
 
@@ -169,5 +170,10 @@ def _medians(ballots: Ballots, rule: Rule, drawn: Iterator[np.ndarray]) -> Itera
 
 def _by_pairs(ballots: Ballots, rule: Rule, drawn: Iterator[np.ndarray]) -> Iterator[Scores]:
     for weights in drawn:
-        scores = np.array([score_items(replace(ballots, weights=w), rule).scores for w in weights])
-        yield scores, np.zeros(ballots.n_items)
+        rows = [_pairs_of_draw(replace(ballots, weights=w), rule) for w in weights]
+        yield np.array(rows), np.zeros(ballots.n_items)
+
+
+def _pairs_of_draw(ballots: Ballots, rule: Rule) -> np.ndarray:
+    scores = score_pairs(ballots, rule).scores
+    return scores if ballots.missing == "last" else np.where(ballots.support() > 0, scores, -np.inf)

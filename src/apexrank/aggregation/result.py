@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from apexrank.aggregation.ballots import Ballots
-from apexrank.aggregation.fusion import confidence
+from apexrank.aggregation.fusion import confidence, low_support
 from apexrank.aggregation.kemeny import Kemeny
 from apexrank.aggregation.pairwise import condorcet_winner, pairwise_counts
 from apexrank.aggregation.points import Rule
@@ -48,7 +48,8 @@ class Aggregation:
     cost, bound : float or None
         ``kemeny`` only: weight of the preferences that the order contradicts, and what every order costs at least.
     optimal : bool or None
-        ``kemeny`` only: whether the order is proven best.
+        ``kemeny`` only: whether the order is proven best. This, the cost and the bound are those of its order before
+        ``min_support`` moves items to the end.
 
     Examples
     --------
@@ -116,6 +117,30 @@ class Aggregation:
         return confidence(self.ballots, self.rule)
 
     @cached_property
+    def support(self) -> np.ndarray:
+        """Weight of the voters who scored each item, by number; computed when first asked for.
+
+        Examples
+        --------
+        >>> from apexrank.aggregation.merging import aggregate
+        >>> ratings = [[4, None], [4, None], [3, 5]]
+        >>> aggregate(ratings).order, aggregate(ratings).support.tolist()
+        ([1, 0], [3.0, 1.0])
+        >>> aggregate(ratings, min_support=2).order
+        [0, 1]
+        """
+        return self.ballots.support()
+
+    @property
+    def low_support(self) -> np.ndarray | None:
+        """Which items rank after all others for less support than ``min_support``; None where that is 0."""
+        return low_support(self.ballots, self.rule)
+
+    @property
+    def _some_missing(self) -> bool:
+        return bool((self.support < self.ballots.total).any())
+
+    @cached_property
     def pairwise(self) -> np.ndarray:
         """Weight of the voters who prefer item i to item j, by number: n × n, computed when first asked for."""
         return pairwise_counts(self.ballots)
@@ -163,7 +188,8 @@ class Aggregation:
         """Draw voters again and again: intervals of the ranks, and the chance of each item to be first.
 
         Where all weights are whole numbers so many ballots are drawn as were cast; otherwise voters are, each with its
-        own weight. ``kemeny`` is solved by local search in the draws.
+        own weight. ``kemeny`` is solved by local search in the draws. Items that ``min_support`` puts last in the
+        result are last in all draws.
 
         Parameters
         ----------
@@ -195,19 +221,23 @@ class Aggregation:
         return AggregationDisplay.from_result(self, ax=ax, **options)
 
     def to_frame(self) -> pl.DataFrame:
-        """Table of ``rank``, ``item`` and ``score``, best first; items of several types are written as text."""
+        """Table of ``rank``, ``item``, ``score`` and, where scores are missing, ``support``, best first.
+
+        Items of several types are written as text.
+        """
         import polars as pl
 
         names = self.order
         same = len({type(name) for name in names}) == 1
         item = pl.Series("item", names if same else [str(name) for name in names])
         numbers = self._numbers
-        return pl.DataFrame(
-            [pl.Series("rank", self.ranks[numbers]), item, pl.Series("score", self.scores[numbers])]
-        )
+        columns = [pl.Series("rank", self.ranks[numbers]), item, pl.Series("score", self.scores[numbers])]
+        if self._some_missing:
+            columns.append(pl.Series("support", self.support[numbers]))
+        return pl.DataFrame(columns)
 
     def to_dict(self) -> dict[str, Any]:
-        """The order, ranks and scores with the names of the items, in plain types."""
+        """The order, ranks, scores and, where scores are missing, support by the names of the items, in plain types."""
         found = {
             "method": self.method,
             "order": self.order,
@@ -216,6 +246,8 @@ class Aggregation:
             "ties": [list(group) for group in self.ties],
             "n_voters": self.ballots.n_voters,
         }
+        if self._some_missing:
+            found["support"] = dict(zip(self.items, self.support.tolist(), strict=True))
         proof = {"cost": self.cost, "bound": self.bound, "optimal": self.optimal}
         return found if self.cost is None else found | proof
 

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 from apexrank.cli import ballot_options as options
-from apexrank.cli.aggregate_report import print_report, report_of
+from apexrank.cli.aggregate_report import print_report, report_of, tell_doubts
 from apexrank.cli.ballot_options import method_option, output_option
 from apexrank.cli.ballots import Ballots
 from apexrank.cli.comparison import show_comparison
@@ -24,6 +24,15 @@ if TYPE_CHECKING:
     from apexrank.aggregation.result import Aggregation
 
 METHODS = ("lovasz-bregman", "borda", "copeland", "kemeny", "median", "combsum", "combmnz", "rrf")
+_SCORE_METHODS = ("lovasz-bregman", "combsum", "combmnz")
+_METHODS_OF = {  # an option that other methods would not look at
+    "k": ("rrf",),
+    "max_exact": ("kemeny",),
+    "time_limit": ("kemeny",),
+    "normalize": _SCORE_METHODS,
+    "points": _SCORE_METHODS,
+}
+_DEFAULTS = {"k": 60.0, "max_exact": 40, "time_limit": 60.0}
 _TOP_DRAWN = 20
 
 
@@ -44,13 +53,16 @@ def aggregate(
     k: Annotated[
         float | None, method_option("Of rrf, which adds 1/(k + place); 60 by default.", "--k")
     ] = None,
-    time_limit: Annotated[float, method_option("Seconds that kemeny may take for a proof.")] = 60.0,
+    time_limit: Annotated[
+        float | None, method_option("Seconds that kemeny may take for a proof; 60 by default.")
+    ] = None,
     max_exact: Annotated[
-        int,
+        int | None,
         method_option(
-            "Most items that beat each other in a circle for which kemeny looks for a proof.", min=0
+            "Most items that beat each other in a circle for which kemeny looks for a proof; 40 by default.",
+            min=0,
         ),
-    ] = 40,
+    ] = None,
     bootstrap: Annotated[
         int | None,
         method_option(
@@ -85,12 +97,11 @@ def aggregate(
     if figure is not None:
         check_picture(figure)
     methods = _methods(method, compare, bootstrap=bootstrap, pairwise=pairwise, figure=figure)
-    if k is not None and "rrf" not in methods:
-        raise InputError("--k is for --method rrf: leave it out")
     options.check_missing(missing)
-    rules = {"normalize": normalize, "points": options.read_points(points, kind, ballots)}
-    rules |= {"k": 60.0 if k is None else k, "max_exact": max_exact, "time_limit": time_limit}
-    _check_rules(methods, rules)
+    given = {"normalize": normalize, "points": options.read_points(points, kind, ballots)}
+    given |= {"k": k, "max_exact": max_exact, "time_limit": time_limit}
+    rules = {name: _DEFAULTS.get(name) if value is None else value for name, value in given.items()}
+    _check_rules(methods, rules, [name for name, value in given.items() if value is not None])
     began = time.perf_counter()
     profile = Ballots(kind, items_in, id, weights, drop, long).read(ballots)
     read = time.perf_counter()
@@ -114,6 +125,7 @@ def aggregate(
     if output is None and not json:
         print_frame(ranked)
         if not is_terminal():
+            tell_doubts(profile, result, ranked["item"].to_list())
             return
     files = [str(path) for path in (output, pairwise, figure) if path is not None]
     report = report_of(profile, result) | {"bootstrap": bootstrap, "seconds": seconds}
@@ -135,13 +147,22 @@ def _methods(method: str | None, compare: list[str] | None, **single: Any) -> li
     return list(METHODS) if names == ["all"] else names
 
 
-def _check_rules(methods: list[str], rules: dict[str, Any]) -> None:
-    from apexrank.aggregation.points import read_rule
-
+def _check_rules(methods: list[str], rules: dict[str, Any], given: list[str]) -> None:
+    """Refuse unknown methods, bad options, and options ``given`` that none of the methods looks at."""
     if not methods:
         raise InputError(f"--compare names no method: use some of {', '.join(METHODS)}, or all")
     for name in methods:
-        read_rule(name, **rules)
+        options.read_options(name, **rules)
+    for option in given:
+        users = _METHODS_OF[option]
+        if not set(users) & set(methods):
+            raise InputError(
+                f"--{option.replace('_', '-')} is for --method {' or '.join(users)}: leave it out"
+            )
+    if rules["points"] is not None and rules["normalize"] in ("rank", "borda"):
+        raise InputError(
+            f"--normalize {rules['normalize']} gives places points of its own: leave out --points"
+        )
 
 
 def _merge(

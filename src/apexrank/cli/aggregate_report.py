@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import typer
 
-from apexrank.cli.output import print_table
+from apexrank.cli.output import note, print_table
 from apexrank.cli.profile import Profile
 
 if TYPE_CHECKING:
@@ -25,13 +25,18 @@ def report_of(profile: Profile, result: Aggregation) -> dict[str, Any]:
     """What is known of the ballots and of their ranking."""
     report = profile.facts(result.ballots.missing) | {
         "method": result.method,
-        "confidence": result.confidence,
+        "confidence": confidence_of(profile, result),
         "agreement": mean_agreement(result),
         "ties": [list(group) for group in result.ties],
     }
     if profile.values.size <= _CHEAP:
         report["condorcet_winner"] = result.condorcet_winner
     return report | proof_of(result)
+
+
+def confidence_of(profile: Profile, result: Aggregation) -> float | None:
+    """Confidence in the order; None where voters ignore items, as their means are not of the same voters then."""
+    return None if profile.n_missing and result.ballots.missing == "ignore" else result.confidence
 
 
 def proof_of(result: Aggregation) -> dict[str, Any]:
@@ -76,16 +81,32 @@ def print_report(
         typer.echo(f"written: {', '.join(report['files'])}{rest}")
 
 
+def tell_doubts(profile: Profile, result: Aggregation, shown: list[str]) -> None:
+    """Say on stderr what qualifies a table of the items ``shown`` that goes to a program without a report."""
+    profile.tell_gaps(result.ballots.missing)
+    tell_proof(profile, result)
+    ties = [list(group) for group in result.ties if not set(shown).isdisjoint(group)]
+    if ties:
+        note(f"{profile.source}: {_tied(ties)}")
+
+
+def tell_proof(profile: Profile, result: Aggregation) -> None:
+    """Say that an order of ``kemeny`` may not be the best."""
+    if result.proof is not None and not result.optimal:
+        note(f"{profile.source}: not proven best: {_proof(result)}")
+
+
 def _summary(report: dict[str, Any], profile: Profile) -> str:
-    facts = [f"confidence {report['confidence']:.2f}"]
+    facts = [] if report["confidence"] is None else [f"confidence {report['confidence']:.2f}"]
     if report["agreement"] is not None:
         facts.append(f"voters agree with it by {report['agreement']:.2f} (mean Kendall tau)")
     if "condorcet_winner" in report:
         winner = report["condorcet_winner"]
         facts.append("no Condorcet winner" if winner is None else f"Condorcet winner {winner}")
     seconds = report["seconds"]
+    method = f"{report['method']}: {', '.join(facts)}" if facts else report["method"]
     return (
-        f"{profile.sentence(report['missing']['rule'])}; {report['method']}: {', '.join(facts)}; "
+        f"{profile.sentence(report['missing']['rule'])}; {method}; "
         f"read in {seconds['reading']:.1f} s, merged in {seconds['merging']:.1f} s"
     )
 
@@ -111,11 +132,13 @@ def _proof(result: Aggregation) -> str:
 
 
 def _what_proves(result: Aggregation) -> str:
-    """The option that a proof takes: circles of items were too large for it, or time was short."""
+    """The option that a proof takes: circles of items were too large for it, or time was short; or that none does."""
     assert result.proof is not None
     size = result.proof.circle
     if size > max(_MOST_PROVEN, result.rule.max_exact):
         return f"no proof: {size:,} items beat each other in a circle"
     if size > result.rule.max_exact:
         return f"a proof takes --max-exact {size}"
+    if not result.proof.late:
+        return "weights too far apart for a proof"
     return f"a proof takes more than --time-limit {result.rule.time_limit:g}"

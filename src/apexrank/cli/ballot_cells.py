@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from apexrank.cli.output import split_names
@@ -13,6 +15,60 @@ if TYPE_CHECKING:
 
     from apexrank.io import Table
 
+_VOTERS = "voter user ranker judge juror ballot respondent participant rater reviewer"
+_ITEMS = "item doc document candidate alternative page url title movie film product"
+VOTER_WORDS, ITEM_WORDS = set(_VOTERS.split()), set(_ITEMS.split())
+_ANY_WORDS = {"id", "name", "index"}
+_FEWEST_IDS, _FEWEST_RISING = 3, 5  # rows: fewer scores differ, or rise, too often
+
+
+def has_word(name: str, words: set[str]) -> bool:
+    """Whether a column is called by one of some words, perhaps with id or name behind it, in any spelling.
+
+    Examples
+    --------
+    >>> [has_word(name, {"user"}) for name in ("User", "user_id", "USERID", "User name", "users left")]
+    [True, True, True, True, False]
+    """
+    key = re.sub(r"[\W_]+", "", name.lower())
+    return key in words or re.sub("(id|name)$", "", key) in words
+
+
+def is_id_name(name: str, items_in: str | None) -> bool:
+    """Whether a column is called as one of names of voters, or of items where those are in rows.
+
+    Examples
+    --------
+    >>> [is_id_name(name, None) for name in ("movieId", "Respondent ID", "index", "Unnamed: 0", "Madrid", "film")]
+    [True, True, True, True, False, False]
+    """
+    if has_word(name, (ITEM_WORDS if items_in == "rows" else VOTER_WORDS) | _ANY_WORDS):
+        return True
+    ends = re.search(r"(?i:[\W_]id)$|[a-z0-9]I[dD]$", name.strip())  # no item such as Madrid or Covid
+    return bool(ends) or name.startswith(("Unnamed: 0", "__index_level_0__"))  # as pandas calls its index
+
+
+def like_ids(table: Table, name: str) -> int:
+    """How much a column looks like ids: 1 for a whole number of its own in each row, 2 where they rise as well.
+
+    Examples
+    --------
+    >>> import polars as pl
+    >>> from apexrank.io import Table
+    >>> columns = {"a": [1, 2, 3, 4, 9], "b": [5, 4, 1, 2, 3], "c": [5, 4, 5, 3, 1]}
+    >>> [like_ids(Table(pl.DataFrame(columns)), name) for name in columns]
+    [2, 1, 0]
+    """
+    import polars as pl
+
+    series = table.frame[name]
+    if len(series) < _FEWEST_IDS or not (series.dtype.is_integer() or series.dtype == pl.String):
+        return 0
+    numbers = series.cast(pl.Float64, strict=False)
+    if numbers.null_count() or not (numbers % 1 == 0).all() or not numbers.is_unique().all():
+        return 0
+    return 2 if len(numbers) >= _FEWEST_RISING and numbers.is_sorted() else 1
+
 
 def row_place(table: Table, row: int) -> str:
     """Where a row stands."""
@@ -21,24 +77,88 @@ def row_place(table: Table, row: int) -> str:
 
 def read_cells(table: Table, name: str, kind: str | None, advice: str) -> np.ndarray:
     """Scores, or ranks from 1 on, of a column."""
+    values = _numbers(table, name, advice)
+    _check_ranks(table, name, values, kind)
+    return values
+
+
+def _numbers(table: Table, name: str, advice: str) -> np.ndarray:
     from apexrank.io.columns import numbers
 
-    values = numbers(table, name, advice)
+    try:
+        return numbers(table, name, advice)
+    except InputError as error:
+        raise InputError(_with_cause(str(error))) from None
+
+
+def _check_ranks(table: Table, name: str, values: np.ndarray, kind: str | None) -> None:
     low = values < 1
     if kind == "ranks" and low.any():
         row = int(low.argmax())
         raise InputError(
             f"{table.where(row, name)}: {values[row]:g} is no rank, as 1 is the best; use --kind scores for scores"
         )
+
+
+def _with_cause(message: str) -> str:
+    """Say how people write the text that is not a number.
+
+    Examples
+    --------
+    >>> _with_cause("a.csv line 2, column 'x': '1,5' is not a number; correct it")
+    "a.csv line 2, column 'x': '1,5' is not a number (a decimal comma? write 1.5); correct it"
+    """
+    head, words, rest = message.partition(" is not a number")
+    found = re.search(r"'\s*([-+]?\d[\d.,]*)\s*(%?)\s*'$", head)
+    if not words or found is None:
+        return message
+    text, percent = found.groups()
+    point = text.replace(",", ".")
+    if percent:
+        cause = f"a percent sign? write {point}"
+    elif re.fullmatch(r"[-+]?\d{1,3},\d{3}", text):
+        cause = f"a thousands separator? write {text.replace(',', '')}; a decimal comma? write {point}"
+    elif re.fullmatch(r"[-+]?\d{1,3}(,\d{3})+(\.\d+)?", text):
+        cause = f"a thousands separator? write {text.replace(',', '')}"
+    elif re.fullmatch(r"[-+]?\d[\d.]*,\d+", text):
+        cause = f"a decimal comma? write {text.replace('.', '').replace(',', '.')}"
+    else:
+        return message
+    return f"{head}{words} ({cause}){rest}"
+
+
+def read_columns(table: Table, names: list[str], kind: str | None, advice: str | None = None) -> np.ndarray:
+    """Scores or ranks of several columns, side by side; ``advice`` says what to do about a cell that is no number."""
+    import numpy as np
+
+    values, odd = _read_plain(table, names)
+    for place, name in enumerate(names):
+        if odd[place]:
+            cure = advice or f"; correct it, or leave the column out (--drop {name})"
+            # a table of this column alone, as looking a name up takes time for each column there is
+            values[:, place] = _numbers(replace(table, frame=table.frame.select(name)), name, cure)
+    if kind == "ranks":
+        for place in np.flatnonzero((values < 1).any(axis=0)).tolist():
+            _check_ranks(table, names[place], values[:, place], kind)
     return values
 
 
-def read_columns(table: Table, names: list[str], kind: str | None) -> np.ndarray:
-    """Scores or ranks of several columns, side by side."""
+def _read_plain(table: Table, names: list[str]) -> tuple[np.ndarray, np.ndarray]:
+    """Numbers of all columns at once, and which columns hold something else and must be looked at one by one."""
     import numpy as np
+    import polars as pl
 
-    advice = "; correct it, or leave the column out (--drop {})"
-    return np.column_stack([read_cells(table, name, kind, advice.format(name)) for name in names])
+    frame = table.frame.select(names)
+    plain = np.array(
+        [dtype.is_numeric() or dtype in (pl.String, pl.Boolean, pl.Null) for dtype in frame.dtypes]
+    )
+    kept = [name for name, fits in zip(names, plain, strict=True) if fits]
+    numbers = frame.select(pl.col(kept).cast(pl.Float64, strict=False))
+    values = np.full(frame.shape, np.nan)
+    values[:, plain] = numbers.to_numpy()
+    odd = ~plain | np.isinf(values).any(axis=0)
+    odd[plain] |= numbers.null_count().to_numpy()[0] > frame.select(kept).null_count().to_numpy()[0]
+    return values, odd
 
 
 def silent_voter(values: np.ndarray) -> int | None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -62,7 +63,7 @@ Id = Annotated[
     str | None,
     _reading(
         "Column of the voters' names, with --items-in rows of the items'; by default the first if it is text, or has "
-        "a name such as id, voter or item."
+        "a name such as id, voter or item, or none."
     ),
 ]
 Weights = Annotated[
@@ -121,6 +122,31 @@ def read_points(text: str | None, kind: str | None, path: Path) -> Any:
         return [float(part) for part in text.split(",")]
     except ValueError:
         return text
+
+
+def read_options(method: str, **options: Any) -> Any:
+    """The rule of a method; what the library says of its parameters is said of the options.
+
+    Examples
+    --------
+    >>> from apexrank.errors import InputError
+    >>> try:
+    ...     read_options("rrf", k=-1.0, normalize=None, points=None, max_exact=40, time_limit=60.0)
+    ... except InputError as error:
+    ...     print(error)
+    --k must be a finite number of at least 0, got -1.0
+    """
+    from apexrank.aggregation.points import read_rule
+
+    try:
+        return read_rule(method, **options)
+    except InputError as error:
+        message = re.sub(
+            r"^(unknown )?(k|normalize|points|max_exact|time_limit)\b",
+            lambda found: f"{found[1] or ''}--{found[2].replace('_', '-')}",
+            str(error),
+        )
+        raise InputError(message) from None
 
 
 def check_missing(missing: str | None) -> None:

@@ -2,12 +2,17 @@
 
 from __future__ import annotations
 
+import re
+import shlex
 from collections import Counter
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
 from apexrank.cli.ballot_cells import (
+    is_id_name,
     item_names,
+    like_ids,
     read_columns,
     read_orders,
     read_weights,
@@ -16,7 +21,7 @@ from apexrank.cli.ballot_cells import (
     weights_by_name,
 )
 from apexrank.cli.ballot_options import PREFLIB, is_preflib
-from apexrank.cli.long_ballots import long_columns, read_long
+from apexrank.cli.long_ballots import long_columns, long_guess, read_long
 from apexrank.cli.output import split_names, working
 from apexrank.cli.profile import Profile
 from apexrank.errors import InputError
@@ -29,10 +34,6 @@ if TYPE_CHECKING:
 
 KINDS = ("scores", "ranks", "orders")
 _TABLES = (".csv", ".tsv", ".parquet", ".pq")
-_ID_NAMES = {
-    "columns": ("id", "voter", "voter_id", "user", "user_id", "ranker", "judge", "ballot", "name"),
-    "rows": ("id", "item", "item_id", "doc", "docid", "document", "candidate", "alternative", "name"),
-}
 _WEIGHT_NAMES = ("weight", "weights", "count", "counts", "votes")
 _CURE_OF_LISTS = "leave out --missing ignore, so that it is last"
 
@@ -56,17 +57,15 @@ class Ballots(NamedTuple):
         if not path.name.lower().removesuffix(".gz").endswith(_TABLES):
             known = ", ".join((*_TABLES, *PREFLIB))
             raise InputError(f"cannot tell the format of {str(path)!r} by its name: use one of {known}")
-        from apexrank.io import read_table
-
         with working(f"reading {path}"):
-            table = read_table(path)
+            table = _read_named(path)
             if self.long is not None:
                 return read_long(table, self.long, self.kind, self.weights)
             return self._in_rows(table) if self.items_in == "rows" else self._in_columns(table)
 
     def _check(self) -> None:
         if self.kind not in (None, *KINDS):
-            raise InputError(f"unknown kind {self.kind!r}: use one of {', '.join(KINDS)}")
+            raise InputError(f"--kind must be one of {', '.join(KINDS)}, got {self.kind!r}")
         if self.items_in not in (None, "columns", "rows"):
             raise InputError(f"--items-in must be columns or rows, got {self.items_in!r}")
         if self.long is not None:
@@ -102,7 +101,7 @@ class Ballots(NamedTuple):
                 notes=tuple(notes),
                 cure=_CURE_OF_LISTS,
             )
-        values = read_columns(table, names, self.kind)
+        values = read_columns(table, names, self.kind, self._long_advice(table))
         silent = silent_voter(values)
         if silent is not None:
             raise InputError(
@@ -126,7 +125,9 @@ class Ballots(NamedTuple):
 
         id, names, notes = self._columns(table, [])
         items = [f"row {row}" for row in range(1, len(table) + 1)] if id is None else item_names(table, id)
-        values = np.ascontiguousarray(read_columns(table, names, self.kind).T)
+        if id is None:
+            notes.append("no column names the items, which are called row 1, row 2, ... (--id chooses one)")
+        values = np.ascontiguousarray(read_columns(table, names, self.kind, self._long_advice(table)).T)
         silent = silent_voter(values)
         if silent is not None:
             name = names[silent]
@@ -146,28 +147,51 @@ class Ballots(NamedTuple):
             weights,
             lambda voter, item: table.where(item, names[voter]),
             notes=tuple(notes),
+            without="take the row out",
         )
 
     def _columns(self, table: Table, used: list[str]) -> tuple[str | None, list[str], list[str]]:
         """The column of names, given or guessed, the columns of scores, and what was guessed."""
-        dropped, notes = split_names(self.drop), []
+        dropped, notes = split_names(self.drop, table.names), []
         for name in [*dropped, *([self.id] if self.id else [])]:
             table.column(name)
         names = [name for name in table.names if name not in (*dropped, *used)]
         who, what = ("items", "voters") if self.items_in == "rows" else ("voters", "items")
-        id = self.id
+        id, unnamed = self.id, table.roles.get("id")
         if id is None and names and self._is_id(table, names[0]):
             id = names[0]
-            notes.append(f"the first column, {id!r}, is read as the names of the {who} (--id chooses)")
+            told = "which has no name" if id == unnamed else repr(id)
+            notes.append(f"the first column, {told}, is read as the names of the {who} (--id chooses)")
+        elif unnamed in names and unnamed != id:
+            names.remove(unnamed)
+            notes.append("the first column, which has no name, is left out")
         names = [name for name in names if name != id]
         if not names:
             raise InputError(f"{table.source} has no column left for {what}")
+        if self.id is None:
+            notes += self._doubts(table, names if id is None else [])
         return id, names, notes
+
+    def _doubts(self, table: Table, names: list[str]) -> list[str]:
+        """Notes of a table, and of a first column among ``names``, that may be something else."""
+        guess = long_guess(table.names)
+        notes = [] if guess is None else [f"this looks like a long table: --long {shlex.quote(guess)}"]
+        likeness = like_ids(table, names[0]) if names else 0
+        if not likeness or any(like_ids(table, name) >= likeness for name in names[1:]):
+            return notes
+        first, role = names[0], "a voter" if self.items_in == "rows" else "an item"
+        role = "the first place" if self.kind == "orders" else role
+        return [*notes, f"column {first!r} is read as {role} (--id {first}, or --drop {first})"]
+
+    @staticmethod
+    def _long_advice(table: Table) -> str | None:
+        guess = long_guess(table.names)
+        return None if guess is None else f"; this looks like a long table: --long {shlex.quote(guess)}"
 
     def _is_id(self, table: Table, name: str) -> bool:
         from apexrank.io.columns import is_text
 
-        if name.strip().lower() in _ID_NAMES[self.items_in or "columns"]:
+        if name == table.roles.get("id") or is_id_name(name, self.items_in):
             return True
         return self.kind != "orders" and is_text(table, name)
 
@@ -187,6 +211,44 @@ class Ballots(NamedTuple):
 
         voters = pl.DataFrame({"row": np.arange(1, len(table) + 1)} if id is None else {id: table.column(id)})
         return voters if self.weights is None else voters.with_columns(pl.Series(self.weights, weights))
+
+
+def _read_named(path: Path) -> Table:
+    """Read a table; a first column without a name, as ``DataFrame.to_csv`` writes the index, has the role ``id``."""
+    from apexrank.io import read_table
+
+    try:
+        return read_table(path)
+    except InputError:
+        text = _text_of(path)
+        unnamed = re.match(r'(?:"")?(?=[,;\t])', text)
+        if unnamed is None:
+            raise
+    from tempfile import TemporaryDirectory
+
+    rest, name = text[unnamed.end() :], "row"
+    while name in re.split(r'[,;\t"]', rest.partition("\n")[0].strip()):
+        name += "_"
+    with TemporaryDirectory() as folder:
+        copy = Path(folder, "named.csv")
+        copy.write_bytes(f"{name}{rest}".encode())
+        try:
+            table = read_table(copy)
+        except InputError as error:
+            raise InputError(str(error).replace(str(copy), str(path))) from None
+    return replace(table, source=str(path), roles={"id": name})
+
+
+def _text_of(path: Path) -> str:
+    """Text of a CSV file, empty where it has none."""
+    import gzip
+
+    try:
+        content = path.read_bytes()
+        content = gzip.decompress(content) if path.name.lower().endswith(".gz") else content
+        return content.decode("utf-8-sig")
+    except (OSError, EOFError, UnicodeDecodeError):
+        return ""
 
 
 def _read_preflib(path: Path) -> Profile:
@@ -215,4 +277,5 @@ def _read_preflib(path: Path) -> Profile:
         lists=True,
         title=profile.title,
         cure=_CURE_OF_LISTS,
+        without="take it out of the file",
     )

@@ -79,17 +79,17 @@ def cluster(
     json: Json = False,
 ) -> None:
     """Group voters who order the items alike; cluster 1 is the largest."""
-    from apexrank.aggregation.points import read_rule
-
     options.check_outputs(ballots, output, orders)
     sizes = _sizes(k, elbow, orders)
     options.check_missing(missing)
     parameters = {"f": _shape(f), "euclidean": euclidean, "n_init": n_init, "random_state": seed}
-    rule = read_rule("lovasz-bregman", normalize, options.read_points(points, kind, ballots), 60, 40, 60)
+    rules = {"normalize": normalize, "points": options.read_points(points, kind, ballots)}
+    rule = options.read_options("lovasz-bregman", **rules, k=60.0, max_exact=40, time_limit=60.0)
     began = time.perf_counter()
     profile = Ballots(kind, items_in, id, weights, drop, long).read(ballots)
     scores = _scores(profile, rule, missing)
     _check_sizes(sizes, profile)
+    _check_places(f, len(profile.items))
     read = time.perf_counter()
     models = [_fit(size, profile, scores, parameters) for size in sizes]
     profile.tell(scales=normalize is None)
@@ -146,6 +146,16 @@ def _check_sizes(sizes: list[int], profile: Profile) -> None:
         words = "orders" if profile.lists and profile.weights is not None else "voters"
         raise InputError(
             f"{sizes[-1]} clusters are more than the {n} {words} of {profile.source}: lower the number"
+        )
+
+
+def _check_places(f: str, n: int) -> None:
+    """Refuse a function that looks at so many places that all orders are alike to it."""
+    name, _, places = f.partition(":")
+    if name == "top" and int(places) >= n:
+        raise InputError(
+            f"--f {f} takes all orders of {n} items for alike, as all are among the first {places}: use top:{n - 1} or "
+            "fewer"
         )
 
 

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import typer
 
-from apexrank.cli.aggregate_report import ROWS_SHOWN, mean_agreement, proof_of
+from apexrank.cli.aggregate_report import ROWS_SHOWN, confidence_of, mean_agreement, proof_of, tell_proof
 from apexrank.cli.output import is_terminal, print_frame, print_json, print_table
 from apexrank.cli.profile import Profile
 
@@ -38,8 +38,9 @@ def show_comparison(
     elif not json:
         print_frame(frame)
         if not is_terminal():
+            _tell_doubts(profile, results)
             return
-    rows = [_compared(result, results[0]) for result in results]
+    rows = [_compared(profile, result, results[0]) for result in results]
     if json:
         report: dict[str, Any] = {
             "ballots_file": profile.source,
@@ -54,13 +55,21 @@ def show_comparison(
         _print(profile, rows, seconds, frame, output)
 
 
-def _compared(result: Aggregation, first: Aggregation) -> dict[str, Any]:
+def _tell_doubts(profile: Profile, results: list[Aggregation]) -> None:
+    """Say on stderr what qualifies a table that goes to a program without a report."""
+    for rule in dict.fromkeys(result.ballots.missing for result in results):
+        profile.tell_gaps(rule)
+    for result in results:
+        tell_proof(profile, result)
+
+
+def _compared(profile: Profile, result: Aggregation, first: Aggregation) -> dict[str, Any]:
     """What is known of one method; agreement is with the same ballots for all."""
     return {
         "method": result.method,
         "missing": result.ballots.missing,
         "first": result.order[: int((result.ranks == 1).sum())],
-        "confidence": result.confidence,
+        "confidence": confidence_of(profile, result),
         "agreement": mean_agreement(replace(result, ballots=first.ballots)),
         **proof_of(result),
     }

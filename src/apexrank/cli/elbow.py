@@ -46,6 +46,7 @@ def show_elbow(
     if output is None:
         print_frame(frame)
         if not is_terminal():
+            profile.tell_gaps(report["missing"]["rule"])
             return
     else:
         print_table(frame.columns, frame.rows())

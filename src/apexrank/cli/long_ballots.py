@@ -4,7 +4,16 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, NamedTuple
 
-from apexrank.cli.ballot_cells import read_cells, read_names, read_weights, row_place, silent_voter
+from apexrank.cli.ballot_cells import (
+    ITEM_WORDS,
+    VOTER_WORDS,
+    has_word,
+    read_cells,
+    read_names,
+    read_weights,
+    row_place,
+    silent_voter,
+)
 from apexrank.cli.output import split_names
 from apexrank.cli.profile import Profile
 from apexrank.errors import InputError
@@ -14,6 +23,8 @@ if TYPE_CHECKING:
 
     from apexrank.io import Table
 
+_SCORE_WORDS = {"rating", "score", "star", "stars", "rank", "value", "points", "grade", "relevance"}
+_MOST_COLUMNS = 5  # of a table that is taken for a long one: with a time and a weight
 _MOST_CELLS = 2**28  # of voters × items, two gigabytes
 
 
@@ -31,6 +42,20 @@ def long_columns(text: str) -> tuple[str, str, str]:
             f"--long must name the columns of voter, item and score such as user,film,stars, got {text!r}"
         )
     return names[0], names[1], names[2]
+
+
+def long_guess(names: list[str]) -> str | None:
+    """What ``--long`` would be for a table whose columns are called as voter, item and score.
+
+    Examples
+    --------
+    >>> long_guess(["userId", "movieId", "rating", "timestamp"]), long_guess(["user", "tea", "rum"])
+    ('userId,movieId,rating', None)
+    """
+    kinds = (VOTER_WORDS, ITEM_WORDS, _SCORE_WORDS)
+    found = [next((name for name in names if has_word(name, words)), None) for words in kinds]
+    parts = [name for name in found if name is not None and "," not in name]
+    return ",".join(parts) if len(parts) == len(kinds) and len(names) <= _MOST_COLUMNS else None
 
 
 def read_long(table: Table, columns: str, kind: str | None, weights: str | None) -> Profile:
@@ -62,6 +87,7 @@ def read_long(table: Table, columns: str, kind: str | None, weights: str | None)
         weight,
         lambda row, _: f"{table.source}, voter {voters.names[row]!r}",
         cure="add a row with it, or put it last (--missing last)",
+        without="take its rows out",
     )
 
 

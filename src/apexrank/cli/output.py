@@ -122,17 +122,25 @@ def warnings_as_notes() -> Iterator[None]:
         note(message)
 
 
-def split_names(values: Sequence[str] | None) -> list[str]:
+def split_names(values: Sequence[str] | None, known: Sequence[str] = ()) -> list[str]:
     """Column names from options such as ``--drop a,b --drop c``; quotes protect a comma in a name.
+
+    A value that is one of the ``known`` names as it stands is not split.
 
     Examples
     --------
     >>> split_names(["a,b", '"x, y"'])
     ['a', 'b', 'x, y']
+    >>> split_names(["a,b", "x, y"], known=["a", "b", "x, y"])
+    ['a', 'b', 'x, y']
     """
     import csv
 
-    return [name.strip() for fields in csv.reader(values or []) for name in fields if name.strip()]
+    names: list[str] = []
+    for value in values or []:
+        fields = [value] if value in known else [name.strip() for name in next(csv.reader([value]), [])]
+        names += [name for name in fields if name]
+    return names
 
 
 def refuse_overwriting(output: Path | None, *inputs: Path) -> None:

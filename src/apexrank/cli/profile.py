@@ -34,6 +34,7 @@ class Profile(NamedTuple):
     cure: str = (
         "fill it in, put it last (--missing last), or leave out the column (--drop)"  # of a missing score
     )
+    without: str = "leave it out (--drop {})"  # how to do without an item
 
     @property
     def n_missing(self) -> int:
@@ -48,6 +49,11 @@ class Profile(NamedTuple):
             return len(self.values)
         total = float(self.weights.sum())
         return int(total) if (self.weights % 1 == 0).all() else total
+
+    @property
+    def repeated(self) -> bool:
+        """Whether some ballots were cast more than once."""
+        return isinstance(self.total, int) and self.total != len(self.values)
 
     def missing(self, asked: str | None, method: str = "lovasz-bregman") -> Any:
         """What a missing score means to a method, unless it was said."""
@@ -70,15 +76,21 @@ class Profile(NamedTuple):
         voters = f"{n} voters" if n > 1 else "1 voter"
         if isinstance(total, float):
             voters += f" of weight {total:.6g} in all"
-        elif total != n:
+        elif self.repeated:
             voters = f"{total} voters in {n} {'orders' if self.lists else 'ballots'}"
         title = f" ({self.title})" if self.title else ""
         about = f"{self.source}{title}: {voters}, {len(self.items)} items"
+        gaps = self.gaps(missing)
+        return f"{about}, {gaps}" if gaps else about
+
+    def gaps(self, missing: str) -> str:
+        """How many scores are missing, and what is done about them; empty where none is."""
         if not self.n_missing:
-            return about
+            return ""
         what = "places" if self.kind == "ranks" else "scores"
         rule = {"ignore": "no opinion", "last": "taken as last"}[missing]
-        return f"{about}, {self.n_missing} of {self.values.size} {what} missing ({rule})"
+        once = f", each {'order' if self.lists else 'ballot'} counted once" if self.repeated else ""
+        return f"{self.n_missing} of {self.values.size} {what} missing{once} ({rule})"
 
     def tell(self, *, scales: bool) -> None:
         """Say what was guessed, and where voters score on scales of their own, of which the widest would decide."""
@@ -86,6 +98,12 @@ class Profile(NamedTuple):
             note(f"{self.source}: {sentence}")
         if self.kind == "scores" and scales:
             self._tell_scales()
+
+    def tell_gaps(self, missing: str) -> None:
+        """Say what is missing beside a table that does not."""
+        gaps = self.gaps(missing)
+        if gaps:
+            note(f"{self.source}: {gaps}")
 
     def _tell_scales(self) -> None:
         import numpy as np
@@ -108,4 +126,12 @@ def about(profile: Profile) -> Iterator[None]:
         yield
     except InputError as error:
         message = re.sub(r"missing='(\w+)'", r"--missing \1", str(error))
+        message = re.sub(
+            r"(['\"])(.*)\1: drop it\b", lambda found: _without(profile, found[0], found[2]), message
+        )
         raise InputError(f"{profile.source}: {message}") from None
+
+
+def _without(profile: Profile, text: str, item: str) -> str:
+    """The advice ``'item': drop it`` in words that fit the file."""
+    return text.removesuffix("drop it") + profile.without.replace("{}", item)

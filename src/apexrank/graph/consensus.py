@@ -29,9 +29,10 @@ from apexrank.kernels.hulls import Hulls
 METHODS = ("blend", "fixed-point", "corroborate", "brew", "mean", "union")
 FIXED = ("mean", "union")  # layer weights
 VARIANTS = {"eigenvector": blend, "double-loop": double_loop, "single-loop": single_loop}
-ROUNDS, STEPS_A_ROUND = 100, 300  # of the method of multipliers, and of the fixed point blend begins with
+ROUNDS, STEPS_A_ROUND = 100, 300  # of the method of multipliers
 INSIDE = 1e-3
-NEAR, FEW = 1e-5, 10_000  # gap of the fixed point that blend begins with; tol for so few candidates
+# blend begins near the fixed point: gap and most steps, but for few candidates, where it begins at it
+NEAR, NEAR_STEPS, FEW = 1e-5, 20, 10_000
 KEPT = 1e-6  # an order of ranks is kept when it is broken by less, in units of the mean rank
 
 Order = Sequence[tuple[Any, Any]]
@@ -289,9 +290,9 @@ class ConsensusRank(GraphRank):
         random = check_random_state(self.random_state)
         first = prior
         if descend is blend:  # begins where fixed-point nearly ends, so that it ends below
-            near = self.tol if len(prior) <= FEW else max(self.tol, NEAR)
-            most = min(self.max_iter, STEPS_A_ROUND)  # it may circle
-            first = fixed_point(problem, prior, start, near, most, self._progress).choice.weights
+            near, most = (self.tol, STEPS_A_ROUND) if len(prior) <= FEW else (max(self.tol, NEAR), NEAR_STEPS)
+            begun = fixed_point(problem, prior, start, near, min(self.max_iter, most), self._progress)
+            first = begun.choice.weights
             if not problem.teleport.all():  # where no rank comes, no price is known: begin a little inside
                 first = (1 - INSIDE) * first + INSIDE * prior
         starts = [first, *(_random_weights(random, problem) for _ in range(self.n_restarts))]
