@@ -71,6 +71,11 @@ class TestIds:
         Path("few.csv").write_text(f"x,b,c\n{rows}")
         assert bool(notes("aggregate few.csv --method borda --top 1")) is doubt
 
+    def test_what_may_be_weights_is_told_once(self):
+        Path("counts.csv").write_text("count,a,b\n1,2,2\n2,3,3\n6,2,3\n")
+        (told,) = notes("aggregate counts.csv")
+        assert "column 'count' is read as an item (--weights count, or --drop count)" in told
+
     def test_a_number_of_each_row_before_orders(self):
         Path("orders.csv").write_text("no,1st,2nd\n1,tea,rum\n2,rum,tea\n3,tea,rum\n")
         told = "note: orders.csv: column 'no' is read as the first place (--id no, or --drop no)"

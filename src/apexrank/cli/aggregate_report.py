@@ -85,7 +85,8 @@ def tell_doubts(profile: Profile, result: Aggregation, shown: list[str]) -> None
     """Say on stderr what qualifies a table of the items ``shown`` that goes to a program without a report."""
     profile.tell_gaps(result.ballots.missing)
     tell_proof(profile, result)
-    ties = [list(group) for group in result.ties if not set(shown).isdisjoint(group)]
+    kept = set(shown)
+    ties = [list(group) for group in result.ties if not kept.isdisjoint(group)]
     if ties:
         note(f"{profile.source}: {_tied(ties)}")
 

@@ -176,7 +176,7 @@ class Ballots(NamedTuple):
         """Notes of a table, and of a first column among ``names``, that may be something else."""
         guess = long_guess(table.names)
         notes = [] if guess is None else [f"this looks like a long table: --long {shlex.quote(guess)}"]
-        likeness = like_ids(table, names[0]) if names else 0
+        likeness = like_ids(table, names[0]) if names and not self._like_weights(names[:1]) else 0
         if not likeness or any(like_ids(table, name) >= likeness for name in names[1:]):
             return notes
         first, role = names[0], "a voter" if self.items_in == "rows" else "an item"

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import typer
 
 from apexrank.cli.elbow import silhouette_of
-from apexrank.cli.output import is_terminal, note, print_frame, print_json, print_table
+from apexrank.cli.output import is_terminal, print_frame, print_json, print_table
 from apexrank.cli.profile import Profile
 
 if TYPE_CHECKING:
@@ -85,8 +85,6 @@ def show_clusters(
     elif output is None and not is_terminal():
         print_frame(found)
         profile.tell_gaps(report["missing"]["rule"])
-        if not report["converged"]:
-            note(f"{profile.source}: stopped after {report['steps']} steps before the clusters stood still")
     else:
         _print(profile, clusters, report)
 

@@ -171,14 +171,19 @@ def _row_cost(kind, hull, i, lam, linear, prior, base, damping, entropy, pull): 
 def _derivatives(
     kind, hull, i, lam, linear, prior, base, damping, entropy, pull, grad, hess
 ):  # pragma: no cover
+    """Gradient and Hessian of the cost of a row; the cost itself is returned."""
     indptr, indices, entries, candidate, share = hull
     m = lam.size
+    total = 0.0
     for k in range(m):
         grad[k] = -linear[k]
+        total -= linear[k] * lam[k]
         for other in range(m):
             hess[k, other] = 0.0
         if pull > 0.0:
-            grad[k] += pull * np.log(max(lam[k], SMALLEST) / prior[k])
+            pulled = pull * np.log(max(lam[k], SMALLEST) / prior[k])
+            grad[k] += pulled
+            total += lam[k] * pulled
             hess[k, k] = pull / max(lam[k], SMALLEST)
     for u in range(indptr[i], indptr[i + 1]):
         p = 0.0
@@ -187,13 +192,16 @@ def _derivatives(
         t = damping * p + base[indices[u]]
         if kind == 0:
             slope, bend = np.log(max(t, TINY)), 1.0 / max(t, TINY)
+            total += entropy * t * slope
         else:
             slope, bend = t, 1.0
+            total += entropy * 0.5 * t * t
         for e in range(entries[u], entries[u + 1]):
             v = damping * share[e]
             grad[candidate[e]] += entropy * slope * v
             for f in range(entries[u], entries[u + 1]):
                 hess[candidate[e], candidate[f]] += entropy * bend * v * damping * share[f]
+    return total
 
 
 @kernel()
@@ -330,7 +338,7 @@ def project(
                 linear[candidate[e]] += share[e] * price
         lin, g, h, d = linear[:m], grad[:m], hess[:m, :m], step[:m]
         for count in range(MOST_STEPS):
-            _derivatives(kind, hull, i, lam, lin, p0, base, damping, entropy, pull, g, h)
+            here = _derivatives(kind, hull, i, lam, lin, p0, base, damping, entropy, pull, g, h)
             mean, least = 0.0, np.inf
             for k in range(m):
                 mean += lam[k] * g[k]
@@ -362,7 +370,6 @@ def project(
                     length, hit = -lam[k] / d[k], k
             if not descent < 0.0:
                 break
-            here = _row_cost(kind, hull, i, lam, lin, p0, base, damping, entropy, pull)
             # what is left to gain is below the rounding of the cost: Newton's step needs no check there
             done = -descent <= FLAT * (1.0 + abs(here)) and factor < 0.5
             lost = 1e-15 * (1.0 + abs(here)) if pull > 0.0 else 0.0
