@@ -275,3 +275,19 @@ def test_confidence_is_not_shown_where_voters_ignore_items():
     assert [row["confidence"] for row in compared["methods"]] == [None, None]
     for command in ("gaps.csv --missing last", "full.csv"):
         assert "confidence 0." in run(f"aggregate {command} -o r.csv").stdout
+
+
+def test_items_that_few_scored_come_last(tmp_path):
+    path = tmp_path / "few.csv"
+    path.write_text("user,item,rating\nann,a,4\nann,z,5\nbob,a,5\nbob,b,3\ncy,a,4\ncy,b,2\n")
+
+    def order(*options):
+        answer = CliRunner().invoke(app, ["aggregate", str(path), "--long", "user,item,rating", *options])
+        rows = [row.split(",") for row in answer.stdout.splitlines()[1:]]
+        return answer, [row[1] for row in rows]
+
+    assert order()[1] == ["z", "a", "b"]
+    assert order("--min-support", "2")[1] == ["a", "b", "z"]
+    refused, _ = order("--min-support", "9")
+    assert refused.exit_code == 2
+    assert "--min-support 9 is more than any item has: give at most 3" in refused.output

@@ -63,6 +63,9 @@ def aggregate(
             min=0,
         ),
     ] = None,
+    min_support: Annotated[
+        float, method_option("Rank items that fewer voters scored behind all others.", min=0)
+    ] = 0.0,
     bootstrap: Annotated[
         int | None,
         method_option(
@@ -101,6 +104,7 @@ def aggregate(
     given = {"normalize": normalize, "points": options.read_points(points, kind, ballots)}
     given |= {"k": k, "max_exact": max_exact, "time_limit": time_limit}
     rules = {name: _DEFAULTS.get(name) if value is None else value for name, value in given.items()}
+    rules["min_support"] = min_support
     _check_rules(methods, rules, [name for name, value in given.items() if value is not None])
     began = time.perf_counter()
     profile = Ballots(kind, items_in, id, weights, drop, long).read(ballots)

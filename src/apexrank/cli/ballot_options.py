@@ -142,7 +142,7 @@ def read_options(method: str, **options: Any) -> Any:
         return read_rule(method, **options)
     except InputError as error:
         message = re.sub(
-            r"^(unknown )?(k|normalize|points|max_exact|time_limit)\b",
+            r"^(unknown )?(k|normalize|points|max_exact|time_limit|min_support)\b",
             lambda found: f"{found[1] or ''}--{found[2].replace('_', '-')}",
             str(error),
         )

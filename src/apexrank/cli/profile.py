@@ -125,7 +125,9 @@ def about(profile: Profile) -> Iterator[None]:
     try:
         yield
     except InputError as error:
-        message = re.sub(r"missing='(\w+)'", r"--missing \1", str(error))
+        message = re.sub(
+            r"missing='(\w+)'", r"--missing \1", str(error).replace("min_support", "--min-support")
+        )
         message = re.sub(
             r"(['\"])(.*)\1: drop it\b", lambda found: _without(profile, found[0], found[2]), message
         )

@@ -59,7 +59,7 @@ def blend(
         choice = problem.refined(choice, 0.0 if flat else 0.1 * fine)
         s = problem.prices(choice, s, fine)
         choice = problem.corrected(choice, s)
-        better = problem.improvement(choice, s, fine)
+        better = problem.improvement(choice, s, 0.02 * fine)
         gap, flat = better.gap, -better.slope <= _rounding(problem, choice)
         values.append(choice.value)
         history.append(gap)
@@ -152,7 +152,7 @@ def fixed_point(
     """
 
     def projected(choice: Choice, fine: float) -> Improvement:
-        return problem.improvement(choice, problem.gradient(choice.ranks), fine)
+        return problem.improvement(choice, problem.gradient(choice.ranks), 0.02 * fine)
 
     return _repeated(projected, problem, weights, start, tol, max_iter, progress)
 
