@@ -104,7 +104,7 @@ def consensus_study(
     Examples
     --------
     >>> result = consensus_study(n=30, groups=["colluding junk"], draws=2, n_jobs=1)
-    >>> result.view.shape == (4, 2 + len(METHODS))
+    >>> result.view.shape == (4, 3 + len(SHOWN))
     True
     """
     check_draws(draws)
@@ -121,7 +121,7 @@ def consensus_study(
         "same in both junk layers (colluding). Junk layers: 2 of 5; junk vertices: 40 % in each of 5 layers, drawn "
         "anew; topics: 4 layers, each vertex has junk in all but one. The other links there have 30 % noise.",
         "Cells: mean over the draws, and + or − where it is better or worse than the mean of transitions, draw by "
-        "draw, beyond noise (95 %). Top 10, 50: share of the true top found.",
+        "draw, beyond noise (95 %). Top 10, 50: share of the true top found. The written table has more methods.",
         "Plain: weights ∝ exp of how much better the vertex's other layers foretell a layer than the teleport does, "
         "not divided by how much the layer says (`consensus_data.corroborated`).",
         "The best layer is the best for that measure, which nobody knows beforehand.",
@@ -198,6 +198,7 @@ def _tidy(values: np.ndarray, settings: list[str]) -> pl.DataFrame:
 
 
 def _view(table: pl.DataFrame) -> pl.DataFrame:
+    """The methods that a screen has room for; the table has all."""
     cells = []
     columns = ("measure", "mean", "difference", "difference_noise")
     for measure, mean, difference, noise in table.select(columns).rows():
@@ -205,7 +206,8 @@ def _view(table: pl.DataFrame) -> pl.DataFrame:
         cells.append(f"{mean:.3f}" + (" +" if beyond > 0 else " −" if beyond < 0 else ""))
     named = table.with_columns(pl.Series("cell", cells))
     wide = named.pivot("method", index=["measure", "setting"], values="cell")
-    return pl.concat([wide.filter(measure=measure) for measure in MEASURES])
+    shown = wide.select("measure", "setting", MEAN, *SHOWN)
+    return pl.concat([shown.filter(measure=measure) for measure in MEASURES])
 
 
 def _verdicts(values: np.ndarray, groups: Sequence[str], settings: list[str]) -> Iterator[Verdict]:
