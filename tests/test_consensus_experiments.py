@@ -157,7 +157,7 @@ class TestStudy:
         cells = len(settings) * len(consensus_study.METHODS) * len(consensus_study.MEASURES)
         assert study.table.height == cells
         assert study.view["setting"].to_list() == settings * len(consensus_study.MEASURES)
-        assert study.view.columns[2:] == list(consensus_study.METHODS)
+        assert study.view.columns[2:] == [consensus_study.MEAN, *consensus_study.SHOWN]
         assert {verdict.word for verdict in study.verdicts} <= WORDS
         assert len(study.verdicts) == len(consensus_study.JUDGED) * 2 * 2
         assert len(study.figure.axes) == 2
