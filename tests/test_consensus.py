@@ -225,20 +225,28 @@ def test_pull_and_entropy_are_minimised(kind, pull, entropy, seed):
 
 @pytest.mark.parametrize("kind", BOTH)
 @pytest.mark.parametrize("variant", ["double-loop", "single-loop"])
-@pytest.mark.parametrize("seed", [0, 1, 2, 3, 6, 7, 8, 11, 12, 20])
-def test_the_loops_reach_what_blend_reaches_from_the_same_start(kind, variant, seed):
-    problem = layers, teleport, damping = random_layers(seed)
-    loop = fitted(problem, divergence=kind, variant=variant)
-    assert loop.converged_
-    assert loop.first_order_gap_ <= 1e-8
-    gap = first_order_gap(kind, layers, loop.layer_weights_, teleport, damping)
-    assert gap == pytest.approx(loop.first_order_gap_, abs=1e-10)
-    assert loop.stationarity_ < 1e-8
-    flat = prior_of(layers)[opinions(layers)]
-    agreement = Agreement(as_layers(list(layers)).hulls, teleport, damping, divergence=kind, prior=flat)
-    with agreement:
-        same_start = blend(agreement, flat, teleport, 1e-8, 1000)
-    assert loop.disagreement_ == pytest.approx(same_start.choice.value, abs=1e-6)
+def test_the_loops_reach_what_blend_reaches_from_the_same_start(kind, variant):
+    """All seeds from 0 to 20; where weights end in a corner that does not bind, the loops are slow and say so."""
+    converged = 0
+    for seed in range(21):
+        problem = layers, teleport, damping = random_layers(seed)
+        with warnings.catch_warnings(record=True) as caught:
+            warnings.simplefilter("always", ConvergenceWarning)
+            loop = fitted(problem, divergence=kind, variant=variant, max_iter=2000)
+        assert bool(caught) != loop.converged_, seed
+        gap = first_order_gap(kind, layers, loop.layer_weights_, teleport, damping)
+        assert gap == pytest.approx(loop.first_order_gap_, abs=1e-10), seed
+        assert loop.stationarity_ < 1e-8, seed
+        if not loop.converged_:
+            continue
+        converged += 1
+        assert loop.first_order_gap_ <= 1e-8, seed
+        flat = prior_of(layers)[opinions(layers)]
+        agreement = Agreement(as_layers(list(layers)).hulls, teleport, damping, divergence=kind, prior=flat)
+        with agreement:
+            same_start = blend(agreement, flat, teleport, 1e-8, 1000)
+        assert loop.disagreement_ == pytest.approx(same_start.choice.value, abs=1e-6), seed
+    assert converged >= 10
 
 
 @pytest.mark.parametrize("kind", BOTH)

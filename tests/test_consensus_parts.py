@@ -60,7 +60,6 @@ def test_hulls_hold_the_rows_of_all_layers(seed):
     has, shares = opinions(layers), shares_of(layers)
     assert (np.diff(hulls.first) == has.sum(axis=1)).all()
     assert (hulls.layer == np.nonzero(has)[1]).all()
-    assert hulls.most == has.sum(axis=1).max()
     for i in range(layers.shape[1]):
         columns = hulls.indices[hulls.indptr[i] : hulls.indptr[i + 1]]
         assert (columns == np.flatnonzero(layers[:, i].any(axis=0))).all()

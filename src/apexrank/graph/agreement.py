@@ -232,12 +232,11 @@ class Agreement:
         """Weights by how well a vertex's other layers bear each of them out; see the kernel."""
         h = self.hulls
         new, moves = np.empty_like(choice.weights), np.empty(self.n)
-        hull = (h.indptr, h.indices, h.entries, h.candidate, h.share)
         background = (1 - self.damping) * choice.ranks
         far = (self.base * (self.gradient(self.base) - self.gradient(background))).sum()
         self.out.run(
             lambda a, b: kernels.corroborate(
-                hull,
+                h.rows,
                 h.first,
                 choice.weights,
                 self.prior,
@@ -258,11 +257,10 @@ class Agreement:
     def gradients(self, weights: np.ndarray, prices: np.ndarray) -> np.ndarray:
         """``∂c_i/∂λ_ik − α<t_i^k, s>`` of every candidate, but for a constant in each vertex."""
         h, out = self.hulls, np.empty_like(weights)
-        hull = (h.indptr, h.indices, h.entries, h.candidate, h.share)
         self.out.run(
             lambda a, b: kernels.gradients(
                 self.kind,
-                hull,
+                h.rows,
                 h.first,
                 weights,
                 self.prior,
@@ -293,11 +291,10 @@ class Agreement:
         """The nearest points of all hulls to the prices."""
         h = self.hulls
         new, gaps, slopes = np.empty_like(choice.weights), np.empty(self.n), np.empty(self.n)
-        hull = (h.indptr, h.indices, h.entries, h.candidate, h.share)
         self.out.run(
             lambda a, b: kernels.project(
                 self.kind,
-                hull,
+                h.rows,
                 h.first,
                 choice.weights,
                 self.prior,

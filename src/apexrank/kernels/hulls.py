@@ -49,9 +49,9 @@ class Hulls(NamedTuple):
     layer: np.ndarray
 
     @property
-    def most(self) -> int:
-        """Number of candidates of the row that has most."""
-        return int(np.diff(self.first).max(initial=1))
+    def rows(self) -> tuple[np.ndarray, ...]:
+        """What kernels take to go through the entries of a row."""
+        return self.indptr, self.indices, self.entries, self.candidate, self.share
 
 
 def stacked(layers: Sequence[Links]) -> Hulls:
