@@ -5,21 +5,27 @@ PIP := $(BIN)/python -m pip --quiet --disable-pip-version-check
 APEXRANK_DATA ?= $(wildcard $(CURDIR)/../shared/data)
 export APEXRANK_DATA
 
-.PHONY: help demo test lint unit bench clean
+.PHONY: help demo test lint unit bench docs linkcheck clean
 
 help:
 	@echo "make demo   install into $(VENV) and run 'apexrank demo'"
 	@echo "make test   install with the test tools, then lint, types, tests, doctests and the README's commands"
 	@echo "make bench  benchmarks against peers in one run, printed as ratios (minutes)"
+	@echo "make docs   the site with its gallery, in docs/_build/html; any warning fails (minutes)"
+	@echo "make linkcheck  the same pages, links to other sites tried (needs the network)"
 	@echo "make clean  remove $(VENV) and everything generated"
 
 $(VENV)/base: pyproject.toml constraints.txt
 	$(PYTHON) -m venv $(VENV)
-	$(PIP) install --constraint constraints.txt --editable ".[plot]"
+	$(PIP) install --constraint constraints.txt --editable ".[plot,report]"
 	@touch $@
 
 $(VENV)/test: $(VENV)/base
 	$(PIP) install --constraint constraints.txt --editable ".[test]"
+	@touch $@
+
+$(VENV)/docs: $(VENV)/base
+	$(PIP) install --constraint constraints.txt --editable ".[docs]"
 	@touch $@
 
 demo: $(VENV)/base
@@ -38,5 +44,15 @@ unit: $(VENV)/test
 bench: $(VENV)/test
 	$(BIN)/python -m benchmarks
 
+# pages of names that are gone would be left behind
+docs: $(VENV)/docs
+	rm -rf docs/api/generated
+	$(BIN)/python -m sphinx -E -W --keep-going -n -q -b html docs docs/_build/html
+	@echo "open docs/_build/html/index.html"
+
+linkcheck: $(VENV)/docs
+	$(BIN)/python -m sphinx -E -n -q -D plot_gallery=0 -b linkcheck docs docs/_build/linkcheck
+
 clean:
-	rm -rf $(VENV) demo figures benchmarks/results .pytest_cache .mypy_cache .ruff_cache .hypothesis
+	rm -rf docs/_build docs/api/generated docs/auto_examples
+	rm -rf $(VENV) demo figures artefacts benchmarks/results .pytest_cache .mypy_cache .ruff_cache .hypothesis

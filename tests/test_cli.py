@@ -243,7 +243,12 @@ class TestDemo:
         answer = json.loads(run("demo --out 'my demo' --json").stdout)
         assert [row["p"] for row in answer["table"]] == [1, 2, 4, 8, 16]
         assert answer["table"][-1]["precision_at_50"] > answer["table"][0]["precision_at_50"]
-        assert sorted(answer["files"]) == ["my demo/new.csv", "my demo/roc-top.png", "my demo/train.csv"]
+        assert sorted(answer["files"]) == [
+            "my demo/new.csv",
+            "my demo/report.html",
+            "my demo/roc-top.png",
+            "my demo/train.csv",
+        ]
         for command in answer["next"]:
             run(command.removeprefix("apexrank "))
         assert Path("my demo/top.csv").read_text().count("\n") == 11
@@ -256,8 +261,18 @@ class TestDemo:
     def test_no_picture_without_matplotlib(self, folder, monkeypatch):
         monkeypatch.setitem(sys.modules, "matplotlib", None)
         result = run("demo")
-        assert "note: no picture" in result.stderr
+        assert "note: no roc-top.png" in result.stderr
         assert not Path("demo/roc-top.png").exists()
+        assert Path("demo/report.html").exists()
+
+    def test_no_report_without_jinja(self, folder, monkeypatch):
+        from apexrank.report import page
+
+        page._environment.cache_clear()
+        monkeypatch.setitem(sys.modules, "jinja2", None)
+        result = run("demo")
+        assert 'note: no report.html: reports need Jinja2: pip install "apexrank[report]"' in result.stderr
+        assert not Path("demo/report.html").exists()
 
 
 class TestReproduce:

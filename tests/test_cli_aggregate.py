@@ -4,6 +4,7 @@ import gzip
 import itertools
 import json
 import shlex
+import sys
 from pathlib import Path
 from typing import get_args
 
@@ -381,6 +382,54 @@ class TestOutput:
         assert all(f"{row['first']:.0%}" in written for row in rows)
         assert len(ax.collections) == 3  # the picture without intervals is gone
 
+    def test_report(self, folder):
+        pytest.importorskip("jinja2")
+        plain = run("scores.csv --id voter").stdout
+        assert run("scores.csv --id voter --report votes.html").stdout == plain
+        html = Path("votes.html").read_text()
+        assert html.startswith("<!doctype html>")
+        assert "Votes of scores.csv" in html
+        assert all(f'<th scope="row" style="min-width: 8rem">{name}</th>' in html for name in SCORES)
+        assert "500 draws of the voters" in html
+        found = answer("scores.csv --report votes.html -o r.csv --method borda")
+        assert found["files"] == ["r.csv", "votes.html"]
+        assert "Borda (the result)" in Path("votes.html").read_text()
+
+    def test_report_has_the_draws_of_the_table(self, folder, monkeypatch):
+        pytest.importorskip("jinja2")
+        draws, draw = [], resampling.resample
+        monkeypatch.setattr(resampling, "resample", lambda *given: draws.append(given) or draw(*given))
+        rows = answer("scores.csv --report votes.html --bootstrap 40 --seed 3 --top 2")["ranking"]
+        assert len(draws) == 1
+        html = Path("votes.html").read_text()
+        assert "40 draws of the voters" in html
+        for row in rows:
+            assert f"{row['item']}: rank {row['rank']}, interval {row['low']} to {row['high']}" in html
+
+    def test_report_of_orders_and_of_numbered_voters(self, folder):
+        pytest.importorskip("jinja2")
+        run("drinks.soi --report votes.html")
+        html = Path("votes.html").read_text()
+        assert "<h1>drinks</h1>" in html
+        assert "3 ballots of 9 votes" in html
+        assert ">row 1</th>" in html
+
+    def test_report_tells_what_was_guessed(self, folder):
+        pytest.importorskip("jinja2")
+        run("scores.csv --report votes.html")
+        assert "is read as the names of the voters (--id chooses)." in Path("votes.html").read_text()
+
+    def test_report_without_its_extra_is_one_line(self, folder, monkeypatch):
+        from apexrank.report import page
+
+        monkeypatch.setitem(sys.modules, "jinja2", None)
+        page._environment.cache_clear()
+        told = run("scores.csv --report votes.html", code=2).output
+        page._environment.cache_clear()
+        assert "reports need Jinja2" in told
+        assert told.count("\n") == 1
+        assert not Path("votes.html").exists()
+
     def test_person_sees_a_table_and_what_is_known(self, folder, monkeypatch):
         for module in ("output", "aggregate", "comparison"):
             monkeypatch.setattr(f"apexrank.cli.{module}.is_terminal", lambda: True)
@@ -466,6 +515,10 @@ BAD = {
     "scores.csv -o kept.csv --pairwise kept.csv": "two outputs are named 'kept.csv'",
     "scores.csv -o kept.xls": "cannot tell the format of 'kept.xls'",
     "scores.csv --figure kept.csv": "cannot tell the format of 'kept.csv'",
+    "scores.csv --compare borda --report r.html": "--report is for one method",
+    "scores.csv --report kept.csv": "cannot write a report to 'kept.csv': give it a name that ends in .html",
+    "scores.csv --report nowhere/r.html": "there is no folder",
+    "votes.html --report votes.html": "the output 'votes.html' is also an input",
     "scores.csv -o nowhere/kept.csv": "there is no folder",
 }
 

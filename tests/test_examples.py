@@ -1,45 +1,73 @@
-"""Every example runs as a reader would run it, in an empty folder, without a warning."""
+"""Every example of the gallery runs without a warning, draws, prints, and reads as a page.
 
-import subprocess
-import sys
+They run in one process, because most of the time of a short program is the time of its imports.
+"""
+
+import ast
+import re
+import runpy
 from pathlib import Path
 
 import pytest
 
-EXAMPLES = sorted((Path(__file__).parent.parent / "examples").glob("*.py"))
+FOLDER = Path(__file__).parent.parent / "examples"
+EXAMPLES = sorted(FOLDER.glob("*/*.py"))
+NAMES = [path.relative_to(FOLDER).with_suffix("").as_posix() for path in EXAMPLES]
+every_example = pytest.mark.parametrize("path", EXAMPLES, ids=NAMES)
 
 
-@pytest.fixture(scope="module")
-def printed(tmp_path_factory):
-    """Run an example once and give what it printed."""
-    outputs = {}
+@pytest.fixture
+def run(capsys, monkeypatch, tmp_path):
+    """Run an example in an empty folder and give what it printed and how many figures it drew."""
+    import matplotlib as mpl
+    import matplotlib.pyplot as plt
+
+    monkeypatch.chdir(tmp_path)
+    mpl.use("agg")
 
     def run(path):
-        if path not in outputs:
-            folder = tmp_path_factory.mktemp(path.stem)
-            command = [sys.executable, "-W", "error", str(path)]
-            result = subprocess.run(
-                command, cwd=folder, capture_output=True, text=True, timeout=120, check=False
-            )
-            assert result.returncode == 0, result.stderr
-            outputs[path] = result.stdout
-        return outputs[path]
+        with mpl.rc_context():
+            runpy.run_path(str(path), run_name="__main__")
+        return capsys.readouterr().out, len(plt.get_fignums())
 
     return run
 
 
-@pytest.mark.parametrize("path", EXAMPLES, ids=lambda path: path.stem)
-def test_example(path, printed):
-    assert printed(path).strip()
+@every_example
+def test_example_runs(path, run, tmp_path):
+    printed, figures = run(path)
+    assert printed.strip()
+    assert figures >= 1
+    assert not list(tmp_path.iterdir()), "an example leaves files behind"
 
 
-def test_there_are_examples():
-    assert EXAMPLES
+@every_example
+def test_example_reads_as_a_page(path):
+    source = path.read_text(encoding="utf-8")
+    title, line, *rest = ast.get_docstring(ast.parse(source)).splitlines()
+    assert line == "=" * len(line)
+    assert len(line) >= len(title)
+    assert len(" ".join(rest).split()) >= 20, "says too little about the question it answers"
+    assert len(re.findall(r"^# %%$", source, flags=re.M)) >= 2
+    assert "__name__" not in source, "a page has no main function: its cells are run one by one"
 
 
-def test_calibration_changes_the_probabilities_and_not_the_ranking(printed):
-    [path] = [path for path in EXAMPLES if path.stem == "calibrated_probabilities"]
-    output = printed(path)
+@pytest.mark.parametrize("folder", sorted({path.parent for path in EXAMPLES}), ids=lambda path: path.name)
+def test_every_folder_has_a_header(folder):
+    for header in (folder / "GALLERY_HEADER.rst", FOLDER / "GALLERY_HEADER.rst"):
+        title, line, *rest = header.read_text(encoding="utf-8").strip().splitlines()
+        assert re.fullmatch(r"([=-])\1+", line)
+        assert len(line) >= len(title)
+        assert rest
+
+
+def test_all_examples_are_in_folders_of_the_gallery():
+    assert {path.parent.name for path in EXAMPLES} == {"push", "relevance", "graphs", "votes"}
+    assert not list(FOLDER.glob("*.py"))
+
+
+def test_calibration_changes_the_probabilities_and_not_the_ranking(run):
+    output, _ = run(FOLDER / "push" / "calibrated_probabilities.py")
     assert "leaves the ranking unchanged: True" in output
     rows = [line.split() for line in output.split("Brier score")[1].splitlines()[1:4]]
     brier, auc, precision = ([float(row[column]) for row in rows] for column in (-3, -2, -1))

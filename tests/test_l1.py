@@ -17,7 +17,7 @@ from apexrank.prices import Power
 from apexrank.solvers import LBFGS, Auto, OrthantNewton, SplitLBFGS
 from tests.oracles import numerical_gradient, push_objective
 
-EXAMPLE = Path(__file__).parent.parent / "examples" / "sparse_scorecard.py"
+EXAMPLE = Path(__file__).parent.parent / "examples" / "push" / "sparse_scorecard.py"
 
 
 @pytest.fixture(scope="module")
@@ -315,11 +315,13 @@ def test_alpha_max_needs_a_share_and_a_finite_p():
 
 def test_the_example_shows_ever_larger_scorecards(capsys):
     runpy.run_path(str(EXAMPLE), run_name="__main__")
-    table, card = capsys.readouterr().out.split("\n\n")
+    table, card, conclusion = capsys.readouterr().out.split("\n\n")
     features = [int(line.split()[1]) for line in table.splitlines()[1:]]
     assert features == sorted(features)
     assert 0 < features[0] < 5 < features[-1]
-    assert len(card.splitlines()) - 1 in features
+    size = len(card.splitlines()) - 1
+    assert size in features
+    assert conclusion.startswith(f"With {size} features")
 
 
 @pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")

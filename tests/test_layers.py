@@ -26,7 +26,8 @@ LAYERS = [
     {"models", "solvers"},
     {"rankers", "preprocessing"},
     {"plot", "io", "graph"},
-    {"aggregation"},
+    {"aggregation", "export"},
+    {"report"},
     {"experiments"},
     {"cli"},
 ]

@@ -15,6 +15,7 @@ if TYPE_CHECKING:
         bregman,
         datasets,
         divergences,
+        export,
         graph,
         losses,
         metrics,
@@ -23,6 +24,7 @@ if TYPE_CHECKING:
         preprocessing,
         prices,
         projections,
+        report,
         submodular,
     )
     from apexrank.aggregation import LovaszBregman, LovaszBregmanKMeans, LovaszMallows, aggregate
@@ -84,6 +86,7 @@ _MODULES = (
     "bregman",
     "datasets",
     "divergences",
+    "export",
     "graph",
     "losses",
     "metrics",
@@ -92,6 +95,7 @@ _MODULES = (
     "preprocessing",
     "prices",
     "projections",
+    "report",
     "submodular",
 )
 
@@ -124,6 +128,7 @@ __all__ = [
     "bregman",
     "datasets",
     "divergences",
+    "export",
     "graph",
     "losses",
     "metrics",
@@ -133,6 +138,7 @@ __all__ = [
     "prices",
     "projections",
     "push_path",
+    "report",
     "submodular",
 ]
 

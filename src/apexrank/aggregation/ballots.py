@@ -73,6 +73,22 @@ class Ballots:
         """Number of ballots, each as often as it was cast."""
         return float(self.n_voters) if self.weights is None else float(self.weights.sum())
 
+    @property
+    def voters_said(self) -> str:
+        """How many voters there are, in words: whole weights are counts of equal ballots.
+
+        Examples
+        --------
+        >>> Ballots(np.zeros((2, 2)), ["a", "b"], weights=np.array([18.0, 12.0])).voters_said
+        '30 voters (2 different ballots)'
+        """
+        n, w = self.n_voters, self.weights
+        if w is None or (w == 1).all():
+            return f"{n:,} voter{'s' if n != 1 else ''}"
+        if (w == np.round(w)).all():
+            return f"{self.total:,.0f} voters ({n:,} different ballot{'s' if n != 1 else ''})"
+        return f"{n:,} weighted voter{'s' if n != 1 else ''}"
+
     def weight(self, rows: slice | np.ndarray) -> np.ndarray:
         """Weights of some voters."""
         return np.ones(len(self.scores[rows])) if self.weights is None else self.weights[rows]

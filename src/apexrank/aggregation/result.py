@@ -259,7 +259,7 @@ class Aggregation:
             text += f" {sign} {self.items[number]}"
         more = len(self.items) - len(numbers)
         tail = f" … and {more:,} more" if more else ""
-        return f"Aggregation by {self.method} of {self.ballots.n_voters:,} voters: {text}{tail}"
+        return f"Aggregation by {self.method} of {self.ballots.voters_said}: {text}{tail}"
 
 
 def _tau(own: Any, blocks: np.ndarray) -> np.ndarray:

@@ -7,12 +7,14 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 from apexrank.cli import ballot_options as options
+from apexrank.cli.aggregate_page import write_page
 from apexrank.cli.aggregate_report import print_report, report_of, tell_doubts
 from apexrank.cli.ballot_options import method_option, output_option
 from apexrank.cli.ballots import Ballots
 from apexrank.cli.comparison import show_comparison
 from apexrank.cli.edge_options import Json
 from apexrank.cli.output import is_terminal, print_frame, print_json, split_names, working
+from apexrank.cli.pages import check_report
 from apexrank.cli.pictures import check_picture, save_figure
 from apexrank.cli.profile import Profile, about
 from apexrank.errors import InputError
@@ -90,6 +92,10 @@ def aggregate(
     figure: Annotated[
         Path | None, output_option("Picture of the ranking to write: .png, .svg or .pdf.")
     ] = None,
+    report: Annotated[
+        Path | None,
+        output_option("Page to write, .html: intervals, other methods, majorities and voters on one page."),
+    ] = None,
     output: Annotated[
         Path | None, output_option("CSV or Parquet file to write; default: the screen.", "--output", "-o")
     ] = None,
@@ -99,7 +105,9 @@ def aggregate(
     options.check_outputs(ballots, output, pairwise)
     if figure is not None:
         check_picture(figure)
-    methods = _methods(method, compare, bootstrap=bootstrap, pairwise=pairwise, figure=figure)
+    if report is not None:
+        check_report(report, ballots)
+    methods = _methods(method, compare, bootstrap=bootstrap, pairwise=pairwise, figure=figure, report=report)
     options.check_missing(missing)
     given = {"normalize": normalize, "points": options.read_points(points, kind, ballots)}
     given |= {"k": k, "max_exact": max_exact, "time_limit": time_limit}
@@ -126,18 +134,20 @@ def aggregate(
         write_table(ranked, output)
     if figure is not None:
         _draw(result, drawn, figure, top or _TOP_DRAWN)
+    if report is not None:
+        write_page(profile, result, drawn, report, top, seed)
     if output is None and not json:
         print_frame(ranked)
         if not is_terminal():
             tell_doubts(profile, result, ranked["item"].to_list())
             return
-    files = [str(path) for path in (output, pairwise, figure) if path is not None]
-    report = report_of(profile, result) | {"bootstrap": bootstrap, "seconds": seconds}
-    report |= {"rows": len(ranked), "files": files}
+    files = [str(path) for path in (output, pairwise, figure, report) if path is not None]
+    told = report_of(profile, result) | {"bootstrap": bootstrap, "seconds": seconds}
+    told |= {"rows": len(ranked), "files": files}
     if json:
-        print_json(report | ({"ranking": ranked.to_dicts()} if output is None else {}))
+        print_json(told | ({"ranking": ranked.to_dicts()} if output is None else {}))
     else:
-        print_report(report, profile, result, None if output is None else ranked)
+        print_report(told, profile, result, None if output is None else ranked)
 
 
 def _methods(method: str | None, compare: list[str] | None, **single: Any) -> list[str]:

@@ -13,11 +13,14 @@ from typer.core import TyperGroup
 import apexrank
 from apexrank.cli.aggregate import aggregate
 from apexrank.cli.cluster import cluster
+from apexrank.cli.compare import compare
 from apexrank.cli.consensus import consensus
 from apexrank.cli.demo import demo
 from apexrank.cli.evaluate import evaluate
+from apexrank.cli.export import export
 from apexrank.cli.fit import fit
 from apexrank.cli.graph import graph_app
+from apexrank.cli.graph_compare import graph_compare
 from apexrank.cli.rank import rank
 from apexrank.cli.reproduce import reproduce
 from apexrank.errors import ApexrankError
@@ -101,7 +104,8 @@ def _main(
         typer.echo(context.get_help())
 
 
-for _verb in (demo, fit, rank, evaluate, aggregate, cluster, reproduce):
+for _verb in (demo, compare, fit, rank, evaluate, export, aggregate, cluster, reproduce):
     app.command()(_verb)
+graph_app.command("compare")(graph_compare)
 graph_app.command()(consensus)
 app.add_typer(graph_app)

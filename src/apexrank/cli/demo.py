@@ -32,7 +32,7 @@ def demo(
     """Show on made-up card payments how a push clears the top of the list."""
     from apexrank.cli.pictures import prepare_folder
 
-    prepare_folder(out, "train.csv", "new.csv", "roc-top.png")
+    prepare_folder(out, "train.csv", "new.csv", "roc-top.png", "report.html")
     train, new = _tables()
     with working("fitting p = " + ", ".join(map(str, POWERS))):
         rankers = {p: _fit(train, p) for p in POWERS}
@@ -77,28 +77,48 @@ def _measure(ranker: TableRanker, new: Table) -> dict[str, float]:
 
 
 def _write(out: Path, train: Table, new: Table, rankers: dict[int, TableRanker]) -> list[Path]:
-    """Write the tables, and the picture where matplotlib is installed."""
-    from apexrank.cli.pictures import save_roc
+    """Write the tables, and the picture and the report where what they need is installed."""
     from apexrank.io import write_table
-    from apexrank.io.labels import labels
 
     files = [out / "train.csv", out / "new.csv"]
     for table, path in zip((train, new), files, strict=True):
         write_table(table.frame, path)
-    picture = out / "roc-top.png"
-    try:
-        scores = {f"p = {p}": ranker.score(new) for p, ranker in rankers.items()}
-        save_roc(scores, labels(new, "fraud", "1"), picture)
-    except MissingExtraError as error:
-        note(f"no picture: {error}")
-        return files
-    return [*files, picture]
+    for name, make in (("roc-top.png", _picture), ("report.html", _report)):
+        try:
+            make(train, new, rankers, out / name)
+            files.append(out / name)
+        except MissingExtraError as error:
+            note(f"no {name}: {error}")
+    return files
+
+
+def _picture(train: Table, new: Table, rankers: dict[int, TableRanker], path: Path) -> None:
+    from apexrank.cli.pictures import save_roc
+    from apexrank.io.labels import labels
+
+    scores = {f"p = {p}": ranker.score(new) for p, ranker in rankers.items()}
+    save_roc(scores, labels(new, "fraud", "1"), path)
+
+
+def _report(train: Table, new: Table, rankers: dict[int, TableRanker], path: Path) -> None:
+    from apexrank.report import build, compare_table
+    from apexrank.report.page import check_extra
+
+    check_extra()
+    with working("comparing pushes"):
+        comparison = compare_table(train, test_table=new, target="fraud", id="case", ps=tuple(rankers))
+    build(comparison, path, title="Does a push help? Made-up card payments")
 
 
 def _next(out: Path) -> list[str]:
     """Commands to try on the files just written."""
-    path = {name: shlex.quote(str(out / name)) for name in ("train.csv", "new.csv", "model.apex", "top.csv")}
+    path = {
+        name: shlex.quote(str(out / name))
+        for name in ("train.csv", "new.csv", "report.html", "model.apex", "top.csv")
+    }
     return [
+        f"apexrank compare {path['train.csv']} --test {path['new.csv']} --target fraud --id case "
+        f"--report {path['report.html']}",
         f"apexrank fit {path['train.csv']} --target fraud --id case -p 16 -o {path['model.apex']}",
         f"apexrank rank {path['model.apex']} {path['new.csv']} --top 10 --explain -o {path['top.csv']}",
         f"apexrank evaluate {path['model.apex']} {path['new.csv']}",

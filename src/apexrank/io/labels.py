@@ -56,7 +56,7 @@ def labels(table: Table, target: str, positive: str) -> np.ndarray:
     [0, 1, 0]
     """
     positive_value(table, target, positive)
-    return (_values(table, target) == positive).to_numpy().astype(np.int64)
+    return (target_values(table, target) == positive).to_numpy().astype(np.int64)
 
 
 def grades(table: Table, target: str) -> np.ndarray:
@@ -82,10 +82,10 @@ def answers(table: Table, target: str, positive: str | None) -> np.ndarray:
 
 
 def _canonical(value: str) -> str:
-    return _values(Table(pl.DataFrame({"value": [value]})), "value")[0] or ""
+    return target_values(Table(pl.DataFrame({"value": [value]})), "value")[0] or ""
 
 
-def _values(table: Table, target: str) -> pl.Series:
+def target_values(table: Table, target: str) -> pl.Series:
     """The target as text; True and TRUE are the same as the true of a column of booleans."""
     text = texts(table, target)
     words = text.str.to_lowercase()
@@ -94,7 +94,7 @@ def _values(table: Table, target: str) -> pl.Series:
 
 
 def _counts(table: Table, target: str) -> dict[str, int]:
-    text = _values(table, target)
+    text = target_values(table, target)
     if text.null_count():
         row = int(text.is_null().to_numpy().argmax())
         raise InputError(f"{table.where(row, target)}: the target is missing; fill it in or take the row out")

@@ -269,7 +269,7 @@ def group_ids(table: Table, name: str) -> np.ndarray:
     return text.to_numpy().astype(str)
 
 
-def _weights(table: Table, name: str) -> np.ndarray:
+def row_weights(table: Table, name: str) -> np.ndarray:
     weight = numbers(table, name)
     bad = ~(weight >= 0)
     if bad.any():
@@ -282,7 +282,7 @@ def _fit_arguments(table: Table, recipe: Recipe) -> dict[str, np.ndarray]:
     if recipe.groups is not None:
         arguments["groups"] = group_ids(table, recipe.groups)
     if recipe.weight is not None:
-        arguments["sample_weight"] = _weights(table, recipe.weight)
+        arguments["sample_weight"] = row_weights(table, recipe.weight)
     return arguments
 
 

@@ -147,7 +147,7 @@ class AggregationDisplay:
             parts = {"low": drawn.low, "high": drawn.high, "first": drawn.first}
         rows = np.unique(np.linspace(0, n_voters - 1, _MOST_VOTERS).round().astype(int))
         weights = result.ballots.weight(rows)
-        voters = f"{n_voters:,} voter{'s' if n_voters > 1 else ''}"
+        voters = result.ballots.voters_said
         method = _TITLES.get(result.method, result.method.capitalize())
         title = f"{method} of {voters}, confidence {result.confidence:.2f}"
         display = cls(

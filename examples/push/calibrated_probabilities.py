@@ -1,41 +1,57 @@
-"""Calibrated probabilities from a push.
+"""Calibrated probabilities from a push
+====================================
 
-A push ranks: its scores say who stands above whom, not how likely a case is. scikit-learn's ``CalibratedClassifierCV``
-turns the scores into probabilities. With ``ensemble=False`` the ranker is fitted once, on all training rows, and one
-increasing function maps its scores to probabilities, so that the ranking stays as it is. That function is learnt from
-scores of rows that the ranker has not seen (cross-validation).
+A push ranks: its scores say who stands above whom, not how likely a case is. How does one get probabilities
+without losing the ranking? scikit-learn's ``CalibratedClassifierCV`` with ``ensemble=False`` fits the ranker
+once, on all training rows, and learns one increasing function from scores to probabilities on rows that the
+ranker has not seen (cross-validation).
 """
 
+import matplotlib.pyplot as plt
 import numpy as np
 from scipy.special import expit
 from sklearn.calibration import CalibratedClassifierCV, calibration_curve
 from sklearn.metrics import brier_score_loss
 
 from apexrank import PNormPush, datasets, metrics
+from apexrank.plot.style import light, line_style
 
+# %%
+# Fit on 10,000 payments, ask about 10,000 others.
 X, y = datasets.make_push_example(20_000, return_X_y=True)
 train, test = slice(0, 10_000), slice(10_000, 20_000)
-
 ranker = PNormPush(p=4).fit(X[train], y[train])
 scores = ranker.decision_function(X[test])
 
-# "sigmoid" (Platt's method) is strictly increasing: not even a tie is added. "isotonic" fits more shapes, but merges
-# neighbouring scores into ties; use it for probabilities alone, and rank by the score.
+# %%
+# "sigmoid" (Platt's method) is strictly increasing: not even a tie is added. "isotonic" fits more shapes, but
+# merges neighbouring scores into ties; use it for probabilities alone, and rank by the score.
 probabilities = {"squashed scores": expit(scores)}
 for method in ("sigmoid", "isotonic"):
     calibrated = CalibratedClassifierCV(PNormPush(p=4), method=method, ensemble=False, cv=5)
     probabilities[method] = calibrated.fit(X[train], y[train]).predict_proba(X[test])[:, 1]
 
+# %%
+# Reliability on fresh cases, ten groups of equal size: on the diagonal a probability means what it says.
+figure, ax = plt.subplots(figsize=(5.4, 4.6), layout="constrained")
+ax.plot([0, 1], [0, 1], color="0.7", linewidth=0.8)
 print("Reliability on fresh cases, ten groups of equal size: mean probability -> share of frauds")
-for name, probability in probabilities.items():
+for number, (name, probability) in enumerate(probabilities.items()):
     share, mean = calibration_curve(y[test], probability, n_bins=10, strategy="quantile")
     cells = "  ".join(f"{m:.2f}->{s:.2f}" for m, s in zip(mean, share, strict=True))
     print(f"{name:16}{cells}")
+    ax.plot(mean, share, label=name, **line_style(number))
+ax.set(xlabel="mean probability", ylabel="share of frauds", title="Reliability on fresh payments")
+light(ax)
+ax.legend(frameon=False, handlelength=3.2)
 
+# %%
+# Better probabilities have a smaller Brier score; the measures of the ranking stay.
 print("\n                Brier score      AUC   precision at 50")
 for name, probability in probabilities.items():
     measures = metrics.auc(y[test], probability), metrics.precision_at(y[test], probability, k=50)
     print(f"{name:16}{brier_score_loss(y[test], probability):11.4f}{measures[0]:9.4f}{measures[1]:18.2f}")
 
+# %%
 same_order = np.array_equal(np.argsort(scores), np.argsort(probabilities["sigmoid"]))
 print(f"\nThe sigmoid leaves the ranking unchanged: {same_order}")

@@ -1,0 +1,58 @@
+"""Markdown pages as they are in the repository, made fit for the site.
+
+Examples with prompts stand in the pages as plain paragraphs, which the tests run; here they become code. Links to the
+files of examples become links to their pages in the gallery, and links to the README go to the front page.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from posixpath import relpath
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from sphinx.application import Sphinx
+
+FENCE = re.compile(r"\s*(```|~~~|:::)")
+EXAMPLE = re.compile(r"\]\((?:\.\./)+examples/(\w+)/(\w+)\.py\)")
+GALLERY = re.compile(r"\]\((?:\.\./)+examples/?\)")
+README = re.compile(r"\]\((?:\.\./)+README\.md(#[\w-]+)?\)")
+
+
+def fence_examples(lines: list[str]) -> Iterator[str]:
+    """The lines, with paragraphs that begin with a prompt put into blocks of code."""
+    fenced = prompt = False
+    indent = ""
+    for line in lines:
+        if FENCE.match(line) and not prompt:
+            fenced = not fenced
+        elif not fenced and not prompt and line.lstrip().startswith(">>> "):
+            prompt, indent = True, line[: len(line) - len(line.lstrip())]
+            yield f"{indent}```pycon"
+        elif prompt and not line.strip():
+            prompt = False
+            yield f"{indent}```"
+        yield line
+    if prompt:
+        yield f"{indent}```"
+
+
+def link_to_gallery(text: str, docname: str) -> str:
+    """The text, with links out of ``docs/`` pointing to pages of the site."""
+    here = docname.rpartition("/")[0] or "."
+    text = EXAMPLE.sub(lambda m: f"]({relpath(f'auto_examples/{m[1]}/{m[2]}.rst', here)})", text)
+    text = GALLERY.sub(f"]({relpath('auto_examples/index.rst', here)})", text)
+    return README.sub(f"]({relpath('index.md', here)})", text)
+
+
+def prepare(app: Sphinx, docname: str, source: list[str]) -> None:
+    """Change the source of a Markdown page before it is parsed."""
+    if str(app.env.doc2path(docname)).endswith(".md"):
+        source[0] = link_to_gallery("\n".join(fence_examples(source[0].split("\n"))), docname)
+
+
+def setup(app: Sphinx) -> dict[str, bool]:
+    """Listen for pages that have been read."""
+    app.connect("source-read", prepare)
+    return {"parallel_read_safe": True, "parallel_write_safe": True}

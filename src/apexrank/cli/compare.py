@@ -1,0 +1,167 @@
+"""``apexrank compare``: does a push help on these rows, and how hard should one push?"""
+
+from __future__ import annotations
+
+import math
+import time
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from apexrank.cli.output import (
+    note,
+    print_json,
+    print_table,
+    split_names,
+    warnings_as_notes,
+    working,
+)
+from apexrank.cli.pages import check_report
+from apexrank.errors import InputError
+
+if TYPE_CHECKING:
+    from apexrank.report import PushComparison
+
+_COLUMNS, _COMPARISON = "Columns", "Comparison"
+_MOST_SHOWN = 4
+
+
+def _column(help: str, *names: str) -> Any:
+    return typer.Option(*names, help=help, rich_help_panel=_COLUMNS)
+
+
+def _choice(help: str, *names: str) -> Any:
+    return typer.Option(*names, help=help, rich_help_panel=_COMPARISON)
+
+
+def compare(
+    train: Annotated[
+        Path, typer.Argument(help="Table of rows whose answer is known: CSV or Parquet.", show_default=False)
+    ],
+    target: Annotated[
+        str, typer.Option(help="Column that says which rows are positive.", show_default=False)
+    ],
+    report: Annotated[
+        Path | None, typer.Option(help="HTML file to write: everything in one page.", show_default=False)
+    ] = None,
+    test: Annotated[
+        Path | None,
+        _choice("Table to measure on; by default a part of the rows is held out for that."),
+    ] = None,
+    positive: Annotated[str | None, _column("Positive value of the target; all others are negative.")] = None,
+    id: Annotated[str | None, _column("Column that names the rows; not a feature.")] = None,
+    weight: Annotated[str | None, _column("Column of row weights; not a feature.")] = None,
+    features: Annotated[
+        list[str] | None, _column("Columns to use, such as a,b; all others by default.")
+    ] = None,
+    drop: Annotated[list[str] | None, _column("Columns to leave out, such as a,b.")] = None,
+    categorical: Annotated[
+        list[str] | None, _column("Columns to one-hot encode; by default those of text with few values.")
+    ] = None,
+    impute: Annotated[
+        str | None, _column("Fill missing numbers with the column's median (the default) or mean.")
+    ] = None,
+    scale: Annotated[str, _column("Scaling of numbers: standard, minmax or none.")] = "standard",
+    p: Annotated[
+        str, _choice("Pushes to compare; p = 1, the whole list, is always among them.", "-p", "--p")
+    ] = "1,2,4,8,16,64",
+    scoring: Annotated[
+        str,
+        _choice(
+            "What cross-validation chooses p by: top (the share of positives in the first places), or a measure such "
+            "as partial_auc_0.1, average_precision, tpr_at_fpr_0.01."
+        ),
+    ] = "top",
+    holdout: Annotated[float, _choice("Share of the rows that is held out.")] = 0.3,
+    folds: Annotated[int, _choice("Folds of the cross-validation.")] = 5,
+    top: Annotated[
+        int | None,
+        _choice(
+            "How many rows of the list somebody will look at; by default a tenth of the held-out ones, 30 at most."
+        ),
+    ] = None,
+    confidence: Annotated[float, _choice("Of the intervals.")] = 0.95,
+    seed: Annotated[int, _choice("For the split and the draws.")] = 0,
+    title: Annotated[str | None, typer.Option(help="Title of the report.")] = None,
+    json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
+) -> None:
+    """Compare pushes on held-out rows, and write a report about it."""
+    from apexrank.io import read_table
+    from apexrank.report import build, compare_table
+
+    check_report(report, train, test)
+    ps = _powers(p)
+    began = time.perf_counter()
+    table = read_table(train)
+    other = None if test is None else read_table(test)
+    reading = time.perf_counter() - began
+    with working(f"comparing pushes on {len(table)} rows") as status, warnings_as_notes():
+        comparison = compare_table(
+            table,
+            target=target,
+            positive=positive,
+            id=id,
+            weight=weight,
+            features=split_names(features, table.names),
+            drop=split_names(drop, table.names),
+            categorical=None if categorical is None else split_names(categorical, table.names),
+            impute=impute,
+            scale=scale,
+            test_table=other,
+            ps=ps,
+            scoring=scoring,
+            holdout=holdout,
+            folds=folds,
+            top=top,
+            confidence=confidence,
+            random_state=seed,
+            progress=None if status is None else status.update,
+        )
+    comparison.seconds["reading"] = reading
+    comparison.seconds["total"] = time.perf_counter() - began
+    if report is not None:
+        build(comparison, report, title=title or f"Does a push help? {train.name}")
+    if json:
+        print_json({**comparison.to_dict(), "report": None if report is None else str(report)})
+    else:
+        _print(comparison, train, report)
+
+
+def _powers(text: str) -> list[float]:
+    try:
+        return [math.inf if part.strip() in ("inf", "∞") else float(part) for part in text.split(",")]
+    except ValueError:
+        raise InputError(f"-p takes numbers with commas between them, such as 1,4,16, got {text!r}") from None
+
+
+def _print(comparison: PushComparison, train: Path, report: Path | None) -> None:
+    from apexrank.io.measures import label
+    from apexrank.report.pushes_page import shown_measures
+
+    typer.echo(
+        f"{train}: learnt from {comparison.n_train} rows ({comparison.n_train_positives} positive), measured on "
+        f"{comparison.n_test} others ({comparison.n_test_positives} positive), {len(comparison.feature_names)} features"
+    )
+    decided, *others = shown_measures(comparison)[:_MOST_SHOWN]
+    headers = ["p", label(decided), "difference", "its interval", *map(label, others)]
+    print_table(headers, [_row(comparison, number, decided, others) for number in range(len(comparison.ps))])
+    typer.echo(
+        f"* chosen by cross-validation ({comparison.scoring}); difference to p = 1 with its "
+        f"{comparison.confidence:.0%} interval"
+    )
+    for sentence in comparison.notes:
+        note(sentence)
+    typer.echo(comparison.verdict.text)
+    if report is not None:
+        size = report.stat().st_size / 1e6
+        typer.echo(f"written: {report} ({size:.1f} MB, after {comparison.seconds['total']:.0f} s)")
+
+
+def _row(comparison: PushComparison, number: int, decided: str, others: list[str]) -> list[str]:
+    power = comparison.ps[number]
+    marked = ("inf" if math.isinf(power) else f"{power:g}") + (" *" if number == comparison.chosen else "")
+    gap = comparison.differences[decided][number]
+    difference = ["", ""] if gap is None else [f"{gap.value:+.3f}", f"{gap.low:+.3f} to {gap.high:+.3f}"]
+    values = [f"{comparison.measures[name][number].value:.3f}" for name in (decided, *others)]
+    return [marked, values[0], *difference, *values[1:]]

@@ -1,0 +1,206 @@
+"""``apexrank export``: a model file as an ONNX graph, as SQL, or as a scorecard."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from apexrank.cli.output import note, print_json, print_table, refuse_overwriting, working
+from apexrank.errors import InputError
+
+if TYPE_CHECKING:
+    from apexrank.export import Scorecard
+    from apexrank.io import Table, TableRanker
+
+_SUFFIXES = {".onnx": "onnx", ".sql": "sql", ".csv": "scorecard", ".parquet": "scorecard", ".md": "scorecard"}
+_FORMATS = ("onnx", "sql", "scorecard")
+_FORMAT_OF = {  # an option that the other formats would not look at
+    "table": "sql",
+    "dialect": "sql",
+    "data": "scorecard",
+    "test": "scorecard",
+    "max_points": "scorecard",
+}
+_SQL, _CARD = "SQL", "Scorecard"
+
+
+def export(
+    model: Annotated[Path, typer.Argument(help="Model file, written by 'apexrank fit'.", show_default=False)],
+    output: Annotated[
+        Path | None,
+        typer.Option(
+            "--output",
+            "-o",
+            help="File to write: .onnx, .sql, or .csv, .parquet or .md for a scorecard; SQL goes to the screen "
+            "without it.",
+        ),
+    ] = None,
+    format: Annotated[
+        str | None, typer.Option(help="onnx, sql or scorecard; by default that of the file's name.")
+    ] = None,
+    table: Annotated[
+        str | None,
+        typer.Option(
+            help="Write a whole SELECT that ranks this table, not just an expression.", rich_help_panel=_SQL
+        ),
+    ] = None,
+    dialect: Annotated[
+        str | None,
+        typer.Option(help="standard, sqlite, duckdb or postgresql.", rich_help_panel=_SQL),
+    ] = None,
+    data: Annotated[
+        Path | None,
+        typer.Option(
+            help="Table with the target to round on, such as that of training.", rich_help_panel=_CARD
+        ),
+    ] = None,
+    test: Annotated[
+        Path | None,
+        typer.Option(help="Table with the target to measure the loss of rounding on.", rich_help_panel=_CARD),
+    ] = None,
+    max_points: Annotated[
+        int | None,
+        typer.Option(help="Most points of a feature; 10 by default.", min=1, rich_help_panel=_CARD),
+    ] = None,
+    json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
+) -> None:
+    """Write a model for use without Python: ONNX, SQL or a scorecard of whole points."""
+    from apexrank.io import load_model
+
+    kind = _format(output, format)
+    given = {"table": table, "dialect": dialect, "data": data, "test": test, "max_points": max_points}
+    _check(kind, output, given, model)
+    ranker = load_model(model)
+    report: dict[str, Any] = {"model": str(model), "format": kind, "output": output and str(output)}
+    if kind == "scorecard":
+        assert data is not None  # _check has seen to it
+        _export_card(ranker, report, output, data, test, 10 if max_points is None else max_points, json)
+        return
+    if kind == "onnx":
+        from apexrank.export import to_onnx
+
+        assert output is not None  # _check has seen to it
+        graph = to_onnx(ranker, path=output).graph
+        report["inputs"], report["outputs"] = (
+            [one.name for one in ends] for ends in (graph.input, graph.output)
+        )
+        sentence = (
+            f"written: {output}, inputs {_listed(report['inputs'])}, outputs {_listed(report['outputs'])}"
+        )
+    else:
+        sentence = _export_sql(ranker, report, output, table, dialect)
+    if json:
+        print_json(report)
+    else:
+        typer.echo(sentence, nl=not sentence.endswith("\n"))
+
+
+def _format(output: Path | None, format: str | None) -> str:
+    if format is not None:
+        if format not in _FORMATS:
+            raise InputError(f"unknown format {format!r}: use one of {', '.join(_FORMATS)}")
+        return format
+    if output is None:
+        return "sql"
+    suffix = output.suffix.lower()
+    if suffix not in _SUFFIXES:
+        raise InputError(
+            f"cannot tell the format of {str(output)!r} by its name: use one of {', '.join(_SUFFIXES)}, or --format"
+        )
+    return _SUFFIXES[suffix]
+
+
+def _check(kind: str, output: Path | None, given: dict[str, Any], model: Path) -> None:
+    """Find bad options and an output that cannot be written before any work."""
+    from apexrank.io.atomic import check_writable
+
+    for option, value in given.items():
+        if value is not None and _FORMAT_OF[option] != kind:
+            raise InputError(
+                f"--{option.replace('_', '-')} is for --format {_FORMAT_OF[option]}, not {kind}: leave it out"
+            )
+    if kind == "onnx" and output is None:
+        raise InputError("an ONNX graph goes to a file: name it with -o model.onnx")
+    if kind == "scorecard" and given["data"] is None:
+        raise InputError("a scorecard is rounded on rows with the target: give them with --data train.csv")
+    if output is None:
+        return
+    if kind == "scorecard" and _SUFFIXES.get(output.suffix.lower()) != kind:
+        raise InputError(f"a scorecard cannot be written to {str(output)!r}: use .csv, .parquet or .md")
+    inputs = [path for path in (model, given["data"], given["test"]) if path is not None]
+    refuse_overwriting(check_writable(output), *inputs)
+
+
+def _export_sql(
+    ranker: TableRanker, report: dict[str, Any], output: Path | None, table: str | None, dialect: str | None
+) -> str:
+    """Write the SQL, or give it back to be printed."""
+    from apexrank.export import to_sql
+    from apexrank.io.atomic import write_bytes
+
+    report["sql"] = to_sql(ranker, table=table, dialect=dialect)
+    text = report["sql"] + ("\n" if table is None else ";\n")
+    if output is None:
+        return text
+    write_bytes(output, text.encode())
+    return f"written: {output}, {'an expression' if table is None else f'a SELECT of {table}'}"
+
+
+def _export_card(
+    ranker: TableRanker,
+    report: dict[str, Any],
+    output: Path | None,
+    data: Path,
+    test: Path | None,
+    max_points: int,
+    json: bool,
+) -> None:
+    from apexrank.export import round_scorecard
+
+    rows, held_out = _read(ranker, data), None if test is None else _read(ranker, test)
+    with working(f"rounding on {len(rows)} rows"):
+        card = round_scorecard(ranker, rows, max_points=max_points)
+        loss = card.loss() if held_out is None else card.loss(held_out)
+    if output is not None:
+        _write(card, output)
+    if json:
+        frame = card.to_frame().to_dicts()
+        measured = str(data if test is None else test)
+        objective = card.objective._asdict()
+        print_json(
+            report
+            | {"points": frame, "objective": objective, "measured_on": measured, "loss": loss.to_dicts()}
+        )
+        return
+    typer.echo(str(card))
+    where = f"{data}, on which it was rounded" if test is None else str(test)
+    print_table(
+        loss.columns, loss.rows(), title=f"\nwhat rounding costs on {where} (95% interval of the difference):"
+    )
+    if output is not None:
+        typer.echo(f"written: {output}, {len(card.points)} features of {len(card.form.features)}")
+
+
+def _read(ranker: TableRanker, path: Path) -> Table:
+    from apexrank.io import read_table
+
+    table = read_table(path)
+    for sentence in ranker.check(table):
+        note(sentence)
+    return table
+
+
+def _write(card: Scorecard, output: Path) -> None:
+    from apexrank.io import write_table
+    from apexrank.io.atomic import write_bytes
+
+    if output.suffix.lower() == ".md":
+        write_bytes(output, card.to_markdown().encode())
+    else:
+        write_table(card.to_frame(), output)
+
+
+def _listed(names: list[str], most: int = 5) -> str:
+    return ", ".join(names[:most]) + (f", ... ({len(names)} in all)" if len(names) > most else "")

@@ -1,0 +1,93 @@
+"""Reports for people: one HTML file that needs nothing else, made from a comparison.
+
+`compare_pushes` (arrays) and `compare_table` (a table) ask whether a push helps and how hard to push; `compare_ranks`
+asks which vertices of a graph gain by made-up links; `summarise_votes` shows how settled an aggregation is. `build`
+makes the page of any of them. It needs ``pip install "apexrank[report]"``.
+"""
+
+from __future__ import annotations
+
+from importlib import import_module
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from apexrank.report.farms import RankComparison, compare_ranks
+    from apexrank.report.pushes import PushComparison, compare_pushes
+    from apexrank.report.tables import compare_table
+    from apexrank.report.votes import VoteSummary, summarise_votes
+
+_HOME = {
+    "PushComparison": "pushes",
+    "compare_pushes": "pushes",
+    "compare_table": "tables",
+    "RankComparison": "farms",
+    "compare_ranks": "farms",
+    "VoteSummary": "votes",
+    "summarise_votes": "votes",
+}
+_PAGES = {"PushComparison": "pushes_page", "RankComparison": "farms_page", "VoteSummary": "votes_page"}
+
+__all__ = [
+    "PushComparison",
+    "RankComparison",
+    "VoteSummary",
+    "build",
+    "compare_pushes",
+    "compare_ranks",
+    "compare_table",
+    "summarise_votes",
+]
+
+
+def build(result: Any, path: str | Path | None = None, *, title: str | None = None) -> str:
+    """Make the page of a comparison: one file without links to anything outside it.
+
+    Parameters
+    ----------
+    result : PushComparison, RankComparison, VoteSummary or Aggregation
+        What to show.
+    path : path, optional
+        HTML file to write, whole or not at all.
+    title : str, optional
+        Title of the page.
+
+    Returns
+    -------
+    str
+        The HTML.
+
+    Examples
+    --------
+    >>> from apexrank import datasets, report
+    >>> X, y = datasets.make_push_example(600, return_X_y=True)
+    >>> html = report.build(report.compare_pushes(X, y, ps=[1, 4], alphas=[1e-4], folds=2, n_resamples=50))
+    >>> html.startswith("<!doctype html>")
+    True
+    """
+    from apexrank.aggregation.result import Aggregation
+    from apexrank.errors import InputError
+    from apexrank.io.atomic import write_bytes
+
+    if isinstance(result, Aggregation):
+        result = __getattr__("summarise_votes")(result)
+    module = _PAGES.get(type(result).__name__)
+    if module is None:
+        raise InputError(
+            f"there is no report of a {type(result).__name__}: give a result of compare_pushes, compare_table, "
+            "compare_ranks, summarise_votes or aggregate"
+        )
+    html = import_module(f"apexrank.report.{module}").page(result, title=title)
+    if path is not None:
+        write_bytes(path, html.encode())
+    return html
+
+
+def __getattr__(name: str) -> Any:
+    if name in _HOME:
+        return getattr(import_module(f"apexrank.report.{_HOME[name]}"), name)
+    raise AttributeError(f"module 'apexrank.report' has no attribute {name!r}")
+
+
+def __dir__() -> list[str]:
+    return sorted(__all__)

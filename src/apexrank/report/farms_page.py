@@ -1,0 +1,219 @@
+"""The page of a comparison of graph ranks: what each position of the slider over p shows."""
+
+from __future__ import annotations
+
+from math import cos, pi, sin
+from typing import Any
+
+import numpy as np
+
+from apexrank.metrics.spam import spam_met
+from apexrank.report.farm_comparison import RankComparison
+from apexrank.report.farm_rows import Item, Suspect, first, power_of
+from apexrank.report.page import render
+from apexrank.report.svg import Axis, Chart, Svg, padded
+
+_POINTS = 900  # in the chart of rank against rank, suspects not counted
+_DRAWN = 10  # suspects at each p whose neighbourhood is drawn
+_LINE_OF_TEXT = 13.0  # units of the drawing between two names
+_LONGEST_NAME = 20
+_SLOPE_MARGINS = (170.0, 170.0, 12.0, 46.0)
+
+
+def page(comparison: RankComparison, *, title: str | None = None, **options: Any) -> str:
+    """HTML of the comparison; ``options`` as in `apexrank.report.page.render`."""
+    start, numbers = comparison.chosen, range(len(comparison.ps))
+    charts = {} if comparison.spam is None else {"met": _spam_met(comparison), "mass": _spam_mass(comparison)}
+    return render(
+        "farms.html",
+        title=title or comparison.title,
+        subtitle=_subtitle(comparison),
+        comparison=comparison,
+        verdict=comparison.verdict,
+        labels=[power_of(p) for p in comparison.ps],
+        start=start,
+        slopes=_slopes(comparison).render(start),
+        scatter=_scatter(comparison).render(start),
+        spam_charts={name: chart.render(start) for name, chart in charts.items()},
+        rows=[comparison.top_items(i) for i in numbers],
+        fallen=[comparison.fallen(i) for i in numbers],
+        suspects=[_with_drawings(comparison.suspects(i)) for i in numbers],
+        risers=[comparison.risers(i) for i in numbers],
+        notes=comparison.notes,
+        seconds=comparison.seconds,
+        **options,
+    )
+
+
+def _subtitle(comparison: RankComparison) -> str:
+    graph = comparison.graph
+    weighted = "weighted links" if graph.weights is not None else "links"
+    return (
+        f"{graph.n:,} vertices, {graph.n_edges:,} {weighted}; PageRank beside L_pq ranks with "
+        f"q/p = {comparison.ratio:g}, damping {comparison.damping:g}"
+    )
+
+
+def _slopes(comparison: RankComparison) -> Chart:
+    """Lines from the place in PageRank to the place at p, for all who are among the first in either."""
+    lists = [
+        [*comparison.top_items(i), *comparison.fallen(i)] if i else comparison.top_items(0)
+        for i in range(len(comparison.ps))
+    ]
+    deepest = max(max(item.rank, item.base_rank) for items in lists for item in items)
+    chart = Chart(
+        Axis(0, 1, ticks=[(0, "PageRank"), (1, "now")]),
+        Axis(max(2, deepest), 1, "place", log=True),
+        title="Places in PageRank and now",
+        description="A line for each vertex among the first of either list; suspects are dashed.",
+        width=520,
+        height=540,
+        margins=_SLOPE_MARGINS,
+    )
+    for i, items in enumerate(lists):
+        for item in items:
+            way = f"{item.name}: {item.base_rank:,} to {item.rank:,}"
+            style: dict[str, Any] = {"series": 1} if item.suspect else {"series": 0, "classes": "soft"}
+            chart.line([0, 1], [item.base_rank, item.rank], frame=i, label=way, **style)
+        _write_names(chart, items, i)
+    return chart
+
+
+def _write_names(chart: Chart, items: list[Item], i: int) -> None:
+    """Names at both ends of the lines, best first, as many as do not run into one another."""
+    _, _, top, bottom = _SLOPE_MARGINS
+    room = chart.height - top - bottom
+    for x, anchor, dx, place in ((0, "end", -52, "base_rank"), (1, "start", 6, "rank")):
+        last = -_LINE_OF_TEXT
+        for item in sorted(items, key=lambda item: getattr(item, place)):
+            rank = getattr(item, place)
+            at = float(room * (1 - chart.y.place([rank])[0]))
+            if at - last >= _LINE_OF_TEXT:
+                strong = "strong" if item.suspect else ""
+                chart.text(x, rank, _short(item.name), anchor=anchor, frame=i, classes=strong, dx=dx, dy=4)
+                last = at
+
+
+def _scatter(comparison: RankComparison) -> Chart:
+    """Place at p against place in PageRank, a sample that is even on the logarithmic axes."""
+    n = comparison.graph.n
+    end = max(2, n)
+    chart = Chart(
+        Axis(1, end, "place in PageRank", log=True),
+        Axis(end, 1, "place now", log=True),
+        title="Place now against place in PageRank",
+        description="On the diagonal nothing changes, below it a vertex falls; triangles are suspects.",
+        width=560,
+        height=460,
+        margins=(70, 30, 12, 46),
+    )
+    chart.rule(1, 1, end, end)
+    sample = _sample(comparison)
+    for i in range(len(comparison.ps)):
+        x, y = comparison.ranks[0][sample], comparison.ranks[i][sample]
+        chart.points(x, y, size=2, frame=i, classes="soft")
+        found = comparison.suspects(i)
+        titles = [f"{each.name}: {each.base_rank:,} to {each.rank:,}" for each in found]
+        chart.points(
+            [each.base_rank for each in found],
+            [each.rank for each in found],
+            series=1,
+            shape="triangle",
+            size=5,
+            frame=i,
+            titles=titles,
+        )
+    return chart
+
+
+def _sample(comparison: RankComparison) -> np.ndarray:
+    """Vertices at places of PageRank whose logarithms are evenly spaced."""
+    n = comparison.graph.n
+    places = np.unique(np.geomspace(1, n, _POINTS).round().astype(np.int64)) - 1
+    return first(comparison.scores[0], n)[places]
+
+
+def _spam_met(comparison: RankComparison) -> Chart:
+    """Spam among the first m vertices against m."""
+    n, spam = comparison.graph.n, comparison.spam
+    m = np.unique(np.geomspace(1, n, 120).round().astype(np.int64))
+    assert spam is not None
+    met = [np.asarray(spam_met(spam, scores, m)) / m for scores in comparison.scores]
+    chart = Chart(
+        Axis(1, max(2, n), "first vertices of the list", log=True),
+        Axis(0, max(0.05, 1.05 * float(max(each.max() for each in met))), "spam among them", percent=True),
+        title="Spam among the first vertices",
+        description="Share of labelled spam; the dashed line is PageRank.",
+        height=300,
+    )
+    for i, share in enumerate(met):
+        chart.line(m, share, frame=i, label=power_of(comparison.ps[i]))
+    chart.line(m, met[0], classes="baseline", label="PageRank")
+    return chart
+
+
+def _spam_mass(comparison: RankComparison) -> Chart:
+    """Share of the score that spam holds, against p."""
+    mass = [measures["spam_mass"] for measures in comparison.measures]
+    places = list(range(len(mass)))
+    ticks = [(float(i), power_of(p).removeprefix("p = ")) for i, p in enumerate(comparison.ps)]
+    chart = Chart(
+        Axis(-0.4, len(mass) - 0.6, "p", ticks=ticks),
+        Axis(0, padded([0.0, *mass])[1], "score held by spam", percent=True),
+        title="Spam mass",
+        description="Share of all score that labelled spam holds, for each p.",
+        height=300,
+    )
+    chart.line(places, mass)
+    for i, value in enumerate(mass):
+        text = f"{power_of(comparison.ps[i])}: {value:.2%}"
+        chart.points([i], [value], classes="open", titles=[text])
+        chart.points([i], [value], size=6, frame=i, titles=[text])
+    return chart
+
+
+def _with_drawings(suspects: list[Suspect]) -> list[tuple[Suspect, Svg | None]]:
+    return [(each, _drawing(each) if i < _DRAWN and each.links else None) for i, each in enumerate(suspects)]
+
+
+def _drawing(suspect: Suspect) -> Svg:
+    """The suspect in the middle, its strongest sources round it, and the links among them."""
+    sources = [link.source for link in suspect.links]
+    angles = [2 * pi * k / max(1, len(sources)) for k in range(len(sources))]
+    spots = [(0.0, 0.0), *((sin(angle), cos(angle)) for angle in angles)]
+    chart = Chart(
+        Axis(-2.2, 2.2, ticks=()),
+        Axis(-1.3, 1.3, ticks=()),
+        title=f"Who links to {suspect.name}",
+        description="In the middle the suspect, round it its strongest sources, numbered as in the table.",
+        width=440,
+        height=260,
+        margins=(4, 4, 4, 4),
+    )
+    both = {pair for pair in suspect.among if pair[::-1] in suspect.among}
+    for a, b in suspect.among:
+        if (a, b) in both and a > b:
+            continue  # drawn the other way
+        (x0, y0), (x1, y1) = spots[a], spots[b]
+        chart.line(
+            [x0, x1], [y0, y1], series=0 if (a, b) in both else 3, classes="solid" if (a, b) in both else ""
+        )
+    chart.points([0], [0], series=1, shape="triangle", size=9, titles=[str(suspect.name)])
+    for k, (source, (x, y)) in enumerate(zip(sources, spots[1:], strict=True), start=1):
+        chart.points([x], [y], classes="open", size=6, titles=[str(source)])
+        chart.text(1.17 * x, 1.17 * y, str(k), anchor="middle", dy=4)
+    return chart.render()
+
+
+def _short(name: Any) -> str:
+    """A name as a chart has room for it.
+
+    Examples
+    --------
+    >>> _short("http://example.org/a/long/way"), _short(7)
+    ('http://examp…ong/way', '7')
+    """
+    text = str(name)
+    if len(text) <= _LONGEST_NAME:
+        return text
+    return f"{text[: _LONGEST_NAME - 8]}…{text[-7:]}"

@@ -1,0 +1,285 @@
+"""The page of merged votes: what each position of the slider over the methods shows."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from apexrank.report.page import render
+from apexrank.report.svg import SERIES, Axis, Chart
+from apexrank.report.votes_methods import TITLES
+
+if TYPE_CHECKING:
+    from apexrank.report.votes import VoteSummary
+
+_SHORT = {"median": "Median", "rrf": "RRF"}  # where there is little room
+_MOST_LISTED = 500  # rows of a list, so that the page stays small
+_MOST_DRAWN, _BUMPED = 30, 12  # items of the chart of intervals, and of the lines between methods
+_LETTERS, _LETTERS_DRAWN = 80, 22  # of a name in a table, and in a chart
+_LINE = 24  # units of a chart for each item
+
+
+def page(summary: VoteSummary, *, title: str | None = None, **options: Any) -> str:
+    """HTML of a summary; ``options`` as in `apexrank.report.page.render`.
+
+    Examples
+    --------
+    >>> from apexrank.aggregation.merging import aggregate
+    >>> from apexrank.report.votes import summarise_votes
+    >>> summary = summarise_votes(aggregate([[3, 2, 1], [2, 3, 1]], items=["tea", "rum", "ale"]), bootstrap=20)
+    >>> "tea and rum share the first place" in page(summary)
+    True
+    """
+    total = summary.result.ballots.total
+    methods = list(summary.methods)
+    bump, beyond = _bump(summary)
+    return render(
+        "votes.html",
+        title=title or f"{total:,.6g} vote{'s' if total != 1 else ''} on {len(summary.result.items):,} items",
+        subtitle=_subtitle(summary),
+        summary=summary,
+        verdict=summary.verdict,
+        labels=[TITLES[name] + (" (the result)" if i == 0 else "") for i, name in enumerate(methods)],
+        names=[TITLES[name] for name in methods],
+        short=[_SHORT.get(name, TITLES[name]) for name in methods],
+        start=0,
+        bump=bump.render(),
+        beyond=beyond,
+        intervals=_intervals(summary).render(),
+        rows=[_rows(summary, name) for name in methods],
+        listed_of=len(summary.result.items),
+        histogram=_histogram(summary).render(),
+        taus=_taus(summary),
+        majorities=_majorities(summary),
+        voters=_voters(summary),
+        camps=_camps(summary),
+        notes=summary.notes,
+        seconds=summary.seconds,
+        **options,
+    )
+
+
+def cut(name: str, letters: int) -> str:
+    """One line of a name; a long one loses its middle, as long names often differ in the last letters only.
+
+    Examples
+    --------
+    >>> cut("an item whose name is long", 12)
+    'an ite… long'
+    """
+    line = " ".join(name.split())
+    half = letters // 2
+    return line if len(line) <= letters else f"{line[:half]}…{line[half + 1 - letters :]}"
+
+
+def _subtitle(summary: VoteSummary) -> str:
+    ballots = summary.result.ballots
+    voters = f"{ballots.n_voters:,} ballot{'s' if ballots.n_voters > 1 else ''}"
+    if ballots.total != ballots.n_voters:
+        voters += f" of {ballots.total:,.6g} votes"
+    sure = "" if summary.confidence is None else f", confidence {summary.confidence:.2f}"
+    return f"{voters}, {ballots.n_items:,} items, merged by {TITLES[summary.result.method]}{sure}"
+
+
+def _rows(summary: VoteSummary, method: str) -> list[dict[str, Any]]:
+    """The first items by one method, and how far they moved against the result."""
+    result, each, labels = summary.result, summary.methods[method], summary.labels
+    order = np.argsort(each.ranks, kind="stable")[: min(len(summary.shown), _MOST_LISTED)]
+    support, drawn = result.support, summary.drawn
+    low, high, first = (None, None, None) if drawn is None else (drawn.low, drawn.high, drawn.first)
+    tied = np.bincount(each.ranks)[each.ranks] > 1
+    return [
+        {
+            "rank": f"{each.ranks[i]:,}{' =' if tied[i] else ''}",
+            "name": cut(labels[i], _LETTERS),
+            "score": float(each.scores[i]),
+            "base": int(result.ranks[i]),
+            "change": int(result.ranks[i] - each.ranks[i]),
+            "low": None if low is None else int(low[i]),
+            "high": None if high is None else int(high[i]),
+            "first": None if first is None else float(first[i]),
+            "support": float(support[i]) if (support < result.ballots.total).any() else None,
+        }
+        for i in order.tolist()
+    ]
+
+
+def _bump(summary: VoteSummary) -> tuple[Chart, bool]:
+    """Places of the first items by each method, and whether some are beyond the top: a row each below it, in order."""
+    methods, labels = list(summary.methods), summary.labels
+    places = np.array([_places(each.ranks, summary.result.ranks) for each in summary.methods.values()])
+    top = min(_BUMPED, len(labels))
+    items = np.flatnonzero((places[0] <= top) | (places.min(axis=0) == 1))
+    items = items[np.argsort(places[0][items])]
+    heights = np.array([_heights(row[items], top) for row in places])
+    lowest = float(heights.max()) + 0.6
+    at = np.arange(len(methods), dtype=float)
+    chart = Chart(
+        Axis(
+            -0.1,
+            max(len(methods) - 0.9, 0.1),
+            ticks=[(i, _SHORT.get(m, TITLES[m])) for i, m in enumerate(methods)],
+        ),
+        Axis(lowest, 0.4, ticks=()),
+        title="Places of the first items by each method",
+        description="A line for each item from method to method; the slider lifts out the items that one method moves.",
+        width=900,
+        height=int(70 + _LINE * lowest),
+        margins=(200, 200, 8, 34),
+    )
+    beyond = lowest > top + 1
+    if beyond:
+        chart.rule(-0.1, top + 0.75, float(at[-1]) + 0.1, top + 0.75)
+    for number, item in enumerate(items.tolist()):
+        path, name = heights[:, number], cut(labels[item], _LETTERS_DRAWN)
+        told = f"{name}: " + ", ".join(
+            f"{TITLES[m]} {each.ranks[item]:,}" for m, each in summary.methods.items()
+        )
+        chart.line(at, path, series=number % SERIES, label=told, classes="soft")
+        chart.text(0, path[0], f"{places[0, item]:,}  {name}", anchor="end", dx=-14, dy=4)
+        if len(methods) > 1:
+            chart.text(at[-1], path[-1], f"{places[-1, item]:,}  {name}", dx=14, dy=4)
+        for frame in range(len(methods)):
+            if frame == 0 or places[frame, item] != places[0, item]:
+                chart.line(at, path, series=number % SERIES, frame=frame, label=told)
+            chart.points([frame], [path[frame]], series=number % SERIES, frame=frame, size=5, titles=[told])
+    return chart, beyond
+
+
+def _places(own: np.ndarray, other: np.ndarray) -> np.ndarray:
+    """Places 1, 2, … without ties: those are broken by the other ranks, then by number."""
+    places = np.empty(len(own), dtype=np.int64)
+    places[np.lexsort((other, own))] = np.arange(1, len(own) + 1)
+    return places
+
+
+def _heights(places: np.ndarray, top: int) -> np.ndarray:
+    heights = places.astype(float)
+    beyond = np.flatnonzero(places > top)
+    heights[beyond[np.argsort(places[beyond])]] = top + 1.5 + np.arange(len(beyond))
+    return heights
+
+
+def _intervals(summary: VoteSummary) -> Chart:
+    """Rank of each item with its interval, and by the method of the slider."""
+    items, result, drawn = summary.shown[:_MOST_DRAWN], summary.result, summary.drawn
+    names = [cut(summary.labels[i], _LETTERS_DRAWN) for i in items.tolist()]
+    ends = [each.ranks[items].max() for each in summary.methods.values()]
+    low, high = (None, None) if drawn is None else (drawn.low[items], drawn.high[items])
+    last = float(max([*ends, *([] if high is None else high)]))
+    chart = Chart(
+        Axis(1 - 0.03 * last, 1.03 * last + 0.01, "rank, 1 is best", ticks=_rank_ticks(int(last))),
+        Axis(len(items) - 0.4, -0.6, ticks=[(float(i), name) for i, name in enumerate(names)]),
+        title="Ranks with their intervals",
+        description="Mark: the rank; bar: its interval; open diamond: where the slider's method differs.",
+        width=760,
+        height=60 + _LINE * len(items),
+        margins=(200, 60, 8, 46),
+    )
+    for number, item in enumerate(items.tolist()):
+        told = f"{names[number]}: rank {result.ranks[item]:,}"
+        if drawn is not None and low is not None and high is not None:
+            told += f", interval {low[number]:,} to {high[number]:,}, first in {drawn.first[item]:.0%} of the draws"
+            room = 0.006 * last  # an interval of one rank is seen as well
+            chart.bar(
+                low[number] - room,
+                number - 0.16,
+                high[number] + room,
+                number + 0.16,
+                title=told,
+                classes="soft",
+            )
+            chart.text(1.03 * last, number, f"{drawn.first[item]:.0%}", anchor="end", dx=50, dy=4)
+        chart.points([result.ranks[item]], [number], size=5, titles=[told])
+        for frame, each in enumerate(summary.methods.values()):
+            if each.ranks[item] != result.ranks[item]:
+                chart.points([each.ranks[item]], [number], series=3, frame=frame, size=5, classes="open")
+    return chart
+
+
+def _rank_ticks(last: int) -> list[tuple[float, str]]:
+    """Round ranks, the first one always."""
+    step = next(s for power in range(12) for s in (10**power, 2 * 10**power, 5 * 10**power) if 9 * s >= last)
+    return [(float(rank), f"{rank:,}") for rank in sorted({1, *range(step, last + 1, step)})]
+
+
+def _histogram(summary: VoteSummary) -> Chart:
+    shares, ends = summary.voters.histogram()
+    chart = Chart(
+        Axis(-1, 1, "Kendall's tau with the result"),
+        Axis(0, max(float(shares.max()) * 1.08, 0.01), "share of the voters", percent=True),
+        title="Agreement of the voters with the result",
+        description="1 is the same order, −1 the opposite one.",
+        height=260,
+    )
+    for share, left, right in zip(shares.tolist(), ends[:-1].tolist(), ends[1:].tolist(), strict=True):
+        if share:
+            chart.bar(left + 0.005, 0, right - 0.005, share, title=f"{left:.1f} to {right:.1f}: {share:.1%}")
+    return chart
+
+
+def _taus(summary: VoteSummary) -> list[dict[str, Any]]:
+    """Rows of the table of methods against methods, shaded by how far they differ."""
+    return [
+        {"name": TITLES[name], "cells": [{"tau": float(tau), "shade": _shade(1 - tau)} for tau in row]}
+        for name, row in zip(summary.methods, summary.taus, strict=True)
+    ]
+
+
+def _majorities(summary: VoteSummary) -> dict[str, Any]:
+    """Rows of the table of items against items: shares of voters, with what the majority prefers."""
+    found = summary.majorities
+    names = [cut(summary.labels[i], _LETTERS_DRAWN) for i in found.items.tolist()]
+    rows = []
+    for i, name in enumerate(names):
+        cells: list[dict[str, Any] | None] = []
+        for j in range(len(names)):
+            margin, share = float(found.margins[i, j]), float(found.shares[i, j])
+            kind = "wins" if margin > 0 else "loses" if margin < 0 else "draw"
+            cells.append(
+                None
+                if i == j
+                else {"share": share, "kind": kind, "shade": _shade(share if margin > 0 else 0)}
+            )
+        rows.append({"name": name, "cells": cells})
+    return {"names": names, "rows": rows}
+
+
+def _shade(share: float) -> int:
+    """Percent of colour behind a number: little enough that the number is read easily."""
+    return 0 if np.isnan(share) else round(38 * min(max(float(share), 0.0), 1.0))
+
+
+def _voters(summary: VoteSummary) -> list[dict[str, Any]]:
+    voters = summary.voters
+    most, least = voters.extremes()
+    return [
+        {
+            "who": cut(summary.voter_label(int(voters.rows[place])), _LETTERS),
+            "tau": float(voters.tau[place]),
+            "weight": float(voters.weights[place]),
+            "group": group,
+        }
+        for group, places in (("most", most), ("least", least[::-1]))
+        for place in places.tolist()
+    ]
+
+
+def _camps(summary: VoteSummary) -> dict[str, Any] | None:
+    """The items by the two camps, where they are clear."""
+    camps = summary.camps
+    if camps is None or not camps.clear:
+        return None
+    places = np.argsort(camps.orders, axis=1) + 1
+    rows = [
+        {
+            "name": cut(summary.labels[i], _LETTERS),
+            "rank": int(summary.result.ranks[i]),
+            "places": places[:, i].tolist(),
+            "change": int(places[0, i] - places[1, i]),
+        }
+        for i in summary.shown[:_MOST_DRAWN].tolist()
+    ]
+    first = [cut(summary.labels[order[0]], _LETTERS) for order in camps.orders]
+    return {"rows": rows, "shares": camps.shares.tolist(), "first": first}

@@ -1,0 +1,171 @@
+"""``apexrank export``: what a user types, sees, and gets wrong."""
+
+import json
+import shlex
+import sqlite3
+
+import numpy as np
+import onnxruntime
+import polars as pl
+import pytest
+import typer
+from typer.testing import CliRunner
+
+from apexrank.cli.app import OneLineErrors
+from apexrank.cli.export import export
+from apexrank.cli.fit import fit
+from apexrank.io import load_model, read_table
+
+app = typer.Typer(cls=OneLineErrors)
+for verb in (fit, export):
+    app.command()(verb)
+
+
+def run(command, code=0):
+    result = CliRunner().invoke(app, shlex.split(command))
+    assert result.exit_code == code, result.output
+    return result
+
+
+@pytest.fixture
+def folder(tmp_path, monkeypatch):
+    """A folder with tables of payments to train on and to test on, and a model of the first."""
+    monkeypatch.chdir(tmp_path)
+    rng = np.random.default_rng(1)
+    n = 300
+    amount, night = rng.normal(100, 30, n).round(1), rng.integers(0, 2, n)
+    city = rng.choice(["Oslo", "Rome", "Bern"], n)
+    fraud = ((amount - 100) / 30 + night + 2 * (city == "Oslo") + rng.normal(size=n) > 2).astype(int)
+    columns = {"case": [f"{i:03d}" for i in range(n)], "amount": amount, "night": night, "city": city}
+    frame = pl.DataFrame({**columns, "fraud": fraud})
+    frame[:200].write_csv("train.csv")
+    frame[200:].write_csv("new.csv")
+    run("fit train.csv --target fraud --id case --categorical city -p 4 --alpha 0.01")
+    return tmp_path
+
+
+class TestOnnx:
+    def test_scores_of_the_file(self, folder):
+        result = run("export model.apex -o model.onnx")
+        assert result.stdout == "written: model.onnx, inputs amount, night, city, outputs label, score\n"
+        session = onnxruntime.InferenceSession("model.onnx", providers=["CPUExecutionProvider"])
+        table = read_table("new.csv")
+        numbers = {
+            name: table.frame[name].cast(pl.Float64).to_numpy()[:, None] for name in ("amount", "night")
+        }
+        words = np.array(table.frame["city"].to_list(), object)[:, None]
+        scores = session.run(["score"], {**numbers, "city": words})[0]
+        np.testing.assert_allclose(scores, load_model("model.apex").score(table), rtol=1e-9)
+
+    def test_json(self, folder):
+        report = json.loads(run("export model.apex --format onnx -o graph.bin --json").stdout)
+        assert report == {
+            "model": "model.apex",
+            "format": "onnx",
+            "output": "graph.bin",
+            "inputs": ["amount", "night", "city"],
+            "outputs": ["label", "score"],
+        }
+
+
+class TestSql:
+    def scores(self, sql):
+        frame = read_table("new.csv").frame
+        with sqlite3.connect(":memory:") as connection:
+            connection.execute('CREATE TABLE payments ("case" TEXT, amount REAL, night INTEGER, city TEXT)')
+            rows = frame.select("case", "amount", "night", "city").rows()
+            connection.executemany("INSERT INTO payments VALUES (?, ?, ?, ?)", rows)
+            found = connection.execute(sql).fetchall()
+        connection.close()
+        return found
+
+    def test_goes_to_the_screen(self, folder):
+        sql = run("export model.apex").stdout
+        found = np.ravel(self.scores(f"SELECT {sql} FROM payments"))
+        np.testing.assert_allclose(found, load_model("model.apex").score(read_table("new.csv")), rtol=1e-9)
+
+    @pytest.mark.parametrize("dialect", ["", "--dialect sqlite"])
+    def test_a_statement_in_a_file(self, folder, dialect):
+        result = run(f"export model.apex -o score.sql --table payments {dialect}")
+        assert result.stdout == "written: score.sql, a SELECT of payments\n"
+        text = (folder / "score.sql").read_text()
+        assert text.endswith(";\n")
+        found = self.scores(text)
+        wanted = load_model("model.apex").score(read_table("new.csv"))
+        np.testing.assert_allclose([row[1] for row in found], np.sort(wanted)[::-1], rtol=1e-9)
+        assert found[0][0] == f"{200 + int(wanted.argmax()):03d}"
+
+    def test_json(self, folder):
+        report = json.loads(run("export model.apex --table payments --json").stdout)
+        assert report["sql"].startswith('SELECT r."case"')
+        assert report["output"] is None
+
+
+class TestScorecard:
+    def test_card_and_loss(self, folder):
+        result = run("export model.apex -o card.csv --data train.csv --test new.csv --max-points 5")
+        for words in (
+            "Add up the points",
+            "of amount",
+            "if city is Oslo",
+            "what rounding costs on new.csv",
+            "auc",
+        ):
+            assert words in result.stdout
+        card = pl.read_csv("card.csv")
+        assert card.columns == ["feature", "points", "unit", "rule"]
+        assert card["points"].abs().max() <= 5
+        assert result.stdout.rstrip().endswith(f"written: card.csv, {len(card)} features of 5")
+
+    def test_markdown_and_the_rows_of_rounding(self, folder):
+        result = run("export model.apex -o card.md --data train.csv")
+        assert "train.csv, on which it was rounded" in result.stdout
+        assert (folder / "card.md").read_text().startswith("| points | |")
+
+    def test_on_the_screen_as_json(self, folder):
+        result = run("export model.apex --format scorecard --data train.csv --test new.csv --json")
+        report = json.loads(result.stdout)
+        assert report["objective"]["card"] <= report["objective"]["naive"]
+        assert report["measured_on"] == "new.csv"
+        assert {row["feature"] for row in report["points"]} >= {"amount", "city=Oslo"}
+        assert report["loss"][0]["measure"] == "auc"
+        assert sorted(path.name for path in folder.iterdir()) == ["model.apex", "new.csv", "train.csv"]
+
+    def test_odd_values_are_noted(self, folder):
+        text = (folder / "new.csv").read_text().replace("Rome", "Paris")
+        (folder / "new.csv").write_text(text)
+        result = run("export model.apex --format scorecard --data train.csv --test new.csv")
+        assert "note: column 'city' has values never met in training, taken as none: 'Paris'" in result.stderr
+
+
+class TestFaults:
+    @pytest.mark.parametrize(
+        ("options", "words"),
+        [
+            ("-o model.txt", "cannot tell the format of 'model.txt' by its name: use one of .onnx, .sql"),
+            ("--format pickle", "unknown format 'pickle': use one of onnx, sql, scorecard"),
+            ("--format onnx", "an ONNX graph goes to a file"),
+            ("--format scorecard", "give them with --data train.csv"),
+            ("--format scorecard --data train.csv -o card.sql", "use .csv, .parquet or .md"),
+            ("-o m.onnx --table payments", "--table is for --format sql, not onnx"),
+            ("--max-points 3", "--max-points is for --format scorecard, not sql"),
+            ("--dialect cobol", "unknown dialect 'cobol'"),
+            ("-o missing/model.onnx", "there is no folder"),
+            ("-o train.csv --data train.csv", "is also an input"),
+            ("-o card.csv --data none.csv", "cannot read 'none.csv'"),
+            ("-o card.csv --data train.csv --max-points 0", "max-points"),
+        ],
+    )
+    def test_one_line(self, folder, options, words):
+        result = run(f"export model.apex {options}", code=2)
+        assert result.stderr.startswith("error: ")
+        assert words in result.stderr
+        assert len(result.stderr.splitlines()) == 1
+
+    def test_rows_without_the_target(self, folder):
+        pl.read_csv("new.csv").drop("fraud").write_csv("bare.csv")
+        result = run("export model.apex --format scorecard --data bare.csv", code=2)
+        assert "bare.csv has no column 'fraud'" in result.stderr
+
+    def test_no_model_file(self, folder):
+        assert "'train.csv' is not" in run("export train.csv", code=2).stderr

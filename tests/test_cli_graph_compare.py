@@ -1,0 +1,154 @@
+"""``apexrank graph compare``: what a user types, sees, and gets wrong."""
+
+import json
+import shlex
+from pathlib import Path
+
+import numpy as np
+import polars as pl
+import pytest
+from typer.testing import CliRunner
+
+from apexrank.cli.app import app
+from apexrank.datasets.crawl import make_crawl, plant_farms
+from apexrank.report.farms import compare_ranks
+
+HONEST, BOOSTERS = 600, 40
+
+
+@pytest.fixture(scope="module")
+def written(tmp_path_factory):
+    """A crawl with two farms, a plain one, and labels, as files."""
+    folder = tmp_path_factory.mktemp("crawl")
+    web = make_crawl(HONEST, random_state=0).adjacency
+    crawl = plant_farms(web, farms=2, boosters=BOOSTERS)
+    names = np.array([f"spam{i}" if bad else f"page{i}" for i, bad in enumerate(crawl.spam)])
+    for name, matrix in (("edges", crawl.adjacency), ("plain", web)):
+        links = matrix.tocoo()
+        frame = pl.DataFrame({"source": names[links.row].tolist(), "target": names[links.col].tolist()})
+        frame.write_csv(folder / f"{name}.csv")
+    (folder / "bad.csv").write_text("vertex\n" + "".join(f"{name}\n" for name in names[crawl.spam]))
+    (folder / "good.txt").write_text("page1\nspam600\n")
+    return folder
+
+
+@pytest.fixture
+def folder(written, tmp_path, monkeypatch):
+    for file in written.iterdir():
+        (tmp_path / file.name).write_bytes(file.read_bytes())
+    monkeypatch.chdir(tmp_path)
+    return tmp_path
+
+
+def run(command, code=0):
+    result = CliRunner().invoke(app, shlex.split(f"graph compare {command}"))
+    assert result.exit_code == code, result.output
+    return result
+
+
+def told(command):
+    return json.loads(run(f"{command} --json").stdout)
+
+
+TARGETS = {"spam600", "spam641"}
+
+
+def test_suspects_and_verdict_on_screen(folder):
+    shown = run("edges.csv")
+    assert "edges.csv: 682 vertices" in shown.stdout
+    for target in TARGETS:
+        assert target in shown.stdout
+    assert "2 of 2 suspects, the most suspicious first" in shown.stdout
+    assert "PageRank's first 30 contain 2 vertices that look like targets of link farms" in shown.stdout
+    assert shown.stderr.startswith("note: Suspected is whose score falls")
+    assert "written" not in shown.stdout
+
+
+def test_nothing_found_is_said(folder):
+    shown = run("plain.csv -o none.parquet")
+    assert "Nothing suspicious found" in shown.stdout
+    assert "0 suspects" in shown.stdout
+    run("edges.csv -o some.parquet")
+    none, some = (pl.read_parquet(f"{name}.parquet").drop("vertex") for name in ("none", "some"))
+    assert none.is_empty()
+    assert none.schema == some.schema
+
+
+@pytest.mark.parametrize("name", ["suspects.csv", "suspects.parquet"])
+def test_files(folder, name):
+    shown = run(f"edges.csv -o {name} --report farms.html --title 'Our crawl'").stdout
+    frame = pl.read_csv(name) if name.endswith("csv") else pl.read_parquet(name)
+    assert set(frame["vertex"]) == TARGETS
+    assert frame["unsupported"].to_list() == [BOOSTERS] * 2
+    assert f"written: {name}, 2 suspects at p = " in shown
+    assert "written: farms.html (" in shown
+    html = Path("farms.html").read_text(encoding="utf-8")
+    assert "<title>Our crawl</title>" in html
+    assert "Who links to spam600" in html
+
+
+def test_json_is_what_the_library_says(folder):
+    answer = told(
+        "edges.csv -p 2,inf --ratio 1.5 --damping 0.8 --top 5 --suspects 1 --neighbours 2 --tol 1e-8"
+    )
+    library = compare_ranks(
+        "edges.csv", ps=(2, np.inf), ratio=1.5, damping=0.8, top=5, suspects=1, neighbours=2, tol=1e-8
+    )
+    expected = json.loads(json.dumps(library.to_dict()))
+    assert answer["verdict"] == expected["verdict"]
+    for mine, other in zip(answer["ranks"], expected["ranks"], strict=True):
+        for part in ("top", "suspects", "risers"):
+            assert mine[part] == other[part]
+    assert (answer["report"], answer["output"]) == (None, None)
+    assert len(answer["ranks"][0]["top"]) == 5
+    assert len(answer["ranks"][1]["suspects"]) == 1
+    assert len(answer["ranks"][1]["suspects"][0]["links"]) == 2
+
+
+def test_labels(folder):
+    answer = told("edges.csv --spam bad.csv")
+    mass = [each["measures"]["spam_mass"] for each in answer["ranks"]]
+    assert mass[0] > 2 * mass[-1]
+    assert "spam holds" in run("edges.csv --spam bad.csv").stdout
+    trusting = told("edges.csv --trusted good.txt -p 8")
+    assert [each["name"] for each in trusting["ranks"][1]["suspects"]] == ["spam641"]
+
+
+def test_reading_options(folder):
+    frame = pl.read_csv("edges.csv").rename({"source": "from page", "target": "to page"})
+    frame.with_columns(pl.lit(2.0).alias("n")).write_csv("other.csv")
+    other = told("other.csv --source 'from page' --target 'to page' --weight n --no-self-loops")
+    same = told("edges.csv --no-self-loops")
+    assert [each["name"] for each in other["ranks"][1]["top"]] == [
+        each["name"] for each in same["ranks"][1]["top"]
+    ]
+    assert told("edges.csv")["links"] > same["links"]
+
+
+@pytest.mark.parametrize(
+    ("command", "message"),
+    [
+        ("nothing.csv", "nothing.csv"),
+        ("edges.csv -p 1", "-p needs a power above 1 to compare PageRank with, such as 4"),
+        ("edges.csv -p two", "-p takes numbers with commas between them, such as 1,2,4,8, got 'two'"),
+        ("edges.csv -p 0.5", "each p must be a number of at least 1, or inf, got 0.5"),
+        ("edges.csv --ratio 0.9", "ratio must be a finite number of at least 1"),
+        ("edges.csv --damping 1", "damping is the share that follows links and must be below 1"),
+        ("edges.csv --top 0", "--top"),
+        ("edges.csv --report farms.pdf", "farms.html"),
+        ("edges.csv --report none/farms.html", "there is no folder"),
+        ("edges.csv -o edges.csv", "is also an input"),
+        ("edges.csv -o suspects.txt", "cannot tell the format of 'suspects.txt'"),
+        ("edges.csv --spam none.csv", "cannot read 'none.csv'"),
+        ("edges.csv --spam wrong.csv", "wrong.csv line 2: spam vertex 'spam9' is not in the graph"),
+        ("negative.csv", "distrust has no place here: take it out"),
+    ],
+)
+def test_errors_are_one_line(folder, command, message):
+    Path("wrong.csv").write_text("vertex\nspam9\n")
+    Path("negative.csv").write_text("source,target,weight\na,b,1\nb,a,-1\n")
+    result = run(command, code=2)
+    assert result.stderr.startswith("error: ")
+    assert result.stderr.count("\n") == 1
+    assert message in result.stderr
+    assert not result.stdout
