@@ -5,11 +5,12 @@ PIP := $(BIN)/python -m pip --quiet --disable-pip-version-check
 APEXRANK_DATA ?= $(wildcard $(CURDIR)/../shared/data)
 export APEXRANK_DATA
 
-.PHONY: help demo test lint unit bench docs linkcheck clean
+.PHONY: help demo extras test lint unit bench docs linkcheck clean
 
 help:
 	@echo "make demo   install into $(VENV) and run 'apexrank demo'"
 	@echo "make test   install with the test tools, then lint, types, tests, doctests and the README's commands"
+	@echo "make extras also install PyTorch and XGBoost, which make test then tests with"
 	@echo "make bench  benchmarks against peers in one run, printed as ratios (minutes)"
 	@echo "make docs   the site with its gallery, in docs/_build/html; any warning fails (minutes)"
 	@echo "make linkcheck  the same pages, links to other sites tried (needs the network)"
@@ -27,6 +28,11 @@ $(VENV)/test: $(VENV)/base
 $(VENV)/docs: $(VENV)/base
 	$(PIP) install --constraint constraints.txt --editable ".[docs]"
 	@touch $@
+
+# XGBoost's own dependencies are a CUDA library of hundreds of megabytes, which training on a CPU does not need
+extras: $(VENV)/test
+	$(PIP) install --constraint constraints.txt torch
+	$(PIP) install --constraint constraints.txt --no-deps xgboost
 
 demo: $(VENV)/base
 	$(BIN)/apexrank demo

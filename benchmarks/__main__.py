@@ -17,6 +17,9 @@ NAMES = (
     "consensus",
     "aggregation",
     "kmeans",
+    "boosting",
+    "blocks",
+    "scaling",
     "peers",
 )
 

@@ -1,6 +1,7 @@
 """How Sphinx builds the site: ``make docs``. Nothing is fetched while building, and the pages fetch nothing."""
 
 import sys
+from importlib.util import find_spec
 from pathlib import Path
 
 import apexrank
@@ -48,6 +49,7 @@ myst_dmath_double_inline = True
 # API pages: signatures without types, which the docstrings describe in words
 autosummary_generate = True
 autosummary_imported_members = True
+autodoc_mock_imports = [name for name in ("torch", "dask", "distributed") if find_spec(name) is None]
 autodoc_typehints = "none"
 autodoc_default_options = {"members": True, "inherited-members": True, "member-order": "groupwise"}
 add_module_names = False

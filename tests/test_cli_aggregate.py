@@ -385,11 +385,16 @@ class TestOutput:
     def test_report(self, folder):
         pytest.importorskip("jinja2")
         plain = run("scores.csv --id voter").stdout
-        assert run("scores.csv --id voter --report votes.html").stdout == plain
+        piped = run("scores.csv --id voter --report votes.html --pairwise pairs.csv")
+        assert piped.stdout == plain
+        assert "written: pairs.csv, votes.html\n" in piped.stderr
+        assert "written" not in run("scores.csv --id voter").stderr
         html = Path("votes.html").read_text()
         assert html.startswith("<!doctype html>")
         assert "Votes of scores.csv" in html
-        assert all(f'<th scope="row" style="min-width: 8rem">{name}</th>' in html for name in SCORES)
+        assert all(
+            f'<th scope="row" style="min-width: 8rem"><bdi>{name}</bdi></th>' in html for name in SCORES
+        )
         assert "500 draws of the voters" in html
         found = answer("scores.csv --report votes.html -o r.csv --method borda")
         assert found["files"] == ["r.csv", "votes.html"]
@@ -412,7 +417,17 @@ class TestOutput:
         html = Path("votes.html").read_text()
         assert "<h1>drinks</h1>" in html
         assert "3 ballots of 9 votes" in html
-        assert ">row 1</th>" in html
+        assert "<bdi>row 1</bdi></th>" in html
+
+    def test_report_of_gaps_leaves_sums_out_of_the_verdict(self, folder):
+        pytest.importorskip("jinja2")
+        rows = [f"u{u},{film},{stars}" for u in range(12) for film, stars in (("many", 3), ("worse", 2))]
+        rows += [f"u{u},few,5" for u in range(2)]
+        Path("long.csv").write_text("user,film,stars\n" + "\n".join(rows))
+        run("long.csv --long user,film,stars --report votes.html")
+        html = Path("votes.html").read_text()
+        assert "The winner depends on the method" not in html
+        assert "Reciprocal rank fusion adds up over the voters, which favours items that many scored" in html
 
     def test_report_tells_what_was_guessed(self, folder):
         pytest.importorskip("jinja2")
@@ -516,7 +531,7 @@ BAD = {
     "scores.csv -o kept.xls": "cannot tell the format of 'kept.xls'",
     "scores.csv --figure kept.csv": "cannot tell the format of 'kept.csv'",
     "scores.csv --compare borda --report r.html": "--report is for one method",
-    "scores.csv --report kept.csv": "cannot write a report to 'kept.csv': give it a name that ends in .html",
+    "scores.csv --report kept.csv": "a report is an HTML file: call it 'kept.html'",
     "scores.csv --report nowhere/r.html": "there is no folder",
     "votes.html --report votes.html": "the output 'votes.html' is also an input",
     "scores.csv -o nowhere/kept.csv": "there is no folder",

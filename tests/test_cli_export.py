@@ -67,6 +67,13 @@ class TestOnnx:
             "outputs": ["label", "score"],
         }
 
+    def test_columns_called_like_outputs(self, folder):
+        pl.read_csv("train.csv").rename({"amount": "score"}).write_csv("renamed.csv")
+        run("fit renamed.csv --target fraud --id case --categorical city -o renamed.apex --alpha 0.01")
+        result = run("export renamed.apex -o model.onnx")
+        assert "inputs score_input, night, city, outputs label, score" in result.stdout
+        assert "note: column 'score' is the input 'score_input': an output has its name" in result.stderr
+
 
 class TestSql:
     def scores(self, sql):
@@ -94,6 +101,12 @@ class TestSql:
         wanted = load_model("model.apex").score(read_table("new.csv"))
         np.testing.assert_allclose([row[1] for row in found], np.sort(wanted)[::-1], rtol=1e-9)
         assert found[0][0] == f"{200 + int(wanted.argmax()):03d}"
+
+    def test_names_of_score_and_id(self, folder):
+        sql = run("export model.apex --table payments --score points --id city").stdout
+        assert sql.startswith('SELECT r."city", ')
+        assert 'AS "points"' in sql
+        assert {row[0] for row in self.scores(sql)} == {"Oslo", "Rome", "Bern"}
 
     def test_json(self, folder):
         report = json.loads(run("export model.apex --table payments --json").stdout)
@@ -137,6 +150,23 @@ class TestScorecard:
         result = run("export model.apex --format scorecard --data train.csv --test new.csv")
         assert "note: column 'city' has values never met in training, taken as none: 'Paris'" in result.stderr
 
+    def test_weights(self, folder):
+        for name in ("train", "new"):
+            frame = pl.read_csv(f"{name}.csv")
+            frame.with_columns(times=pl.int_range(pl.len()) % 3 + 1).write_csv(f"{name}.csv")
+        run("fit train.csv --target fraud --id case --categorical city -p 4 --alpha 0.01 --weight times")
+        bare = run("export model.apex --format scorecard --data train.csv --test new.csv --json")
+        assert "note: the model's objective is" in bare.stderr
+        assert "--weight" in bare.stderr
+        given = run(
+            "export model.apex --format scorecard --data train.csv --test new.csv --weight times --json"
+        )
+        assert given.stderr == ""
+        found = json.loads(given.stdout)["objective"]["model"]
+        assert found == pytest.approx(load_model("model.apex").training["objective"], rel=1e-9)
+        losses = [json.loads(result.stdout)["loss"][0]["model"] for result in (bare, given)]
+        assert losses[0] != losses[1]
+
 
 class TestFaults:
     @pytest.mark.parametrize(
@@ -148,6 +178,12 @@ class TestFaults:
             ("--format scorecard", "give them with --data train.csv"),
             ("--format scorecard --data train.csv -o card.sql", "use .csv, .parquet or .md"),
             ("-o m.onnx --table payments", "--table is for --format sql, not onnx"),
+            ("-o m.onnx --score points", "--score is for --format sql, not onnx"),
+            ("--score points", "--score is for a whole SELECT: name the table with --table"),
+            ("--id case", "--id is for a whole SELECT: name the table with --table"),
+            ("--table t --id Score", "has a column 'score' already"),
+            ("--weight times", "--weight is for --format scorecard, not sql"),
+            ("--format scorecard --data train.csv --weight times", "has no column 'times'"),
             ("--max-points 3", "--max-points is for --format scorecard, not sql"),
             ("--dialect cobol", "unknown dialect 'cobol'"),
             ("-o missing/model.onnx", "there is no folder"),

@@ -60,7 +60,7 @@ def test_suspects_and_verdict_on_screen(folder):
         assert target in shown.stdout
     assert "2 of 2 suspects, the most suspicious first" in shown.stdout
     assert "PageRank's first 30 contain 2 vertices that look like targets of link farms" in shown.stdout
-    assert shown.stderr.startswith("note: Suspected is whose score falls")
+    assert shown.stderr.startswith("note: Suspected is whose score and place fall")
     assert "written" not in shown.stdout
 
 
@@ -84,7 +84,7 @@ def test_files(folder, name):
     assert "written: farms.html (" in shown
     html = Path("farms.html").read_text(encoding="utf-8")
     assert "<title>Our crawl</title>" in html
-    assert "Who links to spam600" in html
+    assert "Who links to <bdi>spam600</bdi>" in html
 
 
 def test_json_is_what_the_library_says(folder):
@@ -101,8 +101,8 @@ def test_json_is_what_the_library_says(folder):
             assert mine[part] == other[part]
     assert (answer["report"], answer["output"]) == (None, None)
     assert len(answer["ranks"][0]["top"]) == 5
-    assert len(answer["ranks"][1]["suspects"]) == 1
-    assert len(answer["ranks"][1]["suspects"][0]["links"]) == 2
+    assert len(answer["ranks"][2]["suspects"]) == 1
+    assert len(answer["ranks"][2]["suspects"][0]["links"]) == 2
 
 
 def test_labels(folder):
@@ -112,6 +112,30 @@ def test_labels(folder):
     assert "spam holds" in run("edges.csv --spam bad.csv").stdout
     trusting = told("edges.csv --trusted good.txt -p 8")
     assert [each["name"] for each in trusting["ranks"][1]["suspects"]] == ["spam641"]
+
+
+def test_spam_that_is_not_in_the_graph_is_left_out(folder):
+    Path("more.csv").write_text(Path("bad.csv").read_text() + "casino\nlottery\n")
+    answer, known = told("edges.csv --spam more.csv"), told("edges.csv --spam bad.csv")
+    assert [each["measures"] for each in answer["ranks"]] == [each["measures"] for each in known["ranks"]]
+    assert "2 spam labels name no vertex of this graph and are left out." in answer["notes"]
+
+
+def test_advice_names_the_options(folder):
+    shown = run("edges.csv --max-iter 3")
+    assert "so this may change: raise --max-iter or --tol." in shown.stdout
+    assert "note: Not converged at PageRank after 3 steps: raise --max-iter or --tol." in shown.stderr
+    shown = run("edges.csv --ratio 1000")
+    assert "A larger -p or a smaller --ratio may tell more." in shown.stdout
+
+
+def test_no_links(folder):
+    Path("loop.csv").write_text("source,target\na,a\n")
+    Path("zero.csv").write_text("source,target,weight\na,b,0\nb,c,0\n")
+    shown = run("loop.csv --report loop.html").stdout
+    assert "loop.csv: 1 vertex, 1 link; PageRank against p = 4" in shown
+    assert "There are no links but those of vertices to themselves" in shown
+    assert "There are no links: nothing to look at." in run("zero.csv").stdout
 
 
 def test_reading_options(folder):

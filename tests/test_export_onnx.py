@@ -9,12 +9,20 @@ import pandas as pd
 import polars as pl
 import pytest
 import skl2onnx
+from scipy import sparse
 from sklearn.compose import ColumnTransformer
 from sklearn.datasets import load_breast_cancer
 from sklearn.impute import SimpleImputer
 from sklearn.model_selection import GridSearchCV
-from sklearn.pipeline import make_pipeline
-from sklearn.preprocessing import MinMaxScaler, OneHotEncoder, PolynomialFeatures, StandardScaler
+from sklearn.pipeline import FeatureUnion, make_pipeline
+from sklearn.preprocessing import (
+    MaxAbsScaler,
+    MinMaxScaler,
+    OneHotEncoder,
+    PolynomialFeatures,
+    RobustScaler,
+    StandardScaler,
+)
 
 from apexrank import (
     CrucialPairsPush,
@@ -180,6 +188,243 @@ class TestPipelines:
         assert_close(run(to_onnx(search, X), {"X": X})["score"], search.decision_function(X), DOUBLE)
 
 
+def feed(graph, frame):
+    """Columns of a frame as the graph's inputs ask for them."""
+    made = {}
+    for one in graph.graph.input:
+        values, kind = frame[one.doc_string], one.type.tensor_type.elem_type
+        if kind == onnx.TensorProto.STRING:
+            words = ["" if pd.isna(value) else str(value) for value in values]
+            made[one.name] = np.array(words, object)[:, None]
+        else:
+            number = np.float64 if kind == onnx.TensorProto.DOUBLE else np.float32
+            made[one.name] = values.to_numpy(dtype=number, na_value=np.nan)[:, None]
+    return made
+
+
+STEPS = [
+    [],
+    [StandardScaler()],
+    [MinMaxScaler()],
+    [RobustScaler()],
+    [MaxAbsScaler()],
+    [SimpleImputer(), StandardScaler()],
+    ["passthrough", StandardScaler(), None],
+    [make_pipeline(StandardScaler(), MinMaxScaler())],
+    [StandardScaler(), PolynomialFeatures(2, include_bias=False)],
+    [FeatureUnion([("a", StandardScaler()), ("b", MinMaxScaler())])],
+    [ColumnTransformer([("a", StandardScaler(), ["b", "a"])], remainder="passthrough")],
+    [ColumnTransformer([("a", StandardScaler(), ["k", "a"])])],
+    [ColumnTransformer([("a", StandardScaler(), slice(0, 2))], remainder="drop")],
+    [ColumnTransformer([("c", OneHotEncoder(), ["k"]), ("a", StandardScaler(), [0, 1])])],
+]
+
+
+class TestFrames:
+    """One input for each column; the sums are in doubles whatever the steps."""
+
+    def far(self, n=120):
+        rng = np.random.default_rng(0)
+        frame = pd.DataFrame(
+            {"a": 1e6 + rng.normal(size=n), "b": rng.normal(size=n), "k": rng.integers(0, 5, n)}
+        )
+        return frame, (frame["a"] - 1e6 + frame["k"] + rng.normal(size=n) > 2).to_numpy().astype(int)
+
+    def fitted(self, steps, frame, y):
+        model = make_pipeline(*steps, PNormPush(p=3, alpha=0.1)) if steps else PNormPush(p=3, alpha=1e9)
+        return model.fit(frame, y)
+
+    @pytest.mark.parametrize("steps", STEPS, ids=[str(j) for j in range(len(STEPS))])
+    @pytest.mark.parametrize("single", [(), ("b",)], ids=["doubles", "one of singles"])
+    def test_columns_far_from_zero(self, steps, single):
+        frame, y = self.far()
+        frame = frame.astype(dict.fromkeys(single, np.float32))
+        model = self.fitted(steps, frame, y)
+        graph = to_onnx(model, frame[:3])
+        assert [one.doc_string for one in graph.graph.input] == ["a", "b", "k"]
+        out = run(graph, feed(graph, frame))
+        assert_close(out["score"], model.decision_function(frame), DOUBLE)
+        np.testing.assert_array_equal(out["label"], model.predict(frame))
+
+    @pytest.mark.parametrize("steps", STEPS, ids=[str(j) for j in range(len(STEPS))])
+    @pytest.mark.parametrize("rows", [0, 1])
+    def test_few_rows(self, steps, rows):
+        frame, y = self.far()
+        model = self.fitted(steps, frame, y)
+        graph = to_onnx(model, frame)
+        out = run(graph, feed(graph, frame[:rows]))
+        assert (out["score"].shape, out["label"].shape) == ((rows,), (rows,))
+
+    @pytest.mark.parametrize("kind", [np.float64, np.float32])
+    def test_no_rows_of_an_array(self, cancer, kind):
+        X = cancer[0].astype(kind)
+        for model in (PNormPush(alpha=1e-2), make_pipeline(StandardScaler(), PNormPush(alpha=1e-2))):
+            graph = to_onnx(model.fit(X, cancer[1]), X)
+            assert run(graph, {"X": X[:0]})["score"].shape == (0,)
+
+    @pytest.mark.parametrize("steps", STEPS, ids=[str(j) for j in range(len(STEPS))])
+    def test_the_order_of_columns_is_that_of_fit(self, steps):
+        frame, y = self.far()
+        model = self.fitted(steps, frame, y)
+        graph = to_onnx(model, frame[["k", "b", "a"]])
+        assert_close(run(graph, feed(graph, frame))["score"], model.decision_function(frame), DOUBLE)
+
+    def test_other_columns_are_refused_by_name(self):
+        frame, y = self.far()
+        model = self.fitted([StandardScaler()], frame, y)
+        with pytest.raises(InputError, match="X has no column 'b', which the model was fitted on"):
+            to_onnx(model, frame[["a", "k"]])
+        with pytest.raises(InputError, match="X has a column 'z', which the model was not fitted on"):
+            to_onnx(model, frame.assign(z=1.0))
+
+    @pytest.mark.parametrize(
+        "names",
+        [
+            ["score", "a b;c", "label"],
+            ["X", "model_X", "coef"],
+            ["score", "score_input", "add"],
+            ["a b", "a_b", "a-b"],
+        ],
+        ids=lambda names: names[0],
+    )
+    def test_odd_names(self, names):
+        frame, y = self.far()
+        frame.columns = names
+        for steps in ([], [StandardScaler()], [ColumnTransformer([("a", StandardScaler(), names)])]):
+            model = self.fitted(steps, frame, y)
+            graph = to_onnx(model, frame)
+            out = run(graph, feed(graph, frame))
+            assert list(out) == ["label", "score"]
+            assert_close(out["score"], model.decision_function(frame), DOUBLE)
+
+    def test_an_empty_name_is_refused(self):
+        frame, y = self.far()
+        frame.columns = ["a", "", "k"]
+        with pytest.raises(InputError, match="a column has an empty name"):
+            to_onnx(self.fitted([], frame, y), frame)
+
+    def test_a_frame_for_a_model_of_arrays(self):
+        frame, y = self.far()
+        model = self.fitted([StandardScaler()], frame.to_numpy(), y)
+        graph = to_onnx(model, frame)
+        assert_close(
+            run(graph, feed(graph, frame))["score"], model.decision_function(frame.to_numpy()), DOUBLE
+        )
+        with pytest.raises(InputError, match="must have 3 columns"):
+            to_onnx(model, frame[["a", "b"]])
+
+    def test_bare_rankers_by_skl2onnx_itself(self):
+        register_onnx()
+        frame, y = self.far()
+        model = self.fitted([], frame, y)
+        graph = skl2onnx.to_onnx(model, frame.astype(float)[:1])
+        inputs = {name: frame[[name]].to_numpy(dtype=float) for name in frame}
+        assert_close(run(graph, inputs)["score"], model.decision_function(frame), DOUBLE)
+
+    def test_nullable_numbers(self):
+        frame, y = self.far()
+        frame["k"] = frame["k"].astype("Int64")
+        frame.loc[::7, "k"] = pd.NA
+        model = self.fitted([SimpleImputer(missing_values=pd.NA), StandardScaler()], frame, y)
+        graph = to_onnx(model, frame)
+        assert_close(run(graph, feed(graph, frame))["score"], model.decision_function(frame), DOUBLE)
+
+    def test_a_column_transformer_in_a_union_is_refused(self):
+        frame, y = self.far()
+        union = FeatureUnion([("a", ColumnTransformer([("a", StandardScaler(), ["a"])]))])
+        with pytest.raises(InputError, match="a ColumnTransformer inside a FeatureUnion"):
+            to_onnx(self.fitted([union], frame, y), frame)
+
+    def test_columns_by_name_need_a_frame(self):
+        frame, y = self.far()
+        model = self.fitted([ColumnTransformer([("a", StandardScaler(), ["a", "k"])])], frame, y)
+        for X in (None, frame.to_numpy()):
+            with pytest.raises(InputError, match="takes columns by their names: give some rows of a frame"):
+                to_onnx(model, X)
+
+    def test_columns_by_place_do_not(self):
+        frame, y = self.far()
+        step = ColumnTransformer([("a", StandardScaler(), [2, 0])], remainder="passthrough")
+        model = self.fitted([step], frame.to_numpy(), y)
+        out = run(to_onnx(model), {"X": frame.to_numpy()})
+        assert_close(out["score"], model.decision_function(frame.to_numpy()), DOUBLE)
+
+    def test_a_slice_of_names_is_refused(self):
+        frame, y = self.far()
+        model = self.fitted([ColumnTransformer([("a", StandardScaler(), slice("a", "b"))])], frame, y)
+        with pytest.raises(InputError, match="a slice of names cannot be exported"):
+            to_onnx(model, frame)
+
+    def test_a_passthrough_inside_a_step_is_refused(self):
+        frame, y = self.far()
+        inner = make_pipeline("passthrough", StandardScaler())
+        model = self.fitted([ColumnTransformer([("a", inner, ["a", "b"])])], frame, y)
+        with pytest.raises(InputError, match="a passthrough step inside another step"):
+            to_onnx(model, frame)
+
+
+class TestCategories:
+    def fitted(self, values, step=None, dtype=object):
+        frame = pd.DataFrame({"c": pd.Series(values, dtype=dtype), "x": np.arange(float(len(values)))})
+        y = np.arange(len(values)) % 3 == 0
+        encode = ColumnTransformer([("c", step or OneHotEncoder(), ["c"]), ("x", StandardScaler(), ["x"])])
+        return make_pipeline(encode, PNormPush(alpha=0.1)).fit(frame, y), frame
+
+    @pytest.mark.parametrize(
+        ("values", "dtype"),
+        [
+            (["a", None, "b", "a", None, "b", "a"], object),
+            (["a", np.nan, "b", "a", np.nan, "b", "a"], object),
+            ([0.5, np.nan, 2.25, 0.5, np.nan, 2.25, 3.0], float),
+            ([1, 2, 3, 2, 1, 3, 2], int),
+            ([True, False, True, True, False, False, True], bool),
+        ],
+        ids=["none", "nan in text", "nan", "whole", "booleans"],
+    )
+    @pytest.mark.parametrize("drop", [None, "first"])
+    def test_values(self, values, dtype, drop):
+        model, frame = self.fitted(values, OneHotEncoder(drop=drop), dtype)
+        graph = to_onnx(model, frame)
+        assert_close(run(graph, feed(graph, frame))["score"], model.decision_function(frame), DOUBLE)
+
+    def test_several_columns_of_numbers_and_text(self):
+        rng = np.random.default_rng(2)
+        frame = pd.DataFrame(
+            {"k": rng.integers(0, 3, 60), "c": rng.choice(["a", "b"], 60), "h": rng.integers(0, 2, 60) / 2}
+        )
+        frame["c"] = frame["c"].astype(object)
+        y = rng.integers(0, 2, 60)
+        for columns in (["k", "c", "h"], ["h", "k"]):
+            model = make_pipeline(OneHotEncoder(), PNormPush(alpha=0.1)).fit(frame[columns], y)
+            graph = to_onnx(model, frame[columns])
+            wanted = model.decision_function(frame[columns])
+            assert_close(run(graph, feed(graph, frame))["score"], wanted, DOUBLE)
+
+    def test_what_the_encoder_does_not_know(self):
+        model, frame = self.fitted(["a", "b", "c", "b", "a", "c"])
+        new = frame.assign(c=["a", "z", "", "b", "a", "c"])
+        graph = to_onnx(model, frame)
+        scores = run(graph, feed(graph, new))["score"]
+        assert np.isnan(scores).tolist() == [False, True, True, False, False, False]
+        assert_close(scores[3:], model.decision_function(frame)[3:], DOUBLE)
+        model, frame = self.fitted(["a", "b", "c", "b", "a", "c"], OneHotEncoder(handle_unknown="ignore"))
+        graph = to_onnx(model, frame)
+        assert_close(run(graph, feed(graph, new))["score"], model.decision_function(new), DOUBLE)
+
+    def test_what_onnx_cannot_tell_apart_is_refused(self):
+        model, frame = self.fitted(["a", "", None, "a", "", None])
+        with pytest.raises(
+            InputError, match="OneHotEncoder cannot be exported: it knows both a missing and an"
+        ):
+            to_onnx(model, frame)
+        model, frame = self.fitted(["a", np.nan, None, "a", np.nan, None])
+        with pytest.raises(InputError, match="OneHotEncoder cannot be exported: it tells None from NaN"):
+            to_onnx(model, frame)
+        model, frame = self.fitted(["a", "a", "b", "a", "c"], OneHotEncoder(max_categories=2))
+        with pytest.raises(InputError, match="OneHotEncoder cannot be exported: min_frequency"):
+            to_onnx(model, frame)
+
+
 class TestTables:
     def table(self):
         rng = np.random.default_rng(3)
@@ -204,6 +449,7 @@ class TestTables:
         numbers = {name: frame[name].cast(pl.Float64).fill_null(np.nan) for name in ("score", "visits")}
         words = {name: frame[name].cast(pl.String).fill_null("") for name in ("city", "code")}
         made = {name: column.to_numpy().astype(kind)[:, None] for name, column in numbers.items()}
+        made["score_input"] = made.pop("score")
         return made | {name: np.array(column.to_list(), object)[:, None] for name, column in words.items()}
 
     def test_columns_are_filled_scaled_and_encoded(self):
@@ -216,9 +462,9 @@ class TestTables:
             pl.when(pl.int_range(pl.len()) == 5).then(pl.lit("Paris")).otherwise("city").alias("city")
         )
         out = run(to_onnx(model), self.inputs(new))
-        assert list(out) == ["label", "score_2"]
+        assert list(out) == ["label", "score"]
         wanted = model.score(Table(new))
-        assert_close(out["score_2"], wanted, DOUBLE)
+        assert_close(out["score"], wanted, DOUBLE)
         np.testing.assert_array_equal(out["label"], wanted > 0)
 
     def test_single_precision(self):
@@ -227,7 +473,7 @@ class TestTables:
         model = self.fitted(frame)
         out = run(to_onnx(model, frame), self.inputs(frame, np.float32))
         # The same singles go into both, and all sums are in doubles.
-        assert_close(out["score_2"], model.score(Table(frame)), DOUBLE)
+        assert_close(out["score"], model.score(Table(frame)), DOUBLE)
 
     def test_what_the_table_would_refuse_is_nan(self):
         frame = self.table().drop_nulls()
@@ -235,8 +481,50 @@ class TestTables:
         inputs = self.inputs(frame)
         inputs["visits"][0] = np.nan
         inputs["city"][1] = ""
-        scores = run(to_onnx(model), inputs)["score_2"]
+        scores = run(to_onnx(model), inputs)["score"]
         assert np.isnan(scores).nonzero()[0].tolist() == [0, 1]
+
+    def test_infinite_values_have_no_score(self):
+        model = self.fitted(self.table())
+        inputs = self.inputs(self.table()[:4])
+        inputs["visits"][:2, 0] = [np.inf, -np.inf]
+        inputs["score_input"][2] = np.inf
+        out = run(to_onnx(model), inputs)
+        assert np.isnan(out["score"]).tolist() == [True, True, True, False]
+        assert out["label"][:3].tolist() == [0, 0, 0]
+
+    def test_inputs_give_way_to_outputs_and_say_their_column(self):
+        rng = np.random.default_rng(0)
+        names = ["score", "label", "score_input", "add", "weight", "intercept"]
+        frame = pl.DataFrame({name: rng.normal(size=40) for name in names} | {"y": rng.integers(0, 2, 40)})
+        model = TableRanker.fit(Table(frame), Recipe("y"), PNormPush(alpha=0.1))
+        graph = to_onnx(model)
+        own = {one.doc_string: one.name for one in graph.graph.input}
+        assert own == {name: name for name in names} | {"score": "score_input_", "label": "label_input"}
+        out = run(graph, {own[name]: frame[name].to_numpy()[:, None] for name in names})
+        assert list(out) == ["label", "score"]
+        assert_close(out["score"], model.score(Table(frame)), DOUBLE)
+
+    @pytest.mark.parametrize(
+        ("known", "written"),
+        [
+            ([True, False, True, False], ["True", "false", "1", "0"]),
+            ([3, 5, 30, 3], ["3.0", "5.", "30.00", "3"]),
+            ([1e16, 1e-5, 2.5, 0.1], ["1e+16", "1e-05", "2.5", "0.1"]),
+        ],
+        ids=["booleans", "whole", "fractions"],
+    )
+    def test_spellings_of_categories(self, known, written):
+        frame = pl.DataFrame({"c": known, "y": [0, 1, 1, 0]})
+        model = TableRanker.fit(Table(frame), Recipe("y", categorical=["c"]), PNormPush(alpha=0.1))
+        out = run(to_onnx(model), {"c": np.array(written, object)[:, None]})
+        assert_close(out["score"], model.score(Table(frame)), DOUBLE)
+
+    def test_an_empty_name_is_refused(self):
+        frame = pl.DataFrame({"": [0.0, 1.0, 2.0, 1.5], "y": [0, 1, 1, 0]})
+        model = TableRanker.fit(Table(frame), Recipe("y"), PNormPush(alpha=0.1))
+        with pytest.raises(InputError, match="a column has an empty name"):
+            to_onnx(model)
 
     def test_grades_have_no_label(self):
         frame = pl.DataFrame({"x": [1.0, 2.0, 3.0, 4.0], "stars": [0, 2, 1, 3], "query": [1, 1, 2, 2]})
@@ -315,6 +603,20 @@ class TestFilesAndFaults:
         model = PNormPush(alpha=1e-2).fit(*cancer)
         with pytest.raises(InputError, match="rows of 8 columns"):
             to_onnx(model, cancer[0][:, :3])
+
+    def test_sparse_rows_have_a_shape(self, cancer):
+        X, y = cancer
+        model = PNormPush(alpha=1e-2).fit(sparse.csr_array(X), y)
+        out = run(to_onnx(model, sparse.csr_array(X)), {"X": X})
+        assert_close(out["score"], model.decision_function(X), DOUBLE)
+        with pytest.raises(InputError, match="rows of 8 columns"):
+            to_onnx(model, sparse.csr_array(X[:, :3]))
+
+    def test_infinite_values_have_no_score(self, cancer):
+        X = cancer[0][:4].copy()
+        X[:2, 3] = [np.inf, -np.inf]
+        graph = to_onnx(PNormPush(alpha=1e-2).fit(*cancer))
+        assert np.isnan(run(graph, {"X": X})["score"]).tolist() == [True, True, False, False]
 
     def test_dates_have_no_type(self, cancer):
         model = PNormPush(alpha=1e-2).fit(*cancer)

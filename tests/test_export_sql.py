@@ -266,6 +266,18 @@ class TestPipelines:
         model = make_pipeline(OneHotEncoder(), PNormPush(alpha=0.1)).fit(frame, [1, 0, 1, 1, 0, 0, 0, 1])
         assert_close(scores_in(database, model, frame.to_dict("list")), model.decision_function(frame))
 
+    def test_pandas_own_gap(self, database, cancer):
+        X = cancer[0].copy()
+        X.iloc[::5, 2] = np.nan
+        model = make_pipeline(SimpleImputer(missing_values=pd.NA), PNormPush(alpha=0.1)).fit(X, cancer[1])
+        assert_close(scores_in(database, model, X.to_dict("list")), model.decision_function(X))
+
+    def test_two_kinds_of_gaps_are_refused(self):
+        frame = pd.DataFrame({"kind": ["a", None, np.nan, "a", None, "b"]}, dtype=object)
+        model = make_pipeline(OneHotEncoder(), PNormPush(alpha=0.1)).fit(frame, [1, 0, 1, 1, 0, 0])
+        with pytest.raises(InputError, match="OneHotEncoder cannot be exported: it tells None from NaN"):
+            to_sql(model)
+
     def test_what_the_model_refuses_is_null(self, database):
         frame = pd.DataFrame({"kind": ["a", "b", "c", "b"] * 3, "x": np.arange(12.0)})
         encode = ColumnTransformer([("c", OneHotEncoder(drop="first"), ["kind"])], remainder="passthrough")
@@ -288,13 +300,13 @@ class TestPipelines:
     @pytest.mark.parametrize(
         ("step", "words"),
         [
-            (PolynomialFeatures(), "a PolynomialFeatures cannot be exported: use StandardScaler"),
-            (QueryNormalizer(), "a QueryNormalizer cannot be exported: it scales inside each group"),
-            (MinMaxScaler(clip=True), "a MinMaxScaler cannot be exported: clip=True"),
-            (FunctionTransformer(np.log1p), "a FunctionTransformer cannot be exported: its function is code"),
-            (SimpleImputer(add_indicator=True), "a SimpleImputer cannot be exported: add_indicator"),
-            (SimpleImputer(missing_values=-1), "a SimpleImputer cannot be exported: missing_values=-1"),
-            (OneHotEncoder(max_categories=3), "a OneHotEncoder cannot be exported: min_frequency"),
+            (PolynomialFeatures(), "^PolynomialFeatures cannot be exported: use StandardScaler"),
+            (QueryNormalizer(), "^QueryNormalizer cannot be exported: it scales inside each group"),
+            (MinMaxScaler(clip=True), "^MinMaxScaler cannot be exported: clip=True"),
+            (FunctionTransformer(np.log1p), "^FunctionTransformer cannot be exported: its function is code"),
+            (SimpleImputer(add_indicator=True), "^SimpleImputer cannot be exported: add_indicator"),
+            (SimpleImputer(missing_values=-1), "^SimpleImputer cannot be exported: missing_values=-1"),
+            (OneHotEncoder(max_categories=3), "^OneHotEncoder cannot be exported: min_frequency"),
             (make_pipeline(StandardScaler(), OneHotEncoder()), "is changed before it"),
         ],
         ids=lambda value: "" if isinstance(value, str) else type(value).__name__,
@@ -397,7 +409,28 @@ class TestTables:
         with in_database(database, X.to_dict("list")) as connection:
             rows = connection.execute(to_sql(ranker, table="t")).fetchall()
         assert len(rows[0]) == 11
-        assert [row[0] for row in rows] == np.argsort(-ranker.decision_function(X), kind="stable").tolist()
+        assert_close(np.array([row[0] for row in rows]), np.sort(ranker.decision_function(X))[::-1])
+        assert [row[1] for row in rows] == np.argsort(-ranker.decision_function(X), kind="stable").tolist()
+
+    @pytest.mark.parametrize("name", ["score", "SCORE"])
+    def test_a_column_called_score_does_not_decide_the_order(self, database, dialect, name):
+        ranker = PNormPush(alpha=0.1).fit([[0.0], [1.0], [2.0]], [0, 0, 1])
+        columns = {"x": [2.0, 0.0, 1.0], name: [1.0, 3.0, 2.0]}
+        for id in (None, "x"):
+            with in_database(database, columns) as connection:
+                sql = to_sql(ranker, feature_names=["x"], table="t", id=id, dialect=dialect)
+                cursor = connection.execute(sql)
+                place = [column[0] for column in cursor.description].index("x")
+                assert [row[place] for row in cursor.fetchall()] == [2.0, 1.0, 0.0]
+
+    def test_a_column_left_out_of_the_model_may_be_called_score(self, database):
+        table = Table(pl.DataFrame({"x": [0.0, 1.0, 2.0, 1.5], "Score": [1, 2, 3, 4], "fraud": [0, 0, 1, 0]}))
+        model = TableRanker.fit(table, Recipe("fraud", drop=["Score"]), PNormPush(alpha=0.1))
+        with pytest.raises(InputError, match="has a column 'score' already"):
+            to_sql(model, table="t")
+        with in_database(database, table.frame.to_dict(as_series=False)) as connection:
+            rows = connection.execute(to_sql(model, table="t", id="x")).fetchall()
+        assert [row[0] for row in rows] == [2.0, 1.5, 1.0, 0.0]
 
     def test_a_misspelt_column_is_an_error_in_sqlite(self):
         ranker = PNormPush(alpha=0.1).fit([[0.0], [1.0], [2.0]], [0, 0, 1])
@@ -406,6 +439,133 @@ class TestTables:
                 connection.execute(f"SELECT {to_sql(ranker, feature_names=['y'], dialect='sqlite')} FROM t")
             with pytest.raises(sqlite3.OperationalError, match="no such column"):
                 connection.execute(to_sql(ranker, feature_names=["y"], table="t"))
+
+
+class TestNotFinite:
+    """NaN and infinities, which the model refuses: no score, and so at the end."""
+
+    @pytest.fixture
+    def ranker(self):
+        return PNormPush(alpha=0.1).fit([[0.0, 1.0], [1.0, 2.0], [2.0, 1.0]], [0, 0, 1])
+
+    def test_in_duckdb(self, ranker):
+        with duckdb.connect(":memory:") as connection:
+            connection.execute("CREATE TABLE t (a DOUBLE, b DOUBLE)")
+            values = ["'NaN'", "'inf'", "'-inf'", "NULL", "1"]
+            connection.execute(f"INSERT INTO t VALUES {', '.join(f'({value}, 0.5)' for value in values)}")
+            sql = to_sql(ranker, feature_names=["a", "b"], table="t", id=["a"], dialect="duckdb")
+            rows = connection.execute(sql).fetchall()
+        assert [row[0] for row in rows[:1]] == [1.0]
+        assert [row[1] for row in rows[1:]] == [None] * 4
+
+    def test_in_sqlite(self, ranker):
+        with in_database("sqlite", {"a": [np.inf, -np.inf, None, 1.0], "b": [0.5] * 4}) as connection:
+            sql = to_sql(ranker, feature_names=["a", "b"], table="t", id=["a"], dialect="sqlite")
+            rows = connection.execute(sql).fetchall()
+        assert [row[0] for row in rows[:1]] == [1.0]
+        assert [row[1] for row in rows[1:]] == [None] * 3
+
+    def test_infinity_is_no_gap(self):
+        frame = pl.DataFrame({"x": [0.0, 1.0, 2.0, None], "fraud": [0, 0, 1, 0]})
+        model = TableRanker.fit(Table(frame), Recipe("fraud", impute="mean"), PNormPush(alpha=0.1))
+        with duckdb.connect(":memory:") as connection:
+            connection.execute("CREATE TABLE t AS SELECT UNNEST(['inf', 'NaN'])::DOUBLE AS x")
+            found = connection.execute(f"SELECT {to_sql(model, dialect='duckdb')} FROM t").fetchall()
+        assert found[0][0] is None
+        assert found[1][0] == pytest.approx(model.score(Table(frame))[3], rel=TOLERANCE)
+
+    @pytest.mark.parametrize("fills", [False, True], ids=["a category", "filled"])
+    def test_nan_in_a_column_of_numeric_categories(self, fills):
+        values = np.array([0.0, 1.0, np.nan, 1.0, 0.0, np.nan, 1.0, 1.0])
+        frame = pd.DataFrame({"floor": values})
+        steps = [SimpleImputer(strategy="most_frequent")] if fills else []
+        encode = ColumnTransformer([("c", make_pipeline(*steps, OneHotEncoder()), ["floor"])])
+        model = make_pipeline(encode, PNormPush(alpha=0.1)).fit(frame, [0, 1, 1, 0, 0, 1, 1, 0])
+        with duckdb.connect(":memory:") as connection:
+            connection.execute("CREATE TABLE t (floor DOUBLE)")
+            connection.execute("INSERT INTO t VALUES ('NaN'), (NULL), (1)")
+            found = connection.execute(f"SELECT {to_sql(model, dialect='duckdb')} FROM t").fetchall()
+        wanted = model.decision_function(pd.DataFrame({"floor": [np.nan, np.nan, 1.0]}))
+        assert_close(np.ravel(found).astype(float), wanted)
+
+    def test_nan_in_a_column_of_a_models_categories(self):
+        frame = pl.DataFrame({"x": [1.0, 2.0, 1.0, 2.5], "fraud": [0, 0, 1, 1]})
+        model = TableRanker.fit(Table(frame), Recipe("fraud", categorical=["x"]), PNormPush(alpha=0.1))
+        with duckdb.connect(":memory:") as connection:
+            connection.execute("CREATE TABLE t AS SELECT UNNEST(['NaN', '9'])::DOUBLE AS x")
+            found = connection.execute(f"SELECT {to_sql(model, dialect='duckdb')} FROM t").fetchall()
+        assert [row[0] is None for row in found] == [True, False]
+
+
+class TestSpellings:
+    """Categories of a model file, however the database keeps them."""
+
+    def fitted(self, values):
+        y = np.arange(len(values)) % 3 == 0
+        frame = pl.DataFrame({"c": values, "fraud": y})
+        return TableRanker.fit(Table(frame), Recipe("fraud", categorical=["c"]), PNormPush(alpha=0.1))
+
+    def in_type(self, database, model, kind, values, dialect):
+        connection = sqlite3.connect(":memory:") if database == "sqlite" else duckdb.connect(":memory:")
+        with contextlib.closing(connection):
+            connection.execute(f"CREATE TABLE t (n INTEGER, c {kind})")
+            connection.executemany("INSERT INTO t VALUES (?, ?)", list(enumerate(values)))
+            rows = connection.execute(f"SELECT {to_sql(model, dialect=dialect)} FROM t ORDER BY n").fetchall()
+        return np.array([row[0] for row in rows])
+
+    def scores(self, model, values):
+        return model.score(Table(pl.DataFrame({"c": values})))
+
+    @pytest.mark.parametrize("kind", ["DECIMAL(10,2)", "DOUBLE PRECISION", "INTEGER", "VARCHAR"])
+    def test_whole_numbers(self, database, dialect, kind):
+        model = self.fitted([1, 2, 30, 4, 30, 2, 1, 4])
+        values = [1, 2, 30, 4, 300]
+        found = self.in_type(database, model, kind, values, dialect)
+        assert_close(found, self.scores(model, values))
+
+    def test_texts_of_numbers(self, database, dialect):
+        known = ["3", "007", "1.50", "-0", "0", "5", "30", "1.5"]
+        model = self.fitted(known)
+        values = [*known, "3.00", "5.", "30.0", "-0.0", "7", "1.500", "3.01", "300"]
+        found = self.in_type(database, model, "VARCHAR", values, dialect)
+        assert_close(found, self.scores(model, values))
+
+    def test_fractions_and_powers(self, database):
+        known = [0.1, 0.30000000000000004, 1e16, 1e-5, 3.0, 1e15, 123456789.5, -2.5]
+        model = self.fitted(known)
+        values = [*known, 0.3, 2.5]
+        found = self.in_type(database, model, "DOUBLE PRECISION", values, database)
+        assert_close(found, self.scores(model, values))
+
+    def test_fractions_in_a_decimal(self):
+        model = self.fitted([1.5, 2.25, 3.0, 1.5, 2.25, 3.0])
+        found = self.in_type("duckdb", model, "DECIMAL(10,4)", [1.5, 2.25, 3.0, 4.0], "duckdb")
+        assert_close(found, self.scores(model, [1.5, 2.25, 3.0, 4.0]))
+
+    def test_long_numbers_are_not_rounded(self, database, dialect):
+        known = [2**60, 2**60 + 1, 2**60, 2**60 + 1, 7, 8]
+        model = self.fitted(known)
+        assert_close(self.in_type(database, model, "BIGINT", known, dialect), self.scores(model, known))
+
+    def test_booleans(self, database, dialect):
+        known = [True, False, False, True, True]
+        model = self.fitted(known)
+        assert_close(self.in_type(database, model, "BOOLEAN", known, dialect), self.scores(model, known))
+        numbers = [int(value) for value in known]
+        assert_close(self.in_type(database, model, "INTEGER", numbers, dialect), self.scores(model, known))
+
+    def test_dates(self, dialect, database):
+        known = ["2024-01-01", "2024-01-02", "7", "2024-01-02"]
+        model = self.fitted(known)
+        assert_close(self.in_type(database, model, "VARCHAR", known, dialect), self.scores(model, known))
+        if database == "duckdb":
+            wanted = self.scores(model, known[:2])
+            assert_close(self.in_type(database, model, "DATE", known[:2], dialect), wanted)
+
+    def test_postgresql_compares_numbers_too(self):
+        sql = to_sql(self.fitted([1.5, 2.5, 1.5]), dialect="postgresql")
+        assert 'PG_TYPEOF("c")' in sql
+        assert "= 1.5e0" in sql
 
 
 class TestFaults:
@@ -424,7 +584,14 @@ class TestFaults:
                 {"feature_names": ["a", "b"], "dialect": "cobol"},
                 "unknown dialect 'cobol': use one of standard",
             ),
-            ({"feature_names": ["a", "b"], "digits": 0}, "digits must be between 1 and 17"),
+            ({"feature_names": ["a", "b"], "digits": 0}, "digits must be a whole number between 1 and 17"),
+            ({"feature_names": ["a", "b"], "digits": 3.5}, "digits must be a whole number between 1 and 17"),
+            ({"feature_names": ["a", "b"], "digits": True}, "digits must be a whole number between 1 and 17"),
+            ({"feature_names": "ab"}, "feature_names must be a list of names"),
+            ({"feature_names": ["a", ""]}, "'' cannot name anything in SQL"),
+            ({"feature_names": ["a", "A"]}, "'a' and 'A' differ only by case"),
+            ({"feature_names": ["a", "Score"], "table": "t"}, "has a column 'score' already"),
+            ({"feature_names": ["a", "b"], "table": "t", "id": "SCORE"}, "has a column 'score' already"),
             ({"feature_names": ["a", "score"], "table": "t"}, "has a column 'score' already"),
             ({"feature_names": ["a", "b"], "table": "t", "id": "score"}, "has a column 'score' already"),
         ],
@@ -432,6 +599,17 @@ class TestFaults:
     def test_options(self, ranker, options, words):
         with pytest.raises(InputError, match=words):
             to_sql(ranker, **options)
+
+    def test_names_that_differ_by_case_are_two_in_postgresql(self, ranker):
+        sql = to_sql(ranker, feature_names=["a", "A"], dialect="postgresql")
+        assert '"a"' in sql
+        assert '"A"' in sql
+
+    def test_too_few_digits_for_a_coefficient(self, ranker):
+        ranker.coef_ = np.array([[1.79e308, 1.0]])
+        assert "1.79e+308" in to_sql(ranker, feature_names=["a", "b"])
+        with pytest.raises(InputError, match="cannot be written with digits=1: use more"):
+            to_sql(ranker, feature_names=["a", "b"], digits=1)
 
     def test_coefficients_that_are_not_finite(self, ranker):
         ranker.coef_ = np.array([[np.inf, 1.0]])

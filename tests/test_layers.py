@@ -26,7 +26,7 @@ LAYERS = [
     {"models", "solvers"},
     {"rankers", "preprocessing"},
     {"plot", "io", "graph"},
-    {"aggregation", "export"},
+    {"aggregation", "export", "distributed"},
     {"report"},
     {"experiments"},
     {"cli"},

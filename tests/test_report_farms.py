@@ -1,6 +1,7 @@
 """PageRank beside L_pq ranks: suspected link farms, and the page about them."""
 
 import json
+import re
 from html.parser import HTMLParser
 
 import networkx as nx
@@ -13,15 +14,17 @@ from scipy.stats import rankdata
 from apexrank.datasets.crawl import make_crawl, plant_farms
 from apexrank.errors import InputError
 from apexrank.graph import Graph, LpqRank, PageRank, as_graph
-from apexrank.report import build
+from apexrank.report import build, farms_page
 from apexrank.report.farm_evidence import (
     closed_share,
     cycle_length,
+    has_links,
     links_among,
     self_loops,
     support,
     unsupported_share,
 )
+from apexrank.report.farm_names import FONT, fit_name, width_of
 from apexrank.report.farms import compare_ranks
 
 FARMS = {
@@ -83,10 +86,15 @@ class TestEvidence:
     def test_groups_cycles_and_loops(self, made):
         G, graph, scores = made
         assert self_loops(graph).tolist() == [G.has_edge(v, v) for v in G]
-        linking = [v for v in G if G.out_degree(v)]
-        alone = [v for v in linking if not set(G.predecessors(v)) - {v}]
-        usual = scores[alone].sum() / scores[linking].sum() if linking else 0.0
+        flow = {
+            (u, v): scores[u] * w / G.out_degree(u, weight="weight")
+            for u, v, w in G.edges(data="weight")
+            if u != v
+        }
+        alone = sum(amount for (u, _), amount in flow.items() if not set(G.predecessors(u)) - {u})
+        usual = alone / sum(flow.values()) if flow else 0.0
         assert unsupported_share(graph, scores) == pytest.approx(usual)
+        assert has_links(graph) == bool(flow)
         for v in G:
             sources = set(G.predecessors(v)) - {v}
             closed = [j for j in sources if set(G.predecessors(j)) <= sources | {v}]
@@ -104,6 +112,19 @@ class TestEvidence:
             (a, b) for a, u in enumerate(some) for b, v in enumerate(some) if a != b and G.has_edge(u, v)
         ]
         assert links_among(graph, some) == expected
+
+
+class TestNames:
+    @given(st.text(max_size=60), st.floats(1, 12), st.booleans())
+    def test_they_fit(self, name, ems, bold):
+        short = fit_name(name, ems, bold=bold)
+        assert width_of(short, bold=bold) <= max(ems, width_of("…", bold=bold))
+        line = " ".join(name.split())
+        if short != line:
+            head, tail = short.split("…", 1) if line.count("…") == 0 else ("", "")
+            assert line.startswith(head)
+            assert line.endswith(tail)
+            assert width_of(line, bold=bold) > ems
 
 
 class TestRanks:
@@ -165,8 +186,11 @@ class TestSuspects:
     def test_planted_farms_are_found_and_nobody_else(self, options, seed):
         crawl = crawl_with_farms(seed, **options)
         found = compare_ranks(crawl.adjacency, tol=1e-6)
-        for i in (1, 2, 3):
-            assert set(found.flagged[i].tolist()) == set(crawl.target_vertices.tolist())
+        targets = set(crawl.target_vertices.tolist())
+        assert set(found.flagged[3].tolist()) == targets
+        for i in (1, 2):
+            assert set(found.flagged[i].tolist()) <= targets
+        assert not len(found.unmoved)
         assert found.verdict.kind == "suspects"
 
     @pytest.mark.parametrize("mean_degree", [3, 10])
@@ -227,11 +251,20 @@ class TestSuspects:
         assert "contain 1 vertex that looks like the target of a link farm: most of its rank comes" in (
             compare_ranks(crawl.adjacency, ps=8).verdict.text
         )
-        small = crawl_with_farms(farms=4, boosters=8, return_links=False)
+        small = crawl_with_farms(farms=4, boosters=15, return_links=False)
         below = compare_ranks(small.adjacency, ps=8, top=1).verdict.text
         assert below.startswith(
-            "None of PageRank's first 1 vertices looks like the target of a link farm, but 4 of"
+            "PageRank's first vertex does not look like the target of a link farm, but 4 of its first 100 do: "
         )
+        below = compare_ranks(small.adjacency, ps=8, top=2).verdict.text
+        assert below.startswith(
+            "None of PageRank's first 2 vertices looks like the target of a link farm, but 4 of its first 100 do: "
+        )
+        alone = compare_ranks(crawl.adjacency, ps=8, top=1).verdict.text
+        assert alone.startswith(
+            "PageRank's first vertex looks like the target of a link farm: most of its rank"
+        )
+        assert "of the p tried the one that moves it furthest, its place goes from 1 to " in alone
 
     def test_fewer_are_listed_than_found(self, crawl):
         found = compare_ranks(crawl.adjacency, ps=8, suspects=3, neighbours=0)
@@ -239,6 +272,55 @@ class TestSuspects:
         assert len(found.flagged[1]) == 10
         assert any("the 3 most suspicious are listed" in note for note in found.notes)
         assert found.suspects()[0].links == []
+
+    def test_all_of_them_fall_in_score_and_place(self, found):
+        for i in (1, 2, 3):
+            for each in found.suspects(i):
+                assert each.fall > 0
+                assert each.change < 0
+
+    def test_who_keeps_its_place_is_no_suspect(self):
+        # so large a ratio makes all scores alike but where many links come in: the target rises to the first place
+        crawl = crawl_with_farms(farms=1, boosters=50, n=500)
+        target = int(crawl.target_vertices[0])
+        found = compare_ranks(crawl.adjacency, ratio=1000)
+        assert all(scores[target] < found.scores[0][target] for scores in found.scores[1:])
+        assert all(ranks[target] <= found.ranks[0][target] for ranks in found.ranks)
+        assert not any(map(len, found.flagged))
+        assert found.unmoved.tolist() == [target]
+        assert found.verdict == (
+            "nothing falls",
+            "No suspects: 1 of PageRank's first 100 vertices gets most of its rank from vertices nobody else links to, "
+            "but it does not fall in both score and place at a p tried. A larger p or a smaller ratio may tell more.",
+        )
+        assert any(note.startswith(f"1 vertex ({target}) gets most of its rank") for note in found.notes)
+        assert found.to_dict()["unmoved"] == [target]
+
+    @pytest.mark.parametrize(
+        ("links", "text"),
+        [
+            (([0], [0]), "There are no links but those of vertices to themselves: nothing to look at."),
+            (([0, 1], [0, 1]), "There are no links but those of vertices to themselves: nothing to look at."),
+            (([0, 1], [1, 2], [0.0, 0.0]), "There are no links: nothing to look at."),
+        ],
+        ids=["one loop", "two loops", "weights of zero"],
+    )
+    def test_without_links_there_is_nothing_to_look_at(self, links, text):
+        found = compare_ranks(links)
+        assert found.verdict == ("no links", text)
+        assert found.usual == 0
+        assert not any("Suspected is" in note for note in found.notes)
+        assert "good" not in re.search('class="verdict([^"]*)"', build(found))[1]
+
+    def test_ranks_that_have_not_converged_are_in_the_verdict(self):
+        web = make_crawl(200, random_state=0).adjacency
+        doubt = " The ranks have not converged (PageRank, p = 2 and p = 4), so this may change: raise max_iter or tol."
+        found = compare_ranks(web, ps=(2, 4), max_iter=3)
+        assert found.verdict.text.endswith(doubt)
+        settled = compare_ranks(web, ps=(2, 4))
+        assert "converged" not in settled.verdict.text
+        classes = [re.search('class="verdict([^"]*)"', build(each))[1] for each in (found, settled)]
+        assert ["good" in each for each in classes] == [False, True]
 
     def test_votes_of_many_for_few_cannot_be_told(self):
         rng = np.random.default_rng(0)
@@ -292,6 +374,21 @@ class TestLabels:
         assert plain.measures == []
         assert [each.name for each in plain.suspects()] == [each.name for each in found.suspects()]
         assert np.array_equal(plain.scores[2], found.scores[2])
+
+    def test_labels_that_the_graph_does_not_have_are_a_note(self, crawl):
+        target = int(crawl.target_vertices[0])
+        known = compare_ranks(crawl.adjacency, ps=8, spam=[target])
+        for spam in ([target, 10**9, "x"], {target: 1, 10**9: 1.0, "x": 2.0}):
+            found = compare_ranks(crawl.adjacency, ps=8, spam=spam)
+            assert found.spam.tolist() == known.spam.tolist()
+            assert "2 spam labels name no vertex of this graph and are left out." in found.notes
+            assert "The spam label was used to measure, for nothing else." in found.notes
+        named = compare_ranks(
+            (["a", "b", "c"], ["b", "c", "a"]), ps=8, spam=np.array(["a", "z"], dtype=object)
+        )
+        assert "1 spam label names no vertex of this graph and is left out." in named.notes
+        with pytest.raises(InputError, match="spam vertex 'y' and 1 more are not in the graph"):
+            compare_ranks((["a", "b"], ["b", "a"]), spam=["y", "z"])
 
     def test_trusted_are_not_suspected(self, crawl):
         target = int(crawl.target_vertices[0])
@@ -378,7 +475,7 @@ class TestPage:
     def test_what_it_shows(self, found):
         html = build(found)
         page = Reader(html)
-        text = " ".join(page.text)
+        text = "".join(page.text)
         assert page.open == []
         assert found.verdict.text in text
         for note in found.notes:
@@ -422,6 +519,42 @@ class TestPage:
         assert "&lt;script&gt;alert(1)&lt;/script&gt;" in html
         assert "<b>" not in html
         assert evil in "".join(Reader(html).text)
+
+    def test_one_is_written_as_one(self):
+        web = make_crawl(300, random_state=0).adjacency.tocoo()
+        ends = [np.r_[web.row, 300, np.arange(302, 312)], np.r_[web.col, 300, np.full(10, 301)]]
+        found = compare_ranks(tuple(ends), ps=(8, np.inf), spam=[301], trusted=[5], suspects=1, top=1)
+        small = compare_ranks(([0], [1]), ps=2)
+        told = [*found.notes, *small.notes, found.verdict.text, small.verdict.text]
+        told += ["".join(Reader(build(each)).text) for each in (found, small)]
+        for text in told:
+            wrong = re.search(
+                r"\b1 (trusted |weighted |spam )?(vertices|links|steps|suspects|labels|in-links)\b.{30}", text
+            )
+            assert wrong is None, wrong
+            assert not re.search(r"\b1 vertex (link|get) ", text)
+        assert "1 trusted vertex: the L_pq scores" in found.notes[-1]
+        assert any(note.startswith("1 vertex links to nobody; what it holds") for note in small.notes)
+        assert "2 vertices, 1 link;" in told[-1]
+
+    def test_names_fit_beside_the_slopes_and_suspects_come_first(self):
+        target, rest = "FARM " + "W" * 100, [f"page {'m' * 40} {i}" for i in range(60)]
+        boosters = [f"b{i}" for i in range(40)]
+        sources = [*boosters, *[target] * 40, *rest, *rest]
+        targets = [*[target] * 40, *boosters, *rest[1:], rest[0], *rest[7:], *rest[:7]]
+        found = compare_ranks((sources, targets), ps=8)
+        assert [each.name for each in found.suspects()] == [target]
+        chart = farms_page._slopes(found).render(1)
+        labels = re.findall(
+            r'<text class="label ?(\w*)" x="([\d.]+)"[^>]*text-anchor="(\w+)">([^<]*)<', chart
+        )
+        strong = [text for kind, _, _, text in labels if kind == "strong"]
+        assert len(strong) == 2  # at both ends, though other names have better places
+        assert all(text.startswith("FARM W") and "…" in text for text in strong)
+        for kind, x, anchor, text in labels:
+            room = float(x) if anchor == "end" else 540 - float(x)
+            assert FONT * width_of(text, bold=kind == "strong") <= room
+        assert 'class="name"' not in chart  # no title of an axis for names to run over
 
     @pytest.mark.parametrize(
         "links", [([0], [0]), ([0, 1], [1, 0]), ([0, 1, 2], [1, 1, 1])], ids=["one", "two", "star"]

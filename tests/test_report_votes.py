@@ -2,6 +2,7 @@
 
 import itertools
 import re
+from dataclasses import replace
 from html.parser import HTMLParser
 
 import numpy as np
@@ -14,8 +15,10 @@ from apexrank.aggregation.merging import aggregate
 from apexrank.aggregation.pairwise import pairwise_counts
 from apexrank.errors import InputError
 from apexrank.report import votes_methods, votes_page, votes_voters
+from apexrank.report.farm_names import FONT, width_of
 from apexrank.report.votes import METHODS, summarise_votes
 from apexrank.report.votes_majorities import count_majorities, smith_set
+from apexrank.report.votes_methods import SUMS, comparable
 from apexrank.report.votes_page import page
 from apexrank.report.votes_verdict import listed
 from apexrank.report.votes_voters import find_camps
@@ -236,6 +239,86 @@ class TestMajorities:
         np.testing.assert_allclose(found.shares, [[0, 1 / 3], [1 / 3, 0]])
 
 
+def tau_with_support(method, *, signed=False, missing="ignore"):
+    """Mean rank correlation of an item's place with the number of voters who scored it, of scores that are noise."""
+    taus = []
+    for seed in range(25):
+        rng = np.random.default_rng(seed)
+        scores = rng.normal(size=(60, 8)) if signed else rng.integers(1, 6, (60, 8)).astype(float)
+        scores[rng.random(scores.shape) > rng.permutation(np.linspace(0.15, 1, 8))] = np.nan
+        result = aggregate(scores[~np.isnan(scores).all(axis=1)], method=method, missing=missing)
+        taus.append(kendalltau(result.support, -result.ranks).statistic)
+    return float(np.mean(taus))
+
+
+class TestGaps:
+    """Few have seen this film: some methods hold it against the film, and are no second opinion on the others."""
+
+    many, few = "seen by all", "seen by few"
+
+    def films(self, **options):
+        """All twelve voters give one film 3 and another 2; a third has two voters, who like it best."""
+        scores = np.array([[3.0, 2.0, np.nan]] * 10 + [[3.0, 2.0, 5.0]] * 2)
+        return aggregate(scores, items=[self.many, "worse", self.few], **options)
+
+    @pytest.mark.parametrize("method", [*METHODS, "combsum", "combmnz"])
+    def test_sums_favour_what_many_scored_and_no_other_method_does(self, method):
+        tau = tau_with_support(method)
+        assert (tau > 0.8) if method in SUMS else (abs(tau) < 0.2)
+        assert tau_with_support(method, missing="last") > 0.5  # nobody's opinion is everybody's last place
+
+    @pytest.mark.parametrize("method", ["combsum", "combmnz"])
+    def test_sums_of_scores_on_both_sides_of_zero_favour_nobody(self, method):
+        assert abs(tau_with_support(method, signed=True)) < 0.2
+
+    def test_sums_are_no_second_opinion(self):
+        summary = summarise_votes(self.films(), bootstrap=0, methods=["borda", "copeland", "rrf", "combmnz"])
+        firsts = {name: each.order[0] for name, each in summary.methods.items()}
+        assert firsts == {
+            "lovasz-bregman": self.few,
+            "borda": self.few,
+            "copeland": self.few,
+            "rrf": self.many,
+            "combmnz": self.many,
+        }
+        assert summary.verdict.kind == "agreed"
+        assert summary.verdict.text == f"{self.few} wins by all three methods."
+        assert (
+            "Reciprocal rank fusion and CombMNZ add up over the voters, which favours items that many scored: they are "
+            "shown, but left out of the verdict."
+        ) in summary.notes
+        assert "for all methods" not in " ".join(summary.notes)
+        html = page(summary)
+        assert "Reciprocal rank fusion" in html
+
+    def test_a_sum_is_judged_among_sums(self):
+        summary = summarise_votes(self.films(method="rrf"), bootstrap=0, methods=["borda", "combmnz"])
+        assert summary.verdict.text == f"{self.many} wins by both methods."
+        assert (
+            "Reciprocal rank fusion and CombMNZ add up over the voters, which favours items that many scored: the "
+            "other methods are shown, but left out of the verdict."
+        ) in summary.notes
+        alone = summarise_votes(self.films(method="rrf"), bootstrap=0, methods=[])
+        assert alone.verdict.text == f"{self.many} wins by Reciprocal rank fusion."
+        assert (
+            "Reciprocal rank fusion adds up over the voters, which favours items that many scored."
+            in alone.notes
+        )
+
+    def test_without_gaps_all_methods_count(self):
+        for result in (self.films(missing="last"), poll()[0]):
+            summary = summarise_votes(result, bootstrap=0)
+            assert "rrf" in summary.methods
+            assert not any("add" in note and "up over the voters" in note for note in summary.notes)
+        assert comparable(summary.methods) == summary.methods
+
+    def test_methods_that_still_differ_are_told(self):
+        close = [[1.9, 2, np.nan], [1.8, 2, np.nan], [1.95, 2, 0], [2, 1, 0], [2.5, 1.2, 0]]
+        verdict = kind_of(aggregate(close, items=["tea", "rum", "ale"]), methods=["borda", "kemeny", "rrf"])
+        assert verdict.kind == "method"
+        assert "Reciprocal" not in verdict.text
+
+
 class TestVerdict:
     def test_clear_winner(self):
         verdict = kind_of(aggregate([[3, 2, 1]] * 40 + [[2, 3, 1]] * 5, items=NAMES[:3]))
@@ -307,7 +390,13 @@ class TestVerdict:
         assert summary.verdict.text == "There is one ballot, whose order this is: rum is first."
         assert summary.drawn is None
         assert "No voters were drawn anew: there is one ballot only." in summary.notes
-        assert "rum is first" in page(summary)
+        html = page(summary)
+        assert "rum is first" in html
+        assert summary.confidence is None
+        assert summary.to_dict()["agreement"]["mean"] is None
+        assert "confidence" not in re.search('class="subtitle">(.*?)</p>', html)[1]
+        assert 'id="voters"' not in html
+        assert "Kendall's tau with the result" not in html
 
     def test_one_item_is_refused_before(self):
         with pytest.raises(InputError, match="there is one item only"):
@@ -460,8 +549,8 @@ class TestLimits:
         result = aggregate([[3, 2, np.nan], [1, 2, 3], [1, 2, np.nan]], items=["a", "b", "c"], min_support=2)
         summary = summarise_votes(result, bootstrap=0)
         told = " ".join(summary.notes)
-        assert "counts as no opinion for all methods; c has the fewest: 1 of 3 voters." in told
-        assert "1 items rank last for less support than 2." in told
+        assert "counts as no opinion; c has the fewest: 1 of 3 voters." in told
+        assert "1 item ranks last for less support than 2." in told
         assert summary.confidence is None
 
     def test_parts_are_told(self):
@@ -571,7 +660,7 @@ class TestPage:
                 assert row["change"] == result.ranks[item] - each.ranks[item]
                 assert row["first"] == summary.drawn.first[item]
             table = re.findall(r"<table.*?</table>", page(summary), re.DOTALL)[number]
-            assert re.findall(r'<th scope="row"[^>]*>(\w+)</th>', table) == each.order
+            assert re.findall(r'<th scope="row"[^>]*><bdi>(\w+)</bdi></th>', table) == each.order
 
     def test_heat_table_says_in_words_who_wins(self):
         result = orders("abc bca cab", [30, 20, 20])
@@ -613,6 +702,53 @@ class TestPage:
         html = page(summarise_votes(result, top=700, bootstrap=100))
         assert len(html) < 6e6
         assert "The first 500 of 700 items" in html
+
+    def test_confidence_is_explained(self):
+        summary = summarise_votes(poll()[0], bootstrap=0)
+        assert (
+            f"60 ballots, 5 items, merged by Lovász–Bregman; confidence {summary.confidence:.2f} (1: the voters agree, "
+            "0: they cancel each other out)"
+        ) in page(summary)
+
+    def test_one_is_written_as_one(self):
+        nan = np.nan
+        two = aggregate([[2.0, 1.0], [1.0, nan], [2.0, 2.0]], [1, 1, 1], items=["a", "b"], min_support=3)
+        few = summarise_votes(two, bootstrap=0)
+        one = summarise_votes(aggregate([[2.0, 1.0]], items=["a", "b"]), bootstrap=0)
+        pairs = aggregate([[1, 1, 2, 2, 3, 3, 4, 4, 5, 5, 6, 6]] * 2)
+        tied = summarise_votes(pairs, bootstrap=0)
+        for summary in (few, one, tied):
+            told = [
+                *summary.notes,
+                summary.verdict.text,
+                *summary.verdict.details,
+                Outline(page(summary)).text,
+            ]
+            for text in told:
+                wrong = re.search(r"\b1 (more )?(ballots|items|votes|voters|groups|methods)\b", text)
+                assert wrong is None, wrong
+        assert "2 ballots put no item before another." in few.notes
+        assert any(note.endswith("; and 1 more group.") for note in tied.notes)
+        silent = summarise_votes(aggregate([[1, 1, 1], [3, 2, 1]]), bootstrap=0)
+        assert "1 ballot puts no item before another." in silent.notes
+
+    def test_long_names_are_shortened_in_sentences(self):
+        names = ["x" * 200, "y" * 200]
+        summary = summarise_votes(aggregate([[2, 1], [1, 2], [2, 1], [2, np.nan]], items=names), bootstrap=0)
+        for text in (*summary.notes, summary.verdict.text, *summary.verdict.details):
+            assert max(map(len, text.split())) <= 48
+
+    def test_names_fit_beside_the_charts(self):
+        summary = summarise_votes(poll()[0], bootstrap=0)
+        items = ["W" * 80, "東京" * 30, "m" * 23, "an item with a long name of many words", "tea"]
+        named = replace(summary, result=replace(summary.result, items=items))
+        for chart in (votes_page._bump(named)[0], votes_page._intervals(named)):
+            pieces = re.findall(
+                r'<text class="(?:label|tick)" x="([\d.]+)"[^>]*"(start|end)">([^<]*)<', chart.render()
+            )
+            assert sum("…" in text for *_, text in pieces) >= 4
+            for x, anchor, text in pieces:
+                assert FONT * width_of(text) <= (float(x) if anchor == "end" else chart.width - float(x))
 
     def test_title(self):
         summary = summarise_votes(poll()[0], bootstrap=0)

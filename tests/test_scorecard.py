@@ -33,6 +33,7 @@ from apexrank.export import rounding
 from apexrank.export.rounding import nice_unit
 from apexrank.export.scorecard import round_scorecard
 from apexrank.io import Recipe, Table, TableRanker
+from apexrank.rankers import CollapsedWarning
 
 
 def push_objective(w, X, y, p, alpha):
@@ -231,6 +232,48 @@ class TestPoints:
         named = round_scorecard(model, X, y, features=["worst area", "mean radius"])
         assert set(named.features) <= {"worst area", "mean radius"}
 
+    @pytest.mark.parametrize("most", [1, 2, np.int64(2)], ids=str)
+    def test_so_many_features_even_where_they_are_tied(self, most):
+        X, y = small_problem(0)
+        X = np.column_stack([X[:, 0]] * 4)
+        model = PNormPush(p=2, alpha=0.1).fit(X, y)
+        card = round_scorecard(model, X, y, features=most)
+        assert card.features == ["x0", "x1"][: int(most)]
+
+    def test_the_collapsed_have_nothing_to_round_by(self):
+        rng = np.random.default_rng(0)
+        X, y = rng.normal(size=(150, 3)), rng.integers(0, 2, 150)
+        with pytest.warns(CollapsedWarning):
+            model = PNormPush(p=np.inf, alpha=0.1).fit(X, y)
+        with pytest.raises(InputError, match="with p=inf equal scores for all these rows are as good"):
+            round_scorecard(model, X, y)
+
+
+class TestWeights:
+    @pytest.fixture
+    def weighted(self):
+        X, y = small_problem(1)
+        frame = pl.DataFrame(X, schema=["a", "b", "c"]).with_columns(
+            y=pl.Series(y), w=pl.Series(np.arange(60) % 3 + 0.5)
+        )
+        model = TableRanker.fit(Table(frame), Recipe("y", weight="w"), PNormPush(p=4, alpha=0.1))
+        return model, frame
+
+    def test_those_of_the_fit_are_missed(self, weighted):
+        model, frame = weighted
+        with pytest.warns(UserWarning, match=r"if it was fitted with weights, give them here, too") as caught:
+            round_scorecard(model, frame)
+        assert "\n" not in str(caught[0].message)
+
+    def test_those_of_the_fit_are_taken(self, weighted):
+        model, frame = weighted
+        card = round_scorecard(model, frame, sample_weight=frame["w"].to_numpy())
+        assert card.objective.model == pytest.approx(model.training["objective"], rel=1e-9)
+
+    def test_other_rows_have_another_objective(self, weighted):
+        model, frame = weighted
+        assert len(round_scorecard(model, frame[:50]).points)
+
 
 class TestCard:
     def test_says_what_to_add_up(self, payments):
@@ -279,6 +322,14 @@ class TestCard:
         lines = card.to_markdown().splitlines()
         assert len(lines) == 2 + len(card.points)
         assert lines[2].startswith(f"| {card.points[0]:+d} | ")
+
+    def test_names_of_two_lines_stay_on_one(self):
+        X, y = small_problem(0)
+        model = PNormPush(p=2, alpha=0.1).fit(X, y)
+        card = round_scorecard(model, X, y, feature_names=["a\nb", "c\r\nd", "e"])
+        assert len(card.to_markdown().splitlines()) == 2 + len(card.points)
+        assert len(str(card).splitlines()) == 1 + len(card.points)
+        assert "of a b" in str(card)
 
     def test_sql(self, payments):
         model, frame = payments
@@ -338,6 +389,18 @@ class TestLoss:
             metrics.auc(frame["fraud"].to_numpy(), model.score(Table(frame)))
         )
 
+    def test_one_measure_by_its_name(self):
+        X, y = small_problem(0)
+        card = round_scorecard(PNormPush(p=2, alpha=0.1).fit(X, y), X, y, measures="auc")
+        assert card.loss(n_resamples=20)["measure"].to_list() == ["auc"]
+
+    @pytest.mark.parametrize("given", ["y", "groups", "sample_weight"])
+    def test_answers_without_rows(self, given):
+        X, y = small_problem(0)
+        card = round_scorecard(PNormPush(p=2, alpha=0.1).fit(X, y), X, y)
+        with pytest.raises(InputError, match="give these as X, too"):
+            card.loss(**{given: y})
+
     def test_few_rows_have_no_precision_at_50(self):
         X, y = small_problem(0)
         model = PNormPush(p=2, alpha=0.1).fit(X[:40], y[:40])
@@ -372,7 +435,9 @@ class TestFaults:
         [
             ({"max_points": 0}, "max_points must be a whole number"),
             ({"max_points": 2.5}, "max_points must be a whole number"),
-            ({"features": 0}, "features must be at least 1"),
+            ({"features": 0}, "features must be a whole number of at least 1"),
+            ({"features": True}, "features must be a whole number of at least 1, got True"),
+            ({"max_points": True}, "max_points must be a whole number of at least 1, got True"),
             ({"features": ["height"]}, "has no feature 'height'"),
             ({"measures": ["accuracy"]}, "unknown measure 'accuracy'"),
         ],
@@ -402,7 +467,9 @@ class TestFaults:
         X, groups = rng.normal(size=(40, 2)), np.repeat(np.arange(4), 10)
         y = (X[:, 0] > 0) + 0
         ranker = MonotoneRetargeting(margin=0, max_alternations=2, alpha=0.1).fit(X, y, groups=groups)
-        with pytest.raises(InputError, match="MonotoneRetargeting cannot be exported: as a scorecard"):
+        with pytest.raises(
+            InputError, match="MonotoneRetargeting cannot become a scorecard: it was fitted without"
+        ):
             round_scorecard(ranker, X, y, groups=groups)
 
     def test_frames_lack_columns(self, cancer):

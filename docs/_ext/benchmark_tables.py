@@ -53,7 +53,8 @@ def origin(found: dict[str, Any]) -> str:
     """One line: when, on what kind of machine, with which versions."""
     machine = found["machine"]
     versions = ", ".join(f"{name} {machine[name]}" for name in ("python", "numpy", "scikit-learn"))
-    return f"{found['date']}; {machine['machine']}, {machine['threads']} threads; {versions}."
+    threads = "multiprocessors" if "torch" in machine else "threads"
+    return f"{found['date']}; {machine['machine']}, {machine['threads']} {threads}; {versions}."
 
 
 def table_lines(found: dict[str, Any]) -> list[str]:

@@ -26,3 +26,18 @@ def check_between(name: str, value: Any, lowest: float, highest: float) -> None:
     """Refuse what is not a number from ``lowest`` to ``highest``."""
     if not isinstance(value, Real) or not lowest <= float(value) <= highest:
         raise InputError(f"{name} must be between {lowest} and {highest}, got {value!r}")
+
+
+def on_host(values: Any) -> Any:
+    """An array of PyTorch or CuPy as one of NumPy, copied from its device; everything else as it is.
+
+    Examples
+    --------
+    >>> on_host([1, 2])
+    [1, 2]
+    """
+    if hasattr(values, "detach") and hasattr(values, "cpu"):  # a tensor
+        return values.detach().cpu().numpy()
+    if hasattr(values, "get") and hasattr(values, "__cuda_array_interface__"):
+        return values.get()
+    return values

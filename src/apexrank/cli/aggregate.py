@@ -6,6 +6,8 @@ import time
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
+import typer
+
 from apexrank.cli import ballot_options as options
 from apexrank.cli.aggregate_page import write_page
 from apexrank.cli.aggregate_report import print_report, report_of, tell_doubts
@@ -136,12 +138,14 @@ def aggregate(
         _draw(result, drawn, figure, top or _TOP_DRAWN)
     if report is not None:
         write_page(profile, result, drawn, report, top, seed)
+    files = [str(path) for path in (output, pairwise, figure, report) if path is not None]
     if output is None and not json:
         print_frame(ranked)
         if not is_terminal():
             tell_doubts(profile, result, ranked["item"].to_list())
+            if files:
+                typer.echo(f"written: {', '.join(files)}", err=True)  # stdout is the table
             return
-    files = [str(path) for path in (output, pairwise, figure, report) if path is not None]
     told = report_of(profile, result) | {"bootstrap": bootstrap, "seconds": seconds}
     told |= {"rows": len(ranked), "files": files}
     if json:

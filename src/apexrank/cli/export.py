@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from apexrank.cli.output import note, print_json, print_table, refuse_overwriting, working
+from apexrank.cli.output import note, print_json, print_table, refuse_overwriting, warnings_as_notes, working
 from apexrank.errors import InputError
 
 if TYPE_CHECKING:
@@ -19,9 +19,12 @@ _FORMATS = ("onnx", "sql", "scorecard")
 _FORMAT_OF = {  # an option that the other formats would not look at
     "table": "sql",
     "dialect": "sql",
+    "score": "sql",
+    "id": "sql",
     "data": "scorecard",
     "test": "scorecard",
     "max_points": "scorecard",
+    "weight": "scorecard",
 }
 _SQL, _CARD = "SQL", "Scorecard"
 
@@ -50,6 +53,17 @@ def export(
         str | None,
         typer.Option(help="standard, sqlite, duckdb or postgresql.", rich_help_panel=_SQL),
     ] = None,
+    score: Annotated[
+        str | None,
+        typer.Option(help="What the SELECT calls the score; 'score' by default.", rich_help_panel=_SQL),
+    ] = None,
+    id: Annotated[
+        str | None,
+        typer.Option(
+            help="Column that the SELECT shows beside the score; by default the model's id, or all columns.",
+            rich_help_panel=_SQL,
+        ),
+    ] = None,
     data: Annotated[
         Path | None,
         typer.Option(
@@ -64,19 +78,26 @@ def export(
         int | None,
         typer.Option(help="Most points of a feature; 10 by default.", min=1, rich_help_panel=_CARD),
     ] = None,
+    weight: Annotated[
+        str | None,
+        typer.Option(
+            help="Column of row weights, where the model was fitted with them.", rich_help_panel=_CARD
+        ),
+    ] = None,
     json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
 ) -> None:
     """Write a model for use without Python: ONNX, SQL or a scorecard of whole points."""
     from apexrank.io import load_model
 
     kind = _format(output, format)
-    given = {"table": table, "dialect": dialect, "data": data, "test": test, "max_points": max_points}
+    sql = {"table": table, "dialect": dialect, "score": score, "id": id}
+    card = {"data": data, "test": test, "max_points": max_points, "weight": weight}
+    given: dict[str, Any] = sql | card
     _check(kind, output, given, model)
     ranker = load_model(model)
     report: dict[str, Any] = {"model": str(model), "format": kind, "output": output and str(output)}
     if kind == "scorecard":
-        assert data is not None  # _check has seen to it
-        _export_card(ranker, report, output, data, test, 10 if max_points is None else max_points, json)
+        _export_card(ranker, report, output, card, json)
         return
     if kind == "onnx":
         from apexrank.export import to_onnx
@@ -86,11 +107,14 @@ def export(
         report["inputs"], report["outputs"] = (
             [one.name for one in ends] for ends in (graph.input, graph.output)
         )
+        for one in graph.input:
+            if one.name != one.doc_string:
+                note(f"column {one.doc_string!r} is the input {one.name!r}: an output has its name")
         sentence = (
             f"written: {output}, inputs {_listed(report['inputs'])}, outputs {_listed(report['outputs'])}"
         )
     else:
-        sentence = _export_sql(ranker, report, output, table, dialect)
+        sentence = _export_sql(ranker, report, output, sql)
     if json:
         print_json(report)
     else:
@@ -121,6 +145,10 @@ def _check(kind: str, output: Path | None, given: dict[str, Any], model: Path) -
             raise InputError(
                 f"--{option.replace('_', '-')} is for --format {_FORMAT_OF[option]}, not {kind}: leave it out"
             )
+    if given["table"] is None:
+        for option in ("score", "id"):
+            if given[option] is not None:
+                raise InputError(f"--{option} is for a whole SELECT: name the table with --table")
     if kind == "onnx" and output is None:
         raise InputError("an ONNX graph goes to a file: name it with -o model.onnx")
     if kind == "scorecard" and given["data"] is None:
@@ -134,13 +162,14 @@ def _check(kind: str, output: Path | None, given: dict[str, Any], model: Path) -
 
 
 def _export_sql(
-    ranker: TableRanker, report: dict[str, Any], output: Path | None, table: str | None, dialect: str | None
+    ranker: TableRanker, report: dict[str, Any], output: Path | None, options: dict[str, Any]
 ) -> str:
     """Write the SQL, or give it back to be printed."""
     from apexrank.export import to_sql
     from apexrank.io.atomic import write_bytes
 
-    report["sql"] = to_sql(ranker, table=table, dialect=dialect)
+    table = options["table"]
+    report["sql"] = to_sql(ranker, **{name: value for name, value in options.items() if value is not None})
     text = report["sql"] + ("\n" if table is None else ";\n")
     if output is None:
         return text
@@ -152,17 +181,20 @@ def _export_card(
     ranker: TableRanker,
     report: dict[str, Any],
     output: Path | None,
-    data: Path,
-    test: Path | None,
-    max_points: int,
+    options: dict[str, Any],
     json: bool,
 ) -> None:
     from apexrank.export import round_scorecard
 
-    rows, held_out = _read(ranker, data), None if test is None else _read(ranker, test)
-    with working(f"rounding on {len(rows)} rows"):
-        card = round_scorecard(ranker, rows, max_points=max_points)
-        loss = card.loss() if held_out is None else card.loss(held_out)
+    data, test, weight = options["data"], options["test"], options["weight"]
+    rows, held_out = _read(ranker, data, weight), None if test is None else _read(ranker, test, weight)
+    with working(f"rounding on {len(rows)} rows"), warnings_as_notes():
+        card = round_scorecard(
+            ranker, rows, max_points=options["max_points"] or 10, sample_weight=_weights(rows, weight)
+        )
+        loss = (
+            card.loss() if held_out is None else card.loss(held_out, sample_weight=_weights(held_out, weight))
+        )
     if output is not None:
         _write(card, output)
     if json:
@@ -183,11 +215,17 @@ def _export_card(
         typer.echo(f"written: {output}, {len(card.points)} features of {len(card.form.features)}")
 
 
-def _read(ranker: TableRanker, path: Path) -> Table:
+def _weights(table: Table, name: str | None) -> Any:
+    from apexrank.io.ranker import row_weights
+
+    return None if name is None else row_weights(table, name)
+
+
+def _read(ranker: TableRanker, path: Path, weight: str | None) -> Table:
     from apexrank.io import read_table
 
     table = read_table(path)
-    for sentence in ranker.check(table):
+    for sentence in ranker.check(table, known=[weight]):
         note(sentence)
     return table
 

@@ -20,16 +20,21 @@ from apexrank.cli.output import (
 from apexrank.errors import InputError
 
 if TYPE_CHECKING:
-    from apexrank.io import Table, TableRanker
+    from apexrank.io import TableRanker
+    from apexrank.io.judged import Judged
 
-_COLUMNS, _MODEL = "Columns", "Model"
+_COLUMNS, _MODEL, _ENGINE = "Columns", "Model", "Larger than memory"
 _SHOWN_OF_GROUPS = ("ndcg", "ndcg_at_10", "average_precision", "precision_at_5")
 _SHOWN = ("auc", "partial_auc_0.1", "partial_auc_0.01", "precision_at_10", "tpr_at_fpr_0.01")
 
 
 def fit(
     train: Annotated[
-        Path, typer.Argument(help="Training table: CSV, Parquet or LETOR (.txt).", show_default=False)
+        Path,
+        typer.Argument(
+            help="Training table: CSV, Parquet or LETOR (.txt), or a folder of Parquet files.",
+            show_default=False,
+        ),
     ],
     target: Annotated[
         str | None,
@@ -163,6 +168,18 @@ def fit(
             rich_help_panel=_MODEL,
         ),
     ] = None,
+    engine: Annotated[
+        str | None,
+        typer.Option(
+            help="Read the table in passes of some rows at a time: blocks (in one process; the default for a folder) "
+            "or dask (processes that keep their rows in memory). For push, ir and retarget.",
+            rich_help_panel=_ENGINE,
+        ),
+    ] = None,
+    workers: Annotated[
+        int | None,
+        typer.Option(help="Processes of --engine dask; one per core by default.", rich_help_panel=_ENGINE),
+    ] = None,
     json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
 ) -> None:
     """Fit a ranker on a table and write it to a model file."""
@@ -189,16 +206,18 @@ def fit(
         folds=folds,
         scoring=scoring,
     )
-    table = read_table(train)
-    target = target or table.roles.get("target")
+    in_blocks = engine is not None or workers is not None or train.is_dir()
+    table = None if in_blocks else read_table(train)
+    roles = {} if table is None else table.roles
+    target = target or roles.get("target")
     if target is None:
         raise InputError(f"{train} does not say which column is the target: name it with --target")
     recipe = Recipe(
         target=target,
         positive=positive,
         graded=get_model(model).graded,
-        id=id or table.roles.get("id"),
-        groups=groups or table.roles.get("groups"),
+        id=id or roles.get("id"),
+        groups=groups or roles.get("groups"),
         weight=weight,
         features=split_names(features),
         drop=split_names(drop),
@@ -210,14 +229,23 @@ def fit(
         raise InputError(
             f"--model {model} takes grades of relevance: leave out --positive, or use --model push"
         )
-    with working(f"fitting {len(table)} rows"), warnings_as_notes():
-        ranker = TableRanker.fit(table, recipe, estimator)
+    if table is None:
+        from apexrank.cli.fit_blocks import fit_by_engine
+
+        with working(f"fitting {train}"), warnings_as_notes():
+            ranker, judged = fit_by_engine(train, recipe, estimator, engine or "blocks", workers)
+    else:
+        from apexrank.io.judged import judge_table
+
+        with working(f"fitting {len(table)} rows"), warnings_as_notes():
+            ranker = TableRanker.fit(table, recipe, estimator)
+        judged = judge_table(ranker, table)
     save_model(output, ranker)
-    report = _report(ranker, table, output) | _chosen(estimator, scoring)
+    report = _report(ranker, judged, output) | _chosen(estimator, scoring)
     if json:
         print_json(report)
     else:
-        _print(report, ranker, table.source)
+        _print(report, ranker, str(train))
 
 
 def _chosen(estimator: Any, scoring: str | None) -> dict[str, Any]:
@@ -230,11 +258,9 @@ def _chosen(estimator: Any, scoring: str | None) -> dict[str, Any]:
     return {"cv": {"chosen": chosen, "scoring": scoring, "score": float(estimator.best_score_)}}
 
 
-def _report(ranker: TableRanker, table: Table, output: Path) -> dict[str, Any]:
-    from apexrank.io.judged import judge_table
+def _report(ranker: TableRanker, judged: Judged, output: Path) -> dict[str, Any]:
     from apexrank.io.measures import top_measures
 
-    judged = judge_table(ranker, table)
     features = ranker.encoder.features
     coefficients = dict(zip(features, ranker.coef.tolist(), strict=True))
     return {

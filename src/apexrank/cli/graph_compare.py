@@ -24,10 +24,11 @@ from apexrank.cli.edge_options import (
 )
 from apexrank.cli.output import note, print_json, print_table, working
 from apexrank.cli.pages import check_report
-from apexrank.cli.seeds import seed_weights
+from apexrank.cli.seeds import named_vertex, read_seeds, seed_weights
 from apexrank.errors import InputError
 
 if TYPE_CHECKING:
+    from apexrank.graph.adjacency import Graph
     from apexrank.report import RankComparison
 
 _METHOD, _LABELS = "Method", "Labels"
@@ -69,7 +70,7 @@ def graph_compare(
         Path | None,
         _label(
             "File of vertices known to be spam, one a line, or CSV with a column vertex. They only measure: "
-            "no rank depends on them."
+            "no rank depends on them. Those that are not in the graph are left out."
         ),
     ] = None,
     trusted: Annotated[
@@ -94,9 +95,9 @@ def graph_compare(
     """Compare PageRank with L_pq ranks, and list the vertices that look like targets of link farms."""
     from apexrank.report import build, compare_ranks
 
-    files = {what: path for what, path in (("spam", spam), ("trusted", trusted)) if path is not None}
-    check_output(output, edges, *files.values())
-    check_report(report, edges, *files.values())
+    files = [path for path in (spam, trusted) if path is not None]
+    check_output(output, edges, *files)
+    check_report(report, edges, *files)
     powers = _powers(p)
     began = time.perf_counter()
     reading = Reading(source, target, weight, undirected, repeated, no_self_loops, signed=False)
@@ -104,7 +105,11 @@ def graph_compare(
         graph = reading.read(edges)
     except InputError as error:
         raise InputError(_in_words(str(error))) from None
-    labels = {what: seed_weights(path, graph, what) for what, path in files.items()}
+    labels: dict[str, Any] = {}
+    if spam is not None:
+        labels["spam"] = _spam_labels(spam, graph)
+    if trusted is not None:
+        labels["trusted"] = seed_weights(trusted, graph, "trusted")
     read = time.perf_counter() - began
     with working(f"comparing ranks of {graph.n} vertices") as status:
         try:
@@ -159,6 +164,16 @@ def _powers(text: str) -> list[float]:
         ) from None
 
 
+def _spam_labels(path: Path, graph: Graph) -> dict[Any, float]:
+    """Weights of all vertices that a file names, known or not; an error where the graph has none of them."""
+    from apexrank.report.farm_labels import known_names
+
+    labels = {named_vertex(graph, name): weight for _, name, weight in read_seeds(path)}
+    if not any(known_names(graph, list(labels))):
+        seed_weights(path, graph, "spam")  # says which line
+    return labels
+
+
 def _in_words(message: str) -> str:
     """The library's advice in the words of this verb.
 
@@ -166,7 +181,11 @@ def _in_words(message: str) -> str:
     --------
     >>> _in_words("ps needs a power above 1 to compare PageRank with, such as 4")
     '-p needs a power above 1 to compare PageRank with, such as 4'
+    >>> _in_words("raise max_iter or tol")
+    'raise --max-iter or --tol'
     """
+    message = message.replace("raise max_iter or tol", "raise --max-iter or --tol")
+    message = message.replace("A larger p or a smaller ratio", "A larger -p or a smaller --ratio")
     message = message.replace(
         "; if that is distrust, use --method lpq --signed", "; distrust has no place here: take it out"
     )
@@ -176,29 +195,32 @@ def _in_words(message: str) -> str:
 
 
 def _print(found: RankComparison, edges: Path, report: Path | None, output: Path | None) -> None:
-    from apexrank.report.farm_rows import power_of
+    from apexrank.report.farm_rows import counted, power_of
 
     power = power_of(found.ps[found.chosen])
-    typer.echo(f"{edges}: {found.graph.n} vertices, {found.graph.n_edges} links; PageRank against {power}")
+    vertices, links = counted(found.graph.n, "vertex", "vertices"), counted(found.graph.n_edges, "link")
+    typer.echo(f"{edges}: {vertices}, {links}; PageRank against {power}")
     table = found.table()
     if table.height:
         print_table(list(_SHOWN.values()), table.head(_ROWS_SHOWN).select(list(_SHOWN)).rows())
         listed, of = min(_ROWS_SHOWN, table.height), len(found.flagged[found.chosen])
         typer.echo(
-            f"{listed} of {of} suspects, the most suspicious first; unsupported: in-links from vertices that nobody "
-            "else links to"
+            f"{listed:,} of {counted(of, 'suspect')}, the most suspicious first; unsupported: in-links from vertices "
+            "that nobody else links to"
         )
     if found.measures:
         base, now = (found.measures[i]["spam_mass"] for i in (0, found.chosen))
         typer.echo(f"spam holds {base:.1%} of PageRank's score, {now:.1%} at {power}")
     for sentence in found.notes:
-        note(sentence)
-    typer.echo(found.verdict.text)
+        note(_in_words(sentence))
+    typer.echo(_in_words(found.verdict.text))
     seconds = found.seconds
     typer.echo(
         f"read in {seconds['reading']:.1f} s, ranked in {seconds['ranking']:.1f} s, {seconds['total']:.1f} s in all"
     )
     if output is not None:
-        typer.echo(f"written: {output}, {table.height} suspects at {power}, the most suspicious first")
+        typer.echo(
+            f"written: {output}, {counted(table.height, 'suspect')} at {power}, the most suspicious first"
+        )
     if report is not None:
         typer.echo(f"written: {report} ({report.stat().st_size / 1e6:.1f} MB)")

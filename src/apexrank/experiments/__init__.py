@@ -15,6 +15,7 @@ from typing import Any
 from apexrank.errors import InputError
 from apexrank.experiments import (
     aggregation_letor,
+    boosted_letor,
     boosting,
     consensus_snapshots,
     consensus_stories,
@@ -46,6 +47,7 @@ _MODULES = (
     p_tradeoffs,
     boosting,
     letor_tables,
+    boosted_letor,
     link_recovery,
     link_convergence,
     link_order,

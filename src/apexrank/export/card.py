@@ -9,10 +9,11 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike
 
+from apexrank.errors import InputError
 from apexrank.export.answers import Answers, answers_of, default_measures, model_scores
 from apexrank.export.columns import Feature
 from apexrank.export.linear import LinearForm, raw_matrix
-from apexrank.export.sql import form_to_sql
+from apexrank.export.sql import Statement, form_to_sql, shown_columns
 from apexrank.io.measures import ABOVE_ZERO
 from apexrank.metrics.comparison import compare
 
@@ -89,6 +90,8 @@ class Scorecard:
             model) and the interval ``low`` to ``high`` of the difference, from draws of the same rows for both.
         """
         if X is None:
+            if any(given is not None for given in (y, groups, sample_weight)):
+                raise InputError("y, groups and sample_weight belong to rows: give these as X, too")
             known, before, after = self.training
         else:
             known = answers_of(self.model, X, y, groups, sample_weight)
@@ -139,8 +142,7 @@ class Scorecard:
         """The points as SQL; arguments as in :func:`apexrank.export.to_sql`."""
         features = tuple(Feature(one.column, one.value) for one in self._kept_features())
         form = LinearForm(features, self.points / self.units, 0.0)
-        id = getattr(self.model, "id", None) if id is None else id
-        return form_to_sql(form, table=table, score=score, id=id, dialect=dialect)
+        return form_to_sql(form, Statement(table, score, *shown_columns(self.model, id)), dialect=dialect)
 
     def __str__(self) -> str:
         width = max(len(f"{points:+d}") for points in self.points)
@@ -176,6 +178,11 @@ def _side_by_side(table: pl.DataFrame) -> pl.DataFrame:
 
 
 def _rule(feature: Feature, unit: float, there: bool) -> str:
+    """The rule in words, on one line even where a name is not."""
+    return " ".join(_words(feature, unit, there).splitlines())
+
+
+def _words(feature: Feature, unit: float, there: bool) -> str:
     if not feature.is_number:
         value = "missing" if feature.value is None else feature.value
         return f"if {feature.column.name} is {value}"

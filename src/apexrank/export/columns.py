@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Collection
 from dataclasses import dataclass
+from math import isfinite
 from typing import Any
 
 import numpy as np
@@ -11,6 +13,7 @@ import numpy as np
 from apexrank.errors import InputError
 
 _WHOLE = re.compile(r"-?\d+")
+_NUMBER = re.compile(r"-?(0|[1-9]\d*)(\.\d*)?([eE][+-]?\d+)?")
 
 
 @dataclass(frozen=True)
@@ -105,15 +108,49 @@ def column_of(X: Any, column: Column) -> np.ndarray:
     return array[:, column.index]
 
 
-def spellings(value: str) -> list[str]:
-    """How a table may write a category: a database writes a column of floats with its point, so that 3 is 3.0.
+def spellings(value: str, values: Collection[str] = ()) -> list[str]:
+    """How a table may write a category, one of ``values``: 3 as 3.0, and true as 1 where there is nothing but booleans.
 
     Examples
     --------
-    >>> spellings("3"), spellings("Oslo")
-    (['3', '3.0'], ['Oslo'])
+    >>> spellings("3"), spellings("Oslo"), spellings("1e16")
+    (['3', '3.', '3.0', '3.00'], ['Oslo'], ['1e16', '1e+16'])
+    >>> spellings("true", ["false", "true"])
+    ['true', '1', 'True']
     """
-    return [value, f"{value}.0"] if _WHOLE.fullmatch(value) else [value]
+    if are_booleans(values):
+        number = str(int(value.lower() == "true"))
+        return list(dict.fromkeys([value, number, value.lower().capitalize()]))
+    if is_whole(value):
+        return [value, f"{value}.", f"{value}.0", f"{value}.00"]
+    number_ = as_number(value)
+    return [value] if number_ is None else list(dict.fromkeys([value, repr(number_)]))
+
+
+def are_booleans(values: Collection[str]) -> bool:
+    """Whether a column of texts was one of true and false."""
+    words = {value.lower() for value in values}
+    return bool(words) and words <= {"true", "false"} and len(words) == len(values)
+
+
+def is_whole(value: str) -> bool:
+    """Whether a text is a whole number."""
+    return _WHOLE.fullmatch(value) is not None
+
+
+def as_number(value: str) -> float | None:
+    """The number that a text is, where a column of numbers may have it: 007 is none, nor are numbers of 17 digits.
+
+    Examples
+    --------
+    >>> as_number("1.50"), as_number("007"), as_number("9007199254740993"), as_number("Oslo")
+    (1.5, None, None, None)
+    """
+    if not _NUMBER.fullmatch(value):
+        return None
+    number = float(value)
+    exact = not is_whole(value) or abs(number) < 2**53
+    return number if exact and isfinite(number) else None
 
 
 def _numbers(values: np.ndarray, column: Column) -> np.ndarray:
@@ -132,9 +169,10 @@ def _numbers(values: np.ndarray, column: Column) -> np.ndarray:
 
 def _indicator(values: np.ndarray, feature: Feature) -> np.ndarray:
     fill = feature.column.fill
-    known = [fill if _is_missing(value) else value for value in values.tolist()]
+    known = [fill if is_missing(value) else value for value in values.tolist()]
     return np.array([value == feature.value for value in known], dtype=float)
 
 
-def _is_missing(value: Any) -> bool:
+def is_missing(value: Any) -> bool:
+    """Whether a value is None, NaN or pandas' NA."""
     return value is None or (isinstance(value, float) and value != value) or type(value).__name__ == "NAType"

@@ -102,6 +102,8 @@ def column_names(model: Any, given: Sequence[str] | None) -> list[str]:
     """Names of the columns of X, checked: those given, or those of the frame the model was fitted on."""
     first = first_fitted(model)
     known = getattr(first, "feature_names_in_", None)
+    if isinstance(given, str):
+        raise InputError(f"feature_names must be a list of names, got the text {given!r}")
     names = [str(name) for name in (known if given is None and known is not None else given or ())]
     if not names:
         raise InputError(

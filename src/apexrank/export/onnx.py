@@ -5,14 +5,14 @@ from __future__ import annotations
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-import numpy as np
 from sklearn.base import BaseEstimator
 from sklearn.compose import ColumnTransformer
 from sklearn.impute import SimpleImputer
 from sklearn.pipeline import FeatureUnion, Pipeline
+from sklearn.preprocessing import OneHotEncoder
 
 from apexrank.errors import InputError, MissingExtraError
-from apexrank.export.linear import check_linear, coefficients, found, last_step
+from apexrank.export.linear import check_linear, coefficients, first_fitted, found, last_step
 from apexrank.io.atomic import check_writable, write_bytes
 from apexrank.io.ranker import TableRanker
 
@@ -35,17 +35,19 @@ def to_onnx(
 ) -> onnx.ModelProto:
     """Convert a linear ranker, a pipeline that ends in one, or a model file's ranker to an ONNX graph.
 
-    The output ``score`` is the ranking score of each row, ``label`` the predicted class where the ranker has two.
-    Scores are doubles and agree with the ranker's to about 1e-12 of their scale. Where a pipeline gets input in single
-    precision its steps round to that, and scores agree to about 1e-6.
+    The output ``score`` is the ranking score of each row. Where the ranker has two classes, ``label`` is the one that
+    ``predict`` gives; of a TableRanker it is 1 for the positive value of the target, else 0. Scores are doubles and
+    agree with the ranker's to about 1e-12 of their scale. Where a pipeline gets an array in single precision its steps
+    round to that, and scores agree to about 1e-6.
 
     Parameters
     ----------
     model : fitted ranker, Pipeline or TableRanker
         In a pipeline any step that skl2onnx can convert.
-    X : array or frame, optional
-        Some rows, for the types of the input: one tensor for an array, one input ``(rows, 1)`` for each column of a
-        frame. By default one tensor of doubles; for a TableRanker always one input for each column.
+    X : array, sparse array or frame, optional
+        Some rows, for the types of the input: one tensor for an array (a dense one, too, for a sparse X), one input
+        ``(rows, 1)`` for each column of a frame. A frame must have the columns that the model was fitted on, in any
+        order. By default one tensor of doubles; for a TableRanker always one input for each column.
     path : str or Path, optional
         File to write as well, whole or not at all.
     target_opset : int, optional
@@ -57,9 +59,13 @@ def to_onnx(
 
     Notes
     -----
-    A missing number is NaN, a missing string is empty. Of a TableRanker the inputs are doubles (floats where X has a
-    column of type Float32) and, for categories, strings, with no blanks around them. Where it would refuse a row, the
-    score is NaN.
+    Inputs of columns are doubles (floats where X has single precision) or strings. A missing number is NaN, a missing
+    string is empty. A column called "score" or "label" becomes the input "score_input" or "label_input", because the
+    outputs keep their names; each input's ``doc_string`` is its column. Where the model would refuse a row, because a
+    value is missing, infinite or not known, its score is NaN, and its label that of a low score.
+
+    Categories of a TableRanker are strings as its table has them, with no blanks around them; a whole number may have
+    a point and up to two zeros, and a number may be as Python writes it.
 
     Examples
     --------
@@ -71,6 +77,8 @@ def to_onnx(
     ['label', 'score']
     """
     _import_onnx()
+    import onnx
+
     if path is not None:
         check_writable(path)
     model = found(model)
@@ -80,6 +88,7 @@ def to_onnx(
         graph = table_graph(model, X, target_opset)
     else:
         graph = _convert(model, X, target_opset)
+    onnx.checker.check_model(graph, full_check=True)
     if path is not None:
         write_bytes(path, graph.SerializeToString())
     return graph
@@ -90,6 +99,7 @@ def register_onnx() -> None:
 
     Examples
     --------
+    >>> import numpy as np
     >>> register_onnx()
     >>> from skl2onnx import to_onnx
     >>> from apexrank import IRPush
@@ -122,22 +132,43 @@ def _convert(model: Any, X: Any, target_opset: int | None) -> Any:
     from skl2onnx import convert_sklearn
     from skl2onnx.common._registration import get_shape_calculator
 
+    from apexrank.export.onnx_categories import convert_one_hot, one_hot_shapes
     from apexrank.export.onnx_converters import convert_imputer
+    from apexrank.export.onnx_inputs import (
+        array_type,
+        frame_inputs,
+        inner_types,
+        with_columns,
+        without_passthrough,
+    )
 
     coefficients(last_step(model))
     _refuse_own_steps(model)
     register_onnx()
+    columns = frame_inputs(model, X) if hasattr(X, "columns") else None
+    types = array_type(first_fitted(model), X) if columns is None else inner_types(model, columns)
     try:
-        # Not registered: other models of other libraries keep skl2onnx's own converter.
-        return convert_sklearn(
-            model,
-            initial_types=_input_types(model, X),
+        # Not registered: other models of other libraries keep skl2onnx's own converters.
+        graph = convert_sklearn(
+            without_passthrough(model),
+            initial_types=types,
             target_opset=target_opset,
-            custom_conversion_functions={SimpleImputer: convert_imputer},
-            custom_shape_calculators={SimpleImputer: get_shape_calculator("SklearnSimpleImputer")},
+            custom_conversion_functions={SimpleImputer: convert_imputer, OneHotEncoder: convert_one_hot},
+            custom_shape_calculators={
+                SimpleImputer: get_shape_calculator("SklearnSimpleImputer"),
+                OneHotEncoder: one_hot_shapes,
+            },
         )
-    except RuntimeError as error:  # what skl2onnx raises where it has no converter
+    except InputError:
+        raise
+    except (
+        RuntimeError,
+        TypeError,
+        ValueError,
+        AttributeError,
+    ) as error:  # what skl2onnx raises where it is lost
         raise InputError(f"the pipeline cannot be exported: {str(error).strip().splitlines()[0]}") from None
+    return graph if columns is None else with_columns(graph, columns)
 
 
 def _refuse_own_steps(model: Any) -> None:
@@ -147,44 +178,17 @@ def _refuse_own_steps(model: Any) -> None:
             check_linear(step)
 
 
-def _inner_steps(model: Any) -> list[Any]:
+def _inner_steps(model: Any, outermost: bool = True) -> list[Any]:
     if isinstance(model, Pipeline):
         parts = [step for _, step in model.steps]
+        if not outermost and any(step is None or isinstance(step, str) for step in parts):
+            raise InputError("a passthrough step inside another step cannot be exported: leave it out")
     elif isinstance(model, ColumnTransformer):
         parts = [step for _, step, _ in model.transformers_]
+        if any(isinstance(part, slice) and isinstance(part.stop, str) for _, _, part in model.transformers_):
+            raise InputError("a ColumnTransformer of a slice of names cannot be exported: list the names")
     elif isinstance(model, FeatureUnion):
         parts = [step for _, step in model.transformer_list]
     else:
         return [model]
-    return [inner for part in parts if isinstance(part, BaseEstimator) for inner in _inner_steps(part)]
-
-
-def _input_types(model: Any, X: Any) -> list[tuple[str, Any]]:
-    """Names and types of the inputs: one tensor, or one for each column of a frame."""
-    from skl2onnx.common.data_types import DoubleTensorType
-
-    if X is None:
-        return [("X", DoubleTensorType([None, model.n_features_in_]))]
-    if hasattr(X, "columns"):
-        return [(str(name), _column_type(str(name), np.asarray(X[name]))) for name in X.columns]
-    array = np.asarray(X)
-    if array.ndim != 2 or array.shape[1] != model.n_features_in_:
-        raise InputError(
-            f"X must be rows of {model.n_features_in_} columns like those of fit, got the shape {array.shape}"
-        )
-    return [("X", _column_type("X", array, array.shape[1]))]
-
-
-def _column_type(name: str, values: np.ndarray, width: int = 1) -> Any:
-    from skl2onnx.common import data_types
-
-    types = {
-        "f": data_types.FloatTensorType if values.itemsize <= 4 else data_types.DoubleTensorType,
-        # Counts go with measured numbers, and a column that is whole in a few rows need not be so in all.
-        "iub": data_types.DoubleTensorType,
-        "OUT": data_types.StringTensorType,
-    }
-    for kinds, make in types.items():
-        if values.dtype.kind in kinds:
-            return make([None, width])
-    raise InputError(f"{name!r} holds {values.dtype} values, which have no ONNX type: give numbers or text")
+    return [inner for part in parts if isinstance(part, BaseEstimator) for inner in _inner_steps(part, False)]

@@ -12,28 +12,11 @@ from skl2onnx.common.data_types import (
     Int64TensorType,
     StringTensorType,
 )
-from skl2onnx.operator_converters.common import concatenate_variables
 
+from apexrank.export.columns import is_missing
 from apexrank.export.linear import coefficients
+from apexrank.export.onnx_writer import Writer, is_text
 from apexrank.export.steps import refusal
-
-
-class _Writer:
-    """Adds nodes and constants of unused names to a graph."""
-
-    def __init__(self, scope: Any, container: Any) -> None:
-        self.scope, self.container = scope, container
-
-    def node(self, kind: str, inputs: list[str], output: str | None = None, **attributes: Any) -> str:
-        output = output or self.scope.get_unique_variable_name(kind.lower())
-        name = self.scope.get_unique_operator_name(kind)
-        self.container.add_node(kind, inputs, [output], name=name, **attributes)
-        return output
-
-    def constant(self, name: str, kind: int, values: Any, shape: list[int] | None = None) -> str:
-        unique = self.scope.get_unique_variable_name(name)
-        self.container.add_initializer(unique, kind, shape or [len(values)], list(values))
-        return unique
 
 
 def parse_ranker(scope: Any, model: Any, inputs: list[Any], custom_parsers: Any = None) -> Any:
@@ -59,11 +42,16 @@ def ranker_shapes(operator: Any) -> None:
 def convert_ranker(scope: Any, operator: Any, container: Any) -> None:
     """``score = Cast(X)·w + b`` in doubles; ``label`` says whether it is above 0."""
     coef, intercept = coefficients(operator.raw_operator)
-    write = _Writer(scope, container)
-    X = write.node("Cast", [operator.inputs[0].full_name], to=TensorProto.DOUBLE)
-    product = write.node("MatMul", [X, write.constant("coef", TensorProto.DOUBLE, coef)])
+    write = Writer(scope, container)
+    X = write.joined(operator.inputs, TensorProto.DOUBLE)
+    # A matrix times a vector would fail where there are no rows.
+    w = write.constant("coef", TensorProto.DOUBLE, coef, [len(coef), 1])
+    product = write.node("MatMul", [X, w])
+    flat = write.node("Reshape", [product, write.constant("flat", TensorProto.INT64, [-1])])
+    total = write.node("Add", [flat, write.constant("intercept", TensorProto.DOUBLE, [intercept])])
     *label, score = (variable.full_name for variable in operator.outputs)
-    write.node("Add", [product, write.constant("intercept", TensorProto.DOUBLE, [intercept])], score)
+    # The ranker refuses infinite values: ∞ − ∞ makes their scores NaN, and adds 0 to all the others.
+    write.node("Add", [total, write.node("Sub", [total, total])], score)
     if label:
         zero = write.constant("zero", TensorProto.DOUBLE, [0.0])
         above = write.node("Cast", [write.node("Greater", [score, zero])], to=TensorProto.INT64)
@@ -86,28 +74,24 @@ def convert_imputer(scope: Any, operator: Any, container: Any) -> None:
 
     A missing number is NaN (or what the imputer says), a missing text is empty.
     """
-    imputer, write = operator.raw_operator, _Writer(scope, container)
+    imputer, write = operator.raw_operator, Writer(scope, container)
     fills = imputer.statistics_
     if imputer.add_indicator:
         raise refusal(imputer, "add_indicator=True is not supported; fit it without")
-    if any(value != value for value in fills.tolist()):
+    if any(map(is_missing, fills.tolist())):
         raise refusal(imputer, "one of its columns had no values at all; leave it out")
-    X = concatenate_variables(scope, operator.inputs, container)
-    X = X if isinstance(X, str) else X[0]
-    no_value = imputer.missing_values is None or imputer.missing_values != imputer.missing_values
-    if isinstance(operator.inputs[0].type, StringTensorType):
-        text = "" if no_value else str(imputer.missing_values)
-        options: dict[str, Any] = {"keys_strings": [text], "values_int64s": [1], "default_int64": 0}
-        found = write.node("LabelEncoder", [X], op_domain="ai.onnx.ml", op_version=2, **options)
-        missing = write.node("Cast", [found], to=TensorProto.BOOL)
+    no_value = is_missing(imputer.missing_values)
+    if is_text(operator.inputs[0]):
         kind, values = int(TensorProto.STRING), [str(value).encode() for value in fills]
+        X = write.joined(operator.inputs, kind)
+        text = "" if no_value else str(imputer.missing_values)
+        missing = write.node("Cast", [write.lookup(X, {text: 1}, 0)], to=TensorProto.BOOL)
     else:
         kind, values = _kind(operator.inputs[0].type), fills.astype(float).tolist()
-        X = write.node("Cast", [X], to=kind)
+        X = write.joined(operator.inputs, kind)
         if no_value:
             missing = write.node("IsNaN", [X])
         else:
             value = write.constant("missing", kind, [float(imputer.missing_values)])
             missing = write.node("Equal", [X, value])
-    row = write.constant("fill", kind, values, [1, len(values)])
-    write.node("Where", [missing, row, X], operator.outputs[0].full_name)
+    write.node("Where", [missing, write.row("fill", kind, values), X], operator.outputs[0].full_name)

@@ -11,6 +11,7 @@ from onnx import TensorProto, helper, numpy_helper
 from apexrank.errors import InputError
 from apexrank.export.columns import CategoryColumn, NumberColumn, spellings
 from apexrank.export.linear import LinearForm, as_table, linear_form
+from apexrank.export.onnx_inputs import check_names, input_names
 from apexrank.io.ranker import TableRanker
 
 OPSET, ML_OPSET, IR_VERSION = 17, 3, 8  # old enough for most runtimes
@@ -40,7 +41,9 @@ def table_graph(model: TableRanker, X: Any = None, target_opset: int | None = No
     for part in filter(None, parts):
         total = builder.node("Add", [total, part])
     shape = builder.constant("flat", np.array([-1]))
-    score = builder.output("score", "Reshape", [total, shape])
+    flat = builder.node("Reshape", [total, shape])
+    # The model refuses infinite values: ∞ − ∞ makes their scores NaN, and adds 0 to all the others.
+    score = builder.output("score", "Add", [flat, builder.node("Sub", [flat, flat])])
     outputs = [helper.make_tensor_value_info(score, TensorProto.DOUBLE, ["rows"])]
     if model.positive is not None:
         above = builder.node("Greater", [score, builder.constant("zero", np.zeros(1))])
@@ -50,7 +53,6 @@ def table_graph(model: TableRanker, X: Any = None, target_opset: int | None = No
     versions = [helper.make_opsetid("", opset), helper.make_opsetid("ai.onnx.ml", ML_OPSET)]
     version = max(IR_VERSION, helper.find_min_ir_version_for(versions))
     proto = helper.make_model(graph, opset_imports=versions, ir_version=version, producer_name="apexrank")
-    onnx.checker.check_model(proto, full_check=True)
     return proto
 
 
@@ -70,7 +72,9 @@ class _Builder:
     def __init__(self, form: LinearForm, single: set[str]) -> None:
         self.form = form
         self.columns = list(dict.fromkeys(feature.column for feature in form.features))
-        self.taken = {column.name for column in self.columns}
+        check_names(column.name for column in self.columns)
+        self.own = input_names(column.name for column in self.columns)
+        self.taken = set(self.own.values())
         self.nodes: list[Any] = []
         self.constants: list[Any] = []
         self.inputs = [self._input(column, single) for column in self.columns]
@@ -78,7 +82,8 @@ class _Builder:
     def _input(self, column: NumberColumn | CategoryColumn, single: set[str]) -> Any:
         kind = TensorProto.FLOAT if column.name in single else TensorProto.DOUBLE
         kind = kind if isinstance(column, NumberColumn) else TensorProto.STRING
-        return helper.make_tensor_value_info(column.name, kind, ["rows", 1])
+        name = self.own[column.name]
+        return helper.make_tensor_value_info(name, kind, ["rows", 1], doc_string=column.name)
 
     def name(self, wanted: str) -> str:
         name, number = wanted, 1
@@ -106,7 +111,7 @@ class _Builder:
         own = [(f, w) for f, w in zip(self.form.features, self.form.weights, strict=True) if f.is_number]
         if not own:
             return None
-        casts = [self.node("Cast", [f.column.name], to=TensorProto.DOUBLE) for f, _ in own]
+        casts = [self.node("Cast", [self.own[f.column.name]], to=TensorProto.DOUBLE) for f, _ in own]
         X = self.node("Concat", casts, axis=1)
         fills = [np.nan if f.column.fill is None else f.column.fill for f, _ in own]
         missing = self.node("IsNaN", [X])
@@ -121,15 +126,18 @@ class _Builder:
     def _category(self, column: CategoryColumn) -> str:
         pairs = zip(self.form.features, self.form.weights, strict=True)
         own = {f.value: float(w) for f, w in pairs if f.column == column}
-        keys = [(text, j) for j, value in enumerate(own) for text in spellings(value)]
+        keys = {value: j for j, value in enumerate(own)}
+        for j, value in enumerate(own):
+            for text in spellings(value, column.values):
+                keys.setdefault(text, j)
         worth = [*own.values(), np.nan if column.needs_value else 0.0, 0.0]
-        keys.append(("", len(own)))
+        keys[""] = len(own)
         code = self.node(
             "LabelEncoder",
-            [column.name],
+            [self.own[column.name]],
             domain="ai.onnx.ml",
-            keys_strings=[text for text, _ in keys],
-            values_int64s=[j for _, j in keys],
+            keys_strings=list(keys),
+            values_int64s=list(keys.values()),
             default_int64=len(own) + 1,
         )
         return self.node("Gather", [self.constant("worth", np.array(worth)), code], axis=0)

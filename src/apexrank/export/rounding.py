@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from apexrank.export.steps import refusal
+from apexrank.errors import InputError
 from apexrank.rankers.base import LinearRanker
 from apexrank.rankers.listwise import ListwiseRanker
 from apexrank.rankers.pairs import CrucialPairsPush
@@ -49,7 +49,9 @@ def training_objective(ranker: Any, X: np.ndarray, y: np.ndarray, groups: Any, w
         return ranker._objective(X, y, groups, None, weight)
     if isinstance(ranker, MonotoneRetargeting) and ranker.max_alternations is None:
         return ranker._objective(y, groups, weight, None)
-    raise refusal(ranker, "as a scorecard; it was fitted without an objective of labels to round by")
+    raise InputError(
+        f"{type(ranker).__name__} cannot become a scorecard: it was fitted without an objective of labels to round by"
+    )
 
 
 class CardObjective:

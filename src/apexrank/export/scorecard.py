@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Sequence
 from numbers import Integral
 from typing import Any
@@ -27,6 +28,8 @@ from apexrank.metrics.measure import find_measures
 
 __all__ = ["Scorecard", "round_scorecard"]
 
+_SAME = 1e-5  # of the objective: a model of the same rows and weights has the same one
+
 
 def round_scorecard(
     model: Any,
@@ -35,7 +38,7 @@ def round_scorecard(
     *,
     max_points: int = 10,
     features: int | Sequence[str] | None = None,
-    measures: Sequence[str] | None = None,
+    measures: str | Sequence[str] | None = None,
     sample_weight: ArrayLike | None = None,
     groups: ArrayLike | None = None,
     feature_names: Sequence[str] | None = None,
@@ -58,13 +61,14 @@ def round_scorecard(
     max_points : int
         Most points of a feature.
     features : int or sequence of str, optional
-        Use only so many features, those whose coefficients are largest in standard deviations, or those of these
+        Use at most so many features, those whose coefficients are largest in standard deviations, or those of these
         columns; all by default. Features of coefficient 0 never have points.
-    measures : sequence of str, optional
+    measures : str or sequence of str, optional
         What :meth:`Scorecard.loss` measures; by default "auc", "partial_auc_0.1", "precision_at_50" and
         "average_precision" (of more than 50 rows), of grades or groups "ndcg", "ndcg_at_10" and "average_precision".
     sample_weight, groups : arrays, optional
-        As in the ranker's ``fit``.
+        As in the ranker's ``fit``: one that was fitted with weights must be rounded with them, and a model file does
+        not keep them. Without weights there is a warning where a model file's objective of as many rows is another.
     feature_names : sequence of str, optional
         Names of the columns, for a model that was fitted on an array; by default ``x0``, ``x1``, ….
 
@@ -84,9 +88,9 @@ def round_scorecard(
       +3  for every 1 of amount
       +2  for every 1 of unfamiliarity
     """
-    if not isinstance(max_points, Integral) or max_points < 1:
-        raise InputError(f"max_points must be a whole number of at least 1, got {max_points!r}")
+    _check_whole("max_points", max_points)
     if measures is not None:
+        measures = (measures,) if isinstance(measures, str) else tuple(measures)
         find_measures(measures)
     model = found(model)
     form = linear_form(model, _default_names(model) if feature_names is None else feature_names)
@@ -105,6 +109,7 @@ def round_scorecard(
             "no feature with a coefficient and different values is left: there is nothing to round"
         )
     objective, own = _card_objective(model, form, U, units, known)
+    _check_training(model, own, known)
     best = search_points(objective, wanted, int(max_points))
     naive = objective.best(naive_points(wanted, int(max_points)))
     order = np.argsort(-np.abs(best.points), kind="stable")
@@ -115,7 +120,7 @@ def round_scorecard(
         points=points,
         units=units[kept],
         objective=Losses(own, best.value, naive.value),
-        measures=None if measures is None else tuple(measures),
+        measures=measures,
         model=model,
         form=form,
         kept=kept,
@@ -143,7 +148,35 @@ def _card_objective(
     l1_ratio = getattr(ranker, "l1_ratio", 0.0)
     card = CardObjective(objective, V, 1 / (units * slopes), coef, ranker.alpha, l1_ratio)
     own = card.at(V @ (form.weights * units), form.weights * units, 1.0)
+    nothing = card.at(np.zeros(len(V)), np.zeros(len(units)), 1.0)
+    if hasattr(objective, "limit") and nothing <= own + getattr(ranker, "tol", 0.0) * max(1.0, abs(nothing)):
+        raise InputError(
+            "with p=inf equal scores for all these rows are as good as the model's: there is nothing to round by, "
+            "fit it with a finite p"
+        )
     return card, own
+
+
+def _check_training(model: Any, own: float, known: Answers) -> None:
+    """Warn where the rows look like those of training, but for weights."""
+    if (
+        not isinstance(model, TableRanker)
+        or model.training.get("rows") != len(known.y)
+        or known.weight is not None
+    ):
+        return
+    trained = model.training.get("objective")
+    if trained is not None and abs(own - trained) > _SAME * max(1.0, abs(trained)):
+        warnings.warn(
+            f"the model's objective is {own:.6g} on these rows, {trained:.6g} in its training, on as many rows: if it "
+            "was fitted with weights, give them here, too (sample_weight, --weight)",
+            stacklevel=3,
+        )
+
+
+def _check_whole(name: str, value: Any) -> None:
+    if not isinstance(value, Integral) or isinstance(value, bool) or value < 1:
+        raise InputError(f"{name} must be a whole number of at least 1, got {value!r}")
 
 
 def _chosen(form: LinearForm, spread: np.ndarray, features: int | Sequence[str] | None) -> np.ndarray:
@@ -151,11 +184,10 @@ def _chosen(form: LinearForm, spread: np.ndarray, features: int | Sequence[str] 
     varies = spread > 0
     if features is None:
         return varies
-    if isinstance(features, int):
-        if features < 1:
-            raise InputError(f"features must be at least 1, got {features}")
-        size = np.abs(form.weights) * spread
-        return varies & (size >= np.sort(size)[::-1][min(features, len(size)) - 1])
+    if isinstance(features, int | Integral):
+        _check_whole("features", features)
+        first = np.argsort(-np.abs(form.weights) * spread, kind="stable")[: int(features)]
+        return varies & np.isin(np.arange(len(spread)), first)
     wanted = [features] if isinstance(features, str) else list(features)
     known = {name for feature in form.features for name in (feature.label, feature.column.name)}
     for name in wanted:

@@ -5,30 +5,24 @@ from __future__ import annotations
 from collections.abc import Sequence
 from itertools import groupby
 from math import isfinite
+from numbers import Integral
 from typing import Any, NamedTuple
 
 from apexrank.errors import InputError
-from apexrank.export.columns import CategoryColumn, Feature, NumberColumn, spellings
+from apexrank.export.columns import (
+    CategoryColumn,
+    Feature,
+    NumberColumn,
+    are_booleans,
+    as_number,
+    is_whole,
+    spellings,
+)
 from apexrank.export.linear import LinearForm, linear_form
+from apexrank.export.sql_dialects import DIALECTS, Dialect, literal, text
 
 FAR = 1e3  # units of a column from zero beyond which its centre stays in the expression
 _ROWS = "r"  # what the table is called inside the statement
-
-
-class Dialect(NamedTuple):
-    """How a database quotes names, and whether its numbers may be NaN, which is not NULL."""
-
-    quote: str = '"'
-    has_nan: bool = False
-
-
-# Where SQLite knows no column of a name in double quotes, it takes the name for text and says nothing.
-DIALECTS = {
-    "standard": Dialect(),
-    "sqlite": Dialect(quote="`"),
-    "duckdb": Dialect(has_nan=True),
-    "postgresql": Dialect(has_nan=True),
-}
 
 
 def to_sql(
@@ -57,10 +51,11 @@ def to_sql(
     score : str
         What the statement calls the score.
     id : str or sequence of str, optional
-        Columns of the statement beside the score; by default the id of the model, or all columns.
+        Columns of the statement before the score; by default the id of the model, or all columns, after the score.
     dialect : {"standard", "sqlite", "duckdb", "postgresql"}, optional
         "standard" runs in all of them. The named ones are safer: in "sqlite" a misspelt column is an error, in the
-        last two a NaN is taken for a missing value, as the model takes it.
+        last two a NaN is taken for a missing value, as the model takes it, and in all three the score of an infinite
+        value is NULL, and categories that are numbers are compared as such in columns of numbers.
     feature_names : sequence of str, optional
         Names of the columns, for a model that was fitted on an array.
     digits : int
@@ -73,56 +68,79 @@ def to_sql(
 
     Notes
     -----
-    Columns of numbers must have a numeric type. Categories of a model file are compared as text without blanks around
-    it.
+    Columns of numbers must have a numeric type: a text such as "NA" is an error, in SQLite the number 0. Categories of
+    a model file are compared as text without spaces around it (the model takes off tabs and other blanks, too), a
+    whole number with or without a point and zeros after it, and true and false also as 1 and 0. In "standard" a column
+    of numbers that are not whole must be written by the database as the model writes them.
 
     Examples
     --------
     >>> from apexrank import PNormPush
     >>> model = PNormPush(p=2, alpha=0.1).fit([[0.0], [1.0], [2.0], [1.5]], [0, 0, 1, 0])
     >>> print(to_sql(model, feature_names=["amount"], table="payments", digits=3))
-    SELECT r.*, -8.39e0 + 5.03e0 * CAST(r."amount" AS DOUBLE PRECISION) AS "score"
+    SELECT -8.39e0 + 5.03e0 * CAST(r."amount" AS DOUBLE PRECISION) AS "score", r.*
     FROM "payments" AS r
-    ORDER BY "score" DESC NULLS LAST
+    ORDER BY 1 DESC NULLS LAST
     """
     form = linear_form(model, feature_names)
+    statement = Statement(table, score, *shown_columns(model, id))
+    return form_to_sql(form, statement, dialect=dialect, digits=digits)
+
+
+class Statement(NamedTuple):
+    """What to rank: a table, or None for an expression; the score's name, columns to show, and others it has."""
+
+    table: str | None
+    score: str
+    shown: tuple[str, ...]
+    others: tuple[str, ...]
+
+
+def shown_columns(model: Any, id: str | Sequence[str] | None) -> tuple[tuple[str, ...], tuple[str, ...]]:
+    """Columns that a statement shows, and columns of the table that are not features."""
     id = getattr(model, "id", None) if id is None else id
-    return form_to_sql(form, table=table, score=score, id=id, dialect=dialect, digits=digits)
+    return (id,) if isinstance(id, str) else tuple(id or ()), tuple(getattr(model, "ignored", ()))
 
 
-def form_to_sql(
-    form: LinearForm,
-    *,
-    table: str | None,
-    score: str,
-    id: str | Sequence[str] | None,
-    dialect: str | None,
-    digits: int = 17,
-) -> str:
+def form_to_sql(form: LinearForm, statement: Statement, *, dialect: str | None, digits: int = 17) -> str:
     """Write a linear form as :func:`to_sql` writes a model."""
+    table, score, shown, others = statement
     writer = _writer(dialect, digits, qualified=table is not None)
+    columns = list(dict.fromkeys(feature.column.name for feature in form.features))
+    if writer.dialect.folds_case:
+        _refuse_same_names(columns)
     expression = writer.expression(form)
     if table is None:
         return expression
-    names = [id] if isinstance(id, str) else list(id or ())
-    if score in (names or [feature.column.name for feature in form.features]):
+    if score.lower() in map(str.lower, shown or (*columns, *others)):
         raise InputError(f"the statement has a column {score!r} already: choose another name of the score")
-    shown = [writer.column(name) for name in names] or [f"{_ROWS}.*"]
-    alias = writer.name(score)
+    named = f"{expression} AS {writer.name(score)}"
+    parts = [*map(writer.column, shown), named] if shown else [named, f"{_ROWS}.*"]
+    # By its place: of two columns of one name SQLite would order by the table's own.
     return (
-        f"SELECT {', '.join(shown)}, {expression} AS {alias}\n"
+        f"SELECT {', '.join(parts)}\n"
         f"FROM {writer.name(table)} AS {_ROWS}\n"
-        f"ORDER BY {alias} DESC NULLS LAST"
+        f"ORDER BY {parts.index(named) + 1} DESC NULLS LAST"
     )
+
+
+def _refuse_same_names(columns: Sequence[str]) -> None:
+    seen: dict[str, str] = {}
+    for name in columns:
+        other = seen.setdefault(name.lower(), name)
+        if other != name:
+            raise InputError(
+                f"columns {other!r} and {name!r} differ only by case, and most databases cannot tell: rename one"
+            )
 
 
 def _writer(dialect: str | None, digits: int, qualified: bool) -> _Writer:
     name = dialect or "standard"
     if name not in DIALECTS:
         raise InputError(f"unknown dialect {name!r}: use one of {', '.join(DIALECTS)}")
-    if not 1 <= digits <= 17:
-        raise InputError(f"digits must be between 1 and 17, got {digits!r}")
-    return _Writer(DIALECTS[name], digits, f"{_ROWS}." if qualified else "")
+    if not isinstance(digits, Integral) or isinstance(digits, bool) or not 1 <= digits <= 17:
+        raise InputError(f"digits must be a whole number between 1 and 17, got {digits!r}")
+    return _Writer(DIALECTS[name], int(digits), f"{_ROWS}." if qualified else "")
 
 
 class _Writer:
@@ -131,21 +149,23 @@ class _Writer:
     def __init__(self, dialect: Dialect, digits: int, prefix: str) -> None:
         self.dialect, self.digits, self.prefix = dialect, digits, prefix
 
-    def name(self, text: str) -> str:
-        if not text or "\0" in text:
-            raise InputError(f"{text!r} cannot name anything in SQL: rename the column")
+    def name(self, name: str) -> str:
+        if not name or "\0" in name:
+            raise InputError(f"{name!r} cannot name anything in SQL: rename the column")
         quote = self.dialect.quote
-        return quote + text.replace(quote, 2 * quote) + quote
+        return quote + name.replace(quote, 2 * quote) + quote
 
     def column(self, name: str) -> str:
         return self.prefix + self.name(name)
 
     def number(self, value: float) -> str:
-        """A literal with an exponent, which makes it a double, never a decimal or an integer."""
+        """A literal of so many digits."""
         if not isfinite(value):
             raise InputError(f"a coefficient is {value}, which SQL cannot write: fit the model again")
-        text = repr(float(f"{value:.{self.digits - 1}e}") + 0.0)  # adding 0 takes the sign off a zero
-        return text if "e" in text else f"{text.removesuffix('.0')}e0"
+        rounded = float(f"{value:.{self.digits - 1}e}") + 0.0  # adding 0 takes the sign off a zero
+        if not isfinite(rounded):
+            raise InputError(f"{value} cannot be written with digits={self.digits}: use more")
+        return literal(rounded)
 
     def expression(self, form: LinearForm) -> str:
         """The whole sum; terms of weight 0 are left out."""
@@ -162,7 +182,10 @@ class _Writer:
                 far = abs(feature.center * feature.slope) > FAR
                 constant -= 0.0 if far else weight * feature.center
                 terms.append(self._number_term(feature, weight, far))
-        return _nested_sum([self.number(constant), *terms])
+        total = _nested_sum([self.number(constant), *terms])
+        for value in self.dialect.not_finite:
+            total = f"NULLIF({total}, {value})"
+        return total
 
     def _number_term(self, feature: Feature, weight: float, keep_center: bool) -> str:
         value = self._number_column(feature.column)
@@ -171,50 +194,59 @@ class _Writer:
         return f"{self.number(weight)} * {value}"
 
     def _number_column(self, column: NumberColumn | CategoryColumn) -> str:
+        value = self._double(column)
+        return value if column.fill is None else f"COALESCE({value}, {self.number(column.fill)})"
+
+    def _double(self, column: NumberColumn | CategoryColumn) -> str:
         value = f"CAST({self.column(column.name)} AS DOUBLE PRECISION)"
-        if column.fill is None:
-            return value
-        if self.dialect.has_nan:
-            value = f"NULLIF({value}, CAST('NaN' AS DOUBLE PRECISION))"
-        return f"COALESCE({value}, {self.number(column.fill)})"
+        return value if self.dialect.nan is None else f"NULLIF({value}, {self.dialect.nan})"
 
     def _category(self, column: CategoryColumn, own: list[tuple[Feature, float]]) -> str:
         weights: dict[Any, float] = {}
         for feature, weight in own:  # a column may have been encoded twice
             weights[feature.value] = weights.get(feature.value, 0.0) + weight
         cases = [self._missing_case(column, weights)]
-        name = self._category_value(column)
         known = [value for value in column.values if value is not None]
         listed = known if column.knows_all else [value for value in known if value in weights]
         for value in listed:
-            spelt = " OR ".join(f"{name} = {text}" for text in self._spellings(column, value))
-            cases.append(f"WHEN {spelt} THEN {self.number(weights.get(value, 0.0))}")
+            cases.append(f"WHEN {self._is(column, value)} THEN {self.number(weights.get(value, 0.0))}")
         end = "" if column.knows_all else f" ELSE {self.number(0.0)}"
         return f"CASE {' '.join(filter(None, cases))}{end} END"
 
     def _missing_case(self, column: CategoryColumn, weights: dict[Any, float]) -> str:
         """What a missing value is worth: without this case it is like one that is not known."""
-        name = self.column(column.name)
+        value = self._category_value(column)
         if column.fill is not None:
-            return f"WHEN {name} IS NULL THEN {self.number(weights.get(column.fill, 0.0))}"
+            return f"WHEN {value} IS NULL THEN {self.number(weights.get(column.fill, 0.0))}"
         if None in column.values:
-            return f"WHEN {name} IS NULL THEN {self.number(weights.get(None, 0.0))}"
+            return f"WHEN {value} IS NULL THEN {self.number(weights.get(None, 0.0))}"
         if column.needs_value:
-            return f"WHEN {name} IS NULL OR {self._category_value(column)} = '' THEN NULL"
+            words = ["''"] if self.dialect.nan is None or "nan" in column.values else ["''", "'nan'", "'NaN'"]
+            return f"WHEN {value} IS NULL OR {value} IN ({', '.join(words)}) THEN NULL"
         return ""
 
     def _category_value(self, column: CategoryColumn) -> str:
-        name = self.column(column.name)
         if column.as_text:
-            return f"TRIM(CAST({name} AS VARCHAR))"
+            return f"TRIM(CAST({self.column(column.name)} AS VARCHAR))"
         numeric = all(isinstance(value, int | float) for value in column.values if value is not None)
-        return f"CAST({name} AS DOUBLE PRECISION)" if numeric else name
+        return self._double(column) if numeric else self.column(column.name)
 
-    def _spellings(self, column: CategoryColumn, value: Any) -> list[str]:
+    def _is(self, column: CategoryColumn, value: Any) -> str:
+        """Whether the column has a value."""
+        name = self._category_value(column)
         if not isinstance(value, str):
-            return [self.number(float(value))]
-        texts = spellings(value) if column.as_text else [value]
-        return ["'" + text.replace("'", "''") + "'" for text in texts]
+            return f"{name} = {literal(float(value))}"
+        if not column.as_text:
+            return f"{name} = {text(value)}"
+        if are_booleans(column.values):
+            return f"{name} IN ({', '.join(map(text, spellings(value, column.values)[:2]))})"
+        ways = [f"{name} = {text(value)}"]
+        if is_whole(value):
+            ways.append(f"RTRIM({name}, '0') = {text(f'{value}.')}")  # 3.0, and 3.00 of a decimal
+        number = as_number(value)
+        if number is not None and self.dialect.number is not None:
+            ways.append(f"{self.dialect.number.format(self.column(column.name))} = {literal(number)}")
+        return " OR ".join(ways)
 
 
 def _column(pair: tuple[Feature, float]) -> NumberColumn | CategoryColumn:

@@ -20,7 +20,7 @@ from sklearn.preprocessing import (
 )
 
 from apexrank.errors import InputError
-from apexrank.export.columns import CategoryColumn, Feature
+from apexrank.export.columns import CategoryColumn, Feature, is_missing
 
 _REASONS = {
     "PushBoost": "its rounds are trees or other estimators, not coefficients",
@@ -57,7 +57,7 @@ def follow(step: Any, features: Sequence[Feature]) -> list[Feature]:
 def refusal(step: Any, advice: str) -> InputError:
     """Error that names a step or estimator which cannot be written as a sum over columns, and says why."""
     name = type(step).__name__
-    return InputError(f"a {name} cannot be exported: {_REASONS.get(name, advice)}")
+    return InputError(f"{name} cannot be exported: {_REASONS.get(name, advice)}")
 
 
 def _pipeline(step: Pipeline, features: Sequence[Feature]) -> list[Feature]:
@@ -122,11 +122,11 @@ def _refuse_clipping(step: Any) -> None:
 def _impute(step: SimpleImputer, features: Sequence[Feature]) -> list[Feature]:
     if step.add_indicator:
         raise refusal(step, "add_indicator=True is not supported; fit it without")
-    if not (step.missing_values is None or step.missing_values != step.missing_values):
+    if not is_missing(step.missing_values):
         raise refusal(step, f"missing_values={step.missing_values!r} is not supported; use nan")
     filled = []
     for feature, value in zip(features, step.statistics_.tolist(), strict=True):
-        if value != value:
+        if is_missing(value):
             raise refusal(step, f"column {feature.column.name!r} had no values at all; leave it out")
         if feature.is_number and feature.column.fill is None:
             # A step before this one may have scaled the column: its fill is told in the column's own units.
@@ -137,9 +137,7 @@ def _impute(step: SimpleImputer, features: Sequence[Feature]) -> list[Feature]:
 
 
 def _one_hot(step: OneHotEncoder, features: Sequence[Feature]) -> list[Feature]:
-    rare = getattr(step, "infrequent_categories_", None)
-    if rare is not None and any(values is not None for values in rare):
-        raise refusal(step, "min_frequency and max_categories are not supported; fit it without")
+    check_categories(step)
     drop = [None] * len(features) if step.drop_idx_ is None else list(step.drop_idx_)
     made = []
     for feature, values, dropped in zip(features, step.categories_, drop, strict=True):
@@ -157,8 +155,17 @@ def _one_hot(step: OneHotEncoder, features: Sequence[Feature]) -> list[Feature]:
     return made
 
 
+def check_categories(step: OneHotEncoder) -> None:
+    """Refuse what an indicator of a column's values cannot say."""
+    rare = getattr(step, "infrequent_categories_", None)
+    if rare is not None and any(values is not None for values in rare):
+        raise refusal(step, "min_frequency and max_categories are not supported; fit it without")
+    if any(sum(map(is_missing, values.tolist())) > 1 for values in step.categories_):
+        raise refusal(step, "it tells None from NaN, which both are missing values; use one of them")
+
+
 def _plain(value: Any) -> Any:
-    return None if value is None or value != value else value
+    return None if is_missing(value) else value
 
 
 def _identity(step: FunctionTransformer, features: Sequence[Feature]) -> list[Feature]:

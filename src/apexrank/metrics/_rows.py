@@ -9,6 +9,7 @@ from typing import Any, Literal, Self, get_args
 import numpy as np
 from numpy.typing import ArrayLike
 
+from apexrank.checks import on_host
 from apexrank.errors import InputError
 from apexrank.groups import Segments, segment
 from apexrank.metrics._labels import as_labels, grades_of, relevant_rows, two_classes
@@ -217,8 +218,10 @@ def check_rows(
 ) -> Rows:
     """Check what the user passed; every fault is an `InputError` of one line.
 
-    ``graded`` says that labels may be grades: see `relevant_rows`.
+    ``graded`` says that labels may be grades: see `relevant_rows`. Arrays on a device come to the host: they are a few
+    bytes a row, where the rows themselves have hundreds.
     """
+    y_true, scores, groups, sample_weight = map(on_host, (y_true, scores, groups, sample_weight))
     labels = as_labels(y_true)
     n = len(labels)
     relevance = None

@@ -10,11 +10,25 @@ from numpy.typing import ArrayLike
 from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils.multiclass import check_classification_targets, type_of_target
-from sklearn.utils.validation import _check_sample_weight, check_is_fitted, validate_data
+from sklearn.utils.validation import (
+    _check_feature_names,
+    _check_n_features,
+    _check_sample_weight,
+    check_is_fitted,
+    validate_data,
+)
 
 from apexrank.checks import check_finite
 from apexrank.errors import InputError
 from apexrank.losses import Hinge
+from apexrank.models.device_arrays import (
+    checked_labels,
+    checked_matrix,
+    checked_weights,
+    chosen_classes,
+    is_device_array,
+    scores_on_device,
+)
 from apexrank.models.linear import LinearProblem, Objective, scores_of
 from apexrank.rankers.threshold import balanced_threshold
 from apexrank.solvers import Solution, Solver
@@ -31,7 +45,21 @@ class CollapsedWarning(ConvergenceWarning):
 def checked_rows(ranker: BaseEstimator, X: ArrayLike) -> Any:
     """Rows to be scored by a fitted ranker."""
     check_is_fitted(ranker)
+    if _stays_on_device(ranker, X):
+        return _device_rows(ranker, X, reset=False)
     return validate_data(ranker, X, accept_sparse="csr", dtype=[np.float64, np.float32], reset=False)
+
+
+def _stays_on_device(ranker: Any, X: Any) -> bool:
+    """Whether X is an array on a device and the ranker can work there; other rankers take what NumPy makes of it."""
+    return getattr(ranker, "takes_device_arrays", False) and is_device_array(X)
+
+
+def _device_rows(ranker: BaseEstimator, X: Any, *, reset: bool) -> Any:
+    rows = checked_matrix(X)
+    _check_feature_names(ranker, rows, reset=reset)
+    _check_n_features(ranker, rows, reset=reset)
+    return rows
 
 
 class BinaryRanker(ClassifierMixin, BaseEstimator):
@@ -46,6 +74,10 @@ class BinaryRanker(ClassifierMixin, BaseEstimator):
 
     def _validate(self, X, y, sample_weight):
         """Checked X, the mask of positives, and weights."""
+        if _stays_on_device(self, X):
+            X = _device_rows(self, X, reset=True)
+            self.classes_, positive = checked_labels(y, X)
+            return X, positive, None if sample_weight is None else checked_weights(sample_weight, X)
         X, y = validate_data(self, X, y, accept_sparse="csr", dtype=[np.float64, np.float32])
         check_classification_targets(y)
         self.classes_, label = np.unique(y, return_inverse=True)
@@ -67,6 +99,8 @@ class BinaryRanker(ClassifierMixin, BaseEstimator):
     def predict(self, X: ArrayLike) -> np.ndarray:
         """Class of each row: ``classes_[1]`` where the score is above 0."""
         above = self.decision_function(X) > 0
+        if is_device_array(above):
+            return chosen_classes(self.classes_, above)
         return self.classes_[above.astype(int)]
 
     def decision_function(self, X: ArrayLike) -> np.ndarray:
@@ -134,7 +168,8 @@ class LinearFit(BaseEstimator):
             )
 
     def _scores(self, X: ArrayLike) -> np.ndarray:
-        return scores_of(checked_rows(self, X), np.ravel(self.coef_))
+        rows, w = checked_rows(self, X), np.ravel(self.coef_)
+        return scores_on_device(rows, w) if is_device_array(rows) else scores_of(rows, w)
 
     def _solver(self) -> Solver:
         raise NotImplementedError
@@ -178,7 +213,7 @@ class LinearRanker(BinaryRanker, LinearFit):
 
     def decision_function(self, X: ArrayLike) -> np.ndarray:
         """Ranking score of each row: higher means nearer to the top; above 0 is predicted positive."""
-        return self._scores(X) + self.intercept_[0]
+        return self._scores(X) + float(self.intercept_[0])
 
     def _objective(self, positive: np.ndarray, weight: np.ndarray | None, groups: Any) -> Any:
         raise NotImplementedError

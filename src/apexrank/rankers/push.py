@@ -11,6 +11,8 @@ from sklearn.base import clone
 from apexrank.checks import check_between, check_finite
 from apexrank.errors import InputError
 from apexrank.losses import LOSSES, Exponential, Loss
+from apexrank.models.device import DeviceProblem, DevicePush
+from apexrank.models.device_arrays import device_intercept, host_hint, is_device_array, to_host
 from apexrank.models.linear import ElasticNetProblem, LinearProblem, Objective
 from apexrank.objectives import Push
 from apexrank.objectives.classification import PClassification
@@ -33,6 +35,8 @@ class PNormPush(LinearRanker):
     list); the larger p, the more only the highest negatives count, and the more data it takes to generalise. In the
     limit p = ∞ (R_max, infinite push) only the highest one counts: ``LSE(−f) + max g``, and ``Σ_i ℓ(f_i − max g)``
     for the other losses.
+
+    A PyTorch tensor or CuPy array X stays on its device; scores and predictions are then arrays of the same kind.
 
     Parameters
     ----------
@@ -97,6 +101,8 @@ class PNormPush(LinearRanker):
     4
     """
 
+    takes_device_arrays = True
+
     def __init__(
         self,
         p: float = 4.0,
@@ -136,7 +142,9 @@ class PNormPush(LinearRanker):
         check_between("l1_ratio", self.l1_ratio, 0, 1)
         return self.l1_ratio * self.alpha > 0
 
-    def _objective(self, positive: np.ndarray, weight: np.ndarray | None, groups: Any) -> Any:
+    def _objective(self, positive: Any, weight: Any, groups: Any) -> Any:
+        if is_device_array(positive):
+            return self._on_device(positive, weight, groups)
         common = {"side": self.side, "balance": self.balance, "sample_weight": weight, "groups": groups}
         if self._is_infinite:
             self._refuse_unbounded()
@@ -145,6 +153,21 @@ class PNormPush(LinearRanker):
         # log R falls for ever along a separating direction, where every other form stays above 0
         falls = isinstance(push.loss, Exponential) and isinstance(push.price, Power | Identity)
         return PClassification(push) if falls and self._is_lasso else push
+
+    def _on_device(self, positive: Any, weight: Any, groups: Any) -> DevicePush:
+        """The objective for arrays that stay on their device; what needs the host is refused."""
+        fitted = self.solver if isinstance(self.solver, str) else type(self.solver).__name__.lower()
+        needs_host = {
+            "groups": groups is not None,
+            "l1_ratio > 0": self._has_l1,
+            f"solver {self.solver!r}": fitted not in ("auto", "lbfgs", "newton"),
+        }
+        for name, needed in needs_host.items():
+            if needed:
+                hint = f"bring X to the host with {host_hint(positive)}"
+                raise InputError(f"{name}: not for arrays on a device; {hint}")
+        options: dict[str, Any] = {"loss": self.loss, "price": self.price, "p": self.p, "side": self.side}
+        return DevicePush(positive, **options, balance=self.balance, weight=weight)
 
     @property
     def _is_lasso(self) -> bool:
@@ -158,6 +181,8 @@ class PNormPush(LinearRanker):
             )
 
     def _problem(self, X: Any, objective: Objective, weight: np.ndarray | None) -> LinearProblem:
+        if isinstance(objective, DevicePush):
+            return DeviceProblem(X, objective, self.alpha)
         if self._has_l1:
             return ElasticNetProblem(X, objective, self.alpha, self.l1_ratio, weight)
         return super()._problem(X, objective, weight)
@@ -166,15 +191,19 @@ class PNormPush(LinearRanker):
         options = {"max_iter": self.max_iter, "tol": self.tol, "verbose": self.verbose}
         return solver_for(self.solver, l1=self._has_l1, infinite=self._is_infinite, **options)
 
-    def _intercept(self, scores: np.ndarray, positive: np.ndarray, weight: np.ndarray | None) -> float:
+    def _intercept(self, scores: Any, positive: Any, weight: Any) -> float:
         """P-Classification's for exponential loss, power price and one side; least balanced error otherwise."""
         price = None if self._is_infinite else PRICES.get(self.price, p=self.p)
         exponential = isinstance(LOSSES.get(self.loss), Exponential)
         if not (isinstance(price, Power) and exponential and self.side != "both"):
+            if is_device_array(scores):
+                weight = None if weight is None else to_host(weight)
+                scores, positive = to_host(scores), to_host(positive)
             return super()._intercept(scores, positive, weight)
+        intercept = device_intercept if is_device_array(scores) else p_classification_intercept
         if self.side == "top":
-            return p_classification_intercept(scores, positive, weight, price.order)
-        return -p_classification_intercept(-scores, ~positive, weight, price.order)
+            return intercept(scores, positive, weight, price.order)
+        return -intercept(-scores, ~positive, weight, price.order)
 
     def alpha_max(
         self,
@@ -199,6 +228,10 @@ class PNormPush(LinearRanker):
         """
         if self._is_infinite or not self.l1_ratio > 0:
             raise InputError("alpha_max needs l1_ratio > 0 and a finite p")
+        if is_device_array(X):
+            raise InputError(
+                f"alpha_max: not for arrays on a device; bring X to the host with {host_hint(X)}"
+            )
         ranker = clone(self).set_params(alpha=1.0)
         rows, positive, weight = ranker._validate(X, y, sample_weight)
         problem = ranker._problem(rows, ranker._objective(positive, weight, groups), weight)

@@ -8,12 +8,11 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from apexrank.graph.adjacency import Graph
-from apexrank.report.farm_rows import Certificate, Item, Riser, Suspect, Verdict, first, plain, power_of
+from apexrank.report.farm_rows import Certificate, Item, Riser, Suspect, Verdict, first, plain
+from apexrank.report.farm_verdict import make_verdict
 
 if TYPE_CHECKING:
     import polars as pl
-
-MOST_USUAL = 0.5  # part of all flow from unsupported vertices, from which on these are no sign of a farm
 
 
 @dataclass(frozen=True, eq=False)
@@ -42,6 +41,8 @@ class RankComparison:
         Part of PageRank's flow through all links that starts at vertices nobody links to.
     flagged : list of arrays of int
         Numbers of all vertices that look like targets of farms, the most suspicious first.
+    unmoved : array of int
+        Numbers of those whose in-links look like a farm, but whose score or place falls at no p.
     spam : array of bool, optional
         Labels, which only measure.
     measures : list of dict
@@ -64,6 +65,7 @@ class RankComparison:
     head: int
     usual: float
     flagged: list[np.ndarray]
+    unmoved: np.ndarray
     suspect_lists: list[list[Suspect]]
     riser_lists: list[list[Riser]]
     spam: np.ndarray | None
@@ -102,45 +104,7 @@ class RankComparison:
     @property
     def verdict(self) -> Verdict:
         """What was found at the chosen p, in plain words."""
-        if self.usual >= MOST_USUAL:
-            return Verdict(
-                "cannot tell",
-                f"Link farms cannot be told here: {self.usual:.0%} of what flows through all links starts at vertices "
-                "nobody links to, so that such in-links are no sign of a farm.",
-            )
-        flagged = self.flagged[self.chosen]
-        at_top = flagged[np.isin(flagged, first(self.scores[0], self.top))]
-        head, top = f"{self.head:,}", f"{min(self.top, self.graph.n):,}"
-        if not len(flagged):
-            return Verdict(
-                "nothing found",
-                f"Nothing suspicious found: none of PageRank's first {head} vertices gets most of its rank from "
-                "vertices nobody else links to.",
-            )
-        if not len(at_top):
-            does = "does" if len(flagged) == 1 else "do"
-            return Verdict(
-                "suspects",
-                f"None of PageRank's first {top} vertices looks like the target of a link farm, but {len(flagged):,} "
-                f"of its first {head} {does}: {self._why(flagged)}",
-            )
-        count = (
-            "1 vertex that looks like the target of a link farm"
-            if len(at_top) == 1
-            else f"{len(at_top):,} vertices that look like targets of link farms"
-        )
-        more = f" Among its first {head} there are {len(flagged):,}." if len(flagged) > len(at_top) else ""
-        return Verdict("suspects", f"PageRank's first {top} contain {count}: {self._why(at_top)}{more}")
-
-    def _why(self, vertices: np.ndarray) -> str:
-        before, after = (float(np.median(self.ranks[i][vertices])) for i in (0, self.chosen))
-        power = power_of(self.ps[self.chosen])
-        whose, place = ("its", "place") if len(vertices) == 1 else ("their", "median place")
-        way = f"goes from {before:,.0f} to {after:,.0f}" if after != before else f"stays {before:,.0f}"
-        advice = "" if after > before else ", so a larger p is worth a try"
-        reason = f"most of {whose} rank comes from vertices nobody else links to"
-        furthest = ", of the p tried the one that moves them furthest," if after > before else ""
-        return f"{reason}. At {power}{furthest} {whose} {place} {way}{advice}."
+        return make_verdict(self)
 
     def table(self, i: int | None = None) -> pl.DataFrame:
         """Suspects as a polars frame, one row each, without their links."""
@@ -177,6 +141,7 @@ class RankComparison:
             "damping": self.damping,
             "head": self.head,
             "usual_unsupported_share": self.usual,
+            "unmoved": self.graph.labels(self.unmoved).tolist(),
             "verdict": self.verdict._asdict(),
             "chosen_p": plain(self.ps[self.chosen]),
             "ranks": [self._of_power(i) for i in range(len(self.ps))],

@@ -13,6 +13,7 @@ import numpy as np
 from apexrank.graph.adjacency import Graph
 from apexrank.kernels.jit import kernel
 
+MOST_USUAL = 0.5  # part of all flow from unsupported vertices, from which on these are no sign of a farm
 LONGEST_CYCLE = 100  # steps that are followed to see whether a walk comes back
 NO_WEIGHTS = np.empty(0)
 
@@ -83,15 +84,23 @@ def _support(
 def unsupported_share(graph: Graph, scores: np.ndarray) -> float:
     """Part of all flow through links that starts at vertices nobody links to: what is usual in this graph.
 
+    A link to oneself is no support, and what stays with a vertex by one is no flow; 0 where nothing flows.
+
     Examples
     --------
     >>> unsupported_share(Graph.from_edges([0, 1, 2], [1, 2, 1]), np.array([0.2, 0.5, 0.3]))
     0.2
+    >>> unsupported_share(Graph.from_edges([0], [0]), np.array([1.0]))
+    0.0
     """
-    linking = ~graph.dangling
-    alone = linking & (np.diff(graph.indptr) - self_loops(graph) == 0)
-    total = scores[linking].sum()
-    return float(scores[alone].sum() / total) if total > 0 else 0.0
+    kept = _loop_weights(graph)
+    leaving = np.divide(
+        graph.out_weight - kept, graph.out_weight, out=np.zeros(graph.n), where=graph.out_weight > 0
+    )
+    flow = scores * leaving
+    alone = np.diff(graph.indptr) - (kept > 0) == 0
+    total = flow.sum()
+    return float(flow[alone].sum() / total) if total > 0 else 0.0
 
 
 def self_loops(graph: Graph) -> np.ndarray:
@@ -102,17 +111,33 @@ def self_loops(graph: Graph) -> np.ndarray:
     >>> self_loops(Graph.from_edges([0, 1], [1, 1])).tolist()
     [False, True]
     """
-    found = np.zeros(graph.n, dtype=bool)
-    _self_loops(graph.indptr, graph.indices, found)
+    return _loop_weights(graph) > 0
+
+
+def has_links(graph: Graph) -> bool:
+    """Whether any vertex links to another one.
+
+    Examples
+    --------
+    >>> has_links(Graph.from_edges([0, 1], [0, 1])), has_links(Graph.from_edges([0, 1], [1, 1]))
+    (False, True)
+    """
+    # more links than vertices cannot all be loops
+    return graph.n_edges > graph.n or graph.n_edges > int(self_loops(graph).sum())
+
+
+def _loop_weights(graph: Graph) -> np.ndarray:
+    found = np.zeros(graph.n)
+    _add_loops(graph.indptr, graph.indices, NO_WEIGHTS if graph.weights is None else graph.weights, found)
     return found
 
 
 @kernel()
-def _self_loops(indptr, indices, found):  # pragma: no cover
+def _add_loops(indptr, indices, weights, found):  # pragma: no cover
     for i in range(found.size):
         for k in range(indptr[i], indptr[i + 1]):
             if indices[k] == i:
-                found[i] = True
+                found[i] += weights[k] if weights.size else 1.0
 
 
 def closed_share(graph: Graph, vertex: int) -> float:

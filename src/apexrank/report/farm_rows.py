@@ -85,7 +85,11 @@ class Certificate(NamedTuple):
 
 
 class Verdict(NamedTuple):
-    """``kind`` is "suspects", "nothing found", or "cannot tell" where boosters would look like everybody else."""
+    """What was found, in one word and in plain ones.
+
+    ``kind`` is "suspects", "nothing found", "nothing falls" where vertices are boosted but keep score or place, "cannot
+    tell" where boosters would look like everybody else, or "no links" where no vertex links to another one.
+    """
 
     kind: str
     text: str
@@ -105,6 +109,17 @@ def first(scores: np.ndarray, k: int) -> np.ndarray:
     lowest = np.partition(scores, len(scores) - k)[len(scores) - k]
     candidates = np.flatnonzero(scores >= lowest)
     return candidates[np.argsort(-scores[candidates], kind="stable")[:k]]
+
+
+def counted(number: float, one: str, many: str | None = None) -> str:
+    """A number of things.
+
+    Examples
+    --------
+    >>> counted(1, "vertex", "vertices"), counted(1234, "vertex", "vertices"), counted(0, "ballot")
+    ('1 vertex', '1,234 vertices', '0 ballots')
+    """
+    return f"{number:,.15g} {one if number == 1 else many or f'{one}s'}"
 
 
 def power_of(p: float) -> str:

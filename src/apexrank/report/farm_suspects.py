@@ -11,8 +11,8 @@ import numpy as np
 
 from apexrank.graph.adjacency import Graph
 from apexrank.graph.mapped import MappedRank
-from apexrank.report.farm_comparison import MOST_USUAL
 from apexrank.report.farm_evidence import (
+    MOST_USUAL,
     Support,
     closed_share,
     cycle_length,
@@ -57,13 +57,20 @@ class Look:
         self.loops = self_loops(graph)
         self.least_share = (1 + self.usual) / 2
         self._links: dict[int, list[Any]] = {}
+        boosted = (self.support.share >= self.least_share) & (self.support.unsupported >= BOOSTERS)
+        self._boosted = boosted & (self.usual < MOST_USUAL)
+
+    @property
+    def boosted(self) -> np.ndarray:
+        """Vertices whose rank comes mostly from unsupported ones, whether they fall or not."""
+        return self.vertices[self._boosted]
 
     def flagged(self, i: int) -> np.ndarray:
         """Vertices that look like targets of farms, the most suspicious first."""
         falls = self._falls(i)
-        boosted = (self.support.share >= self.least_share) & (self.support.unsupported >= BOOSTERS)
-        boosted &= self.usual < MOST_USUAL
-        chosen = np.flatnonzero(boosted & (falls > 0))
+        # where one vertex takes all score, as with a large ratio, every score falls and every place may rise
+        behind = self.ranks[i][self.vertices] > self.ranks[0][self.vertices]
+        chosen = np.flatnonzero(self._boosted & (falls > 0) & behind)
         suspicion = falls[chosen] * self.support.share[chosen]
         return self.vertices[chosen[np.argsort(-suspicion, kind="stable")]]
 

@@ -7,8 +7,9 @@ the average, and a fall counts as much as boosters explain it:
     ``suspicion_i = log(pagerank_i / score_i) · u_i``,
 
 where u is the part of PageRank's flow into i that comes from vertices nobody but i links to, which is what boosters
-are. A vertex is *flagged* when its score falls, at least five such vertices link to it, and u is nearer to 1 than to
-what is usual in the graph. Where half of all flow starts at such vertices, as in votes of many for few, nobody is.
+are. A vertex is *flagged* when its score and its place fall, at least five such vertices link to it, and u is nearer
+to 1 than to what is usual in the graph. Where half of all flow starts at such vertices, as in votes of many for few,
+nobody is.
 
 Share of true targets among the first 10, 30 and 50, farms planted in the crawl cnr-2000 (50 of 200 boosters with links
 back; without; 50 of 50 boosters), at p = 4 (q/p = 1.2, damping 0.85):
@@ -25,7 +26,7 @@ log(pagerank / score)                 0.00, 0.00, 0.00    0.00, 0.00, 0.00    0.
 
 What it does not find: boosters that link to one another have in-links, and are not taken for boosters. What it finds
 beside farms: pages whose visitors come from pages that the crawl found no links to. In cnr-2000 itself, where nobody
-planted anything, it flags 275 of the first 3,255 pages, in wiki-Vote 6 and in polblogs 1 of the first 100; in sixty
+planted anything, it flags 275 of the first 3,255 pages, in wiki-Vote 6 of the first 100, in polblogs none; in sixty
 made-up crawls of 500 to 10,000 pages (`apexrank.datasets.make_crawl`) none.
 """
 
@@ -47,8 +48,10 @@ from apexrank.graph.lpq import LpqRank
 from apexrank.graph.mapped import MappedRank, PageRank
 from apexrank.metrics.spam import spam_mass, spam_met
 from apexrank.report.farm_comparison import RankComparison
-from apexrank.report.farm_rows import Certificate, Riser, power_of
-from apexrank.report.farm_suspects import BOOSTERS, Look, ranks_of
+from apexrank.report.farm_labels import spam_vertices
+from apexrank.report.farm_notes import notes_of
+from apexrank.report.farm_rows import Certificate, power_of
+from apexrank.report.farm_suspects import Look, ranks_of
 
 
 def compare_ranks(
@@ -81,7 +84,8 @@ def compare_ranks(
     suspects, neighbours : int
         Most suspects at each p, and in-links shown of each.
     spam : names, mapping of names to weights, or array of one bool a vertex, optional
-        Vertices known to be spam. They only measure: no rank and no suspicion depends on them.
+        Vertices known to be spam. They only measure: no rank and no suspicion depends on them. Names that the graph
+        does not have are left out, with a note.
     trusted : in the same form, optional
         Vertices to trust: given to `LpqRank`, which keeps less of what no trust reaches, and never suspected.
     progress : callable, optional
@@ -97,7 +101,7 @@ def compare_ranks(
     >>> from apexrank.report.farms import compare_ranks
     >>> web = make_crawl(1000, random_state=0).adjacency
     >>> crawl = plant_farms(web, farms=2, boosters=30)
-    >>> found = compare_ranks(crawl.adjacency, ps=(2, 4))
+    >>> found = compare_ranks(crawl.adjacency, ps=(2, 8))
     >>> [suspect.name for suspect in found.suspects()], crawl.target_vertices.tolist()
     ([1000, 1031], [1000, 1031])
     >>> compare_ranks(web, ps=(4,)).verdict.kind
@@ -111,7 +115,7 @@ def compare_ranks(
     began = time.perf_counter()
     tell("reading the graph")
     read = plain_graph(graph)
-    bad = None if spam is None else seed_vector(read, spam, "spam") > 0
+    bad, strangers = (None, 0) if spam is None else spam_vertices(read, spam)
     good = None if trusted is None else seed_vector(read, trusted, "trusted") > 0
     if bad is not None and bad.all() | ~bad.any():
         raise InputError("spam must be some of the vertices, not none or all of them: leave it out otherwise")
@@ -146,11 +150,12 @@ def compare_ranks(
         look.head,
         look.usual,
         flagged,
+        np.setdiff1d(look.boosted, np.concatenate(flagged)),
         found,
         risers,
         bad,
         [] if bad is None else [_measures(bad, *pair, top) for pair in zip(scores, flagged, strict=True)],
-        _notes(read, look, powers, flagged, risers, certificates, suspects, bad, good),
+        notes_of(look, flagged, risers, certificates, suspects, bad, strangers, good),
         seconds,
         int(top),
     )
@@ -197,55 +202,3 @@ def _measures(spam: np.ndarray, scores: np.ndarray, flagged: np.ndarray, top: in
         "spam_met": float(spam_met(spam, scores, min(top, len(spam)))),
         "spam_among_suspects": float(spam[flagged].mean()) if len(flagged) else float("nan"),
     }
-
-
-def _notes(
-    graph: Graph,
-    look: Look,
-    powers: tuple[float, ...],
-    flagged: list[np.ndarray],
-    risers: list[list[Riser]],
-    certificates: list[Certificate],
-    shown: int,
-    spam: np.ndarray | None,
-    trusted: np.ndarray | None,
-) -> list[str]:
-    """What was skipped or assumed, a sentence each."""
-    notes = [
-        f"Suspected is whose score falls, and who gets at least {look.least_share:.0%} of what PageRank sends through "
-        f"its in-links from {BOOSTERS} or more vertices that nobody else links to; over all links it is "
-        f"{look.usual:.1%}. Boosters that link to one another are not found, and an honest page whose visitors come "
-        "from pages that nobody links to looks the same: look before you judge.",
-        f"Looked at: {len(look.vertices):,} of PageRank's first {look.head:,} vertices, those above the average"
-        f"{' and not trusted' if trusted is not None else ''}; falls further down mean nothing.",
-    ]
-    notes += [
-        f"Not converged at {power_of(each.p)} after {each.n_iter} steps: raise max_iter or tol."
-        for each in certificates
-        if not each.converged
-    ]
-    if graph.dangling.any():
-        notes.append(f"{int(graph.dangling.sum()):,} vertices link to nobody; what they hold goes to all.")
-    if look.loops.any():
-        notes.append(
-            f"{int(look.loops.sum()):,} vertices link to themselves, which an L_pq norm favours: drop such links where "
-            "they mean nothing."
-        )
-    circling = [sum(riser.cycle > 0 for riser in each) for each in risers]
-    if max(circling):
-        i = int(np.argmax(circling))
-        notes.append(
-            f"{circling[i]} of the {len(risers[i])} vertices that rise most at {power_of(powers[i])} link to nobody "
-            "but themselves or round a closed cycle: their rise is no merit."
-        )
-    most = max(map(len, flagged))
-    if most > shown:
-        notes.append(f"Up to {most:,} suspects were found at one p; the {shown} most suspicious are listed.")
-    if spam is not None:
-        notes.append(f"The {int(spam.sum()):,} spam labels were used to measure, for nothing else.")
-    if trusted is not None:
-        notes.append(
-            f"{int(trusted.sum()):,} trusted vertices: the L_pq scores of vertices that no trust reaches are halved, "
-            "PageRank's are as they are."
-        )
-    return notes

@@ -9,15 +9,16 @@ import numpy as np
 
 from apexrank.metrics.spam import spam_met
 from apexrank.report.farm_comparison import RankComparison
-from apexrank.report.farm_rows import Item, Suspect, first, power_of
+from apexrank.report.farm_names import FONT, fit_name, width_of
+from apexrank.report.farm_rows import Item, Suspect, counted, first, power_of
 from apexrank.report.page import render
 from apexrank.report.svg import Axis, Chart, Svg, padded
 
 _POINTS = 900  # in the chart of rank against rank, suspects not counted
 _DRAWN = 10  # suspects at each p whose neighbourhood is drawn
-_LINE_OF_TEXT = 13.0  # units of the drawing between two names
-_LONGEST_NAME = 20
-_SLOPE_MARGINS = (170.0, 170.0, 12.0, 46.0)
+_LINE_OF_TEXT = 15.0  # units of the drawing between two names
+_SLOPE_MARGINS = (200.0, 150.0, 12.0, 46.0)
+_GAP = 8.0  # between a name and what is beside it
 
 
 def page(comparison: RankComparison, *, title: str | None = None, **options: Any) -> str:
@@ -30,6 +31,9 @@ def page(comparison: RankComparison, *, title: str | None = None, **options: Any
         subtitle=_subtitle(comparison),
         comparison=comparison,
         verdict=comparison.verdict,
+        sound=comparison.verdict.kind == "nothing found"
+        and all(each.converged for each in comparison.certificates),
+        counted=counted,
         labels=[power_of(p) for p in comparison.ps],
         start=start,
         slopes=_slopes(comparison).render(start),
@@ -47,9 +51,9 @@ def page(comparison: RankComparison, *, title: str | None = None, **options: Any
 
 def _subtitle(comparison: RankComparison) -> str:
     graph = comparison.graph
-    weighted = "weighted links" if graph.weights is not None else "links"
+    link = "weighted link" if graph.weights is not None else "link"
     return (
-        f"{graph.n:,} vertices, {graph.n_edges:,} {weighted}; PageRank beside L_pq ranks with "
+        f"{counted(graph.n, 'vertex', 'vertices')}, {counted(graph.n_edges, link)}; PageRank beside L_pq ranks with "
         f"q/p = {comparison.ratio:g}, damping {comparison.damping:g}"
     )
 
@@ -63,10 +67,10 @@ def _slopes(comparison: RankComparison) -> Chart:
     deepest = max(max(item.rank, item.base_rank) for items in lists for item in items)
     chart = Chart(
         Axis(0, 1, ticks=[(0, "PageRank"), (1, "now")]),
-        Axis(max(2, deepest), 1, "place", log=True),
+        Axis(max(2, deepest), 1, log=True),
         title="Places in PageRank and now",
         description="A line for each vertex among the first of either list; suspects are dashed.",
-        width=520,
+        width=540,
         height=540,
         margins=_SLOPE_MARGINS,
     )
@@ -80,18 +84,23 @@ def _slopes(comparison: RankComparison) -> Chart:
 
 
 def _write_names(chart: Chart, items: list[Item], i: int) -> None:
-    """Names at both ends of the lines, best first, as many as do not run into one another."""
-    _, _, top, bottom = _SLOPE_MARGINS
-    room = chart.height - top - bottom
-    for x, anchor, dx, place in ((0, "end", -52, "base_rank"), (1, "start", 6, "rank")):
-        last = -_LINE_OF_TEXT
-        for item in sorted(items, key=lambda item: getattr(item, place)):
+    """Names at both ends of the lines, suspects first, then the best: as many as do not run into one another."""
+    left, right, top, bottom = _SLOPE_MARGINS
+    high = chart.height - top - bottom
+    ticks = max(width_of(text) for _, text in chart.y.marks()) * FONT + 2 * _GAP
+    for x, anchor, dx, room, place in (
+        (0, "end", -ticks, left - ticks, "base_rank"),
+        (1, "start", _GAP, right - _GAP, "rank"),
+    ):
+        taken: list[float] = []
+        for item in sorted(items, key=lambda item: (not item.suspect, getattr(item, place))):
             rank = getattr(item, place)
-            at = float(room * (1 - chart.y.place([rank])[0]))
-            if at - last >= _LINE_OF_TEXT:
+            at = float(high * (1 - chart.y.place([rank])[0]))
+            if all(abs(at - other) >= _LINE_OF_TEXT for other in taken):
+                name = fit_name(item.name, room / FONT, bold=item.suspect)
                 strong = "strong" if item.suspect else ""
-                chart.text(x, rank, _short(item.name), anchor=anchor, frame=i, classes=strong, dx=dx, dy=4)
-                last = at
+                chart.text(x, rank, name, anchor=anchor, frame=i, classes=strong, dx=dx, dy=4)
+                taken.append(at)
 
 
 def _scatter(comparison: RankComparison) -> Chart:
@@ -105,7 +114,7 @@ def _scatter(comparison: RankComparison) -> Chart:
         description="On the diagonal nothing changes, below it a vertex falls; triangles are suspects.",
         width=560,
         height=460,
-        margins=(70, 30, 12, 46),
+        margins=(34 + FONT * width_of(f"{end:,}"), 30, 12, 46),
     )
     chart.rule(1, 1, end, end)
     sample = _sample(comparison)
@@ -203,17 +212,3 @@ def _drawing(suspect: Suspect) -> Svg:
         chart.points([x], [y], classes="open", size=6, titles=[str(source)])
         chart.text(1.17 * x, 1.17 * y, str(k), anchor="middle", dy=4)
     return chart.render()
-
-
-def _short(name: Any) -> str:
-    """A name as a chart has room for it.
-
-    Examples
-    --------
-    >>> _short("http://example.org/a/long/way"), _short(7)
-    ('http://examp…ong/way', '7')
-    """
-    text = str(name)
-    if len(text) <= _LONGEST_NAME:
-        return text
-    return f"{text[: _LONGEST_NAME - 8]}…{text[-7:]}"

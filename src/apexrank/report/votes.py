@@ -17,7 +17,14 @@ from apexrank.aggregation.result import Aggregation
 from apexrank.errors import InputError
 from apexrank.metrics._rows import check_choice
 from apexrank.report.votes_majorities import Majorities, count_majorities
-from apexrank.report.votes_methods import MOST_CHEAP, draw_voters, method_taus, other_methods
+from apexrank.report.votes_methods import (
+    MOST_CHEAP,
+    draw_voters,
+    has_gaps,
+    method_taus,
+    one_ballot,
+    other_methods,
+)
 from apexrank.report.votes_verdict import Verdict, doubts_of, item_label, make_verdict
 from apexrank.report.votes_voters import Camps, VoterAgreement, find_camps, voter_agreement
 
@@ -47,10 +54,11 @@ class VoteSummary:
     camps : Camps or None
         Two groups of voters, which are worth a word only if ``camps.clear``.
     confidence : float or None
-        That of the result; None where voters ignore items, as their means are not of the same voters then, and where it
-        takes long.
+        That of the result, see `apexrank.aggregation.result.Aggregation`; None where voters ignore items, as their
+        means are not of the same voters then, for one ballot, which always agrees with itself, and where it takes long.
     verdict : Verdict
-        Who wins, in one sentence.
+        Who wins, in one sentence. Where voters have gaps it does not hold methods that add up over the voters, which
+        favours items that many scored, against those that do not: see `apexrank.report.votes_methods`.
     notes : list of str
         What was left out or sampled, and why.
     seconds : dict of str to float
@@ -122,7 +130,7 @@ class VoteSummary:
                 name: _by_name(self.methods, row) for name, row in zip(self.methods, self.taus, strict=True)
             },
             "agreement": {
-                "mean": self.voters.mean,
+                "mean": None if one_ballot(self.result) else self.voters.mean,
                 "voters": len(self.voters.rows),
                 "silent": self.voters.silent,
             },
@@ -224,11 +232,12 @@ def summarise_votes(
 
 def _confidence(result: Aggregation, notes: list[str]) -> float | None:
     ballots = result.ballots
+    if one_ballot(result):
+        return None
     if result.rule.takes_places(ballots) and ballots.scores.size > MOST_CHEAP:
         notes.append("The confidence is left out: it would sort all ballots twice more.")
         return None
-    gaps = ballots.missing == "ignore" and bool((result.support < ballots.total).any())
-    return None if gaps else result.confidence
+    return None if has_gaps(result) else result.confidence
 
 
 class _Clock:

@@ -1,4 +1,23 @@
-"""The same ballots by other methods: which of them are worth a look, and which would take too long."""
+"""The same ballots by other methods: which of them are worth a look, and which would take too long.
+
+Where scores are missing and count as no opinion, methods differ in what they make of an item that few have scored:
+
+==============  ============================================  ==============================
+method          score of an item                              favours items that many scored
+==============  ============================================  ==============================
+lovasz-bregman  mean over the voters who scored it            no
+borda           mean over them, times the number of voters    no
+median          median over them                              no
+copeland        majorities won, however few the voters        no
+kemeny          pairs, each by the voters who scored both     no
+combsum         sum over the voters who scored it             yes, if scores are above 0
+combmnz         that sum, times their number                  yes, if scores are above 0
+rrf             sum over the voters who scored it             yes
+==============  ============================================  ==============================
+
+With scores on both sides of 0 combsum and combmnz move items that many scored away from the middle, up or down. Where
+a missing score is a place below all that are named, every voter counts for every item, and there is no difference.
+"""
 
 from __future__ import annotations
 
@@ -28,6 +47,7 @@ TITLES = {
     "combmnz": "CombMNZ",
     "rrf": "Reciprocal rank fusion",
 }
+SUMS = ("combsum", "combmnz", "rrf")  # favour items that many scored, where missing scores are no opinion
 MOST_PAIRS = 2**33  # voters × items × items of which all majorities are counted: some seconds
 _MOST_SCORES = 2**28  # voters × items of one pass that sorts each ballot: a quarter of a minute
 MOST_CHEAP = 2**25  # voters × items of a few such passes, or of one that keeps all places and sorts them
@@ -81,6 +101,40 @@ def by_method(result: Aggregation, method: str) -> Aggregation:
     return Aggregation(result.items, found.scores, ranks, result.ballots, rule, found.tolerance, found.proof)
 
 
+def one_ballot(result: Aggregation) -> bool:
+    """Whether there is one ballot that counts, however often it was cast."""
+    return np.count_nonzero(result.ballots.weight(slice(None))) == 1
+
+
+def has_gaps(result: Aggregation) -> bool:
+    """Whether some voters have no opinion of some items.
+
+    Examples
+    --------
+    >>> from apexrank.aggregation.merging import aggregate
+    >>> [has_gaps(aggregate([[3, 1], [2, float("nan")]], missing=rule)) for rule in ("ignore", "last")]
+    [True, False]
+    """
+    ballots = result.ballots
+    return ballots.missing == "ignore" and bool((result.support < ballots.total).any())
+
+
+def comparable(methods: dict[str, Aggregation]) -> dict[str, Aggregation]:
+    """Those of some methods that treat items which few have scored as the first of them does.
+
+    Examples
+    --------
+    >>> from apexrank.aggregation.merging import aggregate
+    >>> result = aggregate([[3, 1], [2, float("nan")]])
+    >>> list(comparable({name: by_method(result, name) for name in ("borda", "rrf", "median")}))
+    ['borda', 'median']
+    """
+    own, result = next(iter(methods.items()))
+    if not has_gaps(result):
+        return methods
+    return {name: each for name, each in methods.items() if (name in SUMS) == (own in SUMS)}
+
+
 def method_taus(results: dict[str, Aggregation]) -> np.ndarray:
     """Kendall's τ_b of each method's order with each other's; NaN where one of them is all tied.
 
@@ -103,7 +157,7 @@ def draw_voters(
         return n
     if n == 0:
         return None
-    if np.count_nonzero(result.ballots.weight(slice(None))) == 1:
+    if one_ballot(result):
         notes.append("No voters were drawn anew: there is one ballot only.")
         return None
     affordable = _affordable_draws(result)
@@ -155,8 +209,7 @@ def _essence(result: Aggregation, method: str) -> tuple[Any, ...]:
     ballots = result.ballots
     if method == "borda":
         return ("mean", "borda")
-    gaps = ballots.missing == "ignore" and bool((result.support < ballots.total).any())
-    if not rule.takes_scores or (method != "lovasz-bregman" and gaps):
+    if not rule.takes_scores or (method != "lovasz-bregman" and has_gaps(result)):
         return (method,)
     if not rule.takes_places(ballots):
         return ("mean", "scores")

@@ -6,9 +6,11 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from apexrank.report.farm_names import FONT, fit_name, width_of
+from apexrank.report.farm_rows import counted
 from apexrank.report.page import render
 from apexrank.report.svg import SERIES, Axis, Chart
-from apexrank.report.votes_methods import TITLES
+from apexrank.report.votes_methods import TITLES, one_ballot
 
 if TYPE_CHECKING:
     from apexrank.report.votes import VoteSummary
@@ -17,7 +19,7 @@ _SHORT = {"median": "Median", "rrf": "RRF"}  # where there is little room
 _MOST_LISTED = 500  # rows of a list, so that the page stays small
 _MOST_DRAWN, _BUMPED = 30, 12  # items of the chart of intervals, and of the lines between methods
 _LETTERS, _LETTERS_DRAWN = 80, 22  # of a name in a table, and in a chart
-_LINE = 24  # units of a chart for each item
+_LINE, _SIDE = 24, 200  # units of a chart for each item, and for names beside it
 
 
 def page(summary: VoteSummary, *, title: str | None = None, **options: Any) -> str:
@@ -36,7 +38,8 @@ def page(summary: VoteSummary, *, title: str | None = None, **options: Any) -> s
     bump, beyond = _bump(summary)
     return render(
         "votes.html",
-        title=title or f"{total:,.6g} vote{'s' if total != 1 else ''} on {len(summary.result.items):,} items",
+        title=title
+        or f"{counted(float(f'{total:.6g}'), 'vote')} on {counted(len(summary.result.items), 'item')}",
         subtitle=_subtitle(summary),
         summary=summary,
         verdict=summary.verdict,
@@ -44,6 +47,8 @@ def page(summary: VoteSummary, *, title: str | None = None, **options: Any) -> s
         names=[TITLES[name] for name in methods],
         short=[_SHORT.get(name, TITLES[name]) for name in methods],
         start=0,
+        counted=counted,
+        alone=one_ballot(summary.result),
         bump=bump.render(),
         beyond=beyond,
         intervals=_intervals(summary).render(),
@@ -75,11 +80,15 @@ def cut(name: str, letters: int) -> str:
 
 def _subtitle(summary: VoteSummary) -> str:
     ballots = summary.result.ballots
-    voters = f"{ballots.n_voters:,} ballot{'s' if ballots.n_voters > 1 else ''}"
+    voters = counted(ballots.n_voters, "ballot")
     if ballots.total != ballots.n_voters:
-        voters += f" of {ballots.total:,.6g} votes"
-    sure = "" if summary.confidence is None else f", confidence {summary.confidence:.2f}"
-    return f"{voters}, {ballots.n_items:,} items, merged by {TITLES[summary.result.method]}{sure}"
+        voters += f" of {counted(float(f'{ballots.total:.6g}'), 'vote')}"
+    merged = f"{voters}, {counted(ballots.n_items, 'item')}, merged by {TITLES[summary.result.method]}"
+    if summary.confidence is None:
+        return merged
+    return (
+        f"{merged}; confidence {summary.confidence:.2f} (1: the voters agree, 0: they cancel each other out)"
+    )
 
 
 def _rows(summary: VoteSummary, method: str) -> list[dict[str, Any]]:
@@ -126,25 +135,31 @@ def _bump(summary: VoteSummary) -> tuple[Chart, bool]:
         description="A line for each item from method to method; the slider lifts out the items that one method moves.",
         width=900,
         height=int(70 + _LINE * lowest),
-        margins=(200, 200, 8, 34),
+        margins=(_SIDE, _SIDE, 8, 34),
     )
     beyond = lowest > top + 1
     if beyond:
         chart.rule(-0.1, top + 0.75, float(at[-1]) + 0.1, top + 0.75)
     for number, item in enumerate(items.tolist()):
-        path, name = heights[:, number], cut(labels[item], _LETTERS_DRAWN)
-        told = f"{name}: " + ", ".join(
+        path = heights[:, number]
+        told = f"{cut(labels[item], _LETTERS_DRAWN)}: " + ", ".join(
             f"{TITLES[m]} {each.ranks[item]:,}" for m, each in summary.methods.items()
         )
         chart.line(at, path, series=number % SERIES, label=told, classes="soft")
-        chart.text(0, path[0], f"{places[0, item]:,}  {name}", anchor="end", dx=-14, dy=4)
+        chart.text(0, path[0], _placed(places[0, item], labels[item]), anchor="end", dx=-14, dy=4)
         if len(methods) > 1:
-            chart.text(at[-1], path[-1], f"{places[-1, item]:,}  {name}", dx=14, dy=4)
+            chart.text(at[-1], path[-1], _placed(places[-1, item], labels[item]), dx=14, dy=4)
         for frame in range(len(methods)):
             if frame == 0 or places[frame, item] != places[0, item]:
                 chart.line(at, path, series=number % SERIES, frame=frame, label=told)
             chart.points([frame], [path[frame]], series=number % SERIES, frame=frame, size=5, titles=[told])
     return chart, beyond
+
+
+def _placed(place: int, name: str) -> str:
+    """A place and a name, as wide as there is room beside the lines."""
+    start = f"{place:,}  "
+    return start + fit_name(name, (_SIDE - 14) / FONT - width_of(start))
 
 
 def _places(own: np.ndarray, other: np.ndarray) -> np.ndarray:
@@ -164,7 +179,7 @@ def _heights(places: np.ndarray, top: int) -> np.ndarray:
 def _intervals(summary: VoteSummary) -> Chart:
     """Rank of each item with its interval, and by the method of the slider."""
     items, result, drawn = summary.shown[:_MOST_DRAWN], summary.result, summary.drawn
-    names = [cut(summary.labels[i], _LETTERS_DRAWN) for i in items.tolist()]
+    names = [fit_name(summary.labels[i], (_SIDE - 10) / FONT) for i in items.tolist()]
     ends = [each.ranks[items].max() for each in summary.methods.values()]
     low, high = (None, None) if drawn is None else (drawn.low[items], drawn.high[items])
     last = float(max([*ends, *([] if high is None else high)]))
@@ -175,7 +190,7 @@ def _intervals(summary: VoteSummary) -> Chart:
         description="Mark: the rank; bar: its interval; open diamond: where the slider's method differs.",
         width=760,
         height=60 + _LINE * len(items),
-        margins=(200, 60, 8, 46),
+        margins=(_SIDE, 60, 8, 46),
     )
     for number, item in enumerate(items.tolist()):
         told = f"{names[number]}: rank {result.ranks[item]:,}"

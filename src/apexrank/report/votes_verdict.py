@@ -9,13 +9,16 @@ import numpy as np
 
 from apexrank.aggregation.resampling import RankBootstrap
 from apexrank.aggregation.result import Aggregation
+from apexrank.report.farm_rows import counted
+from apexrank.report.page import shorten
 from apexrank.report.votes_majorities import Majorities
-from apexrank.report.votes_methods import TITLES
+from apexrank.report.votes_methods import SUMS, TITLES, comparable, has_gaps, one_ballot
 from apexrank.report.votes_voters import VoterAgreement, uneven_scales
 
 Kind = Literal["one ballot", "no order", "tie", "method", "unsettled", "agreed", "settled"]
 _SURE = 0.95  # share of the draws from which a first place is settled
 _LISTED, _TIES_TOLD = 4, 5
+_LETTERS = 30  # of a name in a note: a phone has room for that
 _WORDS = ("no", "one", "two", "three", "four", "five", "six", "seven", "eight")
 
 
@@ -27,7 +30,8 @@ class Verdict(NamedTuple):
     kind : str
         "one ballot"; "no order" where all items are tied; "tie" of the first place; "method": another method has
         another winner; "unsettled": the first place changes with the voters drawn; "agreed": all methods have the
-        winner first, but no voters were drawn; "settled": that, and it is first in 95% of the draws.
+        winner first, but no voters were drawn; "settled": that, and it is first in 95% of the draws. All methods are
+        those that treat missing scores alike, see `apexrank.report.votes_methods.comparable`.
     text : str
         The sentence.
     details : list of str
@@ -77,9 +81,10 @@ def make_verdict(
     'tea wins by Borda, and in 100% of 100 draws of the voters.'
     """
     result = next(iter(methods.values()))
-    labels = [item_label(name) for name in result.items]
+    methods = comparable(methods)
+    labels = [shorten(item_label(name)) for name in result.items]
     first = np.flatnonzero(result.ranks == 1)
-    if np.count_nonzero(result.ballots.weight(slice(None))) == 1:
+    if one_ballot(result):
         return Verdict(
             "one ballot", f"There is one ballot, whose order this is: {_on_top(first, labels)}.", []
         )
@@ -185,15 +190,16 @@ def doubts_of(methods: dict[str, Aggregation], majorities: Majorities, voters: V
     ['Tied: a = b.']
     """
     result, doubts = next(iter(methods.values())), []
-    ballots, labels = result.ballots, [item_label(name) for name in result.items]
+    ballots, labels = result.ballots, [shorten(item_label(name), _LETTERS) for name in result.items]
     support = result.support
     if (support < ballots.total).any():
         least = int(np.argmin(support))
         rule = "no opinion" if ballots.missing == "ignore" else "a place below all that are named"
         doubts.append(
-            f"Some scores are missing, which counts as {rule} for all methods; {labels[least]} has the fewest: "
-            f"{support[least]:,.6g} of {ballots.total:,.6g} voters."
+            f"Some scores are missing, which counts as {rule}; {labels[least]} has the fewest: "
+            f"{support[least]:,.6g} of {counted(ballots.total, 'voter')}."
         )
+        doubts += _sums_with_gaps(methods)
     scales = uneven_scales(result, voters.rows)
     if scales is not None:
         doubts.append(
@@ -201,17 +207,22 @@ def doubts_of(methods: dict[str, Aggregation], majorities: Majorities, voters: V
             "scores would put all on one scale."
         )
     if result.low_support is not None and result.low_support.any():
+        low = int(result.low_support.sum())
+        rank = "ranks" if low == 1 else "rank"
         doubts.append(
-            f"{int(result.low_support.sum()):,} items rank last for less support than {result.rule.min_support:g}."
+            f"{counted(low, 'item')} {rank} last for less support than {result.rule.min_support:g}."
         )
     if voters.silent:
-        doubts.append(f"{voters.silent:,} ballots put no item before another.")
+        put = "puts" if voters.silent == 1 else "put"
+        doubts.append(f"{counted(voters.silent, 'ballot')} {put} no item before another.")
     if result.ties:
         groups = [
-            " = ".join(item_label(name) for name in group[:_TIES_TOLD]) for group in result.ties[:_TIES_TOLD]
+            " = ".join(shorten(item_label(name), _LETTERS) for name in group[:_TIES_TOLD])
+            for group in result.ties[:_TIES_TOLD]
         ]
-        more = len(result.ties) - len(groups)
-        doubts.append(f"Tied: {'; '.join(groups)}{f'; and {more:,} more groups' if more else ''}.")
+        if len(result.ties) > len(groups):
+            groups.append(f"and {counted(len(result.ties) - len(groups), 'more group')}")
+        doubts.append(f"Tied: {'; '.join(groups)}.")
     for each in methods.values():
         if each.proof is not None and not each.optimal:
             doubts.append(
@@ -223,3 +234,17 @@ def doubts_of(methods: dict[str, Aggregation], majorities: Majorities, voters: V
             "The items that majorities prefer to all others were not looked for: there are too many pairs."
         )
     return doubts
+
+
+def _sums_with_gaps(methods: dict[str, Aggregation]) -> list[str]:
+    """Which methods favour items that many scored, and which of the two kinds the verdict looks at."""
+    result = next(iter(methods.values()))
+    sums = [TITLES[name] for name in methods if name in SUMS]
+    if not sums or not has_gaps(result):
+        return []
+    add, which = ("adds", "it is") if len(sums) == 1 else ("add", "they are")
+    favour = f"{listed(sums)} {add} up over the voters, which favours items that many scored"
+    if result.method not in SUMS:
+        return [f"{favour}: {which} shown, but left out of the verdict."]
+    others = len(methods) > len(sums)
+    return [f"{favour}{': the other methods are shown, but left out of the verdict' if others else ''}."]

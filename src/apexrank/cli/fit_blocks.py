@@ -1,0 +1,71 @@
+"""``apexrank fit --engine``: tables larger than memory, in one process or on several."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from apexrank.errors import InputError, MissingExtraError
+
+if TYPE_CHECKING:
+    from apexrank.io import Recipe, TableRanker
+    from apexrank.io.judged import Judged
+
+ENGINES = ("blocks", "dask")
+
+
+def fit_by_engine(
+    train: Path, recipe: Recipe, estimator: Any, engine: str, workers: int | None
+) -> tuple[TableRanker, Judged]:
+    """Fit on a file or folder; what an engine cannot do is refused before anything is read."""
+    from apexrank.io.stream_fit import fit_table_blocks
+
+    if engine not in ENGINES:
+        raise InputError(f"unknown engine {engine!r}: use one of {', '.join(ENGINES)}")
+    if workers is not None and (engine != "dask" or workers < 1):
+        raise InputError("--workers is a number of processes of --engine dask, at least 1")
+    _check(recipe, estimator)
+    if engine == "blocks":
+        return fit_table_blocks(train, recipe, estimator)
+    if train.suffix.lower() in (".csv", ".tsv", ".gz"):
+        raise InputError("--engine dask reads Parquet files: use --engine blocks for CSV")
+    return _fit_on_dask(train, recipe, estimator, workers)
+
+
+def _check(recipe: Recipe, estimator: Any) -> None:
+    from apexrank.rankers.blocks import check_lists, check_push, check_solver
+    from apexrank.rankers.push import IRPush, PNormPush
+    from apexrank.rankers.retarget import MonotoneRetargeting
+
+    if hasattr(estimator, "cv") or hasattr(estimator, "param_grid"):
+        raise InputError("--cv needs the table in memory: choose the parameters on some of the rows")
+    if isinstance(estimator, MonotoneRetargeting):
+        if recipe.groups is None:
+            raise InputError("--engine needs the groups of --model retarget: name the column with --groups")
+        check_lists(estimator)
+    elif isinstance(estimator, PNormPush | IRPush):
+        if recipe.groups is not None:
+            raise InputError("--engine fits a push on one list: leave out --groups, or use --model retarget")
+        check_push(estimator)
+    else:
+        raise InputError("--engine takes --model push, ir and retarget: others need the table in memory")
+    check_solver(estimator)
+
+
+def _fit_on_dask(
+    train: Path, recipe: Recipe, estimator: Any, workers: int | None
+) -> tuple[TableRanker, Judged]:
+    try:
+        from distributed import Client, LocalCluster
+    except ImportError as error:
+        raise MissingExtraError('--engine dask needs Dask: pip install "apexrank[dask]"') from error
+    from apexrank.distributed.files import map_spans, span_blocks
+    from apexrank.io.stream_fit import fit_table_blocks
+
+    with (
+        LocalCluster(
+            n_workers=workers, threads_per_worker=1, processes=True, dashboard_address="127.0.0.1:0"
+        ) as cluster,
+        Client(cluster),
+    ):
+        return fit_table_blocks(train, recipe, estimator, source=span_blocks, mapped=map_spans)

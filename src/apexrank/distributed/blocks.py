@@ -1,0 +1,259 @@
+"""Blocks of rows that are partitions of Dask collections."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any
+
+import numpy as np
+
+from apexrank.errors import InputError, MissingExtraError
+from apexrank.models.blocks import Block, Blocks
+
+UNEVEN = "cut X, y, groups and sample_weight into the same partitions (rechunk, or columns of one data frame)"
+
+
+def dask_module() -> Any:
+    """Dask, or one line that says how to get it."""
+    try:
+        import dask
+    except ImportError as error:
+        raise MissingExtraError('this needs Dask: pip install "apexrank[dask]"') from error
+    return dask
+
+
+def current_client() -> Any:
+    """The Client of ``dask.distributed`` in use, or None."""
+    try:
+        from distributed import get_client
+    except ImportError:  # Dask alone has the schedulers of one machine
+        return None
+    try:
+        return get_client()
+    except ValueError:
+        return None
+
+
+class DaskBlocks(Blocks):
+    """Blocks that are computed, and kept, by Dask.
+
+    With a Client every pass is one task per block, on the worker that has the block; what comes back is merged here in
+    the order of the blocks, so that the number of workers does not change the answer beyond the rounding of BLAS
+    (L-BFGS on a push, which needs no BLAS, has the same bits). A block that dies with
+    its worker is computed again from its source. Without a Client the scheduler that Dask is set to runs the
+    tasks, threads by default.
+
+    Parameters
+    ----------
+    parts : list of Delayed
+        One :class:`apexrank.models.blocks.Block` each.
+    persist : bool, optional
+        Keep the blocks in memory between passes instead of computing them in every pass. By default with a Client
+        only.
+    names : sequence of str, optional
+        Names of the columns.
+
+    Examples
+    --------
+    >>> import dask
+    >>> make = dask.delayed(lambda k: Block(np.full((3, 1), k), np.arange(3)))
+    >>> DaskBlocks([make(1.0), make(2.0)]).map(lambda block, w: float(block.X.sum() * w), 10)
+    [30.0, 60.0]
+    """
+
+    threads = 1  # one task, one thread: Dask runs as many tasks as it has threads
+
+    def __init__(
+        self, parts: Sequence[Any], *, persist: bool | None = None, names: Sequence[str] | None = None
+    ) -> None:
+        self.client = current_client()
+        self.persist = self.client is not None if persist is None else persist
+        self.names = names
+        self._source = list(parts)
+        self.parts = self._keep(self._source)
+
+    def _keep(self, parts: list[Any]) -> list[Any]:
+        if not self.persist:
+            return parts
+        if self.client is None:
+            return list(dask_module().persist(*parts))
+        return self.client.compute(parts)
+
+    def __iter__(self) -> Iterator[Any]:
+        return iter(self.map(_itself))
+
+    def map(self, function: Callable[..., Any], *args: Any) -> list[Any]:
+        """``function(block, *args)`` of every block, in their order, each where the block is."""
+        if self.client is None:
+            dask = dask_module()
+            return list(dask.compute(*self._tasks(function, args)))
+        if not self.persist:
+            return self.client.gather(self.client.compute(self._tasks(function, args)))
+        return self.client.gather(self._submit(function, args))
+
+    def _submit(self, function: Callable[..., Any], args: tuple[Any, ...]) -> list[Any]:
+        """A task per block, each where its block is."""
+        from distributed import wait
+
+        if not self.parts:  # let go for another fit
+            self.parts = self._keep(self._source)
+        wait(self.parts)
+        homes = self.client.who_has(self.parts)
+        return [
+            self.client.submit(
+                function,
+                part,
+                *args,
+                pure=False,
+                workers=list(homes.get(part.key, ())) or None,
+                allow_other_workers=True,  # a worker that has died by then must not hold up the rest
+            )
+            for part in self.parts
+        ]
+
+    def _tasks(self, function: Callable[..., Any], args: tuple[Any, ...]) -> list[Any]:
+        task = dask_module().delayed(function, pure=False, traverse=False)
+        return [task(part, *args) for part in self.parts]
+
+    def prepared(self, function: Callable[..., Any], *args: Any) -> DaskBlocks:
+        """Blocks of ``function(block, *args)``; the blocks themselves are let go, and computed again if asked for."""
+        blocks = DaskBlocks.__new__(DaskBlocks)
+        blocks.client, blocks.persist, blocks.names = self.client, self.persist, self.names
+        blocks._source = []
+        if self.client is None or not self.persist:
+            blocks.parts = blocks._keep(self._tasks(function, args))
+            return blocks
+        from distributed import wait
+
+        blocks.parts = self._submit(function, args)
+        wait(blocks.parts)
+        self.parts = []
+        return blocks
+
+
+def _itself(block: Any) -> Any:
+    return block
+
+
+def collection_blocks(
+    X: Any, y: Any, groups: Any = None, sample_weight: Any = None, *, persist: bool | None = None
+) -> DaskBlocks:
+    """Blocks of Dask arrays or data frames that are cut at the same rows."""
+    dask = dask_module()
+    given = _named(y, sample_weight, groups)
+    if hasattr(X, "columns") and all(column is None or hasattr(column, "partitions") for _, column in given):
+        return _frame_blocks(X, given, persist)
+    names = [str(name) for name in X.columns] if hasattr(X, "columns") else None
+    X = _whole_rows(X)
+    parts = _delayed(X)
+    others = []
+    for name, column in given:
+        own = [None] * len(parts) if column is None else _delayed(_like(X, name, column))
+        if len(own) != len(parts):
+            raise InputError(f"X has {len(parts)} partitions, {name} has {len(own)}: {UNEVEN}")
+        others.append(own)
+    make = dask.delayed(_make_block, pure=True)
+    return DaskBlocks(
+        [make(k, *fields) for k, fields in enumerate(zip(parts, *others, strict=True))],
+        persist=persist,
+        names=names,
+    )
+
+
+def _frame_blocks(X: Any, given: list[tuple[str, Any]], persist: bool | None) -> DaskBlocks:
+    """Blocks of one data frame with all columns: read apart, files are not always cut into the same partitions."""
+    others = {f"apexrank {name}": column for name, column in given if column is not None}
+    try:
+        whole = X.assign(**others)
+    except (ValueError, NotImplementedError):
+        raise InputError(f"y, groups and sample_weight do not fit the partitions of X: {UNEVEN}") from None
+    make = dask_module().delayed(_split_frame, pure=True)
+    columns = [f"apexrank {name}" if column is not None else None for name, column in given]
+    parts = [make(k, part, len(X.columns), columns) for k, part in enumerate(_delayed(whole))]
+    return DaskBlocks(parts, persist=persist, names=[str(name) for name in X.columns])
+
+
+def _split_frame(number: int, frame: Any, n_features: int, columns: list[str | None]) -> Block:
+    own = [None if column is None else frame[column] for column in columns]
+    return _make_block(number, frame.iloc[:, :n_features], *own)
+
+
+def _named(y: Any, sample_weight: Any, groups: Any) -> list[tuple[str, Any]]:
+    return [("y", y), ("sample_weight", sample_weight), ("groups", groups)]
+
+
+def _whole_rows(X: Any) -> Any:
+    """A collection whose partitions have all columns."""
+    if not hasattr(X, "to_delayed"):
+        raise InputError(
+            f"X must be a Dask array or data frame, got {type(X).__name__}: other data are for apexrank.rankers"
+        )
+    if getattr(X, "ndim", 2) != 2:
+        raise InputError(f"X must have two dimensions, got {X.ndim}")
+    return X.rechunk({1: -1}) if hasattr(X, "rechunk") and X.numblocks[1] > 1 else X
+
+
+def _like(X: Any, name: str, column: Any) -> Any:
+    """A column cut at the rows of X where both know their rows."""
+    if column is None:
+        return None
+    if not hasattr(column, "to_delayed"):
+        raise InputError(f"{name} must be a Dask array or series, got {type(column).__name__}")
+    if not (hasattr(X, "chunks") and hasattr(column, "chunks")):
+        return column
+    if len(column.shape) != 1:
+        raise InputError(f"{name} must have one dimension, got {len(column.shape)}")
+    rows, own = X.chunks[0], column.chunks[0]
+    if rows == own or np.isnan(rows).any() or np.isnan(own).any():
+        return column
+    if sum(rows) != sum(own):
+        raise InputError(f"X has {sum(rows)} rows, {name} has {sum(own)}")
+    return column.rechunk((rows,))
+
+
+def _delayed(collection: Any) -> list[Any]:
+    return list(np.ravel(collection.to_delayed()))
+
+
+def _make_block(number: int, X: Any, y: Any, weight: Any, groups: Any) -> Block:
+    rows = X.to_numpy() if hasattr(X, "to_numpy") else np.asarray(X)
+    if rows.dtype == object:
+        raise InputError(f"partition {number} of X has a column that is not of numbers: encode or drop it")
+    columns = [None if column is None else np.asarray(column) for column in (y, weight, groups)]
+    for column in columns:
+        if column is not None and len(column) != len(rows):
+            raise InputError(
+                f"partition {number} has {len(rows)} rows of X but {len(column)} of another column: {UNEVEN}"
+            )
+    return Block(rows, *columns)  # type: ignore[arg-type]
+
+
+def repartition_by_group(frame: Any, groups: str, npartitions: int | None = None) -> Any:
+    """Move rows so that every group is whole in one partition.
+
+    Parameters
+    ----------
+    frame : dask.dataframe.DataFrame
+        Rows with their relevance, group and features.
+    groups : str
+        The column of group ids.
+    npartitions : int, optional
+        As many as there are by default.
+
+    Returns
+    -------
+    dask.dataframe.DataFrame
+        The same rows; all of a group in one partition, whichever the order they came in.
+
+    Examples
+    --------
+    >>> import dask.dataframe as dd, pandas as pd
+    >>> frame = dd.from_pandas(pd.DataFrame({"q": [1, 2, 1, 2], "x": [0.0, 1.0, 2.0, 3.0]}), npartitions=2)
+    >>> whole = repartition_by_group(frame, "q")
+    >>> int(whole.map_partitions(lambda part: part.q.drop_duplicates()).compute().duplicated().sum())
+    0
+    """
+    if not hasattr(frame, "shuffle") or groups not in frame.columns:
+        raise InputError(f"a Dask data frame with the column {groups!r} is needed to bring groups together")
+    # the only method whose rows come in the same order every time
+    return frame.shuffle(groups, npartitions=npartitions or frame.npartitions, shuffle_method="tasks")

@@ -1,0 +1,280 @@
+"""Rows that come in blocks: from disk one after another, or from the workers of a cluster.
+
+Every objective here is a sum, or the logarithm of a sum, of parts over rows or over whole groups. So a block gives its
+part for given coefficients, and the parts are merged in the order of the blocks, whoever computed them: the sums
+of a push are the same to the last bit in one process and on many workers.
+"""
+
+from __future__ import annotations
+
+import mmap
+from collections.abc import Callable, Iterator, Sequence
+from functools import reduce
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from apexrank.errors import InputError
+from apexrank.models.linear import BLOCK_BYTES, FAR
+
+ROWS_BYTES = 2**26  # of X in a block, where nobody says
+
+
+class Block(NamedTuple):
+    """Some rows: features, labels or relevance, and where given weights and group ids."""
+
+    X: np.ndarray
+    y: np.ndarray
+    weight: np.ndarray | None = None
+    groups: np.ndarray | None = None
+
+
+class Blocks:
+    """Blocks of rows that can be gone through any number of times, always in the same order.
+
+    A subclass has ``__iter__``, which reads one block at a time; or, where blocks live elsewhere, ``map`` and
+    ``prepared``.
+
+    Attributes
+    ----------
+    threads : int, optional
+        Threads that the work on one block may use; None for all.
+    names : sequence of str, optional
+        Names of the columns of X.
+    """
+
+    threads: int | None = None
+    names: Sequence[str] | None = None
+
+    def __iter__(self) -> Iterator[Any]:
+        raise NotImplementedError
+
+    def map(self, function: Callable[..., Any], *args: Any) -> list[Any]:
+        """``function(block, *args)`` of every block, in their order."""
+        results = []
+        for block in self:
+            results.append(function(block, *args))
+            del block  # or two would be in memory while the next one is read
+        return results
+
+    def prepared(self, function: Callable[..., Any], *args: Any) -> Blocks:
+        """Blocks of ``function(block, *args)``, to be used instead of these.
+
+        What is kept in memory is prepared once, what is read in every pass is prepared in every pass.
+        """
+        return _Prepared(self, function, args)
+
+
+class _Prepared(Blocks):
+    def __init__(self, source: Blocks, function: Callable[..., Any], args: tuple[Any, ...]) -> None:
+        self.source, self.function, self.args = source, function, args
+        self.threads, self.names = source.threads, source.names
+
+    def __iter__(self) -> Iterator[Any]:
+        for block in self.source:
+            part = self.function(block, *self.args)
+            del block
+            yield part
+            del part
+
+
+class ArrayBlocks(Blocks):
+    """Slices of an array, which may be a memory-mapped file larger than memory.
+
+    Pages of a memory map that was opened with mode "r" or "r+" are given back after each block, so that no more than
+    one block of X is in memory.
+
+    Parameters
+    ----------
+    X : array of shape (n, d), or path of a ``.npy`` file
+        The rows; a file is memory-mapped.
+    y : array of shape (n,)
+        Labels or relevance.
+    sample_weight, groups : arrays of shape (n,), optional
+        With groups, whose rows have to stand together, no block ends inside one.
+    rows : int, optional
+        Rows of a block; by default those of 64 MiB.
+
+    Examples
+    --------
+    >>> blocks = ArrayBlocks(np.arange(10.0)[:, None], np.arange(10) % 2, rows=4)
+    >>> blocks.map(lambda block: len(block.y))
+    [4, 4, 2]
+    """
+
+    def __init__(
+        self,
+        X: Any,
+        y: Any,
+        sample_weight: Any = None,
+        groups: Any = None,
+        *,
+        rows: int | None = None,
+    ) -> None:
+        self.X = np.load(X, mmap_mode="r") if isinstance(X, str) or hasattr(X, "__fspath__") else X
+        if getattr(self.X, "ndim", 0) != 2 or not isinstance(self.X, np.ndarray):
+            raise InputError("X must be an array of two dimensions, or the path of a .npy file with one")
+        self.columns: list[Any] = [None if c is None else np.asarray(c) for c in (y, sample_weight, groups)]
+        for name, column in zip(("y", "sample_weight", "groups"), self.columns, strict=True):
+            if column is not None and column.shape != (len(self.X),):
+                raise InputError(
+                    f"{name} needs one value per row: expected {len(self.X)}, got {column.shape}"
+                )
+        if y is None or not len(self.X):
+            raise InputError("there is no row, or no y: give one label per row")
+        self.bounds = _bounds(len(self.X), rows or default_rows(self.X.shape[1]), self.columns[2])
+
+    def __iter__(self) -> Iterator[Block]:
+        for first, last in zip(self.bounds[:-1], self.bounds[1:], strict=True):
+            columns: list[Any] = [None if c is None else c[first:last] for c in self.columns]
+            yield Block(self.X[first:last], *columns)
+            _give_back(self.X)
+
+
+def default_rows(n_features: int) -> int:
+    """Rows of a block where nobody says: 64 MiB of double precision."""
+    return max(1, ROWS_BYTES // (8 * max(1, n_features)))
+
+
+def _bounds(n: int, rows: int, groups: np.ndarray | None) -> np.ndarray:
+    """Bounds of blocks of about so many rows, moved back to where a group begins."""
+    bounds = np.append(np.arange(0, n, rows), n)
+    if groups is None:
+        return bounds
+    starts = np.concatenate([[0], 1 + np.flatnonzero(groups[1:] != groups[:-1]), [n]])
+    return np.unique(starts[np.searchsorted(starts, bounds, side="right") - 1])
+
+
+def _give_back(X: Any) -> None:
+    """Let the pages of a shared memory map go; those that a copy-on-write map has changed exist nowhere else."""
+    if getattr(X, "mode", None) not in ("r", "r+") or not hasattr(mmap, "MADV_DONTNEED"):
+        return
+    base = X.base
+    while isinstance(base, np.ndarray):
+        base = base.base
+    if isinstance(base, mmap.mmap):
+        base.madvise(mmap.MADV_DONTNEED)
+
+
+class Moments(NamedTuple):
+    """Weight, mean, standard deviation and largest size of each column."""
+
+    weight: float
+    mean: np.ndarray
+    spread: np.ndarray
+    largest: np.ndarray
+
+    @property
+    def unit(self) -> np.ndarray:
+        """Unit of a column: its standard deviation, or its size where rounding is all there is to see."""
+        size = np.where(self.largest > 0, self.largest, 1.0)
+        return np.where(self.spread > 1e-12 * size, self.spread, size)
+
+    @property
+    def shift(self) -> np.ndarray | None:
+        """What to subtract from columns so far from zero that scores would lose the digits that rank."""
+        return self.mean if np.any(np.abs(self.mean) > FAR * self.unit) else None
+
+
+def merge_moments(a: Moments, b: Moments) -> Moments:
+    """Moments of the rows of both; squares are of numbers of at most 1, as those of huge ones would overflow."""
+    weight = a.weight + b.weight
+    largest = np.maximum(a.largest, b.largest)
+    if weight == 0:
+        return a._replace(largest=largest)
+    unit = np.where(largest > 0, largest, 1.0)
+    share, rest = a.weight / weight, b.weight / weight
+    step = (b.mean / unit - a.mean / unit) * unit
+    squares = (
+        share * (a.spread / unit) ** 2 + rest * (b.spread / unit) ** 2 + share * rest * (step / unit) ** 2
+    )
+    return Moments(weight, a.mean + rest * step, unit * np.sqrt(squares), largest)
+
+
+def column_moments(X: np.ndarray, weight: np.ndarray | None) -> Moments:
+    """Moments of the columns of finite rows, from a few megabytes of them at a time."""
+    rows = max(1, BLOCK_BYTES // (8 * max(1, X.shape[1])))
+    return reduce(
+        merge_moments,
+        (
+            _moments(X[a : a + rows], None if weight is None else weight[a : a + rows], a)
+            for a in range(0, len(X), rows)
+        ),
+    )
+
+
+def _moments(rows: np.ndarray, weight: np.ndarray | None, first: int) -> Moments:
+    rows = np.asarray(rows, dtype=np.float64)
+    if not np.isfinite(rows).all():
+        row, column = np.argwhere(~np.isfinite(rows))[0]
+        raise InputError(
+            f"row {first + row} of a block is missing or infinite in column {column}: fill or drop it"
+        )
+    weight = np.ones(len(rows)) if weight is None else np.asarray(weight, dtype=np.float64)
+    total = float(weight.sum())
+    if total == 0:
+        zero = np.zeros(rows.shape[1])
+        return Moments(0.0, zero, zero, zero)
+    largest = np.abs(rows[weight > 0]).max(axis=0)
+    unit = np.where(largest > 0, largest, 1.0)
+    scaled = rows / unit
+    mean = weight @ scaled / total
+    scaled -= mean
+    spread = np.sqrt(np.einsum("i,ij,ij->j", weight, scaled, scaled) / total)
+    return Moments(total, mean * unit, spread * unit, largest)
+
+
+class Survey(NamedTuple):
+    """What has to be known of all rows before a fit, from one pass over the blocks."""
+
+    n_rows: int
+    moments: Moments
+    labels: dict[Any, float]  # weight of each value of y; empty for relevance
+    sizes: tuple[int, ...]  # rows of each block
+
+    @property
+    def n_features(self) -> int:
+        return len(self.moments.mean)
+
+
+def survey(blocks: Blocks, *, binary: bool) -> Survey:
+    """Count and check the rows of all blocks; ``binary`` also sums the weight of each label.
+
+    Examples
+    --------
+    >>> found = survey(ArrayBlocks(np.array([[1.0], [3.0], [5.0]]), np.array([0, 1, 1]), rows=2), binary=True)
+    >>> found.n_rows, found.moments.mean.tolist(), found.labels
+    (3, [3.0], {0: 1.0, 1: 2.0})
+    """
+    parts = [part for part in blocks.map(_survey_block, binary) if part.n_rows]
+    if not parts:
+        raise InputError("there is no row in any block")
+    widths = {part.n_features for part in parts}
+    if len(widths) > 1:
+        raise InputError(f"blocks have different numbers of columns: {', '.join(map(str, sorted(widths)))}")
+    labels: dict[Any, float] = {}
+    for part in parts:
+        for value, weight in part.labels.items():
+            labels[value] = labels.get(value, 0.0) + weight
+    return Survey(
+        sum(part.n_rows for part in parts),
+        reduce(merge_moments, (part.moments for part in parts)),
+        labels,
+        tuple(part.n_rows for part in parts),
+    )
+
+
+def _survey_block(block: Block, binary: bool) -> Survey:
+    n, weight = len(block.y), block.weight
+    if block.X.shape[0] != n or block.X.ndim != 2:
+        raise InputError(f"a block has {block.X.shape[0]} rows of X but {n} of y: cut both at the same rows")
+    if weight is not None and not (np.isfinite(weight).all() and (np.asarray(weight) >= 0).all()):
+        raise InputError("sample_weight must be finite numbers of at least 0")
+    if not n:
+        nothing = np.zeros(block.X.shape[1])
+        return Survey(0, Moments(0.0, nothing, nothing, nothing), {}, ())
+    labels = {}
+    if binary:
+        values, index = np.unique(block.y, return_inverse=True)
+        labels = dict(zip(values.tolist(), np.bincount(index, weight).tolist(), strict=True))
+    return Survey(n, column_moments(block.X, weight), labels, (n,))

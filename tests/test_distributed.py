@@ -1,0 +1,272 @@
+"""Rankers on Dask: the answers of one process, whatever the workers do."""
+
+import os
+import signal
+from dataclasses import dataclass
+from typing import ClassVar
+
+import dask
+import dask.array as da
+import dask.dataframe as dd
+import numpy as np
+import pandas as pd
+import pytest
+from distributed import Client, LocalCluster
+
+from apexrank import metrics, rankers
+from apexrank.distributed import DaskBlocks, MonotoneRetargeting, PNormPush, repartition_by_group
+from apexrank.distributed import metrics as lazy
+from apexrank.distributed.blocks import collection_blocks
+from apexrank.errors import InputError
+from apexrank.models.blocks import ArrayBlocks, Block
+from apexrank.rankers.blocks import fit_blocks
+from apexrank.solvers import LBFGS
+
+EXACT = {"rtol": 1e-8, "atol": 1e-10}
+
+
+@pytest.fixture(scope="module")
+def cluster():
+    """Two workers, processes of one thread each."""
+    with LocalCluster(n_workers=2, threads_per_worker=1, processes=True, dashboard_address="127.0.0.1:0") as cluster:
+        yield cluster
+
+
+@pytest.fixture
+def client(cluster):
+    with Client(cluster) as client:
+        client.wait_for_workers(2)
+        yield client
+
+
+def two_classes(n=1200, seed=0):
+    rng = np.random.default_rng(seed)
+    X = rng.normal(size=(n, 4))
+    return X, (X[:, 0] + rng.normal(size=n) > 1).astype(int), rng.integers(0, 3, n).astype(float)
+
+
+def graded_frame(n_groups=30, seed=0):
+    rng = np.random.default_rng(seed)
+    groups = np.repeat(np.arange(n_groups), rng.integers(3, 12, n_groups))
+    X = rng.normal(size=(len(groups), 3))
+    y = np.digitize(X @ [1.0, -1.0, 0.3] + rng.normal(size=len(groups)), [-1.0, 0.5, 2.0])
+    return pd.DataFrame(X, columns=["a", "b", "c"]).assign(y=y, q=groups)
+
+
+def made_on_a_worker(k):
+    return Block(*two_classes(400, seed=k)[:2])
+
+
+def test_dask_arrays_give_the_coefficients_of_one_process(client):
+    X, y, weight = two_classes()
+    options = {"p": 3, "alpha": 0.05, "tol": 1e-10}
+    local = rankers.PNormPush(**options).fit(X, y, sample_weight=weight)
+    ranker = PNormPush(**options).fit(
+        da.from_array(X, chunks=(300, 2)),  # columns in two chunks, rows cut elsewhere than those of y
+        da.from_array(y, chunks=500),
+        sample_weight=da.from_array(weight, chunks=300),
+    )
+    np.testing.assert_allclose(ranker.coef_, local.coef_, **EXACT)
+    np.testing.assert_allclose(ranker.intercept_, local.intercept_, **EXACT)
+    assert ranker.dual_gap_ < 1e-12
+    in_blocks = fit_blocks(rankers.PNormPush(**options), ArrayBlocks(X, y, weight, rows=300))
+    np.testing.assert_allclose(ranker.coef_, in_blocks.coef_, rtol=1e-12)
+
+
+def test_one_worker_and_two_give_the_same_bits(client):
+    parts = [dask.delayed(made_on_a_worker)(k) for k in range(5)]
+    both = fit_blocks(rankers.PNormPush(alpha=0.1, solver="lbfgs"), DaskBlocks(parts))
+    one = next(iter(client.scheduler_info()["workers"]))
+    with dask.annotate(workers=[one]):
+        alone = fit_blocks(
+            rankers.PNormPush(alpha=0.1, solver="lbfgs"),
+            DaskBlocks([dask.delayed(made_on_a_worker)(k) for k in range(5)]),
+        )
+    np.testing.assert_array_equal(both.coef_, alone.coef_)
+    assert both.objective_ == alone.objective_
+
+
+@pytest.mark.parametrize("persist", [True, False])
+def test_without_a_client_threads_do_the_work(persist):
+    X, y, _ = two_classes()
+    local = rankers.PNormPush(alpha=0.1, tol=1e-10, price="log1p").fit(X, y)
+    ranker = PNormPush(alpha=0.1, tol=1e-10, price="log1p").fit(
+        da.from_array(X, chunks=(250, 4)), da.from_array(y, chunks=250), persist=persist
+    )
+    np.testing.assert_allclose(ranker.coef_, local.coef_, **EXACT)
+    np.testing.assert_allclose(ranker.intercept_, local.intercept_, **EXACT)
+
+
+def test_blocks_that_are_not_kept_are_computed_in_every_pass(client):
+    parts = [dask.delayed(made_on_a_worker)(k) for k in range(3)]
+    kept, computed = (
+        fit_blocks(rankers.PNormPush(alpha=0.1, solver="lbfgs"), DaskBlocks(parts, persist=persist))
+        for persist in (True, False)
+    )
+    np.testing.assert_array_equal(kept.coef_, computed.coef_)
+
+
+def test_blocks_may_be_used_again(client):
+    """A fit lets its blocks go to save memory; the next one computes them again."""
+    blocks = DaskBlocks([dask.delayed(made_on_a_worker)(k) for k in range(3)])
+    ranker = rankers.PNormPush(alpha=0.1, solver="lbfgs")
+    first, second = (fit_blocks(ranker, blocks).coef_ for _ in range(2))
+    np.testing.assert_array_equal(first, second)
+    assert [len(block.y) for block in blocks] == [400, 400, 400]
+
+
+def test_data_frames_from_parquet(client, tmp_path):
+    X, y, _ = two_classes()
+    frame = pd.DataFrame(X, columns=list("abcd")).assign(y=y)
+    for k in range(3):
+        frame[400 * k : 400 * (k + 1)].to_parquet(tmp_path / f"{k}.parquet")
+    rows = dd.read_parquet(tmp_path)
+    ranker = PNormPush(alpha=0.1, tol=1e-10).fit(rows[list("abcd")], rows["y"])
+    local = rankers.PNormPush(alpha=0.1, tol=1e-10).fit(X, y)
+    np.testing.assert_allclose(ranker.coef_, local.coef_, **EXACT)
+    assert ranker.feature_names_in_.tolist() == list("abcd")
+    scores = ranker.decision_function(rows[list("abcd")])
+    np.testing.assert_allclose(scores.compute(), local.decision_function(X), **EXACT)
+    np.testing.assert_array_equal(ranker.predict(rows[list("abcd")]).compute(), local.predict(X))
+    with pytest.raises(InputError, match="other columns"):
+        ranker.predict(rows[list("dcba")])
+
+
+def test_scores_are_lazy_and_the_local_ranker_is_ordinary():
+    X, y, _ = two_classes()
+    ranker = PNormPush(alpha=0.1).fit(da.from_array(X, chunks=(400, 4)), da.from_array(y, chunks=400))
+    scores = ranker.decision_function(da.from_array(X, chunks=(100, 2)))
+    assert isinstance(scores, da.Array)
+    assert scores.chunks == ((100,) * 12,)
+    local = ranker.to_local()
+    assert type(local) is rankers.PNormPush
+    assert local.get_params() == ranker.get_params()
+    np.testing.assert_array_equal(scores.compute(), local.decision_function(X))
+    np.testing.assert_array_equal(ranker.decision_function(X), local.decision_function(X))
+    with pytest.raises(InputError, match="2 features"):
+        ranker.predict(da.from_array(X[:, :2], chunks=(100, 2)))
+
+
+@dataclass(frozen=True)
+class Murderous(LBFGS):
+    """Kills a worker at the fourth value of a fit."""
+
+    victims: ClassVar[list] = []
+
+    def solve(self, problem, w0):
+        calls, plain = [], problem.value_and_grad
+
+        def value_and_grad(w):
+            calls.append(w)
+            if len(calls) == 4:
+                os.kill(self.victims.pop(), signal.SIGKILL)
+            return plain(w)
+
+        problem.value_and_grad = value_and_grad
+        return super().solve(problem, w0)
+
+
+def test_a_killed_worker_changes_nothing_but_the_time(client):
+    parts = [dask.delayed(made_on_a_worker)(k) for k in range(4)]
+    quiet = fit_blocks(rankers.PNormPush(alpha=0.01, solver=LBFGS()), DaskBlocks(parts))
+    pids = client.run(os.getpid)
+    Murderous.victims.append(next(iter(pids.values())))
+    ranker = fit_blocks(rankers.PNormPush(alpha=0.01, solver=Murderous()), DaskBlocks(parts))
+    assert not Murderous.victims
+    np.testing.assert_array_equal(ranker.coef_, quiet.coef_)
+    assert ranker.n_iter_ == quiet.n_iter_
+    client.wait_for_workers(2)
+
+
+def test_no_worker_holds_the_rows_of_another(client):
+    blocks = DaskBlocks([dask.delayed(made_on_a_worker)(k) for k in range(6)])
+    seen = []
+
+    @dataclass(frozen=True)
+    class Watching(LBFGS):
+        def solve(self, problem, w0):
+            parts = problem.parts.parts
+            solution = super().solve(problem, w0)
+            seen.append((client.who_has(parts), client.has_what(), {part.key for part in parts}))
+            return solution
+
+    fit_blocks(rankers.PNormPush(alpha=0.1, solver=Watching()), blocks)
+    ((homes, held, keys),) = seen
+    assert len(homes) == 6
+    assert all(len(workers) == 1 for workers in homes.values())
+    assert {worker for workers in homes.values() for worker in workers} == set(
+        client.scheduler_info()["workers"]
+    )
+    assert {key for own in held.values() for key in own if "push_part" in str(key)} == keys
+    assert not any("made_on_a_worker" in str(key) for own in held.values() for key in own)
+    assert blocks.parts == []
+
+
+def test_retargeting_on_groups_in_any_order(client):
+    frame = graded_frame()
+    local = rankers.MonotoneRetargeting(tol=1e-10).fit(
+        frame[["a", "b", "c"]].to_numpy(), frame.y, groups=frame.q
+    )
+    mixed = dd.from_pandas(frame.sample(frac=1, random_state=0).reset_index(drop=True), npartitions=3)
+    with pytest.raises(InputError, match="repartition_by_group"):
+        MonotoneRetargeting().fit(mixed[["a", "b", "c"]], mixed["y"], groups=mixed["q"])
+    whole = repartition_by_group(mixed, "q")
+    ranker = MonotoneRetargeting(tol=1e-10).fit(whole[["a", "b", "c"]], whole["y"], groups=whole["q"])
+    np.testing.assert_allclose(ranker.coef_, local.coef_, **EXACT)
+    assert ranker.n_groups_ == local.n_groups_
+    again = MonotoneRetargeting(tol=1e-10).fit(whole[["a", "b", "c"]], whole["y"], groups=whole["q"])
+    np.testing.assert_allclose(again.coef_, ranker.coef_, rtol=1e-12)
+    scores = ranker.predict(whole[["a", "b", "c"]])
+    assert lazy.ndcg(whole["y"], scores, groups=whole["q"].to_dask_array()) == pytest.approx(
+        metrics.ndcg(frame.y, local.predict(frame[["a", "b", "c"]].to_numpy()), groups=frame.q), rel=1e-9
+    )
+
+
+def test_measures_are_those_of_arrays():
+    X, y, _ = two_classes()
+    scores = X[:, 0]
+    lazy_y, lazy_scores = da.from_array(y, chunks=500), da.from_array(scores, chunks=500)
+    assert lazy.auc(lazy_y, lazy_scores) == metrics.auc(y, scores)
+    assert lazy.partial_auc(lazy_y, lazy_scores, 0.2) == metrics.partial_auc(y, scores, max_fpr=0.2)
+    assert lazy.precision_at(lazy_y, lazy_scores, 20) == metrics.precision_at(y, scores, k=20)
+    assert lazy.ndcg(lazy_y, lazy_scores, 7) == metrics.ndcg(y, scores, k=7)
+    groups = np.arange(1200) // 100
+    names = ["auc", "ndcg_at_5", "mrr"]
+    found = lazy.evaluate(lazy_y, lazy_scores, names, groups=da.from_array(groups, chunks=500))
+    assert found == pytest.approx(metrics.evaluate(y, scores, names, groups=groups), rel=1e-12)
+    with pytest.raises(InputError, match="has rows in block"):
+        lazy.auc(lazy_y, lazy_scores, groups=da.from_array(np.arange(1200) % 7, chunks=500))
+
+
+def test_bad_input_is_refused_in_one_line():
+    X, y, _ = two_classes()
+    rows, labels = da.from_array(X, chunks=(300, 4)), da.from_array(y, chunks=300)
+    frame = dd.from_pandas(pd.DataFrame({"a": ["x", "y"], "y": [0, 1]}), npartitions=1)
+    cases = [
+        (lambda: PNormPush().fit(X, labels), "must be a Dask array"),
+        (lambda: PNormPush().fit(rows, y), "y must be a Dask array"),
+        (lambda: PNormPush().fit(rows, labels[:-1]), "1200 rows, y has 1199"),
+        (lambda: PNormPush().fit(rows, labels, groups=labels), "leave out groups"),
+        (lambda: PNormPush().fit(rows[:, 0], labels), "two dimensions"),
+        (lambda: PNormPush(p=np.inf).fit(rows, labels), "not over pairs"),
+        (lambda: PNormPush(solver="coordinate").fit(rows, labels), "cannot fit in blocks"),
+        (lambda: PNormPush().fit(frame[["a"]], frame["y"]), "not of numbers"),
+        (lambda: PNormPush().fit(rows[rows[:, 0] > 0], labels), "of another column"),
+        (lambda: MonotoneRetargeting().fit(rows, labels), "group id"),
+        (lambda: MonotoneRetargeting().fit(rows, labels, labels, group_weight=labels), "sample_weight"),
+        (lambda: repartition_by_group(frame, "q"), "column 'q'"),
+        (lambda: collection_blocks(rows, dd.from_dask_array(labels.rechunk(600))), "4 partitions, y has 2"),
+    ]
+    for work, message in cases:
+        with pytest.raises(InputError, match=message) as error:
+            work()
+        assert "\n" not in str(error.value)
+
+
+def test_empty_partitions_count_nothing():
+    X, y, _ = two_classes()
+    rows, labels = da.from_array(X, chunks=(300, 4)), da.from_array(y, chunks=300)
+    some = da.from_array(np.arange(1200) >= 300, chunks=300)
+    ranker = PNormPush(alpha=0.1, tol=1e-10).fit(rows[some], labels[some])
+    local = rankers.PNormPush(alpha=0.1, tol=1e-10).fit(X[300:], y[300:])
+    np.testing.assert_allclose(ranker.coef_, local.coef_, **EXACT)
