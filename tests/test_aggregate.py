@@ -361,7 +361,7 @@ def test_a_ballot_of_one_item_is_in_the_middle():
 def test_ties_come_in_groups():
     result = aggregate([[4, 4, 2, 1, 1, 1]], items="abcdef", method="copeland")
     assert result.ties == [("a", "b"), ("d", "e", "f")]
-    assert repr(result) == "Aggregation by copeland of 1 voters: a = b > c > d = e = f"
+    assert repr(result) == "Aggregation by copeland of 1 voter: a = b > c > d = e = f"
 
 
 # ways in

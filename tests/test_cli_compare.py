@@ -111,12 +111,21 @@ def test_the_same_seed_gives_the_same_numbers(folder):
         ("--report no/r.html", "there is no folder"),
         ("--report train.csv", "a report is an HTML file: call it 'train.html'"),
         ("-p 1,two", "-p takes numbers with commas between them, such as 1,4,16, got '1,two'"),
-        ("-p 0.5", "ps must be numbers of at least 1"),
-        ("--holdout 1.5", "holdout must be a share between 0 and 1"),
-        ("--folds 1", "folds must be a whole number of at least 2"),
-        ("--top 0", "top must be a whole number of at least 1"),
-        ("--confidence 2", "confidence"),
-        ("--scoring best", "unknown scorer 'best'"),
+        ("-p 0.5", "-p takes numbers from 1 to 10,000, or inf, got 0.5"),
+        ("-p 1,1e300", "-p takes numbers from 1 to 10,000, or inf, got 1e+300"),
+        ("-p nan", "-p takes numbers from 1 to 10,000, or inf, got nan"),
+        ("--holdout 1.5", "--holdout must be a share between 0 and 1"),
+        ("--folds 1", "'--folds'"),
+        ("--top 0", "'--top'"),
+        ("--seed -1", "'--seed'"),
+        ("--confidence 2", "--confidence must be between 0 and 1, got 2"),
+        ("--confidence 0.9999", "--confidence 0.9999 is more than 1,000 draws can tell: at most 0.998"),
+        ("--scoring best", "--scoring 'best' is no measure of the top of a list: use top, or one such as"),
+        ("--scoring accuracy", "--scoring 'accuracy' is no measure"),
+        ("--scoring neg_log_loss", "--scoring 'neg_log_loss' is no measure"),
+        ("--scoring precision_at_0", "--scoring 'precision_at_0' needs a number of rows"),
+        ("--scoring precision_at_500", "the scoring 'precision_at_500' looks at 500 rows"),
+        ("--id fraud", "column 'fraud' is the target: it cannot be the id as well"),
         ("--features nope", "nope"),
         ("--scale odd", "odd"),
         ("--test none.csv", "none.csv"),
@@ -128,6 +137,49 @@ def test_what_is_wrong_is_said_in_one_line_and_nothing_is_written(folder, option
     assert result.stderr.startswith("error: ")
     assert result.stderr.count("\n") == 1
     assert sorted(path.name for path in folder.iterdir()) == ["new.csv", "train.csv"]
+
+
+def test_weights_that_are_all_0_are_named(folder):
+    pl.read_csv("train.csv").with_columns(w=0).write_csv("w.csv")
+    result = run("compare w.csv --target fraud --id case --weight w", code=2)
+    assert result.stderr == "error: w.csv column 'w': all weights are 0; give some rows a weight above 0\n"
+
+
+def test_what_speaks_against_the_verdict_is_beside_it(folder):
+    frame = pl.read_csv("train.csv").with_columns(price=pl.format("${}", pl.int_range(600)))
+    frame.write_csv("money.csv")
+    last = run(f"compare money.csv --test money.csv --target fraud --id case {QUICK}").stdout.splitlines()[
+        -3:
+    ]
+    assert last == [
+        "The test rows are training rows, so nothing here says how new rows are ranked.",
+        "Left out although it looks like numbers written as text: 'price'.",
+        "3 of 10 columns were left out; the notes say why.",
+    ]
+
+
+def test_too_few_rows_have_no_intervals(folder):
+    frame = pl.read_csv("new.csv")
+    pl.concat([frame.filter(fraud=0), frame.filter(fraud=1)[:4]]).write_csv("few.csv")
+    result = run(f"compare train.csv --test few.csv --target fraud --id case {QUICK}")
+    assert "Too few to tell (only 4 held-out rows are positive): " in result.stdout
+    assert "nan" not in result.stdout
+
+
+def test_a_measure_by_scikit_learns_name(folder):
+    result = run(f"compare train.csv --target fraud --id case --scoring roc_auc {QUICK}")
+    assert "* chosen by cross-validation (roc_auc)" in result.stdout
+
+
+def test_p_inf_without_a_minimum_is_marked(folder):
+    rng = np.random.default_rng(0)
+    x = rng.standard_normal(400)
+    y = (x + 2 * rng.standard_normal(400) > 1).astype(int)
+    pl.DataFrame({"x": x, "y": y}).write_csv("overlap.csv")
+    result = run("compare overlap.csv --target y --folds 2 -p 1,inf")
+    assert "inf (no minimum but 0)" in result.stdout
+    assert "1 *" in result.stdout
+    assert "1 feature\n" in result.stdout
 
 
 def test_a_report_is_not_written_over_the_data(folder):

@@ -28,7 +28,9 @@ EXACT = {"rtol": 1e-8, "atol": 1e-10}
 @pytest.fixture(scope="module")
 def cluster():
     """Two workers, processes of one thread each."""
-    with LocalCluster(n_workers=2, threads_per_worker=1, processes=True, dashboard_address="127.0.0.1:0") as cluster:
+    with LocalCluster(
+        n_workers=2, threads_per_worker=1, processes=True, dashboard_address="127.0.0.1:0"
+    ) as cluster:
         yield cluster
 
 

@@ -1,6 +1,7 @@
 """Imports go one way: a module may import from its own layer or the layers below it."""
 
 import ast
+from importlib import import_module
 from pathlib import Path
 
 import pytest
@@ -64,3 +65,17 @@ def test_every_module_has_a_layer():
 def test_the_check_sees_imports():
     assert "kernels" in imported_layers(SRC / "objectives" / "push.py")
     assert "rankers" not in imported_layers(SRC / "objectives" / "push.py")
+
+
+PACKAGES = sorted(path.parent for path in SRC.rglob("__init__.py"))
+
+
+@pytest.mark.parametrize("folder", PACKAGES, ids=lambda p: p.relative_to(SRC.parent).as_posix())
+def test_no_public_name_is_also_that_of_a_module(folder):
+    """A module becomes an attribute of its package when it is imported, and would hide a function of that name."""
+    package = import_module(".".join(folder.relative_to(SRC.parent).parts))
+    inside = {
+        path.stem for path in folder.iterdir() if path.suffix == ".py" or (path / "__init__.py").exists()
+    }
+    public = set(getattr(package, "__all__", ()))
+    assert not {name for name in public & inside if callable(getattr(package, name))}

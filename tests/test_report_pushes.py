@@ -3,6 +3,7 @@
 import json
 import re
 import warnings
+from copy import copy
 from dataclasses import replace
 from functools import partial
 from itertools import product
@@ -24,11 +25,12 @@ from apexrank.io.tables import Table, read_table
 from apexrank.metrics import Interval
 from apexrank.metrics.measure import find_measures
 from apexrank.rankers.push import PNormPush
-from apexrank.report import push_measures, tables
+from apexrank.report import build, push_columns, push_measures, pushes
 from apexrank.report.push_bounds import push_bounds
 from apexrank.report.push_measures import paired_intervals
 from apexrank.report.push_rows import hold_out
-from apexrank.report.pushes import compare_pushes, precision_of_share
+from apexrank.report.push_search import precision_of_share
+from apexrank.report.pushes import compare_pushes
 from apexrank.report.tables import compare_table
 
 quick = partial(compare_pushes, ps=(1, 8), alphas=(1e-6,), folds=2, n_resamples=20)
@@ -196,9 +198,11 @@ def test_default_measures_fit_the_number_of_rows(found, example):
     assert found.decided_by == "precision_at_10"
     X, y = small(60)
     few = quick(X, y, top=40)
-    assert few.n_test == few.top == 18
-    assert [name for name in few.measures if "precision_at" in name] == ["precision_at_18"]
-    assert few.decided_by == "precision_at_18"  # the default scoring is about the first places
+    assert (few.n_test, few.top) == (18, 6)
+    assert noted(few, "the top list has 6 places instead of 40: a third of the 18 held-out rows")
+    assert [name for name in few.measures if "precision_at" in name] == ["precision_at_6"]
+    assert few.decided_by == "precision_at_6"  # the default scoring is about the first places
+    assert not noted(quick(X, y, top=6), "places instead of")
 
 
 @pytest.mark.parametrize(
@@ -291,10 +295,17 @@ def test_explanations_are_the_largest_parts_of_the_score(found, example):
         row = int(item.name.removeprefix("row ")) - 1
         parts = found.coef[2] * (X[row] - X[train].mean(axis=0))
         expected = [j for j in np.argsort(-parts) if parts[j] > 0][:3]
-        assert [reason.rpartition(" ")[0] for reason in reasons] == [f"feature {j + 1}" for j in expected]
-        assert [float(reason.rpartition(" ")[2]) for reason in reasons] == pytest.approx(
-            parts[expected], rel=0.06
-        )
+        assert [reason.split(" ")[1] for reason in reasons] == [f"{j + 1}" for j in expected]
+        shares = 100 * parts[expected] / parts[parts > 0].sum()
+        assert reasons == [
+            f"feature {j + 1} {share:.0f} %" for j, share in zip(expected, shares, strict=True)
+        ]
+    assert sum(lift.share for lift in found.lifts(2, 1, n=6)[0]) == pytest.approx(1)
+
+
+def test_a_row_at_the_mean_is_lifted_by_nothing(found):
+    flat = replace(found, X=np.tile(found.mean, (found.n_test, 1)))
+    assert flat.explanations(1, 2) == [[], []]
 
 
 # verdict
@@ -316,13 +327,163 @@ def test_no_push_where_the_whole_list_counts(example):
     found = quick(*example, scoring="auc")
     assert found.verdict.kind == "no push"
     assert re.match(
-        r"No push: p = 1 has the best auc in cross-validation on the training rows, 0\.9\d\d against 0\.\d{3} with "
-        r"p = 8\. \d+ of the first 30 held-out rows are positive, and AUC is 0\.9\d\d\.$",
+        r"No push: p = 1 does best in cross-validation on the training rows, where auc is 0\.9\d\d with p = 1 and "
+        r"0\.\d{3} with p = 8, the best push \(difference -0\.\d{3}, standard error 0\.\d{3} over 2 folds\)\. "
+        r"That p was not chosen; with it the AUC of the held-out rows is 0\.\d{3} against 0\.9\d\d with p = 1 "
+        r"\(difference -0\.\d{3}, 95 % interval -0\.\d{3} to -0\.\d{3}\)\. \d+ of the first 30 held-out rows "
+        r"are positive with p = 1, and AUC is 0\.9\d\d\.$",
         found.verdict.text,
     )
-    assert any("if only they matter, choose p by scoring precision_at_30" in note for note in found.notes)
-    alone = quick(*small(), ps=(1,))
+    assert noted(found, "if only they matter, choose p by scoring precision_at_30")
+    alone = quick(*small(400), ps=(1,))
     assert alone.verdict.text.startswith("No push: p = 1 is the only one tried.")
+
+
+def test_the_hint_about_the_top_is_not_for_who_chose_by_the_top(example, monkeypatch):
+    """Where p = 1 did best at the top in cross-validation, the advice to choose by the top leads nowhere."""
+    monkeypatch.setattr(pushes, "choose", lambda *_: 0)
+    hint = "more of the first 30 held-out rows are positive than with p = 1"
+    for scoring, hinted in (("auc", True), ("top", False), ("precision_at_30", False)):
+        assert noted(quick(*example, scoring=scoring), hint) == hinted
+
+
+def with_folds(found, base, push, **changes):
+    return replace(found, chosen=0, cv_scores=np.array([base, push]), **changes)
+
+
+@pytest.mark.parametrize(
+    ("push", "kind"),
+    [
+        ([0.5, 0.5, 0.4, 0.4], "no push"),  # mean -0.05, standard error 0.029
+        ([0.6, 0.5, 0.3, 0.5], "no difference"),  # mean -0.025, standard error 0.063
+        ([0.5, 0.5, 0.5, 0.4], "no difference"),  # one fold alone: the two are equal
+        ([0.5, 0.5, 0.5, 0.5], "no difference"),
+        ([0.4, 0.4, 0.4, 0.4], "no push"),
+    ],
+)
+@pytest.mark.parametrize("larger", [True, False], ids=["gain", "loss"])
+def test_p_1_is_better_only_beyond_the_noise_of_the_folds(push, kind, larger):
+    sign = 1 if larger else -1
+    plain = quick(*small(400))
+    base, other = sign * np.full(4, 0.5), sign * np.array(push)
+    verdict = with_folds(plain, base, other, larger_is_better=larger, places=48).verdict
+    gap = other - base
+    assert verdict.kind == kind
+    assert (
+        f"(difference {gap.mean():+.3f}, standard error {gap.std(ddof=1) / 2:.3f} over 4 folds with 48 places"
+        in (verdict.text)
+    )
+    held = plain.differences[plain.decided_by][1]
+    assert (
+        f"That p was not chosen; with it the precision at {plain.top} of the held-out rows is "
+        in verdict.text
+    )
+    assert (
+        f"(difference {held.value:+.3f}, 95 % interval {held.low:+.3f} to {held.high:+.3f})" in verdict.text
+    )
+    simple = "cannot tell p = 1 from a push, and p = 1 is the simpler one"
+    assert (simple in verdict.text) == (kind == "no difference")
+
+
+def test_places_are_those_of_all_folds():
+    found = quick(*small(400), folds=4, top=12)  # a fold has 70 rows, 10 % of them are 7
+    assert found.places == 28
+    assert quick(*small(400), scoring="precision_at_3").places == 6
+    assert quick(*small(400), scoring="auc").places is None
+    assert quick(*small(400), scoring="precision_at_3").verdict.kind == "too few to tell"
+    assert "looks at only 6 places in all folds" in quick(*small(400), scoring="precision_at_3").verdict.text
+
+
+@pytest.mark.parametrize("positives", [3, 7, 12])
+@pytest.mark.parametrize("flip", [False, True], ids=["positive", "negative"])
+def test_few_rows_of_a_class(positives, flip):
+    rng = np.random.default_rng(0)
+    X, X_test = rng.standard_normal((200, 3)), rng.standard_normal((100, 3))
+    y, y_test = X[:, 0] > 0.5, np.arange(100) < positives
+    if flip:
+        y, y_test = ~y, ~y_test
+    found = quick(X, y, X_test=X_test, y_test=y_test)
+    word = "negative" if flip else "positive"
+    assert (found.verdict.kind == "too few to tell") == (positives < 10)
+    assert found.verdict.text.startswith(
+        f"Too few to tell (only {positives} held-out rows are {word}): "
+    ) == (positives < 10)
+    none = "There are too few held-out rows of one class for intervals, so none is shown."
+    ends = [interval.low for row in found.measures.values() for interval in row]
+    ends += [gap.high for row in found.differences.values() for gap in row if gap is not None]
+    assert np.isnan(ends).all() == (positives < 5) == (none in found.verdict.caveats)
+    assert noted(found, f"only {positives} held-out rows are {word}: no intervals are shown") == (
+        positives < 5
+    )
+    assert noted(found, f"only {positives} held-out rows are {word}: the intervals are rough") == (
+        5 <= positives < 10
+    )
+
+
+def test_ties_at_the_end_of_the_list():
+    rng = np.random.default_rng(0)
+    X = rng.integers(0, 2, (300, 1)).astype(float)
+    y = (X[:, 0] + rng.standard_normal(300) > 1).astype(int)
+    found = quick(X, y)
+    ones = found.X[:, 0] == 1
+    expected = found.top * found.y[ones].mean()
+    assert found.found(0) == pytest.approx(expected)
+    assert noted(
+        found,
+        f"p = 1: {ones.sum()} rows share the score at place {found.top}; the list shows them in input order, the "
+        "measure counts their mean",
+    )
+    assert (
+        f"{expected:.1f} of the first {found.top} held-out rows are positive with p = 1" in found.verdict.text
+    )
+    assert not noted(quick(*small(300)), "share the score")
+
+
+def test_a_fit_that_did_not_converge_is_said(found):
+    rankers = [*found.rankers]
+    rankers[found.chosen] = copy(rankers[found.chosen])
+    rankers[found.chosen].converged_ = False
+    early = replace(found, rankers=rankers)
+    caveat = f"The fit of p = {found.ps[found.chosen]:g} did not converge."
+    assert caveat in early.verdict.caveats
+    assert caveat not in found.verdict.caveats
+    html = build(early)
+    assert html.count("fit not converged: an approximate list") == 1
+    assert html.count("no: approximate") == 1
+    assert "not converged" not in build(found)
+
+
+def test_notes_on_fits_give_advice_that_can_be_followed():
+    rng = np.random.default_rng(0)
+    X = rng.standard_normal((60, 30))
+    y = (X[:, 0] + rng.standard_normal(60) > 1).astype(int)
+    found = compare_pushes(X, y, ps=(1, 64), alphas=(1e-12,), folds=2, n_resamples=20)
+    assert not found.converged(1)
+    assert noted(found, "p = 64: the fit did not converge in ")
+    assert noted(found, "compare smaller p, or use fewer columns")
+    assert noted(found, "fits of cross-validation were stopped after 200 iterations")
+    assert not noted(found, "max_iter")
+
+
+def test_a_push_without_a_minimum_is_never_chosen():
+    X, y = small(300)
+    found = quick(X, y, ps=(1, np.inf), scoring=lambda ranker, X, y: float(ranker.p == np.inf))
+    assert found.collapsed == [False, True]
+    assert found.cv_mean == [0.0, 1.0]
+    assert found.chosen == 0
+    assert found.verdict.text.startswith("No push: no push that was tried could be chosen.")
+    assert noted(found, "p = inf has no minimum but 0")
+    html = build(found)
+    assert "p = ∞ (no minimum but 0)" in html
+    apart = quick(X, (X[:, 0] > 0.8).astype(int), ps=(1, np.inf), alphas=(1e-2,))
+    assert apart.collapsed == [False, False]
+
+
+def test_a_loss_keeps_its_sign():
+    found = quick(*small(400), scoring="p_norm_risk_4")
+    assert not found.larger_is_better
+    assert all(0 < mean < 1 for mean in found.cv_mean)
+    assert found.chosen == int(np.argmin(found.cv_mean))
 
 
 def test_a_push_does_not_help_on_one_gaussian_each():
@@ -337,19 +498,17 @@ def test_a_push_does_not_help_on_one_gaussian_each():
         ("auc", -0.2, -0.01, "hurts"),
         ("auc", -0.1, 0.1, "no difference"),
         ("auc", 0.0, 0.1, "no difference"),
-        ("auc", np.nan, np.nan, "no difference"),
         ("r_max", 0.01, 0.2, "hurts"),
         ("r_max", -0.2, -0.01, "helps"),
     ],
 )
 def test_kinds_of_verdict(decided_by, low, high, kind):
-    found = quick(*small(), measures=["auc", "r_max"])
-    gap = Interval(0.05, low, high, 0.1, 0.95, 18)
+    found = quick(*small(400), measures=["auc", "r_max"])
+    gap = Interval(0.05, low, high, 0.1, 0.95, 120)
     found = replace(found, chosen=1, decided_by=decided_by, differences={decided_by: [None, gap]})
     assert found.verdict.kind == kind
     openings = {"no difference": "A push makes no clear difference: "}
     assert found.verdict.text.startswith(openings.get(kind, f"A push {kind}: "))
-    assert ("too few held-out positives for an interval" in found.verdict.text) == np.isnan(low)
 
 
 # bounds
@@ -448,7 +607,7 @@ def test_notes_on_p_and_folds():
     few = compare_pushes(X, rare, ps=(1,), n_resamples=20)
     assert few.n_train_positives == 3 and few.n_test_positives == 2  # noqa: PT018
     assert noted(few, "3 folds instead of 5: one class has only 3 training rows")
-    assert noted(few, "only 2 held-out rows are positive: the intervals are rough")
+    assert noted(few, "only 2 held-out rows are positive: no intervals are shown")
     assert noted(few, "18 of 60 rows are held out at random")
     given = quick(X, y, X_test=X, y_test=y)
     assert not noted(given, "held out at random")
@@ -467,7 +626,7 @@ def test_notes_on_convergence(monkeypatch):
     separated = quick(X, (X[:, 0] > 0.5).astype(int), alphas=(0.0,))
     assert noted(separated, "p = 8: the training data are separated")
     assert noted(
-        separated, "5 of the 5 fits of cross-validation came with a warning, the first: the training data"
+        separated, "4 of the 4 fits of cross-validation came with a warning: the training data are separated"
     )
     assert not noted(quick(X, y), "warning")
 
@@ -489,6 +648,12 @@ X, Y = small()
 HOLES = X.copy()
 HOLES[3, 1] = np.nan
 ONE = np.eye(60, dtype=int)[0]
+ONE_POSITIVE = np.where(Y == 1, 0, 1)
+ONE_POSITIVE[hold_out(Y == 1)[0][Y[hold_out(Y == 1)[0]] == 1][0]] = 1
+
+
+def broken(ranker, X, y):
+    raise ValueError("no luck\nat all")
 
 
 @pytest.mark.parametrize(
@@ -500,15 +665,27 @@ ONE = np.eye(60, dtype=int)[0]
         (X, np.where(Y, 1.0, np.nan), {}, "y has missing or mixed labels"),
         (HOLES, Y, {}, "X has a missing or infinite value in row 4, column 2"),
         (X[0], Y, {}, "X cannot be used: Expected 2D array"),
-        (X, ONE, {}, "only 1 training rows are positive, choosing p needs at least 2"),
-        (X, 1 - ONE, {}, "only 1 training rows are negative"),
+        (X, ONE, {}, "only 1 training row is positive, choosing p needs at least 2"),
+        (X, 1 - ONE, {}, "only 1 training row is negative"),
         (X, Y, {"holdout": 0.01}, "none of the held-out rows is positive"),
         (X, Y, {"holdout": 0.0}, "holdout must be a share between 0 and 1, got 0.0"),
         (X, Y, {"holdout": 1.5}, "holdout must be a share between 0 and 1, got 1.5"),
         (X, Y, {"ps": (0.5,)}, "ps must be numbers of at least 1"),
         (X, Y, {"ps": (np.nan,)}, "ps must be numbers of at least 1"),
         (X, Y, {"ps": ("4",)}, "ps must be numbers of at least 1"),
-        (X, Y, {"alphas": ()}, "ps and alphas need at least one value each"),
+        (X, Y, {"ps": (1, 1e300)}, "ps: a finite p is at most 10,000, got 1e+300; use inf"),
+        (X, Y, {"scoring": "neg_log_loss"}, "the scoring 'neg_log_loss' failed on a fold: "),
+        (X, Y, {"scoring": broken}, "the scoring 'broken' failed on a fold: no luck"),
+        (X, Y, {"scoring": 7}, 'scoring must be "top", a name or a function'),
+        (
+            X,
+            Y,
+            {"scoring": "precision_at_19"},
+            "the scoring 'precision_at_19' looks at 19 rows, a fold or the",
+        ),
+        (X, Y, {"sample_weight": np.zeros(60)}, "sample_weight is 0 in all rows"),
+        (X, Y, {"sample_weight": ONE_POSITIVE}, "in one fold a class has no row to learn from with a weight"),
+        (X, Y, {"alphas": ()}, "alphas needs at least one value"),
         (X, Y, {"alphas": (-1.0,)}, "alpha must be a finite number"),
         (X, Y, {"folds": 1}, "folds must be a whole number of at least 2"),
         (X, Y, {"scoring": "nonsense"}, "unknown scorer 'nonsense'"),
@@ -582,8 +759,114 @@ def test_a_table_of_its_own_to_measure_on():
     assert (found.n_train, found.n_test) == (200, 80)
     assert found.row_names[:2] == ["row 1", "row 2"]
     assert np.array_equal(found.y, new["fraud"].to_numpy() == 1)
-    with pytest.raises(InputError, match="has no column 'z'"):
-        quick_table(Table(data), test_table=Table(new.drop("z")))
+    with pytest.raises(
+        InputError, match=r"new\.csv has no column 'x', 'z': it needs every column that is used"
+    ):
+        quick_table(Table(data), test_table=Table(new.drop("x", "z"), "new.csv"))
+    assert not found.verdict.caveats
+
+
+def test_a_test_table_needs_only_what_is_used():
+    data = frame(flat=np.ones(200), note=[f"n{i}" for i in range(200)])
+    found = quick_table(Table(data), test_table=Table(frame(80, seed=1)))
+    assert found.feature_names == ["x", "z"]
+    assert found.left_out == "2 of 4 columns were left out; the notes say why."
+    assert quick_table(Table(frame())).left_out == ""
+
+
+def test_test_rows_that_are_training_rows():
+    data, caveat = frame(), "The test rows are training rows, so nothing here says how new rows are ranked."
+    new = frame(80, seed=1)
+    for rows, known in (
+        (data, True),
+        (pl.concat([data[:41], new[:39]]), True),
+        (pl.concat([data[:39], new[:41]]), False),
+    ):
+        assert (caveat in quick_table(Table(data), test_table=Table(rows)).verdict.caveats) == known
+    few = frame().with_columns(x=(pl.col("x") > 0).cast(pl.Int8), z=(pl.col("z") > 0).cast(pl.Int8))
+    other = frame(100, seed=1).with_columns(
+        x=(pl.col("x") > 0).cast(pl.Int8), z=(pl.col("z") > 0).cast(pl.Int8)
+    )
+    assert (
+        caveat not in quick_table(Table(few), test_table=Table(other)).verdict.caveats
+    )  # they meet by chance
+    assert caveat in quick_table(Table(few), test_table=Table(few)).verdict.caveats
+
+
+def written(tmp_path, separator=",", **more):
+    """A table as a file has it: all its cells are text."""
+    path = tmp_path / "pay.csv"
+    frame(**more).write_csv(path, separator=separator)
+    return read_table(path)
+
+
+def amounts(form, seed=5):
+    return [form(v) for v in np.random.default_rng(seed).lognormal(6, 2, 200)]
+
+
+@pytest.mark.parametrize("separator", [";", "\t"], ids=["semicolon", "tab"])
+def test_decimal_commas(tmp_path, separator):
+    plain = amounts(lambda v: round(v, 2))
+    comma = [f"{v:,.2f}".translate(str.maketrans(",.", ".,")) for v in plain]
+    found = quick_table(written(tmp_path, separator, amount=comma))
+    same = quick_table(Table(frame(amount=plain)))
+    assert found.feature_names == ["x", "z", "amount"]
+    np.testing.assert_allclose(found.X, same.X)
+    assert noted(found, "read with decimal commas: column 'amount'")
+    assert not noted(same, "decimal commas")
+
+
+@pytest.mark.parametrize(
+    ("form", "separator"),
+    [
+        (lambda v: f"${v:,.2f}", ","),
+        (lambda v: f"{v:.0f} %", ","),
+        (lambda v: f"{v:,.0f} ".replace(",", " ") + "€", ","),
+        (lambda v: f"{v:.3f}".replace(".", ","), ","),
+        (lambda v: f"{1000 + v:,.0f}", ";"),  # commas between thousands, or decimal ones?
+        (lambda v: f"{v:.2f}" if v < 100 else f"{v:.2f}".replace(".", ","), ";"),  # points and commas
+    ],
+    ids=["dollars", "percent", "euros", "quoted", "thousands", "mixed"],
+)
+def test_numbers_written_as_text_are_left_out_loudly(tmp_path, form, separator):
+    found = quick_table(written(tmp_path, separator, amount=amounts(form)))
+    assert found.feature_names == ["x", "z"]
+    assert noted(found, "left out: column 'amount' (looks like numbers written as text: ")
+    assert found.verdict.caveats == ("Left out although it looks like numbers written as text: 'amount'.",)
+    assert found.left_out == "1 of 3 columns was left out; the notes say why."
+
+
+def test_few_values_that_look_like_numbers_are_not_one_hot_encoded_unless_asked(tmp_path):
+    table = written(tmp_path, rate=[f"{i % 4} %" for i in range(200)])
+    assert quick_table(table).feature_names == ["x", "z"]
+    assert "rate=0 %" in quick_table(table, categorical=["rate"]).feature_names
+    with pytest.raises(
+        InputError, match="no column left to use as a feature: column 'rate' looks like numbers"
+    ):
+        quick_table(table, drop=["x", "z"])
+
+
+@pytest.mark.parametrize("mark", ["-", "?", "–", "N.A."])
+def test_a_mark_among_numbers_is_a_missing_one(tmp_path, mark):
+    age = [mark if i in (3, 150) else str(i % 7) for i in range(200)]
+    found = quick_table(written(tmp_path, age=age))
+    assert found.feature_names == ["x", "z", "age"]
+    assert noted(found, f"taken as missing: 2 cells of column 'age' ({mark!r})")
+    assert noted(found, "filled: column 'age' (2 missing numbers, with the training median)")
+    many = quick_table(written(tmp_path, age=[mark if i % 9 == 0 else str(i % 7) for i in range(200)]))
+    assert many.feature_names == ["x", "z"]
+    assert noted(many, "left out: column 'age' (looks like numbers written as text: ")
+
+
+def test_dates_as_text_are_dates(tmp_path):
+    days = [f"{1 + i % 28:02d}.{1 + i % 12:02d}.2024" for i in range(200)]
+    stamps = [f"2024-{1 + i % 12:02d}-{1 + i % 28:02d}T12:30:00Z" for i in range(200)]
+    found = quick_table(written(tmp_path, day=days, stamp=stamps))
+    assert found.feature_names == ["x", "z"]
+    for name in ("day", "stamp"):
+        assert noted(
+            found, f"left out: column '{name}' (dates: if the rows are ordered in time, measure on later"
+        )
 
 
 def test_what_a_first_look_leaves_out_and_says():
@@ -607,11 +890,11 @@ def test_what_a_first_look_leaves_out_and_says():
         "left out: column 'case_id' (another whole number in every row, like an id: name it in --features to keep it)",
         f"left out: column 'merchant' (text, {training} different values)",
         "one-hot encoded: column 'city' (text, 3 different values)",
-        "left out: column 'when' (Date values, not numbers)",
+        "left out: column 'when' (dates: if the rows are ordered in time, measure on later rows with --test)",
         "left out: column 'flat' (one value only in the training rows)",
         "left out: column 'same' (one value only in the training rows)",
         "left out: column 'empty' (no values in the training rows)",
-        "one-hot encoded: column 'area' (text, 1 different values)",
+        "one-hot encoded: column 'area' (text, 1 different value)",
         "filled: column 'age' (20 missing numbers, with the training median)",
     ]
     assert found.notes[10] == "column 'area' has 50 missing values, taken as none of its values"
@@ -708,6 +991,19 @@ def test_a_fault_is_named_by_its_line(tmp_path):
         ({}, {"holdout": 2}, "holdout must be a share between 0 and 1, got 2"),
         ({"w": np.full(200, -1.0)}, {"weight": "w"}, "table row 1, column 'w': a weight must be a number"),
         ({"m": [f"m{i}" for i in range(200)]}, {"features": ["m"]}, "table row 1, column 'm': 'm0' is not"),
+        ({"w": np.zeros(200)}, {"weight": "w"}, "table column 'w': all weights are 0"),
+        (
+            {"big": np.linspace(1, 2, 200) * 1e300},
+            {},
+            "table column 'big' has numbers of size 2e+300, too large",
+        ),
+        (
+            {"tiny": np.linspace(1, 2, 200) * 1e-300},
+            {},
+            "table column 'tiny' has numbers of size 2e-300, too small",
+        ),
+        ({}, {"id": "fraud"}, "column 'fraud' is the target: it cannot be the id as well"),
+        ({}, {"random_state": -1}, "random_state must be a whole number of at least 0"),
         ({"t": pl.Series([None] * 200)}, {"target": "t"}, "table column 't' has no values"),
     ],
     ids=lambda value: value[:40].replace(" ", "-") if isinstance(value, str) else "",
@@ -719,7 +1015,7 @@ def test_bad_tables_are_one_line(more, options, message):
 
 
 def test_few_values_is_a_limit_of_training_rows():
-    limit = tables.FEW_VALUES
+    limit = push_columns.FEW_VALUES
     texts = [f"v{i % limit}" for i in range(200)]
     found = quick_table(Table(frame(many=texts)))
     assert len(found.feature_names) == 2 + limit
@@ -750,6 +1046,8 @@ def test_the_default_scoring_looks_as_deep_into_a_fold_as_into_the_list():
     assert found.cv_mean == pytest.approx(expected.mean(axis=0).max(axis=0))
     assert found.scoring == "precision in the first 10 % of the rows"
     assert found.decided_by == "precision_at_12"
+    few = quick(*small(100), folds=5)  # a tenth of a fold of 14 rows would be one place
+    assert few.scoring == "precision in the first 5 rows of each fold"
 
 
 def test_a_fold_shows_at_least_five_places():
@@ -760,3 +1058,64 @@ def test_a_fold_shows_at_least_five_places():
     assert precision_of_share(0.01)(
         SimpleNamespace(decision_function=lambda X: scores[:3]), None, y[:3]
     ) == pytest.approx(2 / 3)
+
+
+def test_draws_that_cannot_tell_the_confidence():
+    X, y = small(200)
+    assert noted(
+        quick(X, y, confidence=0.99, n_resamples=150), "150 draws are too few for intervals of 99 % confid"
+    )
+    assert not noted(quick(X, y, confidence=0.99, n_resamples=200), "too few for intervals")
+
+
+# the page
+
+
+def test_names_on_the_page_are_isolated_and_shortened():
+    X, y = small(300)
+    long, turning = "a very long name " * 9, "rtl \u202e evil"
+    found = quick(X, y, feature_names=[long, turning, "c"], row_names=[f"{turning} {i}" for i in range(300)])
+    html = build(found)
+    assert f'<bdi title="{long}">{long[:24]}…{long[-23:]}</bdi>' in html
+    assert f"<bdi>{turning}</bdi>" in html
+    without = re.sub(r"<bdi.*?</bdi>", "", html)
+    assert "\u202e" not in without
+    assert long not in without
+
+
+def test_the_page_says_what_its_numbers_are_of(found):
+    html = build(found)
+    assert "Lists, curves and measures are of held-out rows, which no fit and no choice has seen." in html
+    assert "every number below" not in html
+    assert re.search(r"<td class=\"num\">[+−]\d+\.\d points</td>", html)
+    first = html[html.index('id="coefficients"') :].split('data-frame="0"')[1].split("</table>")[0]
+    assert " points<" not in first  # p = 1 against itself
+    loud = replace(
+        found, caveats=("Beware & doubt.",), left_out="1 of 3 columns was left out; the notes say why."
+    )
+    box = build(loud).split('class="verdict')[1].split("</div>")[0]
+    assert '<p class="caveat">Beware &amp; doubt.</p>' in box
+    assert "1 of 3 columns was left out" in box
+
+
+def test_charts_of_shares_stay_between_0_and_1(found):
+    """The highest tick of the precision at 10 is 1, though its interval ends there."""
+    html = build(found)
+    chart = html[html.index('aria-label="precision at 10 against p') :].split("</svg>")[0]
+    ticks = [float(text) for text in re.findall(r'text-anchor="end">([\d.]+)</text>', chart)]
+    assert max(ticks) == 1.0
+    top = float(re.search(r'class="grid" d="M\S+ (\S+)V', chart).group(1))
+    one = [
+        float(y)
+        for y, text in re.findall(r'y="(\S+)" text-anchor="end">([\d.]+)</text>', chart)
+        if text == "1"
+    ]
+    assert one == [top + 4]
+
+
+def test_no_interval_is_a_dash_on_the_page():
+    rng = np.random.default_rng(0)
+    X, X_test = rng.standard_normal((200, 3)), rng.standard_normal((60, 3))
+    html = build(quick(X, X[:, 0] > 0.5, X_test=X_test, y_test=np.arange(60) < 3))
+    assert "nan" not in html.split("<body>")[1].split("<script>")[0]
+    assert '<td class="num">–</td>' in html

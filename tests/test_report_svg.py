@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from apexrank.errors import InputError
-from apexrank.report.page import TEMPLATES, number, percent, render, signed
+from apexrank.report.page import TEMPLATES, number, percent, points, render, shorten, signed
 from apexrank.report.svg import Axis, Chart, padded, thin
 
 STYLE = (TEMPLATES / "report.css").read_text()
@@ -109,6 +109,15 @@ class TestChart:
         (band,) = parsed(drawing).iter("polygon")
         assert band.get("points") == "10,105 110,105 110,5 10,55"
 
+    def test_bands_have_gaps(self):
+        drawing = chart()
+        drawing.band([0, 1, 2, 3], [0, 0, np.nan, 0], [0.5, 1, 1, np.nan])
+        (band,) = parsed(drawing).iter("polygon")
+        assert len(band.get("points").split()) == 4
+        empty = chart()
+        empty.band([0, 1], [np.nan, np.nan], [1, 1])
+        assert not list(parsed(empty).iter("polygon"))
+
 
 def test_thin_keeps_ends_and_shape():
     rng = np.random.default_rng(0)
@@ -134,6 +143,20 @@ def test_numbers_for_people():
     assert [number(v) for v in (12, -3, 0.5, 1e15, float("inf"))] == ["12", "−3", "0.5", "1e+15", "∞"]
     assert (signed(0.1), signed(-0.1), signed(0.0)) == ("+0.1", "−0.1", "0")
     assert (percent(0.5), percent(float("nan"))) == ("50 %", "–")
+    assert [percent(v, 2) for v in (1.0, 0.999, 0.033)] == ["100 %", "100 %", "3.3 %"]
+    assert [number(v) for v in (1599.9999, -12345.6, 999.6)] == ["1,600", "−12,346", "1,000"]
+    assert [points(v) for v in (0.1, -0.0004, -0.01, float("nan"))] == [
+        "+10.0 points",
+        "–",
+        "−1.0 points",
+        "–",
+    ]
+
+
+def test_long_names_keep_both_ends():
+    assert shorten("x" * 48) == "x" * 48
+    assert shorten("a" * 30 + "b" * 30) == "a" * 24 + "…" + "b" * 23
+    assert {len(shorten("n" * 100, most)) for most in (5, 6)} == {5, 6}
 
 
 def test_a_page_escapes_and_is_told_what_it_lacks():

@@ -132,7 +132,7 @@ def aggregate(
 
     >>> ballots = [["ann", "bob", "cy"], ["cy", ["ann", "bob"]], ["bob"]]
     >>> aggregate(ballots, [4, 3, 2], kind="orders", method="kemeny")
-    Aggregation by kemeny of 3 voters: ann > bob > cy
+    Aggregation by kemeny of 9 voters (3 different ballots): ann > bob > cy
     """
     rule = read_rule(method, normalize, points, k, max_exact, time_limit, min_support)
     check_choice("kind", kind, Kind)

@@ -68,7 +68,7 @@ def _fit(train: Table, p: float) -> TableRanker:
 
 
 def _measure(ranker: TableRanker, new: Table) -> dict[str, float]:
-    from apexrank.io.judged import judge_table
+    from apexrank.io.judging import judge_table
     from apexrank.io.measures import top_measures
 
     judged = judge_table(ranker, new)

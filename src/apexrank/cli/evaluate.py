@@ -21,7 +21,7 @@ from apexrank.cli.pictures import check_picture, save_roc
 from apexrank.errors import InputError
 
 if TYPE_CHECKING:
-    from apexrank.io.judged import Judged
+    from apexrank.io.judging import Judged
 
 _SCORED = "Lists ranked elsewhere"
 
@@ -146,7 +146,7 @@ def _judge(
 ) -> Judged:
     """Answers and scores, from whichever of the three pairs of inputs was given."""
     from apexrank.io import load_model, read_table
-    from apexrank.io.judged import judge_run, judge_scores, judge_table
+    from apexrank.io.judging import judge_run, judge_scores, judge_table
 
     if qrels is not None:
         if any(given is not None for given in (test, scores, target, positive, groups)):

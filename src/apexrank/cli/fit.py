@@ -21,7 +21,7 @@ from apexrank.errors import InputError
 
 if TYPE_CHECKING:
     from apexrank.io import TableRanker
-    from apexrank.io.judged import Judged
+    from apexrank.io.judging import Judged
 
 _COLUMNS, _MODEL, _ENGINE = "Columns", "Model", "Larger than memory"
 _SHOWN_OF_GROUPS = ("ndcg", "ndcg_at_10", "average_precision", "precision_at_5")
@@ -235,7 +235,7 @@ def fit(
         with working(f"fitting {train}"), warnings_as_notes():
             ranker, judged = fit_by_engine(train, recipe, estimator, engine or "blocks", workers)
     else:
-        from apexrank.io.judged import judge_table
+        from apexrank.io.judging import judge_table
 
         with working(f"fitting {len(table)} rows"), warnings_as_notes():
             ranker = TableRanker.fit(table, recipe, estimator)

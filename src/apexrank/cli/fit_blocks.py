@@ -9,7 +9,7 @@ from apexrank.errors import InputError, MissingExtraError
 
 if TYPE_CHECKING:
     from apexrank.io import Recipe, TableRanker
-    from apexrank.io.judged import Judged
+    from apexrank.io.judging import Judged
 
 ENGINES = ("blocks", "dask")
 

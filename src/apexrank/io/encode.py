@@ -134,7 +134,7 @@ def _scaling(table: Table, columns: tuple[Column, ...], scale: str) -> tuple[np.
             center, width = SCALERS[method](X)
         if not (np.isfinite(center).all() and np.isfinite(width).all()):
             raise InputError(
-                f"{table.source} column {column.name!r} has values too large to scale: --scale none"
+                f"{table.source} column {column.name!r} has values too large to scale: divide them or drop the column"
             )
         centers.append(center)
         scales.append(np.where(np.ptp(X, axis=0) > 0, width, 1.0))

@@ -204,7 +204,7 @@ def build_encoder(
         fill = None if impute is None else number.fill(impute)
         center, width = number.scaling(fill, scale)
         if not (np.isfinite(center) and np.isfinite(width)):
-            raise InputError(f"{source} column {name!r} has values too large to scale: --scale none")
+            raise InputError(f"{source} column {name!r} has values too large to scale: divide them or drop the column")
         columns.append(Number(name, fill))
         centers.append(center)
         scales.append(width)

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from apexrank.errors import InputError
-from apexrank.io.judged import Judged
+from apexrank.io.judging import Judged
 from apexrank.io.labels import grades, target_values
 from apexrank.io.ranker import Recipe, TableRanker, Thresholds, _summary, row_weights
 from apexrank.io.stream import TableBlocks

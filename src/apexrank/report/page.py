@@ -13,6 +13,7 @@ from apexrank import __version__
 from apexrank.errors import MissingExtraError
 
 TEMPLATES = Path(__file__).parent / "templates"
+NAME_LENGTH = 48  # characters of a name that a page shows; all of them are in its title
 
 
 def render(template: str, *, generated: datetime | None = None, **context: Any) -> str:
@@ -69,6 +70,8 @@ def _environment() -> Any:
     environment.filters["number"] = number
     environment.filters["signed"] = signed
     environment.filters["percent"] = percent
+    environment.filters["points"] = points
+    environment.filters["shorten"] = shorten
     return environment
 
 
@@ -79,6 +82,8 @@ def number(value: float, digits: int = 3) -> str:
     --------
     >>> number(1234567), number(0.123456), number(float("nan")), number(4.1e12)
     ('1,234,567', '0.123', '–', '4.1e+12')
+    >>> number(1599.9999)
+    '1,600'
     """
     if value != value:
         return "–"
@@ -86,7 +91,10 @@ def number(value: float, digits: int = 3) -> str:
         return "∞" if value > 0 else "−∞"
     if float(value).is_integer() and abs(value) < 1e9:
         return f"{int(value):,}".replace("-", "−")
-    return f"{value:,.{digits}g}".replace("-", "−") if abs(value) < 1e9 else f"{value:.{digits}g}"
+    shown = f"{value:,.{digits}g}"
+    if abs(value) >= 1e9:
+        return shown
+    return (f"{value:,.0f}" if "e+" in shown else shown).replace("-", "−")
 
 
 def signed(value: float, digits: int = 3) -> str:
@@ -113,3 +121,29 @@ def percent(value: float, digits: int = 3) -> str:
         return "–"
     shown = f"{100 * value:.{digits}g}"
     return f"{100 * value:.0f} %" if "e+" in shown else f"{shown} %"
+
+
+def points(share: float, unit: str = " points") -> str:
+    """A change of a share of a hundred, to one decimal; a dash where there is none.
+
+    Examples
+    --------
+    >>> points(0.0312), points(-0.5), points(0.0001)
+    ('+3.1 points', '−50.0 points', '–')
+    """
+    shown = f"{100 * share:+.1f}"
+    return "–" if share != share or float(shown) == 0 else f"{shown.replace('-', '−')}{unit}"
+
+
+def shorten(text: str, most: int = NAME_LENGTH) -> str:
+    """A name cut in its middle, so that both its ends can be told from other names'.
+
+    Examples
+    --------
+    >>> shorten("amount of the first payment", 12), shorten("amount")
+    ('amount…yment', 'amount')
+    """
+    if len(text) <= most:
+        return text
+    tail = (most - 1) // 2
+    return f"{text[: most - 1 - tail]}…{text[len(text) - tail :]}"

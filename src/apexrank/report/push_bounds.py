@@ -10,6 +10,7 @@ from typing import NamedTuple
 import numpy as np
 
 from apexrank.bounds import failure_log_probability, log_covering_linear, negatives_needed
+from apexrank.report.page import number
 
 # Rankers of norm 1 on standardised features, whose rows have the norm sqrt(n_features) in the mean.
 EPSILON, DELTA, THETA = 0.1, 0.05, 0.1
@@ -64,7 +65,7 @@ def _advice(
 ) -> str:
     reach = f"enough up to p = {max(met):g}" if met else f"too few even for p = {bound[0].p:g}"
     return (
-        f"Each unit of p multiplies the negatives that the worst-case bound asks for by {factor:.3g} "
+        f"Each unit of p multiplies the negatives that the worst-case bound asks for by {number(factor)} "
         f"({r_min:.1%} of the held-out pairs are misranked at p = 1). At p = 1 it asks for "
         f"{bound[0].negatives:,.0f} negatives; the training rows, {n_positives:,} positives and {n_negatives:,} "
         f"negatives, are {reach}. Its counts hold for every distribution and are far above what most data need: "

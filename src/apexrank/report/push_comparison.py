@@ -9,12 +9,12 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
-from apexrank.io.ranker import signed
+from apexrank.metrics import precision_at
 from apexrank.metrics.confidence import Interval
-from apexrank.metrics.measure import find_measure
 from apexrank.metrics.top import auc
 from apexrank.rankers.push import PNormPush
 from apexrank.report.push_bounds import PushBound
+from apexrank.report.push_verdict import Verdict, verdict_of
 
 if TYPE_CHECKING:
     import polars as pl
@@ -30,11 +30,11 @@ class RankedItem(NamedTuple):
     change: int
 
 
-class Verdict(NamedTuple):
-    """``kind`` is "helps", "no difference", "hurts" or "no push"; ``text`` says it with numbers."""
+class Lift(NamedTuple):
+    """A feature that lifts a row above the mean row, and its share of all that does."""
 
-    kind: str
-    text: str
+    name: str
+    share: float
 
 
 @dataclass(frozen=True, eq=False)
@@ -48,13 +48,21 @@ class PushComparison:
     chosen : int
         Number of the p with the best mean score in cross-validation on the training rows.
     scoring : str
-        What was maximised there.
+        What it was chosen by.
     decided_by : str
         The measure, one of ``measures``, whose difference is the verdict.
-    alphas, cv_mean, cv_std : lists of float
-        For each p the alpha that did best, with the mean and standard deviation of its score over the folds.
+    alphas : list of float
+        For each p the alpha that did best.
+    cv_scores : array of shape (n_ps, folds)
+        What ``scoring`` was in each fold, with its own sign: of a loss the smallest is best.
+    larger_is_better : bool
+        Whether the largest of them is the best.
+    places : int or None
+        How many first places of all folds the scoring looks at; None where it looks at whole lists.
     rankers : list of PNormPush
         Fitted on all training rows.
+    collapsed : list of bool
+        Which of them have no minimum but 0, as p = inf may; such a p is never chosen.
     feature_names : list of str
         Names of the features.
     y, scores : arrays of shape (n_test,) and (n_ps, n_test)
@@ -77,6 +85,10 @@ class PushComparison:
         Time of each stage and the ``total``.
     top, confidence, n_resamples
         Length of the top list, confidence of the intervals, and how often rows were drawn.
+    caveats : tuple of str
+        What speaks against believing any of it, such as test rows that are training rows.
+    left_out : str
+        How many columns of a table were not used.
 
     Examples
     --------
@@ -95,9 +107,11 @@ class PushComparison:
     scoring: str
     decided_by: str
     alphas: list[float]
-    cv_mean: list[float]
-    cv_std: list[float]
+    cv_scores: np.ndarray
+    larger_is_better: bool
+    places: int | None
     rankers: list[PNormPush]
+    collapsed: list[bool]
     feature_names: list[str]
     y: np.ndarray
     scores: np.ndarray
@@ -119,6 +133,30 @@ class PushComparison:
     confidence: float
     n_resamples: int
     title: str = "Push comparison"
+    caveats: tuple[str, ...] = ()
+    left_out: str = ""
+
+    @property
+    def cv_mean(self) -> list[float]:
+        """Mean over the folds at each p."""
+        return self.cv_scores.mean(axis=1).tolist()
+
+    @property
+    def cv_std(self) -> list[float]:
+        """Standard deviation over the folds at each p."""
+        return self.cv_scores.std(axis=1).tolist()
+
+    def converged(self, i: int) -> bool:
+        """Whether the fit of p number ``i`` reached its minimum, so that its list is exact."""
+        return bool(self.rankers[i].converged_) or self.collapsed[i]
+
+    def found(self, i: int) -> float:
+        """How many of the first ``top`` held-out rows are positive at p number ``i``; of tied rows their mean."""
+        return self.top * precision_at(self.y, self.scores[i], k=self.top)
+
+    def auc(self, i: int) -> float:
+        """AUC of the held-out rows at p number ``i``."""
+        return auc(self.y, self.scores[i])
 
     @property
     def coef(self) -> np.ndarray:
@@ -145,17 +183,23 @@ class PushComparison:
         k = self._length(k)
         return [self._item(i, row) for row in self._orders[0, :k] if self.ranks[i, row] > k]
 
-    def explanations(self, i: int, k: int | None = None, n: int = 3) -> list[list[str]]:
+    def lifts(self, i: int, k: int | None = None, n: int = 3) -> list[list[Lift]]:
         """The ``n`` features that lift each of the first ``k`` rows most above the mean training row.
 
-        Each is a text such as ``amount +0.83``, the part ``coef_j·(x_j − mean_j)`` of the score; fewer when fewer lift.
+        A feature's part of the score is ``coef_j·(x_j − mean_j)``. Its share is that of the sum of all parts above 0;
+        the size of scores itself means nothing. Fewer where fewer lift.
         """
         parts = (self.X[self._orders[i, : self._length(k)]] - self.mean) * self.coef[i]
         best = np.argsort(-parts, axis=1, kind="stable")[:, :n]
+        sums = np.maximum(parts, 0).sum(axis=1)
         return [
-            [f"{self.feature_names[j]} {signed(lifts[j])}" for j in row if lifts[j] > 0]
-            for row, lifts in zip(best, parts, strict=True)
+            [Lift(self.feature_names[j], float(row[j] / total)) for j in most if row[j] > 0]
+            for most, row, total in zip(best, parts, sums, strict=True)
         ]
+
+    def explanations(self, i: int, k: int | None = None, n: int = 3) -> list[list[str]]:
+        """What `lifts` gives as texts such as ``amount 62 %``."""
+        return [[f"{lift.name} {share_text(lift.share)}" for lift in lifts] for lifts in self.lifts(i, k, n)]
 
     def _length(self, k: int | None) -> int:
         return self.top if k is None else k
@@ -166,51 +210,8 @@ class PushComparison:
 
     @property
     def verdict(self) -> Verdict:
-        """Whether a push helps: the difference at the p that the training rows chose, so it is not biased by choosing.
-
-        It helps or hurts where the interval of the difference of the measure ``decided_by`` leaves out 0.
-        """
-        if self.chosen == 0:
-            return Verdict("no push", self._no_push())
-        measure, gap = find_measure(self.decided_by), self.differences[self.decided_by][self.chosen]
-        assert gap is not None
-        sign = 1 if measure.family.greater_is_better else -1
-        better, worse = min(sign * gap.low, sign * gap.high) > 0, max(sign * gap.low, sign * gap.high) < 0
-        kind = "helps" if better else "hurts" if worse else "no difference"
-        opening = {"no difference": "A push makes no clear difference"}.get(kind, f"A push {kind}")
-        values = self.measures[self.decided_by]
-        p = shown(self.ps[self.chosen])
-        spread = (
-            f"{100 * self.confidence:g} % interval {gap.low:+.3f} to {gap.high:+.3f}"
-            if isfinite(gap.low)
-            else "too few held-out positives for an interval"
-        )
-        return Verdict(
-            kind,
-            f"{opening}: with p = {p} the {measure.label} of the held-out rows is {values[self.chosen].value:.3f} "
-            f"against {values[0].value:.3f} with p = 1 (difference {gap.value:+.3f}, {spread}). "
-            f"{self._found(self.chosen)} of their first {self.top} are positive against {self._found(0)}; "
-            f"AUC goes from {self._auc(0):.3f} to {self._auc(self.chosen):.3f}.",
-        )
-
-    def _no_push(self) -> str:
-        tail = f"{self._found(0)} of the first {self.top} held-out rows are positive, and AUC is {self._auc(0):.3f}."
-        if len(self.ps) == 1:
-            return f"No push: p = 1 is the only one tried. {tail}"
-        second = 1 + int(np.nanargmax(self.cv_mean[1:]))
-        known = f"{self.scoring} in cross-validation on the training rows"
-        if self.cv_mean[second] == self.cv_mean[0]:
-            return f"No push: none has a better {known} than p = 1, {self.cv_mean[0]:.3f}. {tail}"
-        return (
-            f"No push: p = 1 has the best {known}, {self.cv_mean[0]:.3f} against {self.cv_mean[second]:.3f} "
-            f"with p = {shown(self.ps[second])}. {tail}"
-        )
-
-    def _found(self, i: int) -> int:
-        return int(self.y[self._orders[i, : self.top]].sum())
-
-    def _auc(self, i: int) -> float:
-        return auc(self.y, self.scores[i])
+        """Whether a push helps, by the p that the training rows chose, on the held-out rows."""
+        return verdict_of(self)
 
     def table(self) -> pl.DataFrame:
         """Tidy table: a row for each p and measure, with the difference to p = 1 (null there)."""
@@ -236,8 +237,15 @@ class PushComparison:
             "scoring": self.scoring,
             "decided_by": self.decided_by,
             "cross_validation": [
-                {"p": p, "alpha": alpha, "mean": mean, "std": std}
-                for p, alpha, mean, std in zip(ps, self.alphas, self.cv_mean, self.cv_std, strict=True)
+                {"p": p, "alpha": alpha, "mean": mean, "std": std, "folds": folds}
+                for p, alpha, mean, std, folds in zip(
+                    ps, self.alphas, self.cv_mean, self.cv_std, self.cv_scores.tolist(), strict=True
+                )
+            ],
+            "places": self.places,
+            "fits": [
+                {"p": p, "converged": self.converged(i), "collapsed": self.collapsed[i]}
+                for i, p in enumerate(ps)
             ],
             "measures": table,
             "confidence": self.confidence,
@@ -255,14 +263,23 @@ class PushComparison:
             "n_train_positives": self.n_train_positives,
             "n_test": self.n_test,
             "n_test_positives": self.n_test_positives,
+            "left_out": self.left_out,
             "notes": self.notes,
             "seconds": self.seconds,
         }
 
 
-def shown(p: float) -> str:
-    return f"{p:g}"
+def share_text(share: float) -> str:
+    """A share in whole percent.
+
+    Examples
+    --------
+    >>> share_text(0.617), share_text(0.001)
+    ('62 %', '< 1 %')
+    """
+    return "< 1 %" if share < 0.005 else f"{100 * share:.0f} %"
 
 
 def plain(p: float) -> float | str:
+    """A power for JSON."""
     return p if isfinite(p) else "inf"

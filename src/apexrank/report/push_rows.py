@@ -12,6 +12,7 @@ from sklearn.utils import check_array
 
 from apexrank.errors import InputError
 from apexrank.metrics._labels import as_labels, distinct
+from apexrank.report.push_verdict import count
 
 
 class PushRows(NamedTuple):
@@ -133,6 +134,8 @@ def _weight(sample_weight: ArrayLike, n: int) -> np.ndarray:
         raise InputError("sample_weight must be numbers of at least 0, one for each row of X") from None
     if weight.shape != (n,) or not (np.isfinite(weight) & (weight >= 0)).all():
         raise InputError("sample_weight must be numbers of at least 0, one for each row of X")
+    if not weight.any():
+        raise InputError("sample_weight is 0 in all rows: give some a weight above 0")
     return weight
 
 
@@ -169,12 +172,13 @@ def note_of_split(n_test: int, n: int) -> str:
 def check_counts(y: np.ndarray, y_test: np.ndarray) -> None:
     """Refuse too few rows of a class to choose p by, or to measure on."""
     for word, train, test in (
-        ("positive", y.sum(), y_test.sum()),
-        ("negative", (~y).sum(), (~y_test).sum()),
+        ("positive", int(y.sum()), y_test.sum()),
+        ("negative", int((~y).sum()), (~y_test).sum()),
     ):
         if train < 2:
             raise InputError(
-                f"only {train} training rows are {word}, choosing p needs at least 2: give more rows, or hold out fewer"
+                f"only {count(train, 'training row')} {word}, choosing p needs at least 2: give more rows, or hold out "
+                "fewer"
             )
         if test < 1:
             raise InputError(f"none of the held-out rows is {word}: give more rows, or hold out more of them")

@@ -2,34 +2,45 @@
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from math import inf
 from numbers import Integral, Real
 from time import perf_counter
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike
-from sklearn.exceptions import ConvergenceWarning
-from sklearn.model_selection import StratifiedKFold
 from threadpoolctl import threadpool_limits
 
 from apexrank.errors import InputError
-from apexrank.metrics import precision_at
 from apexrank.metrics.confidence import check_level
 from apexrank.metrics.top import auc
-from apexrank.rankers.push import PNormPush
-from apexrank.rankers.select import DEFAULT_ALPHAS, DEFAULT_PS, PNormPushCV
+from apexrank.rankers.select import DEFAULT_PS
 from apexrank.report.push_bounds import push_bounds
-from apexrank.report.push_comparison import PushComparison, shown
-from apexrank.report.push_measures import chosen_measures, n_draws, note_top, paired_intervals
-from apexrank.report.push_rows import PushRows, read_rows
+from apexrank.report.push_comparison import PushComparison
+from apexrank.report.push_measures import (
+    FEWEST_OF_A_CLASS,
+    chosen_measures,
+    n_draws,
+    note_draws,
+    note_ties,
+    note_top,
+    paired_intervals,
+)
+from apexrank.report.push_rows import read_rows
+from apexrank.report.push_search import (
+    ALPHAS,
+    TOP,
+    choose,
+    cross_validate,
+    fit,
+    number_of_folds,
+    read_scoring,
+)
+from apexrank.report.push_verdict import FEW, count
 
-FEW_POSITIVES = 10
-TOP = "top"
-_FEWEST_PLACES = 5
+HARDEST = 1e4  # a finite p beyond it differs from inf by rounding only, and takes for ever
 
 Progress = Callable[[str], None]
 
@@ -42,7 +53,7 @@ def compare_pushes(
     X_test: Any = None,
     y_test: ArrayLike | None = None,
     holdout: float = 0.3,
-    alphas: Sequence[float] = DEFAULT_ALPHAS,
+    alphas: Sequence[float] = ALPHAS,
     scoring: str | Callable[..., float] = TOP,
     folds: int = 5,
     measures: str | Iterable[str] | None = None,
@@ -66,13 +77,16 @@ def compare_pushes(
     X, y : array or frame, and labels of two classes
         The larger label is positive. Bring the features to one scale first: the penalty depends on their units.
     ps : sequence of float
-        Powers of at least 1, ``inf`` allowed; 1 is always among them.
+        Powers from 1 to 10,000, and ``inf``; 1 is always among them.
     X_test, y_test : as X and y, optional
         Held-out rows.
     holdout : float
         Without them, the share of each class that is drawn at random and held out.
-    alphas, folds
-        As in `apexrank.PNormPushCV`.
+    alphas : sequence of float
+        Penalties to choose from for each p, of equals the first.
+    folds : int
+        Folds of the cross-validation; fewer where a class has fewer rows. Its fits stop after 200 iterations, those
+        that are shown are exact.
     scoring : str or callable
         What p is chosen by, as in `apexrank.PNormPushCV`. The default, "top", is the share of positives in the first
         places, of each fold as many as ``top`` are of the held-out rows (at least 5).
@@ -83,9 +97,11 @@ def compare_pushes(
     feature_names, row_names, test_row_names : sequences, optional
         By default a frame's columns, and "row 1", "row 2", ….
     top : int, optional
-        How many rows somebody will look at; by default a tenth of the held-out rows, from 5 to 30.
+        How many rows somebody will look at; by default a tenth of the held-out rows, from 5 to 30. At most a third of
+        them.
     confidence, n_resamples
-        Of the bootstrap intervals; of many rows fewer draws are made, and a note says so.
+        Of the bootstrap intervals; of many rows fewer draws are made, and a note says so. With fewer than 5 held-out
+        rows of a class there are none.
     random_state : int or None
         Seed of the split, the folds and the draws.
     progress : callable, optional
@@ -94,6 +110,7 @@ def compare_pushes(
     Returns
     -------
     PushComparison
+        Its ``verdict`` is of the kind "helps", "hurts", "no difference", "no push" or "too few to tell".
 
     Examples
     --------
@@ -120,17 +137,18 @@ def compare_pushes(
             random_state,
         )
         notes += data.notes
-        n_test = len(data.y_test)
-        top = min(n_test, max(5, min(30, n_test // 10)) if top is None else top)
+        n_test, n_folds = len(data.y_test), number_of_folds(data.y, folds, notes)
+        top = _length(top, n_test, notes)
+        own = read_scoring(scoring, top, n_test, len(data.y) // n_folds)
     with clock.stage("choose p and alpha"), _one_thread():
-        scorer = precision_of_share(top / n_test) if scoring == TOP else scoring
-        search = _search(data, powers, list(alphas), scorer, folds, random_state, notes)
+        search = cross_validate(data, powers, list(alphas), own, n_folds, random_state, notes)
     with clock.stage("fit"), _one_thread():
-        rankers = [_fit(data, p, alpha, notes) for p, alpha in zip(powers, search.alphas, strict=True)]
+        fits = [fit(data, p, alpha, notes) for p, alpha in zip(powers, search.alphas, strict=True)]
+        rankers, collapsed = [ranker for ranker, _ in fits], [flag for _, flag in fits]
+        chosen = choose(search, powers, collapsed, notes)
         scores = np.array([ranker.decision_function(data.X_test) for ranker in rankers])
     with clock.stage("measure"):
-        own = f"precision_at_{top}" if scoring == TOP else scoring
-        found, decided_by = chosen_measures(measures, own, top, n_test, notes)
+        found, decided_by = chosen_measures(measures, own.measure, top, n_test, notes)
         n_resamples = n_draws(n_resamples, n_test * len(powers), notes)
         values, gaps = paired_intervals(
             data.y_test,
@@ -140,23 +158,27 @@ def compare_pushes(
             n_resamples=n_resamples,
             random_state=random_state,
         )
-        note_top(powers, search.chosen, gaps, top, notes)
+        if decided_by != f"precision_at_{top}":
+            note_top(powers, chosen, gaps, top, notes)
+        note_ties(powers, chosen, scores, top, notes)
+        _note_few(data.y_test, notes)
+        note_draws(confidence, n_resamples, notes)
     with clock.stage("bound"):
         negatives = int((~data.y).sum())
         bound, factor, advice = push_bounds(
             powers, data.X.shape[1], 1 - auc(data.y_test, scores[0]), int(data.y.sum()), negatives
         )
-    if data.y_test.sum() < FEW_POSITIVES:
-        notes.append(f"only {data.y_test.sum()} held-out rows are positive: the intervals are rough")
     return PushComparison(
         ps=powers,
-        chosen=search.chosen,
-        scoring=_scoring_name(scoring, top / n_test),
+        chosen=chosen,
+        scoring=own.name,
         decided_by=decided_by,
         alphas=search.alphas,
-        cv_mean=search.mean,
-        cv_std=search.std,
+        cv_scores=own.sign * search.scores,
+        larger_is_better=own.sign > 0,
+        places=None if own.places is None else own.places * n_folds,
         rankers=rankers,
+        collapsed=collapsed,
         feature_names=data.feature_names,
         y=data.y_test,
         scores=scores,
@@ -180,25 +202,6 @@ def compare_pushes(
     )
 
 
-def precision_of_share(share: float) -> Callable[..., float]:
-    """Scorer: how many of a list's first places, so large a share of it but at least 5, are positive.
-
-    A fixed number of places would reach far deeper into a fold than into the list it stands for.
-    """
-
-    def scorer(ranker: Any, X: np.ndarray, y: np.ndarray) -> float:
-        k = min(len(y), max(_FEWEST_PLACES, round(share * len(y))))
-        return precision_at(y, ranker.decision_function(X), k=k)
-
-    return scorer
-
-
-def _scoring_name(scoring: Any, share: float) -> str:
-    if scoring == TOP:
-        return f"precision in the first {100 * share:.2g} % of the rows"
-    return scoring if isinstance(scoring, str) else getattr(scoring, "__name__", "scoring")
-
-
 class _Clock:
     """Names each stage as it begins and keeps its time."""
 
@@ -219,12 +222,35 @@ def _one_thread() -> threadpool_limits:
     return threadpool_limits(limits=1, user_api="blas")
 
 
+def _length(top: int | None, n_test: int, notes: list[str]) -> int:
+    """Length of the top list: more than a third of all rows is no top."""
+    most = max(1, n_test // 3)
+    if top is not None and top > most:
+        notes.append(
+            f"the top list has {most:,} places instead of {top:,}: a third of the {n_test:,} held-out rows"
+        )
+    return min(most, max(5, min(30, n_test // 10)) if top is None else int(top))
+
+
+def _note_few(y: np.ndarray, notes: list[str]) -> None:
+    """Say where few rows of a class are held out."""
+    for word, number in (("positive", int(y.sum())), ("negative", int((~y).sum()))):
+        if number < FEW:
+            rough = "no intervals are shown" if number < FEWEST_OF_A_CLASS else "the intervals are rough"
+            notes.append(f"only {count(number, 'held-out row')} {word}: {rough}")
+
+
+def check_seed(random_state: int | None) -> None:
+    """Refuse what NumPy would refuse later."""
+    if random_state is not None and not (isinstance(random_state, Integral) and random_state >= 0):
+        raise InputError(f"random_state must be a whole number of at least 0, or None, got {random_state!r}")
+
+
 def _check_options(top: int | None, confidence: float, n_resamples: int, random_state: int | None) -> None:
     check_level(confidence, n_resamples)
     if top is not None and (not isinstance(top, Integral) or top < 1):
         raise InputError(f"top must be a whole number of at least 1, got {top!r}")
-    if random_state is not None and not (isinstance(random_state, Integral) and random_state >= 0):
-        raise InputError(f"random_state must be a whole number of at least 0, or None, got {random_state!r}")
+    check_seed(random_state)
 
 
 def _powers(ps: Sequence[float]) -> tuple[tuple[float, ...], list[str]]:
@@ -233,78 +259,7 @@ def _powers(ps: Sequence[float]) -> tuple[tuple[float, ...], list[str]]:
     for p in given:
         if not isinstance(p, Real) or not p >= 1:
             raise InputError(f"ps must be numbers of at least 1 (inf allowed), got {p!r}")
+        if HARDEST < p < inf:
+            raise InputError(f"ps: a finite p is at most {HARDEST:,.0f}, got {p:g}; use inf")
     notes = [] if 1 in given else ["p = 1 was added: it is what every push is compared with"]
     return tuple(sorted({1.0, *map(float, given)})), notes
-
-
-class _Search(NamedTuple):
-    chosen: int
-    alphas: list[float]
-    mean: list[float]
-    std: list[float]
-
-
-def _search(
-    data: PushRows,
-    ps: tuple[float, ...],
-    alphas: list[float],
-    scoring: Any,
-    folds: int,
-    random_state: int | None,
-    notes: list[str],
-) -> _Search:
-    """Cross-validate on the training rows: the best alpha of each p, then the best p."""
-    if not isinstance(folds, Integral) or folds < 2:
-        raise InputError(f"folds must be a whole number of at least 2, got {folds!r}")
-    fewest = int(min(data.y.sum(), (~data.y).sum()))
-    if fewest < folds:
-        notes.append(f"{fewest} folds instead of {folds}: one class has only {fewest} training rows")
-        folds = fewest
-    cv = StratifiedKFold(folds, shuffle=True, random_state=random_state)
-    search = PNormPushCV(ps, alphas, scoring=scoring, cv=cv)
-    with _convergence() as messages:
-        search.fit(data.X, data.y, sample_weight=data.weight)
-    if messages:
-        fits = folds * len(alphas) * len(ps) + 1  # and the one on all training rows at the end
-        notes.append(
-            f"{len(messages)} of the {fits} fits of cross-validation came with a warning, the first: {messages[0]}"
-        )
-    mean, std = (
-        search.cv_results_[name].reshape(len(alphas), len(ps))
-        for name in ("mean_test_score", "std_test_score")
-    )
-    known = np.where(np.isnan(mean), -inf, mean)
-    best, columns = known.argmax(axis=0), np.arange(len(ps))
-    chosen = int(known[best, columns].argmax())
-    found = _Search(
-        chosen,
-        [float(alphas[i]) for i in best],
-        mean[best, columns].tolist(),
-        std[best, columns].tolist(),
-    )
-    if chosen == len(ps) - 1 > 0 and ps[-1] < inf:
-        notes.append(
-            f"p = {shown(ps[-1])} is the hardest push tried and did best: a harder one may do better still"
-        )
-    return found
-
-
-@contextmanager
-def _convergence() -> Iterator[list[str]]:
-    """What the solvers warn of, as texts; other warnings pass."""
-    messages: list[str] = []
-    with warnings.catch_warnings(record=True) as caught:
-        warnings.simplefilter("always", ConvergenceWarning)
-        yield messages
-    for warning in caught:
-        if issubclass(warning.category, ConvergenceWarning):
-            messages.append(str(warning.message))
-        else:
-            warnings.warn_explicit(warning.message, warning.category, warning.filename, warning.lineno)
-
-
-def _fit(data: PushRows, p: float, alpha: float, notes: list[str]) -> PNormPush:
-    with _convergence() as messages:
-        ranker = PNormPush(p, alpha=alpha).fit(data.X, data.y, sample_weight=data.weight)
-    notes += [f"p = {shown(p)}: {message}" for message in messages]
-    return ranker

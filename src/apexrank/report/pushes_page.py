@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+from math import inf, isfinite
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from apexrank.metrics import roc_points
-from apexrank.metrics.measure import find_measure
+from apexrank.metrics.measure import FAMILIES, find_measure
 from apexrank.plot.curves import Curve, corners
 from apexrank.report.page import render
+from apexrank.report.push_comparison import share_text
+from apexrank.report.push_verdict import few_digits, level
 from apexrank.report.svg import Axis, Chart, Svg, padded, thin
 
 if TYPE_CHECKING:
@@ -17,26 +20,30 @@ if TYPE_CHECKING:
 
 _FEATURES_SHOWN = 30
 _CHARTS = 6
+_COUNTS = ("dcg", "dcg_at", "average_reciprocal_rank", "push_dcg", "r_max")
+_SHARES = [family for name, family in FAMILIES.items() if name not in _COUNTS]  # never above 1
 
 
 def page(comparison: PushComparison, *, title: str | None = None, **options: Any) -> str:
     """HTML of the comparison; ``options`` as in `apexrank.report.page.render`."""
     start = comparison.chosen
+    numbers = range(len(comparison.ps))
     return render(
         "pushes.html",
         title=title or comparison.title,
         subtitle=_subtitle(comparison),
         comparison=comparison,
         verdict=comparison.verdict,
-        labels=[power(p) for p in comparison.ps],
+        labels=[_label(comparison, number) for number in numbers],
+        level=level(comparison.confidence),
         start=start,
         roc=[chart.render(start) for chart in _roc(comparison)],
-        rows=[_rows(comparison, number) for number in range(len(comparison.ps))],
-        fallen=[comparison.fallen(number) for number in range(len(comparison.ps))],
-        found=[_found(comparison, number) for number in range(len(comparison.ps))],
+        rows=[_rows(comparison, number) for number in numbers],
+        fallen=[comparison.fallen(number) for number in numbers],
+        found=[few_digits(comparison.found(number)) for number in numbers],
         tradeoff=[(label, chart.render(start)) for label, chart in _tradeoff(comparison)],
-        measures=[_measures(comparison, number) for number in range(len(comparison.ps))],
-        coefficients=[_coefficients(comparison, number) for number in range(len(comparison.ps))],
+        measures=[_measures(comparison, number) for number in numbers],
+        coefficients=[_coefficients(comparison, number) for number in numbers],
         more_features=max(0, len(comparison.feature_names) - _FEATURES_SHOWN),
         notes=comparison.notes,
         seconds=comparison.seconds,
@@ -55,11 +62,18 @@ def power(p: float) -> str:
     return "p = ∞" if np.isinf(p) else f"p = {p:g}"
 
 
+def _label(comparison: PushComparison, number: int) -> str:
+    """What the page calls a push: one without a minimum is never more than a curiosity."""
+    text = power(comparison.ps[number])
+    return f"{text} (no minimum but 0)" if comparison.collapsed[number] else text
+
+
 def _subtitle(comparison: PushComparison) -> str:
+    n = len(comparison.feature_names)
     return (
         f"{comparison.n_train:,} rows to learn from ({comparison.n_train_positives:,} positive), "
         f"{comparison.n_test:,} held-out rows to measure on ({comparison.n_test_positives:,} positive), "
-        f"{len(comparison.feature_names):,} features"
+        f"{n:,} feature{'' if n == 1 else 's'}"
     )
 
 
@@ -110,23 +124,27 @@ def _tradeoff(comparison: PushComparison) -> list[tuple[str, Chart]]:
         value, low, high = (
             np.array([getattr(interval, part) for interval in intervals]) for part in ("value", "low", "high")
         )
-        label = find_measure(name).label
-        y = Axis(*padded(np.r_[low, high], low=0.0))
+        measure = find_measure(name)
+        highest = 1.0 if measure.family in _SHARES else inf
+        ends = np.r_[value, low, high]
+        y = Axis(*padded(ends, low=0.0 if np.nanmin(ends) >= 0 else -inf, high=highest))
         chart = Chart(
             Axis(-0.3, len(places) - 0.7, "p", ticks=ticks),
             y,
-            title=f"{label} against p",
-            description=f"On the held-out rows, with bands of {comparison.confidence:.0%} confidence.",
+            title=f"{measure.label} against p",
+            description=f"On the held-out rows, with bands of {level(comparison.confidence)} confidence.",
             height=240,
         )
         chart.band(places, low, high)
         chart.rule(-0.3, value[0], len(places) - 0.7, value[0])
         chart.line(places, value)
         for number, interval in enumerate(intervals):
-            text = f"{power(comparison.ps[number])}: {interval.value:.3f} ({interval.low:.3f} to {interval.high:.3f})"
+            text = f"{power(comparison.ps[number])}: {interval.value:.3f}"
+            if isfinite(interval.low):
+                text += f" ({interval.low:.3f} to {interval.high:.3f})"
             chart.points([number], [interval.value], classes="open", titles=[text])
             chart.points([number], [interval.value], size=6, frame=number, titles=[text])
-        charts.append((label, chart))
+        charts.append((measure.label, chart))
     return charts
 
 
@@ -137,28 +155,24 @@ def shown_measures(comparison: PushComparison) -> list[str]:
 
 
 def _measures(comparison: PushComparison, number: int) -> list[dict[str, Any]]:
-    return [
-        {
-            "label": find_measure(name).label,
-            "base": intervals[0],
-            "now": intervals[number],
-            "difference": comparison.differences[name][number],
-        }
-        for name, intervals in comparison.measures.items()
-    ]
+    rows = []
+    for name, intervals in comparison.measures.items():
+        measure, gap = find_measure(name), comparison.differences[name][number]
+        sign = 1 if measure.family.greater_is_better else -1
+        low, high = (0.0, 0.0) if gap is None else sorted((sign * gap.low, sign * gap.high))
+        row = {"label": measure.label, "base": intervals[0], "now": intervals[number], "difference": gap}
+        rows.append({**row, "better": low > 0, "worse": high < 0})
+    return rows
 
 
-def _rows(comparison: PushComparison, number: int) -> list[tuple[Any, str]]:
+def _rows(comparison: PushComparison, number: int) -> list[tuple[Any, list[tuple[str, str]]]]:
     """The first rows of the list, each with what lifts it."""
     items = comparison.top_items(number)
-    reasons = comparison.explanations(number, len(items))
-    return [(item, ", ".join(reason)) for item, reason in zip(items, reasons, strict=True)]
-
-
-def _found(comparison: PushComparison, number: int) -> tuple[int, int]:
-    """Positives among the first rows, at this p and at p = 1."""
-    now, base = (sum(item.positive for item in comparison.top_items(i)) for i in (number, 0))
-    return now, base
+    reasons = comparison.lifts(number, len(items))
+    return [
+        (item, [(lift.name, share_text(lift.share)) for lift in lifts])
+        for item, lifts in zip(items, reasons, strict=True)
+    ]
 
 
 def _coefficients(comparison: PushComparison, number: int) -> list[dict[str, Any]]:

@@ -169,11 +169,18 @@ class Chart:
         frame: int | None = None,
         classes: str = "",
     ) -> None:
-        """Fill the room between two lines."""
+        """Fill the room between two lines, where both have values."""
         left, below = self._pixels(x, low)
         _, above = self._pixels(x, high)
-        corners = np.column_stack([np.r_[left, left[::-1]], np.r_[below, above[::-1]]])
-        self._add(frame, "polygon", {"class": _classes("band", series, classes), "points": _points(corners)})
+        known = np.isfinite(below) & np.isfinite(above)
+        for piece in np.split(np.arange(len(left)), np.flatnonzero(~known)):
+            own = piece[known[piece]]
+            corners = np.column_stack(
+                [np.r_[left[own], left[own][::-1]], np.r_[below[own], above[own][::-1]]]
+            )
+            if len(own):
+                attributes = {"class": _classes("band", series, classes), "points": _points(corners)}
+                self._add(frame, "polygon", attributes)
 
     def points(
         self,

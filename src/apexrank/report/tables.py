@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Sequence
 from dataclasses import replace
 from time import perf_counter
@@ -12,19 +11,18 @@ import numpy as np
 import polars as pl
 
 from apexrank.errors import InputError
-from apexrank.io.columns import is_text, numbers, texts
+from apexrank.io.columns import numbers, texts
 from apexrank.io.encode import Encoder
 from apexrank.io.labels import labels, positive_value, target_values
 from apexrank.io.ranker import Recipe, row_weights
 from apexrank.io.tables import Table
 from apexrank.metrics.top import auc
+from apexrank.report.push_columns import Features, check_numbers, choose_columns, plain_numbers
 from apexrank.report.push_comparison import PushComparison
 from apexrank.report.push_rows import check_counts, hold_out, note_of_split
-from apexrank.report.pushes import compare_pushes
+from apexrank.report.pushes import check_seed, compare_pushes
 
-FEW_VALUES = 20  # different texts that are one-hot encoded without asking
 NEARLY_PERFECT = 0.999
-_LIKE_AN_ID = re.compile(r"(^|[_\-. ])(?i:id|ids|case|key|index|row|no|nr|number)$|[a-z]I[dD]$")
 
 
 def compare_table(
@@ -45,8 +43,10 @@ def compare_table(
     """Compare pushes on the rows of a table; its encoding, too, is learnt from the training rows alone.
 
     Where nothing is said, text columns of few values are one-hot encoded. Other columns that are no numbers are left
-    out, and so are constant ones and whole numbers that only name the rows. Missing numbers become the median, and
-    rows without a target are left out. The notes of the result say each of these.
+    out, and so are dates, constant columns, and whole numbers that only name the rows: another one in every row, under
+    a name such as ``case_id``, ``key`` or ``row``. Numbers with decimal commas are read in files that are separated by
+    semicolons or tabs; other numbers written as text are left out. Missing numbers become the median, and rows without
+    a target are left out. The notes of the result say each of these.
 
     Parameters
     ----------
@@ -58,7 +58,7 @@ def compare_table(
         As in :meth:`apexrank.io.encode.Encoder.learn`; with ``categorical`` only the columns named there are one-hot
         encoded.
     test_table : Table, optional
-        Held-out rows; by default a share of the table's.
+        Held-out rows; by default a share of the table's. It needs the columns that are used, no others.
     **options
         Those of `compare_pushes`: ``ps``, ``holdout``, ``scoring``, ``progress``, ….
 
@@ -73,6 +73,7 @@ def compare_table(
     (['shop=a', 'shop=b'], "one-hot encoded: column 'shop' (text, 2 different values)")
     """
     start, progress = perf_counter(), options.get("progress")
+    check_seed(options.get("random_state", 0))
     if progress is not None:
         progress("encode")
     recipe = Recipe(
@@ -84,15 +85,16 @@ def compare_table(
         features=features,
         drop=drop,
     )
-    recipe.feature_columns(table)  # refuses names that are no columns before anything takes time
-    weights = None if weight is None else row_weights(table, weight)
+    _check_roles(recipe)
     notes: list[str] = []
-    train, test = _parts(table, test_table, recipe, options, notes)
-    whole = [table] if test_table is None else [table, test_table]
-    names, one_hot = _columns(train.table, whole, recipe, categorical, notes)
-    encoder = Encoder.learn(train.table, names, categorical=one_hot, impute=impute or "median", scale=scale)
+    wanted = recipe.feature_columns(table)  # refuses names that are no columns before anything takes time
+    table = plain_numbers(table, wanted if weight is None else [*wanted, weight], notes)
+    weights = None if weight is None else _weights(table, weight)
+    train, test, used, caveats = _parts(table, test_table, recipe, categorical, options, notes)
+    filling = impute or "median"
+    encoder = Encoder.learn(train.table, used.names, categorical=used.one_hot, impute=filling, scale=scale)
     X, X_test = encoder.encode(train.table), encoder.encode(test.table)
-    _note_missing(encoder, train, test, impute or "median", notes)
+    _note_missing(encoder, train, test, filling, notes)
     notes += encoder.notes(test.table) + _leaks(encoder, X, train.y)
     seconds = perf_counter() - start
     found = compare_pushes(
@@ -106,7 +108,47 @@ def compare_table(
         **options,
     )
     timed = {"encode": seconds, **found.seconds, "total": seconds + found.seconds["total"]}
-    return replace(found, notes=notes + found.notes, seconds=timed)
+    return replace(
+        found,
+        notes=notes + found.notes,
+        seconds=timed,
+        caveats=(*caveats, *_as_text(used)),
+        left_out=_left_out(used, len(wanted)),
+    )
+
+
+def _check_roles(recipe: Recipe) -> None:
+    """Refuse one column for two things."""
+    roles = {"target": recipe.target, "id": recipe.id, "groups": recipe.groups, "weight": recipe.weight}
+    taken: dict[str, str] = {}
+    for role, name in roles.items():
+        if name in taken:
+            raise InputError(f"column {name!r} is the {taken[name]}: it cannot be the {role} as well")
+        if name is not None:
+            taken[name] = role
+
+
+def _weights(table: Table, name: str) -> np.ndarray:
+    weights = row_weights(table, name)
+    if not weights.any():
+        raise InputError(
+            f"{table.source} column {name!r}: all weights are 0; give some rows a weight above 0"
+        )
+    return weights
+
+
+def _as_text(used: Features) -> list[str]:
+    if not used.as_text:
+        return []
+    look = "it looks" if len(used.as_text) == 1 else "they look"
+    return [f"Left out although {look} like numbers written as text: {', '.join(map(repr, used.as_text))}."]
+
+
+def _left_out(used: Features, n: int) -> str:
+    if not used.left_out:
+        return ""
+    were = "was" if len(used.left_out) == 1 else "were"
+    return f"{len(used.left_out):,} of {n:,} columns {were} left out; the notes say why."
 
 
 class _Part(NamedTuple):
@@ -121,21 +163,66 @@ class _Part(NamedTuple):
 
 
 def _parts(
-    table: Table, test_table: Table | None, recipe: Recipe, options: dict[str, Any], notes: list[str]
-) -> tuple[_Part, _Part]:
-    """Rows to train on and rows to measure on."""
+    table: Table,
+    test_table: Table | None,
+    recipe: Recipe,
+    categorical: Sequence[str] | None,
+    options: dict[str, Any],
+    notes: list[str],
+) -> tuple[_Part, _Part, Features, list[str]]:
+    """Rows to train on, rows to measure on, the columns that the former decide on, and what speaks against them."""
     whole = _answered(table, recipe.target, recipe.positive, notes)
     if recipe.groups is not None:
         notes.append(f"column {recipe.groups!r} names groups: here rows of all groups are one list")
-    if test_table is not None:
-        value = positive_value(whole.table, recipe.target, recipe.positive)
-        train, test = whole, _answered(test_table, recipe.target, value, notes)
-    else:
+    if test_table is None:
         rows, held = hold_out(whole.y, options.get("holdout", 0.3), options.get("random_state", 0))
         train, test = whole.take(rows), whole.take(held)
         notes.append(note_of_split(len(held), len(whole.y)))
-    check_counts(train.y, test.y)
-    return train, test
+        check_counts(train.y, test.y)
+        return train, test, choose_columns(train.table, table, recipe, categorical, notes), []
+    used = choose_columns(whole.table, table, recipe, categorical, notes)
+    _check_has(test_table, [recipe.target, *([recipe.id] if recipe.id else []), *used.names])
+    other = plain_numbers(test_table, used.names, notes, f" of {test_table.source}")
+    for name in used.names:
+        if name not in used.one_hot:
+            check_numbers(other, name)
+    value = positive_value(whole.table, recipe.target, recipe.positive)
+    test = _answered(other, recipe.target, value, notes)
+    check_counts(whole.y, test.y)
+    return whole, test, used, _same_rows(table, other)
+
+
+def _check_has(test_table: Table, names: Sequence[str]) -> None:
+    """Refuse a test table without the columns that are used, naming all of them."""
+    open_ended = test_table.unnamed is not None
+    missing = [
+        name
+        for name in names
+        if name not in test_table.names and not (open_ended and name.startswith("feature_"))
+    ]
+    if missing:
+        raise InputError(
+            f"{test_table.source} has no column {', '.join(map(repr, missing))}: it needs every column that is used; "
+            "add what is missing, or leave features out (--drop)"
+        )
+
+
+def _same_rows(table: Table, test_table: Table) -> list[str]:
+    """A loud word where most test rows are training rows.
+
+    Rows that the training table has twice do not count: with few different values they meet by chance.
+    """
+    shared = [
+        name for name in table.names if name in test_table.names and not table.column(name).dtype.is_nested()
+    ]
+    own, other = (
+        part.frame.select(pl.col(shared).cast(pl.String, strict=False)) for part in (table, test_table)
+    )
+    once = own.filter(own.is_unique())
+    again = other.join(once, on=shared, how="semi", nulls_equal=True).height
+    if own.equals(other) or 2 * again > other.height:
+        return ["The test rows are training rows, so nothing here says how new rows are ranked."]
+    return []
 
 
 def _answered(table: Table, target: str, positive: str | None, notes: list[str]) -> _Part:
@@ -158,66 +245,6 @@ def _names(table: Table, id: str | None, rows: np.ndarray) -> list[str]:
     """Names of rows by the id column, or by their place where there is none."""
     ids = [None] * len(table) if id is None else texts(table, id).to_list()
     return [ids[row] or f"row {row + 1}" for row in rows]
-
-
-def _columns(
-    train: Table, whole: list[Table], recipe: Recipe, categorical: Sequence[str] | None, notes: list[str]
-) -> tuple[list[str], list[str]]:
-    """Columns to use, and those of them to one-hot encode."""
-    names, one_hot = [], []
-    wanted = recipe.feature_columns(train)
-    for name in categorical or ():
-        if name not in wanted and name != "all":
-            raise InputError(f"--categorical {name}: the column is not among the features")
-    for name in wanted:
-        asked = name in recipe.features
-        encoded = _is_category(train, name, categorical)
-        reason = _why_not_text(train, name) if encoded else _why_not(train, whole, name, asked)
-        if reason is not None:
-            notes.append(f"left out: column {name!r} ({reason})")
-            continue
-        names.append(name)
-        one_hot += [name] * encoded
-        if encoded and categorical is None:
-            count = texts(train, name).drop_nulls().n_unique()
-            notes.append(f"one-hot encoded: column {name!r} (text, {count} different values)")
-    if not names:
-        raise InputError(f"{train.source} has no column left to use as a feature: name some with --features")
-    return names, one_hot
-
-
-def _is_category(train: Table, name: str, categorical: Sequence[str] | None) -> bool:
-    if categorical is not None:
-        return name in categorical or ("all" in categorical and is_text(train, name))
-    return is_text(train, name) and texts(train, name).drop_nulls().n_unique() <= FEW_VALUES
-
-
-def _why_not_text(train: Table, name: str) -> str | None:
-    # one value and gaps still tell the rows apart
-    return "one value only in the training rows" if texts(train, name).n_unique() < 2 else None
-
-
-def _why_not(train: Table, whole: list[Table], name: str, asked: bool) -> str | None:
-    """Why a column that is not one-hot encoded is of no use, or None."""
-    dtype = train.column(name).dtype
-    if is_text(train, name) and not asked:
-        return f"text, {texts(train, name).drop_nulls().n_unique():,} different values"
-    countable = dtype.is_numeric() or dtype in (pl.String, pl.Categorical, pl.Enum, pl.Boolean, pl.Null)
-    if not countable and not asked:
-        return f"{dtype} values, not numbers"
-    advice = f"; one-hot encode the column (--categorical {name}), leave it out (--drop {name}) or correct it"
-    for table in whole:
-        numbers(table, name, advice)  # here a fault's place is still that in the file
-    values = numbers(train, name)
-    given = values[~np.isnan(values)]
-    if not len(given):
-        return "no values in the training rows"
-    if np.ptp(given) == 0:
-        return "one value only in the training rows"
-    own = len(np.unique(given)) == len(values) and (given == np.floor(given)).all()
-    if own and not asked and _LIKE_AN_ID.search(name):
-        return "another whole number in every row, like an id: name it in --features to keep it"
-    return None
 
 
 def _note_missing(encoder: Encoder, train: _Part, test: _Part, impute: str, notes: list[str]) -> None:
