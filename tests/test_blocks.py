@@ -245,6 +245,9 @@ def test_a_memory_map_is_read_block_by_block(tmp_path):
     X, y, _ = two_classes(20_000)
     np.save(tmp_path / "X.npy", X)
     expected = fit_blocks(PNormPush(alpha=0.1), ArrayBlocks(X, y, rows=1000))
+    fit_blocks(
+        PNormPush(alpha=0.1), ArrayBlocks(tmp_path / "X.npy", y, rows=1000)
+    )  # compiles, which takes memory
     tracemalloc.start()
     ranker = fit_blocks(PNormPush(alpha=0.1), ArrayBlocks(tmp_path / "X.npy", y, rows=1000))
     peak = tracemalloc.get_traced_memory()[1]
@@ -331,3 +334,95 @@ def test_bad_rows_are_refused():
     ):
         with pytest.raises(InputError, match=message):
             ArrayBlocks(X_, y_)
+
+
+class Listed(Blocks):
+    """Blocks that are given as they are."""
+
+    def __init__(self, *blocks):
+        self.blocks = blocks
+
+    def __iter__(self):
+        return iter(self.blocks)
+
+
+@pytest.mark.parametrize("side", ["top", "both"])
+@pytest.mark.parametrize("first", [True, False], ids=["first", "second"])
+def test_weights_in_some_blocks_only_are_ones_in_the_others(first, side):
+    X, y, weight = two_classes()
+    whole = weight.copy()
+    own = slice(0, 400) if first else slice(400, None)
+    whole[400:] = 1.0 if first else whole[400:]
+    whole[:400] = whole[:400] if first else 1.0
+    parts = [Block(X[a], y[a], weight[a] if a == own else None) for a in (slice(0, 400), slice(400, None))]
+    options = {"p": 2, "alpha": 0.05, "tol": 1e-10, "side": side}
+    local = PNormPush(**options).fit(X, y, sample_weight=whole)
+    ranker = fit_blocks(PNormPush(**options), Listed(*parts))
+    np.testing.assert_allclose(ranker.coef_, local.coef_, **EXACT)
+    np.testing.assert_allclose(ranker.intercept_, local.intercept_, **EXACT)
+
+
+def test_lists_with_weights_in_some_blocks_only():
+    X, y, groups = lists()
+    cut = int(np.searchsorted(groups, 20))
+    weight = np.random.default_rng(1).uniform(0.5, 2, len(y))
+    weight[cut:] = 1.0
+    parts = Block(X[:cut], y[:cut], weight[:cut], groups[:cut]), Block(X[cut:], y[cut:], None, groups[cut:])
+    local = MonotoneRetargeting(tol=1e-9).fit(X, y, groups=groups, sample_weight=weight)
+    ranker = fit_blocks(MonotoneRetargeting(tol=1e-9), Listed(*parts))
+    np.testing.assert_allclose(ranker.coef_, local.coef_, **EXACT)
+
+
+@pytest.mark.parametrize("kind", ["bool", "int8", "float32", "U3", "object"])
+def test_classes_have_the_type_they_have_in_memory(kind):
+    X, y, _ = two_classes()
+    labels = np.where(y == 1, "yes", "no").astype(kind) if kind in ("U3", "object") else y.astype(kind)
+    local = PNormPush(alpha=0.1).fit(X, labels)
+    ranker = fit_blocks(PNormPush(alpha=0.1), ArrayBlocks(X, labels, rows=200))
+    assert ranker.classes_.dtype == local.classes_.dtype
+    np.testing.assert_array_equal(ranker.classes_, local.classes_)
+    np.testing.assert_array_equal(ranker.predict(X), local.predict(X))
+
+
+def test_labels_that_are_no_classes_are_refused():
+    X, y, _ = two_classes()
+    hole, none = y.astype(float), y.astype(object)
+    hole[321], none[321] = np.nan, None
+    words = Block(X[300:], np.where(y[300:] == 1, "yes", "no"))
+    cases = [
+        (ArrayBlocks(X, y + 0.5, rows=200), "no classes"),
+        (ArrayBlocks(X, hole, rows=200), "row 121 of a block has no y"),
+        (ArrayBlocks(X, none, rows=200), "row 121 of a block has no y"),
+        (Listed(Block(X[:300], y[:300]), words), "both words and numbers"),
+        (
+            ArrayBlocks(X, np.where(np.arange(len(y)) % 2, y.astype(object), "no"), rows=200),
+            "both words and numbers",
+        ),
+    ]
+    for blocks, message in cases:
+        with pytest.raises(InputError, match=message) as error:
+            fit_blocks(PNormPush(), blocks)
+        assert "\n" not in str(error.value)
+
+
+@pytest.mark.parametrize("rows", [0, -5, 2.5, "7"])
+def test_numbers_of_rows_that_make_no_block(rows):
+    X, y, _ = two_classes()
+    with pytest.raises(InputError, match="rows must be a whole number of at least 1"):
+        ArrayBlocks(X, y, rows=rows)
+
+
+def test_files_that_hold_no_array(tmp_path):
+    (tmp_path / "text.npy").write_text("hello")
+    (tmp_path / "empty.npy").write_bytes(b"")
+    np.savez(tmp_path / "several.npz", a=np.zeros((3, 1)))
+    for name, message in (
+        ("text.npy", "cannot read"),
+        ("empty.npy", "cannot read"),
+        ("none.npy", "cannot read"),
+        ("", "cannot read"),
+        ("several.npz", "several arrays"),
+    ):
+        with pytest.raises(InputError, match=message) as error:
+            ArrayBlocks(tmp_path / name, np.zeros(3))
+        assert "\n" not in str(error.value)

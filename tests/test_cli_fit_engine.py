@@ -1,6 +1,9 @@
 """``apexrank fit --engine``: model files from tables that are read some rows at a time."""
 
 import json
+import subprocess
+import sys
+import weakref
 
 import numpy as np
 import polars as pl
@@ -8,12 +11,13 @@ import pytest
 from typer.testing import CliRunner
 
 from apexrank.cli.app import app
+from apexrank.distributed.files import map_spans
 from apexrank.errors import InputError
 from apexrank.io import Recipe, TableRanker, load_model, read_table
 from apexrank.io.encode import Encoder
-from apexrank.io.stream import Span, read_blocks
-from apexrank.io.stream_encode import NumberStats
-from apexrank.io.stream_fit import fit_table_blocks
+from apexrank.io.stream import Span, TableBlocks, read_blocks
+from apexrank.io.stream_encode import KEPT_VALUES, MOST_VALUES, NumberStats, merge_stats, table_stats
+from apexrank.io.stream_fit import fit_table_blocks, map_tables
 from apexrank.rankers.blocks import fit_blocks
 from apexrank.rankers.push import PNormPush
 from apexrank.rankers.retarget import MonotoneRetargeting
@@ -111,6 +115,13 @@ def test_groups_apart_are_refused(tmp_path):
     queries().sample(fraction=1, shuffle=True, seed=0).write_parquet(tmp_path / "rows.parquet")
     with pytest.raises(InputError, match="sort the rows by group"):
         fit_blocks(MonotoneRetargeting(), read_blocks(tmp_path, "stars", groups="q", rows=25))
+
+
+def test_a_group_in_two_small_files_is_refused(tmp_path):
+    queries()[::2].write_parquet(tmp_path / "a.parquet")
+    queries()[1::2].write_parquet(tmp_path / "b.parquet")
+    with pytest.raises(InputError, match="has rows in block 0 and in block 1"):
+        fit_blocks(MonotoneRetargeting(), read_blocks(tmp_path, "stars", groups="q"))
 
 
 @pytest.mark.parametrize("rows", [7, 90, 10_000])
@@ -276,3 +287,214 @@ def test_the_encoder_is_what_the_table_says(folder):
     expected = Encoder.learn(table, names, categorical=["all"], impute="median")
     found, _ = fit_table_blocks(folder, RECIPE, PNormPush(alpha=0.1), rows=90)
     assert found.encoder.features == expected.features
+
+
+def test_the_output_may_not_be_a_file_that_is_read(folder, tmp_path):
+    before = {path.name: path.read_bytes() for path in folder.iterdir()}
+    (tmp_path / "link.apex").symlink_to(folder / "1.parquet")
+    for output in (
+        folder / "1.parquet",
+        tmp_path / "link.apex",
+        tmp_path / "data" / ".." / "data" / "0.parquet",
+    ):
+        code, text = run(folder, "--target", "fraud", "--drop", "city,amount", "-o", output)
+        assert code == 2
+        assert "is also an input" in text
+    assert {path.name: path.read_bytes() for path in folder.iterdir()} == before
+    code, text = run(folder, "--target", "fraud", "--drop", "city,amount", "-o", folder / "model.apex")
+    assert code == 0, text
+
+
+@pytest.mark.parametrize(("impute", "held"), [("median", 2 * 8 * MOST_VALUES), ("mean", 0), (None, 0)])
+def test_the_encoding_pass_holds_a_bounded_sample(tmp_path, impute, held):
+    n, rows = 400_000, 40_000
+    rng = np.random.default_rng(0)
+    pl.DataFrame({"x": rng.normal(size=n), "y": np.arange(n) % 2}).write_parquet(tmp_path / "rows.parquet")
+    tables = TableBlocks(tmp_path / "rows.parquet", None, rows=rows)
+    alive, most = [], 0
+
+    def watched(table, *args):
+        nonlocal most
+        part = table_stats(table, *args)
+        alive.extend(weakref.ref(array) for array in (part.numbers["x"].values, part.numbers["x"].weights))
+        most = max(most, sum(ref().nbytes for ref in alive if ref() is not None))
+        return part
+
+    whole = map_tables(tables, watched, ["x"], set(), impute, merge=merge_stats).numbers["x"]
+    assert len(alive) >= 2 * n / rows
+    assert whole.n == n
+    assert whole.values.nbytes + whole.weights.nbytes <= held
+    assert most <= 2 * 2 * 8 * rows * bool(held)  # of one part, and of the one before it at most
+    if impute == "median":
+        assert len(whole.values) >= KEPT_VALUES
+
+
+def test_dask_merges_where_the_rows_are(tmp_path, monkeypatch):
+    import dask
+
+    rng = np.random.default_rng(0)
+    frame = pl.DataFrame(
+        {"x": rng.normal(size=900), "t": rng.choice(["a", "b"], 900), "y": np.arange(900) % 2}
+    )
+    frame.write_parquet(tmp_path / "rows.parquet")
+    tables = TableBlocks(tmp_path, None, rows=20)
+    sent, compute = [], dask.compute
+
+    def watched(*tasks, **options):
+        found = compute(*tasks, **options)
+        sent.append(len(found))
+        return found
+
+    monkeypatch.setattr(dask, "compute", watched)
+    found = map_spans(tables, table_stats, ["x", "t"], {"t"}, "median", merge=merge_stats)
+    assert sent == [1]
+    assert (found.rows, found.categories) == (900, {"t": {"a", "b"}})
+    assert found.numbers["x"].fill("median") == pytest.approx(np.median(frame["x"]), rel=1e-14)
+    assert found.numbers["x"].mean == pytest.approx(frame["x"].mean(), rel=1e-12)
+    assert map_spans(tables, len) == [20] * 45
+
+
+@pytest.mark.parametrize("position", ["first", "middle", "last"])
+def test_empty_files_in_a_folder_count_nothing(tmp_path, position):
+    frame = queries()
+    cut = int((frame["q"] < "q020").sum())
+    order = {"first": "abc", "middle": "bac", "last": "cab"}[position]
+    for name, part in zip(order, (frame[:0], frame[:cut], frame[cut:]), strict=True):
+        part.write_parquet(tmp_path / f"{name}.parquet")
+    ranker = fit_blocks(MonotoneRetargeting(tol=1e-10), read_blocks(tmp_path, "stars", groups="q", rows=25))
+    columns = frame.select("a", "b").to_numpy()
+    expected = MonotoneRetargeting(tol=1e-10).fit(
+        columns, frame["stars"].to_numpy(), groups=frame["q"].to_numpy()
+    )
+    np.testing.assert_allclose(ranker.coef_, expected.coef_, rtol=1e-8)
+    options = ["--target", "stars", "--groups", "q", "--model", "retarget", "-o", tmp_path / "m.apex"]
+    code, text = run(tmp_path, *options)
+    assert code == 0, text
+
+
+def test_small_files_share_a_block(tmp_path):
+    frame = claims(600)
+    for k in range(30):
+        frame[20 * k : 20 * (k + 1)].write_parquet(tmp_path / f"{k:02d}.parquet")
+    parts = list(read_blocks(tmp_path, "fraud", features=["age"], rows=100))
+    assert [len(part.y) for part in parts] == [100] * 6
+    np.testing.assert_array_equal(np.concatenate([part.X[:, 0] for part in parts]), frame["age"])
+    assert [len(part.y) for part in read_blocks(tmp_path, "fraud", features=["age"], rows=30)] == [20] * 30
+    assert [len(part.y) for part in read_blocks(tmp_path, "fraud", features=["age"], rows=15)] == [15, 5] * 30
+
+
+def test_dask_names_the_first_bad_row_and_nothing_else(folder, tmp_path):
+    """Two files have a bad value, the later one in fewer rows, so that its task ends first."""
+    frame = claims().with_columns(pl.col("age").cast(pl.String), pl.col("times").cast(pl.Float64))
+    bad = frame.with_columns(
+        pl.when(pl.col("id") % 200 == 150).then(pl.lit("old")).otherwise(pl.col("age")).alias("age")
+    )
+    for k, rows in enumerate((bad[200:400], bad[350:351], bad[550:551])):
+        rows.write_parquet(folder / f"{k}.parquet")
+    options = ["--target", "fraud", "--drop", "amount,city", "-o", str(tmp_path / "m.apex"), "--engine"]
+    command = [sys.executable, "-c", "from apexrank.cli.app import app; app()", "fit", str(folder), *options]
+    done = subprocess.run(
+        [*command, "dask", "--workers", "2"], capture_output=True, text=True, timeout=120, check=False
+    )
+    assert (done.returncode, done.stdout) == (2, "")
+    assert "0.parquet row 151, column 'age': 'old' is not a number" in done.stderr
+    assert done.stderr == run(folder, *options, "blocks")[1]
+
+
+def test_bad_weights_and_grades_are_found_before_the_fit(tmp_path):
+    frame = queries().with_columns(w=pl.lit(1.0))
+    recipe = Recipe(target="stars", graded=True, groups="q", weight="w")
+    for name, value, message in (
+        ("w", -1.0, "row 31, column 'w': a weight"),
+        ("stars", -1, "row 31, column 'stars'"),
+    ):
+        bad = frame.with_columns(
+            pl.when(pl.int_range(pl.len()) == 30).then(value).otherwise(pl.col(name)).alias(name)
+        )
+        bad.write_parquet(tmp_path / "rows.parquet")
+        for mapped in (map_tables, map_spans):
+            with pytest.raises(InputError, match=message):
+                fit_table_blocks(tmp_path, recipe, None, rows=25, mapped=mapped)
+
+
+def test_what_a_target_is_is_decided_by_all_rows(tmp_path):
+    x = np.random.default_rng(0).normal(size=200)
+    none = np.where((np.arange(200) >= 100) & (x > 0), "fraud", "none")
+    digits = np.where((np.arange(200) < 20) | (x > 0.8), "1", "B")
+    for labels in (none, digits):
+        frame = pl.DataFrame({"x": x, "y": labels})
+        frame.write_parquet(tmp_path / "rows.parquet")
+        frame.write_csv(tmp_path / "rows.csv")
+        expected = PNormPush(alpha=0.1).fit(x[:, None], labels)
+        for suffix in ("parquet", "csv"):
+            for rows in (20, 200):
+                blocks = read_blocks(tmp_path / f"rows.{suffix}", "y", rows=rows)
+                ranker = fit_blocks(PNormPush(alpha=0.1), blocks)
+                assert ranker.classes_.tolist() == expected.classes_.tolist()
+                np.testing.assert_allclose(ranker.coef_, expected.coef_, rtol=1e-4)
+
+
+def test_files_may_store_a_target_as_text_or_as_numbers(tmp_path):
+    x = np.random.default_rng(0).normal(size=200)
+    y = (x + np.random.default_rng(1).normal(size=200) > 0).astype(int)
+    frame = pl.DataFrame({"x": x, "y": y})
+    frame[:100].write_parquet(tmp_path / "a.parquet")
+    frame[100:].cast({"y": pl.String}).write_parquet(tmp_path / "b.parquet")
+    ranker = fit_blocks(PNormPush(alpha=0.1), read_blocks(tmp_path, "y", rows=30))
+    assert ranker.classes_.tolist() == [0.0, 1.0]
+
+
+@pytest.mark.parametrize("kind", [pl.Float64, pl.String])
+def test_a_missing_target_is_named(tmp_path, kind):
+    frame = pl.DataFrame({"x": np.arange(60.0), "y": [None if k == 41 else k % 2 for k in range(60)]})
+    words = frame.with_columns(pl.format("c{}", "y")) if kind is pl.String else frame
+    words.write_parquet(tmp_path / "rows.parquet")
+    with pytest.raises(InputError, match="row 42, column 'y': the target is missing"):
+        fit_blocks(PNormPush(), read_blocks(tmp_path, "y", rows=25))
+
+
+def test_columns_that_only_later_files_have_are_noted(folder, tmp_path):
+    frame = claims()
+    for k, names in enumerate((["extra"], ["extra", "more"])):
+        added = frame[:50].with_columns(pl.lit(1.0).alias(name) for name in names)
+        added.write_parquet(folder / f"{7 + k}.parquet")
+    with pytest.warns(
+        UserWarning, match=r"7\.parquet has columns that .*0\.parquet lacks, left aside: 'extra'$"
+    ):
+        read_blocks(folder, "fraud")
+    read_blocks(folder, "fraud", features=["age"])  # no word, as those were asked for
+    code, text = run(folder, "--target", "fraud", "--drop", "amount,city", "-o", tmp_path / "m.apex")
+    assert code == 0
+    (note,) = [line for line in text.splitlines() if line.startswith("note:")]
+    assert "left aside: 'extra'" in note
+    code, text = run(folder, "--target", "fraud", "--features", "age", "-o", tmp_path / "m.apex")
+    assert code == 0
+    assert "note" not in text
+
+
+def test_csv_files_without_rows_or_with_long_lines(tmp_path):
+    path = tmp_path / "rows.csv"
+    path.write_text("x,y\n")
+    with pytest.raises(InputError) as in_memory:
+        read_table(path)
+    with pytest.raises(InputError) as in_blocks:
+        read_blocks(path, "y")
+    assert str(in_blocks.value) == str(in_memory.value)
+    code, text = run(path, "--target", "y", "--engine", "blocks", "-o", tmp_path / "m.apex")
+    assert code == 2
+    assert "has column names but no rows" in text
+    path.write_text("x,y\n" + "1,0\n2,1\n" * 150 + "3,1,9\n")
+    with pytest.raises(InputError, match="line 302: the row has 3 fields, the header 2"):
+        list(read_blocks(path, "y", rows=100))
+
+
+def test_arguments_of_read_blocks(folder):
+    for options, message in (
+        ({"features": ["age", "fraud"]}, "column 'fraud' is the target: it cannot be a feature"),
+        ({"features": ["times"], "sample_weight": "times"}, "column 'times' is the sample_weight"),
+        ({"features": "age"}, "features"),
+        ({"rows": 0}, "rows must be a whole number of at least 1"),
+        ({"rows": -3}, "rows must be a whole number of at least 1"),
+    ):
+        with pytest.raises(InputError, match=message):
+            read_blocks(folder, "fraud", **options)

@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 from scipy import sparse
 from scipy.special import logsumexp
+from sklearn.exceptions import DataConversionWarning
 
 torch = pytest.importorskip("torch", reason="PyTorch is not installed")
 pytest.importorskip("array_api_compat", reason="array-api-compat is not installed")
@@ -136,6 +137,60 @@ def test_labels_of_any_kind(data):
         assert np.asarray(ranker.predict(tensor)).tolist() == np.array(classes)[wanted.predict(X)].tolist()
 
 
+def test_classes_are_of_the_type_of_the_labels(data):
+    X, y, _ = data
+    names = np.array(["bad", "good"])[y]
+    for labels in (names, names.astype(object), y.astype(np.int8), y.astype(np.float32)):
+        there, host = fitted(torch.from_numpy(X), labels), fitted(X, labels)
+        assert there.classes_.dtype == host.classes_.dtype
+        assert there.classes_.tolist() == host.classes_.tolist()
+
+
+def test_numbers_as_objects_are_refused_as_on_the_host(data):
+    X, y, _ = data
+    words = []
+    for rows in (X, torch.from_numpy(X)):
+        with pytest.raises(ValueError, match="Unknown label type: unknown") as caught:
+            fitted(rows, y.astype(object))
+        words.append(str(caught.value))
+    assert words[0] == words[1]
+
+
+@pytest.mark.parametrize("kind", [torch.from_numpy, np.asarray], ids=["tensor", "numpy"])
+def test_a_column_of_labels_is_taken_with_a_warning(data, kind):
+    X, y, _ = data
+    with pytest.warns(DataConversionWarning, match="column-vector y"):
+        there = fitted(torch.from_numpy(X), kind(y[:, None]))
+    np.testing.assert_array_equal(there.coef_, fitted(torch.from_numpy(X), y).coef_)
+
+
+@pytest.mark.parametrize("scalar", [2.0, 3, np.float32(0.5), torch.tensor(2.0)], ids=repr)
+def test_one_weight_for_all_rows(data, scalar):
+    X, y, _ = data
+    number = float(scalar)
+    there, host = fitted(torch.from_numpy(X), y, scalar), fitted(X, y, number)
+    assert_near(there.coef_, host.coef_)
+    assert there.objective_ == pytest.approx(host.objective_, rel=1e-10)
+    assert there.objective_ != pytest.approx(fitted(X, y).objective_, rel=1e-3)
+
+
+def test_weights_of_any_kind(data):
+    X, y, weight = data
+    wanted = fitted(torch.from_numpy(X), y, weight).coef_
+    frozen = weight.copy()
+    frozen.flags.writeable = False
+    kinds = (
+        torch.tensor(weight, requires_grad=True),
+        torch.from_numpy(weight).to(torch.int32),
+        frozen,
+        weight.astype(object),
+        weight.tolist(),
+        weight[::-1].copy()[::-1],
+    )
+    for given in kinds:
+        np.testing.assert_array_equal(fitted(torch.from_numpy(X), y, given).coef_, wanted)
+
+
 def test_warm_start(data):
     X, y, _ = data
     ranker = PNormPush(solver="lbfgs", warm_start=True)
@@ -256,6 +311,15 @@ def test_faults_of_the_data_are_refused(data):
         (tensor, torch.ones(len(y)), None, "only one class"),
         (tensor, y, -torch.ones(len(y)), "finite number >= 0"),
         (tensor, y, short, "sample_weight needs one number for each"),
+        (tensor, y, ["heavy"] * len(y), "sample_weight needs one number for each"),
+        (tensor, y, -2.0, "finite number >= 0"),
+        (tensor, y, np.nan, "finite number >= 0"),
+        (
+            tensor,
+            torch.from_numpy(y)[:, None].repeat(1, 2),
+            None,
+            "y needs one label for each of the 1500 rows",
+        ),
         (tensor, y, y.astype(float), "both classes"),
     ):
         with pytest.raises(InputError, match=words):
@@ -472,3 +536,9 @@ def test_there_is_no_kernel_for_small_wide_or_foreign_matrices():
     X, y = torch.zeros(10, 3), torch.zeros(10, dtype=torch.bool)
     assert triton_rows.fused_rows(X, y, None) is None
     assert isinstance(DeviceProblem(torch.eye(2), DevicePush(torch.tensor([True, False]))).rows, DeviceRows)
+
+
+def test_an_unknown_solver_is_called_unknown():
+    X, y = torch.zeros((4, 2), dtype=torch.float64), torch.tensor([0, 1, 0, 1])
+    with pytest.raises(InputError, match="unknown solver 'q'"):
+        PNormPush(solver="q").fit(X, y)

@@ -254,6 +254,11 @@ def test_bad_input_is_refused_in_one_line():
         (lambda: PNormPush(solver="coordinate").fit(rows, labels), "cannot fit in blocks"),
         (lambda: PNormPush().fit(frame[["a"]], frame["y"]), "not of numbers"),
         (lambda: PNormPush().fit(rows[rows[:, 0] > 0], labels), "of another column"),
+        (
+            lambda: PNormPush().fit(rows.astype(object).map_blocks(np.full_like, "x"), labels),
+            "not of numbers",
+        ),
+        (lambda: PNormPush().fit(frame[["y"]], frame["y"], frame["a"]), "sample_weight must be finite"),
         (lambda: MonotoneRetargeting().fit(rows, labels), "group id"),
         (lambda: MonotoneRetargeting().fit(rows, labels, labels, group_weight=labels), "sample_weight"),
         (lambda: repartition_by_group(frame, "q"), "column 'q'"),
@@ -272,3 +277,101 @@ def test_empty_partitions_count_nothing():
     ranker = PNormPush(alpha=0.1, tol=1e-10).fit(rows[some], labels[some])
     local = rankers.PNormPush(alpha=0.1, tol=1e-10).fit(X[300:], y[300:])
     np.testing.assert_allclose(ranker.coef_, local.coef_, **EXACT)
+
+
+@pytest.mark.parametrize(
+    "kinds",
+    [
+        {"b": "bool"},
+        {"b": "boolean", "c": "Int64"},
+        {"a": "Float64", "c": "Int8"},
+        {"a": "double[pyarrow]", "b": "bool[pyarrow]", "c": "int64[pyarrow]"},
+        {"a": "float32", "c": "int16"},
+    ],
+    ids=lambda kinds: " ".join(kinds.values()),
+)
+def test_data_frames_of_any_kind_of_numbers(kinds):
+    X, y, _ = two_classes()
+    plain = pd.DataFrame({"a": X[:, 0], "b": X[:, 1] > 0, "c": np.rint(3 * X[:, 2]).astype(int)})
+    frame = plain.astype(kinds)
+    rows = dd.from_pandas(frame.assign(y=y), npartitions=3)
+    local = rankers.PNormPush(alpha=0.1, tol=1e-10).fit(frame.astype(float), y)
+    ranker = PNormPush(alpha=0.1, tol=1e-10).fit(rows[["a", "b", "c"]], rows["y"])
+    np.testing.assert_allclose(ranker.coef_, local.coef_, rtol=1e-6)
+    np.testing.assert_array_equal(
+        ranker.predict(rows[["a", "b", "c"]]).compute(), local.predict(frame.astype(float))
+    )
+
+
+def test_columns_that_are_no_numbers_are_named():
+    X, y, _ = two_classes(60)
+    frame = pd.DataFrame({"a": X[:, 0], "when": pd.Timestamp("2020-01-01"), "word": "x"}).assign(y=y)
+    frame["hole"] = pd.array(np.arange(60), dtype="Int64")
+    frame.loc[50, "hole"] = pd.NA
+    rows = dd.from_pandas(frame, npartitions=2)
+    for names, message in (
+        (["a", "when"], "column 'when'"),
+        (["a", "word"], "column 'word'"),
+        (["a", "hole"], "row 20 of a block is missing or infinite in column 1"),
+    ):
+        with pytest.raises(InputError, match=message):
+            PNormPush().fit(rows[names], rows["y"])
+
+
+def test_the_same_rows_have_the_same_names():
+    """So that Dask knows a block that it has already."""
+    X, y, _ = two_classes(60)
+    rows = dd.from_pandas(pd.DataFrame(X, columns=list("abcd")).assign(y=y), npartitions=2)
+    arrays = da.from_array(X, chunks=(30, 4)), da.from_array(y, chunks=30)
+    for given in (arrays, (rows[list("abcd")], rows["y"])):
+        first, second = ([part.key for part in collection_blocks(*given).parts] for _ in range(2))
+        assert first == second
+
+
+@pytest.mark.parametrize("kind", ["Int64", "boolean", "int64[pyarrow]", "category", "string"])
+def test_labels_of_any_kind(kind):
+    X, y, _ = two_classes()
+    words = pd.Series(np.where(y == 1, "yes", "no") if kind in ("category", "string") else y).astype(kind)
+    rows = dd.from_pandas(pd.DataFrame(X, columns=list("abcd")).assign(y=words), npartitions=3)
+    ranker = PNormPush(alpha=0.1).fit(rows[list("abcd")], rows["y"])
+    local = rankers.PNormPush(alpha=0.1).fit(X, words)
+    assert ranker.classes_.tolist() == local.classes_.tolist()
+    np.testing.assert_array_equal(ranker.predict(rows[list("abcd")]).compute(), local.predict(X))
+    assert ranker.score(rows[list("abcd")], rows["y"]) == pytest.approx(local.score(X, words), rel=1e-12)
+
+
+def test_missing_labels_and_weights_are_refused():
+    X, y, _ = two_classes(60)
+    frame = pd.DataFrame(X, columns=list("abcd")).assign(y=pd.array(y, dtype="Int64"), w=1.0)
+    frame["w"] = frame["w"].astype("Float64")
+    frame.loc[41, "y"] = frame.loc[12, "w"] = pd.NA
+    rows = dd.from_pandas(frame, npartitions=2)
+    with pytest.raises(InputError, match="row 11 of a block has no y"):
+        PNormPush().fit(rows[list("abcd")], rows["y"])
+    with pytest.raises(InputError, match="sample_weight must be finite"):
+        PNormPush().fit(rows[list("abcd")], rows["d"] > 0, sample_weight=rows["w"])
+
+
+def test_scores_of_rankers_are_those_of_arrays(client):
+    X, y, weight = two_classes()
+    rows, labels = da.from_array(X, chunks=(300, 2)), da.from_array(y, chunks=500)
+    ranker = PNormPush(alpha=0.1).fit(rows, labels)
+    assert ranker.score(rows, labels) == pytest.approx(ranker.to_local().score(X, y), rel=1e-12)
+    lazy_weight = da.from_array(weight, chunks=300)
+    assert ranker.score(rows, labels, lazy_weight) == pytest.approx(
+        ranker.to_local().score(X, y, weight), rel=1e-12
+    )
+    assert ranker.score(X, y) == ranker.to_local().score(X, y)
+    with pytest.raises(InputError, match="y must be a Dask array"):
+        ranker.score(rows, y)
+
+
+def test_the_first_bad_row_is_named_and_no_task_fails(client):
+    X, y, _ = two_classes()
+    X[[700, 1100], [1, 2]] = np.nan
+    rows, labels = da.from_array(X, chunks=(300, 4)), da.from_array(y, chunks=300)
+    for _ in range(3):
+        with pytest.raises(InputError, match="row 100 of a block is missing or infinite in column 1"):
+            PNormPush().fit(rows, labels)
+    logs = " ".join(str(line) for own in client.get_worker_logs().values() for line in own)
+    assert "InputError" not in logs

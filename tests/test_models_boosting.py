@@ -18,6 +18,7 @@ from threadpoolctl import threadpool_limits
 from apexrank import InputError, datasets, metrics
 from apexrank.datasets import letor_folds, make_letor_example, write_letor
 from apexrank.experiments import boosted_letor
+from apexrank.losses import Loss
 from apexrank.models.boosting import (
     BoosterMetric,
     LinkObjective,
@@ -57,6 +58,13 @@ GRADED = {
 SMOOTH = TWO_CLASSES | GRADED
 ALL = SMOOTH | HINGES
 SIZES = np.array([5, 3, 1, 4])
+
+
+class Cubic(Loss):
+    """A loss of the user."""
+
+    name = "cubic"
+    least_elasticity = 1.0
 
 
 def rows(seed=0):
@@ -475,13 +483,46 @@ def test_nothing_is_imported_before_it_is_needed():
         (lambda: BoosterMetric("ndgc"), "unknown measure 'ndgc'"),
         (lambda: BoosterMetric(PushObjective(), {"ties": "given"}), "options are those of a measure"),
         (lambda: PushObjective().value([1, 0], [0.0, 0.0], [2.0], [2]), "no weights of queries"),
+        (lambda: PushObjective(side="left"), "unknown side 'left'"),
+        (lambda: PushObjective(loss="cubic"), "unknown loss 'cubic'"),
+        (lambda: PushObjective(loss="zero_one"), "cannot fit them"),
+        (lambda: PushObjective(balance=-1.0), "balance must be a finite number of at least 0"),
+        (lambda: PushObjective(price="log1p", loss="logistic"), "not convex in the scores"),
+        (lambda: PushObjective(p=np.inf, loss=Cubic()), "p = inf cannot be fitted with the cubic loss"),
+        (lambda: RetargetObjective("manhattan"), "unknown divergence 'manhattan'"),
+        (lambda: RetargetObjective("logistic"), "retargeting cannot use logistic"),
+        (lambda: RetargetObjective(order="random"), "order must be 'hidden' or 'blocks'"),
+        (lambda: RetargetObjective(margin=-1.0), "margin must be"),
+        (lambda: RetargetObjective(margin=0.0), "set margin > 0"),
+        (lambda: RetargetObjective(offsets="cubic"), "unknown offsets 'cubic'"),
+        (lambda: RetargetObjective(offsets=[2.0, 1.0]), "offsets must not fall"),
+        (lambda: RetargetObjective(joint_convexity=(1.0,)), "joint_convexity must be"),
     ],
-    ids=range(15),
+    ids=range(29),
 )
 def test_mistakes_are_named(call, message):
     with pytest.raises(InputError, match=message) as caught:
         call()
     assert "\n" not in str(caught.value)
+
+
+@pytest.mark.parametrize("bad", [np.nan, np.inf], ids=["missing", "infinite"])
+@pytest.mark.parametrize("name", ALL)
+def test_labels_that_are_no_numbers_are_refused(name, bad):
+    y, scores, weight = rows()
+    y[1] = bad
+    for call in (ALL[name], ALL[name].value):
+        with pytest.raises(InputError, match="label is missing or infinite in row 1: fill or drop it"):
+            call(y, scores, weight, SIZES)
+
+
+def test_offsets_are_tried_on_no_grade_that_the_data_have_not():
+    y, scores, _ = rows()
+    by_grade = RetargetObjective(offsets=lambda grade: np.log(grade))  # relevance 0 would have none
+    plateau = RetargetObjective(offsets=[0.0, 0.0, 1.0])  # grades 0 and 1 alike, 2 above them
+    wide = RetargetObjective("kl", margin=400.0, offsets=lambda grade: grade / 1000)
+    for objective, labels in ((by_grade, y + 1), (plateau, y), (wide, y)):
+        assert np.abs(objective(labels, scores)[0]).max() > 0.1
 
 
 # ---- the page and the experiment -------------------------------------------------------------------------------------

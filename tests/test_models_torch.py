@@ -245,6 +245,91 @@ def test_groups_may_be_names():
     assert PushLoss()(s, target, names).item() == PushLoss()(s, target, torch.from_numpy(groups)).item()
 
 
+SWAPS = {"swaps": (SwapLikelihoodLoss(), None)}
+
+
+@pytest.mark.parametrize("bad", [np.nan, np.inf], ids=["missing", "infinite"])
+@pytest.mark.parametrize("kind", [torch.from_numpy, np.asarray], ids=["tensor", "numpy"])
+@pytest.mark.parametrize("name", {**CASES, **SWAPS})
+def test_targets_that_are_no_numbers_are_refused(name, kind, bad):
+    loss, _ = {**CASES, **SWAPS}[name]
+    scores, target, groups, _ = data(name)
+    target = target.astype(float)
+    target[3] = bad
+    with pytest.raises(InputError, match="target is missing or infinite in row 3: fill or drop it"):
+        loss(torch.from_numpy(scores), kind(target), groups)
+
+
+@pytest.mark.parametrize("half", [torch.bfloat16, torch.float16], ids=["bfloat16", "float16"])
+@pytest.mark.parametrize("name", {**CASES, **SWAPS})
+def test_half_precision_is_computed_in_full(name, half):
+    """Sums of halves would lose all digits; value and gradient are those of the same scores in full precision."""
+    loss, _ = {**CASES, **SWAPS}[name]
+    scores, target, groups, _ = data(name)
+    short = torch.from_numpy(scores).to(half).requires_grad_()
+    exact = short.detach().double().requires_grad_()
+    found, wanted = (loss(s, torch.from_numpy(target).to(half), groups) for s in (short, exact))
+    (1024 * found).backward()  # as a scaler of gradients does
+    (1024 * wanted).backward()
+    assert found.dtype == torch.float32
+    assert found.item() == pytest.approx(wanted.item(), rel=1e-5)
+    assert short.grad.dtype == half
+    share = torch.finfo(half).eps
+    np.testing.assert_allclose(
+        short.grad.double().numpy(),
+        exact.grad.numpy(),
+        rtol=share,
+        atol=share * exact.grad.abs().max().item(),
+    )
+
+
+@pytest.mark.parametrize("name", ["push", "retarget-squared", "listwise-listnet"])
+def test_losses_under_autocast(name):
+    loss, _ = CASES[name]
+    _, target, groups, _ = data(name)
+    torch.manual_seed(0)
+    layer, X = torch.nn.Linear(3, 1), torch.randn(N, 3)
+    with torch.autocast("cpu", dtype=torch.bfloat16):
+        scores = layer(X)
+        value = loss(scores, target, groups)
+    value.backward()
+    assert scores.dtype == torch.bfloat16
+    assert value.item() == pytest.approx(loss(scores.detach().double(), target, groups).item(), rel=1e-5)
+    assert layer.weight.grad.abs().max() > 0
+
+
+def test_labels_keep_their_precision():
+    s, tiny = torch.zeros(2), np.array([1e-60, 0.0])  # above 0 in double precision only
+    assert PushLoss()(s, tiny).item() == PushLoss()(s, torch.from_numpy(tiny)).item() == 0.0
+
+
+def test_half_precision_counts_more_than_a_few_rows():
+    n = 5000
+    target = torch.arange(n) % 2
+    found = PushLoss(p=1)(torch.zeros(n, dtype=torch.bfloat16), target)
+    assert found.item() == pytest.approx(2 * np.log(n / 2), rel=1e-5)
+
+
+@pytest.mark.parametrize("name", ["push", "push-logistic", "retarget-squared", "listwise-listnet"])
+def test_columns_of_a_table(name):
+    pandas = pytest.importorskip("pandas", reason="pandas is not installed")
+    loss, _ = CASES[name]
+    scores, target, groups, weight = data(name)
+    index = np.arange(N)[::-1] + 100  # which says nothing
+    series = [pandas.Series(values, index=index) for values in (target, groups, weight)]
+    s = torch.from_numpy(scores)
+    wanted = loss(s, *tensors(target, groups, weight)).item()
+    assert loss(s, *series).item() == wanted
+    assert loss(s, series[0].astype("Int64"), *series[1:]).item() == wanted
+    frozen = [values.copy() for values in (target, groups, weight)]
+    for values in frozen:
+        values.flags.writeable = False
+    assert loss(s, *frozen).item() == wanted
+    assert loss(s.flip(0), target[::-1], groups[::-1], weight[::-1]).item() == pytest.approx(
+        wanted, rel=1e-12
+    )
+
+
 def test_a_network_learns_the_top():
     rng = np.random.default_rng(0)
     X = rng.normal(size=(400, 2))
@@ -285,8 +370,16 @@ def test_a_network_learns_the_top():
         (lambda: PushLoss()(torch.zeros(2), [1, 0], None, [0.0, 0.0]), "all rows have weight 0"),
         (lambda: ListwiseLoss("rank_cosine")(torch.zeros(2), [0, 0]), "relevance other than 0"),
         (lambda: SwapLikelihoodLoss()(torch.zeros(2), [1, 0], None, [1, 1]), "no sample_weight"),
+        (lambda: InfinitePushLoss(side="left"), "unknown side 'left'"),
+        (lambda: InfinitePushLoss(loss="cubic"), "unknown loss 'cubic'"),
+        (lambda: InfinitePushLoss(balance=-1.0), "balance must be"),
+        (lambda: RetargetLoss("manhattan"), "unknown divergence 'manhattan'"),
+        (lambda: RetargetLoss(order="random"), "order must be 'hidden' or 'blocks'"),
+        (lambda: RetargetLoss(reward=-1.0), "reward must be"),
+        (lambda: RetargetLoss(offsets="cubic"), "unknown offsets 'cubic'"),
+        (lambda: PushLoss()(torch.zeros(2), ["good", "bad"]), "target must be numbers"),
     ],
-    ids=range(15),
+    ids=range(23),
 )
 def test_faults_are_one_line(call, words):
     with pytest.raises(InputError, match=words) as caught:
@@ -296,3 +389,17 @@ def test_faults_are_one_line(call, words):
 
 def test_parameters_are_shown():
     assert "p=2" in repr(PushLoss(p=2))
+
+
+def test_single_precision_keeps_its_digits_in_long_lists():
+    rng = np.random.default_rng(0)
+    scores, y = rng.normal(size=200_000), torch.from_numpy(rng.random(200_000) < 0.01)
+    found = []
+    for kind in (torch.float64, torch.float32):
+        s = torch.tensor(scores, dtype=kind, requires_grad=True)
+        value = PushLoss(p=4)(s, y)
+        value.backward()
+        found.append((value.item(), s.grad.double()))
+    (exact, slope), (rough, rough_slope) = found
+    assert rough == pytest.approx(exact, rel=1e-6)
+    assert float((rough_slope - slope).abs().max() / slope.abs().max()) < 3e-6

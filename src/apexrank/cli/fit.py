@@ -186,8 +186,9 @@ def fit(
     from apexrank.cli.models import build_estimator, get_model
     from apexrank.io import Recipe, TableRanker, read_table, save_model
     from apexrank.io.atomic import check_writable
+    from apexrank.io.stream import files_of
 
-    refuse_overwriting(check_writable(output), train)
+    refuse_overwriting(check_writable(output), train, *files_of(train))
     estimator = build_estimator(
         model,
         cv=cv,

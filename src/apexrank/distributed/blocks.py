@@ -34,6 +34,45 @@ def current_client() -> Any:
         return None
 
 
+class Caught:
+    """A function that gives the InputError it raises, or that it is given, instead of its result.
+
+    Then no task fails, workers write no traceback, and of several errors the first in the order of the rows is raised.
+
+    Examples
+    --------
+    >>> Caught(checked_results)([1, InputError("no")]), Caught(len)([1, 2])
+    (InputError('no'), 2)
+    """
+
+    def __init__(self, function: Callable[..., Any]) -> None:
+        self.function = function
+        self.__name__ = getattr(function, "__name__", type(function).__name__)  # which Dask shows of a task
+
+    def __call__(self, *args: Any) -> Any:
+        for value in args:
+            if isinstance(value, InputError):
+                return value
+        try:
+            return self.function(*args)
+        except InputError as error:
+            return error.with_traceback(None)  # which would keep the rows in memory
+
+
+def checked_results(results: Sequence[Any]) -> list[Any]:
+    """The results, unless one of them is an error: the first one is raised.
+
+    Examples
+    --------
+    >>> checked_results([1, 2])
+    [1, 2]
+    """
+    for result in results:
+        if isinstance(result, InputError):
+            raise result
+    return list(results)
+
+
 class DaskBlocks(Blocks):
     """Blocks that are computed, and kept, by Dask.
 
@@ -85,11 +124,10 @@ class DaskBlocks(Blocks):
     def map(self, function: Callable[..., Any], *args: Any) -> list[Any]:
         """``function(block, *args)`` of every block, in their order, each where the block is."""
         if self.client is None:
-            dask = dask_module()
-            return list(dask.compute(*self._tasks(function, args)))
+            return checked_results(dask_module().compute(*self._tasks(function, args)))
         if not self.persist:
-            return self.client.gather(self.client.compute(self._tasks(function, args)))
-        return self.client.gather(self._submit(function, args))
+            return checked_results(self.client.gather(self.client.compute(self._tasks(function, args))))
+        return checked_results(self.client.gather(self._submit(function, args)))
 
     def _submit(self, function: Callable[..., Any], args: tuple[Any, ...]) -> list[Any]:
         """A task per block, each where its block is."""
@@ -101,7 +139,7 @@ class DaskBlocks(Blocks):
         homes = self.client.who_has(self.parts)
         return [
             self.client.submit(
-                function,
+                Caught(function),
                 part,
                 *args,
                 pure=False,
@@ -112,7 +150,7 @@ class DaskBlocks(Blocks):
         ]
 
     def _tasks(self, function: Callable[..., Any], args: tuple[Any, ...]) -> list[Any]:
-        task = dask_module().delayed(function, pure=False, traverse=False)
+        task = dask_module().delayed(Caught(function), pure=False, traverse=False)
         return [task(part, *args) for part in self.parts]
 
     def prepared(self, function: Callable[..., Any], *args: Any) -> DaskBlocks:
@@ -152,7 +190,7 @@ def collection_blocks(
         if len(own) != len(parts):
             raise InputError(f"X has {len(parts)} partitions, {name} has {len(own)}: {UNEVEN}")
         others.append(own)
-    make = dask.delayed(_make_block, pure=True)
+    make = dask.delayed(Caught(_make_block), pure=True)
     return DaskBlocks(
         [make(k, *fields) for k, fields in enumerate(zip(parts, *others, strict=True))],
         persist=persist,
@@ -167,7 +205,7 @@ def _frame_blocks(X: Any, given: list[tuple[str, Any]], persist: bool | None) ->
         whole = X.assign(**others)
     except (ValueError, NotImplementedError):
         raise InputError(f"y, groups and sample_weight do not fit the partitions of X: {UNEVEN}") from None
-    make = dask_module().delayed(_split_frame, pure=True)
+    make = dask_module().delayed(Caught(_split_frame), pure=True)
     columns = [f"apexrank {name}" if column is not None else None for name, column in given]
     parts = [make(k, part, len(X.columns), columns) for k, part in enumerate(_delayed(whole))]
     return DaskBlocks(parts, persist=persist, names=[str(name) for name in X.columns])
@@ -216,9 +254,15 @@ def _delayed(collection: Any) -> list[Any]:
 
 
 def _make_block(number: int, X: Any, y: Any, weight: Any, groups: Any) -> Block:
-    rows = X.to_numpy() if hasattr(X, "to_numpy") else np.asarray(X)
-    if rows.dtype == object:
-        raise InputError(f"partition {number} of X has a column that is not of numbers: encode or drop it")
+    rows = frame_rows(X) if hasattr(X, "columns") else np.asarray(X)
+    try:
+        rows = rows if rows.dtype.kind in "fiub" else rows.astype(np.float64)
+    except (TypeError, ValueError):
+        raise InputError(f"partition {number} of X is not of numbers: encode or drop columns") from None
+    try:
+        weight = _floats(weight) if hasattr(weight, "to_numpy") else weight
+    except (TypeError, ValueError):
+        raise InputError("sample_weight must be finite numbers of at least 0") from None
     columns = [None if column is None else np.asarray(column) for column in (y, weight, groups)]
     for column in columns:
         if column is not None and len(column) != len(rows):
@@ -226,6 +270,32 @@ def _make_block(number: int, X: Any, y: Any, weight: Any, groups: Any) -> Block:
                 f"partition {number} has {len(rows)} rows of X but {len(column)} of another column: {UNEVEN}"
             )
     return Block(rows, *columns)  # type: ignore[arg-type]
+
+
+def frame_rows(frame: Any) -> np.ndarray:
+    """Rows of a pandas data frame whose columns hold numbers of any kind; missing ones are NaN.
+
+    Examples
+    --------
+    >>> import pandas as pd
+    >>> frame_rows(pd.DataFrame({"a": [1.5, 2.5], "b": pd.array([True, None], dtype="boolean")})).tolist()
+    [[1.5, 1.0], [2.5, nan]]
+    """
+    if all(isinstance(kind, np.dtype) and kind.kind in "fiu" for kind in frame.dtypes):
+        return frame.to_numpy()
+    rows = np.empty(frame.shape)
+    for j, name in enumerate(frame.columns):
+        try:
+            rows[:, j] = _floats(frame.iloc[:, j])
+        except (TypeError, ValueError):
+            raise InputError(f"column {name!r} of X is not of numbers: encode or drop it") from None
+    return rows
+
+
+def _floats(column: Any) -> np.ndarray:
+    if column.dtype.kind in "mMc":
+        raise TypeError(f"{column.dtype} values are no numbers")
+    return column.to_numpy(dtype=np.float64, na_value=np.nan)
 
 
 def repartition_by_group(frame: Any, groups: str, npartitions: int | None = None) -> Any:

@@ -8,8 +8,9 @@ import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
 from apexrank import rankers
-from apexrank.distributed.blocks import collection_blocks
+from apexrank.distributed.blocks import collection_blocks, dask_module, frame_rows
 from apexrank.errors import InputError
+from apexrank.models.blocks import Block
 from apexrank.rankers.blocks import check_lists, check_push, check_solver, fit_blocks
 
 
@@ -31,7 +32,7 @@ class _OnDask:
         """``method`` of the local ranker on each partition."""
         local = self.to_local()
         if hasattr(X, "partitions") and hasattr(X, "columns"):
-            X = X.to_dask_array()
+            X = _plain_rows(X)
         elif X.numblocks[1] > 1:
             X = X.rechunk({1: -1})
         # plain rows by now, so that names were looked at already
@@ -46,6 +47,15 @@ class _OnDask:
         names = getattr(self, "feature_names_in_", None)
         if names is not None and hasattr(X, "columns") and list(map(str, X.columns)) != list(names):
             raise InputError("X has other columns than in fit: give the same ones in the same order")
+
+
+def _plain_rows(frame: Any) -> Any:
+    """A data frame as an array whose chunks are its partitions."""
+    import dask.array as da
+
+    read = dask_module().delayed(frame_rows, pure=False)
+    shape = (np.nan, len(frame.columns))
+    return da.concatenate([da.from_delayed(read(part), shape, np.float64) for part in frame.to_delayed()])
 
 
 def _apply(rows: np.ndarray, ranker: Any, method: str, dtype: Any) -> np.ndarray:
@@ -109,6 +119,25 @@ class PNormPush(_OnDask, rankers.PNormPush):
         """Class of each row, a lazy Dask array for a Dask collection."""
         self._check_names(X)
         return self._lazy("predict", X, self.classes_.dtype) if _is_dask(X) else super().predict(X)
+
+    def score(self, X: Any, y: Any, sample_weight: Any = None) -> float:
+        """Share of the rows whose class ``predict`` finds, by weight; computed by the workers for Dask collections."""
+        self._check_names(X)
+        if not _is_dask(X):
+            return super().score(X, y, sample_weight)
+        local = self.to_local()
+        local.__dict__.pop("feature_names_in_", None)
+        blocks = collection_blocks(X, y, None, sample_weight, persist=False)
+        right, total = np.sum(blocks.map(_hits, local), axis=0)
+        return float(right / total)
+
+
+def _hits(block: Block, ranker: Any) -> tuple[float, float]:
+    """Weight of the rows whose class is found, and of all rows."""
+    weight = np.ones(len(block.y)) if block.weight is None else np.asarray(block.weight, dtype=float)
+    if not len(weight):
+        return 0.0, 0.0
+    return float(weight[ranker.predict(block.X) == block.y].sum()), float(weight.sum())
 
 
 class MonotoneRetargeting(_OnDask, rankers.MonotoneRetargeting):

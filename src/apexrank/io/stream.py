@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from io import BytesIO
@@ -13,8 +14,9 @@ import numpy as np
 import polars as pl
 
 from apexrank.errors import InputError
-from apexrank.io.columns import is_text, numbers, texts
+from apexrank.io.columns import _TEXT, _refuse, numbers, texts
 from apexrank.io.ranker import group_ids, row_weights
+from apexrank.io.stream_encode import word_counts
 from apexrank.io.tables import (
     Table,
     _check_header,
@@ -24,9 +26,9 @@ from apexrank.io.tables import (
     _sniff,
     _text,
 )
-from apexrank.models.blocks import Block, Blocks, default_rows
+from apexrank.models.blocks import Block, Blocks, checked_rows, default_rows
 
-PIECES = 8  # in which a block is read, so that the columns of a file and X are never in memory twice
+PIECES = 8  # of a block: besides X no more than an eighth of its rows is in memory, as columns of the file
 LEAST_ROWS = 4096  # of a piece: opening a file takes its time
 _PARQUET = (".parquet", ".pq")
 _CSV = (".csv", ".tsv", ".csv.gz", ".tsv.gz")
@@ -53,7 +55,7 @@ class Span(NamedTuple):
     def read(self, columns: Sequence[str] | None = None) -> Chunk:
         """The rows as a table."""
         try:
-            frame = pl.scan_parquet(self.path).slice(self.first, self.rows)
+            frame = pl.scan_parquet(self.path, glob=False).slice(self.first, self.rows)
             frame = frame if columns is None else frame.select(columns)
             return Chunk(frame.collect(), self.path, first=self.first)
         except (pl.exceptions.PolarsError, OSError) as error:
@@ -73,9 +75,10 @@ def piece_rows(rows: int, n: int) -> int:
 Make = Callable[[Table], Block]
 
 
-def load_span(span: Span, make: Make, pieces: int = PIECES) -> Block:
-    """The block that ``make`` gives of the rows of a span, read in pieces."""
-    return _joined((make(piece.read()) for piece in span.pieces(pieces)), span.rows)
+def load_spans(spans: Sequence[Span], make: Make, pieces: int = PIECES) -> Block:
+    """The block that ``make`` gives of the rows of spans, read in pieces."""
+    parts = (make(piece.read()) for span in spans for piece in span.pieces(pieces))
+    return _joined(parts, sum(span.rows for span in spans))
 
 
 def _joined(pieces: Iterator[Block], rows: int) -> Block:
@@ -106,7 +109,7 @@ class TableBlocks(Blocks):
         From a table of some rows to a block.
     rows : int, optional
         Rows of a block; by default those of 64 MiB with all columns. A Parquet file is read fastest with row groups
-        of at most that size.
+        of at most that size. Files with fewer rows share a block, unless there are groups.
     groups : str, optional
         The column of groups, which are kept whole: their rows have to stand together in one file.
     """
@@ -117,28 +120,50 @@ class TableBlocks(Blocks):
         self.path, self.make, self.groups = Path(path), make, groups
         self.pieces = 1 if groups is not None else PIECES  # a group is scaled as a whole
         self.is_csv = str(path).lower().endswith(_CSV)
-        self.rows = rows or default_rows(len(self.head().names))
-        self.spans = [] if self.is_csv else _spans(parquet_files(self.path), self.rows, groups)
+        self.files = [] if self.is_csv else _with_rows(self.path)
+        wanted = None if rows is None else checked_rows(rows)
+        self.rows = wanted or default_rows(len(self.head().names))
+        self.spans = _spans(self.files, self.rows, groups)
+        # a group in two files has to be in two blocks, or nobody would see that it is cut
+        self.shares = _shares(self.spans, self.rows if groups is None else 0)
 
     def head(self) -> Table:
         """The first rows, for the names of the columns."""
-        if self.is_csv:
-            return next(_csv_chunks(self.path, 100))
-        return Span(str(parquet_files(self.path)[0]), 0, 100).read()
+        if not self.is_csv:
+            return Span(self.files[0].path, 0, 100).read()
+        head = next(_csv_chunks(self.path, 100), None)
+        if head is None:
+            raise InputError(f"{self.path} has column names but no rows: add some")
+        return head
 
-    def tables(self) -> Iterator[Table]:
-        """All rows as tables of an eighth of a block; whole blocks where groups have to stay whole."""
+    def note_later_columns(self, known: Sequence[str]) -> None:
+        """Warn of columns that the first file lacks; ``known`` ones are of no concern."""
+        for file in self.files[1:]:
+            extra = [name for name in file.schema if name not in self.files[0].schema and name not in known]
+            if extra:
+                shown = ", ".join(map(repr, extra[:5])) + (", ..." if len(extra) > 5 else "")
+                warnings.warn(
+                    f"{file.path} has columns that {self.files[0].path} lacks, left aside: {shown}",
+                    stacklevel=3,
+                )
+                return
+
+    def tables(self, columns: Sequence[str] | None = None) -> Iterator[Table]:
+        """All rows as tables of an eighth of a block; whole blocks where groups have to stay whole.
+
+        ``columns`` are all that a Parquet file has to be read for.
+        """
         if self.is_csv:
             yield from _csv_chunks(self.path, piece_rows(self.rows, self.pieces), self.groups)
             return
         for span in self.spans:
             for piece in span.pieces(self.pieces):
-                yield piece.read()
+                yield piece.read(columns)
 
     def __iter__(self) -> Iterator[Block]:
         if not self.is_csv:
-            for span in self.spans:
-                yield load_span(span, self.make, self.pieces)
+            for spans in self.shares:
+                yield load_spans(spans, self.make, self.pieces)
             return
         tables = self.tables()
         while some := list(islice(tables, -(-self.rows // piece_rows(self.rows, self.pieces)))):
@@ -146,9 +171,20 @@ class TableBlocks(Blocks):
             del some
 
 
+def files_of(path: Path) -> list[Path]:
+    """The files that are read of a path: the Parquet files of a folder, or the path itself.
+
+    Examples
+    --------
+    >>> [file.name for file in files_of(Path("rows.csv"))]
+    ['rows.csv']
+    """
+    return sorted(p for p in path.iterdir() if p.suffix.lower() in _PARQUET) if path.is_dir() else [path]
+
+
 def parquet_files(path: Path) -> list[Path]:
-    """The Parquet files that a path stands for."""
-    files = sorted(p for p in path.iterdir() if p.suffix.lower() in _PARQUET) if path.is_dir() else [path]
+    """The Parquet files that a path stands for, each of them readable."""
+    files = files_of(path)
     if not files:
         raise InputError(f"{str(path)!r} has no Parquet file: give a folder of .parquet files")
     for file in files:
@@ -163,15 +199,49 @@ def parquet_files(path: Path) -> list[Path]:
     return files
 
 
-def _spans(files: list[Path], rows: int, groups: str | None) -> list[Span]:
+class ParquetFile(NamedTuple):
+    """What the end of a file says of it."""
+
+    path: str
+    rows: int
+    schema: dict[str, Any]
+
+
+def _with_rows(path: Path) -> list[ParquetFile]:
+    """The Parquet files of a path, without those that have no rows."""
+    found = []
+    for file in parquet_files(path):
+        try:
+            frame = pl.scan_parquet(file, glob=False)
+            rows = int(frame.select(pl.len()).collect().item())
+            found.append(ParquetFile(str(file), rows, dict(frame.collect_schema())))
+        except (pl.exceptions.PolarsError, OSError) as error:
+            raise InputError(f"cannot read {file} as Parquet: {_first_line(error)}") from None
+    if not any(file.rows for file in found):
+        raise InputError(f"{path} has no rows: add some")
+    return [file for file in found if file.rows]
+
+
+def _spans(files: list[ParquetFile], rows: int, groups: str | None) -> list[Span]:
     spans: list[Span] = []
-    for file in files:
-        n = int(pl.scan_parquet(file).select(pl.len()).collect().item())
-        bounds = [*range(0, n, rows), n] if groups is None else _group_bounds(str(file), n, rows, groups)
-        spans.extend(Span(str(file), a, b - a) for a, b in pairwise(bounds))
-    if not spans:
-        raise InputError(f"{files[0].parent if len(files) > 1 else files[0]} has no rows: add some")
+    for path, n, _ in files:
+        bounds = [*range(0, n, rows), n] if groups is None else _group_bounds(path, n, rows, groups)
+        spans.extend(Span(path, a, b - a) for a, b in pairwise(bounds))
     return spans
+
+
+def _shares(spans: list[Span], rows: int) -> list[list[Span]]:
+    """Spans of each block: neighbours share one while they have no more than ``rows`` rows."""
+    shares: list[list[Span]] = []
+    n = 0
+    for span in spans:
+        if shares and n + span.rows <= rows:
+            shares[-1].append(span)
+        else:
+            shares.append([span])
+            n = 0
+        n += span.rows
+    return shares
 
 
 def _group_bounds(path: str, n: int, rows: int, groups: str) -> list[int]:
@@ -197,6 +267,7 @@ def _csv_chunks(path: Path, rows: int, groups: str | None = None) -> Iterator[Ch
         try:
             frame = pl.read_csv(BytesIO(text), separator=separator, infer_schema=False, encoding="utf8")
         except pl.exceptions.PolarsError as error:
+            _check_widths(path, separator, len(header))
             raise InputError(f"cannot read {path} as CSV: {_first_line(error)}") from None
         if not checked and frame[header[-1]].null_count():
             _check_widths(path, separator, len(header))  # the reader fills short lines and says nothing
@@ -235,10 +306,11 @@ def _csv_texts(path: Path, rows: int) -> Iterator[bytes]:
 
 @dataclass(frozen=True)
 class _Columns:
-    """Makes a block of named columns, numbers as they are."""
+    """Makes a block of named columns, numbers as they are; the target as text where it is of ``words``."""
 
     features: tuple[str, ...]
     target: str
+    words: bool
     sample_weight: str | None
     groups: str | None
 
@@ -246,13 +318,30 @@ class _Columns:
         X = np.empty((len(table), len(self.features)))
         for j, name in enumerate(self.features):
             X[:, j] = numbers(table, name)
-        y = (
-            texts(table, self.target).to_numpy()
-            if is_text(table, self.target)
-            else numbers(table, self.target)
-        )
         weight = None if self.sample_weight is None else row_weights(table, self.sample_weight)
-        return Block(X, y, weight, None if self.groups is None else group_ids(table, self.groups))
+        groups = None if self.groups is None else group_ids(table, self.groups)
+        return Block(X, self._labels(table), weight, groups)
+
+    def _labels(self, table: Table) -> np.ndarray:
+        if self.words:
+            text = texts(table, self.target)
+            y, missing = text.to_numpy(), text.is_null().to_numpy()
+        else:
+            y = numbers(table, self.target)
+            missing = np.isnan(y)
+        _refuse(table, self.target, missing, "the target is missing; fill it in or take the row out")
+        return y
+
+
+def _is_of_words(blocks: TableBlocks, target: str) -> bool:
+    """Whether a column is of words, see :func:`apexrank.io.columns.is_text`: all rows decide, not those of a block."""
+    if not blocks.is_csv and not any(file.schema.get(target) in _TEXT for file in blocks.files):
+        return False
+    wrong = words = 0
+    for table in blocks.tables([target]):
+        some = word_counts(table, [target]).get(target, (0, table.column(target).drop_nulls().len()))
+        wrong, words = wrong + some[0], words + some[1]
+    return 2 * wrong > words
 
 
 def read_blocks(
@@ -271,9 +360,9 @@ def read_blocks(
     path : path
         A Parquet file, a folder of them, or a CSV file.
     target : str
-        The column of labels, or of relevance.
+        The column of labels, or of relevance. Whether text is of numbers or of words takes one more pass over it.
     features : sequence of str, optional
-        Columns of numbers, all others by default. Missing values are refused by the fit.
+        Columns of numbers, all others of the first file with rows by default. Missing values are refused by the fit.
     sample_weight, groups : str, optional
         Columns of weights and of groups; the rows of a group have to stand together.
     rows : int, optional
@@ -292,15 +381,30 @@ def read_blocks(
     >>> ranker.converged_, ranker.feature_names_in_.tolist()
     (True, ['x'])
     """
-    others = {target, sample_weight, groups}
-    head = TableBlocks(path, _nothing, rows=rows).head()
-    for name in (*(features or ()), *(name for name in others if name is not None)):
-        head.column(name)
-    names = tuple(features or (name for name in head.names if name not in others))
-    make = _Columns(names, target, sample_weight, groups)
+    roles = {"target": target, "sample_weight": sample_weight, "groups": groups}
+    taken = {column: role for role, column in roles.items() if column is not None}
+    whole = TableBlocks(path, _nothing, rows=rows)
+    names = _feature_names(whole.head(), features, taken)
+    if features is None:
+        whole.note_later_columns(list(taken))
+    make = _Columns(names, target, _is_of_words(whole, target), sample_weight, groups)
     blocks = TableBlocks(path, make, rows=rows or default_rows(len(names)), groups=groups)
     blocks.names = names
     return blocks
+
+
+def _feature_names(head: Table, features: Sequence[str] | None, taken: dict[str, str]) -> tuple[str, ...]:
+    if isinstance(features, str):
+        raise InputError(f"features must be a list of names, got {features!r}: put it in brackets")
+    for name in (*taken, *(features or ())):
+        head.column(name)
+    for name in features or ():
+        if name in taken:
+            raise InputError(f"column {name!r} is the {taken[name]}: it cannot be a feature as well")
+    names = tuple(name for name in head.names if name not in taken) if features is None else tuple(features)
+    if not names:
+        raise InputError(f"{head.source} has no column left to use as a feature")
+    return names
 
 
 def _nothing(table: Table) -> Any:

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
-from functools import reduce
+from collections import Counter
+from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -33,8 +33,8 @@ MOST_VALUES, KEPT_VALUES = 2**17, 2**15  # of a column, for its median
 class NumberStats(NamedTuple):
     """A column of numbers, summed up so that the sums of several tables can be merged.
 
-    ``values`` with ``weights`` are a sample for the median: all values up to 131,072 of them, then evenly spaced ones
-    of the sorted values.
+    ``values`` with ``weights`` are a sample for the median, where one is wanted: all values up to 131,072 of them
+    (2 MiB), then evenly spaced ones of the sorted values.
     """
 
     n: int
@@ -47,15 +47,16 @@ class NumberStats(NamedTuple):
     weights: np.ndarray
 
     @classmethod
-    def of(cls, column: np.ndarray) -> NumberStats:
+    def of(cls, column: np.ndarray, *, sampled: bool = True) -> NumberStats:
         given = column[~np.isnan(column)]
+        nothing = np.empty(0)
         if not given.size:
-            return cls(0, len(column), 0.0, 0.0, np.inf, -np.inf, given, given)
+            return cls(0, len(column), 0.0, 0.0, np.inf, -np.inf, nothing, nothing)
         with np.errstate(over="ignore", invalid="ignore"):
             mean = float(given.mean())
             squares = float(((given - mean) ** 2).sum())
         limits = float(given.min()), float(given.max())
-        sample = _thinned(given, np.ones(given.size))
+        sample = _thinned(given, np.ones(given.size)) if sampled else (nothing, nothing)
         return cls(given.size, len(column) - given.size, mean, squares, *limits, *sample)
 
     def merge(self, other: NumberStats) -> NumberStats:
@@ -85,7 +86,7 @@ class NumberStats(NamedTuple):
         """Center and scale of the column with missing values filled."""
         whole = self
         if self.missing and fill is not None:
-            whole = self.merge(NumberStats.of(np.array([fill]))._replace(n=self.missing))
+            whole = self.merge(NumberStats.of(np.array([fill]), sampled=False)._replace(n=self.missing))
         width = whole.high - whole.low
         if scale == "none":
             return 0.0, 1.0
@@ -114,7 +115,10 @@ class TableStats(NamedTuple):
     categories: dict[str, set[str]]
 
 
-def word_counts(table: Table, names: Sequence[str]) -> dict[str, tuple[int, int]]:
+WordCounts = dict[str, tuple[int, int]]
+
+
+def word_counts(table: Table, names: Sequence[str]) -> WordCounts:
     """For columns of text: words that are no numbers, and all words; see :func:`apexrank.io.columns.is_text`."""
     found = {}
     for name in names:
@@ -126,9 +130,18 @@ def word_counts(table: Table, names: Sequence[str]) -> dict[str, tuple[int, int]
     return found
 
 
-def target_counts(table: Table, target: str) -> dict[str, int]:
+def merge_words(a: WordCounts, b: WordCounts) -> WordCounts:
+    """Word counts of the rows of both."""
+    merged = dict(a)
+    for name, (wrong, words) in b.items():
+        before = a.get(name, (0, 0))
+        merged[name] = before[0] + wrong, before[1] + words
+    return merged
+
+
+def target_counts(table: Table, target: str) -> Counter[str]:
     """How often each value of the target occurs; none may be missing."""
-    return _counts(table, target)
+    return Counter(_counts(table, target))
 
 
 def table_stats(table: Table, names: Sequence[str], chosen: set[str], impute: str | None) -> TableStats:
@@ -145,7 +158,7 @@ def table_stats(table: Table, names: Sequence[str], chosen: set[str], impute: st
             values = numbers(table, name, _advice(name))
             if impute is None and np.isnan(values).any():
                 Number(name).read(table)
-            found[name] = NumberStats.of(values)
+            found[name] = NumberStats.of(values, sampled=impute == "median")
     return TableStats(len(table), found, categories)
 
 
@@ -156,7 +169,8 @@ def _too_many(source: str, name: str, n: int) -> InputError:
     )
 
 
-def _merge(a: TableStats, b: TableStats) -> TableStats:
+def merge_stats(a: TableStats, b: TableStats) -> TableStats:
+    """What a pass over the tables of both finds."""
     return TableStats(
         a.rows + b.rows,
         {name: stats.merge(b.numbers[name]) for name, stats in a.numbers.items()},
@@ -164,27 +178,20 @@ def _merge(a: TableStats, b: TableStats) -> TableStats:
     )
 
 
-def words_in(
-    counts: Iterable[dict[str, tuple[int, int]]], names: Sequence[str], categorical: Sequence[str]
-) -> set[str]:
+def words_in(counts: WordCounts, names: Sequence[str], categorical: Sequence[str]) -> set[str]:
     """Columns to one-hot encode: those named, and with "all" every column that is of words in all tables together."""
     chosen = {name for name in categorical if name != "all" or "all" in names}
     for name in sorted(chosen - set(names)):
         raise InputError(f"--categorical {name}: the column is not among the features")
     if "all" in categorical:
-        totals: dict[str, np.ndarray] = {}
-        for table in counts:
-            for name, pair in table.items():
-                totals[name] = totals.get(name, np.zeros(2)) + pair
-        chosen |= {name for name, (wrong, words) in totals.items() if 2 * wrong > words}
+        chosen |= {name for name, (wrong, words) in counts.items() if 2 * wrong > words}
     return chosen
 
 
 def build_encoder(
-    stats: Sequence[TableStats], names: Sequence[str], impute: str | None, scale: str, source: str
+    whole: TableStats, names: Sequence[str], impute: str | None, scale: str, source: str
 ) -> Encoder:
-    """The encoder that :meth:`Encoder.learn` finds in all rows at once, from the sums of several tables."""
-    whole = reduce(_merge, stats)
+    """The encoder that :meth:`Encoder.learn` finds in all rows at once, from the sums of their tables."""
     table = Table(pl.DataFrame(), source)
     columns: list[Column] = []
     centers: list[float] = []
@@ -204,7 +211,9 @@ def build_encoder(
         fill = None if impute is None else number.fill(impute)
         center, width = number.scaling(fill, scale)
         if not (np.isfinite(center) and np.isfinite(width)):
-            raise InputError(f"{source} column {name!r} has values too large to scale: divide them or drop the column")
+            raise InputError(
+                f"{source} column {name!r} has values too large to scale: divide them or drop the column"
+            )
         columns.append(Number(name, fill))
         centers.append(center)
         scales.append(width)
@@ -218,12 +227,8 @@ def check_choices(impute: str | None, scale: str) -> None:
     check_name("scale", scale, list(SCALERS))
 
 
-def positive_of(counts: Iterable[dict[str, int]], target: str, positive: str | None, source: str) -> str:
-    """The target's positive value, from the counts of several tables."""
-    totals: dict[str, int] = {}
-    for table in counts:
-        for value, n in table.items():
-            totals[value] = totals.get(value, 0) + n
-    values = sorted(totals, key=lambda value: (-totals[value], value))
+def positive_of(counts: Counter[str], target: str, positive: str | None, source: str) -> str:
+    """The target's positive value, from the counts of all tables."""
+    values = sorted(counts, key=lambda value: (-counts[value], value))
     found: Any = Table(pl.DataFrame({target: values}), source)
     return positive_value(found, target, positive)

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import operator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from functools import reduce
 from pathlib import Path
 from typing import Any
 
@@ -15,8 +17,11 @@ from apexrank.io.labels import grades, target_values
 from apexrank.io.ranker import Recipe, TableRanker, Thresholds, _summary, row_weights
 from apexrank.io.stream import TableBlocks
 from apexrank.io.stream_encode import (
+    TableStats,
     build_encoder,
     check_choices,
+    merge_stats,
+    merge_words,
     positive_of,
     table_stats,
     target_counts,
@@ -28,7 +33,8 @@ from apexrank.models.blocks import Block, Blocks
 from apexrank.rankers.blocks import fit_blocks
 
 Source = Callable[[TableBlocks], Blocks]
-Map = Callable[..., list[Any]]
+Map = Callable[..., Any]
+Merge = Callable[[Any, Any], Any]
 
 
 @dataclass(frozen=True)
@@ -48,9 +54,33 @@ class _Encoded:
         return Block(ranker.features(table), y, weight, ranker.group_ids(table))
 
 
-def map_tables(tables: TableBlocks, function: Callable[..., Any], *args: Any) -> list[Any]:
-    """``function(table, *args)`` of all rows, a table at a time."""
-    return [function(table, *args) for table in tables.tables()]
+def map_tables(
+    tables: TableBlocks, function: Callable[..., Any], *args: Any, merge: Merge | None = None
+) -> Any:
+    """``function(table, *args)`` of all rows, a table at a time.
+
+    A list; with ``merge`` one result, merged as they come.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> import polars as pl
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     pl.DataFrame({"x": [0.0, 1.0, 2.0]}).write_parquet(f"{folder}/rows.parquet")
+    ...     tables = TableBlocks(folder, _unused, rows=2)
+    ...     map_tables(tables, len), map_tables(tables, len, merge=operator.add)
+    ([2, 1], 3)
+    """
+    found = _results(tables, function, args)
+    return list(found) if merge is None else reduce(merge, found)
+
+
+def _results(tables: TableBlocks, function: Callable[..., Any], args: tuple[Any, ...]) -> Iterator[Any]:
+    for table in tables.tables():
+        result = function(table, *args)
+        del table  # or two would be in memory while the next one is read
+        yield result
+        del result
 
 
 def fit_table_blocks(
@@ -66,7 +96,7 @@ def fit_table_blocks(
     encoding, those of the fit, and one for the scores.
 
     The encoding is the one learnt from the whole table, to rounding; a median of more than 131,072 values is off by
-    less than a thousandth of the rows. Scores and answers of all rows come together in the end, about 50 bytes a
+    about a thousandth of the rows. Scores and answers of all rows come together in the end, about 50 bytes a
     row while they are sorted.
 
     Parameters
@@ -82,7 +112,8 @@ def fit_table_blocks(
     source : callable, optional
         From the blocks of the files to blocks elsewhere, such as on Dask workers.
     mapped : callable, optional
-        ``mapped(blocks, function, *args)`` is the function of all tables.
+        ``mapped(blocks, function, *args)`` lists ``function(table, *args)`` of all tables, in their order; with
+        ``merge=`` it gives what remains when neighbours are merged.
 
     Returns
     -------
@@ -108,13 +139,17 @@ def fit_table_blocks(
     tables = TableBlocks(path, _unused, rows=rows, groups=recipe.groups)
     head = tables.head()
     names = recipe.feature_columns(head)
+    if not recipe.features:
+        tables.note_later_columns(
+            [*recipe.drop, recipe.target, *filter(None, (recipe.id, recipe.groups, recipe.weight))]
+        )
     positive = None
     if not recipe.graded:
-        counts = mapped(tables, target_counts, recipe.target)
+        counts = mapped(tables, target_counts, recipe.target, merge=operator.add)
         positive = positive_of(counts, recipe.target, recipe.positive, str(path))
-    words = mapped(tables, word_counts, names) if "all" in recipe.categorical else []
+    words = mapped(tables, word_counts, names, merge=merge_words) if "all" in recipe.categorical else {}
     chosen = words_in(words, names, recipe.categorical)
-    stats = mapped(tables, table_stats, names, chosen, recipe.impute)
+    stats = mapped(tables, _checked_stats, names, chosen, recipe, merge=merge_stats)
     encoder = build_encoder(stats, names, recipe.impute, scale, str(path))
     ranker = TableRanker(
         estimator=estimator,
@@ -136,6 +171,16 @@ def fit_table_blocks(
     if positive is not None:
         ranker.thresholds = Thresholds.learn(judged.scores[judged.y == 0])
     return ranker, judged
+
+
+def _checked_stats(table: Table, names: list[str], chosen: set[str], recipe: Recipe) -> TableStats:
+    """Statistics of the features; grades and weights that cannot be used are found in the same pass."""
+    if recipe.graded:
+        grades(table, recipe.target)
+    stats = table_stats(table, names, chosen, recipe.impute)
+    if recipe.weight is not None:
+        row_weights(table, recipe.weight)
+    return stats
 
 
 def _score(table: Table, ranker: TableRanker) -> tuple[np.ndarray, ...]:

@@ -245,4 +245,7 @@ class PushBlocks(BlockProblem):
         """Scores of all rows as given, which are positive, and weights: 9 to 17 bytes a row in one place."""
         scores, positive, weight = zip(*self.parts.map(_part_scores, w), strict=True)
         moved = np.concatenate(scores) + self.offset(w)
-        return moved, np.concatenate(positive), None if weight[0] is None else np.concatenate(weight)
+        if all(own is None for own in weight):
+            return moved, np.concatenate(positive), None
+        given = [np.ones(len(s)) if own is None else own for s, own in zip(scores, weight, strict=True)]
+        return moved, np.concatenate(positive), np.concatenate(given)

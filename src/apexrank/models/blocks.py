@@ -10,6 +10,7 @@ from __future__ import annotations
 import mmap
 from collections.abc import Callable, Iterator, Sequence
 from functools import reduce
+from numbers import Integral
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -18,6 +19,7 @@ from apexrank.errors import InputError
 from apexrank.models.linear import BLOCK_BYTES, FAR
 
 ROWS_BYTES = 2**26  # of X in a block, where nobody says
+MIXED_LABELS = "y has both words and numbers: give labels of one kind"
 
 
 class Block(NamedTuple):
@@ -111,7 +113,7 @@ class ArrayBlocks(Blocks):
         *,
         rows: int | None = None,
     ) -> None:
-        self.X = np.load(X, mmap_mode="r") if isinstance(X, str) or hasattr(X, "__fspath__") else X
+        self.X = _mapped(X) if isinstance(X, str) or hasattr(X, "__fspath__") else X
         if getattr(self.X, "ndim", 0) != 2 or not isinstance(self.X, np.ndarray):
             raise InputError("X must be an array of two dimensions, or the path of a .npy file with one")
         self.columns: list[Any] = [None if c is None else np.asarray(c) for c in (y, sample_weight, groups)]
@@ -122,7 +124,8 @@ class ArrayBlocks(Blocks):
                 )
         if y is None or not len(self.X):
             raise InputError("there is no row, or no y: give one label per row")
-        self.bounds = _bounds(len(self.X), rows or default_rows(self.X.shape[1]), self.columns[2])
+        rows = default_rows(self.X.shape[1]) if rows is None else checked_rows(rows)
+        self.bounds = _bounds(len(self.X), rows, self.columns[2])
 
     def __iter__(self) -> Iterator[Block]:
         for first, last in zip(self.bounds[:-1], self.bounds[1:], strict=True):
@@ -134,6 +137,25 @@ class ArrayBlocks(Blocks):
 def default_rows(n_features: int) -> int:
     """Rows of a block where nobody says: 64 MiB of double precision."""
     return max(1, ROWS_BYTES // (8 * max(1, n_features)))
+
+
+def checked_rows(rows: Any) -> int:
+    """A number of rows that a block can have."""
+    if not isinstance(rows, Integral) or rows < 1:
+        raise InputError(f"rows must be a whole number of at least 1, got {rows!r}")
+    return int(rows)
+
+
+def _mapped(path: Any) -> np.ndarray:
+    try:
+        found = np.load(path, mmap_mode="r")
+    except (OSError, ValueError, EOFError) as error:
+        reason = getattr(error, "strerror", None) or "it is no .npy file of numbers"
+        raise InputError(f"cannot read {str(path)!r} as an array: {reason}") from None
+    if not isinstance(found, np.ndarray):  # an archive of several
+        found.close()
+        raise InputError(f"{str(path)!r} holds several arrays: save X alone as .npy")
+    return found
 
 
 def _bounds(n: int, rows: int, groups: np.ndarray | None) -> np.ndarray:
@@ -231,6 +253,7 @@ class Survey(NamedTuple):
     moments: Moments
     labels: dict[Any, float]  # weight of each value of y; empty for relevance
     sizes: tuple[int, ...]  # rows of each block
+    label_type: np.dtype = np.dtype(object)  # of y
 
     @property
     def n_features(self) -> int:
@@ -261,7 +284,15 @@ def survey(blocks: Blocks, *, binary: bool) -> Survey:
         reduce(merge_moments, (part.moments for part in parts)),
         labels,
         tuple(part.n_rows for part in parts),
+        _common_type([part.label_type for part in parts]),
     )
+
+
+def _common_type(types: list[np.dtype]) -> np.dtype:
+    """The type that all labels fit in; words and numbers have none, and are told apart by their values later."""
+    if len({kind.kind in "SU" for kind in types}) > 1:
+        return np.dtype(object)
+    return np.result_type(*types)
 
 
 def _survey_block(block: Block, binary: bool) -> Survey:
@@ -273,8 +304,27 @@ def _survey_block(block: Block, binary: bool) -> Survey:
     if not n:
         nothing = np.zeros(block.X.shape[1])
         return Survey(0, Moments(0.0, nothing, nothing, nothing), {}, ())
-    labels = {}
-    if binary:
-        values, index = np.unique(block.y, return_inverse=True)
-        labels = dict(zip(values.tolist(), np.bincount(index, weight).tolist(), strict=True))
-    return Survey(n, column_moments(block.X, weight), labels, (n,))
+    y = np.asarray(block.y)
+    labels = _label_weights(y, weight) if binary else {}
+    return Survey(n, column_moments(block.X, weight), labels, (n,), y.dtype)
+
+
+def _is_missing(value: Any) -> bool:
+    return (
+        value is None or type(value).__name__ == "NAType" or bool(value != value)
+    )  # pandas' NA is no truth value
+
+
+def _label_weights(y: np.ndarray, weight: np.ndarray | None) -> dict[Any, float]:
+    """Weight of each value of y."""
+    missing = np.array([_is_missing(value) for value in y]) if y.dtype == object else y != y
+    if missing.any():
+        raise InputError(f"row {int(missing.argmax())} of a block has no y: fill it in or drop the row")
+    try:
+        values, index = np.unique(y, return_inverse=True)
+    except TypeError:
+        raise InputError(MIXED_LABELS) from None
+    if y.dtype.kind == "f" and np.any(values != np.trunc(values)):
+        odd = values[values != np.trunc(values)][0]
+        raise InputError(f"y has values such as {odd:g}, which are no classes: give labels of two values")
+    return dict(zip(values.tolist(), np.bincount(index, weight).tolist(), strict=True))

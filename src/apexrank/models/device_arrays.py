@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import sys
+import warnings
 from collections.abc import Iterator
 from importlib import import_module
 from typing import Any
 
 import numpy as np
+from sklearn.exceptions import DataConversionWarning
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import column_or_1d
 
@@ -62,7 +64,9 @@ def to_device(values: Any, like: Array, dtype: Any = None) -> Array:
     xp = namespace(like)
     if is_device_array(values) and namespace(values) is not xp:
         values = to_host(values)
-    moved = values if is_device_array(values) else xp.asarray(np.asarray(values))
+    if is_tensor(values):
+        values = values.detach()  # nothing is differentiated here
+    moved = values if is_device_array(values) else xp.asarray(np.array(values, order="C"))
     moved = _compat().to_device(moved, _compat().device(like))
     return moved if dtype is None else xp.astype(moved, dtype)
 
@@ -113,11 +117,13 @@ def checked_matrix(X: Array) -> Array:
 def checked_labels(y: Any, X: Array) -> tuple[np.ndarray, Array]:
     """The two classes, and which rows are of the second one, on the device of X."""
     n = X.shape[0]
-    values = y if is_device_array(y) else column_or_1d(np.asarray(y), warn=True)
+    values = _one_column(y) if is_device_array(y) else column_or_1d(np.asarray(y), warn=True)
     if tuple(values.shape) != (n,):
         raise InputError(f"y needs one label for each of the {n} rows of X, got shape {tuple(values.shape)}")
     if is_device_array(values):
         values = to_device(values, X)
+    elif values.dtype.kind == "O":
+        check_classification_targets(values)  # text is one type of labels, numbers as objects are not
     xp = namespace(values)
     low, high = _ends(values, xp)
     if not bool(xp.all((values == low) | (values == high))):
@@ -126,13 +132,24 @@ def checked_labels(y: Any, X: Array) -> tuple[np.ndarray, Array]:
             "Only binary classification is supported: the target has more than two values; mark the wanted class "
             "as positive first"
         )
-    classes = to_host(xp.stack([low, high])) if is_device_array(values) else np.array([low, high])
+    classes = (
+        to_host(xp.stack([low, high])) if is_device_array(values) else np.array([low, high], values.dtype)
+    )
     check_classification_targets(classes)
     if low == high:
         raise InputError(
             f"ranking needs positives and negatives, but the target has only one class: {classes[0]!r}"
         )
     return classes, to_device(values == high, X)
+
+
+def _one_column(y: Array) -> Array:
+    """Labels of shape (n,), from a column too, with the warning that NumPy's arrays get from scikit-learn."""
+    if y.ndim != 2 or y.shape[1] != 1:
+        return y
+    message = "a column-vector y was passed where a 1d array was expected: use y[:, 0]"
+    warnings.warn(message, DataConversionWarning, stacklevel=2)
+    return y[:, 0]
 
 
 def _ends(values: Array, xp: Any) -> tuple[Any, Any]:
@@ -149,11 +166,19 @@ def _ends(values: Array, xp: Any) -> tuple[Any, Any]:
 
 
 def checked_weights(sample_weight: Any, X: Array) -> Array:
-    """Weights in double precision on the device of X: one finite number of at least 0 per row."""
-    xp = namespace(X)
+    """Weights in double precision on the device of X: one finite number of at least 0 per row, or one for all."""
+    xp, n = namespace(X), X.shape[0]
+    needed = f"sample_weight needs one number for each of the {n} rows of X"
+    if not is_device_array(sample_weight):
+        try:
+            sample_weight = np.asarray(sample_weight, dtype=np.float64)
+        except (TypeError, ValueError):
+            raise InputError(needed) from None
     weight = to_device(sample_weight, X, xp.float64)
-    if tuple(weight.shape) != (X.shape[0],):
-        raise InputError(f"sample_weight needs one number for each of the {X.shape[0]} rows of X")
+    if weight.ndim == 0:
+        weight = xp.full((n,), float(weight), dtype=xp.float64, device=_compat().device(X))
+    if tuple(weight.shape) != (n,):
+        raise InputError(needed)
     if not bool(xp.all(xp.isfinite(weight))) or bool(xp.any(weight < 0)):
         raise InputError("sample_weight needs one finite number >= 0 per row")
     return weight

@@ -8,12 +8,13 @@ import numpy as np
 
 from apexrank.errors import InputError
 from apexrank.groups import segment
+from apexrank.models.boosting.graded import check_retarget
 from apexrank.models.torch_rows import (
     OnHost,
     Rows,
     ScoreLoss,
     Tensor,
-    check_length,
+    checked_target,
     group_log_sum_exp,
     like,
     to_numpy,
@@ -67,8 +68,7 @@ class ListwiseLoss(ScoreLoss):
         self.kind, self.divergence, self.normalize = kind, divergence, normalize
 
     def _loss(self, scores: Tensor, target: Any, groups: Any, weight: Any) -> Tensor:
-        relevance = like(target, scores)
-        check_length("target", relevance, len(scores))
+        relevance = like("target", checked_target(target, len(scores)), scores)
         lists = weighty_rows(scores, groups, weight)
         s, y = scores[lists.kept], relevance[lists.kept]
         if self.kind == "rank_cosine":
@@ -80,7 +80,7 @@ class ListwiseLoss(ScoreLoss):
             total = group_log_sum_exp(y + count.log(), lists.group, lists.n_groups)
             return _softmax(s, torch.exp(y - lists.spread(total)), lists)
         if self.kind == "ndcg_consistent":
-            y = like(_gain_shares(to_numpy(y), to_numpy(lists.group), to_numpy(count)), s)
+            y = like("gain", _gain_shares(to_numpy(y), to_numpy(lists.group), to_numpy(count)), s)
         else:
             lists = lists._replace(group=torch.zeros_like(lists.group), n_groups=1)
         return (_squared if self.divergence == "squared" else _softmax)(s, y, lists)
@@ -156,20 +156,16 @@ class RetargetLoss(ScoreLoss):
         super().__init__()
         self.divergence, self.order, self.margin, self.offsets = divergence, order, margin, offsets
         self.reward, self.normalize, self.joint_convexity = reward, normalize, joint_convexity
+        check_retarget(offsets, **self._options)
+
+    @property
+    def _options(self) -> dict[str, Any]:
+        names = ("divergence", "order", "margin", "reward", "normalize", "joint_convexity")
+        return {name: getattr(self, name) for name in names}
 
     def _objective(self, target: np.ndarray, groups: Any, weight: Any) -> Retarget:
-        return Retarget(
-            target,
-            groups=groups,
-            divergence=self.divergence,
-            order=self.order,
-            margin=self.margin,
-            offsets=self.offsets,
-            reward=self.reward,
-            normalize=self.normalize,
-            joint_convexity=self.joint_convexity,
-            sample_weight=weight,
-        )
+        data: dict[str, Any] = {"groups": groups, "sample_weight": weight}
+        return Retarget(target, offsets=self.offsets, **data, **self._options)
 
 
 class UnknownLinkLoss(ScoreLoss):
@@ -232,8 +228,7 @@ class SwapLikelihoodLoss(ScoreLoss):
     def _loss(self, scores: Tensor, target: Any, groups: Any, weight: Any) -> Tensor:
         if weight is not None:
             raise InputError("SwapLikelihoodLoss takes no sample_weight: repeat the lists instead")
-        relevance = to_numpy(target).astype(np.float64)
-        check_length("target", relevance, len(scores))
+        relevance = to_numpy(checked_target(target, len(scores))).astype(np.float64)
         groups = None if groups is None else to_numpy(groups)
         rows, lists = telling_lists(relevance, segment(groups, len(scores)))
         chosen = scores[torch.from_numpy(rows).to(scores.device)]

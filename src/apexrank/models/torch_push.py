@@ -14,7 +14,7 @@ from apexrank.models.torch_rows import (
     Rows,
     ScoreLoss,
     Tensor,
-    check_length,
+    checked_target,
     group_log_sum_exp,
     renumbered,
     to_numpy,
@@ -79,9 +79,8 @@ class PushLoss(ScoreLoss):
     def _loss(self, scores: Tensor, target: Any, groups: Any, weight: Any) -> Tensor:
         if not self.is_native:
             return super()._loss(scores, target, groups, weight)
-        target = torch.as_tensor(target, device=scores.device)
-        check_length("target", target, len(scores))
-        rows, positive = _two_classes(weighty_rows(scores, groups, weight), target.detach() > 0)
+        positive = torch.as_tensor(checked_target(target, len(scores)) > 0, device=scores.device)
+        rows, positive = _two_classes(weighty_rows(scores, groups, weight), positive)
         s, log_weight, value = scores[rows.kept], rows.weight.log(), scores.new_zeros(())
         for sign in SIDES[self.side]:
             inner, outer = (positive, ~positive) if sign > 0 else (~positive, positive)
@@ -174,6 +173,7 @@ class InfinitePushLoss(ScoreLoss):
         if beta == 0:
             raise InputError("beta must be above 0, got 0")
         self.loss, self.side, self.balance, self.beta = loss, side, balance, beta
+        self._objective(np.array([1.0, 0.0]), None, None)  # refuses what does not go together
 
     def _objective(self, target: np.ndarray, groups: Any, weight: Any) -> InfinitePush:
         options: dict[str, Any] = {"loss": self.loss, "side": self.side, "balance": self.balance}

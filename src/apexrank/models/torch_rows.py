@@ -6,6 +6,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from apexrank.checks import on_host
 from apexrank.errors import InputError
 from apexrank.groups import segment
 
@@ -50,8 +51,8 @@ class ScoreLoss(torch.nn.Module):
         return self._loss(column, target, groups, sample_weight)
 
     def _loss(self, scores: Tensor, target: Any, groups: Any, weight: Any) -> Tensor:
-        target, groups, weight = (None if x is None else to_numpy(x) for x in (target, groups, weight))
-        check_length("target", target, len(scores))
+        target = to_numpy(checked_target(target, len(scores)))
+        groups, weight = (None if x is None else to_numpy(x) for x in (groups, weight))
         return OnHost.apply(scores, self._objective(target, groups, weight))
 
     def _objective(self, target: Any, groups: Any, weight: Any) -> Any:
@@ -63,7 +64,9 @@ class ScoreLoss(torch.nn.Module):
 
 
 def as_column(scores: Tensor) -> Tensor:
-    """Scores of shape (n,) from (n,) or (n, 1).
+    """Scores of shape (n,) from (n,) or (n, 1), in single precision at least: sums of halves lose their digits.
+
+    The gradient comes back in the precision of the scores.
 
     Examples
     --------
@@ -76,7 +79,7 @@ def as_column(scores: Tensor) -> Tensor:
         scores = scores[:, 0]
     if scores.ndim != 1 or not len(scores):
         raise InputError(f"scores needs shape (n,) or (n, 1) with n >= 1, got {tuple(scores.shape)}")
-    return scores
+    return scores.float() if scores.dtype.itemsize < 4 else scores
 
 
 def check_length(name: str, values: Any, n: int) -> None:
@@ -87,15 +90,44 @@ def check_length(name: str, values: Any, n: int) -> None:
         )
 
 
+def checked_target(target: Any, n: int) -> Any:
+    """One finite number per score: a tensor as it is, anything else in double precision on the host."""
+    values = target.detach() if isinstance(target, torch.Tensor) else numbers("target", target)
+    check_length("target", values, n)
+    finite = (torch if isinstance(values, torch.Tensor) else np).isfinite(values)
+    if not bool(finite.all()):
+        row = int(np.argmin(to_numpy(finite)))
+        raise InputError(f"the target is missing or infinite in row {row}: fill or drop it")
+    return values
+
+
 def to_numpy(values: Any) -> np.ndarray:
     """A tensor, or anything like an array, on the host."""
-    return values.detach().cpu().numpy() if isinstance(values, torch.Tensor) else np.asarray(values)
+    if not isinstance(values, torch.Tensor):
+        return np.asarray(on_host(values))
+    tensor = values.detach().cpu()
+    return (tensor.double() if tensor.is_floating_point() else tensor).numpy()  # NumPy has no bfloat16
 
 
-def like(values: Any, scores: Tensor, dtype: Any = None) -> Tensor:
-    """Values as a tensor beside the scores."""
-    tensor = torch.as_tensor(values, device=scores.device).detach()
-    return tensor.to(scores.dtype if dtype is None else dtype)
+def numbers(name: str, values: Any) -> np.ndarray:
+    """A copy of the values in double precision on the host.
+
+    Examples
+    --------
+    >>> numbers("target", ["good", "bad"])
+    Traceback (most recent call last):
+    apexrank.errors.InputError: target must be numbers, one for each score
+    """
+    try:
+        return np.array(to_numpy(values), dtype=np.float64)
+    except (TypeError, ValueError):
+        raise InputError(f"{name} must be numbers, one for each score") from None
+
+
+def like(name: str, values: Any, scores: Tensor) -> Tensor:
+    """Values as a tensor beside the scores, of their precision."""
+    tensor = values if isinstance(values, torch.Tensor) else torch.from_numpy(numbers(name, values))
+    return tensor.detach().to(scores.dtype).to(scores.device)
 
 
 class Rows(NamedTuple):
@@ -121,7 +153,7 @@ def weighty_rows(scores: Tensor, groups: Any, weight: Any) -> Rows:
     if weight is None:
         kept, weights = torch.arange(n, device=scores.device), scores.new_ones(n)
     else:
-        weights = like(weight, scores)
+        weights = like("sample_weight", weight, scores)
         check_length("sample_weight", weights, n)
         if not bool(torch.isfinite(weights).all()) or bool((weights < 0).any()):
             raise InputError("sample_weight needs one finite number >= 0 per row")
@@ -150,8 +182,9 @@ def group_numbers(groups: Any, scores: Tensor) -> Tensor:
 
 
 def group_sums(values: Tensor, group: Tensor, n_groups: int) -> Tensor:
-    """Sum of the values of each group."""
-    return values.new_zeros(n_groups).index_add(0, group, values)
+    """Sum of the values of each group, in double precision where the device has it: single loses digits one by one."""
+    wide = values if values.device.type == "mps" else values.double()
+    return wide.new_zeros(n_groups).index_add(0, group, wide).to(values.dtype)
 
 
 def group_log_sum_exp(t: Tensor, group: Tensor, n_groups: int) -> Tensor:

@@ -10,7 +10,7 @@ from apexrank.errors import InputError
 from apexrank.losses import LOSSES, Exponential
 from apexrank.models.block_problem import BlockProblem, ListBlocks
 from apexrank.models.block_push import PushBlocks
-from apexrank.models.blocks import Blocks, Survey, survey
+from apexrank.models.blocks import MIXED_LABELS, Blocks, Survey, survey
 from apexrank.objectives.push import STREAMED_PRICES, Push
 from apexrank.prices import PRICES, Power
 from apexrank.rankers.push import IRPush, PNormPush
@@ -110,13 +110,16 @@ def _fit_push(ranker: Any, blocks: Blocks, w0: np.ndarray | None) -> None:
     _set_features(ranker, blocks, found)
     problem = PushBlocks(blocks, found, push, classes[1], ranker.alpha)
     _solve(ranker, problem, w0)
-    ranker.classes_ = np.array(classes)
+    ranker.classes_ = np.array(classes, dtype=found.label_type)
     w, ranker.coef_ = ranker.coef_, ranker.coef_[None, :]
     ranker.intercept_ = np.array([_intercept(ranker, problem, w)])
 
 
 def _classes(found: Survey) -> list[Any]:
-    classes = sorted(found.labels)
+    try:
+        classes = sorted(found.labels)
+    except TypeError:
+        raise InputError(MIXED_LABELS) from None
     if len(classes) > 2:
         raise InputError(
             f"Only binary classification is supported: the target has {len(classes)} values; "

@@ -156,6 +156,7 @@ class PNormPush(LinearRanker):
 
     def _on_device(self, positive: Any, weight: Any, groups: Any) -> DevicePush:
         """The objective for arrays that stay on their device; what needs the host is refused."""
+        self._solver()  # refuses names that are none
         fitted = self.solver if isinstance(self.solver, str) else type(self.solver).__name__.lower()
         needs_host = {
             "groups": groups is not None,

@@ -300,7 +300,7 @@ class MonotoneRetargeting(KernelFit, GradedRanker):
         """Learn from one or several groups more, one gradient step for each in the order they appear.
 
         Each group carries the penalty ``alpha/2·|w|²`` of its own, so that a stream of T groups is the problem that
-        ``fit`` solves with ``T·alpha``. Steps are ``1/(alpha·t + L)`` (:class:`OnlineGradient`), and ``coef_`` is the
+        ``fit`` solves with ``T·alpha``. Steps are ``1/(alpha·t + L)`` (``OnlineGradient``), and ``coef_`` is the
         mean of the points reached with weights t. After ``fit`` it goes on from there, and what ``fit`` certified is
         dropped. Linear scores only; parameters as in ``fit``.
         """

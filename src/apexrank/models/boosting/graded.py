@@ -12,7 +12,7 @@ from apexrank.divergences import Divergence
 from apexrank.errors import InputError
 from apexrank.losses import LOSSES, Exponential, Logistic, Loss
 from apexrank.models.boosting.base import BoosterObjective
-from apexrank.models.boosting.rows import Judged
+from apexrank.models.boosting.rows import TWO_ROWS, Judged
 from apexrank.objectives import (
     CosineTargets,
     CrucialPairs,
@@ -23,10 +23,11 @@ from apexrank.objectives import (
 )
 from apexrank.objectives.link import check_margin
 from apexrank.objectives.listwise import FixedTargets, ideal_dcg, softmax_of_lists
-from apexrank.objectives.margins import Offsets
+from apexrank.objectives.margins import Offsets, level_offsets, offset_table
 from apexrank.prices import Power
 
 FIXED = ("listnet", "ndcg_consistent", "pointwise", "rank_cosine")
+COLLAPSED = "without margins equal scores of all rows are a minimum: set margin > 0 and offsets that differ"
 
 
 @dataclass(frozen=True, eq=False)
@@ -105,22 +106,21 @@ class RetargetObjective(BoosterObjective):
     normalize: bool = False
     joint_convexity: bool | tuple[float, float] = True
 
+    def __post_init__(self) -> None:
+        check_retarget(self.offsets, **self._options)
+        if self.margin == 0:
+            raise InputError(COLLAPSED)
+
+    @property
+    def _options(self) -> dict[str, Any]:
+        names = ("divergence", "order", "margin", "normalize", "joint_convexity")
+        return {name: getattr(self, name) for name in names}
+
     def _objective(self, rows: Judged) -> Retarget:
-        objective = Retarget(
-            rows.y,
-            groups=rows.groups,
-            divergence=self.divergence,
-            order=self.order,
-            margin=self.margin,
-            offsets=self.offsets,
-            normalize=self.normalize,
-            joint_convexity=self.joint_convexity,
-            sample_weight=rows.weight,
-        )
+        data: dict[str, Any] = {"groups": rows.groups, "sample_weight": rows.weight}
+        objective = Retarget(rows.y, offsets=self.offsets, **data, **self._options)
         if objective.collapses:
-            raise InputError(
-                "without margins equal scores of all rows are a minimum: set margin > 0 and offsets that differ"
-            )
+            raise InputError(COLLAPSED)
         return objective
 
     def _slopes(self, objective: Retarget, scores: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
@@ -130,6 +130,23 @@ class RetargetObjective(BoosterObjective):
         bound = np.zeros(len(scores))
         bound[lists.rows] = lists.spread(objective.factor) * lists.weight
         return grad, bound
+
+
+def check_retarget(offsets: Offsets, **options: Any) -> None:
+    """Refuse parameters of :class:`apexrank.objectives.Retarget` that no data would suit.
+
+    A function of the relevance is not tried: it need not be defined for grades that the data do not have.
+
+    Examples
+    --------
+    >>> check_retarget("sqrt", divergence="squared", margin=-1.0)
+    Traceback (most recent call last):
+    apexrank.errors.InputError: margin must be a finite number of at least 0, got -1.0
+    """
+    Retarget(TWO_ROWS.y, offsets=[0.0, 0.0], **options)  # how wide margins may be is up to the data
+    if not callable(offsets):
+        n_grades = 2 if isinstance(offsets, str) else offset_table(offsets).size
+        level_offsets(np.arange(float(n_grades)), offsets)
 
 
 @dataclass(frozen=True, eq=False)

@@ -11,7 +11,7 @@ from apexrank.checks import check_finite
 from apexrank.errors import InputError
 from apexrank.losses import LOSSES, Exponential, Loss
 from apexrank.models.boosting.base import BoosterObjective
-from apexrank.models.boosting.rows import Judged
+from apexrank.models.boosting.rows import TWO_ROWS, Judged
 from apexrank.objectives import InfinitePush, PClassification, Push
 from apexrank.prices import Power
 
@@ -63,6 +63,7 @@ class PushObjective(BoosterObjective):
         if self.p != np.inf:
             check_finite("p", self.p, 1)
         check_finite("beta", self.beta, 1)
+        self._objective(TWO_ROWS)  # refuses what does not go together before there are any data
 
     def _objective(self, rows: Judged) -> Any:
         common: dict[str, Any] = {

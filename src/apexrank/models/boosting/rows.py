@@ -26,6 +26,9 @@ class Judged(NamedTuple):
         )
 
 
+TWO_ROWS = Judged(np.array([1.0, 0.0]), None, None, None)  # the least data on which parameters can be tried
+
+
 def judged_rows(
     first: Any, second: Any, sample_weight: Any, group: Any, ids: ArrayLike | None
 ) -> tuple[np.ndarray, Judged]:
@@ -48,6 +51,10 @@ def judged_rows(
     if len(scores) != len(y):
         raise InputError(
             f"there are {len(scores)} scores for {len(y)} labels: several scores a row are not ranked"
+        )
+    if not np.isfinite(y).all():
+        raise InputError(
+            f"the label is missing or infinite in row {int(np.argmin(np.isfinite(y)))}: fill or drop it"
         )
     sizes, weight = _given(group), _given(sample_weight)
     return scores, _with_weights(y, weight, sizes, _ids(ids, sizes, len(y)))
