@@ -27,7 +27,7 @@ from benchmarks.timing import report
 
 FILE_ROWS, FILE_COLUMNS = 10_000_000, 50  # 4 GB
 BLOCK_ROWS = 320_000  # 128 MB
-DASK_ROWS, DASK_COLUMNS, DASK_BLOCKS = 4_000_000, 50, 16
+DASK_ROWS, DASK_COLUMNS, DASK_BLOCKS = 12_000_000, 50, 16
 MODEL = {"p": 4, "alpha": 1e-4, "solver": "lbfgs"}
 ROUGH = {**MODEL, "tol": 1e-3}  # memory does not depend on the number of passes
 

@@ -76,11 +76,10 @@ def checked_results(results: Sequence[Any]) -> list[Any]:
 class DaskBlocks(Blocks):
     """Blocks that are computed, and kept, by Dask.
 
-    With a Client every pass is one task per block, on the worker that has the block; what comes back is merged here in
-    the order of the blocks, so that the number of workers does not change the answer beyond the rounding of BLAS
-    (L-BFGS on a push, which needs no BLAS, has the same bits). A block that dies with
-    its worker is computed again from its source. Without a Client the scheduler that Dask is set to runs the
-    tasks, threads by default.
+    With a Client every pass is one task per thread of a worker, over the blocks it has. What comes back is merged here
+    in the order of the blocks, so that the number of workers does not change the answer beyond the rounding of BLAS
+    (L-BFGS on a push, which needs no BLAS, has the same bits). A block that dies with its worker is computed again
+    from its source. Without a Client the scheduler that Dask is set to runs the tasks, threads by default.
 
     Parameters
     ----------
@@ -108,6 +107,7 @@ class DaskBlocks(Blocks):
         self.client = current_client()
         self.persist = self.client is not None if persist is None else persist
         self.names = names
+        self.n_threads = {} if self.client is None else self.client.nthreads()
         self._source = list(parts)
         self.parts = self._keep(self._source)
 
@@ -127,27 +127,50 @@ class DaskBlocks(Blocks):
             return checked_results(dask_module().compute(*self._tasks(function, args)))
         if not self.persist:
             return checked_results(self.client.gather(self.client.compute(self._tasks(function, args))))
-        return checked_results(self.client.gather(self._submit(function, args)))
+        return checked_results(self._by_worker(function, args))
+
+    def _by_worker(self, function: Callable[..., Any], args: tuple[Any, ...]) -> list[Any]:
+        """One task for each thread of a worker, over all blocks it has: a task costs milliseconds, a block not more."""
+        homes = self._homes()
+        shares: dict[Any, list[int]] = {}
+        for number, home in enumerate(homes):
+            shares.setdefault(home, []).append(number)
+        batches = []
+        for home, numbers in shares.items():
+            threads = min(len(numbers), self.n_threads.get(home, 1))
+            batches += [(home, numbers[first::threads]) for first in range(threads)]
+        tasks = [
+            self._task(home, _each, function, [self.parts[number] for number in numbers], *args)
+            for home, numbers in batches
+        ]
+        results: list[Any] = [None] * len(homes)
+        for (_, numbers), found in zip(batches, self.client.gather(tasks), strict=True):
+            for number, result in zip(numbers, found, strict=True):
+                results[number] = result
+        return results
 
     def _submit(self, function: Callable[..., Any], args: tuple[Any, ...]) -> list[Any]:
         """A task per block, each where its block is."""
+        homes = self._homes()
+        return [
+            self._task(home, Caught(function), part, *args)
+            for home, part in zip(homes, self.parts, strict=True)
+        ]
+
+    def _homes(self) -> list[str | None]:
+        """The worker that has each block."""
         from distributed import wait
 
         if not self.parts:  # let go for another fit
             self.parts = self._keep(self._source)
         wait(self.parts)
-        homes = self.client.who_has(self.parts)
-        return [
-            self.client.submit(
-                Caught(function),
-                part,
-                *args,
-                pure=False,
-                workers=list(homes.get(part.key, ())) or None,
-                allow_other_workers=True,  # a worker that has died by then must not hold up the rest
-            )
-            for part in self.parts
-        ]
+        known = self.client.who_has(self.parts)
+        return [next(iter(known.get(part.key, ())), None) for part in self.parts]
+
+    def _task(self, home: str | None, *call: Any) -> Any:
+        workers = None if home is None else [home]
+        # a worker that has died by then must not hold up the rest
+        return self.client.submit(*call, pure=False, workers=workers, allow_other_workers=home is not None)
 
     def _tasks(self, function: Callable[..., Any], args: tuple[Any, ...]) -> list[Any]:
         task = dask_module().delayed(Caught(function), pure=False, traverse=False)
@@ -157,7 +180,7 @@ class DaskBlocks(Blocks):
         """Blocks of ``function(block, *args)``; the blocks themselves are let go, and computed again if asked for."""
         blocks = DaskBlocks.__new__(DaskBlocks)
         blocks.client, blocks.persist, blocks.names = self.client, self.persist, self.names
-        blocks._source = []
+        blocks.n_threads, blocks._source = self.n_threads, []
         if self.client is None or not self.persist:
             blocks.parts = blocks._keep(self._tasks(function, args))
             return blocks
@@ -171,6 +194,10 @@ class DaskBlocks(Blocks):
 
 def _itself(block: Any) -> Any:
     return block
+
+
+def _each(function: Callable[..., Any], blocks: list[Any], *args: Any) -> list[Any]:
+    return [Caught(function)(block, *args) for block in blocks]
 
 
 def collection_blocks(
