@@ -100,12 +100,19 @@ def test_every_public_class_and_function_of_a_package_is_in_the_api_pages(packag
             assert top or f"apexrank.{package}.{name}" in entries, name
 
 
-def test_api_pages_name_everything_once_and_nothing_that_is_gone():
+def test_api_pages_name_everything_once():
     entries = api_entries()
     assert sorted(set(entries)) == sorted(entries)
-    for entry in entries:
-        module, _, name = entry.rpartition(".")
-        assert hasattr(importlib.import_module(module), name), entry
+
+
+@pytest.mark.parametrize("module", sorted({entry.rpartition(".")[0] for entry in api_entries()}))
+def test_api_pages_name_nothing_that_is_gone(module):
+    if module == "apexrank.models.torch":
+        pytest.importorskip("torch", reason="PyTorch is not installed")
+    here = importlib.import_module(module)
+    names = [entry.rpartition(".")[2] for entry in api_entries() if entry.rpartition(".")[0] == module]
+    assert names
+    assert not [name for name in names if not hasattr(here, name)]
 
 
 @pytest.mark.parametrize("path", MARKDOWN, ids=relative)
