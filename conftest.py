@@ -1,6 +1,7 @@
 """What tests and doctests share."""
 
 import sys
+from collections import Counter
 from importlib.util import find_spec
 
 import pytest
@@ -14,6 +15,19 @@ collect_ignore_glob = [path for name in MISSING for path in OPTIONAL[name]]
 def pytest_report_header() -> list[str]:
     """Say what is left out, and why."""
     return [f"{', '.join(OPTIONAL[n])} left out: {n} is not installed (make extras)" for n in MISSING]
+
+
+def pytest_terminal_summary(terminalreporter) -> None:
+    """Print what tests counted by the fixture ``counted``."""
+    totals: Counter[str] = Counter()
+    for report in terminalreporter.getreports("passed"):
+        for key, value in report.user_properties:
+            if key == "counted":
+                totals[value[0]] += value[1]
+    if totals:
+        terminalreporter.section("counted")
+    for name in sorted(totals):
+        terminalreporter.write_line(f"{totals[name]:>9,}  {name}")
 
 
 @pytest.fixture(autouse=True)

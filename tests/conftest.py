@@ -16,6 +16,16 @@ def one_thread_of_other_libraries():
         yield
 
 
+@pytest.fixture
+def counted(request):
+    """Report how many cases a test went through; the summary of the run adds them up under their name."""
+
+    def count(name, number):
+        request.node.user_properties.append(("counted", [name, int(number)]))
+
+    return count
+
+
 @pytest.fixture(scope="module")
 def browser():
     """Chromium, or a skip of one line where there is none."""

@@ -13,6 +13,7 @@ if TYPE_CHECKING:
         aggregation,
         bounds,
         bregman,
+        checkpoints,
         datasets,
         distributed,
         divergences,
@@ -29,6 +30,7 @@ if TYPE_CHECKING:
         submodular,
     )
     from apexrank.aggregation import LovaszBregman, LovaszBregmanKMeans, LovaszMallows, aggregate
+    from apexrank.checkpoints import checkpoint
     from apexrank.errors import ApexrankError, InputError
     from apexrank.graph import (
         AntiTrustRank,
@@ -78,6 +80,7 @@ _HOME = {
     "LovaszBregmanKMeans": "aggregation",
     "LovaszMallows": "aggregation",
     "aggregate": "aggregation",
+    "checkpoint": "checkpoints",
     "ApexrankError": "errors",
     "InputError": "errors",
 }
@@ -85,6 +88,7 @@ _MODULES = (
     "aggregation",
     "bounds",
     "bregman",
+    "checkpoints",
     "datasets",
     "distributed",
     "divergences",
@@ -128,6 +132,8 @@ __all__ = [
     "aggregation",
     "bounds",
     "bregman",
+    "checkpoint",
+    "checkpoints",
     "datasets",
     "distributed",
     "divergences",

@@ -80,9 +80,7 @@ def export(
     ] = None,
     weight: Annotated[
         str | None,
-        typer.Option(
-            help="Column of row weights, where the model was fitted with them.", rich_help_panel=_CARD
-        ),
+        typer.Option(help="Column of row weights; that of training by default.", rich_help_panel=_CARD),
     ] = None,
     json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
 ) -> None:
@@ -186,7 +184,7 @@ def _export_card(
 ) -> None:
     from apexrank.export import round_scorecard
 
-    data, test, weight = options["data"], options["test"], options["weight"]
+    data, test, weight = options["data"], options["test"], options["weight"] or ranker.weight
     rows, held_out = _read(ranker, data, weight), None if test is None else _read(ranker, test, weight)
     with working(f"rounding on {len(rows)} rows"), warnings_as_notes():
         card = round_scorecard(

@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from apexrank.cli.output import (
+    note,
     print_json,
     print_table,
     refuse_overwriting,
@@ -20,8 +23,9 @@ from apexrank.cli.output import (
 from apexrank.errors import InputError
 
 if TYPE_CHECKING:
-    from apexrank.io import TableRanker
+    from apexrank.io import Recipe, TableRanker
     from apexrank.io.judging import Judged
+    from apexrank.io.tables import Table
 
 _COLUMNS, _MODEL, _ENGINE = "Columns", "Model", "Larger than memory"
 _SHOWN_OF_GROUPS = ("ndcg", "ndcg_at_10", "average_precision", "precision_at_5")
@@ -180,33 +184,43 @@ def fit(
         int | None,
         typer.Option(help="Processes of --engine dask; one per core by default.", rich_help_panel=_ENGINE),
     ] = None,
+    checkpoint: Annotated[
+        Path | None,
+        typer.Option(
+            help="File that keeps what a long fit has found so far: the same command, given again after an "
+            "interruption, goes on from it to the same model, bit for bit. Removed when the model is written.",
+            show_default=False,
+            rich_help_panel=_ENGINE,
+        ),
+    ] = None,
     json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
 ) -> None:
     """Fit a ranker on a table and write it to a model file."""
     from apexrank.cli.models import build_estimator, get_model
-    from apexrank.io import Recipe, TableRanker, read_table, save_model
+    from apexrank.io import Recipe, read_table, save_model
     from apexrank.io.atomic import check_writable
     from apexrank.io.stream import files_of
 
     refuse_overwriting(check_writable(output), train, *files_of(train))
-    estimator = build_estimator(
-        model,
-        cv=cv,
-        p=p,
-        alpha=alpha,
-        l1_ratio=l1_ratio,
-        loss=loss,
-        price=price,
-        side=side,
-        divergence=divergence,
-        order=order,
-        margin=margin,
-        offsets=offsets,
-        max_iter=max_iter,
-        tol=tol,
-        folds=folds,
-        scoring=scoring,
-    )
+    if checkpoint is not None:
+        refuse_overwriting(check_writable(checkpoint), output, train, *files_of(train))
+    options = {
+        "p": p,
+        "alpha": alpha,
+        "l1_ratio": l1_ratio,
+        "loss": loss,
+        "price": price,
+        "side": side,
+        "divergence": divergence,
+        "order": order,
+        "margin": margin,
+        "offsets": offsets,
+        "max_iter": max_iter,
+        "tol": tol,
+        "folds": folds,
+        "scoring": scoring,
+    }
+    estimator = build_estimator(model, cv=cv, **options)
     in_blocks = engine is not None or workers is not None or train.is_dir()
     table = None if in_blocks else read_table(train)
     roles = {} if table is None else table.roles
@@ -230,23 +244,43 @@ def fit(
         raise InputError(
             f"--model {model} takes grades of relevance: leave out --positive, or use --model push"
         )
-    if table is None:
-        from apexrank.cli.fit_blocks import fit_by_engine
+    with _kept(checkpoint, f"{model} {cv} {options} {recipe} {engine}"):
+        if table is None:
+            from apexrank.cli.fit_blocks import fit_by_engine
 
-        with working(f"fitting {train}"), warnings_as_notes():
-            ranker, judged = fit_by_engine(train, recipe, estimator, engine or "blocks", workers)
-    else:
-        from apexrank.io.judging import judge_table
-
-        with working(f"fitting {len(table)} rows"), warnings_as_notes():
-            ranker = TableRanker.fit(table, recipe, estimator)
-        judged = judge_table(ranker, table)
-    save_model(output, ranker)
+            with working(f"fitting {train}"), warnings_as_notes():
+                ranker, judged = fit_by_engine(train, recipe, estimator, engine or "blocks", workers)
+        else:
+            ranker, judged = _fit_in_memory(table, recipe, estimator)
+        save_model(output, ranker)
     report = _report(ranker, judged, output) | _chosen(estimator, scoring)
     if json:
         print_json(report)
     else:
         _print(report, ranker, str(train))
+
+
+@contextmanager
+def _kept(path: Path | None, about: str) -> Iterator[None]:
+    """A checkpoint where one is wanted."""
+    from apexrank.checkpoints import checkpoint
+
+    if path is None:
+        yield
+        return
+    with checkpoint(path, about) as journal:
+        if journal.resumed:
+            note(f"going on from {path}, with what {journal.resumed} passes over the rows had found")
+        yield
+
+
+def _fit_in_memory(table: Table, recipe: Recipe, estimator: Any) -> tuple[TableRanker, Judged]:
+    from apexrank.io import TableRanker
+    from apexrank.io.judging import judge_table
+
+    with working(f"fitting {len(table)} rows"), warnings_as_notes():
+        ranker = TableRanker.fit(table, recipe, estimator)
+    return ranker, judge_table(ranker, table)
 
 
 def _chosen(estimator: Any, scoring: str | None) -> dict[str, Any]:

@@ -7,6 +7,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from apexrank.checkpoints import remembered
 from apexrank.errors import InputError
 from apexrank.models.blocks import Block, Blocks, Survey
 from apexrank.models.linear import (
@@ -51,6 +52,7 @@ class BlockProblem(LinearProblem):
         """Objective without its penalty, and its gradient."""
         raise NotImplementedError
 
+    @remembered
     def value_and_grad(self, w: np.ndarray) -> tuple[float, np.ndarray]:
         """Penalised objective and its gradient; not finite, without a word, where the scores are beyond all bounds."""
         with np.errstate(over="ignore", invalid="ignore"):
@@ -189,6 +191,7 @@ class ListBlocks(BlockProblem):
         values, grads = zip(*self.parts.map(_part_loss, w), strict=True)
         return float(np.sum(values)), np.sum(grads, axis=0)
 
+    @remembered
     def hessian(self, w: np.ndarray) -> np.ndarray:
         parts = self.parts.map(_part_hessian, w, self.centre)
         return self.alpha * np.eye(len(w)) + np.sum(parts, axis=0)

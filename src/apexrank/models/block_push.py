@@ -8,6 +8,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 from scipy.special import expit
 
+from apexrank.checkpoints import remembered
 from apexrank.kernels.rows import BOTH, RowSummer, RowSums
 from apexrank.models.block_problem import BlockProblem
 from apexrank.models.blocks import Block, Blocks, Survey
@@ -205,6 +206,7 @@ class PushBlocks(BlockProblem):
     def loss_and_grad(self, w: np.ndarray) -> tuple[float, np.ndarray]:
         return self.objective.stream(self.sums(w))  # type: ignore[arg-type]
 
+    @remembered
     def hessian(self, w: np.ndarray) -> np.ndarray:
         """Hessian of the penalised objective, from one more pass.
 

@@ -9,6 +9,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from apexrank.checkpoints import remembered
 from apexrank.checks import check_finite
 from apexrank.errors import InputError
 from apexrank.losses import LOSSES, Exponential
@@ -212,10 +213,14 @@ class DeviceProblem(LinearProblem):
 
     def value_and_grad(self, w: np.ndarray) -> tuple[float, np.ndarray]:
         """Penalised objective and its gradient; not finite, without a word, where the scores are beyond all bounds."""
+        value, grad = self._rough_value_and_grad(w)
+        return self._steadied(w, value, grad) if self.rows.is_rough else value, grad
+
+    @remembered
+    def _rough_value_and_grad(self, w: np.ndarray) -> tuple[float, np.ndarray]:
         with np.errstate(over="ignore", invalid="ignore"):
             value, grad = self.objective.value_and_grad(self.rows, w)
-            value, grad = value + 0.5 * self.alpha * float(w @ w), grad + self.alpha * w
-            return self._steadied(w, value, grad) if self.rows.is_rough else value, grad
+            return value + 0.5 * self.alpha * float(w @ w), grad + self.alpha * w
 
     def _steadied(self, w: np.ndarray, value: float, grad: np.ndarray) -> float:
         """The value, without rounding noise relative to that of the point before if the two are close.
@@ -237,6 +242,7 @@ class DeviceProblem(LinearProblem):
         n, d = self.X.shape
         return float(n) * d * d if d <= WIDEST_HESSIAN else np.inf
 
+    @remembered
     def hessian(self, w: np.ndarray) -> np.ndarray:
         """``p·Cov`` of the class that the price is on plus ``Cov`` of the other, for each side, plus alpha."""
         total = self.alpha * np.eye(self.n_features)

@@ -10,6 +10,9 @@ import numpy as np
 from scipy import sparse
 from sklearn.utils.sparsefuncs import mean_variance_axis
 
+from apexrank.checkpoints import remembered
+from apexrank.checks import SMALLEST, check_not_huge
+from apexrank.errors import InputError
 from apexrank.kernels.rows import RowSummer
 
 Matrix = Any  # a dense array, or a SciPy sparse matrix in CSR format
@@ -18,6 +21,7 @@ BLOCK_BYTES = 2**22
 SCALE_ROWS = 2**14
 FAR = 1e4  # spreads from zero at which a column is moved there, in a copy of X
 WIDEST_HESSIAN = 2000  # features
+LEAST_TOTAL = 1e-290  # with its inverse, the range of an objective at equal scores
 
 
 class Objective(Protocol):
@@ -170,6 +174,16 @@ class Certificate(NamedTuple):
     unit: float
 
 
+def _checked_total(total: float) -> float:
+    """The unit of the objective, of which squares are taken."""
+    if not LEAST_TOTAL <= total <= 1 / LEAST_TOTAL:
+        raise InputError(
+            f"at equal scores the objective is {total:.3g}, out of the range of computation: "
+            "divide the weights by their mean, or scale the target"
+        )
+    return total
+
+
 class LinearProblem:
     """``min_w objective(X·w) + (alpha/2)·|w|²``.
 
@@ -182,8 +196,9 @@ class LinearProblem:
     def __init__(
         self, X: Matrix, objective: Objective, alpha: float = 0.0, sample_weight: np.ndarray | None = None
     ) -> None:
+        check_not_huge("X", X.data if sparse.issparse(X) else X)
         self.X, self.objective, self.alpha = X, objective, alpha
-        self.total = objective.total
+        self.total = _checked_total(objective.total)
         # what a unit of the scores changes: the value itself, unless the objective is quadratic
         self.curvature = getattr(objective, "curvature", self.total)
         self.grad_unit = np.sqrt(self.total * self.curvature)
@@ -192,6 +207,9 @@ class LinearProblem:
         lists = getattr(objective, "lists", None)
         if lists is not None and not sparse.issparse(X):
             self.spread = spread_inside(X, lists.rows, lists.lists, lists.weight)
+        if (self.spread < SMALLEST).any():
+            j = int((self.spread < SMALLEST).argmax())
+            raise InputError(f"column {j} of X differs by no more than {self.spread[j]:.3g}: scale X first")
         self._shift = None
         unseen = getattr(objective, "shift_invariant", True)
         if unseen and not sparse.issparse(X) and np.any(np.abs(centre) > FAR * self.spread):
@@ -212,6 +230,7 @@ class LinearProblem:
     def n_features(self) -> int:
         return self.X.shape[1]
 
+    @remembered
     def value_and_grad(self, w: np.ndarray) -> tuple[float, np.ndarray]:
         """Penalised objective and its gradient; not finite, without a word, where the scores are beyond all bounds."""
         with np.errstate(over="ignore", invalid="ignore"):
@@ -230,6 +249,7 @@ class LinearProblem:
         n, d = self.X.shape
         return float(n) * d * d if self.objective.has_hessian and d <= WIDEST_HESSIAN else np.inf
 
+    @remembered
     def hessian(self, w: np.ndarray) -> np.ndarray:
         """Hessian of the penalised objective: a dense n_features x n_features matrix."""
         total = self.alpha * np.eye(self.n_features)

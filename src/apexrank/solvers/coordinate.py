@@ -4,11 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import cache, partial
 from typing import Any
 
 import numpy as np
 from scipy.optimize import brentq
 
+from apexrank.checkpoints import recall
 from apexrank.losses import Exponential
 from apexrank.models.linear import LinearProblem, pull_back
 from apexrank.prices import Identity, Power
@@ -37,19 +39,49 @@ class CoordinateDescent:
         """Minimise from ``w0``."""
         solution, w, scores = Solution(w0), w0.copy(), problem.scores(w0)
         while True:
-            value, slope = problem.objective.value_and_grad(scores)
-            value += 0.5 * problem.alpha * float(w @ w)
-            grad = pull_back(problem.X, slope) + problem.alpha * w
+            at_scores = cache(partial(problem.objective.value_and_grad, scores))
+            value, grad = self._look(problem, w, at_scores)
             done = solution.update(problem, w.copy(), value, grad, self.tol)
             report(self.verbose, solution)
             if done or solution.n_iter >= self.t_max:
                 return solution
             j = int(np.abs(grad).argmax())
             column = problem.column(j)
-            step = self._step(problem, scores, slope, column, w[j], problem.spread[j])
+            step = self._length(problem, scores, at_scores, j, column, w)
             w[j] += step
             scores = scores + step * column
             solution.n_iter += 1
+
+    @staticmethod
+    def _look(
+        problem: LinearProblem, w: np.ndarray, at_scores: Callable[[], tuple[float, np.ndarray]]
+    ) -> tuple[float, np.ndarray]:
+        """Penalised value and gradient."""
+
+        def compute() -> tuple[np.ndarray, np.ndarray]:
+            value, slope = at_scores()
+            value += 0.5 * problem.alpha * float(w @ w)
+            return np.asarray(value), pull_back(problem.X, slope) + problem.alpha * w
+
+        value, grad = recall("coordinate gradient", w, compute)
+        return float(value), grad
+
+    def _length(
+        self,
+        problem: LinearProblem,
+        scores: np.ndarray,
+        at_scores: Callable[[], tuple[float, np.ndarray]],
+        j: int,
+        column: np.ndarray,
+        w: np.ndarray,
+    ) -> float:
+        """Length of the step along column j."""
+
+        def compute() -> tuple[np.ndarray]:
+            slope = at_scores()[1]
+            return (np.asarray(self._step(problem, scores, slope, column, w[j], problem.spread[j])),)
+
+        return float(recall("coordinate step", w, compute)[0])
 
     @staticmethod
     def _step(

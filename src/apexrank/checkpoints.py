@@ -1,0 +1,274 @@
+"""Checkpoints of long fits: what the passes over the rows found, kept on disk.
+
+Solvers are deterministic: given the same values, gradients and Hessians they take the same steps, to the last bit. So a
+checkpoint need not know any solver. It is a journal of what a problem answered, in order; a fit that starts again is
+given these answers without a pass over the rows, and goes on where they end.
+
+1. the line ``apexrank checkpoint 1``, whose number is the version of the format;
+2. the line ``about HEX``, the SHA-256 of what the fit is about: its options and the version of the library;
+3. records: length (4 bytes), key (16 bytes: what was asked), arrays (for each the number of its dimensions in one byte,
+   their lengths in 8 bytes each, numbers of 8 bytes), CRC-32 (4 bytes). Everything is little-endian.
+
+A record that was cut short by a crash is left out. The first and the last record are computed again and must be the
+same to the last bit, which is how rows that have changed are recognised.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import struct
+import time
+import warnings
+import zlib
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
+from contextvars import ContextVar
+from functools import wraps
+from pathlib import Path
+from typing import Any, BinaryIO, TypeVar, cast
+
+import numpy as np
+
+from apexrank import __version__
+from apexrank.errors import InputError
+
+__all__ = ["Journal", "checkpoint", "recall", "remembered"]
+
+_MAGIC = b"apexrank checkpoint 1\n"
+_LENGTH, _DIMENSION, _KEY = struct.Struct("<I"), struct.Struct("<q"), 16
+_CURRENT: ContextVar[Journal | None] = ContextVar("journal", default=None)
+
+Answer = tuple[np.ndarray, ...]
+Method = TypeVar("Method", bound=Callable[[Any, np.ndarray], Any])
+
+
+class Journal:
+    """Answers of a problem on disk: those that are there are given back, new ones are added.
+
+    ``resumed`` is the number of answers that were there.
+    """
+
+    def __init__(self, path: str | Path, about: str = "", every: float = 1.0) -> None:
+        self.path, self.every = Path(path), every
+        self._header = _MAGIC + b"about " + _digest_of(about) + b"\n"
+        self._file = self._open()
+        self._spans = self._find_records()
+        self._given, self._waiting, self._flushed = 0, b"", time.monotonic()
+        self._writes = True
+        self.resumed = len(self._spans)
+
+    def recall(self, name: str, point: np.ndarray, compute: Callable[[], Answer]) -> Answer:
+        """What ``compute`` gives at ``point``, from the file where it is there."""
+        key = hashlib.blake2b(
+            name.encode() + np.ascontiguousarray(point).tobytes(), digest_size=_KEY
+        ).digest()
+        if self._given == len(self._spans):
+            answer = compute()
+            self._add(key + _pack(answer))
+            return answer
+        record = self._read(self._given)
+        last = self._given in (0, len(self._spans) - 1)
+        self._given += 1
+        if record[:_KEY] != key or (last and record[_KEY:] != _pack(compute())):
+            raise self._error(
+                "is of another fit, or its rows have changed, or this computer adds up in another order: "
+                "delete it to start anew, or give another name"
+            )
+        return _unpack(record[_KEY:])
+
+    def close(self, *, done: bool) -> None:
+        """Remove the file if the fit is ``done`` or has found nothing yet, else keep all that was found."""
+        if not done:
+            self._flush()
+        empty = not self._spans and self._file.tell() <= len(self._header)
+        with suppress(OSError):  # what a full disk did not take
+            self._file.close()
+        if done or empty:
+            self.path.unlink(missing_ok=True)
+
+    def _open(self) -> BinaryIO:
+        try:
+            file = open(self.path, "r+b" if self.path.exists() else "x+b")  # noqa: SIM115
+        except OSError as error:
+            reason = (error.strerror or type(error).__name__).lower()
+            raise self._error(f"cannot be written: {reason}; choose another place") from None
+        if not _locked(file):
+            file.close()
+            raise self._error("is in use by another fit: wait for it, or give another name")
+        return file
+
+    def _find_records(self) -> list[tuple[int, int]]:
+        """Place and length of every record that is whole; what comes after them is cut off."""
+        file, start = self._file, self._file.read(len(self._header))
+        if not start.startswith(_MAGIC) and not _MAGIC.startswith(start):
+            file.close()
+            raise self._error("is not a checkpoint of apexrank: give another name")
+        if len(start) == len(self._header) and start != self._header:
+            file.close()
+            raise self._error(
+                "is of a fit with other options, or of another version: delete it, or give another name"
+            )
+        spans, end = [], len(self._header)
+        if len(start) == len(self._header):
+            while (record := _next_record(file)) is not None:
+                spans.append((end, len(record)))
+                end = file.tell()
+        else:
+            file.seek(0)
+            file.write(self._header)
+        file.truncate(end)
+        file.seek(end)
+        return spans
+
+    def _read(self, number: int) -> bytes:
+        start, length = self._spans[number]
+        end = self._file.tell()
+        self._file.seek(start + _LENGTH.size)
+        record = self._file.read(length)
+        self._file.seek(end)
+        return record
+
+    def _add(self, record: bytes) -> None:
+        self._waiting += _LENGTH.pack(len(record)) + record + _LENGTH.pack(zlib.crc32(record))
+        if time.monotonic() - self._flushed >= self.every:
+            self._flush()
+
+    def _flush(self) -> None:
+        """Write what waits. A disk that is full must not end the fit."""
+        if not self._writes:
+            return
+        try:
+            self._file.write(self._waiting)
+            self._file.flush()
+        except OSError as error:
+            self._writes = False
+            warnings.warn(f"checkpoint {str(self.path)!r} is kept no longer: {error.strerror}", stacklevel=2)
+        self._waiting, self._flushed = b"", time.monotonic()
+
+    def _error(self, reason: str) -> InputError:
+        return InputError(f"checkpoint {str(self.path)!r} {reason}")
+
+
+@contextmanager
+def checkpoint(path: str | Path, about: str = "", every: float = 1.0) -> Iterator[Journal]:
+    """Fits inside the block survive an interruption: the same block, run again, goes on and ends at the same bits.
+
+    What values, gradients and Hessians the solver was given is kept in a file, which is removed when the block ends
+    well. The same fits must be run in the same order on the same rows; a file of others is refused. It grows by 8 bytes
+    per feature for each value and gradient, and per pair of features for each Hessian. Fits in other processes
+    (``n_jobs``) are not kept.
+
+    Parameters
+    ----------
+    path : str or Path
+        The file. Where it exists, the fits go on from it.
+    about : str
+        What the fits are about, such as options; a file of another text is refused.
+    every : float
+        Seconds between writes: as much work may be lost.
+
+    Yields
+    ------
+    Journal
+        ``resumed`` says how many answers were there.
+
+    Raises
+    ------
+    InputError
+        When the file cannot be written, is in use, no checkpoint, or one of other fits.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> from apexrank import PNormPush
+    >>> X, y = np.array([[0.0], [1.0], [2.0], [1.5]]), [0, 0, 1, 0]
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     with checkpoint(f"{folder}/push.checkpoint") as journal:
+    ...         ranker = PNormPush(alpha=0.1).fit(X, y)
+    ...     journal.resumed, journal.path.exists()
+    (0, False)
+    """
+    journal = Journal(path, f"{__version__} {about}", every)
+    token, done = _CURRENT.set(journal), False
+    try:
+        yield journal
+        done = True
+    finally:
+        _CURRENT.reset(token)
+        journal.close(done=done)
+
+
+def recall(name: str, point: np.ndarray, compute: Callable[[], Answer]) -> Answer:
+    """What ``compute`` gives, or what it gave before the fit was interrupted; outside of `checkpoint` the former."""
+    journal = _CURRENT.get()
+    return compute() if journal is None else journal.recall(name, point, compute)
+
+
+def remembered(method: Method) -> Method:
+    """Make a method of a problem, an array or a value and a gradient at ``w``, one whose answers are kept."""
+
+    @wraps(method)
+    def asked(self: Any, w: np.ndarray) -> Any:
+        journal = _CURRENT.get()
+        if journal is None:
+            return method(self, w)
+
+        def compute() -> Answer:
+            answer = method(self, w)
+            parts = answer if isinstance(answer, tuple) else (answer,)
+            return tuple(np.asarray(part, order="C") for part in parts)
+
+        parts = [
+            float(part) if part.ndim == 0 else part for part in journal.recall(method.__name__, w, compute)
+        ]
+        return parts[0] if len(parts) == 1 else tuple(parts)
+
+    return cast(Method, asked)
+
+
+def _digest_of(text: str) -> bytes:
+    return hashlib.sha256(text.encode()).hexdigest().encode()
+
+
+def _pack(answer: Answer) -> bytes:
+    packed = b""
+    for part in answer:
+        array = np.ascontiguousarray(part, "<f8").reshape(np.shape(part))
+        packed += bytes([array.ndim]) + b"".join(map(_DIMENSION.pack, array.shape)) + array.tobytes()
+    return packed
+
+
+def _unpack(data: bytes) -> Answer:
+    arrays, position = [], 0
+    while position < len(data):
+        ndim, position = data[position], position + 1
+        shape = [_DIMENSION.unpack_from(data, position + 8 * axis)[0] for axis in range(ndim)]
+        count, position = int(np.prod(shape, dtype=np.int64)), position + 8 * ndim
+        arrays.append(np.frombuffer(data, "<f8", count, position).astype(np.float64).reshape(shape))
+        position += 8 * count
+    return tuple(arrays)
+
+
+def _next_record(file: BinaryIO) -> bytes | None:
+    """The record at the file's position, or None where there is none that is whole."""
+    length = file.read(_LENGTH.size)
+    if len(length) < _LENGTH.size:
+        return None
+    size = _LENGTH.unpack(length)[0]
+    if size < _KEY or file.tell() + size + _LENGTH.size > os.fstat(file.fileno()).st_size:
+        return None
+    record, check = file.read(size), file.read(_LENGTH.size)
+    return record if check == _LENGTH.pack(zlib.crc32(record)) else None
+
+
+def _locked(file: BinaryIO) -> bool:
+    """Whether the file is ours alone; where there are no locks it is taken to be."""
+    with suppress(ImportError):
+        import fcntl
+
+        try:
+            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except OSError:
+            return False
+    return True
