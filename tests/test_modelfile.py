@@ -1,14 +1,17 @@
 """The model file: bit for bit, and no trust in what a stranger wrote."""
 
 import json
+from pathlib import Path
 
 import numpy as np
 import polars as pl
 import pytest
 
 from apexrank import InputError, IRPush, PNormPush, PNormPushCV, RankBoost
-from apexrank.io import ModelFileError, Recipe, Table, TableRanker, load_model, save_model
+from apexrank.io import ModelFileError, Recipe, Table, TableRanker, load_model, read_table, save_model
 from apexrank.io.container import pack, unpack
+
+VERSION_1 = Path(__file__).parent / "vectors" / "models_v1"
 
 
 @pytest.fixture(scope="module")
@@ -63,7 +66,7 @@ def test_scores_are_the_same_bits(tmp_path, rows, estimator, scale):
 def test_everything_comes_back(saved, model, rows):
     after = load_model(saved)
     assert after.encoder.columns == model.encoder.columns
-    for name in ("target", "positive", "id", "groups", "ignored"):
+    for name in ("target", "positive", "id", "groups", "weight", "ignored"):
         assert getattr(after, name) == getattr(model, name)
     assert after.training == model.training
     assert after.estimator.converged_ is True
@@ -71,6 +74,45 @@ def test_everything_comes_back(saved, model, rows):
         after.estimator.predict(after.encoder.encode(rows)),
         model.estimator.predict(model.encoder.encode(rows)),
     )
+
+
+@pytest.mark.parametrize("path", sorted(VERSION_1.glob("*.apex")), ids=lambda path: path.stem)
+def test_files_of_format_1_still_load(path):
+    scores = json.loads((VERSION_1 / "scores.json").read_text())
+    model = load_model(path)
+    np.testing.assert_allclose(model.score(read_table(VERSION_1 / "rows.csv")), scores[path.stem], rtol=1e-13)
+    assert path.read_bytes().startswith(b"apexrank model 1\n")
+    assert model.weight is None
+
+
+def test_a_file_of_format_2_without_its_weight_column_is_refused(saved):
+    header, arrays = unpack(saved.read_bytes())
+    del header["weight"]
+    refused(saved, pack(header, arrays), "'weight' is missing")
+
+
+def test_the_weight_column_is_kept(tmp_path, rows):
+    weighted = Table(rows.frame.with_columns(w=pl.lit(2.0)))
+    save_model(tmp_path / "m.apex", fit(weighted, PNormPush(alpha=1e-3), weight="w"))
+    assert load_model(tmp_path / "m.apex").weight == "w"
+
+
+def test_names_are_never_paths(tmp_path, rows, monkeypatch):
+    """A model file names columns and categories, and none of them is ever opened."""
+    monkeypatch.chdir(tmp_path)
+    odd = Table(rows.frame.rename({"a": "../../a", "b": "/etc/passwd", "id": "C:\\id"}))
+    recipe = Recipe(target="y", id="C:\\id", categorical=["city"])
+    save_model("m.apex", TableRanker.fit(odd, recipe, PNormPush(alpha=1e-3)))
+    assert load_model("m.apex").score(odd).shape == (120,)
+    assert [path.name for path in tmp_path.iterdir()] == ["m.apex"]
+
+
+def test_an_oversized_file_is_refused_unread(tmp_path):
+    path = tmp_path / "m.apex"
+    with open(path, "wb") as file:
+        file.truncate((1 << 30) + 1)  # sparse: takes no room on disk
+    with pytest.raises(ModelFileError, match="is too large for a model file"):
+        load_model(path)
 
 
 def test_same_model_same_bytes(saved, model, tmp_path):
@@ -92,7 +134,7 @@ def test_infinite_p_is_kept(tmp_path, model, rows):
 
 def test_header_can_be_read_by_anyone(saved):
     lines = saved.read_bytes().split(b"\n")
-    assert lines[0] == b"apexrank model 1"
+    assert lines[0] == b"apexrank model 2"
     assert json.loads(lines[3])["estimator"]["class"] == "PNormPush"
 
 
@@ -123,7 +165,9 @@ def test_every_changed_byte_is_refused(saved):
     [
         (b"", "not an apexrank model file"),
         (b"\x80\x04\x95cposix\nsystem\n", "not an apexrank model file"),
-        (b"apexrank model 2\nsha256 0\n", "has format 2, but this apexrank reads format 1"),
+        (b"apexrank model 3\nsha256 0\n", "has format 3, but this apexrank reads formats 1 to 2"),
+        (b"apexrank model 0\nsha256 0\n", "has format 0"),
+        (b"PK\x03\x04" + b"\0" * 60, "not an apexrank model file"),
         (b"apexrank model x\nsha256 0\n", "is not a number"),
         (b"apexrank model 1\nsha256 0\nheader 2\n{}\n", "damaged or cut short"),
     ],

@@ -1,6 +1,6 @@
 """The outer shell of a model file: a JSON header and arrays, with a version and a checksum.
 
-1. the line ``apexrank model 1``, whose number is the version of the format;
+1. the line ``apexrank model 2``, whose number is the version of the format;
 2. the line ``sha256 HEX``, the checksum of every byte after this line;
 3. the line ``header N``, then N bytes of JSON (UTF-8) and a newline;
 4. the arrays that the header lists under ``arrays`` (name, dtype, shape), one after the other: raw,
@@ -18,7 +18,8 @@ import numpy as np
 
 from apexrank.errors import InputError
 
-FORMAT = 1
+FORMAT = 2
+OLDEST = 1  # that can still be read
 
 _MAGIC = b"apexrank model "
 _DTYPES = {"<f8": np.dtype("<f8"), "<i8": np.dtype("<i8")}
@@ -52,21 +53,24 @@ def pack(header: Mapping[str, Any], arrays: Mapping[str, np.ndarray]) -> bytes:
 
 
 def unpack(data: bytes) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
-    """Return header and arrays; every fault is a `ModelFileError` that continues "FILE ..."."""
+    """Return header, with the version as its ``format``, and arrays.
+
+    Every fault is a `ModelFileError` that continues "FILE ...".
+    """
     magic, _, rest = data.partition(b"\n")
     if not magic.startswith(_MAGIC):
         raise ModelFileError("is not an apexrank model file: make one with 'apexrank fit'")
     version = _number(magic.removeprefix(_MAGIC))
-    if version != FORMAT:
+    if not OLDEST <= version <= FORMAT:
         raise ModelFileError(
-            f"has format {version}, but this apexrank reads format {FORMAT}: upgrade apexrank"
+            f"has format {version}, but this apexrank reads formats {OLDEST} to {FORMAT}: upgrade apexrank"
         )
     checksum, _, body = rest.partition(b"\n")
     if checksum != b"sha256 " + hashlib.sha256(body).hexdigest().encode():
         raise ModelFileError("is damaged or cut short (its checksum differs): copy it again, or fit anew")
     header, blob = _split(body)
     check_fields(header, {"arrays": (list,)})
-    return header, _cut(header["arrays"], blob)
+    return {**header, "format": version}, _cut(header["arrays"], blob)
 
 
 def check_fields(given: Any, wanted: Mapping[str, tuple[type, ...]]) -> None:

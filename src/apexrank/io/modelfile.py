@@ -6,7 +6,8 @@ A file is a JSON header and arrays; :mod:`apexrank.io.container` documents the b
 * ``estimator``: its ``class``, one of a fixed list, and its ``params``;
 * ``columns``: the feature columns in order, each with ``name``, ``kind`` (number or category), ``fill`` (what a
   missing value becomes) and, for a category, its known ``values``;
-* ``target``, ``positive``, ``id``, ``groups``, ``ignored``: what the other columns of the training table were;
+* ``target``, ``positive``, ``id``, ``groups``, ``weight``, ``ignored``: what the other columns of the training table
+  were;
 * ``training``: number of rows and positives, scaling, and the solver's certificate;
 * ``negatives``: how many negative rows training had; 0 where ``positive`` is null, because the target holds grades.
 
@@ -14,6 +15,8 @@ The arrays are ``coef`` and ``intercept``; ``center`` and ``scale``, by which a 
 ``mean``, the average training row after scaling; ``counts`` and ``scores``: so many of the training negatives
 scored higher than that. JSON has no infinity: p = ∞ is written as ``"inf"``, a certificate that does not exist as
 ``null``.
+
+Format 1, which had no ``weight``, is read as well.
 """
 
 from __future__ import annotations
@@ -29,7 +32,7 @@ from apexrank.errors import InputError
 from apexrank.io.atomic import write_bytes
 from apexrank.io.columns import KINDS
 from apexrank.io.container import ModelFileError, broken, check_fields, pack, unpack
-from apexrank.io.encode import Column, Encoder
+from apexrank.io.encode import SCALERS, Column, Encoder
 from apexrank.io.ranker import CERTIFICATE, TableRanker, Thresholds
 
 __all__ = ["ModelFileError", "load_model", "save_model"]
@@ -49,6 +52,7 @@ _HEADER: dict[str, tuple[type, ...]] = {
     "positive": _TEXT_OR_NONE,
     "id": _TEXT_OR_NONE,
     "groups": _TEXT_OR_NONE,
+    "weight": _TEXT_OR_NONE,
     "ignored": (list,),
     "training": (dict,),
     "negatives": (int,),
@@ -82,10 +86,16 @@ def load_model(path: str | Path) -> TableRanker:
     """
     try:
         header, arrays = unpack(_read(Path(path)))
+        header = _upgraded(header)
         check_fields(header, _HEADER)
         return _build(header, arrays)
     except ModelFileError as error:
         raise ModelFileError(f"{str(path)!r} {error}") from None
+
+
+def _upgraded(header: dict[str, Any]) -> dict[str, Any]:
+    """A header of an older format as one of this format."""
+    return {**header, "weight": None} if header["format"] == 1 else header
 
 
 def _read(path: Path) -> bytes:
@@ -110,6 +120,7 @@ def _describe(model: TableRanker) -> dict[str, Any]:
         "positive": model.positive,
         "id": model.id,
         "groups": model.groups,
+        "weight": model.weight,
         "ignored": model.ignored,
         "training": {name: _finite_or_none(value) for name, value in model.training.items()},
         "negatives": 0 if model.thresholds is None else model.thresholds.total,
@@ -163,7 +174,8 @@ def _build(header: dict[str, Any], arrays: dict[str, np.ndarray]) -> TableRanker
         ignored=_strings(header["ignored"]),
         mean=arrays["mean"],
         thresholds=_build_thresholds(header, arrays),
-        training=_plain_values(header["training"]),
+        training=_with_scale(_plain_values(header["training"])),
+        weight=header["weight"],
     )
 
 
@@ -196,6 +208,13 @@ def _plain_values(values: dict[str, Any]) -> dict[str, Any]:
     if any(type(value) not in _PLAIN for value in values.values()):
         raise broken("a value is neither text nor a number")
     return values
+
+
+def _with_scale(training: dict[str, Any]) -> dict[str, Any]:
+    check_fields(training, {"scale": _TEXT})
+    if training["scale"] not in (*SCALERS, "query"):
+        raise broken(f"unknown scale {training['scale']!r}")
+    return training
 
 
 def _build_column(entry: Any) -> Column:

@@ -130,6 +130,8 @@ class TableRanker:
         For a wanted false positive rate; None with grades.
     training : dict
         What was learned from: number of rows, of positives, and the solver's certificate.
+    weight : str, optional
+        Column of row weights in training.
 
     Examples
     --------
@@ -151,6 +153,7 @@ class TableRanker:
     mean: np.ndarray
     thresholds: Thresholds | None
     training: dict[str, Any] = field(default_factory=dict)
+    weight: str | None = None
 
     @classmethod
     def fit(cls, table: Table, recipe: Recipe, estimator: Any) -> TableRanker:
@@ -178,6 +181,7 @@ class TableRanker:
             mean=np.zeros(len(encoder.features)),
             thresholds=None,
             training={"scale": recipe.scale},
+            weight=recipe.weight,
         )
         X = ranker.features(table)
         ranker.estimator = _fit(estimator, X, y, _fit_arguments(table, recipe))

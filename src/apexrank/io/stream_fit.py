@@ -162,6 +162,7 @@ def fit_table_blocks(
         mean=np.zeros(len(encoder.features)),
         thresholds=None,
         training={"scale": recipe.scale},
+        weight=recipe.weight,
     )
     tables.make = _Encoded(ranker, recipe.weight)
     fit_blocks(estimator, tables if source is None else source(tables))
