@@ -13,7 +13,7 @@ from sklearn.base import clone
 from apexrank import InputError, LpqRank, PageRank
 from apexrank.datasets.crawl import make_crawl
 from apexrank.graph import ConcaveConvexRank, Graph, InDegree, TopMeanRank
-from apexrank.graph.power import hilbert_distance
+from apexrank.graph.power import hilbert_distance, iterate, l1_bound
 from tests.graphs import dense_pagerank, dense_rank, dense_step, random_adjacency, reach, sparse_of
 
 VECTORS = json.loads((Path(__file__).parent / "vectors" / "graph.json").read_text())
@@ -396,3 +396,11 @@ def test_explain_is_for_the_teleport_inside():
 def test_a_mean_of_more_links_than_there_are():
     A = sparse_of(random_adjacency(1))
     assert TopMeanRank(10**12).fit(A).ranking_.tolist() == TopMeanRank(100).fit(A).ranking_.tolist()
+
+
+def test_a_tolerance_below_rounding_ends_where_nothing_changes_any_more():
+    step = lambda r: np.array([0.5, 0.5])  # noqa: E731
+    found = iterate(step, np.array([1.0, 0.0]), l1_bound(0.85, rounding=1e-15), tol=1e-18, max_iter=1000)
+    assert found.n_iter == 2
+    assert not found.converged
+    assert 0 < found.error_bound < 1e-13

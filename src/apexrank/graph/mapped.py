@@ -51,11 +51,15 @@ class MappedRank(IteratedRank):
     def _rank(self, graph: Graph, teleport: np.ndarray, start: Any = None) -> Fixpoint:
         walk, first = self._walk(graph, teleport), self._start(graph, teleport, start)
         self._teleport = teleport
-        options: dict[str, Any] = {"tol": self.tol, "max_iter": self.max_iter, "progress": self._progress}
+        options: dict[str, Any] = {"tol": self._tol(), "max_iter": self.max_iter, "progress": self._progress}
         with walk:
             if _at_ratio_one(walk.map):
                 return _roots(walk, **options)
             return iterate(walk.step, first, _bound(walk), **options)
+
+    def _tol(self) -> float:
+        """Where one iteration ends."""
+        return self.tol
 
     def _walk(self, graph: Graph, teleport: np.ndarray) -> Walk:
         map_ = self._map()

@@ -114,7 +114,7 @@ def iterate(
     ``bound(new, old, change)``, change being ``|new − old|₁``, gives the bounds on the new point's distance: in the L1
     norm, and in Hilbert's metric or nan.
     """
-    r, history, error, hilbert = start, [], math.inf, math.nan
+    r, history, error, hilbert, known = start, [], math.inf, math.nan, math.inf
     for _ in range(max_iter):
         r, old = step(r), r
         history.append(float(np.abs(r - old).sum(axis=0).max()))
@@ -124,9 +124,9 @@ def iterate(
         if progress is not None:
             progress(len(history), error)
         known = history[-1] if math.isnan(error) else error
-        if known <= tol:
-            return Fixpoint(r, len(history), True, error, hilbert, history)
-    return Fixpoint(r, len(history), False, error, hilbert, history)
+        if known <= tol or history[-1] == 0:  # where rounding is all that is left, further steps change nothing
+            break
+    return Fixpoint(r, len(history), known <= tol, error, hilbert, history)
 
 
 def rounding_of(links: InLinks) -> float:

@@ -179,3 +179,6 @@ class DemotedRank(AntiTrustRank):
         self._keep(read, both)
         self.trust_, self.distrust_ = good.scores, bad.scores
         return self
+
+    def _tol(self) -> float:
+        return self.tol / (1 + self.beta)  # the errors of trust and of distrust add up

@@ -197,8 +197,8 @@ def fill_empty(
     if not defined.any():
         whose = "y_true" if len(names) == 1 else "every group"
         raise InputError(
-            f"the measure is not defined: {whose} lacks positive rows of nonzero weight, or negative ones where the "
-            "measure compares the two"
+            f"the measure is not defined: {whose} lacks positive rows of nonzero weight, or negative ones (for "
+            "kendall_tau: scores that differ) where the measure compares the two"
         )
     if empty == "raise" and not defined.all():
         first = names[~defined].tolist()[0]

@@ -70,7 +70,8 @@ class GradedPairs:
         if isinstance(self.loss, Exponential):
             return self._exponential_pull(log_r, memory, mass)
         grad = np.zeros(len(mass))
-        per_height = np.where(mass > 0, mass * np.exp(-np.where(mass > 0, log_r, 0.0)), 0.0)
+        # in logarithms, because a tiny height has no inverse
+        per_height = np.exp(np.log(mass) - np.where(mass > 0, log_r, 0.0))
         for (above, below), (sums, weight, slope) in zip(self.problems, memory, strict=True):
             grad[below.rows] -= per_height[below.rows] * slope
             grad[above.rows] += weight * sums.backward(per_height[below.rows])

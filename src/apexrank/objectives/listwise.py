@@ -139,11 +139,13 @@ class SoftmaxTargets(FixedTargets):
 
     def _log_share(self, scores: np.ndarray) -> np.ndarray:
         """``s − log Σ w e^s`` in each list."""
+        counts = self.weight > 0
         highest = np.full(self.n_groups, -np.inf)
-        np.maximum.at(highest, self.list_of_row, scores)
+        np.maximum.at(highest, self.list_of_row[counts], scores[counts])
         moved = scores - highest[self.list_of_row]
         with np.errstate(divide="ignore", invalid="ignore"):  # a list without weight has no sum
-            return moved - np.log(self.sums(self.weight * np.exp(moved)))[self.list_of_row]
+            total = self.sums(self.weight * np.exp(moved, where=counts, out=np.zeros(len(scores))))
+            return moved - np.log(total)[self.list_of_row]
 
     def _fit(self, log_share: np.ndarray) -> np.ndarray:
         """Fitted value of each row times its weight."""
@@ -185,6 +187,7 @@ class CosineTargets(FixedTargets):
 
     def value_and_grad(self, scores: np.ndarray) -> tuple[float, np.ndarray]:
         """Objective and its gradient with respect to the scores."""
+        scores = np.asarray(scores, dtype=float)
         size = np.sqrt(self.sums(self.weight * self.targets**2))
         inverse = np.divide(1.0, size, out=np.zeros(self.n_groups), where=size > 0)
         aim = self.targets * inverse[self.list_of_row]

@@ -48,12 +48,12 @@ class ListedPairs:
         return log_r, [margin]
 
     def pull(self, log_r: np.ndarray, memory: list[Any], mass: np.ndarray) -> np.ndarray:
-        log_height = np.where(mass > 0, log_r, 0.0)[self.lower]
+        # in logarithms, because a tiny height has no inverse
+        log_per_height = (np.log(mass) - np.where(mass > 0, log_r, 0.0))[self.lower]
         if isinstance(self.loss, Exponential):
-            slope = -np.exp(self.by_item.log_weight - memory[0] - log_height)
+            per_pair = -np.exp(self.by_item.log_weight - memory[0] + log_per_height)
         else:
-            slope = self.weight * self.loss.slope(memory[0]) * np.exp(-log_height)
-        per_pair = mass[self.lower] * slope
+            per_pair = self.weight * self.loss.slope(memory[0]) * np.exp(log_per_height)
         n = len(mass)
         return np.bincount(self.upper, per_pair, n) - np.bincount(self.lower, per_pair, n)
 
@@ -109,7 +109,10 @@ class CrucialPairs:
         group = segment(groups, size).of_rows()
         self.pairs: Pairs
         if pairs is not None:
-            self.pairs = ListedPairs(*_checked_pairs(pairs, size), self.loss)
+            upper, lower, weight = _checked_pairs(pairs, size)
+            if self.log_weight is not None:
+                weight = np.exp(self.log_weight)[upper] * (1.0 if weight is None else weight)
+            self.pairs = ListedPairs(upper, lower, weight, self.loss)
         else:
             self.pairs = GradedPairs(np.asarray(relevance), group, self.loss, self.log_weight)
         self._priced(group)
@@ -138,7 +141,7 @@ class CrucialPairs:
 
     def _evaluate(self, scores: np.ndarray) -> tuple[float, np.ndarray, np.ndarray, list[Any]]:
         """Value, ``∂/∂log r`` and ``log r`` of each item, and what :meth:`Pairs.pull` needs."""
-        items = self.items
+        scores, items = np.asarray(scores, dtype=float), self.items
         with np.errstate(over="ignore", invalid="ignore", divide="ignore"):
             log_r, memory = self.pairs.heights(scores)
             at = log_r[items.rows]

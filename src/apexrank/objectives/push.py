@@ -81,7 +81,7 @@ class Push:
 
     def value_and_grad(self, scores: np.ndarray) -> tuple[float, np.ndarray]:
         """Objective and its gradient with respect to the scores."""
-        value, grad = 0.0, np.zeros(len(scores))
+        scores, value, grad = np.asarray(scores, dtype=float), 0.0, np.zeros(len(scores))
         with np.errstate(over="ignore", invalid="ignore"):
             for factor, side in self._sides:
                 state = side.evaluate(scores)
@@ -96,6 +96,7 @@ class Push:
 
     def hessian(self, scores: np.ndarray) -> list[tuple[float, np.ndarray, np.ndarray, np.ndarray]]:
         """Terms ``factor·(diag(d) + U·S·Uᵀ)`` whose sum is the Hessian, U with three columns."""
+        scores = np.asarray(scores, dtype=float)
         with np.errstate(over="ignore", invalid="ignore"):
             return [
                 (factor, *side.hessian(side.evaluate(scores), len(scores))) for factor, side in self._sides

@@ -180,7 +180,7 @@ class Retarget:
 
     def project(self, scores: np.ndarray) -> Projection:
         """Nearest targets of all lists: one sort inside the levels and one PAV."""
-        return self.margins.project(scores, self.target_penalty)
+        return self.margins.project(np.asarray(scores, dtype=float), self.target_penalty)
 
     def value_and_grad(self, scores: np.ndarray) -> tuple[float, np.ndarray]:
         """Objective and its gradient with respect to the scores: that of the divergence, the targets held fixed."""
@@ -245,7 +245,7 @@ class Retarget:
         softmax of the scores and r the targets, ``diag(p) − p·pᵀ − (Σ_B r_B·r_Bᵀ/|r_B| − r·rᵀ)/(1 + C_r)`` and the
         curvature of Lemma 8's term; it may have negative eigenvalues where the objective is not convex.
         """
-        at = self.project(np.asarray(scores, dtype=float))
+        at = self.project(scores)
         factor, number = self.lists.spread(self.factor), self.lists.spread(np.arange(len(self.lists)))
         if self.is_squared:
             pooled = np.bincount(at.block)[at.block] > 1

@@ -129,6 +129,7 @@ class _Top:
     log_prior: Any = 0.0
 
     def split(self, scores: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        scores = np.asarray(scores, dtype=float)
         return self.sign * scores[self.inner.rows], self.sign * scores[self.outer.rows]
 
     def evaluate(self, scores: np.ndarray) -> _State:
