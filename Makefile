@@ -5,12 +5,17 @@ PIP := $(BIN)/python -m pip --quiet --disable-pip-version-check
 APEXRANK_DATA ?= $(wildcard $(CURDIR)/../shared/data)
 export APEXRANK_DATA
 
-.PHONY: help demo extras test lint unit bench docs linkcheck clean
+.PHONY: help demo extras test lint unit bench nightly fuzz coverage mutation audit docs linkcheck clean
 
 help:
 	@echo "make demo   install into $(VENV) and run 'apexrank demo'"
 	@echo "make test   install with the test tools, then lint, types, tests, doctests and the README's commands"
-	@echo "make extras also install PyTorch and XGBoost, which make test then tests with"
+	@echo "make extras also install PyTorch, XGBoost and the tools of the night, which make test then tests with"
+	@echo "make nightly    what takes too long for make test: fuzz, coverage, mutation, audit (hours)"
+	@echo "make fuzz       200,000 generated inputs for the readers (minutes)"
+	@echo "make coverage   lines of src that the tests run; fails below 95 % (half an hour)"
+	@echo "make mutation   share of planted faults that the tests find in kernels, atoms and objectives (an hour)"
+	@echo "make audit      known vulnerabilities of the pinned dependencies (needs the network)"
 	@echo "make bench  benchmarks against peers in one run, printed as ratios (minutes)"
 	@echo "make docs   the site with its gallery, in docs/_build/html; any warning fails (minutes)"
 	@echo "make linkcheck  the same pages, links to other sites tried (needs the network)"
@@ -33,6 +38,7 @@ $(VENV)/docs: $(VENV)/base
 extras: $(VENV)/test
 	$(PIP) install --constraint constraints.txt torch
 	$(PIP) install --constraint constraints.txt --no-deps xgboost
+	$(PIP) install --constraint constraints.txt --editable ".[nightly]"
 
 demo: $(VENV)/base
 	$(BIN)/apexrank demo
@@ -46,6 +52,24 @@ lint: $(VENV)/test
 
 unit: $(VENV)/test
 	$(BIN)/python -m pytest -n 2
+
+nightly: fuzz coverage mutation audit
+
+fuzz: extras
+	$(BIN)/python -m tests.fuzz --inputs 200000
+
+# compiled kernels run no line of Python, so their tests run once more uncompiled
+coverage: extras
+	rm -f .coverage .coverage.*
+	$(BIN)/python -m pytest -n 2 --cov --cov-report=
+	NUMBA_DISABLE_JIT=1 $(BIN)/python -m pytest -n 2 --cov --cov-append --cov-report= $(UNCOMPILED)
+	$(BIN)/python -m coverage report
+
+mutation: extras
+	$(BIN)/python -m tests.mutation --sample 1500
+
+audit: extras
+	$(BIN)/python -m tests.audit
 
 bench: $(VENV)/test
 	$(BIN)/python -m benchmarks

@@ -1,28 +1,11 @@
-"""``python -m benchmarks [NAME ...]`` runs all benchmarks, or the named ones."""
+"""``python -m benchmarks [NAME ...]`` runs all benchmarks, or the named ones; see ``benchmarks/run.py``."""
 
 from __future__ import annotations
 
 import sys
-from importlib import import_module
 
-NAMES = (
-    "push_linear",
-    "score_space",
-    "growth",
-    "solvers",
-    "measures",
-    "retarget",
-    "link",
-    "graph",
-    "consensus",
-    "aggregation",
-    "kmeans",
-    "boosting",
-    "blocks",
-    "scaling",
-    "peers",
-)
+from benchmarks.run import main
 
 if __name__ == "__main__":
-    for name in sys.argv[1:] or NAMES:
-        import_module(f"benchmarks.{name}").main()
+    names = sys.argv[1:]
+    sys.exit(main(["--only", *names] if names and not names[0].startswith("-") else names))

@@ -1,7 +1,7 @@
 """What a row costs in each pass of a fit, on one core, two cores, two Dask workers, from disk and on a GPU.
 
 ``python -m benchmarks scaling`` measures all but the GPU here; its figures come from ``python benchmarks/gpu.py`` on a
-machine that has one, as they were kept in ``docs/_data/benchmarks/gpu.json``.
+machine that has one, as they were kept in ``docs/_data/benchmarks.json``.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from benchmarks.timing import report
 
 ROWS, COLUMNS, BLOCKS = 4_000_000, 64, 16
 PASSES = 25  # of a fit, about what L-BFGS takes to 1e-6 on data such as those of these benchmarks
-GPU = Path(__file__).parent.parent / "docs" / "_data" / "benchmarks" / "gpu.json"
+KEPT = Path(__file__).parent.parent / "docs" / "_data" / "benchmarks.json"
 
 
 def pass_seconds(threads: int, dtype: str) -> float:
@@ -146,8 +146,8 @@ def main() -> None:
         row(f"Dask, {w} worker{'s' * (w > 1)}", "float64", COLUMNS, 1e9 * dask_seconds(w) / ROWS)
         for w in (1, 2)
     ]
-    if GPU.exists():
-        for found in json.loads(GPU.read_text())["rows"]:
+    if KEPT.exists():
+        for found in json.loads(KEPT.read_text())["benchmarks"]["gpu"]["rows"]:
             n, d = found["rows"], found["columns"]
             per_row = 1e6 * found["value and gradient (ms)"] / n
             rows.append(row(f"GPU, {n:,} rows", found["precision"], d, per_row))

@@ -7,6 +7,7 @@ import platform
 import time
 import tracemalloc
 from collections.abc import Callable
+from datetime import UTC, datetime
 from pathlib import Path
 
 import numba
@@ -56,5 +57,6 @@ def report(name: str, title: str, rows: list[dict]) -> list[dict]:
         "numpy": np.__version__,
         "scikit-learn": sklearn.__version__,
     }
-    (RESULTS / f"{name}.json").write_text(json.dumps({"machine": machine, "rows": rows}, indent=1))
+    found = {"date": datetime.now(UTC).date().isoformat(), "machine": machine, "rows": rows}
+    (RESULTS / f"{name}.json").write_text(json.dumps(found, indent=1))
     return rows

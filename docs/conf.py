@@ -6,7 +6,7 @@ from pathlib import Path
 
 import apexrank
 
-sys.path.insert(0, str(Path(__file__).parent / "_ext"))
+sys.path[:0] = [str(Path(__file__).parent / "_ext"), str(Path(__file__).parent.parent)]
 
 project = "apexrank"
 author = "The apexrank developers"
@@ -27,6 +27,7 @@ extensions = [
     "github_markdown",
     "mathml",
     "plain_docstrings",
+    "reproduced",
 ]
 exclude_patterns = [
     "_build",
@@ -87,7 +88,10 @@ html_favicon = "_static/favicon.svg"
 html_show_sourcelink = False
 html_show_sphinx = False
 html_copy_source = False
-ALONE = ("index", "guide/getting-started", "benchmarks", "architecture", "changelog", "notes-on-the-papers")
+ALONE = (
+    *("index", "guide/getting-started", "benchmarks", "reproduced", "architecture", "changelog"),
+    "notes-on-the-papers",
+)
 html_sidebars = {name: [] for name in ALONE}
 html_theme_options = {
     "logo": {"image_light": "_static/logo.svg", "image_dark": "_static/logo-dark.svg", "text": "apexrank"},

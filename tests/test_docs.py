@@ -3,7 +3,6 @@
 import importlib
 import importlib.util
 import inspect
-import json
 import re
 from pathlib import Path
 
@@ -15,7 +14,7 @@ ROOT = Path(__file__).parent.parent
 DOCS = ROOT / "docs"
 BUILT = ("_build", "auto_examples", "generated")
 PAGES = sorted(p for p in DOCS.rglob("*.md") if not set(BUILT) & set(p.relative_to(DOCS).parts))
-MARKDOWN = [ROOT / "README.md", ROOT / "CHANGELOG.md", *PAGES]
+MARKDOWN = [*(ROOT / name for name in ("README.md", "CHANGELOG.md", "SECURITY.md")), *PAGES]
 PACKAGES = sorted({"rankers", "io", *apexrank._MODULES})
 
 
@@ -142,36 +141,6 @@ def test_pages_and_styles_load_nothing_from_elsewhere():
     for path in [*(DOCS / "_static").iterdir(), DOCS / "conf.py", *(DOCS / "_templates").rglob("*.*")]:
         text = path.read_text(encoding="utf-8").replace("http://www.w3.org/2000/svg", "")
         assert not re.search(r"https?://|//cdn|@import", text), relative(path)
-
-
-def test_every_benchmark_is_on_the_page_and_its_rows_have_the_same_columns():
-    shown = re.findall(r"^```\{benchmark\} (\w+)$", (DOCS / "benchmarks.md").read_text(), flags=re.M)
-    files = {
-        path.stem: json.loads(path.read_text()) for path in (DOCS / "_data" / "benchmarks").glob("*.json")
-    }
-    assert sorted(shown) == sorted(files)
-    for found in files.values():
-        assert {tuple(row) for row in found["rows"]} == {tuple(found["rows"][0])}
-        assert re.fullmatch(r"\d{4}-\d\d-\d\d", found["date"])
-
-
-def test_benchmarks_taken_over_are_rounded_dated_and_marked_where_over_their_limit(tmp_path):
-    tables = extension("benchmark_tables")
-    machine = {"python": "3", "machine": "m", "threads": 2, "numpy": "2", "scikit-learn": "1"}
-    rows = [
-        {"what": "a|b", "ratio": 1.23456789, "limit": 1.0},
-        {"what": "c", "ratio": 0.5, "limit": "1 s"},
-        {"what": "d", "ratio": 0.5, "limit": 2.0},
-    ]
-    (tmp_path / "one.json").write_text(json.dumps({"machine": machine, "rows": rows}))
-    assert tables.take_over(tmp_path, tmp_path / "data") == ["one"]
-    found = json.loads((tmp_path / "data" / "one.json").read_text())
-    assert found["rows"][0]["ratio"] == 1.23
-    assert [tables.over_limit(row) for row in found["rows"]] == ["ratio", None, None]
-    lines = tables.table_lines(found)
-    assert lines[0] == "| what | ratio | limit |"
-    assert lines[2] == r"| a\|b | **1.23** | 1 |"
-    assert lines[-2] == f"*{found['date']}; m, 2 threads; python 3, numpy 2, scikit-learn 1.*"
 
 
 def test_prompts_become_code_and_code_stays():

@@ -1,12 +1,34 @@
 """The errors apexrank raises on purpose: one line that says what is wrong and what to do."""
 
+_MOST_CHARACTERS = 600
+
 
 class ApexrankError(Exception):
-    """Base class of every error apexrank raises on purpose."""
+    r"""Base class of every error apexrank raises on purpose.
+
+    Examples
+    --------
+    >>> str(ApexrankError("column 'a\nb': correct it"))
+    "column 'a b': correct it"
+    """
+
+    def __init__(self, *args: object) -> None:
+        super().__init__(*(one_line(arg) if isinstance(arg, str) else arg for arg in args))
+
+
+def one_line(message: str) -> str:
+    """A message in one line that can be read: names and values that it quotes may be of any length and kind."""
+    if len(message) > _MOST_CHARACTERS:
+        message = f"{message[: _MOST_CHARACTERS // 2]} ... {message[-_MOST_CHARACTERS // 3 :]}"
+    return message if message.isprintable() else "".join(c if c.isprintable() else " " for c in message)
 
 
 class InputError(ApexrankError, ValueError):
     """The data or an argument cannot be used as given."""
+
+
+class MissingDataError(InputError):
+    """A data set that is not part of apexrank is not on this machine."""
 
 
 class MissingExtraError(ApexrankError, ImportError):

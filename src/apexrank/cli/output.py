@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import json
 import math
+import os
 import sys
 import warnings
 from collections.abc import Iterator, Sequence
-from contextlib import AbstractContextManager, contextmanager, nullcontext
+from contextlib import AbstractContextManager, contextmanager, nullcontext, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -23,12 +24,18 @@ _ROWS_ON_SCREEN = 20
 
 def note(message: str) -> None:
     """Say one line beside the result."""
-    typer.echo(f"note: {' '.join(message.split())}", err=True)
+    with suppress(OSError):  # a full or closed stderr is no reason to stop
+        typer.echo(f"note: {' '.join(message.split())}", err=True)
 
 
 def print_json(value: Any) -> None:
-    """Print a value as JSON; what is not finite becomes null, a date or a decimal its text."""
-    typer.echo(json.dumps(_finite(value), ensure_ascii=False, indent=2, default=str))
+    """Print a value as JSON."""
+    typer.echo(json_text(value))
+
+
+def json_text(value: Any) -> str:
+    """A value as JSON; what is not finite becomes null, a date or a decimal its text."""
+    return json.dumps(_finite(value), ensure_ascii=False, indent=2, default=str)
 
 
 def _finite(value: Any) -> Any:
@@ -145,5 +152,5 @@ def split_names(values: Sequence[str] | None, known: Sequence[str] = ()) -> list
 
 def refuse_overwriting(output: Path | None, *inputs: Path) -> None:
     """Refuse an output that is one of the inputs."""
-    if output is not None and output.resolve() in [path.resolve() for path in inputs]:
+    if output is not None and os.path.realpath(output) in [os.path.realpath(path) for path in inputs]:
         raise InputError(f"the output {str(output)!r} is also an input: choose another name")

@@ -2,23 +2,31 @@
 
 from __future__ import annotations
 
+import json as json_module
+import time
+from collections.abc import Mapping
 from contextlib import suppress
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from apexrank.cli.output import print_json, print_table, warnings_as_notes, working
+from apexrank.cli.output import json_text, note, print_json, print_table, warnings_as_notes, working
 from apexrank.cli.pictures import prepare_folder, save_figure, use_files_only
-from apexrank.errors import MissingExtraError
+from apexrank.errors import InputError, MissingExtraError
 
 if TYPE_CHECKING:
     from apexrank.experiments import Result
 
+ALL = "all"
+SUMMARY = ("reproduce.json", "reproduce.md")
+
 
 def reproduce(
     name: Annotated[
-        str | None, typer.Argument(help="Table or figure, such as table5.", show_default=False)
+        str | None,
+        typer.Argument(help="Table or figure, such as table5, or all of them: all.", show_default=False),
     ] = None,
     list_names: Annotated[bool, typer.Option("--list", help="List the names there are.")] = False,
     n_splits: Annotated[int | None, typer.Option(help="Random splits to average over.", min=1)] = None,
@@ -42,16 +50,21 @@ def reproduce(
         Path | None,
         typer.Option(help="Folder for the table as CSV and, where there is one, the figure as PNG."),
     ] = None,
+    resume: Annotated[
+        bool,
+        typer.Option("--resume", help="With 'all': keep what an earlier run into the folder has finished."),
+    ] = False,
     json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
 ) -> None:
-    """Repeat a table or figure of the papers; leaves with code 1 when a row differs beyond noise."""
+    """Repeat a table or figure of the papers; leaves with code 1 when a row differs beyond noise.
+
+    'all' runs every one of them; the folder then also has reproduce.json and reproduce.md.
+    """
     from apexrank import experiments
 
     if name is None or list_names:
         _print_names({known: experiments.get(known).title for known in experiments.names()}, json)
         return
-    title = experiments.get(name).title
-    _prepare(name, out)
     given = {
         "n_splits": n_splits,
         "data": None if data is None else str(data),
@@ -59,6 +72,13 @@ def reproduce(
         "n_jobs": n_jobs,
     }
     options = {option: value for option, value in given.items() if value is not None}
+    if name == ALL:
+        _run_all(options, out, resume=resume, json=json)
+        return
+    if resume:
+        raise InputError("--resume belongs to 'apexrank reproduce all': leave it out")
+    title = experiments.get(name).title
+    _prepare(name, out)
     with working(f"running {name}"), warnings_as_notes():
         result = experiments.run(name, **options)
     files = [] if out is None else _write(result, name, out)
@@ -117,3 +137,105 @@ def _print(result: Result, title: str, files: list[Path]) -> None:
         typer.echo(f"note: {sentence}")
     if files:
         typer.echo("written: " + ", ".join(map(str, files)))
+
+
+def _run_all(options: dict[str, Any], out: Path | None, *, resume: bool, json: bool) -> None:
+    """Run every experiment; what one of them raises is written down and does not stop the others."""
+    from apexrank import experiments
+    from apexrank.experiments import summary
+
+    if out is None:
+        raise InputError("'apexrank reproduce all' writes many files: name a folder for them with --out DIR")
+    if only_one := sorted(set(options) - {"n_splits", "n_jobs"}):
+        raise InputError(f"--{only_one[0]} belongs to one experiment: name it instead of 'all'")
+    names = experiments.names()
+    prepare_folder(out, *SUMMARY)
+    for name in names:
+        _prepare(name, out)
+    found: dict[str, Any] = {
+        "date": datetime.now(UTC).date().isoformat(),
+        "versions": summary.versions(),
+        "machine": summary.machine(),
+        "options": options,
+        "experiments": [],
+    }
+    kept = _finished_before(found, out / SUMMARY[0]) if resume else {}
+    entries = dict(kept)
+    for number, name in enumerate(names, start=1):
+        if name not in kept:
+            entries[name] = _entry(name, options, out)
+        found["experiments"] = [entries[known] for known in names if known in entries]
+        _save(found, out)
+        took = "kept" if name in kept else f"{entries[name]['seconds']:.1f} s"
+        typer.echo(f"[{number}/{len(names)}] {name}: {summary.counts(entries[name])} ({took})", err=True)
+    if json:
+        print_json(found)
+    else:
+        _print_all(found, out)
+    if any(entry["status"] in summary.BAD for entry in found["experiments"]):
+        raise typer.Exit(1)
+
+
+def _finished_before(found: Mapping[str, Any], path: Path) -> dict[str, dict[str, Any]]:
+    """Entries of an earlier run with the same versions and options, but for those that did not come to their end."""
+    from apexrank.experiments.summary import UNFINISHED
+
+    if not path.exists():
+        return {}
+    try:
+        before = json_module.loads(path.read_text(encoding="utf-8"))
+        same = before["versions"] == found["versions"] and before["options"] == found["options"]
+        kept = {entry["name"]: entry for entry in before["experiments"] if entry["status"] not in UNFINISHED}
+    except (ValueError, KeyError, TypeError, AttributeError):
+        raise InputError(f"{str(path)!r} is not the file of an earlier run: leave out --resume") from None
+    if not same:
+        note(f"{path} is of other versions or options: everything is run again")
+    return kept if same else {}
+
+
+def _entry(name: str, options: Mapping[str, Any], out: Path) -> dict[str, Any]:
+    """Run one experiment with those of the options that it has, and write its files."""
+    from apexrank import experiments
+    from apexrank.experiments import summary
+
+    experiment = experiments.get(name)
+    given = {option: value for option, value in options.items() if option in experiment.options}
+    start = time.perf_counter()
+    try:
+        with working(f"running {name}"), warnings_as_notes():
+            result = experiments.run(name, **given)
+        files = _write(result, name, out)
+    except Exception as error:
+        return summary.stopped(experiment, time.perf_counter() - start, error)
+    finally:
+        _close_figures()
+    return summary.finished(experiment, time.perf_counter() - start, result, [file.name for file in files])
+
+
+def _close_figures() -> None:
+    """Forget the figures that were drawn, which pyplot keeps otherwise."""
+    import sys
+
+    if "matplotlib.pyplot" in sys.modules:
+        sys.modules["matplotlib.pyplot"].close("all")
+
+
+def _save(found: Mapping[str, Any], out: Path) -> None:
+    """Write both summaries, each whole or not at all: a run that is interrupted can be resumed."""
+    from apexrank.experiments.summary import markdown
+    from apexrank.io.atomic import write_bytes
+
+    for name, text in zip(SUMMARY, (json_text(found) + "\n", markdown(found)), strict=True):
+        write_bytes(out / name, text.encode())
+
+
+def _print_all(found: Mapping[str, Any], out: Path) -> None:
+    from apexrank.experiments import summary
+
+    entries = found["experiments"]
+    rows = [(entry["name"], summary.counts(entry), f"{entry['seconds']:.1f}") for entry in entries]
+    print_table(["experiment", "verdicts", "seconds"], rows)
+    for reason in summary.differing(entries):
+        typer.echo(reason.replace("`", ""))
+    typer.echo(summary.totals(entries))
+    typer.echo("written: " + ", ".join(str(out / name) for name in SUMMARY) + ", and each table and figure")

@@ -11,7 +11,7 @@ from sklearn.utils import Bunch
 
 from apexrank.datasets.letor.folds import Fold, letor_folds
 from apexrank.datasets.sources import DATA_VARIABLE, data_path
-from apexrank.errors import InputError
+from apexrank.errors import InputError, MissingDataError
 
 N_RANKERS = 25
 _PARTS = (1, 2, 3, 4, 5)
@@ -102,7 +102,7 @@ def mq2008_agg_folds(path: str | Path | None = None) -> Iterator[Fold]:
     """
     folder = data_path("aggregation", "MQ2008-agg") if path is None else Path(path)
     if folder is None:
-        raise InputError(
+        raise MissingDataError(
             "MQ2008-agg is not there: put A1.txt to A5.txt (or .gz) into a folder aggregation/MQ2008-agg below "
             f"{DATA_VARIABLE}, or name their folder with path="
         )

@@ -14,7 +14,7 @@ import numpy as np
 
 from apexrank.datasets.preflib_lines import MOST, OLD_TOTALS, Order, VoteFile, parse_order, parse_whole, shown
 from apexrank.datasets.sources import DATA_VARIABLE, data_path
-from apexrank.errors import InputError
+from apexrank.errors import InputError, MissingDataError
 
 KINDS = ("soc", "soi", "toc", "toi")
 
@@ -179,7 +179,7 @@ def preflib_names(folder: str | Path | None = None) -> list[str]:
 def _folder(folder: str | Path | None) -> Path:
     found = data_path("aggregation", "preflib") if folder is None else Path(folder)
     if found is None or not found.is_dir():
-        raise InputError(
+        raise MissingDataError(
             "the PrefLib files are not there: put them into a folder aggregation/preflib below "
             f"{DATA_VARIABLE}, or name their folder"
         )

@@ -25,7 +25,7 @@ from sklearn.utils import Bunch
 from apexrank import metrics
 from apexrank.datasets import Fold, letor_folds
 from apexrank.datasets.sources import DATA_VARIABLE, data_path
-from apexrank.errors import InputError, MissingExtraError
+from apexrank.errors import InputError, MissingDataError, MissingExtraError
 from apexrank.experiments.letor_methods import Method, Scorer, _by_query, _Queries, choose
 from apexrank.experiments.result import Experiment, Result, Verdict
 from apexrank.models.boosting import (
@@ -152,7 +152,7 @@ def boosted_mq2008(*, library: str = "lightgbm", n_folds: int = 5, n_jobs: int |
         raise InputError(f"unknown library {library!r}: use one of {', '.join(LIBRARIES)}")
     folder = data_path("letor", "MQ2008")
     if folder is None:
-        raise InputError(
+        raise MissingDataError(
             f"MQ2008 is not there: put S1.txt to S5.txt (or .gz) into a folder letor/MQ2008 below {DATA_VARIABLE}"
         )
     return run_folds(list(letor_folds(folder))[:n_folds], library, n_jobs=n_jobs)

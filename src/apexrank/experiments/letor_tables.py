@@ -18,7 +18,7 @@ from sklearn.exceptions import ConvergenceWarning
 
 from apexrank.datasets import Fold, letor_folds
 from apexrank.datasets.sources import DATA_VARIABLE, data_path
-from apexrank.errors import InputError
+from apexrank.errors import InputError, MissingDataError
 from apexrank.experiments.letor_methods import Choice, Method, choose, measured, ours, peers, published
 from apexrank.experiments.paper import printed_table
 from apexrank.experiments.result import Experiment, Result, Verdict
@@ -43,7 +43,7 @@ def mq2008(*, trees: bool = True, n_jobs: int | None = None) -> Result:
     """Tables 3.3 and 3.5, from the five files of MQ2008 in ``$APEXRANK_DATA/letor/MQ2008``."""
     folder = data_path("letor", "MQ2008")
     if folder is None:
-        raise InputError(
+        raise MissingDataError(
             f"MQ2008 is not there: put S1.txt to S5.txt (or .gz) into a folder letor/MQ2008 below {DATA_VARIABLE}, "
             "or run 'apexrank reproduce letor --data DIR'"
         )
@@ -53,7 +53,7 @@ def mq2008(*, trees: bool = True, n_jobs: int | None = None) -> Result:
 def letor(*, data: str = "", paper: str = "mq2008", trees: bool = True, n_jobs: int | None = None) -> Result:
     """Run the same on any five-fold LETOR folder, beside the printed numbers of one of the dissertation's sets."""
     if not data:
-        raise InputError("letor needs a folder of five folds: name it with --data DIR")
+        raise MissingDataError("letor needs a folder of five folds: name it with --data DIR")
     if paper not in PAPERS:
         raise InputError(f"unknown paper {paper!r}: use one of {', '.join(PAPERS)}")
     return run_folds(list(letor_folds(data, null="min")), paper, trees=trees, n_jobs=n_jobs)

@@ -1,0 +1,88 @@
+"""The papers' tables and figures run again, from ``docs/_data/reproduce.json``.
+
+A page asks by ``{reproduced} PART`` for the ``summary``, for what is ``differing``, or for all ``verdicts``. After
+``apexrank reproduce all --out DIR``, ``python docs/_ext/reproduced.py DIR`` takes over what the page shows.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+import sys
+from pathlib import Path
+from typing import Any
+
+from apexrank import experiments
+from apexrank.experiments.summary import differing, experiment_table, markdown_table, origin, totals
+
+DATA = Path(__file__).parent.parent / "_data" / "reproduce.json"
+KEPT = ("name", "title", "status", "why", "seconds", "verdicts")
+MARKUP = re.compile(r"([\\*_<>$\[\]])")
+
+
+def take_over(folder: Path, data: Path = DATA) -> int:
+    """Keep the words, not the tables, of a run; returns how many experiments it had."""
+    found = json.loads((folder / "reproduce.json").read_text(encoding="utf-8"))
+    entries = [{key: entry[key] for key in KEPT if key in entry} for entry in found["experiments"]]
+    kept = {key: found[key] for key in ("date", "versions", "machine")} | {"experiments": entries}
+    data.write_text(json.dumps(kept, indent=1, ensure_ascii=False) + "\n", encoding="utf-8")
+    return len(entries)
+
+
+def plain(text: str) -> str:
+    """Text in which nothing is markup."""
+    return MARKUP.sub(r"\\\1", text)
+
+
+def summary_lines(found: dict[str, Any]) -> list[str]:
+    """The table of experiments, and a line that says where they ran."""
+    entries = [entry | {"title": plain(entry["title"])} for entry in found["experiments"]]
+    there = {entry["name"] for entry in entries}
+    absent = [f"`{name}`" for name in experiments.names() if name not in there]
+    lines = [f"{totals(entries)}.", "", *experiment_table(entries), ""]
+    lines += [f"Not run: {', '.join(absent)}.", ""] if absent else []
+    return [*lines, f"*{plain(origin(found))}*", ""]
+
+
+def differing_lines(found: dict[str, Any]) -> list[str]:
+    """One item for each verdict that differs."""
+    return [f"- {plain(reason)}" for reason in differing(found["experiments"])] or ["Nothing differs."]
+
+
+def verdict_lines(found: dict[str, Any]) -> list[str]:
+    """One table with a row for each verdict."""
+    rows = [
+        (f"`{entry['name']}`", plain(verdict["row"]), verdict["word"], plain(verdict["why"]))
+        for entry in found["experiments"]
+        for verdict in entry["verdicts"]
+    ]
+    return markdown_table(("experiment", "row or claim", "verdict", "what was seen"), rows)
+
+
+PARTS = {"summary": summary_lines, "differing": differing_lines, "verdicts": verdict_lines}
+
+
+def setup(app: Any) -> dict[str, bool]:
+    """Register the directive ``reproduced``."""
+    from docutils import nodes
+    from docutils.statemachine import StringList
+    from sphinx.util.docutils import SphinxDirective
+
+    class Reproduced(SphinxDirective):
+        """One part of the page."""
+
+        required_arguments = 1
+
+        def run(self) -> list[nodes.Node]:
+            self.env.note_dependency(str(DATA))
+            lines = PARTS[self.arguments[0]](json.loads(DATA.read_text(encoding="utf-8")))
+            box = nodes.container(classes=["benchmark"])
+            self.state.nested_parse(StringList(lines, source=str(DATA)), self.content_offset, box)
+            return [box]
+
+    app.add_directive("reproduced", Reproduced)
+    return {"parallel_read_safe": True, "parallel_write_safe": True}
+
+
+if __name__ == "__main__":
+    print(f"taken over: {take_over(Path(sys.argv[1]))} experiments")
