@@ -16,7 +16,6 @@ from scipy.stats import rankdata
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.model_selection import GridSearchCV, GroupKFold
 from sklearn.utils import Bunch
-from sklearn.utils.estimator_checks import parametrize_with_checks
 
 from apexrank.aggregation.learn import LovaszAggregator
 from apexrank.aggregation.merging import aggregate
@@ -532,27 +531,42 @@ def test_experiment_has_a_row_for_each_method(comparison):
     assert comparison.view["NDCG less Borda"][0] == ""
 
 
-# ---------------------------------------------------------------- scikit-learn's checks
-
-# places depend on the other rows of the list: rows on their own have other ones
-WHOLE_LISTS = {
-    "check_methods_subset_invariance": "points are those of a place in the whole list",
-}
+# ---------------------------------------------------------------- rows without groups
 
 
-def expected_failures(estimator):
-    return {} if estimator.normalize is None else WHOLE_LISTS
+def place_by_hand(value, listed):
+    """Place of a value among those of a list: better ones before it, half of the tied ones, and never outside."""
+    listed = listed[~np.isnan(listed)]
+    return np.clip(np.sum(listed > value) + np.sum(listed == value) / 2 + 0.5, 1, len(listed))
 
 
-@pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
-@parametrize_with_checks(
-    [
-        LovaszAggregator(normalize=None),
-        LovaszAggregator("top", normalize=None, nonnegative=True),
-        LovaszAggregator(),
-    ],
-    expected_failed_checks=expected_failures,
-    xfail_strict=True,
-)
-def test_scikit_learn_checks(estimator, check):
-    check(estimator)
+@pytest.mark.parametrize("missing", ["zero", "indicator"])
+@pytest.mark.parametrize("normalize", ["borda", "reciprocal", "dcg", "minmax", "zscore"])
+@pytest.mark.parametrize("kind", ["scores", "ranks"])
+def test_rows_of_one_list_have_the_points_of_that_list(normalize, kind, missing, rng):
+    X, y = rng.integers(1, 8, (30, 3)).astype(float), rng.integers(0, 3, 30)
+    X[rng.uniform(size=X.shape) < 0.2] = NAN
+    model = LovaszAggregator(normalize=normalize, kind=kind, missing=missing).fit(X, y)
+    in_one_list = model.predict(X, groups=np.zeros(30, dtype=int))
+    np.testing.assert_allclose(model.predict(X), in_one_list, rtol=0, atol=1e-12)
+    np.testing.assert_allclose([model.predict(row[None])[0] for row in X], in_one_list, rtol=0, atol=1e-12)
+
+
+def test_new_rows_are_placed_in_the_list_of_fit(rng):
+    X, y = rng.integers(0, 9, (25, 2)).astype(float), rng.integers(0, 3, 25)
+    X[0, 0] = NAN
+    model, new = LovaszAggregator().fit(X, y), rng.integers(-4, 26, (40, 2)) / 2
+    points = [
+        [(26 - place_by_hand(value, column)) / 25 for value, column in zip(row, X.T, strict=True)]
+        for row in new
+    ]
+    np.testing.assert_allclose(model.predict(new), np.array(points) @ model.weights_, rtol=1e-12)
+
+
+def test_the_list_of_fit_is_a_copy_and_goes_with_it(judged, rng):
+    X, y = rng.normal(size=(20, 2)), rng.integers(0, 3, 20)
+    model = LovaszAggregator().fit(X, y)
+    rows, before = X.copy(), model.predict(X)
+    X[:] = 0
+    np.testing.assert_array_equal(model.predict(rows), before)
+    assert not hasattr(model.fit(*judged), "list_")

@@ -12,7 +12,6 @@ from sklearn.model_selection import GroupKFold, cross_val_score
 from sklearn.naive_bayes import GaussianNB
 from sklearn.neighbors import KNeighborsClassifier
 from sklearn.tree import DecisionTreeClassifier, DecisionTreeRegressor
-from sklearn.utils.estimator_checks import parametrize_with_checks
 
 from apexrank import InputError, PushBoost, datasets, metrics
 from apexrank.rankers.threshold import p_classification_intercept
@@ -333,15 +332,3 @@ def test_a_push_clears_the_top_with_a_linear_weak_learner():
 def test_bad_parameters(wdbc, options, message):
     with pytest.raises(ValueError, match=message):
         PushBoost(**options).fit(*wdbc[:2])
-
-
-ESTIMATORS = [
-    PushBoost(n_estimators=10),
-    PushBoost(DecisionTreeClassifier(max_depth=3), p=16, n_estimators=5, learning_rate=0.3),
-    PushBoost(LogisticRegression(), price="log1p", side="bottom", n_estimators=3),
-]
-
-
-@parametrize_with_checks(ESTIMATORS)
-def test_scikit_learn_checks(estimator, check):
-    check(estimator)

@@ -375,3 +375,24 @@ def test_the_first_bad_row_is_named_and_no_task_fails(client):
             PNormPush().fit(rows, labels)
     logs = " ".join(str(line) for own in client.get_worker_logs().values() for line in own)
     assert "InputError" not in logs
+
+
+def test_tables_in_memory_are_fitted_as_by_the_namesakes():
+    X, y, weight = two_classes(200)
+    lists = np.arange(200) // 10
+    push = PNormPush(alpha=0.1).fit(X, y, weight)
+    np.testing.assert_array_equal(push.coef_, rankers.PNormPush(alpha=0.1).fit(X, y, weight).coef_)
+    retarget = MonotoneRetargeting().fit(X, y, lists)
+    np.testing.assert_array_equal(retarget.coef_, rankers.MonotoneRetargeting().fit(X, y, lists).coef_)
+
+
+def test_complex_rows_are_refused():
+    X, y, _ = two_classes(20)
+    with pytest.raises(InputError, match="Complex data not supported"):
+        PNormPush(alpha=0.1).fit(da.from_array(X + 1j), da.from_array(y))
+
+
+def test_rows_without_columns_are_refused():
+    _, y, _ = two_classes(20)
+    with pytest.raises(InputError, match="X has no columns"):
+        PNormPush(alpha=0.1).fit(da.zeros((20, 0)), da.from_array(y))

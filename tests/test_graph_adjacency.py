@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from scipy import sparse
 
 from apexrank import InputError
-from apexrank.graph import Graph, SignedGraph, as_graph
+from apexrank.graph import Graph, InDegree, LpqRank, PageRank, SignedGraph, as_graph
 from apexrank.kernels.edges import Links, turned
 
 SOURCES, TARGETS, WEIGHTS = [0, 0, 1, 2, 2, 3], [1, 2, 2, 0, 3, 3], [1.0, 2.0, 0.5, 4.0, 1.0, 3.0]
@@ -551,3 +551,36 @@ class TestErrors:
 def test_a_graph_that_is_ready_takes_no_options(option):
     with pytest.raises(InputError, match="a Graph is ready"):
         as_graph(Graph.from_edges([0, 1], [1, 1]), **option)
+
+
+def test_numbers_as_python_objects_are_read():
+    weights = np.array([[0.0, 2.5], [1.0, 0.0]])
+    np.testing.assert_array_equal(as_graph(weights.astype(object)).weights, as_graph(weights).weights)
+
+
+@pytest.mark.parametrize(
+    ("table", "says"),
+    [
+        (np.ones((3, 1)) + 1j, "Complex data not supported"),
+        (np.ones((3, 0)), "0 feature"),
+        (np.full((3, 2), np.nan), "NaN"),
+    ],
+    ids=["complex", "empty", "nan"],
+)
+def test_what_is_wrong_with_any_table_comes_before_its_shape(table, says):
+    assert says in message_of(as_graph, table)
+
+
+FORMATS = ["coo", "csr", "lil", "dok", "dia"]
+
+
+@pytest.mark.parametrize("kind", [np.array, *(getattr(sparse, f"{name}_array") for name in FORMATS)])
+def test_ranks_say_that_a_matrix_has_negative_entries(kind):
+    matrix = kind([[0.0, 1.0], [-2.0, 0.0]])
+    for rank in (PageRank(), LpqRank(), InDegree()):
+        assert "Negative values in data: links" in message_of(rank.fit, matrix)
+    assert PageRank().fit(abs(matrix)).n_features_in_ == 2
+
+
+def test_a_rank_has_no_number_of_vertices_before_it_is_fitted():
+    assert not hasattr(PageRank(), "n_features_in_")

@@ -5,7 +5,6 @@ from scipy.optimize import minimize
 from scipy.special import logsumexp
 from sklearn.datasets import load_breast_cancer
 from sklearn.preprocessing import StandardScaler
-from sklearn.utils.estimator_checks import parametrize_with_checks
 
 from apexrank import InputError, PNormPush, metrics
 from apexrank.losses import LOSSES
@@ -288,14 +287,6 @@ def test_a_negative_above_all_positives_does_not_make_predictions_useless():
 def test_refused_by_name(options, message):
     with pytest.raises(InputError, match=message):
         PNormPush(**{"p": np.inf, **options}).fit([[0.0], [1.0]], [0, 1])
-
-
-@pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
-@parametrize_with_checks(
-    [PNormPush(p=np.inf, alpha=1e-2), PNormPush(p=np.inf, loss="squared_hinge", alpha=1e-2)]
-)
-def test_scikit_learn_checks(estimator, check):
-    check(estimator)
 
 
 @pytest.fixture(scope="module")

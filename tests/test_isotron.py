@@ -6,7 +6,6 @@ from scipy import sparse
 from scipy.optimize import lsq_linear
 from sklearn.base import clone
 from sklearn.isotonic import IsotonicRegression
-from sklearn.utils.estimator_checks import parametrize_with_checks
 
 from apexrank.errors import InputError
 from apexrank.rankers.isotron import Isotron, tied_scores
@@ -205,8 +204,3 @@ def test_bad_parameters_are_refused_in_one_line(arguments, message):
 def test_weights_of_zero_are_refused():
     with pytest.raises(ValueError, match=r"all rows have weight 0|at least one non-zero number"):
         Isotron().fit([[0.0], [1.0]], [0.0, 1.0], [0.0, 0.0])
-
-
-@parametrize_with_checks([Isotron(), Isotron(lipschitz=1.0)])
-def test_scikit_learn_checks(estimator, check):
-    check(estimator)

@@ -7,7 +7,6 @@ from scipy import sparse
 from scipy.optimize import minimize, minimize_scalar
 from sklearn.datasets import load_breast_cancer
 from sklearn.preprocessing import StandardScaler
-from sklearn.utils.estimator_checks import parametrize_with_checks
 
 from apexrank import InputError, PNormPush, PNormPushCV
 from apexrank.models.linear import ElasticNetProblem, LinearProblem
@@ -322,9 +321,3 @@ def test_the_example_shows_ever_larger_scorecards(capsys):
     size = len(card.splitlines()) - 1
     assert size in features
     assert conclusion.startswith(f"With {size} features")
-
-
-@pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
-@parametrize_with_checks([PNormPush(alpha=1e-3, l1_ratio=0.5), PNormPush(alpha=1e-3, l1_ratio=1.0, tol=1e-9)])
-def test_scikit_learn_checks(estimator, check):
-    check(estimator)

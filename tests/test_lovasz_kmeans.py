@@ -12,7 +12,6 @@ from sklearn.base import clone
 from sklearn.cluster import KMeans
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.metrics import adjusted_rand_score
-from sklearn.utils.estimator_checks import parametrize_with_checks
 
 from apexrank.aggregation.divergence import LovaszBregman
 from apexrank.aggregation.kmeans import LovaszBregmanKMeans, elbow, silhouette
@@ -20,26 +19,6 @@ from apexrank.aggregation.lloyd import Cost, Rows, lloyd, refill, start
 from apexrank.errors import InputError
 from apexrank.kernels import assign as kernels
 from apexrank.submodular import Cut
-
-ESTIMATORS = [
-    LovaszBregmanKMeans(),
-    LovaszBregmanKMeans(3, f="product", init="random", n_init=2),
-    LovaszBregmanKMeans(euclidean=1.0, n_init=2),
-]
-
-
-def beyond_orders(estimator):
-    if estimator.euclidean > 0:
-        return {}
-    return {"check_clustering": "two items have two orders: three blobs in the plane are no three clusters"}
-
-
-# eight clusters are more than the orders of the checks' two or three columns
-@pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
-@parametrize_with_checks(ESTIMATORS, expected_failed_checks=beyond_orders)
-def test_scikit_learn_checks(estimator, check):
-    check(estimator)
-
 
 # ---------------------------------------------------------------- against brute force
 

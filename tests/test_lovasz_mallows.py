@@ -550,3 +550,43 @@ def test_estimator_manners():
         LovaszMallows().sample(3)
     with pytest.raises(InputError, match="n_samples must be a whole number of at least 1, got 0"):
         model.sample(0)
+
+
+# ---------------------------------------------------------------- other boxes
+
+
+@pytest.mark.parametrize("n_components", [1, 2])
+def test_a_box_is_a_change_of_units(n_components):
+    U = np.random.default_rng(3).uniform(size=(40, 4))
+    stars = 1 + 4 * U
+    unit = LovaszMallows(n_components=n_components, n_init=2, random_state=0).fit(U)
+    model = LovaszMallows(n_components=n_components, n_init=2, random_state=0, box=(1, 5)).fit(stars)
+    np.testing.assert_array_equal(model.orders_, unit.orders_)
+    np.testing.assert_allclose(model.thetas_, unit.thetas_, rtol=1e-8)
+    np.testing.assert_allclose(model.predict_proba(stars), unit.predict_proba(U), rtol=0, atol=1e-8)
+    np.testing.assert_allclose(model.score_samples(stars), unit.score_samples(U) - 4 * np.log(4), rtol=1e-8)
+    assert model.log_likelihood_ == pytest.approx(model.log_likelihood(stars), rel=1e-9)
+    drawn = model.sample(50, random_state=1)
+    np.testing.assert_allclose(drawn, 1 + 4 * unit.sample(50, random_state=1), rtol=1e-6)
+
+
+def test_the_density_of_a_box_integrates_to_one():
+    stars = [[1.0, 4.0, 2.0], [2.0, 5.0, 4.5], [3.0, 3.5, 3.0]]
+    model = LovaszMallows(theta=3.0, box=(1, 5)).fit(stars)
+    middle = 1 + 4 * (np.arange(40) + 0.5) / 40
+    cells = np.stack(np.meshgrid(middle, middle, middle), axis=-1).reshape(-1, 3)
+    assert np.exp(model.score_samples(cells)).sum() * 0.1**3 == pytest.approx(1, abs=1e-3)
+
+
+def test_the_posterior_of_a_box_is_that_of_its_units():
+    expected = OrderPosterior(X5, THETA, "sqrt").probability(ORDERS)
+    for model in (LovaszMallows(box=(-1, 9)), LovaszMallows(box=(-1, 9)).fit(10 * X5 - 1)):
+        np.testing.assert_allclose(
+            model.posterior(10 * X5 - 1, theta=THETA).probability(ORDERS), expected, rtol=1e-10
+        )
+
+
+@pytest.mark.parametrize("box", [(1, 0), (0, 0), (0, np.inf), (np.nan, 1), 3, ("a", "b"), (0, 1, 2), None])
+def test_bad_boxes(box):
+    with pytest.raises(InputError, match="box must be the lowest and the highest score, as"):
+        LovaszMallows(box=box).fit(X5)

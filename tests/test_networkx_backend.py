@@ -1,4 +1,4 @@
-"""PageRank through networkx's dispatch: against dense eigenvectors, networkx's own tests, and networkx itself."""
+"""PageRank through networkx's dispatch: against dense eigenvectors and networkx itself."""
 
 import subprocess
 import sys
@@ -8,7 +8,6 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from networkx.algorithms.link_analysis.tests import test_pagerank as theirs
 
 from apexrank.errors import InputError
 from apexrank.graph.networkx_backend import BackendInterface, ConvertedGraph
@@ -109,29 +108,6 @@ def ours_again(graph, **arguments):
     """A call that may use the graph networkx has kept, of which it warns."""
     with nx.config(warnings_to_ignore={"cache"}):
         return ours(graph, **arguments)
-
-
-class TestTheirs(theirs.TestPageRank):
-    """The tests of networkx, with its calls handed on."""
-
-    ONLY_NETWORKX = ("test_numpy_pagerank", "test_google_matrix", "test_dangling_matrix")
-
-    @pytest.fixture(autouse=True)
-    def hand_on(self, monkeypatch, request):
-        calls, pagerank = [], BackendInterface.pagerank
-
-        def counted(*args, **kwargs):
-            calls.append(args)
-            return pagerank(*args, **kwargs)
-
-        monkeypatch.setattr(BackendInterface, "pagerank", staticmethod(counted))
-        with nx.config(backend_priority=["apexrank"], warnings_to_ignore={"cache"}):
-            yield
-        given = getattr(request.node, "callspec", None)
-        handed_on = (
-            given.params["alg"] is nx.pagerank if given else request.node.name not in self.ONLY_NETWORKX
-        )
-        assert bool(calls) == handed_on
 
 
 @pytest.mark.parametrize("what", ["personalization", "dangling", "nstart"])

@@ -1,4 +1,4 @@
-"""Scaling inside queries and over all rows: loops, pandas, scikit-learn's scalers and checks; routing of groups."""
+"""Scaling inside queries and over all rows: loops, pandas, scikit-learn's scalers; routing of groups."""
 
 from __future__ import annotations
 
@@ -16,7 +16,6 @@ from sklearn.exceptions import NotFittedError
 from sklearn.metrics import ndcg_score
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import MaxAbsScaler, MinMaxScaler, StandardScaler
-from sklearn.utils.estimator_checks import parametrize_with_checks
 
 from apexrank.datasets.letor import make_letor_example
 from apexrank.errors import InputError
@@ -26,21 +25,6 @@ from apexrank.rankers.push import PNormPush
 
 METHODS = ["minmax", "standard", "max", "rank"]
 SCALERS = [("minmax", MinMaxScaler()), ("standard", StandardScaler()), ("max", MaxAbsScaler())]
-
-
-@parametrize_with_checks(
-    [
-        QueryNormalizer(),
-        QueryNormalizer("standard"),
-        QueryNormalizer("max"),
-        QueryNormalizer("rank"),
-        QueryNormalizer("minmax", missing="keep"),
-        QueryNormalizer("max", missing="keep"),
-        QueryNormalizer("rank", missing="keep"),
-    ]
-)
-def test_scikit_learn_checks(estimator, check):
-    check(estimator)
 
 
 def _naive_column(x, method):

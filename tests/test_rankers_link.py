@@ -5,28 +5,11 @@ from scipy.optimize import isotonic_regression
 from sklearn.base import clone
 from sklearn.isotonic import IsotonicRegression
 from sklearn.metrics.pairwise import rbf_kernel
-from sklearn.utils.estimator_checks import parametrize_with_checks
 
 from apexrank.errors import InputError
 from apexrank.objectives.link import UnknownLink
 from apexrank.rankers.link import ConvexFunction, Link, UnknownLinkRegressor
 from apexrank.rankers.listwise import ListwiseRanker
-
-ESTIMATORS = [
-    UnknownLinkRegressor(),
-    UnknownLinkRegressor(0.1, alpha=1.0, link="least_squares", solver="lbfgs", tol=1e-9),
-    UnknownLinkRegressor(link="cost", alpha=0.01),
-    UnknownLinkRegressor(kernel="rbf", alpha=0.01),
-    ListwiseRanker("unknown_link"),
-]
-
-
-# some of the checks' tiny data sets are cut short on purpose
-@pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
-@parametrize_with_checks(ESTIMATORS)
-def test_scikit_learn_checks(estimator, check):
-    check(estimator)
-
 
 # ---------------------------------------------------------------- recovery of the direction
 

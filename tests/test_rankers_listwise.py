@@ -7,7 +7,6 @@ from scipy.special import softmax
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.linear_model import PoissonRegressor, Ridge
 from sklearn.model_selection import GridSearchCV, GroupKFold
-from sklearn.utils.estimator_checks import parametrize_with_checks
 
 from apexrank.errors import InputError
 from apexrank.metrics import dcg, ndcg
@@ -23,21 +22,6 @@ from apexrank.rankers.retarget import MonotoneRetargeting
 from tests.oracles import numerical_gradient
 
 KINDS = [SquaredTargets, SoftmaxTargets, CosineTargets]
-ESTIMATORS = [
-    ListwiseRanker(),
-    ListwiseRanker("pointwise"),
-    ListwiseRanker("pointwise", divergence="i-divergence", normalize=True),
-    ListwiseRanker("rank_cosine", alpha=0.1, tol=1e-8),
-    ListwiseRanker("ndcg_consistent"),
-    ListwiseRanker("ndcg_consistent", divergence="i-divergence"),
-]
-
-
-# some of the checks' tiny data sets are cut short on purpose
-@pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
-@parametrize_with_checks(ESTIMATORS)
-def test_scikit_learn_checks(estimator, check):
-    check(estimator)
 
 
 @pytest.fixture(scope="module")

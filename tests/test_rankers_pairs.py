@@ -2,17 +2,9 @@ import numpy as np
 import pytest
 from scipy import sparse
 from scipy.stats import kendalltau
-from sklearn.utils.estimator_checks import parametrize_with_checks
 
 from apexrank import CrucialPairsPush, InputError, PNormPush
 from tests.test_objective_pairs import brute_force
-
-
-# many of the checks' tiny data sets are separable or cut short on purpose
-@pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
-@parametrize_with_checks([CrucialPairsPush(), CrucialPairsPush(loss="logistic", p=2, alpha=1e-2)])
-def test_scikit_learn_checks(estimator, check):
-    check(estimator)
 
 
 @pytest.fixture(scope="module")

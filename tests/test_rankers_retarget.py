@@ -12,7 +12,6 @@ from sklearn.metrics.pairwise import rbf_kernel
 from sklearn.model_selection import GridSearchCV, GroupKFold
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
-from sklearn.utils.estimator_checks import parametrize_with_checks
 
 from apexrank.errors import InputError
 from apexrank.metrics import ndcg
@@ -21,24 +20,6 @@ from apexrank.objectives.margins import level_offsets
 from apexrank.objectives.retarget import Retarget
 from apexrank.rankers.base import CollapsedWarning
 from apexrank.rankers.retarget import KernelFeatures, MonotoneRetargeting
-
-ESTIMATORS = [
-    MonotoneRetargeting(),
-    MonotoneRetargeting(solver="lbfgs", order="blocks", offsets="linear"),
-    MonotoneRetargeting(reward=0.1, normalize=True),
-    MonotoneRetargeting("kl", alpha=0.1),
-    MonotoneRetargeting("i-divergence", joint_convexity=False, alpha=0.1),
-    MonotoneRetargeting(margin=0.0, max_alternations=3, start="softmax"),
-    MonotoneRetargeting("kl", margin=0.0, max_alternations=3, start="softmax"),
-    MonotoneRetargeting(kernel="rbf"),
-]
-
-
-# some of the checks' tiny data sets are cut short on purpose
-@pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
-@parametrize_with_checks(ESTIMATORS)
-def test_scikit_learn_checks(estimator, check):
-    check(estimator)
 
 
 @pytest.fixture(scope="module")

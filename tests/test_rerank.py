@@ -4,7 +4,6 @@ from scipy import sparse
 from sklearn.linear_model import LogisticRegression
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
-from sklearn.utils.estimator_checks import parametrize_with_checks
 
 from apexrank import InputError, PNormPush, TwoStagePush, datasets, metrics
 from apexrank.rankers.rerank import above_zero, heads
@@ -130,10 +129,3 @@ def test_bad_keep(keep):
 def test_groups_without_pairs():
     with pytest.raises(InputError, match="both classes"):
         TwoStagePush().fit([[0.0], [1.0]], [0, 1], groups=[0, 1])
-
-
-# the checks' tiny data sets are often separable
-@pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
-@parametrize_with_checks([TwoStagePush(), TwoStagePush(LogisticRegression(), PNormPush(p=8), keep=5)])
-def test_scikit_learn_checks(estimator, check):
-    check(estimator)

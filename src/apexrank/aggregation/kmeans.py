@@ -16,7 +16,7 @@ from sklearn.utils.validation import _check_sample_weight, check_is_fitted, vali
 
 from apexrank.aggregation.divergence import LovaszBregman
 from apexrank.aggregation.lloyd import Centres, Cost, Rows, Run, lloyd, start
-from apexrank.checks import check_finite
+from apexrank.checks import check_finite, check_weights
 from apexrank.errors import InputError
 from apexrank.kernels.assign import Table, all_costs, assign
 from apexrank.submodular import SetFunction
@@ -194,6 +194,7 @@ class LovaszBregmanKMeans(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Clu
 
     def _rows(self, scores: np.ndarray, sample_weight: Any) -> Rows:
         weight = _check_sample_weight(sample_weight, scores, dtype=np.float64, ensure_non_negative=True)
+        check_weights(weight)
         if not weight.any():
             raise InputError("all rows have weight 0: give at least one row a weight above 0")
         return Rows(scores, weight, self._cost())

@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 from sklearn.utils.validation import check_is_fitted, validate_data
 
-from apexrank.aggregation.points import ListPoints, list_points
+from apexrank.aggregation.points import ListPoints, list_points, points_in_list
 from apexrank.errors import InputError
 from apexrank.groups import Segments, segment
 from apexrank.metrics._rows import check_choice
@@ -63,7 +63,8 @@ class LovaszAggregator(GradedRanker):
         - None: the scores, or minus the ranks, as they are. Then documents are scored one by one and lists play no part
           in ``predict``.
 
-        Places are counted among the documents of the list that the ranker lists; tied ones share the mean.
+        Places are counted among the documents of the list that the ranker lists; tied ones share the mean. Without
+        groups the rows of ``fit`` are one list, and ``predict`` places each row by itself in that list.
     kind : {"scores", "ranks"}
         Whether X holds scores, larger is better, or ranks, 1 is the best.
     missing : {"zero", "indicator", "raise"}
@@ -96,6 +97,8 @@ class LovaszAggregator(GradedRanker):
         All of them, in this order.
     f_ : SetFunction
         The function of the size.
+    list_ : array of shape (n, rankers)
+        The rows of ``fit``. Only where they were one list, and ``normalize`` is not None.
     n_lists_, n_lists_skipped_ : int
         Lists that were learnt from, and those of one relevance only.
     objective_, dual_gap_, grad_norm_, converged_, n_iter_, history_
@@ -175,7 +178,10 @@ class LovaszAggregator(GradedRanker):
         lists = segment(groups, len(relevance))
         self.f_ = self._function()
         self.grouped_ = groups is not None
+        self.__dict__.pop("list_", None)
         points = self._points(rows, lists)
+        if not self.grouped_ and self.normalize is not None:
+            self.list_ = rows.copy()
         kept, told = telling_lists(relevance, lists)
         self.n_lists_, self.n_lists_skipped_ = len(told), len(lists) - len(told)
         self._minimise(points[kept], self._objective(relevance[kept], told), None, w0)
@@ -185,14 +191,18 @@ class LovaszAggregator(GradedRanker):
         return self
 
     def predict(self, X: ArrayLike, groups: ArrayLike | None = None) -> np.ndarray:
-        """Score of each document, larger is nearer to the top of its list."""
+        """Score of each document, larger is nearer to the top of its list.
+
+        Without groups, which ``fit`` must not have had either, the list is that of ``fit``.
+        """
         check_is_fitted(self)
         rows = validate_data(self, X, **self._reading(reset=False))
         if groups is None and self.grouped_ and self.normalize is not None:
             raise InputError(
                 "groups are missing, and this LovaszAggregator was fitted with groups: give the list of each row"
             )
-        return self._points(rows, segment(groups, len(rows))) @ self.coef_
+        lists = None if groups is None and self.normalize is not None else segment(groups, len(rows))
+        return self._points(rows, lists) @ self.coef_
 
     def _in_groups(self, X: ArrayLike, groups: ArrayLike | None) -> np.ndarray:
         return self.predict(X, groups=groups)
@@ -220,10 +230,14 @@ class LovaszAggregator(GradedRanker):
             )
         return f
 
-    def _points(self, rows: np.ndarray, lists: Segments) -> np.ndarray:
+    def _points(self, rows: np.ndarray, lists: Segments | None) -> np.ndarray:
+        """Points in lists of the rows' own; with None in the list of ``fit``."""
         if self.kind == "ranks" and np.any(rows <= 0):
             raise InputError("ranks are numbers from 1 for the best one, but X holds one of 0 or below")
-        points = list_points(rows, lists, normalize=self.normalize, kind=self.kind)
+        rule: dict[str, Any] = {"normalize": self.normalize, "kind": self.kind}
+        points = (
+            points_in_list(rows, self.list_, **rule) if lists is None else list_points(rows, lists, **rule)
+        )
         known = ~np.isnan(points)
         if self._zero_is_best and not known.all():
             raise InputError(
@@ -231,9 +245,16 @@ class LovaszAggregator(GradedRanker):
                 "use missing='indicator', or a normalize such as 'borda'"
             )
         if self.missing == "zero" and self.normalize == "zscore":
-            points = np.where(known, points, _least(points, lists))
+            points = np.where(known, points, self._last_points(points, lists))
         points = np.where(np.isnan(points), 0.0, points)  # also of rankers that list nothing of a list
         return np.column_stack([points, known]) if self.missing == "indicator" else points
+
+    def _last_points(self, points: np.ndarray, lists: Segments | None) -> np.ndarray:
+        """What the last listed document of each row's list has."""
+        if lists is not None:
+            return _least(points, lists)
+        whole = segment(None, len(self.list_))
+        return _least(points_in_list(self.list_, self.list_, normalize="zscore", kind=self.kind), whole)[:1]
 
     def _objective(self, relevance: np.ndarray, lists: Segments) -> SoftmaxTargets | SwapLikelihood:
         objective = order_likelihood(relevance, self.f_, lists)

@@ -28,7 +28,8 @@ class LovaszMallows(DensityMixin, BaseEstimator):
         p(x|θ, σ) = exp(−θ·d_f(x‖σ))/Z(θ, σ)    over x in [0, 1]ⁿ, θ ≥ 0               (Iyer and Bilmes 2013, eq. 23)
 
     With θ = 0 all scores are equally likely; as θ grows, only scores in the order σ remain. The density says nothing
-    about scores outside the box, where it could not be normalised.
+    about scores outside the box, where it could not be normalised. Scores on another scale, such as 1 to 5 stars, have
+    another ``box``: with its width w the density is ``p((x − low)/w)/wⁿ``, and θ counts divergence in units of w.
 
     For a function f of the size of a set Z does not depend on σ, and maximum likelihood is exact: σ is the order of
     the mean scores, θ the root of a monotone function. For any other f the order of the mean has the least mean
@@ -42,6 +43,8 @@ class LovaszMallows(DensityMixin, BaseEstimator):
         Number of orders. More than one are fitted by expectation and maximisation.
     theta : float, array-like of shape (n_components,) or None
         Given, or by maximum likelihood.
+    box : tuple of two floats
+        Lowest and highest score that a voter may give.
     normaliser : {"auto", "exact", "monte_carlo"}
         "exact" takes 2ⁿ·n steps, up to 20 items for "sqrt" and hundreds for "top". "monte_carlo" estimates log Z,
         with its standard error in ``log_normalisers_se_``. "auto" is exact where that is possible.
@@ -92,6 +95,7 @@ class LovaszMallows(DensityMixin, BaseEstimator):
         n_components: int = 1,
         *,
         theta: float | ArrayLike | None = None,
+        box: tuple[float, float] = (0.0, 1.0),
         normaliser: Literal["auto", "exact", "monte_carlo"] = "auto",
         n_init: int = 5,
         max_iter: int = 200,
@@ -102,6 +106,7 @@ class LovaszMallows(DensityMixin, BaseEstimator):
         self.f = f
         self.n_components = n_components
         self.theta = theta
+        self.box = box
         self.normaliser = normaliser
         self.n_init = n_init
         self.max_iter = max_iter
@@ -110,7 +115,7 @@ class LovaszMallows(DensityMixin, BaseEstimator):
         self.random_state = random_state
 
     def fit(self, X: ArrayLike, y: None = None) -> Self:
-        """Fit orders, θ and weights to the scores X (voters × items), each in [0, 1]; y is ignored."""
+        """Fit orders, θ and weights to the scores X (voters × items), each in the box; y is ignored."""
         self._check_parameters()
         scores = self._checked(X, reset=True)
         if len(scores) < self.n_components:
@@ -138,7 +143,7 @@ class LovaszMallows(DensityMixin, BaseEstimator):
 
     def score_samples(self, X: ArrayLike) -> np.ndarray:
         """Log-density of each row."""
-        return logsumexp(self._log_joint(X), axis=1)
+        return logsumexp(self._log_joint(X), axis=1) - self._log_volume()
 
     def score(self, X: ArrayLike, y: None = None) -> float:
         """Mean log-density of the rows."""
@@ -199,7 +204,8 @@ class LovaszMallows(DensityMixin, BaseEstimator):
                 scores[members] = draw_scores(
                     divergence, lattice, theta, order, int(members.sum()), rng, method
                 )
-        return scores
+        low, high = self._box()
+        return low + (high - low) * scores
 
     def posterior(self, X: ArrayLike, theta: float | ArrayLike | None = None) -> OrderPosterior:
         """The distribution of the order given the voters X, uniform before (eq. 24 and 25).
@@ -207,7 +213,7 @@ class LovaszMallows(DensityMixin, BaseEstimator):
         Parameters
         ----------
         X : array-like of shape (n_voters, n_items)
-            Scores in [0, 1].
+            Scores in the box.
         theta : float or array-like of shape (n_voters,), optional
             By default the fitted θ of the one component.
         """
@@ -219,19 +225,31 @@ class LovaszMallows(DensityMixin, BaseEstimator):
         if hasattr(self, "orders_"):
             return OrderPosterior(self._checked(X), theta, self.f)
         # a model that is not fitted has no items to compare with, and stays so
-        return OrderPosterior(
-            _in_the_box(check_array(X, dtype=np.float64, ensure_all_finite=False)), theta, self.f
-        )
+        scores = check_array(X, dtype=np.float64, ensure_all_finite=False)
+        return OrderPosterior(_in_unit_box(scores, *self._box()), theta, self.f)
 
     def _check_parameters(self) -> None:
+        self._box()
         for name in ("n_components", "n_init", "max_iter", "n_particles"):
             check_count(name, getattr(self, name))
         check_finite("tol", self.tol, 0)
 
     def _checked(self, X: Any, reset: bool = False) -> np.ndarray:
-        return _in_the_box(
-            validate_data(self, X, reset=reset, dtype=np.float64, order="C", ensure_all_finite=False)
-        )
+        scores = validate_data(self, X, reset=reset, dtype=np.float64, order="C", ensure_all_finite=False)
+        return _in_unit_box(scores, *self._box())
+
+    def _box(self) -> tuple[float, float]:
+        try:
+            low, high = map(float, self.box)
+        except (TypeError, ValueError):
+            low = high = np.nan
+        if not (low < high and np.isfinite(high - low)):
+            raise InputError(f"box must be the lowest and the highest score, as (0, 1), got {self.box!r}")
+        return low, high
+
+    def _log_volume(self) -> float:
+        low, high = self._box()
+        return self.n_features_in_ * float(np.log(high - low))
 
     def _log_joint(self, X: ArrayLike) -> np.ndarray:
         check_is_fitted(self)
@@ -245,8 +263,9 @@ class LovaszMallows(DensityMixin, BaseEstimator):
         self.orders_ = np.array([component.order for component in mixture.components])
         self.thetas_ = np.array([component.theta for component in mixture.components])
         self.responsibilities_ = np.exp(joint - logsumexp(joint, axis=1, keepdims=True))
-        self.log_likelihood_ = run.history[-1]
-        self.history_, self.n_iter_, self.converged_ = np.array(run.history), len(run.history), run.converged
+        self.history_ = np.array(run.history) - len(scores) * self._log_volume()
+        self.log_likelihood_ = float(self.history_[-1])
+        self.n_iter_, self.converged_ = len(run.history), run.converged
         fitted = [(mixture.normalisers.of(order), theta) for order, theta in mixture.components]
         moments = [normaliser.at(theta) for normaliser, theta in fitted]
         self.log_normalisers_ = np.array([found.log_z for found in moments])
@@ -281,15 +300,15 @@ class LovaszMallows(DensityMixin, BaseEstimator):
                 )
 
 
-def _in_the_box(scores: np.ndarray) -> np.ndarray:
+def _in_unit_box(scores: np.ndarray, low: float, high: float) -> np.ndarray:
     if scores.shape[1] < 2:
         raise InputError("X has 1 feature(s): an order needs at least two items, one column each")
     if np.isnan(scores).any():
         raise InputError("X has missing scores (NaN): fill them, or leave out these voters or items")
-    if scores.min() < 0 or scores.max() > 1:
-        worst = scores.min() if scores.min() < 0 else scores.max()
+    if scores.min() < low or scores.max() > high:
+        worst = scores.min() if scores.min() < low else scores.max()
         raise InputError(
-            f"scores must lie between 0 and 1, got {worst:g}: scale them, for example each voter's with "
-            "sklearn.preprocessing.minmax_scale(X, axis=1)"
+            f"scores must lie between {low:g} and {high:g}, got {worst:g}: scale them, for example each voter's with "
+            "sklearn.preprocessing.minmax_scale(X, axis=1), or give another box"
         )
-    return scores
+    return scores if (low, high) == (0, 1) else (scores - low) / (high - low)

@@ -257,12 +257,60 @@ def list_points(
         # as `normalized`, but of all lists in one pass, and for rankers that list nothing of some
         method = "minmax" if normalize == "minmax" else "standard"
         return QueryNormalizer(method, missing="keep").fit_transform(scores, groups=lists.of_rows())
+    if kind == "ranks" and normalize in _OF_RANKS:
+        # ranks are places in the ranker's own list, which may be longer than ours
+        return _points_of(X, None, normalize)
+    size = np.diff(lists.indptr)[lists.of_rows()][:, None]
+    return _points_of(_mean_places(scores, lists), size, normalize)
+
+
+def points_in_list(
+    X: np.ndarray, listed: np.ndarray, *, normalize: ListPoints | None = "borda", kind: str = "scores"
+) -> np.ndarray:
+    """Points as of `list_points`, of documents that are placed one by one in a list which is there already.
+
+    A document tied with some of the list has their place, one between two of them the place midway; none is before the
+    first place or after the last.
+
+    Parameters
+    ----------
+    X, listed : arrays of shape (n, rankers), (n_listed, rankers)
+        What the rankers say of the documents, and of those of the list.
+    normalize, kind
+        As in `list_points`.
+
+    Examples
+    --------
+    >>> listed = np.array([[4.0], [3.0], [3.0], [1.0]])
+    >>> points_in_list(np.array([[4.0], [3.0], [2.0], [0.0], [np.nan]]), listed).ravel().tolist()
+    [1.0, 0.625, 0.375, 0.25, nan]
+    """
+    scores, own = (X, listed) if kind == "scores" else (-X, -listed)
+    if normalize is None:
+        return scores
+    if normalize in ("minmax", "zscore"):
+        method = "minmax" if normalize == "minmax" else "standard"
+        return QueryNormalizer(method, missing="keep").fit(own).transform(scores)
+    if kind == "ranks" and normalize in _OF_RANKS:
+        return _points_of(X, None, normalize)
+    places = np.column_stack(
+        [_places_among(column, values) for column, values in zip(scores.T, own.T, strict=True)]
+    )
+    return _points_of(places, len(listed), normalize)
+
+
+def _points_of(places: np.ndarray, size: Any, normalize: str) -> np.ndarray:
+    """Points of places in lists of that size."""
     if normalize == "borda":
-        size = np.diff(lists.indptr)[lists.of_rows()][:, None]
-        return (size + 1 - _mean_places(scores, lists)) / size
-    # ranks are places in the ranker's own list, which may be longer than ours
-    places = X if kind == "ranks" else _mean_places(scores, lists)
+        return (size + 1 - places) / size
     return (RRF + 1) / (RRF + places) if normalize == "reciprocal" else _dcg(places)
+
+
+def _places_among(scores: np.ndarray, listed: np.ndarray) -> np.ndarray:
+    """Place of each score among others, 1 for the best: half of those that are equal count as better."""
+    known = np.sort(listed[~np.isnan(listed)])
+    better = len(known) - (np.searchsorted(known, scores) + np.searchsorted(known, scores, "right")) / 2
+    return np.where(np.isnan(scores), np.nan, np.clip(better + 0.5, 1, max(len(known), 1)))
 
 
 def _mean_places(scores: np.ndarray, lists: Segments) -> np.ndarray:

@@ -8,6 +8,7 @@ from typing import Any, Literal, NamedTuple
 import numpy as np
 
 from apexrank.aggregation.ballots import Ballots, Missing, is_pandas, read_weights, voter_name
+from apexrank.checks import check_polars_threads
 from apexrank.errors import InputError
 from apexrank.groups import is_missing
 
@@ -142,6 +143,7 @@ def _read_polars(frame: Any) -> Sheet:
     for name, dtype in frame.schema.items():
         if not (dtype.is_numeric() or dtype in (pl.Boolean, pl.Null)):
             raise InputError(f"column {name!r} holds {dtype} values: scores are numbers; drop it")
+    check_polars_threads("frames are converted")
     return Sheet(frame.cast(pl.Float64).to_numpy(), list(frame.columns))
 
 

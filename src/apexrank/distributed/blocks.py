@@ -255,6 +255,8 @@ def _whole_rows(X: Any) -> Any:
         )
     if getattr(X, "ndim", 2) != 2:
         raise InputError(f"X must have two dimensions, got {X.ndim}")
+    if X.shape[1] == 0:
+        raise InputError("X has no columns: give at least one feature")
     return X.rechunk({1: -1}) if hasattr(X, "rechunk") and X.numblocks[1] > 1 else X
 
 
@@ -282,6 +284,8 @@ def _delayed(collection: Any) -> list[Any]:
 
 def _make_block(number: int, X: Any, y: Any, weight: Any, groups: Any) -> Block:
     rows = frame_rows(X) if hasattr(X, "columns") else np.asarray(X)
+    if rows.dtype.kind == "c":  # which astype would cut to its real part, with a warning
+        raise InputError("Complex data not supported: X must be of real numbers")
     try:
         rows = rows if rows.dtype.kind in "fiub" else rows.astype(np.float64)
     except (TypeError, ValueError):

@@ -96,7 +96,8 @@ class PNormPush(_OnDask, rankers.PNormPush):
         Parameters
         ----------
         X : Dask array or data frame
-            Rows; the columns of an array are brought into one chunk.
+            Rows; the columns of an array are brought into one chunk. Any other table is fitted here, as by
+            :class:`apexrank.PNormPush`.
         y, sample_weight : Dask arrays or series
             Labels of two values, and weights that count as repetitions.
         groups : None
@@ -104,6 +105,8 @@ class PNormPush(_OnDask, rankers.PNormPush):
         persist : bool, optional
             Keep the blocks in memory between passes; by default with a Client, and not without one.
         """
+        if not _is_dask(X):
+            return super().fit(X, y, sample_weight, groups)
         if groups is not None:
             raise InputError("a push on Dask ranks one list: leave out groups, or use MonotoneRetargeting")
         check_push(self)
@@ -174,7 +177,7 @@ class MonotoneRetargeting(_OnDask, rankers.MonotoneRetargeting):
         Parameters
         ----------
         X : Dask array or data frame
-            Rows.
+            Rows. Any other table is fitted here, as by :class:`apexrank.MonotoneRetargeting`.
         y, groups, sample_weight : Dask arrays or series
             Relevance, group ids and weights.
         group_weight : None
@@ -182,6 +185,8 @@ class MonotoneRetargeting(_OnDask, rankers.MonotoneRetargeting):
         persist : bool, optional
             Keep the blocks in memory between passes; by default with a Client, and not without one.
         """
+        if not _is_dask(X):
+            return super().fit(X, y, groups, sample_weight, group_weight)
         if group_weight is not None:
             raise InputError("group_weight is not for Dask: give sample_weight")
         if groups is None:

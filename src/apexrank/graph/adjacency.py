@@ -327,7 +327,9 @@ def build(edges: Edges, directed: bool, repeated: str, self_loops: str, sign: in
         _refuse_repeated(edges, links, both_ways=not directed)
     links = kernels.merged(links, "sum" if repeated == "sum" else "largest")
     if links.weights is not None:
-        if not np.isfinite(links.weights.sum()):
+        with np.errstate(over="ignore"):
+            total = links.weights.sum()
+        if not np.isfinite(total):
             raise InputError("the weights sum to more than a float can hold: divide them by a large number")
         if (links.weights == 1).all():
             links = links._replace(weights=None)

@@ -9,6 +9,7 @@ from typing import Any, NamedTuple, Self
 
 import numpy as np
 from numpy.typing import ArrayLike
+from scipy import sparse
 from sklearn.base import BaseEstimator
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils.validation import check_is_fitted
@@ -42,10 +43,18 @@ class GraphRank(BaseEstimator):
         Names of the vertices; their numbers where the graph has no names.
     ranking_ : array of shape (n_vertices,)
         Names from the best to the worst; equals in the order of the vertices.
+    n_features_in_ : int
+        Number of vertices, which scikit-learn calls features where a table is square.
     """
 
     scores_: np.ndarray
     graph_: Graph
+
+    def __sklearn_tags__(self):
+        """Of all that is read as a graph scikit-learn knows one thing: a square matrix without negative entries."""
+        tags = super().__sklearn_tags__()
+        tags.input_tags.pairwise = tags.input_tags.positive_only = tags.input_tags.sparse = True
+        return tags
 
     def fit_predict(self, graph: Any, y: None = None, **arguments: Any) -> np.ndarray:
         """Fit and give the scores."""
@@ -58,6 +67,11 @@ class GraphRank(BaseEstimator):
     def names_(self) -> np.ndarray:
         check_is_fitted(self)
         return np.arange(self.graph_.n) if self.graph_.names is None else self.graph_.names
+
+    @property
+    def n_features_in_(self) -> int:
+        check_is_fitted(self)
+        return self.graph_.n
 
     @property
     def ranking_(self) -> np.ndarray:
@@ -173,9 +187,22 @@ class IteratedRank(GraphRank):
         return scores
 
 
+def read_graph(graph: Any) -> Graph | SignedGraph:
+    """The graph; a matrix with negative entries is refused in words that scikit-learn has for every estimator."""
+    entries = graph
+    if sparse.issparse(graph):  # the data of these formats are the entries and nothing else
+        entries = graph.data if graph.format in ("csr", "csc", "coo") else graph.tocoo().data
+    if isinstance(entries, np.ndarray) and entries.dtype.kind in "if" and (entries < 0).any():
+        raise InputError(
+            "Negative values in data: links of a matrix must weigh 0 or more; if negative ones are distrust, "
+            "read it by as_graph with signed=True"
+        )
+    return as_graph(graph)
+
+
 def plain_graph(graph: Any) -> Graph:
     """The graph, for ranks that know nothing of distrust."""
-    read = as_graph(graph)
+    read = read_graph(graph)
     if isinstance(read, SignedGraph):
         raise InputError("this rank takes no signed graph: give it the .positive part, or use LpqRank")
     return read

@@ -171,6 +171,12 @@ class ConsensusRank(GraphRank):
         self.verbose = verbose
         self.callback = callback
 
+    def __sklearn_tags__(self):
+        tags = super().__sklearn_tags__()
+        # several graphs, which scikit-learn has no table for
+        tags.input_tags.two_d_array = tags.input_tags.pairwise = tags.input_tags.sparse = False
+        return tags
+
     def fit(
         self,
         layers: Any,

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import warnings
+from numbers import Real
 from typing import Any, Literal, Self
 
 import numpy as np
@@ -11,11 +12,10 @@ from sklearn.exceptions import ConvergenceWarning
 from apexrank.checks import check_finite
 from apexrank.errors import InputError
 from apexrank.graph.adjacency import Graph, SignedGraph
-from apexrank.graph.base import Teleport, seed_vector, teleport_vectors
+from apexrank.graph.base import Teleport, read_graph, seed_vector, teleport_vectors
 from apexrank.graph.mapped import MappedRank
 from apexrank.graph.maps import Lpq
 from apexrank.graph.power import Progress, shared_links
-from apexrank.graph.reading import as_graph
 from apexrank.graph.trust import Direction, spread, trust_share
 
 Seeds = Any  # names, a mapping of names to weights, or one weight a vertex
@@ -113,7 +113,10 @@ class LpqRank(MappedRank):
         self.callback = callback
 
     def _map(self) -> Lpq:
-        if np.isinf(self.p) and self.ratio == 1:
+        for name, given in (("p", self.p), ("ratio", self.ratio)):
+            if not isinstance(given, Real):
+                raise InputError(f"{name} must be a number of at least 1, got {given!r}")
+        if self.p == np.inf and self.ratio == 1:
             raise InputError("p = inf with ratio 1 can go round in circles for ever: use a ratio above 1")
         return Lpq(float(self.p), float(self.ratio))
 
@@ -146,7 +149,7 @@ class LpqRank(MappedRank):
         """
         self._check_numbers()
         self._check_trust()
-        read = graph if isinstance(graph, SignedGraph) else as_graph(graph)
+        read = read_graph(graph)
         positive = read.positive if isinstance(read, SignedGraph) else read
         plus = _seeds(positive, trusted, "trusted")
         minus = _seeds(positive, distrusted, "distrusted")
