@@ -7,10 +7,8 @@ that is broken.
 from __future__ import annotations
 
 import csv
-import gzip
 import mmap
 import re
-import zlib
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -18,6 +16,8 @@ from typing import Any
 
 import numpy as np
 
+from apexrank.checks import has_polars_threads
+from apexrank.datasets.unpacking import DAMAGED, GZIP_MARK, unpacked, unpacking
 from apexrank.errors import InputError
 from apexrank.graph.edges import KNOWN_COLUMNS, Column, Edges, choose_columns, edges_of_frame, numbered
 
@@ -25,7 +25,6 @@ _WHOLE = re.compile(r"[+-]?\d{1,18}")
 _PADDED = re.compile(r"[+-]?0\d")
 _NUMBER = re.compile(r"[+-]?((\d+\.?\d*|\.\d+)([eE][+-]?\d+)?|nan|inf)", re.IGNORECASE)
 _PADDED_FIELD = re.compile(rb"(?:\A|[\s,;\"])[+-]?0\d")
-_GZIP = b"\x1f\x8b"
 _BYTE_ORDER_MARK = b"\xef\xbb\xbf"
 _LOOKED_AT = 100  # lines that tell how a file is laid out
 
@@ -81,6 +80,8 @@ def edges_of_file(
     layout = _look_at(path, named)
     at = choose_columns(layout.names, source, target, weight, str(path))
     sources, targets, weights = _read_fast(layout, at) or _read_carefully(layout, at)
+    if not len(sources):
+        raise InputError(f"{path} has no edges: write one a line, source and target")
     edges = numbered(sources, targets, weights, lambda row: f"{path} line {_line_of(layout, row)}")
     _refuse_lost_edge(layout, at, edges)
     return edges
@@ -101,7 +102,8 @@ def guessed_columns(path: str | Path, source: Column, target: Column, weight: Co
     by_position = any(layout.names[i].lower() not in known for i in used[:2]) or not layout.has_header
     if not left or None not in (source, target, weight) or not by_position:
         return None
-    return f"links go from {names[used[0]]!r} to {names[used[1]]!r}; not used: {', '.join(map(repr, left))}"
+    shown = ", ".join(map(repr, left[:8])) + (", ..." if len(left) > 8 else "")
+    return f"links go from {names[used[0]]!r} to {names[used[1]]!r}; not used: {shown}"
 
 
 def _refuse_lost_edge(layout: _Layout, at: tuple[int, int, int | None], edges: Edges) -> None:
@@ -199,7 +201,10 @@ def _is_whole(field: str) -> bool:
 def _fields(line: str, separator: str | None) -> list[str]:
     if separator is None:
         return line.split()
-    return [field.strip() for field in next(csv.reader([line], delimiter=separator))]
+    try:
+        return [field.strip() for field in next(csv.reader([line], delimiter=separator))]
+    except csv.Error:  # a line feed inside the line, or a field that is too long: no field of an edge is so
+        return [field.strip() for field in line.split(separator)]
 
 
 def _lines(path: Path) -> Iterator[tuple[int, str]]:
@@ -207,7 +212,7 @@ def _lines(path: Path) -> Iterator[tuple[int, str]]:
     number = 0
     try:
         with path.open("rb") as plain:
-            file: Any = gzip.open(plain) if plain.peek(2)[:2] == _GZIP else plain  # noqa: SIM115
+            file: Any = unpacking(path, plain) if plain.peek(2)[:2] == GZIP_MARK else plain
             for number, line in enumerate(file, start=1):
                 yield (
                     number,
@@ -217,7 +222,9 @@ def _lines(path: Path) -> Iterator[tuple[int, str]]:
         raise InputError(f"cannot read {str(path)!r}: it is a folder; give a file in it") from None
     except UnicodeDecodeError:
         raise InputError(f"{path} line {number}: not UTF-8 text; save the file as UTF-8") from None
-    except (EOFError, zlib.error, gzip.BadGzipFile):
+    except InputError:
+        raise
+    except DAMAGED:
         raise InputError(
             f"{path} line {number + 1}: the gzip data end early or are damaged; copy the file again"
         ) from None
@@ -233,6 +240,8 @@ def _read_fast(layout: _Layout, at: tuple[int, int, int | None]) -> tuple[Any, A
     columns = [f"field {i}" for i in range(len(layout.names))]
     # the fast reader would take a blank line before the header for the header
     if len(layout.first) != len(columns) or (layout.has_header and layout.begins_blank):
+        return None
+    if not has_polars_threads():
         return None
     is_whole = _are_whole([layout.first[i] for i in at[:2]])
     schema: dict[str, Any] = dict.fromkeys(columns, pl.String)
@@ -256,11 +265,12 @@ def _read_fast(layout: _Layout, at: tuple[int, int, int | None]) -> tuple[Any, A
                 comment_prefix=layout.comment,
                 quote_char=None if layout.separator is None else '"',
                 schema=schema,
+                glob=False,
             )
             .select(**chosen, is_short=pl.col(columns[-1]).is_null(), is_empty=empty)
             .collect()
         )
-    except (pl.exceptions.PolarsError, EOFError, OSError, zlib.error):
+    except (pl.exceptions.PolarsError, OSError, *DAMAGED):
         return None
     if frame["is_empty"].any():
         frame = frame.filter(~pl.col("is_empty"))
@@ -281,11 +291,10 @@ def _has_padded_numbers(content: Path | bytes) -> bool:
 def _to_scan(layout: _Layout) -> Path | bytes:
     """The file for the fast reader, or its text where that must be unpacked or has irregular white space."""
     with layout.path.open("rb") as file:
-        packed = file.read(2) == _GZIP
+        packed = file.read(2) == GZIP_MARK
     if not packed and layout.regular:
         return layout.path
-    content = layout.path.read_bytes()
-    content = gzip.decompress(content) if packed else content
+    content = unpacked(layout.path)
     if layout.regular:
         return content
     content = content.removeprefix(_BYTE_ORDER_MARK).translate(bytes.maketrans(b"\t\v\f\r", b"    "))
@@ -313,7 +322,7 @@ def _read_carefully(layout: _Layout, at: tuple[int, int, int | None]) -> tuple[A
                 )
             weights.append(float(fields[k]))
     ids = (sources, targets)
-    if _are_whole([sources[0], targets[0]]):
+    if sources and _are_whole([sources[0], targets[0]]):
         ids = _whole_numbers(layout, *ids)
     return *ids, None if k is None else weights
 

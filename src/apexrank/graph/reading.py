@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 from scipy import sparse
+from sklearn.utils import check_array
 
 from apexrank.errors import InputError
 from apexrank.graph.adjacency import Graph, SignedGraph, as_names, build, check_rules, graph_of_rows
@@ -108,8 +109,9 @@ def as_graph(
     if not signed:
         return part(None)
     if edges.weights is None:
+        what = f"{data}: " if isinstance(data, str | Path) else ""
         raise InputError(
-            "signed=True needs weights, negative ones for distrust: name their column with weight="
+            f"{what}signed=True needs weights, negative ones for distrust: name their column with weight="
         )
     if repeated == "error":
         part(0)
@@ -175,7 +177,20 @@ def _is_symmetric(matrix: Any) -> bool:
     return not (matrix != matrix.T).sum()
 
 
+def _as_numbers(matrix: Any) -> Any:
+    """A matrix of Python objects as floats; a table that is no graph is refused as scikit-learn refuses any table."""
+    if matrix.dtype.kind == "O":
+        return matrix.astype(np.float64)
+    if len(matrix.shape) == 2 and matrix.shape[0] != matrix.shape[1]:
+        try:
+            check_array(matrix, accept_sparse=True)
+        except ValueError as error:
+            raise InputError(str(error).splitlines()[0]) from None
+    return matrix
+
+
 def _edges_of_matrix(matrix: Any, use_weights: bool) -> Edges:
+    matrix = _as_numbers(matrix)
     if len(matrix.shape) != 2 or matrix.shape[0] != matrix.shape[1]:
         advice = (
             "; for a list of edges give (edges[:, 0], edges[:, 1])"

@@ -198,7 +198,9 @@ class TableRanker:
 
     def features(self, table: Table) -> np.ndarray:
         """Feature matrix of the table's rows, scaled as in training."""
-        X = self.encoder.encode(table)
+        with np.errstate(over="ignore", invalid="ignore"):
+            X = self.encoder.encode(table)
+        _refuse_overflow(table, np.isfinite(X).all(axis=1))
         if self.training["scale"] != "query":
             return X
         return QueryNormalizer().fit_transform(X, groups=self.group_ids(table))
@@ -220,10 +222,9 @@ class TableRanker:
         """Ranking score of each row: higher means nearer to the top."""
         X = self.features(table)
         with np.errstate(over="ignore", invalid="ignore"):
+            _refuse_overflow(table, np.isfinite(X @ self.coef))
             scores = self._scores(X)
-        if not np.isfinite(scores).all():
-            row = int((~np.isfinite(scores)).argmax())
-            raise InputError(f"{table.source} row {row + 1}: its values are too large to score; correct them")
+        _refuse_overflow(table, np.isfinite(scores))
         return scores
 
     def _scores(self, X: np.ndarray) -> np.ndarray:
@@ -239,8 +240,9 @@ class TableRanker:
 
         The sum over a row is how far its score lies above that of the average training row.
         """
-        parts = (self.features(table) - self.mean) * self.coef
-        return np.add.reduceat(parts, self.encoder.starts, axis=1)
+        with np.errstate(over="ignore", invalid="ignore"):
+            parts = (self.features(table) - self.mean) * self.coef
+            return np.add.reduceat(parts, self.encoder.starts, axis=1)
 
     def explain(self, table: Table, n: int = 3) -> list[list[str]]:
         """The ``n`` columns that lift each row most, such as ``amount=+0.83``; fewer when fewer lift it."""
@@ -251,6 +253,12 @@ class TableRanker:
             [f"{names[j]}={signed(part)}" for j, part in zip(row, lifts[row], strict=True) if part > 0]
             for row, lifts in zip(best, parts, strict=True)
         ]
+
+
+def _refuse_overflow(table: Table, fits: np.ndarray) -> None:
+    if not fits.all():
+        row = int((~fits).argmax())
+        raise InputError(f"{table.source} row {row + 1}: its values are too large to score; correct them")
 
 
 def signed(value: float) -> str:

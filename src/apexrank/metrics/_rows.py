@@ -9,7 +9,7 @@ from typing import Any, Literal, Self, get_args
 import numpy as np
 from numpy.typing import ArrayLike
 
-from apexrank.checks import on_host
+from apexrank.checks import check_weights, on_host
 from apexrank.errors import InputError
 from apexrank.groups import Segments, segment
 from apexrank.metrics._labels import as_labels, grades_of, relevant_rows, two_classes
@@ -235,6 +235,8 @@ def check_rows(
         raise InputError(
             "sample_weight has a negative or infinite weight: weights are numbers of repetitions"
         )
+    if weight is not None:
+        check_weights(weight)  # pairs have products of weights
     return Rows(positive, _scores(scores, n), segment(groups, n), weight, relevance, groups is not None)
 
 

@@ -117,8 +117,8 @@ def compare(
     grouped = study.base.grouped
     records = study.over_groups(test, empty, **drawing) if grouped else study.over_rows(empty, **drawing)
     table = pl.DataFrame(records, schema_overrides=dict.fromkeys(_NUMBERS, pl.Float64))
-    p_values = table["p_value"].fill_null(np.nan).to_numpy()
-    adjusted = pl.Series("p_adjusted", adjust_p_values(p_values, correction)).fill_nan(None)
+    p_values = np.array(table["p_value"].to_list(), dtype=np.float64)
+    adjusted = pl.Series("p_adjusted", adjust_p_values(p_values, correction), nan_to_null=True)
     return table.insert_column(table.get_column_index("p_value") + 1, adjusted)
 
 

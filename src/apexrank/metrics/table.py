@@ -98,5 +98,5 @@ def per_group(
     ]
     for measure in find_measures(measures):
         value, defined = measure.values(rows, **options)
-        columns.append(pl.Series(measure.name, np.where(defined, value, np.nan)).fill_nan(None))
+        columns.append(pl.Series(measure.name, np.where(defined, value, np.nan), nan_to_null=True))
     return pl.DataFrame(columns)

@@ -18,7 +18,7 @@ from sklearn.utils.validation import (
     validate_data,
 )
 
-from apexrank.checks import check_finite
+from apexrank.checks import check_finite, check_weights
 from apexrank.errors import InputError
 from apexrank.losses import Hinge
 from apexrank.models.device_arrays import (
@@ -92,6 +92,7 @@ class BinaryRanker(ClassifierMixin, BaseEstimator):
             )
         if sample_weight is not None:
             sample_weight = _check_sample_weight(sample_weight, X, dtype=np.float64, ensure_non_negative=True)
+            check_weights(sample_weight)
         if not isinstance(X, np.ndarray):
             X = X.astype(np.float64, copy=False)
         return X, label == 1, sample_weight
@@ -169,7 +170,14 @@ class LinearFit(BaseEstimator):
 
     def _scores(self, X: ArrayLike) -> np.ndarray:
         rows, w = checked_rows(self, X), np.ravel(self.coef_)
-        return scores_on_device(rows, w) if is_device_array(rows) else scores_of(rows, w)
+        if is_device_array(rows):
+            return scores_on_device(rows, w)
+        with np.errstate(over="ignore", invalid="ignore"):
+            scores = scores_of(rows, w)
+        if not np.isfinite(scores).all():
+            row = int((~np.isfinite(scores)).argmax())
+            raise InputError(f"row {row} of X has numbers too large to score: correct or scale them")
+        return scores
 
     def _solver(self) -> Solver:
         raise NotImplementedError

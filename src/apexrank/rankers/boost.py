@@ -214,7 +214,9 @@ class PushBoost(BinaryRanker):
         weight = _weights(slope, np.ones(len(slope)) if data.weight is None else data.weight)
         weak = _seeded(self._weak_learner(), rng)
         target = np.where(data.positive, 1.0, -1.0) if is_regressor(weak) else data.positive.astype(int)
-        return weak.fit(data.X, target, sample_weight=weight)
+        # trees take single precision, and refuse what is too large for it
+        with np.errstate(over="ignore", invalid="ignore"):
+            return weak.fit(data.X, target, sample_weight=weight)
 
     def _report(self, rounds: Rounds) -> None:
         if self.verbose:

@@ -12,7 +12,7 @@ from scipy import sparse
 from sklearn.base import BaseEstimator, RegressorMixin
 from sklearn.utils.validation import _check_sample_weight, validate_data
 
-from apexrank.checks import check_finite
+from apexrank.checks import check_finite, check_not_huge, check_weights
 from apexrank.errors import InputError
 from apexrank.kernels.lipschitz import lipschitz_isotonic_link
 from apexrank.models.linear import Matrix, pull_back, tied_scores
@@ -98,6 +98,9 @@ class Isotron(RegressorMixin, BaseEstimator):
         if sparse.issparse(rows):
             rows = rows.astype(np.float64, copy=False)
         weight = _check_sample_weight(sample_weight, rows, dtype=np.float64, ensure_non_negative=True)
+        check_weights(weight)
+        check_not_huge("X", rows.data if sparse.issparse(rows) else rows)
+        check_not_huge("y", y)
         if not weight.any():  # newer versions of scikit-learn say so themselves
             raise InputError("all rows have weight 0: give at least one row a weight above 0")
         if not weight.all():  # a row that does not count makes no knot

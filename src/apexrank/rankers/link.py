@@ -10,6 +10,7 @@ from numpy.typing import ArrayLike
 from sklearn.base import RegressorMixin
 from sklearn.utils.validation import _check_sample_weight, validate_data
 
+from apexrank.checks import check_weights
 from apexrank.errors import InputError
 from apexrank.kernels.lipschitz import lipschitz_isotonic_link
 from apexrank.models.linear import tied_scores
@@ -298,6 +299,7 @@ class UnknownLinkRegressor(RegressorMixin, KernelFit):
             sample_weight = _check_sample_weight(
                 sample_weight, rows, dtype=np.float64, ensure_non_negative=True
             )
+            check_weights(sample_weight)
             if not sample_weight.any():
                 raise InputError("all rows have weight 0: give at least one row a weight above 0")
         if not isinstance(rows, np.ndarray):

@@ -8,6 +8,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 from sklearn.utils.validation import _check_sample_weight, validate_data
 
+from apexrank.checks import check_weights
 from apexrank.errors import InputError
 from apexrank.groups import segment
 from apexrank.objectives.link import UnknownLink, check_margin
@@ -80,6 +81,7 @@ class GradedRanker(LinearFit):
             sample_weight = _check_sample_weight(
                 sample_weight, rows, dtype=np.float64, ensure_non_negative=True
             )
+            check_weights(sample_weight)
         if not isinstance(rows, np.ndarray):
             rows = rows.astype(np.float64, copy=False)
         return rows, checked_relevance(y), sample_weight

@@ -14,7 +14,7 @@ from numpy.typing import ArrayLike
 from scipy.linalg import qr, solve_triangular
 from sklearn.utils import check_array
 
-from apexrank.checks import check_finite
+from apexrank.checks import check_finite, check_not_huge
 from apexrank.errors import InputError
 from apexrank.objectives.margins import LevelOrder, Margins, checked_relevance
 
@@ -93,6 +93,8 @@ def perfectly_ordered(
     """
     rows, values = check_array(X, dtype=np.float64), checked_relevance(y)
     _check_numbers(margin, max_iter, tol, len(rows), len(values))
+    check_not_huge("X", rows)
+    check_not_huge("y", values)
     order = LevelOrder(values)
     if not len(order):
         raise InputError("nothing to put in order: y has one value only")

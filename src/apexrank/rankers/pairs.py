@@ -10,6 +10,7 @@ from numpy.typing import ArrayLike
 from scipy import sparse
 from sklearn.utils.validation import _check_sample_weight, validate_data
 
+from apexrank.checks import check_weights
 from apexrank.errors import InputError
 from apexrank.losses import Loss
 from apexrank.objectives import CrucialPairs
@@ -113,6 +114,7 @@ class CrucialPairsPush(LinearFit):
         weight = sample_weight
         if weight is not None:
             weight = _check_sample_weight(weight, rows, dtype=np.float64, ensure_non_negative=True)
+            check_weights(weight)
         self._minimise(rows, self._objective(rows, relevance, groups, pairs, weight), weight, w0)
         return self
 
