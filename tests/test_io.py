@@ -11,9 +11,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from apexrank import InputError, PNormPush
+from apexrank.atomic import check_writable, replacing, write_bytes
 from apexrank.groups import segment
 from apexrank.io import Recipe, Table, TableRanker, rank_table, read_table, write_table
-from apexrank.io.atomic import check_writable, replacing, write_bytes
 from apexrank.io.columns import Category, Number, is_text, numbers, texts
 from apexrank.io.encode import Encoder
 from apexrank.io.labels import labels, positive_value

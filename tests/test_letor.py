@@ -395,9 +395,7 @@ def test_a_failed_write_leaves_the_old_file(tmp_path, monkeypatch):
         write_letor(path, [[2.0]], [1], ["a"])
     assert path.read_text() == "1 qid:a 1:1.0\n"
     assert list(tmp_path.iterdir()) == [path]
-    with pytest.raises(
-        InputError, match=r"cannot write .*: no such file or directory; give a file in a folder"
-    ):
+    with pytest.raises(InputError, match=r"cannot write .*: there is no folder .*; create it first"):
         write_letor(tmp_path / "none" / "x.txt", [[1.0]], [1], ["a"])
 
 

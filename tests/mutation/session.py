@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import functools
 import os
 import signal
 import sys
@@ -15,6 +14,7 @@ from pathlib import Path
 
 import pytest
 
+from tests import uncompiled
 from tests.mutation.mutants import PACKAGE, Mutant, mutated_source, source_path
 
 PLUGINS_LEFT_OUT = ("randomly", "cacheprovider", "xdist", "cov")
@@ -129,30 +129,12 @@ def _give_few_examples(function) -> None:
 
 def run_pytest(root: Path, files: list[str], plugins: list, *options: str) -> int:
     """The exit status of pytest on these files."""
-    # Compiled kernels would let mutants survive: numba's cache on disk does not notice a callee that changed elsewhere.
-    if "numba" in sys.modules:
-        sys.modules["numba"].njit = plain_kernel
     os.chdir(root)
     sys.path[:0] = [str(root / "src"), str(root)]
-    status = pytest.main([*OPTIONS, *options, *files], plugins=plugins)
+    status = pytest.main([*OPTIONS, *options, *files], plugins=[uncompiled, *plugins])
     if status in (pytest.ExitCode.INTERNAL_ERROR, pytest.ExitCode.USAGE_ERROR):
         raise RuntimeError(f"pytest could not run {files}: {status!r}")
     return int(status)
-
-
-def plain_kernel(**_options):
-    """What ``numba.njit`` is here: the function itself, as silent about overflow and 0 / 0 as compiled code."""
-    import numpy as np
-
-    def keep(function):
-        @functools.wraps(function)
-        def call(*args, **kwargs):
-            with np.errstate(all="ignore"):
-                return function(*args, **kwargs)
-
-        return call
-
-    return keep
 
 
 def try_mutant(root: Path, mutant: Mutant | None, limits: dict[str, float]) -> tuple[str, str]:

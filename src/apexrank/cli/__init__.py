@@ -3,6 +3,9 @@
 
 def main() -> None:
     """Run the command line: the entry point of the ``apexrank`` script."""
-    from apexrank.cli.app import app
+    try:
+        from apexrank.cli.app import app
 
-    app(prog_name="apexrank")
+        app(prog_name="apexrank")
+    except KeyboardInterrupt:  # before the command could see to it itself
+        raise SystemExit(130) from None

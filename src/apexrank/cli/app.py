@@ -1,10 +1,18 @@
-"""The command ``apexrank`` and how it speaks of errors: one line on stderr, exit code 2."""
+"""The command ``apexrank`` and how it speaks of errors: one line on stderr, exit code 2.
+
+An interruption is one line as well, with the exit codes of shells: 130 for Ctrl-C, 143 for SIGTERM, 129 for SIGHUP, and
+141, without a word, where the reader of the output has left.
+"""
 
 from __future__ import annotations
 
+import errno
+import io
 import os
+import signal
 import sys
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager, suppress
 from typing import Annotated, Any
 
 import typer
@@ -30,6 +38,17 @@ _UsageError: type[Exception] = next(
     base for base in typer.BadParameter.__mro__ if base.__name__ == "ClickException"
 )
 
+_FULL = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EIO, errno.EBADF)
+_INTERRUPTED, _READER_LEFT = 128 + 2, 128 + 13  # as shells have it for SIGINT and SIGPIPE
+
+
+class _Stopped(BaseException):
+    """A signal asks the process to end; no error, so that nothing but clean-up runs on its way out."""
+
+    def __init__(self, number: int) -> None:
+        super().__init__(number)
+        self.number = number
+
 
 class OneLineErrors(TyperGroup):
     """A group of verbs that reports every expected error in one line."""
@@ -44,20 +63,33 @@ class OneLineErrors(TyperGroup):
         **extra: Any,
     ) -> Any:
         """Run a verb; a wrong word on the command line is reported like wrong data."""
+        # The bytes of a file's name that are no text are printed as they are.
+        if isinstance(sys.stdout, io.TextIOWrapper):
+            sys.stdout.reconfigure(errors="surrogateescape")
         try:
-            code = super().main(args, prog_name, complete_var, False, windows_expand_args, **extra)
+            with _stopping_cleanly():
+                code = super().main(args, prog_name, complete_var, False, windows_expand_args, **extra)
+            if code == _INTERRUPTED:
+                _report("interrupted")
         except _UsageError as error:
             code = _report(f"{error.format_message()} (see --help)")  # type: ignore[attr-defined]
         except ApexrankError as error:
             code = _report(str(error))
         except BrokenPipeError:
             code = _reader_has_left()
+        except SystemExit as error:
+            # Typer has a way of its own to end when the reader has left.
+            if not isinstance(error.__context__, BrokenPipeError):
+                raise
+            code = _reader_has_left()
         except OSError as error:
-            code = _report(
-                f"cannot use {error.filename!r}: {error.strerror}" if error.filename else str(error)
-            )
-        except typer.Abort:
-            code = 130
+            code = _report(_system_error(error))
+        except (typer.Abort, KeyboardInterrupt):
+            _report("interrupted")
+            code = _INTERRUPTED
+        except _Stopped as stop:
+            _report(f"stopped by {signal.Signals(stop.number).name}")
+            code = 128 + stop.number
         except Exception as error:
             if os.environ.get("APEXRANK_DEBUG"):
                 raise
@@ -66,14 +98,48 @@ class OneLineErrors(TyperGroup):
         sys.exit(code if isinstance(code, int) else 0)
 
 
+@contextmanager
+def _stopping_cleanly() -> Iterator[None]:
+    """Clean up what is being written when a signal ends the process; a second one ends it at once."""
+    known = [getattr(signal, name) for name in ("SIGTERM", "SIGHUP") if hasattr(signal, name)]
+    numbers = [number for number in known if signal.getsignal(number) == signal.SIG_DFL]
+
+    def stop(number: int, _: Any) -> None:
+        signal.signal(number, signal.SIG_DFL)
+        raise _Stopped(number)
+
+    try:
+        for number in numbers:
+            signal.signal(number, stop)
+    except ValueError:  # not the main thread, which alone may do that
+        numbers = []
+    try:
+        yield
+    finally:
+        for number in numbers:
+            signal.signal(number, signal.SIG_DFL)
+
+
 def _reader_has_left() -> int:
     """Stop as a command does whose reader has seen enough, such as ``head``."""
-    os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-    return 0
+    silent = os.open(os.devnull, os.O_WRONLY)
+    for stream in (sys.stdout, sys.stderr):
+        if stream is not None:
+            with suppress(OSError):  # no file of the system
+                os.dup2(silent, stream.fileno())
+    return _READER_LEFT
+
+
+def _system_error(error: OSError) -> str:
+    if error.filename:
+        return f"cannot use {error.filename!r}: {error.strerror}"
+    # Errors of files are told by those who open them: what is left is the screen, or where it was redirected to.
+    return f"cannot print the result: {str(error.strerror).lower()}" if error.errno in _FULL else str(error)
 
 
 def _report(message: str) -> int:
-    typer.echo(f"error: {' '.join(message.split())}", err=True)
+    with suppress(OSError):  # nobody can be told
+        typer.echo(f"error: {' '.join(message.split())}", err=True)
     return 2
 
 

@@ -20,6 +20,7 @@ _ITEMS = "item doc document candidate alternative page url title movie film prod
 VOTER_WORDS, ITEM_WORDS = set(_VOTERS.split()), set(_ITEMS.split())
 _ANY_WORDS = {"id", "name", "index"}
 _FEWEST_IDS, _FEWEST_RISING = 3, 5  # rows: fewer scores differ, or rise, too often
+_FEW_CELLS, _MOST_CELLS = 2**26, 2**28  # of voters × items, half a gigabyte and two
 
 
 def has_word(name: str, words: set[str]) -> bool:
@@ -233,11 +234,21 @@ def read_orders(table: Table, places: list[str]) -> tuple[np.ndarray, list[str]]
         for name in names:
             if name is not None:
                 number.setdefault(name, len(number))
+    check_cells(table.source, len(rows), len(number), len(rows) * len(places))
     ranks = np.full((len(rows), len(number)), np.nan)
     for row, names in enumerate(rows):
         given = [number[name] for name in names if name is not None]
         ranks[row, given] = np.arange(1.0, len(given) + 1)
     return ranks, list(number)
+
+
+def check_cells(source: str, voters: int, items: int, given: int, most: int = _MOST_CELLS) -> None:
+    """Refuse voters × items that need far more memory than the cells that are ``given``, nearly all of them missing."""
+    cells = voters * items
+    if cells > min(most, max(_FEW_CELLS, 50 * given)):
+        raise InputError(
+            f"{source}: {voters:,} voters times {items:,} items are {8e-9 * cells:.1f} GB; keep fewer voters or items"
+        )
 
 
 def _check_order(table: Table, row: int, places: list[str], names: tuple[str | None, ...]) -> None:

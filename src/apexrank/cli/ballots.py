@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
 from apexrank.cli.ballot_cells import (
+    check_cells,
     is_id_name,
     item_names,
     like_ids,
@@ -241,13 +242,11 @@ def _read_named(path: Path) -> Table:
 
 def _text_of(path: Path) -> str:
     """Text of a CSV file, empty where it has none."""
-    import gzip
+    from apexrank.datasets.unpacking import DAMAGED, unpacked
 
     try:
-        content = path.read_bytes()
-        content = gzip.decompress(content) if path.name.lower().endswith(".gz") else content
-        return content.decode("utf-8-sig")
-    except (OSError, EOFError, UnicodeDecodeError):
+        return unpacked(path).decode("utf-8-sig")
+    except (OSError, UnicodeDecodeError, *DAMAGED):
         return ""
 
 
@@ -259,6 +258,8 @@ def _read_preflib(path: Path) -> Profile:
 
     with working(f"reading {path}"):
         profile = read_preflib(path)
+        given = sum(len(order) for order in profile.orders)
+        check_cells(str(path), len(profile.orders), len(profile.items), given)
         values = profile.ranks()
     count = Counter(profile.items)
     items = [

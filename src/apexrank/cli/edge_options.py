@@ -48,7 +48,7 @@ Json = Annotated[bool, typer.Option("--json", help="Print JSON.")]
 
 def check_output(output: Path | None, *inputs: Path) -> None:
     """Refuse an output that cannot be written, before any work."""
-    from apexrank.io.atomic import check_writable
+    from apexrank.atomic import check_writable
     from apexrank.io.tables import check_suffix
 
     if output is not None:

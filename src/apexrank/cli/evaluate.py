@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -107,19 +109,20 @@ def evaluate(
     names = chosen or default_measures(judged.y, judged.groups)
     options = _options(judged, relevant, ties)
     if per_query:
-        _per_query(judged, names, options, output, json)
+        tell = _per_query(judged, names, options, output, json)
     else:
         names = _defined(judged, names, options, chosen=bool(chosen))
-        _means(judged, names, {**options, "empty": empty}, confidence, str(test or source), json)
+        tell = _means(judged, names, {**options, "empty": empty}, confidence, str(test or source), json)
     if roc is not None:
         positives = judged.y if not judged.graded else judged.y >= options["relevant"]
         save_roc({str(source): judged.scores}, positives, roc)
+    tell()  # at last: the reader may leave
 
 
 def _check_output(
     output: Path | None, per_query: bool, confidence: float | None, *inputs: Path | None
 ) -> None:
-    from apexrank.io.atomic import check_writable
+    from apexrank.atomic import check_writable
     from apexrank.io.tables import check_suffix
 
     if per_query and confidence is not None:
@@ -206,7 +209,8 @@ def _defined(judged: Judged, names: list[str], options: dict[str, Any], *, chose
 
 def _per_query(
     judged: Judged, names: list[str], options: dict[str, Any], output: Path | None, json: bool
-) -> None:
+) -> Callable[[], None]:
+    """Write the table, and say how to tell of it."""
     from apexrank.io import write_table
     from apexrank.metrics import per_group
 
@@ -214,11 +218,10 @@ def _per_query(
     if output is not None:
         write_table(table, output)
     if json:
-        print_json({"groups": len(table), "table": table.to_dicts()})
-    elif output is not None:
-        typer.echo(f"written: {output}, {len(table)} groups")
-    else:
-        print_frame(table)
+        return partial(print_json, {"groups": len(table), "table": table.to_dicts()})
+    if output is not None:
+        return partial(typer.echo, f"written: {output}, {len(table)} groups")
+    return partial(print_frame, table)
 
 
 def _means(
@@ -228,7 +231,8 @@ def _means(
     confidence: float | None,
     source: str,
     json: bool,
-) -> None:
+) -> Callable[[], None]:
+    """Compute the means, and say how to tell of them."""
     from apexrank.io.measures import label
     from apexrank.metrics import bootstrap
     from apexrank.metrics import evaluate as evaluate_measures
@@ -241,21 +245,27 @@ def _means(
     summary = _summary(judged, options)
     if json:
         ends = {name: [found.low, found.high] for name, found in intervals.items()}
-        print_json(
-            summary | {"measures": values} | ({"confidence": confidence, "intervals": ends} if ends else {})
-        )
-        return
+        found = {"confidence": confidence, "intervals": ends} if ends else {}
+        return partial(print_json, summary | {"measures": values} | found)
     headers = ["measure", "value"] + (["low", "high"] if intervals else [])
     rows = [
         [label(name), value] + ([intervals[name].low, intervals[name].high] if intervals else [])
         for name, value in values.items()
     ]
-    print_table(headers, rows, f"{source}: {_sentence(summary, options['empty'])}")
+    remarks = []
     if intervals:
         drawn = "groups" if judged.groups is not None else "rows"
-        typer.echo(f"low and high: {100 * (confidence or 0):g}% bootstrap intervals over {drawn}")
+        remarks.append(f"low and high: {100 * (confidence or 0):g}% bootstrap intervals over {drawn}")
     if judged.graded and any(name.startswith("err") for name in values):
-        typer.echo(f"ERR takes {summary['max_grade']:g} for the highest grade, as these rows do")
+        remarks.append(f"ERR takes {summary['max_grade']:g} for the highest grade, as these rows do")
+    title = f"{source}: {_sentence(summary, options['empty'])}"
+    return partial(_print_means, headers, rows, title, remarks)
+
+
+def _print_means(headers: list[str], rows: list[list[Any]], title: str, remarks: list[str]) -> None:
+    print_table(headers, rows, title)
+    for remark in remarks:
+        typer.echo(remark)
 
 
 def _summary(judged: Judged, options: dict[str, Any]) -> dict[str, Any]:

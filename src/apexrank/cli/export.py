@@ -136,7 +136,7 @@ def _format(output: Path | None, format: str | None) -> str:
 
 def _check(kind: str, output: Path | None, given: dict[str, Any], model: Path) -> None:
     """Find bad options and an output that cannot be written before any work."""
-    from apexrank.io.atomic import check_writable
+    from apexrank.atomic import check_writable
 
     for option, value in given.items():
         if value is not None and _FORMAT_OF[option] != kind:
@@ -163,8 +163,8 @@ def _export_sql(
     ranker: TableRanker, report: dict[str, Any], output: Path | None, options: dict[str, Any]
 ) -> str:
     """Write the SQL, or give it back to be printed."""
+    from apexrank.atomic import write_bytes
     from apexrank.export import to_sql
-    from apexrank.io.atomic import write_bytes
 
     table = options["table"]
     report["sql"] = to_sql(ranker, **{name: value for name, value in options.items() if value is not None})
@@ -229,8 +229,8 @@ def _read(ranker: TableRanker, path: Path, weight: str | None) -> Table:
 
 
 def _write(card: Scorecard, output: Path) -> None:
+    from apexrank.atomic import write_bytes
     from apexrank.io import write_table
-    from apexrank.io.atomic import write_bytes
 
     if output.suffix.lower() == ".md":
         write_bytes(output, card.to_markdown().encode())

@@ -196,9 +196,9 @@ def fit(
     json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
 ) -> None:
     """Fit a ranker on a table and write it to a model file."""
+    from apexrank.atomic import check_writable
     from apexrank.cli.models import build_estimator, get_model
     from apexrank.io import Recipe, read_table, save_model
-    from apexrank.io.atomic import check_writable
     from apexrank.io.stream import files_of
 
     refuse_overwriting(check_writable(output), train, *files_of(train))

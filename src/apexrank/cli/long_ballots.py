@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, NamedTuple
 from apexrank.cli.ballot_cells import (
     ITEM_WORDS,
     VOTER_WORDS,
+    check_cells,
     has_word,
     read_cells,
     read_names,
@@ -66,7 +67,7 @@ def read_long(table: Table, columns: str, kind: str | None, weights: str | None)
     voter, item, score = long_columns(columns)
     cells = read_cells(table, score, kind, "; correct it")
     voters, items = _number(table, voter, "voter"), _number(table, item, "item")
-    _check_size(table, voters, items)
+    check_cells(table.source, len(voters.names), len(items.names), len(table), _MOST_CELLS)
     _check_once(table, voters, items)
     values = np.full((len(voters.names), len(items.names)), np.nan)
     values[voters.numbers, items.numbers] = cells
@@ -106,15 +107,6 @@ def _number(table: Table, column: str, what: str) -> _Numbered:
     names = text.unique(maintain_order=True)
     numbers = text.cast(pl.Enum(names)).to_physical().cast(pl.Int64)
     return _Numbered(names.to_list(), numbers.to_numpy(), text.is_first_distinct().arg_true().to_numpy())
-
-
-def _check_size(table: Table, voters: _Numbered, items: _Numbered) -> None:
-    cells = len(voters.names) * len(items.names)
-    if cells > _MOST_CELLS:
-        raise InputError(
-            f"{table.source}: {len(voters.names):,} voters times {len(items.names):,} items are {8e-9 * cells:.1f} GB; "
-            "keep fewer voters or items"
-        )
 
 
 def _check_once(table: Table, voters: _Numbered, items: _Numbered) -> None:

@@ -10,7 +10,7 @@ from apexrank.errors import InputError
 
 def check_report(report: Path | None, *inputs: Path | None) -> None:
     """Say early why a report could not be written."""
-    from apexrank.io.atomic import check_writable
+    from apexrank.atomic import check_writable
     from apexrank.report.page import check_extra
 
     if report is None:

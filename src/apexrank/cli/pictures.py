@@ -17,7 +17,7 @@ _FORMATS = (".png", ".svg", ".pdf")
 
 def check_picture(path: Path) -> None:
     """Say early why a picture could not be written."""
-    from apexrank.io.atomic import check_writable
+    from apexrank.atomic import check_writable
 
     if path.suffix.lower() not in _FORMATS:
         raise InputError(f"cannot tell the format of {str(path)!r}: use one of {', '.join(_FORMATS)}")
@@ -27,7 +27,7 @@ def check_picture(path: Path) -> None:
 
 def prepare_folder(out: Path, *names: str) -> None:
     """Make a folder, and say early why one of the files could not be written into it."""
-    from apexrank.io.atomic import check_writable
+    from apexrank.atomic import check_writable
 
     if out.exists() and not out.is_dir():
         raise InputError(f"cannot write into {str(out)!r}: it is not a folder")
@@ -47,7 +47,7 @@ def use_files_only() -> None:
 
 def save_figure(figure: Any, path: Path) -> None:
     """Write a matplotlib figure, whole or not at all."""
-    from apexrank.io.atomic import write_bytes
+    from apexrank.atomic import write_bytes
 
     picture = BytesIO()
     figure.savefig(picture, format=path.suffix.lower().lstrip("."), dpi=150)

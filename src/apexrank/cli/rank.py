@@ -73,7 +73,7 @@ def rank(
 
 
 def _check_output(output: Path | None, format: str, *inputs: Path) -> None:
-    from apexrank.io.atomic import check_writable
+    from apexrank.atomic import check_writable
     from apexrank.io.tables import check_suffix
 
     if format not in _FORMATS:

@@ -222,8 +222,8 @@ def _close_figures() -> None:
 
 def _save(found: Mapping[str, Any], out: Path) -> None:
     """Write both summaries, each whole or not at all: a run that is interrupted can be resumed."""
+    from apexrank.atomic import write_bytes
     from apexrank.experiments.summary import markdown
-    from apexrank.io.atomic import write_bytes
 
     for name, text in zip(SUMMARY, (json_text(found) + "\n", markdown(found)), strict=True):
         write_bytes(out / name, text.encode())

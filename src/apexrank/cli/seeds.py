@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 def named_vertex(graph: Graph, text: str) -> Any:
     """A vertex's name as the graph has it: a whole number where its names are numbers."""
     numbered = graph.names is None or graph.names.dtype.kind in "iu"
-    return int(text) if numbered and re.fullmatch(r"[+-]?\d+", text, re.ASCII) else text
+    return int(text) if numbered and re.fullmatch(r"[+-]?\d{1,19}", text, re.ASCII) else text
 
 
 def seed_weights(path: Path, graph: Graph, what: str) -> dict[Any, float]:
@@ -63,8 +63,9 @@ def read_seeds(path: Path) -> list[tuple[int, str, float]]:
         text = path.read_text(encoding="utf-8-sig")
     except IsADirectoryError:
         raise InputError(f"cannot read {str(path)!r}: it is a folder; give a file in it") from None
-    except UnicodeDecodeError:
-        raise InputError(f"{path} is not UTF-8 text: save it as UTF-8") from None
+    except UnicodeDecodeError as error:
+        line = error.object.count(b"\n", 0, error.start) + 1
+        raise InputError(f"{path} is not UTF-8 text (line {line}): save it as UTF-8") from None
     except OSError as error:
         raise InputError(f"cannot read {str(path)!r}: {(error.strerror or 'it fails').lower()}") from None
     lines = [(number, line.strip()) for number, line in enumerate(text.split("\n"), start=1)]
@@ -82,7 +83,10 @@ def read_seeds(path: Path) -> list[tuple[int, str, float]]:
 
 
 def _fields(line: str, separator: str) -> list[str]:
-    return [field.strip() for field in next(csv.reader([line], delimiter=separator))]
+    try:
+        return [field.strip() for field in next(csv.reader([line], delimiter=separator))]
+    except csv.Error:  # a line feed inside the line, or a field that is too long: no name is so
+        return [field.strip() for field in line.split(separator)]
 
 
 def _seed_of_csv(path: Path, number: int, line: str, header: list[str]) -> tuple[int, str, float]:

@@ -7,7 +7,6 @@ to j, and ``names``, the ids of the vertices as the file has them.
 
 from __future__ import annotations
 
-import gzip
 import html
 import io
 import re
@@ -15,13 +14,15 @@ import zipfile
 import zlib
 from inspect import cleandoc
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 from scipy.sparse import csr_array
 from sklearn.utils import Bunch
 
 from apexrank.datasets.sources import DATA_VARIABLE, data_path
-from apexrank.errors import InputError
+from apexrank.datasets.unpacking import DAMAGED, unpacked
+from apexrank.errors import InputError, MissingDataError
 
 _SNAP = "the Stanford Large Network Dataset Collection (SNAP)"
 _NO_ARRAYS = (
@@ -31,6 +32,7 @@ _NO_ARRAYS = (
     KeyError,
     AttributeError,
     TypeError,
+    RuntimeError,  # an entry that is encrypted, or packed in a way that zipfile does not know
     zipfile.BadZipFile,
     zlib.error,
 )
@@ -69,7 +71,8 @@ def load_cnr_2000(path: str | Path | None = None) -> Bunch:
     file = _file(path, "cnr-2000.csr.npz", "the Laboratory for Web Algorithmics (University of Milan)")
     try:
         with file.open("rb") as stream, np.load(stream) as arrays:
-            indptr, indices = (arrays[key].astype(np.int32) for key in ("indptr", "indices"))
+            _check_unpacked(file, arrays)
+            indptr, indices = (_narrow(arrays[key]) for key in ("indptr", "indices"))
             shape = tuple(arrays["shape"].tolist())
         adjacency = csr_array((np.ones(len(indices), dtype=np.int8), indices, indptr), shape=shape)
         adjacency.check_format()
@@ -84,6 +87,19 @@ def load_cnr_2000(path: str | Path | None = None) -> Bunch:
         source=str(file),
         DESCR=cleandoc(load_cnr_2000.__doc__ or ""),
     )
+
+
+def _check_unpacked(file: Path, arrays: Any) -> None:
+    """Refuse arrays that are far larger than their file."""
+    if sum(entry.file_size for entry in arrays.zip.infolist()) > max(1 << 28, 40 * file.stat().st_size):
+        raise ValueError
+
+
+def _narrow(numbers: np.ndarray) -> np.ndarray:
+    """Numbers from 0 on as int32; those that do not fit belong to no graph that fits."""
+    if numbers.size and not (numbers.min() >= 0 and numbers.max() < 2**31):
+        raise ValueError
+    return numbers.astype(np.int32)
 
 
 def load_bitcoin_otc(path: str | Path | None = None) -> Bunch:
@@ -321,7 +337,7 @@ def _file(path: str | Path | None, name: str, where: str) -> Path:
         return Path(path)
     found = data_path("graphs", name) or data_path("graphs", name.removesuffix(".gz"))
     if found is None:
-        raise InputError(
+        raise MissingDataError(
             f"{name} is not here: get it from {where}, put it into a folder graphs, and set the environment variable "
             f"{DATA_VARIABLE} to the folder that holds graphs"
         )
@@ -330,12 +346,14 @@ def _file(path: str | Path | None, name: str, where: str) -> Path:
 
 def _text(file: Path) -> str:
     try:
-        content = file.read_bytes()
-        return (gzip.decompress(content) if content.startswith(b"\x1f\x8b") else content).decode("utf-8-sig")
-    except (EOFError, zlib.error, gzip.BadGzipFile):
+        return unpacked(file).decode("utf-8-sig")
+    except DAMAGED:
         raise InputError(f"{file}: the gzip data end early or are damaged; copy the file again") from None
-    except UnicodeDecodeError:
-        raise InputError(f"{file} is not UTF-8 text; give a text file, plain or gzip-compressed") from None
+    except UnicodeDecodeError as error:
+        line = error.object.count(b"\n", 0, error.start) + 1
+        raise InputError(
+            f"{file} is not UTF-8 text (line {line}); give a text file, plain or gzip-compressed"
+        ) from None
     except OSError as error:
         reason = (error.strerror or type(error).__name__).lower()
         raise InputError(f"cannot read {str(file)!r}: {reason}; give a text file, plain or .gz") from None

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections import Counter
 from pathlib import Path
 
 from apexrank.datasets.letor.lines import numbered_lines
@@ -136,7 +137,7 @@ def parse_order(text: str, index: dict[int, int], kind: str) -> Order:
         unknown = next(item for item in ids if item not in index)
         raise ValueError(f"alternative {unknown} has no name in the header; name it or correct the order")
     if len(set(ids)) < len(ids):
-        twice = next(item for item in ids if ids.count(item) > 1)
+        twice = next(item for item, count in Counter(ids).items() if count > 1)
         raise ValueError(f"alternative {twice} stands twice in the order; take one of them out")
     if kind[0] == "s" and len(groups) < len(ids):
         raise ValueError(f"a .{kind} file holds strict orders, but this one has ties; name it .to{kind[2]}")

@@ -21,6 +21,7 @@ from apexrank.errors import InputError
 _LABELS = {b"spam": 1, b"nonspam": 0, b"normal": 0, b"undecided": -1, b"borderline": -1, b"unknown": -1}
 _WHERE = "get it from the pages of the collection (Carlos Castillo, Web spam detection, datasets)"
 _MOST = 2**31 - 1
+_FEW_HOSTS = 1_000_000
 
 
 class _Links(NamedTuple):
@@ -97,6 +98,10 @@ def load_webspam(
     n = links.n
     if n is None:
         n = 1 + max(max(links.sources), max(links.targets), max(known.values(), default=0))
+    if n > _FEW_HOSTS + 100 * (len(links.sources) + len(known)):
+        raise InputError(
+            f"{graph_file} goes up to host {n - 1}, but has {len(links.sources)} links only: correct it"
+        )
     values, sets = _read_labels(label_files, known, n)
     return Bunch(
         adjacency=_matrix(links, n),

@@ -11,9 +11,9 @@ from sklearn.impute import SimpleImputer
 from sklearn.pipeline import FeatureUnion, Pipeline
 from sklearn.preprocessing import OneHotEncoder
 
+from apexrank.atomic import check_writable, write_bytes
 from apexrank.errors import InputError, MissingExtraError
 from apexrank.export.linear import check_linear, coefficients, first_fitted, found, last_step
-from apexrank.io.atomic import check_writable, write_bytes
 from apexrank.io.ranker import TableRanker
 
 if TYPE_CHECKING:

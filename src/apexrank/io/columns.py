@@ -88,7 +88,7 @@ def texts(table: Table, name: str) -> pl.Series:
         series = series.fill_nan(None)
     try:
         plain = series.cast(pl.String)
-    except pl.exceptions.PolarsError:
+    except (pl.exceptions.PolarsError, pl.exceptions.PanicException):  # such as a date beyond all years
         raise InputError(
             f"{table.source}, column {name!r}: {series.dtype} values cannot be used; leave the column out"
         ) from None

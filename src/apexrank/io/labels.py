@@ -98,7 +98,7 @@ def _counts(table: Table, target: str) -> dict[str, int]:
     if text.null_count():
         row = int(text.is_null().to_numpy().argmax())
         raise InputError(f"{table.where(row, target)}: the target is missing; fill it in or take the row out")
-    values = text.value_counts().sort(["count", target], descending=[True, False])
+    values = text.alias("value").value_counts().sort(["count", "value"], descending=[True, False])
     return dict(values.iter_rows())
 
 

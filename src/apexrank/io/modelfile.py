@@ -28,8 +28,8 @@ from typing import Any
 import numpy as np
 
 from apexrank import __version__
+from apexrank.atomic import write_bytes
 from apexrank.errors import InputError
-from apexrank.io.atomic import write_bytes
 from apexrank.io.columns import KINDS
 from apexrank.io.container import ModelFileError, broken, check_fields, pack, unpack
 from apexrank.io.encode import SCALERS, Column, Encoder
@@ -103,6 +103,8 @@ def _read(path: Path) -> bytes:
         size = path.stat().st_size
         if size > MAX_BYTES:
             raise ModelFileError(f"is too large for a model file: {size} bytes")
+        if path.is_char_device():  # which may never end
+            raise ModelFileError("is a device: give a model file")
         return path.read_bytes()
     except IsADirectoryError:
         raise ModelFileError("is a folder: give the model file in it") from None

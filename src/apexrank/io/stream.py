@@ -15,16 +15,20 @@ import polars as pl
 
 from apexrank.errors import InputError
 from apexrank.io.columns import _TEXT, _refuse, numbers, texts
+from apexrank.io.parquet_size import check_pages
 from apexrank.io.ranker import group_ids, row_weights
 from apexrank.io.stream_encode import word_counts
 from apexrank.io.tables import (
+    PARQUET_FAULTS,
     Table,
     _check_header,
     _check_readable,
+    _check_same,
     _check_widths,
     _first_line,
     _sniff,
     _text,
+    _unreadable,
 )
 from apexrank.models.blocks import Block, Blocks, checked_rows, default_rows
 
@@ -58,7 +62,7 @@ class Span(NamedTuple):
             frame = pl.scan_parquet(self.path, glob=False).slice(self.first, self.rows)
             frame = frame if columns is None else frame.select(columns)
             return Chunk(frame.collect(), self.path, first=self.first)
-        except (pl.exceptions.PolarsError, OSError) as error:
+        except PARQUET_FAULTS as error:
             raise InputError(f"cannot read {self.path} as Parquet: {_first_line(error)}") from None
 
     def pieces(self, n: int) -> list[Span]:
@@ -196,6 +200,7 @@ def parquet_files(path: Path) -> list[Path]:
         with file.open("rb") as opened:
             if opened.read(4) != b"PAR1":
                 raise InputError(f"{file} is not a Parquet file: if it is text, name it .csv")
+        check_pages(file)
     return files
 
 
@@ -215,7 +220,7 @@ def _with_rows(path: Path) -> list[ParquetFile]:
             frame = pl.scan_parquet(file, glob=False)
             rows = int(frame.select(pl.len()).collect().item())
             found.append(ParquetFile(str(file), rows, dict(frame.collect_schema())))
-        except (pl.exceptions.PolarsError, OSError) as error:
+        except PARQUET_FAULTS as error:
             raise InputError(f"cannot read {file} as Parquet: {_first_line(error)}") from None
     if not any(file.rows for file in found):
         raise InputError(f"{path} has no rows: add some")
@@ -267,8 +272,8 @@ def _csv_chunks(path: Path, rows: int, groups: str | None = None) -> Iterator[Ch
         try:
             frame = pl.read_csv(BytesIO(text), separator=separator, infer_schema=False, encoding="utf8")
         except pl.exceptions.PolarsError as error:
-            _check_widths(path, separator, len(header))
-            raise InputError(f"cannot read {path} as CSV: {_first_line(error)}") from None
+            raise _unreadable(path, separator, len(header), error) from None
+        _check_same(path, frame, header)
         if not checked and frame[header[-1]].null_count():
             _check_widths(path, separator, len(header))  # the reader fills short lines and says nothing
             checked = True
@@ -276,7 +281,7 @@ def _csv_chunks(path: Path, rows: int, groups: str | None = None) -> Iterator[Ch
         if rest is not None:
             frame, rest = pl.concat([rest, frame]), None
         chunk = Chunk(frame, str(path), separator, first=first)
-        if groups is not None:
+        if groups is not None and frame.height:
             ids = group_ids(chunk, groups)
             last = int(np.flatnonzero(ids != ids[-1])[-1]) + 1 if np.any(ids != ids[-1]) else 0
             rest, chunk = frame[last:], Chunk(frame[:last], str(path), separator, first=first)

@@ -7,20 +7,27 @@ from __future__ import annotations
 
 import csv
 import difflib
-import gzip
+import io
 from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TextIO, TypeVar
+from typing import Any, TextIO, TypeVar
 
 import polars as pl
 
+from apexrank.atomic import replacing
+from apexrank.checks import check_polars_threads
 from apexrank.datasets.letor import read_letor
+from apexrank.datasets.unpacking import DAMAGED, unpacked, unpacking
 from apexrank.errors import InputError
-from apexrank.io.atomic import replacing
+from apexrank.io.parquet_size import check_size
 
 _SEPARATORS = ",;\t"
+_FEW_CELLS = 1 << 24
+_ZLIB_MARK = "x\x01"  # the fast reader would unpack such a file, however large it becomes
+# garbage inside a Parquet file makes its reader panic instead of raise
+PARQUET_FAULTS = (pl.exceptions.PolarsError, pl.exceptions.PanicException, OSError)
 _T = TypeVar("_T")
 
 
@@ -64,6 +71,7 @@ class Table:
 
     def column(self, name: str) -> pl.Series:
         """One column, or an error that names the likely spelling."""
+        check_polars_threads("columns are read")
         if name not in self.names and self.unnamed is not None and name.startswith("feature_"):
             return pl.Series(name, [self.unnamed], dtype=pl.Float64).new_from_index(0, len(self))
         if name not in self.names:
@@ -99,6 +107,7 @@ def read_table(path: str | Path) -> Table:
     path = Path(path)
     read = _by_suffix(path, _READERS)
     _check_readable(path)
+    check_polars_threads("tables are read")
     table = read(path)
     if not len(table):
         raise InputError(f"{path} has column names but no rows: add some")
@@ -108,6 +117,7 @@ def read_table(path: str | Path) -> Table:
 def write_table(frame: pl.DataFrame, path: str | Path) -> None:
     """Write a frame as CSV or Parquet, by the suffix of ``path``, whole or not at all."""
     write = _by_suffix(Path(path), _WRITERS)
+    check_polars_threads("tables are written")
     with replacing(path) as temporary:
         write(frame, temporary)
 
@@ -137,6 +147,10 @@ def _by_suffix(path: Path, choices: dict[str, _T]) -> _T:
 
 def _check_readable(path: Path) -> None:
     try:
+        if path.exists() and not path.is_dir() and not path.is_file():
+            raise InputError(
+                f"cannot read {str(path)!r}: a table is read twice; save the stream to a file first"
+            )
         with path.open("rb") as file:
             empty = not file.read(1)
     except IsADirectoryError:
@@ -144,29 +158,31 @@ def _check_readable(path: Path) -> None:
     except OSError as error:
         reason = (error.strerror or type(error).__name__).lower()
         raise InputError(f"cannot read {str(path)!r}: {reason}") from None
+    if any("\ud800" <= letter <= "\udfff" for letter in str(path)):
+        raise InputError(f"cannot read {str(path)!r}: its name is not UTF-8 text; rename it")
     if empty:
         raise InputError(f"{path} is empty: it needs a line of column names and at least one row")
 
 
 def _read_parquet(path: Path) -> Table:
     try:
-        # Garbage makes the reader panic instead of raise, so the format's mark is looked at first.
-        with path.open("rb") as file:
-            if file.read(4) != b"PAR1":
-                raise InputError(f"{path} is not a Parquet file: if it is text, name it .csv")
-        return Table(pl.read_parquet(path), str(path))
-    except (pl.exceptions.PolarsError, OSError) as error:
+        check_size(path)
+        return Table(pl.read_parquet(path, glob=False), str(path))
+    except PARQUET_FAULTS as error:
         raise InputError(f"cannot read {path} as Parquet: {_first_line(error)}") from None
 
 
 def _read_csv(path: Path) -> Table:
     separator = _sniff(path)
     header = _check_header(path, separator)
+    with _text(path):  # whose errors those of a damaged file are
+        content = unpacked(path) if path.suffix.lower() == ".gz" else path
+    _check_cells(path, content, separator, len(header))
     try:
-        frame = pl.read_csv(path, separator=separator, infer_schema=False)
-    except pl.exceptions.PolarsError as error:
-        _check_widths(path, separator, len(header))
-        raise InputError(f"cannot read {path} as CSV: {_first_line(error)}") from None
+        frame = pl.read_csv(content, separator=separator, infer_schema=False, glob=False)
+    except (pl.exceptions.PolarsError, OSError) as error:
+        raise _unreadable(path, separator, len(header), error) from None
+    _check_same(path, frame, header)
     # The reader fills a short line with missing values and says nothing: look when one could hide.
     if frame.height and frame[frame.columns[-1]].null_count():
         _check_widths(path, separator, len(header))
@@ -182,20 +198,45 @@ def _read_letor(path: Path) -> Table:
     return Table(pl.concat([names, features], how="horizontal"), str(path), roles=roles, unnamed=0.0)
 
 
-def _first_line(error: Exception) -> str:
+def _check_cells(path: Path, content: Path | bytes, separator: str, width: int) -> None:
+    """Refuse blank and short lines before the reader fills each of them with a cell for every column."""
+    size = path.stat().st_size if isinstance(content, Path) else len(content)
+    most = max(_FEW_CELLS, 4 * size) // width
+    if size <= most or _count_lines(content) <= most:
+        return
+    _check_widths(path, separator, width)
+    rows = sum(1 for _ in _lines(path, separator))
+    if rows > most:
+        raise InputError(f"{path}: most of its {rows} lines are blank; take them out")
+
+
+def _count_lines(content: Path | bytes) -> int:
+    if isinstance(content, bytes):
+        return content.count(b"\n")
+    with content.open("rb") as file:
+        return sum(part.count(b"\n") for part in iter(lambda: file.read(1 << 20), b""))
+
+
+def _first_line(error: BaseException) -> str:
     return (str(error).strip() or type(error).__name__).splitlines()[0]
 
 
 @contextmanager
 def _text(path: Path) -> Iterator[TextIO]:
     """Open a CSV file's text; what cannot be decoded or split is an error of one line."""
-    opener = gzip.open if path.suffix.lower() == ".gz" else open
     try:
-        with opener(path, "rt", encoding="utf-8-sig", newline="") as file:
-            yield file
+        with ExitStack() as stack:
+            file: Any = stack.enter_context(path.open("rb"))
+            if path.suffix.lower() == ".gz":
+                file = stack.enter_context(unpacking(path, file))
+            yield stack.enter_context(io.TextIOWrapper(file, encoding="utf-8-sig", newline="\n"))
     except UnicodeDecodeError:
-        raise InputError(f"{path} is not UTF-8 text: save it as UTF-8 CSV") from None
-    except (OSError, EOFError, csv.Error) as error:
+        raise InputError(
+            f"{path} is not UTF-8 text (line {_undecodable(path)}): save it as UTF-8 CSV"
+        ) from None
+    except DAMAGED:
+        raise _damaged(path) from None
+    except OSError as error:
         raise InputError(f"cannot read {path} as CSV: {_first_line(error)}") from None
 
 
@@ -207,35 +248,87 @@ def _sniff(path: Path) -> str:
 
 def _check_header(path: Path, separator: str) -> list[str]:
     """Column names, each given once: the reader would rename a second one silently."""
-    with _text(path) as file:
-        header = next((fields for fields in csv.reader(file, delimiter=separator) if fields), [])
+    header = next((fields for _, fields in _lines(path, separator) if fields), [])
+    if not header:
+        raise InputError(f"{path} is empty: it needs a line of column names and at least one row")
+    if header[0].startswith(_ZLIB_MARK):
+        raise InputError(f"{path} is no text but packed by zlib: unpack it, or pack it by gzip")
+    seen: set[str] = set()
     for position, name in enumerate(header):
         if not name.strip():
             raise InputError(f"{path} line 1: column {position + 1} has no name; name it or take it out")
-        if name in header[:position]:
+        if name in seen:
             raise InputError(f"{path} line 1: two columns are named {name!r}; rename one")
+        seen.add(name)
     return header
 
 
 def _records(path: Path, separator: str) -> Iterator[tuple[int, list[str]]]:
     """Line number and fields of every row below the header; empty rows are left out."""
+    seen_header = False
+    for line, fields in _lines(path, separator):
+        if any(fields) and seen_header:
+            yield line, fields
+        seen_header = seen_header or any(fields)
+
+
+def _lines(path: Path, separator: str) -> Iterator[tuple[int, list[str]]]:
+    """Line number and fields of every row; one that cannot be split is an error with its line."""
     with _text(path) as file:
         reader = csv.reader(file, delimiter=separator)
-        start, seen_header = 1, False
-        for fields in reader:
-            if any(fields) and seen_header:
+        start = 1
+        try:
+            for fields in reader:
                 yield start, fields
-            seen_header = seen_header or any(fields)
-            start = reader.line_num + 1
+                start = reader.line_num + 1
+        except csv.Error as error:
+            reason = str(error).partition(" - ")[0]
+            raise InputError(f"{path} line {start}: {reason}; correct the line") from None
 
 
 def _check_widths(path: Path, separator: str, width: int) -> None:
-    for line, fields in _records(path, separator):
-        if len(fields) != width:
+    for line, fields in _lines(path, separator):
+        if len(fields) > width or (any(fields) and len(fields) < width):
             raise InputError(
                 f"{path} line {line}: the row has {len(fields)} fields, the header {width}; "
                 "fix the line (a value that contains the separator needs quotes)"
             )
+
+
+def _unreadable(path: Path, separator: str, width: int, error: Exception) -> InputError:
+    """What is wrong with a file that the fast reader gave up on, and in which line."""
+    _check_widths(path, separator, width)
+    with _text(path) as file:  # readers take quotes in different ways where they do not match
+        first = next((number for number, line in enumerate(file, start=1) if '"' in line), None)
+    if first is None:
+        return InputError(f"cannot read {path} as CSV: {_first_line(error)}")
+    return InputError(
+        f"cannot read {path} as CSV: its quotes do not match from line {first} on; correct them"
+    )
+
+
+def _check_same(path: Path, frame: pl.DataFrame, header: list[str]) -> None:
+    """Refuse a line of names that two readers split in two ways."""
+    if frame.columns != header:
+        raise InputError(f"{path} line 1: the column names cannot be told apart; correct their quotes")
+
+
+def _damaged(path: Path) -> InputError:
+    return InputError(
+        f"cannot read {path} as CSV: the gzip data end early or are damaged; copy the file again"
+    )
+
+
+def _undecodable(path: Path) -> int:
+    """Number of the first line that is not UTF-8."""
+    try:
+        content = unpacked(path)
+        content.decode()
+    except DAMAGED:
+        raise _damaged(path) from None
+    except UnicodeDecodeError as error:
+        return content.count(b"\n", 0, error.start) + 1
+    return 1
 
 
 def _line_of_row(path: Path, separator: str, row: int) -> int:

@@ -9,16 +9,15 @@ from __future__ import annotations
 import gzip
 import math
 import re
-import zlib
 from pathlib import Path
 
 import polars as pl
 
+from apexrank.atomic import write_bytes
+from apexrank.datasets.unpacking import DAMAGED, unpacked
 from apexrank.errors import InputError
-from apexrank.io.atomic import write_bytes
 from apexrank.io.trec_rows import KEY, QRELS, RUN, Layout, Rows, checked_rows, refuse_row
 
-_GZIP = b"\x1f\x8b"
 _BYTE_ORDER_MARK = b"\xef\xbb\xbf"
 _TO_BLANKS = bytes.maketrans(b"\t\v\f\r", b"    ")
 _NUMBER = re.compile(rb"[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?")
@@ -265,13 +264,16 @@ def _read(path: Path, layout: Layout) -> pl.DataFrame:
 def _content(path: Path) -> bytes:
     """The text of a file, checked to be UTF-8, without its byte order mark."""
     try:
-        content = path.read_bytes()
-        if content.startswith(_GZIP):
-            content = gzip.decompress(content)
+        content = unpacked(path)
     except IsADirectoryError:
         raise InputError(f"cannot read {str(path)!r}: it is a folder; give a file in it") from None
-    except (OSError, EOFError, zlib.error) as error:
-        reason = getattr(error, "strerror", None) or str(error)
+    except DAMAGED as error:
+        reason = str(error).lower()
+        raise InputError(
+            f"cannot read {str(path)!r}: {reason}; the gzip data end early or are damaged, copy the file again"
+        ) from None
+    except OSError as error:
+        reason = error.strerror or str(error)
         raise InputError(f"cannot read {str(path)!r}: {reason.lower()}") from None
     try:
         content.decode("utf-8")

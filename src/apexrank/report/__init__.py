@@ -66,8 +66,8 @@ def build(result: Any, path: str | Path | None = None, *, title: str | None = No
     True
     """
     from apexrank.aggregation.result import Aggregation
+    from apexrank.atomic import write_bytes
     from apexrank.errors import InputError
-    from apexrank.io.atomic import write_bytes
 
     if isinstance(result, Aggregation):
         result = __getattr__("summarise_votes")(result)

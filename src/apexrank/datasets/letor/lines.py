@@ -3,11 +3,8 @@
 from __future__ import annotations
 
 import codecs
-import gzip
-import io
 import math
 import re
-import zlib
 from array import array
 from collections.abc import Iterator
 from contextlib import ExitStack
@@ -15,9 +12,9 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from apexrank.datasets.letor.faults import fault
+from apexrank.datasets.unpacking import DAMAGED, GZIP_MARK, check_unpacked, unpacking
 from apexrank.errors import InputError
 
-_GZIP_MARK = b"\x1f\x8b"
 _DOCID = re.compile(rb"\bdocid\s*=\s*(\S+)")
 
 
@@ -67,12 +64,12 @@ def numbered_lines(path: str | Path) -> Iterator[tuple[int, bytes]]:
     try:
         with ExitStack() as stack:
             file: Any = stack.enter_context(Path(path).open("rb"))
-            if file.peek(2)[:2] == _GZIP_MARK:
-                # a buffer of its own, because gzip's readline runs in Python
-                file = io.BufferedReader(stack.enter_context(gzip.GzipFile(fileobj=file)), 1 << 20)
+            if file.peek(2)[:2] == GZIP_MARK:
+                check_unpacked(path, file)
+                file = stack.enter_context(unpacking(path, file))
             for number, line in enumerate(file, 1):
                 yield number, line.removeprefix(codecs.BOM_UTF8) if number == 1 else line
-    except (EOFError, zlib.error, gzip.BadGzipFile):
+    except DAMAGED:
         raise InputError(
             f"{path} line {number + 1}: the gzip data end early or are damaged; copy the file again"
         ) from None

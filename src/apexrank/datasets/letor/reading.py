@@ -18,6 +18,7 @@ from apexrank.groups import segment
 
 _NULL_CHOICES = ("raise", "nan", "zero", "min")
 _MOST_NAMES = 1_000_000
+_FEW_CELLS = 1 << 26
 
 
 def read_letor(
@@ -163,6 +164,9 @@ def _matrix(
         matrix.eliminate_zeros()
         return matrix
     try:
+        # nearly all of them zeros that nobody wrote
+        if shape[0] * shape[1] > max(_FEW_CELLS, 100 * len(values)):
+            raise MemoryError
         return matrix.toarray()
     except MemoryError:
         raise InputError(

@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import gzip
-import os
-import secrets
 from collections.abc import Iterable, Iterator
 from contextlib import ExitStack
 from pathlib import Path
@@ -14,6 +12,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 from scipy.sparse import csr_array, issparse
 
+from apexrank.atomic import replacing
 from apexrank.errors import InputError
 from apexrank.groups import is_missing
 
@@ -135,19 +134,9 @@ def _feature_texts(rows: Any, zeros: bool) -> Iterator[str]:
 
 
 def _write_whole(path: Path, lines: Iterable[bytes]) -> None:
-    temporary = path.with_name(f".{path.name}.{secrets.token_hex(4)}.tmp")
-    try:
-        with ExitStack() as stack:
-            file: Any = stack.enter_context(temporary.open("wb"))
-            if path.suffix.lower() == ".gz":
-                # neither time nor name goes into the file: same data, same bytes
-                file = stack.enter_context(gzip.GzipFile("", "wb", 6, file, mtime=0))
-            file.writelines(lines)
-        os.replace(temporary, path)
-    except OSError as error:
-        reason = (error.strerror or type(error).__name__).lower()
-        raise InputError(
-            f"cannot write {str(path)!r}: {reason}; give a file in a folder that can be written"
-        ) from None
-    finally:
-        temporary.unlink(missing_ok=True)
+    with replacing(path) as temporary, ExitStack() as stack:
+        file: Any = stack.enter_context(temporary.open("wb"))
+        if path.suffix.lower() == ".gz":
+            # neither time nor name goes into the file: same data, same bytes
+            file = stack.enter_context(gzip.GzipFile("", "wb", 6, file, mtime=0))
+        file.writelines(lines)

@@ -1,0 +1,163 @@
+"""Write a file whole or not at all.
+
+A temporary file beside the target takes its place in one step, once its bytes are on the disk. So whatever stops the
+writer (an error, a full disk, a signal, a kill, a power cut) leaves the old file or the complete new one. The new file
+has the mode of the old one; a file that may not be written is not replaced either.
+
+Only a kill leaves the temporary file, hidden and named ``.NAME.XXXXXXXX.tmp``. It disturbs nobody, and goes when the
+same file is written a day later: before that it may belong to a writer that is at work.
+"""
+
+from __future__ import annotations
+
+import errno
+import os
+import re
+import secrets
+import shutil
+import stat
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from pathlib import Path
+
+from apexrank.errors import InputError
+
+_STALE = 24 * 3600.0  # seconds
+_ADVICE = {
+    errno.ENOSPC: "free some space or choose another folder",
+    errno.EDQUOT: "free some space or choose another folder",
+    errno.EFBIG: "raise the limit on the size of files (ulimit -f)",
+    errno.EROFS: "choose another folder",
+    errno.EACCES: "choose another folder",
+    errno.EPERM: "choose another folder",
+    errno.ENAMETOOLONG: "choose a shorter one",
+    errno.ELOOP: "remove the link or choose another name",
+}
+
+
+def check_writable(path: str | Path) -> Path:
+    """Say early, before any work, why ``path`` could not be written.
+
+    Raises
+    ------
+    InputError
+        When the folder is missing or not writable, or ``path`` is a folder, a device or a read-only file.
+    """
+    path = Path(path)
+    try:
+        problem = _problem(path)
+    except (OSError, ValueError) as error:  # a name with a NUL in it is a ValueError
+        problem = _reason(error) or str(error)
+    if problem is not None:
+        raise InputError(f"cannot write {str(path)!r}: {problem}")
+    return path
+
+
+def _problem(path: Path) -> str | None:
+    folder, mode = os.path.dirname(os.path.realpath(path)), _mode(path)
+    if not stat.S_ISDIR(_mode(folder)):
+        return f"there is no folder {folder!r}; create it first"
+    if stat.S_ISDIR(mode):
+        return "it is a folder; give a file name"
+    if mode and not stat.S_ISREG(mode):
+        return "it is not a regular file"
+    if not os.access(folder, os.W_OK | os.X_OK):
+        return f"no permission to write in {folder!r}"
+    if mode and not os.access(path, os.W_OK):
+        return "it is read-only; make it writable or choose another name"
+    return None
+
+
+def _mode(path: str | Path) -> int:
+    """What a path is, or 0 where there is nothing."""
+    try:
+        return os.stat(path).st_mode
+    except (FileNotFoundError, NotADirectoryError):
+        return 0
+
+
+def _reason(error: Exception) -> str | None:
+    """What the system says of a failed write, and what to do; None where something else failed.
+
+    Polars gives the system's error number in its text alone.
+    """
+    found = re.search(r"\(os error (\d+)\)", str(error))
+    number = int(found[1]) if found else getattr(error, "errno", None)
+    if number is None:
+        return str(error).lower() if isinstance(error, OSError) else None
+    advice = _ADVICE.get(number)
+    return os.strerror(number).lower() + (f": {advice}" if advice else "")
+
+
+@contextmanager
+def replacing(path: str | Path) -> Iterator[Path]:
+    """Yield a temporary path beside ``path`` that takes its place when the block ends well.
+
+    A block that fails leaves the old file as it was and no temporary file behind.
+
+    Raises
+    ------
+    InputError
+        When ``path`` cannot be written, or the system stops its writing: a full disk, say.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     target = Path(folder) / "note.txt"
+    ...     with replacing(target) as temporary:
+    ...         _ = temporary.write_text("whole")
+    ...     target.read_text(), len(list(Path(folder).iterdir()))
+    ('whole', 1)
+    """
+    # A link must stay a link: its target is what gets replaced.
+    target = Path(os.path.realpath(check_writable(path)))
+    # Names may be as long as names can be, or not be text: not every writer takes those.
+    stem = "." + re.sub(r"[^A-Za-z0-9._-]", "_", target.name)[:40]
+    _remove_stale(target.parent, stem)
+    temporary = target.with_name(f"{stem}.{secrets.token_hex(4)}.tmp")
+    try:
+        yield temporary
+        _flush(temporary)
+        if target.exists():
+            shutil.copymode(target, temporary)
+        os.replace(temporary, target)
+        _flush_folder(target.parent)
+    except Exception as error:
+        reason = _reason(error)
+        if reason is None:
+            raise
+        raise InputError(f"cannot write {str(path)!r}: {reason}") from error
+    finally:
+        temporary.unlink(missing_ok=True)
+
+
+def _remove_stale(folder: Path, stem: str) -> None:
+    """Remove what killed writers of the same file have left."""
+    for left in folder.glob(f"{stem}.{'[0-9a-f]' * 8}.tmp"):
+        with suppress(OSError):
+            if time.time() - left.stat().st_mtime > _STALE:
+                left.unlink()
+
+
+def _flush(path: Path) -> None:
+    """Wait until the bytes are on the disk: a power cut must not find the new name before them."""
+    with path.open("r+b") as file:
+        os.fsync(file.fileno())
+
+
+def _flush_folder(folder: Path) -> None:
+    """Wait until the new name is on the disk, where the system can."""
+    with suppress(OSError):
+        opened = os.open(folder, os.O_RDONLY)
+        try:
+            os.fsync(opened)
+        finally:
+            os.close(opened)
+
+
+def write_bytes(path: str | Path, data: bytes) -> None:
+    """Write ``data`` to ``path``, whole or not at all."""
+    with replacing(path) as temporary:
+        temporary.write_bytes(data)

@@ -1,0 +1,71 @@
+"""Gzip files, unpacked no further than text of their size can need: a small file may hold gigabytes of nothing."""
+
+from __future__ import annotations
+
+import gzip
+import io
+import zlib
+from pathlib import Path
+from typing import Any
+
+from apexrank.errors import InputError
+
+GZIP_MARK = b"\x1f\x8b"
+DAMAGED = (EOFError, zlib.error, gzip.BadGzipFile)
+_MOST_TIMES = 40  # tables of numbers shrink to a third or a tenth
+_ALWAYS = 1 << 25
+_STEP = 1 << 20
+
+
+class _Bounded(gzip.GzipFile):
+    """A gzip file that refuses to give more bytes than ``most``."""
+
+    most = 0
+
+    def read(self, size: int | None = -1) -> bytes:
+        """At most ``size`` bytes; all of them in steps, so that the bound is seen in time."""
+        if size is None or size < 0:
+            return b"".join(iter(lambda: self.read(_STEP), b""))
+        given = super().read(size)
+        if self.tell() > self.most:
+            raise InputError(
+                f"{self.name}: it unpacks to more than {self.most >> 20} MB, {_MOST_TIMES} times its size; if that is "
+                "as it should be, unpack it first"
+            )
+        return given
+
+
+def unpacking(path: str | Path, packed: Any) -> io.BufferedReader:
+    r"""The text of a gzip file that is open as ``packed``; a bomb is an `InputError` that names ``path``.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     path = Path(folder) / "notes.gz"
+    ...     _ = path.write_bytes(gzip.compress(b"one\ntwo\n"))
+    ...     with path.open("rb") as packed, unpacking(path, packed) as file:
+    ...         file.readlines()
+    [b'one\n', b'two\n']
+    """
+    file = _Bounded(filename=str(path), fileobj=packed, mode="rb")
+    file.most = max(_ALWAYS, _MOST_TIMES * Path(path).stat().st_size)
+    # a buffer of its own, because gzip's readline runs in Python
+    return io.BufferedReader(file, _STEP)
+
+
+def check_unpacked(path: str | Path, packed: Any) -> None:
+    """Refuse a bomb before its lines are taken apart one by one, which is ten times slower than unpacking them."""
+    with unpacking(path, packed) as file:
+        while file.read(_STEP):
+            pass
+    packed.seek(0)
+
+
+def unpacked(path: str | Path) -> bytes:
+    """All bytes of a file, unpacked where it is a gzip file; damage is one of `DAMAGED`."""
+    with Path(path).open("rb") as file:
+        if file.peek(2)[:2] != GZIP_MARK:
+            return file.read()
+        with unpacking(path, file) as text:
+            return text.read()

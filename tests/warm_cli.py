@@ -1,0 +1,277 @@
+"""Command lines in forks of one process that has imported everything, so that hundreds of runs take seconds.
+
+Each run is a process of its own, from its arguments to the interpreter's end; only the imports are shared. The process
+that forks has not used polars: its threads would be missing in the forks.
+"""
+
+import gc
+import json
+import os
+import pkgutil
+import resource
+import secrets
+import signal
+import subprocess
+import sys
+import time
+from contextlib import suppress
+from datetime import datetime
+from importlib import import_module
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import NamedTuple
+
+# threads of BLAS and OpenMP do not outlive a fork
+ENVIRONMENT = {f"{name}_NUM_THREADS": "1" for name in ("OMP", "OPENBLAS", "MKL")} | {
+    "POLARS_MAX_THREADS": "2"
+}
+
+WRITE = ["replacing", "_flush", "_flush_folder", "write_bytes"]  # functions of atomic.py
+FIT = "fit train.csv --target fraud --id case -o model.apex"
+OUTPUTS = {  # every verb that writes, and every way to make the bytes, by the file they go to; after FIT
+    "fit.apex": "fit train.csv --target fraud --id case -o fit.apex",
+    "rank.csv": "rank model.apex train.csv -o rank.csv",
+    "rank.parquet": "rank model.apex train.csv --keep -o rank.parquet",
+    "run.txt": "rank model.apex train.csv --format trec -o run.txt",
+    "model.onnx": "export model.apex -o model.onnx",
+    "model.sql": "export model.apex -o model.sql",
+    "card.md": "export model.apex --data train.csv -o card.md",
+    "queries.csv": "evaluate train.csv --scores amount --target fraud --groups hour --per-query -o queries.csv",
+    "roc.png": "evaluate model.apex train.csv --roc roc.png",
+    "compare.html": "compare train.csv --target fraud --id case -p 1,2 --folds 2 --report compare.html",
+    "votes.csv": "aggregate ballots.csv -o votes.csv",
+    "pairs.csv": "aggregate ballots.csv --pairwise pairs.csv",
+    "votes.svg": "aggregate ballots.csv --figure votes.svg",
+    "votes.html": "aggregate ballots.csv --report votes.html",
+    "clusters.csv": "cluster ballots.csv -k 2 -o clusters.csv",
+    "orders.csv": "cluster ballots.csv -k 2 --orders orders.csv",
+    "graph.csv": "graph rank edges.txt -o graph.csv",
+    "farms.html": "graph compare edges.txt --report farms.html",
+    "consensus.csv": "graph consensus edges.txt others.txt -o consensus.csv",
+    "demo/train.csv": "demo --out demo",
+    "repeated/figure1.csv": "reproduce figure1 --out repeated",
+}
+
+
+def write_inputs(folder: Path) -> None:
+    """Write what these commands read: payments, ballots and graphs."""
+    import numpy as np
+    import polars as pl
+
+    rng = np.random.default_rng(1)
+    amount, hour = rng.normal(size=300).round(3), rng.integers(24, size=300)
+    fraud = (amount + rng.normal(size=300) > 1).astype(int)
+    cases = [f"C{number}" for number in range(300)]
+    table = pl.DataFrame({"case": cases, "amount": amount, "hour": hour, "fraud": fraud})
+    table.write_csv(folder / "train.csv")
+    pl.DataFrame(rng.random((12, 9)).round(2), schema=list("abcdefghi")).write_csv(folder / "ballots.csv")
+    for name in ("edges.txt", "others.txt"):
+        (folder / name).write_text("".join(f"{a} {b}\n" for a, b in rng.integers(40, size=(200, 2))))
+
+
+class Ended(NamedTuple):
+    """How a run ended: its exit code, or the signal that killed it as a negative number, and what it printed."""
+
+    code: int
+    stdout: str
+    stderr: str
+    seconds: float
+
+
+class WarmCli:
+    """Runs ``apexrank ARGV`` in forks; see :func:`_become` for what can be done to a run."""
+
+    def __init__(self, folder: Path) -> None:
+        """Start the process; ``folder`` is where runs work."""
+        self.folder = folder
+        self._printed = TemporaryDirectory()
+        self._process = subprocess.Popen(
+            [sys.executable, __file__],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            env=os.environ | ENVIRONMENT,
+            text=True,
+        )
+
+    def run(self, *argv: str, **faults) -> Ended:
+        """Run a command line to its end, whichever that is."""
+        printed = {name: Path(self._printed.name, name) for name in ("stdout", "stderr")}
+        for path in printed.values():
+            path.write_text("")
+        order = {"argv": argv, "cwd": str(self.folder)} | {k: str(p) for k, p in printed.items()} | faults
+        self._process.stdin.write(json.dumps(order) + "\n")
+        self._process.stdin.flush()
+        answer = self._process.stdout.readline()
+        assert answer, f"the process that forks has ended with code {self._process.wait()}"
+        ended = json.loads(answer)
+        texts = [path.read_text(errors="surrogateescape") for path in printed.values()]
+        return Ended(ended["code"], *texts, ended["seconds"])
+
+    def close(self) -> None:
+        """End the process."""
+        self._process.stdin.close()
+        self._process.stdout.close()
+        self._process.wait()
+        self._printed.cleanup()
+
+
+def _serve() -> None:
+    """Fork a process for each order."""
+    for line in sys.stdin:
+        order = json.loads(line)
+        child = os.fork()
+        if child == 0:
+            _run(**order)
+        print(json.dumps(_watch(child, **order.get("kill", {}))), flush=True)
+
+
+def _run(whole=False, **order):
+    """Run the command; the interpreter's end takes longer than most runs, and is only ``whole`` where it matters."""
+    from apexrank.cli import main
+
+    _become(**order)
+    try:
+        main()
+    except SystemExit as end:
+        if whole:
+            raise
+        os._exit(end.code)
+
+
+def _watch(child: int, after: float | None = None, since: str = "start") -> dict:
+    """Wait for a run, or kill it some seconds after its start or after it begins to write."""
+    began = time.perf_counter()
+    if since == "write":
+        _wait({signal.SIGCHLD, signal.SIGUSR1}, None)
+    if after is not None and _wait({signal.SIGCHLD}, after) is None:
+        os.kill(child, signal.SIGKILL)
+    code = os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
+    _wait({signal.SIGCHLD}, 0)  # that of this run must not be taken for one of the next
+    _wait({signal.SIGUSR1}, 0)
+    return {"code": code, "seconds": time.perf_counter() - began}
+
+
+def _wait(signals, seconds):
+    return signal.sigwaitinfo(signals) if seconds is None else signal.sigtimedwait(signals, seconds)
+
+
+def _become(argv, cwd, stdin=os.devnull, stdout=None, stderr=None, kill=None, at=None, fsize=None, uid=None):
+    """Be the process that a shell would start, with faults.
+
+    ``stdin``, ``stdout`` and ``stderr`` are paths, None for closed, or "left" for a pipe whose reader has left;
+    ``at`` says on which line of which file which signal comes; ``fsize`` is the largest file that can be written;
+    ``uid`` is the user to be.
+    """
+    signal.pthread_sigmask(signal.SIG_UNBLOCK, {signal.SIGCHLD, signal.SIGUSR1})
+    for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):  # as in a shell, whoever started the tests
+        signal.signal(number, signal.default_int_handler if number == signal.SIGINT else signal.SIG_DFL)
+    _stop_clocks()
+    os.chdir(cwd)
+    sys.argv = ["apexrank", *argv]
+    for number, name, path in ((0, "stdin", stdin), (1, "stdout", stdout), (2, "stderr", stderr)):
+        _redirect(number, name, path)
+    if fsize is not None:
+        resource.setrlimit(resource.RLIMIT_FSIZE, (fsize, fsize))
+    if uid is not None:
+        os.setgroups([])
+        os.setgid(uid)
+        os.setuid(uid)
+    if kill is not None and kill.get("since") == "write":
+        _tell_when_writing(os.getppid())
+    if at is not None:
+        sys.settrace(_Trap(**at))
+
+
+def _stop_clocks():
+    """Make the same report of the same command, byte for byte: it says when it was made, and how long that took."""
+    from apexrank.report import page
+
+    class Noon(datetime):
+        @classmethod
+        def now(cls, tz=None):
+            return cls(2000, 1, 1, 12, tzinfo=tz)
+
+    page.datetime = Noon
+    time.perf_counter = lambda: 0.0
+
+
+def _tell_when_writing(process):
+    """Send a signal when a temporary file gets its name, which is the last thing before it is written."""
+    token_hex = secrets.token_hex
+
+    def tell(size):
+        os.kill(process, signal.SIGUSR1)
+        return token_hex(size)
+
+    secrets.token_hex = tell
+
+
+def _redirect(number, name, path):
+    if path is None:
+        os.close(number)
+        setattr(sys, name, None)  # as the interpreter starts without it
+        return
+    if path == "left":
+        reader, opened = os.pipe()
+        os.close(reader)
+    else:
+        opened = os.open(path, os.O_RDWR | os.O_CREAT if number else os.O_RDONLY, 0o666)
+    os.dup2(opened, number)
+    os.close(opened)
+
+
+class _Trap:
+    """Sends a signal on the n-th line that runs in a file, or in some functions of it."""
+
+    def __init__(self, signal, line=1, file="apexrank/atomic.py", functions=None, halve=False):
+        self.file, self.functions, self.line = file, functions, line
+        self.signal, self.halve = signal, halve
+
+    def __call__(self, frame, event, arg):
+        code = frame.f_code
+        if self.file in code.co_filename and (self.functions is None or code.co_name in self.functions):
+            return self._in_file
+        return None
+
+    def _in_file(self, frame, event, arg):
+        if event == "line":
+            self.line -= 1
+            if self.line == 0:
+                self._spring()
+        return self._in_file
+
+    def _spring(self):
+        if self.halve:  # as if the signal had come while the bytes were written
+            for path in Path.cwd().glob(".*.tmp"):
+                os.truncate(path, path.stat().st_size // 2)
+        os.kill(os.getpid(), self.signal)
+
+
+def _import_everything():
+    import numpy as np
+    from scipy.sparse import csr_array
+    from typer.main import get_command
+
+    import apexrank
+    from apexrank import aggregation, cli, export, graph, io, report
+
+    for package in (cli, io, report, export, graph, aggregation):
+        for module in pkgutil.iter_modules(package.__path__, f"{package.__name__}."):
+            import_module(module.name)
+    for name in ("typer._adapters", "jinja2.ext", "onnx.checker", "matplotlib.pyplot", "scipy.stats"):
+        with suppress(ImportError):
+            import_module(name)
+    cli.app.app = get_command(cli.app.app)  # which takes longer than some of the commands
+    # a kernel is loaded when it is first called
+    X = np.random.default_rng(0).normal(size=(60, 2))
+    apexrank.PNormPush().fit(X, X[:, 0] > 0.5)
+    aggregation.aggregate(X)
+    graph.LpqRank().fit(csr_array(np.eye(3, k=1)))
+    gc.freeze()
+
+
+if __name__ == "__main__":
+    # before the imports, because libraries start threads, which must not take them either
+    signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGCHLD, signal.SIGUSR1})
+    _import_everything()
+    _serve()
