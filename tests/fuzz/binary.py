@@ -1,0 +1,172 @@
+"""Files that are no text: Parquet tables, model files and packed arrays, made by their own writers."""
+
+from __future__ import annotations
+
+import hashlib
+import io
+import json
+from functools import cache
+from random import Random
+from typing import Any
+
+import numpy as np
+import polars as pl
+
+from apexrank import MonotoneRetargeting, PNormPush
+from apexrank.io import Recipe, Table, TableRanker
+from apexrank.io.container import FORMAT, pack, unpack
+from apexrank.io.modelfile import _arrays, _describe
+
+NASTY_JSON: tuple[Any, ...] = (
+    *(None, True, -1, 0, 1, 2**31, 2**53, 2**63, 10**30, 10**400, 0.5, -0.0, 1e308, 5e-324),
+    *("", "x", "inf", "nan"),
+    *("\ud800", "a\nb", "A" * 3000, [], {}, [[]], [None], [1], ["a", "a"], {"a": 1}, {"name": "x"}),
+)
+ROWS = Table(
+    pl.DataFrame(
+        {
+            "id": ["r1", "r2", "r3", "r4"],
+            "x": [0.0, 1.0, 2.0, 1.5],
+            "city": ["Oslo", "Rome", "Rome", "Oslo"],
+            "query": ["a", "a", "b", "b"],
+            "fraud": [0, 0, 1, 0],
+        }
+    ),
+    "input rows",
+)
+
+
+@cache
+def _parquet_files() -> list[bytes]:
+    frame = pl.DataFrame(
+        {
+            "source": ["a", "b", "c", "a"] * 5,
+            "target": ["b", "c", "a", None] * 5,
+            "weight": [0.5, -1.0, None, float("nan")] * 5,
+            "count": list(range(20)),
+            "fraud": [True, False, False, None] * 5,
+            "day": pl.Series(range(20), dtype=pl.Int32).cast(pl.Date),
+            "kind": pl.Series(["x", "y"] * 10, dtype=pl.Categorical),
+            "parts": [[1, 2], [], None, [3]] * 5,
+            "both": [{"u": 1, "v": "a"}] * 20,
+            "bytes": [b"\xff\x00"] * 20,
+            "price": pl.Series(["1.5"] * 20).cast(pl.Decimal(10, 2)),
+        }
+    )
+    plain = frame.select("source", "target", "weight", "count")
+    files = []
+    for part in (frame, plain, plain.head(1), plain.head(0), frame.select("count")):
+        for compression in ("uncompressed", "zstd", "snappy", "gzip"):
+            buffer = io.BytesIO()
+            part.write_parquet(buffer, compression=compression, row_group_size=8)
+            files.append(buffer.getvalue())
+    return files
+
+
+def parquet_file(rng: Random) -> bytes:
+    return rng.choice(_parquet_files())
+
+
+@cache
+def _models() -> list[bytes]:
+    two = TableRanker.fit(
+        ROWS,
+        Recipe(target="fraud", id="id", drop=["query"], categorical=["city"], impute="median"),
+        PNormPush(p=2, alpha=0.1),
+    )
+    graded = TableRanker.fit(
+        ROWS,
+        Recipe(target="fraud", id="id", groups="query", graded=True, features=["x"], scale="query"),
+        MonotoneRetargeting(alpha=1.0),
+    )
+    return [pack(_describe(model), _arrays(model)) for model in (two, graded)]
+
+
+def model_file(rng: Random) -> bytes:
+    """A model file; mostly with a fault in its header or its arrays, under a checksum that is right."""
+    content = rng.choice(_models())
+    style = rng.random()
+    if style < 0.1:
+        return content
+    header, arrays = unpack(content)
+    if style < 0.7:
+        for _ in range(rng.choice((1, 1, 2))):
+            _spoil(header, rng)
+        listed = header.pop("arrays", None) if isinstance(header, dict) else None
+        if listed is not None and rng.random() < 0.9:
+            return _packed(header | {"arrays": listed}, arrays)
+        return _packed(header, arrays)
+    if style < 0.85:
+        name = rng.choice(list(arrays))
+        arrays[name] = _spoilt_array(arrays[name], rng)
+        header.pop("arrays")
+        return pack(header, arrays)
+    body = bytearray(content.split(b"\n", 2)[2])
+    at = rng.randrange(len(body))
+    body[at : at + rng.choice((0, 1, 5))] = rng.randbytes(rng.choice((0, 1, 3)))
+    return with_checksum(bytes(body))
+
+
+def with_checksum(body: bytes) -> bytes:
+    """A model file of a body, so that its checks are reached."""
+    return b"apexrank model %d\nsha256 %s\n%s" % (FORMAT, hashlib.sha256(body).hexdigest().encode(), body)
+
+
+def _packed(header: Any, arrays: dict[str, np.ndarray]) -> bytes:
+    text = json.dumps(header).encode()
+    body = b"".join(array.tobytes() for array in arrays.values())
+    return with_checksum(b"header %d\n%s\n%s" % (len(text), text, body))
+
+
+def _spoil(value: Any, rng: Random) -> None:
+    """Put something else into one place of a JSON value."""
+    while isinstance(value, dict | list) and value:
+        keys = list(value) if isinstance(value, dict) else range(len(value))
+        key = rng.choice(keys)
+        if rng.random() < 0.4 and isinstance(value[key], dict | list) and value[key]:
+            value = value[key]
+            continue
+        if rng.random() < 0.2:
+            del value[key]
+        elif rng.random() < 0.1 and isinstance(value, dict):
+            value[rng.choice(("more", "", "arrays", key))] = value.pop(key)
+        elif isinstance(value, list) and rng.random() < 0.3:
+            value.append(value[key])
+        else:
+            value[key] = rng.choice(NASTY_JSON)
+        return
+
+
+def _spoilt_array(array: np.ndarray, rng: Random) -> np.ndarray:
+    array = np.append(array, array[:1]) if rng.random() < 0.3 else array.copy()
+    array = array[: rng.randrange(len(array) + 1)] if rng.random() < 0.3 else array
+    if rng.random() < 0.2:
+        return array.astype(np.int64 if array.dtype.kind == "f" else np.float64)
+    if len(array) and array.dtype.kind == "f":
+        array[rng.randrange(len(array))] = rng.choice((-1.0, 0.0, 1e308, -1e308, 5e-324, np.nan, np.inf))
+    elif len(array):
+        array[rng.randrange(len(array))] = rng.choice((-1, 0, 2**62, 7))
+    return array
+
+
+@cache
+def _crawls() -> list[bytes]:
+    files = []
+    for save in (np.savez, np.savez_compressed):
+        buffer = io.BytesIO()
+        save(buffer, indptr=np.array([0, 2, 2, 3]), indices=np.array([1, 2, 0]), shape=np.array([3, 3]))
+        files.append(buffer.getvalue())
+    return files
+
+
+def crawl_file(rng: Random) -> bytes:
+    if rng.random() < 0.6:
+        return rng.choice(_crawls())
+    wild = [np.array([0, 2, 2, 3]), np.array([1, 2, 0]), np.array([3, 3])]
+    at = rng.randrange(3)
+    good = wild[at]
+    bad = (good * 10**9, -good, good + 0.5, good[:1], good[:0], np.array(["a"]), np.array(7))
+    wild[at] = rng.choice(bad)
+    buffer = io.BytesIO()
+    np.savez(buffer, **dict(zip(("indptr", "indices", "shape"), wild, strict=True)))
+    return buffer.getvalue()

@@ -1,0 +1,189 @@
+"""Small files that stand for gigabytes, or for hours: each is read once, and must end in time and in memory."""
+
+from __future__ import annotations
+
+import gzip
+import io
+import tempfile
+import time
+import zipfile
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from apexrank.cli.ballots import Ballots
+from apexrank.cli.seeds import read_seeds
+from apexrank.datasets import read_letor, read_preflib
+from apexrank.datasets.graphs import load_cnr_2000
+from apexrank.datasets.webspam import load_webspam
+from apexrank.errors import ApexrankError
+from apexrank.graph.reading import as_graph
+from apexrank.io import load_model, read_qrels, read_run, read_table
+from tests.fuzz.binary import with_checksum
+from tests.fuzz.runner import check_message
+from tests.fuzz.work import peak_bytes
+
+MEGABYTE = 1 << 20
+Reader = Callable[[Path], Any]
+
+
+def _packed(line: bytes) -> bytes:
+    """A line over and over, packed to a megabyte at most, which is about a gigabyte of some lines."""
+    part = gzip.compress(line * (10 * MEGABYTE // len(line)), 9, mtime=0)
+    return part * (MEGABYTE // len(part))
+
+
+def _wide(n: int, rows: int = 1) -> bytes:
+    names = ",".join(map(str, range(n)))
+    return (names + "\n" + (",".join("1" * n) + "\n") * rows).encode()
+
+
+def _parquet(rows: int, lists: bool = False) -> bytes:
+    import polars as pl
+
+    column = pl.Series("x", np.zeros(rows, np.int8))
+    frame = pl.DataFrame({"x": [column]} if lists else column)
+    buffer = io.BytesIO()
+    frame.write_parquet(buffer, compression="zstd", statistics=False)
+    return buffer.getvalue()
+
+
+def _npz() -> bytes:
+    buffer = io.BytesIO()
+    with zipfile.ZipFile(buffer, "w", zipfile.ZIP_DEFLATED) as file, file.open("indptr.npy", "w") as entry:
+        head = {"descr": "<i8", "fortran_order": False, "shape": (40_000_000,)}
+        np.lib.format.write_array_header_1_0(entry, head)
+        for _ in range(320):
+            entry.write(bytes(1_000_000))
+    return buffer.getvalue()
+
+
+def _header(text: bytes) -> bytes:
+    return with_checksum(b"header %d\n%s\n" % (len(text), text))
+
+
+def _orders(path: Path) -> Any:
+    return Ballots(kind="orders", id="v").read(path)
+
+
+def _long(path: Path) -> Any:
+    return Ballots(long="u,f,s").read(path)
+
+
+def _hosts(path: Path) -> Any:
+    (path.parent / "labels").write_text("0 spam\n")
+    return load_webspam(path.parent, graph=path, labels="labels")
+
+
+def _names(n: int) -> str:
+    return "".join(f"# ALTERNATIVE NAME {i}: {i}\n" for i in range(1, n + 1))
+
+
+# name: file name, bytes, reader
+BOMBS: dict[str, tuple[str, Callable[[], bytes], Reader]] = {
+    "LETOR, packed zeros": ("b.txt.gz", lambda: _packed(b"\0"), read_letor),
+    "LETOR, packed rows": ("b.txt.gz", lambda: _packed(b"0 qid:1\n"), lambda p: read_letor(p, n_features=1)),
+    "LETOR, packed long line": ("b.txt.gz", lambda: _packed(b" 1:1"), read_letor),
+    "LETOR, feature 999999999": ("b.txt", lambda: b"1 qid:1 999999999:1\n", read_letor),
+    "LETOR, feature 999999999 as table": ("b.txt", lambda: b"1 qid:1 999999999:1\n", read_table),
+    "LETOR, feature 1000000 in 1,000 rows": ("b.txt", lambda: b"1 qid:1 1000000:1\n" * 1000, read_table),
+    "LETOR, line of 1 MB": ("b.txt", lambda: b"1 qid:1" + b" 1:1" * 250_000, read_letor),
+    "CSV, packed": ("b.csv.gz", lambda: gzip.compress(b"a,b\n") + _packed(b"1,1\n"), read_table),
+    "CSV, packed long line": ("b.csv.gz", lambda: _packed(b"1,"), read_table),
+    "CSV, packed quote": ("b.csv.gz", lambda: _packed(b'"'), read_table),
+    "CSV, 100,000 columns": ("b.csv", lambda: _wide(100_000), read_table),
+    "CSV, 100,000 columns of one name": ("b.csv", lambda: b"a," * 100_000 + b"a\n", read_table),
+    "CSV, wide and blank lines": ("b.csv", lambda: _wide(50_000) + b"\n" * 500_000, read_table),
+    "CSV, wide and short lines": ("b.csv", lambda: _wide(50_000) + b"1\n" * 250_000, read_table),
+    "CSV, field of 1 MB": ("b.csv", lambda: b"a,b\n" + b"x" * MEGABYTE + b",1\n", read_table),
+    "CSV, line of 1 MB of quotes": ("b.csv", lambda: b"a,b\n" + b'"' * (MEGABYTE + 1) + b",1\n", read_table),
+    "Parquet, one row group": ("b.parquet", lambda: _parquet(100_000_000), read_table),
+    "Parquet, one long list": ("b.parquet", lambda: _parquet(50_000_000, lists=True), read_table),
+    "edges, packed": ("b.edges.gz", lambda: _packed(b"1 2\n"), as_graph),
+    "edges, packed long line": ("b.edges.gz", lambda: _packed(b"1"), as_graph),
+    "edges, vertex 10^18": ("b.edges", lambda: b"0 1000000000000000000\n1 7\n", as_graph),
+    "edges, vertices below 2^31": ("b.edges", lambda: b"0 2147483646\n" * 3, as_graph),
+    "edges, line of 1 MB": ("b.edges", lambda: b"1 2\n" + b"3 " * 500_000, as_graph),
+    "PrefLib, 10^9 alternatives": ("b.soc", lambda: b"1000000000\n1,a\n1,1,1\n1,1\n", read_preflib),
+    "PrefLib, 10^9 alternatives claimed": (
+        "b.soc",
+        lambda: b"# NUMBER ALTERNATIVES: 1000000000\n# ALTERNATIVE NAME 1: a\n1: 1\n",
+        read_preflib,
+    ),
+    "PrefLib, long order": (
+        "b.toi",
+        lambda: (_names(1) + "1: " + ",".join(map(str, range(1, 150_000))) + "\n").encode(),
+        read_preflib,
+    ),
+    "PrefLib, long order with one twice": (
+        "b.toi",
+        lambda: (_names(40_000) + "1: " + ",".join(map(str, [*range(1, 40_001), 40_000])) + "\n").encode(),
+        read_preflib,
+    ),
+    "PrefLib, orders times items": (
+        "b.soi",
+        lambda: (_names(20_000) + "1: 1\n" * 20_000).encode(),
+        Ballots().read,
+    ),
+    "PrefLib, packed": ("b.soi.gz", lambda: _packed(b"1: 1\n"), read_preflib),
+    "TREC, line of 1 MB": ("b.run", lambda: b"q Q0 " + b"d" * MEGABYTE + b" 1 x t\n", read_run),
+    "TREC, blanks": ("b.qrels", lambda: b"q 0 d 1\n" + b" " * MEGABYTE, read_qrels),
+    "TREC, blank lines": ("b.qrels", lambda: b"q 0 d 1\n" + b"\n \t" * 300_000, read_qrels),
+    "TREC, packed": ("b.run.gz", lambda: _packed(b"q Q0 d 1 1 t\n"), read_run),
+    "ballots, orders": (
+        "b.csv",
+        lambda: b"v,first\n" + b"".join(b"%d,x%d\n" % (i, i) for i in range(60_000)),
+        _orders,
+    ),
+    "ballots, long": (
+        "b.csv",
+        lambda: b"u,f,s\n" + b"".join(b"%d,%d,1\n" % (i, i) for i in range(16_000)),
+        _long,
+    ),
+    "ballots, packed": ("b.csv.gz", lambda: _packed(b",1\n"), Ballots().read),
+    "hosts, number 2^31 - 2": ("b.graph", lambda: b"0 -> 2147483646:1\n", _hosts),
+    "hosts, claimed": ("b.graph", lambda: b"2147483647\n1:1\n", _hosts),
+    "seeds, line of 1 MB": ("b.txt", lambda: b"vertex,weight\n" + b"a" * MEGABYTE + b",1\n", read_seeds),
+    "crawl, packed zeros": ("b.npz", _npz, load_cnr_2000),
+    "model, deep": ("b.apex", lambda: _header(b"[" * 500_000 + b"]" * 500_000), load_model),
+    "model, huge numbers": (
+        "b.apex",
+        lambda: _header(b'{"arrays": [{"name": "coef", "dtype": "<f8", "shape": [%s]}]}' % (b"9" * 18)),
+        load_model,
+    ),
+    "model, header beyond the file": (
+        "b.apex",
+        lambda: with_checksum(b"header 9999999999999999999\n{}"),
+        load_model,
+    ),
+    "model, number of 1 MB": ("b.apex", lambda: _header(b"9" * MEGABYTE), load_model),
+}
+
+
+def explode() -> dict[str, Any]:
+    """Read each: how it ended, its bytes, after how many seconds; and the peak of memory, with making them."""
+    outcomes, sizes, seconds = {}, {}, {}
+    before = peak_bytes()
+    with tempfile.TemporaryDirectory() as root:
+        for number, (name, (file, make, read)) in enumerate(BOMBS.items()):
+            folder = Path(root, f"input-{number}")  # which messages must name
+            folder.mkdir()
+            path = folder / file
+            path.write_bytes(make())
+            sizes[name] = path.stat().st_size
+            began = time.perf_counter()
+            outcomes[name] = _read(read, path)
+            seconds[name] = round(time.perf_counter() - began, 2)
+            path.unlink()
+    return {"peak": peak_bytes() - before, "outcomes": outcomes, "bytes": sizes, "seconds": seconds}
+
+
+def _read(read: Reader, path: Path) -> str:
+    try:
+        read(path)
+    except ApexrankError as error:
+        check_message(str(error))
+        return str(error).replace(str(path), path.name)
+    return "value"
