@@ -570,3 +570,13 @@ def test_the_list_of_fit_is_a_copy_and_goes_with_it(judged, rng):
     X[:] = 0
     np.testing.assert_array_equal(model.predict(rows), before)
     assert not hasattr(model.fit(*judged), "list_")
+
+
+def test_rows_of_another_list_are_not_ranked_in_silence():
+    rng = np.random.default_rng(0)
+    X, y = rng.random((12, 2)), rng.integers(0, 3, 12)
+    ranker = LovaszAggregator().fit(X, y)
+    assert np.ptp(ranker.predict(X)) > 0
+    with pytest.warns(UserWarning, match=r"give groups=np.zeros\(len\(X\)\)"):
+        ranker.predict(X[:8] + 20)
+    assert np.ptp(ranker.predict(X[:8] + 20, groups=np.zeros(8))) > 0

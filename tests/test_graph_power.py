@@ -9,6 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from sklearn.base import clone
+from sklearn.exceptions import ConvergenceWarning
 
 from apexrank import InputError, LpqRank, PageRank
 from apexrank.datasets.crawl import make_crawl
@@ -404,3 +405,8 @@ def test_a_tolerance_below_rounding_ends_where_nothing_changes_any_more():
     assert found.n_iter == 2
     assert not found.converged
     assert 0 < found.error_bound < 1e-13
+
+
+def test_a_tolerance_below_rounding_is_not_blamed_on_the_number_of_steps():
+    with pytest.warns(ConvergenceWarning, match="They change no more: raise tol"):
+        PageRank(tol=1e-18).fit(np.array([[0, 1, 0], [1, 0, 1], [1, 0, 0]]))

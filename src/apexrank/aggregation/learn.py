@@ -7,6 +7,7 @@ of the size with gains δ, that is ``∝ exp(Σ_r δ_r·z[σ(r)])`` with ``z = �
 
 from __future__ import annotations
 
+import warnings
 from typing import Any, ClassVar, Literal, Self
 
 import numpy as np
@@ -193,7 +194,8 @@ class LovaszAggregator(GradedRanker):
     def predict(self, X: ArrayLike, groups: ArrayLike | None = None) -> np.ndarray:
         """Score of each document, larger is nearer to the top of its list.
 
-        Without groups, which ``fit`` must not have had either, the list is that of ``fit``.
+        Without groups, which ``fit`` must not have had either, the list is that of ``fit``: every row has the place it
+        would have there. A new list, whose rows are compared with one another, is a group: ``groups=np.zeros(n)``.
         """
         check_is_fitted(self)
         rows = validate_data(self, X, **self._reading(reset=False))
@@ -202,6 +204,12 @@ class LovaszAggregator(GradedRanker):
                 "groups are missing, and this LovaszAggregator was fitted with groups: give the list of each row"
             )
         lists = None if groups is None and self.normalize is not None else segment(groups, len(rows))
+        if lists is None and _is_elsewhere(rows, self.list_):
+            warnings.warn(
+                "most of X lies outside the list of fit, whose first or last place it gets: give groups=np.zeros(len(X)) "
+                "if X is a list of its own",
+                stacklevel=2,
+            )
         return self._points(rows, lists) @ self.coef_
 
     def _in_groups(self, X: ArrayLike, groups: ArrayLike | None) -> np.ndarray:
@@ -269,6 +277,12 @@ class LovaszAggregator(GradedRanker):
         if self.nonnegative:
             return BoundedLBFGS(self.max_iter, self.tol, verbose=self.verbose)
         return super()._solver()
+
+
+def _is_elsewhere(rows: np.ndarray, listed: np.ndarray) -> bool:
+    """Whether most numbers lie outside the range of the list's."""
+    lowest, highest = np.fmin.reduce(listed), np.fmax.reduce(listed)
+    return bool(2 * np.sum((rows < lowest) | (rows > highest)) > np.sum(~np.isnan(rows)))
 
 
 def _least(points: np.ndarray, lists: Segments) -> np.ndarray:

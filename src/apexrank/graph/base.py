@@ -142,8 +142,10 @@ class IteratedRank(GraphRank):
                 if np.isnan(answer.error_bound)
                 else f"may be {answer.error_bound:.1e} (L1) from"
             )
+            at_rest = bool(answer.history) and answer.history[-1] == 0
+            advice = "They change no more: raise tol." if at_rest else "Raise max_iter or tol."
             warnings.warn(
-                f"not converged after {answer.n_iter} steps: the scores {known} the exact ones. Raise max_iter or tol.",
+                f"not converged after {answer.n_iter} steps: the scores {known} the exact ones. {advice}",
                 ConvergenceWarning,
                 stacklevel=3,
             )

@@ -124,7 +124,8 @@ def iterate(
         if progress is not None:
             progress(len(history), error)
         known = history[-1] if math.isnan(error) else error
-        if known <= tol or history[-1] == 0:  # where rounding is all that is left, further steps change nothing
+        # where rounding is all that is left, further steps change nothing
+        if known <= tol or history[-1] == 0:
             break
     return Fixpoint(r, len(history), known <= tol, error, hilbert, history)
 
