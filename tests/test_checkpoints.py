@@ -1,9 +1,14 @@
 """Interrupted fits go on from their checkpoint and end at the same bits."""
 
 import errno
+import hashlib
+import io
+import multiprocessing
+import os
+import signal
 import subprocess
 import sys
-import time
+from contextlib import suppress
 from pathlib import Path
 
 import numpy as np
@@ -54,6 +59,12 @@ FITS = {
     "alternations": lambda: fit_lists(MonotoneRetargeting(alpha=0.1, margin=0, max_alternations=3)),
     "listwise": lambda: fit_lists(ListwiseRanker(alpha=0.1)),
     "blocks": lambda: lambda: fit_blocks(PNormPush(p=4, alpha=1e-2), ArrayBlocks(X, Y, rows=25)),
+    "blocks lbfgs": lambda: (
+        lambda: fit_blocks(PNormPush(p=4, alpha=1e-2, solver="lbfgs"), ArrayBlocks(X, Y, rows=25))
+    ),
+    "lists in blocks": lambda: (
+        lambda: fit_blocks(MonotoneRetargeting(alpha=0.1), ArrayBlocks(X, GRADES, groups=QUERIES, rows=30))
+    ),
 }
 
 
@@ -106,28 +117,52 @@ def test_interrupted_again_and_again_a_fit_ends_at_the_same_bits(name, tmp_path,
     assert not path.exists()
 
 
-def test_answers_that_are_there_are_not_computed_again(tmp_path, monkeypatch, stop_after):
-    calls = []
-    compute = PNormPush._problem
+@pytest.fixture
+def computed(monkeypatch):
+    """Notes every answer that had to be computed."""
+    found = []
+    recall = checkpoints.Journal.recall
 
-    def counted(self, *args):
-        problem = compute(self, *args)
-        stream = problem.objective.stream
-        problem.objective.stream = lambda sums: calls.append(1) or stream(sums)
-        return problem
+    def counting(self, owner, name, point, compute):
+        return recall(self, owner, name, point, lambda: (found.append(name), compute())[1])
 
-    monkeypatch.setattr(PNormPush, "_problem", counted)
-    fit = FITS["lbfgs"]
-    fit()()
-    n = len(calls)
-    assert n > 5
-    stop_after(n - 1)
+    monkeypatch.setattr(checkpoints.Journal, "recall", counting)
+    return found
+
+
+@pytest.mark.parametrize("name", sorted(FITS.keys() - {"cv", "infinite", "alternations"}))
+def test_answers_that_are_there_are_not_computed_again(name, tmp_path, computed, stop_after):
+    with checkpoint(tmp_path / "whole"):
+        FITS[name]()()
+    asked = list(computed)
+    assert len(asked) >= 2
+    stop_after(len(asked) - 1)
     with pytest.raises(Interrupted), checkpoint(tmp_path / "c"):
-        fit()()
-    calls.clear()
+        FITS[name]()()
+    computed.clear()
+    with checkpoint(tmp_path / "c") as journal:
+        FITS[name]()()
+    assert journal.resumed == len(asked) - 1
+    # the first and the last of those that were there, and the one that was missing
+    assert computed == [asked[0], *asked[1:][-2:]]
+
+
+@pytest.mark.parametrize("name", ["newton", "blocks", "lists in blocks"])
+def test_hessians_are_kept_too(name, tmp_path, computed):
     with checkpoint(tmp_path / "c"):
-        fit()()
-    assert len(calls) == 3  # the first and the last of those that were there, and the one that was missing
+        FITS[name]()()
+    assert "hessian" in computed
+
+
+def test_the_point_is_part_of_the_question(tmp_path):
+    journal = checkpoints.Journal(tmp_path / "c", every=0)
+    problem = type("Problem", (), {})()
+    journal.recall(problem, "value", np.zeros(2), lambda: (np.ones(2),))
+    journal.close(done=False)
+    journal = checkpoints.Journal(tmp_path / "c")
+    with pytest.raises(InputError, match="of another fit"):
+        journal.recall(problem, "value", np.array([0.0, 1e-300]), lambda: (np.ones(2),))
+    journal.close(done=False)
 
 
 def interrupted(path, stop_after, monkeypatch, **options):
@@ -148,10 +183,92 @@ def test_what_a_crash_cut_off_is_left_out(cut, tmp_path, stop_after, monkeypatch
     assert fitted(again) == fitted(FITS["newton"]()())
 
 
+def test_crashing_twice(tmp_path, stop_after, monkeypatch):
+    """What was cut off must be gone from the file before something new is written behind it."""
+    path, whole = tmp_path / "c", fitted(FITS["newton"]()())
+    for _ in range(2):
+        stop_after(4)
+        with pytest.raises(Interrupted), checkpoint(path):
+            FITS["newton"]()()
+        monkeypatch.undo()
+        path.write_bytes(path.read_bytes()[:-9])
+    with checkpoint(path) as journal:
+        assert fitted(FITS["newton"]()()) == whole
+    assert journal.resumed == 6
+
+
+def test_a_signal_in_the_middle_of_a_write_does_not_write_twice(tmp_path, monkeypatch):
+    whole, fsync, stops = fitted(FITS["newton"]()()), os.fsync, [3]
+
+    def interrupting(number):
+        stops[0] -= 1
+        if stops[0] == 0:
+            raise Interrupted
+        fsync(number)
+
+    monkeypatch.setattr(checkpoints.os, "fsync", interrupting)
+    with pytest.raises(Interrupted), checkpoint(tmp_path / "c", every=0):
+        FITS["newton"]()()
+    with checkpoint(tmp_path / "c") as journal:
+        assert fitted(FITS["newton"]()()) == whole
+    assert journal.resumed == 3
+
+
+def test_a_refusal_that_somebody_catches_is_not_lost(tmp_path, stop_after, monkeypatch):
+    """GridSearchCV goes on after a fit that failed."""
+    path = tmp_path / "c"
+    interrupted(path, stop_after, monkeypatch)
+    kept = path.read_bytes()
+
+    def fit_ten_times():
+        for _ in range(10):
+            with suppress(InputError):
+                PNormPush(p=2).fit(X + 1e-6, Y)
+
+    with pytest.raises(InputError, match="is of another fit"), checkpoint(path):
+        fit_ten_times()
+    assert path.read_bytes() == kept
+
+
+def test_every_fit_is_recognised(tmp_path, computed, stop_after, monkeypatch):
+    """A row that the first and the last fit do not have must not change unseen."""
+    parts, done = [slice(0, 40), slice(20, 60), slice(0, 40)], []
+
+    def fit_parts(rows):
+        for part in parts:
+            done.append(PNormPush(p=8, alpha=1e-3).fit(rows[part], Y[part]))
+
+    with checkpoint(tmp_path / "c"):
+        fit_parts(X)
+    stop_after(len(computed) - 2)
+    with pytest.raises(Interrupted), checkpoint(tmp_path / "c"):
+        fit_parts(X)
+    monkeypatch.undo()
+    assert len(done) == 3 + 2
+    done.clear()
+    other = X.copy()
+    other[55, 0] += 1e-9
+    with pytest.raises(InputError, match="is of another fit"), checkpoint(tmp_path / "c"):
+        fit_parts(other)
+    assert len(done) == 1
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="no fork on this system")
+def test_forked_workers_leave_the_checkpoint_alone(tmp_path):
+    path = tmp_path / "c"
+    with checkpoint(path, every=0):
+        before = path.stat().st_size
+        worker = multiprocessing.get_context("fork").Process(target=FITS["newton"]())
+        worker.start()
+        worker.join()
+        assert worker.exitcode == 0
+        assert path.stat().st_size == before
+
+
 def test_every_bit_counts(tmp_path, stop_after, monkeypatch):
     path = tmp_path / "c"
     interrupted(path, stop_after, monkeypatch)
-    good, whole = path.read_bytes(), fitted(FITS["newton"]()())
+    good, whole, refused = path.read_bytes(), fitted(FITS["newton"]()()), 0
     for place in RNG.integers(0, len(good), 60):
         bad = bytearray(good)
         bad[place] ^= 1 << int(RNG.integers(8))
@@ -160,8 +277,10 @@ def test_every_bit_counts(tmp_path, stop_after, monkeypatch):
             with checkpoint(path):
                 again = fitted(FITS["newton"]()())
         except InputError:
+            refused += 1
             continue
         assert again == whole
+    assert 0 < refused < 60  # bits of the header are refused, records that are damaged left out
 
 
 @pytest.mark.parametrize("change", ["row", "label", "alpha", "p"])
@@ -185,7 +304,7 @@ def test_other_options_are_refused_before_any_work(tmp_path, stop_after, monkeyp
         raise AssertionError
 
 
-@pytest.mark.parametrize("content", [b"PK\x03\x04", b"apexrank model 1\n", b"\0" * 100])
+@pytest.mark.parametrize("content", [b"a", b"apexrank", b"PK\x03\x04", b"apexrank model 1\n", b"\0" * 100])
 def test_other_files_are_left_alone(content, tmp_path):
     path = tmp_path / "precious"
     path.write_bytes(content)
@@ -194,7 +313,7 @@ def test_other_files_are_left_alone(content, tmp_path):
     assert path.read_bytes() == content
 
 
-@pytest.mark.parametrize("content", [b"", b"apexrank check", b"apexrank checkpoint 1\nabout 12"])
+@pytest.mark.parametrize("content", [b"", b"apexrank checkpoint", b"apexrank checkpoint 1\nabout 12"])
 def test_a_header_cut_short_is_a_new_checkpoint(content, tmp_path):
     path = tmp_path / "c"
     path.write_bytes(content)
@@ -211,6 +330,45 @@ def test_two_fits_cannot_share_a_checkpoint(tmp_path):
         checkpoint(tmp_path / "c"),
     ):
         raise AssertionError
+
+
+def test_file_systems_without_locks(tmp_path, monkeypatch):
+    fcntl = pytest.importorskip("fcntl", reason="no file locks on this system")
+
+    def unsupported(*_):
+        raise OSError(errno.EOPNOTSUPP, "Operation not supported")
+
+    monkeypatch.setattr(fcntl, "flock", unsupported)
+    with checkpoint(tmp_path / "c"):
+        FITS["newton"]()()
+
+
+def test_a_disk_that_is_full_from_the_start(tmp_path, monkeypatch):
+    class Full(io.FileIO):
+        def write(self, data):
+            raise OSError(errno.ENOSPC, "No space left on device")
+
+    monkeypatch.setattr(checkpoints, "open", lambda path, mode: Full(path, "x+"), raising=False)
+    with pytest.raises(InputError, match="cannot be written: no space left"), checkpoint(tmp_path / "c"):
+        raise AssertionError
+    assert not list(tmp_path.iterdir())
+
+
+def test_a_forged_record_is_one_line(tmp_path):
+    """Its checksum is right, what it says is not."""
+    journal = checkpoints.Journal(tmp_path / "c", every=0)
+    problem, point = type("Problem", (), {})(), np.zeros(1)
+    key = hashlib.blake2b(b"value" + point.tobytes(), digest_size=16).digest()
+    for record in (b"\x01" + b"\xff" * 8, b"\x05", b"\x01" + (1 << 40).to_bytes(8, "little")):
+        journal._add(key + record)
+        journal._add(key + record)
+    journal.close(done=False)
+    journal = checkpoints.Journal(tmp_path / "c")
+    journal._checked = lambda: problem
+    for _ in range(3):
+        with pytest.raises(InputError, match="is damaged"):
+            journal.recall(problem, "value", point, lambda: (np.ones(1),))
+    journal.close(done=False)
 
 
 def test_no_folder(tmp_path):
@@ -252,54 +410,61 @@ def test_nothing_is_left_of_a_fit_that_never_began(tmp_path):
     assert not list(tmp_path.iterdir())
 
 
-def run(*arguments, **options):
-    return subprocess.Popen(
-        [sys.executable, "-c", "from apexrank.cli import main; main()", "fit", *map(str, arguments)],
-        stderr=subprocess.PIPE,
-        stdout=subprocess.DEVNULL,
-        text=True,
-        **options,
-    )
+KILLED = """
+import os, signal, sys
+from apexrank import checkpoints
+
+add, left = checkpoints.Journal._add, int(sys.argv.pop(1))
+
+def killing(self, record):
+    global left
+    add(self, record)
+    self._flush()
+    left -= 1
+    if left == 0:
+        os.kill(os.getpid(), signal.SIGKILL)
+
+checkpoints.Journal._add = killing
+"""
+MAIN = "from apexrank.cli import main; main()"
+
+
+def run(code, *arguments):
+    command = [sys.executable, "-c", code, *map(str, arguments)]
+    return subprocess.run(command, capture_output=True, text=True, timeout=300, check=False)
 
 
 def write_rows(path: Path):
     rng = np.random.default_rng(1)
-    rows = rng.normal(size=(1500, 12))
+    rows = rng.normal(size=(300, 4))
     y = rows[:, 0] + rows[:, 1] ** 2 + rng.normal(size=len(rows)) > 2
-    pl.DataFrame({f"x{j}": rows[:, j] for j in range(12)}).with_columns(y=y.astype(int)).write_parquet(path)
+    pl.DataFrame({f"x{j}": rows[:, j] for j in range(4)}).with_columns(y=y.astype(int)).write_parquet(path)
 
 
 def test_killed_and_started_again_the_command_writes_the_same_model(tmp_path, counted):
     train, kept = tmp_path / "rows.parquet", tmp_path / "fit.checkpoint"
     write_rows(train)
-    options = [train, "--target", "y", "--model", "rankboost", "--max-iter", 600, "--tol", 0]
-    whole = run(*options, "-o", tmp_path / "whole.apex")
-    start = time.monotonic()
-    for kills in (1, 2):
-        process = run(*options, "-o", tmp_path / "again.apex", "--checkpoint", kept)
-        size = kept.stat().st_size if kept.exists() else 0
-        while process.poll() is None and (not kept.exists() or kept.stat().st_size <= size + 2_000):
-            assert time.monotonic() - start < 120
-            time.sleep(0.02)
-        process.kill()
-        process.communicate()
-        assert kept.stat().st_size > size, f"kill {kills}"
+    fit = ["fit", train, "--target", "y", "--model", "rankboost", "--max-iter", 60, "--tol", 0, "-o"]
+    assert run(MAIN, *fit, tmp_path / "whole.apex").returncode == 0
+    sizes = []
+    for _ in range(2):
+        killed = run(KILLED + MAIN, 45, *fit, tmp_path / "again.apex", "--checkpoint", kept)
+        assert killed.returncode == -signal.SIGKILL
         assert not (tmp_path / "again.apex").exists()
-    last = run(*options, "-o", tmp_path / "again.apex", "--checkpoint", kept)
-    message = last.communicate()[1]
+        sizes.append(kept.stat().st_size)
+    assert sizes[1] > 1.5 * sizes[0]
+    last = run(MAIN, *fit, tmp_path / "again.apex", "--checkpoint", kept)
     assert last.returncode == 0
-    assert "going on from" in message
-    assert whole.wait() == 0
-    whole.communicate()
+    assert "with what 90 passes over the rows had found" in last.stderr
     assert (tmp_path / "again.apex").read_bytes() == (tmp_path / "whole.apex").read_bytes()
     assert not kept.exists()
-    counted("fits killed and resumed from a checkpoint to the same bytes", kills)
+    counted("fits killed and resumed from a checkpoint to the same bytes", len(sizes))
 
 
 def test_the_command_refuses_a_checkpoint_that_is_an_input(tmp_path):
     train = tmp_path / "rows.csv"
     train.write_text("x,y\n1,0\n2,1\n")
-    process = run(train, "--target", "y", "--checkpoint", train, "-o", tmp_path / "m.apex")
-    assert "is also an input" in process.communicate()[1]
+    process = run(MAIN, "fit", train, "--target", "y", "--checkpoint", train, "-o", tmp_path / "m.apex")
+    assert "is also an input" in process.stderr
     assert process.returncode == 2
     assert train.read_text() == "x,y\n1,0\n2,1\n"

@@ -9,8 +9,8 @@ given these answers without a pass over the rows, and goes on where they end.
 3. records: length (4 bytes), key (16 bytes: what was asked), arrays (for each the number of its dimensions in one byte,
    their lengths in 8 bytes each, numbers of 8 bytes), CRC-32 (4 bytes). Everything is little-endian.
 
-A record that was cut short by a crash is left out. The first and the last record are computed again and must be the
-same to the last bit, which is how rows that have changed are recognised.
+A record that was cut short by a crash is left out. The first record of each fit and the last of all are computed again
+and must be the same to the last bit, which is how rows that have changed are recognised.
 """
 
 from __future__ import annotations
@@ -20,6 +20,7 @@ import os
 import struct
 import time
 import warnings
+import weakref
 import zlib
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
@@ -35,7 +36,8 @@ from apexrank.errors import InputError
 
 __all__ = ["Journal", "checkpoint", "recall", "remembered"]
 
-_MAGIC = b"apexrank checkpoint 1\n"
+_NAME = b"apexrank checkpoint"
+_MAGIC = _NAME + b" 1\n"
 _LENGTH, _DIMENSION, _KEY = struct.Struct("<I"), struct.Struct("<q"), 16
 _CURRENT: ContextVar[Journal | None] = ContextVar("journal", default=None)
 
@@ -44,22 +46,33 @@ Method = TypeVar("Method", bound=Callable[[Any, np.ndarray], Any])
 
 
 class Journal:
-    """Answers of a problem on disk: those that are there are given back, new ones are added.
+    """Answers of problems on disk: those that are there are given back, new ones are added.
 
-    ``resumed`` is the number of answers that were there.
+    ``resumed`` is the number of answers that were there, ``refusal`` the error where the fit turned out to be another.
     """
 
     def __init__(self, path: str | Path, about: str = "", every: float = 1.0) -> None:
-        self.path, self.every = Path(path), every
+        self.path, self.every = Path(os.path.realpath(path)), every
         self._header = _MAGIC + b"about " + _digest_of(about) + b"\n"
+        self._process = os.getpid()
+        self.refusal: InputError | None = None
         self._file = self._open()
-        self._spans = self._find_records()
+        try:
+            self._spans = self._find_records()
+        except BaseException:
+            self._file.close()
+            raise
         self._given, self._waiting, self._flushed = 0, b"", time.monotonic()
         self._writes = True
+        self._checked: Callable[[], Any] = lambda: None
         self.resumed = len(self._spans)
 
-    def recall(self, name: str, point: np.ndarray, compute: Callable[[], Answer]) -> Answer:
-        """What ``compute`` gives at ``point``, from the file where it is there."""
+    def recall(self, owner: Any, name: str, point: np.ndarray, compute: Callable[[], Answer]) -> Answer:
+        """What ``compute`` gives at ``point`` for the problem ``owner``, from the file where it is there."""
+        if os.getpid() != self._process:  # a worker that was forked from here
+            return compute()
+        if self.refusal is not None:  # somebody caught it and went on to the next fit
+            raise self.refusal
         key = hashlib.blake2b(
             name.encode() + np.ascontiguousarray(point).tobytes(), digest_size=_KEY
         ).digest()
@@ -68,57 +81,77 @@ class Journal:
             self._add(key + _pack(answer))
             return answer
         record = self._read(self._given)
-        last = self._given in (0, len(self._spans) - 1)
         self._given += 1
-        if record[:_KEY] != key or (last and record[_KEY:] != _pack(compute())):
-            raise self._error(
+        to_check = self._given == len(self._spans) or self._checked() is not owner
+        self._checked = weakref.ref(owner)
+        if record[:_KEY] != key or (to_check and record[_KEY:] != _pack(compute())):
+            self.refusal = self._error(
                 "is of another fit, or its rows have changed, or this computer adds up in another order: "
                 "delete it to start anew, or give another name"
             )
-        return _unpack(record[_KEY:])
+            raise self.refusal
+        return self._unpacked(record[_KEY:])
 
     def close(self, *, done: bool) -> None:
-        """Remove the file if the fit is ``done`` or has found nothing yet, else keep all that was found."""
+        """Remove the file if the fits are ``done`` or have found nothing yet, else keep all that was found."""
+        if os.getpid() != self._process:
+            return
+        done = done and self.refusal is None
         if not done:
             self._flush()
         empty = not self._spans and self._file.tell() <= len(self._header)
+        if done or empty:
+            self.path.unlink(missing_ok=True)  # while it is locked
         with suppress(OSError):  # what a full disk did not take
             self._file.close()
-        if done or empty:
-            self.path.unlink(missing_ok=True)
 
     def _open(self) -> BinaryIO:
-        try:
-            file = open(self.path, "r+b" if self.path.exists() else "x+b")  # noqa: SIM115
-        except OSError as error:
-            reason = (error.strerror or type(error).__name__).lower()
-            raise self._error(f"cannot be written: {reason}; choose another place") from None
-        if not _locked(file):
+        """The file, ours alone and still under its name."""
+        while True:
+            try:
+                file = open(self.path, "r+b" if self.path.exists() else "x+b")  # noqa: SIM115
+            except FileExistsError:
+                continue  # made by somebody else meanwhile
+            except OSError as error:
+                raise self._unwritable(error) from None
+            if not _locked(file):
+                file.close()
+                raise self._error("is in use by another fit: wait for it, or give another name")
+            if self.path.exists() and os.path.samestat(os.fstat(file.fileno()), self.path.stat()):
+                return file
             file.close()
-            raise self._error("is in use by another fit: wait for it, or give another name")
-        return file
 
     def _find_records(self) -> list[tuple[int, int]]:
         """Place and length of every record that is whole; what comes after them is cut off."""
         file, start = self._file, self._file.read(len(self._header))
-        if not start.startswith(_MAGIC) and not _MAGIC.startswith(start):
-            file.close()
+        # as a crash may have left it; less than the name may be the start of anything
+        cut = (
+            len(start) < len(self._header)
+            and start.startswith(_NAME)
+            and _MAGIC.startswith(start[: len(_MAGIC)])
+        )
+        if start and not cut and not start.startswith(_MAGIC):
             raise self._error("is not a checkpoint of apexrank: give another name")
-        if len(start) == len(self._header) and start != self._header:
-            file.close()
+        if start and not cut and start != self._header:
             raise self._error(
                 "is of a fit with other options, or of another version: delete it, or give another name"
             )
         spans, end = [], len(self._header)
-        if len(start) == len(self._header):
+        if start == self._header:
             while (record := _next_record(file)) is not None:
                 spans.append((end, len(record)))
                 end = file.tell()
-        else:
-            file.seek(0)
-            file.write(self._header)
-        file.truncate(end)
-        file.seek(end)
+        try:
+            if start != self._header:  # a new file, or one whose header was cut short
+                file.seek(0)
+                file.write(self._header)
+            file.truncate(end)
+            file.seek(end)
+            file.flush()
+        except OSError as error:
+            if not start:
+                self.path.unlink(missing_ok=True)
+            raise self._unwritable(error) from None
         return spans
 
     def _read(self, number: int) -> bytes:
@@ -129,6 +162,12 @@ class Journal:
         self._file.seek(end)
         return record
 
+    def _unpacked(self, data: bytes) -> Answer:
+        try:
+            return _unpack(data)
+        except (ValueError, IndexError, struct.error):
+            raise self._error("is damaged: delete it to start anew") from None
+
     def _add(self, record: bytes) -> None:
         self._waiting += _LENGTH.pack(len(record)) + record + _LENGTH.pack(zlib.crc32(record))
         if time.monotonic() - self._flushed >= self.every:
@@ -136,15 +175,22 @@ class Journal:
 
     def _flush(self) -> None:
         """Write what waits. A disk that is full must not end the fit."""
-        if not self._writes:
+        # taken away first: a signal in the middle of the write must not let it be written twice
+        waiting, self._waiting = self._waiting, b""
+        self._flushed = time.monotonic()
+        if not (self._writes and waiting):
             return
         try:
-            self._file.write(self._waiting)
+            self._file.write(waiting)
             self._file.flush()
+            os.fsync(self._file.fileno())
         except OSError as error:
             self._writes = False
             warnings.warn(f"checkpoint {str(self.path)!r} is kept no longer: {error.strerror}", stacklevel=2)
-        self._waiting, self._flushed = b"", time.monotonic()
+
+    def _unwritable(self, error: OSError) -> InputError:
+        reason = (error.strerror or type(error).__name__).lower()
+        return self._error(f"cannot be written: {reason}; choose another place")
 
     def _error(self, reason: str) -> InputError:
         return InputError(f"checkpoint {str(self.path)!r} {reason}")
@@ -156,8 +202,8 @@ def checkpoint(path: str | Path, about: str = "", every: float = 1.0) -> Iterato
 
     What values, gradients and Hessians the solver was given is kept in a file, which is removed when the block ends
     well. The same fits must be run in the same order on the same rows; a file of others is refused. It grows by 8 bytes
-    per feature for each value and gradient, and per pair of features for each Hessian. Fits in other processes
-    (``n_jobs``) are not kept.
+    per feature for each value and gradient, and per pair of features for each Hessian. Kept are fits of rankers with
+    ``coef_``; not boosting, nor fits in other threads and processes (``n_jobs``).
 
     Parameters
     ----------
@@ -197,12 +243,17 @@ def checkpoint(path: str | Path, about: str = "", every: float = 1.0) -> Iterato
     finally:
         _CURRENT.reset(token)
         journal.close(done=done)
+    if journal.refusal is not None:  # caught by somebody who went on without the fit
+        raise journal.refusal
 
 
-def recall(name: str, point: np.ndarray, compute: Callable[[], Answer]) -> Answer:
-    """What ``compute`` gives, or what it gave before the fit was interrupted; outside of `checkpoint` the former."""
+def recall(owner: Any, name: str, point: np.ndarray, compute: Callable[[], Answer]) -> Answer:
+    """What ``compute`` gives, or what it gave before the fit was interrupted; outside of `checkpoint` the former.
+
+    ``owner`` is the problem that is asked, ``name`` and ``point`` say what.
+    """
     journal = _CURRENT.get()
-    return compute() if journal is None else journal.recall(name, point, compute)
+    return compute() if journal is None else journal.recall(owner, name, point, compute)
 
 
 def remembered(method: Method) -> Method:
@@ -220,7 +271,8 @@ def remembered(method: Method) -> Method:
             return tuple(np.asarray(part, order="C") for part in parts)
 
         parts = [
-            float(part) if part.ndim == 0 else part for part in journal.recall(method.__name__, w, compute)
+            float(part) if part.ndim == 0 else part
+            for part in journal.recall(self, method.__name__, w, compute)
         ]
         return parts[0] if len(parts) == 1 else tuple(parts)
 
@@ -269,6 +321,8 @@ def _locked(file: BinaryIO) -> bool:
 
         try:
             fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except OSError:
+        except BlockingIOError:
             return False
+        except OSError:  # a file system without locks
+            return True
     return True

@@ -15,6 +15,7 @@ from numpy.typing import ArrayLike
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from apexrank.aggregation.points import ListPoints, list_points, points_in_list
+from apexrank.checks import check_frame
 from apexrank.errors import InputError
 from apexrank.groups import Segments, segment
 from apexrank.metrics._rows import check_choice
@@ -174,6 +175,7 @@ class LovaszAggregator(GradedRanker):
             raise InputError(
                 "requires y to be passed, but the target y is None: give the relevance of each row"
             )
+        check_frame(X)
         rows, y = validate_data(self, X, y, y_numeric=True, **self._reading(reset=True))
         relevance = checked_relevance(y)
         lists = segment(groups, len(relevance))
@@ -198,6 +200,7 @@ class LovaszAggregator(GradedRanker):
         would have there. A new list, whose rows are compared with one another, is a group: ``groups=np.zeros(n)``.
         """
         check_is_fitted(self)
+        check_frame(X)
         rows = validate_data(self, X, **self._reading(reset=False))
         if groups is None and self.grouped_ and self.normalize is not None:
             raise InputError(
@@ -206,8 +209,8 @@ class LovaszAggregator(GradedRanker):
         lists = None if groups is None and self.normalize is not None else segment(groups, len(rows))
         if lists is None and _is_elsewhere(rows, self.list_):
             warnings.warn(
-                "most of X lies outside the list of fit, whose first or last place it gets: give groups=np.zeros(len(X)) "
-                "if X is a list of its own",
+                "most of X lies outside the list of fit, whose first or last place it gets: if X is a list of its own, "
+                "give groups=np.zeros(len(X))",
                 stacklevel=2,
             )
         return self._points(rows, lists) @ self.coef_

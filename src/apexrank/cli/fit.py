@@ -244,7 +244,7 @@ def fit(
         raise InputError(
             f"--model {model} takes grades of relevance: leave out --positive, or use --model push"
         )
-    with _kept(checkpoint, f"{model} {cv} {options} {recipe} {engine}"):
+    with _kept(checkpoint, f"{model} {cv} {options} {recipe} {engine or in_blocks * 'blocks'}"):
         if table is None:
             from apexrank.cli.fit_blocks import fit_by_engine
 

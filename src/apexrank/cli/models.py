@@ -79,7 +79,8 @@ def _search_alpha(model: Model, given: dict[str, Any], name: str) -> Any:
         estimator.set_fit_request(groups=True, sample_weight=True)
         scorer: Any = get_scorer(scoring)
         scorer.set_score_request(groups=True, sample_weight=False)
-        return GridSearchCV(estimator, {"alpha": list(ALPHAS)}, scoring=scorer, cv=GroupKFold(folds))
+        grid = {"alpha": list(ALPHAS)}
+        return GridSearchCV(estimator, grid, scoring=scorer, cv=GroupKFold(folds), error_score="raise")
 
 
 def _make(model: Model, given: dict[str, Any], chosen: str) -> Any:

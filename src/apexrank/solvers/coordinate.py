@@ -63,7 +63,7 @@ class CoordinateDescent:
             value += 0.5 * problem.alpha * float(w @ w)
             return np.asarray(value), pull_back(problem.X, slope) + problem.alpha * w
 
-        value, grad = recall("coordinate gradient", w, compute)
+        value, grad = recall(problem, "coordinate gradient", w, compute)
         return float(value), grad
 
     def _length(
@@ -81,7 +81,7 @@ class CoordinateDescent:
             slope = at_scores()[1]
             return (np.asarray(self._step(problem, scores, slope, column, w[j], problem.spread[j])),)
 
-        return float(recall("coordinate step", w, compute)[0])
+        return float(recall(problem, "coordinate step", w, compute)[0])
 
     @staticmethod
     def _step(
