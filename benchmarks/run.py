@@ -59,32 +59,50 @@ def run_one(name: str, root: Path) -> dict[str, Any]:
     return entry
 
 
-def gather(results: Path) -> dict[str, dict[str, Any]]:
-    """Figures of every benchmark that was ever run here: its day, machine and rows."""
-    found = {}
+def gather(results: Path) -> tuple[dict[str, dict[str, Any]], dict[str, str]]:
+    """Figures of every benchmark that was ever run here, and why files that cannot be shown were left out."""
+    found, left_out = {}, {}
     for path in sorted(results.glob("*.json")):
         if path.stem == GATHERED:
             continue
-        entry = json.loads(path.read_text(encoding="utf-8"))
-        day = datetime.fromtimestamp(path.stat().st_mtime, UTC).date().isoformat()
-        found[path.stem] = {
-            "date": entry.get("date", day),
-            "machine": entry["machine"],
-            "rows": entry["rows"],
-        }
+        try:
+            found[path.stem] = figures(path)
+        except (OSError, ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
+            what = " ".join(f"{type(error).__name__}: {error}".split())
+            left_out[path.stem] = (
+                f"not the figures of a benchmark ({what}); run it again or remove {path.name}"
+            )
+    return found, left_out
+
+
+def figures(path: Path) -> dict[str, Any]:
+    """Day, machine and rows of one benchmark; raises an error when they could not be shown."""
+    entry = json.loads(path.read_text(encoding="utf-8"))
+    day = datetime.fromtimestamp(path.stat().st_mtime, UTC).date().isoformat()
+    found = {"date": entry.get("date", day), "machine": entry["machine"], "rows": entry["rows"]}
+    if not columns_of(found["rows"]):
+        raise ValueError("no rows")
+    table_lines(found)
     return found
+
+
+def columns_of(rows: Sequence[Mapping[str, Any]]) -> list[str]:
+    """Columns of all rows, in the order in which they first appear."""
+    return list(dict.fromkeys(name for row in rows for name in row))
 
 
 def summarised(runs: Mapping[str, Any], results: Path) -> dict[str, Any]:
     """Everything that the one JSON holds."""
     from apexrank.experiments.summary import PACKAGES, machine, versions
 
+    found, left_out = gather(results)
     return {
         "date": datetime.now(UTC).date().isoformat(),
         "machine": machine(),
         "versions": versions((*PACKAGES, *PEERS)),
         "runs": dict(runs),
-        "benchmarks": gather(results),
+        "left out": left_out,
+        "benchmarks": found,
     }
 
 
@@ -112,7 +130,7 @@ def write_json(path: Path, value: Any) -> None:
 
 
 def write_text(path: Path, text: str) -> None:
-    from apexrank.io.atomic import write_bytes
+    from apexrank.atomic import write_bytes
 
     write_bytes(path, text.encode())
 
@@ -153,11 +171,12 @@ def origin(found: Mapping[str, Any]) -> str:
 
 def table_lines(found: Mapping[str, Any]) -> list[str]:
     """A Markdown table of the rows, and a line that says where they come from."""
-    columns = list(found["rows"][0])
+    columns = columns_of(found["rows"])
     lines = ["| " + " | ".join(columns) + " |", "|" + "---|" * len(columns)]
     for row in found["rows"]:
         over = over_limit(row)
-        cells = [f"**{shown(row[name])}**" if name == over else shown(row[name]) for name in columns]
+        texts = {name: shown(cell) for name, cell in row.items()}
+        cells = [f"**{texts[name]}**" if name == over else texts.get(name, "") for name in columns]
         lines.append("| " + " | ".join(cells) + " |")
     return [*lines, "", f"*{origin(found)}*", ""]
 
@@ -181,10 +200,11 @@ def _rows_over_limit(benchmarks: Mapping[str, Mapping[str, Any]]) -> Iterator[st
 
 
 def page_lines(summary: Mapping[str, Any]) -> list[str]:
-    """The page: a summary, what failed, then the table of every benchmark."""
+    """The page: a summary, what failed or was left out, then the table of every benchmark."""
     from apexrank.experiments.summary import origin as where
 
     failed = [f"- {name} failed: {run['why']}" for name, run in summary["runs"].items() if "why" in run]
+    failed += [f"- {name} left out: {why}" for name, why in summary["left out"].items()]
     lines = ["# Benchmarks", "", where(summary), "", *summary_lines(summary["benchmarks"])[:-1], *failed]
     for name, found in summary["benchmarks"].items():
         lines += ["", f"## {name}", "", *table_lines(found)[:-1]]
@@ -217,6 +237,8 @@ def main(arguments: Sequence[str] | None = None, root: Path = ROOT) -> int:
     failed = {name: run["why"] for name, run in runs.items() if "why" in run}
     for name, why in failed.items():
         print(f"{name} failed: {why}", file=sys.stderr)
+    for name, why in summary["left out"].items():
+        print(f"{name} left out: {why}", file=sys.stderr)
     return 1 if failed else 0
 
 

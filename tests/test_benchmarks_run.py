@@ -88,6 +88,53 @@ def test_figures_for_the_site_are_rounded_and_those_measured_elsewhere_stay(root
     assert re.fullmatch(r"\d{4}-\d\d-\d\d", found["benchmarks"]["one"]["date"])
 
 
+BAD_FILES = {
+    "cut": '{"machine": {"python": "3"',
+    "empty": "",
+    "not text": b"\xff\xfe",
+    "deep": "[" * 100_000,
+    "list": "[]",
+    "no rows": json.dumps({"machine": MACHINE, "rows": []}),
+    "empty rows": json.dumps({"machine": MACHINE, "rows": [{}]}),
+    "rows that are none": json.dumps({"machine": MACHINE, "rows": ["a", "b"]}),
+    "no machine": json.dumps({"rows": ROWS}),
+    "half a machine": json.dumps({"machine": {"python": "3"}, "rows": ROWS}),
+    "words for numbers": json.dumps({"machine": MACHINE, "rows": [{"ratio": "fast", "limit": 1.0}]}),
+}
+
+
+@pytest.mark.parametrize("text", BAD_FILES.values(), ids=BAD_FILES)
+def test_a_bad_file_is_left_out_with_one_line(root, capsys, text):
+    results = root / run.RESULTS
+    results.mkdir()
+    (results / "bad.json").write_bytes(text if isinstance(text, bytes) else text.encode())
+    (results / "good.json").write_text(json.dumps({"machine": MACHINE, "rows": ROWS}))
+    assert run.main(["--gather", "--docs"], root) == 0
+    assert list(read(root / run.DOCS)["benchmarks"]) == ["good"]
+    (line,) = capsys.readouterr().err.splitlines()
+    assert line.startswith("bad left out: not the figures of a benchmark (")
+    assert line.endswith("; run it again or remove bad.json")
+    assert f"- {line}" in (results / "benchmarks.md").read_text(encoding="utf-8").splitlines()
+
+
+def test_a_bad_file_is_named_once_however_many_benchmarks_run(root, capfd):
+    (root / run.RESULTS).mkdir()
+    (root / run.RESULTS / "bad.json").write_text("{")
+    assert run.main(["--only", "first", "third"], root) == 0
+    assert capfd.readouterr().err.count("bad left out") == 1
+
+
+def test_columns_are_those_of_all_rows(root):
+    rows = [{"what": "a", "ratio": 3.0, "limit": 2.0}, {"what": "b", "seconds": 0.5}]
+    (root / run.RESULTS).mkdir()
+    (root / run.RESULTS / "one.json").write_text(json.dumps({"machine": MACHINE, "rows": rows}))
+    assert run.main(["--gather", "--docs"], root) == 0
+    assert read(root / run.DOCS)["benchmarks"]["one"]["rows"] == rows
+    lines = run.table_lines({"date": "2026-01-02", "machine": MACHINE, "rows": rows})
+    assert lines[0] == "| what | ratio | limit | seconds |"
+    assert lines[2:4] == ["| a | **3** | 2 |  |", "| b |  |  | 0.5 |"]
+
+
 def test_numbers_over_their_limit_are_bold():
     lines = run.table_lines({"date": "2026-01-02", "machine": MACHINE, "rows": ROWS})
     assert [run.over_limit(row) for row in ROWS] == ["ratio", None, None, None]

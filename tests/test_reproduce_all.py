@@ -74,6 +74,7 @@ def test_one_json_one_page_and_the_files_of_each(register, tmp_path):
     assert one["verdicts"] == [AGREES._asdict(), NOISE._asdict()]
     assert one["table"] == [{"splits": 30, "value": None}]
     assert one["seconds"] >= 0
+    assert (one["date"], one["machine"]) == (found["date"], found["machine"])
     assert (two["status"], two["files"]) == ("agrees", ["two.csv", "two.png"])
     assert sorted(path.name for path in (tmp_path / "out").iterdir()) == [
         *("one.csv", "reproduce.json", "reproduce.md", "two.csv", "two.png")
@@ -182,7 +183,106 @@ def test_resume_takes_nothing_from_other_versions_or_options(register, runs, tmp
     assert runs == ["one", "one"]
 
 
-@pytest.mark.parametrize("text", ["{", "[]", "{}", '{"versions": {}, "options": {}, "experiments": [3]}'])
+def test_resume_does_not_mind_the_number_of_processes(register, runs):
+    register("one", AGREES)
+    run("--n-jobs 1")
+    run("--n-jobs 2 --resume")
+    run("--resume")
+    assert runs == ["one"]
+    run("--n-splits 4 --resume")
+    assert runs == ["one", "one"]
+
+
+@pytest.mark.parametrize("gone", ["two.csv", "two.png"])
+def test_resume_runs_again_what_has_lost_a_file(register, runs, tmp_path, gone):
+    register("one", AGREES)
+    register("two", AGREES, draw=True)
+    run()
+    runs.clear()
+    (tmp_path / "out" / gone).unlink()
+    run("--resume")
+    assert runs == ["two"]
+    assert (tmp_path / "out" / gone).is_file()
+
+
+def test_files_of_an_earlier_run_do_not_outlive_it(register, tmp_path):
+    register("draws no more", AGREES, draw=True)
+    register("fails now", AGREES, draw=True)
+    run()
+    register("draws no more", AGREES)
+    register("fails now", error=ZeroDivisionError("now"))
+    run(code=1)
+    assert sorted(path.name for path in (tmp_path / "out").iterdir()) == [
+        *("draws no more.csv", "reproduce.json", "reproduce.md")
+    ]
+
+
+def change_entries(path, **new):
+    """Set keys of all entries of the run before; ``None`` takes one out."""
+    before = written(path)
+    for entry in before["experiments"]:
+        entry.update(new)
+        for key in [key for key, value in new.items() if value is None]:
+            del entry[key]
+    (path / "out" / "reproduce.json").write_text(json.dumps(before))
+
+
+ELSEWHERE = {"system": "Linux riscv64", "processor": "Abacus", "cores": 10, "memory (GiB)": None}
+
+
+def test_what_is_kept_has_the_date_and_machine_of_its_own_run(register, tmp_path):
+    register("old", AGREES)
+    run()
+    change_entries(tmp_path, date="2020-02-02", machine=ELSEWHERE)
+    register("new", AGREES)
+    run("--resume")
+    found = written(tmp_path)
+    old, new = found["experiments"]
+    assert (old["date"], old["machine"]) == ("2020-02-02", ELSEWHERE)
+    assert (new["date"], new["machine"]) == (found["date"], found["machine"])
+    line = summary.origin(found)
+    assert line.startswith(f"{found['date']}, from 2020-02-02; {found['machine']['processor']}, ")
+    assert "; Abacus, 10 cores; apexrank " in line
+    assert line in (tmp_path / "out" / "reproduce.md").read_text(encoding="utf-8")
+
+
+def test_entries_without_a_date_have_that_of_their_file(register, runs, tmp_path):
+    register("one", AGREES)
+    run()
+    before = written(tmp_path) | {"date": "2020-02-02", "machine": ELSEWHERE}
+    (tmp_path / "out" / "reproduce.json").write_text(json.dumps(before))
+    change_entries(tmp_path, date=None, machine=None)
+    run("--resume")
+    (entry,) = written(tmp_path)["experiments"]
+    assert (entry["date"], entry["machine"]) == ("2020-02-02", ELSEWHERE)
+    assert summary.origin(written(tmp_path)).startswith("2020-02-02; Abacus, 10 cores; apexrank ")
+    assert runs == ["one"]
+
+
+@pytest.mark.parametrize(
+    ("key", "value"),
+    [
+        *((key, None) for key in ("name", "title", "status", "seconds", "verdicts", "files")),
+        *(("name", []), ("title", 3), ("seconds", "long"), ("status", "splendid"), ("files", [3])),
+        *(("verdicts", [3]), ("verdicts", [{"word": "agrees"}]), ("date", 3), ("machine", {"cores": 2})),
+    ],
+    ids=str,
+)
+def test_resume_refuses_an_entry_with_a_part_missing_or_of_another_kind(register, runs, tmp_path, key, value):
+    register("one", AGREES)
+    run()
+    change_entries(tmp_path, **{key: value})
+    result = run("--resume", code=2)
+    assert "is not the file of an earlier run" in result.stderr
+    assert result.stderr.count("\n") == 1
+    assert runs == ["one"]
+
+
+@pytest.mark.parametrize(
+    "text",
+    ["{", "[]", "{}", '{"versions": {}, "options": {}, "experiments": [3]}', "[" * 100_000],
+    ids=["cut", "list", "empty", "no entry", "deep"],
+)
 def test_resume_refuses_a_file_of_something_else(register, runs, tmp_path, text):
     register("one", AGREES)
     (tmp_path / "out").mkdir()
@@ -267,10 +367,14 @@ def test_the_site_takes_over_the_words_and_not_the_tables(register, tmp_path, pa
     assert page.take_over(tmp_path / "out", tmp_path / "kept.json") == 2
     found = json.loads((tmp_path / "kept.json").read_text(encoding="utf-8"))
     assert sorted(found) == ["date", "experiments", "machine", "versions"]
-    assert sorted(found["experiments"][0]) == ["name", "seconds", "status", "title", "verdicts"]
+    assert sorted(found["experiments"][0]) == [
+        *("date", "machine", "name", "seconds", "status", "title", "verdicts")
+    ]
     assert found["experiments"][1]["why"] == "set $DATA"
     register("three", AGREES)
+    found["experiments"][0]["date"] = "2020-02-02"
     lines = page.summary_lines(found)
+    assert lines[-2].startswith(f"*{found['date']}, from 2020-02-02; ")
     assert lines[0] == "2 experiments: 1 differs, 1 skipped; 2 verdicts: 1 agrees, 1 differs."
     assert "Not run: `three`." in lines
     assert page.differing_lines(found) == ["- `one`: row 3: it falls | it should rise"]

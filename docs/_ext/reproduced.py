@@ -16,7 +16,7 @@ from apexrank import experiments
 from apexrank.experiments.summary import differing, experiment_table, markdown_table, origin, totals
 
 DATA = Path(__file__).parent.parent / "_data" / "reproduce.json"
-KEPT = ("name", "title", "status", "why", "seconds", "verdicts")
+KEPT = ("name", "title", "status", "why", "seconds", "date", "machine", "verdicts")
 MARKUP = re.compile(r"([\\*_<>$\[\]])")
 
 

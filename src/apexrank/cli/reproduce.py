@@ -6,7 +6,6 @@ import json as json_module
 import time
 from collections.abc import Mapping
 from contextlib import suppress
-from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -102,20 +101,24 @@ def _print_names(titles: dict[str, str], json: bool) -> None:
 def _prepare(name: str, out: Path | None) -> None:
     """Find a bad folder before the work, and draw without a screen where anything can be drawn."""
     if out is not None:
-        prepare_folder(out, f"{name}.csv", f"{name}.png")
+        prepare_folder(out, *_file_names(name))
     with suppress(MissingExtraError):
         use_files_only()
+
+
+def _file_names(name: str) -> tuple[str, str]:
+    return f"{name}.csv", f"{name}.png"
 
 
 def _write(result: Result, name: str, out: Path) -> list[Path]:
     from apexrank.io import write_table
 
-    files = [out / f"{name}.csv"]
-    write_table(result.table, files[0])
-    if result.figure is not None:
-        files.append(out / f"{name}.png")
-        save_figure(result.figure, files[1])
-    return files
+    table, picture = (out / file for file in _file_names(name))
+    write_table(result.table, table)
+    if result.figure is None:
+        return [table]
+    save_figure(result.figure, picture)
+    return [table, picture]
 
 
 def _as_json(result: Result, name: str, files: list[Path]) -> dict[str, Any]:
@@ -153,7 +156,7 @@ def _run_all(options: dict[str, Any], out: Path | None, *, resume: bool, json: b
     for name in names:
         _prepare(name, out)
     found: dict[str, Any] = {
-        "date": datetime.now(UTC).date().isoformat(),
+        "date": summary.today(),
         "versions": summary.versions(),
         "machine": summary.machine(),
         "options": options,
@@ -177,24 +180,36 @@ def _run_all(options: dict[str, Any], out: Path | None, *, resume: bool, json: b
 
 
 def _finished_before(found: Mapping[str, Any], path: Path) -> dict[str, dict[str, Any]]:
-    """Entries of an earlier run with the same versions and options, but for those that did not come to their end."""
-    from apexrank.experiments.summary import UNFINISHED
+    """Entries of an earlier run with the same versions and options that came to their end and have all their files."""
+    from apexrank.experiments.summary import earlier
 
     if not path.exists():
         return {}
     try:
         before = json_module.loads(path.read_text(encoding="utf-8"))
-        same = before["versions"] == found["versions"] and before["options"] == found["options"]
-        kept = {entry["name"]: entry for entry in before["experiments"] if entry["status"] not in UNFINISHED}
-    except (ValueError, KeyError, TypeError, AttributeError):
+        same = before["versions"] == found["versions"]
+        same = same and _that_matter(before["options"]) == _that_matter(found["options"])
+        entries = earlier(before)
+    except (ValueError, KeyError, TypeError, AttributeError, RecursionError):
         raise InputError(f"{str(path)!r} is not the file of an earlier run: leave out --resume") from None
     if not same:
         note(f"{path} is of other versions or options: everything is run again")
-    return kept if same else {}
+        return {}
+    return {name: entry for name, entry in entries.items() if _has_files(entry, path.parent)}
+
+
+def _that_matter(options: Mapping[str, Any]) -> dict[str, Any]:
+    """Without the number of processes, which changes no number."""
+    return {option: value for option, value in options.items() if option != "n_jobs"}
+
+
+def _has_files(entry: Mapping[str, Any], folder: Path) -> bool:
+    there = {path.name for path in folder.iterdir() if path.is_file()}
+    return bool(entry["files"]) and there.issuperset(entry["files"])
 
 
 def _entry(name: str, options: Mapping[str, Any], out: Path) -> dict[str, Any]:
-    """Run one experiment with those of the options that it has, and write its files."""
+    """Run one experiment with those of the options that it has, and write its files in the place of older ones."""
     from apexrank import experiments
     from apexrank.experiments import summary
 
@@ -202,6 +217,8 @@ def _entry(name: str, options: Mapping[str, Any], out: Path) -> dict[str, Any]:
     given = {option: value for option, value in options.items() if option in experiment.options}
     start = time.perf_counter()
     try:
+        for file in _file_names(name):
+            (out / file).unlink(missing_ok=True)
         with working(f"running {name}"), warnings_as_notes():
             result = experiments.run(name, **given)
         files = _write(result, name, out)

@@ -9,15 +9,17 @@ import os
 import platform
 from collections import Counter
 from collections.abc import Mapping, Sequence
+from datetime import UTC, datetime
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import Any
 
 import apexrank
 from apexrank.errors import ApexrankError, MissingDataError, MissingExtraError
-from apexrank.experiments.result import Experiment, Result
+from apexrank.experiments.result import Experiment, Result, Verdict
 
 WORDS = ("differs", "within noise", "agrees")  # the first that a verdict has is the experiment's
+NO_VERDICT = "no verdict"
 BAD = ("failed", "differs")
 UNFINISHED = ("failed", "skipped")
 PACKAGES = ("numpy", "scipy", "scikit-learn", "numba", "polars")
@@ -38,8 +40,8 @@ def finished(experiment: Experiment, seconds: float, result: Result, files: Sequ
     return {
         "name": experiment.name,
         "title": experiment.title,
-        "status": next((word for word in WORDS if word in words), "no verdict"),
-        "seconds": round(seconds, 2),
+        "status": next((word for word in WORDS if word in words), NO_VERDICT),
+        **_ran(seconds),
         "verdicts": [verdict._asdict() for verdict in result.verdicts],
         "notes": list(result.notes),
         "files": list(files),
@@ -65,9 +67,55 @@ def stopped(experiment: Experiment, seconds: float, error: Exception) -> dict[st
         "title": experiment.title,
         "status": "skipped" if absent else "failed",
         "why": " ".join(what.split()),
-        "seconds": round(seconds, 2),
+        **_ran(seconds),
         "verdicts": [],
     }
+
+
+def _ran(seconds: float) -> dict[str, Any]:
+    """Each entry has its own: a run that is resumed may go on on another day, and on another machine."""
+    return {"seconds": round(seconds, 2), "date": today(), "machine": machine()}
+
+
+def earlier(summary: Mapping[str, Any]) -> dict[str, dict[str, Any]]:
+    """Entries, by name, that came to their end in an earlier run; older ones have the date and machine of their file.
+
+    Everything that is read of an entry later is looked at here. What is missing or of another kind raises one of
+    ``KeyError``, ``TypeError``, ``ValueError`` and ``AttributeError``.
+
+    Examples
+    --------
+    >>> from apexrank import experiments
+    >>> entry = stopped(experiments.get("table1"), 0.1, MemoryError("1 PiB"))
+    >>> earlier({"date": today(), "machine": machine(), "experiments": [entry]})
+    {}
+    """
+    whole = {key: summary[key] for key in ("date", "machine")}
+    entries = [whole | entry for entry in summary["experiments"]]
+    done = {entry["name"]: entry for entry in entries if entry["status"] not in UNFINISHED}
+    for entry in done.values():
+        _check(entry)
+    return done
+
+
+def _check(entry: Mapping[str, Any]) -> None:
+    texts = [entry[key] for key in ("name", "title", "date")] + list(entry["files"])
+    texts += [part for verdict in entry["verdicts"] for part in Verdict(**verdict)]
+    if not all(isinstance(text, str) for text in texts) or entry["status"] not in (*WORDS, NO_VERDICT):
+        raise TypeError("not an entry")
+    _described(entry["machine"])
+    experiment_table([entry])
+
+
+def today() -> str:
+    """The day, in UTC, as text that sorts.
+
+    Examples
+    --------
+    >>> len(today())
+    10
+    """
+    return datetime.now(UTC).date().isoformat()
 
 
 def versions(packages: Sequence[str] = PACKAGES) -> dict[str, str]:
@@ -136,7 +184,7 @@ def counts(entry: Mapping[str, Any]) -> str:
     parts = [
         f"{found[word]} {word if found[word] == 1 else plural.get(word, word)}" for word in reversed(WORDS)
     ]
-    return ", ".join(part for part in parts if not part.startswith("0 ")) or "no verdict"
+    return ", ".join(part for part in parts if not part.startswith("0 ")) or NO_VERDICT
 
 
 def totals(entries: Sequence[Mapping[str, Any]]) -> str:
@@ -155,7 +203,7 @@ def totals(entries: Sequence[Mapping[str, Any]]) -> str:
 
 
 def _listed(numbers: Counter[str]) -> str:
-    order = ("agrees", "within noise", "differs", "no verdict", "failed", "skipped")
+    order = ("agrees", "within noise", "differs", NO_VERDICT, "failed", "skipped")
     return ", ".join(f"{numbers[word]} {word}" for word in order if numbers[word])
 
 
@@ -171,11 +219,28 @@ def markdown(summary: Mapping[str, Any]) -> str:
 
 
 def origin(summary: Mapping[str, Any]) -> str:
-    """One line: when, where and with which versions."""
-    where = summary["machine"]
-    memory = f", {where['memory (GiB)']:g} GiB" if where["memory (GiB)"] else ""
+    """One line: when, where and with which versions; of experiments on several days, the last and the first.
+
+    Examples
+    --------
+    >>> here = {"processor": "Abacus", "cores": 10, "memory (GiB)": None}
+    >>> entries = [{"date": "2026-01-01", "machine": here}, {"date": "2026-01-03", "machine": here}]
+    >>> origin({"date": "2026-01-04", "machine": here, "versions": {"numpy": "2.1"}, "experiments": entries})
+    '2026-01-03, from 2026-01-01; Abacus, 10 cores; numpy 2.1.'
+    """
+    whole = {key: summary[key] for key in ("date", "machine")}
+    runs = [whole | entry for entry in summary.get("experiments", [])] or [whole]
+    runs.sort(key=lambda run: run["date"], reverse=True)
+    first, last = runs[-1]["date"], runs[0]["date"]
+    when = last if first == last else f"{last}, from {first}"
+    where = "; ".join(dict.fromkeys(_described(run["machine"]) for run in runs))
     used = ", ".join(f"{name} {number}" for name, number in summary["versions"].items())
-    return f"{summary['date']}; {where['processor']}, {where['cores']} cores{memory}; {used}."
+    return f"{when}; {where}; {used}."
+
+
+def _described(machine: Mapping[str, Any]) -> str:
+    memory = f", {machine['memory (GiB)']:g} GiB" if machine["memory (GiB)"] else ""
+    return f"{machine['processor']}, {machine['cores']} cores{memory}"
 
 
 def experiment_table(entries: Sequence[Mapping[str, Any]]) -> list[str]:
@@ -190,7 +255,7 @@ def markdown_table(header: Sequence[str], rows: Sequence[Sequence[str]]) -> list
     Examples
     --------
     >>> markdown_table(["norm"], [["|w|"]])
-    ['| norm |', '|---|', '| \\\\|w\\\\| |']
+    ['| norm |', '|---|', '| \\|w\\| |']
     """
     lines = ["| " + " | ".join(header) + " |", "|" + "---|" * len(header)]
     return lines + ["| " + " | ".join(cell.replace("|", r"\|") for cell in row) + " |" for row in rows]
