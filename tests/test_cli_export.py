@@ -155,16 +155,18 @@ class TestScorecard:
             frame = pl.read_csv(f"{name}.csv")
             frame.with_columns(times=pl.int_range(pl.len()) % 3 + 1).write_csv(f"{name}.csv")
         run("fit train.csv --target fraud --id case --categorical city -p 4 --alpha 0.01 --weight times")
-        bare = run("export model.apex --format scorecard --data train.csv --test new.csv --json")
-        assert "note: the model's objective is" in bare.stderr
-        assert "--weight" in bare.stderr
-        given = run(
-            "export model.apex --format scorecard --data train.csv --test new.csv --weight times --json"
-        )
-        assert given.stderr == ""
+        command = "export model.apex --format scorecard --data train.csv --test new.csv --json"
+        of_training, given = run(command), run(f"{command} --weight times")
+        assert of_training.stderr == given.stderr == ""
+        assert of_training.stdout == given.stdout
         found = json.loads(given.stdout)["objective"]["model"]
         assert found == pytest.approx(load_model("model.apex").training["objective"], rel=1e-9)
-        losses = [json.loads(result.stdout)["loss"][0]["model"] for result in (bare, given)]
+        for name in ("train", "new"):
+            pl.read_csv(f"{name}.csv").with_columns(other=pl.int_range(pl.len()) % 5 + 1).write_csv(
+                f"{name}.csv"
+            )
+        other = run(f"{command} --weight other")
+        losses = [json.loads(result.stdout)["loss"][0]["model"] for result in (other, given)]
         assert losses[0] != losses[1]
 
 

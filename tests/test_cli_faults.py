@@ -21,14 +21,10 @@ import pytest
 from typer.testing import CliRunner
 
 from apexrank.atomic import check_writable, replacing, write_bytes
-from apexrank.cli.app import _stopping_cleanly, app
+from apexrank.cli.app import _reader_has_left, _stopping_cleanly, app
 from apexrank.errors import InputError
 from apexrank.io import tables
 from tests.warm_cli import FIT, OUTPUTS, WRITE, Ended, WarmCli, write_inputs
-
-pytestmark = pytest.mark.skipif(
-    not hasattr(signal, "sigtimedwait"), reason="no sigtimedwait: this system cannot wait for signals so"
-)
 
 SRC = Path(__file__).parent.parent / "src" / "apexrank"
 NOBODY = 65534
@@ -75,6 +71,8 @@ def folder():
 @pytest.fixture(scope="module")
 def warm(folder):
     """Runs command lines in the folder, where there is a model."""
+    if not hasattr(signal, "sigtimedwait"):
+        pytest.skip("no sigtimedwait: this system cannot wait for signals so")
     warm = WarmCli(folder)
     assert warm.run(*shlex.split(FIT)).code == 0
     yield warm
@@ -176,6 +174,32 @@ class TestFullDisk:
             raise ZeroDivisionError
         assert not list(tmp_path.iterdir())
 
+    def test_another_file_that_fails_inside_the_block_is_not_blamed_on_the_target(self, tmp_path):
+        with pytest.raises(FileNotFoundError, match="gone"), replacing(tmp_path / "a.bin"):
+            (tmp_path / "gone").read_bytes()
+        with pytest.raises(InputError, match=r"a\.bin"), replacing(tmp_path / "a.bin") as temporary:
+            temporary.read_bytes()
+        assert not list(tmp_path.iterdir())
+
+    @pytest.mark.parametrize("number", [errno.EINVAL, errno.ENOTSUP])
+    def test_systems_that_cannot_flush(self, tmp_path, monkeypatch, number):
+        def fail(_):
+            raise OSError(number, os.strerror(number))
+
+        monkeypatch.setattr(os, "fsync", fail)
+        write_bytes(tmp_path / "a.bin", b"new")
+        assert (tmp_path / "a.bin").read_bytes() == b"new"
+
+
+def test_nobody_else_reads_a_private_file_while_it_is_written(tmp_path):
+    path = tmp_path / "a.bin"
+    path.write_bytes(OLD)
+    path.chmod(0o640)
+    with replacing(path) as temporary:
+        temporary.write_bytes(b"new")
+        assert stat.S_IMODE(temporary.stat().st_mode) == 0o600
+    assert stat.S_IMODE(path.stat().st_mode) == 0o640
+
 
 def test_bytes_reach_the_disk_before_the_name(tmp_path, monkeypatch):
     """A power cut cannot be had here: the order of the calls is what can be seen."""
@@ -210,6 +234,32 @@ class TestStandardStreams:
     def test_files_are_written_though_the_reader_has_left(self, cli, folder):
         assert cli(OUTPUTS["roc.png"], stdout="left").code == 141
         assert (folder / "roc.png").read_bytes().startswith(b"\x89PNG")
+
+    def test_streams_of_the_caller_stay_as_they_were(self, monkeypatch):
+        """Where a program calls the command: its errors, its stderr and its descriptors."""
+        with open(os.devnull, "w", errors="strict") as stdout:
+            monkeypatch.setattr(sys, "stdout", stdout)
+            with pytest.raises(SystemExit):
+                app(["--version"])
+            assert stdout.errors == "strict"
+            with open(os.devnull) as spare:
+                free = spare.fileno()
+            error = os.fstat(2)
+            assert _reader_has_left() == 141
+            assert os.fstat(2) == error
+            with open(os.devnull) as spare:
+                assert spare.fileno() == free
+
+    def test_an_encoding_that_the_user_chose_is_kept(self):
+        """Latin-1 has no long dash, which is to become a question mark."""
+        found = subprocess.run(
+            [sys.executable, "-c", "from apexrank.cli.app import app; app()", "reproduce", "--list"],
+            env=os.environ | {"PYTHONIOENCODING": "latin-1:replace"},
+            capture_output=True,
+            check=False,
+        )
+        assert (found.returncode, found.stderr) == (0, b"")
+        assert b"?" in found.stdout
 
     @pytest.mark.parametrize("stderr", ["/dev/full", "left", None])
     def test_lost_stderr_changes_no_exit_code(self, cli, stderr):
@@ -381,6 +431,13 @@ class TestSignals:
             signal.signal(signal.SIGTERM, earlier[1])
         assert callable(handlers.pop(1))
         assert handlers == [signal.SIG_IGN, signal.SIG_IGN, signal.SIG_DFL]
+
+
+def test_unknown_experiments_are_told_the_nearest():
+    result = CliRunner().invoke(app, ["reproduce", "figur1"])
+    assert result.exit_code == 2
+    assert result.stderr.startswith("error: unknown experiment 'figur1': did you mean 'figure1'?")
+    assert CliRunner().invoke(app, ["reproduce", "zzz"]).stderr.endswith("see apexrank reproduce --list\n")
 
 
 def name_in(command, word):

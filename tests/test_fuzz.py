@@ -13,16 +13,19 @@ import numpy as np
 import polars as pl
 import pytest
 
+from apexrank.cli.ballot_cells import check_cells
 from apexrank.cli.ballots import Ballots
 from apexrank.cli.edge_options import Reading
 from apexrank.cli.seeds import named_vertex, read_seeds, seed_weights
-from apexrank.datasets import read_letor, read_preflib
+from apexrank.datasets import read_letor, read_preflib, unpacking
 from apexrank.datasets.graphs import load_cnr_2000
+from apexrank.datasets.letor import reading
+from apexrank.datasets.unpacking import unpacked
 from apexrank.datasets.webspam import load_webspam
 from apexrank.errors import InputError, MissingExtraError
 from apexrank.graph.edgefile import guessed_columns
 from apexrank.graph.reading import as_graph
-from apexrank.io import load_model, read_qrels, read_run, read_table
+from apexrank.io import load_model, parquet_size, read_qrels, read_run, read_table, stream, write_table
 from apexrank.io.columns import texts
 from apexrank.io.container import pack, unpack
 from apexrank.io.labels import positive_value
@@ -75,9 +78,11 @@ class TestHarness:
         ("message", "found"),
         [
             ("input.csv line 2:\nno", "several lines"),
-            ("input.csv line 2: " + "x" * 700, "718 characters"),
+            ("input.csv line 2: " + "x" * 2100, "2118 characters"),
             ("line 2 is wrong", "no file"),
+            ("the input is wrong in line 2", "no file"),
             ("input.csv is wrong", "no line"),
+            ("input.csv: no memory", "no line"),
         ],
     )
     def test_bad_messages_are_faults(self, message, found):
@@ -120,12 +125,17 @@ class TestMessages:
 
     def test_short_whatever_is_quoted(self):
         message = str(InputError(f"x.csv line 7: {'9' * 10_000} is no number; correct it"))
-        assert len(message) < 600
+        assert len(message) < 2000
         assert message.startswith("x.csv line 7: 999")
         assert message.endswith("999 is no number; correct it")
 
+    def test_lists_of_choices_are_whole(self):
+        message = f"unknown name: use one of {', '.join(map(str, range(300)))}"
+        assert str(InputError(message)) == message
+
     def test_other_errors_too(self):
         assert str(MissingExtraError("a\nb")) == "a b"
+        assert MissingExtraError("a", name="igraph").name == "igraph"
         assert InputError("a", 3).args == ("a", 3)
 
 
@@ -151,6 +161,62 @@ class TestTables:
     def test_carriage_returns_at_line_ends_are_fine(self, tmp_path):
         (tmp_path / "t.csv").write_bytes(b"a,b\r\n1,2\r\n")
         assert read_table(tmp_path / "t.csv").frame.to_dicts() == [{"a": "1", "b": "2"}]
+
+    @pytest.mark.parametrize("names", [['a "b"', "c"], ['"', 'a""b'], ["x", 'y""']])
+    def test_quotes_in_names_come_back(self, tmp_path, names):
+        """The fast reader leaves quotes of names doubled."""
+        path = tmp_path / "t.csv"
+        write_table(pl.DataFrame({name: [1, 0] for name in names}), path)
+        assert read_table(path).names == names
+        assert read_blocks(path, names[1]).head().names == names
+
+    def test_names_that_are_split_in_two_ways(self, tmp_path):
+        for read in (read_table, lambda path: list(read_blocks(path, "b"))):
+            refused(read, tmp_path / "t.csv", b'"a" ,b\n1,2\n', "line 1", "between a quote and the separator")
+            refused(read, tmp_path / "t.csv", b"a,b\r\r\n1,2\r\r\n", "line 1 ends in two carriage returns")
+
+    def test_packed_zeros_and_ones_are_fine(self, tmp_path):
+        """Dummies shrink to a ninetieth of their text, which is no bomb."""
+        line = b",".join([b"0"] * 299 + [b"1"]) + b"\n"
+        names = ",".join(f"d{j}" for j in range(300)).encode() + b"\n"
+        path = tmp_path / "t.csv.gz"
+        path.write_bytes(gzip.compress(names) + gzip.compress(line * 1_000) * 60)
+        assert len(unpacked(path)) > 1 << 25
+        assert len(read_table(path)) == 60_000
+
+    def test_packed_text_that_is_streamed(self, tmp_path, monkeypatch):
+        """It is never in memory as a whole; one of its lines is."""
+        monkeypatch.setattr(unpacking, "_ALWAYS", 1 << 12)
+        path = tmp_path / "t.csv.gz"
+        path.write_bytes(gzip.compress(b"a,b\n" + b"1,0\n" * 400_000))
+        refused(read_table, path, path.read_bytes(), "unpacks to more than 0 MB")
+        assert sum(len(block.X) for block in read_blocks(path, "b")) == 400_000
+        long = gzip.compress(b"a,b\n1,0\n" + b"1" * 4_000_000)
+        refused(lambda path: list(read_blocks(path, "b")), path, long, "in one line")
+
+    def test_plain_text_named_gz(self, tmp_path):
+        (tmp_path / "t.csv.gz").write_bytes(b"a,b\n1,2\n")
+        assert read_table(tmp_path / "t.csv.gz").frame.to_dicts() == [{"a": "1", "b": "2"}]
+        assert len(list(read_blocks(tmp_path / "t.csv.gz", "b"))) == 1
+
+    def test_long_field_beside_a_gap(self, tmp_path):
+        """It was refused only where the last column has a gap."""
+        (tmp_path / "t.csv").write_bytes(b"a,b\n" + b"x" * 200_000 + b",\n1,2\n")
+        assert len(read_table(tmp_path / "t.csv")) == 2
+
+    def test_record_that_no_quote_closes(self, tmp_path, monkeypatch):
+        monkeypatch.setattr(stream, "_MOST_TEXT", 1000)
+        data = b'a,b\n1,"x\n' + b"1,0\n" * 1000
+        refused(
+            lambda path: list(read_blocks(path, "a")), tmp_path / "t.csv", data, "no quote closes the field"
+        )
+
+    def test_pieces_of_much_text_have_fewer_rows(self, tmp_path, monkeypatch):
+        monkeypatch.setattr(stream, "_MOST_TEXT", 1000)
+        (tmp_path / "t.csv").write_bytes(b"a,b\n" + b"1,0\n" * 1000)
+        chunks = list(stream._csv_chunks(tmp_path / "t.csv", 5000))
+        assert sum(map(len, chunks)) == 1000
+        assert len(chunks) == 4
 
     def test_line_of_separators_that_is_too_long(self, tmp_path):
         refused(read_table, tmp_path / "t.csv", b"a,b\n1,2\n,,,\n", "line 3: the row has 4 fields")
@@ -244,6 +310,44 @@ class TestParquet:
         monkeypatch.setattr(pl, "scan_parquet", panic)
         refused(lambda path: read_blocks(path, "a"), tmp_path / "t.parquet", self.saved(a=[1]), "index out")
 
+    def test_encrypted(self, tmp_path):
+        for read in (read_table, lambda path: read_blocks(path, "a")):
+            refused(read, tmp_path / "t.parquet", b"PARE" + self.saved(a=[1])[4:], "is encrypted")
+
+    def test_zeros_and_ones_are_fine_and_bombs_are_not(self, tmp_path, monkeypatch):
+        path = tmp_path / "t.parquet"
+        pl.DataFrame({f"x{j}": np.zeros(100_000, np.int8) for j in range(4)}).write_parquet(path)
+        check_size(path)
+        monkeypatch.setattr(parquet_size, "_ALWAYS", 300_000)
+        monkeypatch.setattr(parquet_size, "_MOST_TIMES", 1)
+        with pytest.raises(
+            InputError, match=r"holds 0\.00 GB of values.*read fewer columns or rows into a new file"
+        ):
+            check_size(path)
+
+    def test_small_whole_numbers_are_counted_as_such(self, tmp_path):
+        path = tmp_path / "t.parquet"
+        kinds = {pl.Int8: 1, pl.UInt16: 2, pl.Int32: 4, pl.Int64: 8, pl.Float32: 4, pl.String: 16}
+        for kind, width in kinds.items():
+            pl.DataFrame({"x": pl.Series([1] * 50).cast(kind)}).write_parquet(path)
+            assert parquet_size._needed(parquet_size.check_pages(path)) == 50 * width
+
+    def test_long_heads_of_pages(self, tmp_path):
+        """Statistics of long texts make a head longer than what is read first."""
+        parquet = pytest.importorskip("pyarrow.parquet", reason="pyarrow is not installed")
+        frame = pl.DataFrame({"s": ["a" * 3000, "b" * 3000]})
+        parquet.write_table(frame.to_arrow(), tmp_path / "t.parquet", use_dictionary=False)
+        check_size(tmp_path / "t.parquet")
+        assert len(read_table(tmp_path / "t.parquet")) == 2
+
+    def test_files_are_looked_at_once(self, tmp_path, monkeypatch):
+        seen = []
+        check = stream.check_pages
+        monkeypatch.setattr(stream, "check_pages", lambda path: seen.append(path) or check(path))
+        (tmp_path / "t.parquet").write_bytes(self.saved(a=[1, 0], b=[1, 2]))
+        read_blocks(tmp_path, "a")
+        assert len(seen) == 1
+
     def test_end_of_the_file(self, tmp_path):
         data = self.saved(a=[1, 2])
         refused(read_table, tmp_path / "t.parquet", data[:-1], "cut short")
@@ -294,8 +398,6 @@ class TestParquet:
     def test_sizes_are_those_of_pyarrow(self, tmp_path):
         """The sum over row groups and columns of what an independent reader says of them."""
         parquet = pytest.importorskip("pyarrow.parquet", reason="pyarrow is not installed")
-        from apexrank.io import parquet_size
-
         path = tmp_path / "t.parquet"
         pl.DataFrame(
             {"x": [0.5] * 50, "s": ["ab"] * 50, "b": [True] * 50, "l": [[1, 2, 3]] * 50}
@@ -311,7 +413,7 @@ class TestParquet:
             for chunk, twice in zip(chunks, nested, strict=True)
         )
         assert meta.num_row_groups > 1
-        assert parquet_size._needed(path, path.stat().st_size) == expected
+        assert parquet_size._needed(parquet_size.check_pages(path)) == expected
         check_size(path)
 
 
@@ -372,8 +474,17 @@ class TestLists:
             refused(read, tmp_path / "r.gz", data, "gzip data end early or are damaged")
 
     def test_matrix_of_zeros_that_nobody_wrote(self, tmp_path):
-        refused(read_letor, tmp_path / "q.txt", b"1 qid:1 999999999:1\n", "read with sparse=True")
+        refused(
+            read_letor, tmp_path / "q.txt", b"1 qid:1 999999999:1\n", "1 x 999,999,999 numbers", "sparse=True"
+        )
         assert read_letor(tmp_path / "q.txt", sparse=True).data.shape == (1, 999_999_999)
+
+    def test_matrix_of_half_a_gigabyte_is_read(self, monkeypatch):
+        entries = np.ones(10), np.zeros(10, np.int32), np.append(np.arange(10), np.full(19_991, 10))
+        made = []
+        monkeypatch.setattr(reading.csr_array, "toarray", lambda matrix: made.append(matrix.shape))
+        reading._matrix("q.txt", entries, (20_000, 3_500), False, np.float64)
+        assert made == [(20_000, 3_500)]
 
     def test_item_that_is_twice_in_a_long_order(self, tmp_path):
         """Counting every item anew took hours."""
@@ -384,12 +495,20 @@ class TestLists:
             read_preflib, tmp_path / "v.soi", f"{names}1: {order}\n".encode(), f"alternative {n} stands twice"
         )
 
+    def test_short_lists_of_many_voters_are_fine(self):
+        check_cells("b.csv", 70_000, 1_000, 5 * 70_000)
+
     def test_more_voters_times_items_than_cells(self, tmp_path):
-        rows = b"".join(b"%d,%d,1\n" % (i, i) for i in range(9_000))
+        rows = b"".join(b"%d,%d,1\n" % (i, i) for i in range(11_000))
         read = Ballots(long="u,f,s").read
-        refused(read, tmp_path / "b.csv", b"u,f,s\n" + rows, "9,000 voters times 9,000 items are 0.6 GB")
+        refused(
+            read,
+            tmp_path / "b.csv",
+            b"u,f,s\n" + rows,
+            "11,000 voters times 11,000 items are 121,000,000 cells of 1.0 GB, and 100,000,000 is the limit",
+        )
         read = Ballots(kind="orders", id="u", drop=["s"]).read
-        refused(read, tmp_path / "b.csv", b"u,f,s\n" + rows, "9,000 voters times 9,000 items")
+        refused(read, tmp_path / "b.csv", b"u,f,s\n" + rows, "11,000 voters times 11,000 items")
 
 
 class TestModels:

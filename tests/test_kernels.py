@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 from apexrank.kernels import jit
+from apexrank.kernels.jit import kernel
 from apexrank.kernels.segments import running_sums
 
 
@@ -36,3 +37,17 @@ def test_running_sums(sizes):
     for a, b in pairwise(indptr):
         np.testing.assert_allclose(through[a:b], np.cumsum(values[a:b]), rtol=1e-15)
         np.testing.assert_allclose(before[a:b], np.concatenate([[0.0], np.cumsum(values[a:b])[:-1]])[: b - a])
+
+
+def test_a_full_disk_does_not_keep_a_kernel_from_running(monkeypatch):
+    from numba.core.caching import IndexDataCacheFile
+
+    def full(*_):
+        raise OSError(28, "No space left on device")
+
+    @kernel()
+    def add(x, y):
+        return x + y
+
+    monkeypatch.setattr(IndexDataCacheFile, "save", full)
+    assert add(1, 2) == 3

@@ -262,7 +262,8 @@ def test_options(file, options, what):
 def test_too_wide_for_memory(file):
     path = file("1 qid:1 2147483647:1", *["1 qid:1 1:1"] * 9999)
     with pytest.raises(
-        InputError, match="10000 x 2147483647 numbers do not fit into memory; read with sparse=True"
+        InputError,
+        match=r"10,000 x 2,147,483,647 numbers, nearly all of them zeros, .*; drop .* with sparse=True",
     ):
         read_letor(path)
     thin = read_letor(path, sparse=True)

@@ -2,7 +2,7 @@
 
 A temporary file beside the target takes its place in one step, once its bytes are on the disk. So whatever stops the
 writer (an error, a full disk, a signal, a kill, a power cut) leaves the old file or the complete new one. The new file
-has the mode of the old one; a file that may not be written is not replaced either.
+has the mode of the old one, but belongs to whoever writes it; a file that may not be written is not replaced either.
 
 Only a kill leaves the temporary file, hidden and named ``.NAME.XXXXXXXX.tmp``. It disturbs nobody, and goes when the
 same file is written a day later: before that it may belong to a writer that is at work.
@@ -24,6 +24,7 @@ from pathlib import Path
 from apexrank.errors import InputError
 
 _STALE = 24 * 3600.0  # seconds
+_CANNOT_FLUSH = (errno.EINVAL, errno.ENOTSUP)  # what some network file systems say to all flushing
 _ADVICE = {
     errno.ENOSPC: "free some space or choose another folder",
     errno.EDQUOT: "free some space or choose another folder",
@@ -118,6 +119,8 @@ def replacing(path: str | Path) -> Iterator[Path]:
     _remove_stale(target.parent, stem)
     temporary = target.with_name(f"{stem}.{secrets.token_hex(4)}.tmp")
     try:
+        if target.exists():  # nobody may read the new file who may not read the old one
+            os.close(os.open(temporary, os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o600))
         yield temporary
         _flush(temporary)
         if target.exists():
@@ -126,11 +129,17 @@ def replacing(path: str | Path) -> Iterator[Path]:
         _flush_folder(target.parent)
     except Exception as error:
         reason = _reason(error)
-        if reason is None:
+        if reason is None or not _is_of(error, temporary, target):
             raise
         raise InputError(f"cannot write {str(path)!r}: {reason}") from error
     finally:
         temporary.unlink(missing_ok=True)
+
+
+def _is_of(error: Exception, *paths: Path) -> bool:
+    """Whether an error may be one of these files: it names one of them, or none."""
+    name = getattr(error, "filename", None)
+    return name is None or name in [str(path) for path in paths] or name in paths
 
 
 def _remove_stale(folder: Path, stem: str) -> None:
@@ -144,7 +153,11 @@ def _remove_stale(folder: Path, stem: str) -> None:
 def _flush(path: Path) -> None:
     """Wait until the bytes are on the disk: a power cut must not find the new name before them."""
     with path.open("r+b") as file:
-        os.fsync(file.fileno())
+        try:
+            os.fsync(file.fileno())
+        except OSError as error:
+            if error.errno not in _CANNOT_FLUSH:
+                raise
 
 
 def _flush_folder(folder: Path) -> None:

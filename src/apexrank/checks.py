@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+from numpy.typing import ArrayLike
 
 from apexrank.errors import InputError
 
@@ -35,41 +36,89 @@ def check_between(name: str, value: Any, lowest: float, highest: float) -> None:
 
 
 # the squares of numbers beyond these, and sums of them, leave the range of floating point
-LARGEST, SMALLEST = 1e100, 1e-100
+LARGEST, SMALLEST = 1e120, 1e-100
 # weights are taken to higher powers
 HEAVIEST, LIGHTEST = 1e60, 1e-60
+POWERS = 150  # of ten between weights that are not 0
+_BLOCK = 2**19  # numbers of which a copy is made at a time
 
 
 def check_weights(weight: np.ndarray) -> None:
-    """Refuse weights that are neither 0 nor of a size to be computed with.
+    """Refuse weights of a size, or so far from each other, that they cannot be computed with; 0 can.
 
     Examples
     --------
+    >>> check_weights(np.exp(-2.0 * np.arange(120)))
     >>> check_weights(np.array([0.0, 1e300]))
     Traceback (most recent call last):
-    apexrank.errors.InputError: sample_weight has 1e+300: weights are 0 or between 1e-60 and 1e+60; divide all by ...
+    apexrank.errors.InputError: the largest sample_weight is 1e+300, not between 1e-60 and 1e+60: divide all by ...
     """
-    odd = (weight > HEAVIEST) | ((weight > 0) & (weight < LIGHTEST))
-    if odd.any():
+    check_weight_range(*weight_range(weight))
+
+
+def weight_range(weight: ArrayLike | None) -> tuple[float, float]:
+    """The smallest weight that is not 0, and the largest; infinite and 0 where all are 0.
+
+    Examples
+    --------
+    >>> weight_range(np.array([0.0, 0.5, 2.0]))
+    (0.5, 2.0)
+    """
+    if weight is None:
+        return 1.0, 1.0
+    weight = np.asarray(weight, dtype=np.float64)
+    return float(weight.min(initial=np.inf, where=weight > 0)), float(weight.max(initial=0.0))
+
+
+def check_weight_range(smallest: float, largest: float) -> None:
+    """Refuse a range of weights, as :func:`check_weights` does for the weights themselves."""
+    if largest > 0 and not LIGHTEST <= largest <= HEAVIEST:
         raise InputError(
-            f"sample_weight has {weight[odd][0]:.3g}: weights are 0 or between {LIGHTEST} and {HEAVIEST}; "
+            f"the largest sample_weight is {largest:.3g}, not between {LIGHTEST} and {HEAVIEST}: "
             "divide all by their mean"
+        )
+    if smallest < 10.0**-POWERS * largest:
+        raise InputError(
+            f"sample_weight spans more than {POWERS} powers of ten ({smallest:.3g} to {largest:.3g}): "
+            "set the smallest to 0"
         )
 
 
-def check_not_huge(name: str, values: np.ndarray) -> None:
-    """Refuse numbers whose squares could not be computed with.
+def check_not_huge(name: str, values: Any) -> None:
+    """Refuse numbers whose squares could not be computed with, in an array or a sparse matrix by rows.
 
     Examples
     --------
-    >>> check_not_huge("X", np.array([1.0, -1e200]))
+    >>> check_not_huge("y", np.array([1.0, -1e200]))
     Traceback (most recent call last):
-    apexrank.errors.InputError: X has numbers as large as 1e+200, beyond 1e+100: scale it first
+    apexrank.errors.InputError: y has numbers as large as 1e+200, beyond 1e+120: scale it first
+    >>> check_not_huge("X", np.array([[1.0, 1e200]]))
+    Traceback (most recent call last):
+    apexrank.errors.InputError: column 1 of X has numbers as large as 1e+200, beyond 1e+120: scale it first
     """
-    if values.dtype == np.float64 and values.size:
-        largest = max(float(values.max()), -float(values.min()))
-        if largest > LARGEST:
-            raise InputError(f"{name} has numbers as large as {largest:.3g}, beyond {LARGEST}: scale it first")
+    is_sparse = hasattr(values, "indptr")
+    numbers = values.data if is_sparse else values
+    # the sum of squares is one pass without a copy; only where it is large the numbers are looked at
+    if numbers.dtype != np.float64 or _sum_of_squares(numbers) <= LARGEST**2:
+        return
+    sizes = np.maximum(numbers.max(axis=0), -numbers.min(axis=0)) if numbers.ndim == 2 else np.abs(numbers)
+    place = int(sizes.argmax())
+    if sizes[place] > LARGEST:
+        column = values.indices[place] if is_sparse else place
+        name = f"column {column} of {name}" if values.ndim == 2 else name
+        raise InputError(
+            f"{name} has numbers as large as {sizes[place]:.3g}, beyond {LARGEST}: scale it first"
+        )
+
+
+def _sum_of_squares(values: np.ndarray) -> float:
+    with np.errstate(over="ignore", invalid="ignore"):
+        if values.flags.forc:
+            flat = values.ravel(order="K")
+            return float(np.vdot(flat, flat))
+        rows = max(1, _BLOCK // max(1, values[:1].size))  # a view that is no block of memory is copied
+        parts = (values[start : start + rows] for start in range(0, len(values), rows))
+        return sum(float(np.vdot(part, part)) for part in parts)
 
 
 def on_host(values: Any) -> Any:
@@ -113,6 +162,17 @@ def check_polars_threads(what: str) -> None:
             f"{what} by polars, whose threads did not survive that this process was forked: "
             "start workers with multiprocessing's method 'spawn' or 'forkserver', or with joblib"
         )
+
+
+def check_frame(X: Any) -> None:
+    """Refuse a frame of polars as table of numbers where polars has no threads to make one of its columns.
+
+    Examples
+    --------
+    >>> check_frame(np.eye(2))
+    """
+    if type(X).__module__.startswith("polars") and type(X).__name__.endswith("Frame"):
+        check_polars_threads("a frame as X is converted")
 
 
 class _Forks:

@@ -1,6 +1,6 @@
 """The errors apexrank raises on purpose: one line that says what is wrong and what to do."""
 
-_MOST_CHARACTERS = 600
+_MOST_CHARACTERS = 2000
 
 
 class ApexrankError(Exception):
@@ -12,8 +12,8 @@ class ApexrankError(Exception):
     "column 'a b': correct it"
     """
 
-    def __init__(self, *args: object) -> None:
-        super().__init__(*(one_line(arg) if isinstance(arg, str) else arg for arg in args))
+    def __init__(self, *args: object, **kwargs: object) -> None:
+        super().__init__(*(one_line(arg) if isinstance(arg, str) else arg for arg in args), **kwargs)
 
 
 def one_line(message: str) -> str:

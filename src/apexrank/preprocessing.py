@@ -11,6 +11,7 @@ from scipy import sparse
 from sklearn.base import BaseEstimator, OneToOneFeatureMixin, TransformerMixin
 from sklearn.utils.validation import check_is_fitted, validate_data
 
+from apexrank.checks import check_frame
 from apexrank.errors import InputError
 from apexrank.groups import Segments, segment
 
@@ -193,6 +194,7 @@ class QueryNormalizer(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
             raise InputError(
                 f"method={self.method!r} would fill the zeros of a sparse X: use method='max', or give X.toarray()"
             )
+        check_frame(X)
         return validate_data(
             self,
             X,

@@ -266,7 +266,7 @@ def confidence(ballots: Ballots, rule: Rule) -> float:
 
 
 @kernel()
-def _add_rows(x, weights, sums, lost, sizes):  # pragma: no cover
+def _add_rows(x, weights, sums, lost, sizes):
     whole = x.shape[0] // 8 * 8
     for v in range(0, whole, 8):
         w0, w1, w2, w3 = weights[v], weights[v + 1], weights[v + 2], weights[v + 3]
@@ -286,7 +286,7 @@ def _add_rows(x, weights, sums, lost, sizes):  # pragma: no cover
 
 
 @kernel(inline="always")
-def _keep_lost(number, j, sums, lost):  # pragma: no cover
+def _keep_lost(number, j, sums, lost):
     old = sums[j]
     new = old + number
     added = new - old

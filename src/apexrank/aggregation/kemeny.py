@@ -222,7 +222,7 @@ def tied_places(order: np.ndarray, margin: np.ndarray) -> np.ndarray:
 
 
 @kernel()
-def _insert(order, margin, tolerance):  # pragma: no cover
+def _insert(order, margin, tolerance):
     """Move each item to the place that pays most, until none pays more than rounding."""
     n, moved = order.size, True
     while moved:
@@ -247,7 +247,7 @@ def _insert(order, margin, tolerance):  # pragma: no cover
 
 
 @kernel()
-def _pack_cycles(left):  # pragma: no cover
+def _pack_cycles(left):
     """Bound on the excess: each circle of three loses a margin, and circles that share none add up."""
     n, bound = left.shape[0], 0.0
     for a in range(n):
@@ -263,7 +263,7 @@ def _pack_cycles(left):  # pragma: no cover
 
 
 @kernel()
-def _order_subsets(against, order):  # pragma: no cover
+def _order_subsets(against, order):
     """The best order of a set ends with one of its items, below the best order of the others."""
     n = order.size
     least, last = np.zeros(1 << n), np.zeros(1 << n, dtype=np.int64)

@@ -16,7 +16,7 @@ from sklearn.utils.validation import _check_sample_weight, check_is_fitted, vali
 
 from apexrank.aggregation.divergence import LovaszBregman
 from apexrank.aggregation.lloyd import Centres, Cost, Rows, Run, lloyd, start
-from apexrank.checks import check_finite, check_weights
+from apexrank.checks import check_finite, check_frame, check_weights
 from apexrank.errors import InputError
 from apexrank.kernels.assign import Table, all_costs, assign
 from apexrank.submodular import SetFunction
@@ -190,6 +190,7 @@ class LovaszBregmanKMeans(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Clu
             )
 
     def _checked(self, X: Any, reset: bool = False) -> np.ndarray:
+        check_frame(X)
         return validate_data(self, X, reset=reset, dtype=[np.float64, np.float32], order="C")
 
     def _rows(self, scores: np.ndarray, sample_weight: Any) -> Rows:

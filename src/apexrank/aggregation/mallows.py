@@ -17,7 +17,7 @@ from apexrank.aggregation.mixture import Mixture, Normalisers, Run, expectation_
 from apexrank.aggregation.normaliser import BoxNormaliser
 from apexrank.aggregation.posterior import OrderPosterior, check_count, check_thetas
 from apexrank.aggregation.sampling import draw_scores, generator
-from apexrank.checks import check_finite
+from apexrank.checks import check_finite, check_frame
 from apexrank.errors import InputError
 from apexrank.submodular import SetFunction
 
@@ -171,6 +171,7 @@ class LovaszMallows(DensityMixin, BaseEstimator):
         check_is_fitted(self)
         k = len(self.weights_)
         free = k - 1 + (k if self.theta is None else 0)
+        check_frame(X)
         rows = len(np.asarray(X))
         orders = 2.0 * k * float(gammaln(self.n_features_in_ + 1))
         return -2.0 * self.log_likelihood(X) + free * float(np.log(rows)) + orders
@@ -225,6 +226,7 @@ class LovaszMallows(DensityMixin, BaseEstimator):
         if hasattr(self, "orders_"):
             return OrderPosterior(self._checked(X), theta, self.f)
         # a model that is not fitted has no items to compare with, and stays so
+        check_frame(X)
         scores = check_array(X, dtype=np.float64, ensure_all_finite=False)
         return OrderPosterior(_in_unit_box(scores, *self._box()), theta, self.f)
 
@@ -235,6 +237,7 @@ class LovaszMallows(DensityMixin, BaseEstimator):
         check_finite("tol", self.tol, 0)
 
     def _checked(self, X: Any, reset: bool = False) -> np.ndarray:
+        check_frame(X)
         scores = validate_data(self, X, reset=reset, dtype=np.float64, order="C", ensure_all_finite=False)
         return _in_unit_box(scores, *self._box())
 

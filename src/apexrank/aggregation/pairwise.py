@@ -40,7 +40,7 @@ def pairwise_counts(ballots: Ballots) -> np.ndarray:
 
 
 @kernel()
-def _add_preferences(scores, weights, counts):  # pragma: no cover
+def _add_preferences(scores, weights, counts):
     # a row of counts stays in the cache for all voters of the block
     for i in range(scores.shape[1]):
         row = counts[i]
@@ -104,7 +104,7 @@ def _columns(ballots: Ballots, stop: int | None = None) -> Iterator[tuple[int, n
 
 
 @kernel()
-def _margin(first, second, weights):  # pragma: no cover
+def _margin(first, second, weights):
     total = 0.0
     for v in range(weights.size):
         if first[v] > second[v]:

@@ -323,7 +323,7 @@ def _mean_places(scores: np.ndarray, lists: Segments) -> np.ndarray:
 
 
 @kernel()
-def _share_points(order, new, table, points):  # pragma: no cover
+def _share_points(order, new, table, points):
     """Points of the places; tied items share the mean of theirs."""
     n = order.shape[1]
     for r in range(order.shape[0]):

@@ -63,11 +63,8 @@ class OneLineErrors(TyperGroup):
         **extra: Any,
     ) -> Any:
         """Run a verb; a wrong word on the command line is reported like wrong data."""
-        # The bytes of a file's name that are no text are printed as they are.
-        if isinstance(sys.stdout, io.TextIOWrapper):
-            sys.stdout.reconfigure(errors="surrogateescape")
         try:
-            with _stopping_cleanly():
+            with _stopping_cleanly(), _names_as_they_are():
                 code = super().main(args, prog_name, complete_var, False, windows_expand_args, **extra)
             if code == _INTERRUPTED:
                 _report("interrupted")
@@ -99,6 +96,21 @@ class OneLineErrors(TyperGroup):
 
 
 @contextmanager
+def _names_as_they_are() -> Iterator[None]:
+    """Print the bytes of a file's name that are no text as they are, unless the user has chosen another way."""
+    stdout = sys.stdout
+    if not isinstance(stdout, io.TextIOWrapper) or stdout.errors != "strict":
+        yield
+        return
+    stdout.reconfigure(errors="surrogateescape")
+    try:
+        yield
+    finally:
+        with suppress(OSError, ValueError):  # what is still to be printed cannot be; it is told elsewhere
+            stdout.reconfigure(errors="strict")
+
+
+@contextmanager
 def _stopping_cleanly() -> Iterator[None]:
     """Clean up what is being written when a signal ends the process; a second one ends it at once."""
     known = [getattr(signal, name) for name in ("SIGTERM", "SIGHUP") if hasattr(signal, name)]
@@ -123,10 +135,10 @@ def _stopping_cleanly() -> Iterator[None]:
 def _reader_has_left() -> int:
     """Stop as a command does whose reader has seen enough, such as ``head``."""
     silent = os.open(os.devnull, os.O_WRONLY)
-    for stream in (sys.stdout, sys.stderr):
-        if stream is not None:
-            with suppress(OSError):  # no file of the system
-                os.dup2(silent, stream.fileno())
+    if sys.stdout is not None:
+        with suppress(OSError):  # no file of the system
+            os.dup2(silent, sys.stdout.fileno())
+    os.close(silent)
     return _READER_LEFT
 
 

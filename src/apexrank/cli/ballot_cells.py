@@ -20,7 +20,7 @@ _ITEMS = "item doc document candidate alternative page url title movie film prod
 VOTER_WORDS, ITEM_WORDS = set(_VOTERS.split()), set(_ITEMS.split())
 _ANY_WORDS = {"id", "name", "index"}
 _FEWEST_IDS, _FEWEST_RISING = 3, 5  # rows: fewer scores differ, or rise, too often
-_FEW_CELLS, _MOST_CELLS = 2**26, 2**28  # of voters × items, half a gigabyte and two
+_FEW_CELLS, _MOST_CELLS = 100_000_000, 2**28  # of voters × items, 0.8 gigabytes and two
 
 
 def has_word(name: str, words: set[str]) -> bool:
@@ -244,10 +244,11 @@ def read_orders(table: Table, places: list[str]) -> tuple[np.ndarray, list[str]]
 
 def check_cells(source: str, voters: int, items: int, given: int, most: int = _MOST_CELLS) -> None:
     """Refuse voters × items that need far more memory than the cells that are ``given``, nearly all of them missing."""
-    cells = voters * items
-    if cells > min(most, max(_FEW_CELLS, 50 * given)):
+    cells, most = voters * items, min(most, max(_FEW_CELLS, 50 * given))
+    if cells > most:
         raise InputError(
-            f"{source}: {voters:,} voters times {items:,} items are {8e-9 * cells:.1f} GB; keep fewer voters or items"
+            f"{source}: {voters:,} voters times {items:,} items are {cells:,} cells of {8e-9 * cells:.1f} GB, and "
+            f"{most:,} is the limit; write a file of fewer voters or items"
         )
 
 

@@ -11,6 +11,7 @@ from sklearn.base import BaseEstimator, TransformerMixin, _fit_context
 from sklearn.utils._param_validation import Interval
 from sklearn.utils.validation import _check_feature_names_in, check_is_fitted, validate_data
 
+from apexrank.checks import check_frame
 from apexrank.errors import InputError
 
 
@@ -82,6 +83,7 @@ class ThresholdFeatures(TransformerMixin, BaseEstimator):
     @_fit_context(prefer_skip_nested_validation=True)
     def fit(self, X: ArrayLike, y: Any = None) -> ThresholdFeatures:
         """Choose the thresholds from the training rows ``X``; ``y`` is ignored."""
+        check_frame(X)
         rows = validate_data(self, X, dtype=np.float64, ensure_min_samples=2)
         seen: set[bytes] = set()
         chosen = [
@@ -100,6 +102,7 @@ class ThresholdFeatures(TransformerMixin, BaseEstimator):
     def transform(self, X: ArrayLike) -> np.ndarray:
         """Give the 0/1 features of the rows ``X``, as floats."""
         check_is_fitted(self)
+        check_frame(X)
         rows = validate_data(self, X, dtype=np.float64, reset=False)
         return (rows[:, self.features_] > self.thresholds_).astype(np.float64)
 

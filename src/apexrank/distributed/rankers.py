@@ -66,6 +66,11 @@ def _is_dask(X: Any) -> bool:
     return hasattr(X, "__dask_graph__")
 
 
+def _check_in_memory(*columns: Any) -> None:
+    if any(map(_is_dask, columns)):
+        raise InputError("X must be a Dask array or data frame, as the others are: give all of one kind")
+
+
 class PNormPush(_OnDask, rankers.PNormPush):
     """:class:`apexrank.PNormPush` on Dask arrays and data frames.
 
@@ -106,6 +111,7 @@ class PNormPush(_OnDask, rankers.PNormPush):
             Keep the blocks in memory between passes; by default with a Client, and not without one.
         """
         if not _is_dask(X):
+            _check_in_memory(y, sample_weight, groups)
             return super().fit(X, y, sample_weight, groups)
         if groups is not None:
             raise InputError("a push on Dask ranks one list: leave out groups, or use MonotoneRetargeting")
@@ -186,6 +192,7 @@ class MonotoneRetargeting(_OnDask, rankers.MonotoneRetargeting):
             Keep the blocks in memory between passes; by default with a Client, and not without one.
         """
         if not _is_dask(X):
+            _check_in_memory(y, groups, sample_weight, group_weight)
             return super().fit(X, y, groups, sample_weight, group_weight)
         if group_weight is not None:
             raise InputError("group_weight is not for Dask: give sample_weight")

@@ -10,6 +10,7 @@ Examples
 
 from __future__ import annotations
 
+import difflib
 from typing import Any
 
 from apexrank.errors import InputError
@@ -75,7 +76,9 @@ def names() -> list[str]:
 def get(name: str) -> Experiment:
     """Experiment of that name."""
     if name not in REGISTRY:
-        raise InputError(f"unknown experiment {name!r}: use one of {', '.join(REGISTRY)}")
+        close = difflib.get_close_matches(name, REGISTRY, n=1)
+        hint = f"did you mean {close[0]!r}? " if close else ""
+        raise InputError(f"unknown experiment {name!r}: {hint}see apexrank reproduce --list")
     return REGISTRY[name]
 
 

@@ -1,7 +1,7 @@
 """How much a Parquet file holds, by what its end says: a few bytes can stand for gigabytes of equal values.
 
 The end of a file is a structure in Thrift's compact protocol (parquet.thrift: FileMetaData, RowGroup, ColumnChunk,
-ColumnMetaData); only the number, type and depth of the values of each column are taken from it.
+ColumnMetaData, SchemaElement); only the number, type and depth of the values of each column are taken from it.
 """
 
 from __future__ import annotations
@@ -12,50 +12,59 @@ from typing import Any, BinaryIO
 from apexrank.errors import InputError
 
 _MOST_TIMES = 500  # flags of which one in a hundred is set shrink to a 300th
-_ALWAYS = 1 << 28
+_ALWAYS = 1 << 29
 _BYTES = {0: 1, 1: 4, 2: 8, 3: 12, 4: 4, 5: 8, 6: 16, 7: 16}  # of a value in memory, by its physical type
-_MARK = b"PAR1"
+_MARK, _ENCRYPTED = b"PAR1", b"PARE"
 _DEEPEST = 32
-_LONGEST_HEAD = 1 << 16  # of a page, with the least and the largest of its values
-_BROKEN = (IndexError, KeyError, TypeError, StopIteration)
+_HEAD, _LONGEST_HEAD = 1 << 10, 1 << 16  # of a page; the least and the largest of its values may be long
+_BROKEN = (IndexError, KeyError, TypeError, AttributeError, StopIteration)
+
+Column = tuple[dict[int, Any], int]
 
 
 def check_size(path: Path) -> None:
     """Refuse a damaged file, and one that holds far more values than its size lets expect."""
-    check_pages(path)
-    size = path.stat().st_size
-    needed = _needed(path, size)
-    if needed > max(_ALWAYS, _MOST_TIMES * size):
+    size, needed = path.stat().st_size, _needed(check_pages(path))
+    most = max(_ALWAYS, _MOST_TIMES * size)
+    if needed > most:
         raise InputError(
-            f"{path} of {size:,} bytes holds {needed / 1e9:.1f} GB of values, more than {_MOST_TIMES} times its size; "
-            "if that is as it should be, divide it into several files"
+            f"{path} of {size:,} bytes holds {needed / 1e9:.2f} GB of values, and {most / 1e9:.2f} GB is the limit for "
+            "its size; read fewer columns or rows into a new file"
         )
 
 
-def check_pages(path: Path) -> None:
+def check_pages(path: Path) -> list[Column]:
     """Refuse a file whose pages have other numbers of values than its end says.
 
     The fast reader believes a page, and ends the whole process where the page asks for memory without end.
     """
     size = path.stat().st_size
+    columns = _columns(path, size)
     with path.open("rb") as file:
-        for column in _columns(path, size):
+        for column, _ in columns:
             try:
                 _check_pages(file, column, size)
             except _BROKEN:
                 raise InputError(
                     f"cannot read {path} as Parquet: a page of column {_name(column)!r} is damaged; copy the file again"
                 ) from None
+    return columns
 
 
-def _columns(path: Path, size: int) -> list[dict[int, Any]]:
-    """What the end of the file says of each column in each group of rows."""
+def _columns(path: Path, size: int) -> list[Column]:
+    """What the end of the file says of each column in each group of rows, and the bytes of one of its values."""
     try:
-        columns = [chunk[3] for group in _footer(path, size)[4] for chunk in group[1]]
-        for column in columns:
+        end = _footer(path, size)
+        widths = [_width(element) for element in end[2] if not element.get(5)]
+        columns = [
+            (chunk[3], width) for group in end[4] for chunk, width in zip(group[1], widths, strict=True)
+        ]
+        for column, _ in columns:
             _BYTES[column[1]], _name(column), column[5] + column[7] + column[9] + column.get(11, 0)
         return columns
-    except _BROKEN:
+    except (*_BROKEN, ValueError) as error:
+        if isinstance(error, InputError):
+            raise
         raise InputError(f"cannot read {path} as Parquet: its end is damaged; copy the file again") from None
 
 
@@ -63,9 +72,15 @@ def _name(column: dict[int, Any]) -> str:
     return b".".join(column[3]).decode(errors="replace")
 
 
-def _needed(path: Path, size: int) -> int:
+def _width(element: dict[int, Any]) -> int:
+    """Bytes of a value in memory; of whole numbers LogicalType says in field 10, the INTEGER, of how many bits."""
+    bits = element.get(10, {}).get(10, {}).get(1, 128)
+    return min(_BYTES[element[1]], bits // 8 or 1)
+
+
+def _needed(columns: list[Column]) -> int:
     """Bytes of all values in memory, about; of a list or struct twice those, for what says where it begins and ends."""
-    return sum(_BYTES[column[1]] * column[5] * min(len(column[3]), 2) for column in _columns(path, size))
+    return sum(width * column[5] * min(len(column[3]), 2) for column, width in columns)
 
 
 def _check_pages(file: BinaryIO, column: dict[int, Any], size: int) -> None:
@@ -75,21 +90,35 @@ def _check_pages(file: BinaryIO, column: dict[int, Any], size: int) -> None:
     if left and not 4 <= at <= at + left <= size:  # a column without rows may have no place
         raise IndexError
     while left > 0:
-        file.seek(at)
-        head = _Compact(file.read(min(left, _LONGEST_HEAD)))
-        page = head.struct()
+        page, length = _page(file, at, left)
         number = next(page[kind][1] for kind in (5, 8, 7) if kind in page)
         if not (0 <= number <= column[5] and page[2] >= 0 and page[3] >= 0):
             raise IndexError
         values -= 0 if 7 in page else number
-        at, left = at + head.at + page[3], left - head.at - page[3]
+        at, left = at + length + page[3], left - length - page[3]
     if left or values:
         raise IndexError
 
 
+def _page(file: BinaryIO, at: int, left: int) -> tuple[dict[int, Any], int]:
+    """The header of a page, and its length."""
+    for most in (_HEAD, _LONGEST_HEAD):
+        file.seek(at)
+        head = _Compact(file.read(min(left, most)))
+        try:
+            return head.struct(), head.at
+        except IndexError:  # it goes on
+            if most == _LONGEST_HEAD:
+                raise
+    raise AssertionError
+
+
 def _footer(path: Path, size: int) -> Any:
     with path.open("rb") as file:
-        if file.read(4) != _MARK:
+        mark = file.read(4)
+        if mark == _ENCRYPTED:
+            raise InputError(f"{path} is encrypted: write it without encryption")
+        if mark != _MARK:
             raise InputError(f"{path} is not a Parquet file: if it is text, name it .csv")
         file.seek(max(size - 8, 4))
         end = file.read(8)

@@ -23,9 +23,9 @@ from apexrank.io.tables import (
     Table,
     _check_header,
     _check_readable,
-    _check_same,
     _check_widths,
     _first_line,
+    _named,
     _sniff,
     _text,
     _unreadable,
@@ -36,6 +36,7 @@ PIECES = 8  # of a block: besides X no more than an eighth of its rows is in mem
 LEAST_ROWS = 4096  # of a piece: opening a file takes its time
 _PARQUET = (".parquet", ".pq")
 _CSV = (".csv", ".tsv", ".csv.gz", ".tsv.gz")
+_MOST_TEXT = 1 << 27  # characters of a piece of a CSV file; of one record twice those
 
 
 @dataclass(frozen=True)
@@ -116,15 +117,23 @@ class TableBlocks(Blocks):
         of at most that size. Files with fewer rows share a block, unless there are groups.
     groups : str, optional
         The column of groups, which are kept whole: their rows have to stand together in one file.
+    files : list of ParquetFile, optional
+        Those of ``path``, where they have been looked at before.
     """
 
     def __init__(
-        self, path: str | Path, make: Make, *, rows: int | None = None, groups: str | None = None
+        self,
+        path: str | Path,
+        make: Make,
+        *,
+        rows: int | None = None,
+        groups: str | None = None,
+        files: list[ParquetFile] | None = None,
     ) -> None:
         self.path, self.make, self.groups = Path(path), make, groups
         self.pieces = 1 if groups is not None else PIECES  # a group is scaled as a whole
         self.is_csv = str(path).lower().endswith(_CSV)
-        self.files = [] if self.is_csv else _with_rows(self.path)
+        self.files = files or ([] if self.is_csv else _with_rows(self.path))
         wanted = None if rows is None else checked_rows(rows)
         self.rows = wanted or default_rows(len(self.head().names))
         self.spans = _spans(self.files, self.rows, groups)
@@ -197,9 +206,6 @@ def parquet_files(path: Path) -> list[Path]:
                 f"cannot read {str(file)!r} in blocks: use .parquet, a folder of them, .csv or .csv.gz"
             )
         _check_readable(file)
-        with file.open("rb") as opened:
-            if opened.read(4) != b"PAR1":
-                raise InputError(f"{file} is not a Parquet file: if it is text, name it .csv")
         check_pages(file)
     return files
 
@@ -273,7 +279,7 @@ def _csv_chunks(path: Path, rows: int, groups: str | None = None) -> Iterator[Ch
             frame = pl.read_csv(BytesIO(text), separator=separator, infer_schema=False, encoding="utf8")
         except pl.exceptions.PolarsError as error:
             raise _unreadable(path, separator, len(header), error) from None
-        _check_same(path, frame, header)
+        frame = _named(path, frame, header)
         if not checked and frame[header[-1]].null_count():
             _check_widths(path, separator, len(header))  # the reader fills short lines and says nothing
             checked = True
@@ -293,18 +299,23 @@ def _csv_chunks(path: Path, rows: int, groups: str | None = None) -> Iterator[Ch
 
 
 def _csv_texts(path: Path, rows: int) -> Iterator[bytes]:
-    with _text(path) as file:
-        header, some, n, open_quotes = "", [], 0, 0
-        for line in file:
+    with _text(path, streamed=True) as file:
+        header, some, n, size, open_quotes = "", [], 0, 0, 0
+        for number, line in enumerate(file, start=1):
             if not header:
                 header = line if line.strip() else ""
                 continue
             some.append(line)
             open_quotes = (open_quotes + line.count('"')) % 2
             n += not open_quotes
-            if n >= rows and not open_quotes:
+            size += len(line)
+            if (n >= rows or size > _MOST_TEXT) and not open_quotes:
                 yield (header + "".join(some)).encode()
-                some, n = [], 0
+                some, n, size = [], 0, 0
+            elif size > 2 * _MOST_TEXT:
+                raise InputError(
+                    f"{path} line {number}: no quote closes the field that ends here; correct the quotes"
+                )
         if some:
             yield (header + "".join(some)).encode()
 
@@ -393,7 +404,8 @@ def read_blocks(
     if features is None:
         whole.note_later_columns(list(taken))
     make = _Columns(names, target, _is_of_words(whole, target), sample_weight, groups)
-    blocks = TableBlocks(path, make, rows=rows or default_rows(len(names)), groups=groups)
+    rows = rows or default_rows(len(names))
+    blocks = TableBlocks(path, make, rows=rows, groups=groups, files=whole.files)
     blocks.names = names
     return blocks
 

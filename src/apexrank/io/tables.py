@@ -19,12 +19,13 @@ import polars as pl
 from apexrank.atomic import replacing
 from apexrank.checks import check_polars_threads
 from apexrank.datasets.letor import read_letor
-from apexrank.datasets.unpacking import DAMAGED, unpacked, unpacking
+from apexrank.datasets.unpacking import DAMAGED, GZIP_MARK, unpacked, unpacking
 from apexrank.errors import InputError
 from apexrank.io.parquet_size import check_size
 
 _SEPARATORS = ",;\t"
 _FEW_CELLS = 1 << 24
+_LONGEST_FIELD = 1 << 27  # characters; the fast reader takes fields of any length
 _ZLIB_MARK = "x\x01"  # the fast reader would unpack such a file, however large it becomes
 # garbage inside a Parquet file makes its reader panic instead of raise
 PARQUET_FAULTS = (pl.exceptions.PolarsError, pl.exceptions.PanicException, OSError)
@@ -176,18 +177,23 @@ def _read_csv(path: Path) -> Table:
     separator = _sniff(path)
     header = _check_header(path, separator)
     with _text(path):  # whose errors those of a damaged file are
-        content = unpacked(path) if path.suffix.lower() == ".gz" else path
+        content = unpacked(path) if _is_packed(path) else path
     _check_cells(path, content, separator, len(header))
     try:
         frame = pl.read_csv(content, separator=separator, infer_schema=False, glob=False)
     except (pl.exceptions.PolarsError, OSError) as error:
         raise _unreadable(path, separator, len(header), error) from None
-    _check_same(path, frame, header)
+    frame = _named(path, frame, header)
     # The reader fills a short line with missing values and says nothing: look when one could hide.
     if frame.height and frame[frame.columns[-1]].null_count():
         _check_widths(path, separator, len(header))
         frame = frame.filter(~pl.all_horizontal(pl.all().is_null()))
     return Table(frame, str(path), separator)
+
+
+def _is_packed(path: Path) -> bool:
+    with path.open("rb") as file:
+        return file.read(2) == GZIP_MARK
 
 
 def _read_letor(path: Path) -> Table:
@@ -222,13 +228,13 @@ def _first_line(error: BaseException) -> str:
 
 
 @contextmanager
-def _text(path: Path) -> Iterator[TextIO]:
+def _text(path: Path, streamed: bool = False) -> Iterator[TextIO]:
     """Open a CSV file's text; what cannot be decoded or split is an error of one line."""
     try:
         with ExitStack() as stack:
             file: Any = stack.enter_context(path.open("rb"))
-            if path.suffix.lower() == ".gz":
-                file = stack.enter_context(unpacking(path, file))
+            if file.peek(2)[:2] == GZIP_MARK:
+                file = stack.enter_context(unpacking(path, file, streamed=streamed))
             yield stack.enter_context(io.TextIOWrapper(file, encoding="utf-8-sig", newline="\n"))
     except UnicodeDecodeError:
         raise InputError(
@@ -266,15 +272,15 @@ def _check_header(path: Path, separator: str) -> list[str]:
 def _records(path: Path, separator: str) -> Iterator[tuple[int, list[str]]]:
     """Line number and fields of every row below the header; empty rows are left out."""
     seen_header = False
-    for line, fields in _lines(path, separator):
+    for line, fields in _lines(path, separator, streamed=True):
         if any(fields) and seen_header:
             yield line, fields
         seen_header = seen_header or any(fields)
 
 
-def _lines(path: Path, separator: str) -> Iterator[tuple[int, list[str]]]:
+def _lines(path: Path, separator: str, streamed: bool = False) -> Iterator[tuple[int, list[str]]]:
     """Line number and fields of every row; one that cannot be split is an error with its line."""
-    with _text(path) as file:
+    with _text(path, streamed) as file:
         reader = csv.reader(file, delimiter=separator)
         start = 1
         try:
@@ -287,18 +293,22 @@ def _lines(path: Path, separator: str) -> Iterator[tuple[int, list[str]]]:
 
 
 def _check_widths(path: Path, separator: str, width: int) -> None:
-    for line, fields in _lines(path, separator):
-        if len(fields) > width or (any(fields) and len(fields) < width):
-            raise InputError(
-                f"{path} line {line}: the row has {len(fields)} fields, the header {width}; "
-                "fix the line (a value that contains the separator needs quotes)"
-            )
+    earlier = csv.field_size_limit(_LONGEST_FIELD)
+    try:
+        for line, fields in _lines(path, separator, streamed=True):
+            if len(fields) > width or (any(fields) and len(fields) < width):
+                raise InputError(
+                    f"{path} line {line}: the row has {len(fields)} fields, the header {width}; "
+                    "fix the line (a value that contains the separator needs quotes)"
+                )
+    finally:
+        csv.field_size_limit(earlier)
 
 
 def _unreadable(path: Path, separator: str, width: int, error: Exception) -> InputError:
     """What is wrong with a file that the fast reader gave up on, and in which line."""
     _check_widths(path, separator, width)
-    with _text(path) as file:  # readers take quotes in different ways where they do not match
+    with _text(path, streamed=True) as file:  # readers take quotes in different ways where they do not match
         first = next((number for number, line in enumerate(file, start=1) if '"' in line), None)
     if first is None:
         return InputError(f"cannot read {path} as CSV: {_first_line(error)}")
@@ -307,10 +317,25 @@ def _unreadable(path: Path, separator: str, width: int, error: Exception) -> Inp
     )
 
 
-def _check_same(path: Path, frame: pl.DataFrame, header: list[str]) -> None:
-    """Refuse a line of names that two readers split in two ways."""
-    if frame.columns != header:
-        raise InputError(f"{path} line 1: the column names cannot be told apart; correct their quotes")
+def _named(path: Path, frame: pl.DataFrame, header: list[str]) -> pl.DataFrame:
+    """The frame with the names of ``header``; refuse a line of names that two readers split in two ways."""
+    if frame.columns == header:
+        return frame
+    if len(frame.columns) == len(header) and all(map(_same_name, frame.columns, header)):
+        return frame.rename(dict(zip(frame.columns, header, strict=True)))
+    if any(name.endswith("\r") for name in frame.columns):
+        raise InputError(
+            f"{path} line 1 ends in two carriage returns (\\r\\r\\n): save it with plain line ends"
+        )
+    raise InputError(
+        f"{path} line 1: the quotes of the column names do not match, or something stands between a quote and the "
+        "separator; correct them"
+    )
+
+
+def _same_name(name: str, wanted: str) -> bool:
+    """Whether a name is the wanted one but for its quotes, which the fast reader leaves doubled."""
+    return name == wanted or name.replace('""', '"') == wanted
 
 
 def _damaged(path: Path) -> InputError:
@@ -321,13 +346,17 @@ def _damaged(path: Path) -> InputError:
 
 def _undecodable(path: Path) -> int:
     """Number of the first line that is not UTF-8."""
+    number = 0
     try:
-        content = unpacked(path)
-        content.decode()
+        with path.open("rb") as plain:
+            packed = plain.peek(2)[:2] == GZIP_MARK
+            file: Any = unpacking(path, plain, streamed=True) if packed else plain
+            for number, line in enumerate(file, start=1):  # noqa: B007
+                line.decode()
     except DAMAGED:
         raise _damaged(path) from None
-    except UnicodeDecodeError as error:
-        return content.count(b"\n", 0, error.start) + 1
+    except UnicodeDecodeError:
+        return number
     return 1
 
 

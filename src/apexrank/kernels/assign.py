@@ -121,7 +121,7 @@ def _in_threads(work: Callable[[int, int], None], n_chunks: int, products: int) 
 
 
 @kernel()
-def _assign(  # pragma: no cover
+def _assign(
     X,
     means,
     constant,
@@ -162,7 +162,7 @@ def _assign(  # pragma: no cover
 
 
 @kernel()
-def _all_costs(X, means, constant, slopes, bias, level, pull, chunk, first, last, out):  # pragma: no cover
+def _all_costs(X, means, constant, slopes, bias, level, pull, chunk, first, last, out):
     block = np.zeros((slopes.shape[1], SIDE_BY_SIDE))
     values = np.empty((bias.size, SIDE_BY_SIDE))
     end = min(len(X), last * chunk)
@@ -175,7 +175,7 @@ def _all_costs(X, means, constant, slopes, bias, level, pull, chunk, first, last
 
 
 @kernel()
-def _block_costs(X, start, stop, means, slopes, bias, level, pull, block, out):  # pragma: no cover
+def _block_costs(X, start, stop, means, slopes, bias, level, pull, block, out):
     for i in range(start, stop):
         mean = means[i]
         for j in range(X.shape[1]):

@@ -120,7 +120,7 @@ ONE = np.uint64(1)
 
 
 @kernel(fastmath={"reassoc"})  # terms may be added in any order: several links at a time
-def _sums(indptr, indices, weights, x, out, first, last):  # pragma: no cover
+def _sums(indptr, indices, weights, x, out, first, last):
     if weights.size:
         for i in range(first, last):
             total = 0.0
@@ -136,7 +136,7 @@ def _sums(indptr, indices, weights, x, out, first, last):  # pragma: no cover
 
 
 @kernel()
-def _column_sums(indptr, indices, weights, x, out, first, last):  # pragma: no cover
+def _column_sums(indptr, indices, weights, x, out, first, last):
     columns = x.shape[1]
     for i in range(first, last):
         for c in range(columns):
@@ -149,7 +149,7 @@ def _column_sums(indptr, indices, weights, x, out, first, last):  # pragma: no c
 
 
 @kernel()
-def _largest(indptr, indices, weights, x, out, first, last):  # pragma: no cover
+def _largest(indptr, indices, weights, x, out, first, last):
     for i in range(first, last):
         top = 0.0
         for k in range(indptr[i], indptr[i + ONE]):
@@ -162,7 +162,7 @@ def _largest(indptr, indices, weights, x, out, first, last):  # pragma: no cover
 
 
 @kernel()
-def _column_largest(indptr, indices, weights, x, out, first, last):  # pragma: no cover
+def _column_largest(indptr, indices, weights, x, out, first, last):
     columns = x.shape[1]
     for i in range(first, last):
         for c in range(columns):
@@ -175,7 +175,7 @@ def _column_largest(indptr, indices, weights, x, out, first, last):  # pragma: n
 
 
 @kernel()
-def _norms(indptr, indices, weights, x, p, out, first, last):  # pragma: no cover
+def _norms(indptr, indices, weights, x, p, out, first, last):
     _column_largest(indptr, indices, weights, x, out, first, last)
     for i in range(first, last):
         for c in range(x.shape[1]):
@@ -189,7 +189,7 @@ def _norms(indptr, indices, weights, x, p, out, first, last):  # pragma: no cove
 
 
 @kernel()
-def _top_sums(indptr, indices, weights, x, extra, size, out, first, last):  # pragma: no cover
+def _top_sums(indptr, indices, weights, x, extra, size, out, first, last):
     kept = np.empty(size)
     for i in range(first, last):
         for c in range(x.shape[1]):
@@ -221,7 +221,7 @@ def reached(indptr: np.ndarray, indices: np.ndarray, seeds: np.ndarray) -> np.nd
 
 
 @kernel()
-def _spread(indptr, indices, found):  # pragma: no cover
+def _spread(indptr, indices, found):
     waiting = np.empty(found.size, np.int64)
     size = 0
     for i in range(found.size):

@@ -181,19 +181,19 @@ def _frozen(values: np.ndarray) -> np.ndarray:
 
 
 @kernel()
-def _mark(ids, seen):  # pragma: no cover
+def _mark(ids, seen):
     for i in ids:
         seen[i] = True
 
 
 @kernel()
-def _look_up(ids, numbers, found):  # pragma: no cover
+def _look_up(ids, numbers, found):
     for k in range(ids.size):
         found[k] = numbers[ids[k]]
 
 
 @kernel()
-def _is_ascending(values):  # pragma: no cover
+def _is_ascending(values):
     i = 1
     while i < values.size and values[i] >= values[i - 1]:
         i += 1
@@ -201,14 +201,14 @@ def _is_ascending(values):  # pragma: no cover
 
 
 @kernel()
-def _weight(weights, i, sign):  # pragma: no cover
+def _weight(weights, i, sign):
     if weights.size == 0:
         return 1.0
     return abs(weights[i]) if sign == 0 else sign * weights[i]
 
 
 @kernel()
-def _count(keys, others, weights, indptr, both_ways, drop_loops, sign):  # pragma: no cover
+def _count(keys, others, weights, indptr, both_ways, drop_loops, sign):
     for i in range(keys.size):
         key, other = keys[i], others[i]
         if (drop_loops and key == other) or not _weight(weights, i, sign) > 0.0:
@@ -219,7 +219,7 @@ def _count(keys, others, weights, indptr, both_ways, drop_loops, sign):  # pragm
 
 
 @kernel()
-def _place(keys, others, weights, indptr, indices, placed, both_ways, drop_loops, sign):  # pragma: no cover
+def _place(keys, others, weights, indptr, indices, placed, both_ways, drop_loops, sign):
     for i in range(keys.size):
         key, other, weight = keys[i], others[i], _weight(weights, i, sign)
         if (drop_loops and key == other) or not weight > 0.0:
@@ -235,7 +235,7 @@ def _place(keys, others, weights, indptr, indices, placed, both_ways, drop_loops
 
 
 @kernel()
-def _turn(indptr, indices, weights, new_indptr, new_indices, placed):  # pragma: no cover
+def _turn(indptr, indices, weights, new_indptr, new_indices, placed):
     for j in indices:
         new_indptr[j + 1] += 1
     for j in range(new_indptr.size - 1):
@@ -251,7 +251,7 @@ def _turn(indptr, indices, weights, new_indptr, new_indices, placed):  # pragma:
 
 
 @kernel()
-def _step_back(indptr):  # pragma: no cover
+def _step_back(indptr):
     """Undo the placing, which moved each row's begin to its end."""
     for i in range(indptr.size - 1, 0, -1):
         indptr[i] = indptr[i - 1]
@@ -259,7 +259,7 @@ def _step_back(indptr):  # pragma: no cover
 
 
 @kernel()
-def _merge(indptr, indices, weights, out, add):  # pragma: no cover
+def _merge(indptr, indices, weights, out, add):
     kept, first = 0, indptr[0]
     for i in range(indptr.size - 1):
         last, row_start = indptr[i + 1], kept
@@ -278,7 +278,7 @@ def _merge(indptr, indices, weights, out, add):  # pragma: no cover
 
 
 @kernel()
-def _count_repeated(indptr, indices):  # pragma: no cover
+def _count_repeated(indptr, indices):
     repeated = 0
     for i in range(indptr.size - 1):
         for k in range(indptr[i] + 1, indptr[i + 1]):
@@ -287,7 +287,7 @@ def _count_repeated(indptr, indices):  # pragma: no cover
 
 
 @kernel()
-def _first_repeated(indptr, indices):  # pragma: no cover
+def _first_repeated(indptr, indices):
     for i in range(indptr.size - 1):
         for k in range(indptr[i] + 1, indptr[i + 1]):
             if indices[k] == indices[k - 1]:
@@ -296,13 +296,13 @@ def _first_repeated(indptr, indices):  # pragma: no cover
 
 
 @kernel()
-def _column_weights(indices, weights, total):  # pragma: no cover
+def _column_weights(indices, weights, total):
     for k in range(indices.size):
         total[indices[k]] += weights[k] if weights.size else 1.0
 
 
 @kernel()
-def _count_loops(indptr, indices):  # pragma: no cover
+def _count_loops(indptr, indices):
     loops = 0
     for i in range(indptr.size - 1):
         for k in range(indptr[i], indptr[i + 1]):

@@ -87,7 +87,7 @@ def stacked(layers: Sequence[Links]) -> Hulls:
 
 
 @kernel()
-def _append(indptr, indices, weights, local, at, columns, candidate, share):  # pragma: no cover
+def _append(indptr, indices, weights, local, at, columns, candidate, share):
     for i in range(at.size):
         total = 0.0
         for k in range(indptr[i], indptr[i + 1]):
@@ -100,7 +100,7 @@ def _append(indptr, indices, weights, local, at, columns, candidate, share):  # 
 
 
 @kernel()
-def _unions(rows, columns):  # pragma: no cover
+def _unions(rows, columns):
     indptr = np.zeros(rows.size, np.int64)
     for i in range(rows.size - 1):
         different = 0
@@ -121,7 +121,7 @@ def _unions(rows, columns):  # pragma: no cover
 
 
 @kernel()
-def mix(indptr, entries, candidate, share, first, weights, out, low, high):  # pragma: no cover
+def mix(indptr, entries, candidate, share, first, weights, out, low, high):
     """``p = Σ_k λ_k t^k`` on the places of the union, for rows low to high."""
     for i in range(low, high):
         for u in range(indptr[i], indptr[i + 1]):
@@ -132,7 +132,7 @@ def mix(indptr, entries, candidate, share, first, weights, out, low, high):  # p
 
 
 @kernel()
-def phi(kind, t):  # pragma: no cover
+def phi(kind, t):
     """Generating function of the divergence in one coordinate: t·log t or t²/2."""
     if kind == 0:
         return t * np.log(max(t, TINY))
@@ -140,7 +140,7 @@ def phi(kind, t):  # pragma: no cover
 
 
 @kernel()
-def convex_costs(kind, indptr, indices, p, base, damping, out, low, high):  # pragma: no cover
+def convex_costs(kind, indptr, indices, p, base, damping, out, low, high):
     """``Σ_j φ(t̂_ij) − φ(base_j)`` over the union of each row."""
     for i in range(low, high):
         total = 0.0
@@ -151,7 +151,7 @@ def convex_costs(kind, indptr, indices, p, base, damping, out, low, high):  # pr
 
 
 @kernel()
-def _row_cost(kind, hull, i, lam, linear, prior, base, damping, entropy, pull):  # pragma: no cover
+def _row_cost(kind, hull, i, lam, linear, prior, base, damping, entropy, pull):
     indptr, indices, entries, candidate, share = hull
     m = lam.size
     total = 0.0
@@ -168,9 +168,7 @@ def _row_cost(kind, hull, i, lam, linear, prior, base, damping, entropy, pull): 
 
 
 @kernel()
-def _derivatives(
-    kind, hull, i, lam, linear, prior, base, damping, entropy, pull, grad, hess
-):  # pragma: no cover
+def _derivatives(kind, hull, i, lam, linear, prior, base, damping, entropy, pull, grad, hess):
     """Gradient and Hessian of the cost of a row; the cost itself is returned."""
     indptr, indices, entries, candidate, share = hull
     m = lam.size
@@ -205,9 +203,7 @@ def _derivatives(
 
 
 @kernel()
-def gradients(
-    kind, hull, first, weights, prior, prices, base, damping, entropy, pull, out, low, high
-):  # pragma: no cover
+def gradients(kind, hull, first, weights, prior, prices, base, damping, entropy, pull, out, low, high):
     """Derivatives of the cost that :func:`project` makes least, by the weight of every candidate."""
     indptr, indices, entries, candidate, share = hull
     for i in range(low, high):
@@ -225,7 +221,7 @@ def gradients(
 
 
 @kernel()
-def _newton_step(lam, grad, hess, fixed, work, x, y, step):  # pragma: no cover
+def _newton_step(lam, grad, hess, fixed, work, x, y, step):
     """Newton's step on the weights that are not fixed, which keeps their sum: two solves by Cholesky's method."""
     m = lam.size
     size = 0
@@ -271,7 +267,7 @@ def _newton_step(lam, grad, hess, fixed, work, x, y, step):  # pragma: no cover
 
 
 @kernel()
-def _normalise(weights):  # pragma: no cover
+def _normalise(weights):
     total = 0.0
     for weight in weights:
         total += weight
@@ -280,7 +276,7 @@ def _normalise(weights):  # pragma: no cover
 
 
 @kernel()
-def _stepped_in_logs(weights, step, length, new):  # pragma: no cover
+def _stepped_in_logs(weights, step, length, new):
     """A step of the logarithms of weights, on which a pull acts; none falls below the smallest number."""
     top = -np.inf
     for k in range(weights.size):
@@ -292,7 +288,7 @@ def _stepped_in_logs(weights, step, length, new):  # pragma: no cover
 
 
 @kernel()
-def _gap_under_pull(weights, grad, gap, pull):  # pragma: no cover
+def _gap_under_pull(weights, grad, gap, pull):
     """The first-order gap without weights that are, and would remain, next to nothing.
 
     Their derivatives are of any size. What counts are the spread of the derivatives (less their mean) by weight, and
@@ -308,7 +304,7 @@ def _gap_under_pull(weights, grad, gap, pull):  # pragma: no cover
 @kernel()
 def project(
     kind, hull, first, weights, prior, prices, base, damping, entropy, pull, tol, new, gap, slope, low, high
-):  # pragma: no cover
+):
     """In each row the weights λ that make ``entropy·Σ_j φ(t̂_j) − <prices, t̂> + pull·KL(λ‖prior)`` least.
 
     With prices ``∇φ(ρ)`` and entropy 1 this is the Bregman projection of ρ onto the hull. ``gap`` is the first-order
@@ -399,7 +395,7 @@ def project(
 @kernel()
 def corroborate(
     hull, first, weights, prior, ranks, base, damping, far, near, temperature, new, gap, low, high
-):  # pragma: no cover
+):
     """Weights of candidates by how well the row's others, before the background of the ranks, bear them out.
 
     ``λ_k ∝ prior_k·exp(−D(t̂_k‖r_k)/(temperature·I_k))``, where ``r_k = a·o_k + (1 − a)·ranks``, o_k is the mix of the

@@ -105,7 +105,7 @@ def _n_rows(first: SortedRows, second: SortedRows) -> int:
 
 
 @kernel()
-def _mean_ranks(order, new, ranks):  # pragma: no cover
+def _mean_ranks(order, new, ranks):
     m, n = order.shape
     for r in range(m):
         end = n
@@ -117,7 +117,7 @@ def _mean_ranks(order, new, ranks):  # pragma: no cover
 
 
 @kernel()
-def _tie_start(new, end):  # pragma: no cover
+def _tie_start(new, end):
     """First place of the level whose last place is ``end - 1``."""
     start = end - 1
     while not new[start]:
@@ -126,7 +126,7 @@ def _tie_start(new, end):  # pragma: no cover
 
 
 @kernel()
-def _fill_levels(order_1, order_2, new_2, scratch, level):  # pragma: no cover
+def _fill_levels(order_1, order_2, new_2, scratch, level):
     """Write the levels in the second list, from 0 for the best, in the order of the first.
 
     Return the numbers of levels and of tied pairs of the second list.
@@ -146,7 +146,7 @@ def _fill_levels(order_1, order_2, new_2, scratch, level):  # pragma: no cover
 
 
 @kernel()
-def _count_pairs(order_1, new_1, order_2, new_2, out):  # pragma: no cover
+def _count_pairs(order_1, new_1, order_2, new_2, out):
     n = order_1.shape[1]
     # int32, enough for 2³¹ items, halves what the cache has to hold: three times as fast for a million items
     scratch, level = np.empty(n, np.int32), np.empty(n, np.int32)
@@ -177,7 +177,7 @@ def _count_pairs(order_1, new_1, order_2, new_2, out):  # pragma: no cover
 
 
 @kernel()
-def _count_equal(levels, met):  # pragma: no cover
+def _count_equal(levels, met):
     """Number of pairs of equal levels; ``met`` is zero before and after."""
     pairs = 0
     for k in levels:
@@ -189,7 +189,7 @@ def _count_equal(levels, met):  # pragma: no cover
 
 
 @kernel()
-def _sum_inversions(order_1, new_1, order_2, new_2, weights, additive, out):  # pragma: no cover
+def _sum_inversions(order_1, new_1, order_2, new_2, weights, additive, out):
     n = order_1.shape[1]
     scratch, level = np.empty(n, np.int32), np.empty(n, np.int32)
     tree, weight_tree = np.empty(n + 1, np.int32), np.empty(n + 1)

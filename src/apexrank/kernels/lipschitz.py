@@ -172,7 +172,7 @@ def _check_weight(weight: ArrayLike | None, n: int) -> np.ndarray:
 
 
 @kernel()
-def _fit(y, down, up, weight):  # pragma: no cover
+def _fit(y, down, up, weight):
     zero = _prefix_minimisers(y - y[0], down, up, weight)  # far from zero sums would lose digits
     v, step = _go_back(zero + y[0], down, up, weight)
     _settle(y, down, up, weight, step, v)
@@ -180,7 +180,7 @@ def _fit(y, down, up, weight):  # pragma: no cover
 
 
 @kernel()
-def _prefix_minimisers(y, down, up, weight):  # pragma: no cover
+def _prefix_minimisers(y, down, up, weight):
     """The zeros ``u_i`` of the derivatives."""
     n = y.size
     child = np.zeros((2, 2 * n), np.int32)  # node 0 is no node
@@ -217,7 +217,7 @@ def _prefix_minimisers(y, down, up, weight):  # pragma: no cover
 
 
 @kernel()
-def _move_zero(tree, path, root, side, u, y, weight):  # pragma: no cover
+def _move_zero(tree, path, root, side, u, y, weight):
     """Go from u towards y until the derivative vanishes; the breakpoints passed on the way change sides."""
     child, pos, _, jump, total, moment = tree
     sign = 1.0 if side == RIGHT else -1.0
@@ -247,7 +247,7 @@ def _move_zero(tree, path, root, side, u, y, weight):  # pragma: no cover
 
 
 @kernel()
-def _change_sides(tree, path, root, side, top, passed):  # pragma: no cover
+def _change_sides(tree, path, root, side, top, passed):
     """Cut the tree of ``side`` at its new root ``top`` and hang what was passed into the tree of the other side."""
     child = tree[0]
     near = 1 - side
@@ -277,7 +277,7 @@ def _change_sides(tree, path, root, side, top, passed):  # pragma: no cover
 
 
 @kernel()
-def _sum_up(tree, node):  # pragma: no cover
+def _sum_up(tree, node):
     child, pos, _, jump, total, moment = tree
     a, b = child[0, node], child[1, node]
     total[node] = total[a] + jump[node] + total[b]
@@ -286,7 +286,7 @@ def _sum_up(tree, node):  # pragma: no cover
 
 
 @kernel()
-def _hand_down(tree, node):  # pragma: no cover
+def _hand_down(tree, node):
     """Move the children by the shift that is still due to them."""
     child, pos, shift = tree[:3]
     if shift[node] != 0.0:
@@ -299,7 +299,7 @@ def _hand_down(tree, node):  # pragma: no cover
 
 
 @kernel()
-def _lift(tree, node, parent):  # pragma: no cover
+def _lift(tree, node, parent):
     """Rotate the node above its parent."""
     child = tree[0]
     side = 1 if child[1, parent] == node else 0
@@ -309,7 +309,7 @@ def _lift(tree, node, parent):  # pragma: no cover
 
 
 @kernel()
-def _splay(tree, path, depth):  # pragma: no cover
+def _splay(tree, path, depth):
     """Bring the last node of a path of ``depth`` nodes from the root, all handed down, to the root: ``path[0]``."""
     child = tree[0]
     node, i = path[depth - 1], depth - 1
@@ -337,7 +337,7 @@ def _splay(tree, path, depth):  # pragma: no cover
 
 
 @kernel()
-def _go_back(zero, down, up, weight):  # pragma: no cover
+def _go_back(zero, down, up, weight):
     """Fit from the last row to the first, and the step at each bound that holds it; nan where none does."""
     n = zero.size
     first = 0  # row with weight
@@ -356,7 +356,7 @@ def _go_back(zero, down, up, weight):  # pragma: no cover
 
 
 @kernel()
-def _settle(y, down, up, weight, step, v):  # pragma: no cover
+def _settle(y, down, up, weight, step, v):
     """Give each block, a run of rows held together by ``step``, the mean of its own rows."""
     n, start = y.size, 0
     while start < n:

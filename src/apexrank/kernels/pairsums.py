@@ -33,7 +33,7 @@ class PairSums(NamedTuple):
 
 
 @kernel()
-def _hinge_sums(x, w, x_order, x_starts, t, t_order, t_starts, squared, value, slope):  # pragma: no cover
+def _hinge_sums(x, w, x_order, x_starts, t, t_order, t_starts, squared, value, slope):
     for q in range(x_starts.size - 1):
         i, i_end = x_starts[q], x_starts[q + 1]
         weight, first, second, here = 0.0, 0.0, 0.0, -np.inf
@@ -147,7 +147,7 @@ _NEAR, _FAR = _tables()
 
 
 @kernel()
-def _moments(x, w, panel, centre, moments):  # pragma: no cover
+def _moments(x, w, panel, centre, moments):
     """Add ``Σ w T_l(ξ)`` of every source to its panel's moments, ξ in [−1, 1] on the panel."""
     for i in range(x.size):
         p = panel[i]
@@ -161,7 +161,7 @@ def _moments(x, w, panel, centre, moments):  # pragma: no cover
 
 
 @kernel()
-def _evaluate(t, panel, centre, series, sign, out):  # pragma: no cover
+def _evaluate(t, panel, centre, series, sign, out):
     """Sum the Chebyshev series of each target's panel at the target (Clenshaw)."""
     for k in range(t.size):
         p = panel[k]
@@ -173,7 +173,7 @@ def _evaluate(t, panel, centre, series, sign, out):  # pragma: no cover
 
 
 @kernel()
-def _panels_to_panels(source, moments, target, near, far, value, slope):  # pragma: no cover
+def _panels_to_panels(source, moments, target, near, far, value, slope):
     """Chebyshev series of softplus and sigmoid sums on each target panel; panel numbers are sorted."""
     n_source, n_target = source.size, target.size
     first = 0
@@ -196,7 +196,7 @@ def _panels_to_panels(source, moments, target, near, far, value, slope):  # prag
 
 
 @kernel()
-def _far_below(source, moments, target, far, value, slope):  # pragma: no cover
+def _far_below(source, moments, target, far, value, slope):
     """Sources far below: ``softplus(z) = z + e^{−z} − e^{−2z}/2 + e^{−3z}/3``, sums about the target's centre."""
     sums = np.zeros(TERMS + 1)
     weight, lever, here, s = 0.0, 0.0, 0.0, 0
@@ -226,7 +226,7 @@ def _far_below(source, moments, target, far, value, slope):  # pragma: no cover
 
 
 @kernel()
-def _far_above(source, moments, target, far, value, slope):  # pragma: no cover
+def _far_above(source, moments, target, far, value, slope):
     """Sources far above: ``softplus(z) = e^z − e^{2z}/2 + e^{3z}/3``."""
     sums = np.zeros(TERMS + 1)
     here, s = 0.0, source.size - 1
@@ -250,7 +250,7 @@ def _far_above(source, moments, target, far, value, slope):  # pragma: no cover
 
 
 @kernel()
-def _panels(x):  # pragma: no cover
+def _panels(x):
     """Numbers of the panels that hold points, in order, and which of them each point is in."""
     low, high = np.floor(x.min()), np.floor(x.max())
     index = np.empty(x.size, np.int64)
@@ -275,7 +275,7 @@ def _panels(x):  # pragma: no cover
 
 
 @kernel()
-def _logistic_by_pairs(x, w, t, value, slope):  # pragma: no cover
+def _logistic_by_pairs(x, w, t, value, slope):
     for k in range(t.size):
         v, g = 0.0, 0.0
         for i in range(x.size):
@@ -288,7 +288,7 @@ def _logistic_by_pairs(x, w, t, value, slope):  # pragma: no cover
 
 
 @kernel()
-def _logistic_by_panels(x, w, t, near, far, value, slope):  # pragma: no cover
+def _logistic_by_panels(x, w, t, near, far, value, slope):
     source, x_panel = _panels(x)
     target, t_panel = _panels(t)
     moments = np.zeros((source.size, NODES))
@@ -300,7 +300,7 @@ def _logistic_by_panels(x, w, t, near, far, value, slope):  # pragma: no cover
 
 
 @kernel()
-def _logistic_groups(x, w, x_starts, t, t_starts, near, far, value, slope):  # pragma: no cover
+def _logistic_groups(x, w, x_starts, t, t_starts, near, far, value, slope):
     for q in range(x_starts.size - 1):
         a, b, c, d = x_starts[q], x_starts[q + 1], t_starts[q], t_starts[q + 1]
         if (b - a) * (d - c) <= FEW_PAIRS * (b - a + d - c):

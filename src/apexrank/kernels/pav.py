@@ -135,7 +135,7 @@ def _check_weight(weight: ArrayLike, n: int) -> np.ndarray:
 
 
 @kernel()
-def _fit_segments(y, indptr, weight, sign, fitted, block):  # pragma: no cover
+def _fit_segments(y, indptr, weight, sign, fitted, block):
     longest = 0
     for q in range(indptr.size - 1):
         longest = max(longest, indptr[q + 1] - indptr[q])
@@ -157,7 +157,7 @@ def _fit_segments(y, indptr, weight, sign, fitted, block):  # pragma: no cover
 
 
 @kernel()
-def _pool(y, first, last, weight, weighted, sign, start, mass, moment, mean):  # pragma: no cover
+def _pool(y, first, last, weight, weighted, sign, start, mass, moment, mean):
     """Cut rows first:last into blocks and return their number; ``moment`` is ``Σ w·(y − y[start])`` of a block."""
     count = 0
     for i in range(first, last):

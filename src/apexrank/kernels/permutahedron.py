@@ -141,7 +141,7 @@ def _check_weight(weight: ArrayLike, n: int) -> np.ndarray:
 
 
 @kernel()
-def _share_out(y, width, c, indptr, mean, low, high):  # pragma: no cover
+def _share_out(y, width, c, indptr, mean, low, high):
     """Mean, lowest and highest value of the steps (y, width) over the stretches c, both from a segment's start."""
     for q in range(indptr.size - 1):
         first, last = indptr[q], indptr[q + 1]
@@ -165,7 +165,7 @@ def _share_out(y, width, c, indptr, mean, low, high):  # pragma: no cover
 
 
 @kernel()
-def _move_blocks(theta, mean, c, block, s, values):  # pragma: no cover
+def _move_blocks(theta, mean, c, block, s, values):
     """``v = (θ − mean θ)/s + mean y`` on each block, by distances to the block's first row."""
     n, start = theta.size, 0
     while start < n:

@@ -97,9 +97,7 @@ _FAST = {"reassoc", "contract", "nsz"}
 
 
 @kernel(fastmath=_FAST)
-def _log_sum_exp_rows(  # pragma: no cover
-    X, w, label, slope, active, log_u, chunk, first, last, top, mass, rows
-):
+def _log_sum_exp_rows(X, w, label, slope, active, log_u, chunk, first, last, top, mass, rows):
     n, d = X.shape
     weighted = log_u.size > 0
     for b in range(first, last):
@@ -128,9 +126,7 @@ def _log_sum_exp_rows(  # pragma: no cover
 
 
 @kernel(fastmath=_FAST)
-def _softplus_rows(  # pragma: no cover
-    X, w, label, slope, active, shift, log_u, chunk, first, last, value, mass, rows
-):
+def _softplus_rows(X, w, label, slope, active, shift, log_u, chunk, first, last, value, mass, rows):
     n, d = X.shape
     weighted = log_u.size > 0
     for b in range(first, last):

@@ -45,7 +45,7 @@ def sort_inside(values: np.ndarray, indptr: np.ndarray) -> np.ndarray:
 
 
 @kernel()
-def _running_sums(values, indptr, before, through):  # pragma: no cover
+def _running_sums(values, indptr, before, through):
     for q in range(indptr.size - 1):
         total = 0.0
         for i in range(indptr[q], indptr[q + 1]):
@@ -55,7 +55,7 @@ def _running_sums(values, indptr, before, through):  # pragma: no cover
 
 
 @kernel()
-def _sort_inside(values, bounds, order):  # pragma: no cover
+def _sort_inside(values, bounds, order):
     for q in range(bounds.size - 1):
         first, last = bounds[q], bounds[q + 1]
         if last - first > FEW:

@@ -48,7 +48,7 @@ def total_variation(y: ArrayLike, strength: float) -> np.ndarray:
 
 
 @kernel()
-def _denoise(y, t, out):  # pragma: no cover
+def _denoise(y, t, out):
     n = y.shape[1]
     at, slope, offset = (
         np.empty(2 * n),
@@ -61,7 +61,7 @@ def _denoise(y, t, out):  # pragma: no cover
 
 
 @kernel()
-def _denoise_one(y, t, at, slope, offset, lower, upper, x):  # pragma: no cover
+def _denoise_one(y, t, at, slope, offset, lower, upper, x):
     n = y.size
     first, last = n, n - 1  # the knots first … last
     left_slope, left_offset = 1.0, -y[0]  # the derivative left of all knots, and right of them

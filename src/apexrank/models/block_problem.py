@@ -13,9 +13,11 @@ from apexrank.models.blocks import Block, Blocks, Survey
 from apexrank.models.linear import (
     WIDEST_HESSIAN,
     LinearProblem,
+    checked_total,
     curvature_products,
     pull_back,
     scores_of,
+    usable_units,
 )
 from apexrank.objectives.margins import LevelOrder, checked_relevance
 
@@ -37,12 +39,13 @@ class BlockProblem(LinearProblem):
         shift: np.ndarray | None,
     ) -> None:
         self.parts, self.objective, self.alpha, self.n_rows = parts, objective, alpha, n_rows
-        self.total = objective.total
+        self.total = checked_total(objective.total)
         self.curvature = getattr(objective, "curvature", self.total)
         self.grad_unit = np.sqrt(self.total * self.curvature)
         self.value_unit = getattr(objective, "value_unit", 1.0)
-        self.spread, self._shift = spread, shift
-        self.scale = np.hypot(spread, np.sqrt(alpha / self.curvature))
+        self.spread = usable_units(spread, lambda: np.ones(len(spread), bool))
+        self._shift = shift
+        self.scale = np.hypot(self.spread, np.sqrt(alpha / self.curvature))
 
     @property
     def n_features(self) -> int:

@@ -15,8 +15,9 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from apexrank.checks import check_not_huge, check_weight_range, weight_range
 from apexrank.errors import InputError
-from apexrank.models.linear import BLOCK_BYTES, FAR
+from apexrank.models.linear import BLOCK_BYTES, FAR, usable_units
 
 ROWS_BYTES = 2**26  # of X in a block, where nobody says
 MIXED_LABELS = "y has both words and numbers: give labels of one kind"
@@ -189,8 +190,12 @@ class Moments(NamedTuple):
     @property
     def unit(self) -> np.ndarray:
         """Unit of a column: its standard deviation, or its size where rounding is all there is to see."""
-        size = np.where(self.largest > 0, self.largest, 1.0)
-        return np.where(self.spread > 1e-12 * size, self.spread, size)
+        return np.where(self.varies, self.spread, np.where(self.largest > 0, self.largest, 1.0))
+
+    @property
+    def varies(self) -> np.ndarray:
+        """Whether there is more to see of a column than rounding."""
+        return self.spread > 1e-12 * self.largest
 
     @property
     def shift(self) -> np.ndarray | None:
@@ -254,6 +259,7 @@ class Survey(NamedTuple):
     labels: dict[Any, float]  # weight of each value of y; empty for relevance
     sizes: tuple[int, ...]  # rows of each block
     label_type: np.dtype = np.dtype(object)  # of y
+    weights: tuple[float, float] = (np.inf, 0.0)  # the smallest that is not 0, and the largest
 
     @property
     def n_features(self) -> int:
@@ -279,12 +285,17 @@ def survey(blocks: Blocks, *, binary: bool) -> Survey:
     for part in parts:
         for value, weight in part.labels.items():
             labels[value] = labels.get(value, 0.0) + weight
+    lightest, heaviest = zip(*(part.weights for part in parts), strict=True)
+    check_weight_range(min(lightest), max(heaviest))
+    moments = reduce(merge_moments, (part.moments for part in parts))
+    usable_units(moments.unit, lambda: moments.varies)  # or the fit is refused
     return Survey(
         sum(part.n_rows for part in parts),
-        reduce(merge_moments, (part.moments for part in parts)),
+        moments,
         labels,
         tuple(part.n_rows for part in parts),
         _common_type([part.label_type for part in parts]),
+        (min(lightest), max(heaviest)),
     )
 
 
@@ -304,9 +315,16 @@ def _survey_block(block: Block, binary: bool) -> Survey:
     if not n:
         nothing = np.zeros(block.X.shape[1])
         return Survey(0, Moments(0.0, nothing, nothing, nothing), {}, ())
+    weights = weight_range(weight)
+    # small weights may stand beside larger ones of other blocks
+    check_weight_range(np.inf, max(weights[1], 1.0))
     y = np.asarray(block.y)
     labels = _label_weights(y, weight) if binary else {}
-    return Survey(n, column_moments(block.X, weight), labels, (n,), y.dtype)
+    # huge numbers are refused once they are known to be finite
+    with np.errstate(over="ignore", invalid="ignore"):
+        moments = column_moments(block.X, weight)
+    check_not_huge("X", block.X)
+    return Survey(n, moments, labels, (n,), y.dtype, weights)
 
 
 def _is_missing(value: Any) -> bool:

@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from apexrank.checkpoints import remembered
-from apexrank.checks import check_finite
+from apexrank.checks import check_finite, check_not_huge, check_weight_range
 from apexrank.errors import InputError
 from apexrank.losses import LOSSES, Exponential
 from apexrank.models.device_arrays import (
@@ -24,7 +24,7 @@ from apexrank.models.device_arrays import (
     to_device,
     to_host,
 )
-from apexrank.models.linear import FAR, WIDEST_HESSIAN, LinearProblem
+from apexrank.models.linear import FAR, WIDEST_HESSIAN, LinearProblem, usable_units
 from apexrank.prices import PRICES, Identity, Power
 
 CLOSE = 1e-6  # values between which rounding in single precision may hide the difference
@@ -200,7 +200,12 @@ class DeviceProblem(LinearProblem):
     def __init__(self, X: Array, objective: DevicePush, alpha: float = 0.0, fused: bool = True) -> None:
         self.X, self.objective, self.alpha = X, objective, alpha
         self.total = self.curvature = self.grad_unit = self.value_unit = 1.0
-        centre, self.spread = column_units(X, objective.weight)
+        ends = _ends_of_columns(X)
+        check_not_huge("X", ends)
+        if objective.weight is not None:
+            check_weight_range(*_ends_of_weights(objective.weight))
+        centre, spread = column_units(X, objective.weight)
+        self.spread = usable_units(spread, lambda: ends[0] < ends[1])
         self._shift = None
         if np.any(np.abs(centre) > FAR * self.spread):
             # so far from zero that scores would lose the digits that rank: the objective does not see the shift
@@ -261,6 +266,19 @@ class DeviceProblem(LinearProblem):
     def unbounded(self, value: float, w: np.ndarray) -> bool:
         """Whether w separates the classes while no penalty holds it back."""
         return self.alpha == 0 and value < 0 and self.objective.separated(scores_on_device(self.X, w))
+
+
+def _ends_of_columns(X: Array) -> np.ndarray:
+    """Least and largest number of each column."""
+    xp = namespace(X)
+    return to_host(xp.stack([xp.min(X, axis=0), xp.max(X, axis=0)]))
+
+
+def _ends_of_weights(weight: Array) -> tuple[float, float]:
+    """The smallest weight that is not 0, and the largest."""
+    xp = namespace(weight)
+    counted = xp.where(weight > 0, weight, xp.full_like(weight, np.inf))
+    return float(xp.min(counted)), float(xp.max(weight))
 
 
 def rows_of(X: Array, positive: Array, weight: Array | None, fused: bool = True) -> Any:

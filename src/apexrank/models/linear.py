@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from copy import copy
 from typing import Any, NamedTuple, Protocol, Self
 
@@ -174,7 +174,7 @@ class Certificate(NamedTuple):
     unit: float
 
 
-def _checked_total(total: float) -> float:
+def checked_total(total: float) -> float:
     """The unit of the objective, of which squares are taken."""
     if not LEAST_TOTAL <= total <= 1 / LEAST_TOTAL:
         raise InputError(
@@ -182,6 +182,38 @@ def _checked_total(total: float) -> float:
             "divide the weights by their mean, or scale the target"
         )
     return total
+
+
+def usable_units(spread: np.ndarray, varying: Callable[[], np.ndarray]) -> np.ndarray:
+    """Units of the columns, 1 for those that differ by too little to be computed with, as for columns of zeros.
+
+    Such columns get a coefficient of about 0. Where no other column varies, nothing could be ranked: that is refused.
+
+    Examples
+    --------
+    >>> usable_units(np.array([2.0, 1e-120]), lambda: np.array([True, True])).tolist()
+    [2.0, 1.0]
+    """
+    tiny = spread < SMALLEST
+    if not tiny.any():
+        return spread
+    if not (varying() & ~tiny).any():
+        j = int(tiny.argmax())
+        raise InputError(f"column {j} of X differs by no more than {spread[j]:.3g}: scale X first")
+    return np.where(tiny, 1.0, spread)
+
+
+def varies(X: Matrix) -> np.ndarray:
+    """Whether a column has different values.
+
+    Examples
+    --------
+    >>> varies(np.array([[1.0, 2.0], [1.0, 3.0]])).tolist()
+    [False, True]
+    """
+    if sparse.issparse(X):
+        return X.max(axis=0).toarray().ravel() > X.min(axis=0).toarray().ravel()
+    return X.max(axis=0) > X.min(axis=0)
 
 
 class LinearProblem:
@@ -196,9 +228,9 @@ class LinearProblem:
     def __init__(
         self, X: Matrix, objective: Objective, alpha: float = 0.0, sample_weight: np.ndarray | None = None
     ) -> None:
-        check_not_huge("X", X.data if sparse.issparse(X) else X)
+        check_not_huge("X", X)
         self.X, self.objective, self.alpha = X, objective, alpha
-        self.total = _checked_total(objective.total)
+        self.total = checked_total(objective.total)
         # what a unit of the scores changes: the value itself, unless the objective is quadratic
         self.curvature = getattr(objective, "curvature", self.total)
         self.grad_unit = np.sqrt(self.total * self.curvature)
@@ -207,9 +239,7 @@ class LinearProblem:
         lists = getattr(objective, "lists", None)
         if lists is not None and not sparse.issparse(X):
             self.spread = spread_inside(X, lists.rows, lists.lists, lists.weight)
-        if (self.spread < SMALLEST).any():
-            j = int((self.spread < SMALLEST).argmax())
-            raise InputError(f"column {j} of X differs by no more than {self.spread[j]:.3g}: scale X first")
+        self.spread = usable_units(self.spread, lambda: varies(X))
         self._shift = None
         unseen = getattr(objective, "shift_invariant", True)
         if unseen and not sparse.issparse(X) and np.any(np.abs(centre) > FAR * self.spread):

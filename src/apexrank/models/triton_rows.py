@@ -149,7 +149,7 @@ def _jit(function: Any) -> Any:
 
 
 @_jit
-def _sum_tiles(  # type: ignore[no-untyped-def]  # pragma: no cover
+def _sum_tiles(  # type: ignore[no-untyped-def]
     X,
     parameters,
     label,
@@ -224,7 +224,7 @@ def _sum_tiles(  # type: ignore[no-untyped-def]  # pragma: no cover
 
 
 @_jit
-def _merge_programs(  # type: ignore[no-untyped-def]  # pragma: no cover
+def _merge_programs(  # type: ignore[no-untyped-def]
     partial, result, programs, d, P: tl.constexpr, C: tl.constexpr
 ):
     label = tl.program_id(0)

@@ -18,7 +18,7 @@ from sklearn.utils.validation import (
     validate_data,
 )
 
-from apexrank.checks import check_finite, check_weights
+from apexrank.checks import check_finite, check_frame, check_weights
 from apexrank.errors import InputError
 from apexrank.losses import Hinge
 from apexrank.models.device_arrays import (
@@ -47,6 +47,7 @@ def checked_rows(ranker: BaseEstimator, X: ArrayLike) -> Any:
     check_is_fitted(ranker)
     if _stays_on_device(ranker, X):
         return _device_rows(ranker, X, reset=False)
+    check_frame(X)
     return validate_data(ranker, X, accept_sparse="csr", dtype=[np.float64, np.float32], reset=False)
 
 
@@ -78,6 +79,7 @@ class BinaryRanker(ClassifierMixin, BaseEstimator):
             X = _device_rows(self, X, reset=True)
             self.classes_, positive = checked_labels(y, X)
             return X, positive, None if sample_weight is None else checked_weights(sample_weight, X)
+        check_frame(X)
         X, y = validate_data(self, X, y, accept_sparse="csr", dtype=[np.float64, np.float32])
         check_classification_targets(y)
         self.classes_, label = np.unique(y, return_inverse=True)

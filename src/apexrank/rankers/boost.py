@@ -12,14 +12,15 @@ import numpy as np
 from numpy.typing import ArrayLike
 from sklearn.base import _fit_context, clone, is_regressor
 from sklearn.model_selection import GroupShuffleSplit, StratifiedShuffleSplit
-from sklearn.tree import DecisionTreeClassifier
+from sklearn.tree import BaseDecisionTree, DecisionTreeClassifier
 from sklearn.utils import check_random_state, get_tags
 from sklearn.utils._param_validation import Interval
 from sklearn.utils.validation import check_is_fitted, has_fit_parameter, validate_data
 
+from apexrank.checks import check_frame
 from apexrank.errors import InputError
 from apexrank.losses import Loss
-from apexrank.models.linear import Matrix
+from apexrank.models.linear import Matrix, varies
 from apexrank.objectives import Push
 from apexrank.prices import Price
 from apexrank.rankers.base import BinaryRanker, checked_rows
@@ -164,6 +165,8 @@ class PushBoost(BinaryRanker):
         push = PNormPush(self.p, loss=self.loss, price=self.price, side=self.side)
         objective = push._objective(data.positive, data.weight, data.groups)
         rounds = self._boost(data, objective, held_out, rng)
+        if not rounds.weak:
+            _check_seen(self._weak_learner(), data.X)
         self._store(rounds)
         self.intercept_ = push._intercept(self._scores(data.X), data.positive, data.weight)
         return self
@@ -184,6 +187,7 @@ class PushBoost(BinaryRanker):
         return data.take(train), data.take(test)
 
     def _check_eval_set(self, X: Any, y: Any, groups: Any = None) -> Rows:
+        check_frame(X)
         X, y = validate_data(self, X, y, accept_sparse="csr", dtype=[np.float64, np.float32], reset=False)
         if not np.isin(y, self.classes_).all():
             raise InputError(f"eval_set has labels that y has not: y has {self.classes_.tolist()}")
@@ -303,6 +307,15 @@ def _weights(slope: np.ndarray, sample_weight: np.ndarray) -> np.ndarray:
     size = np.abs(slope)
     each = size / np.where(sample_weight > 0, sample_weight, 1) * (sample_weight.sum() / size.sum())
     return sample_weight * np.round(each * 2.0**30) / 2.0**30
+
+
+def _check_seen(weak: Any, X: Matrix) -> None:
+    """Refuse features whose differences trees cannot see."""
+    if isinstance(weak, BaseDecisionTree) and varies(X).any() and not varies(X.astype(np.float32)).any():
+        raise InputError(
+            "every column of X is constant in single precision, in which trees compute: "
+            "subtract its mean and divide by its standard deviation first"
+        )
 
 
 def _seeded(estimator: Any, rng: np.random.RandomState) -> Any:

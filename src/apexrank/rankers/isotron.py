@@ -12,7 +12,7 @@ from scipy import sparse
 from sklearn.base import BaseEstimator, RegressorMixin
 from sklearn.utils.validation import _check_sample_weight, validate_data
 
-from apexrank.checks import check_finite, check_not_huge, check_weights
+from apexrank.checks import SMALLEST, check_finite, check_frame, check_not_huge, check_weights
 from apexrank.errors import InputError
 from apexrank.kernels.lipschitz import lipschitz_isotonic_link
 from apexrank.models.linear import Matrix, pull_back, tied_scores
@@ -93,20 +93,24 @@ class Isotron(RegressorMixin, BaseEstimator):
         """Fit on rows X with values y; rows of weight 2 count as two equal rows."""
         slope = self._check_numbers()
         options: dict[str, Any] = {"accept_sparse": "csr", "dtype": [np.float64, np.float32]}
+        check_frame(X)
         rows, y = validate_data(self, X, y, y_numeric=True, **options)
         y = np.asarray(y, dtype=float)
         if sparse.issparse(rows):
             rows = rows.astype(np.float64, copy=False)
         weight = _check_sample_weight(sample_weight, rows, dtype=np.float64, ensure_non_negative=True)
         check_weights(weight)
-        check_not_huge("X", rows.data if sparse.issparse(rows) else rows)
+        check_not_huge("X", rows)
         check_not_huge("y", y)
         if not weight.any():  # newer versions of scikit-learn say so themselves
             raise InputError("all rows have weight 0: give at least one row a weight above 0")
         if not weight.all():  # a row that does not count makes no knot
             rows, y, weight = rows[weight > 0], y[weight > 0], weight[weight > 0]
         # the papers' step is for rows of norm 1 at most
-        weight, unit = weight / weight.sum(), _largest_square(rows) or 1.0
+        weight, unit = weight / weight.sum(), _largest_square(rows)
+        if unit < SMALLEST**2 and (rows.count_nonzero() if sparse.issparse(rows) else rows.any()):
+            raise InputError(f"X has no number as large as {SMALLEST}: scale it first")
+        unit = unit or 1.0
         w, path, errors, converged = np.zeros(rows.shape[1]), [], [], False
         while True:
             scores = tied_scores(rows, w)

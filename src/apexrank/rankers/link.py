@@ -10,7 +10,7 @@ from numpy.typing import ArrayLike
 from sklearn.base import RegressorMixin
 from sklearn.utils.validation import _check_sample_weight, validate_data
 
-from apexrank.checks import check_weights
+from apexrank.checks import check_frame, check_weights
 from apexrank.errors import InputError
 from apexrank.kernels.lipschitz import lipschitz_isotonic_link
 from apexrank.models.linear import tied_scores
@@ -279,6 +279,7 @@ class UnknownLinkRegressor(RegressorMixin, KernelFit):
         self._check_numbers()
         if self.link not in LINKS:
             raise InputError(f"unknown link {self.link!r}: use one of {', '.join(LINKS)}")
+        check_frame(X)
         rows, y = validate_data(
             self, X, y, accept_sparse="csr", dtype=[np.float64, np.float32], y_numeric=True
         )

@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 from sklearn.utils.validation import _check_sample_weight, validate_data
 
-from apexrank.checks import check_weights
+from apexrank.checks import check_frame, check_weights
 from apexrank.errors import InputError
 from apexrank.groups import segment
 from apexrank.objectives.link import UnknownLink, check_margin
@@ -76,6 +76,7 @@ class GradedRanker(LinearFit):
                 "requires y to be passed, but the target y is None: give the relevance of each row"
             )
         options: dict[str, Any] = {"accept_sparse": "csr", "dtype": [np.float64, np.float32], "reset": reset}
+        check_frame(X)
         rows, y = validate_data(self, X, y, y_numeric=True, **options)
         if sample_weight is not None:
             sample_weight = _check_sample_weight(

@@ -14,7 +14,7 @@ from numpy.typing import ArrayLike
 from scipy.linalg import qr, solve_triangular
 from sklearn.utils import check_array
 
-from apexrank.checks import check_finite, check_not_huge
+from apexrank.checks import check_finite, check_frame, check_not_huge
 from apexrank.errors import InputError
 from apexrank.objectives.margins import LevelOrder, Margins, checked_relevance
 
@@ -91,6 +91,7 @@ def perfectly_ordered(
     >>> perfectly_ordered(X, rng.normal(size=40)).reason
     'no w orders the rows: their scores stay 11.7 away from ordered ones'
     """
+    check_frame(X)
     rows, values = check_array(X, dtype=np.float64), checked_relevance(y)
     _check_numbers(margin, max_iter, tol, len(rows), len(values))
     check_not_huge("X", rows)

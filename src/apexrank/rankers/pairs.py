@@ -10,7 +10,7 @@ from numpy.typing import ArrayLike
 from scipy import sparse
 from sklearn.utils.validation import _check_sample_weight, validate_data
 
-from apexrank.checks import check_weights
+from apexrank.checks import check_frame, check_weights
 from apexrank.errors import InputError
 from apexrank.losses import Loss
 from apexrank.objectives import CrucialPairs
@@ -123,6 +123,7 @@ class CrucialPairsPush(LinearFit):
         return self._scores(X)
 
     def _validate(self, X: Any, y: Any, pairs: Any) -> tuple[Any, np.ndarray | None]:
+        check_frame(X)
         options: dict[str, Any] = {"accept_sparse": "csr", "dtype": [np.float64, np.float32]}
         if pairs is not None or self.truth is not None:
             return validate_data(self, X, **options), None

@@ -56,9 +56,7 @@ def support(graph: Graph, scores: np.ndarray, vertices: np.ndarray) -> Support:
 
 
 @kernel()
-def _support(
-    indptr, indices, weights, out_indptr, out_indices, rate, loops, vertices, found, share
-):  # pragma: no cover
+def _support(indptr, indices, weights, out_indptr, out_indices, rate, loops, vertices, found, share):
     linked = np.full(indptr.size - 1, -1, np.int64)  # the last of the vertices that links there
     for a in range(vertices.size):
         v = vertices[a]
@@ -133,7 +131,7 @@ def _loop_weights(graph: Graph) -> np.ndarray:
 
 
 @kernel()
-def _add_loops(indptr, indices, weights, found):  # pragma: no cover
+def _add_loops(indptr, indices, weights, found):
     for i in range(found.size):
         for k in range(indptr[i], indptr[i + 1]):
             if indices[k] == i:
@@ -156,7 +154,7 @@ def closed_share(graph: Graph, vertex: int) -> float:
 
 
 @kernel()
-def _closed(indptr, indices, sources, inside):  # pragma: no cover
+def _closed(indptr, indices, sources, inside):
     count = 0
     for j in sources:
         closed = True

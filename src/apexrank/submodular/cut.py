@@ -128,7 +128,7 @@ def _dense(weights: Any) -> np.ndarray:
 
 
 @kernel()
-def _cut_subgradients(indptr, indices, data, keys, out):  # pragma: no cover
+def _cut_subgradients(indptr, indices, data, keys, out):
     for r in range(keys.shape[0]):
         key, h = keys[r], out[r]
         for i in range(indptr.size - 1):

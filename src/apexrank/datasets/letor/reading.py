@@ -18,7 +18,7 @@ from apexrank.groups import segment
 
 _NULL_CHOICES = ("raise", "nan", "zero", "min")
 _MOST_NAMES = 1_000_000
-_FEW_CELLS = 1 << 26
+_FEW_CELLS = 100_000_000  # of 0.8 GB
 
 
 def read_letor(
@@ -163,12 +163,16 @@ def _matrix(
         matrix.sort_indices()
         matrix.eliminate_zeros()
         return matrix
+    most = max(_FEW_CELLS, 100 * len(values))
+    if shape[0] * shape[1] > most:  # nearly all of them zeros that nobody wrote
+        raise InputError(
+            f"{path}: {shape[0]:,} x {shape[1]:,} numbers, nearly all of them zeros, are more than {most:,}; drop rows "
+            "or features from the file, or read it in Python with sparse=True"
+        )
     try:
-        # nearly all of them zeros that nobody wrote
-        if shape[0] * shape[1] > max(_FEW_CELLS, 100 * len(values)):
-            raise MemoryError
         return matrix.toarray()
     except MemoryError:
         raise InputError(
-            f"{path}: {shape[0]} x {shape[1]} numbers do not fit into memory; read with sparse=True"
+            f"{path}: {shape[0]:,} x {shape[1]:,} numbers do not fit into memory; drop rows or features from the file, "
+            "or read it in Python with sparse=True"
         ) from None
