@@ -12,7 +12,7 @@ from numba import njit
 def kernel(**options: Any) -> Callable[[Callable[..., Any]], Any]:
     """Compile a function when it is first called, without the interpreter's lock, and keep it for later processes.
 
-    Where no folder can be written (a read-only installation and no home) or the disk is full, each process compiles anew.
+    Where no folder can be written (a read-only installation and no home, a full disk) each process compiles anew.
     """
 
     def compile_later(function: Callable[..., Any]) -> Any:
