@@ -1,7 +1,7 @@
-"""A plugin that runs kernels as plain Python: ``pytest -p tests.uncompiled``.
+"""A plugin of pytest that runs kernels as plain Python.
 
-Coverage sees their lines then, and a fault planted in one is not hidden by numba's cache on disk, which does not notice
-that a callee in another file has changed.
+A fault planted in one is not hidden then by numba's cache on disk, which does not notice that a callee in another file
+has changed, and it can be seen which test runs which line.
 """
 
 import functools
