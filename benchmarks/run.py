@@ -93,7 +93,7 @@ def columns_of(rows: Sequence[Mapping[str, Any]]) -> list[str]:
 
 def summarised(runs: Mapping[str, Any], results: Path) -> dict[str, Any]:
     """Everything that the one JSON holds."""
-    from apexrank.experiments.summary import PACKAGES, machine, versions
+    from apexrank_papers.summary import PACKAGES, machine, versions
 
     found, left_out = gather(results)
     return {
@@ -201,7 +201,7 @@ def _rows_over_limit(benchmarks: Mapping[str, Mapping[str, Any]]) -> Iterator[st
 
 def page_lines(summary: Mapping[str, Any]) -> list[str]:
     """The page: a summary, what failed or was left out, then the table of every benchmark."""
-    from apexrank.experiments.summary import origin as where
+    from apexrank_papers.summary import origin as where
 
     failed = [f"- {name} failed: {run['why']}" for name, run in summary["runs"].items() if "why" in run]
     failed += [f"- {name} left out: {why}" for name, why in summary["left out"].items()]

@@ -6,9 +6,10 @@ import numpy as np
 import pytest
 from scipy.optimize import minimize
 
-from apexrank import PNormPush, experiments
-from apexrank.experiments import boosting
-from apexrank.experiments.boosting import AdaBoostLoss, boosting_path, f_skew
+import apexrank_papers as experiments
+from apexrank import PNormPush
+from apexrank_papers.push import boosting
+from apexrank_papers.push.boosting import AdaBoostLoss, boosting_path, f_skew
 from tests.oracles import numerical_gradient, push_objective
 
 

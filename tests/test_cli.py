@@ -288,7 +288,7 @@ class TestReproduce:
         assert {verdict["word"] for verdict in verdicts} == {"agrees"}
 
     def test_failing_verdict_leaves_with_one(self, folder, monkeypatch):
-        from apexrank import experiments
+        import apexrank_papers as experiments
 
         table = pl.DataFrame({"row": ["AUC"], "ours": [0.5]})
         failed = experiments.Result(table, table, [experiments.Verdict("AUC", "differs", "falls")])

@@ -7,7 +7,8 @@ import numpy as np
 import pytest
 
 import apexrank
-from apexrank import datasets, experiments, metrics
+import apexrank_papers as experiments
+from apexrank import datasets, metrics
 from apexrank.metrics.measure import find_measure
 
 DOCS = Path(__file__).parent.parent / "docs"

@@ -8,9 +8,9 @@ from scipy.special import softmax
 from scipy.stats import kendalltau
 
 from apexrank.errors import InputError
-from apexrank.experiments import consensus_data as data
-from apexrank.experiments import consensus_snapshots, consensus_stories, consensus_study
 from apexrank.graph import ConsensusRank
+from apexrank_papers import consensus_snapshots, consensus_stories, consensus_study
+from apexrank_papers.consensus import consensus_data as data
 
 WORDS = {"agrees", "within noise", "differs"}
 SMALL = {"n": 60, "groups": ("junk layers", "colluding junk"), "draws": 3, "n_jobs": 1}

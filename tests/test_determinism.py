@@ -128,7 +128,7 @@ def plain(value):
 def public_objects():
     """Every function, class and public method in an ``__all__`` of the library, without experiments and verbs."""
     for module in pkgutil.walk_packages(apexrank.__path__, "apexrank."):
-        if module.name.split(".")[1] in ("experiments", "cli"):
+        if module.name.split(".")[1] == "cli":
             continue
         home = importlib.import_module(module.name)
         for name in getattr(home, "__all__", ()):

@@ -9,13 +9,13 @@ import polars as pl
 import pytest
 from sklearn.exceptions import ConvergenceWarning
 
-from apexrank import experiments
+import apexrank_papers as experiments
 from apexrank.errors import InputError
-from apexrank.experiments.fitting import fitted
-from apexrank.experiments.paper import like_printed, printed_table
-from apexrank.experiments.roc_panels import PANELS, top
-from apexrank.experiments.shape import COLUMNS, mean_over_splits, row_verdict
 from apexrank.metrics import r_max
+from apexrank_papers.paper import like_printed, printed_table
+from apexrank_papers.push.fitting import fitted
+from apexrank_papers.push.roc_panels import PANELS, top
+from apexrank_papers.shape import COLUMNS, mean_over_splits, row_verdict
 
 
 @pytest.fixture(autouse=True)
@@ -167,7 +167,7 @@ def test_the_papers_steps_are_an_option_and_no_warning():
 
 
 def test_unfinished_minimisation_still_warns(monkeypatch):
-    monkeypatch.setattr("apexrank.experiments.fitting.IRPush", lambda: _Lazy())
+    monkeypatch.setattr("apexrank_papers.push.fitting.IRPush", lambda: _Lazy())
     X, y = np.random.default_rng(0).random((30, 3)), np.arange(30) % 2
     with pytest.warns(ConvergenceWarning):
         fitted(X, y, "coordinate", t_max=1)

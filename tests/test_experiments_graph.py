@@ -11,15 +11,15 @@ from matplotlib import pyplot as plt
 from scipy.sparse import csr_array
 from sklearn.metrics import roc_auc_score
 
-from apexrank import experiments
+import apexrank_papers as experiments
 from apexrank.datasets import graphs
 from apexrank.errors import InputError
-from apexrank.experiments import graph_toys, linkfarm, linkfarm_claims, spam_labels, trust
-from apexrank.experiments.farms import RATIO, TOL, closed_cycles, farmed_crawl, labelled_sample
-from apexrank.experiments.linkfarm_rankings import ANTITRUST, TRUSTRANK, Trial, name_of
-from apexrank.experiments.linkfarm_table import Found, honest_above, measured, measures
-from apexrank.experiments.paper import printed_table
 from apexrank.graph import LpqRank, PageRank, as_graph
+from apexrank_papers import graph_toys, linkfarm, linkfarm_claims, spam_labels, trust
+from apexrank_papers.graphs.farms import RATIO, TOL, closed_cycles, farmed_crawl, labelled_sample
+from apexrank_papers.graphs.linkfarm_rankings import ANTITRUST, TRUSTRANK, Trial, name_of
+from apexrank_papers.graphs.linkfarm_table import Found, honest_above, measured, measures
+from apexrank_papers.paper import printed_table
 from tests.graphs import dense_rank
 
 DATA = Path(os.environ.get("APEXRANK_DATA") or Path(__file__).parents[2] / "shared" / "data")

@@ -10,8 +10,10 @@ from scipy.optimize import check_grad, minimize
 from sklearn.isotonic import IsotonicRegression
 
 from apexrank.errors import InputError
-from apexrank.experiments import REGISTRY
-from apexrank.experiments.link_convergence import (
+from apexrank.objectives.link import UnknownLink
+from apexrank.rankers.ordered import perfectly_ordered
+from apexrank_papers import REGISTRY
+from apexrank_papers.link.link_convergence import (
     BOUND,
     DESCENT,
     GRADMAPR,
@@ -22,8 +24,8 @@ from apexrank.experiments.link_convergence import (
     _stiff_data,
     link_convergence,
 )
-from apexrank.experiments.link_data import LINKS, Sample, angle
-from apexrank.experiments.link_order import (
+from apexrank_papers.link.link_data import LINKS, Sample, angle
+from apexrank_papers.link.link_order import (
     MOMENTUM,
     REGRESSOR,
     TURNS,
@@ -34,9 +36,7 @@ from apexrank.experiments.link_order import (
     _relative,
     link_order,
 )
-from apexrank.experiments.link_recovery import METHODS, _beside_isotron, _within, link_recovery
-from apexrank.objectives.link import UnknownLink
-from apexrank.rankers.ordered import perfectly_ordered
+from apexrank_papers.link.link_recovery import METHODS, _beside_isotron, _within, link_recovery
 
 WORDS = {"agrees", "within noise", "differs"}
 

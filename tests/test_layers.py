@@ -29,7 +29,6 @@ LAYERS = [
     {"plot", "io", "graph"},
     {"aggregation", "export", "distributed"},
     {"report"},
-    {"experiments"},
     {"cli"},
 ]
 LEVEL = {name: level for level, names in enumerate(LAYERS) for name in names}

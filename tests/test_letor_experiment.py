@@ -7,10 +7,11 @@ import numpy as np
 import polars as pl
 import pytest
 
-from apexrank import InputError, MonotoneRetargeting, experiments, metrics
+import apexrank_papers as experiments
+from apexrank import InputError, MonotoneRetargeting, metrics
 from apexrank.datasets import letor_folds, make_letor_example, write_letor
-from apexrank.experiments import letor_methods
-from apexrank.experiments.letor_methods import Method, choose, grid
+from apexrank_papers.retargeting import letor_methods
+from apexrank_papers.retargeting.letor_methods import Method, choose, grid
 from tests.test_cli import run
 
 MQ2008 = (

@@ -17,7 +17,6 @@ from threadpoolctl import threadpool_limits
 
 from apexrank import InputError, datasets, metrics
 from apexrank.datasets import letor_folds, make_letor_example, write_letor
-from apexrank.experiments import boosted_letor
 from apexrank.losses import Loss
 from apexrank.models.boosting import (
     BoosterMetric,
@@ -28,6 +27,7 @@ from apexrank.models.boosting import (
     PushObjective,
     RetargetObjective,
 )
+from apexrank_papers.retargeting import boosted_letor
 
 TWO_CLASSES = {
     "push-1": PushObjective(p=1),

@@ -5,12 +5,12 @@ import polars as pl
 import pytest
 from matplotlib import pyplot as plt
 
-from apexrank import experiments
+import apexrank_papers as experiments
 from apexrank.bounds import failure_probability
 from apexrank.errors import InputError
-from apexrank.experiments import one_dimension as line
-from apexrank.experiments import p_tradeoffs, push_figures
 from apexrank.metrics import auc, r_max
+from apexrank_papers import p_tradeoffs, push_figures
+from apexrank_papers.push import one_dimension as line
 
 NAMES = ("figure1", "figure3", "figure4", "figure8", "one-dimension", "sample-size", "magic-tradeoff")
 SMALL = {"one-dimension": {"n_splits": 60}, "magic-tradeoff": {"n_splits": 4, "n_jobs": 1}}

@@ -57,7 +57,7 @@ def test_everything_shown_in_order(folder):
 
 
 def test_names_and_files_that_are_mentioned_exist():
-    from apexrank import experiments
+    import apexrank_papers as experiments
 
     for name in re.findall(r"apexrank reproduce ([\w-]+)", README):
         assert name in [*experiments.names(), "all"]

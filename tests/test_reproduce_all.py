@@ -9,11 +9,11 @@ import polars as pl
 import pytest
 from typer.testing import CliRunner
 
-from apexrank import experiments
+import apexrank_papers as experiments
 from apexrank.cli import reproduce
 from apexrank.cli.app import app
 from apexrank.errors import InputError, MissingDataError, MissingExtraError
-from apexrank.experiments import Experiment, Result, Verdict, summary
+from apexrank_papers import Experiment, Result, Verdict, summary
 
 DOCS = Path(__file__).parent.parent / "docs"
 AGREES = Verdict("row 1", "agrees", "every digit")

@@ -121,7 +121,7 @@ def answer(estimator, rows=None):
 
 def public_estimators():
     for module in pkgutil.walk_packages(apexrank.__path__, "apexrank."):
-        if module.name.split(".")[1] not in ("experiments", "cli", "distributed", "models"):
+        if module.name.split(".")[1] not in ("cli", "distributed", "models"):
             home = importlib.import_module(module.name)
             for thing in (getattr(home, name) for name in getattr(home, "__all__", ())):
                 if inspect.isclass(thing) and issubclass(thing, BaseEstimator):

@@ -12,8 +12,8 @@ import sys
 from pathlib import Path
 from typing import Any
 
-from apexrank import experiments
-from apexrank.experiments.summary import differing, experiment_table, markdown_table, origin, totals
+import apexrank_papers as experiments
+from apexrank_papers.summary import differing, experiment_table, markdown_table, origin, totals
 
 DATA = Path(__file__).parent.parent / "_data" / "reproduce.json"
 KEPT = ("name", "title", "status", "why", "seconds", "date", "machine", "verdicts")

@@ -16,7 +16,7 @@ from apexrank.cli.pictures import prepare_folder, save_figure, use_files_only
 from apexrank.errors import InputError, MissingExtraError
 
 if TYPE_CHECKING:
-    from apexrank.experiments import Result
+    from apexrank_papers import Result
 
 ALL = "all"
 SUMMARY = ("reproduce.json", "reproduce.md")
@@ -59,7 +59,7 @@ def reproduce(
 
     'all' runs every one of them; the folder then also has reproduce.json and reproduce.md.
     """
-    from apexrank import experiments
+    import apexrank_papers as experiments
 
     if name is None or list_names:
         _print_names({known: experiments.get(known).title for known in experiments.names()}, json)
@@ -144,8 +144,8 @@ def _print(result: Result, title: str, files: list[Path]) -> None:
 
 def _run_all(options: dict[str, Any], out: Path | None, *, resume: bool, json: bool) -> None:
     """Run every experiment; what one of them raises is written down and does not stop the others."""
-    from apexrank import experiments
-    from apexrank.experiments import summary
+    import apexrank_papers as experiments
+    from apexrank_papers import summary
 
     if out is None:
         raise InputError("'apexrank reproduce all' writes many files: name a folder for them with --out DIR")
@@ -181,7 +181,7 @@ def _run_all(options: dict[str, Any], out: Path | None, *, resume: bool, json: b
 
 def _finished_before(found: Mapping[str, Any], path: Path) -> dict[str, dict[str, Any]]:
     """Entries of an earlier run with the same versions and options that came to their end and have all their files."""
-    from apexrank.experiments.summary import earlier
+    from apexrank_papers.summary import earlier
 
     if not path.exists():
         return {}
@@ -210,8 +210,8 @@ def _has_files(entry: Mapping[str, Any], folder: Path) -> bool:
 
 def _entry(name: str, options: Mapping[str, Any], out: Path) -> dict[str, Any]:
     """Run one experiment with those of the options that it has, and write its files in the place of older ones."""
-    from apexrank import experiments
-    from apexrank.experiments import summary
+    import apexrank_papers as experiments
+    from apexrank_papers import summary
 
     experiment = experiments.get(name)
     given = {option: value for option, value in options.items() if option in experiment.options}
@@ -240,14 +240,14 @@ def _close_figures() -> None:
 def _save(found: Mapping[str, Any], out: Path) -> None:
     """Write both summaries, each whole or not at all: a run that is interrupted can be resumed."""
     from apexrank.atomic import write_bytes
-    from apexrank.experiments.summary import markdown
+    from apexrank_papers.summary import markdown
 
     for name, text in zip(SUMMARY, (json_text(found) + "\n", markdown(found)), strict=True):
         write_bytes(out / name, text.encode())
 
 
 def _print_all(found: Mapping[str, Any], out: Path) -> None:
-    from apexrank.experiments import summary
+    from apexrank_papers import summary
 
     entries = found["experiments"]
     rows = [(entry["name"], summary.counts(entry), f"{entry['seconds']:.1f}") for entry in entries]

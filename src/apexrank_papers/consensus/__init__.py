@@ -1,0 +1,1 @@
+"""Consensus on uncertain graphs (Acharyya 2013, chapter 5)."""

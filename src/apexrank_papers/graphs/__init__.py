@@ -1,0 +1,1 @@
+"""Graphs under attack (Acharyya 2013, chapter 6)."""

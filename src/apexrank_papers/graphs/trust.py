@@ -1,0 +1,210 @@
+"""Who receives distrust in networks of people who rate each other: do the ranks find them?
+
+This leaves the dissertation (Acharyya 2013): its claims about ranks and labels are put to signed networks in which
+nobody farms links.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import numpy as np
+import polars as pl
+from scipy.sparse import csr_array
+
+from apexrank.datasets.graphs import load_bitcoin_otc, load_epinions
+from apexrank.errors import InputError
+from apexrank.graph import (
+    AntiTrustRank,
+    DemotedRank,
+    Graph,
+    InDegree,
+    LpqRank,
+    SignedGraph,
+    TrustRank,
+    as_graph,
+)
+from apexrank.metrics import auc
+from apexrank_papers.graphs.farms import DAMPING, GAMMA, RATIO, TOL, check_repeats, labelled_sample
+from apexrank_papers.push.push_figures import new_figure
+from apexrank_papers.result import Experiment, Result, Verdict
+from apexrank_papers.shape import mean_over_splits
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
+LOADERS: dict[str, Callable[[], Any]] = {"bitcoin-otc": load_bitcoin_otc, "epinions": load_epinions}
+BASES = {"PageRank": (1.0, 1.0), "L_2,2.4": (2.0, RATIO)}  # p and q/p
+
+
+class Judged(NamedTuple):
+    """A signed network: links of trust, links of distrust, who was rated, and whom more distrust than trust."""
+
+    positive: Graph
+    negative: csr_array
+    rated: np.ndarray
+    distrusted: np.ndarray
+
+
+def judged(ratings: csr_array) -> Judged:
+    """Split a signed network; distrusted is who received more negative ratings than positive ones.
+
+    Examples
+    --------
+    >>> found = judged(csr_array(np.array([[0, 5, -1], [0, 0, 2], [0, -3, 0]])))
+    >>> found.rated.tolist(), found.distrusted.tolist()
+    ([False, True, True], [False, False, False])
+    """
+    plus, minus = (csr_array(ratings.multiply(kept)) for kept in (ratings > 0, ratings < 0))
+    good, bad = ((part != 0).sum(axis=0) for part in (plus, minus))
+    return Judged(as_graph(plus.astype(float)), abs(minus).astype(float), good + bad > 0, bad > good)
+
+
+def trust(*, data: str = "both", labels: float = 0.1, repeats: int = 10, random_state: int = 0) -> Result:
+    """AUC of "receives distrust": do those who are distrusted score low?
+
+    Parameters
+    ----------
+    data : {"both", "bitcoin-otc", "epinions"}
+        Which network, from ``$APEXRANK_DATA``.
+    labels : float
+        Share of the rated vertices, drawn at random, whose label is known.
+    repeats : int
+        Random draws; at least 2.
+    random_state : int
+        Where the draws come from.
+    """
+    check_repeats(repeats)
+    if data not in (*LOADERS, "both"):
+        raise InputError(f"data must be both, bitcoin-otc or epinions, got {data!r}")
+    names = list(LOADERS) if data == "both" else [data]
+    networks = {name: judged(LOADERS[name]().adjacency) for name in names}
+    values = {name: _aucs(network, labels, repeats, random_state) for name, network in networks.items()}
+    table = pl.concat([_table(name, found) for name, found in values.items()])
+    verdicts = [verdict for name, found in values.items() for verdict in _verdicts(name, found)]
+    return Result(table, _view(table), verdicts, _draw(table), _notes(networks, labels, repeats))
+
+
+def _notes(networks: dict[str, Judged], labels: float, repeats: int) -> list[str]:
+    sizes = [
+        f"{name}: {network.positive.n:,} vertices, {network.positive.n_edges:,} positive and {network.negative.nnz:,} "
+        f"negative ratings; {network.rated.sum():,} rated vertices, {network.distrusted.sum():,} of them distrusted."
+        for name, network in networks.items()
+    ]
+    return [
+        *sizes,
+        "Distrusted: more negative than positive ratings received; vertices that nobody rated are left out. "
+        f"{100 * labels:g} % of the rated vertices have known labels; AUC (lower score, distrusted; ties count half) "
+        f"on the other rated ones, mean ± standard error over {repeats} draws of labels, not of networks.",
+        "Ranks see the positive ratings, as weights, and the labels. 'signed' ones see no labels of distrust but the "
+        "negative ratings that labelled vertices received; those into others are hidden. The positive ratings that a "
+        "vertex received are part of its label, so counting them is no mean guess.",
+        "No verdict is about a printed number: the dissertation has no such experiment. Its claims about spam are put "
+        "to networks in which nobody farms links.",
+    ]
+
+
+def _aucs(network: Judged, labels: float, repeats: int, random_state: int) -> dict[str, np.ndarray]:
+    """AUC of each method, one value a draw."""
+    rng = np.random.default_rng(random_state)
+    free = dict(_without_labels(network.positive))
+    rated = np.flatnonzero(network.rated)
+    draws = []
+    for _ in range(repeats):
+        # a sample of the rated vertices, as masks over all
+        known = [np.zeros(network.positive.n, dtype=bool) for _ in range(2)]
+        for mask, chosen in zip(known, labelled_sample(network.distrusted[rated], labels, rng), strict=True):
+            mask[rated[chosen]] = True
+        scores = free | dict(_with_labels(network, *known))
+        held_out = network.rated & ~known[0] & ~known[1]
+        draws.append(
+            {name: auc(network.distrusted[held_out], -found[held_out]) for name, found in scores.items()}
+        )
+    return {name: np.array([draw[name] for draw in draws]) for name in draws[0]}
+
+
+def _without_labels(graph: Graph) -> Iterator[tuple[str, np.ndarray]]:
+    yield "in-degree", InDegree().fit(graph).scores_
+    for name, (p, ratio) in BASES.items():
+        yield name, LpqRank(p, ratio, DAMPING, tol=TOL).fit(graph).scores_
+
+
+def _with_labels(
+    network: Judged, trusted: np.ndarray, distrusted: np.ndarray
+) -> Iterator[tuple[str, np.ndarray]]:
+    graph = network.positive
+    both: dict[str, Any] = {"trusted": trusted, "distrusted": distrusted}
+    yield "TrustRank", TrustRank(DAMPING, tol=TOL).fit(graph, trusted=trusted).scores_
+    yield "anti-TrustRank", AntiTrustRank(DAMPING, tol=TOL).fit(graph, distrusted=distrusted).scores_
+    yield "demoted rank", DemotedRank(DAMPING, tol=TOL).fit(graph, **both).scores_
+    for name in BASES:
+        yield f"Lin-{name}", _lin(name).fit(graph, **both).scores_
+        yield f"Lin-{name}, along", _lin(name, distrust="along").fit(graph, **both).scores_
+    signed = SignedGraph(graph, as_graph(_known_part(network.negative, trusted | distrusted)))
+    for meaning in ("seeds", "edges"):
+        for name in BASES:
+            scores = _lin(name, negative=meaning).fit(signed, trusted=trusted).scores_
+            yield f"signed {meaning}, Lin-{name}", scores
+
+
+def _lin(name: str, **options: Any) -> LpqRank:
+    p, ratio = BASES[name]
+    return LpqRank(p, ratio, DAMPING, gamma=GAMMA, tol=TOL, **options)
+
+
+def _known_part(negative: csr_array, known: np.ndarray) -> csr_array:
+    """Negative ratings that known vertices received; others would give away what is to be found."""
+    part = csr_array(negative.multiply(known[None, :].astype(float)))
+    part.eliminate_zeros()
+    return part
+
+
+def _table(name: str, found: dict[str, np.ndarray]) -> pl.DataFrame:
+    return pl.DataFrame(
+        {
+            "data": name,
+            "method": list(found),
+            "auc": [float(values.mean()) for values in found.values()],
+            "standard_error": [float(values.std(ddof=1) / np.sqrt(len(values))) for values in found.values()],
+        }
+    )
+
+
+def _view(table: pl.DataFrame) -> pl.DataFrame:
+    cells = [f"{mean:.3f} ± {error:.3f}" for mean, error in table.select("auc", "standard_error").rows()]
+    return table.with_columns(pl.Series("cell", cells)).pivot("data", index="method", values="cell")
+
+
+def _verdicts(name: str, found: dict[str, np.ndarray]) -> Iterator[Verdict]:
+    claims = {
+        "the non-linear rank is better": ("L_2,2.4", "PageRank"),
+        "labels help": ("Lin-L_2,2.4", "L_2,2.4"),
+        "Lin-L_pq is better than TrustRank": ("Lin-L_2,2.4", "TrustRank"),
+        "Lin-L_pq is better than Lin-PageRank": ("Lin-L_2,2.4", "Lin-PageRank"),
+    }
+    for row, (better, worse) in claims.items():
+        gap = mean_over_splits(found[better] - found[worse])
+        word = {1: "agrees", 0: "within noise", -1: "differs"}[gap.sign]
+        yield Verdict(f"{name}: {row}", word, f"AUC of {better} less that of {worse}: {gap}")
+
+
+def _draw(table: pl.DataFrame) -> Figure:
+    from apexrank.plot.style import COLOURS, light
+
+    parts = table.partition_by("data", maintain_order=True)
+    figure = new_figure(3.2 + 4.2 * len(parts), 4.8)
+    axes = np.atleast_1d(figure.subplots(1, len(parts), sharex=True, sharey=True))
+    for ax, part in zip(axes, parts, strict=True):
+        height = np.arange(part.height)[::-1]
+        ax.errorbar(part["auc"], height, xerr=part["standard_error"], fmt="o", capsize=2, color=COLOURS[0])
+        ax.axvline(0.5, color="0.55", linewidth=0.9)
+        ax.set(title=part["data"][0], xlabel='AUC of "receives distrust"')
+        ax.set_yticks(height, part["method"].to_list())
+        light(ax)
+    return figure
+
+
+EXPERIMENTS = (
+    Experiment("trust", "Who receives distrust in bitcoin-otc and epinions, by every rank", trust),
+)

@@ -1,0 +1,1 @@
+"""Regression with an unknown link (Acharyya 2013, chapter 4)."""

@@ -1,0 +1,1 @@
+"""Lovász–Bregman divergences (Iyer and Bilmes 2013)."""

@@ -1,0 +1,224 @@
+"""JMLR 2009, sec. 10.1: a distribution on the line whose rare part decides R_max, made exact and simulated.
+
+Rows are negatives on [−1, 0] and positives on [0, 1], and with the small probability ε they are positives on [−2, −1]
+or negatives on [1, 2]. The two rankers are x and −x.
+
+* Their true risks are ``R_p(x) = (ε + (1 − ε)·ε^p)^{1/p}``, which tends to 1, and ``R_p(−x) = (1 − ε)^{(p + 1)/p}``,
+  which tends to 1 − ε. So −x is the right choice for R_max, but x for the AUC and for every moderate p.
+* On m training rows R_max chooses x, wrongly, whenever they hold no negative of [1, 2], and cannot tell the two apart
+  when they hold one but no positive of [−2, −1]. Tossing a coin then, it is wrong with probability
+  ``(3·(1 − ε/2)^m − (1 − ε)^m)/2``. The paper's ``(1 − ε)^m``, no rare row at all, is a lower bound of it.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import polars as pl
+
+from apexrank.metrics import auc, p_norm_risk
+from apexrank.plot.style import light, line_style
+from apexrank_papers.push.fitting import over_splits
+from apexrank_papers.push.push_figures import claim, new_figure
+from apexrank_papers.result import Experiment, Result, Verdict
+from apexrank_papers.shape import mean_over_splits
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
+EPSILON = 0.02
+SIZES = (25, 50, 100, 200, 400, 800)
+POWERS = (1.0, 4.0, 16.0, 64.0, np.inf)
+SMALL = 100  # rows, too few to hold both rare parts as a rule
+MISSED = 0.1  # a training risk this far below the true one counts as learnt
+CLOSE = 0.95  # an AUC that "is close to 1"
+
+
+def _name(p: float) -> str:
+    return "p = ∞" if p == np.inf else f"p = {p:g}"
+
+
+def draw(m: int, rng: np.random.Generator) -> tuple[np.ndarray, np.ndarray]:
+    """Draw m rows x and their labels from the distribution of sec. 10.1.
+
+    Examples
+    --------
+    >>> x, y = draw(1000, np.random.default_rng(0))
+    >>> bool(np.all((x > 0)[abs(x) < 1] == y[abs(x) < 1])), bool(np.all((x < 0)[abs(x) > 1] == y[abs(x) > 1]))
+    (True, True)
+    """
+    parts = rng.choice(4, size=m, p=[(1 - EPSILON) / 2, (1 - EPSILON) / 2, EPSILON / 2, EPSILON / 2])
+    start, label = np.array([-1.0, 0.0, -2.0, 1.0]), np.array([0, 1, 1, 0])
+    return start[parts] + rng.random(m), label[parts]
+
+
+def true_risk(p: float) -> float:
+    """R_p of the increasing ranker on the whole distribution.
+
+    Examples
+    --------
+    >>> [round(true_risk(p), 4) for p in (1, 16, np.inf)]
+    [0.0396, 0.7831, 1.0]
+    """
+    return float((EPSILON + (1 - EPSILON) * EPSILON**p) ** (1 / p))
+
+
+def wrong_choice(m: float) -> float:
+    """Probability that R_max on m rows prefers the increasing ranker, a tie counted half.
+
+    Examples
+    --------
+    >>> round(wrong_choice(100), 3), round((1 - EPSILON) ** 100, 3)
+    (0.483, 0.133)
+    """
+    return float((3 * (1 - EPSILON / 2) ** m - (1 - EPSILON) ** m) / 2)
+
+
+def one_dimension(*, n_splits: int = 400, random_state: int = 0) -> Result:
+    """Training flatters a large p until the rare part has been seen; the AUC hardly notices it.
+
+    Parameters
+    ----------
+    n_splits : int
+        Number of training sets of each size.
+    random_state : int
+        Where their seeds start.
+    """
+    values = over_splits(_measure, n_splits, n_jobs=1, random_state=random_state)
+    missed, wrong, aucs = values[:, :, : len(POWERS)], values[:, :, -2], values[:, :, -1]
+    table = _tidy(values)
+    verdicts = [_wrong_verdict(wrong), _data_verdict(missed), _auc_verdict(aucs)]
+    notes = [
+        f"ε = {EPSILON:g}; means over {n_splits} training sets of each size m, ± standard error. "
+        f"The decreasing ranker is the right one for R_max, and for R_p from p = {_crossing()} on."
+    ]
+    return Result(table, _view(table), verdicts, _draw_figure(missed, wrong), notes)
+
+
+def _measure(seed: int) -> list[list[float]]:
+    """For each size the risk missed at each p, whether R_max chooses wrongly, and the AUC."""
+    rng = np.random.default_rng(seed)
+    rows = []
+    for m in SIZES:
+        x, y = draw(m, rng)
+        missed = [true_risk(p) - p_norm_risk(y, x, p, normalize=True) for p in POWERS]
+        up, down = (p_norm_risk(y, scores, np.inf) for scores in (x, -x))
+        rows.append([*missed, 1.0 if up < down else 0.5 if up == down else 0.0, auc(y, x)])
+    return rows
+
+
+def _crossing() -> int:
+    """Smallest whole p for which the decreasing ranker has the smaller true risk."""
+    return next(p for p in range(1, 10_000) if (1 - EPSILON) ** ((p + 1) / p) < true_risk(p))
+
+
+def _tidy(values: np.ndarray) -> pl.DataFrame:
+    names = [*(f"R_true − R_train, {_name(p)}" for p in POWERS), "R_max chooses wrongly", "AUC"]
+    deviation = values.std(axis=0, ddof=1).ravel()
+    return pl.DataFrame(
+        {
+            "measure": np.tile(names, len(SIZES)),
+            "m": np.repeat(SIZES, len(names)),
+            "mean": values.mean(axis=0).ravel(),
+            "standard_deviation": deviation,
+            "standard_error": deviation / np.sqrt(len(values)),
+        }
+    )
+
+
+def _view(table: pl.DataFrame) -> pl.DataFrame:
+    cells = [f"{mean:.3f} ± {error:.3f}" for mean, error in table.select("mean", "standard_error").rows()]
+    named = table.with_columns(pl.Series("text", cells), pl.format("m = {}", "m").alias("m"))
+    return named.pivot("m", index="measure", values="text")
+
+
+def _wrong_verdict(wrong: np.ndarray) -> Verdict:
+    """Judge "with probability (1 − ε)^m the increasing function will be (wrongly) chosen": at least so often."""
+    means, least = [mean_over_splits(column) for column in wrong.T], [(1 - EPSILON) ** m for m in SIZES]
+    # Where nothing was seen in n trials, the probability may still be about 3/n.
+    noise = [max(mean.noise, 3 / len(wrong)) for mean in means]
+    holds = all(mean.value + n >= low for mean, n, low in zip(means, noise, least, strict=True))
+    seen, low = (", ".join(f"{v:.2f}" for v in part) for part in ([mean.value for mean in means], least))
+    why = f"share of wrong choices {seen} at m = {', '.join(map(str, SIZES))}, at least (1 − ε)^m = {low}"
+    return claim("R_max chooses wrongly", holds and means[0].value > 0.5, why)
+
+
+def _data_verdict(missed: np.ndarray) -> Verdict:
+    """Judge "more examples are required for larger p" by the risk missed from each p to the next, for small m."""
+    small = missed[:, np.array(SIZES) <= SMALL].mean(axis=1)
+    steps = [mean_over_splits(column).sign for column in np.diff(small, axis=1).T]
+    whole = mean_over_splits(small[:, -1] - small[:, 0]).sign
+    word = "agrees" if min(steps) > 0 else "differs" if whole < 0 else "within noise"
+    needed = ", ".join(f"{_first_learnt(column):g}" for column in missed.mean(axis=0).T)
+    why = f"m with at most {MISSED:g} of R_p missed in training: {needed} at p = 1, 4, 16, 64, ∞"
+    return Verdict("a larger p needs more data", word, why)
+
+
+def _first_learnt(column: np.ndarray) -> float:
+    return next((float(m) for m, value in zip(SIZES, column, strict=True) if value <= MISSED), np.inf)
+
+
+def _auc_verdict(aucs: np.ndarray) -> Verdict:
+    worst, true = min(mean_over_splits(column) for column in aucs.T), (1 - EPSILON) ** 2
+    why = f"mean training AUC at least {worst.value:.3f}, true AUC {true:.3f}"
+    reached = [min(value, true) > CLOSE for value in (worst.value, worst.value + worst.noise)]
+    return Verdict("AUC hardly affected", ("differs", "within noise", "agrees")[sum(reached)], why)
+
+
+def _draw_figure(missed: np.ndarray, wrong: np.ndarray) -> Figure:
+    figure = new_figure(13, 4)
+    density, choice, risk = figure.subplots(1, 3)
+    _draw_density(density)
+    _draw_choice(choice, wrong)
+    for number, p in enumerate(POWERS):
+        _draw_band(risk, missed[:, :, number], number, _name(p))
+    risk.set(title="Risk that training misses", ylabel=r"$R_{true} - R_{train}$ of the increasing ranker")
+    for ax in (choice, risk):
+        ax.set(xlabel="m, training rows", xscale="log")
+        ax.set_xticks(SIZES, map(str, SIZES))
+        ax.minorticks_off()
+        light(ax)
+        ax.legend(frameon=False, handlelength=3.2)
+    return figure
+
+
+def _draw_density(ax: Any) -> None:
+    spans = {"negatives": (-1, 1, "//"), "positives": (0, -2, "..")}
+    for number, (name, (common, rare, hatch)) in enumerate(spans.items()):
+        heights = [(1 - EPSILON) / 2, EPSILON / 2]
+        style = {"color": line_style(number)["color"], "hatch": hatch, "alpha": 0.6, "edgecolor": "white"}
+        ax.bar([common, rare], heights, width=1, align="edge", label=name, **style)
+    ax.set(title=f"The distribution, ε = {EPSILON:g}", xlabel="x", ylabel="Density", yscale="log")
+    ax.set(ylim=(EPSILON / 8, 3))
+    light(ax)
+    ax.legend(frameon=False, loc="upper center", ncols=2)
+
+
+def _draw_choice(ax: Any, wrong: np.ndarray) -> None:
+    m = np.geomspace(SIZES[0], SIZES[-1], 200)
+    bars = {"fmt": "o", "capsize": 3, "color": line_style(0)["color"]}
+    ax.errorbar(SIZES, wrong.mean(axis=0), _standard_error(wrong), label="simulated ± s.e.", **bars)
+    ax.plot(m, [wrong_choice(size) for size in m], label="exact", **(line_style(1) | {"marker": None}))
+    ax.plot(
+        m,
+        (1 - EPSILON) ** m,
+        label=r"the paper's $(1 - \varepsilon)^m$",
+        **(line_style(2) | {"marker": None}),
+    )
+    ax.set(title=r"$R_{\max}$ chooses the wrong ranker", ylabel="Probability", ylim=(-0.03, 1.03))
+
+
+def _draw_band(ax: Any, values: np.ndarray, number: int, label: str) -> None:
+    mean, error, style = values.mean(axis=0), _standard_error(values), line_style(number)
+    ax.plot(SIZES, mean, label=label, **style)
+    ax.fill_between(SIZES, mean - error, mean + error, color=style["color"], alpha=0.2, linewidth=0)
+
+
+def _standard_error(values: np.ndarray) -> np.ndarray:
+    return values.std(axis=0, ddof=1) / np.sqrt(len(values))
+
+
+EXPERIMENTS = (
+    Experiment("one-dimension", "JMLR 2009, sec. 10.1: why a large p needs more data", one_dimension),
+)

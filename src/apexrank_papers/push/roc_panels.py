@@ -1,0 +1,200 @@
+"""The papers' ROC figures: train and test, in full and leftmost, one curve for each p.
+
+JMLR 2009, Figures 5 to 7; COLT 2006, Figures 2 to 5; two more sets from the talk. A picture shows one random split,
+as in the papers; the table and the verdicts are means over many. The papers' claims are about the top of the list,
+so the measures are
+
+* ``top``: the share of the positives that stand above every negative, 1 − R_max / I;
+* ``left``: the area under the leftmost part of the ROC curve, up to 5 % of the negatives, 1 at most;
+* ``AUC``: what is paid for it.
+
+COLT 2006, sec. 6, says that R_max *increases* with p. By its own definition (the number of positives below the
+highest negative) it decreases; what increases is the share above, here ``top``.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import partial
+from typing import NamedTuple
+
+import numpy as np
+import polars as pl
+from sklearn.model_selection import train_test_split
+from sklearn.utils import Bunch
+
+from apexrank.datasets import (
+    load_housing,
+    load_magic,
+    load_pima,
+    load_tic_tac_toe,
+    load_wdbc,
+    threshold_features,
+)
+from apexrank.metrics import auc, partial_auc, r_max
+from apexrank_papers.push.fitting import fitted, over_splits, unit_range
+from apexrank_papers.push.push_tables import last_five_features
+from apexrank_papers.push.roc_figure import draw_panels
+from apexrank_papers.result import Experiment, Result, Verdict
+from apexrank_papers.shape import COLUMNS, Mean, mean_over_splits
+
+LEFTMOST = 0.05
+SIDES = ("train", "test")
+
+
+def top(y: np.ndarray, scores: np.ndarray) -> float:
+    """Share of the positives above every negative, 1 − R_max / I.
+
+    Examples
+    --------
+    >>> top(np.array([1, 0, 1, 0]), np.array([4.0, 3.0, 2.0, 1.0]))
+    0.5
+    """
+    return 1 - r_max(y, scores) / int(np.sum(y))
+
+
+MEASURES: dict[str, Callable[[np.ndarray, np.ndarray], float]] = {
+    "top": top,
+    "left": partial(partial_auc, max_fpr=LEFTMOST),
+    "AUC": auc,
+}
+
+
+class Claim(NamedTuple):
+    """What a paper says about the change from p = 1 to p = 64: on which side, in which measure, which sign."""
+
+    side: str
+    measure: str
+    sign: int
+
+    def judge(self, values: np.ndarray) -> Verdict:
+        """Compare with ``values``: splits x sides x measures x columns."""
+        part = values[:, SIDES.index(self.side), list(MEASURES).index(self.measure)]
+        moved = mean_over_splits(part[:, COLUMNS.index("p=64")] - part[:, 0])
+        word = {self.sign: "agrees", 0: "within noise", -self.sign: "differs"}[moved.sign]
+        return Verdict(f"{self.side} {self.measure}", word, self._words(moved))
+
+    def _words(self, moved: Mean) -> str:
+        claim = "better" if self.sign > 0 else "worse"
+        return f"p = 64 should be {claim} than p = 1; the change is {moved}"
+
+
+# "A larger push causes the algorithm to perform better near the top", for training and testing, at the cost of AUC.
+PUSH_HELPS = (
+    Claim("train", "top", +1),
+    Claim("train", "left", +1),
+    Claim("train", "AUC", -1),
+    Claim("test", "top", +1),
+    Claim("test", "left", +1),
+)
+# "It does not generalize for large values of p": what training gains, testing loses (COLT 2006, Fig. 5).
+PUSH_OVERFITS = (Claim("train", "top", +1), Claim("train", "left", +1), Claim("test", "left", -1))
+
+
+def _as_they_are(train: np.ndarray, test: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    return train, test
+
+
+def _thresholds(train: np.ndarray, test: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    made = threshold_features(train, n_thresholds=4, X_test=test)
+    assert isinstance(made, tuple)
+    return made
+
+
+@dataclass(frozen=True)
+class RocPanels:
+    """A figure: data, number of training rows, features, and what the paper claims."""
+
+    title: str
+    load: Callable[[], Bunch]
+    n_train: int
+    features: Callable[[np.ndarray, np.ndarray], tuple[np.ndarray, np.ndarray]] = _as_they_are
+    claims: tuple[Claim, ...] = PUSH_HELPS
+    t_max: int = 100
+
+    def run(
+        self, *, n_splits: int = 30, solver: str = "auto", n_jobs: int | None = None, random_state: int = 0
+    ) -> Result:
+        """Measure on ``n_splits`` random splits; the picture shows the first of them."""
+        data = self.load()
+        X, y = unit_range(data.data), data.target
+        figure = draw_panels(self.title, self.scores(X, y, solver, random_state))
+        values = over_splits(partial(self.measure, X, y, solver), n_splits, n_jobs, random_state)
+        notes = [
+            f"{data.source}; {self.n_train} of {len(y)} rows for training; mean over {n_splits} splits, "
+            f"solver {solver}; the picture shows the split of random_state={random_state}."
+        ]
+        verdicts = [claim.judge(values) for claim in self.claims]
+        return Result(_tidy(values), _view(values), verdicts, figure, notes)
+
+    def scores(
+        self, X: np.ndarray, y: np.ndarray, solver: str, seed: int
+    ) -> dict[str, tuple[np.ndarray, dict[str, np.ndarray]]]:
+        """Labels and every ranker's scores on the training and the test rows of one split."""
+        train, test, y_train, y_test = train_test_split(
+            X, y, train_size=self.n_train, stratify=y, random_state=seed
+        )
+        train, test = self.features(train, test)
+        rankers = dict(zip(COLUMNS, fitted(train, y_train, solver, self.t_max), strict=True))
+        return {
+            side: (labels, {name: ranker.decision_function(rows) for name, ranker in rankers.items()})
+            for side, rows, labels in (("train", train, y_train), ("test", test, y_test))
+        }
+
+    def measure(self, X: np.ndarray, y: np.ndarray, solver: str, seed: int) -> list[list[list[float]]]:
+        """Sides x measures x columns for one split."""
+        return [
+            [[measure(labels, s) for s in scores.values()] for measure in MEASURES.values()]
+            for labels, scores in self.scores(X, y, solver, seed).values()
+        ]
+
+
+def _keys() -> list[tuple[str, str]]:
+    return [(side, measure) for side in SIDES for measure in MEASURES]
+
+
+def _tidy(values: np.ndarray) -> pl.DataFrame:
+    deviation = values.std(axis=0, ddof=1).ravel()
+    keys = [(side, measure, column) for side, measure in _keys() for column in COLUMNS]
+    return pl.DataFrame(keys, schema=["side", "measure", "column"], orient="row").with_columns(
+        mean=pl.Series(values.mean(axis=0).ravel()),
+        standard_deviation=pl.Series(deviation),
+        standard_error=pl.Series(deviation / np.sqrt(len(values))),
+    )
+
+
+def _view(values: np.ndarray) -> pl.DataFrame:
+    means = values.mean(axis=0).reshape(-1, len(COLUMNS))
+    rows = [[*key, *(f"{v:.4f}" for v in mean)] for key, mean in zip(_keys(), means, strict=True)]
+    return pl.DataFrame(rows, schema=["side", "measure", *COLUMNS], orient="row")
+
+
+def first_six_features() -> Bunch:
+    """WDBC with its first six features, "to ensure the algorithm would not achieve a separable solution"."""
+    bunch = load_wdbc()
+    bunch.data = bunch.data[:, :6]
+    return bunch
+
+
+_IONOSPHERE = partial(last_five_features, "bad")
+
+PANELS = {
+    "figure5-magic": RocPanels("JMLR 2009, Figure 5: MAGIC", load_magic, 1000),
+    "figure6-ionosphere": RocPanels("JMLR 2009, Figure 6: ionosphere", _IONOSPHERE, 234),
+    "figure7-housing": RocPanels("JMLR 2009, Figure 7: housing", load_housing, 337),
+    "colt-figure2-pima-threshold": RocPanels(
+        "COLT 2006, Figure 2: pima, threshold features", load_pima, 300, _thresholds, t_max=200
+    ),
+    "colt-figure3-wdbc": RocPanels(
+        "COLT 2006, Figure 3: wdbc, first six features", first_six_features, 200, t_max=200
+    ),
+    "colt-figure4-housing": RocPanels("COLT 2006, Figure 4: housing", load_housing, 300, t_max=200),
+    "colt-figure5-pima-50": RocPanels(
+        "COLT 2006, Figure 5: pima, 50 training rows", load_pima, 50, claims=PUSH_OVERFITS, t_max=200
+    ),
+    "pima-real": RocPanels("Talk: pima, real-valued features", load_pima, 300, t_max=200),
+    "tic-tac-toe": RocPanels("Talk: tic-tac-toe", load_tic_tac_toe, 500, t_max=200),
+}
+
+EXPERIMENTS = tuple(Experiment(name, panels.title, panels.run) for name, panels in PANELS.items())

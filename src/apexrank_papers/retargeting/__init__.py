@@ -1,0 +1,1 @@
+"""Monotone retargeting (Acharyya 2013, chapter 3)."""

@@ -1,0 +1,278 @@
+"""What came of many experiments: one entry for each, where they ran, and a page of Markdown.
+
+Everything here is made of dictionaries, lists, text and numbers, so that it goes through JSON and back unchanged.
+"""
+
+from __future__ import annotations
+
+import os
+import platform
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from datetime import UTC, datetime
+from importlib.metadata import PackageNotFoundError, version
+from pathlib import Path
+from typing import Any
+
+import apexrank
+from apexrank.errors import ApexrankError, MissingDataError, MissingExtraError
+from apexrank_papers.result import Experiment, Result, Verdict
+
+WORDS = ("differs", "within noise", "agrees")  # the first that a verdict has is the experiment's
+NO_VERDICT = "no verdict"
+BAD = ("failed", "differs")
+UNFINISHED = ("failed", "skipped")
+PACKAGES = ("numpy", "scipy", "scikit-learn", "numba", "polars")
+
+
+def finished(experiment: Experiment, seconds: float, result: Result, files: Sequence[str]) -> dict[str, Any]:
+    """The entry of an experiment that came to its end.
+
+    Examples
+    --------
+    >>> import apexrank_papers as experiments
+    >>> table1 = experiments.get("table1")
+    >>> entry = finished(table1, 0.5, table1.run(), ["table1.csv"])
+    >>> entry["status"], len(entry["verdicts"]), entry["table"][0]["ours"]
+    ('agrees', 3, '33')
+    """
+    words = [verdict.word for verdict in result.verdicts]
+    return {
+        "name": experiment.name,
+        "title": experiment.title,
+        "status": next((word for word in WORDS if word in words), NO_VERDICT),
+        **_ran(seconds),
+        "verdicts": [verdict._asdict() for verdict in result.verdicts],
+        "notes": list(result.notes),
+        "files": list(files),
+        "table": result.table.to_dicts(),
+    }
+
+
+def stopped(experiment: Experiment, seconds: float, error: Exception) -> dict[str, Any]:
+    """The entry of an experiment that raised an error: "skipped" when something it needs is not there.
+
+    Examples
+    --------
+    >>> import apexrank_papers as experiments
+    >>> from apexrank.errors import MissingDataError
+    >>> entry = stopped(experiments.get("mq2008"), 0.1, MissingDataError("MQ2008 is not there"))
+    >>> entry["status"], entry["why"]
+    ('skipped', 'MQ2008 is not there')
+    """
+    absent = isinstance(error, MissingDataError | MissingExtraError)
+    what = str(error) if isinstance(error, ApexrankError) else f"{type(error).__name__}: {error}"
+    return {
+        "name": experiment.name,
+        "title": experiment.title,
+        "status": "skipped" if absent else "failed",
+        "why": " ".join(what.split()),
+        **_ran(seconds),
+        "verdicts": [],
+    }
+
+
+def _ran(seconds: float) -> dict[str, Any]:
+    """Each entry has its own: a run that is resumed may go on on another day, and on another machine."""
+    return {"seconds": round(seconds, 2), "date": today(), "machine": machine()}
+
+
+def earlier(summary: Mapping[str, Any]) -> dict[str, dict[str, Any]]:
+    """Entries, by name, that came to their end in an earlier run; older ones have the date and machine of their file.
+
+    Everything that is read of an entry later is looked at here. What is missing or of another kind raises one of
+    ``KeyError``, ``TypeError``, ``ValueError`` and ``AttributeError``.
+
+    Examples
+    --------
+    >>> import apexrank_papers as experiments
+    >>> entry = stopped(experiments.get("table1"), 0.1, MemoryError("1 PiB"))
+    >>> earlier({"date": today(), "machine": machine(), "experiments": [entry]})
+    {}
+    """
+    whole = {key: summary[key] for key in ("date", "machine")}
+    entries = [whole | entry for entry in summary["experiments"]]
+    done = {entry["name"]: entry for entry in entries if entry["status"] not in UNFINISHED}
+    for entry in done.values():
+        _check(entry)
+    return done
+
+
+def _check(entry: Mapping[str, Any]) -> None:
+    texts = [entry[key] for key in ("name", "title", "date")] + list(entry["files"])
+    texts += [part for verdict in entry["verdicts"] for part in Verdict(**verdict)]
+    if not all(isinstance(text, str) for text in texts) or entry["status"] not in (*WORDS, NO_VERDICT):
+        raise TypeError("not an entry")
+    _described(entry["machine"])
+    experiment_table([entry])
+
+
+def today() -> str:
+    """The day, in UTC, as text that sorts.
+
+    Examples
+    --------
+    >>> len(today())
+    10
+    """
+    return datetime.now(UTC).date().isoformat()
+
+
+def versions(packages: Sequence[str] = PACKAGES) -> dict[str, str]:
+    """Versions of apexrank, Python and those of the ``packages`` that are installed.
+
+    Examples
+    --------
+    >>> list(versions())
+    ['apexrank', 'python', 'numpy', 'scipy', 'scikit-learn', 'numba', 'polars']
+    """
+    found = {"apexrank": apexrank.__version__, "python": platform.python_version()}
+    for name in packages:
+        try:
+            found[name] = version(name)
+        except PackageNotFoundError:
+            continue
+    return found
+
+
+def machine() -> dict[str, Any]:
+    """What the machine is, without its name: system, processor, cores and memory.
+
+    Examples
+    --------
+    >>> list(machine())
+    ['system', 'processor', 'cores', 'memory (GiB)']
+    """
+    return {
+        "system": f"{platform.system()} {platform.machine()}",
+        "processor": _processor(),
+        "cores": os.cpu_count(),
+        "memory (GiB)": _memory(),
+    }
+
+
+def _processor() -> str:
+    try:
+        lines = Path("/proc/cpuinfo").read_text(encoding="utf-8").splitlines()
+    except OSError:
+        lines = []
+    names = [line.partition(":")[2].strip() for line in lines if line.startswith("model name")]
+    return names[0] if names else platform.processor() or platform.machine()
+
+
+def _memory() -> float | None:
+    try:
+        return round(os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES") / 2**30, 1)
+    except (AttributeError, OSError, ValueError):  # Windows does not say
+        return None
+
+
+def counts(entry: Mapping[str, Any]) -> str:
+    """How many verdicts of each word an entry has, or why it has none.
+
+    Examples
+    --------
+    >>> counts({"status": "differs", "verdicts": [{"word": "agrees"}, {"word": "differs"}, {"word": "agrees"}]})
+    '2 agree, 1 differs'
+    >>> counts({"status": "skipped", "why": "no data", "verdicts": []})
+    'skipped: no data'
+    """
+    if entry["status"] in UNFINISHED:
+        return f"{entry['status']}: {entry['why']}"
+    found = Counter(verdict["word"] for verdict in entry["verdicts"])
+    plural = {"agrees": "agree", "differs": "differ"}
+    parts = [
+        f"{found[word]} {word if found[word] == 1 else plural.get(word, word)}" for word in reversed(WORDS)
+    ]
+    return ", ".join(part for part in parts if not part.startswith("0 ")) or NO_VERDICT
+
+
+def totals(entries: Sequence[Mapping[str, Any]]) -> str:
+    """One line: experiments and verdicts of each kind.
+
+    Examples
+    --------
+    >>> totals([{"status": "agrees", "verdicts": [{"word": "agrees"}]}, {"status": "skipped", "verdicts": []}])
+    '2 experiments: 1 agrees, 1 skipped; 1 verdict: 1 agrees'
+    """
+    kinds = Counter(entry["status"] for entry in entries)
+    words = Counter(verdict["word"] for entry in entries for verdict in entry["verdicts"])
+    number = sum(words.values())
+    line = f"{len(entries)} experiment{'s' * (len(entries) != 1)}: {_listed(kinds)}"
+    return line + (f"; {number} verdict{'s' * (number != 1)}: {_listed(words)}" if number else "")
+
+
+def _listed(numbers: Counter[str]) -> str:
+    order = ("agrees", "within noise", "differs", NO_VERDICT, "failed", "skipped")
+    return ", ".join(f"{numbers[word]} {word}" for word in order if numbers[word])
+
+
+def markdown(summary: Mapping[str, Any]) -> str:
+    """One table of all experiments, then what differs or failed, each with its reason.
+
+    ``summary`` has ``date``, ``versions``, ``machine`` and ``experiments``, a list of entries.
+    """
+    entries = summary["experiments"]
+    lines = ["# Tables and figures run again", "", f"{totals(entries)}.", "", origin(summary), ""]
+    reasons = [f"- {reason}" for reason in differing(entries)] or ["Nothing differs."]
+    return "\n".join([*lines, *experiment_table(entries), "", "## What differs", "", *reasons]) + "\n"
+
+
+def origin(summary: Mapping[str, Any]) -> str:
+    """One line: when, where and with which versions; of experiments on several days, the last and the first.
+
+    Examples
+    --------
+    >>> here = {"processor": "Abacus", "cores": 10, "memory (GiB)": None}
+    >>> entries = [{"date": "2026-01-01", "machine": here}, {"date": "2026-01-03", "machine": here}]
+    >>> origin({"date": "2026-01-04", "machine": here, "versions": {"numpy": "2.1"}, "experiments": entries})
+    '2026-01-03, from 2026-01-01; Abacus, 10 cores; numpy 2.1.'
+    """
+    whole = {key: summary[key] for key in ("date", "machine")}
+    runs = [whole | entry for entry in summary.get("experiments", [])] or [whole]
+    runs.sort(key=lambda run: run["date"], reverse=True)
+    first, last = runs[-1]["date"], runs[0]["date"]
+    when = last if first == last else f"{last}, from {first}"
+    where = "; ".join(dict.fromkeys(_described(run["machine"]) for run in runs))
+    used = ", ".join(f"{name} {number}" for name, number in summary["versions"].items())
+    return f"{when}; {where}; {used}."
+
+
+def _described(machine: Mapping[str, Any]) -> str:
+    memory = f", {machine['memory (GiB)']:g} GiB" if machine["memory (GiB)"] else ""
+    return f"{machine['processor']}, {machine['cores']} cores{memory}"
+
+
+def experiment_table(entries: Sequence[Mapping[str, Any]]) -> list[str]:
+    """Lines of the table of experiments in Markdown."""
+    cells = [(f"`{e['name']}`", e["title"], counts(e), f"{e['seconds']:.1f}") for e in entries]
+    return markdown_table(("experiment", "what", "verdicts", "seconds"), cells)
+
+
+def markdown_table(header: Sequence[str], rows: Sequence[Sequence[str]]) -> list[str]:
+    r"""Lines of a table in Markdown; bars inside of cells stay bars.
+
+    Examples
+    --------
+    >>> markdown_table(["norm"], [["|w|"]])
+    ['| norm |', '|---|', '| \\|w\\| |']
+    """
+    lines = ["| " + " | ".join(header) + " |", "|" + "---|" * len(header)]
+    return lines + ["| " + " | ".join(cell.replace("|", r"\|") for cell in row) + " |" for row in rows]
+
+
+def differing(entries: Sequence[Mapping[str, Any]]) -> list[str]:
+    """Every verdict "differs" with its reason, and every experiment that failed.
+
+    Examples
+    --------
+    >>> differing([{"name": "t", "status": "differs", "verdicts": [{"row": "a", "word": "differs", "why": "b"}]}])
+    ['`t`: a: b']
+    """
+    return [f"`{entry['name']}`: {reason}" for entry in entries for reason in _reasons(entry)]
+
+
+def _reasons(entry: Mapping[str, Any]) -> list[str]:
+    if entry["status"] == "failed":
+        return [counts(entry)]
+    return [f"{v['row']}: {v['why']}" for v in entry["verdicts"] if v["word"] == "differs"]
