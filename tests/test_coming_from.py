@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 import apexrank
-import apexrank_papers as experiments
+import apexrank_papers as papers
 from apexrank import datasets, metrics
 from apexrank.metrics.measure import find_measure
 
@@ -42,7 +42,7 @@ def test_experiments_and_attributes_that_are_named_exist(path):
     text = path.read_text(encoding="utf-8").replace("report.html", "")  # a file, no name
     for names in re.findall(r"`apexrank reproduce ([\w-]+)`((?:, `[\w-]+`)*)", text):
         for name in [names[0], *re.findall(r"[\w-]+", names[1])]:
-            assert name in experiments.names(), name
+            assert name in papers.names(), name
     modules = "|".join(apexrank._MODULES)
     for module, name in re.findall(rf"`(?:apexrank\.)?({modules})\.(\w+)", text):
         assert hasattr(getattr(apexrank, module), name) or _is_module(module, name), f"{module}.{name}"
