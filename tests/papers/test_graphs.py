@@ -67,7 +67,10 @@ def results():
     return run
 
 
-@pytest.mark.parametrize(("name", "n_axes"), [("toy-graphs", 2), ("linkfarm", 6), ("spam-labels", 2)])
+@pytest.mark.parametrize(
+    ("name", "n_axes"),
+    [("toy-graphs", 2), pytest.param("linkfarm", 6, marks=pytest.mark.slow), ("spam-labels", 2)],
+)
 def test_every_result_is_whole(name, n_axes, results, tmp_path):
     before = plt.get_fignums()
     result = results(name)
@@ -82,6 +85,7 @@ def test_every_result_is_whole(name, n_axes, results, tmp_path):
     assert plt.get_fignums() == before
 
 
+@pytest.mark.slow
 def test_every_view_fits_a_terminal(results):
     for name in ("toy-graphs", "linkfarm", "spam-labels"):
         view = results(name).view
@@ -142,6 +146,7 @@ def test_toy_verdicts_can_differ(results):
 # Link farms
 
 
+@pytest.mark.slow
 def test_linkfarm_has_every_ranking_once(results):
     table = results("linkfarm").table
     assert table.select("method", "p", "ratio", "labels", "measure").is_unique().all()
@@ -159,6 +164,7 @@ def test_linkfarm_has_every_ranking_once(results):
     assert (bound["value"] <= TOL).all()
 
 
+@pytest.mark.slow
 def test_linkfarm_numbers_from_the_links_and_from_networkx(results):
     found = Found(results("linkfarm").table)
     farmed = farmed_crawl("synthetic", 1500, 3, 20, 0, 0)
@@ -183,6 +189,7 @@ def test_linkfarm_numbers_from_the_links_and_from_networkx(results):
     ("p", "ratio", "way", "method"),
     [(2.0, RATIO, "against", "Lin-L_pq"), (1.0, 1.0, "along", TRUSTRANK)],
 )
+@pytest.mark.slow
 def test_lin_ranks_are_those_of_the_estimator(results, p, ratio, way, method):
     farmed = farmed_crawl("synthetic", 1500, 3, 20, 0, 0)
     trusted, distrusted = labelled_sample(farmed.spam, 0.05, np.random.default_rng(0))
@@ -200,6 +207,7 @@ def changed(table, value, **where):
     )
 
 
+@pytest.mark.slow
 def test_linkfarm_verdicts_can_be_both(results):
     table = results("linkfarm").table
     found, mass = Found(table), {"measure": "spam mass"}
@@ -245,6 +253,7 @@ def test_linkfarm_verdicts_can_be_both(results):
     assert linkfarm.falls(changed(table, 0.9, p=np.inf, **mass), RATIO, "row").word == "differs"
 
 
+@pytest.mark.slow
 def test_verdict_on_labels_has_three_words(results):
     table = results("linkfarm").table.filter(pl.col("labels").is_not_null(), measure="spam mass")
     ours = {"method": "Lin-L_pq"}
@@ -258,6 +267,7 @@ def test_verdict_on_labels_has_three_words(results):
         assert linkfarm.below_established(nothing, method).word == "within noise"
 
 
+@pytest.mark.slow
 def test_verdicts_on_the_farms(results):
     table, farmed = results("linkfarm").table, farmed_crawl("synthetic", 1500, 3, 20, 0, 0)
     lpq = {"method": "L_pq", "p": 2.0, "ratio": RATIO}
@@ -314,6 +324,7 @@ def test_honest_pages_above_are_on_cycles_or_ordinary():
     assert honest_above(farmed, scores)["ordinary pages above"] == 0
 
 
+@pytest.mark.slow
 def test_the_notes_say_who_stands_above_the_farms(results):
     table, farmed = results("linkfarm").table, farmed_crawl("synthetic", 1500, 3, 20, 0, 0)
     lpq = {"method": "L_pq", "p": 2.0, "ratio": RATIO}
@@ -383,6 +394,7 @@ def test_a_sample_of_one_kind_is_refused():
         labelled_sample(np.zeros(50, dtype=bool), 0.1, np.random.default_rng(0))
 
 
+@pytest.mark.slow
 def test_farms_in_cnr_2000(monkeypatch):
     use_data(monkeypatch, "cnr-2000.csr.npz")
     farmed = farmed_crawl("auto", 0, 50, 200, 0, 0)
@@ -567,6 +579,7 @@ def test_trust_says_what_it_needs(options, message):
         trust.trust(**options)
 
 
+@pytest.mark.slow
 def test_bitcoin_otc_as_it_comes_out(monkeypatch):
     use_data(monkeypatch, "soc-sign-bitcoinotc.csv.gz")
     assert graphs.load_bitcoin_otc().adjacency.shape == (5881, 5881)

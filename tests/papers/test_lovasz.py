@@ -64,7 +64,9 @@ def test_every_result_is_whole(name, results):
     assert result.notes
 
 
-@pytest.mark.parametrize("name", NAMES)
+@pytest.mark.parametrize(
+    "name", [pytest.param(name, marks=() if name == "lovasz-figure2" else pytest.mark.slow) for name in NAMES]
+)
 def test_no_figure_is_kept_and_every_one_can_be_written(name, results, tmp_path):
     assert plt.get_fignums() == []
     results[name].figure.savefig(tmp_path / "figure.png", dpi=40)

@@ -19,6 +19,7 @@ from apexrank_papers.push.tables import row_verdict
 from apexrank_papers.splits import mean_over_splits
 
 PANELS = [e.name for e in papers.REGISTRY.values() if str(e.function).startswith("push.roc:")]
+QUICK_PANEL = "figure7-housing"
 
 
 def test_table1_agrees_in_every_digit():
@@ -115,6 +116,7 @@ def _means(result, measure):
     return result.table.filter(measure=measure)["ours"].to_list()
 
 
+@pytest.mark.slow
 def test_table5_directions():
     result = papers.run("table5", n_splits=12)
     verdicts = {verdict.row: verdict for verdict in result.verdicts}
@@ -137,6 +139,7 @@ def test_table3_falls_at_the_top():
     assert all("level as printed" in verdict.why for verdict in result.verdicts)
 
 
+@pytest.mark.slow
 def test_table4_needs_the_bad_returns_as_positives():
     bad, good = _verdicts("table4", n_splits=10), _verdicts("table4-good", n_splits=10)
     for row in ("AUC", "R4_01", "R8_01", "R16_01", "DCG", "AveR"):
@@ -145,6 +148,7 @@ def test_table4_needs_the_bad_returns_as_positives():
         assert good[row].word == "differs", good[row]
 
 
+@pytest.mark.slow
 def test_the_papers_steps_are_an_option_and_no_warning():
     result = papers.run("table5", n_splits=2, solver="coordinate")
     assert _means(result, "AUC")[0] > _means(result, "AUC")[4]
@@ -166,7 +170,7 @@ class _Lazy:
         return IRPush(max_iter=1).fit(X, y)
 
 
-@pytest.mark.parametrize("name", ["table5", "figure7-housing"])
+@pytest.mark.parametrize("name", [pytest.param("table5", marks=pytest.mark.slow), QUICK_PANEL])
 def test_runs_repeat_themselves_and_one_split_is_not_enough(name):
     first, second = papers.run(name, n_splits=2), papers.run(name, n_splits=2, n_jobs=1)
     assert first.table.equals(second.table)
@@ -175,7 +179,9 @@ def test_runs_repeat_themselves_and_one_split_is_not_enough(name):
         papers.run(name, n_splits=1)
 
 
-@pytest.mark.parametrize("name", PANELS)
+@pytest.mark.parametrize(
+    "name", [pytest.param(name, marks=() if name == QUICK_PANEL else pytest.mark.slow) for name in PANELS]
+)
 def test_figures(name):
     result = papers.run(name, n_splits=2)
     assert len(result.figure.axes) == 4
@@ -188,6 +194,7 @@ def test_figures(name):
     assert {verdict.word for verdict in result.verdicts} <= {"agrees", "within noise", "differs"}
 
 
+@pytest.mark.slow
 def test_a_large_p_stops_generalising_with_fifty_rows():
     verdicts = _verdicts("colt-figure5-pima-50", n_splits=30)
     assert {verdict.word for verdict in verdicts.values()} == {"agrees"}
@@ -195,6 +202,7 @@ def test_a_large_p_stops_generalising_with_fifty_rows():
 
 
 @pytest.mark.parametrize("name", ["figure5-magic", "figure6-ionosphere"])
+@pytest.mark.slow
 def test_a_push_helps_at_the_top_in_training_and_testing(name):
     verdicts = _verdicts(name, n_splits=12)
     for row in ("train top", "train left", "test left"):

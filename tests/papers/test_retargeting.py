@@ -83,10 +83,14 @@ def run(*args, code):
     return result
 
 
+@pytest.mark.slow
 def test_command_line(folder, monkeypatch):
     monkeypatch.setattr(methods, "peers", lambda: ([], []))
     result = run("--data", folder, "--paper", "ohsumed", "--json", code=1)
     assert '"MEMR, SQ"' in result.stdout
+
+
+def test_command_line_faults(folder):
     assert "name it with --data DIR" in run(code=2).stderr
     assert "unknown paper 'web'" in run("--data", folder, "--paper", "web", code=2).stderr
     (folder / "empty").mkdir()
@@ -111,6 +115,7 @@ def test_boosted_trees(folder, name):
             assert metrics.ndcg(fold.test.target, chosen.scores, groups=fold.test.groups) > 0.7
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(not MQ2008.is_dir(), reason="MQ2008 is not in APEXRANK_DATA/letor")
 def test_mq2008():
     """Five folds, alpha chosen on validation: the figures of the README and a little below."""
