@@ -292,7 +292,7 @@ class TestReproduce:
 
         table = pl.DataFrame({"row": ["AUC"], "ours": [0.5]})
         failed = papers.Result(table, table, [papers.Verdict("AUC", "differs", "falls")])
-        monkeypatch.setattr(experiments, "run", lambda name, **options: failed)
+        monkeypatch.setattr(papers, "run", lambda name, **options: failed)
         assert "AUC: differs: falls" in run("reproduce table1", code=1).stdout
 
 

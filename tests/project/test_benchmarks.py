@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 from benchmarks import run
 
-ROOT = Path(__file__).parent.parent
+ROOT = Path(__file__).parents[2]
 DATA = ROOT / "docs" / "_data"
 MACHINE = {"python": "3", "machine": "m", "threads": 2, "numpy": "2", "scikit-learn": "1"}
 ROWS = [

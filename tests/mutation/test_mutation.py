@@ -14,7 +14,7 @@ from tests.mutation.mutants import Mutant, lines_of, module_mutants, mutated_sou
 from tests.mutation.recording import choose
 from tests.mutation.report import wilson
 
-ROOT = Path(__file__).parent.parent
+ROOT = Path(__file__).parents[2]
 
 MODULE = """
 from __future__ import annotations

@@ -11,7 +11,7 @@ import apexrank_papers as papers
 from apexrank import datasets, metrics
 from apexrank.metrics.measure import find_measure
 
-DOCS = Path(__file__).parent.parent / "docs"
+DOCS = Path(__file__).parents[2] / "docs"
 PAGES = sorted([*(DOCS / "guide").glob("*.md"), *(DOCS / "coming-from").glob("*.md")])
 OF_QUERIES = re.compile(r"`((?:ndcg|ndcg_linear|precision|map|mrr|recall|precision_at|recall_at)[@_]\d+)`")
 

@@ -1,6 +1,7 @@
 """The same input and seed give the same answer, whatever the threads, the workers and the hashing of text."""
 
 import dataclasses
+import functools
 import importlib
 import inspect
 import json
@@ -139,6 +140,7 @@ def public_objects():
                 yield from (method for _, method in inspect.getmembers(thing, inspect.isfunction))
 
 
+@functools.cache  # not at import: it imports every module
 def takers_of(parameter):
     found = {}
     for thing in public_objects():
@@ -151,7 +153,6 @@ def takers_of(parameter):
     return found
 
 
-TAKERS = takers_of("random_state")
 SAME_MINIMUM = ["ConsensusRank"]  # its random starts are there to end in the same place
 KINDS = {
     "int": int,
@@ -162,13 +163,13 @@ KINDS = {
 
 def kinds_of(name):
     """What the documentation says a random_state may be; the same as for its neighbours where it says nothing."""
-    documented = re.search(r"random_state : (.*)", inspect.getdoc(TAKERS[name]) or "")
+    documented = re.search(r"random_state : (.*)", inspect.getdoc(takers_of("random_state")[name]) or "")
     text = documented[1] if documented else "int, Generator or None"
     return [kind for kind in KINDS if kind in text]
 
 
 def test_everything_with_a_random_state_is_tested():
-    assert sorted(TAKERS) == sorted(SEEDED)
+    assert sorted(takers_of("random_state")) == sorted(SEEDED)
 
 
 @pytest.mark.parametrize("name", SEEDED)

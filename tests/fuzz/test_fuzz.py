@@ -524,7 +524,7 @@ class TestModels:
 
 
 def test_the_nightly_run_counts_and_writes(tmp_path):
-    root = Path(__file__).parent.parent
+    root = Path(__file__).parents[2]
     command = [sys.executable, "-m", "tests.fuzz", "--inputs", "20", "--targets", "seeds", "--output"]
     done = subprocess.run(
         [*command, tmp_path / "o.json"], capture_output=True, text=True, cwd=root, check=False

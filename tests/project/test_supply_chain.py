@@ -14,8 +14,8 @@ from packaging.utils import canonicalize_name
 
 from tests.audit import answer
 
-ROOT = Path(__file__).parent.parent
-SRC = ROOT / "src" / "apexrank"
+ROOT = Path(__file__).parents[2]
+SRC = ROOT / "src"
 PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
 PINS = [
     line.partition("#")[0].strip()

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-FOLDER = Path(__file__).parent.parent / "examples"
+FOLDER = Path(__file__).parents[2] / "examples"
 EXAMPLES = sorted(FOLDER.glob("*/*.py"))
 NAMES = [path.relative_to(FOLDER).with_suffix("").as_posix() for path in EXAMPLES]
 every_example = pytest.mark.parametrize("path", EXAMPLES, ids=NAMES)

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-SRC = Path(__file__).parent.parent / "src" / "apexrank"
+SRC = Path(__file__).parents[2] / "src" / "apexrank"
 
 # from the bottom up; names in one row may import each other
 LAYERS = [

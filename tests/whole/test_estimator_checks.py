@@ -1,5 +1,6 @@
 """scikit-learn's own checks of every estimator of the package, with one expected failure."""
 
+import functools
 import importlib
 import pkgutil
 from contextlib import suppress
@@ -180,6 +181,17 @@ OF_GRAPHS = [
     OneLayer(),
 ]
 
+# one of each family for the quick run
+REPRESENTATIVE = [
+    PNormPush,
+    CrucialPairsPush,
+    MonotoneRetargeting,
+    UnknownLinkRegressor,
+    LovaszBregmanKMeans,
+    QueryNormalizer,
+    LpqRank,
+]
+
 ESTIMATORS = PUSHES + OF_GRADES + REGRESSORS + OF_VOTERS + TRANSFORMERS + OF_GRAPHS
 
 
@@ -204,9 +216,26 @@ def array_api(monkeypatch):
     monkeypatch.setenv("SCIPY_ARRAY_API", "1")
 
 
+def every_check():
+    """Parametrise with all checks; those of all but the first setting of a few classes only in the full run.
+
+    scikit-learn's own ids write each estimator's name anew for every check, which takes a while.
+    """
+    made = parametrize_with_checks(ESTIMATORS, expected_failed_checks=beyond_orders)
+    quick = [
+        next(estimator for estimator in ESTIMATORS if type(estimator) is kind) for kind in REPRESENTATIVE
+    ]
+    cases = []
+    for case in made.args[1]:
+        values, marks = getattr(case, "values", case), getattr(case, "marks", ())
+        marks = marks if any(values[0] is estimator for estimator in quick) else [*marks, pytest.mark.slow]
+        cases.append(pytest.param(*values, marks=marks))
+    return pytest.mark.parametrize(made.args[0], cases, ids=functools.cache(made.kwargs["ids"]))
+
+
 # many of the checks' tiny data sets are separable, have fewer orders than clusters, or are cut short on purpose
 @pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
-@parametrize_with_checks(ESTIMATORS, expected_failed_checks=beyond_orders)
+@every_check()
 def test_scikit_learn_checks(estimator, check, array_api, counted):
     check(estimator)
     counted("scikit-learn estimator checks passed", 1)
