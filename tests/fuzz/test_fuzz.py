@@ -57,6 +57,7 @@ def test_any_bytes_give_a_value_or_an_error_of_ours(target, tmp_path, counted):
 @pytest.mark.skipif(
     find_spec("resource") is None, reason="this system does not tell what memory a process took"
 )
+@pytest.mark.slow
 def test_small_files_take_no_gigabyte(counted):
     done = subprocess.run(
         [sys.executable, "-m", "tests.fuzz", "--bombs"], capture_output=True, text=True, check=False
@@ -523,6 +524,7 @@ class TestModels:
         refused(load_model, tmp_path / "m.apex", pack(header, arrays), "not a valid model file")
 
 
+@pytest.mark.slow
 def test_the_nightly_run_counts_and_writes(tmp_path):
     root = Path(__file__).parents[2]
     command = [sys.executable, "-m", "tests.fuzz", "--inputs", "20", "--targets", "seeds", "--output"]

@@ -89,6 +89,7 @@ def test_a_mutant_changes_one_place(toy):
     assert mutated_source(toy, swapped) == MODULE.replace("x and y", "x or y")
 
 
+@pytest.mark.slow
 def test_mutants_die_where_tests_run_them(toy):
     scores, alive = toy / "scores.json", toy / "alive.md"
     options = [

@@ -51,3 +51,13 @@ def test_no_paper_imports_from_another(paper):
         for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
             if isinstance(node, ast.ImportFrom) and (node.module or "").startswith("apexrank_papers."):
                 assert node.module.split(".")[1] not in set(PAPERS) - {paper}, path
+
+
+def test_only_the_command_line_knows_the_papers():
+    library = FOLDER.parent / "apexrank"
+    users = {
+        path.relative_to(library).parts[0]
+        for path in library.rglob("*.py")
+        if "apexrank_papers" in path.read_text(encoding="utf-8")
+    }
+    assert users == {"cli"}

@@ -5,7 +5,7 @@ import re
 from pathlib import Path
 
 import pytest
-from benchmarks import run
+from benchmarks import run, size
 
 ROOT = Path(__file__).parents[2]
 DATA = ROOT / "docs" / "_data"
@@ -164,3 +164,17 @@ def test_figures_of_the_site_name_no_folder_of_a_machine():
             r"(?<![\w.])(?:[A-Z]:\\|/)(?:home|root|tmp|work|mnt|Users)\b[^\"]*", path.read_text()
         )
         assert found == [], path.name
+
+
+def test_lines_of_code_are_those_with_a_token():
+    function = 'def f(x):\n    """It is\n    f.\n    """\n\n    # why\n    return (\n        x  # that\n    )\n'
+    source = function + '\n\nTEXT = """\n\n"""\n'
+    assert size.code_lines(source) == 1 + 3 + 3
+
+
+def test_sizes_are_printed_for_both_packages(capsys):
+    size.main()
+    lines = capsys.readouterr().out.splitlines()
+    assert [line.split()[0] for line in lines if not line.startswith(" ")] == ["apexrank", "apexrank_papers"]
+    files, code = size.sizes(ROOT / "src" / "apexrank_papers")["push"]
+    assert f"  {'push':22} {files:6} {code:7,}" in lines

@@ -13,6 +13,11 @@ import pytest
 FOLDER = Path(__file__).parents[2] / "examples"
 EXAMPLES = sorted(FOLDER.glob("*/*.py"))
 NAMES = [path.relative_to(FOLDER).with_suffix("").as_posix() for path in EXAMPLES]
+QUICK = {"push/push_path", "relevance/queries_in_scikit_learn", "graphs/consensus", "votes/clustering_voters"}
+RUNS = [
+    pytest.param(path, marks=() if name in QUICK else pytest.mark.slow)
+    for path, name in zip(EXAMPLES, NAMES, strict=True)
+]
 every_example = pytest.mark.parametrize("path", EXAMPLES, ids=NAMES)
 
 
@@ -33,7 +38,7 @@ def run(capsys, monkeypatch, tmp_path):
     return run
 
 
-@every_example
+@pytest.mark.parametrize("path", RUNS, ids=NAMES)
 def test_example_runs(path, run, tmp_path):
     printed, figures = run(path)
     assert printed.strip()

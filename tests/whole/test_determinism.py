@@ -274,6 +274,7 @@ print(json.dumps([
 """
 
 
+@pytest.mark.slow
 def test_hashing_of_text_changes_nothing():
     running = [
         subprocess.Popen(

@@ -596,6 +596,7 @@ def lopsided():
 @pytest.mark.parametrize(
     ("rare", "solver"), [(1, "auto"), (0, "lbfgs")], ids=["three positives", "three negatives"]
 )
+@pytest.mark.slow
 def test_ten_million_rows_against_three(lopsided, rare, solver, counted):
     """Fit, threshold and measures are those of the fifteen kinds of rows, weighted, in little more than a pass."""
     X, kinds, times = lopsided

@@ -14,6 +14,8 @@ from importlib import import_module
 from importlib.util import find_spec
 from pathlib import Path
 
+import pytest
+
 EVENTS = {
     *("socket.connect", "socket.sendto", "socket.sendmsg", "socket.getaddrinfo", "socket.gethostbyname"),
     *("socket.getnameinfo", "socket.gethostbyaddr", "urllib.Request", "http.client.connect"),
@@ -132,6 +134,7 @@ def start(folder, *arguments):
     return json.loads(done.stdout.splitlines()[-1])
 
 
+@pytest.mark.slow
 def test_importing_everything_and_running_every_verb_never_asks_the_network(tmp_path, counted):
     found = start(tmp_path)
     assert {verb: answer for verb, answer in found["verbs"].items() if answer[0] != 0} == {}

@@ -207,6 +207,7 @@ def steps_of(folder):
 
 
 @quiet
+@pytest.mark.slow
 def test_ten_thousand_fits_and_ranks_do_not_grow_the_process(tmp_path, counted):
     steps, number = steps_of(tmp_path), 10_000
     each = list(dict.fromkeys(steps))
@@ -245,6 +246,7 @@ def test_eight_threads_use_one_fitted_model(kind):
 
 
 @every_estimator
+@pytest.mark.slow
 def test_eight_threads_fit_models_of_their_own(kind):
     with warnings.catch_warnings():  # which threads share
         warnings.simplefilter("ignore", ConvergenceWarning)
@@ -260,6 +262,7 @@ def test_eight_threads_rank_tables_and_files(tmp_path):
     assert set(in_eight_threads(lambda _: load_model(path).score(TABLE).tobytes(), 16)) == {alone}
 
 
+@pytest.mark.slow
 def test_eight_threads_share_a_large_graph():
     """Large enough that each of the eight starts threads of its own."""
     links = np.random.default_rng(0).integers(0, 20_000, (2, 450_000))
@@ -376,6 +379,7 @@ METHODS = [method for method in ("fork", "spawn") if method in multiprocessing.g
 
 
 @pytest.mark.parametrize("method", METHODS)
+@pytest.mark.slow
 def test_worker_processes_give_the_same_answers(method, tmp_path):
     assert in_child(method, numbers_of_text, tmp_path) == numbers_of_text(tmp_path)
 
@@ -395,6 +399,7 @@ def sleeping(folder):
     time.sleep(100)
 
 
+@pytest.mark.slow
 def test_a_hang_would_be_seen(tmp_path):
     """The measure itself: a child that never answers is ended."""
     with pytest.raises(AssertionError, match="the child hangs"):
@@ -403,6 +408,7 @@ def test_a_hang_would_be_seen(tmp_path):
     assert not [child for child in left if "Loky" not in type(child).__name__]  # joblib's wait for more work
 
 
+@pytest.mark.slow
 def test_workers_of_joblib_search_as_one_process_does():
     grid = {"alpha": [0.1, 1.0]}
     alone, together = (
