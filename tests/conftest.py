@@ -1,6 +1,8 @@
+import gc
 import os
 
 import pytest
+from _pytest.doctest import DoctestModule
 from hypothesis import settings
 from threadpoolctl import threadpool_limits
 
@@ -11,6 +13,22 @@ from tests.browser import FLAGS, find_browser
 settings.register_profile("apexrank", deadline=None, derandomize=True)
 settings.register_profile("explore", deadline=None)
 settings.load_profile("apexrank")
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_collection():
+    """Collect without garbage collection, which would walk ever more items, modules and syntax trees for nothing."""
+    gc.disable()
+    try:
+        return (yield)
+    finally:
+        gc.enable()
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_collect_file():
+    """Look for no doctests here: ``--doctest-modules`` is for the sources."""
+    return [found for found in (yield) if not isinstance(found, DoctestModule)]
 
 
 @pytest.fixture(scope="session", autouse=True)

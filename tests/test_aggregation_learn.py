@@ -26,7 +26,7 @@ from apexrank.groups import segment
 from apexrank.metrics import ndcg
 from apexrank.objectives import SwapLikelihood
 from apexrank.submodular import Cardinality, Cut, Indicator, Log, Product, Sqrt, Top
-from apexrank_papers.lovasz import aggregation_letor
+from apexrank_papers.lovasz import aggregation as aggregation_letor
 
 FUNCTIONS = {
     "sqrt": Sqrt(),

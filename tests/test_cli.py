@@ -288,11 +288,11 @@ class TestReproduce:
         assert {verdict["word"] for verdict in verdicts} == {"agrees"}
 
     def test_failing_verdict_leaves_with_one(self, folder, monkeypatch):
-        import apexrank_papers as experiments
+        import apexrank_papers as papers
 
         table = pl.DataFrame({"row": ["AUC"], "ours": [0.5]})
-        failed = experiments.Result(table, table, [experiments.Verdict("AUC", "differs", "falls")])
-        monkeypatch.setattr(experiments, "run", lambda name, **options: failed)
+        failed = papers.Result(table, table, [papers.Verdict("AUC", "differs", "falls")])
+        monkeypatch.setattr(papers, "run", lambda name, **options: failed)
         assert "AUC: differs: falls" in run("reproduce table1", code=1).stdout
 
 

@@ -27,7 +27,7 @@ from apexrank.models.boosting import (
     PushObjective,
     RetargetObjective,
 )
-from apexrank_papers.retargeting import boosted_letor
+from apexrank_papers.retargeting import boosting as boosted_letor
 
 TWO_CLASSES = {
     "push-1": PushObjective(p=1),
@@ -597,7 +597,7 @@ def test_the_experiment_says_what_is_missing(monkeypatch):
 
 
 def test_weights_of_rows_and_queries():
-    queries = boosted_letor._Queries(np.zeros((5, 1)), np.array([2, 0, 1, 0, 0]), np.array([1, 4]))
+    queries = boosted_letor.Queries(np.zeros((5, 1)), np.array([2, 0, 1, 0, 0]), np.array([1, 4]))
     task = boosted_letor.Task("", RetargetObjective(), top=1.0, size=0.5)
     assert task.weights(queries).tolist() == [3.0, 0.5, 1.0, 0.5, 0.5]
     assert boosted_letor.Task("", "lambdarank").weights(queries) is None

@@ -12,7 +12,7 @@ import sys
 from pathlib import Path
 from typing import Any
 
-import apexrank_papers as experiments
+import apexrank_papers as papers
 from apexrank_papers.summary import differing, experiment_table, markdown_table, origin, totals
 
 DATA = Path(__file__).parent.parent / "_data" / "reproduce.json"
@@ -38,7 +38,7 @@ def summary_lines(found: dict[str, Any]) -> list[str]:
     """The table of experiments, and a line that says where they ran."""
     entries = [entry | {"title": plain(entry["title"])} for entry in found["experiments"]]
     there = {entry["name"] for entry in entries}
-    absent = [f"`{name}`" for name in experiments.names() if name not in there]
+    absent = [f"`{name}`" for name in papers.names() if name not in there]
     lines = [f"{totals(entries)}.", "", *experiment_table(entries), ""]
     lines += [f"Not run: {', '.join(absent)}.", ""] if absent else []
     return [*lines, f"*{plain(origin(found))}*", ""]

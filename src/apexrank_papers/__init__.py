@@ -1,9 +1,13 @@
 """The papers' tables and figures, run again and set beside the printed numbers.
 
+A folder for each paper or chapter, in whose ``__init__`` the experiments are listed: `push`, `retargeting`, `link`,
+`graphs`, `consensus` and `lovasz`. They share `result` (experiments and verdicts), `splits` (means and their noise),
+`folds` (five-fold ranking data), `printed` (the papers' numbers), `figure` and `summary`.
+
 Examples
 --------
->>> import apexrank_papers as experiments
->>> result = experiments.run("table1")
+>>> import apexrank_papers as papers
+>>> result = papers.run("table1")
 >>> [verdict.word for verdict in result.verdicts]
 ['agrees', 'agrees', 'agrees']
 """
@@ -14,47 +18,11 @@ import difflib
 from typing import Any
 
 from apexrank.errors import InputError
-from apexrank_papers.consensus import consensus_snapshots, consensus_stories, consensus_study
-from apexrank_papers.graphs import graph_toys, linkfarm, spam_labels, trust
-from apexrank_papers.link import link_convergence, link_order, link_recovery
-from apexrank_papers.lovasz import aggregation_letor, lovasz_figures
-from apexrank_papers.push import (
-    boosting,
-    illustrations,
-    one_dimension,
-    p_tradeoffs,
-    push_figures,
-    push_tables,
-    roc_panels,
-)
+from apexrank_papers import consensus, graphs, link, lovasz, push, retargeting
 from apexrank_papers.result import Experiment, Result, Verdict
-from apexrank_papers.retargeting import boosted_letor, letor_tables
 
-_MODULES = (
-    illustrations,
-    push_tables,
-    roc_panels,
-    push_figures,
-    one_dimension,
-    p_tradeoffs,
-    boosting,
-    letor_tables,
-    boosted_letor,
-    link_recovery,
-    link_convergence,
-    link_order,
-    graph_toys,
-    linkfarm,
-    spam_labels,
-    trust,
-    consensus_study,
-    consensus_stories,
-    consensus_snapshots,
-    lovasz_figures,
-    aggregation_letor,
-)
-
-REGISTRY: dict[str, Experiment] = {e.name: e for module in _MODULES for e in module.EXPERIMENTS}
+_PAPERS = (push, retargeting, link, graphs, consensus, lovasz)
+REGISTRY: dict[str, Experiment] = {e.name: e for paper in _PAPERS for e in paper.EXPERIMENTS}
 
 __all__ = ["REGISTRY", "Experiment", "Result", "Verdict", "get", "names", "run"]
 

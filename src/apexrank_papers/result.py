@@ -1,20 +1,20 @@
-"""What an experiment is and what it gives: a tidy table, verdicts, maybe a figure."""
+"""Experiments, their results and verdicts."""
 
 from __future__ import annotations
 
 import inspect
+import pkgutil
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, NamedTuple
 
-import polars as pl
-
 if TYPE_CHECKING:
+    import polars as pl
     from matplotlib.figure import Figure
 
 
 class Verdict(NamedTuple):
-    """What came of one row of a table, or of one claim about a figure.
+    """Outcome for one row of a table, or for one claim about a figure.
 
     ``word`` is "agrees" only when the paper's finding was found again beyond noise, "differs" when it cannot be
     found, and "within noise" between the two; ``why`` says what was seen.
@@ -26,6 +26,22 @@ class Verdict(NamedTuple):
 
     def __str__(self) -> str:
         return f"{self.row}: {self.word}: {self.why}"
+
+
+def claim(row: str, holds: bool, why: str) -> Verdict:
+    """Verdict on a claim in which there is no chance."""
+    return Verdict(row, "agrees" if holds else "differs", why)
+
+
+def signed_verdict(row: str, sign: int, why: str) -> Verdict:
+    """Verdict on a difference: 1 as claimed beyond noise, -1 the other way beyond noise, 0 within noise.
+
+    Examples
+    --------
+    >>> print(signed_verdict("AUC", -1, "it falls"))
+    AUC: differs: it falls
+    """
+    return Verdict(row, {1: "agrees", 0: "within noise", -1: "differs"}[sign], why)
 
 
 @dataclass(frozen=True)
@@ -55,11 +71,22 @@ class Result:
 
 @dataclass(frozen=True)
 class Experiment:
-    """A table or figure of the papers that can be run again: ``experiment.run(**options)`` gives a `Result`."""
+    """A table or figure of the papers that can be run again: ``experiment.run(**options)`` gives a `Result`.
+
+    ``function`` is a callable or the place of one, such as ``"push.illustrations:table1"``, which is imported when it
+    is needed: the list of all experiments must not import all of them.
+    """
 
     name: str
     title: str
-    run: Callable[..., Result]
+    function: Callable[..., Result] | str
+
+    @property
+    def run(self) -> Callable[..., Result]:
+        """Function that runs the experiment."""
+        if isinstance(self.function, str):
+            return pkgutil.resolve_name(f"apexrank_papers.{self.function}")
+        return self.function
 
     @property
     def options(self) -> list[str]:

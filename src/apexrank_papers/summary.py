@@ -30,8 +30,8 @@ def finished(experiment: Experiment, seconds: float, result: Result, files: Sequ
 
     Examples
     --------
-    >>> import apexrank_papers as experiments
-    >>> table1 = experiments.get("table1")
+    >>> import apexrank_papers as papers
+    >>> table1 = papers.get("table1")
     >>> entry = finished(table1, 0.5, table1.run(), ["table1.csv"])
     >>> entry["status"], len(entry["verdicts"]), entry["table"][0]["ours"]
     ('agrees', 3, '33')
@@ -54,9 +54,9 @@ def stopped(experiment: Experiment, seconds: float, error: Exception) -> dict[st
 
     Examples
     --------
-    >>> import apexrank_papers as experiments
+    >>> import apexrank_papers as papers
     >>> from apexrank.errors import MissingDataError
-    >>> entry = stopped(experiments.get("mq2008"), 0.1, MissingDataError("MQ2008 is not there"))
+    >>> entry = stopped(papers.get("mq2008"), 0.1, MissingDataError("MQ2008 is not there"))
     >>> entry["status"], entry["why"]
     ('skipped', 'MQ2008 is not there')
     """
@@ -85,8 +85,8 @@ def earlier(summary: Mapping[str, Any]) -> dict[str, dict[str, Any]]:
 
     Examples
     --------
-    >>> import apexrank_papers as experiments
-    >>> entry = stopped(experiments.get("table1"), 0.1, MemoryError("1 PiB"))
+    >>> import apexrank_papers as papers
+    >>> entry = stopped(papers.get("table1"), 0.1, MemoryError("1 PiB"))
     >>> earlier({"date": today(), "machine": machine(), "experiments": [entry]})
     {}
     """

@@ -59,10 +59,10 @@ def reproduce(
 
     'all' runs every one of them; the folder then also has reproduce.json and reproduce.md.
     """
-    import apexrank_papers as experiments
+    import apexrank_papers as papers
 
     if name is None or list_names:
-        _print_names({known: experiments.get(known).title for known in experiments.names()}, json)
+        _print_names({known: papers.get(known).title for known in papers.names()}, json)
         return
     given = {
         "n_splits": n_splits,
@@ -76,10 +76,10 @@ def reproduce(
         return
     if resume:
         raise InputError("--resume belongs to 'apexrank reproduce all': leave it out")
-    title = experiments.get(name).title
+    title = papers.get(name).title
     _prepare(name, out)
     with working(f"running {name}"), warnings_as_notes():
-        result = experiments.run(name, **options)
+        result = papers.run(name, **options)
     files = [] if out is None else _write(result, name, out)
     if json:
         print_json(_as_json(result, name, files))
@@ -144,14 +144,14 @@ def _print(result: Result, title: str, files: list[Path]) -> None:
 
 def _run_all(options: dict[str, Any], out: Path | None, *, resume: bool, json: bool) -> None:
     """Run every experiment; what one of them raises is written down and does not stop the others."""
-    import apexrank_papers as experiments
+    import apexrank_papers as papers
     from apexrank_papers import summary
 
     if out is None:
         raise InputError("'apexrank reproduce all' writes many files: name a folder for them with --out DIR")
     if only_one := sorted(set(options) - {"n_splits", "n_jobs"}):
         raise InputError(f"--{only_one[0]} belongs to one experiment: name it instead of 'all'")
-    names = experiments.names()
+    names = papers.names()
     prepare_folder(out, *SUMMARY)
     for name in names:
         _prepare(name, out)
@@ -210,17 +210,17 @@ def _has_files(entry: Mapping[str, Any], folder: Path) -> bool:
 
 def _entry(name: str, options: Mapping[str, Any], out: Path) -> dict[str, Any]:
     """Run one experiment with those of the options that it has, and write its files in the place of older ones."""
-    import apexrank_papers as experiments
+    import apexrank_papers as papers
     from apexrank_papers import summary
 
-    experiment = experiments.get(name)
+    experiment = papers.get(name)
     given = {option: value for option, value in options.items() if option in experiment.options}
     start = time.perf_counter()
     try:
         for file in _file_names(name):
             (out / file).unlink(missing_ok=True)
         with working(f"running {name}"), warnings_as_notes():
-            result = experiments.run(name, **given)
+            result = papers.run(name, **given)
         files = _write(result, name, out)
     except Exception as error:
         return summary.stopped(experiment, time.perf_counter() - start, error)

@@ -169,9 +169,3 @@ def weighed(ranks: np.ndarray, trust: np.ndarray, distrust: np.ndarray) -> np.nd
     """
     scores = ranks * trust_share(trust, distrust, NEUTRAL)
     return scores / (scores.sum() or 1.0)
-
-
-def check_repeats(repeats: int) -> None:
-    """Refuse a single draw, from which nothing can be told about noise."""
-    if repeats < 2:
-        raise InputError(f"repeats must be at least 2 to tell an effect from noise, got {repeats}")

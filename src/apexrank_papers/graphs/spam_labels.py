@@ -15,21 +15,20 @@ import polars as pl
 from apexrank.errors import InputError
 from apexrank.graph import LpqRank, PageRank, TrustRank, best_threshold
 from apexrank.graph.threshold import error_rates
+from apexrank_papers.figure import new_figure
 from apexrank_papers.graphs.farms import (
     DAMPING,
     RATIO,
     TOL,
     Farmed,
-    check_repeats,
     farmed_crawl,
     labelled_sample,
     spread_labels,
     weighed,
 )
-from apexrank_papers.paper import printed_table
-from apexrank_papers.push.push_figures import claim, new_figure
-from apexrank_papers.result import Experiment, Result, Verdict
-from apexrank_papers.shape import mean_over_splits
+from apexrank_papers.printed import printed_table
+from apexrank_papers.result import Result, Verdict, claim, signed_verdict
+from apexrank_papers.splits import check_repeated, mean_over_splits, standard_error
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -43,11 +42,6 @@ CLASSIFIERS = {
 }
 OURS, PUBLISHED, THEIRS = CLASSIFIERS
 ERRORS = ("error", "balanced error", "error, best cut")
-_FEWER = {
-    -1: "agrees",
-    0: "within noise",
-    1: "differs",
-}  # by the sign of a difference that should be negative
 
 
 def spam_labels(
@@ -77,7 +71,7 @@ def spam_labels(
     random_state : int
         Where crawl and draws come from.
     """
-    check_repeats(repeats)
+    check_repeated("repeats", repeats)
     if not labels:
         raise InputError("labels needs at least one share of labelled vertices, such as 0.1")
     if not 0 < spam_share < 1:
@@ -125,7 +119,7 @@ def _errors(scores: np.ndarray, spam: np.ndarray, known: np.ndarray) -> list[flo
 
 def _table(values: np.ndarray, shares: list[float]) -> pl.DataFrame:
     printed = {row["algorithm"]: row for row in printed_table("spam_labels").to_dicts()}
-    mean, deviation = values.mean(axis=0), values.std(axis=0, ddof=1)
+    means, errors = values.mean(axis=0), standard_error(values)
     rows = []
     for s, share in enumerate(shares):
         for c, (name, algorithm) in enumerate(CLASSIFIERS.items()):
@@ -136,8 +130,8 @@ def _table(values: np.ndarray, shares: list[float]) -> pl.DataFrame:
                         "labels": share,
                         "classifier": name,
                         "measure": error,
-                        "mean": float(mean[s, c, e]),
-                        "standard_error": float(deviation[s, c, e] / np.sqrt(len(values))),
+                        "mean": float(means[s, c, e]),
+                        "standard_error": float(errors[s, c, e]),
                         "printed": None if there is None else float(there),
                     }
                 )
@@ -161,11 +155,9 @@ def _fewer_errors(values: np.ndarray, shares: list[float]) -> Iterator[Verdict]:
     """Lin-L_pq makes fewer errors than either TrustRank at every share."""
     for number, name in ((1, "TrustRank"), (2, "the dissertation's TrustRank")):
         gaps = [mean_over_splits(values[:, s, 0, 0] - values[:, s, number, 0]) for s in range(len(shares))]
-        word = _FEWER[max(gap.sign for gap in gaps)]
         words = [f"{gap} at {_percent(share)} labels" for gap, share in zip(gaps, shares, strict=True)]
-        yield Verdict(
-            f"Lin-L_pq makes fewer errors than {name}", word, f"difference in percent {', '.join(words)}"
-        )
+        row, why = f"Lin-L_pq makes fewer errors than {name}", f"difference in percent {', '.join(words)}"
+        yield signed_verdict(row, -max(gap.sign for gap in gaps), why)
 
 
 def _more_labels(values: np.ndarray, shares: list[float]) -> Iterator[Verdict]:
@@ -177,7 +169,7 @@ def _more_labels(values: np.ndarray, shares: list[float]) -> Iterator[Verdict]:
             f"the change from {_percent(shares[0])} to {_percent(shares[-1])} labels is {fall} percent; printed "
             f"{row['0.625%'][0]} to {row['10%'][0]}"
         )
-        yield Verdict(f"{name} makes fewer errors with more labels", _FEWER[fall.sign], why)
+        yield signed_verdict(f"{name} makes fewer errors with more labels", -fall.sign, why)
 
 
 def _few_are_enough(values: np.ndarray, shares: list[float]) -> Verdict:
@@ -187,7 +179,7 @@ def _few_are_enough(values: np.ndarray, shares: list[float]) -> Verdict:
         f"Lin-L_pq with {_percent(shares[0])} labels has {few.mean():.2f} % errors, TrustRank with "
         f"{_percent(shares[-1])} {many.mean():.2f} %; printed 7.548, 14.57 %"
     )
-    return Verdict("a fraction of the labels is enough", _FEWER[mean_over_splits(few - many).sign], why)
+    return signed_verdict("a fraction of the labels is enough", mean_over_splits(many - few).sign, why)
 
 
 def _useless(values: np.ndarray, shares: list[float], farmed: Farmed) -> Verdict:
@@ -254,10 +246,3 @@ def _draw(table: pl.DataFrame, shares: list[float], title: str) -> Figure:
     )
     figure.suptitle(title, fontsize="medium")
     return figure
-
-
-EXPERIMENTS = (
-    Experiment(
-        "spam-labels", "Acharyya 2013, Figure 6.11: one threshold for spam, with few labels", spam_labels
-    ),
-)

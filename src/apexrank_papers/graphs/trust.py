@@ -26,10 +26,10 @@ from apexrank.graph import (
     as_graph,
 )
 from apexrank.metrics import auc
-from apexrank_papers.graphs.farms import DAMPING, GAMMA, RATIO, TOL, check_repeats, labelled_sample
-from apexrank_papers.push.push_figures import new_figure
-from apexrank_papers.result import Experiment, Result, Verdict
-from apexrank_papers.shape import mean_over_splits
+from apexrank_papers.figure import new_figure
+from apexrank_papers.graphs.farms import DAMPING, GAMMA, RATIO, TOL, labelled_sample
+from apexrank_papers.result import Result, Verdict, signed_verdict
+from apexrank_papers.splits import check_repeated, mean_over_splits, standard_error
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -75,7 +75,7 @@ def trust(*, data: str = "both", labels: float = 0.1, repeats: int = 10, random_
     random_state : int
         Where the draws come from.
     """
-    check_repeats(repeats)
+    check_repeated("repeats", repeats)
     if data not in (*LOADERS, "both"):
         raise InputError(f"data must be both, bitcoin-otc or epinions, got {data!r}")
     names = list(LOADERS) if data == "both" else [data]
@@ -166,7 +166,7 @@ def _table(name: str, found: dict[str, np.ndarray]) -> pl.DataFrame:
             "data": name,
             "method": list(found),
             "auc": [float(values.mean()) for values in found.values()],
-            "standard_error": [float(values.std(ddof=1) / np.sqrt(len(values))) for values in found.values()],
+            "standard_error": [float(standard_error(values)) for values in found.values()],
         }
     )
 
@@ -185,8 +185,7 @@ def _verdicts(name: str, found: dict[str, np.ndarray]) -> Iterator[Verdict]:
     }
     for row, (better, worse) in claims.items():
         gap = mean_over_splits(found[better] - found[worse])
-        word = {1: "agrees", 0: "within noise", -1: "differs"}[gap.sign]
-        yield Verdict(f"{name}: {row}", word, f"AUC of {better} less that of {worse}: {gap}")
+        yield signed_verdict(f"{name}: {row}", gap.sign, f"AUC of {better} less that of {worse}: {gap}")
 
 
 def _draw(table: pl.DataFrame) -> Figure:
@@ -203,8 +202,3 @@ def _draw(table: pl.DataFrame) -> Figure:
         ax.set_yticks(height, part["method"].to_list())
         light(ax)
     return figure
-
-
-EXPERIMENTS = (
-    Experiment("trust", "Who receives distrust in bitcoin-otc and epinions, by every rank", trust),
-)

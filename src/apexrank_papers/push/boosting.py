@@ -34,11 +34,11 @@ from apexrank.objectives import Push
 from apexrank.plot.style import light, line_style
 from apexrank.rankers import PNormPush, PushBoost
 from apexrank.solvers import CoordinateDescent, Newton
-from apexrank_papers.push.fitting import over_splits, unit_range
-from apexrank_papers.push.push_figures import claim, new_figure
-from apexrank_papers.push.roc_panels import first_six_features
-from apexrank_papers.result import Experiment, Result, Verdict
-from apexrank_papers.shape import Mean, mean_over_splits
+from apexrank_papers.figure import new_figure
+from apexrank_papers.push.fitting import unit_range
+from apexrank_papers.push.roc import first_six_features
+from apexrank_papers.result import Result, Verdict, claim, signed_verdict
+from apexrank_papers.splits import Mean, mean_over_splits, over_splits
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -277,14 +277,11 @@ def _capacity_verdicts(values: np.ndarray, changes: dict[tuple[str, str], Mean])
         values[:, list(MODELS).index(m), 1, 0] - values[:, list(MODELS).index(m), 0, 0] for m in CLAIMED
     )
     less = mean_over_splits(linear / 2 - np.sign(change.value) * trees)
-    words = {1: "agrees", 0: "within noise", -1: "differs"}
+    better = f"p = 16 should be better than p = 1; the change is {gain}"
+    smaller = f"p should matter less than half as much; the change is {change}"
     return [
-        Verdict("linear left", words[gain.sign], f"p = 16 should be better than p = 1; the change is {gain}"),
-        Verdict(
-            "depth-3 trees left",
-            words[less.sign],
-            f"p should matter less than half as much; the change is {change}",
-        ),
+        signed_verdict("linear left", gain.sign, better),
+        signed_verdict("depth-3 trees left", less.sign, smaller),
     ]
 
 
@@ -298,9 +295,3 @@ def _capacity_notes(data: Any, n_splits: int, values: np.ndarray) -> list[str]:
         f"{mean_over_splits(full[:, 1] - full[:, 0])}, because p = 1 then overfits at the top. With the better of the "
         f"two settings for each p it changes by {mean_over_splits(best[1] - best[0])}.",
     ]
-
-
-EXPERIMENTS = (
-    Experiment("adaboost-ranker", "Talk: AdaBoost with a constant is RankBoost", adaboost_ranker),
-    Experiment("capacity", "JMLR 2009, sec. 9.1: p matters to a model of small capacity", capacity),
-)

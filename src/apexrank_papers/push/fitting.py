@@ -1,21 +1,18 @@
-"""The seven rankers of the papers' tables, and how to measure them on many random splits."""
+"""The seven rankers of the papers' tables and figures."""
 
 from __future__ import annotations
 
 import warnings
-from collections.abc import Callable
-from typing import Any
 
 import numpy as np
-from joblib import Parallel, delayed
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.preprocessing import minmax_scale
-from threadpoolctl import threadpool_limits
 
 from apexrank.errors import InputError
 from apexrank.rankers import IRPush, LinearRanker, PNormPush
 
 P_VALUES = (1, 2, 4, 8, 16, 64)
+COLUMNS = (*(f"p={p}" for p in P_VALUES), "IR")
 
 
 def unit_range(X: np.ndarray) -> np.ndarray:
@@ -27,45 +24,19 @@ def unit_range(X: np.ndarray) -> np.ndarray:
     return minmax_scale(X)
 
 
-def over_splits(
-    measure: Callable[[int], Any], n_splits: int, n_jobs: int | None, random_state: int
-) -> np.ndarray:
-    """``measure(seed)`` for ``n_splits`` seeds from ``random_state`` on, stacked.
-
-    Examples
-    --------
-    >>> over_splits(lambda seed: [seed, 2 * seed], n_splits=3, n_jobs=1, random_state=5).tolist()
-    [[5, 10], [6, 12], [7, 14]]
-    """
-    if n_splits < 2:
-        raise InputError(f"n_splits must be at least 2 to tell an effect from noise, got {n_splits}")
-    seeds = range(random_state, random_state + n_splits)
-    # The fits are tiny: BLAS threads would only wait for each other, at ten times the cost of the sums.
-    with threadpool_limits(limits=1, user_api="blas"):
-        return np.array(Parallel(n_jobs=n_jobs)(delayed(measure)(seed) for seed in seeds))
-
-
 def fitted(X: np.ndarray, y: np.ndarray, solver: str = "auto", t_max: int = 100) -> list[LinearRanker]:
     """The P-Norm Push for p = 1, 2, 4, 8, 16, 64, then the IR Push.
 
     ``solver="auto"`` goes to the minimum; ``solver="coordinate"`` makes the ``t_max`` steps of JMLR 2009, Fig. 2.
     The IR Push always goes to the minimum, as it did in the papers.
     """
-    if solver not in PUSHES:
-        raise InputError(f"unknown solver {solver!r}: use one of {', '.join(PUSHES)}")
-    pushes = [PUSHES[solver](p, X, y, t_max) for p in P_VALUES]
+    if solver == "auto":
+        pushes = [PNormPush(p).fit(X, y) for p in P_VALUES]
+    elif solver == "coordinate":
+        with warnings.catch_warnings():
+            # Stopping after t_max steps is the papers' setting, not a failure.
+            warnings.simplefilter("ignore", ConvergenceWarning)
+            pushes = [PNormPush(p, solver=solver, max_iter=t_max).fit(X, y) for p in P_VALUES]
+    else:
+        raise InputError(f"unknown solver {solver!r}: use one of auto, coordinate")
     return [*pushes, IRPush().fit(X, y)]
-
-
-def _minimum(p: float, X: np.ndarray, y: np.ndarray, t_max: int) -> LinearRanker:
-    return PNormPush(p).fit(X, y)
-
-
-def _papers_steps(p: float, X: np.ndarray, y: np.ndarray, t_max: int) -> LinearRanker:
-    with warnings.catch_warnings():
-        # Stopping after t_max steps is the papers' setting, not a failure.
-        warnings.simplefilter("ignore", ConvergenceWarning)
-        return PNormPush(p, solver="coordinate", max_iter=t_max).fit(X, y)
-
-
-PUSHES = {"auto": _minimum, "coordinate": _papers_steps}

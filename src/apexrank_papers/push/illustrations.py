@@ -14,8 +14,8 @@ import polars as pl
 
 from apexrank.losses import Exponential, Logistic, Loss, ZeroOne
 from apexrank.prices import Power
-from apexrank_papers.paper import like_printed, printed_table
-from apexrank_papers.result import Experiment, Result, Verdict
+from apexrank_papers.printed import like_printed, printed_table
+from apexrank_papers.result import Result, Verdict
 
 _NOTE = (
     "The scores are halved: the printed exponential and logistic columns are reached with i/2 and f/2, "
@@ -110,9 +110,3 @@ def _digit_verdict(part: pl.DataFrame) -> Verdict:
         for cell in cells["cut off"]
     ]
     return Verdict(row, "agrees", "every printed digit" + "".join(cut))
-
-
-EXPERIMENTS = (
-    Experiment("table1", "JMLR 2009, Table 1: a swap at the bottom and a swap at the top", table1),
-    Experiment("table2", "JMLR 2009, Table 2: reversal of polarity", table2),
-)

@@ -19,10 +19,9 @@ import polars as pl
 
 from apexrank.metrics import auc, p_norm_risk
 from apexrank.plot.style import light, line_style
-from apexrank_papers.push.fitting import over_splits
-from apexrank_papers.push.push_figures import claim, new_figure
-from apexrank_papers.result import Experiment, Result, Verdict
-from apexrank_papers.shape import mean_over_splits
+from apexrank_papers.figure import new_figure
+from apexrank_papers.result import Result, Verdict, claim
+from apexrank_papers.splits import mean_over_splits, over_splits, spread, standard_error
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -115,16 +114,8 @@ def _crossing() -> int:
 
 def _tidy(values: np.ndarray) -> pl.DataFrame:
     names = [*(f"R_true − R_train, {_name(p)}" for p in POWERS), "R_max chooses wrongly", "AUC"]
-    deviation = values.std(axis=0, ddof=1).ravel()
-    return pl.DataFrame(
-        {
-            "measure": np.tile(names, len(SIZES)),
-            "m": np.repeat(SIZES, len(names)),
-            "mean": values.mean(axis=0).ravel(),
-            "standard_deviation": deviation,
-            "standard_error": deviation / np.sqrt(len(values)),
-        }
-    )
+    keys = {"measure": np.tile(names, len(SIZES)), "m": np.repeat(SIZES, len(names))}
+    return pl.DataFrame(keys | spread(values))
 
 
 def _view(table: pl.DataFrame) -> pl.DataFrame:
@@ -198,7 +189,7 @@ def _draw_density(ax: Any) -> None:
 def _draw_choice(ax: Any, wrong: np.ndarray) -> None:
     m = np.geomspace(SIZES[0], SIZES[-1], 200)
     bars = {"fmt": "o", "capsize": 3, "color": line_style(0)["color"]}
-    ax.errorbar(SIZES, wrong.mean(axis=0), _standard_error(wrong), label="simulated ± s.e.", **bars)
+    ax.errorbar(SIZES, wrong.mean(axis=0), standard_error(wrong), label="simulated ± s.e.", **bars)
     ax.plot(m, [wrong_choice(size) for size in m], label="exact", **(line_style(1) | {"marker": None}))
     ax.plot(
         m,
@@ -210,15 +201,6 @@ def _draw_choice(ax: Any, wrong: np.ndarray) -> None:
 
 
 def _draw_band(ax: Any, values: np.ndarray, number: int, label: str) -> None:
-    mean, error, style = values.mean(axis=0), _standard_error(values), line_style(number)
+    mean, error, style = values.mean(axis=0), standard_error(values), line_style(number)
     ax.plot(SIZES, mean, label=label, **style)
     ax.fill_between(SIZES, mean - error, mean + error, color=style["color"], alpha=0.2, linewidth=0)
-
-
-def _standard_error(values: np.ndarray) -> np.ndarray:
-    return values.std(axis=0, ddof=1) / np.sqrt(len(values))
-
-
-EXPERIMENTS = (
-    Experiment("one-dimension", "JMLR 2009, sec. 10.1: why a large p needs more data", one_dimension),
-)

@@ -1,0 +1,217 @@
+"""Acharyya 2013, chapter 5: daily snapshots of a graph that drifts slowly and is seen badly.
+
+How steady are ranks from day to day, and how near to the true ones, when they come from the day alone or from the
+last days together?
+"""
+
+from __future__ import annotations
+
+from functools import partial
+from typing import TYPE_CHECKING
+
+import numpy as np
+import polars as pl
+
+from apexrank.errors import InputError
+from apexrank.graph import ConsensusRank, PageRank
+from apexrank.metrics import kendall_tau, spearman_footrule
+from apexrank_papers.consensus import data
+from apexrank_papers.figure import new_figure
+from apexrank_papers.result import Result, Verdict, signed_verdict
+from apexrank_papers.splits import check_repeated, mean_over_splits, over_splits, standard_error
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
+DAY, UNION, MEAN, CONSENSUS, CORROBORATE = METHODS = (
+    "the day",
+    "union",
+    "mean of transitions",
+    "consensus",
+    "corroborate",
+)
+# of a day: distances to the day before, then to the truth; 1: larger is better
+MEASURES = {
+    "L1 change": -1,
+    "footrule change": -1,
+    "L1 distance to the truth": -1,
+    "Kendall's τ with the truth": 1,
+}
+
+TITLES = {"L1 change": "Change from the day before", "L1 distance to the truth": "Distance to the true ranks"}
+
+
+def snapshots(
+    *,
+    n: int = 100,
+    days: int = 28,
+    window: int = 7,
+    noise: float = 0.6,
+    drift: float = 0.02,
+    draws: int = 6,
+    n_jobs: int | None = 2,
+    random_state: int = 0,
+) -> Result:
+    """Ranks of each day: how much they change from day to day, and how near they are to the truth.
+
+    Parameters
+    ----------
+    n : int
+        Vertices.
+    days, window : int
+        Days that are ranked, and how many last days count.
+    noise : float
+        Share of the links that a day's snapshot has lost (half) or wrong (half).
+    drift : float
+        Share of the vertices that get a new popularity and new links every day, and of the other links that are
+        drawn anew.
+    draws : int
+        Number of such histories.
+    n_jobs : int
+        Processes.
+    random_state : int
+        Where the seeds start.
+
+    Examples
+    --------
+    >>> snapshots(n=40, days=3, window=2, draws=2, n_jobs=1).view.shape
+    (5, 5)
+    """
+    check_repeated("draws", draws)
+    if days < 2 or window < 2:
+        raise InputError(f"days and window must be at least 2, got {days!r} and {window!r}")
+    values = over_splits(partial(_measure_draw, n, days, window, noise, drift), draws, n_jobs, random_state)
+    table = _tidy(values)
+    means = np.nanmean(values, axis=2)  # over the days
+    verdicts = [
+        _better(means, CONSENSUS, other, measure) for measure in MEASURES for other in (DAY, UNION)
+    ] + [_better(means, CORROBORATE, UNION, measure) for measure in MEASURES]
+    notes = [
+        f"{draws} histories of {days} days, {n} vertices; a snapshot has lost or wrong {noise:.0%} of the links, "
+        f"{drift:.0%} of the vertices change each day. All but the first way use the last {window} days.",
+        "Footrule: Spearman's, as a share of its largest value. The changes of the truth itself: "
+        f"L1 {means[:, -1, 0].mean():.3f}, footrule {means[:, -1, 1].mean():.3f}.",
+    ]
+    return Result(table, _view(means), verdicts, _draw(values, window), notes)
+
+
+def history(
+    n: int, days: int, noise: float, drift: float, rng: np.random.Generator
+) -> list[tuple[np.ndarray, np.ndarray]]:
+    """True links and snapshot of each day.
+
+    Examples
+    --------
+    >>> first, second = history(50, 2, 0.5, 0.1, np.random.default_rng(0))
+    >>> 0 < int((first[0] != second[0]).any(axis=1).sum()) < 50
+    True
+    """
+    links, popularity, community = data.true_graph(n, rng)
+    found = []
+    for _ in range(days):
+        moved = np.flatnonzero(rng.random(n) < drift)
+        popularity[moved] = 0.3 + rng.pareto(1.5, len(moved))
+        gone = (links > 0) & ((rng.random((n, n)) < drift) | np.isin(np.arange(n), moved)[:, None])
+        links = links * ~gone
+        for i in np.flatnonzero(gone.any(axis=1)):
+            chances = np.where(links[i] > 0, 0.0, data.chances(popularity, community, int(i)))
+            count = int(gone[i].sum())
+            links[i, rng.choice(n, count, replace=False, p=chances / chances.sum())] = 1.0
+        found.append((links, data.noisy(links, noise, rng)))
+    return found
+
+
+def _measure_draw(n: int, days: int, window: int, noise: float, drift: float, seed: int) -> np.ndarray:
+    """(Methods and the truth) x days x measures of one history; there is no change on the first day."""
+    seen = history(n, days + window - 1, noise, drift, np.random.default_rng(seed))
+    truth = [data.pagerank(data.shares(links)) for links, _ in seen[window - 1 :]]
+    ranks = [_ranks([view for _, view in seen[day : day + window]]) for day in range(days)]
+    found = np.full((len(METHODS) + 1, days, len(MEASURES)), np.nan)
+    for day in range(days):
+        for m, each in enumerate([*ranks[day], truth[day]]):
+            if day > 0:
+                before = [*ranks[day - 1], truth[day - 1]][m]
+                most = n * n // 2
+                found[m, day, :2] = (
+                    np.abs(each - before).sum(),
+                    spearman_footrule(scores=(each, before)) / most,
+                )
+            found[m, day, 2:] = np.abs(each - truth[day]).sum(), kendall_tau(scores=(each, truth[day]))
+    return found
+
+
+def _ranks(views: list[np.ndarray]) -> list[np.ndarray]:
+    layers = data.layers_of(views)
+    return [
+        data.pagerank(data.shares(views[-1])),
+        PageRank(data.DAMPING).fit(layers.union()).scores_,
+        ConsensusRank(pull=np.inf).fit(layers).scores_,
+        ConsensusRank(tol=1e-5).fit(layers).scores_,
+        ConsensusRank("corroborate", tol=1e-5).fit(layers).scores_,
+    ]
+
+
+def _tidy(values: np.ndarray) -> pl.DataFrame:
+    days = values.shape[2]
+    parts = [
+        pl.DataFrame(
+            {
+                "method": method,
+                "measure": measure,
+                "day": np.arange(1, days + 1),
+                "mean": values[:, m, :, k].mean(axis=0),
+                "standard_error": standard_error(values[:, m, :, k]),
+            }
+        )
+        for m, method in enumerate(METHODS)
+        for k, measure in enumerate(MEASURES)
+    ]
+    return pl.concat(parts).filter(pl.col("mean").is_not_nan())
+
+
+def _view(means: np.ndarray) -> pl.DataFrame:
+    """Means over days and draws, and standard errors over the draws."""
+    columns: dict[str, list[str]] = {"method": list(METHODS)}
+    for k, measure in enumerate(MEASURES):
+        found = means[:, : len(METHODS), k]
+        cells = zip(found.mean(axis=0), standard_error(found), strict=True)
+        columns[measure] = [f"{mean:.3f} ± {error:.3f}" for mean, error in cells]
+    return pl.DataFrame(columns)
+
+
+def _better(means: np.ndarray, method: str, other: str, measure: str) -> Verdict:
+    at = list(MEASURES).index(measure)
+    gap = mean_over_splits(means[:, METHODS.index(method), at] - means[:, METHODS.index(other), at])
+    row = f"{method}: better {measure} than {other}"
+    return signed_verdict(row, gap.sign * MEASURES[measure], f"difference {gap}")
+
+
+def _draw(values: np.ndarray, window: int) -> Figure:
+    from apexrank.plot.style import curve_style, light
+
+    figure = new_figure(11.0, 4.4)
+    axes = figure.subplots(1, 2)
+    days = np.arange(1, values.shape[2] + 1)
+    for ax, measure in zip(axes, ("L1 change", "L1 distance to the truth"), strict=True):
+        found = values[..., list(MEASURES).index(measure)]
+        known = ~np.isnan(found[0, 0])
+        for m, method in enumerate(METHODS):
+            means = [mean_over_splits(day) for day in found[:, m, known].T]
+            middle, noise = np.array([mean.value for mean in means]), np.array([mean.noise for mean in means])
+            style = curve_style(m)
+            ax.plot(days[known], middle, label=method, **style)
+            ax.fill_between(
+                days[known], middle - noise, middle + noise, color=style["color"], alpha=0.15, linewidth=0
+            )
+        ax.set(xlabel="day", ylabel="L1 distance", title=TITLES[measure])
+        ax.set_ylim(bottom=0)
+        light(ax)
+    figure.legend(
+        *axes[0].get_legend_handles_labels(),
+        frameon=False,
+        loc="outside lower center",
+        ncols=len(METHODS),
+        handlelength=3.2,
+    )
+    figure.suptitle(f"Ranks from daily snapshots: the day alone and the last {window} days (bands: 95 %)")
+    return figure

@@ -1,0 +1,75 @@
+"""Rows, links and angles: what the experiments on Acharyya 2013, chapter 4, a GLM with an unknown link, have in common.
+
+The chapter has claims and rates but no experiments; the data are made here. Rows have independent, skewed features
+(standardised gamma of shape 1/2): with normal ones least squares would find the direction whatever the link.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import NamedTuple
+
+import numpy as np
+from scipy.special import expit
+
+LINKS: dict[str, Callable[[np.ndarray], np.ndarray]] = {
+    "logistic": expit,
+    "logistic of 3t": lambda t: expit(3 * t),
+    "signed root": lambda t: np.sign(t) * np.sqrt(np.abs(t)),
+    "staircase ⌊2t⌋": lambda t: np.floor(2 * t),
+    "cube": lambda t: t**3,
+    "identity": lambda t: t,
+}
+
+
+def skewed_rows(n: int, d: int, rng: np.random.Generator) -> np.ndarray:
+    """Draw n rows of d independent gamma features of shape 1/2, moved and scaled to mean 0 and variance 1.
+
+    Examples
+    --------
+    >>> X = skewed_rows(100_000, 2, np.random.default_rng(0))
+    >>> float(abs(X.mean()).round(2)), float(X.std().round(2)), float(X.min().round(2))
+    (0.0, 1.0, -0.71)
+    """
+    return (rng.gamma(0.5, size=(n, d)) - 0.5) / np.sqrt(0.5)
+
+
+class Sample(NamedTuple):
+    """Rows, the direction of length 1 that makes their values, and noise of variance 1.
+
+    Examples
+    --------
+    >>> sample = Sample.draw(1000, 3, seed=0)
+    >>> cubes = sample.values("cube", noise=0.0)
+    >>> bool(np.all(np.diff(cubes[np.argsort(sample.X @ sample.u)]) >= 0))
+    True
+    """
+
+    X: np.ndarray
+    u: np.ndarray
+    noise: np.ndarray
+
+    @classmethod
+    def draw(cls, n: int, d: int, seed: int) -> Sample:
+        """Draw n rows of d skewed features, and a direction at random."""
+        rng = np.random.default_rng(seed)
+        u = rng.standard_normal(d)
+        return cls(skewed_rows(n, d, rng), u / np.linalg.norm(u), rng.standard_normal(n))
+
+    def values(self, link: str, noise: float) -> np.ndarray:
+        """``g(Xu)`` with noise, whose deviation is the share ``noise`` of that of ``g(Xu)``."""
+        g = LINKS[link](self.X @ self.u)
+        return g + noise * g.std() * self.noise
+
+
+def angle(w: np.ndarray, u: np.ndarray) -> float:
+    """Angle between two directions in degrees.
+
+    Examples
+    --------
+    >>> round(angle(np.array([2.0, 0.0]), np.array([1.0, 1.0])), 6)
+    45.0
+    """
+    a, b = w / np.linalg.norm(w), u / np.linalg.norm(u)
+    # arccos would lose small angles
+    return float(np.degrees(2 * np.arctan2(np.linalg.norm(a - b), np.linalg.norm(a + b))))

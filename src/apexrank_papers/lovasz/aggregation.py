@@ -1,0 +1,166 @@
+"""Merging the lists of 25 rankers on MQ2008-agg: unsupervised fusion beside learnt weights (Iyer and Bilmes 2013).
+
+The paper has no numbers of its own here. Every query is a test query once. Unsupervised methods see its lists only; the
+best single ranker is chosen on the training queries of the fold; weights are learnt there too, and their penalty is
+chosen on the validation queries. Values are means over the queries with a relevant document.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any, NamedTuple
+
+import numpy as np
+import polars as pl
+from sklearn.utils import Bunch
+
+from apexrank import metrics
+from apexrank.aggregation.learn import LovaszAggregator
+from apexrank.aggregation.merging import aggregate
+from apexrank.datasets import Fold, mq2008_agg_folds
+from apexrank.groups import segment
+from apexrank_papers.folds import gap_text, over_folds
+from apexrank_papers.result import Result, Verdict, claim, signed_verdict
+
+MEASURES = {"ndcg": "NDCG", "ndcg@10": "NDCG at 10"}
+ALPHAS = (1e-4, 1e-3, 1e-2)
+BASELINE = "Borda"
+SINGLE = "best single ranker"
+LEARNT = "learnt, sqrt"
+# what is merged is the places in each list ("ranks"), or minus the ranks as scores; unlisted documents are tied last in
+# a list ("last"), or the list has no say about them ("ignore"), which in a sum is nothing
+FUSIONS: dict[str, dict[str, Any]] = {
+    BASELINE: {"method": "borda", "missing": "last"},
+    "Borda, listed only": {"method": "borda", "missing": "ignore"},
+    "median rank": {"method": "median", "missing": "last"},
+    "Copeland": {"method": "copeland", "missing": "last"},
+    "Kemeny": {"method": "kemeny", "missing": "last", "max_exact": 20},
+    "RRF": {"method": "rrf"},
+    "CombSUM, min-max": {"method": "combsum", "kind": "scores", "normalize": "minmax"},
+    "CombMNZ, min-max": {"method": "combmnz", "kind": "scores", "normalize": "minmax"},
+    "Lovász–Bregman, Borda points": {"missing": "last"},
+    "Lovász–Bregman, min-max": {"kind": "scores", "normalize": "minmax", "missing": "last"},
+    "Lovász–Bregman, z-scores": {"kind": "scores", "normalize": "zscore", "missing": "last"},
+    "Lovász–Bregman, sums to 1": {"kind": "scores", "normalize": "sum", "missing": "last"},
+    "Lovász–Bregman, DCG points": {"points": "dcg", "missing": "last"},
+    "Lovász–Bregman, min-max, listed only": {"kind": "scores", "normalize": "minmax", "missing": "ignore"},
+}
+MODELS: dict[str, dict[str, Any]] = {
+    LEARNT: {"f": "sqrt"},
+    "learnt, sqrt, listed": {"f": "sqrt", "missing": "indicator"},
+    "learnt, sqrt, weights ≥ 0": {"f": "sqrt", "nonnegative": True},
+    "learnt, top 1": {"f": "top"},
+    "learnt, top 1, weights ≥ 0": {"f": "top", "nonnegative": True},
+}
+
+
+class Learnt(NamedTuple):
+    """Scores of the test documents of one fold, and the penalty that was chosen."""
+
+    scores: np.ndarray
+    alpha: float
+
+
+def aggregate_letor(*, data: str = "", n_jobs: int | None = None) -> Result:
+    """Merge the lists of MQ2008-agg, from ``$APEXRANK_DATA/aggregation/MQ2008-agg`` or the folder ``data``."""
+    folds = [_told(fold) for fold in mq2008_agg_folds(data or None)]
+    return run_folds(folds, n_jobs=n_jobs)
+
+
+def run_folds(folds: list[Fold], *, n_jobs: int | None = None) -> Result:
+    """Rank the test queries of all folds by every method, and compare."""
+    y, groups = (np.concatenate([fold.test[key] for fold in folds]) for key in ("target", "groups"))
+    merged = over_folds(lambda options, fold: fused(fold.test, options), FUSIONS.values(), folds, n_jobs)
+    scores = {name: np.concatenate(parts) for name, parts in zip(FUSIONS, merged, strict=True)}
+    chosen = [best_ranker(fold.train) for fold in folds]
+    single = [_listed(fold.test.data)[:, j] for fold, j in zip(folds, chosen, strict=True)]
+    scores[SINGLE] = np.concatenate(single)
+    fits = over_folds(lambda options, fold: learnt(fold, options), MODELS.values(), folds, n_jobs)
+    models: dict[str, list[Learnt]] = dict(zip(MODELS, fits, strict=True))
+    scores |= {name: np.concatenate([part.scores for part in parts]) for name, parts in models.items()}
+    table = metrics.compare(scores, None, y, groups, measures=list(MEASURES), baseline=BASELINE)
+    notes = [
+        f"{len(folds)} folds, {len(np.unique(groups))} test queries with a relevant document; intervals (95 %) from a "
+        f"bootstrap over queries, differences from {BASELINE} paired by query, p-values adjusted (Holm)",
+        f"best single ranker, chosen on training queries: {', '.join(str(j + 1) for j in chosen)}",
+        *(
+            f"{name}: alpha {', '.join(f'{part.alpha:g}' for part in parts)}"
+            for name, parts in models.items()
+        ),
+    ]
+    return Result(table, _view(table), list(_verdicts(table, scores)), notes=notes)
+
+
+def fused(lists: Bunch, options: dict[str, Any]) -> np.ndarray:
+    """Score of each document, by one of the methods of :func:`~apexrank.aggregation.aggregate` in each query."""
+    queries = segment(lists.groups, len(lists.groups))
+    kind = options.get("kind", "ranks")
+    scores = np.empty(len(lists.groups))
+    for q in range(len(queries)):
+        rows = queries.rows(q)
+        ballots = lists.data[rows].T
+        ballots = ballots[~np.isnan(ballots).all(axis=1)]  # who lists none of the documents has no vote
+        merged = aggregate(ballots if kind == "ranks" else -ballots, **{"kind": kind, **options})
+        scores[rows] = -merged.ranks
+    return scores
+
+
+def best_ranker(lists: Bunch) -> int:
+    """Column of the highest mean NDCG."""
+    values = [metrics.ndcg(lists.target, column, groups=lists.groups) for column in _listed(lists.data).T]
+    return int(np.argmax(values))
+
+
+def learnt(fold: Fold, options: dict[str, Any]) -> Learnt:
+    """Fit with every penalty and keep the one of the highest NDCG on the validation queries."""
+    best, value = None, -np.inf
+    for alpha in ALPHAS:
+        model = LovaszAggregator(kind="ranks", alpha=alpha, **options)
+        model.fit(fold.train.data, fold.train.target, groups=fold.train.groups)
+        found = model.score(fold.validation.data, fold.validation.target, groups=fold.validation.groups)
+        if found > value:
+            best, value = model, found
+    assert best is not None
+    return Learnt(best.predict(fold.test.data, groups=fold.test.groups), best.alpha)
+
+
+def _told(fold: Fold) -> Fold:
+    """The fold with those test queries only that have a relevant document: NDCG leaves out the others."""
+    test = fold.test
+    kept = np.isin(test.groups, test.groups[test.target > 0])
+    own = {key: test[key][kept] for key in ("data", "target", "groups", "docids")}
+    return fold._replace(test=Bunch(**{**test, **own}))
+
+
+def _listed(ranks: np.ndarray) -> np.ndarray:
+    """Scores by which a ranker orders its documents, with those it does not list tied at the end."""
+    return np.where(np.isnan(ranks), -np.nanmax(ranks) - 1, -ranks)
+
+
+def _view(table: pl.DataFrame) -> pl.DataFrame:
+    """A row for each method: value and difference from the baseline, each with its interval."""
+    first = table.filter(pl.col("measure") == table["measure"][0])
+    columns: dict[str, list[Any]] = {"method": first["ranker"].to_list()}
+    for measure, name in zip(table["measure"].unique(maintain_order=True), MEASURES.values(), strict=True):
+        part = table.filter(pl.col("measure") == measure)
+        columns[name] = [f"{value:.4f}" for value in part["value"]]
+        columns[f"{name} less {BASELINE}"] = [gap_text(row) for row in part.iter_rows(named=True)]
+    return pl.DataFrame(columns)
+
+
+def _verdicts(table: pl.DataFrame, scores: dict[str, np.ndarray]) -> Iterator[Verdict]:
+    for name, other in (("Borda points", BASELINE), ("min-max", "CombSUM, min-max")):
+        same = np.array_equal(scores[f"Lovász–Bregman, {name}"], scores[other])
+        why = f"{'the same' if same else 'not the same'} ranks of all documents"
+        yield claim(f"Lovász–Bregman, {name}, orders as {other}", same, why)
+    for name, sign, words in (
+        (SINGLE, -1, f"{BASELINE} ranks better than the best single ranker"),
+        (LEARNT, 1, f"learnt weights rank better than {BASELINE}"),
+    ):
+        row = table.filter((pl.col("ranker") == name) & (pl.col("measure") == table["measure"][0])).row(
+            0, named=True
+        )
+        low, high = sorted((sign * row["difference_low"], sign * row["difference_high"]))
+        beyond = 1 if low > 0 else -1 if high < 0 else 0
+        why = f"NDCG {sign * row['difference']:+.4f} ({low:+.4f} to {high:+.4f})"
+        yield signed_verdict(words, beyond, why)

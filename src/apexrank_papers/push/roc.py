@@ -1,0 +1,214 @@
+"""The papers' ROC figures: train and test, in full and leftmost, one curve for each p.
+
+JMLR 2009, Figures 5 to 7; COLT 2006, Figures 2 to 5; two more sets from the talk. A picture shows one random split,
+as in the papers; the table and the verdicts are means over many. The papers' claims are about the top of the list,
+so the measures are
+
+* ``top``: the share of the positives that stand above every negative, 1 − R_max / I;
+* ``left``: the area under the leftmost part of the ROC curve, up to 5 % of the negatives, 1 at most;
+* ``AUC``: what is paid for it.
+
+COLT 2006, sec. 6, says that R_max *increases* with p. By its own definition (the number of positives below the
+highest negative) it decreases; what increases is the share above, here ``top``.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import partial
+from typing import TYPE_CHECKING, NamedTuple
+
+import numpy as np
+import polars as pl
+from sklearn.model_selection import train_test_split
+from sklearn.utils import Bunch
+
+import apexrank_papers as papers
+from apexrank.datasets import (
+    load_housing,
+    load_magic,
+    load_pima,
+    load_tic_tac_toe,
+    load_wdbc,
+    threshold_features,
+)
+from apexrank.metrics import auc, partial_auc, r_max
+from apexrank.plot import RocTopDisplay
+from apexrank_papers.figure import new_figure
+from apexrank_papers.push.fitting import COLUMNS, fitted, unit_range
+from apexrank_papers.push.tables import last_five_features
+from apexrank_papers.result import Result, Verdict, signed_verdict
+from apexrank_papers.splits import mean_over_splits, over_splits, spread
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
+LEFTMOST = 0.05
+SIDES = ("train", "test")
+
+
+def top(y: np.ndarray, scores: np.ndarray) -> float:
+    """Share of the positives above every negative, 1 − R_max / I.
+
+    Examples
+    --------
+    >>> top(np.array([1, 0, 1, 0]), np.array([4.0, 3.0, 2.0, 1.0]))
+    0.5
+    """
+    return 1 - r_max(y, scores) / int(np.sum(y))
+
+
+MEASURES: dict[str, Callable[[np.ndarray, np.ndarray], float]] = {
+    "top": top,
+    "left": partial(partial_auc, max_fpr=LEFTMOST),
+    "AUC": auc,
+}
+
+
+class Claim(NamedTuple):
+    """What a paper says about the change from p = 1 to p = 64: on which side, in which measure, which sign."""
+
+    side: str
+    measure: str
+    sign: int
+
+    def judge(self, values: np.ndarray) -> Verdict:
+        """Compare with ``values``: splits x sides x measures x columns."""
+        part = values[:, SIDES.index(self.side), list(MEASURES).index(self.measure)]
+        moved = mean_over_splits(part[:, COLUMNS.index("p=64")] - part[:, 0])
+        better = "better" if self.sign > 0 else "worse"
+        why = f"p = 64 should be {better} than p = 1; the change is {moved}"
+        return signed_verdict(f"{self.side} {self.measure}", self.sign * moved.sign, why)
+
+
+# "A larger push causes the algorithm to perform better near the top", for training and testing, at the cost of AUC.
+PUSH_HELPS = (
+    Claim("train", "top", +1),
+    Claim("train", "left", +1),
+    Claim("train", "AUC", -1),
+    Claim("test", "top", +1),
+    Claim("test", "left", +1),
+)
+# "It does not generalize for large values of p": what training gains, testing loses (COLT 2006, Fig. 5).
+PUSH_OVERFITS = (Claim("train", "top", +1), Claim("train", "left", +1), Claim("test", "left", -1))
+
+
+def _as_they_are(train: np.ndarray, test: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    return train, test
+
+
+def _thresholds(train: np.ndarray, test: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    made = threshold_features(train, n_thresholds=4, X_test=test)
+    assert isinstance(made, tuple)
+    return made
+
+
+@dataclass(frozen=True)
+class RocPanels:
+    """A figure: experiment, data, number of training rows, features, and what the paper claims."""
+
+    name: str
+    load: Callable[[], Bunch]
+    n_train: int
+    features: Callable[[np.ndarray, np.ndarray], tuple[np.ndarray, np.ndarray]] = _as_they_are
+    claims: tuple[Claim, ...] = PUSH_HELPS
+    t_max: int = 100
+
+    def run(
+        self, *, n_splits: int = 30, solver: str = "auto", n_jobs: int | None = None, random_state: int = 0
+    ) -> Result:
+        """Measure on ``n_splits`` random splits; the picture shows the first of them."""
+        data = self.load()
+        X, y = unit_range(data.data), data.target
+        title = papers.get(self.name).title
+        figure = draw_panels(title, self.scores(X, y, solver, random_state))
+        values = over_splits(partial(self.measure, X, y, solver), n_splits, n_jobs, random_state)
+        notes = [
+            f"{data.source}; {self.n_train} of {len(y)} rows for training; mean over {n_splits} splits, "
+            f"solver {solver}; the picture shows the split of random_state={random_state}."
+        ]
+        verdicts = [claim.judge(values) for claim in self.claims]
+        return Result(_tidy(values), _view(values), verdicts, figure, notes)
+
+    def scores(
+        self, X: np.ndarray, y: np.ndarray, solver: str, seed: int
+    ) -> dict[str, tuple[np.ndarray, dict[str, np.ndarray]]]:
+        """Labels and every ranker's scores on the training and the test rows of one split."""
+        train, test, y_train, y_test = train_test_split(
+            X, y, train_size=self.n_train, stratify=y, random_state=seed
+        )
+        train, test = self.features(train, test)
+        rankers = dict(zip(COLUMNS, fitted(train, y_train, solver, self.t_max), strict=True))
+        return {
+            side: (labels, {name: ranker.decision_function(rows) for name, ranker in rankers.items()})
+            for side, rows, labels in (("train", train, y_train), ("test", test, y_test))
+        }
+
+    def measure(self, X: np.ndarray, y: np.ndarray, solver: str, seed: int) -> list[list[list[float]]]:
+        """Sides x measures x columns for one split."""
+        return [
+            [[measure(labels, s) for s in scores.values()] for measure in MEASURES.values()]
+            for labels, scores in self.scores(X, y, solver, seed).values()
+        ]
+
+
+def draw_panels(title: str, sides: dict[str, tuple[np.ndarray, dict[str, np.ndarray]]]) -> Figure:
+    """Draw each side (train, test) in a row: the whole curves and their leftmost part.
+
+    Parameters
+    ----------
+    title : str
+        Written above.
+    sides : dict
+        For each row of panels its name, the labels, and the scores of each ranker.
+
+    Examples
+    --------
+    >>> y = np.array([0, 1, 0, 1])
+    >>> figure = draw_panels("An example", {"test": (y, {"p=1": np.arange(4), "p=2": -np.arange(4)})})
+    >>> [ax.get_title() for ax in figure.axes]
+    ['test, whole list', 'test, top: the first 2 false positives']
+    """
+    figure = new_figure(10, 4.4 * len(sides))
+    axes = figure.subplots(len(sides), 2, squeeze=False)
+    for (side, (y, scores)), pair in zip(sides.items(), axes, strict=True):
+        RocTopDisplay.from_scores(scores, y, axes=pair)
+        for ax in pair:
+            ax.set_title(f"{side}, {ax.get_title().lower()}")
+    figure.suptitle(title)
+    return figure
+
+
+def _keys() -> list[tuple[str, str]]:
+    return [(side, measure) for side in SIDES for measure in MEASURES]
+
+
+def _tidy(values: np.ndarray) -> pl.DataFrame:
+    keys = [(side, measure, column) for side, measure in _keys() for column in COLUMNS]
+    named = pl.DataFrame(keys, schema=["side", "measure", "column"], orient="row")
+    return named.hstack(pl.DataFrame(spread(values)))
+
+
+def _view(values: np.ndarray) -> pl.DataFrame:
+    means = values.mean(axis=0).reshape(-1, len(COLUMNS))
+    rows = [[*key, *(f"{v:.4f}" for v in mean)] for key, mean in zip(_keys(), means, strict=True)]
+    return pl.DataFrame(rows, schema=["side", "measure", *COLUMNS], orient="row")
+
+
+def first_six_features() -> Bunch:
+    """WDBC with its first six features, "to ensure the algorithm would not achieve a separable solution"."""
+    bunch = load_wdbc()
+    bunch.data = bunch.data[:, :6]
+    return bunch
+
+
+FIGURE5 = RocPanels("figure5-magic", load_magic, 1000)
+FIGURE6 = RocPanels("figure6-ionosphere", partial(last_five_features, "bad"), 234)
+FIGURE7 = RocPanels("figure7-housing", load_housing, 337)
+COLT_FIGURE2 = RocPanels("colt-figure2-pima-threshold", load_pima, 300, _thresholds, t_max=200)
+COLT_FIGURE3 = RocPanels("colt-figure3-wdbc", first_six_features, 200, t_max=200)
+COLT_FIGURE4 = RocPanels("colt-figure4-housing", load_housing, 300, t_max=200)
+COLT_FIGURE5 = RocPanels("colt-figure5-pima-50", load_pima, 50, claims=PUSH_OVERFITS, t_max=200)
+PIMA_REAL = RocPanels("pima-real", load_pima, 300, t_max=200)
+TIC_TAC_TOE = RocPanels("tic-tac-toe", load_tic_tac_toe, 500, t_max=200)

@@ -1,0 +1,235 @@
+"""The rankers of the dissertation's listwise tables, their peers, and how one is chosen on validation queries."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from functools import partial
+from itertools import product
+from typing import Any, NamedTuple
+
+import numpy as np
+from sklearn.base import BaseEstimator
+from sklearn.utils import Bunch
+
+from apexrank import metrics
+from apexrank.datasets import Fold
+from apexrank.groups import segment
+from apexrank.rankers import CrucialPairsPush, ListwiseRanker, MonotoneRetargeting
+
+Scorer = Callable[[np.ndarray], np.ndarray]
+Candidates = Callable[[Bunch, Bunch], Iterator[tuple[str, Scorer]]]
+
+PENALTIES = (1e-20, 1e-10, 1e-5, 1.0, 10.0)  # the dissertation's, sec. 3.4
+ALPHAS = (0.01, 0.1, 1.0, 10.0, 100.0)
+STARTS = ("relevance", "gain", "softmax")
+MOST_ALTERNATIONS = 20
+DIVERGENCES = {"I-div": "i-divergence", "SQ": "squared", "KL": "kl"}
+
+
+class Method(NamedTuple):
+    """A row of a table: who ranks, and by which measure on the validation queries its settings are chosen.
+
+    ``family`` and ``divergence`` are the paper's row and column, where it has one.
+    """
+
+    family: str
+    divergence: str
+    candidates: Candidates
+    chosen_by: str = "ndcg"
+
+    @property
+    def name(self) -> str:
+        """Family and divergence in one."""
+        return f"{self.family}, {self.divergence}" if self.divergence else self.family
+
+
+def grid(make: Callable[..., BaseEstimator], **choices: tuple[Any, ...]) -> Candidates:
+    """Fit an estimator with every combination of the choices."""
+
+    def candidates(train: Bunch, _validation: Bunch) -> Iterator[tuple[str, Scorer]]:
+        for values in product(*choices.values()):
+            options = dict(zip(choices, values, strict=True))
+            fitted = make(**options).fit(train.data, train.target, groups=train.groups)
+            yield ", ".join(f"{name}={value}" for name, value in options.items()), fitted.predict
+
+    return candidates
+
+
+def alternations(divergence: str, normalize: bool, starts: tuple[str, ...] = ("relevance",)) -> Candidates:
+    """Monotone retargeting as published: every penalty, stopped after every alternation.
+
+    The dissertation does not name its first targets; the tables' rows take the relevance itself.
+    """
+
+    def candidates(train: Bunch, _validation: Bunch) -> Iterator[tuple[str, Scorer]]:
+        for start, alpha in product(starts, PENALTIES):
+            ranker = MonotoneRetargeting(
+                divergence,
+                margin=0.0,
+                normalize=normalize,
+                alpha=alpha,
+                start=start,
+                max_alternations=MOST_ALTERNATIONS,
+            ).fit(train.data, train.target, groups=train.groups)
+            for k, coef in enumerate(ranker.coef_path_):
+                yield f"start={start}, alpha={alpha:g}, alternations={k + 1}", partial(_linear, coef=coef)
+
+    return candidates
+
+
+def _linear(X: np.ndarray, coef: np.ndarray) -> np.ndarray:
+    return X @ coef
+
+
+def published() -> Iterator[Method]:
+    """Rows of Tables 3.2–3.6: monotone retargeting stopped early, its baselines, and margins."""
+    for normalize, family in ((False, "unnormalized MR"), (True, "normalized MR")):
+        for column, divergence in DIVERGENCES.items():
+            yield Method(family, column, alternations(divergence, normalize), "average_precision")
+    baselines = {
+        "I-div": partial(ListwiseRanker, "ndcg_consistent", divergence="i-divergence"),
+        "SQ": partial(ListwiseRanker, "ndcg_consistent"),
+        "KL": partial(ListwiseRanker, "listnet"),
+    }
+    for column, make in baselines.items():
+        yield Method("baseline", column, grid(make, alpha=PENALTIES), "average_precision")
+    for column, divergence in DIVERGENCES.items():
+        yield Method("MEMR", column, grid(partial(MonotoneRetargeting, divergence), alpha=ALPHAS))
+
+
+def ours() -> Iterator[Method]:
+    """Linear rankers that the dissertation does not have."""
+    search = grid(MonotoneRetargeting, offsets=("linear", "sqrt", "binary"), alpha=ALPHAS)
+    yield Method("MEMR, offsets chosen", "", search)
+    for column in ("SQ", "KL"):
+        path = alternations(DIVERGENCES[column], False, STARTS)
+        yield Method(f"unnormalized MR {column}, start chosen", "", path, "average_precision")
+    for loss, family in (("pointwise", "pointwise ridge"), ("rank_cosine", "RankCosine")):
+        yield Method(family, "", grid(partial(ListwiseRanker, loss), alpha=ALPHAS))
+    yield Method("P-Norm Push of pairs", "", grid(CrucialPairsPush, p=(1, 2, 4), alpha=(1e-4, 1e-3, 1e-2)))
+
+
+def peers() -> tuple[list[Method], list[str]]:
+    """Boosted trees of LightGBM and XGBoost, and a sentence for each that is not installed."""
+    found, missing = [], []
+    try:
+        import lightgbm  # noqa: F401
+
+        found += [Method(f"LightGBM {name}", "", _lightgbm(name)) for name in ("lambdarank", "rank_xendcg")]
+    except ImportError:
+        missing.append('LightGBM is not installed: pip install "apexrank[boosting]"')
+    try:
+        import xgboost  # noqa: F401
+
+        found.append(Method("XGBoost rank:ndcg", "", _xgboost()))
+    except ImportError:
+        missing.append('XGBoost is not installed: pip install "apexrank[boosting]"')
+    return found, missing
+
+
+TREES = {"num_leaves": (7, 15, 31), "learning_rate": (0.03, 0.1)}
+
+
+def _lightgbm(objective: str) -> Candidates:
+    """Up to 500 trees, as many as the validation queries like best."""
+
+    def candidates(train: Bunch, validation: Bunch) -> Iterator[tuple[str, Scorer]]:
+        import lightgbm as lgb
+
+        rows, other = by_query(train), by_query(validation)
+        for leaves, rate in product(*TREES.values()):
+            options = {
+                "objective": objective,
+                "metric": "ndcg",
+                "eval_at": 10,
+                "num_leaves": leaves,
+                "learning_rate": rate,
+                "seed": 0,
+                "num_threads": 1,
+                "verbose": -1,
+            }
+            data = lgb.Dataset(rows.X, rows.y, group=rows.sizes)
+            held_out = lgb.Dataset(other.X, other.y, group=other.sizes, reference=data)
+            stop = lgb.early_stopping(50, verbose=False)
+            booster = lgb.train(options, data, 500, valid_sets=[held_out], callbacks=[stop])
+            yield (
+                f"num_leaves={leaves}, learning_rate={rate}, trees={booster.best_iteration}",
+                booster.predict,
+            )
+
+    return candidates
+
+
+def _xgboost() -> Candidates:
+    def candidates(train: Bunch, validation: Bunch) -> Iterator[tuple[str, Scorer]]:
+        import xgboost as xgb
+
+        rows, other = by_query(train), by_query(validation)
+        for leaves, rate in product(*TREES.values()):
+            depth = int(np.log2(leaves + 1))
+            ranker = xgb.XGBRanker(
+                objective="rank:ndcg",
+                n_estimators=500,
+                max_depth=depth,
+                learning_rate=rate,
+                eval_metric="ndcg@10",
+                early_stopping_rounds=50,
+                random_state=0,
+                n_jobs=1,
+            )
+            ranker.fit(
+                rows.X,
+                rows.y,
+                group=rows.sizes,
+                eval_set=[(other.X, other.y)],
+                eval_group=[other.sizes],
+                verbose=False,
+            )
+            yield (
+                f"max_depth={depth}, learning_rate={rate}, trees={ranker.best_iteration + 1}",
+                ranker.predict,
+            )
+
+    return candidates
+
+
+class Queries(NamedTuple):
+    """Rows sorted by query, and the number of rows of each."""
+
+    X: np.ndarray
+    y: np.ndarray
+    sizes: np.ndarray
+
+
+def by_query(part: Bunch) -> Queries:
+    """Sort rows by query, as boosted trees want them."""
+    segments = segment(part.groups, len(part.target))
+    order = segments.order
+    return Queries(part.data[order], part.target[order].astype(int), np.diff(segments.indptr))
+
+
+class Choice(NamedTuple):
+    """What validation chose: its settings in words, and the scores it gives the test rows."""
+
+    settings: str
+    scores: np.ndarray
+
+
+def choose(method: Method, fold: Fold) -> Choice:
+    """Fit every candidate on the training queries and keep the best one on the validation queries."""
+    validation = fold.validation
+    best: tuple[float, str, Scorer] | None = None
+    for settings, predict in method.candidates(fold.train, validation):
+        scores = predict(validation.data)
+        value = metrics.evaluate(validation.target, scores, method.chosen_by, groups=validation.groups)
+        if best is None or value[method.chosen_by] > best[0]:
+            best = value[method.chosen_by], settings, predict
+    assert best is not None
+    return Choice(best[1], best[2](fold.test.data))
+
+
+def measured(
+    y: np.ndarray, scores: np.ndarray, groups: np.ndarray, names: Mapping[str, str]
+) -> dict[str, Any]:
+    """Intervals of measures over the queries, by the names of the paper."""
+    return {name: metrics.bootstrap(measure, y, scores, groups=groups) for name, measure in names.items()}

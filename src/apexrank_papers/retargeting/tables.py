@@ -1,0 +1,159 @@
+"""Listwise learning to rank on five-fold LETOR sets (Acharyya 2013, Tables 3.2–3.6 and Figures 3.3–3.10).
+
+Every ranker is fitted on the training queries of a fold, and its settings (penalty, number of alternations, offsets,
+trees) are chosen on the validation queries, never on the test queries. Each query is a test query once; values are
+means over those that have a relevant document, with bootstrap intervals over queries.
+"""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Iterator
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import numpy as np
+import polars as pl
+from sklearn.exceptions import ConvergenceWarning
+
+from apexrank.datasets import Fold, letor_folds
+from apexrank.errors import InputError, MissingDataError
+from apexrank_papers.folds import labels_of_tests, mq2008_folds, over_folds
+from apexrank_papers.printed import printed_table
+from apexrank_papers.result import Result, Verdict
+from apexrank_papers.retargeting.methods import Choice, Method, choose, measured, ours, peers, published
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
+MEASURES = {"NDCG": "ndcg", "MAP": "average_precision", "ERR": "err"}
+PAPERS = ("mq2007", "mq2008", "ohsumed")
+CLOSE = 0.01  # in NDCG: what "as printed" means for one number without an error
+
+
+class Trial(NamedTuple):
+    """One ranker on the test rows of all folds."""
+
+    method: Method
+    settings: list[str]
+    scores: np.ndarray
+
+
+def mq2008(*, trees: bool = True, n_jobs: int | None = None) -> Result:
+    """Tables 3.3 and 3.5, from the five files of MQ2008 in ``$APEXRANK_DATA/letor/MQ2008``."""
+    folds = mq2008_folds(hint=", or run 'apexrank reproduce letor --data DIR'")
+    return run_folds(folds, "mq2008", trees=trees, n_jobs=n_jobs)
+
+
+def letor(*, data: str = "", paper: str = "mq2008", trees: bool = True, n_jobs: int | None = None) -> Result:
+    """Run the same on any five-fold LETOR folder, beside the printed numbers of one of the dissertation's sets."""
+    if not data:
+        raise MissingDataError("letor needs a folder of five folds: name it with --data DIR")
+    if paper not in PAPERS:
+        raise InputError(f"unknown paper {paper!r}: use one of {', '.join(PAPERS)}")
+    return run_folds(list(letor_folds(data, null="min")), paper, trees=trees, n_jobs=n_jobs)
+
+
+def run_folds(folds: list[Fold], paper: str, *, trees: bool, n_jobs: int | None) -> Result:
+    """Choose, test and compare every ranker."""
+    boosted, notes = peers() if trees else ([], [])
+    methods = [*published(), *ours(), *boosted]
+    y, groups = labels_of_tests(folds)
+    trials = [
+        Trial(method, [c.settings for c in found], np.concatenate([c.scores for c in found]))
+        for method, found in zip(methods, over_folds(_quiet_choice, methods, folds, n_jobs), strict=True)
+    ]
+    table = pl.concat([_rows(trial, y, groups, _printed(paper, trial.method)) for trial in trials])
+    return Result(
+        table,
+        _view(table),
+        list(_verdicts(table)),
+        _figure(trials, y, groups),
+        [*_notes(folds, y, groups), *_chosen(trials), *notes],
+    )
+
+
+def _quiet_choice(method: Method, fold: Fold) -> Choice:
+    """Early stopping is what these methods live on: a solver that says so would say it thousands of times."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", ConvergenceWarning)
+        return choose(method, fold)
+
+
+def _printed(paper: str, method: Method) -> dict[str, float | None]:
+    printed = printed_table(f"retargeting_{paper}")
+    row = printed.filter((pl.col("method") == method.family) & (pl.col("divergence") == method.divergence))
+    if not len(row):
+        return dict.fromkeys(MEASURES)
+    return {name: float(row[name][0]) if row[name][0] else None for name in MEASURES}
+
+
+def _rows(trial: Trial, y: np.ndarray, groups: np.ndarray, printed: dict[str, float | None]) -> pl.DataFrame:
+    """One row for each measure."""
+    found = measured(y, trial.scores, groups, MEASURES)
+    return pl.DataFrame(
+        {
+            "method": trial.method.name,
+            "measure": list(MEASURES),
+            "value": [found[name].value for name in MEASURES],
+            "low": [found[name].low for name in MEASURES],
+            "high": [found[name].high for name in MEASURES],
+            "printed": [printed[name] for name in MEASURES],
+        },
+        schema_overrides={"printed": pl.Float64},
+    )
+
+
+def _view(table: pl.DataFrame) -> pl.DataFrame:
+    """A row for each ranker: ours with half the width of the interval, and the printed number."""
+    columns: dict[str, list[Any]] = {"method": table["method"].unique(maintain_order=True).to_list()}
+    for name in MEASURES:
+        part = table.filter(pl.col("measure") == name)
+        half = (part["high"] - part["low"]) / 2
+        columns[name] = [f"{v:.4f} ± {h:.3f}" for v, h in zip(part["value"], half, strict=True)]
+        columns[f"{name} printed"] = ["" if p is None else f"{p:.4f}" for p in part["printed"]]
+    return pl.DataFrame(columns)
+
+
+def _verdicts(table: pl.DataFrame) -> Iterator[Verdict]:
+    for row in table.filter(pl.col("printed").is_not_null() & (pl.col("measure") == "NDCG")).iter_rows(
+        named=True
+    ):
+        gap = row["value"] - row["printed"]
+        why = f"NDCG {row['value']:.4f}, printed {row['printed']:.4f} ({gap:+.4f})"
+        if abs(gap) <= CLOSE:
+            yield Verdict(row["method"], "agrees", why)
+        elif row["low"] <= row["printed"] <= row["high"]:
+            yield Verdict(row["method"], "within noise", f"{why}, inside the interval")
+        else:
+            yield Verdict(row["method"], "differs", why)
+
+
+def _notes(folds: list[Fold], y: np.ndarray, groups: np.ndarray) -> list[str]:
+    relevant = len(np.unique(groups[y > 0]))
+    return [
+        f"{len(folds)} folds, {len(np.unique(groups))} test queries, {relevant} of them with a relevant document: "
+        "means are over those, intervals from a bootstrap over queries",
+        "MR begins with the relevance as targets; in the rows 'start chosen' validation chooses that as well",
+    ]
+
+
+def _chosen(trials: list[Trial]) -> list[str]:
+    return [f"{trial.method.name}, chosen on validation: {'; '.join(trial.settings)}" for trial in trials]
+
+
+def _figure(trials: list[Trial], y: np.ndarray, groups: np.ndarray) -> Figure:
+    """NDCG and precision at 1 to 10 for each divergence (Figures 3.3–3.10)."""
+    from apexrank.plot import MeasureAtKDisplay
+    from apexrank.plot.style import pyplot
+
+    figure, panels = pyplot().subplots(3, 2, figsize=(10, 11), layout="constrained")
+    for row, divergence in zip(panels, ("I-div", "KL", "SQ"), strict=True):
+        scores = {t.method.name: t.scores for t in trials if t.method.divergence == divergence}
+        for ax, measure in zip(row, ("ndcg", "precision"), strict=True):
+            drawn = MeasureAtKDisplay.from_scores(
+                scores, y, measure=measure, groups=groups, relevant=1, ax=ax
+            )
+            for band in drawn.bands_:
+                band.remove()  # four of them over each other hide the lines; the table has the intervals
+            ax.set_title(divergence)
+    return figure

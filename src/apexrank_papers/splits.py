@@ -1,0 +1,109 @@
+"""Repeated measurements: random splits or draws, their means and the noise of these means.
+
+Two kinds of noise follow from Student's t:
+
+* a mean is *beyond noise* when 0 is outside its 95 % confidence interval;
+* *a single split can give* a number that is inside the 99 % prediction interval of the splits.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, NamedTuple
+
+import numpy as np
+from joblib import Parallel, delayed
+from scipy.stats import t as student
+from threadpoolctl import threadpool_limits
+
+from apexrank.errors import InputError
+
+
+def check_repeated(name: str, number: int) -> None:
+    """Raise InputError unless the option ``name`` asks for two repetitions or more: one says nothing about noise.
+
+    Examples
+    --------
+    >>> check_repeated("draws", 1)
+    Traceback (most recent call last):
+    apexrank.errors.InputError: draws must be at least 2 to tell an effect from noise, got 1
+    """
+    if number < 2:
+        raise InputError(f"{name} must be at least 2 to tell an effect from noise, got {number}")
+
+
+def over_splits(
+    measure: Callable[[int], Any],
+    n_splits: int,
+    n_jobs: int | None,
+    random_state: int,
+    *,
+    option: str = "n_splits",
+) -> np.ndarray:
+    """``measure(seed)`` for ``n_splits`` seeds from ``random_state`` on, stacked.
+
+    Examples
+    --------
+    >>> over_splits(lambda seed: [seed, 2 * seed], n_splits=3, n_jobs=1, random_state=5).tolist()
+    [[5, 10], [6, 12], [7, 14]]
+    """
+    check_repeated(option, n_splits)
+    seeds = range(random_state, random_state + n_splits)
+    # The fits are tiny: BLAS threads would only wait for each other, at ten times the cost of the sums.
+    with threadpool_limits(limits=1, user_api="blas"):
+        return np.array(Parallel(n_jobs=n_jobs)(delayed(measure)(seed) for seed in seeds))
+
+
+class Mean(NamedTuple):
+    """Mean over splits, half the width of its confidence interval, and that of the prediction interval."""
+
+    value: float
+    noise: float
+    reach: float
+
+    @property
+    def sign(self) -> int:
+        """-1 or 1 beyond noise, 0 within."""
+        return int(np.sign(self.value)) if abs(self.value) > self.noise else 0
+
+    def can_give(self, printed: float) -> bool:
+        """Whether a single split can give ``printed``."""
+        return abs(printed - self.value) <= self.reach
+
+    def __str__(self) -> str:
+        places = max(0, 1 - int(np.floor(np.log10(self.noise)))) if self.noise > 0 else 3
+        return f"{self.value:+.{places}f} ± {self.noise:.{places}f}"
+
+
+def mean_over_splits(values: np.ndarray) -> Mean:
+    """Mean of one value for each split.
+
+    Examples
+    --------
+    >>> print(mean_over_splits(np.array([1.0, 1.1, 0.9, 1.0])))
+    +1.00 ± 0.13
+    """
+    n, deviation = len(values), values.std(ddof=1)
+    noise = student.ppf(0.975, n - 1) * deviation / np.sqrt(n)
+    reach = student.ppf(0.995, n - 1) * deviation * np.sqrt(1 + 1 / n)
+    return Mean(float(values.mean()), float(noise), float(reach))
+
+
+def standard_error(values: np.ndarray) -> np.ndarray:
+    """Standard errors of the means over the first axis, one row for each split."""
+    return values.std(axis=0, ddof=1) / np.sqrt(len(values))
+
+
+def spread(values: np.ndarray) -> dict[str, np.ndarray]:
+    """Columns of a tidy table: means over the first axis, standard deviations and standard errors, flattened.
+
+    Examples
+    --------
+    >>> {name: column.tolist() for name, column in spread(np.array([[1.0, 4.0], [3.0, 4.0]])).items()}
+    {'mean': [2.0, 4.0], 'standard_deviation': [1.4142135623730951, 0.0], 'standard_error': [1.0, 0.0]}
+    """
+    return {
+        "mean": values.mean(axis=0).ravel(),
+        "standard_deviation": values.std(axis=0, ddof=1).ravel(),
+        "standard_error": standard_error(values).ravel(),
+    }

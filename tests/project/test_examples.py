@@ -1,0 +1,81 @@
+"""Every example of the gallery runs without a warning, draws, prints, and reads as a page.
+
+They run in one process, because most of the time of a short program is the time of its imports.
+"""
+
+import ast
+import re
+import runpy
+from pathlib import Path
+
+import pytest
+
+FOLDER = Path(__file__).parents[2] / "examples"
+EXAMPLES = sorted(FOLDER.glob("*/*.py"))
+NAMES = [path.relative_to(FOLDER).with_suffix("").as_posix() for path in EXAMPLES]
+QUICK = {"push/push_path", "relevance/queries_in_scikit_learn", "graphs/consensus", "votes/clustering_voters"}
+RUNS = [
+    pytest.param(path, marks=() if name in QUICK else pytest.mark.slow)
+    for path, name in zip(EXAMPLES, NAMES, strict=True)
+]
+every_example = pytest.mark.parametrize("path", EXAMPLES, ids=NAMES)
+
+
+@pytest.fixture
+def run(capsys, monkeypatch, tmp_path):
+    """Run an example in an empty folder and give what it printed and how many figures it drew."""
+    import matplotlib as mpl
+    import matplotlib.pyplot as plt
+
+    monkeypatch.chdir(tmp_path)
+    mpl.use("agg")
+
+    def run(path):
+        with mpl.rc_context():
+            runpy.run_path(str(path), run_name="__main__")
+        return capsys.readouterr().out, len(plt.get_fignums())
+
+    return run
+
+
+@pytest.mark.parametrize("path", RUNS, ids=NAMES)
+def test_example_runs(path, run, tmp_path):
+    printed, figures = run(path)
+    assert printed.strip()
+    assert figures >= 1
+    assert not list(tmp_path.iterdir()), "an example leaves files behind"
+
+
+@every_example
+def test_example_reads_as_a_page(path):
+    source = path.read_text(encoding="utf-8")
+    title, line, *rest = ast.get_docstring(ast.parse(source)).splitlines()
+    assert line == "=" * len(line)
+    assert len(line) >= len(title)
+    assert len(" ".join(rest).split()) >= 20, "says too little about the question it answers"
+    assert len(re.findall(r"^# %%$", source, flags=re.M)) >= 2
+    assert "__name__" not in source, "a page has no main function: its cells are run one by one"
+
+
+@pytest.mark.parametrize("folder", sorted({path.parent for path in EXAMPLES}), ids=lambda path: path.name)
+def test_every_folder_has_a_header(folder):
+    for header in (folder / "GALLERY_HEADER.rst", FOLDER / "GALLERY_HEADER.rst"):
+        title, line, *rest = header.read_text(encoding="utf-8").strip().splitlines()
+        assert re.fullmatch(r"([=-])\1+", line)
+        assert len(line) >= len(title)
+        assert rest
+
+
+def test_all_examples_are_in_folders_of_the_gallery():
+    assert {path.parent.name for path in EXAMPLES} == {"push", "relevance", "graphs", "votes"}
+    assert not list(FOLDER.glob("*.py"))
+
+
+def test_calibration_changes_the_probabilities_and_not_the_ranking(run):
+    output, _ = run(FOLDER / "push" / "calibrated_probabilities.py")
+    assert "leaves the ranking unchanged: True" in output
+    rows = [line.split() for line in output.split("Brier score")[1].splitlines()[1:4]]
+    brier, auc, precision = ([float(row[column]) for row in rows] for column in (-3, -2, -1))
+    assert max(brier[1:]) < 0.5 * brier[0]
+    assert auc[1] == auc[0]
+    assert precision[1] == precision[0]

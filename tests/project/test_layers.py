@@ -1,0 +1,80 @@
+"""Imports go one way: a module may import from its own layer or the layers below it."""
+
+import ast
+from importlib import import_module
+from pathlib import Path
+
+import pytest
+
+SRC = Path(__file__).parents[2] / "src" / "apexrank"
+
+# from the bottom up; names in one row may import each other
+LAYERS = [
+    {"errors", "registry", "checks", "checkpoints", "atomic"},
+    {"groups", "kernels"},
+    {
+        "losses",
+        "prices",
+        "divergences",
+        "submodular",
+        "projections",
+        "bregman",
+        "metrics",
+        "datasets",
+        "bounds",
+    },
+    {"objectives"},
+    {"models", "solvers"},
+    {"rankers", "preprocessing"},
+    {"plot", "io", "graph"},
+    {"aggregation", "export", "distributed"},
+    {"report"},
+    {"cli"},
+]
+LEVEL = {name: level for level, names in enumerate(LAYERS) for name in names}
+MODULES = sorted(set(SRC.rglob("*.py")) - {SRC / "__init__.py"})  # which only names what lives below it
+
+
+def layer_of(path: Path) -> str:
+    return path.relative_to(SRC).with_suffix("").parts[0]
+
+
+def imported_layers(path: Path) -> set[str]:
+    found = set()
+    for node in ast.walk(ast.parse(path.read_text())):
+        if isinstance(node, ast.ImportFrom) and node.module and node.module.split(".")[0] == "apexrank":
+            parts = node.module.split(".")
+            found |= {parts[1]} if len(parts) > 1 else {alias.name for alias in node.names}
+        elif isinstance(node, ast.Import):
+            found |= {a.name.split(".")[1] for a in node.names if a.name.startswith("apexrank.")}
+    return found
+
+
+@pytest.mark.parametrize("path", MODULES, ids=lambda p: str(p.relative_to(SRC)))
+def test_imports_go_down(path):
+    layer = layer_of(path)
+    for other in imported_layers(path) & LEVEL.keys():
+        assert LEVEL[other] <= LEVEL[layer], f"{layer} must not import {other}"
+
+
+def test_every_module_has_a_layer():
+    assert {layer_of(path) for path in MODULES} == LEVEL.keys()
+
+
+def test_the_check_sees_imports():
+    assert "kernels" in imported_layers(SRC / "objectives" / "push.py")
+    assert "rankers" not in imported_layers(SRC / "objectives" / "push.py")
+
+
+PACKAGES = sorted(path.parent for path in SRC.rglob("__init__.py"))
+
+
+@pytest.mark.parametrize("folder", PACKAGES, ids=lambda p: p.relative_to(SRC.parent).as_posix())
+def test_no_public_name_is_also_that_of_a_module(folder):
+    """A module becomes an attribute of its package when it is imported, and would hide a function of that name."""
+    package = import_module(".".join(folder.relative_to(SRC.parent).parts))
+    inside = {
+        path.stem for path in folder.iterdir() if path.suffix == ".py" or (path / "__init__.py").exists()
+    }
+    public = set(getattr(package, "__all__", ()))
+    assert not {name for name in public & inside if callable(getattr(package, name))}
