@@ -12,32 +12,24 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from apexrank.report.farms import RankComparison, compare_ranks
-    from apexrank.report.pushes import PushComparison, compare_pushes
-    from apexrank.report.tables import compare_table
-    from apexrank.report.votes import VoteSummary, summarise_votes
+    from apexrank.report.graph.compare import compare_ranks
+    from apexrank.report.graph.result import RankComparison
+    from apexrank.report.push.compare import compare_pushes
+    from apexrank.report.push.result import PushComparison
+    from apexrank.report.push.table import compare_table
+    from apexrank.report.votes.summary import VoteSummary, summarise_votes
 
 _HOME = {
-    "PushComparison": "pushes",
-    "compare_pushes": "pushes",
-    "compare_table": "tables",
-    "RankComparison": "farms",
-    "compare_ranks": "farms",
-    "VoteSummary": "votes",
-    "summarise_votes": "votes",
+    "PushComparison": "push.result",
+    "RankComparison": "graph.result",
+    "VoteSummary": "votes.summary",
+    "compare_pushes": "push.compare",
+    "compare_ranks": "graph.compare",
+    "compare_table": "push.table",
+    "summarise_votes": "votes.summary",
 }
-_PAGES = {"PushComparison": "pushes_page", "RankComparison": "farms_page", "VoteSummary": "votes_page"}
 
-__all__ = [
-    "PushComparison",
-    "RankComparison",
-    "VoteSummary",
-    "build",
-    "compare_pushes",
-    "compare_ranks",
-    "compare_table",
-    "summarise_votes",
-]
+__all__ = ["build", *_HOME]
 
 
 def build(result: Any, path: str | Path | None = None, *, title: str | None = None) -> str:
@@ -71,13 +63,14 @@ def build(result: Any, path: str | Path | None = None, *, title: str | None = No
 
     if isinstance(result, Aggregation):
         result = __getattr__("summarise_votes")(result)
-    module = _PAGES.get(type(result).__name__)
-    if module is None:
+    kind = type(result).__name__
+    if kind not in _HOME:
         raise InputError(
-            f"there is no report of a {type(result).__name__}: give a result of compare_pushes, compare_table, "
+            f"there is no report of a {kind}: give a result of compare_pushes, compare_table, "
             "compare_ranks, summarise_votes or aggregate"
         )
-    html = import_module(f"apexrank.report.{module}").page(result, title=title)
+    room = _HOME[kind].split(".")[0]
+    html = import_module(f"apexrank.report.{room}.page").page(result, title=title)
     if path is not None:
         write_bytes(path, html.encode())
     return html

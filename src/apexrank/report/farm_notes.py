@@ -7,7 +7,7 @@ import numpy as np
 from apexrank.graph.adjacency import Graph
 from apexrank.report.farm_evidence import MOST_USUAL, has_links
 from apexrank.report.farm_rows import Certificate, Riser, counted, power_of
-from apexrank.report.farm_suspects import BOOSTERS, Look
+from apexrank.report.graph.farms import BOOSTERS, Look
 from apexrank.report.page import shorten
 
 _NAMED, _LETTERS = 5, 30  # vertices that a sentence lists, and of each name: a phone has room for that

@@ -1,4 +1,4 @@
-"""Rows of the lists in a `apexrank.report.farm_comparison.RankComparison`, and what they are made with."""
+"""Rows of the lists in a `apexrank.report.graph.result.RankComparison`, and what they are made with."""
 
 from __future__ import annotations
 

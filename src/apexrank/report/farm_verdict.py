@@ -10,7 +10,7 @@ from apexrank.report.farm_evidence import MOST_USUAL, has_links
 from apexrank.report.farm_rows import Verdict, counted, first, power_of
 
 if TYPE_CHECKING:
-    from apexrank.report.farm_comparison import RankComparison
+    from apexrank.report.graph.result import RankComparison
 
 
 def make_verdict(found: RankComparison) -> Verdict:
@@ -18,7 +18,7 @@ def make_verdict(found: RankComparison) -> Verdict:
 
     Examples
     --------
-    >>> from apexrank.report.farms import compare_ranks
+    >>> from apexrank.report.graph.compare import compare_ranks
     >>> make_verdict(compare_ranks(([0, 1], [0, 1])))
     Verdict(kind='no links', text='There are no links but those of vertices to themselves: nothing to look at.')
     """

@@ -20,7 +20,7 @@ from apexrank.rankers.base import CollapsedWarning, SeparableWarning
 from apexrank.rankers.push import PNormPush
 from apexrank.rankers.select import push_path
 from apexrank.report.page import percent
-from apexrank.report.push_rows import PushRows
+from apexrank.report.push.rows import PushRows
 from apexrank.report.push_verdict import shown
 
 TOP = "top"

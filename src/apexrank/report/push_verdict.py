@@ -11,7 +11,7 @@ from apexrank.metrics.confidence import Interval
 from apexrank.metrics.measure import find_measure
 
 if TYPE_CHECKING:
-    from apexrank.report.push_comparison import PushComparison
+    from apexrank.report.push.result import PushComparison
 
 FEW = 10  # rows of a class that are held out, or places that cross-validation looks at
 

@@ -12,8 +12,8 @@ from apexrank.aggregation.result import Aggregation
 from apexrank.report.farm_rows import counted
 from apexrank.report.page import shorten
 from apexrank.report.votes_majorities import Majorities
-from apexrank.report.votes_methods import SUMS, TITLES, comparable, has_gaps, one_ballot
-from apexrank.report.votes_voters import VoterAgreement, uneven_scales
+from apexrank.report.votes.methods import SUMS, TITLES, comparable, has_gaps, one_ballot
+from apexrank.report.votes.voters import VoterAgreement, uneven_scales
 
 Kind = Literal["one ballot", "no order", "tie", "method", "unsettled", "agreed", "settled"]
 _SURE = 0.95  # share of the draws from which a first place is settled
@@ -31,7 +31,7 @@ class Verdict(NamedTuple):
         "one ballot"; "no order" where all items are tied; "tie" of the first place; "method": another method has
         another winner; "unsettled": the first place changes with the voters drawn; "agreed": all methods have the
         winner first, but no voters were drawn; "settled": that, and it is first in 95% of the draws. All methods are
-        those that treat missing scores alike, see `apexrank.report.votes_methods.comparable`.
+        those that treat missing scores alike, see `apexrank.report.votes.methods.comparable`.
     text : str
         The sentence.
     details : list of str
@@ -184,7 +184,7 @@ def doubts_of(methods: dict[str, Aggregation], majorities: Majorities, voters: V
     --------
     >>> from apexrank.aggregation.merging import aggregate
     >>> from apexrank.report.votes_majorities import count_majorities
-    >>> from apexrank.report.votes_voters import voter_agreement
+    >>> from apexrank.report.votes.voters import voter_agreement
     >>> result = aggregate([[2, 1], [1, 2]], items="ab")
     >>> doubts_of({"lovasz-bregman": result}, count_majorities(result), voter_agreement(result, 0, []))
     ['Tied: a = b.']

@@ -14,7 +14,8 @@ from scipy.stats import rankdata
 from apexrank.datasets.crawl import make_crawl, plant_farms
 from apexrank.errors import InputError
 from apexrank.graph import Graph, LpqRank, PageRank, as_graph
-from apexrank.report import build, farms_page
+from apexrank.report import build
+from apexrank.report.graph import page as farms_page
 from apexrank.report.farm_evidence import (
     closed_share,
     cycle_length,
@@ -25,7 +26,7 @@ from apexrank.report.farm_evidence import (
     unsupported_share,
 )
 from apexrank.report.farm_names import FONT, fit_name, width_of
-from apexrank.report.farms import compare_ranks
+from apexrank.report.graph.compare import compare_ranks
 
 FARMS = {
     "50 boosters": {"boosters": 50},

@@ -8,11 +8,11 @@ from typing import Any
 import numpy as np
 
 from apexrank.metrics.spam import spam_met
-from apexrank.report.farm_comparison import RankComparison
+from apexrank.report.graph.result import RankComparison
 from apexrank.report.farm_names import FONT, fit_name, width_of
 from apexrank.report.farm_rows import Item, Suspect, counted, first, power_of
 from apexrank.report.page import render
-from apexrank.report.svg import Axis, Chart, Svg, padded
+from apexrank.report.charts import Axis, Chart, Svg, padded
 
 _POINTS = 900  # in the chart of rank against rank, suspects not counted
 _DRAWN = 10  # suspects at each p whose neighbourhood is drawn
@@ -26,7 +26,7 @@ def page(comparison: RankComparison, *, title: str | None = None, **options: Any
     start, numbers = comparison.chosen, range(len(comparison.ps))
     charts = {} if comparison.spam is None else {"met": _spam_met(comparison), "mass": _spam_mass(comparison)}
     return render(
-        "farms.html",
+        "graph.html",
         title=title or comparison.title,
         subtitle=_subtitle(comparison),
         comparison=comparison,

@@ -47,11 +47,11 @@ from apexrank.graph.base import plain_graph, seed_vector
 from apexrank.graph.lpq import LpqRank
 from apexrank.graph.mapped import MappedRank, PageRank
 from apexrank.metrics.spam import spam_mass, spam_met
-from apexrank.report.farm_comparison import RankComparison
+from apexrank.report.graph.result import RankComparison
 from apexrank.report.farm_labels import spam_vertices
 from apexrank.report.farm_notes import notes_of
 from apexrank.report.farm_rows import Certificate, power_of
-from apexrank.report.farm_suspects import Look, ranks_of
+from apexrank.report.graph.farms import Look, ranks_of
 
 
 def compare_ranks(
@@ -98,7 +98,7 @@ def compare_ranks(
     Examples
     --------
     >>> from apexrank.datasets.crawl import make_crawl, plant_farms
-    >>> from apexrank.report.farms import compare_ranks
+    >>> from apexrank.report.graph.compare import compare_ranks
     >>> web = make_crawl(1000, random_state=0).adjacency
     >>> crawl = plant_farms(web, farms=2, boosters=30)
     >>> found = compare_ranks(crawl.adjacency, ps=(2, 8))

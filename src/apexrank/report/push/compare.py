@@ -18,7 +18,7 @@ from apexrank.metrics.confidence import check_level
 from apexrank.metrics.top import auc
 from apexrank.rankers.select import DEFAULT_PS
 from apexrank.report.push_bounds import push_bounds
-from apexrank.report.push_comparison import PushComparison
+from apexrank.report.push.result import PushComparison
 from apexrank.report.push_measures import (
     FEWEST_OF_A_CLASS,
     chosen_measures,
@@ -28,7 +28,7 @@ from apexrank.report.push_measures import (
     note_top,
     paired_intervals,
 )
-from apexrank.report.push_rows import read_rows
+from apexrank.report.push.rows import read_rows
 from apexrank.report.push_search import (
     ALPHAS,
     TOP,

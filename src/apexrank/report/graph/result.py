@@ -1,4 +1,4 @@
-"""The answer of `apexrank.report.farms.compare_ranks`: ranks beside PageRank, suspected farms, a verdict."""
+"""The answer of `apexrank.report.graph.compare.compare_ranks`: ranks beside PageRank, suspected farms, a verdict."""
 
 from __future__ import annotations
 

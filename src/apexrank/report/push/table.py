@@ -18,9 +18,9 @@ from apexrank.io.ranker import Recipe, row_weights
 from apexrank.io.tables import Table
 from apexrank.metrics.top import auc
 from apexrank.report.push_columns import Features, check_numbers, choose_columns, plain_numbers
-from apexrank.report.push_comparison import PushComparison
-from apexrank.report.push_rows import check_counts, hold_out, note_of_split
-from apexrank.report.pushes import check_seed, compare_pushes
+from apexrank.report.push.result import PushComparison
+from apexrank.report.push.rows import check_counts, hold_out, note_of_split
+from apexrank.report.push.compare import check_seed, compare_pushes
 
 NEARLY_PERFECT = 0.999
 

@@ -17,7 +17,7 @@ from apexrank.aggregation.result import Aggregation
 from apexrank.errors import InputError
 from apexrank.metrics._rows import check_choice
 from apexrank.report.votes_majorities import Majorities, count_majorities
-from apexrank.report.votes_methods import (
+from apexrank.report.votes.methods import (
     MOST_CHEAP,
     draw_voters,
     has_gaps,
@@ -26,7 +26,7 @@ from apexrank.report.votes_methods import (
     other_methods,
 )
 from apexrank.report.votes_verdict import Verdict, doubts_of, item_label, make_verdict
-from apexrank.report.votes_voters import Camps, VoterAgreement, find_camps, voter_agreement
+from apexrank.report.votes.voters import Camps, VoterAgreement, find_camps, voter_agreement
 
 METHODS: tuple[Method, ...] = ("lovasz-bregman", "borda", "copeland", "kemeny", "median", "rrf")
 
@@ -58,7 +58,7 @@ class VoteSummary:
         means are not of the same voters then, for one ballot, which always agrees with itself, and where it takes long.
     verdict : Verdict
         Who wins, in one sentence. Where voters have gaps it does not hold methods that add up over the voters, which
-        favours items that many scored, against those that do not: see `apexrank.report.votes_methods`.
+        favours items that many scored, against those that do not: see `apexrank.report.votes.methods`.
     notes : list of str
         What was left out or sampled, and why.
     seconds : dict of str to float

@@ -25,13 +25,14 @@ from apexrank.io.tables import Table, read_table
 from apexrank.metrics import Interval
 from apexrank.metrics.measure import find_measures
 from apexrank.rankers.push import PNormPush
-from apexrank.report import build, push_columns, push_measures, pushes
+from apexrank.report import build, push_columns, push_measures
+from apexrank.report.push import compare as pushes
 from apexrank.report.push_bounds import push_bounds
 from apexrank.report.push_measures import paired_intervals
-from apexrank.report.push_rows import hold_out
+from apexrank.report.push.rows import hold_out
 from apexrank.report.push_search import precision_of_share
-from apexrank.report.pushes import compare_pushes
-from apexrank.report.tables import compare_table
+from apexrank.report.push.compare import compare_pushes
+from apexrank.report.push.table import compare_table
 
 quick = partial(compare_pushes, ps=(1, 8), alphas=(1e-6,), folds=2, n_resamples=20)
 quick_table = partial(compare_table, target="fraud", ps=(1, 8), alphas=(1e-6,), folds=2, n_resamples=20)

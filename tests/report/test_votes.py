@@ -14,14 +14,16 @@ from scipy.stats import kendalltau
 from apexrank.aggregation.merging import aggregate
 from apexrank.aggregation.pairwise import pairwise_counts
 from apexrank.errors import InputError
-from apexrank.report import votes_methods, votes_page, votes_voters
+from apexrank.report.votes import methods as votes_methods
+from apexrank.report.votes import page as votes_page
+from apexrank.report.votes import voters as votes_voters
 from apexrank.report.farm_names import FONT, width_of
-from apexrank.report.votes import METHODS, summarise_votes
+from apexrank.report.votes.summary import METHODS, summarise_votes
 from apexrank.report.votes_majorities import count_majorities, smith_set
-from apexrank.report.votes_methods import SUMS, comparable
-from apexrank.report.votes_page import page
+from apexrank.report.votes.methods import SUMS, comparable
+from apexrank.report.votes.page import page
 from apexrank.report.votes_verdict import listed
-from apexrank.report.votes_voters import find_camps
+from apexrank.report.votes.voters import find_camps
 
 NAMES = ["tea", "rum", "ale", "gin", "milk"]
 

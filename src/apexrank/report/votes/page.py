@@ -9,11 +9,11 @@ import numpy as np
 from apexrank.report.farm_names import FONT, fit_name, width_of
 from apexrank.report.farm_rows import counted
 from apexrank.report.page import render
-from apexrank.report.svg import SERIES, Axis, Chart
-from apexrank.report.votes_methods import TITLES, one_ballot
+from apexrank.report.charts import SERIES, Axis, Chart
+from apexrank.report.votes.methods import TITLES, one_ballot
 
 if TYPE_CHECKING:
-    from apexrank.report.votes import VoteSummary
+    from apexrank.report.votes.summary import VoteSummary
 
 _SHORT = {"median": "Median", "rrf": "RRF"}  # where there is little room
 _MOST_LISTED = 500  # rows of a list, so that the page stays small
@@ -28,7 +28,7 @@ def page(summary: VoteSummary, *, title: str | None = None, **options: Any) -> s
     Examples
     --------
     >>> from apexrank.aggregation.merging import aggregate
-    >>> from apexrank.report.votes import summarise_votes
+    >>> from apexrank.report.votes.summary import summarise_votes
     >>> summary = summarise_votes(aggregate([[3, 2, 1], [2, 3, 1]], items=["tea", "rum", "ale"]), bootstrap=20)
     >>> "tea and rum share the first place" in page(summary)
     True

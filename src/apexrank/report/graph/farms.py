@@ -1,6 +1,6 @@
 """Which vertices look like the targets of link farms, and which gain by links that go round in circles.
 
-The rule and how well it works: `apexrank.report.farms`.
+The rule and how well it works: `apexrank.report.graph.compare`.
 """
 
 from __future__ import annotations

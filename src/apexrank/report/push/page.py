@@ -11,12 +11,12 @@ from apexrank.metrics import roc_points
 from apexrank.metrics.measure import FAMILIES, find_measure
 from apexrank.plot.curves import Curve, corners
 from apexrank.report.page import render
-from apexrank.report.push_comparison import share_text
+from apexrank.report.push.result import share_text
 from apexrank.report.push_verdict import few_digits, level
-from apexrank.report.svg import Axis, Chart, Svg, padded, thin
+from apexrank.report.charts import Axis, Chart, Svg, padded, thin
 
 if TYPE_CHECKING:
-    from apexrank.report.pushes import PushComparison
+    from apexrank.report.push.compare import PushComparison
 
 _FEATURES_SHOWN = 30
 _CHARTS = 6
@@ -29,7 +29,7 @@ def page(comparison: PushComparison, *, title: str | None = None, **options: Any
     start = comparison.chosen
     numbers = range(len(comparison.ps))
     return render(
-        "pushes.html",
+        "push.html",
         title=title or comparison.title,
         subtitle=_subtitle(comparison),
         comparison=comparison,

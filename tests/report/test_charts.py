@@ -8,7 +8,7 @@ import pytest
 
 from apexrank.errors import InputError
 from apexrank.report.page import TEMPLATES, number, percent, points, render, shorten, signed
-from apexrank.report.svg import Axis, Chart, padded, thin
+from apexrank.report.charts import Axis, Chart, padded, thin
 
 STYLE = (TEMPLATES / "report.css").read_text()
 

@@ -8,7 +8,7 @@ import pytest
 
 from apexrank import aggregate, datasets, report
 
-ARTEFACTS = Path(__file__).parent.parent / "artefacts"  # screenshots, kept for whoever wants to look
+ARTEFACTS = Path(__file__).parents[2] / "artefacts"  # screenshots, kept for whoever wants to look
 DESKTOP, PHONE = {"width": 1200, "height": 900}, {"width": 360, "height": 740}
 
 
