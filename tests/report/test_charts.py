@@ -1,14 +1,17 @@
-"""The drawing of charts, and the colours of the pages."""
+"""Charts, numbers and names as text, and the colours of the pages."""
 
 import re
 import xml.etree.ElementTree as ET
+from itertools import pairwise
 
 import numpy as np
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from apexrank.errors import InputError
-from apexrank.report.page import TEMPLATES, number, percent, points, render, shorten, signed
-from apexrank.report.charts import Axis, Chart, padded, thin
+from apexrank.report.charts import FONT, Axis, Chart, fit_name, padded, steps_chart, thin, width_of
+from apexrank.report.page import TEMPLATES, listed, number, percent, points, render, shorten, signed
 
 STYLE = (TEMPLATES / "report.css").read_text()
 
@@ -119,6 +122,66 @@ class TestChart:
         assert not list(parsed(empty).iter("polygon"))
 
 
+class TestNames:
+    @given(st.text(max_size=60), st.floats(1, 12), st.booleans())
+    def test_they_fit(self, name, ems, bold):
+        short = fit_name(name, ems, bold=bold)
+        assert width_of(short, bold=bold) <= max(ems, width_of("…", bold=bold))
+        line = " ".join(name.split())
+        if short != line:
+            head, tail = short.split("…", 1) if line.count("…") == 0 else ("", "")
+            assert line.startswith(head)
+            assert line.endswith(tail)
+            assert width_of(line, bold=bold) > ems
+
+
+def spans(drawing, font=FONT):
+    """Left and right ends of the texts of the horizontal axis, at least as wide as they are drawn."""
+    ticks = [each for each in parsed(drawing).iter("text") if each.get("class") == "tick"]
+    below = [each for each in ticks if each.get("text-anchor") == "middle"]
+    half = [font * width_of(each.text) / 2 for each in below]
+    return sorted(
+        (float(each.get("x")) - h, float(each.get("x")) + h) for each, h in zip(below, half, strict=True)
+    )
+
+
+class TestTicks:
+    """Texts of ticks stand apart from each other and from the label of the axis, in the larger font of phones."""
+
+    @pytest.mark.parametrize("low", [1, 1000, 9000])
+    @pytest.mark.parametrize("n", [2, 6, 12, 40])
+    def test_four_digit_ticks_do_not_overlap(self, low, n):
+        powers = [f"{p}" for p in range(low, low + n)]
+        drawing = steps_chart(powers, Axis(0, 1), np.linspace(0, 1, n), powers, title="T")
+        ends = spans(drawing)
+        assert all(right < left for (_, right), (left, _) in pairwise(ends))
+        grid = [
+            each
+            for each in parsed(drawing).iter("path")
+            if "V" in each.get("d") and each.get("class") == "grid"
+        ]
+        assert len(grid) == n  # every position keeps its line
+        assert 1 <= len(ends) <= n
+        if n == 2:
+            assert len(ends) == 2  # nothing is left out where there is room
+
+    @pytest.mark.parametrize("high", [9, 1_000, 123_456, 7e6, 9e9, 2e12])
+    @pytest.mark.parametrize("log", [False, True])
+    def test_numbers_of_any_size(self, high, log):
+        axis = Axis(1 if log else 0, high, "rows", log=log)
+        drawing = Chart(axis, axis, title="T")
+        ends = spans(drawing)
+        assert len(ends) >= 2
+        assert all(right < left for (_, right), (left, _) in pairwise(ends))
+        beside = [each for each in parsed(drawing).iter("text") if each.get("text-anchor") == "end"]
+        # the label of the axis, turned by a quarter, ends at 14 + half a line
+        assert all(float(each.get("x")) - FONT * width_of(each.text) > 14 + FONT / 2 for each in beside)
+
+    def test_names_that_must_all_be_there_are_kept(self):
+        ticks = [(i, f"a long name {i}") for i in range(30)]
+        assert len(spans(Chart(Axis(0, 29, ticks=ticks, thin=False), Axis(0, 1), title="T"))) == 30
+
+
 def test_thin_keeps_ends_and_shape():
     rng = np.random.default_rng(0)
     x, y = np.cumsum(rng.random(20_000)), np.cumsum(rng.random(20_000) ** 4)
@@ -140,7 +203,7 @@ def test_padded_axes():
 
 
 def test_numbers_for_people():
-    assert [number(v) for v in (12, -3, 0.5, 1e15, float("inf"))] == ["12", "−3", "0.5", "1e+15", "∞"]
+    assert [number(v) for v in (12, -3, 0.5, 1e15, float("inf"))] == ["12", "−3", "0.5", "10¹⁵", "∞"]
     assert (signed(0.1), signed(-0.1), signed(0.0)) == ("+0.1", "−0.1", "0")
     assert (percent(0.5), percent(float("nan"))) == ("50 %", "–")
     assert [percent(v, 2) for v in (1.0, 0.999, 0.033)] == ["100 %", "100 %", "3.3 %"]
@@ -151,6 +214,18 @@ def test_numbers_for_people():
         "−1.0 points",
         "–",
     ]
+
+
+def test_huge_and_tiny_numbers_are_powers_of_ten():
+    shown = [number(v) for v in (1.21e207, -4.1e12, 1e9, 2.5e-7, -1e-9, 123456789.4)]
+    assert shown == ["1.21 × 10²⁰⁷", "−4.1 × 10¹²", "10⁹", "2.5 × 10⁻⁷", "−1 × 10⁻⁹", "123,456,789"]
+    assert not any("e" in text for _, text in Axis(1, 1e12, log=True).marks())
+
+
+def test_long_lists_are_cut():
+    assert listed(list("abcd")) == "a, b, c and d"
+    assert listed(list("abcde")) == "a, b, c and 2 others"
+    assert listed(list("abcde"), 5) == "a, b, c, d and e"
 
 
 def test_long_names_keep_both_ends():

@@ -14,9 +14,10 @@ from scipy.stats import rankdata
 from apexrank.datasets.crawl import make_crawl, plant_farms
 from apexrank.errors import InputError
 from apexrank.graph import Graph, LpqRank, PageRank, as_graph
-from apexrank.report import build
-from apexrank.report.graph import page as farms_page
-from apexrank.report.farm_evidence import (
+from apexrank.report import build, compare_ranks
+from apexrank.report.charts import FONT, width_of
+from apexrank.report.graph import page as graph_page
+from apexrank.report.graph.farms import (
     closed_share,
     cycle_length,
     has_links,
@@ -25,8 +26,6 @@ from apexrank.report.farm_evidence import (
     support,
     unsupported_share,
 )
-from apexrank.report.farm_names import FONT, fit_name, width_of
-from apexrank.report.graph.compare import compare_ranks
 
 FARMS = {
     "50 boosters": {"boosters": 50},
@@ -113,19 +112,6 @@ class TestEvidence:
             (a, b) for a, u in enumerate(some) for b, v in enumerate(some) if a != b and G.has_edge(u, v)
         ]
         assert links_among(graph, some) == expected
-
-
-class TestNames:
-    @given(st.text(max_size=60), st.floats(1, 12), st.booleans())
-    def test_they_fit(self, name, ems, bold):
-        short = fit_name(name, ems, bold=bold)
-        assert width_of(short, bold=bold) <= max(ems, width_of("…", bold=bold))
-        line = " ".join(name.split())
-        if short != line:
-            head, tail = short.split("…", 1) if line.count("…") == 0 else ("", "")
-            assert line.startswith(head)
-            assert line.endswith(tail)
-            assert width_of(line, bold=bold) > ems
 
 
 class TestRanks:
@@ -545,7 +531,7 @@ class TestPage:
         targets = [*[target] * 40, *boosters, *rest[1:], rest[0], *rest[7:], *rest[:7]]
         found = compare_ranks((sources, targets), ps=8)
         assert [each.name for each in found.suspects()] == [target]
-        chart = farms_page._slopes(found).render(1)
+        chart = graph_page._slopes(found).render(1)
         labels = re.findall(
             r'<text class="label ?(\w*)" x="([\d.]+)"[^>]*text-anchor="(\w+)">([^<]*)<', chart
         )

@@ -25,14 +25,11 @@ from apexrank.io.tables import Table, read_table
 from apexrank.metrics import Interval
 from apexrank.metrics.measure import find_measures
 from apexrank.rankers.push import PNormPush
-from apexrank.report import build, push_columns, push_measures
-from apexrank.report.push import compare as pushes
-from apexrank.report.push_bounds import push_bounds
-from apexrank.report.push_measures import paired_intervals
+from apexrank.report import build, compare_pushes, compare_table
+from apexrank.report.push import columns, compare
+from apexrank.report.push.compare import paired_intervals, precision_of_share
+from apexrank.report.push.result import push_bounds
 from apexrank.report.push.rows import hold_out
-from apexrank.report.push_search import precision_of_share
-from apexrank.report.push.compare import compare_pushes
-from apexrank.report.push.table import compare_table
 
 quick = partial(compare_pushes, ps=(1, 8), alphas=(1e-6,), folds=2, n_resamples=20)
 quick_table = partial(compare_table, target="fraud", ps=(1, 8), alphas=(1e-6,), folds=2, n_resamples=20)
@@ -230,12 +227,12 @@ def test_measures_asked_for_and_the_deciding_one():
 
 
 def test_fewer_draws_of_many_rows(monkeypatch):
-    monkeypatch.setattr(push_measures, "MOST_DRAWN", 18 * 2 * 30)
-    monkeypatch.setattr(push_measures, "FEWEST_DRAWS", 5)
+    monkeypatch.setattr(compare, "MOST_DRAWN", 18 * 2 * 30)
+    monkeypatch.setattr(compare, "FEWEST_DRAWS", 5)
     found = quick(*small(), n_resamples=50)
     assert found.n_resamples == 30
     assert "the intervals are of 30 draws instead of 50, to save time with so many rows" in found.notes
-    monkeypatch.setattr(push_measures, "FEWEST_DRAWS", 40)
+    monkeypatch.setattr(compare, "FEWEST_DRAWS", 40)
     assert quick(*small(), n_resamples=50).n_resamples == 40
     assert quick(*small(), n_resamples=39).n_resamples == 39
 
@@ -342,7 +339,7 @@ def test_no_push_where_the_whole_list_counts(example):
 
 def test_the_hint_about_the_top_is_not_for_who_chose_by_the_top(example, monkeypatch):
     """Where p = 1 did best at the top in cross-validation, the advice to choose by the top leads nowhere."""
-    monkeypatch.setattr(pushes, "choose", lambda *_: 0)
+    monkeypatch.setattr(compare, "choose", lambda *_: 0)
     hint = "more of the first 30 held-out rows are positive than with p = 1"
     for scoring, hinted in (("auc", True), ("top", False), ("precision_at_30", False)):
         assert noted(quick(*example, scoring=scoring), hint) == hinted
@@ -1016,7 +1013,7 @@ def test_bad_tables_are_one_line(more, options, message):
 
 
 def test_few_values_is_a_limit_of_training_rows():
-    limit = push_columns.FEW_VALUES
+    limit = columns.FEW_VALUES
     texts = [f"v{i % limit}" for i in range(200)]
     found = quick_table(Table(frame(many=texts)))
     assert len(found.feature_names) == 2 + limit

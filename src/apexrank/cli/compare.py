@@ -188,7 +188,7 @@ def _check_measure(scoring: str) -> None:
 
 def _print(comparison: PushComparison, train: Path, report: Path | None) -> None:
     from apexrank.io.measures import label
-    from apexrank.report.push_verdict import level
+    from apexrank.report.page import level
     from apexrank.report.push.page import shown_measures
 
     n = len(comparison.feature_names)

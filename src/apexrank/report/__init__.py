@@ -1,8 +1,9 @@
 """Reports for people: one HTML file that needs nothing else, made from a comparison.
 
-`compare_pushes` (arrays) and `compare_table` (a table) ask whether a push helps and how hard to push; `compare_ranks`
-asks which vertices of a graph gain by made-up links; `summarise_votes` shows how settled an aggregation is. `build`
-makes the page of any of them. It needs ``pip install "apexrank[report]"``.
+`compare_pushes` (arrays) and `compare_table` (a table) ask whether a push helps and how hard to push (folder
+``push``); `compare_ranks` asks which vertices of a graph gain by made-up links (``graph``); `summarise_votes` shows
+how settled an aggregation is (``votes``). `build` makes the page of any of them, from ``page`` and ``charts``, which
+all share. It needs ``pip install "apexrank[report]"``.
 """
 
 from __future__ import annotations
@@ -29,7 +30,16 @@ _HOME = {
     "summarise_votes": "votes.summary",
 }
 
-__all__ = ["build", *_HOME]
+__all__ = [
+    "PushComparison",
+    "RankComparison",
+    "VoteSummary",
+    "build",
+    "compare_pushes",
+    "compare_ranks",
+    "compare_table",
+    "summarise_votes",
+]
 
 
 def build(result: Any, path: str | Path | None = None, *, title: str | None = None) -> str:
@@ -40,7 +50,7 @@ def build(result: Any, path: str | Path | None = None, *, title: str | None = No
     result : PushComparison, RankComparison, VoteSummary or Aggregation
         What to show.
     path : path, optional
-        HTML file to write, whole or not at all.
+        HTML file to write, atomically.
     title : str, optional
         Title of the page.
 

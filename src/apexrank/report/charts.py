@@ -1,26 +1,42 @@
-"""Charts as SVG text: what is drawn here looks the same on screen, on paper, in light and in dark.
+"""Charts as SVG text, which look the same on screen, on paper, in light and in dark.
 
 Colours, dashes and fonts are classes that the page's style sheet gives a meaning to (``s0`` … ``s6`` for the
 series, ``baseline`` for what one compares with). A part that belongs to one position of the page's slider is drawn
-into that *frame*; the page shows one frame at a time.
+into that *frame*; the page shows one frame at a time. Widths of texts are estimated on the safe side, as nobody
+knows the reader's font.
 """
 
 from __future__ import annotations
 
+import unicodedata
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from html import escape
 from math import ceil, floor, inf, isfinite, log10
-from typing import Any
+from typing import Any, TypedDict, Unpack
 
 import numpy as np
 from numpy.typing import ArrayLike
 
 from apexrank.errors import InputError
+from apexrank.report.page import number
 
 SERIES = 7  # as many styles as the style sheet has
+FONT = 15.0  # units of a drawing: the larger of the two sizes that the style sheet has, that of phones
 _LEFT, _RIGHT, _TOP, _BOTTOM = 58, 14, 12, 46
-_SHAPES = ("circle", "square", "triangle", "diamond", "cross", "down", "plus")
+_NAME_WIDTH, _GAP = 24.0, 10.0  # beside a vertical axis: its label, and room between texts
+_NARROW, _BROAD = frozenset(" !'(),-./:;I[]fijlrt|"), frozenset("%@MW…mw")
+_BOLD = 1.1
+# corners of the marks around (0, 0), of about the same area; a second list is a second stroke
+_SHAPES: dict[str, list[list[tuple[float, float]]]] = {
+    "circle": [],
+    "square": [[(-0.9, -0.9), (0.9, -0.9), (0.9, 0.9), (-0.9, 0.9)]],
+    "triangle": [[(0, -1.2), (1.1, 0.84), (-1.1, 0.84)]],
+    "diamond": [[(0, -1.25), (1.25, 0), (0, 1.25), (-1.25, 0)]],
+    "cross": [[(-0.9, -0.9), (0.9, 0.9)], [(0.9, -0.9), (-0.9, 0.9)]],
+    "down": [[(0, 1.2), (1.1, -0.84), (-1.1, -0.84)]],
+    "plus": [[(-1, 0), (1, 0)], [(0, -1), (0, 1)]],
+}
 
 
 class Svg(str):
@@ -30,6 +46,15 @@ class Svg(str):
 
     def __html__(self) -> str:
         return str(self)
+
+
+class Style(TypedDict, total=False):
+    """Options of everything that is drawn: series, frame, more CSS classes, and a tooltip."""
+
+    series: int
+    frame: int | None
+    classes: str
+    title: str | None
 
 
 @dataclass(frozen=True)
@@ -48,6 +73,8 @@ class Axis:
         Where to write what; round numbers by default.
     percent : bool
         Default ticks are written as shares of a hundred.
+    thin : bool
+        Leave out the texts of some ticks where they would overlap; False for names that must all be there.
 
     Examples
     --------
@@ -63,6 +90,7 @@ class Axis:
     log: bool = False
     ticks: Sequence[tuple[float, str]] | None = None
     percent: bool = False
+    thin: bool = True
 
     def __post_init__(self) -> None:
         if not (isfinite(self.low) and isfinite(self.high)) or self.low == self.high:
@@ -84,7 +112,29 @@ class Axis:
             return [(float(value), str(text)) for value, text in self.ticks]
         low, high = sorted((self.low, self.high))
         values = _decades(low, high) if self.log else _round_numbers(low, high)
-        return [(value, f"{100 * value:.4g}%" if self.percent else f"{value:,.6g}") for value in values]
+        return [(value, f"{100 * value:.4g}%" if self.percent else number(value, 6)) for value in values]
+
+    def shown(self, length: float, *, horizontal: bool = True) -> list[tuple[float, str]]:
+        """Ticks of an axis of this length, each n-th with its text, the others with none, so that texts are apart.
+
+        Examples
+        --------
+        >>> Axis(1, 4, ticks=[(p, f"{1000 * p}") for p in (1, 2, 3, 4)]).shown(100)
+        [(1.0, '1000'), (2.0, ''), (3.0, '3000'), (4.0, '')]
+        """
+        marks = self.marks()
+        at = length * self.place([value for value, _ in marks])
+        room = (
+            np.array([FONT * width_of(text) if horizontal else FONT - _GAP / 2 for _, text in marks]) + _GAP
+        )
+        step = 1
+        while self.thin and _overlap(at[::step], room[::step]):
+            step += 1
+        return [(value, text if i % step == 0 else "") for i, (value, text) in enumerate(marks)]
+
+
+def _overlap(at: np.ndarray, room: np.ndarray) -> bool:
+    return bool((np.abs(np.diff(at)) < (room[1:] + room[:-1]) / 2).any())
 
 
 def _round_numbers(low: float, high: float, about: int = 5) -> list[float]:
@@ -114,7 +164,7 @@ class Chart:
     width, height : int
         In units of the drawing; the page scales it to the room there is.
     margins : tuple (left, right, top, bottom), optional
-        Room around the data, for long labels.
+        Room around the data; by default enough on the left for the ticks and the label of y.
 
     Examples
     --------
@@ -133,110 +183,60 @@ class Chart:
         description: str = "",
         width: int = 440,
         height: int = 320,
-        margins: tuple[float, float, float, float] = (_LEFT, _RIGHT, _TOP, _BOTTOM),
+        margins: tuple[float, float, float, float] | None = None,
     ) -> None:
         self.x, self.y = x, y
         self.title, self.description = title, description
-        self.width, self.height, self.margins = width, height, margins
+        self.width, self.height = width, height
+        if margins is None:
+            ticks = FONT * max((width_of(text) for _, text in y.marks()), default=0.0)
+            left = max(_LEFT, ticks + _GAP + (_NAME_WIDTH if y.label else 0))
+            margins = (left, _RIGHT, _TOP, _BOTTOM)
+        self.margins = margins
         self._parts: list[tuple[int | None, str]] = []
 
-    def line(
-        self,
-        x: ArrayLike,
-        y: ArrayLike,
-        *,
-        series: int = 0,
-        frame: int | None = None,
-        label: str | None = None,
-        classes: str = "",
-    ) -> None:
-        """Draw a line through the points; gaps are where a coordinate is not finite. ``label`` is a tooltip."""
-        for part in _runs(*self._pixels(x, y)):
-            self._add(
-                frame,
-                "polyline",
-                {"class": _classes("line", series, classes), "points": _points(part)},
-                title=label,
-            )
+    def line(self, x: ArrayLike, y: ArrayLike, **style: Unpack[Style]) -> None:
+        """Draw a line through the points; gaps are where a coordinate is not finite."""
+        pixels = np.column_stack(self._pixels(x, y))
+        for run in _runs(np.isfinite(pixels).all(axis=1)):
+            self._add("polyline", "line", {"points": _points(pixels[run])}, **style)
 
-    def band(
-        self,
-        x: ArrayLike,
-        low: ArrayLike,
-        high: ArrayLike,
-        *,
-        series: int = 0,
-        frame: int | None = None,
-        classes: str = "",
-    ) -> None:
+    def band(self, x: ArrayLike, low: ArrayLike, high: ArrayLike, **style: Unpack[Style]) -> None:
         """Fill the room between two lines, where both have values."""
-        left, below = self._pixels(x, low)
-        _, above = self._pixels(x, high)
-        known = np.isfinite(below) & np.isfinite(above)
-        for piece in np.split(np.arange(len(left)), np.flatnonzero(~known)):
-            own = piece[known[piece]]
-            corners = np.column_stack(
-                [np.r_[left[own], left[own][::-1]], np.r_[below[own], above[own][::-1]]]
-            )
-            if len(own):
-                attributes = {"class": _classes("band", series, classes), "points": _points(corners)}
-                self._add(frame, "polygon", attributes)
+        below, above = (np.column_stack(self._pixels(x, end)) for end in (low, high))
+        for run in _runs(np.isfinite(below[:, 1]) & np.isfinite(above[:, 1])):
+            corners = np.concatenate([below[run], above[run][::-1]])
+            self._add("polygon", "band", {"points": _points(corners)}, **style)
 
     def points(
         self,
         x: ArrayLike,
         y: ArrayLike,
         *,
-        series: int = 0,
-        frame: int | None = None,
         titles: Iterable[str] | None = None,
         size: float = 4,
         shape: str | None = None,
-        classes: str = "",
+        **style: Unpack[Style],
     ) -> None:
         """Draw a mark at each point, of the series' own shape; ``titles`` are tooltips."""
         left, top = self._pixels(x, y)
         names = [None] * len(left) if titles is None else list(titles)
-        style = _classes("mark", series, classes)
+        shape = shape or list(_SHAPES)[style.get("series", 0) % SERIES]
         for a, b, name in zip(left.tolist(), top.tolist(), names, strict=True):
             if isfinite(a) and isfinite(b):
-                path = _shape(shape or _SHAPES[series % SERIES], a, b, size)
-                self._add(frame, "path", {"class": style, "d": path}, title=name)
+                style["title"] = name
+                self._add("path", "mark", {"d": _mark(shape, a, b, size)}, **style)
 
-    def bar(
-        self,
-        x0: float,
-        y0: float,
-        x1: float,
-        y1: float,
-        *,
-        series: int = 0,
-        frame: int | None = None,
-        title: str | None = None,
-        classes: str = "",
-    ) -> None:
+    def bar(self, x0: float, y0: float, x1: float, y1: float, **style: Unpack[Style]) -> None:
         """Draw a rectangle between two corners."""
-        (a, c), (b, d) = (values.tolist() for values in self._pixels([x0, x1], [y0, y1]))
-        box = {
-            "x": _short(min(a, c)),
-            "y": _short(min(b, d)),
-            "width": _short(abs(c - a)),
-            "height": _short(abs(d - b)),
-        }
-        self._add(frame, "rect", {"class": _classes("bar", series, classes), **box}, title=title)
+        (a, c), (b, d) = (np.sort(ends).tolist() for ends in self._pixels([x0, x1], [y0, y1]))
+        box = {"x": a, "y": b, "width": c - a, "height": d - b}
+        self._add("rect", "bar", {name: _short(value) for name, value in box.items()}, **style)
 
-    def rule(
-        self, x0: float, y0: float, x1: float, y1: float, *, frame: int | None = None, classes: str = ""
-    ) -> None:
+    def rule(self, x0: float, y0: float, x1: float, y1: float) -> None:
         """Draw a thin line to compare with."""
-        self._add(
-            frame,
-            "polyline",
-            {
-                "class": f"rule {classes}".strip(),
-                "points": _points(np.column_stack(self._pixels([x0, x1], [y0, y1]))),
-            },
-        )
+        ends = np.column_stack(self._pixels([x0, x1], [y0, y1]))
+        self._add("polyline", "rule", {"points": _points(ends)}, series=None)
 
     def text(
         self,
@@ -245,15 +245,15 @@ class Chart:
         text: str,
         *,
         anchor: str = "start",
-        frame: int | None = None,
-        classes: str = "",
         dx: float = 0,
         dy: float = 0,
+        frame: int | None = None,
+        classes: str = "",
     ) -> None:
         """Write at a point, moved by ``dx`` and ``dy`` units of the drawing."""
         left, top = self._pixels([x], [y])
         place = {"x": _short(left[0] + dx), "y": _short(top[0] + dy), "text-anchor": anchor}
-        self._add(frame, "text", {"class": f"label {classes}".strip(), **place}, text=text)
+        self._add("text", "label", place, text, series=None, frame=frame, classes=classes)
 
     def render(self, start: int = 0, *, spark: bool = False) -> Svg:
         """The drawing as text, with the parts of the frame ``start`` shown.
@@ -261,15 +261,12 @@ class Chart:
         ``spark`` is for a small one beside the numbers that it shows, which has nothing to say on its own.
         """
         body = self._axes() + "".join(_in_frame(part, frame, start) for frame, part in self._parts)
+        box = f'viewBox="0 0 {self.width} {self.height}"'
         if spark:
-            return Svg(
-                f'<svg class="spark" aria-hidden="true" viewBox="0 0 {self.width} {self.height}">{body}</svg>'
-            )
+            return Svg(f'<svg class="spark" aria-hidden="true" {box}>{body}</svg>')
+        told = escape(f"{self.title}. {self.description}".strip())
         head = f"<title>{escape(self.title)}</title><desc>{escape(self.description)}</desc>"
-        return Svg(
-            f'<svg class="chart" role="img" viewBox="0 0 {self.width} {self.height}" '
-            f'aria-label="{escape(f"{self.title}. {self.description}".strip())}">{head}{body}</svg>'
-        )
+        return Svg(f'<svg class="chart" role="img" {box} aria-label="{told}">{head}{body}</svg>')
 
     def _pixels(self, x: ArrayLike, y: ArrayLike) -> tuple[np.ndarray, np.ndarray]:
         left, right, top, bottom = self.margins
@@ -278,46 +275,72 @@ class Chart:
 
     def _add(
         self,
-        frame: int | None,
-        name: str,
+        tag: str,
+        kind: str,
         attributes: dict[str, Any],
+        text: str = "",
         *,
-        text: str | None = None,
+        series: int | None = 0,
+        frame: int | None = None,
+        classes: str = "",
         title: str | None = None,
     ) -> None:
-        inner = escape(str(text)) if text is not None else ""
-        inner += f"<title>{escape(str(title))}</title>" if title is not None else ""
-        written = " ".join(f'{key}="{escape(str(value))}"' for key, value in attributes.items())
-        self._parts.append((frame, f"<{name} {written}>{inner}</{name}>"))
+        styled = [kind, "" if series is None else f"s{series % SERIES}", classes]
+        given = {"class": " ".join(filter(None, styled)), **attributes}
+        written = " ".join(f'{key}="{escape(str(value))}"' for key, value in given.items())
+        tip = "" if title is None else f"<title>{escape(str(title))}</title>"
+        self._parts.append((frame, f"<{tag} {written}>{escape(str(text))}{tip}</{tag}>"))
 
     def _axes(self) -> str:
         left, right, top, bottom = self.margins
         end, foot = self.width - right, self.height - bottom
         parts = []
-        for value, text in self.x.marks():
-            at = _short(self._pixels([value], [self.y.low])[0][0])
-            parts.append(f'<path class="grid" d="M{at} {top}V{foot}"/>')
-            parts.append(
-                f'<text class="tick" x="{at}" y="{foot + 17}" text-anchor="middle">{escape(text)}</text>'
-            )
-        for value, text in self.y.marks():
-            height = float(self._pixels([self.x.low], [value])[1][0])
-            parts.append(f'<path class="grid" d="M{left} {_short(height)}H{end}"/>')
-            parts.append(
-                f'<text class="tick" x="{left - 7}" y="{_short(height + 4)}" text-anchor="end">{escape(text)}</text>'
-            )
-        if self.x.label:
-            parts.append(
-                f'<text class="name" x="{_short((left + end) / 2)}" y="{self.height - 8}" '
-                f'text-anchor="middle">{escape(self.x.label)}</text>'
-            )
-        if self.y.label:
-            middle = _short((top + foot) / 2)
-            parts.append(
-                f'<text class="name" transform="translate(14 {middle}) rotate(-90)" '
-                f'text-anchor="middle">{escape(self.y.label)}</text>'
-            )
+        for value, text in self.x.shown(end - left):
+            at = self._pixels([value], [self.y.low])[0][0]
+            parts.append(f'<path class="grid" d="M{_short(at)} {_short(top)}V{_short(foot)}"/>')
+            parts.append(_text("tick", at, foot + 17, "middle", text))
+        for value, text in self.y.shown(foot - top, horizontal=False):
+            at = self._pixels([self.x.low], [value])[1][0]
+            parts.append(f'<path class="grid" d="M{_short(left)} {_short(at)}H{_short(end)}"/>')
+            parts.append(_text("tick", left - 7, at + 4, "end", text))
+        parts.append(_text("name", (left + end) / 2, self.height - 8, "middle", self.x.label))
+        turned = f' transform="translate(14 {_short((top + foot) / 2)}) rotate(-90)"'
+        parts.append(_text("name", 0, 0, "middle", self.y.label, turned))
         return "".join(parts)
+
+
+def steps_chart(
+    x: Sequence[str], y: Axis, values: ArrayLike, titles: Sequence[str], *, label: str = "p", **options: Any
+) -> Chart:
+    """A value for each position of the slider: a line with open marks, and a large mark where the slider stands.
+
+    Parameters
+    ----------
+    x : sequence of str
+        Names of the positions.
+    y : Axis
+        Axis of the values.
+    values : array-like
+        One for each position.
+    titles : sequence of str
+        Tooltips.
+    label : str
+        What the positions are.
+    **options
+        Those of `Chart`; ``bands`` are two arrays, the ends of intervals.
+    """
+    bands = options.pop("bands", None)
+    places, values = np.arange(len(x), dtype=float), np.asarray(values, dtype=float)
+    ends = (-0.3, len(x) - 0.7)
+    chart = Chart(Axis(*ends, label, ticks=list(enumerate(x))), y, **options)
+    if bands is not None:
+        chart.band(places, *bands)
+        chart.rule(ends[0], values[0], ends[1], values[0])
+    chart.line(places, values)
+    for frame, (value, title) in enumerate(zip(values, titles, strict=True)):
+        chart.points([frame], [value], classes="open", titles=[title])
+        chart.points([frame], [value], size=6, frame=frame, titles=[title])
+    return chart
 
 
 def thin(x: ArrayLike, y: ArrayLike, most: int = 300) -> tuple[np.ndarray, np.ndarray]:
@@ -356,14 +379,55 @@ def padded(
     return max(low, least - room), min(high, most + room)
 
 
+def width_of(text: str, *, bold: bool = False) -> float:
+    """Width of a line in ems, at least what wide fonts take.
+
+    Examples
+    --------
+    >>> round(width_of("ill"), 2), round(width_of("www"), 2), round(width_of("東京"), 2)
+    (1.35, 3.0, 2.0)
+    """
+    return sum(map(_em, text)) * (_BOLD if bold else 1.0)
+
+
+def _em(letter: str) -> float:
+    if unicodedata.combining(letter):
+        return 0.0
+    if letter in _BROAD or unicodedata.east_asian_width(letter) in "WF":
+        return 1.0
+    if letter in _NARROW:
+        return 0.45
+    return 0.8 if letter.isupper() or letter in "#&+<=>~" else 0.65
+
+
+def fit_name(name: Any, ems: float, *, bold: bool = False) -> str:
+    """Shorten a name to at most so many ems; a long one loses its middle, as many differ in their ends only.
+
+    Examples
+    --------
+    >>> fit_name("http://example.org/a/long/way", 7), fit_name(7, 8)
+    ('http://…way', '7')
+    """
+    text = " ".join(str(name).split())
+    if width_of(text, bold=bold) <= ems:
+        return text
+    for kept in range(len(text) - 1, 0, -1):
+        tail = kept // 3
+        short = f"{text[: kept - tail]}…{text[len(text) - tail :]}"
+        if width_of(short, bold=bold) <= ems:
+            return short
+    return "…"
+
+
+def _text(kind: str, x: float, y: float, anchor: str, text: str, turned: str = "") -> str:
+    place = turned or f' x="{_short(x)}" y="{_short(y)}"'
+    return f'<text class="{kind}"{place} text-anchor="{anchor}">{escape(text)}</text>' if text else ""
+
+
 def _in_frame(part: str, frame: int | None, start: int) -> str:
     if frame is None:
         return part
     return f'<g class="frame{" on" if frame == start else ""}" data-frame="{frame}">{part}</g>'
-
-
-def _classes(kind: str, series: int, more: str) -> str:
-    return f"{kind} s{series % SERIES} {more}".strip()
 
 
 def _short(value: float) -> str:
@@ -374,36 +438,17 @@ def _points(pixels: np.ndarray) -> str:
     return " ".join(f"{_short(a)},{_short(b)}" for a, b in pixels.tolist())
 
 
-def _runs(left: np.ndarray, top: np.ndarray) -> list[np.ndarray]:
-    """Pieces of a line between its gaps."""
-    pixels = np.column_stack([left, top])
-    finite = np.isfinite(pixels).all(axis=1)
-    pieces = np.split(np.arange(len(pixels)), np.flatnonzero(~finite))
-    kept = [piece[finite[piece]] for piece in pieces]
-    return [pixels[piece] for piece in kept if len(piece)]
+def _runs(known: np.ndarray) -> list[np.ndarray]:
+    """Numbers of the points of each piece between gaps."""
+    pieces = np.split(np.arange(len(known)), np.flatnonzero(~known))
+    return [piece for piece in (piece[known[piece]] for piece in pieces) if len(piece)]
 
 
-def _shape(shape: str, a: float, b: float, r: float) -> str:
-    """Path of a mark of about the same area whatever its shape."""
-    x, y = _short(a), _short(b)
-    match shape:
-        case "circle":
-            return f"M{_short(a - r)} {y}a{r} {r} 0 1 0 {2 * r} 0a{r} {r} 0 1 0 {-2 * r} 0z"
-        case "square":
-            s = 0.9 * r
-            return f"M{_short(a - s)} {_short(b - s)}h{_short(2 * s)}v{_short(2 * s)}h{_short(-2 * s)}z"
-        case "triangle" | "down":
-            s = 1.2 * r if shape == "triangle" else -1.2 * r
-            return f"M{x} {_short(b - s)}L{_short(a + 1.1 * r)} {_short(b + 0.7 * s)}H{_short(a - 1.1 * r)}z"
-        case "diamond":
-            s = 1.25 * r
-            return f"M{x} {_short(b - s)}L{_short(a + s)} {y}L{x} {_short(b + s)}L{_short(a - s)} {y}z"
-        case "cross":
-            s = 0.9 * r
-            return (
-                f"M{_short(a - s)} {_short(b - s)}l{_short(2 * s)} {_short(2 * s)}"
-                f"m{_short(-2 * s)} 0l{_short(2 * s)} {_short(-2 * s)}"
-            )
-        case "plus":
-            return f"M{_short(a - r)} {y}h{_short(2 * r)}M{x} {_short(b - r)}v{_short(2 * r)}"
-    raise InputError(f"unknown shape {shape!r}: use one of {', '.join(_SHAPES)}")
+def _mark(shape: str, a: float, b: float, r: float) -> str:
+    """Path of a mark."""
+    if shape not in _SHAPES:
+        raise InputError(f"unknown shape {shape!r}: use one of {', '.join(_SHAPES)}")
+    if shape == "circle":
+        return f"M{_short(a - r)} {_short(b)}a{r} {r} 0 1 0 {2 * r} 0a{r} {r} 0 1 0 {-2 * r} 0z"
+    strokes = [[f"{_short(a + r * x)} {_short(b + r * y)}" for x, y in stroke] for stroke in _SHAPES[shape]]
+    return "".join(f"M{'L'.join(stroke)}{'z' if len(stroke) > 2 else ''}" for stroke in strokes)

@@ -34,7 +34,7 @@ from __future__ import annotations
 
 import time
 import warnings
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
 from numbers import Integral, Real
 from typing import Any
 
@@ -47,11 +47,11 @@ from apexrank.graph.base import plain_graph, seed_vector
 from apexrank.graph.lpq import LpqRank
 from apexrank.graph.mapped import MappedRank, PageRank
 from apexrank.metrics.spam import spam_mass, spam_met
-from apexrank.report.graph.result import RankComparison
-from apexrank.report.farm_labels import spam_vertices
-from apexrank.report.farm_notes import notes_of
-from apexrank.report.farm_rows import Certificate, power_of
-from apexrank.report.graph.farms import Look, ranks_of
+from apexrank.report.graph.farms import BOOSTERS, FarmSearch, has_links, ranks_of
+from apexrank.report.graph.result import MOST_USUAL, RankCertificate, RankComparison, Riser, rank_label
+from apexrank.report.page import Stages, counted, shorten
+
+_NAMED, _LETTERS = 5, 30  # vertices that a sentence lists, and of each name: a phone has room for that
 
 
 def compare_ranks(
@@ -98,7 +98,7 @@ def compare_ranks(
     Examples
     --------
     >>> from apexrank.datasets.crawl import make_crawl, plant_farms
-    >>> from apexrank.report.graph.compare import compare_ranks
+    >>> from apexrank.report import compare_ranks
     >>> web = make_crawl(1000, random_state=0).adjacency
     >>> crawl = plant_farms(web, farms=2, boosters=30)
     >>> found = compare_ranks(crawl.adjacency, ps=(2, 8))
@@ -111,53 +111,64 @@ def compare_ranks(
     for name, value, least in (("top", top, 1), ("suspects", suspects, 1), ("neighbours", neighbours, 0)):
         if isinstance(value, bool) or not isinstance(value, Integral) or value < least:
             raise InputError(f"{name} must be a whole number of at least {least}, got {value!r}")
-    tell = progress or (lambda stage: None)
-    began = time.perf_counter()
-    tell("reading the graph")
-    read = plain_graph(graph)
-    bad, strangers = (None, 0) if spam is None else spam_vertices(read, spam)
-    good = None if trusted is None else seed_vector(read, trusted, "trusted") > 0
-    if bad is not None and bad.all() | ~bad.any():
-        raise InputError("spam must be some of the vertices, not none or all of them: leave it out otherwise")
-    seconds = {"reading": time.perf_counter() - began}
-    options: dict[str, Any] = {"damping": damping, "tol": tol, "max_iter": max_iter}
-    fits, certificates = [], []
+    stage = Stages(progress)
+    with stage("reading", "reading the graph"):
+        read = plain_graph(graph)
+        bad, strangers = (None, 0) if spam is None else spam_vertices(read, spam)
+        good = None if trusted is None else seed_vector(read, trusted, "trusted") > 0
+        if bad is not None and bad.all() | ~bad.any():
+            raise InputError(
+                "spam must be some of the vertices, not none or all of them: leave it out otherwise"
+            )
+    fits: list[MappedRank] = []
+    certificates = []
     for p in powers:
-        tell(f"ranking {read.n} vertices, {power_of(p)}")
-        estimator = PageRank(**options) if p == 1 else LpqRank(p, ratio, **options)
-        certificates.append(_fit(estimator, read, p, None if p == 1 else trusted))
-        fits.append(estimator)
-    seconds["ranking"] = sum(certificate.seconds for certificate in certificates)
-    tell("looking at who links to whom")
-    looked = time.perf_counter()
-    scores = [fit.scores_ for fit in fits]
-    ranks = [ranks_of(each) for each in scores]
-    look = Look(read, fits, ranks, good)
-    flagged = [look.flagged(i) for i in range(len(powers))]
-    found = [[look.suspect(int(v), i, neighbours) for v in flagged[i][:suspects]] for i in range(len(powers))]
-    risers = [look.risers(i) for i in range(len(powers))]
-    seconds["looking at links"] = time.perf_counter() - looked
-    seconds["total"] = time.perf_counter() - began
+        with stage("ranking", f"ranking {read.n} vertices, {rank_label(p)}"):
+            options: dict[str, Any] = {"damping": damping, "tol": tol, "max_iter": max_iter}
+            fits.append(PageRank(**options) if p == 1 else LpqRank(p, ratio, **options))
+            certificates.append(_fit(fits[-1], read, p, None if p == 1 else trusted))
+    with stage("looking at links", "looking at who links to whom"):
+        scores = [fit.scores_ for fit in fits]
+        ranks = [ranks_of(each) for each in scores]
+        search = FarmSearch(read, fits, ranks, good)
+        flagged = [search.flagged(i) for i in range(len(powers))]
+        unmoved = np.setdiff1d(search.boosted, np.concatenate(flagged))
+        found = [
+            [search.suspect(int(v), i, neighbours) for v in those[:suspects]]
+            for i, those in enumerate(flagged)
+        ]
+        risers = [search.risers(i) for i in range(len(powers))]
+    notes = _rule(search, good) if has_links(read) else []
+    notes += [
+        f"Not converged at {rank_label(each.p)} after {counted(each.n_iter, 'step')}: raise max_iter or tol."
+        for each in certificates
+        if not each.converged
+    ]
+    notes += _about_links(read, search.loops) + _unmoved(read, unmoved) + _circling(risers, powers)
+    notes += _about_lists(max(map(len, flagged)), suspects, bad, strangers, good)
     return RankComparison(
-        read,
-        powers,
-        float(ratio),
-        float(damping),
-        scores,
-        ranks,
-        certificates,
-        _chosen(powers, ranks, flagged),
-        look.head,
-        look.usual,
-        flagged,
-        np.setdiff1d(look.boosted, np.concatenate(flagged)),
-        found,
-        risers,
-        bad,
-        [] if bad is None else [_measures(bad, *pair, top) for pair in zip(scores, flagged, strict=True)],
-        notes_of(look, flagged, risers, certificates, suspects, bad, strangers, good),
-        seconds,
-        int(top),
+        graph=read,
+        ps=powers,
+        ratio=float(ratio),
+        damping=float(damping),
+        scores=scores,
+        ranks=ranks,
+        certificates=certificates,
+        chosen=_chosen(powers, ranks, flagged),
+        head=search.head,
+        has_links=has_links(read),
+        usual=search.usual,
+        flagged=flagged,
+        unmoved=unmoved,
+        suspect_lists=found,
+        riser_lists=risers,
+        spam=bad,
+        measures=[]
+        if bad is None
+        else [_measures(bad, *pair, top) for pair in zip(scores, flagged, strict=True)],
+        notes=notes,
+        seconds=stage.with_total,
+        top=int(top),
     )
 
 
@@ -173,7 +184,7 @@ def _powers(ps: Sequence[float]) -> tuple[float, ...]:
     return tuple(powers)
 
 
-def _fit(estimator: MappedRank, graph: Graph, p: float, trusted: Any) -> Certificate:
+def _fit(estimator: MappedRank, graph: Graph, p: float, trusted: Any) -> RankCertificate:
     began = time.perf_counter()
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", ConvergenceWarning)  # the certificate and a note say it
@@ -182,7 +193,7 @@ def _fit(estimator: MappedRank, graph: Graph, p: float, trusted: Any) -> Certifi
         else:
             estimator.fit(graph, trusted=trusted)  # type: ignore[call-arg]
     bound, steps = float(estimator.error_bound_), int(estimator.n_iter_)
-    return Certificate(p, bound, steps, bool(estimator.converged_), time.perf_counter() - began)
+    return RankCertificate(p, bound, steps, bool(estimator.converged_), time.perf_counter() - began)
 
 
 def _chosen(powers: tuple[float, ...], ranks: list[np.ndarray], flagged: list[np.ndarray]) -> int:
@@ -202,3 +213,135 @@ def _measures(spam: np.ndarray, scores: np.ndarray, flagged: np.ndarray, top: in
         "spam_met": float(spam_met(spam, scores, min(top, len(spam)))),
         "spam_among_suspects": float(spam[flagged].mean()) if len(flagged) else float("nan"),
     }
+
+
+def spam_vertices(graph: Graph, spam: Any) -> tuple[np.ndarray, int]:
+    """Which vertices are labelled, and how many labels name none; an error where all of them do.
+
+    Examples
+    --------
+    >>> graph = Graph.from_edges([0, 1], [1, 0], names=["page", "shop"])
+    >>> labels, strangers = spam_vertices(graph, ["shop", "casino"])
+    >>> labels.tolist(), strangers
+    ([False, True], 1)
+    """
+    try:
+        return seed_vector(graph, spam, "spam") > 0, 0
+    except InputError:
+        pairs = _pairs(spam)
+        known = known_names(graph, [name for name, _ in pairs])
+        if not any(known) or all(known):
+            raise
+    kept = {name: weight for (name, weight), is_known in zip(pairs, known, strict=True) if is_known}
+    return seed_vector(graph, kept, "spam") > 0, known.count(False)
+
+
+def known_names(graph: Graph, names: Sequence[Any]) -> list[bool]:
+    """Which of some names are those of vertices.
+
+    Examples
+    --------
+    >>> known_names(Graph.from_edges([0], [1]), [1, 2, "1"])
+    [True, False, False]
+    """
+    if graph.names is None:
+        whole = [isinstance(name, int | np.integer) and not isinstance(name, bool) for name in names]
+        return [is_whole and 0 <= name < graph.n for name, is_whole in zip(names, whole, strict=True)]
+    known = set(graph.names.tolist())
+    return [isinstance(name, Hashable) and name in known for name in names]
+
+
+def _pairs(spam: Any) -> list[tuple[Any, Any]]:
+    """Names with their weights."""
+    weighted = getattr(getattr(spam, "dtype", None), "kind", "O") in "fb" and hasattr(spam, "items")
+    if isinstance(spam, Mapping) or weighted:
+        return list(spam.items())
+    if isinstance(spam, str) or not isinstance(spam, Iterable) or hasattr(spam, "columns"):
+        return []
+    return [(name, 1.0) for name in spam]
+
+
+def _rule(search: FarmSearch, trusted: np.ndarray | None) -> list[str]:
+    suspected = (
+        f"Suspected is whose score and place fall, and who gets at least {search.least_share:.0%} of what PageRank "
+        f"sends through its in-links from {BOOSTERS} or more vertices that nobody else links to; over all links it is "
+        f"{search.usual:.1%}. Boosters that link to one another are not found, and an honest page whose visitors come "
+        "from pages that nobody links to looks the same: look before you judge."
+    )
+    if search.usual >= MOST_USUAL:
+        suspected = (
+            f"Nobody is suspected where {MOST_USUAL:.0%} of all flow starts at vertices nobody links to."
+        )
+    seen = len(search.vertices)
+    return [
+        suspected,
+        f"Looked at: {seen:,} of PageRank's first {_vertices(search.head)}, those above the average"
+        f"{' and not trusted' if trusted is not None else ''}; falls further down mean nothing.",
+    ]
+
+
+def _about_links(graph: Graph, loops: np.ndarray) -> list[str]:
+    notes, dangling, looping = [], int(graph.dangling.sum()), int(loops.sum())
+    if dangling:
+        link, they = ("links", "it holds") if dangling == 1 else ("link", "they hold")
+        notes.append(f"{_vertices(dangling)} {link} to nobody; what {they} goes to all.")
+    if looping:
+        link = "links to itself" if looping == 1 else "link to themselves"
+        notes.append(
+            f"{_vertices(looping)} {link}, which an L_pq norm favours: drop such links where they mean nothing."
+        )
+    return notes
+
+
+def _unmoved(graph: Graph, unmoved: np.ndarray) -> list[str]:
+    if not len(unmoved):
+        return []
+    names = [shorten(str(graph.label(int(v))), _LETTERS) for v in unmoved[:_NAMED]]
+    more = f" and {len(unmoved) - len(names):,} more" if len(unmoved) > len(names) else ""
+    get, whose = ("gets", "its") if len(unmoved) == 1 else ("get", "their")
+    return [
+        f"{_vertices(len(unmoved))} ({', '.join(names)}{more}) {get} most of {whose} rank from vertices nobody else "
+        "links to, but at no p tried do both score and place fall: not suspected."
+    ]
+
+
+def _circling(risers: list[list[Riser]], powers: Sequence[float]) -> list[str]:
+    circling = [sum(riser.cycle > 0 for riser in each) for each in risers]
+    i = int(np.argmax(circling))
+    if not circling[i]:
+        return []
+    power, rising = rank_label(powers[i]), len(risers[i])
+    if circling[i] == rising == 1:
+        who = f"The vertex that rises at {power}"
+    else:
+        who = f"{circling[i]} of the {rising} vertices that rise most at {power}"
+    link, themselves = ("links", "itself") if circling[i] == 1 else ("link", "themselves")
+    whose = "its" if circling[i] == 1 else "their"
+    return [f"{who} {link} to nobody but {themselves} or round a closed cycle: {whose} rise is no merit."]
+
+
+def _about_lists(
+    most: int, shown: int, spam: np.ndarray | None, strangers: int, trusted: np.ndarray | None
+) -> list[str]:
+    """Notes on suspects that are not listed and on labels; ``strangers`` is the number of labels of no vertex."""
+    notes = []
+    if most > shown:
+        listed = "most suspicious is" if shown == 1 else f"{shown} most suspicious are"
+        notes.append(f"Up to {counted(most, 'suspect')} were found at one p; the {listed} listed.")
+    if spam is not None:
+        labels = int(spam.sum())
+        were = "label was" if labels == 1 else f"{labels:,} labels were"
+        notes.append(f"The spam {were} used to measure, for nothing else.")
+    if strangers:
+        name, are = ("names", "is") if strangers == 1 else ("name", "are")
+        notes.append(f"{counted(strangers, 'spam label')} {name} no vertex of this graph and {are} left out.")
+    if trusted is not None:
+        notes.append(
+            f"{_vertices(int(trusted.sum()), 'trusted ')}: the L_pq scores of vertices that no trust reaches are "
+            "halved, PageRank's are as they are."
+        )
+    return notes
+
+
+def _vertices(n: int, kind: str = "") -> str:
+    return counted(n, f"{kind}vertex", f"{kind}vertices")

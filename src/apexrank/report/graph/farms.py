@@ -1,31 +1,190 @@
-"""Which vertices look like the targets of link farms, and which gain by links that go round in circles.
+"""Search for targets of link farms in the head of PageRank's list, and for vertices that gain by closed cycles.
 
-The rule and how well it works: `apexrank.report.graph.compare`.
+A booster of a link farm is a page that nobody links to, except perhaps the page it boosts (Gyöngyi and Garcia-Molina,
+"Link spam alliances", 2005). Here such a source is called *unsupported*. The rule and how well it works:
+`apexrank.report.graph.compare`.
 """
 
 from __future__ import annotations
 
-from typing import Any
+from functools import cache
+from typing import NamedTuple
 
 import numpy as np
 
 from apexrank.graph.adjacency import Graph
+from apexrank.graph.base import InLink
 from apexrank.graph.mapped import MappedRank
-from apexrank.report.farm_evidence import (
-    MOST_USUAL,
-    Support,
-    closed_share,
-    cycle_length,
-    links_among,
-    self_loops,
-    support,
-    unsupported_share,
-)
-from apexrank.report.farm_rows import Riser, Suspect, first
+from apexrank.kernels.jit import kernel
+from apexrank.report.graph.result import MOST_USUAL, Riser, Suspect, first
 
+LONGEST_CYCLE = 100  # steps that are followed to see whether a walk comes back
 HEAD_LEAST, HEAD_SHARE = 100, 0.01  # how far down PageRank's list a fall means something
 BOOSTERS = 5  # fewer make no farm
 RISERS = 10
+
+
+class Support(NamedTuple):
+    """Who links to each of some vertices; links to oneself are left out everywhere.
+
+    ``sources`` is the number of in-links, ``unsupported`` that of those from vertices that nobody else links to,
+    ``share`` the part of the flow that comes through the latter, ``back`` the number of sources linked in return.
+    """
+
+    sources: np.ndarray
+    unsupported: np.ndarray
+    share: np.ndarray
+    back: np.ndarray
+
+
+def support(graph: Graph, scores: np.ndarray, vertices: np.ndarray) -> Support:
+    """Look at the in-links of vertices, in time linear in the number of their links.
+
+    What flows through a link is ``r_j·w_ij/d_j``, with r the given scores.
+
+    Examples
+    --------
+    >>> graph = Graph.from_edges([0, 1, 2, 3, 3], [3, 3, 3, 0, 2])   # 1 has no in-links, 0 and 2 only those from 3
+    >>> found = support(graph, np.full(4, 0.25), np.array([3, 0]))
+    >>> found.sources.tolist(), found.unsupported.tolist(), found.share.tolist(), found.back.tolist()
+    ([3, 1], [3, 0], [1.0, 0.0], [2, 1])
+    """
+    rate = np.divide(scores, graph.out_weight, out=np.zeros(graph.n), where=graph.out_weight > 0)
+    owner, links = _links_of(graph, vertices)
+    kept = graph.indices[links] != vertices[owner]
+    owner, links = owner[kept], links[kept]
+    sources = graph.indices[links].astype(np.int64)
+    out = graph.reversed()
+    out_owner, out_links = _links_of(out, vertices)
+    back = np.isin(owner * graph.n + sources, out_owner * graph.n + out.indices[out_links])
+    lone = np.diff(graph.indptr)[sources] - back - self_loops(graph)[sources] == 0
+    flow = rate[sources] * (1.0 if graph.weights is None else graph.weights[links])
+
+    def sums(values: np.ndarray) -> np.ndarray:
+        return np.bincount(owner, values, len(vertices))
+
+    total, share = sums(flow), np.zeros(len(vertices))
+    np.divide(sums(flow * lone), total, out=share, where=total > 0)
+    number, unsupported, linked = (sums(each).astype(np.int64) for each in (kept[kept], lone, back))
+    return Support(number, unsupported, share, linked)
+
+
+def _links_of(graph: Graph, vertices: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Numbers of all links into some vertices, each with the position of its vertex among them."""
+    starts = graph.indptr[vertices]
+    counts = graph.indptr[vertices + 1] - starts
+    owner = np.repeat(np.arange(len(vertices)), counts)
+    return owner, np.arange(counts.sum()) + (starts - np.cumsum(counts) + counts)[owner]
+
+
+def unsupported_share(graph: Graph, scores: np.ndarray) -> float:
+    """Part of all flow through links that starts at vertices nobody links to: what is usual in this graph.
+
+    A link to oneself is no support, and what stays with a vertex by one is no flow; 0 where nothing flows.
+
+    Examples
+    --------
+    >>> unsupported_share(Graph.from_edges([0, 1, 2], [1, 2, 1]), np.array([0.2, 0.5, 0.3]))
+    0.2
+    >>> unsupported_share(Graph.from_edges([0], [0]), np.array([1.0]))
+    0.0
+    """
+    kept = _loop_weights(graph)
+    leaving = np.divide(
+        graph.out_weight - kept, graph.out_weight, out=np.zeros(graph.n), where=graph.out_weight > 0
+    )
+    flow = scores * leaving
+    alone = np.diff(graph.indptr) - (kept > 0) == 0
+    total = flow.sum()
+    return float(flow[alone].sum() / total) if total > 0 else 0.0
+
+
+def self_loops(graph: Graph) -> np.ndarray:
+    """Which vertices link to themselves.
+
+    Examples
+    --------
+    >>> self_loops(Graph.from_edges([0, 1], [1, 1])).tolist()
+    [False, True]
+    """
+    return _loop_weights(graph) > 0
+
+
+def has_links(graph: Graph) -> bool:
+    """Whether any vertex links to another one.
+
+    Examples
+    --------
+    >>> has_links(Graph.from_edges([0, 1], [0, 1])), has_links(Graph.from_edges([0, 1], [1, 1]))
+    (False, True)
+    """
+    # more links than vertices cannot all be loops
+    return graph.n_edges > graph.n or graph.n_edges > int(self_loops(graph).sum())
+
+
+def _loop_weights(graph: Graph) -> np.ndarray:
+    found = np.zeros(graph.n)
+    _add_loops(graph.indptr, graph.indices, np.empty(0) if graph.weights is None else graph.weights, found)
+    return found
+
+
+@kernel()
+def _add_loops(indptr, indices, weights, found):
+    for i in range(found.size):
+        for k in range(indptr[i], indptr[i + 1]):
+            if indices[k] == i:
+                found[i] += weights[k] if weights.size else 1.0
+
+
+def closed_share(graph: Graph, vertex: int) -> float:
+    """Share of the vertices that link to one which have no in-links from outside it and them.
+
+    Examples
+    --------
+    >>> closed_share(Graph.from_edges([1, 2, 1, 2, 3], [0, 0, 2, 1, 2]), 0)   # 3 links to 2
+    0.5
+    """
+    sources = graph.indices[graph.indptr[vertex] : graph.indptr[vertex + 1]]
+    sources = sources[sources != vertex]
+    owner, links = _links_of(graph, sources)
+    outside = ~np.isin(graph.indices[links], np.append(sources, vertex))
+    return float((np.bincount(owner, outside, len(sources)) == 0).sum() / max(1, len(sources)))
+
+
+def cycle_length(graph: Graph, vertex: int) -> int:
+    """Steps after which a walk along only links comes back to the vertex; 0 where it does not, or one has a choice.
+
+    1 is a vertex whose only link leads to itself. What such vertices hold comes back undivided, which a norm favours.
+
+    Examples
+    --------
+    >>> graph = Graph.from_edges([0, 1, 2, 3, 3], [0, 2, 1, 3, 0])
+    >>> [cycle_length(graph, v) for v in range(4)]
+    [1, 2, 2, 0]
+    """
+    out, at = graph.reversed(), vertex
+    for step in range(1, LONGEST_CYCLE + 1):
+        if out.indptr[at + 1] - out.indptr[at] != 1:
+            return 0
+        at = int(out.indices[out.indptr[at]])
+        if at == vertex:
+            return step
+    return 0
+
+
+def links_among(graph: Graph, vertices: list[int]) -> list[tuple[int, int]]:
+    """Links between some vertices, as pairs of positions in their list (source, target), none to oneself.
+
+    Examples
+    --------
+    >>> links_among(Graph.from_edges([0, 1, 2, 2], [1, 0, 0, 2]), [2, 0])
+    [(0, 1)]
+    """
+    pairs = []
+    for b, target in enumerate(vertices):
+        sources = graph.indices[graph.indptr[target] : graph.indptr[target + 1]]
+        pairs += [(a, b) for a in np.flatnonzero(np.isin(vertices, sources)).tolist() if a != b]
+    return sorted(pairs)
 
 
 def ranks_of(scores: np.ndarray) -> np.ndarray:
@@ -39,8 +198,8 @@ def ranks_of(scores: np.ndarray) -> np.ndarray:
     return np.searchsorted(np.sort(-scores), -scores) + 1
 
 
-class Look:
-    """What the links say about the vertices in PageRank's head."""
+class FarmSearch:
+    """Evidence of link farms among the vertices in PageRank's head."""
 
     def __init__(
         self, graph: Graph, fits: list[MappedRank], ranks: list[np.ndarray], trusted: np.ndarray | None
@@ -56,7 +215,7 @@ class Look:
         self.usual = unsupported_share(graph, base)
         self.loops = self_loops(graph)
         self.least_share = (1 + self.usual) / 2
-        self._links: dict[int, list[Any]] = {}
+        self._neighbourhood = cache(self._look_around)  # the same at every p
         boosted = (self.support.share >= self.least_share) & (self.support.unsupported >= BOOSTERS)
         self._boosted = boosted & (self.usual < MOST_USUAL)
 
@@ -81,42 +240,37 @@ class Look:
             return np.log(base) - np.log(now)
 
     def suspect(self, v: int, i: int, neighbours: int) -> Suspect:
+        """Everything that is told of a flagged vertex at the i-th p."""
         at = int(np.searchsorted(self.vertices, v))
-        seen = Support(*(column[at] for column in self.support))
-        score, base = (float(self.fits[number].scores_[v]) for number in (i, 0))
+        sources, unsupported, share, back = (column[at].item() for column in self.support)
         rank, base_rank = int(self.ranks[i][v]), int(self.ranks[0][v])
         fall = float(self._falls(i)[at])
-        links, closed, among = self._about(v, neighbours)
+        links, closed, among = self._neighbourhood(v, neighbours)
         return Suspect(
-            rank,
-            self.graph.label(v),
-            score,
-            base_rank,
-            base,
-            base_rank - rank,
-            fall,
-            fall * float(seen.share),
-            int(seen.sources),
-            int(seen.unsupported),
-            float(seen.share),
-            float(seen.back / max(1, seen.sources)),
-            closed,
-            bool(self.loops[v]),
-            links,
-            among,
+            rank=rank,
+            name=self.graph.label(v),
+            score=float(self.fits[i].scores_[v]),
+            base_rank=base_rank,
+            base_score=float(self.fits[0].scores_[v]),
+            change=base_rank - rank,
+            fall=fall,
+            suspicion=fall * share,
+            in_links=sources,
+            unsupported=unsupported,
+            unsupported_share=share,
+            linked_back=back / max(1, sources),
+            closed=closed,
+            self_loop=bool(self.loops[v]),
+            links=links,
+            among=among,
         )
 
-    def _about(self, v: int, neighbours: int) -> Any:
-        """What is the same at every p: the strongest in-links, whether they are a closed group, links among them."""
-        if v not in self._links:
-            name = self.graph.label(v)
-            links = [link for link in self.fits[0].explain(name) if link.source not in (None, name)][
-                :neighbours
-            ]
-            sources = self.graph.numbers([link.source for link in links])
-            among = links_among(self.graph, [v, *sources.tolist()])
-            self._links[v] = [links, closed_share(self.graph, v), among]
-        return self._links[v]
+    def _look_around(self, v: int, most: int) -> tuple[list[InLink], float, list[tuple[int, int]]]:
+        """The strongest in-links, whether they are a closed group, and links among them."""
+        name = self.graph.label(v)
+        links = [link for link in self.fits[0].explain(name) if link.source not in (None, name)][:most]
+        sources = self.graph.numbers([link.source for link in links])
+        return links, closed_share(self.graph, v), links_among(self.graph, [v, *sources.tolist()])
 
     def risers(self, i: int) -> list[Riser]:
         """Vertices that gain most, of those that come into a head of the same length."""
@@ -132,13 +286,13 @@ class Look:
         rank, base_rank, name = int(self.ranks[i][v]), int(self.ranks[0][v]), self.graph.label(v)
         strongest = self.fits[i].explain(name, top=1)[0]
         return Riser(
-            rank,
-            name,
-            float(self.fits[i].scores_[v]),
-            base_rank,
-            base_rank - rank,
-            cycle_length(self.graph, v),
-            bool(self.loops[v]),
-            strongest.source,
-            strongest.share,
+            rank=rank,
+            name=name,
+            score=float(self.fits[i].scores_[v]),
+            base_rank=base_rank,
+            change=base_rank - rank,
+            cycle=cycle_length(self.graph, v),
+            self_loop=bool(self.loops[v]),
+            strongest=strongest.source,
+            strongest_share=strongest.share,
         )

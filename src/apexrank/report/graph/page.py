@@ -1,18 +1,15 @@
-"""The page of a comparison of graph ranks: what each position of the slider over p shows."""
+"""HTML page of a comparison of graph ranks, with a slider over p."""
 
 from __future__ import annotations
 
 from math import cos, pi, sin
-from typing import Any
 
 import numpy as np
 
 from apexrank.metrics.spam import spam_met
-from apexrank.report.graph.result import RankComparison
-from apexrank.report.farm_names import FONT, fit_name, width_of
-from apexrank.report.farm_rows import Item, Suspect, counted, first, power_of
-from apexrank.report.page import render
-from apexrank.report.charts import Axis, Chart, Svg, padded
+from apexrank.report.charts import FONT, Axis, Chart, Svg, fit_name, padded, steps_chart, width_of
+from apexrank.report.graph.result import RankComparison, RankedVertex, Suspect, first, rank_label
+from apexrank.report.page import counted, render
 
 _POINTS = 900  # in the chart of rank against rank, suspects not counted
 _DRAWN = 10  # suspects at each p whose neighbourhood is drawn
@@ -21,8 +18,8 @@ _SLOPE_MARGINS = (200.0, 150.0, 12.0, 46.0)
 _GAP = 8.0  # between a name and what is beside it
 
 
-def page(comparison: RankComparison, *, title: str | None = None, **options: Any) -> str:
-    """HTML of the comparison; ``options`` as in `apexrank.report.page.render`."""
+def page(comparison: RankComparison, *, title: str | None = None) -> str:
+    """HTML of the comparison."""
     start, numbers = comparison.chosen, range(len(comparison.ps))
     charts = {} if comparison.spam is None else {"met": _spam_met(comparison), "mass": _spam_mass(comparison)}
     return render(
@@ -33,19 +30,15 @@ def page(comparison: RankComparison, *, title: str | None = None, **options: Any
         verdict=comparison.verdict,
         sound=comparison.verdict.kind == "nothing found"
         and all(each.converged for each in comparison.certificates),
-        counted=counted,
-        labels=[power_of(p) for p in comparison.ps],
+        labels=[rank_label(p) for p in comparison.ps],
         start=start,
         slopes=_slopes(comparison).render(start),
         scatter=_scatter(comparison).render(start),
         spam_charts={name: chart.render(start) for name, chart in charts.items()},
         rows=[comparison.top_items(i) for i in numbers],
-        fallen=[comparison.fallen(i) for i in numbers],
         suspects=[_with_drawings(comparison.suspects(i)) for i in numbers],
-        risers=[comparison.risers(i) for i in numbers],
         notes=comparison.notes,
         seconds=comparison.seconds,
-        **options,
     )
 
 
@@ -60,10 +53,7 @@ def _subtitle(comparison: RankComparison) -> str:
 
 def _slopes(comparison: RankComparison) -> Chart:
     """Lines from the place in PageRank to the place at p, for all who are among the first in either."""
-    lists = [
-        [*comparison.top_items(i), *comparison.fallen(i)] if i else comparison.top_items(0)
-        for i in range(len(comparison.ps))
-    ]
+    lists = [[*comparison.top_items(i), *comparison.fallen(i)] for i in range(len(comparison.ps))]
     deepest = max(max(item.rank, item.base_rank) for items in lists for item in items)
     chart = Chart(
         Axis(0, 1, ticks=[(0, "PageRank"), (1, "now")]),
@@ -77,13 +67,14 @@ def _slopes(comparison: RankComparison) -> Chart:
     for i, items in enumerate(lists):
         for item in items:
             way = f"{item.name}: {item.base_rank:,} to {item.rank:,}"
-            style: dict[str, Any] = {"series": 1} if item.suspect else {"series": 0, "classes": "soft"}
-            chart.line([0, 1], [item.base_rank, item.rank], frame=i, label=way, **style)
+            series, classes = (1, "") if item.suspect else (0, "soft")
+            ends = [item.base_rank, item.rank]
+            chart.line([0, 1], ends, frame=i, series=series, classes=classes, title=way)
         _write_names(chart, items, i)
     return chart
 
 
-def _write_names(chart: Chart, items: list[Item], i: int) -> None:
+def _write_names(chart: Chart, items: list[RankedVertex], i: int) -> None:
     """Names at both ends of the lines, suspects first, then the best: as many as do not run into one another."""
     left, right, top, bottom = _SLOPE_MARGINS
     high = chart.height - top - bottom
@@ -114,15 +105,15 @@ def _scatter(comparison: RankComparison) -> Chart:
         description="On the diagonal nothing changes, below it a vertex falls; triangles are suspects.",
         width=560,
         height=460,
-        margins=(34 + FONT * width_of(f"{end:,}"), 30, 12, 46),
     )
     chart.rule(1, 1, end, end)
-    sample = _sample(comparison)
+    # places of PageRank whose logarithms are evenly spaced
+    places = np.unique(np.geomspace(1, n, _POINTS).round().astype(np.int64)) - 1
+    sample = first(comparison.scores[0], n)[places]
     for i in range(len(comparison.ps)):
         x, y = comparison.ranks[0][sample], comparison.ranks[i][sample]
         chart.points(x, y, size=2, frame=i, classes="soft")
         found = comparison.suspects(i)
-        titles = [f"{each.name}: {each.base_rank:,} to {each.rank:,}" for each in found]
         chart.points(
             [each.base_rank for each in found],
             [each.rank for each in found],
@@ -130,16 +121,9 @@ def _scatter(comparison: RankComparison) -> Chart:
             shape="triangle",
             size=5,
             frame=i,
-            titles=titles,
+            titles=[f"{each.name}: {each.base_rank:,} to {each.rank:,}" for each in found],
         )
     return chart
-
-
-def _sample(comparison: RankComparison) -> np.ndarray:
-    """Vertices at places of PageRank whose logarithms are evenly spaced."""
-    n = comparison.graph.n
-    places = np.unique(np.geomspace(1, n, _POINTS).round().astype(np.int64)) - 1
-    return first(comparison.scores[0], n)[places]
 
 
 def _spam_met(comparison: RankComparison) -> Chart:
@@ -156,29 +140,24 @@ def _spam_met(comparison: RankComparison) -> Chart:
         height=300,
     )
     for i, share in enumerate(met):
-        chart.line(m, share, frame=i, label=power_of(comparison.ps[i]))
-    chart.line(m, met[0], classes="baseline", label="PageRank")
+        chart.line(m, share, frame=i, title=rank_label(comparison.ps[i]))
+    chart.line(m, met[0], classes="baseline", title="PageRank")
     return chart
 
 
 def _spam_mass(comparison: RankComparison) -> Chart:
     """Share of the score that spam holds, against p."""
     mass = [measures["spam_mass"] for measures in comparison.measures]
-    places = list(range(len(mass)))
-    ticks = [(float(i), power_of(p).removeprefix("p = ")) for i, p in enumerate(comparison.ps)]
-    chart = Chart(
-        Axis(-0.4, len(mass) - 0.6, "p", ticks=ticks),
+    labels = [rank_label(p) for p in comparison.ps]
+    return steps_chart(
+        [label.removeprefix("p = ") for label in labels],
         Axis(0, padded([0.0, *mass])[1], "score held by spam", percent=True),
+        mass,
+        [f"{label}: {value:.2%}" for label, value in zip(labels, mass, strict=True)],
         title="Spam mass",
         description="Share of all score that labelled spam holds, for each p.",
         height=300,
     )
-    chart.line(places, mass)
-    for i, value in enumerate(mass):
-        text = f"{power_of(comparison.ps[i])}: {value:.2%}"
-        chart.points([i], [value], classes="open", titles=[text])
-        chart.points([i], [value], size=6, frame=i, titles=[text])
-    return chart
 
 
 def _with_drawings(suspects: list[Suspect]) -> list[tuple[Suspect, Svg | None]]:
@@ -204,9 +183,8 @@ def _drawing(suspect: Suspect) -> Svg:
         if (a, b) in both and a > b:
             continue  # drawn the other way
         (x0, y0), (x1, y1) = spots[a], spots[b]
-        chart.line(
-            [x0, x1], [y0, y1], series=0 if (a, b) in both else 3, classes="solid" if (a, b) in both else ""
-        )
+        series, classes = (0, "solid") if (a, b) in both else (3, "")
+        chart.line([x0, x1], [y0, y1], series=series, classes=classes)
     chart.points([0], [0], series=1, shape="triangle", size=9, titles=[str(suspect.name)])
     for k, (source, (x, y)) in enumerate(zip(sources, spots[1:], strict=True), start=1):
         chart.points([x], [y], classes="open", size=6, titles=[str(source)])

@@ -1,48 +1,46 @@
-"""Does a push help on these data, and how hard should one push?"""
+"""Comparison of pushes: p chosen by cross-validation on training rows, measured on held-out rows against p = 1."""
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from math import inf
 from numbers import Integral, Real
-from time import perf_counter
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike
+from sklearn.exceptions import ConvergenceWarning
+from sklearn.model_selection import StratifiedKFold
 from threadpoolctl import threadpool_limits
 
 from apexrank.errors import InputError
-from apexrank.metrics.confidence import check_level
+from apexrank.metrics import get_scorer, precision_at
+from apexrank.metrics._rows import check_rows
+from apexrank.metrics.confidence import LEAST_DEFINED, Interval, check_level, draw_rows, interval_of_draws
+from apexrank.metrics.measure import Measure, find_measure, find_measures
 from apexrank.metrics.top import auc
-from apexrank.rankers.select import DEFAULT_PS
-from apexrank.report.push_bounds import push_bounds
-from apexrank.report.push.result import PushComparison
-from apexrank.report.push_measures import (
-    FEWEST_OF_A_CLASS,
-    chosen_measures,
-    n_draws,
-    note_draws,
-    note_ties,
-    note_top,
-    paired_intervals,
-)
-from apexrank.report.push.rows import read_rows
-from apexrank.report.push_search import (
-    ALPHAS,
-    TOP,
-    choose,
-    cross_validate,
-    fit,
-    number_of_folds,
-    read_scoring,
-)
-from apexrank.report.push_verdict import FEW, count
+from apexrank.rankers.base import CollapsedWarning, SeparableWarning
+from apexrank.rankers.push import PNormPush
+from apexrank.rankers.select import DEFAULT_PS, push_path
+from apexrank.report.page import Stages, counted_are, level, percent
+from apexrank.report.push.result import FEW, PushComparison, push_bounds
+from apexrank.report.push.rows import PushRows, read_rows
 
 HARDEST = 1e4  # a finite p beyond it differs from inf by rounding only, and takes for ever
-
-Progress = Callable[[str], None]
+TOP = "top"
+# Stronger than those of PNormPushCV: with as many features as rows its weaker ones take hundreds of iterations and
+# do worse, with few features they do the same. Of equals the first is taken, so the strongest comes first.
+ALPHAS = (1.0, 3e-2, 1e-3)
+# Enough to tell which p does better; the fits that are shown are exact.
+SEARCH_ITERATIONS, SEARCH_TOL = 200, 1e-4
+_FEWEST_PLACES = 5
+_OTHER_NAMES = {"roc_auc": "auc"}  # scikit-learn's, of a measure that has one here
+MOST_DRAWN = 5e7  # rows drawn in all: about five seconds
+FEWEST_DRAWS = 200
+FEWEST_OF_A_CLASS = 5  # held-out rows: of fewer the draws tell nothing
+_CUTS = (10, 50, 100)
 
 
 def compare_pushes(
@@ -65,7 +63,7 @@ def compare_pushes(
     confidence: float = 0.95,
     n_resamples: int = 1000,
     random_state: int | None = 0,
-    progress: Progress | None = None,
+    progress: Callable[[str], None] | None = None,
 ) -> PushComparison:
     """Fit a P-Norm Push for each p and measure on held-out rows what it gains over p = 1.
 
@@ -121,9 +119,9 @@ def compare_pushes(
     ('helps', 1200)
     """
     _check_options(top, confidence, n_resamples, random_state)
-    clock = _Clock(progress)
+    stage = Stages(progress)
     powers, notes = _powers(ps)
-    with clock.stage("read"):
+    with stage("read"):
         data = read_rows(
             X,
             y,
@@ -137,19 +135,21 @@ def compare_pushes(
             random_state,
         )
         notes += data.notes
-        n_test, n_folds = len(data.y_test), number_of_folds(data.y, folds, notes)
+        n_test, n_folds = len(data.y_test), _number_of_folds(data.y, folds, notes)
         top = _length(top, n_test, notes)
         own = read_scoring(scoring, top, n_test, len(data.y) // n_folds)
-    with clock.stage("choose p and alpha"), _one_thread():
-        search = cross_validate(data, powers, list(alphas), own, n_folds, random_state, notes)
-    with clock.stage("fit"), _one_thread():
-        fits = [fit(data, p, alpha, notes) for p, alpha in zip(powers, search.alphas, strict=True)]
-        rankers, collapsed = [ranker for ranker, _ in fits], [flag for _, flag in fits]
-        chosen = choose(search, powers, collapsed, notes)
-        scores = np.array([ranker.decision_function(data.X_test) for ranker in rankers])
-    with clock.stage("measure"):
+    # of many small products of matrices starting and awaiting threads takes longer than they save
+    with threadpool_limits(limits=1, user_api="blas"):
+        with stage("choose p and alpha"):
+            best_alphas, cv_scores = cross_validate(data, powers, alphas, own, n_folds, random_state, notes)
+        with stage("fit"):
+            fits = [fit(data, p, alpha, notes) for p, alpha in zip(powers, best_alphas, strict=True)]
+            rankers, collapsed = [ranker for ranker, _ in fits], [flag for _, flag in fits]
+            chosen = choose(cv_scores, powers, collapsed, notes)
+            scores = np.array([ranker.decision_function(data.X_test) for ranker in rankers])
+    with stage("measure"):
         found, decided_by = chosen_measures(measures, own.measure, top, n_test, notes)
-        n_resamples = n_draws(n_resamples, n_test * len(powers), notes)
+        n_resamples = _number_of_draws(n_resamples, n_test * len(powers), notes)
         values, gaps = paired_intervals(
             data.y_test,
             scores,
@@ -159,22 +159,22 @@ def compare_pushes(
             random_state=random_state,
         )
         if decided_by != f"precision_at_{top}":
-            note_top(powers, chosen, gaps, top, notes)
-        note_ties(powers, chosen, scores, top, notes)
-        _note_few(data.y_test, notes)
-        note_draws(confidence, n_resamples, notes)
-    with clock.stage("bound"):
-        negatives = int((~data.y).sum())
+            _note_top(powers, chosen, gaps, top, notes)
+        _note_ties(powers, chosen, scores, top, notes)
+        _note_few(data.y_test, confidence, n_resamples, notes)
+    positives = int(data.y.sum())
+    with stage("bound"):
+        misranked = 1 - auc(data.y_test, scores[0])
         bound, factor, advice = push_bounds(
-            powers, data.X.shape[1], 1 - auc(data.y_test, scores[0]), int(data.y.sum()), negatives
+            powers, data.X.shape[1], misranked, positives, len(data.y) - positives
         )
     return PushComparison(
         ps=powers,
         chosen=chosen,
         scoring=own.name,
         decided_by=decided_by,
-        alphas=search.alphas,
-        cv_scores=own.sign * search.scores,
+        alphas=best_alphas,
+        cv_scores=own.sign * cv_scores,
         larger_is_better=own.sign > 0,
         places=None if own.places is None else own.places * n_folds,
         rankers=rankers,
@@ -191,53 +191,15 @@ def compare_pushes(
         bound_factor=factor,
         advice=advice,
         n_train=len(data.y),
-        n_train_positives=int(data.y.sum()),
+        n_train_positives=positives,
         n_test=n_test,
         n_test_positives=int(data.y_test.sum()),
         notes=notes,
-        seconds={**clock.seconds, "total": sum(clock.seconds.values())},
+        seconds=stage.with_total,
         top=top,
         confidence=confidence,
         n_resamples=n_resamples,
     )
-
-
-class _Clock:
-    """Names each stage as it begins and keeps its time."""
-
-    def __init__(self, progress: Progress | None) -> None:
-        self.progress, self.seconds = progress, dict[str, float]()
-
-    @contextmanager
-    def stage(self, name: str) -> Iterator[None]:
-        if self.progress is not None:
-            self.progress(name)
-        start = perf_counter()
-        yield
-        self.seconds[name] = perf_counter() - start
-
-
-def _one_thread() -> threadpool_limits:
-    """Many small products of matrices: starting and awaiting threads takes longer than they save."""
-    return threadpool_limits(limits=1, user_api="blas")
-
-
-def _length(top: int | None, n_test: int, notes: list[str]) -> int:
-    """Length of the top list: more than a third of all rows is no top."""
-    most = max(1, n_test // 3)
-    if top is not None and top > most:
-        notes.append(
-            f"the top list has {most:,} places instead of {top:,}: a third of the {n_test:,} held-out rows"
-        )
-    return min(most, max(5, min(30, n_test // 10)) if top is None else int(top))
-
-
-def _note_few(y: np.ndarray, notes: list[str]) -> None:
-    """Say where few rows of a class are held out."""
-    for word, number in (("positive", int(y.sum())), ("negative", int((~y).sum()))):
-        if number < FEW:
-            rough = "no intervals are shown" if number < FEWEST_OF_A_CLASS else "the intervals are rough"
-            notes.append(f"only {count(number, 'held-out row')} {word}: {rough}")
 
 
 def check_seed(random_state: int | None) -> None:
@@ -263,3 +225,308 @@ def _powers(ps: Sequence[float]) -> tuple[tuple[float, ...], list[str]]:
             raise InputError(f"ps: a finite p is at most {HARDEST:,.0f}, got {p:g}; use inf")
     notes = [] if 1 in given else ["p = 1 was added: it is what every push is compared with"]
     return tuple(sorted({1.0, *map(float, given)})), notes
+
+
+def _length(top: int | None, n_test: int, notes: list[str]) -> int:
+    """Length of the top list: more than a third of all rows is no top."""
+    most = max(1, n_test // 3)
+    if top is not None and top > most:
+        notes.append(
+            f"the top list has {most:,} places instead of {top:,}: a third of the {n_test:,} held-out rows"
+        )
+    return min(most, max(5, min(30, n_test // 10)) if top is None else int(top))
+
+
+class Scoring(NamedTuple):
+    """What p is chosen by.
+
+    ``score(ranker, X, y)`` is better when larger; times ``sign`` it is what ``name`` says. ``measure`` is the same of
+    a whole list, None where it is no measure of this library, and ``places`` how many rows of a fold count, None
+    where all do.
+    """
+
+    name: str
+    score: Callable[..., float]
+    measure: Measure | None
+    sign: int = 1
+    places: int | None = None
+
+
+def _number_of_folds(y: np.ndarray, folds: int, notes: list[str]) -> int:
+    """As many folds as asked for, or as both classes allow."""
+    if not isinstance(folds, Integral) or folds < 2:
+        raise InputError(f"folds must be a whole number of at least 2, got {folds!r}")
+    fewest = int(min(y.sum(), (~y).sum()))
+    if fewest < folds:
+        notes.append(f"{fewest} folds instead of {folds}: one class has only {fewest} training rows")
+    return min(int(folds), fewest)
+
+
+def read_scoring(scoring: Any, top: int, n_test: int, fold: int) -> Scoring:
+    """What p is chosen by: "top", a name or a function; ``fold`` is how many rows the smallest fold has."""
+    if isinstance(scoring, str) and scoring == TOP:
+        share = top / n_test
+        places = places_of_share(share, fold)
+        floor = places > round(share * fold)
+        words = f"first {places} rows of each fold" if floor else f"first {percent(share, 2)} of the rows"
+        measure = find_measure(f"precision_at_{top}")
+        return Scoring(f"precision in the {words}", precision_of_share(share), measure, 1, places)
+    if not isinstance(scoring, str):
+        if not callable(scoring):
+            raise InputError(
+                f'scoring must be "top", a name or a function scorer(ranker, X, y), got {scoring!r}'
+            )
+        return Scoring(getattr(scoring, "__name__", "scoring"), scoring, None)
+    scorer = get_scorer(scoring)
+    try:
+        measure = find_measure(_OTHER_NAMES.get(scoring, scoring))
+    except InputError:
+        return Scoring(scoring, scorer, None)
+    k = measure.options.get("k", 0)
+    whole = int(k) if k >= 1 else None
+    if whole is not None and whole > min(fold, n_test):
+        raise InputError(
+            f"the scoring {scoring!r} looks at {whole:,} rows, a fold or the held-out rows are only "
+            f"{min(fold, n_test):,}: choose a smaller number"
+        )
+    return Scoring(scoring, scorer, measure, 1 if measure.family.greater_is_better else -1, whole)
+
+
+def places_of_share(share: float, n: int) -> int:
+    """How many first places of n rows stand for so large a share of them: at least 5."""
+    return min(n, max(_FEWEST_PLACES, round(share * n)))
+
+
+def precision_of_share(share: float) -> Callable[..., float]:
+    """Scorer: how many of a list's first places, so large a share of it but at least 5, are positive.
+
+    A fixed number of places would reach far deeper into a fold than into the list it stands for.
+    """
+
+    def scorer(ranker: Any, X: np.ndarray, y: np.ndarray) -> float:
+        return precision_at(y, ranker.decision_function(X), k=places_of_share(share, len(y)))
+
+    return scorer
+
+
+def cross_validate(
+    data: PushRows,
+    ps: Sequence[float],
+    alphas: Sequence[float],
+    scoring: Scoring,
+    folds: int,
+    random_state: int | None,
+    notes: list[str],
+) -> tuple[list[float], np.ndarray]:
+    """Score a path over p for each alpha in every fold of the training rows.
+
+    Returns the best alpha of each p, and its scores in each fold, shape (n_ps, folds); larger is better.
+    """
+    if not len(alphas):
+        raise InputError("alphas needs at least one value")
+    cv = StratifiedKFold(folds, shuffle=True, random_state=random_state)
+    scores = np.empty((len(alphas), len(ps), folds))
+    with convergence() as troubles:
+        for number, (train, test) in enumerate(cv.split(data.X, data.y)):
+            for i, alpha in enumerate(alphas):
+                path = _path(data, train, ps, alpha)
+                scores[i, :, number] = [_score(scoring, ranker, data, test) for ranker in path]
+    _note_troubles(troubles, scores.size, notes)
+    mean = scores.mean(axis=2)
+    if np.isnan(mean).all():
+        raise InputError("the scorer gave no number on any fold: choose fewer folds or another scoring")
+    best = np.where(np.isnan(mean), -inf, mean).argmax(axis=0)
+    return [float(alphas[i]) for i in best], scores[best, np.arange(len(ps))]
+
+
+def _path(data: PushRows, train: np.ndarray, ps: Sequence[float], alpha: float) -> list[PNormPush]:
+    weight = None if data.weight is None else data.weight[train]
+    y = data.y[train]
+    if weight is not None and not (weight[y].any() and weight[~y].any()):
+        raise InputError(
+            "in one fold a class has no row to learn from with a weight above 0: use fewer folds, or give more rows a "
+            "weight"
+        )
+    options: dict[str, Any] = {"alpha": alpha, "max_iter": SEARCH_ITERATIONS, "tol": SEARCH_TOL}
+    return push_path(data.X[train], y, ps, sample_weight=weight, **options)
+
+
+def _score(scoring: Scoring, ranker: PNormPush, data: PushRows, test: np.ndarray) -> float:
+    try:
+        return float(scoring.score(ranker, data.X[test], data.y[test]))
+    except Exception as error:
+        reason = (str(error).strip() or type(error).__name__).splitlines()[0]
+        raise InputError(f"the scoring {scoring.name!r} failed on a fold: {reason}") from error
+
+
+def _note_troubles(troubles: list[ConvergenceWarning], fits: int, notes: list[str]) -> None:
+    """Of p = inf without a minimum the fit on all training rows tells."""
+    separable = [str(trouble) for trouble in troubles if isinstance(trouble, SeparableWarning)]
+    if separable:
+        notes.append(
+            f"{len(separable)} of the {fits} fits of cross-validation came with a warning: {separable[0]}"
+        )
+    early = sum(not isinstance(trouble, SeparableWarning | CollapsedWarning) for trouble in troubles)
+    if early:
+        notes.append(
+            f"{early} of the {fits} fits of cross-validation were stopped after {SEARCH_ITERATIONS} iterations, so "
+            "their scores are approximate: with fewer columns or smaller p they would be exact"
+        )
+
+
+def choose(scores: np.ndarray, ps: Sequence[float], collapsed: Sequence[bool], notes: list[str]) -> int:
+    """Number of the p with the best mean score, of equals the smallest; never one without a minimum."""
+    mean = scores.mean(axis=1)
+    chosen = int(np.where(np.isnan(mean) | np.array(collapsed), -inf, mean).argmax())
+    if chosen == len(ps) - 1 > 0 and ps[-1] < inf:
+        notes.append(
+            f"p = {ps[-1]:g} is the hardest push tried and did best: a harder one may do better still"
+        )
+    return chosen
+
+
+def fit(data: PushRows, p: float, alpha: float, notes: list[str]) -> tuple[PNormPush, bool]:
+    """Fit on all training rows; whether it has no minimum but 0, as p = inf may."""
+    with convergence() as troubles:
+        ranker = PNormPush(p, alpha=alpha).fit(data.X, data.y, sample_weight=data.weight)
+    collapsed = any(isinstance(trouble, CollapsedWarning) for trouble in troubles)
+    if collapsed:
+        notes.append(
+            f"p = {p:g} has no minimum but 0, because the classes overlap too far: its list is that of a very "
+            "large p, and it is never chosen"
+        )
+    elif any(isinstance(trouble, SeparableWarning) for trouble in troubles):
+        notes.append(f"p = {p:g}: {troubles[0]}")
+    elif troubles:
+        notes.append(
+            f"p = {p:g}: the fit did not converge in {ranker.n_iter_:,} iterations, so its list is approximate: "
+            "compare smaller p, or use fewer columns"
+        )
+    return ranker, collapsed
+
+
+@contextmanager
+def convergence() -> Iterator[list[ConvergenceWarning]]:
+    """What the solvers warn of; other warnings pass."""
+    troubles: list[ConvergenceWarning] = []
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always", ConvergenceWarning)
+        yield troubles
+    for warning in caught:
+        if isinstance(warning.message, ConvergenceWarning):
+            troubles.append(warning.message)
+        else:
+            warnings.warn_explicit(warning.message, warning.category, warning.filename, warning.lineno)
+
+
+def chosen_measures(
+    names: str | Iterable[str] | None, own: Measure | None, top: int, n: int, notes: list[str]
+) -> tuple[list[Measure], str]:
+    """What is measured, and the name of the one that decides: ``own``, what p was chosen by, where it is a measure."""
+    if names is None:
+        cuts = sorted({k for k in _CUTS if 3 * k <= n} | {top})
+        precisions = [f"precision_at_{k}" for k in cuts]
+        names = ["auc", "partial_auc_0.1", *precisions, "tpr_at_fpr_0.01", "average_precision"]
+    found = find_measures(names)
+    if own is None:
+        own = find_measure("partial_auc_0.1")
+        notes.append(f"the scoring is no measure of this library: the verdict is about the {own.label}")
+    for measure in found:
+        if measure.family is own.family and measure.options == own.options:
+            return found, measure.name
+    return [*found, own], own.name
+
+
+def _number_of_draws(n_resamples: int, rows: int, notes: list[str]) -> int:
+    """How often to draw, so that it takes seconds."""
+    most = max(FEWEST_DRAWS, int(MOST_DRAWN / rows))
+    if n_resamples > most:
+        notes.append(
+            f"the intervals are of {most} draws instead of {n_resamples}, to save time with so many rows"
+        )
+    return min(n_resamples, most)
+
+
+def paired_intervals(
+    y: np.ndarray,
+    scores: np.ndarray,
+    measures: list[Measure],
+    *,
+    confidence: float = 0.95,
+    n_resamples: int = 1000,
+    random_state: int | None = 0,
+) -> tuple[dict[str, list[Interval]], dict[str, list[Interval | None]]]:
+    """Bootstrap intervals of several rankers on the same rows, and of their differences to the first ranker.
+
+    All share the draws of rows, so an interval of a difference is that of the differences in each draw. Where most
+    draws have no value, or a class has fewer than 5 rows, the ends of an interval are NaN.
+
+    Examples
+    --------
+    >>> y, scores = np.array([1, 0, 1, 0, 0]), np.array([[1.0, 2, 3, 0, 0], [3.0, 2, 3, 0, 0]])
+    >>> values, gaps = paired_intervals(y, scores, find_measures("auc"), n_resamples=50)
+    >>> [round(interval.value, 3) for interval in values["auc"]], round(gaps["auc"][1].value, 3)
+    ([0.833, 1.0], 0.167)
+    """
+    lists = [check_rows(y, row, graded=True) for row in scores]
+    if min(np.sum(y), np.sum(~np.asarray(y, dtype=bool))) < FEWEST_OF_A_CLASS:
+        draws = np.full((n_resamples, len(lists), len(measures)), np.nan)
+    else:
+        draws = draw_rows(lists, measures, n_resamples, random_state, {})
+    n = len(y)
+    values: dict[str, list[Interval]] = {}
+    gaps: dict[str, list[Interval | None]] = {}
+    for measure, drawn in zip(measures, np.moveaxis(draws, 2, 0), strict=True):
+        points = [measure.values(rows).mean("skip", rows.names) for rows in lists]
+        values[measure.name] = [
+            _interval(point, drawn[:, i], confidence, n) for i, point in enumerate(points)
+        ]
+        gaps[measure.name] = [None] + [
+            _interval(points[i] - points[0], drawn[:, i] - drawn[:, 0], confidence, n)
+            for i in range(1, len(lists))
+        ]
+    return values, gaps
+
+
+def _interval(value: float, draws: np.ndarray, confidence: float, n: int) -> Interval:
+    if np.sum(~np.isnan(draws)) < max(2, LEAST_DEFINED * len(draws)):
+        return Interval(value, np.nan, np.nan, np.nan, confidence, n)
+    return interval_of_draws(value, draws, confidence, "percentile", n)
+
+
+def _note_top(
+    ps: tuple[float, ...], chosen: int, gaps: dict[str, list[Interval | None]], top: int, notes: list[str]
+) -> None:
+    """Say where another p than the chosen one does better at the very top, by which p was not chosen."""
+    name = f"precision_at_{top}"
+    better = [(gap.value, p) for p, gap in zip(ps, gaps.get(name, ()), strict=False) if gap and gap.low > 0]
+    if chosen == 0 and better:
+        notes.append(
+            f"with p = {max(better)[1]:g} more of the first {top} held-out rows are positive than with p = 1 (a "
+            f"hint, no fair estimate): if only they matter, choose p by scoring {name}"
+        )
+
+
+def _note_ties(ps: tuple[float, ...], chosen: int, scores: np.ndarray, top: int, notes: list[str]) -> None:
+    """Say where the end of the top list parts rows of the same score."""
+    for i in sorted({0, chosen}):
+        falling = -np.sort(-scores[i])
+        if top < len(falling) and falling[top - 1] == falling[top]:
+            tied = int(np.sum(scores[i] == falling[top]))
+            notes.append(
+                f"p = {ps[i]:g}: {tied:,} rows share the score at place {top}; the list shows them in input "
+                "order, the measure counts their mean"
+            )
+
+
+def _note_few(y: np.ndarray, confidence: float, n_resamples: int, notes: list[str]) -> None:
+    """Say where few rows of a class are held out, and where an interval is the range of all draws, or nearly."""
+    for word, number in (("positive", int(y.sum())), ("negative", int((~y).sum()))):
+        if number < FEW:
+            rough = "no intervals are shown" if number < FEWEST_OF_A_CLASS else "the intervals are rough"
+            notes.append(f"only {counted_are(number, 'held-out row')} {word}: {rough}")
+    if (1 - confidence) / 2 * n_resamples < 1 - 1e-9:
+        notes.append(
+            f"{n_resamples:,} draws are too few for intervals of {level(confidence)} confidence: they end at the most "
+            "extreme draws"
+        )

@@ -1,23 +1,29 @@
-"""What a comparison of pushes found: numbers, lists and a verdict; a page is made of them elsewhere."""
+"""The result of comparing pushes: numbers, lists, bounds and a verdict."""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
-from functools import cached_property
-from math import isfinite
+from functools import cached_property, partial
+from math import inf, isfinite, log, sqrt
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
+from apexrank.bounds import failure_log_probability, log_covering_linear, negatives_needed
 from apexrank.metrics import precision_at
 from apexrank.metrics.confidence import Interval
+from apexrank.metrics.measure import find_measure
 from apexrank.metrics.top import auc
 from apexrank.rankers.push import PNormPush
-from apexrank.report.push_bounds import PushBound
-from apexrank.report.push_verdict import Verdict, verdict_of
+from apexrank.report.page import counted, counted_are, json_power, level, number, whole_percent
 
 if TYPE_CHECKING:
     import polars as pl
+
+FEW = 10  # rows of a class that are held out, or places that cross-validation looks at
+# Rankers of norm 1 on standardised features, whose rows have the norm sqrt(n_features) in the mean.
+EPSILON, DELTA, THETA = 0.1, 0.05, 0.1
 
 
 class RankedItem(NamedTuple):
@@ -35,6 +41,35 @@ class Lift(NamedTuple):
 
     name: str
     share: float
+
+
+class PushVerdict(NamedTuple):
+    """Whether a push helps.
+
+    ``kind`` is one of
+
+    - "helps", "hurts": a push was chosen, and on the held-out rows the interval of its difference to p = 1 leaves
+      out 0;
+    - "no difference": a push was chosen and that interval has 0 in it, or p = 1 was chosen and is not better by more
+      than one standard error over the folds;
+    - "no push": p = 1 was chosen, and is better than every push by more than that;
+    - "too few to tell": fewer than 10 positives or negatives are held out, or cross-validation looks at fewer than 10
+      places in all.
+
+    ``text`` says it with numbers, and each of ``caveats`` is a reason to doubt it.
+    """
+
+    kind: str
+    text: str
+    caveats: tuple[str, ...] = ()
+
+
+class PushBound(NamedTuple):
+    """Negatives that the bound of JMLR 2009, Theorem 3, asks for at p, and their ratio to those at p = 1."""
+
+    p: float
+    negatives: float
+    ratio: float
 
 
 @dataclass(frozen=True, eq=False)
@@ -176,11 +211,11 @@ class PushComparison:
 
     def top_items(self, i: int, k: int | None = None) -> list[RankedItem]:
         """First ``k`` held-out rows (``top`` by default) at p number ``i``."""
-        return [self._item(i, row) for row in self._orders[i, : self._length(k)]]
+        return [self._item(i, row) for row in self._orders[i, : self.top if k is None else k]]
 
     def fallen(self, i: int, k: int | None = None) -> list[RankedItem]:
         """Rows among the first ``k`` at p = 1 but not at p number ``i``, with the ranks they have there."""
-        k = self._length(k)
+        k = self.top if k is None else k
         return [self._item(i, row) for row in self._orders[0, :k] if self.ranks[i, row] > k]
 
     def lifts(self, i: int, k: int | None = None, n: int = 3) -> list[list[Lift]]:
@@ -189,7 +224,7 @@ class PushComparison:
         A feature's part of the score is ``coef_j·(x_j − mean_j)``. Its share is that of the sum of all parts above 0;
         the size of scores itself means nothing. Fewer where fewer lift.
         """
-        parts = (self.X[self._orders[i, : self._length(k)]] - self.mean) * self.coef[i]
+        parts = (self.X[self._orders[i, : self.top if k is None else k]] - self.mean) * self.coef[i]
         best = np.argsort(-parts, axis=1, kind="stable")[:, :n]
         sums = np.maximum(parts, 0).sum(axis=1)
         return [
@@ -199,19 +234,18 @@ class PushComparison:
 
     def explanations(self, i: int, k: int | None = None, n: int = 3) -> list[list[str]]:
         """What `lifts` gives as texts such as ``amount 62 %``."""
-        return [[f"{lift.name} {share_text(lift.share)}" for lift in lifts] for lifts in self.lifts(i, k, n)]
-
-    def _length(self, k: int | None) -> int:
-        return self.top if k is None else k
+        return [
+            [f"{lift.name} {whole_percent(lift.share)}" for lift in lifts] for lifts in self.lifts(i, k, n)
+        ]
 
     def _item(self, i: int, row: int) -> RankedItem:
         rank, base = int(self.ranks[i, row]), int(self.ranks[0, row])
         return RankedItem(rank, self.row_names[row], bool(self.y[row]), base, base - rank)
 
     @property
-    def verdict(self) -> Verdict:
+    def verdict(self) -> PushVerdict:
         """Whether a push helps, by the p that the training rows chose, on the held-out rows."""
-        return verdict_of(self)
+        return judge_push(self)
 
     def table(self) -> pl.DataFrame:
         """Tidy table: a row for each p and measure, with the difference to p = 1 (null there)."""
@@ -228,8 +262,8 @@ class PushComparison:
 
     def to_dict(self) -> dict[str, Any]:
         """Everything but the rows, as plain lists and numbers for JSON; an infinite p is the text "inf"."""
-        ps = [plain(p) for p in self.ps]
-        table = [{**row, "p": plain(row["p"])} for row in self.table().iter_rows(named=True)]
+        ps = [json_power(p) for p in self.ps]
+        table = [{**row, "p": json_power(row["p"])} for row in self.table().iter_rows(named=True)]
         return {
             "title": self.title,
             "chosen_p": ps[self.chosen],
@@ -256,7 +290,7 @@ class PushComparison:
             ],
             "top": [item._asdict() for item in self.top_items(self.chosen)],
             "fallen": [item._asdict() for item in self.fallen(self.chosen)],
-            "bound": [{**row._asdict(), "p": plain(row.p)} for row in self.bound],
+            "bound": [{**row._asdict(), "p": json_power(row.p)} for row in self.bound],
             "bound_factor": self.bound_factor,
             "advice": self.advice,
             "n_train": self.n_train,
@@ -269,17 +303,149 @@ class PushComparison:
         }
 
 
-def share_text(share: float) -> str:
-    """A share in whole percent.
+def judge_push(found: PushComparison) -> PushVerdict:
+    """Judge the p that the training rows chose, so that the verdict is not biased by choosing."""
+    kind, opening, body = _no_push(found) if found.chosen == 0 else _push(found)
+    few = _too_few(found)
+    if few is not None:
+        kind, opening = "too few to tell", f"Too few to tell ({few})"
+    caveats = list(found.caveats)
+    if not found.converged(found.chosen):
+        caveats.append(f"The fit of p = {found.ps[found.chosen]:g} did not converge.")
+    if not isfinite(found.measures[found.decided_by][0].low):
+        caveats.append("There are too few held-out rows of one class for intervals, so none is shown.")
+    return PushVerdict(kind, f"{opening}: {body}", tuple(caveats))
+
+
+def _too_few(found: PushComparison) -> str | None:
+    negatives = found.n_test - found.n_test_positives
+    for word, rows in (("positive", found.n_test_positives), ("negative", negatives)):
+        if rows < FEW:
+            return f"only {counted_are(rows, 'held-out row')} {word}"
+    if found.places is not None and found.places < FEW and len(found.ps) > 1:
+        return f"cross-validation looks at only {counted(found.places, 'place')} in all folds"
+    return None
+
+
+def _push(found: PushComparison) -> tuple[str, str, str]:
+    chosen = found.chosen
+    gap = found.differences[found.decided_by][chosen]
+    assert gap is not None
+    sign = 1 if find_measure(found.decided_by).family.greater_is_better else -1
+    low, high = sorted((sign * gap.low, sign * gap.high))
+    kind = "helps" if low > 0 else "hurts" if high < 0 else "no difference"
+    opening = "A push makes no clear difference" if kind == "no difference" else f"A push {kind}"
+    body = (
+        f"with p = {found.ps[chosen]:g} {_held_out(found, chosen)}. {few_digits(found.found(chosen))} of their first "
+        f"{found.top} are positive against {few_digits(found.found(0))}; AUC goes from {found.auc(0):.3f} to "
+        f"{found.auc(chosen):.3f}."
+    )
+    return kind, opening, body
+
+
+def _held_out(found: PushComparison, i: int) -> str:
+    """The deciding measure of the held-out rows at p number i against p = 1."""
+    name = found.decided_by
+    values, gap = found.measures[name], found.differences[name][i]
+    assert gap is not None
+    spread = "too few held-out rows of one class for an interval"
+    if isfinite(gap.low):
+        spread = f"{level(gap.confidence)} interval {gap.low:+.3f} to {gap.high:+.3f}"
+    return (
+        f"the {find_measure(name).label} of the held-out rows is {values[i].value:.3f} against "
+        f"{values[0].value:.3f} with p = 1 (difference {gap.value:+.3f}, {spread})"
+    )
+
+
+def _no_push(found: PushComparison) -> tuple[str, str, str]:
+    tail = (
+        f"{few_digits(found.found(0))} of the first {found.top} held-out rows are positive with p = 1, and AUC is "
+        f"{found.auc(0):.3f}."
+    )
+    if len(found.ps) == 1:
+        return "no push", "No push", f"p = 1 is the only one tried. {tail}"
+    sign = 1 if found.larger_is_better else -1
+    pushes = sign * np.array(found.cv_mean)
+    pushes[[True, *found.collapsed[1:]]] = np.nan
+    if np.isnan(pushes).all():
+        return "no push", "No push", f"no push that was tried could be chosen. {tail}"
+    second = int(np.nanargmax(pushes))
+    gains = sign * (found.cv_scores[second] - found.cv_scores[0])
+    error = float(gains.std(ddof=1)) / sqrt(len(gains))
+    base, best = found.cv_mean[0], found.cv_mean[second]
+    places = "" if found.places is None else f" with {found.places:,} places in all"
+    numbers = (
+        f"{found.scoring} is {base:.3f} with p = 1 and {best:.3f} with p = {found.ps[second]:g}, the best push "
+        f"(difference {best - base:+.3f}, standard error {error:.3f} over {len(gains)} folds{places})"
+    )
+    rest = f"That p was not chosen; with it {_held_out(found, second)}. {tail}"
+    # where only one fold differs the two are equal, up to rounding
+    if -gains.mean() > error * (1 + 1e-9):
+        body = f"p = 1 does best in cross-validation on the training rows, where {numbers}. {rest}"
+        return "no push", "No push", body
+    body = (
+        "cross-validation on the training rows cannot tell p = 1 from a push, and p = 1 is the simpler one: "
+        f"{numbers}. {rest}"
+    )
+    return "no difference", "No clear difference", body
+
+
+def few_digits(value: float) -> str:
+    """A count, to one decimal where ties make it a mean.
 
     Examples
     --------
-    >>> share_text(0.617), share_text(0.001)
-    ('62 %', '< 1 %')
+    >>> few_digits(26.0), few_digits(6.4999)
+    ('26', '6.5')
     """
-    return "< 1 %" if share < 0.005 else f"{100 * share:.0f} %"
+    return f"{value:.1f}".removesuffix(".0")
 
 
-def plain(p: float) -> float | str:
-    """A power for JSON."""
-    return p if isfinite(p) else "inf"
+def push_bounds(
+    ps: Sequence[float], n_features: int, r_min: float, n_positives: int, n_negatives: int
+) -> tuple[list[PushBound], float, str]:
+    """What the bound of JMLR 2009, Theorem 3, asks for at each p, its growth per unit of p, and advice.
+
+    The class is that of rankers of norm 1 on standardised features, ``ε = 0.1``, ``δ = 0.05``, ``θ = 0.1``; ``r_min``
+    is one minus the AUC at p = 1. The counts are worst cases. Their ratio, ``max{R_min, ε/4}^{−2(p−1)}``, does not
+    depend on the class.
+
+    Examples
+    --------
+    >>> bound, factor, _ = push_bounds([1, 2, float("inf")], 10, 0.1, 100, 1000)
+    >>> [round(row.ratio) if row.p < 3 else row.ratio for row in bound], round(factor)
+    ([1, 100, inf], 100)
+    """
+    covering = partial(
+        log_covering_linear, norm_bound=1.0, feature_bound=sqrt(n_features), n_features=n_features
+    )
+    needed = [
+        negatives_needed(EPSILON, DELTA, THETA, p, covering, r_min=r_min) if p < inf else inf for p in ps
+    ]
+    factor = max(r_min, EPSILON / 4) ** -2
+    # the exact ratio: that of the counts suffers from rounding to whole rows
+    logs = [(p - 1) * log(factor) if p > 1 else 0.0 for p in ps]
+    ratios = [float(np.exp(size)) if size < 700 else inf for size in logs]
+    met = [
+        p
+        for p in ps
+        if p < inf
+        and failure_log_probability(EPSILON, THETA, p, n_positives, n_negatives, covering, r_min)
+        <= log(DELTA)
+    ]
+    bound = [PushBound(*row) for row in zip(ps, needed, ratios, strict=True)]
+    return bound, factor, _advice(bound, factor, r_min, n_positives, n_negatives, met)
+
+
+def _advice(
+    bound: list[PushBound], factor: float, r_min: float, n_positives: int, n_negatives: int, met: list[float]
+) -> str:
+    reach = f"enough up to p = {max(met):g}" if met else f"too few even for p = {bound[0].p:g}"
+    return (
+        f"Each unit of p multiplies the negatives that the worst-case bound asks for by {number(factor)} "
+        f"({r_min:.1%} of the held-out pairs are misranked at p = 1). At p = 1 it asks for "
+        f"{bound[0].negatives:,.0f} negatives; the training rows, {n_positives:,} positives and {n_negatives:,} "
+        f"negatives, are {reach}. Its counts hold for every distribution and are far above what most data need: "
+        "take from it that a harder push learns from fewer rows, so of two p that do equally well prefer the "
+        "smaller, and trust a large one as far as its interval goes."
+    )

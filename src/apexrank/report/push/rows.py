@@ -1,4 +1,4 @@
-"""Rows to learn from and rows to measure on: reading, checking and parting them."""
+"""Training rows and held-out rows of arrays: checks, and the split."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from sklearn.utils import check_array
 
 from apexrank.errors import InputError
 from apexrank.metrics._labels import as_labels, distinct
-from apexrank.report.push_verdict import count
+from apexrank.report.page import counted_are
 
 
 class PushRows(NamedTuple):
@@ -59,36 +59,31 @@ def read_rows(
     test_row_names: Sequence[Any] | None,
     random_state: int | None,
 ) -> PushRows:
-    """Check the input of `apexrank.report.compare_pushes` and part it."""
+    """Check the input of `apexrank.report.compare_pushes` and split it."""
     rows = _matrix("X", X)
     positive, classes = _positives("y", y, len(rows))
     weight = None if sample_weight is None else _weight(sample_weight, len(rows))
-    features = _names("feature_names", feature_names, _columns(X), rows.shape[1], "feature")
-    names = _names("row_names", row_names, None, len(rows), "row")
+    features = _names("feature_names", feature_names, rows.shape[1], "feature", _columns(X))
+    names = _names("row_names", row_names, len(rows), "row")
     notes = []
     if (X_test is None) != (y_test is None):
         raise InputError("X_test and y_test come together: give both or neither")
     if X_test is None:
         train, test = hold_out(positive, holdout, random_state)
         notes.append(note_of_split(len(test), len(rows)))
-        data = PushRows(
-            rows[train], positive[train], weight, rows[test], positive[test], names, features, notes
-        )
-        data = data._replace(
-            row_names=[names[row] for row in test], weight=None if weight is None else weight[train]
-        )
+        new, known, names = rows[test], positive[test], [names[row] for row in test]
+        rows, positive, weight = rows[train], positive[train], None if weight is None else weight[train]
     else:
         _check_columns(X, X_test)
         new = _matrix("X_test", X_test)
         if new.shape[1] != rows.shape[1]:
             raise InputError(f"X_test has {new.shape[1]} columns, X {rows.shape[1]}: give the same columns")
         known, _ = _positives("y_test", y_test, len(new), classes)
-        names = _names("test_row_names", test_row_names, None, len(new), "row")
-        data = PushRows(rows, positive, weight, new, known, names, features, notes)
+        names = _names("test_row_names", test_row_names, len(new), "row")
     if weight is not None:
         notes.append("row weights count in fitting only: choosing p and measuring count every row once")
-    check_counts(data.y, data.y_test)
-    return data
+    check_counts(positive, known)
+    return PushRows(rows, positive, weight, new, known, names, features, notes)
 
 
 def _matrix(name: str, X: Any) -> np.ndarray:
@@ -130,9 +125,10 @@ def _positives(
 def _weight(sample_weight: ArrayLike, n: int) -> np.ndarray:
     try:
         weight = np.asarray(sample_weight, dtype=np.float64)
+        usable = weight.shape == (n,) and bool((np.isfinite(weight) & (weight >= 0)).all())
     except (TypeError, ValueError):
-        raise InputError("sample_weight must be numbers of at least 0, one for each row of X") from None
-    if weight.shape != (n,) or not (np.isfinite(weight) & (weight >= 0)).all():
+        usable = False
+    if not usable:
         raise InputError("sample_weight must be numbers of at least 0, one for each row of X")
     if not weight.any():
         raise InputError("sample_weight is 0 in all rows: give some a weight above 0")
@@ -145,15 +141,16 @@ def _columns(X: Any) -> list[str] | None:
 
 
 def _check_columns(X: Any, X_test: Any) -> None:
-    first, second = _columns(X), _columns(X_test)
-    for own, other in zip(first or (), second or (), strict=False):
+    for own, other in zip(_columns(X) or (), _columns(X_test) or (), strict=False):
         if own != other:
             raise InputError(
                 f"X_test has the column {other!r} where X has {own!r}: give the same columns in order"
             )
 
 
-def _names(what: str, given: Sequence[Any] | None, columns: list[str] | None, n: int, word: str) -> list[str]:
+def _names(
+    what: str, given: Sequence[Any] | None, n: int, word: str, columns: list[str] | None = None
+) -> list[str]:
     if given is None:
         return columns or [f"{word} {i}" for i in range(1, n + 1)]
     if len(given) != n:
@@ -177,8 +174,8 @@ def check_counts(y: np.ndarray, y_test: np.ndarray) -> None:
     ):
         if train < 2:
             raise InputError(
-                f"only {count(train, 'training row')} {word}, choosing p needs at least 2: give more rows, or hold out "
-                "fewer"
+                f"only {counted_are(train, 'training row')} {word}, choosing p needs at least 2: give more rows, or "
+                "hold out fewer"
             )
         if test < 1:
             raise InputError(f"none of the held-out rows is {word}: give more rows, or hold out more of them")

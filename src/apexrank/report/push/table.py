@@ -1,10 +1,9 @@
-"""From a table to a comparison of pushes: an ordinary table should do without any option."""
+"""Comparison of pushes on the rows of a table, which needs no option for an ordinary one."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
-from time import perf_counter
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -17,10 +16,11 @@ from apexrank.io.labels import labels, positive_value, target_values
 from apexrank.io.ranker import Recipe, row_weights
 from apexrank.io.tables import Table
 from apexrank.metrics.top import auc
-from apexrank.report.push_columns import Features, check_numbers, choose_columns, plain_numbers
+from apexrank.report.page import Stages
+from apexrank.report.push.columns import Features, check_numbers, choose_columns, plain_numbers
+from apexrank.report.push.compare import check_seed, compare_pushes
 from apexrank.report.push.result import PushComparison
 from apexrank.report.push.rows import check_counts, hold_out, note_of_split
-from apexrank.report.push.compare import check_seed, compare_pushes
 
 NEARLY_PERFECT = 0.999
 
@@ -72,31 +72,31 @@ def compare_table(
     >>> found.feature_names[-2:], found.notes[1]
     (['shop=a', 'shop=b'], "one-hot encoded: column 'shop' (text, 2 different values)")
     """
-    start, progress = perf_counter(), options.get("progress")
+    stage = Stages(options.get("progress"))
     check_seed(options.get("random_state", 0))
-    if progress is not None:
-        progress("encode")
-    recipe = Recipe(
-        target=target,
-        positive=positive,
-        id=id or table.roles.get("id"),
-        groups=table.roles.get("groups"),
-        weight=weight,
-        features=features,
-        drop=drop,
-    )
-    _check_roles(recipe)
     notes: list[str] = []
-    wanted = recipe.feature_columns(table)  # refuses names that are no columns before anything takes time
-    table = plain_numbers(table, wanted if weight is None else [*wanted, weight], notes)
-    weights = None if weight is None else _weights(table, weight)
-    train, test, used, caveats = _parts(table, test_table, recipe, categorical, options, notes)
-    filling = impute or "median"
-    encoder = Encoder.learn(train.table, used.names, categorical=used.one_hot, impute=filling, scale=scale)
-    X, X_test = encoder.encode(train.table), encoder.encode(test.table)
-    _note_missing(encoder, train, test, filling, notes)
-    notes += encoder.notes(test.table) + _leaks(encoder, X, train.y)
-    seconds = perf_counter() - start
+    with stage("encode"):
+        recipe = Recipe(
+            target=target,
+            positive=positive,
+            id=id or table.roles.get("id"),
+            groups=table.roles.get("groups"),
+            weight=weight,
+            features=features,
+            drop=drop,
+        )
+        _check_roles(recipe)
+        wanted = recipe.feature_columns(table)  # refuses names that are no columns before anything takes time
+        table = plain_numbers(table, wanted if weight is None else [*wanted, weight], notes)
+        weights = None if weight is None else _weights(table, weight)
+        train, test, used, caveats = _parts(table, test_table, recipe, categorical, options, notes)
+        filling = impute or "median"
+        encoder = Encoder.learn(
+            train.table, used.names, categorical=used.one_hot, impute=filling, scale=scale
+        )
+        X, X_test = encoder.encode(train.table), encoder.encode(test.table)
+        _note_missing(encoder, train, test, filling, notes)
+        notes += encoder.notes(test.table) + _leaks(encoder, X, train.y)
     found = compare_pushes(
         X,
         train.y,
@@ -107,13 +107,18 @@ def compare_table(
         test_row_names=_names(table if test_table is None else test_table, recipe.id, test.rows),
         **options,
     )
-    timed = {"encode": seconds, **found.seconds, "total": seconds + found.seconds["total"]}
+    if used.as_text:
+        look = "it looks" if len(used.as_text) == 1 else "they look"
+        names = ", ".join(map(repr, used.as_text))
+        caveats.append(f"Left out although {look} like numbers written as text: {names}.")
+    left, were = len(used.left_out), "was" if len(used.left_out) == 1 else "were"
+    total = stage.seconds["encode"] + found.seconds["total"]
     return replace(
         found,
         notes=notes + found.notes,
-        seconds=timed,
-        caveats=(*caveats, *_as_text(used)),
-        left_out=_left_out(used, len(wanted)),
+        seconds={**stage.seconds, **found.seconds, "total": total},
+        caveats=tuple(caveats),
+        left_out=f"{left:,} of {len(wanted):,} columns {were} left out; the notes say why." if left else "",
     )
 
 
@@ -137,29 +142,15 @@ def _weights(table: Table, name: str) -> np.ndarray:
     return weights
 
 
-def _as_text(used: Features) -> list[str]:
-    if not used.as_text:
-        return []
-    look = "it looks" if len(used.as_text) == 1 else "they look"
-    return [f"Left out although {look} like numbers written as text: {', '.join(map(repr, used.as_text))}."]
-
-
-def _left_out(used: Features, n: int) -> str:
-    if not used.left_out:
-        return ""
-    were = "was" if len(used.left_out) == 1 else "were"
-    return f"{len(used.left_out):,} of {n:,} columns {were} left out; the notes say why."
-
-
-class _Part(NamedTuple):
+class _TablePart(NamedTuple):
     """Rows with a target, which of them are positive, and their places in the input."""
 
     table: Table
     y: np.ndarray
     rows: np.ndarray
 
-    def take(self, rows: np.ndarray) -> _Part:
-        return _Part(replace(self.table, frame=self.table.frame[rows]), self.y[rows], self.rows[rows])
+    def take(self, rows: np.ndarray) -> _TablePart:
+        return _TablePart(replace(self.table, frame=self.table.frame[rows]), self.y[rows], self.rows[rows])
 
 
 def _parts(
@@ -169,7 +160,7 @@ def _parts(
     categorical: Sequence[str] | None,
     options: dict[str, Any],
     notes: list[str],
-) -> tuple[_Part, _Part, Features, list[str]]:
+) -> tuple[_TablePart, _TablePart, Features, list[str]]:
     """Rows to train on, rows to measure on, the columns that the former decide on, and what speaks against them."""
     whole = _answered(table, recipe.target, recipe.positive, notes)
     if recipe.groups is not None:
@@ -225,7 +216,7 @@ def _same_rows(table: Table, test_table: Table) -> list[str]:
     return []
 
 
-def _answered(table: Table, target: str, positive: str | None, notes: list[str]) -> _Part:
+def _answered(table: Table, target: str, positive: str | None, notes: list[str]) -> _TablePart:
     """The rows whose target is known."""
     known = target_values(table, target).is_not_null().to_numpy()
     if not known.any():
@@ -238,7 +229,7 @@ def _answered(table: Table, target: str, positive: str | None, notes: list[str])
     # without a separator: line numbers of the file would be wrong for a part of its rows
     kept = replace(table, frame=table.frame[rows], separator=None)
     y = labels(kept, target, positive_value(kept, target, positive)).astype(bool)
-    return _Part(kept, y, rows)
+    return _TablePart(kept, y, rows)
 
 
 def _names(table: Table, id: str | None, rows: np.ndarray) -> list[str]:
@@ -247,7 +238,9 @@ def _names(table: Table, id: str | None, rows: np.ndarray) -> list[str]:
     return [ids[row] or f"row {row + 1}" for row in rows]
 
 
-def _note_missing(encoder: Encoder, train: _Part, test: _Part, impute: str, notes: list[str]) -> None:
+def _note_missing(
+    encoder: Encoder, train: _TablePart, test: _TablePart, impute: str, notes: list[str]
+) -> None:
     for column in encoder.columns:
         if column.kind == "number":
             count = sum(int(np.isnan(numbers(part.table, column.name)).sum()) for part in (train, test))

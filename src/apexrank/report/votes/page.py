@@ -1,19 +1,15 @@
-"""The page of merged votes: what each position of the slider over the methods shows."""
+"""HTML page of merged votes, with a slider over the methods."""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
-from apexrank.report.farm_names import FONT, fit_name, width_of
-from apexrank.report.farm_rows import counted
-from apexrank.report.page import render
-from apexrank.report.charts import SERIES, Axis, Chart
+from apexrank.report.charts import FONT, SERIES, Axis, Chart, fit_name, width_of
+from apexrank.report.page import counted, render, shorten
 from apexrank.report.votes.methods import TITLES, one_ballot
-
-if TYPE_CHECKING:
-    from apexrank.report.votes.summary import VoteSummary
+from apexrank.report.votes.summary import VoteSummary
 
 _SHORT = {"median": "Median", "rrf": "RRF"}  # where there is little room
 _MOST_LISTED = 500  # rows of a list, so that the page stays small
@@ -22,13 +18,13 @@ _LETTERS, _LETTERS_DRAWN = 80, 22  # of a name in a table, and in a chart
 _LINE, _SIDE = 24, 200  # units of a chart for each item, and for names beside it
 
 
-def page(summary: VoteSummary, *, title: str | None = None, **options: Any) -> str:
-    """HTML of a summary; ``options`` as in `apexrank.report.page.render`.
+def page(summary: VoteSummary, *, title: str | None = None) -> str:
+    """HTML of a summary.
 
     Examples
     --------
     >>> from apexrank.aggregation.merging import aggregate
-    >>> from apexrank.report.votes.summary import summarise_votes
+    >>> from apexrank.report import summarise_votes
     >>> summary = summarise_votes(aggregate([[3, 2, 1], [2, 3, 1]], items=["tea", "rum", "ale"]), bootstrap=20)
     >>> "tea and rum share the first place" in page(summary)
     True
@@ -47,7 +43,6 @@ def page(summary: VoteSummary, *, title: str | None = None, **options: Any) -> s
         names=[TITLES[name] for name in methods],
         short=[_SHORT.get(name, TITLES[name]) for name in methods],
         start=0,
-        counted=counted,
         alone=one_ballot(summary.result),
         bump=bump.render(),
         beyond=beyond,
@@ -61,21 +56,12 @@ def page(summary: VoteSummary, *, title: str | None = None, **options: Any) -> s
         camps=_camps(summary),
         notes=summary.notes,
         seconds=summary.seconds,
-        **options,
     )
 
 
-def cut(name: str, letters: int) -> str:
-    """One line of a name; a long one loses its middle, as long names often differ in the last letters only.
-
-    Examples
-    --------
-    >>> cut("an item whose name is long", 12)
-    'an ite… long'
-    """
-    line = " ".join(name.split())
-    half = letters // 2
-    return line if len(line) <= letters else f"{line[:half]}…{line[half + 1 - letters :]}"
+def _cut(name: str, letters: int) -> str:
+    """One line of a name."""
+    return shorten(" ".join(name.split()), letters)
 
 
 def _subtitle(summary: VoteSummary) -> str:
@@ -101,7 +87,7 @@ def _rows(summary: VoteSummary, method: str) -> list[dict[str, Any]]:
     return [
         {
             "rank": f"{each.ranks[i]:,}{' =' if tied[i] else ''}",
-            "name": cut(labels[i], _LETTERS),
+            "name": _cut(labels[i], _LETTERS),
             "score": float(each.scores[i]),
             "base": int(result.ranks[i]),
             "change": int(result.ranks[i] - each.ranks[i]),
@@ -129,6 +115,7 @@ def _bump(summary: VoteSummary) -> tuple[Chart, bool]:
             -0.1,
             max(len(methods) - 0.9, 0.1),
             ticks=[(i, _SHORT.get(m, TITLES[m])) for i, m in enumerate(methods)],
+            thin=False,
         ),
         Axis(lowest, 0.4, ticks=()),
         title="Places of the first items by each method",
@@ -142,16 +129,16 @@ def _bump(summary: VoteSummary) -> tuple[Chart, bool]:
         chart.rule(-0.1, top + 0.75, float(at[-1]) + 0.1, top + 0.75)
     for number, item in enumerate(items.tolist()):
         path = heights[:, number]
-        told = f"{cut(labels[item], _LETTERS_DRAWN)}: " + ", ".join(
+        told = f"{_cut(labels[item], _LETTERS_DRAWN)}: " + ", ".join(
             f"{TITLES[m]} {each.ranks[item]:,}" for m, each in summary.methods.items()
         )
-        chart.line(at, path, series=number % SERIES, label=told, classes="soft")
+        chart.line(at, path, series=number % SERIES, title=told, classes="soft")
         chart.text(0, path[0], _placed(places[0, item], labels[item]), anchor="end", dx=-14, dy=4)
         if len(methods) > 1:
             chart.text(at[-1], path[-1], _placed(places[-1, item], labels[item]), dx=14, dy=4)
         for frame in range(len(methods)):
             if frame == 0 or places[frame, item] != places[0, item]:
-                chart.line(at, path, series=number % SERIES, frame=frame, label=told)
+                chart.line(at, path, series=number % SERIES, frame=frame, title=told)
             chart.points([frame], [path[frame]], series=number % SERIES, frame=frame, size=5, titles=[told])
     return chart, beyond
 
@@ -245,7 +232,7 @@ def _taus(summary: VoteSummary) -> list[dict[str, Any]]:
 def _majorities(summary: VoteSummary) -> dict[str, Any]:
     """Rows of the table of items against items: shares of voters, with what the majority prefers."""
     found = summary.majorities
-    names = [cut(summary.labels[i], _LETTERS_DRAWN) for i in found.items.tolist()]
+    names = [_cut(summary.labels[i], _LETTERS_DRAWN) for i in found.items.tolist()]
     rows = []
     for i, name in enumerate(names):
         cells: list[dict[str, Any] | None] = []
@@ -271,7 +258,7 @@ def _voters(summary: VoteSummary) -> list[dict[str, Any]]:
     most, least = voters.extremes()
     return [
         {
-            "who": cut(summary.voter_label(int(voters.rows[place])), _LETTERS),
+            "who": _cut(summary.voter_label(int(voters.rows[place])), _LETTERS),
             "tau": float(voters.tau[place]),
             "weight": float(voters.weights[place]),
             "group": group,
@@ -289,12 +276,12 @@ def _camps(summary: VoteSummary) -> dict[str, Any] | None:
     places = np.argsort(camps.orders, axis=1) + 1
     rows = [
         {
-            "name": cut(summary.labels[i], _LETTERS),
+            "name": _cut(summary.labels[i], _LETTERS),
             "rank": int(summary.result.ranks[i]),
             "places": places[:, i].tolist(),
             "change": int(places[0, i] - places[1, i]),
         }
         for i in summary.shown[:_MOST_DRAWN].tolist()
     ]
-    first = [cut(summary.labels[order[0]], _LETTERS) for order in camps.orders]
+    first = [_cut(summary.labels[order[0]], _LETTERS) for order in camps.orders]
     return {"rows": rows, "shares": camps.shares.tolist(), "first": first}

@@ -1,4 +1,4 @@
-"""The voters: who agrees with the result, and whether there are two camps."""
+"""The voters behind an aggregation: majorities, agreement with the result, and two camps."""
 
 from __future__ import annotations
 
@@ -12,10 +12,13 @@ from threadpoolctl import threadpool_limits
 
 from apexrank.aggregation.ballots import Ballots
 from apexrank.aggregation.kmeans import LovaszBregmanKMeans, silhouette
+from apexrank.aggregation.pairwise import copeland_scores, margins, pairwise_counts
 from apexrank.aggregation.points import Rule, voter_points
 from apexrank.aggregation.result import Aggregation
 from apexrank.metrics.permutation import kendall_tau
+from apexrank.report.votes.methods import MOST_PAIRS
 
+_MOST_COUNTED = 1_000  # items whose majorities are all kept, for the set that beats all others
 _MOST_SCORES = 2**23  # of the voters whose agreement is computed
 _MOST_WITH_GAPS = 10_000  # voters whose agreement is, where each has items of its own
 _MOST_CLUSTERED = 2**21  # scores of the voters who are parted into camps
@@ -23,6 +26,115 @@ _FEWEST_VOTERS = 20  # of whom camps are looked for
 _SMALLEST_CAMP = 0.1
 _UNEVEN = 10.0  # so many times wider is another scale
 _FARTHEST_TAU = 0.25  # camps whose orders agree more than this want much the same
+
+
+@dataclass(frozen=True, eq=False)
+class Majorities:
+    """Who is preferred to whom.
+
+    Attributes
+    ----------
+    items : ndarray
+        Numbers of the first items of the result, best first.
+    shares : ndarray of shape (k, k)
+        Share of the voters who prefer the item of the row to that of the column; ties and gaps count for neither.
+    margins : ndarray of shape (k, k)
+        Weight of these voters less that of those who prefer the column's item; exactly 0 for a draw.
+    winner : int or None
+        Number of the Condorcet winner: the item that a majority prefers to each other one.
+    smith : ndarray or None
+        Numbers of the fewest items each of which a majority prefers to every item outside (the Smith set), best first
+        in the result; None where all pairs are too many to count.
+    circle : tuple of three numbers, or None
+        Without a winner: items of which a majority prefers each to the next, and the last to the first.
+    """
+
+    items: np.ndarray
+    shares: np.ndarray
+    margins: np.ndarray
+    winner: int | None
+    smith: np.ndarray | None
+    circle: tuple[int, int, int] | None
+
+    def to_dict(self, labels: list[str]) -> dict[str, Any]:
+        """The same in plain types, with the items by their names."""
+        smith, circle = self.smith, self.circle
+        return {
+            "items": [labels[number] for number in self.items.tolist()],
+            "shares": self.shares.tolist(),
+            "condorcet_winner": None if self.winner is None else labels[self.winner],
+            "smith": None if smith is None else [labels[number] for number in smith.tolist()],
+            "circle": None if circle is None else [labels[number] for number in circle],
+        }
+
+
+def count_majorities(result: Aggregation, most: int = 15) -> Majorities:
+    """Look at the pairs of the first items, and for the Condorcet winner at all.
+
+    Examples
+    --------
+    >>> from apexrank.aggregation.merging import aggregate
+    >>> found = count_majorities(aggregate([[3, 2, 1], [1, 3, 2], [2, 1, 3]]))
+    >>> found.winner, found.smith.tolist(), found.circle
+    (None, [0, 1, 2], (0, 1, 2))
+    """
+    ballots, total = result.ballots, result.ballots.total
+    order = np.argsort(result.ranks, kind="stable")
+    items = order[:most]
+    counts = _counts_of(result, items)
+    margin = margins(counts, total)
+    name = result.condorcet_winner
+    winner = None if name is None else result.items.index(name)
+    smith = np.array([winner]) if winner is not None else None
+    n = ballots.n_items
+    if winner is None and n <= _MOST_COUNTED and ballots.scores.size * n <= MOST_PAIRS:
+        inside = smith_set(result.pairwise, total)
+        smith = order[np.isin(order, inside)]
+    circle = None if winner is not None else _circle(margin)
+    named = None if circle is None else tuple(items[list(circle)].tolist())
+    return Majorities(items, counts / total, margin, winner, smith, named)
+
+
+def smith_set(counts: np.ndarray, total: float) -> np.ndarray:
+    """Numbers of the fewest items each of which beats every item outside (Smith 1973).
+
+    k items score at most ``k(k − 1)/2 + k(n − k)`` by Copeland, and that only where they beat all others.
+
+    Examples
+    --------
+    >>> smith_set(np.array([[0, 2, 1, 3], [1, 0, 2, 3], [2, 1, 0, 3], [0, 0, 0, 0]]), 3).tolist()
+    [0, 1, 2]
+    """
+    scores = copeland_scores(counts, total)
+    order = np.argsort(-scores, kind="stable")
+    n = len(scores)
+    k = np.arange(1, n + 1)
+    full = k * (k - 1) / 2 + k * (n - k)
+    size = int(np.argmax(np.cumsum(scores[order]) == full)) + 1
+    return np.sort(order[:size])
+
+
+def _counts_of(result: Aggregation, items: np.ndarray) -> np.ndarray:
+    """Pairwise counts of some items; voters who score none of them prefer none."""
+    ballots = result.ballots
+    scores: Any = np.asarray(ballots.scores[:, items], dtype=np.float64)
+    heard = ~np.isnan(scores).all(axis=1)
+    if not heard.any():
+        return np.zeros((len(items), len(items)))
+    weights = ballots.weight(slice(None))[heard]
+    names = [result.items[number] for number in items.tolist()]
+    return pairwise_counts(replace(ballots, scores=scores[heard], items=names, weights=weights, voters=None))
+
+
+def _circle(margin: np.ndarray) -> tuple[int, int, int] | None:
+    """Three items that beat each other in a circle, with those of the best ranks."""
+    beats = margin > 0
+    for a in range(len(beats)):
+        for b in np.flatnonzero(beats[a]).tolist():
+            back = np.flatnonzero(beats[b] & beats[:, a])
+            if len(back):
+                return a, b, int(back[0])
+    return None
 
 
 @dataclass(frozen=True, eq=False)
@@ -176,6 +288,14 @@ class Camps:
         """Whether they are apart, want different things, and neither is small."""
         apart = self.silhouette >= self.threshold and self.tau <= _FARTHEST_TAU
         return bool(apart and self.shares.min() >= _SMALLEST_CAMP)
+
+    def to_dict(self, labels: list[str], most: int) -> dict[str, Any]:
+        """The same in plain types, with the first ``most`` items of each camp by their names."""
+        return {
+            **{name: getattr(self, name) for name in ("clear", "silhouette", "threshold", "tau")},
+            "shares": self.shares.tolist(),
+            "orders": [[labels[number] for number in order[:most].tolist()] for order in self.orders],
+        }
 
 
 def find_camps(result: Aggregation, random_state: Any, notes: list[str]) -> Camps | None:

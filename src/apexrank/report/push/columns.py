@@ -1,4 +1,4 @@
-"""Which columns of a table are features: numbers as people write them, categories, and what is of no use."""
+"""Choice of the feature columns of a table: numbers as people write them, categories, and what is of no use."""
 
 from __future__ import annotations
 
@@ -13,6 +13,7 @@ from apexrank.errors import InputError
 from apexrank.io.columns import is_text, numbers, texts
 from apexrank.io.ranker import Recipe
 from apexrank.io.tables import Table
+from apexrank.report.page import counted
 
 FEW_VALUES = 20  # different texts that are one-hot encoded without asking
 MOST = 0.95  # share of a column's values that says what it holds
@@ -62,8 +63,8 @@ def plain_numbers(table: Table, names: Sequence[str], notes: list[str], whose: s
         marks = _marks(series)
         if marks.any() and marks.sum() <= FEW_MARKS * len(series) and _is_mostly_numbers(series):
             found = ", ".join(map(repr, series.filter(marks).str.strip_chars().unique().sort()))
-            cells = "cell" if marks.sum() == 1 else "cells"
-            notes.append(f"taken as missing: {marks.sum():,} {cells} of column {name!r}{whose} ({found})")
+            cells = counted(int(marks.sum()), "cell")
+            notes.append(f"taken as missing: {cells} of column {name!r}{whose} ({found})")
             series = series.set(marks, None)
         changed.append(series)
     if commas:
@@ -95,7 +96,7 @@ def _is_mostly_numbers(series: pl.Series) -> bool:
 
 
 def _share(words: pl.Series, pattern: str) -> float:
-    return float(words.str.contains(pattern).mean() or 0.0) if len(words) else 0.0  # type: ignore[arg-type]
+    return float(words.str.contains(pattern).sum()) / max(1, len(words))
 
 
 def _has_decimal_commas(series: pl.Series) -> bool:
@@ -124,9 +125,10 @@ def choose_columns(
             raise InputError(f"--categorical {name}: the column is not among the features")
     found = Features()
     for name in wanted:
-        asked = name in recipe.features
-        named = categorical is not None and _is_named(train, name, categorical)
-        encoded = named or (categorical is None and _has_few_texts(train, name))
+        asked, text = name in recipe.features, is_text(train, name)
+        named = categorical is not None and (name in categorical or ("all" in categorical and text))
+        few = text and texts(train, name).drop_nulls().n_unique() <= FEW_VALUES
+        encoded = named or (categorical is None and few)
         reason = None if named or asked else _why_not_plain(train, name, found)
         if reason is None:
             reason = _why_not_text(train, name) if encoded else _why_not_number(train, whole, name, asked)
@@ -137,30 +139,19 @@ def choose_columns(
         found.names.append(name)
         found.one_hot += [name] * encoded
         if encoded and categorical is None:
-            count = texts(train, name).drop_nulls().n_unique()
-            values = "value" if count == 1 else "values"
-            notes.append(f"one-hot encoded: column {name!r} (text, {count} different {values})")
+            notes.append(f"one-hot encoded: column {name!r} (text, {_different(train, name)})")
     if not found.names:
-        raise InputError(_nothing_left(train, found))
+        hint = "name some with --features"
+        if found.as_text:
+            look = "looks" if len(found.as_text) == 1 else "look"
+            like = f"{_columns(found.as_text)} {look} like numbers written as text"
+            hint = f"{like}; write them as plain numbers such as 1234.5"
+        raise InputError(f"{train.source} has no column left to use as a feature: {hint}")
     return found
 
 
-def _nothing_left(train: Table, found: Features) -> str:
-    if found.as_text:
-        look = "looks" if len(found.as_text) == 1 else "look"
-        return (
-            f"{train.source} has no column left to use as a feature: {_columns(found.as_text)} {look} like numbers "
-            "written as text; write them as plain numbers such as 1234.5"
-        )
-    return f"{train.source} has no column left to use as a feature: name some with --features"
-
-
-def _is_named(train: Table, name: str, categorical: Sequence[str]) -> bool:
-    return name in categorical or ("all" in categorical and is_text(train, name))
-
-
-def _has_few_texts(train: Table, name: str) -> bool:
-    return is_text(train, name) and texts(train, name).drop_nulls().n_unique() <= FEW_VALUES
+def _different(train: Table, name: str) -> str:
+    return counted(texts(train, name).drop_nulls().n_unique(), "different value")
 
 
 def _why_not_plain(train: Table, name: str, found: Features) -> str | None:
@@ -193,7 +184,7 @@ def _why_not_number(train: Table, whole: Table, name: str, asked: bool) -> str |
     """Why a column that is not one-hot encoded is of no use, or None."""
     dtype = train.column(name).dtype
     if is_text(train, name) and not asked:
-        return f"text, {texts(train, name).drop_nulls().n_unique():,} different values"
+        return f"text, {_different(train, name)}"
     countable = dtype.is_numeric() or dtype in (pl.String, pl.Categorical, pl.Enum, pl.Boolean, pl.Null)
     if not countable and not asked:
         return f"{dtype} values, not numbers"
