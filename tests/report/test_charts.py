@@ -218,7 +218,7 @@ def test_numbers_for_people():
 
 def test_huge_and_tiny_numbers_are_powers_of_ten():
     shown = [number(v) for v in (1.21e207, -4.1e12, 1e9, 2.5e-7, -1e-9, 123456789.4)]
-    assert shown == ["1.21 × 10²⁰⁷", "−4.1 × 10¹²", "10⁹", "2.5 × 10⁻⁷", "−1 × 10⁻⁹", "123,456,789"]
+    assert shown == ["1.21 × 10²⁰⁷", "−4.1 × 10¹²", "10⁹", "2.5 × 10⁻⁷", "−10⁻⁹", "123,456,789"]
     assert not any("e" in text for _, text in Axis(1, 1e12, log=True).marks())
 
 

@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from datetime import datetime
 from functools import cache
-from math import inf, isinf
+from math import inf
 from pathlib import Path
 from typing import Any
 
@@ -94,16 +94,16 @@ def number(value: float, digits: int = 3) -> str:
     """
     if value != value:
         return "–"
-    if isinf(value):
-        return "∞" if value > 0 else "−∞"
-    text = f"{value:,.{digits}g}"
-    if abs(value) < 1e9 and (float(value).is_integer() or "e+" in text):
-        text = f"{round(value):,}"
-    shown, _, power = text.replace("-", "−", value < 0).partition("e")
+    sign, size = "−" if value < 0 else "", abs(value)
+    if size == inf:
+        return f"{sign}∞"
+    text = f"{size:,.{digits}g}"
+    if size < 1e9 and (float(size).is_integer() or "e+" in text):
+        text = f"{round(size):,}"
+    shown, _, power = text.partition("e")
     if not power:
-        return shown
-    ten = f"10{str(int(power)).translate(_SUPERSCRIPTS)}"
-    return ten if shown == "1" else f"{shown} × {ten}"
+        return f"{sign}{shown}"
+    return f"{sign}{'' if shown == '1' else f'{shown} × '}10{str(int(power)).translate(_SUPERSCRIPTS)}"
 
 
 def signed(value: float, digits: int = 3) -> str:

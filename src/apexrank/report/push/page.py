@@ -41,7 +41,7 @@ def page(comparison: PushComparison, *, title: str | None = None) -> str:
             (find_measure(name).label, _tradeoff(comparison, name).render(start))
             for name in shown_measures(comparison)
         ],
-        measures=[_measures(comparison, number) for number in numbers],
+        measure_labels={name: find_measure(name).label for name in comparison.measures},
         coefficients=[_coefficients(comparison, number) for number in numbers],
         more_features=max(0, len(comparison.feature_names) - _FEATURES_SHOWN),
         notes=comparison.notes,
@@ -128,17 +128,6 @@ def shown_measures(comparison: PushComparison) -> list[str]:
     """The measures to show where there is room for a few: the one p was chosen by and the AUC first."""
     first = [name for name in (comparison.decided_by, "auc") if name in comparison.measures]
     return list(dict.fromkeys([*first, *comparison.measures]))[:_CHARTS]
-
-
-def _measures(comparison: PushComparison, number: int) -> list[dict[str, Any]]:
-    rows = []
-    for name, intervals in comparison.measures.items():
-        measure, gap = find_measure(name), comparison.differences[name][number]
-        sign = 1 if measure.family.greater_is_better else -1
-        low, high = (0.0, 0.0) if gap is None else sorted((sign * gap.low, sign * gap.high))
-        row = {"label": measure.label, "base": intervals[0], "now": intervals[number], "difference": gap}
-        rows.append({**row, "better": low > 0, "worse": high < 0})
-    return rows
 
 
 def _coefficients(comparison: PushComparison, number: int) -> list[dict[str, Any]]:

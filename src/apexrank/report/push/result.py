@@ -193,6 +193,14 @@ class PushComparison:
         """AUC of the held-out rows at p number ``i``."""
         return auc(self.y, self.scores[i])
 
+    def direction(self, measure: str, i: int) -> int:
+        """1 where p number ``i`` is clearly better than p = 1, -1 where it is worse, 0 where nobody can tell."""
+        gap = self.differences[measure][i]
+        if gap is None:
+            return 0
+        sign = 1 if find_measure(measure).family.greater_is_better else -1
+        return sign * (int(gap.low > 0) - int(gap.high < 0))
+
     @property
     def coef(self) -> np.ndarray:
         """Coefficients, shape (n_ps, n_features)."""
@@ -329,11 +337,7 @@ def _too_few(found: PushComparison) -> str | None:
 
 def _push(found: PushComparison) -> tuple[str, str, str]:
     chosen = found.chosen
-    gap = found.differences[found.decided_by][chosen]
-    assert gap is not None
-    sign = 1 if find_measure(found.decided_by).family.greater_is_better else -1
-    low, high = sorted((sign * gap.low, sign * gap.high))
-    kind = "helps" if low > 0 else "hurts" if high < 0 else "no difference"
+    kind = {1: "helps", -1: "hurts", 0: "no difference"}[found.direction(found.decided_by, chosen)]
     opening = "A push makes no clear difference" if kind == "no difference" else f"A push {kind}"
     body = (
         f"with p = {found.ps[chosen]:g} {_held_out(found, chosen)}. {few_digits(found.found(chosen))} of their first "

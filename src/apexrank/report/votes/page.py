@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from apexrank.report.charts import FONT, SERIES, Axis, Chart, fit_name, width_of
+from apexrank.report.charts import FONT, Axis, Chart, fit_name, width_of
 from apexrank.report.page import counted, render, shorten
 from apexrank.report.votes.methods import TITLES, one_ballot
 from apexrank.report.votes.summary import VoteSummary
@@ -50,10 +50,10 @@ def page(summary: VoteSummary, *, title: str | None = None) -> str:
         rows=[_rows(summary, name) for name in methods],
         listed_of=len(summary.result.items),
         histogram=_histogram(summary).render(),
-        taus=_taus(summary),
-        majorities=_majorities(summary),
-        voters=_voters(summary),
-        camps=_camps(summary),
+        items=[_cut(label, _LETTERS) for label in summary.labels],
+        letters=_LETTERS_DRAWN,
+        camp_items=summary.shown[:_MOST_DRAWN].tolist(),
+        shade=_shade,
         notes=summary.notes,
         seconds=summary.seconds,
     )
@@ -81,9 +81,9 @@ def _rows(summary: VoteSummary, method: str) -> list[dict[str, Any]]:
     """The first items by one method, and how far they moved against the result."""
     result, each, labels = summary.result, summary.methods[method], summary.labels
     order = np.argsort(each.ranks, kind="stable")[: min(len(summary.shown), _MOST_LISTED)]
-    support, drawn = result.support, summary.drawn
-    low, high, first = (None, None, None) if drawn is None else (drawn.low, drawn.high, drawn.first)
     tied = np.bincount(each.ranks)[each.ranks] > 1
+    gaps, drawn = (result.support < result.ballots.total).any(), summary.drawn
+    intervals = {} if drawn is None else {"low": drawn.low, "high": drawn.high, "first": drawn.first}
     return [
         {
             "rank": f"{each.ranks[i]:,}{' =' if tied[i] else ''}",
@@ -91,10 +91,8 @@ def _rows(summary: VoteSummary, method: str) -> list[dict[str, Any]]:
             "score": float(each.scores[i]),
             "base": int(result.ranks[i]),
             "change": int(result.ranks[i] - each.ranks[i]),
-            "low": None if low is None else int(low[i]),
-            "high": None if high is None else int(high[i]),
-            "first": None if first is None else float(first[i]),
-            "support": float(support[i]) if (support < result.ballots.total).any() else None,
+            **{name: ends[i].item() for name, ends in intervals.items()},
+            "support": float(result.support[i]) if gaps else None,
         }
         for i in order.tolist()
     ]
@@ -110,13 +108,9 @@ def _bump(summary: VoteSummary) -> tuple[Chart, bool]:
     heights = np.array([_heights(row[items], top) for row in places])
     lowest = float(heights.max()) + 0.6
     at = np.arange(len(methods), dtype=float)
+    ticks = [(i, _SHORT.get(name, TITLES[name])) for i, name in enumerate(methods)]
     chart = Chart(
-        Axis(
-            -0.1,
-            max(len(methods) - 0.9, 0.1),
-            ticks=[(i, _SHORT.get(m, TITLES[m])) for i, m in enumerate(methods)],
-            thin=False,
-        ),
+        Axis(-0.1, max(len(methods) - 0.9, 0.1), ticks=ticks, thin=False),
         Axis(lowest, 0.4, ticks=()),
         title="Places of the first items by each method",
         description="A line for each item from method to method; the slider lifts out the items that one method moves.",
@@ -132,14 +126,14 @@ def _bump(summary: VoteSummary) -> tuple[Chart, bool]:
         told = f"{_cut(labels[item], _LETTERS_DRAWN)}: " + ", ".join(
             f"{TITLES[m]} {each.ranks[item]:,}" for m, each in summary.methods.items()
         )
-        chart.line(at, path, series=number % SERIES, title=told, classes="soft")
+        chart.line(at, path, series=number, title=told, classes="soft")
         chart.text(0, path[0], _placed(places[0, item], labels[item]), anchor="end", dx=-14, dy=4)
         if len(methods) > 1:
             chart.text(at[-1], path[-1], _placed(places[-1, item], labels[item]), dx=14, dy=4)
         for frame in range(len(methods)):
             if frame == 0 or places[frame, item] != places[0, item]:
-                chart.line(at, path, series=number % SERIES, frame=frame, title=told)
-            chart.points([frame], [path[frame]], series=number % SERIES, frame=frame, size=5, titles=[told])
+                chart.line(at, path, series=number, frame=frame, title=told)
+            chart.points([frame], [path[frame]], series=number, frame=frame, size=5, titles=[told])
     return chart, beyond
 
 
@@ -165,38 +159,35 @@ def _heights(places: np.ndarray, top: int) -> np.ndarray:
 
 def _intervals(summary: VoteSummary) -> Chart:
     """Rank of each item with its interval, and by the method of the slider."""
-    items, result, drawn = summary.shown[:_MOST_DRAWN], summary.result, summary.drawn
-    names = [fit_name(summary.labels[i], (_SIDE - 10) / FONT) for i in items.tolist()]
-    ends = [each.ranks[items].max() for each in summary.methods.values()]
-    low, high = (None, None) if drawn is None else (drawn.low[items], drawn.high[items])
-    last = float(max([*ends, *([] if high is None else high)]))
+    items, result, drawn = summary.shown[:_MOST_DRAWN].tolist(), summary.result, summary.drawn
+    names = [fit_name(summary.labels[i], (_SIDE - 10) / FONT) for i in items]
+    ends = [each.ranks[items] for each in summary.methods.values()]
+    intervals: dict[int, tuple[int, int, float]] = {}
+    if drawn is not None:
+        columns = (each[items].tolist() for each in (drawn.low, drawn.high, drawn.first))
+        intervals = dict(zip(items, zip(*columns, strict=True), strict=True))
+    last = float(max([np.max(ends), *(high for _, high, _ in intervals.values())]))
     chart = Chart(
         Axis(1 - 0.03 * last, 1.03 * last + 0.01, "rank, 1 is best", ticks=_rank_ticks(int(last))),
-        Axis(len(items) - 0.4, -0.6, ticks=[(float(i), name) for i, name in enumerate(names)]),
+        Axis(len(items) - 0.4, -0.6, ticks=list(enumerate(names))),
         title="Ranks with their intervals",
         description="Mark: the rank; bar: its interval; open diamond: where the slider's method differs.",
         width=760,
         height=60 + _LINE * len(items),
         margins=(_SIDE, 60, 8, 46),
     )
-    for number, item in enumerate(items.tolist()):
-        told = f"{names[number]}: rank {result.ranks[item]:,}"
-        if drawn is not None and low is not None and high is not None:
-            told += f", interval {low[number]:,} to {high[number]:,}, first in {drawn.first[item]:.0%} of the draws"
+    for y, item in enumerate(items):
+        told = f"{names[y]}: rank {result.ranks[item]:,}"
+        if item in intervals:
+            low, high, first = intervals[item]
+            told += f", interval {low:,} to {high:,}, first in {first:.0%} of the draws"
             room = 0.006 * last  # an interval of one rank is seen as well
-            chart.bar(
-                low[number] - room,
-                number - 0.16,
-                high[number] + room,
-                number + 0.16,
-                title=told,
-                classes="soft",
-            )
-            chart.text(1.03 * last, number, f"{drawn.first[item]:.0%}", anchor="end", dx=50, dy=4)
-        chart.points([result.ranks[item]], [number], size=5, titles=[told])
+            chart.bar(low - room, y - 0.16, high + room, y + 0.16, title=told, classes="soft")
+            chart.text(1.03 * last, y, f"{first:.0%}", anchor="end", dx=50, dy=4)
+        chart.points([result.ranks[item]], [y], size=5, titles=[told])
         for frame, each in enumerate(summary.methods.values()):
             if each.ranks[item] != result.ranks[item]:
-                chart.points([each.ranks[item]], [number], series=3, frame=frame, size=5, classes="open")
+                chart.points([each.ranks[item]], [y], series=3, frame=frame, size=5, classes="open")
     return chart
 
 
@@ -221,67 +212,6 @@ def _histogram(summary: VoteSummary) -> Chart:
     return chart
 
 
-def _taus(summary: VoteSummary) -> list[dict[str, Any]]:
-    """Rows of the table of methods against methods, shaded by how far they differ."""
-    return [
-        {"name": TITLES[name], "cells": [{"tau": float(tau), "shade": _shade(1 - tau)} for tau in row]}
-        for name, row in zip(summary.methods, summary.taus, strict=True)
-    ]
-
-
-def _majorities(summary: VoteSummary) -> dict[str, Any]:
-    """Rows of the table of items against items: shares of voters, with what the majority prefers."""
-    found = summary.majorities
-    names = [_cut(summary.labels[i], _LETTERS_DRAWN) for i in found.items.tolist()]
-    rows = []
-    for i, name in enumerate(names):
-        cells: list[dict[str, Any] | None] = []
-        for j in range(len(names)):
-            margin, share = float(found.margins[i, j]), float(found.shares[i, j])
-            kind = "wins" if margin > 0 else "loses" if margin < 0 else "draw"
-            cells.append(
-                None
-                if i == j
-                else {"share": share, "kind": kind, "shade": _shade(share if margin > 0 else 0)}
-            )
-        rows.append({"name": name, "cells": cells})
-    return {"names": names, "rows": rows}
-
-
 def _shade(share: float) -> int:
     """Percent of colour behind a number: little enough that the number is read easily."""
     return 0 if np.isnan(share) else round(38 * min(max(float(share), 0.0), 1.0))
-
-
-def _voters(summary: VoteSummary) -> list[dict[str, Any]]:
-    voters = summary.voters
-    most, least = voters.extremes()
-    return [
-        {
-            "who": _cut(summary.voter_label(int(voters.rows[place])), _LETTERS),
-            "tau": float(voters.tau[place]),
-            "weight": float(voters.weights[place]),
-            "group": group,
-        }
-        for group, places in (("most", most), ("least", least[::-1]))
-        for place in places.tolist()
-    ]
-
-
-def _camps(summary: VoteSummary) -> dict[str, Any] | None:
-    """The items by the two camps, where they are clear."""
-    camps = summary.camps
-    if camps is None or not camps.clear:
-        return None
-    places = np.argsort(camps.orders, axis=1) + 1
-    rows = [
-        {
-            "name": _cut(summary.labels[i], _LETTERS),
-            "rank": int(summary.result.ranks[i]),
-            "places": places[:, i].tolist(),
-            "change": int(places[0, i] - places[1, i]),
-        }
-        for i in summary.shown[:_MOST_DRAWN].tolist()
-    ]
-    first = [_cut(summary.labels[order[0]], _LETTERS) for order in camps.orders]
-    return {"rows": rows, "shares": camps.shares.tolist(), "first": first}

@@ -279,6 +279,11 @@ class Camps:
     tau: float
 
     @property
+    def places(self) -> np.ndarray:
+        """Place of each item in each camp, shape (2, n)."""
+        return np.argsort(self.orders, axis=1) + 1
+
+    @property
     def threshold(self) -> float:
         """Silhouette from which camps are clear: half way from chance to 1."""
         return (1 + self.chance) / 2
