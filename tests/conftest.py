@@ -2,8 +2,6 @@ import pytest
 from hypothesis import settings
 from threadpoolctl import threadpool_limits
 
-from tests.browser import FLAGS, find_browser
-
 # the first call of a kernel compiles it, which is slow once and says nothing about the code
 settings.register_profile("apexrank", deadline=None)
 settings.load_profile("apexrank")
@@ -24,17 +22,3 @@ def counted(request):
         request.node.user_properties.append(("counted", [name, int(number)]))
 
     return count
-
-
-@pytest.fixture(scope="module")
-def browser():
-    """Chromium, or a skip of one line where there is none."""
-    path = find_browser()
-    if path is None:
-        pytest.skip("no Chromium found: install Debian's package chromium, or set APEXRANK_CHROMIUM")
-    from playwright.sync_api import sync_playwright
-
-    with sync_playwright() as playwright:
-        browser = playwright.chromium.launch(executable_path=path, args=FLAGS)
-        yield browser
-        browser.close()

@@ -8,6 +8,8 @@ import pytest
 
 from apexrank import aggregate, datasets, report
 
+pytestmark = pytest.mark.slow
+
 ARTEFACTS = Path(__file__).parents[2] / "artefacts"  # screenshots, kept for whoever wants to look
 DESKTOP, PHONE = {"width": 1200, "height": 900}, {"width": 360, "height": 740}
 

@@ -451,6 +451,17 @@ def test_a_fit_that_did_not_converge_is_said(found):
     assert "not converged" not in build(found)
 
 
+def test_a_fit_that_stops_early_is_a_note(monkeypatch):
+    monkeypatch.setattr(compare, "PNormPush", partial(PNormPush, max_iter=2))
+    found = quick(*small(), ps=(1, 64))
+    assert not found.converged(1)
+    assert noted(
+        found, "p = 64: the fit did not converge in 2 iterations, so its list is approximate: compare smaller"
+    )
+    assert not noted(found, "max_iter")
+
+
+@pytest.mark.slow
 def test_notes_on_fits_give_advice_that_can_be_followed():
     rng = np.random.default_rng(0)
     X = rng.standard_normal((60, 30))

@@ -692,6 +692,12 @@ class TestPage:
         html = page(summarise_votes(orders("abc cba", [5, 5]), bootstrap=20))
         assert "There is no order to agree with." in html
 
+    def test_long_lists_are_cut(self, monkeypatch):
+        monkeypatch.setattr(votes_page, "_MOST_LISTED", 20)
+        result = aggregate(np.random.default_rng(0).normal(size=(12, 30)))
+        assert "The first 20 of 30 items" in page(summarise_votes(result, top=30, bootstrap=0, clusters=None))
+
+    @pytest.mark.slow
     def test_many_items_and_long_names_stay_small(self):
         rng = np.random.default_rng(0)
         items = [f"{number} {'x' * 500}" for number in range(700)]

@@ -478,13 +478,11 @@ def paired_intervals(
     gaps: dict[str, list[Interval | None]] = {}
     for measure, drawn in zip(measures, np.moveaxis(draws, 2, 0), strict=True):
         points = [measure.values(rows).mean("skip", rows.names) for rows in lists]
-        values[measure.name] = [
-            _interval(point, drawn[:, i], confidence, n) for i, point in enumerate(points)
-        ]
-        gaps[measure.name] = [None] + [
-            _interval(points[i] - points[0], drawn[:, i] - drawn[:, 0], confidence, n)
-            for i in range(1, len(lists))
-        ]
+        own = list(zip(points, drawn.T, strict=True))
+        base, first = own[0]
+        values[measure.name] = [_interval(value, column, confidence, n) for value, column in own]
+        changes = [_interval(value - base, column - first, confidence, n) for value, column in own[1:]]
+        gaps[measure.name] = [None, *changes]
     return values, gaps
 
 

@@ -24,6 +24,11 @@ if TYPE_CHECKING:
 FEW = 10  # rows of a class that are held out, or places that cross-validation looks at
 # Rankers of norm 1 on standardised features, whose rows have the norm sqrt(n_features) in the mean.
 EPSILON, DELTA, THETA = 0.1, 0.05, 0.1
+# attributes that are plain values already
+_PLAIN = (
+    *("title", "scoring", "decided_by", "places", "confidence", "n_resamples", "bound_factor", "advice"),
+    *("n_train", "n_train_positives", "n_test", "n_test_positives", "left_out", "notes", "seconds"),
+)
 
 
 class RankedItem(NamedTuple):
@@ -271,27 +276,19 @@ class PushComparison:
     def to_dict(self) -> dict[str, Any]:
         """Everything but the rows, as plain lists and numbers for JSON; an infinite p is the text "inf"."""
         ps = [json_power(p) for p in self.ps]
-        table = [{**row, "p": json_power(row["p"])} for row in self.table().iter_rows(named=True)]
+        folds = zip(ps, self.alphas, self.cv_mean, self.cv_std, self.cv_scores.tolist(), strict=True)
         return {
-            "title": self.title,
             "chosen_p": ps[self.chosen],
             "verdict": self.verdict._asdict(),
-            "scoring": self.scoring,
-            "decided_by": self.decided_by,
+            **{name: getattr(self, name) for name in _PLAIN},
             "cross_validation": [
-                {"p": p, "alpha": alpha, "mean": mean, "std": std, "folds": folds}
-                for p, alpha, mean, std, folds in zip(
-                    ps, self.alphas, self.cv_mean, self.cv_std, self.cv_scores.tolist(), strict=True
-                )
+                dict(zip(("p", "alpha", "mean", "std", "folds"), row, strict=True)) for row in folds
             ],
-            "places": self.places,
             "fits": [
                 {"p": p, "converged": self.converged(i), "collapsed": self.collapsed[i]}
                 for i, p in enumerate(ps)
             ],
-            "measures": table,
-            "confidence": self.confidence,
-            "n_resamples": self.n_resamples,
+            "measures": [{**row, "p": json_power(row["p"])} for row in self.table().iter_rows(named=True)],
             "coefficients": [
                 {"p": p, **dict(zip(self.feature_names, row.tolist(), strict=True))}
                 for p, row in zip(ps, self.coef, strict=True)
@@ -299,15 +296,6 @@ class PushComparison:
             "top": [item._asdict() for item in self.top_items(self.chosen)],
             "fallen": [item._asdict() for item in self.fallen(self.chosen)],
             "bound": [{**row._asdict(), "p": json_power(row.p)} for row in self.bound],
-            "bound_factor": self.bound_factor,
-            "advice": self.advice,
-            "n_train": self.n_train,
-            "n_train_positives": self.n_train_positives,
-            "n_test": self.n_test,
-            "n_test_positives": self.n_test_positives,
-            "left_out": self.left_out,
-            "notes": self.notes,
-            "seconds": self.seconds,
         }
 
 
