@@ -40,7 +40,7 @@ _SHAPES: dict[str, list[list[tuple[float, float]]]] = {
 
 
 class Svg(str):
-    """Text that is markup already: templates take it as it is."""
+    """Markup that templates insert without escaping."""
 
     __slots__ = ()
 
@@ -49,7 +49,7 @@ class Svg(str):
 
 
 class Style(TypedDict, total=False):
-    """Options of everything that is drawn: series, frame, more CSS classes, and a tooltip."""
+    """Options of every drawn element: series, frame, extra CSS classes and a tooltip."""
 
     series: int
     frame: int | None
@@ -115,7 +115,7 @@ class Axis:
         return [(value, f"{100 * value:.4g}%" if self.percent else number(value, 6)) for value in values]
 
     def shown(self, length: float, *, horizontal: bool = True) -> list[tuple[float, str]]:
-        """Ticks of an axis of this length, each n-th with its text, the others with none, so that texts are apart.
+        """Ticks of an axis of this length; every n-th keeps its text so that no two texts overlap.
 
         Examples
         --------
@@ -138,7 +138,7 @@ def _overlap(at: np.ndarray, room: np.ndarray) -> bool:
 
 
 def _round_numbers(low: float, high: float, about: int = 5) -> list[float]:
-    """Multiples of 1, 2 or 5 times a power of ten, about so many."""
+    """About ``about`` multiples of 1, 2 or 5 times a power of ten."""
     rough = (high - low) / about
     power = 10.0 ** floor(log10(rough))
     step = next(s * power for s in (1, 2, 5, 10) if s * power >= 0.999 * rough)
@@ -256,7 +256,7 @@ class Chart:
         self._add("text", "label", place, text, series=None, frame=frame, classes=classes)
 
     def render(self, start: int = 0, *, spark: bool = False) -> Svg:
-        """The drawing as text, with the parts of the frame ``start`` shown.
+        """Render the chart as SVG, with the parts of frame ``start`` visible.
 
         ``spark`` is for a small one beside the numbers that it shows, which has nothing to say on its own.
         """
@@ -344,7 +344,7 @@ def steps_chart(
 
 
 def thin(x: ArrayLike, y: ArrayLike, most: int = 300) -> tuple[np.ndarray, np.ndarray]:
-    """At most so many points of a rising curve, evenly spaced along it; the ends stay.
+    """Thin a rising curve to at most ``most`` points, evenly spaced along it, ends included.
 
     Examples
     --------
@@ -363,7 +363,7 @@ def thin(x: ArrayLike, y: ArrayLike, most: int = 300) -> tuple[np.ndarray, np.nd
 def padded(
     values: ArrayLike, share: float = 0.06, low: float = -inf, high: float = inf
 ) -> tuple[float, float]:
-    """Ends of an axis that has room for the finite values, and a little more up to ``low`` and ``high``.
+    """Axis limits that enclose the finite values with some padding, clipped to ``low`` and ``high``.
 
     Examples
     --------
@@ -380,7 +380,7 @@ def padded(
 
 
 def width_of(text: str, *, bold: bool = False) -> float:
-    """Width of a line in ems, at least what wide fonts take.
+    """Upper estimate of the width of a line of text, in ems.
 
     Examples
     --------
@@ -401,7 +401,7 @@ def _em(letter: str) -> float:
 
 
 def fit_name(name: Any, ems: float, *, bold: bool = False) -> str:
-    """Shorten a name to at most so many ems; a long one loses its middle, as many differ in their ends only.
+    """Shorten a name to at most ``ems`` ems by cutting out its middle, as many names differ only in their ends.
 
     Examples
     --------
@@ -439,7 +439,7 @@ def _points(pixels: np.ndarray) -> str:
 
 
 def _runs(known: np.ndarray) -> list[np.ndarray]:
-    """Numbers of the points of each piece between gaps."""
+    """Indices of the points of each run without gaps."""
     pieces = np.split(np.arange(len(known)), np.flatnonzero(~known))
     return [piece for piece in (piece[known[piece]] for piece in pieces) if len(piece)]
 

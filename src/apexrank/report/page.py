@@ -57,7 +57,7 @@ def _read(name: str) -> str:
 
 
 def check_extra() -> None:
-    """Say early that a page could not be made."""
+    """Raise MissingExtraError early if Jinja2 is missing."""
     _environment()
 
 
@@ -83,7 +83,7 @@ _SUPERSCRIPTS = str.maketrans("-0123456789", "⁻⁰¹²³⁴⁵⁶⁷⁸⁹")
 
 
 def number(value: float, digits: int = 3) -> str:
-    """A number for people: whole ones with separators, others with so many digits, huge ones as powers of ten.
+    """Format a number: whole ones with separators, others with ``digits`` digits, huge ones as powers of ten.
 
     Examples
     --------
@@ -107,7 +107,7 @@ def number(value: float, digits: int = 3) -> str:
 
 
 def signed(value: float, digits: int = 3) -> str:
-    """A difference, with its sign.
+    """Format a difference with its sign.
 
     Examples
     --------
@@ -119,7 +119,7 @@ def signed(value: float, digits: int = 3) -> str:
 
 
 def percent(value: float, digits: int = 3) -> str:
-    """A share of a hundred.
+    """Format a share as percent.
 
     Examples
     --------
@@ -133,7 +133,7 @@ def percent(value: float, digits: int = 3) -> str:
 
 
 def points(share: float, unit: str = " points") -> str:
-    """A change of a share of a hundred, to one decimal; a dash where there is none.
+    """Format a change in percentage points, to one decimal; a dash where there is none.
 
     Examples
     --------
@@ -145,7 +145,7 @@ def points(share: float, unit: str = " points") -> str:
 
 
 def whole_percent(share: float) -> str:
-    """A share in whole percent.
+    """Format a share in whole percent.
 
     Examples
     --------
@@ -156,7 +156,7 @@ def whole_percent(share: float) -> str:
 
 
 def level(confidence: float) -> str:
-    """A confidence with as many digits as it has.
+    """Format a confidence level with as many digits as it has.
 
     Examples
     --------
@@ -167,7 +167,7 @@ def level(confidence: float) -> str:
 
 
 def power_label(p: float) -> str:
-    """What people call a push, or a rank.
+    """Label of a power.
 
     Examples
     --------
@@ -178,7 +178,7 @@ def power_label(p: float) -> str:
 
 
 def json_power(p: float) -> float | str:
-    """A power as JSON can hold it.
+    """A power as a JSON value.
 
     Examples
     --------
@@ -189,7 +189,7 @@ def json_power(p: float) -> float | str:
 
 
 def counted(number: float, one: str, many: str | None = None) -> str:
-    """A number of things.
+    """A number with its noun.
 
     Examples
     --------
@@ -200,7 +200,7 @@ def counted(number: float, one: str, many: str | None = None) -> str:
 
 
 def counted_are(number: int, what: str) -> str:
-    """A number of things with its verb.
+    """A number with its noun and verb.
 
     Examples
     --------
@@ -211,7 +211,7 @@ def counted_are(number: int, what: str) -> str:
 
 
 def listed(names: Sequence[str], most: int = 4) -> str:
-    """Names in a sentence, the last ones only counted where there are more than ``most``.
+    """Join names for a sentence; beyond ``most`` names the rest is only counted.
 
     Examples
     --------
@@ -224,7 +224,7 @@ def listed(names: Sequence[str], most: int = 4) -> str:
 
 
 def shorten(text: str, most: int = NAME_LENGTH) -> str:
-    """A name cut in its middle, so that both its ends can be told from other names'.
+    """Shorten a name by cutting out its middle, as many names differ only in their ends.
 
     Examples
     --------

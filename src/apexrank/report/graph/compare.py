@@ -173,7 +173,7 @@ def compare_ranks(
 
 
 def _powers(ps: Sequence[float]) -> tuple[float, ...]:
-    """The powers in order, 1 first."""
+    """Sorted powers, 1 first."""
     given = [ps] if isinstance(ps, Real) else list(ps)
     for p in given:
         if not isinstance(p, Real) or not float(p) >= 1:
@@ -197,7 +197,7 @@ def _fit(estimator: MappedRank, graph: Graph, p: float, trusted: Any) -> RankCer
 
 
 def _chosen(powers: tuple[float, ...], ranks: list[np.ndarray], flagged: list[np.ndarray]) -> int:
-    """The p that puts suspects furthest down."""
+    """Index of the p that moves suspects furthest down."""
     depth = [
         float(np.median(rank[those])) if len(those) else 0.0
         for rank, those in zip(ranks, flagged, strict=True)
@@ -216,7 +216,7 @@ def _measures(spam: np.ndarray, scores: np.ndarray, flagged: np.ndarray, top: in
 
 
 def spam_vertices(graph: Graph, spam: Any) -> tuple[np.ndarray, int]:
-    """Which vertices are labelled, and how many labels name none; an error where all of them do.
+    """Mask of labelled vertices, and the number of labels that name no vertex; an error if none does.
 
     Examples
     --------
@@ -237,7 +237,7 @@ def spam_vertices(graph: Graph, spam: Any) -> tuple[np.ndarray, int]:
 
 
 def known_names(graph: Graph, names: Sequence[Any]) -> list[bool]:
-    """Which of some names are those of vertices.
+    """Mask of the names that are vertices of the graph.
 
     Examples
     --------

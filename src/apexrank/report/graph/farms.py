@@ -25,7 +25,7 @@ RISERS = 10
 
 
 class Support(NamedTuple):
-    """Who links to each of some vertices; links to oneself are left out everywhere.
+    """In-link statistics of some vertices; self-loops do not count anywhere.
 
     ``sources`` is the number of in-links, ``unsupported`` that of those from vertices that nobody else links to,
     ``share`` the part of the flow that comes through the latter, ``back`` the number of sources linked in return.
@@ -38,7 +38,7 @@ class Support(NamedTuple):
 
 
 def support(graph: Graph, scores: np.ndarray, vertices: np.ndarray) -> Support:
-    """Look at the in-links of vertices, in time linear in the number of their links.
+    """Compute in-link statistics of vertices, in time near-linear in the number of their links.
 
     What flows through a link is ``r_j·w_ij/d_j``, with r the given scores.
 
@@ -70,7 +70,7 @@ def support(graph: Graph, scores: np.ndarray, vertices: np.ndarray) -> Support:
 
 
 def _links_of(graph: Graph, vertices: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Numbers of all links into some vertices, each with the position of its vertex among them."""
+    """All links into some vertices: the position of the vertex among them, and the index of the link."""
     starts = graph.indptr[vertices]
     counts = graph.indptr[vertices + 1] - starts
     owner = np.repeat(np.arange(len(vertices)), counts)
@@ -78,7 +78,7 @@ def _links_of(graph: Graph, vertices: np.ndarray) -> tuple[np.ndarray, np.ndarra
 
 
 def unsupported_share(graph: Graph, scores: np.ndarray) -> float:
-    """Part of all flow through links that starts at vertices nobody links to: what is usual in this graph.
+    """Share of all flow through links that starts at vertices nobody links to: the graph's usual level.
 
     A link to oneself is no support, and what stays with a vertex by one is no flow; 0 where nothing flows.
 
@@ -100,7 +100,7 @@ def unsupported_share(graph: Graph, scores: np.ndarray) -> float:
 
 
 def self_loops(graph: Graph) -> np.ndarray:
-    """Which vertices link to themselves.
+    """Mask of the vertices that link to themselves.
 
     Examples
     --------
@@ -137,7 +137,7 @@ def _add_loops(indptr, indices, weights, found):
 
 
 def closed_share(graph: Graph, vertex: int) -> float:
-    """Share of the vertices that link to one which have no in-links from outside it and them.
+    """Share of a vertex's sources that have no in-links from outside the vertex and its sources.
 
     Examples
     --------
@@ -152,7 +152,7 @@ def closed_share(graph: Graph, vertex: int) -> float:
 
 
 def cycle_length(graph: Graph, vertex: int) -> int:
-    """Steps after which a walk along only links comes back to the vertex; 0 where it does not, or one has a choice.
+    """Length of the closed cycle of only links through a vertex; 0 if there is none.
 
     1 is a vertex whose only link leads to itself. What such vertices hold comes back undivided, which a norm favours.
 
@@ -188,7 +188,7 @@ def links_among(graph: Graph, vertices: list[int]) -> list[tuple[int, int]]:
 
 
 def ranks_of(scores: np.ndarray) -> np.ndarray:
-    """Ranks from 1; equals share the best of theirs.
+    """Ranks from 1; ties share their best rank.
 
     Examples
     --------
@@ -240,7 +240,7 @@ class FarmSearch:
             return np.log(base) - np.log(now)
 
     def suspect(self, v: int, i: int, neighbours: int) -> Suspect:
-        """Everything that is told of a flagged vertex at the i-th p."""
+        """Evidence about a flagged vertex at the i-th p."""
         at = int(np.searchsorted(self.vertices, v))
         sources, unsupported, share, back = (column[at].item() for column in self.support)
         rank, base_rank = int(self.ranks[i][v]), int(self.ranks[0][v])
@@ -266,7 +266,7 @@ class FarmSearch:
         )
 
     def _look_around(self, v: int, most: int) -> tuple[list[InLink], float, list[tuple[int, int]]]:
-        """The strongest in-links, whether they are a closed group, and links among them."""
+        """The strongest in-links, the closed share, and the links among their sources."""
         name = self.graph.label(v)
         links = [link for link in self.fits[0].explain(name) if link.source not in (None, name)][:most]
         sources = self.graph.numbers([link.source for link in links])

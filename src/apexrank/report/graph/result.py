@@ -98,7 +98,7 @@ class RankCertificate(NamedTuple):
 
 
 class FarmVerdict(NamedTuple):
-    """What was found, in one word and in plain ones.
+    """Verdict on link farms: a kind and a sentence.
 
     ``kind`` is "suspects", "nothing found", "nothing falls" where vertices are boosted but keep score or place, "cannot
     tell" where boosters would look like everybody else, or "no links" where no vertex links to another one.
@@ -252,7 +252,7 @@ class RankComparison:
 
 
 def first(scores: np.ndarray, k: int) -> np.ndarray:
-    """Numbers of the k best; equals in their order.
+    """Indices of the k largest scores, best first; ties in input order.
 
     Examples
     --------
@@ -268,7 +268,7 @@ def first(scores: np.ndarray, k: int) -> np.ndarray:
 
 
 def rank_label(p: float) -> str:
-    """What people call a rank.
+    """Label of a rank.
 
     Examples
     --------

@@ -33,7 +33,7 @@ DATES = "dates: if the rows are ordered in time, measure on later rows with --te
 
 @dataclass
 class Features:
-    """Columns to use, those of them to one-hot encode, and those left out."""
+    """Feature columns of a table: used, one-hot encoded and left out."""
 
     names: list[str] = field(default_factory=list)
     one_hot: list[str] = field(default_factory=list)
@@ -42,7 +42,7 @@ class Features:
 
 
 def plain_numbers(table: Table, names: Sequence[str], notes: list[str], whose: str = "") -> Table:
-    """Make numbers of text as people write them: decimal commas, and marks such as "-" for missing values.
+    """Convert numbers written as text: decimal commas, and marks such as "-" for missing values.
 
     A comma is a decimal one only where it cannot part columns, in a file separated by semicolons or tabs.
 
@@ -77,13 +77,13 @@ def _columns(names: Sequence[str]) -> str:
 
 
 def _given(series: pl.Series) -> pl.Series:
-    """Which cells have a value."""
+    """Mask of the cells with a value."""
     words = series.str.strip_chars().str.to_lowercase()
     return words.is_not_null() & ~words.is_in(_MISSING).fill_null(True)
 
 
 def _unread(series: pl.Series) -> pl.Series:
-    """Which cells have a value that is no number."""
+    """Mask of the cells with a value that is not a number."""
     return _given(series) & series.str.strip_chars().cast(pl.Float64, strict=False).is_null()
 
 
@@ -118,7 +118,7 @@ def _without_commas(series: pl.Series) -> pl.Series:
 def choose_columns(
     train: Table, whole: Table, recipe: Recipe, categorical: Sequence[str] | None, notes: list[str]
 ) -> Features:
-    """Decide by the training rows alone; ``whole`` is their table, where a fault's place is still that in the file."""
+    """Choose feature columns by the training rows; ``whole`` is their table, with the line numbers of the file."""
     wanted = recipe.feature_columns(train)
     for name in categorical or ():
         if name not in wanted and name != "all":
@@ -155,7 +155,7 @@ def _different(train: Table, name: str) -> str:
 
 
 def _why_not_plain(train: Table, name: str, found: Features) -> str | None:
-    """Why a column that nobody asked for is neither a category nor a number as it is written."""
+    """Reason why a column that was not asked for is neither a category nor a plain number, or None."""
     series = train.column(name)
     if series.dtype.is_temporal():
         return DATES if series.dtype in (pl.Date, pl.Datetime) else f"{series.dtype} values, not numbers"
@@ -181,7 +181,7 @@ def _why_not_text(train: Table, name: str) -> str | None:
 
 
 def _why_not_number(train: Table, whole: Table, name: str, asked: bool) -> str | None:
-    """Why a column that is not one-hot encoded is of no use, or None."""
+    """Reason why a column that is not one-hot encoded cannot be used, or None."""
     dtype = train.column(name).dtype
     if is_text(train, name) and not asked:
         return f"text, {_different(train, name)}"
@@ -202,7 +202,7 @@ def _why_not_number(train: Table, whole: Table, name: str, asked: bool) -> str |
 
 
 def check_numbers(table: Table, name: str) -> None:
-    """Refuse what is no number, naming its line, and numbers that cannot be scaled."""
+    """Raise InputError for a value that is not a number, naming its line, and for numbers that cannot be scaled."""
     advice = f"; one-hot encode the column (--categorical {name}), leave it out (--drop {name}) or correct it"
     values = numbers(table, name, advice)
     sizes = np.abs(values[~np.isnan(values)])

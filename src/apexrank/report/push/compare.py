@@ -203,7 +203,7 @@ def compare_pushes(
 
 
 def check_seed(random_state: int | None) -> None:
-    """Refuse what NumPy would refuse later."""
+    """Raise InputError unless NumPy takes the seed."""
     if random_state is not None and not (isinstance(random_state, Integral) and random_state >= 0):
         raise InputError(f"random_state must be a whole number of at least 0, or None, got {random_state!r}")
 
@@ -216,7 +216,7 @@ def _check_options(top: int | None, confidence: float, n_resamples: int, random_
 
 
 def _powers(ps: Sequence[float]) -> tuple[tuple[float, ...], list[str]]:
-    """The powers in growing order with 1 among them, and a note if it was not."""
+    """Sorted powers with 1 among them, and a note if it was added."""
     given = list(ps)
     for p in given:
         if not isinstance(p, Real) or not p >= 1:
@@ -238,7 +238,7 @@ def _length(top: int | None, n_test: int, notes: list[str]) -> int:
 
 
 class Scoring(NamedTuple):
-    """What p is chosen by.
+    """Criterion by which cross-validation chooses p.
 
     ``score(ranker, X, y)`` is better when larger; times ``sign`` it is what ``name`` says. ``measure`` is the same of
     a whole list, None where it is no measure of this library, and ``places`` how many rows of a fold count, None
@@ -253,7 +253,7 @@ class Scoring(NamedTuple):
 
 
 def _number_of_folds(y: np.ndarray, folds: int, notes: list[str]) -> int:
-    """As many folds as asked for, or as both classes allow."""
+    """Number of folds: as many as asked for, at most as many as the smaller class has rows."""
     if not isinstance(folds, Integral) or folds < 2:
         raise InputError(f"folds must be a whole number of at least 2, got {folds!r}")
     fewest = int(min(y.sum(), (~y).sum()))
@@ -263,7 +263,7 @@ def _number_of_folds(y: np.ndarray, folds: int, notes: list[str]) -> int:
 
 
 def read_scoring(scoring: Any, top: int, n_test: int, fold: int) -> Scoring:
-    """What p is chosen by: "top", a name or a function; ``fold`` is how many rows the smallest fold has."""
+    """Read a scoring: "top", a name or a function; ``fold`` is the number of rows of the smallest fold."""
     if isinstance(scoring, str) and scoring == TOP:
         share = top / n_test
         places = places_of_share(share, fold)
@@ -293,12 +293,12 @@ def read_scoring(scoring: Any, top: int, n_test: int, fold: int) -> Scoring:
 
 
 def places_of_share(share: float, n: int) -> int:
-    """How many first places of n rows stand for so large a share of them: at least 5."""
+    """Number of first places that a share of n rows stands for, at least 5."""
     return min(n, max(_FEWEST_PLACES, round(share * n)))
 
 
 def precision_of_share(share: float) -> Callable[..., float]:
-    """Scorer: how many of a list's first places, so large a share of it but at least 5, are positive.
+    """Scorer of the precision in a share of the first places, at least 5.
 
     A fixed number of places would reach far deeper into a fold than into the list it stands for.
     """
@@ -360,7 +360,7 @@ def _score(scoring: Scoring, ranker: PNormPush, data: PushRows, test: np.ndarray
 
 
 def _note_troubles(troubles: list[ConvergenceWarning], fits: int, notes: list[str]) -> None:
-    """Of p = inf without a minimum the fit on all training rows tells."""
+    """Note the warnings of cross-validation, except those about p = inf, which the final fit repeats."""
     separable = [str(trouble) for trouble in troubles if isinstance(trouble, SeparableWarning)]
     if separable:
         notes.append(
@@ -375,7 +375,7 @@ def _note_troubles(troubles: list[ConvergenceWarning], fits: int, notes: list[st
 
 
 def choose(scores: np.ndarray, ps: Sequence[float], collapsed: Sequence[bool], notes: list[str]) -> int:
-    """Number of the p with the best mean score, of equals the smallest; never one without a minimum."""
+    """Index of the p with the best mean score, the smallest of equals; never one without a minimum."""
     mean = scores.mean(axis=1)
     chosen = int(np.where(np.isnan(mean) | np.array(collapsed), -inf, mean).argmax())
     if chosen == len(ps) - 1 > 0 and ps[-1] < inf:
@@ -386,7 +386,7 @@ def choose(scores: np.ndarray, ps: Sequence[float], collapsed: Sequence[bool], n
 
 
 def fit(data: PushRows, p: float, alpha: float, notes: list[str]) -> tuple[PNormPush, bool]:
-    """Fit on all training rows; whether it has no minimum but 0, as p = inf may."""
+    """Fit on all training rows, and tell whether the only minimum is 0, as with p = inf."""
     with convergence() as troubles:
         ranker = PNormPush(p, alpha=alpha).fit(data.X, data.y, sample_weight=data.weight)
     collapsed = any(isinstance(trouble, CollapsedWarning) for trouble in troubles)
@@ -407,7 +407,7 @@ def fit(data: PushRows, p: float, alpha: float, notes: list[str]) -> tuple[PNorm
 
 @contextmanager
 def convergence() -> Iterator[list[ConvergenceWarning]]:
-    """What the solvers warn of; other warnings pass."""
+    """Collect convergence warnings; other warnings pass."""
     troubles: list[ConvergenceWarning] = []
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always", ConvergenceWarning)
@@ -422,7 +422,7 @@ def convergence() -> Iterator[list[ConvergenceWarning]]:
 def chosen_measures(
     names: str | Iterable[str] | None, own: Measure | None, top: int, n: int, notes: list[str]
 ) -> tuple[list[Measure], str]:
-    """What is measured, and the name of the one that decides: ``own``, what p was chosen by, where it is a measure."""
+    """Measures to compute, and the name of the deciding one: ``own``, by which p was chosen, if it is a measure."""
     if names is None:
         cuts = sorted({k for k in _CUTS if 3 * k <= n} | {top})
         precisions = [f"precision_at_{k}" for k in cuts]
@@ -438,7 +438,7 @@ def chosen_measures(
 
 
 def _number_of_draws(n_resamples: int, rows: int, notes: list[str]) -> int:
-    """How often to draw, so that it takes seconds."""
+    """Number of bootstrap samples, limited so that they take seconds."""
     most = max(FEWEST_DRAWS, int(MOST_DRAWN / rows))
     if n_resamples > most:
         notes.append(
@@ -495,7 +495,7 @@ def _interval(value: float, draws: np.ndarray, confidence: float, n: int) -> Int
 def _note_top(
     ps: tuple[float, ...], chosen: int, gaps: dict[str, list[Interval | None]], top: int, notes: list[str]
 ) -> None:
-    """Say where another p than the chosen one does better at the very top, by which p was not chosen."""
+    """Note where another p does better at the very top, if p was chosen by something else."""
     name = f"precision_at_{top}"
     better = [(gap.value, p) for p, gap in zip(ps, gaps.get(name, ()), strict=False) if gap and gap.low > 0]
     if chosen == 0 and better:
@@ -506,7 +506,7 @@ def _note_top(
 
 
 def _note_ties(ps: tuple[float, ...], chosen: int, scores: np.ndarray, top: int, notes: list[str]) -> None:
-    """Say where the end of the top list parts rows of the same score."""
+    """Note where the end of the top list splits rows of the same score."""
     for i in sorted({0, chosen}):
         falling = -np.sort(-scores[i])
         if top < len(falling) and falling[top - 1] == falling[top]:
@@ -518,7 +518,7 @@ def _note_ties(ps: tuple[float, ...], chosen: int, scores: np.ndarray, top: int,
 
 
 def _note_few(y: np.ndarray, confidence: float, n_resamples: int, notes: list[str]) -> None:
-    """Say where few rows of a class are held out, and where an interval is the range of all draws, or nearly."""
+    """Note few held-out rows of a class, and too few draws for the confidence."""
     for word, number in (("positive", int(y.sum())), ("negative", int((~y).sum()))):
         if number < FEW:
             rough = "no intervals are shown" if number < FEWEST_OF_A_CLASS else "the intervals are rough"

@@ -50,7 +50,7 @@ def page(comparison: PushComparison, *, title: str | None = None) -> str:
 
 
 def _label(comparison: PushComparison, number: int) -> str:
-    """What the page calls a push: one without a minimum is never more than a curiosity."""
+    """Label of a push on the page."""
     text = power_label(comparison.ps[number])
     return f"{text} (no minimum but 0)" if comparison.collapsed[number] else text
 
@@ -125,7 +125,7 @@ def _with_ends(interval: Interval) -> str:
 
 
 def shown_measures(comparison: PushComparison) -> list[str]:
-    """The measures to show where there is room for a few: the one p was chosen by and the AUC first."""
+    """The most important measures: the deciding one and the AUC first."""
     first = [name for name in (comparison.decided_by, "auc") if name in comparison.measures]
     return list(dict.fromkeys([*first, *comparison.measures]))[:_CHARTS]
 

@@ -49,7 +49,7 @@ class Lift(NamedTuple):
 
 
 class PushVerdict(NamedTuple):
-    """Whether a push helps.
+    """Verdict on whether a push helps.
 
     ``kind`` is one of
 
@@ -383,7 +383,7 @@ def _no_push(found: PushComparison) -> tuple[str, str, str]:
 
 
 def few_digits(value: float) -> str:
-    """A count, to one decimal where ties make it a mean.
+    """Format a count, to one decimal where ties make it a mean.
 
     Examples
     --------
@@ -396,7 +396,7 @@ def few_digits(value: float) -> str:
 def push_bounds(
     ps: Sequence[float], n_features: int, r_min: float, n_positives: int, n_negatives: int
 ) -> tuple[list[PushBound], float, str]:
-    """What the bound of JMLR 2009, Theorem 3, asks for at each p, its growth per unit of p, and advice.
+    """Sample sizes of the bound of JMLR 2009, Theorem 3, at each p, their growth per unit of p, and advice.
 
     The class is that of rankers of norm 1 on standardised features, ``ε = 0.1``, ``δ = 0.05``, ``θ = 0.1``; ``r_min``
     is one minus the AUC at p = 1. The counts are worst cases. Their ratio, ``max{R_min, ε/4}^{−2(p−1)}``, does not
@@ -436,7 +436,7 @@ def _advice(
     return (
         f"Each unit of p multiplies the negatives that the worst-case bound asks for by {number(factor)} "
         f"({r_min:.1%} of the held-out pairs are misranked at p = 1). At p = 1 it asks for "
-        f"{bound[0].negatives:,.0f} negatives; the training rows, {n_positives:,} positives and {n_negatives:,} "
+        f"{number(bound[0].negatives)} negatives; the training rows, {n_positives:,} positives and {n_negatives:,} "
         f"negatives, are {reach}. Its counts hold for every distribution and are far above what most data need: "
         "take from it that a harder push learns from fewer rows, so of two p that do equally well prefer the "
         "smaller, and trust a large one as far as its interval goes."

@@ -16,7 +16,7 @@ from apexrank.report.page import counted_are
 
 
 class PushRows(NamedTuple):
-    """Rows to learn from and rows to measure on, checked."""
+    """Checked training rows and held-out rows."""
 
     X: np.ndarray
     y: np.ndarray
@@ -31,7 +31,7 @@ class PushRows(NamedTuple):
 def hold_out(
     y: np.ndarray, share: float = 0.3, random_state: int | None = 0
 ) -> tuple[np.ndarray, np.ndarray]:
-    """Row numbers to train on, and to measure on: a random share of the positives and of the negatives.
+    """Stratified random split: indices of training rows and of held-out rows.
 
     Examples
     --------
@@ -159,7 +159,7 @@ def _names(
 
 
 def note_of_split(n_test: int, n: int) -> str:
-    """Say what a random split takes for granted."""
+    """Note on the assumption behind a random split."""
     return (
         f"{n_test:,} of {n:,} rows are held out at random: if they are ordered in time, "
         "measure on later rows instead (a test set of your own)"
@@ -167,7 +167,7 @@ def note_of_split(n_test: int, n: int) -> str:
 
 
 def check_counts(y: np.ndarray, y_test: np.ndarray) -> None:
-    """Refuse too few rows of a class to choose p by, or to measure on."""
+    """Raise InputError if a class has too few training or held-out rows."""
     for word, train, test in (
         ("positive", int(y.sum()), y_test.sum()),
         ("negative", int((~y).sum()), (~y_test).sum()),

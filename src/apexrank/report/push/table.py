@@ -123,7 +123,7 @@ def compare_table(
 
 
 def _check_roles(recipe: Recipe) -> None:
-    """Refuse one column for two things."""
+    """Raise InputError if a column has two roles."""
     roles = {"target": recipe.target, "id": recipe.id, "groups": recipe.groups, "weight": recipe.weight}
     taken: dict[str, str] = {}
     for role, name in roles.items():
@@ -161,7 +161,7 @@ def _parts(
     options: dict[str, Any],
     notes: list[str],
 ) -> tuple[_TablePart, _TablePart, Features, list[str]]:
-    """Rows to train on, rows to measure on, the columns that the former decide on, and what speaks against them."""
+    """Training rows, held-out rows, the columns chosen by the former, and caveats."""
     whole = _answered(table, recipe.target, recipe.positive, notes)
     if recipe.groups is not None:
         notes.append(f"column {recipe.groups!r} names groups: here rows of all groups are one list")
@@ -184,7 +184,7 @@ def _parts(
 
 
 def _check_has(test_table: Table, names: Sequence[str]) -> None:
-    """Refuse a test table without the columns that are used, naming all of them."""
+    """Raise InputError if the test table lacks columns that are used, naming all of them."""
     open_ended = test_table.unnamed is not None
     missing = [
         name
@@ -199,7 +199,7 @@ def _check_has(test_table: Table, names: Sequence[str]) -> None:
 
 
 def _same_rows(table: Table, test_table: Table) -> list[str]:
-    """A loud word where most test rows are training rows.
+    """Caveat if most test rows are training rows.
 
     Rows that the training table has twice do not count: with few different values they meet by chance.
     """
@@ -217,7 +217,7 @@ def _same_rows(table: Table, test_table: Table) -> list[str]:
 
 
 def _answered(table: Table, target: str, positive: str | None, notes: list[str]) -> _TablePart:
-    """The rows whose target is known."""
+    """Rows with a known target."""
     known = target_values(table, target).is_not_null().to_numpy()
     if not known.any():
         raise InputError(f"{table.source} column {target!r} has no values: name another target")

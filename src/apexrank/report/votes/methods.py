@@ -60,7 +60,7 @@ _FEWEST_DRAWS = 100  # fewer say nothing of the ends of a 95% interval
 def other_methods(
     result: Aggregation, methods: Sequence[str], notes: list[str], progress: Callable[[str], None]
 ) -> dict[str, Aggregation]:
-    """Results by the method of ``result``, which comes first, and by others; ``notes`` get what is left out and why.
+    """Merge the ballots of a result by other methods; the result comes first, and ``notes`` get what is left out.
 
     All read the ballots alike, also what is missing in them. Methods that must give the same order are taken once.
     """
@@ -120,7 +120,7 @@ def has_gaps(result: Aggregation) -> bool:
 
 
 def comparable(methods: dict[str, Aggregation]) -> dict[str, Aggregation]:
-    """Those of some methods that treat items which few have scored as the first of them does.
+    """Methods that treat rarely scored items as the first of them does.
 
     Examples
     --------
@@ -152,7 +152,7 @@ def method_taus(results: dict[str, Aggregation]) -> np.ndarray:
 def draw_voters(
     result: Aggregation, n: int | RankBootstrap, random_state: Any, notes: list[str]
 ) -> RankBootstrap | None:
-    """Bootstrap of the ranks with n draws, or as many as take some ten seconds, or none."""
+    """Bootstrap the ranks with n draws, or as many as take about ten seconds, or none."""
     if isinstance(n, RankBootstrap):
         return n
     if n == 0:
@@ -188,7 +188,7 @@ def _affordable_draws(result: Aggregation) -> int:
 
 
 def _too_much(result: Aggregation, method: str) -> str:
-    """Why a method is not tried; empty where it is."""
+    """Reason why a method is not tried; empty if it is."""
     size, n = result.ballots.scores.size, result.ballots.n_items
     if method in ("copeland", "kemeny"):
         if method == "kemeny" and n > _MOST_SEARCHED:
@@ -204,7 +204,7 @@ def _size(result: Aggregation) -> str:
 
 
 def _essence(result: Aggregation, method: str) -> tuple[Any, ...]:
-    """What decides the order by a method: means of places are Borda's, sums of all voters are means."""
+    """Key that is equal for methods that must give the same order."""
     rule: Rule = replace(result.rule, method=method)  # type: ignore[arg-type]
     ballots = result.ballots
     if method == "borda":

@@ -45,7 +45,7 @@ _WORDS = ("no", "one", "two", "three", "four", "five", "six", "seven", "eight")
 
 
 class VoteVerdict(NamedTuple):
-    """Who wins in one sentence, and what qualifies it.
+    """Verdict on who wins: a kind, a sentence, and what qualifies it.
 
     Parameters
     ----------
@@ -67,7 +67,7 @@ class VoteVerdict(NamedTuple):
 
 @dataclass(frozen=True, eq=False, repr=False)
 class VoteSummary:
-    """All that the report on an aggregation shows, computed by `summarise_votes`.
+    """Everything that the report on an aggregation shows, computed by `summarise_votes`.
 
     Attributes
     ----------
@@ -121,11 +121,11 @@ class VoteSummary:
 
     @property
     def labels(self) -> list[str]:
-        """What the items are called, by number."""
+        """Labels of the items."""
         return [item_label(name) for name in self.result.items]
 
     def voter_label(self, row: int) -> str:
-        """What a voter is called."""
+        """Label of a voter."""
         names = self.result.ballots.voters
         return f"voter {row + 1}" if names is None else str(names[row])
 
@@ -204,7 +204,7 @@ def summarise_votes(
     random_state: Any = 0,
     progress: Callable[[str], None] | None = None,
 ) -> VoteSummary:
-    """Compute what a report on merged ballots shows; what would take minutes is sampled or left out, and said so.
+    """Compute the report on an aggregation; whatever would take minutes is sampled or left out, with a note.
 
     Parameters
     ----------
@@ -298,7 +298,7 @@ def _shown(results: dict[str, Aggregation], top: int) -> np.ndarray:
 
 
 def item_label(name: Any) -> str:
-    """What texts call an item: its name, or its number.
+    """Label of an item: its name, or its number.
 
     Examples
     --------
@@ -418,7 +418,7 @@ def _by_majorities(found: Majorities, labels: list[str], first: np.ndarray) -> s
 
 
 def doubts_of(methods: dict[str, Aggregation], majorities: Majorities, voters: VoterAgreement) -> list[str]:
-    """What qualifies the numbers of the first of some methods: gaps, ties, what is not proven.
+    """Notes that qualify the result: gaps, ties, and orders not proven optimal.
 
     Examples
     --------
@@ -475,7 +475,7 @@ def doubts_of(methods: dict[str, Aggregation], majorities: Majorities, voters: V
 
 
 def _sums_with_gaps(methods: dict[str, Aggregation]) -> list[str]:
-    """Which methods favour items that many scored, and which of the two kinds the verdict looks at."""
+    """Note on methods that favour items with many scores."""
     result = next(iter(methods.values()))
     sums = [TITLES[name] for name in methods if name in SUMS]
     if not sums or not has_gaps(result):

@@ -30,7 +30,7 @@ _FARTHEST_TAU = 0.25  # camps whose orders agree more than this want much the sa
 
 @dataclass(frozen=True, eq=False)
 class Majorities:
-    """Who is preferred to whom.
+    """Pairwise majorities among the first items.
 
     Attributes
     ----------
@@ -69,7 +69,7 @@ class Majorities:
 
 
 def count_majorities(result: Aggregation, most: int = 15) -> Majorities:
-    """Look at the pairs of the first items, and for the Condorcet winner at all.
+    """Count majorities among the first items, and find the Condorcet winner of all.
 
     Examples
     --------
@@ -96,7 +96,7 @@ def count_majorities(result: Aggregation, most: int = 15) -> Majorities:
 
 
 def smith_set(counts: np.ndarray, total: float) -> np.ndarray:
-    """Numbers of the fewest items each of which beats every item outside (Smith 1973).
+    """Indices of the Smith set, the smallest set of items that all beat every item outside (Smith 1973).
 
     k items score at most ``k(k − 1)/2 + k(n − k)`` by Copeland, and that only where they beat all others.
 
@@ -179,7 +179,7 @@ class VoterAgreement:
         return counts / max(self.weights[known].sum(), np.finfo(float).tiny), ends
 
     def extremes(self, k: int = 5) -> tuple[np.ndarray, np.ndarray]:
-        """Places in ``rows`` of the voters who agree most, and of those who agree least; nobody is in both."""
+        """Positions in ``rows`` of the voters who agree most and least; nobody is in both."""
         known = np.flatnonzero(self.known)
         order = known[np.argsort(-self.tau[known], kind="stable")]
         most = order[: min(k, (len(order) + 1) // 2)]
@@ -187,7 +187,7 @@ class VoterAgreement:
 
 
 def voter_agreement(result: Aggregation, random_state: Any, notes: list[str]) -> VoterAgreement:
-    """Agreement of all voters, or of a random sample where all take long.
+    """Compute the agreement of all voters, or of a random sample of many.
 
     Examples
     --------
@@ -304,7 +304,7 @@ class Camps:
 
 
 def find_camps(result: Aggregation, random_state: Any, notes: list[str]) -> Camps | None:
-    """Part the voters in two; None where that says nothing, which ``notes`` then explain.
+    """Cluster the voters into two camps; None where that says nothing, with a note.
 
     Examples
     --------
