@@ -38,7 +38,7 @@ class Support(NamedTuple):
 
 
 def support(graph: Graph, scores: np.ndarray, vertices: np.ndarray) -> Support:
-    """Compute in-link statistics of vertices, in time near-linear in the number of their links.
+    """Compute in-link statistics of vertices, in time linear in the number of their links.
 
     What flows through a link is ``r_j·w_ij/d_j``, with r the given scores.
 
@@ -49,32 +49,41 @@ def support(graph: Graph, scores: np.ndarray, vertices: np.ndarray) -> Support:
     >>> found.sources.tolist(), found.unsupported.tolist(), found.share.tolist(), found.back.tolist()
     ([3, 1], [3, 0], [1.0, 0.0], [2, 1])
     """
-    rate = np.divide(scores, graph.out_weight, out=np.zeros(graph.n), where=graph.out_weight > 0)
-    owner, links = _links_of(graph, vertices)
-    kept = graph.indices[links] != vertices[owner]
-    owner, links = owner[kept], links[kept]
-    sources = graph.indices[links].astype(np.int64)
     out = graph.reversed()
-    out_owner, out_links = _links_of(out, vertices)
-    back = np.isin(owner * graph.n + sources, out_owner * graph.n + out.indices[out_links])
-    lone = np.diff(graph.indptr)[sources] - back - self_loops(graph)[sources] == 0
-    flow = rate[sources] * (1.0 if graph.weights is None else graph.weights[links])
-
-    def sums(values: np.ndarray) -> np.ndarray:
-        return np.bincount(owner, values, len(vertices))
-
-    total, share = sums(flow), np.zeros(len(vertices))
-    np.divide(sums(flow * lone), total, out=share, where=total > 0)
-    number, unsupported, linked = (sums(each).astype(np.int64) for each in (kept[kept], lone, back))
-    return Support(number, unsupported, share, linked)
+    rate = np.divide(scores, graph.out_weight, out=np.zeros(graph.n), where=graph.out_weight > 0)
+    found = np.zeros((len(vertices), 3), dtype=np.int64)
+    share = np.zeros(len(vertices))
+    weights = np.empty(0) if graph.weights is None else graph.weights
+    loops = self_loops(graph)
+    _support(
+        graph.indptr, graph.indices, weights, out.indptr, out.indices, rate, loops, vertices, found, share
+    )
+    return Support(found[:, 0], found[:, 1], share, found[:, 2])
 
 
-def _links_of(graph: Graph, vertices: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """All links into some vertices: the position of the vertex among them, and the index of the link."""
-    starts = graph.indptr[vertices]
-    counts = graph.indptr[vertices + 1] - starts
-    owner = np.repeat(np.arange(len(vertices)), counts)
-    return owner, np.arange(counts.sum()) + (starts - np.cumsum(counts) + counts)[owner]
+@kernel()
+def _support(indptr, indices, weights, out_indptr, out_indices, rate, loops, vertices, found, share):
+    # the head may hold most links of a large graph: one pass without temporary arrays of their number
+    linked = np.full(indptr.size - 1, -1, np.int64)  # the last of the vertices that links there
+    for a in range(vertices.size):
+        v = vertices[a]
+        for k in range(out_indptr[v], out_indptr[v + 1]):
+            linked[out_indices[k]] = a
+        total, lone = 0.0, 0.0
+        for k in range(indptr[v], indptr[v + 1]):
+            j = indices[k]
+            if j == v:
+                continue
+            back = linked[j] == a
+            flow = rate[j] * (weights[k] if weights.size else 1.0)
+            total += flow
+            found[a, 0] += 1
+            found[a, 2] += back
+            if indptr[j + 1] - indptr[j] - back - loops[j] == 0:
+                found[a, 1] += 1
+                lone += flow
+        if total > 0.0:
+            share[a] = lone / total
 
 
 def unsupported_share(graph: Graph, scores: np.ndarray) -> float:
@@ -146,7 +155,10 @@ def closed_share(graph: Graph, vertex: int) -> float:
     """
     sources = graph.indices[graph.indptr[vertex] : graph.indptr[vertex + 1]]
     sources = sources[sources != vertex]
-    owner, links = _links_of(graph, sources)
+    starts = graph.indptr[sources]
+    counts = graph.indptr[sources + 1] - starts
+    owner = np.repeat(np.arange(len(sources)), counts)
+    links = np.arange(len(owner)) + (starts - np.cumsum(counts) + counts)[owner]
     outside = ~np.isin(graph.indices[links], np.append(sources, vertex))
     return float((np.bincount(owner, outside, len(sources)) == 0).sum() / max(1, len(sources)))
 

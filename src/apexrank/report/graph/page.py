@@ -9,7 +9,7 @@ import numpy as np
 from apexrank.metrics.spam import spam_met
 from apexrank.report.charts import FONT, Axis, Chart, Svg, fit_name, padded, steps_chart, width_of
 from apexrank.report.graph.result import RankComparison, RankedVertex, Suspect, first, rank_label
-from apexrank.report.page import counted, render
+from apexrank.report.page import render
 
 _POINTS = 900  # in the chart of rank against rank, suspects not counted
 _DRAWN = 10  # suspects at each p whose neighbourhood is drawn
@@ -25,11 +25,8 @@ def page(comparison: RankComparison, *, title: str | None = None) -> str:
     return render(
         "graph.html",
         title=title or comparison.title,
-        subtitle=_subtitle(comparison),
         comparison=comparison,
         verdict=comparison.verdict,
-        sound=comparison.verdict.kind == "nothing found"
-        and all(each.converged for each in comparison.certificates),
         labels=[rank_label(p) for p in comparison.ps],
         start=start,
         slopes=_slopes(comparison).render(start),
@@ -39,15 +36,6 @@ def page(comparison: RankComparison, *, title: str | None = None) -> str:
         suspects=[_with_drawings(comparison.suspects(i)) for i in numbers],
         notes=comparison.notes,
         seconds=comparison.seconds,
-    )
-
-
-def _subtitle(comparison: RankComparison) -> str:
-    graph = comparison.graph
-    link = "weighted link" if graph.weights is not None else "link"
-    return (
-        f"{counted(graph.n, 'vertex', 'vertices')}, {counted(graph.n_edges, link)}; PageRank beside L_pq ranks with "
-        f"q/p = {comparison.ratio:g}, damping {comparison.damping:g}"
     )
 
 

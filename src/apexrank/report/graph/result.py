@@ -193,6 +193,11 @@ class RankComparison:
         """Suspected farms at the i-th p (by default ``chosen``), the most suspicious first; none at p = 1."""
         return self.suspect_lists[self.chosen if i is None else i]
 
+    @property
+    def converged(self) -> bool:
+        """Whether the ranks converged at every p."""
+        return all(each.converged for each in self.certificates)
+
     def risers(self, i: int | None = None) -> list[Riser]:
         """Vertices that gain most at the i-th p: not all of them deserve it."""
         return self.riser_lists[self.chosen if i is None else i]

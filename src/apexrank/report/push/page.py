@@ -12,7 +12,7 @@ from apexrank.metrics.confidence import Interval
 from apexrank.metrics.measure import FAMILIES, find_measure
 from apexrank.plot.curves import Curve, corners
 from apexrank.report.charts import Axis, Chart, Svg, padded, steps_chart, thin
-from apexrank.report.page import counted, level, power_label, render
+from apexrank.report.page import level, power_label, render
 from apexrank.report.push.result import PushComparison, few_digits
 
 _FEATURES_SHOWN = 30
@@ -28,7 +28,6 @@ def page(comparison: PushComparison, *, title: str | None = None) -> str:
     return render(
         "push.html",
         title=title or comparison.title,
-        subtitle=_subtitle(comparison),
         comparison=comparison,
         verdict=comparison.verdict,
         labels=[_label(comparison, number) for number in numbers],
@@ -53,14 +52,6 @@ def _label(comparison: PushComparison, number: int) -> str:
     """Label of a push on the page."""
     text = power_label(comparison.ps[number])
     return f"{text} (no minimum but 0)" if comparison.collapsed[number] else text
-
-
-def _subtitle(comparison: PushComparison) -> str:
-    return (
-        f"{comparison.n_train:,} rows to learn from ({comparison.n_train_positives:,} positive), "
-        f"{comparison.n_test:,} held-out rows to measure on ({comparison.n_test_positives:,} positive), "
-        f"{counted(len(comparison.feature_names), 'feature')}"
-    )
 
 
 def _roc(comparison: PushComparison) -> list[Chart]:
