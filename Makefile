@@ -5,11 +5,15 @@ PIP := $(BIN)/python -m pip --quiet --disable-pip-version-check
 APEXRANK_DATA ?= $(wildcard $(CURDIR)/../shared/data)
 export APEXRANK_DATA
 
-.PHONY: help demo extras test lint unit bench nightly fuzz coverage mutation audit docs linkcheck clean
+.PHONY: help demo extras test test-all test-processors test-busy explore lint unit bench nightly fuzz coverage mutation audit docs linkcheck clean
 
 help:
 	@echo "make demo   install into $(VENV) and run 'apexrank demo'"
-	@echo "make test   install with the test tools, then lint, types, tests, doctests and the README's commands"
+	@echo "make test   install with the test tools, then lint, types and the quick tests (minutes)"
+	@echo "make test-all   the same with the long tests: kills, soak, browser, experiments"
+	@echo "make test-processors  all tests as other processors, thread counts and library versions compute (an hour)"
+	@echo "make test-busy  all tests beside a busy loop on every core"
+	@echo "make explore    all tests, with newly drawn examples for the properties"
 	@echo "make extras also install PyTorch, XGBoost and the tools of the night, which make test then tests with"
 	@echo "make nightly    what takes too long for make test: fuzz, coverage, mutation, audit (hours)"
 	@echo "make fuzz       200,000 generated inputs for the readers (minutes)"
@@ -45,13 +49,33 @@ demo: $(VENV)/base
 
 test: $(VENV)/test lint unit
 
+test-all: $(VENV)/test lint
+	$(BIN)/python -m pytest -n 2
+
 lint: $(VENV)/test
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
 
 unit: $(VENV)/test
-	$(BIN)/python -m pytest -n 2
+	$(BIN)/python -m pytest -n 2 -m "not slow"
+
+# the whole suite under each setting; "make test-processors SETTINGS='haswell plain' TIER='-m \"not slow\"'" is quicker
+test-processors: $(VENV)/test .venv-oldest
+	$(BIN)/python -m tests.processors $(SETTINGS) -- $(TIER)
+
+.venv-oldest: pyproject.toml tests/oldest.txt
+	$(PYTHON) -m venv $@
+	$@/bin/python -m pip --quiet --disable-pip-version-check install --constraint tests/oldest.txt --editable ".[test]"
+	@touch $@
+
+# two loops that never rest beside the tests: no test may depend on time
+test-busy: $(VENV)/test
+	@$(BIN)/python -c "while True: pass" & one=$$!; $(BIN)/python -c "while True: pass" & two=$$!; \
+	trap "kill $$one $$two" EXIT; $(BIN)/python -m pytest -n 2 $(TIER)
+
+explore: $(VENV)/test
+	$(BIN)/python -m pytest -n 2 --hypothesis-profile=explore
 
 nightly: fuzz coverage mutation audit
 

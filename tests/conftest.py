@@ -1,16 +1,20 @@
+import os
+
 import pytest
 from hypothesis import settings
 from threadpoolctl import threadpool_limits
 
-# the first call of a kernel compiles it, which is slow once and says nothing about the code
-settings.register_profile("apexrank", deadline=None)
+# The first call of a kernel compiles it, which is slow once and says nothing about the code. Every machine draws the
+# same examples; make explore draws new ones.
+settings.register_profile("apexrank", deadline=None, derandomize=True)
+settings.register_profile("explore", deadline=None)
 settings.load_profile("apexrank")
 
 
 @pytest.fixture(scope="session", autouse=True)
 def one_thread_of_other_libraries():
     """Threads of BLAS and OpenMP wait busily for each other's small tables, and tests run in several processes."""
-    with threadpool_limits(1):
+    with threadpool_limits(int(os.environ.get("APEXRANK_TEST_THREADS", "1"))):
         yield
 
 

@@ -189,6 +189,20 @@ def test_two_hundred_small_problems(kind, block):
         assert gap <= 2e-10, seed
 
 
+@pytest.mark.parametrize("kind", BOTH)
+@pytest.mark.parametrize(
+    ("seed", "method"), [(57, "blend"), (57, "fixed-point"), (474, "blend"), (559, "blend")]
+)
+def test_degenerate_problems_converge_however_they_are_rounded(kind, seed, method):
+    """More layers than dimensions: vertices and layers in another order round like another processor."""
+    layers, teleport, damping = random_layers(seed)
+    for draw in range(6):
+        rng = np.random.default_rng(draw)
+        vertices, order = rng.permutation(len(teleport)), rng.permutation(len(layers))
+        turned = layers[order][:, vertices][:, :, vertices], teleport[vertices], damping
+        assert fitted(turned, method, divergence=kind, tol=1e-10).converged_, draw
+
+
 @pytest.mark.parametrize(
     ("seed", "damping"), [(118, 0.999), (120, 0.999), (193, 0.999), (198, 0.999), (359, None)]
 )

@@ -1,6 +1,5 @@
 """What the README shows is run, in order, in one folder, and must print what the README says."""
 
-import doctest
 import re
 import shlex
 import subprocess
@@ -9,14 +8,15 @@ from pathlib import Path
 
 import pytest
 
+from tests.figures import same_output
+
 ROOT = Path(__file__).parent.parent
 README = (ROOT / "README.md").read_text(encoding="utf-8")
 BLOCKS = re.findall(r"^```(\w+)\n(.*?)^```", README, flags=re.MULTILINE | re.DOTALL)
-FLAGS = doctest.ELLIPSIS | doctest.NORMALIZE_WHITESPACE
 
 
 def assert_prints(expected: str, got: str) -> None:
-    assert doctest.OutputChecker().check_output(expected, got, FLAGS), f"expected:\n{expected}\ngot:\n{got}"
+    assert same_output(expected, got), f"expected:\n{expected}\ngot:\n{got}"
 
 
 def commands(block: str) -> list[tuple[str, str]]:

@@ -30,6 +30,7 @@ from apexrank import (
 from apexrank.datasets import make_push_example
 from apexrank.errors import InputError
 from apexrank.export import rounding
+from apexrank.export.card import add_up
 from apexrank.export.rounding import nice_unit
 from apexrank.export.scorecard import round_scorecard
 from apexrank.io import Recipe, Table, TableRanker
@@ -477,3 +478,13 @@ class TestFaults:
         card = round_scorecard(model, X, y, max_points=2)
         with pytest.raises(InputError, match="the table has no column"):
             card.score(pd.DataFrame({"other": [1.0]}))
+
+
+def test_rows_with_equal_points_on_paper_are_tied():
+    """Decimal fractions add up to the same points in many ways, which rounding would tell apart."""
+    rng = np.random.default_rng(0)
+    U = rng.integers(-3000, 3000, size=(4000, 3)) / 1000
+    whole = np.rint(1000 * U).astype(int) @ np.array([3, 2, -7])
+    points = add_up(U, np.array([3, 2, -7]), np.ones(3))
+    assert len(np.unique(points)) == len(np.unique(whole))
+    np.testing.assert_array_equal(points, whole / 1000)

@@ -161,9 +161,10 @@ class Scorecard:
 
 def add_up(U: np.ndarray, points: np.ndarray, units: np.ndarray) -> np.ndarray:
     """``Σ_j points_j·u_j/unit_j`` of each row."""
-    # Over a common denominator whole numbers add up exactly: rows with the same points are tied, to the last bit.
+    # Over a common denominator whole numbers add up exactly. Decimal fractions do not: rows whose points are equal on
+    # paper would be told apart by rounding, another way on every processor, so digits beyond the ninth are dropped.
     denominator = 10.0 ** max(0, int(np.ceil(np.log10(units.max()))))
-    return U @ (points * np.round(denominator / units)) / denominator
+    return np.round(U @ (points * np.round(denominator / units)) / denominator, 9)
 
 
 def _side_by_side(table: pl.DataFrame) -> pl.DataFrame:

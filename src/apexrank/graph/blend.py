@@ -23,6 +23,9 @@ FLAT = 1e-11  # descents below this, relative to V, are lost in its rounding
 LITTLE = 1e-8  # descent that V may be too inexact to show
 STALLED = 60  # steps in that range without a smaller gap, and it is over
 CIRCLING = 15  # steps of the fixed point without a smaller gap
+CRAWLING = (
+    30  # plain steps that do not halve the gap: where the answer is degenerate they fall like 1/t, for ever
+)
 
 
 class Consensus(NamedTuple):
@@ -95,11 +98,15 @@ def _descended(
     way = better.weights - choice.weights
     bold = _guessed(problem, guess, choice, better)
     new = problem.at(bold, choice.ranks, exact)
-    if new.value <= value + (_rounding(problem, choice) if flat else ARMIJO * better.slope):
+    if new.value <= value + ARMIJO * better.slope:
         return new
     if flat:
-        guess.forget()
-        return problem.at(better.weights, choice.ranks, exact)
+        # a step gains less than V can show, but many in its direction may gain enough
+        far = _lengthened(problem, choice, way, problem.at(better.weights, choice.ranks, exact), exact)
+        if far.value < value or new.value > value + _rounding(problem, choice):
+            guess.forget()
+            return far
+        return new
     length = 1.0
     while length >= SHORTEST:
         new = problem.at(choice.weights + length * way, choice.ranks, exact * length)
@@ -190,9 +197,10 @@ def _repeated(
     """Repeat a step of all vertices, of a part ``length`` of the way, until they stay where they are.
 
     Where the gap is below ``bold_below``, guesses from several steps (Anderson) stand in for a step. Nothing falls
-    along the steps, which may circle: then the guesses end, and later a smaller part of the way is gone.
+    along the steps, which may circle: then the guesses end, and later a smaller part of the way is gone. Plain steps
+    may also crawl: then guesses begin anew.
     """
-    gap, lowest, since = 0.1, np.inf, 0
+    gap, lowest, since, plain = 0.1, np.inf, 0, 0
     guess: Anderson | None = Anderson()
     choice = problem.at(weights, start, 1e-4)
     values: list[float] = []
@@ -212,7 +220,11 @@ def _repeated(
         lowest = min(lowest, gap)
         if since >= CIRCLING:
             length = length if guess is not None else max(length / 2, 1 / 64)
-            guess, lowest, since = None, np.inf, 0
+            guess, lowest, since, plain = None, np.inf, 0, 0
+        elif guess is None and plain >= CRAWLING:
+            guess = Anderson() if gap > 0.5 * history[-CRAWLING] else None
+            plain = 0
+        plain += guess is None
         new = choice.weights + length * (better.weights - choice.weights)
         if guess is not None and gap <= bold_below:
             new = _guessed(problem, guess, choice, better)

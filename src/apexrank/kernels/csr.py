@@ -66,6 +66,12 @@ class InLinks:
         """Number of links of the longest row."""
         return int(np.diff(self.indptr.view(np.int64)).max(initial=0))
 
+    @property
+    def roundings(self) -> int:
+        """Bound on the roundings of one row's sum of non-negative terms, each relative to the sum so far."""
+        k, run = self.most_links, int(RUN)
+        return k if k <= run else run + -(-k // run)
+
     def __enter__(self) -> Self:
         if self.n_threads > 1:
             self._pool = ThreadPoolExecutor(self.n_threads)
@@ -117,35 +123,54 @@ def _processors() -> int:
 
 
 ONE = np.uint64(1)
+# Long rows are summed in runs of this many links: k terms lose RUN + k/RUN roundings instead of k, which is what a
+# bound on the error can promise (Higham 2002, sec. 4.2, blocked summation).
+RUN = np.uint64(512)
 
 
 @kernel(fastmath={"reassoc"})  # terms may be added in any order: several links at a time
-def _sums(indptr, indices, weights, x, out, first, last):
+def _run(indices, weights, x, first, last):
+    total = 0.0
     if weights.size:
-        for i in range(first, last):
-            total = 0.0
-            for k in range(indptr[i], indptr[i + ONE]):
-                total += weights[k] * x[indices[k]]
-            out[i] = total
+        for k in range(first, last):
+            total += weights[k] * x[indices[k]]
     else:
-        for i in range(first, last):
-            total = 0.0
-            for k in range(indptr[i], indptr[i + ONE]):
-                total += x[indices[k]]
-            out[i] = total
+        for k in range(first, last):
+            total += x[indices[k]]
+    return total
+
+
+@kernel()
+def _sums(indptr, indices, weights, x, out, first, last):
+    for i in range(first, last):
+        start, end = indptr[i], indptr[i + ONE]
+        total = 0.0
+        while end - start > RUN:
+            total += _run(indices, weights, x, start, start + RUN)
+            start += RUN
+        out[i] = total + _run(indices, weights, x, start, end)
 
 
 @kernel()
 def _column_sums(indptr, indices, weights, x, out, first, last):
     columns = x.shape[1]
+    part = np.empty(columns)
     for i in range(first, last):
         for c in range(columns):
             out[i, c] = 0.0
-        for k in range(indptr[i], indptr[i + ONE]):
-            w = weights[k] if weights.size else 1.0
-            j = indices[k]
+        start, end = indptr[i], indptr[i + ONE]
+        while start < end:
+            stop = min(start + RUN, end)
             for c in range(columns):
-                out[i, c] += w * x[j, c]
+                part[c] = 0.0
+            for k in range(start, stop):
+                w = weights[k] if weights.size else 1.0
+                j = indices[k]
+                for c in range(columns):
+                    part[c] += w * x[j, c]
+            for c in range(columns):
+                out[i, c] += part[c]
+            start = stop
 
 
 @kernel()
@@ -181,11 +206,15 @@ def _norms(indptr, indices, weights, x, p, out, first, last):
         for c in range(x.shape[1]):
             top = out[i, c]
             if top > 0.0:
-                total = 0.0
+                total = part = 0.0
+                left = RUN
                 for k in range(indptr[i], indptr[i + ONE]):
                     w = weights[k] if weights.size else 1.0
-                    total += (w * x[indices[k], c] / top) ** p
-                out[i, c] = top * total ** (1.0 / p)
+                    part += (w * x[indices[k], c] / top) ** p
+                    left -= ONE
+                    if left == 0:
+                        total, part, left = total + part, 0.0, RUN
+                out[i, c] = top * (total + part) ** (1.0 / p)
 
 
 @kernel()

@@ -18,6 +18,7 @@ from apexrank.kernels.jit import kernel
 KL, SQUARED = 0, 1
 TINY = 1e-18  # where log t is taken, t below this counts as this
 FLAT = 1e-12  # what is left to gain, relative to the cost, is lost in rounding
+DEPENDENT = 1e-14  # share of a pivot below which it is rounding
 SMALLEST = 1e-300  # weight under a pull, which keeps all of them off 0
 LEAST_INFORMATION = 0.01  # nats: a layer that says less says nothing
 MOST_STEPS = 60  # of Newton's method in a row; a handful is the rule
@@ -222,7 +223,10 @@ def gradients(kind, hull, first, weights, prior, prices, base, damping, entropy,
 
 @kernel()
 def _newton_step(lam, grad, hess, fixed, work, x, y, step):
-    """Newton's step on the weights that are not fixed, which keeps their sum: two solves by Cholesky's method."""
+    """Newton's step on the weights that are not fixed, which keeps their sum: two solves by Cholesky's method.
+
+    Of candidates that are mixtures of one another only as many move as it takes.
+    """
     m = lam.size
     size = 0
     for k in range(m):
@@ -238,13 +242,13 @@ def _newton_step(lam, grad, hess, fixed, work, x, y, step):
     for a in range(size):
         for b in range(a + 1):
             value = hess[free[a], free[b]]
-            ridge = 1e-13 * value + 1e-300
-            if a == b:
-                value += ridge
+            least = DEPENDENT * value + 1e-300
             for c in range(b):
                 value -= work[a, c] * work[b, c]
             if a == b:
-                work[a, a] = np.sqrt(max(value, ridge))
+                # more candidates than dimensions: an infinite pivot leaves this one where it is, as any step of it
+                # is one of the others, and what is left of the pivot is rounding
+                work[a, a] = np.sqrt(value) if value > least else np.inf
             else:
                 work[a, b] = value / work[b, b]
     for a in range(size):
