@@ -6,8 +6,6 @@ from _pytest.doctest import DoctestModule
 from hypothesis import settings
 from threadpoolctl import threadpool_limits
 
-from tests.browser import FLAGS, find_browser
-
 # The first call of a kernel compiles it, which is slow once and says nothing about the code. Every machine draws the
 # same examples; make explore draws new ones.
 settings.register_profile("apexrank", deadline=None, derandomize=True)
@@ -46,17 +44,3 @@ def counted(request):
         request.node.user_properties.append(("counted", [name, int(number)]))
 
     return count
-
-
-@pytest.fixture(scope="module")
-def browser():
-    """Chromium, or a skip of one line where there is none."""
-    path = find_browser()
-    if path is None:
-        pytest.skip("no Chromium found: install Debian's package chromium, or set APEXRANK_CHROMIUM")
-    from playwright.sync_api import sync_playwright
-
-    with sync_playwright() as playwright:
-        browser = playwright.chromium.launch(executable_path=path, args=FLAGS)
-        yield browser
-        browser.close()

@@ -11,7 +11,7 @@ from typer.testing import CliRunner
 
 from apexrank.cli.app import app
 from apexrank.datasets.crawl import make_crawl, plant_farms
-from apexrank.report.farms import compare_ranks
+from apexrank.report.graph.compare import compare_ranks
 
 HONEST, BOOSTERS = 600, 40
 

@@ -256,7 +256,7 @@ def _import_everything():
     from apexrank import aggregation, cli, export, graph, io, report
 
     for package in (cli, io, report, export, graph, aggregation):
-        for module in pkgutil.iter_modules(package.__path__, f"{package.__name__}."):
+        for module in pkgutil.walk_packages(package.__path__, f"{package.__name__}."):
             import_module(module.name)
     for name in ("typer._adapters", "jinja2.ext", "onnx.checker", "matplotlib.pyplot", "scipy.stats"):
         with suppress(ImportError):

@@ -20,8 +20,7 @@ def write_page(
     profile: Profile, result: Aggregation, drawn: RankBootstrap | None, path: Path, top: int | None, seed: int
 ) -> None:
     """Write the page, with the intervals of the table where voters were drawn for it."""
-    from apexrank.report import build
-    from apexrank.report.votes import summarise_votes
+    from apexrank.report import build, summarise_votes
 
     named = replace(result, ballots=replace(result.ballots, voters=_voter_names(profile)))
     with working(f"making {path}") as status, about(profile):

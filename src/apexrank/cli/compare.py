@@ -145,7 +145,7 @@ def compare(
 
 
 def _powers(text: str) -> list[float]:
-    from apexrank.report.pushes import HARDEST
+    from apexrank.report.push.compare import HARDEST
 
     try:
         ps = [math.inf if part.strip() in ("inf", "∞") else float(part) for part in text.split(",")]
@@ -188,8 +188,8 @@ def _check_measure(scoring: str) -> None:
 
 def _print(comparison: PushComparison, train: Path, report: Path | None) -> None:
     from apexrank.io.measures import label
-    from apexrank.report.push_verdict import level
-    from apexrank.report.pushes_page import shown_measures
+    from apexrank.report.page import level
+    from apexrank.report.push.page import shown_measures
 
     n = len(comparison.feature_names)
     typer.echo(

@@ -166,7 +166,7 @@ def _powers(text: str) -> list[float]:
 
 def _spam_labels(path: Path, graph: Graph) -> dict[Any, float]:
     """Weights of all vertices that a file names, known or not; an error where the graph has none of them."""
-    from apexrank.report.farm_labels import known_names
+    from apexrank.report.graph.compare import known_names
 
     labels = {named_vertex(graph, name): weight for _, name, weight in read_seeds(path)}
     if not any(known_names(graph, list(labels))):
@@ -195,9 +195,10 @@ def _in_words(message: str) -> str:
 
 
 def _print(found: RankComparison, edges: Path, report: Path | None, output: Path | None) -> None:
-    from apexrank.report.farm_rows import counted, power_of
+    from apexrank.report.graph.result import rank_label
+    from apexrank.report.page import counted
 
-    power = power_of(found.ps[found.chosen])
+    power = rank_label(found.ps[found.chosen])
     vertices, links = counted(found.graph.n, "vertex", "vertices"), counted(found.graph.n_edges, "link")
     typer.echo(f"{edges}: {vertices}, {links}; PageRank against {power}")
     table = found.table()

@@ -1,8 +1,9 @@
 """Reports for people: one HTML file that needs nothing else, made from a comparison.
 
-`compare_pushes` (arrays) and `compare_table` (a table) ask whether a push helps and how hard to push; `compare_ranks`
-asks which vertices of a graph gain by made-up links; `summarise_votes` shows how settled an aggregation is. `build`
-makes the page of any of them. It needs ``pip install "apexrank[report]"``.
+`compare_pushes` (arrays) and `compare_table` (a table) ask whether a push helps and how hard to push (folder
+``push``); `compare_ranks` asks which vertices of a graph gain by made-up links (``graph``); `summarise_votes` shows
+how settled an aggregation is (``votes``). `build` makes the page of any of them, from ``page`` and ``charts``, which
+all share. It needs ``pip install "apexrank[report]"``.
 """
 
 from __future__ import annotations
@@ -12,21 +13,22 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from apexrank.report.farms import RankComparison, compare_ranks
-    from apexrank.report.pushes import PushComparison, compare_pushes
-    from apexrank.report.tables import compare_table
-    from apexrank.report.votes import VoteSummary, summarise_votes
+    from apexrank.report.graph.compare import compare_ranks
+    from apexrank.report.graph.result import RankComparison
+    from apexrank.report.push.compare import compare_pushes
+    from apexrank.report.push.result import PushComparison
+    from apexrank.report.push.table import compare_table
+    from apexrank.report.votes.summary import VoteSummary, summarise_votes
 
 _HOME = {
-    "PushComparison": "pushes",
-    "compare_pushes": "pushes",
-    "compare_table": "tables",
-    "RankComparison": "farms",
-    "compare_ranks": "farms",
-    "VoteSummary": "votes",
-    "summarise_votes": "votes",
+    "PushComparison": "push.result",
+    "RankComparison": "graph.result",
+    "VoteSummary": "votes.summary",
+    "compare_pushes": "push.compare",
+    "compare_ranks": "graph.compare",
+    "compare_table": "push.table",
+    "summarise_votes": "votes.summary",
 }
-_PAGES = {"PushComparison": "pushes_page", "RankComparison": "farms_page", "VoteSummary": "votes_page"}
 
 __all__ = [
     "PushComparison",
@@ -48,7 +50,7 @@ def build(result: Any, path: str | Path | None = None, *, title: str | None = No
     result : PushComparison, RankComparison, VoteSummary or Aggregation
         What to show.
     path : path, optional
-        HTML file to write, whole or not at all.
+        HTML file to write, atomically.
     title : str, optional
         Title of the page.
 
@@ -71,13 +73,14 @@ def build(result: Any, path: str | Path | None = None, *, title: str | None = No
 
     if isinstance(result, Aggregation):
         result = __getattr__("summarise_votes")(result)
-    module = _PAGES.get(type(result).__name__)
-    if module is None:
+    kind = type(result).__name__
+    if kind not in _HOME:
         raise InputError(
-            f"there is no report of a {type(result).__name__}: give a result of compare_pushes, compare_table, "
+            f"there is no report of a {kind}: give a result of compare_pushes, compare_table, "
             "compare_ranks, summarise_votes or aggregate"
         )
-    html = import_module(f"apexrank.report.{module}").page(result, title=title)
+    room = _HOME[kind].split(".")[0]
+    html = import_module(f"apexrank.report.{room}.page").page(result, title=title)
     if path is not None:
         write_bytes(path, html.encode())
     return html

@@ -1,11 +1,18 @@
-"""From a template to one file that needs nothing else: style and script are in it, and it may load nothing."""
+"""What all report pages share: filling a template, numbers and names as text, and the times of the stages.
+
+A page is one file that needs nothing else: style and script are in it, and it may load nothing.
+"""
 
 from __future__ import annotations
 
 import base64
 import hashlib
+import time
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from datetime import datetime
 from functools import cache
+from math import inf
 from pathlib import Path
 from typing import Any
 
@@ -16,7 +23,7 @@ TEMPLATES = Path(__file__).parent / "templates"
 NAME_LENGTH = 48  # characters of a name that a page shows; all of them are in its title
 
 
-def render(template: str, *, generated: datetime | None = None, **context: Any) -> str:
+def render(template: str, **context: Any) -> str:
     """Fill one of the templates of this package.
 
     Everything that is put into it is escaped. The page's own policy forbids every request and every script but its
@@ -26,21 +33,21 @@ def render(template: str, *, generated: datetime | None = None, **context: Any) 
     ----------
     template : str
         Name of a file in ``templates/``.
-    generated : datetime, optional
-        When the page was made; now by default.
     **context
         What the template asks for: ``title``, ``subtitle``, ``notes``, ``seconds``, ….
     """
     script = _read("report.js")
-    page = _environment().get_template(template)
-    when = generated or datetime.now().astimezone()
-    return page.render(
-        style=_read("report.css"),
-        script=script,
-        script_hash=base64.b64encode(hashlib.sha256(script.encode()).digest()).decode(),
-        version=__version__,
-        generated=when,
-        **context,
+    return (
+        _environment()
+        .get_template(template)
+        .render(
+            style=_read("report.css"),
+            script=script,
+            script_hash=base64.b64encode(hashlib.sha256(script.encode()).digest()).decode(),
+            version=__version__,
+            generated=datetime.now().astimezone(),
+            **context,
+        )
     )
 
 
@@ -50,7 +57,7 @@ def _read(name: str) -> str:
 
 
 def check_extra() -> None:
-    """Say early that a page could not be made."""
+    """Raise MissingExtraError early if Jinja2 is missing."""
     _environment()
 
 
@@ -67,38 +74,40 @@ def _environment() -> Any:
         trim_blocks=True,
         lstrip_blocks=True,
     )
-    environment.filters["number"] = number
-    environment.filters["signed"] = signed
-    environment.filters["percent"] = percent
-    environment.filters["points"] = points
-    environment.filters["shorten"] = shorten
+    for text_of in (number, signed, percent, points, whole_percent, shorten, counted):
+        environment.filters[text_of.__name__] = text_of
     return environment
 
 
+_SUPERSCRIPTS = str.maketrans("-0123456789", "⁻⁰¹²³⁴⁵⁶⁷⁸⁹")
+
+
 def number(value: float, digits: int = 3) -> str:
-    """A number for a table: whole ones with separators, others with so many digits.
+    """Format a number: whole ones with separators, others with ``digits`` digits, huge ones as powers of ten.
 
     Examples
     --------
     >>> number(1234567), number(0.123456), number(float("nan")), number(4.1e12)
-    ('1,234,567', '0.123', '–', '4.1e+12')
-    >>> number(1599.9999)
-    '1,600'
+    ('1,234,567', '0.123', '–', '4.1 × 10¹²')
+    >>> number(1599.9999), number(1e-7)
+    ('1,600', '10⁻⁷')
     """
     if value != value:
         return "–"
-    if value in (float("inf"), float("-inf")):
-        return "∞" if value > 0 else "−∞"
-    if float(value).is_integer() and abs(value) < 1e9:
-        return f"{int(value):,}".replace("-", "−")
-    shown = f"{value:,.{digits}g}"
-    if abs(value) >= 1e9:
-        return shown
-    return (f"{value:,.0f}" if "e+" in shown else shown).replace("-", "−")
+    sign, size = "−" if value < 0 else "", abs(value)
+    if size == inf:
+        return f"{sign}∞"
+    text = f"{size:,.{digits}g}"
+    if size < 1e9 and (float(size).is_integer() or "e+" in text):
+        text = f"{round(size):,}"
+    shown, _, power = text.partition("e")
+    if not power:
+        return f"{sign}{shown}"
+    return f"{sign}{'' if shown == '1' else f'{shown} × '}10{str(int(power)).translate(_SUPERSCRIPTS)}"
 
 
 def signed(value: float, digits: int = 3) -> str:
-    """A difference, with its sign.
+    """Format a difference with its sign.
 
     Examples
     --------
@@ -110,7 +119,7 @@ def signed(value: float, digits: int = 3) -> str:
 
 
 def percent(value: float, digits: int = 3) -> str:
-    """A share of a hundred.
+    """Format a share as percent.
 
     Examples
     --------
@@ -124,7 +133,7 @@ def percent(value: float, digits: int = 3) -> str:
 
 
 def points(share: float, unit: str = " points") -> str:
-    """A change of a share of a hundred, to one decimal; a dash where there is none.
+    """Format a change in percentage points, to one decimal; a dash where there is none.
 
     Examples
     --------
@@ -135,8 +144,87 @@ def points(share: float, unit: str = " points") -> str:
     return "–" if share != share or float(shown) == 0 else f"{shown.replace('-', '−')}{unit}"
 
 
+def whole_percent(share: float) -> str:
+    """Format a share in whole percent.
+
+    Examples
+    --------
+    >>> whole_percent(0.617), whole_percent(0.001)
+    ('62 %', '< 1 %')
+    """
+    return "< 1 %" if share < 0.005 else f"{100 * share:.0f} %"
+
+
+def level(confidence: float) -> str:
+    """Format a confidence level with as many digits as it has.
+
+    Examples
+    --------
+    >>> level(0.95), level(0.9999)
+    ('95 %', '99.99 %')
+    """
+    return f"{100 * confidence:.6g} %"
+
+
+def power_label(p: float) -> str:
+    """Label of a power.
+
+    Examples
+    --------
+    >>> power_label(1.0), power_label(2.5), power_label(float("inf"))
+    ('p = 1', 'p = 2.5', 'p = ∞')
+    """
+    return f"p = {'∞' if p == inf else format(p, 'g')}"
+
+
+def json_power(p: float) -> float | str:
+    """A power as a JSON value.
+
+    Examples
+    --------
+    >>> json_power(2.0), json_power(float("inf"))
+    (2.0, 'inf')
+    """
+    return "inf" if p == inf else float(p)
+
+
+def counted(number: float, one: str, many: str | None = None) -> str:
+    """A number with its noun.
+
+    Examples
+    --------
+    >>> counted(1, "vertex", "vertices"), counted(1234, "vertex", "vertices"), counted(0, "ballot")
+    ('1 vertex', '1,234 vertices', '0 ballots')
+    """
+    return f"{number:,.15g} {one if number == 1 else many or f'{one}s'}"
+
+
+def counted_are(number: int, what: str) -> str:
+    """A number with its noun and verb.
+
+    Examples
+    --------
+    >>> counted_are(1, "held-out row"), counted_are(3, "training row")
+    ('1 held-out row is', '3 training rows are')
+    """
+    return f"{counted(number, what)} {'is' if number == 1 else 'are'}"
+
+
+def listed(names: Sequence[str], most: int = 4) -> str:
+    """Join names for a sentence; beyond ``most`` names the rest is only counted.
+
+    Examples
+    --------
+    >>> listed(["a"]), listed(["a", "b", "c"]), listed(list("abcdef"))
+    ('a', 'a, b and c', 'a, b, c and 3 others')
+    """
+    if len(names) > most:
+        names = [*names[: most - 1], f"{len(names) - most + 1:,} others"]
+    return " and ".join(filter(None, [", ".join(names[:-1]), names[-1]]))
+
+
 def shorten(text: str, most: int = NAME_LENGTH) -> str:
-    """A name cut in its middle, so that both its ends can be told from other names'.
+    """Shorten a name by cutting out its middle, as many names differ only in their ends.
 
     Examples
     --------
@@ -147,3 +235,23 @@ def shorten(text: str, most: int = NAME_LENGTH) -> str:
         return text
     tail = (most - 1) // 2
     return f"{text[: most - 1 - tail]}…{text[len(text) - tail :]}"
+
+
+class Stages:
+    """Times of the stages of a computation, each announced to ``progress`` as it begins."""
+
+    def __init__(self, progress: Callable[[str], None] | None) -> None:
+        self.tell: Callable[[str], None] = progress or (lambda stage: None)
+        self.seconds: dict[str, float] = {}
+
+    @contextmanager
+    def __call__(self, name: str, told: str | None = None) -> Iterator[None]:
+        self.tell(told or name)
+        began = time.perf_counter()
+        yield
+        self.seconds[name] = self.seconds.get(name, 0.0) + time.perf_counter() - began
+
+    @property
+    def with_total(self) -> dict[str, float]:
+        """Seconds of each stage, and their sum as ``total``."""
+        return {**self.seconds, "total": sum(self.seconds.values())}

@@ -1,0 +1,454 @@
+"""Charts as SVG text, which look the same on screen, on paper, in light and in dark.
+
+Colours, dashes and fonts are classes that the page's style sheet gives a meaning to (``s0`` … ``s6`` for the
+series, ``baseline`` for what one compares with). A part that belongs to one position of the page's slider is drawn
+into that *frame*; the page shows one frame at a time. Widths of texts are estimated on the safe side, as nobody
+knows the reader's font.
+"""
+
+from __future__ import annotations
+
+import unicodedata
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from html import escape
+from math import ceil, floor, inf, isfinite, log10
+from typing import Any, TypedDict, Unpack
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from apexrank.errors import InputError
+from apexrank.report.page import number
+
+SERIES = 7  # as many styles as the style sheet has
+FONT = 15.0  # units of a drawing: the larger of the two sizes that the style sheet has, that of phones
+_LEFT, _RIGHT, _TOP, _BOTTOM = 58, 14, 12, 46
+_NAME_WIDTH, _GAP = 24.0, 10.0  # beside a vertical axis: its label, and room between texts
+_NARROW, _BROAD = frozenset(" !'(),-./:;I[]fijlrt|"), frozenset("%@MW…mw")
+_BOLD = 1.1
+# corners of the marks around (0, 0), of about the same area; a second list is a second stroke
+_SHAPES: dict[str, list[list[tuple[float, float]]]] = {
+    "circle": [],
+    "square": [[(-0.9, -0.9), (0.9, -0.9), (0.9, 0.9), (-0.9, 0.9)]],
+    "triangle": [[(0, -1.2), (1.1, 0.84), (-1.1, 0.84)]],
+    "diamond": [[(0, -1.25), (1.25, 0), (0, 1.25), (-1.25, 0)]],
+    "cross": [[(-0.9, -0.9), (0.9, 0.9)], [(0.9, -0.9), (-0.9, 0.9)]],
+    "down": [[(0, 1.2), (1.1, -0.84), (-1.1, -0.84)]],
+    "plus": [[(-1, 0), (1, 0)], [(0, -1), (0, 1)]],
+}
+
+
+class Svg(str):
+    """Markup that templates insert without escaping."""
+
+    __slots__ = ()
+
+    def __html__(self) -> str:
+        return str(self)
+
+
+class Style(TypedDict, total=False):
+    """Options of every drawn element: series, frame, extra CSS classes and a tooltip."""
+
+    series: int
+    frame: int | None
+    classes: str
+    title: str | None
+
+
+@dataclass(frozen=True)
+class Axis:
+    """One direction of a chart.
+
+    Parameters
+    ----------
+    low, high : float
+        Its ends; ``low`` may be the larger one, as for ranks.
+    label : str
+        What it shows.
+    log : bool
+        Logarithmic; both ends must be above 0.
+    ticks : sequence of (float, str), optional
+        Where to write what; round numbers by default.
+    percent : bool
+        Default ticks are written as shares of a hundred.
+    thin : bool
+        Leave out the texts of some ticks where they would overlap; False for names that must all be there.
+
+    Examples
+    --------
+    >>> Axis(0, 1, percent=True).marks()
+    [(0.0, '0%'), (0.2, '20%'), (0.4, '40%'), (0.6, '60%'), (0.8, '80%'), (1.0, '100%')]
+    >>> Axis(1, 1000, log=True).place([1, 10, 1000]).round(2).tolist()
+    [0.0, 0.33, 1.0]
+    """
+
+    low: float
+    high: float
+    label: str = ""
+    log: bool = False
+    ticks: Sequence[tuple[float, str]] | None = None
+    percent: bool = False
+    thin: bool = True
+
+    def __post_init__(self) -> None:
+        if not (isfinite(self.low) and isfinite(self.high)) or self.low == self.high:
+            raise InputError(f"an axis needs two different finite ends, got {self.low} and {self.high}")
+        if self.log and min(self.low, self.high) <= 0:
+            raise InputError(f"a logarithmic axis needs ends above 0, got {self.low} and {self.high}")
+
+    def place(self, values: ArrayLike) -> np.ndarray:
+        """Position of the values, 0 at ``low`` and 1 at ``high``."""
+        numbers = np.asarray(values, dtype=float)
+        if not self.log:
+            return (numbers - self.low) / (self.high - self.low)
+        with np.errstate(divide="ignore", invalid="ignore"):
+            return np.log(numbers / self.low) / np.log(self.high / self.low)
+
+    def marks(self) -> list[tuple[float, str]]:
+        """Ticks with their texts."""
+        if self.ticks is not None:
+            return [(float(value), str(text)) for value, text in self.ticks]
+        low, high = sorted((self.low, self.high))
+        values = _decades(low, high) if self.log else _round_numbers(low, high)
+        return [(value, f"{100 * value:.4g}%" if self.percent else number(value, 6)) for value in values]
+
+    def shown(self, length: float, *, horizontal: bool = True) -> list[tuple[float, str]]:
+        """Ticks of an axis of this length; every n-th keeps its text so that no two texts overlap.
+
+        Examples
+        --------
+        >>> Axis(1, 4, ticks=[(p, f"{1000 * p}") for p in (1, 2, 3, 4)]).shown(100)
+        [(1.0, '1000'), (2.0, ''), (3.0, '3000'), (4.0, '')]
+        """
+        marks = self.marks()
+        at = length * self.place([value for value, _ in marks])
+        room = (
+            np.array([FONT * width_of(text) if horizontal else FONT - _GAP / 2 for _, text in marks]) + _GAP
+        )
+        step = 1
+        while self.thin and _overlap(at[::step], room[::step]):
+            step += 1
+        return [(value, text if i % step == 0 else "") for i, (value, text) in enumerate(marks)]
+
+
+def _overlap(at: np.ndarray, room: np.ndarray) -> bool:
+    return bool((np.abs(np.diff(at)) < (room[1:] + room[:-1]) / 2).any())
+
+
+def _round_numbers(low: float, high: float, about: int = 5) -> list[float]:
+    """About ``about`` multiples of 1, 2 or 5 times a power of ten."""
+    rough = (high - low) / about
+    power = 10.0 ** floor(log10(rough))
+    step = next(s * power for s in (1, 2, 5, 10) if s * power >= 0.999 * rough)
+    first, last = ceil(low / step - 1e-9), floor(high / step + 1e-9)
+    return [float(f"{number * step:.10g}") for number in range(first, last + 1)]
+
+
+def _decades(low: float, high: float) -> list[float]:
+    first, last = ceil(log10(low) - 1e-9), floor(log10(high) + 1e-9)
+    step = 1 + max(0, last - first) // 6
+    powers = [10.0**power for power in range(first, last + 1, step)]
+    return powers if len(powers) > 1 else _round_numbers(low, high)
+
+
+class Chart:
+    """A chart that is filled piece by piece and rendered once.
+
+    Parameters
+    ----------
+    x, y : Axis
+    title, description : str
+        For those who cannot see it; the description says what there is to see.
+    width, height : int
+        In units of the drawing; the page scales it to the room there is.
+    margins : tuple (left, right, top, bottom), optional
+        Room around the data; by default enough on the left for the ticks and the label of y.
+
+    Examples
+    --------
+    >>> chart = Chart(Axis(0, 1, "p"), Axis(0, 1, "share"), title="A line", description="It rises.")
+    >>> chart.line([0, 1], [0, 1])
+    >>> chart.render().count("<polyline")
+    1
+    """
+
+    def __init__(
+        self,
+        x: Axis,
+        y: Axis,
+        *,
+        title: str,
+        description: str = "",
+        width: int = 440,
+        height: int = 320,
+        margins: tuple[float, float, float, float] | None = None,
+    ) -> None:
+        self.x, self.y = x, y
+        self.title, self.description = title, description
+        self.width, self.height = width, height
+        if margins is None:
+            ticks = FONT * max((width_of(text) for _, text in y.marks()), default=0.0)
+            left = max(_LEFT, ticks + _GAP + (_NAME_WIDTH if y.label else 0))
+            margins = (left, _RIGHT, _TOP, _BOTTOM)
+        self.margins = margins
+        self._parts: list[tuple[int | None, str]] = []
+
+    def line(self, x: ArrayLike, y: ArrayLike, **style: Unpack[Style]) -> None:
+        """Draw a line through the points; gaps are where a coordinate is not finite."""
+        pixels = np.column_stack(self._pixels(x, y))
+        for run in _runs(np.isfinite(pixels).all(axis=1)):
+            self._add("polyline", "line", {"points": _points(pixels[run])}, **style)
+
+    def band(self, x: ArrayLike, low: ArrayLike, high: ArrayLike, **style: Unpack[Style]) -> None:
+        """Fill the room between two lines, where both have values."""
+        below, above = (np.column_stack(self._pixels(x, end)) for end in (low, high))
+        for run in _runs(np.isfinite(below[:, 1]) & np.isfinite(above[:, 1])):
+            corners = np.concatenate([below[run], above[run][::-1]])
+            self._add("polygon", "band", {"points": _points(corners)}, **style)
+
+    def points(
+        self,
+        x: ArrayLike,
+        y: ArrayLike,
+        *,
+        titles: Iterable[str] | None = None,
+        size: float = 4,
+        shape: str | None = None,
+        **style: Unpack[Style],
+    ) -> None:
+        """Draw a mark at each point, of the series' own shape; ``titles`` are tooltips."""
+        left, top = self._pixels(x, y)
+        names = [None] * len(left) if titles is None else list(titles)
+        shape = shape or list(_SHAPES)[style.get("series", 0) % SERIES]
+        for a, b, name in zip(left.tolist(), top.tolist(), names, strict=True):
+            if isfinite(a) and isfinite(b):
+                style["title"] = name
+                self._add("path", "mark", {"d": _mark(shape, a, b, size)}, **style)
+
+    def bar(self, x0: float, y0: float, x1: float, y1: float, **style: Unpack[Style]) -> None:
+        """Draw a rectangle between two corners."""
+        (a, c), (b, d) = (np.sort(ends).tolist() for ends in self._pixels([x0, x1], [y0, y1]))
+        box = {"x": a, "y": b, "width": c - a, "height": d - b}
+        self._add("rect", "bar", {name: _short(value) for name, value in box.items()}, **style)
+
+    def rule(self, x0: float, y0: float, x1: float, y1: float) -> None:
+        """Draw a thin line to compare with."""
+        ends = np.column_stack(self._pixels([x0, x1], [y0, y1]))
+        self._add("polyline", "rule", {"points": _points(ends)}, series=None)
+
+    def text(
+        self,
+        x: float,
+        y: float,
+        text: str,
+        *,
+        anchor: str = "start",
+        dx: float = 0,
+        dy: float = 0,
+        frame: int | None = None,
+        classes: str = "",
+    ) -> None:
+        """Write at a point, moved by ``dx`` and ``dy`` units of the drawing."""
+        left, top = self._pixels([x], [y])
+        place = {"x": _short(left[0] + dx), "y": _short(top[0] + dy), "text-anchor": anchor}
+        self._add("text", "label", place, text, series=None, frame=frame, classes=classes)
+
+    def render(self, start: int = 0, *, spark: bool = False) -> Svg:
+        """Render the chart as SVG, with the parts of frame ``start`` visible.
+
+        ``spark`` is for a small one beside the numbers that it shows, which has nothing to say on its own.
+        """
+        body = self._axes() + "".join(_in_frame(part, frame, start) for frame, part in self._parts)
+        box = f'viewBox="0 0 {self.width} {self.height}"'
+        if spark:
+            return Svg(f'<svg class="spark" aria-hidden="true" {box}>{body}</svg>')
+        told = escape(f"{self.title}. {self.description}".strip())
+        head = f"<title>{escape(self.title)}</title><desc>{escape(self.description)}</desc>"
+        return Svg(f'<svg class="chart" role="img" {box} aria-label="{told}">{head}{body}</svg>')
+
+    def _pixels(self, x: ArrayLike, y: ArrayLike) -> tuple[np.ndarray, np.ndarray]:
+        left, right, top, bottom = self.margins
+        wide, high = self.width - left - right, self.height - top - bottom
+        return left + wide * self.x.place(x), top + high * (1 - self.y.place(y))
+
+    def _add(
+        self,
+        tag: str,
+        kind: str,
+        attributes: dict[str, Any],
+        text: str = "",
+        *,
+        series: int | None = 0,
+        frame: int | None = None,
+        classes: str = "",
+        title: str | None = None,
+    ) -> None:
+        styled = [kind, "" if series is None else f"s{series % SERIES}", classes]
+        given = {"class": " ".join(filter(None, styled)), **attributes}
+        written = " ".join(f'{key}="{escape(str(value))}"' for key, value in given.items())
+        tip = "" if title is None else f"<title>{escape(str(title))}</title>"
+        self._parts.append((frame, f"<{tag} {written}>{escape(str(text))}{tip}</{tag}>"))
+
+    def _axes(self) -> str:
+        left, right, top, bottom = self.margins
+        end, foot = self.width - right, self.height - bottom
+        parts = []
+        for value, text in self.x.shown(end - left):
+            at = self._pixels([value], [self.y.low])[0][0]
+            parts.append(f'<path class="grid" d="M{_short(at)} {_short(top)}V{_short(foot)}"/>')
+            parts.append(_text("tick", at, foot + 17, "middle", text))
+        for value, text in self.y.shown(foot - top, horizontal=False):
+            at = self._pixels([self.x.low], [value])[1][0]
+            parts.append(f'<path class="grid" d="M{_short(left)} {_short(at)}H{_short(end)}"/>')
+            parts.append(_text("tick", left - 7, at + 4, "end", text))
+        parts.append(_text("name", (left + end) / 2, self.height - 8, "middle", self.x.label))
+        turned = f' transform="translate(14 {_short((top + foot) / 2)}) rotate(-90)"'
+        parts.append(_text("name", 0, 0, "middle", self.y.label, turned))
+        return "".join(parts)
+
+
+def steps_chart(
+    x: Sequence[str], y: Axis, values: ArrayLike, titles: Sequence[str], *, label: str = "p", **options: Any
+) -> Chart:
+    """A value for each position of the slider: a line with open marks, and a large mark where the slider stands.
+
+    Parameters
+    ----------
+    x : sequence of str
+        Names of the positions.
+    y : Axis
+        Axis of the values.
+    values : array-like
+        One for each position.
+    titles : sequence of str
+        Tooltips.
+    label : str
+        What the positions are.
+    **options
+        Those of `Chart`; ``bands`` are two arrays, the ends of intervals.
+    """
+    bands = options.pop("bands", None)
+    places, values = np.arange(len(x), dtype=float), np.asarray(values, dtype=float)
+    ends = (-0.3, len(x) - 0.7)
+    chart = Chart(Axis(*ends, label, ticks=list(enumerate(x))), y, **options)
+    if bands is not None:
+        chart.band(places, *bands)
+        chart.rule(ends[0], values[0], ends[1], values[0])
+    chart.line(places, values)
+    for frame, (value, title) in enumerate(zip(values, titles, strict=True)):
+        chart.points([frame], [value], classes="open", titles=[title])
+        chart.points([frame], [value], size=6, frame=frame, titles=[title])
+    return chart
+
+
+def thin(x: ArrayLike, y: ArrayLike, most: int = 300) -> tuple[np.ndarray, np.ndarray]:
+    """Thin a rising curve to at most ``most`` points, evenly spaced along it, ends included.
+
+    Examples
+    --------
+    >>> x, y = thin(np.linspace(0, 1, 1001), np.linspace(0, 1, 1001), most=3)
+    >>> x.tolist(), y.tolist()
+    ([0.0, 0.5, 1.0], [0.0, 0.5, 1.0])
+    """
+    x, y = np.asarray(x, dtype=float), np.asarray(y, dtype=float)
+    if len(x) <= most:
+        return x, y
+    along = np.r_[0.0, np.cumsum(np.abs(np.diff(x)) + np.abs(np.diff(y)))]
+    kept = np.unique(np.searchsorted(along, np.linspace(0, along[-1], most)).clip(0, len(x) - 1))
+    return x[kept], y[kept]
+
+
+def padded(
+    values: ArrayLike, share: float = 0.06, low: float = -inf, high: float = inf
+) -> tuple[float, float]:
+    """Axis limits that enclose the finite values with some padding, clipped to ``low`` and ``high``.
+
+    Examples
+    --------
+    >>> padded([0.0, 1.0], share=0.1, high=1.0)
+    (-0.1, 1.0)
+    """
+    numbers = np.asarray(values, dtype=float)
+    numbers = numbers[np.isfinite(numbers)]
+    if not len(numbers):
+        return 0.0, 1.0
+    least, most = float(numbers.min()), float(numbers.max())
+    room = share * (most - least) or 0.5 * abs(most) or 1.0
+    return max(low, least - room), min(high, most + room)
+
+
+def width_of(text: str, *, bold: bool = False) -> float:
+    """Upper estimate of the width of a line of text, in ems.
+
+    Examples
+    --------
+    >>> round(width_of("ill"), 2), round(width_of("www"), 2), round(width_of("東京"), 2)
+    (1.35, 3.0, 2.0)
+    """
+    return sum(map(_em, text)) * (_BOLD if bold else 1.0)
+
+
+def _em(letter: str) -> float:
+    if unicodedata.combining(letter):
+        return 0.0
+    if letter in _BROAD or unicodedata.east_asian_width(letter) in "WF":
+        return 1.0
+    if letter in _NARROW:
+        return 0.45
+    return 0.8 if letter.isupper() or letter in "#&+<=>~" else 0.65
+
+
+def fit_name(name: Any, ems: float, *, bold: bool = False) -> str:
+    """Shorten a name to at most ``ems`` ems by cutting out its middle, as many names differ only in their ends.
+
+    Examples
+    --------
+    >>> fit_name("http://example.org/a/long/way", 7), fit_name(7, 8)
+    ('http://…way', '7')
+    """
+    text = " ".join(str(name).split())
+    if width_of(text, bold=bold) <= ems:
+        return text
+    for kept in range(len(text) - 1, 0, -1):
+        tail = kept // 3
+        short = f"{text[: kept - tail]}…{text[len(text) - tail :]}"
+        if width_of(short, bold=bold) <= ems:
+            return short
+    return "…"
+
+
+def _text(kind: str, x: float, y: float, anchor: str, text: str, turned: str = "") -> str:
+    place = turned or f' x="{_short(x)}" y="{_short(y)}"'
+    return f'<text class="{kind}"{place} text-anchor="{anchor}">{escape(text)}</text>' if text else ""
+
+
+def _in_frame(part: str, frame: int | None, start: int) -> str:
+    if frame is None:
+        return part
+    return f'<g class="frame{" on" if frame == start else ""}" data-frame="{frame}">{part}</g>'
+
+
+def _short(value: float) -> str:
+    return f"{value:.1f}".removesuffix(".0")
+
+
+def _points(pixels: np.ndarray) -> str:
+    return " ".join(f"{_short(a)},{_short(b)}" for a, b in pixels.tolist())
+
+
+def _runs(known: np.ndarray) -> list[np.ndarray]:
+    """Indices of the points of each run without gaps."""
+    pieces = np.split(np.arange(len(known)), np.flatnonzero(~known))
+    return [piece for piece in (piece[known[piece]] for piece in pieces) if len(piece)]
+
+
+def _mark(shape: str, a: float, b: float, r: float) -> str:
+    """Path of a mark."""
+    if shape not in _SHAPES:
+        raise InputError(f"unknown shape {shape!r}: use one of {', '.join(_SHAPES)}")
+    if shape == "circle":
+        return f"M{_short(a - r)} {_short(b)}a{r} {r} 0 1 0 {2 * r} 0a{r} {r} 0 1 0 {-2 * r} 0z"
+    strokes = [[f"{_short(a + r * x)} {_short(b + r * y)}" for x, y in stroke] for stroke in _SHAPES[shape]]
+    return "".join(f"M{'L'.join(stroke)}{'z' if len(stroke) > 2 else ''}" for stroke in strokes)

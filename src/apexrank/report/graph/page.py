@@ -1,0 +1,180 @@
+"""HTML page of a comparison of graph ranks, with a slider over p."""
+
+from __future__ import annotations
+
+from math import cos, pi, sin
+
+import numpy as np
+
+from apexrank.metrics.spam import spam_met
+from apexrank.report.charts import FONT, Axis, Chart, Svg, fit_name, padded, steps_chart, width_of
+from apexrank.report.graph.result import RankComparison, RankedVertex, Suspect, first, rank_label
+from apexrank.report.page import render
+
+_POINTS = 900  # in the chart of rank against rank, suspects not counted
+_DRAWN = 10  # suspects at each p whose neighbourhood is drawn
+_LINE_OF_TEXT = 15.0  # units of the drawing between two names
+_SLOPE_MARGINS = (200.0, 150.0, 12.0, 46.0)
+_GAP = 8.0  # between a name and what is beside it
+
+
+def page(comparison: RankComparison, *, title: str | None = None) -> str:
+    """HTML of the comparison."""
+    start, numbers = comparison.chosen, range(len(comparison.ps))
+    charts = {} if comparison.spam is None else {"met": _spam_met(comparison), "mass": _spam_mass(comparison)}
+    return render(
+        "graph.html",
+        title=title or comparison.title,
+        comparison=comparison,
+        verdict=comparison.verdict,
+        labels=[rank_label(p) for p in comparison.ps],
+        start=start,
+        slopes=_slopes(comparison).render(start),
+        scatter=_scatter(comparison).render(start),
+        spam_charts={name: chart.render(start) for name, chart in charts.items()},
+        rows=[comparison.top_items(i) for i in numbers],
+        suspects=[_with_drawings(comparison.suspects(i)) for i in numbers],
+        notes=comparison.notes,
+        seconds=comparison.seconds,
+    )
+
+
+def _slopes(comparison: RankComparison) -> Chart:
+    """Lines from the place in PageRank to the place at p, for all who are among the first in either."""
+    lists = [[*comparison.top_items(i), *comparison.fallen(i)] for i in range(len(comparison.ps))]
+    deepest = max(max(item.rank, item.base_rank) for items in lists for item in items)
+    chart = Chart(
+        Axis(0, 1, ticks=[(0, "PageRank"), (1, "now")]),
+        Axis(max(2, deepest), 1, log=True),
+        title="Places in PageRank and now",
+        description="A line for each vertex among the first of either list; suspects are dashed.",
+        width=540,
+        height=540,
+        margins=_SLOPE_MARGINS,
+    )
+    for i, items in enumerate(lists):
+        for item in items:
+            way = f"{item.name}: {item.base_rank:,} to {item.rank:,}"
+            series, classes = (1, "") if item.suspect else (0, "soft")
+            ends = [item.base_rank, item.rank]
+            chart.line([0, 1], ends, frame=i, series=series, classes=classes, title=way)
+        _write_names(chart, items, i)
+    return chart
+
+
+def _write_names(chart: Chart, items: list[RankedVertex], i: int) -> None:
+    """Names at both ends of the lines, suspects first, then the best: as many as do not run into one another."""
+    left, right, top, bottom = _SLOPE_MARGINS
+    high = chart.height - top - bottom
+    ticks = max(width_of(text) for _, text in chart.y.marks()) * FONT + 2 * _GAP
+    for x, anchor, dx, room, place in (
+        (0, "end", -ticks, left - ticks, "base_rank"),
+        (1, "start", _GAP, right - _GAP, "rank"),
+    ):
+        taken: list[float] = []
+        for item in sorted(items, key=lambda item: (not item.suspect, getattr(item, place))):
+            rank = getattr(item, place)
+            at = float(high * (1 - chart.y.place([rank])[0]))
+            if all(abs(at - other) >= _LINE_OF_TEXT for other in taken):
+                name = fit_name(item.name, room / FONT, bold=item.suspect)
+                strong = "strong" if item.suspect else ""
+                chart.text(x, rank, name, anchor=anchor, frame=i, classes=strong, dx=dx, dy=4)
+                taken.append(at)
+
+
+def _scatter(comparison: RankComparison) -> Chart:
+    """Place at p against place in PageRank, a sample that is even on the logarithmic axes."""
+    n = comparison.graph.n
+    end = max(2, n)
+    chart = Chart(
+        Axis(1, end, "place in PageRank", log=True),
+        Axis(end, 1, "place now", log=True),
+        title="Place now against place in PageRank",
+        description="On the diagonal nothing changes, below it a vertex falls; triangles are suspects.",
+        width=560,
+        height=460,
+    )
+    chart.rule(1, 1, end, end)
+    # places of PageRank whose logarithms are evenly spaced
+    places = np.unique(np.geomspace(1, n, _POINTS).round().astype(np.int64)) - 1
+    sample = first(comparison.scores[0], n)[places]
+    for i in range(len(comparison.ps)):
+        x, y = comparison.ranks[0][sample], comparison.ranks[i][sample]
+        chart.points(x, y, size=2, frame=i, classes="soft")
+        found = comparison.suspects(i)
+        chart.points(
+            [each.base_rank for each in found],
+            [each.rank for each in found],
+            series=1,
+            shape="triangle",
+            size=5,
+            frame=i,
+            titles=[f"{each.name}: {each.base_rank:,} to {each.rank:,}" for each in found],
+        )
+    return chart
+
+
+def _spam_met(comparison: RankComparison) -> Chart:
+    """Spam among the first m vertices against m."""
+    n, spam = comparison.graph.n, comparison.spam
+    m = np.unique(np.geomspace(1, n, 120).round().astype(np.int64))
+    assert spam is not None
+    met = [np.asarray(spam_met(spam, scores, m)) / m for scores in comparison.scores]
+    chart = Chart(
+        Axis(1, max(2, n), "first vertices of the list", log=True),
+        Axis(0, max(0.05, 1.05 * float(max(each.max() for each in met))), "spam among them", percent=True),
+        title="Spam among the first vertices",
+        description="Share of labelled spam; the dashed line is PageRank.",
+        height=300,
+    )
+    for i, share in enumerate(met):
+        chart.line(m, share, frame=i, title=rank_label(comparison.ps[i]))
+    chart.line(m, met[0], classes="baseline", title="PageRank")
+    return chart
+
+
+def _spam_mass(comparison: RankComparison) -> Chart:
+    """Share of the score that spam holds, against p."""
+    mass = [measures["spam_mass"] for measures in comparison.measures]
+    labels = [rank_label(p) for p in comparison.ps]
+    return steps_chart(
+        [label.removeprefix("p = ") for label in labels],
+        Axis(0, padded([0.0, *mass])[1], "score held by spam", percent=True),
+        mass,
+        [f"{label}: {value:.2%}" for label, value in zip(labels, mass, strict=True)],
+        title="Spam mass",
+        description="Share of all score that labelled spam holds, for each p.",
+        height=300,
+    )
+
+
+def _with_drawings(suspects: list[Suspect]) -> list[tuple[Suspect, Svg | None]]:
+    return [(each, _drawing(each) if i < _DRAWN and each.links else None) for i, each in enumerate(suspects)]
+
+
+def _drawing(suspect: Suspect) -> Svg:
+    """The suspect in the middle, its strongest sources round it, and the links among them."""
+    sources = [link.source for link in suspect.links]
+    angles = [2 * pi * k / max(1, len(sources)) for k in range(len(sources))]
+    spots = [(0.0, 0.0), *((sin(angle), cos(angle)) for angle in angles)]
+    chart = Chart(
+        Axis(-2.2, 2.2, ticks=()),
+        Axis(-1.3, 1.3, ticks=()),
+        title=f"Who links to {suspect.name}",
+        description="In the middle the suspect, round it its strongest sources, numbered as in the table.",
+        width=440,
+        height=260,
+        margins=(4, 4, 4, 4),
+    )
+    both = {pair for pair in suspect.among if pair[::-1] in suspect.among}
+    for a, b in suspect.among:
+        if (a, b) in both and a > b:
+            continue  # drawn the other way
+        (x0, y0), (x1, y1) = spots[a], spots[b]
+        series, classes = (0, "solid") if (a, b) in both else (3, "")
+        chart.line([x0, x1], [y0, y1], series=series, classes=classes)
+    chart.points([0], [0], series=1, shape="triangle", size=9, titles=[str(suspect.name)])
+    for k, (source, (x, y)) in enumerate(zip(sources, spots[1:], strict=True), start=1):
+        chart.points([x], [y], classes="open", size=6, titles=[str(source)])
+        chart.text(1.17 * x, 1.17 * y, str(k), anchor="middle", dy=4)
+    return chart.render()

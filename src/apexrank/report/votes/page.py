@@ -1,0 +1,217 @@
+"""HTML page of merged votes, with a slider over the methods."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from apexrank.report.charts import FONT, Axis, Chart, fit_name, width_of
+from apexrank.report.page import counted, render, shorten
+from apexrank.report.votes.methods import TITLES, one_ballot
+from apexrank.report.votes.summary import VoteSummary
+
+_SHORT = {"median": "Median", "rrf": "RRF"}  # where there is little room
+_MOST_LISTED = 500  # rows of a list, so that the page stays small
+_MOST_DRAWN, _BUMPED = 30, 12  # items of the chart of intervals, and of the lines between methods
+_LETTERS, _LETTERS_DRAWN = 80, 22  # of a name in a table, and in a chart
+_LINE, _SIDE = 24, 200  # units of a chart for each item, and for names beside it
+
+
+def page(summary: VoteSummary, *, title: str | None = None) -> str:
+    """HTML of a summary.
+
+    Examples
+    --------
+    >>> from apexrank.aggregation.merging import aggregate
+    >>> from apexrank.report import summarise_votes
+    >>> summary = summarise_votes(aggregate([[3, 2, 1], [2, 3, 1]], items=["tea", "rum", "ale"]), bootstrap=20)
+    >>> "tea and rum share the first place" in page(summary)
+    True
+    """
+    total = summary.result.ballots.total
+    methods = list(summary.methods)
+    bump, beyond = _bump(summary)
+    return render(
+        "votes.html",
+        title=title
+        or f"{counted(float(f'{total:.6g}'), 'vote')} on {counted(len(summary.result.items), 'item')}",
+        subtitle=_subtitle(summary),
+        summary=summary,
+        verdict=summary.verdict,
+        labels=[TITLES[name] + (" (the result)" if i == 0 else "") for i, name in enumerate(methods)],
+        names=[TITLES[name] for name in methods],
+        short=[_SHORT.get(name, TITLES[name]) for name in methods],
+        start=0,
+        alone=one_ballot(summary.result),
+        bump=bump.render(),
+        beyond=beyond,
+        intervals=_intervals(summary).render(),
+        rows=[_rows(summary, name) for name in methods],
+        listed_of=len(summary.result.items),
+        histogram=_histogram(summary).render(),
+        items=[_cut(label, _LETTERS) for label in summary.labels],
+        letters=_LETTERS_DRAWN,
+        camp_items=summary.shown[:_MOST_DRAWN].tolist(),
+        shade=_shade,
+        notes=summary.notes,
+        seconds=summary.seconds,
+    )
+
+
+def _cut(name: str, letters: int) -> str:
+    """One line of a name."""
+    return shorten(" ".join(name.split()), letters)
+
+
+def _subtitle(summary: VoteSummary) -> str:
+    ballots = summary.result.ballots
+    voters = counted(ballots.n_voters, "ballot")
+    if ballots.total != ballots.n_voters:
+        voters += f" of {counted(float(f'{ballots.total:.6g}'), 'vote')}"
+    merged = f"{voters}, {counted(ballots.n_items, 'item')}, merged by {TITLES[summary.result.method]}"
+    if summary.confidence is None:
+        return merged
+    return (
+        f"{merged}; confidence {summary.confidence:.2f} (1: the voters agree, 0: they cancel each other out)"
+    )
+
+
+def _rows(summary: VoteSummary, method: str) -> list[dict[str, Any]]:
+    """The first items by one method, and how far they moved against the result."""
+    result, each, labels = summary.result, summary.methods[method], summary.labels
+    order = np.argsort(each.ranks, kind="stable")[: min(len(summary.shown), _MOST_LISTED)]
+    tied = np.bincount(each.ranks)[each.ranks] > 1
+    gaps, drawn = (result.support < result.ballots.total).any(), summary.drawn
+    intervals = {} if drawn is None else {"low": drawn.low, "high": drawn.high, "first": drawn.first}
+    return [
+        {
+            "rank": f"{each.ranks[i]:,}{' =' if tied[i] else ''}",
+            "name": _cut(labels[i], _LETTERS),
+            "score": float(each.scores[i]),
+            "base": int(result.ranks[i]),
+            "change": int(result.ranks[i] - each.ranks[i]),
+            **{name: ends[i].item() for name, ends in intervals.items()},
+            "support": float(result.support[i]) if gaps else None,
+        }
+        for i in order.tolist()
+    ]
+
+
+def _bump(summary: VoteSummary) -> tuple[Chart, bool]:
+    """Places of the first items by each method, and whether some are beyond the top: a row each below it, in order."""
+    methods, labels = list(summary.methods), summary.labels
+    places = np.array([_places(each.ranks, summary.result.ranks) for each in summary.methods.values()])
+    top = min(_BUMPED, len(labels))
+    items = np.flatnonzero((places[0] <= top) | (places.min(axis=0) == 1))
+    items = items[np.argsort(places[0][items])]
+    heights = np.array([_heights(row[items], top) for row in places])
+    lowest = float(heights.max()) + 0.6
+    at = np.arange(len(methods), dtype=float)
+    ticks = [(i, _SHORT.get(name, TITLES[name])) for i, name in enumerate(methods)]
+    chart = Chart(
+        Axis(-0.1, max(len(methods) - 0.9, 0.1), ticks=ticks, thin=False),
+        Axis(lowest, 0.4, ticks=()),
+        title="Places of the first items by each method",
+        description="A line for each item from method to method; the slider lifts out the items that one method moves.",
+        width=900,
+        height=int(70 + _LINE * lowest),
+        margins=(_SIDE, _SIDE, 8, 34),
+    )
+    beyond = lowest > top + 1
+    if beyond:
+        chart.rule(-0.1, top + 0.75, float(at[-1]) + 0.1, top + 0.75)
+    for number, item in enumerate(items.tolist()):
+        path = heights[:, number]
+        told = f"{_cut(labels[item], _LETTERS_DRAWN)}: " + ", ".join(
+            f"{TITLES[m]} {each.ranks[item]:,}" for m, each in summary.methods.items()
+        )
+        chart.line(at, path, series=number, title=told, classes="soft")
+        chart.text(0, path[0], _placed(places[0, item], labels[item]), anchor="end", dx=-14, dy=4)
+        if len(methods) > 1:
+            chart.text(at[-1], path[-1], _placed(places[-1, item], labels[item]), dx=14, dy=4)
+        for frame in range(len(methods)):
+            if frame == 0 or places[frame, item] != places[0, item]:
+                chart.line(at, path, series=number, frame=frame, title=told)
+            chart.points([frame], [path[frame]], series=number, frame=frame, size=5, titles=[told])
+    return chart, beyond
+
+
+def _placed(place: int, name: str) -> str:
+    """A place and a name, as wide as there is room beside the lines."""
+    start = f"{place:,}  "
+    return start + fit_name(name, (_SIDE - 14) / FONT - width_of(start))
+
+
+def _places(own: np.ndarray, other: np.ndarray) -> np.ndarray:
+    """Places 1, 2, … without ties: those are broken by the other ranks, then by number."""
+    places = np.empty(len(own), dtype=np.int64)
+    places[np.lexsort((other, own))] = np.arange(1, len(own) + 1)
+    return places
+
+
+def _heights(places: np.ndarray, top: int) -> np.ndarray:
+    heights = places.astype(float)
+    beyond = np.flatnonzero(places > top)
+    heights[beyond[np.argsort(places[beyond])]] = top + 1.5 + np.arange(len(beyond))
+    return heights
+
+
+def _intervals(summary: VoteSummary) -> Chart:
+    """Rank of each item with its interval, and by the method of the slider."""
+    items, result, drawn = summary.shown[:_MOST_DRAWN].tolist(), summary.result, summary.drawn
+    names = [fit_name(summary.labels[i], (_SIDE - 10) / FONT) for i in items]
+    ends = [each.ranks[items] for each in summary.methods.values()]
+    intervals: dict[int, tuple[int, int, float]] = {}
+    if drawn is not None:
+        columns = (each[items].tolist() for each in (drawn.low, drawn.high, drawn.first))
+        intervals = dict(zip(items, zip(*columns, strict=True), strict=True))
+    last = float(max([np.max(ends), *(high for _, high, _ in intervals.values())]))
+    chart = Chart(
+        Axis(1 - 0.03 * last, 1.03 * last + 0.01, "rank, 1 is best", ticks=_rank_ticks(int(last))),
+        Axis(len(items) - 0.4, -0.6, ticks=list(enumerate(names))),
+        title="Ranks with their intervals",
+        description="Mark: the rank; bar: its interval; open diamond: where the slider's method differs.",
+        width=760,
+        height=60 + _LINE * len(items),
+        margins=(_SIDE, 60, 8, 46),
+    )
+    for y, item in enumerate(items):
+        told = f"{names[y]}: rank {result.ranks[item]:,}"
+        if item in intervals:
+            low, high, first = intervals[item]
+            told += f", interval {low:,} to {high:,}, first in {first:.0%} of the draws"
+            room = 0.006 * last  # an interval of one rank is seen as well
+            chart.bar(low - room, y - 0.16, high + room, y + 0.16, title=told, classes="soft")
+            chart.text(1.03 * last, y, f"{first:.0%}", anchor="end", dx=50, dy=4)
+        chart.points([result.ranks[item]], [y], size=5, titles=[told])
+        for frame, each in enumerate(summary.methods.values()):
+            if each.ranks[item] != result.ranks[item]:
+                chart.points([each.ranks[item]], [y], series=3, frame=frame, size=5, classes="open")
+    return chart
+
+
+def _rank_ticks(last: int) -> list[tuple[float, str]]:
+    """Round ranks, the first one always."""
+    step = next(s for power in range(12) for s in (10**power, 2 * 10**power, 5 * 10**power) if 9 * s >= last)
+    return [(float(rank), f"{rank:,}") for rank in sorted({1, *range(step, last + 1, step)})]
+
+
+def _histogram(summary: VoteSummary) -> Chart:
+    shares, ends = summary.voters.histogram()
+    chart = Chart(
+        Axis(-1, 1, "Kendall's tau with the result"),
+        Axis(0, max(float(shares.max()) * 1.08, 0.01), "share of the voters", percent=True),
+        title="Agreement of the voters with the result",
+        description="1 is the same order, −1 the opposite one.",
+        height=260,
+    )
+    for share, left, right in zip(shares.tolist(), ends[:-1].tolist(), ends[1:].tolist(), strict=True):
+        if share:
+            chart.bar(left + 0.005, 0, right - 0.005, share, title=f"{left:.1f} to {right:.1f}: {share:.1%}")
+    return chart
+
+
+def _shade(share: float) -> int:
+    """Percent of colour behind a number: little enough that the number is read easily."""
+    return 0 if np.isnan(share) else round(38 * min(max(float(share), 0.0), 1.0))

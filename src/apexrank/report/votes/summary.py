@@ -1,0 +1,488 @@
+"""The summary of merged ballots: the order and how sure it is, other methods, majorities, voters, and a verdict."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from numbers import Integral
+from typing import Any, Literal, NamedTuple
+
+import numpy as np
+
+from apexrank.aggregation.points import Method
+from apexrank.aggregation.resampling import RankBootstrap
+from apexrank.aggregation.result import Aggregation
+from apexrank.errors import InputError
+from apexrank.metrics._rows import check_choice
+from apexrank.report.page import Stages, counted, listed, shorten
+from apexrank.report.votes.methods import (
+    MOST_CHEAP,
+    SUMS,
+    TITLES,
+    comparable,
+    draw_voters,
+    has_gaps,
+    method_taus,
+    one_ballot,
+    other_methods,
+)
+from apexrank.report.votes.voters import (
+    Camps,
+    Majorities,
+    VoterAgreement,
+    count_majorities,
+    find_camps,
+    uneven_scales,
+    voter_agreement,
+)
+
+METHODS: tuple[Method, ...] = ("lovasz-bregman", "borda", "copeland", "kemeny", "median", "rrf")
+Kind = Literal["one ballot", "no order", "tie", "method", "unsettled", "agreed", "settled"]
+_SURE = 0.95  # share of the draws from which a first place is settled
+_LISTED, _TIES_TOLD = 4, 5
+_LETTERS = 30  # of a name in a note: a phone has room for that
+_WORDS = ("no", "one", "two", "three", "four", "five", "six", "seven", "eight")
+
+
+class VoteVerdict(NamedTuple):
+    """Verdict on who wins: a kind, a sentence, and what qualifies it.
+
+    Parameters
+    ----------
+    kind : str
+        "one ballot"; "no order" where all items are tied; "tie" of the first place; "method": another method has
+        another winner; "unsettled": the first place changes with the voters drawn; "agreed": all methods have the
+        winner first, but no voters were drawn; "settled": that, and it is first in 95% of the draws. All methods are
+        those that treat missing scores alike, see `apexrank.report.votes.methods.comparable`.
+    text : str
+        The sentence.
+    details : list of str
+        More sentences: methods, draws, majorities.
+    """
+
+    kind: Kind
+    text: str
+    details: list[str]
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class VoteSummary:
+    """Everything that the report on an aggregation shows, computed by `summarise_votes`.
+
+    Attributes
+    ----------
+    result : Aggregation
+        The result that is reported on.
+    methods : dict of str to Aggregation
+        The same ballots by several methods, that of the result first.
+    taus : ndarray of shape (methods, methods)
+        Kendall's τ_b between the orders of the methods.
+    shown : ndarray
+        Numbers of the items shown, in the order of the result: its first ones, and the first three of each method.
+    drawn : RankBootstrap or None
+        Intervals of the ranks and chances to be first.
+    voters : VoterAgreement
+        How far the voters agree with the result.
+    majorities : Majorities
+        Who is preferred to whom among the first items, the Condorcet winner, circles.
+    camps : Camps or None
+        Two groups of voters, which are worth a word only if ``camps.clear``.
+    confidence : float or None
+        That of the result, see `apexrank.aggregation.result.Aggregation`; None where voters ignore items, as their
+        means are not of the same voters then, for one ballot, which always agrees with itself, and where it takes long.
+    verdict : VoteVerdict
+        Who wins, in one sentence. Where voters have gaps it does not hold methods that add up over the voters, which
+        favours items that many scored, against those that do not: see `apexrank.report.votes.methods`.
+    notes : list of str
+        What was left out or sampled, and why.
+    seconds : dict of str to float
+        Time by part.
+
+    Examples
+    --------
+    >>> from apexrank.aggregation.merging import aggregate
+    >>> summary = summarise_votes(aggregate([[3, 2, 1]] * 30, items=["tea", "rum", "ale"]), bootstrap=100)
+    >>> summary
+    VoteSummary: tea wins by all six methods, and in 100% of 100 draws of the voters.
+    """
+
+    result: Aggregation
+    methods: dict[str, Aggregation]
+    taus: np.ndarray
+    shown: np.ndarray
+    drawn: RankBootstrap | None
+    voters: VoterAgreement
+    majorities: Majorities
+    camps: Camps | None
+    confidence: float | None
+    verdict: VoteVerdict
+    notes: list[str]
+    seconds: dict[str, float]
+
+    @property
+    def labels(self) -> list[str]:
+        """Labels of the items."""
+        return [item_label(name) for name in self.result.items]
+
+    def voter_label(self, row: int) -> str:
+        """Label of a voter."""
+        names = self.result.ballots.voters
+        return f"voter {row + 1}" if names is None else str(names[row])
+
+    def disagreements(self) -> list[tuple[str, str, float]]:
+        """Pairs of methods whose orders differ, with their τ, those that differ most first.
+
+        Examples
+        --------
+        >>> from apexrank.aggregation.merging import aggregate
+        >>> close = aggregate([[1.9, 2], [1.8, 2], [2.5, 1.2]])
+        >>> summarise_votes(close, methods=["borda"], bootstrap=0).disagreements()
+        [('lovasz-bregman', 'borda', -1.0)]
+        """
+        names = list(self.methods)
+        pairs = [
+            (names[i], names[j], float(self.taus[i, j]))
+            for i in range(len(names))
+            for j in range(i + 1, len(names))
+        ]
+        return sorted((pair for pair in pairs if pair[2] < 1), key=lambda pair: pair[2])
+
+    def to_dict(self) -> dict[str, Any]:
+        """The same in plain types, with the items by their names; of the items shown only."""
+        labels, shown = self.labels, self.shown.tolist()
+        found: dict[str, Any] = {
+            "method": self.result.method,
+            "verdict": self.verdict._asdict(),
+            "voters": self.result.ballots.total,
+            "items": len(labels),
+            "confidence": self.confidence,
+            "ranks": {
+                name: {labels[number]: int(each.ranks[number]) for number in shown}
+                for name, each in self.methods.items()
+            },
+            "method_tau": {
+                name: {
+                    other: None if np.isnan(tau) else tau
+                    for other, tau in zip(self.methods, row, strict=True)
+                }
+                for name, row in zip(self.methods, self.taus.tolist(), strict=True)
+            },
+            "agreement": {
+                "mean": None if one_ballot(self.result) else self.voters.mean,
+                "voters": len(self.voters.rows),
+                "silent": self.voters.silent,
+            },
+            "majorities": self.majorities.to_dict(labels),
+            "notes": list(self.notes),
+            "seconds": dict(self.seconds),
+        }
+        if self.drawn is not None:
+            low, high, first = self.drawn.low, self.drawn.high, self.drawn.first
+            found["bootstrap"] = {
+                "draws": len(self.drawn.ranks),
+                "confidence": self.drawn.confidence,
+                "ranks": {
+                    labels[i]: {"low": int(low[i]), "high": int(high[i]), "first": float(first[i])}
+                    for i in shown
+                },
+            }
+        if self.camps is not None:
+            found["camps"] = self.camps.to_dict(labels, len(shown))
+        return found
+
+    def __repr__(self) -> str:
+        return f"VoteSummary: {self.verdict.text}"
+
+
+def summarise_votes(
+    result: Aggregation,
+    *,
+    methods: Sequence[Method] = METHODS,
+    bootstrap: int | RankBootstrap = 500,
+    clusters: int | None = 2,
+    top: int = 30,
+    random_state: Any = 0,
+    progress: Callable[[str], None] | None = None,
+) -> VoteSummary:
+    """Compute the report on an aggregation; whatever would take minutes is sampled or left out, with a note.
+
+    Parameters
+    ----------
+    result : Aggregation
+        What `apexrank.aggregation.aggregate` gave.
+    methods : sequence of str
+        Methods to compare it with, on the same ballots read the same way.
+    bootstrap : int or RankBootstrap
+        How often to draw the voters anew, or what ``result.bootstrap()`` gave; 0 draws none.
+    clusters : 2 or None
+        Whether to look for two camps of voters. They are clear where their silhouette is at least half way from that
+        of shuffled ballots to 1, Kendall's τ of their orders at most 0.25, and neither has less than 10% of the voters.
+    top : int
+        How many of the first items are shown.
+    random_state : int, Generator or None
+        Seed of all draws.
+    progress : callable, optional
+        Called with the name of each part as it begins.
+
+    Examples
+    --------
+    >>> from apexrank.aggregation.merging import aggregate
+    >>> result = aggregate([["a", "b", "c"]] * 3 + [["b", "c", "a"]] * 2 + [["c", "a", "b"]] * 2, kind="orders")
+    >>> summary = summarise_votes(result, bootstrap=0, clusters=None)
+    >>> summary.verdict.kind, summary.majorities.winner, summary.majorities.circle
+    ('agreed', None, (0, 1, 2))
+    """
+    _check(result, methods, bootstrap, clusters, top)
+    notes: list[str] = []
+    stage = Stages(progress)
+    with stage("methods"):
+        results = other_methods(result, methods, notes, stage.tell)
+        taus = method_taus(results)
+    with stage("bootstrap"):
+        drawn = draw_voters(result, bootstrap, random_state, notes)
+    with stage("majorities"):
+        majorities = count_majorities(result)
+    with stage("agreement"):
+        voters = voter_agreement(result, random_state, notes)
+    with stage("camps"):
+        camps = None if clusters is None else find_camps(result, random_state, notes)
+    with stage("confidence"):
+        confidence = _confidence(result, notes)
+    return VoteSummary(
+        result=result,
+        methods=results,
+        taus=taus,
+        shown=_shown(results, int(top)),
+        drawn=drawn,
+        voters=voters,
+        majorities=majorities,
+        camps=camps,
+        confidence=confidence,
+        verdict=judge_votes(results, drawn, majorities),
+        notes=doubts_of(results, majorities, voters) + notes,
+        seconds=stage.seconds,
+    )
+
+
+def _confidence(result: Aggregation, notes: list[str]) -> float | None:
+    ballots = result.ballots
+    if one_ballot(result):
+        return None
+    if result.rule.takes_places(ballots) and ballots.scores.size > MOST_CHEAP:
+        notes.append("The confidence is left out: it would sort all ballots twice more.")
+        return None
+    return None if has_gaps(result) else result.confidence
+
+
+def _check(result: Any, methods: Any, bootstrap: Any, clusters: Any, top: Any) -> None:
+    if not isinstance(result, Aggregation):
+        raise InputError(f"result must be what aggregate() gives, got {type(result).__name__}")
+    if isinstance(methods, str):
+        raise InputError(f"methods must be a list of names, such as [{methods!r}]")
+    for method in methods:
+        check_choice("method", method, Method)
+    whole = isinstance(bootstrap, Integral) and int(bootstrap) >= 0 and bootstrap != 1
+    if not isinstance(bootstrap, RankBootstrap) and not whole:
+        raise InputError(f"bootstrap must be a number of draws, 2 or more, or 0 for none, got {bootstrap!r}")
+    if clusters not in (None, 2):
+        raise InputError(f"clusters must be 2 or None, got {clusters!r}")
+    if not isinstance(top, Integral) or top < 1:
+        raise InputError(f"top must be a whole number of items, 1 or more, got {top!r}")
+
+
+def _shown(results: dict[str, Aggregation], top: int) -> np.ndarray:
+    """The first items of the result and the first three of each other method, in the order of the result."""
+    order = np.argsort(next(iter(results.values())).ranks, kind="stable")
+    first = [np.argsort(each.ranks, kind="stable")[:3] for each in results.values()]
+    return order[np.isin(order, np.concatenate([order[:top], *first]))]
+
+
+def item_label(name: Any) -> str:
+    """Label of an item: its name, or its number.
+
+    Examples
+    --------
+    >>> item_label("tea"), item_label(3)
+    ('tea', 'item 3')
+    """
+    return f"item {name}" if isinstance(name, int | np.integer) else str(name)
+
+
+def judge_votes(
+    methods: dict[str, Aggregation], drawn: RankBootstrap | None, majorities: Majorities
+) -> VoteVerdict:
+    """Judge the first place of the first of some methods.
+
+    Examples
+    --------
+    >>> from apexrank.aggregation.merging import aggregate
+    >>> result = aggregate([[3, 2, 1]] * 30, items=["tea", "rum", "ale"], method="borda")
+    >>> judge_votes({"borda": result}, result.bootstrap(100), count_majorities(result)).text
+    'tea wins by Borda, and in 100% of 100 draws of the voters.'
+    """
+    result = next(iter(methods.values()))
+    methods = comparable(methods)
+    labels = [shorten(item_label(name)) for name in result.items]
+    first = np.flatnonzero(result.ranks == 1)
+    if one_ballot(result):
+        return VoteVerdict(
+            "one ballot", f"There is one ballot, whose order this is: {_on_top(first, labels)}.", []
+        )
+    by_methods, by_draws = _by_methods(methods, labels), _by_draws(drawn, labels)
+    majority = _by_majorities(majorities, labels, first)
+    details = [*by_methods, *by_draws, majority]
+    if len(first) == len(labels):
+        text = f"All {len(labels):,} items are tied: the ballots cancel each other out."
+        return VoteVerdict("no order", text, [majority])
+    if len(first) > 1:
+        return VoteVerdict("tie", f"{_on_top(first, labels)} by {TITLES[result.method]}.", details)
+    winner = int(first[0])
+    if any(winner not in _firsts(each) for each in methods.values()):
+        return VoteVerdict(
+            "method", f"The winner depends on the method: {_winners(methods, labels)}.", details
+        )
+    wins = f"{labels[winner]} {_wins(methods)}"
+    if drawn is None:
+        return VoteVerdict("agreed", f"{wins}.", details)
+    share, n = float(drawn.first[winner]), len(drawn.ranks)
+    if share >= _SURE:
+        text = f"{wins}, and in {share:.0%} of {n:,} draws of the voters."
+        return VoteVerdict("settled", text, [*by_methods, majority])
+    rival = max((number for number in range(len(labels)) if number != winner), key=lambda x: drawn.first[x])
+    text = (
+        f"The first place is not settled: {labels[winner]} leads, but is first in only {share:.0%} of {n:,} draws of "
+        f"the voters, {labels[rival]} in {drawn.first[rival]:.0%}."
+    )
+    return VoteVerdict("unsettled", text, details)
+
+
+def _on_top(first: np.ndarray, labels: list[str]) -> str:
+    names = [labels[number] for number in first.tolist()]
+    return f"{names[0]} is first" if len(names) == 1 else f"{listed(names)} share the first place"
+
+
+def _firsts(result: Aggregation) -> set[int]:
+    return set(np.flatnonzero(result.ranks == 1).tolist())
+
+
+def _winners(methods: dict[str, Aggregation], labels: list[str]) -> str:
+    """Who is first by which methods, from the most methods on."""
+    groups: dict[str, list[str]] = {}
+    for name, each in methods.items():
+        tops = [labels[number] for number in sorted(_firsts(each))]
+        groups.setdefault(listed(tops) + (" tied" if len(tops) > 1 else ""), []).append(TITLES[name])
+    ordered = sorted(groups.items(), key=lambda group: -len(group[1]))
+    return ", ".join(f"{tops} by {listed(by, len(by))}" for tops, by in ordered)
+
+
+def _wins(methods: dict[str, Aggregation]) -> str:
+    """By how many methods an item wins that is first by all of them, alone or tied."""
+    n, alone = len(methods), sum(len(_firsts(each)) == 1 for each in methods.values())
+    if n == 1:
+        return f"wins by {TITLES[next(iter(methods))]}"
+    if alone < n:
+        rest = "others" if n - alone > 1 else "other"
+        return f"wins by {_WORDS[alone]} of {_WORDS[n]} methods and shares the first place by the {rest}"
+    return "wins by both methods" if n == 2 else f"wins by all {_WORDS[n]} methods"
+
+
+def _by_methods(methods: dict[str, Aggregation], labels: list[str]) -> list[str]:
+    """Methods by which the winners share their place, which is less than to win."""
+    tied = {name: sorted(_firsts(each)) for name, each in methods.items() if len(_firsts(each)) > 1}
+    return [
+        f"By {TITLES[name]}, {listed([labels[number] for number in first])} share the first place."
+        for name, first in tied.items()
+    ]
+
+
+def _by_draws(drawn: RankBootstrap | None, labels: list[str]) -> list[str]:
+    if drawn is None:
+        return []
+    share = drawn.first
+    top = [number for number in np.argsort(-share, kind="stable")[:3].tolist() if share[number] >= 0.005]
+    chances = listed([f"{labels[number]} in {share[number]:.0%}" for number in top])
+    return [f"First place when the voters are drawn anew: {chances} of {len(drawn.ranks):,} draws."]
+
+
+def _by_majorities(found: Majorities, labels: list[str], first: np.ndarray) -> str:
+    if found.winner is not None:
+        though = "" if found.winner in first else ", though it is not first here"
+        return f"A majority prefers {labels[found.winner]} to each other item{though} (Condorcet winner)."
+    text = "No item is preferred to each other one by a majority (no Condorcet winner)"
+    if found.circle is not None:
+        a, b, c = (labels[number] for number in found.circle)
+        text += f": majorities go in a circle, {a} over {b}, {b} over {c} and {c} over {a}"
+    if found.smith is not None and len(found.smith) < len(labels):
+        text += f"; {listed([labels[number] for number in found.smith.tolist()])} are preferred to all others"
+    return f"{text}."
+
+
+def doubts_of(methods: dict[str, Aggregation], majorities: Majorities, voters: VoterAgreement) -> list[str]:
+    """Notes that qualify the result: gaps, ties, and orders not proven optimal.
+
+    Examples
+    --------
+    >>> from apexrank.aggregation.merging import aggregate
+    >>> result = aggregate([[2, 1], [1, 2]], items="ab")
+    >>> doubts_of({"lovasz-bregman": result}, count_majorities(result), voter_agreement(result, 0, []))
+    ['Tied: a = b.']
+    """
+    result, doubts = next(iter(methods.values())), []
+    ballots, labels = result.ballots, [shorten(item_label(name), _LETTERS) for name in result.items]
+    support = result.support
+    if (support < ballots.total).any():
+        least = int(np.argmin(support))
+        rule = "no opinion" if ballots.missing == "ignore" else "a place below all that are named"
+        doubts.append(
+            f"Some scores are missing, which counts as {rule}; {labels[least]} has the fewest: "
+            f"{support[least]:,.6g} of {counted(ballots.total, 'voter')}."
+        )
+        doubts += _sums_with_gaps(methods)
+    scales = uneven_scales(result, voters.rows)
+    if scales is not None:
+        doubts.append(
+            f"Some voters' scores span {scales[0]:.3g}, others' {scales[1]:.3g}, and the widest weigh most; normalised "
+            "scores would put all on one scale."
+        )
+    if result.low_support is not None and result.low_support.any():
+        low = int(result.low_support.sum())
+        rank = "ranks" if low == 1 else "rank"
+        doubts.append(
+            f"{counted(low, 'item')} {rank} last for less support than {result.rule.min_support:g}."
+        )
+    if voters.silent:
+        put = "puts" if voters.silent == 1 else "put"
+        doubts.append(f"{counted(voters.silent, 'ballot')} {put} no item before another.")
+    if result.ties:
+        groups = [
+            " = ".join(shorten(item_label(name), _LETTERS) for name in group[:_TIES_TOLD])
+            for group in result.ties[:_TIES_TOLD]
+        ]
+        if len(result.ties) > len(groups):
+            groups.append(f"and {counted(len(result.ties) - len(groups), 'more group')}")
+        doubts.append(f"Tied: {'; '.join(groups)}.")
+    for each in methods.values():
+        if each.proof is not None and not each.optimal:
+            doubts.append(
+                f"Kemeny's order is not proven best: it contradicts {each.cost:,.6g} preferences, and every "
+                f"order at least {each.bound:,.6g}."
+            )
+    if majorities.winner is None and majorities.smith is None:
+        doubts.append(
+            "The items that majorities prefer to all others were not looked for: there are too many pairs."
+        )
+    return doubts
+
+
+def _sums_with_gaps(methods: dict[str, Aggregation]) -> list[str]:
+    """Note on methods that favour items with many scores."""
+    result = next(iter(methods.values()))
+    sums = [TITLES[name] for name in methods if name in SUMS]
+    if not sums or not has_gaps(result):
+        return []
+    add, which = ("adds", "it is") if len(sums) == 1 else ("add", "they are")
+    favour = f"{listed(sums)} {add} up over the voters, which favours items that many scored"
+    if result.method not in SUMS:
+        return [f"{favour}: {which} shown, but left out of the verdict."]
+    others = len(methods) > len(sums)
+    return [f"{favour}{': the other methods are shown, but left out of the verdict' if others else ''}."]

@@ -1,0 +1,166 @@
+"""The three reports in a real browser: what a person sees, moves, prints and reads aloud."""
+
+from pathlib import Path
+
+import numpy as np
+import polars as pl
+import pytest
+
+from apexrank import aggregate, datasets, report
+
+pytestmark = pytest.mark.slow
+
+ARTEFACTS = Path(__file__).parents[2] / "artefacts"  # screenshots, kept for whoever wants to look
+DESKTOP, PHONE = {"width": 1200, "height": 900}, {"width": 360, "height": 740}
+
+
+def push_report():
+    example = datasets.make_push_example(3000, random_state=0)
+    frame = pl.DataFrame(example.data, schema=example.feature_names)
+    names = [f"C{number:04d}" for number in range(3000)]
+    return report.compare_pushes(
+        frame, example.target, row_names=names, alphas=[1e-4], folds=3, n_resamples=200
+    )
+
+
+def graph_report():
+    web = datasets.make_crawl(3000, random_state=0).adjacency
+    crawl = datasets.plant_farms(web, farms=5, boosters=40, random_state=0)
+    return report.compare_ranks(crawl.adjacency)
+
+
+def vote_report():
+    rng = np.random.default_rng(0)
+    plans = ["park", "pool", "library", "tram", "bridge", "market", "stage", "clinic"]
+    scores = rng.normal(size=(200, 8)) + np.linspace(1.5, 0, 8)
+    return report.summarise_votes(aggregate(scores, items=plans), bootstrap=100)
+
+
+REPORTS = {"pushes": push_report, "graph": graph_report, "votes": vote_report}
+
+
+@pytest.fixture(scope="module", params=list(REPORTS))
+def built(request, tmp_path_factory):
+    """One report as a file, by name."""
+    path = tmp_path_factory.mktemp("reports") / f"{request.param}.html"
+    report.build(REPORTS[request.param](), path)
+    return request.param, path
+
+
+class Visit:
+    """A page that is open, and everything it did that it should not have done."""
+
+    def __init__(self, browser, path, *, viewport=None, scheme="light"):
+        self.context = browser.new_context(viewport=viewport or DESKTOP, color_scheme=scheme, offline=True)
+        self.page = self.context.new_page()
+        self.faults, self.requests, self.blocked = [], [], []
+        self.page.on(
+            "console", lambda m: self.faults.append(m.text) if m.type in ("error", "warning") else None
+        )
+        self.page.on("pageerror", lambda error: self.faults.append(str(error)))
+        self.page.on("request", lambda request: self.requests.append(request.url))
+        self.page.on("requestfailed", lambda request: self.blocked.append((request.url, request.failure)))
+        self.page.goto(path.as_uri())
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *_):
+        self.context.close()
+
+    def shown(self, selector):
+        """Texts (or drawings) of the elements that can be seen."""
+        return self.page.eval_on_selector_all(
+            selector,
+            "all => all.filter(e => e.getClientRects().length).map(e => e.getAttribute('points') || e.textContent)",
+        )
+
+
+def test_opens_from_disk_without_a_fault_or_a_request(browser, built):
+    name, path = built
+    with Visit(browser, path) as visit:
+        visit.page.wait_for_load_state("networkidle")
+        ARTEFACTS.mkdir(exist_ok=True)
+        visit.page.screenshot(path=ARTEFACTS / f"report-{name}.png", full_page=True)
+        assert visit.faults == []
+        assert visit.requests == [path.as_uri()]
+        assert visit.page.title()
+
+
+def test_its_policy_stops_what_data_might_smuggle_in(browser, built):
+    _, path = built
+    with Visit(browser, path) as visit:
+        image = "document.body.append(Object.assign(new Image(), {src: 'https://example.org/x.png'}))"
+        script = (
+            "document.body.append(Object.assign(document.createElement('script'), {textContent: 'ran = 1'}))"
+        )
+        visit.page.evaluate(image)
+        visit.page.evaluate(script)
+        visit.page.wait_for_timeout(50)
+        assert visit.blocked == [("https://example.org/x.png", "csp")]
+        assert visit.page.evaluate("typeof ran") == "undefined"
+        assert sum("Content Security Policy" in fault for fault in visit.faults) == 2
+
+
+def test_the_slider_moves_the_picture_and_the_list(browser, built):
+    _, path = built
+    with Visit(browser, path) as visit:
+        page = visit.page
+        slider = page.locator("#frames")
+        slider.focus()
+        seen = {}
+        page.keyboard.press("Home")
+        for step in range(int(slider.get_attribute("max")) + 1):
+            assert slider.input_value() == str(step)
+            label = page.locator("#frames-shown").inner_text()
+            assert slider.get_attribute("aria-valuetext") == label
+            on = visit.shown("[data-frame]")
+            assert on
+            hidden = page.locator(f"[data-frame]:not([data-frame='{step}'])")
+            assert not any(hidden.nth(i).is_visible() for i in range(min(hidden.count(), 40)))
+            seen[label] = (
+                visit.shown("svg.chart [data-frame] > *"),
+                visit.shown("table.top-items td, table.top-items th"),
+            )
+            page.keyboard.press("ArrowRight")
+        pictures, lists = (len({tuple(part) for part in parts}) for parts in zip(*seen.values(), strict=True))
+        assert len(seen) == step + 1 > 1
+        assert pictures > 1
+        assert lists > 1
+        assert visit.faults == []
+
+
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+@pytest.mark.parametrize("viewport", [DESKTOP, PHONE], ids=["desktop", "phone"])
+def test_can_be_read_by_everybody(browser, built, scheme, viewport):
+    """No rule of axe-core is broken: contrast, names, roles, headings, scrolling by keyboard."""
+    from axe_playwright_python.sync_playwright import Axe
+
+    name, path = built
+    with Visit(browser, path, viewport=viewport, scheme=scheme) as visit:
+        visit.page.evaluate("document.querySelectorAll('details').forEach(d => d.open = true)")
+        found = Axe().run(visit.page)
+        assert found.violations_count == 0, found.generate_report()
+        wide = visit.page.evaluate("document.documentElement.scrollWidth - window.innerWidth")
+        assert wide <= 0, "the page is wider than the screen"
+        visit.page.screenshot(path=ARTEFACTS / f"report-{name}-{scheme}-{viewport['width']}.png")
+
+
+def test_prints_on_paper(browser, built):
+    _, path = built
+    with Visit(browser, path, scheme="dark") as visit:
+        visit.page.emulate_media(media="print")
+        assert not visit.page.locator("#frames").is_visible()
+        assert visit.page.locator("#frames-shown").is_visible()
+        ground = visit.page.evaluate("getComputedStyle(document.body).backgroundColor")
+        assert ground == "rgb(255, 255, 255)"
+        assert visit.page.pdf(format="A4").startswith(b"%PDF")
+
+
+def test_text_in_charts_can_be_read_on_a_phone(browser, built):
+    _, path = built
+    with Visit(browser, path, viewport=PHONE) as visit:
+        heights = visit.page.eval_on_selector_all(
+            "svg.chart text", "all => all.map(t => t.getBoundingClientRect().height).filter(h => h > 0)"
+        )
+        assert min(heights) >= 9
