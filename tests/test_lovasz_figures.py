@@ -13,7 +13,7 @@ from matplotlib import pyplot as plt
 from matplotlib.figure import Figure
 from sklearn.cluster import KMeans
 
-from apexrank.aggregation.divergence import LovaszBregman
+from apexrank.aggregation.lovasz_bregman import LovaszBregman
 from apexrank.errors import InputError
 from apexrank.plot.plane import draw_frame, lift, order_cells, order_name, project
 from apexrank.submodular import Product

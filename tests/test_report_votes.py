@@ -11,8 +11,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.stats import kendalltau
 
-from apexrank.aggregation.merging import aggregate
 from apexrank.aggregation.pairwise import pairwise_counts
+from apexrank.aggregation.rank_aggregation import aggregate
 from apexrank.errors import InputError
 from apexrank.report import votes_methods, votes_page, votes_voters
 from apexrank.report.farm_names import FONT, width_of

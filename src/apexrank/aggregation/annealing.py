@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 from scipy.interpolate import CubicHermiteSpline
 
-from apexrank.aggregation.normaliser import MAX_STRENGTH, Moments, size_gains
+from apexrank.aggregation.mallows_density import MAX_STRENGTH, Moments, size_gains
 from apexrank.checks import check_finite
 from apexrank.errors import InputError
 from apexrank.kernels.chains import gibbs_sweeps
@@ -52,7 +52,7 @@ class AnnealedNormaliser:
 
     Examples
     --------
-    >>> from apexrank.aggregation.normaliser import BoxNormaliser
+    >>> from apexrank.aggregation.mallows_density import BoxNormaliser
     >>> from apexrank.submodular import Sqrt
     >>> estimate = AnnealedNormaliser(Sqrt(), 5)
     >>> error = abs(estimate.at(10.0).log_z - BoxNormaliser(Sqrt(), 5).at(10.0).log_z)

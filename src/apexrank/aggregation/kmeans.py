@@ -14,8 +14,8 @@ from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils import check_random_state
 from sklearn.utils.validation import _check_sample_weight, check_is_fitted, validate_data
 
-from apexrank.aggregation.divergence import LovaszBregman
 from apexrank.aggregation.lloyd import Centres, Cost, Rows, Run, lloyd, start
+from apexrank.aggregation.lovasz_bregman import LovaszBregman
 from apexrank.checks import check_finite, check_frame, check_weights
 from apexrank.errors import InputError
 from apexrank.kernels.assign import Table, all_costs, assign

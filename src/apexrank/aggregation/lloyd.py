@@ -18,7 +18,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from apexrank.aggregation.divergence import LovaszBregman
+from apexrank.aggregation.lovasz_bregman import LovaszBregman
 from apexrank.kernels.assign import Assignment, Costs, Table, all_costs, assign
 
 BLOCK = 4096  # rows sorted at a time: the sorted copies stay small

@@ -12,9 +12,9 @@ from sklearn.base import BaseEstimator, DensityMixin
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils.validation import check_array, check_is_fitted, validate_data
 
-from apexrank.aggregation.divergence import LovaszBregman
+from apexrank.aggregation.lovasz_bregman import LovaszBregman
+from apexrank.aggregation.mallows_density import BoxNormaliser
 from apexrank.aggregation.mixture import Mixture, Normalisers, Run, expectation_maximisation, spread_start
-from apexrank.aggregation.normaliser import BoxNormaliser
 from apexrank.aggregation.posterior import OrderPosterior, check_count, check_thetas
 from apexrank.aggregation.sampling import draw_scores, generator
 from apexrank.checks import check_finite, check_frame

@@ -16,8 +16,8 @@ import numpy as np
 from scipy.special import logsumexp
 
 from apexrank.aggregation.annealing import AnnealedNormaliser
-from apexrank.aggregation.divergence import LovaszBregman
-from apexrank.aggregation.normaliser import (
+from apexrank.aggregation.lovasz_bregman import LovaszBregman
+from apexrank.aggregation.mallows_density import (
     MAX_STATES,
     BoxNormaliser,
     Normaliser,

@@ -19,8 +19,8 @@ import numpy as np
 from numpy.typing import ArrayLike
 from sklearn.exceptions import ConvergenceWarning
 
-from apexrank.aggregation.divergence import LovaszBregman
-from apexrank.aggregation.normaliser import size_gains, subset_values
+from apexrank.aggregation.lovasz_bregman import LovaszBregman
+from apexrank.aggregation.mallows_density import size_gains, subset_values
 from apexrank.aggregation.sampling import generator
 from apexrank.errors import InputError
 from apexrank.kernels.chains import swap_chain

@@ -31,7 +31,7 @@ def read_ballots(
     missing: Missing = "ignore",
     items: Iterable[Any] | None = None,
 ) -> Ballots:
-    """Read and check ballots; the arguments are those of `apexrank.aggregation.merging.aggregate`.
+    """Read and check ballots; the arguments are those of `apexrank.aggregation.rank_aggregation.aggregate`.
 
     Infinite scores and voters without any score are found where the scores are used, so that a clean table is read
     no more often than it is needed.

@@ -19,7 +19,7 @@ from apexrank.kernels.inversions import count_pairs, mean_ranks, sort_rows
 if TYPE_CHECKING:
     import polars as pl
 
-    from apexrank.aggregation.resampling import RankBootstrap
+    from apexrank.aggregation.bootstrap import RankBootstrap
     from apexrank.plot.aggregation import AggregationDisplay
 
 _SHOWN = 10
@@ -53,7 +53,7 @@ class Aggregation:
 
     Examples
     --------
-    >>> from apexrank.aggregation.merging import aggregate
+    >>> from apexrank import aggregate
     >>> result = aggregate([["ann", "bob", "cy"], ["bob", "ann", "cy"], ["cy"]], kind="orders", method="borda")
     >>> result
     Aggregation by borda of 3 voters: ann = bob > cy
@@ -122,7 +122,7 @@ class Aggregation:
 
         Examples
         --------
-        >>> from apexrank.aggregation.merging import aggregate
+        >>> from apexrank import aggregate
         >>> ratings = [[4, None], [4, None], [3, 5]]
         >>> aggregate(ratings).order, aggregate(ratings).support.tolist()
         ([1, 0], [3.0, 1.0])
@@ -177,7 +177,7 @@ class Aggregation:
 
         Examples
         --------
-        >>> from apexrank.aggregation.merging import aggregate
+        >>> from apexrank import aggregate
         >>> aggregate([[0.9, 0.1, 0.1], [0.2, None, 0.7]]).voter_ranks().tolist()
         [[1.0, 2.5, 2.5], [2.0, nan, 1.0]]
         """
@@ -202,12 +202,12 @@ class Aggregation:
 
         Examples
         --------
-        >>> from apexrank.aggregation.merging import aggregate
+        >>> from apexrank import aggregate
         >>> drawn = aggregate([[3, 2, 1], [3, 1, 2], [2, 3, 1]], items="abc").bootstrap(200)
         >>> drawn.first.round(2).tolist()
         [0.76, 0.24, 0.0]
         """
-        from apexrank.aggregation.resampling import resample
+        from apexrank.aggregation.bootstrap import resample
 
         return resample(self, n, confidence, random_state)
 

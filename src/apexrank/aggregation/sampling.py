@@ -2,7 +2,7 @@
 
 As a threshold falls from 1 to 0, the set of items with scores above it grows from ∅ to V, and ``d(x‖σ)`` is the time
 integral of D(S). So the density is that of a jump process on sets with the matrix M of
-:mod:`apexrank.aggregation.normaliser`, from ∅ at time 0 to V at time 1. With ``P = I + M/λ``, which has no negative
+the normaliser, from ∅ at time 0 to V at time 1. With ``P = I + M/λ``, which has no negative
 entry for λ ≥ θ·max D,
 
     exp(M) = Σ_k e^{−λ}λ^k/k! · P^k:
@@ -18,8 +18,8 @@ from typing import Any
 import numpy as np
 from scipy.special import gammaln, logsumexp
 
-from apexrank.aggregation.divergence import LovaszBregman
-from apexrank.aggregation.normaliser import Lattice, size_gains
+from apexrank.aggregation.lovasz_bregman import LovaszBregman
+from apexrank.aggregation.mallows_density import Lattice, size_gains
 from apexrank.errors import InputError
 from apexrank.kernels.chains import gibbs_sweeps
 from apexrank.kernels.lattice import draw_levels, uniformised_powers

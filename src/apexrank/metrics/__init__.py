@@ -2,9 +2,8 @@
 
 from apexrank.metrics.comparison import compare
 from apexrank.metrics.confidence import Interval, adjust_p_values, bootstrap, paired_test
-from apexrank.metrics.cuts import partial_auc, precision_at, recall_at, roc_points, tpr_at_fpr
+from apexrank.metrics.discounted_gain import dcg, err, ndcg
 from apexrank.metrics.discounts import average_reciprocal_rank, push_dcg, rank_sum, ranks
-from apexrank.metrics.listwise import dcg, err, ndcg
 from apexrank.metrics.permutation import (
     KendallCounts,
     kendall_counts,
@@ -15,10 +14,11 @@ from apexrank.metrics.permutation import (
     weighted_kendall_distance,
 )
 from apexrank.metrics.precision import average_precision, mrr, winner_takes_all
+from apexrank.metrics.push import auc, empty_groups, heights, p_norm_risk, r_max, reverse_heights
+from apexrank.metrics.roc import partial_auc, precision_at, recall_at, roc_points, tpr_at_fpr
 from apexrank.metrics.scorers import get_scorer, scorer_names
 from apexrank.metrics.spam import spam_mass, spam_met
 from apexrank.metrics.table import evaluate, per_group
-from apexrank.metrics.top import auc, empty_groups, heights, p_norm_risk, r_max, reverse_heights
 
 __all__ = [
     "Interval",

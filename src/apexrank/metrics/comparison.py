@@ -25,7 +25,7 @@ from apexrank.metrics.confidence import (
     interval_of_mean,
     paired_test,
 )
-from apexrank.metrics.measure import Measure, find_measures
+from apexrank.metrics.evaluation import Measure, find_measures
 
 if TYPE_CHECKING:
     import polars as pl

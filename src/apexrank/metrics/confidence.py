@@ -13,7 +13,7 @@ from scipy.special import ndtr, ndtri
 from apexrank.errors import InputError
 from apexrank.metrics._levels import Empty, Values, fill_empty
 from apexrank.metrics._rows import Rows, Ties, check_choice, judged_rows
-from apexrank.metrics.measure import Measure, find_measures
+from apexrank.metrics.evaluation import Measure, find_measures
 
 Method = Literal["percentile", "basic", "bca"]
 Test = Literal["permutation", "t"]

@@ -12,8 +12,8 @@ from numpy.typing import ArrayLike
 
 from apexrank.metrics._levels import Empty, Levels, Values, ratio, spread_out
 from apexrank.metrics._rows import Rows, Ties, check_choice, judged_rows
-from apexrank.metrics.cuts import precision_at_values
-from apexrank.metrics.listwise import check_cut
+from apexrank.metrics.discounted_gain import check_cut
+from apexrank.metrics.roc import precision_at_values
 
 ThresholdTies = Literal["pessimistic", "average", "optimistic", "given", "threshold"]
 

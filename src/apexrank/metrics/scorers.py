@@ -10,7 +10,7 @@ from sklearn.metrics import make_scorer
 
 from apexrank.errors import InputError
 from apexrank.metrics._labels import as_labels, distinct
-from apexrank.metrics.measure import FAMILIES, find_measure
+from apexrank.metrics.evaluation import FAMILIES, find_measure
 from apexrank.metrics.table import evaluate
 
 

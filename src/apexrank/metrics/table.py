@@ -11,7 +11,7 @@ from numpy.typing import ArrayLike
 from apexrank.errors import InputError
 from apexrank.metrics._levels import Empty
 from apexrank.metrics._rows import Rows, Ties, judged_rows
-from apexrank.metrics.measure import Measure, find_measures
+from apexrank.metrics.evaluation import Measure, find_measures
 
 if TYPE_CHECKING:
     import polars as pl

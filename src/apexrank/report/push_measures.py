@@ -9,7 +9,7 @@ import numpy as np
 
 from apexrank.metrics._rows import check_rows
 from apexrank.metrics.confidence import LEAST_DEFINED, Interval, draw_rows, interval_of_draws
-from apexrank.metrics.measure import Measure, find_measure, find_measures
+from apexrank.metrics.evaluation import Measure, find_measure, find_measures
 from apexrank.report.push_verdict import level, shown
 
 MOST_DRAWN = 5e7  # rows drawn in all: about five seconds

@@ -15,7 +15,7 @@ from sklearn.model_selection import StratifiedKFold
 
 from apexrank.errors import InputError
 from apexrank.metrics import get_scorer, precision_at
-from apexrank.metrics.measure import Measure, find_measure
+from apexrank.metrics.evaluation import Measure, find_measure
 from apexrank.rankers.base import CollapsedWarning, SeparableWarning
 from apexrank.rankers.push import PNormPush
 from apexrank.rankers.select import push_path

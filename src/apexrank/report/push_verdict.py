@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, NamedTuple
 import numpy as np
 
 from apexrank.metrics.confidence import Interval
-from apexrank.metrics.measure import find_measure
+from apexrank.metrics.evaluation import find_measure
 
 if TYPE_CHECKING:
     from apexrank.report.push_comparison import PushComparison

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from apexrank.metrics import roc_points
-from apexrank.metrics.measure import FAMILIES, find_measure
+from apexrank.metrics.evaluation import FAMILIES, find_measure
 from apexrank.plot.curves import Curve, corners
 from apexrank.report.page import render
 from apexrank.report.push_comparison import share_text

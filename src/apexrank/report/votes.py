@@ -11,8 +11,8 @@ from typing import Any
 
 import numpy as np
 
+from apexrank.aggregation.bootstrap import RankBootstrap
 from apexrank.aggregation.points import Method
-from apexrank.aggregation.resampling import RankBootstrap
 from apexrank.aggregation.result import Aggregation
 from apexrank.errors import InputError
 from apexrank.metrics._rows import check_choice
@@ -66,7 +66,7 @@ class VoteSummary:
 
     Examples
     --------
-    >>> from apexrank.aggregation.merging import aggregate
+    >>> from apexrank import aggregate
     >>> summary = summarise_votes(aggregate([[3, 2, 1]] * 30, items=["tea", "rum", "ale"]), bootstrap=100)
     >>> summary
     VoteSummary: tea wins by all six methods, and in 100% of 100 draws of the voters.
@@ -100,7 +100,7 @@ class VoteSummary:
 
         Examples
         --------
-        >>> from apexrank.aggregation.merging import aggregate
+        >>> from apexrank import aggregate
         >>> close = aggregate([[1.9, 2], [1.8, 2], [2.5, 1.2]])
         >>> summarise_votes(close, methods=["borda"], bootstrap=0).disagreements()
         [('lovasz-bregman', 'borda', -1.0)]
@@ -188,7 +188,7 @@ def summarise_votes(
 
     Examples
     --------
-    >>> from apexrank.aggregation.merging import aggregate
+    >>> from apexrank import aggregate
     >>> result = aggregate([["a", "b", "c"]] * 3 + [["b", "c", "a"]] * 2 + [["c", "a", "b"]] * 2, kind="orders")
     >>> summary = summarise_votes(result, bootstrap=0, clusters=None)
     >>> summary.verdict.kind, summary.majorities.winner, summary.majorities.circle

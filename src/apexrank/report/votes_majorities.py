@@ -48,7 +48,7 @@ def count_majorities(result: Aggregation, most: int = 15) -> Majorities:
 
     Examples
     --------
-    >>> from apexrank.aggregation.merging import aggregate
+    >>> from apexrank import aggregate
     >>> found = count_majorities(aggregate([[3, 2, 1], [1, 3, 2], [2, 1, 3]]))
     >>> found.winner, found.smith.tolist(), found.circle
     (None, [0, 1, 2], (0, 1, 2))

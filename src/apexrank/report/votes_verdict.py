@@ -7,7 +7,7 @@ from typing import Any, Literal, NamedTuple
 
 import numpy as np
 
-from apexrank.aggregation.resampling import RankBootstrap
+from apexrank.aggregation.bootstrap import RankBootstrap
 from apexrank.aggregation.result import Aggregation
 from apexrank.report.farm_rows import counted
 from apexrank.report.page import shorten
@@ -74,7 +74,7 @@ def make_verdict(
 
     Examples
     --------
-    >>> from apexrank.aggregation.merging import aggregate
+    >>> from apexrank import aggregate
     >>> from apexrank.report.votes_majorities import count_majorities
     >>> result = aggregate([[3, 2, 1]] * 30, items=["tea", "rum", "ale"], method="borda")
     >>> make_verdict({"borda": result}, result.bootstrap(100), count_majorities(result)).text
@@ -182,7 +182,7 @@ def doubts_of(methods: dict[str, Aggregation], majorities: Majorities, voters: V
 
     Examples
     --------
-    >>> from apexrank.aggregation.merging import aggregate
+    >>> from apexrank import aggregate
     >>> from apexrank.report.votes_majorities import count_majorities
     >>> from apexrank.report.votes_voters import voter_agreement
     >>> result = aggregate([[2, 1], [1, 2]], items="ab")

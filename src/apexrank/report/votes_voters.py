@@ -79,7 +79,7 @@ def voter_agreement(result: Aggregation, random_state: Any, notes: list[str]) ->
 
     Examples
     --------
-    >>> from apexrank.aggregation.merging import aggregate
+    >>> from apexrank import aggregate
     >>> found = voter_agreement(aggregate([[3, 2, 1], [3, 2, 1], [1, 2, 3]]), 0, [])
     >>> found.tau.tolist(), found.mean
     ([1.0, 1.0, -1.0], 0.3333333333333333)
@@ -124,7 +124,7 @@ def uneven_scales(result: Aggregation, rows: np.ndarray) -> tuple[float, float] 
 
     Examples
     --------
-    >>> from apexrank.aggregation.merging import aggregate
+    >>> from apexrank import aggregate
     >>> uneven_scales(aggregate([[80, 20, 50], [1, 3, 2], [2, 3, 1]]), np.arange(3))
     (2.0, 60.0)
     """
@@ -183,7 +183,7 @@ def find_camps(result: Aggregation, random_state: Any, notes: list[str]) -> Camp
 
     Examples
     --------
-    >>> from apexrank.aggregation.merging import aggregate
+    >>> from apexrank import aggregate
     >>> camps = find_camps(aggregate([[4, 3, 2, 1]] * 15 + [[1, 2, 3, 4]] * 10), 0, [])
     >>> camps.clear, camps.shares.tolist(), camps.orders[:, 0].tolist()
     (True, [0.6, 0.4], [0, 3])

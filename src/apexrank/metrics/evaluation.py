@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from apexrank.errors import InputError
-from apexrank.metrics import cuts, discounts, listwise, permutation, precision, top
+from apexrank.metrics import discounted_gain, discounts, permutation, precision, push, roc
 from apexrank.metrics._levels import Values
 from apexrank.metrics._rows import Rows
 
@@ -27,7 +27,7 @@ class Family(NamedTuple):
 
 
 def _winner(rows: Rows, **options: Any) -> Values:
-    return cuts.precision_at_values(rows, k=1, **options)
+    return roc.precision_at_values(rows, k=1, **options)
 
 
 def _push_dcg(rows: Rows, **options: Any) -> Values:
@@ -39,7 +39,7 @@ def _reciprocal_ranks(rows: Rows, **options: Any) -> Values:
 
 
 def _r_max(rows: Rows, **options: Any) -> Values:
-    return top.p_norm_risk_values(rows, p=np.inf, **options)
+    return push.p_norm_risk_values(rows, p=np.inf, **options)
 
 
 def _kendall(rows: Rows) -> Values:
@@ -60,23 +60,23 @@ _APART = {"apart": True}
 _LINEAR = {"gain": "linear"}
 
 FAMILIES = {
-    "auc": Family(top.auc_values, "AUC"),
-    "partial_auc": Family(cuts.partial_auc_values, "partial AUC (FPR <= {})", {"max_fpr": 0.1}, "max_fpr"),
-    "tpr_at_fpr": Family(cuts.tpr_at_fpr_values, "TPR at {} FPR", {"fpr": 0.01}, "fpr", ties=False),
-    "precision_at": Family(cuts.precision_at_values, "precision at {}", _TEN, "k"),
-    "recall_at": Family(cuts.recall_at_values, "recall at {}", _TEN, "k"),
+    "auc": Family(push.auc_values, "AUC"),
+    "partial_auc": Family(roc.partial_auc_values, "partial AUC (FPR <= {})", {"max_fpr": 0.1}, "max_fpr"),
+    "tpr_at_fpr": Family(roc.tpr_at_fpr_values, "TPR at {} FPR", {"fpr": 0.01}, "fpr", ties=False),
+    "precision_at": Family(roc.precision_at_values, "precision at {}", _TEN, "k"),
+    "recall_at": Family(roc.recall_at_values, "recall at {}", _TEN, "k"),
     "average_precision": Family(precision.average_precision_values, "average precision"),
     "average_precision_at": Family(precision.average_precision_values, "average precision at {}", _TEN, "k"),
-    "ndcg": Family(listwise.ndcg_values, "NDCG", graded=True),
-    "ndcg_at": Family(listwise.ndcg_values, "NDCG at {}", _TEN, "k", graded=True),
-    "ndcg_linear": Family(listwise.ndcg_values, "NDCG, linear gain", _LINEAR, graded=True),
+    "ndcg": Family(discounted_gain.ndcg_values, "NDCG", graded=True),
+    "ndcg_at": Family(discounted_gain.ndcg_values, "NDCG at {}", _TEN, "k", graded=True),
+    "ndcg_linear": Family(discounted_gain.ndcg_values, "NDCG, linear gain", _LINEAR, graded=True),
     "ndcg_linear_at": Family(
-        listwise.ndcg_values, "NDCG at {}, linear gain", _TEN | _LINEAR, "k", graded=True
+        discounted_gain.ndcg_values, "NDCG at {}, linear gain", _TEN | _LINEAR, "k", graded=True
     ),
-    "dcg": Family(listwise.dcg_values, "DCG", graded=True),
-    "dcg_at": Family(listwise.dcg_values, "DCG at {}", _TEN, "k", graded=True),
-    "err": Family(listwise.err_values, "ERR", graded=True),
-    "err_at": Family(listwise.err_values, "ERR at {}", _TEN, "k", graded=True),
+    "dcg": Family(discounted_gain.dcg_values, "DCG", graded=True),
+    "dcg_at": Family(discounted_gain.dcg_values, "DCG at {}", _TEN, "k", graded=True),
+    "err": Family(discounted_gain.err_values, "ERR", graded=True),
+    "err_at": Family(discounted_gain.err_values, "ERR at {}", _TEN, "k", graded=True),
     "mrr": Family(precision.mrr_values, "reciprocal rank"),
     "mrr_at": Family(precision.mrr_values, "reciprocal rank at {}", _TEN, "k"),
     "winner_takes_all": Family(_winner, "winner takes all"),
@@ -85,7 +85,7 @@ FAMILIES = {
     "push_dcg": Family(_push_dcg, "DCG of the push papers (sum of 1/ln(1 + rank))", drawn=_APART),
     "r_max": Family(_r_max, "R_max (positives below the highest negative)", greater_is_better=False),
     "p_norm_risk": Family(
-        top.p_norm_risk_values,
+        push.p_norm_risk_values,
         "R_{} (normalised)",
         {"p": 4.0, "normalize": True},
         "p",
@@ -121,7 +121,7 @@ class Measure(NamedTuple):
     def values(self, rows: Rows, **options: Any) -> Values:
         """Value of each group."""
         if self.family.graded:
-            listwise.check_grades(rows.relevance)
+            discounted_gain.check_grades(rows.relevance)
         known = options if self.family.ties else {}
         return self.family.values(rows, **(self.options | known))
 

@@ -13,9 +13,9 @@ from sklearn.cluster import KMeans
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.metrics import adjusted_rand_score
 
-from apexrank.aggregation.divergence import LovaszBregman
 from apexrank.aggregation.kmeans import LovaszBregmanKMeans, elbow, silhouette
 from apexrank.aggregation.lloyd import Cost, Rows, lloyd, refill, start
+from apexrank.aggregation.lovasz_bregman import LovaszBregman
 from apexrank.errors import InputError
 from apexrank.kernels import assign as kernels
 from apexrank.submodular import Cut

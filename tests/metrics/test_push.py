@@ -38,7 +38,7 @@ from apexrank.metrics import (
     tpr_at_fpr,
 )
 
-VECTORS = json.loads((Path(__file__).parent / "vectors" / "measures.json").read_text())
+VECTORS = json.loads((Path(__file__).parents[1] / "vectors" / "measures.json").read_text())
 TIES = {"pessimistic": 1.0, "average": 0.5, "optimistic": 0.0}
 BOTH_CLASSES = {
     "auc": auc,

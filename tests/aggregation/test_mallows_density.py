@@ -13,8 +13,8 @@ from scipy.optimize import brentq
 from scipy.stats import chisquare, kstest
 
 from apexrank.aggregation.annealing import AnnealedNormaliser
-from apexrank.aggregation.divergence import LovaszBregman
-from apexrank.aggregation.normaliser import (
+from apexrank.aggregation.lovasz_bregman import LovaszBregman
+from apexrank.aggregation.mallows_density import (
     BoxNormaliser,
     Lattice,
     maximum_likelihood,

@@ -18,7 +18,7 @@ from sklearn.base import BaseEstimator
 from sklearn.metrics import average_precision_score, ndcg_score, roc_auc_score
 
 from apexrank import InputError, metrics
-from apexrank.metrics.measure import FAMILIES, find_measure
+from apexrank.metrics.evaluation import FAMILIES, find_measure
 
 INFINITE = float("inf")
 
