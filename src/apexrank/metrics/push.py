@@ -1,22 +1,23 @@
-"""Heights and the measures made of them: R_{p,1}, R_max, AUC (JMLR 2009, sec. 2), one sort each.
+"""Measures of the push papers, made of heights, reverse heights and ranks: R_{p,1}, R_max, AveR, DCG (JMLR 2009).
 
-All of them share these parameters, explained in full in `auc`: ``y_true`` and ``scores``, the rule for
-``ties``, the rule for ``empty`` groups, ``pos_label``, ``groups`` and ``sample_weight``.
+Parameters that are not explained here are those of `apexrank.metrics.auc`.
 """
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any, Literal
 
 import numpy as np
 from numpy.typing import ArrayLike
 from scipy.special import logsumexp
 
+from apexrank.checks import check_choice
 from apexrank.errors import InputError
-from apexrank.metrics._levels import Empty, Levels, Values, fill_empty, ratio
-from apexrank.metrics._rows import Rows, Ties, check_binary, check_choice
+from apexrank.metrics._levels import Levels, Values, ratio, spread_out
+from apexrank.metrics._rows import Empty, ScoredRows, Ties, check_rows
 
-Need = Literal["both", "positive"]
+Of = Literal["rank", "reverse_height"]
 
 
 def heights(
@@ -51,7 +52,7 @@ def heights(
     >>> heights(y, [1, 2, 3, 4, 5, 6, 7, 8]).tolist()
     [0.0, 1.0, 2.0, 2.0]
     """
-    data = check_binary(y_true, scores, pos_label=pos_label, groups=groups, sample_weight=sample_weight)
+    data = check_rows(y_true, scores, pos_label, groups, sample_weight)
     lifted = data.lifted(margin)
     return lifted.levels(ties).heights[lifted.level_of_rows(ties)[~data.positive]]
 
@@ -76,64 +77,37 @@ def reverse_heights(
     >>> reverse_heights(y, [1, 2, 3, 4, 5, 6, 7, 8]).tolist()
     [3.0, 2.0, 0.0, 0.0]
     """
-    data = check_binary(y_true, scores, pos_label=pos_label, groups=groups, sample_weight=sample_weight)
+    data = check_rows(y_true, scores, pos_label, groups, sample_weight)
     lifted = data.lifted(margin)
     return lifted.levels(ties).reverse_heights()[lifted.level_of_rows(ties)[data.positive]]
 
 
-def auc(
+def ranks(
     y_true: ArrayLike,
     scores: ArrayLike,
     *,
-    ties: Ties = "average",
-    empty: Empty = "skip",
+    ties: Ties = "pessimistic",
     pos_label: Any = None,
     groups: ArrayLike | None = None,
     sample_weight: ArrayLike | None = None,
-) -> float:
-    """Area under the ROC curve: 1 - R_{1,1} / (I K), the share of pairs ranked rightly (JMLR 2009, sec. 2).
+) -> np.ndarray:
+    """Rank of each positive i: its reverse height + the number of positives at or above it, itself included.
 
-    Parameters
-    ----------
-    y_true : array-like of shape (n,)
-        Labels with two values of any type; the larger in sorted order is positive.
-    scores : array-like of shape (n,)
-        The ranking: larger scores stand nearer the top.
-    ties : {"pessimistic", "average", "optimistic", "given"}
-        A tie between a positive and a negative counts as a misrank, as half of one, or as none; "given" takes tied
-        rows in the order they are given. The papers' own measures are pessimistic by default; "average" here gives
-        scikit-learn's ``roc_auc_score``.
-    empty : {"skip", "zero", "one", "raise"}
-        What a group that lacks a class adds to the mean over the groups: nothing, 0, 1, or an error.
-        `empty_groups` names those groups.
-    pos_label : label, optional
-        The label of the positives, if it is not the larger one.
-    groups : array-like of shape (n,), optional
-        One id per row, in any order. Each group is a list of its own, and the value is the mean over them.
-    sample_weight : array-like of shape (n,), optional
-        Weights mean repetitions: a row of weight 2 counts as that row twice, one of weight 0 is not there.
-
-    Returns
-    -------
-    float
-        1 is perfect, 0.5 is chance.
+    JMLR 2009, sec. 7; 1 is the top. Parameters as in `auc`; ``ties`` says how a tie with a negative counts,
+    tied positives always share the worst of their ranks. One value per positive, in the order of the rows.
+    `rank_sum` is the paper's R_{g,1}^Rank for any g.
 
     Examples
     --------
-    >>> auc(["bad", "good", "bad", "good"], [0.1, 0.4, 0.35, 0.8])
-    1.0
-    >>> auc([0, 1, 0, 1], [0.5, 0.5, 0.1, 0.8], ties="pessimistic")
-    0.75
+    >>> ranks([1, 0, 1, 1], [0.9, 0.8, 0.8, 0.1]).tolist()
+    [1.0, 3.0, 4.0]
     """
-    rows = check_binary(y_true, scores, pos_label=pos_label, groups=groups, sample_weight=sample_weight)
-    return auc_values(rows, ties=ties).mean(empty, rows.names)
+    data = check_rows(y_true, scores, pos_label, groups, sample_weight)
+    return _level_ranks(data.levels(ties))[data.level_of_rows(ties)[data.positive]]
 
 
-def auc_values(rows: Rows, *, ties: Ties = "average") -> Values:
-    levels = rows.levels(ties)
-    misranked = levels.sums(levels.negative * levels.heights)
-    pairs = levels.total_positive * levels.total_negative
-    return Values(1.0 - ratio(misranked, pairs), levels.has_both())
+def _level_ranks(levels: Levels) -> np.ndarray:
+    return levels.reverse_heights() + levels.positives_above[1]
 
 
 def p_norm_risk(
@@ -183,20 +157,20 @@ def p_norm_risk(
     >>> round(p_norm_risk(y, [1, 2, 3, 4, 5, 6, 7, 8], p=1024, log=True), 3)
     710.476
     """
-    rows = check_binary(y_true, scores, pos_label=pos_label, groups=groups, sample_weight=sample_weight)
+    rows = check_rows(y_true, scores, pos_label, groups, sample_weight)
     if not log:
         values = p_norm_risk_values(rows, p=p, ties=ties, margin=margin, normalize=normalize)
-        return values.mean(empty, rows.names)
+        return rows.mean(values, empty)
     levels = rows.lifted(margin).levels(ties)
     base, power, factor = _risk_parts(levels, p, normalize)
     with np.errstate(divide="ignore"):
         logs = power * np.log(base) + np.log(factor)
-    logs = fill_empty(logs, levels.has_both(), empty, rows.names, {"zero": -np.inf, "one": 0.0})
+    logs = rows.counted_values(Values(logs, levels.has_both()), empty, {"zero": -np.inf, "one": 0.0})
     return float(logsumexp(logs) - np.log(len(logs)))
 
 
 def p_norm_risk_values(
-    rows: Rows, *, p: float, ties: Ties = "pessimistic", margin: float = 0.0, normalize: bool = False
+    rows: ScoredRows, *, p: float, ties: Ties = "pessimistic", margin: float = 0.0, normalize: bool = False
 ) -> Values:
     levels = rows.lifted(margin).levels(ties)
     base, power, factor = _risk_parts(levels, p, normalize)
@@ -239,36 +213,131 @@ def r_max(
     >>> r_max([0, 1, 0, 1, 0, 0, 1, 1], [1, 2, 3, 4, 5, 6, 7, 8])
     2.0
     """
-    rows = check_binary(y_true, scores, pos_label=pos_label, groups=groups, sample_weight=sample_weight)
-    return p_norm_risk_values(rows, p=np.inf, ties=ties, margin=margin).mean(empty, rows.names)
+    rows = check_rows(y_true, scores, pos_label, groups, sample_weight)
+    return rows.mean(p_norm_risk_values(rows, p=np.inf, ties=ties, margin=margin), empty)
 
 
-def empty_groups(
+def rank_sum(
     y_true: ArrayLike,
-    groups: ArrayLike,
+    scores: ArrayLike,
+    g: Callable[[np.ndarray], np.ndarray],
     *,
-    need: Need = "both",
+    of: Of = "rank",
+    ties: Ties = "pessimistic",
+    empty: Empty = "skip",
     pos_label: Any = None,
+    groups: ArrayLike | None = None,
     sample_weight: ArrayLike | None = None,
-) -> np.ndarray:
-    """Names of the groups for which a measure is not defined, the ones that ``empty`` is about.
+) -> float:
+    """Σ_i g(rank_i), or Σ_i g(reverse height_i), over the positives i for any function g (JMLR 2009, sec. 7).
 
     Parameters
     ----------
-    y_true, groups, pos_label, sample_weight
-        As in `auc`.
-    need : {"both", "positive"}
-        What the measure needs: rows of both classes, or positives only (precision, recall, sums over ranks).
+    y_true, scores, ties, empty, pos_label, groups, sample_weight
+        As in `apexrank.metrics.auc`; a group without negatives has a value here.
+    g : callable
+        Takes an array of ranks (1 is the top) or reverse heights (0 is the best).
+    of : {"rank", "reverse_height"}
+        What g is a function of: `ranks` or `reverse_heights`.
 
     Examples
     --------
-    >>> empty_groups([1, 0, 0, 1], ["a", "a", "b", "c"]).tolist()
-    ['b', 'c']
-    >>> empty_groups([1, 0, 0, 1], ["a", "a", "b", "c"], need="positive").tolist()
-    ['b']
+    >>> y, scores = [1, 0, 1, 0], [0.9, 0.7, 0.4, 0.1]
+    >>> rank_sum(y, scores, np.log2), rank_sum(y, scores, np.square, of="reverse_height")
+    (1.584962500721156, 1.0)
     """
-    check_choice("need", need, Need)
-    scores = np.zeros(np.shape(y_true))
-    data = check_binary(y_true, scores, pos_label=pos_label, groups=groups, sample_weight=sample_weight)
-    levels = data.levels()
-    return data.names[~(levels.has_both() if need == "both" else levels.has_positive())]
+    rows = check_rows(y_true, scores, pos_label, groups, sample_weight)
+    return rows.mean(rank_sum_values(rows, g=g, of=of, ties=ties), empty)
+
+
+def rank_sum_values(
+    rows: ScoredRows,
+    *,
+    g: Callable[[np.ndarray], np.ndarray],
+    of: Of = "rank",
+    ties: Ties = "pessimistic",
+    normalize: bool = False,
+    apart: bool = False,
+) -> Values:
+    """Values of the groups; ``apart`` gives the repetitions of a row ranks of their own instead of the worst one."""
+    check_choice("of", of, Of)
+    levels = rows.levels(ties)
+    filled = np.flatnonzero(levels.positive > 0)
+    if of == "rank" and (apart or ties == "given"):
+        rows.check_repetitions()
+        which, i, starts = spread_out(levels.positive[filled].astype(np.int64))
+        place = (levels.reverse_heights() + levels.positives_above[0])[filled][which] + i + 1
+        price = np.add.reduceat(_prices(g, place), starts)
+    else:
+        # A level without positives may have rank 0, where discounts are infinite.
+        place = _level_ranks(levels) if of == "rank" else levels.reverse_heights()
+        price = levels.positive[filled] * _prices(g, place[filled])
+    total = np.zeros(len(levels.positive))
+    total[filled] = price
+    value = levels.sums(total)
+    value = ratio(value, levels.total_positive) if normalize else value
+    return Values(value, levels.has_positive())
+
+
+def _prices(g: Callable[[np.ndarray], np.ndarray], place: np.ndarray) -> np.ndarray:
+    price = np.asarray(g(place), dtype=np.float64)
+    if price.shape != place.shape or np.isnan(price).any():
+        raise InputError("g must give a number for each of an array of ranks")
+    return price
+
+
+def average_reciprocal_rank(
+    y_true: ArrayLike,
+    scores: ArrayLike,
+    *,
+    normalize: bool = False,
+    ties: Ties = "pessimistic",
+    empty: Empty = "skip",
+    pos_label: Any = None,
+    groups: ArrayLike | None = None,
+    sample_weight: ArrayLike | None = None,
+) -> float:
+    """AveR = Σ_i 1 / rank_i over the positives (JMLR 2009, sec. 7): larger is better.
+
+    The paper calls it an average but prints the sum; ``normalize=True`` divides by the number of positives.
+    A group without negatives has a value here. Other parameters as in `auc`, the ranks as in `ranks`.
+
+    Examples
+    --------
+    >>> average_reciprocal_rank([1, 0, 1, 0], [0.9, 0.7, 0.4, 0.1])
+    1.3333333333333333
+    >>> average_reciprocal_rank([1, 0, 1, 0], [0.9, 0.7, 0.4, 0.1], normalize=True)
+    0.6666666666666666
+    """
+    rows = check_rows(y_true, scores, pos_label, groups, sample_weight)
+    values = rank_sum_values(rows, g=np.reciprocal, ties=ties, normalize=normalize)
+    return rows.mean(values, empty)
+
+
+def push_dcg(
+    y_true: ArrayLike,
+    scores: ArrayLike,
+    *,
+    ties: Ties = "pessimistic",
+    empty: Empty = "skip",
+    pos_label: Any = None,
+    groups: ArrayLike | None = None,
+    sample_weight: ArrayLike | None = None,
+) -> float:
+    """DCG of the push papers, Σ_i 1 / ln(1 + rank_i) over the positives (JMLR 2009, sec. 7).
+
+    Natural logarithm, all positives, no cut-off; larger is better. Unlike the usual `dcg`, tied positives share
+    the worst of their ranks. A group without negatives has a value here. Parameters as in `auc`.
+
+    Examples
+    --------
+    >>> round(push_dcg([1, 0, 1, 0], [0.9, 0.7, 0.4, 0.1]), 6)
+    2.164043
+    """
+    rows = check_rows(y_true, scores, pos_label, groups, sample_weight)
+    return rows.mean(rank_sum_values(rows, g=log_discount, ties=ties), empty)
+
+
+def log_discount(rank: np.ndarray) -> np.ndarray:
+    """1 / ln(1 + rank)."""
+    return 1 / np.log1p(rank)

@@ -1,6 +1,7 @@
-"""Measures of the list down to a cut: parts of the ROC curve, precision and recall of the first rows.
+"""ROC curves and their areas: AUC, partial AUC, the true positive rate at a false positive rate.
 
-Parameters that are not explained here are those of `apexrank.metrics.auc`.
+The parameters that all measures share, ``y_true``, ``scores``, ``ties``, ``empty``, ``pos_label``, ``groups`` and
+``sample_weight``, are explained in `auc`.
 """
 
 from __future__ import annotations
@@ -10,53 +11,65 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
+from apexrank.checks import check_between
 from apexrank.errors import InputError
-from apexrank.metrics._levels import Empty, Levels, Values, ratio
-from apexrank.metrics._rows import Rows, Ties, check_binary, check_number, judged_rows
+from apexrank.metrics._levels import Levels, Values, ratio
+from apexrank.metrics._rows import Empty, ScoredRows, Ties, check_rows
 
 
-def roc_points(
+def auc(
     y_true: ArrayLike,
     scores: ArrayLike,
-    max_false_positives: float | None = None,
     *,
+    ties: Ties = "average",
+    empty: Empty = "skip",
     pos_label: Any = None,
+    groups: ArrayLike | None = None,
     sample_weight: ArrayLike | None = None,
-) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """ROC curve in counts: false and true positives among the rows with ``score >= threshold``.
+) -> float:
+    """Area under the ROC curve: 1 - R_{1,1} / (I K), the share of pairs ranked rightly (JMLR 2009, sec. 2).
 
     Parameters
     ----------
-    y_true, scores, pos_label, sample_weight
-        As in `apexrank.metrics.auc`. The curve is that of one list, so there are no groups.
-    max_false_positives : float, optional
-        Only the points with at most so many false positives: the leftmost part of the curve, which the
-        papers' figures zoom in on (JMLR 2009, fig. 5).
+    y_true : array-like of shape (n,)
+        Labels with two values of any type; the larger in sorted order is positive.
+    scores : array-like of shape (n,)
+        The ranking: larger scores stand nearer the top.
+    ties : {"pessimistic", "average", "optimistic", "given"}
+        A tie between a positive and a negative counts as a misrank, as half of one, or as none; "given" takes tied
+        rows in the order they are given. The papers' own measures are pessimistic by default; "average" here gives
+        scikit-learn's ``roc_auc_score``.
+    empty : {"skip", "zero", "one", "raise"}
+        What a group that lacks a class adds to the mean over the groups: nothing, 0, 1, or an error.
+        `empty_groups` names those groups.
+    pos_label : label, optional
+        The label of the positives, if it is not the larger one.
+    groups : array-like of shape (n,), optional
+        One id per row, in any order. Each group is a list of its own, and the value is the mean over them.
+    sample_weight : array-like of shape (n,), optional
+        Weights mean repetitions: a row of weight 2 counts as that row twice, one of weight 0 is not there.
 
     Returns
     -------
-    false_positives, true_positives, thresholds : ndarray
-        From (0, 0) at threshold inf to the end, one point for each distinct score; weighted counts where
-        there are weights.
+    float
+        1 is perfect, 0.5 is chance.
 
     Examples
     --------
-    >>> false, true, thresholds = roc_points([1, 0, 1, 1], [0.9, 0.8, 0.8, 0.1])
-    >>> false.tolist(), true.tolist(), thresholds.tolist()
-    ([0.0, 0.0, 1.0, 1.0], [0.0, 1.0, 2.0, 3.0], [inf, 0.9, 0.8, 0.1])
+    >>> auc(["bad", "good", "bad", "good"], [0.1, 0.4, 0.35, 0.8])
+    1.0
+    >>> auc([0, 1, 0, 1], [0.5, 0.5, 0.1, 0.8], ties="pessimistic")
+    0.75
     """
-    levels = check_binary(y_true, scores, pos_label=pos_label, sample_weight=sample_weight).levels()
-    if not levels.has_both().all():
-        raise InputError("an ROC curve needs a positive and a negative row of nonzero weight")
-    false = np.concatenate([[0.0], np.cumsum(levels.negative)])
-    true = np.concatenate([[0.0], np.cumsum(levels.positive)])
-    limit = (
-        np.inf
-        if max_false_positives is None
-        else check_number("max_false_positives", max_false_positives, 0, np.inf)
-    )
-    n = np.searchsorted(false, limit, side="right")
-    return false[:n], true[:n], np.concatenate([[np.inf], levels.score])[:n]
+    rows = check_rows(y_true, scores, pos_label, groups, sample_weight)
+    return rows.mean(auc_values(rows, ties=ties), empty)
+
+
+def auc_values(rows: ScoredRows, *, ties: Ties = "average") -> Values:
+    levels = rows.levels(ties)
+    misranked = levels.sums(levels.negative * levels.heights)
+    pairs = levels.total_positive * levels.total_negative
+    return Values(1.0 - ratio(misranked, pairs), levels.has_both())
 
 
 def partial_auc(
@@ -94,19 +107,21 @@ def partial_auc(
     >>> round(partial_auc(y, scores, min_tpr=0.5), 6)
     0.666667
     """
-    rows = check_binary(y_true, scores, pos_label=pos_label, groups=groups, sample_weight=sample_weight)
+    rows = check_rows(y_true, scores, pos_label, groups, sample_weight)
     values = partial_auc_values(rows, max_fpr=max_fpr, min_tpr=min_tpr, ties=ties)
-    return values.mean(empty, rows.names)
+    return rows.mean(values, empty)
 
 
 def partial_auc_values(
-    rows: Rows, *, max_fpr: float = 0.1, min_tpr: float | None = None, ties: Ties = "average"
+    rows: ScoredRows, *, max_fpr: float = 0.1, min_tpr: float | None = None, ties: Ties = "average"
 ) -> Values:
     if min_tpr is None:
-        cut, flipped = check_number("max_fpr", max_fpr, 0, 1), rows
+        check_between("max_fpr", max_fpr, 0, 1)
+        cut, flipped = float(max_fpr), rows
     else:
+        check_between("min_tpr", min_tpr, 0, 1)
         # Turning the list upside down mirrors the curve and brings its upper part to the left.
-        cut, flipped = 1 - check_number("min_tpr", min_tpr, 0, 1), rows.mirrored()
+        cut, flipped = 1 - float(min_tpr), rows.mirrored()
     if not cut > 0:
         raise InputError("the part of the ROC curve is empty: use max_fpr > 0 or min_tpr < 1")
     levels = flipped.levels(ties)
@@ -145,12 +160,12 @@ def tpr_at_fpr(
     >>> tpr_at_fpr([1, 0, 1, 0, 1], [0.9, 0.8, 0.7, 0.6, 0.5], fpr=0.49)
     0.3333333333333333
     """
-    rows = check_binary(y_true, scores, pos_label=pos_label, groups=groups, sample_weight=sample_weight)
-    return tpr_at_fpr_values(rows, fpr=fpr).mean(empty, rows.names)
+    rows = check_rows(y_true, scores, pos_label, groups, sample_weight)
+    return rows.mean(tpr_at_fpr_values(rows, fpr=fpr), empty)
 
 
-def tpr_at_fpr_values(rows: Rows, *, fpr: float) -> Values:
-    check_number("fpr", fpr, 0, 1)
+def tpr_at_fpr_values(rows: ScoredRows, *, fpr: float) -> Values:
+    check_between("fpr", fpr, 0, 1)
     levels = rows.levels()
     last = levels.indptr[1:] - 1
     false, true = levels.above(levels.negative)[1], levels.positives_above[1]
@@ -160,99 +175,45 @@ def tpr_at_fpr_values(rows: Rows, *, fpr: float) -> Values:
     return Values(ratio(reached, true[last]), levels.has_both())
 
 
-def precision_at(
+def roc_points(
     y_true: ArrayLike,
     scores: ArrayLike,
-    k: float,
+    max_false_positives: float | None = None,
     *,
-    relevant: float | None = None,
-    ties: Ties = "average",
-    empty: Empty = "skip",
     pos_label: Any = None,
-    groups: ArrayLike | None = None,
     sample_weight: ArrayLike | None = None,
-) -> float:
-    """Share of positives among the first ``k`` rows.
+) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """ROC curve in counts: false and true positives among the rows with ``score >= threshold``.
 
     Parameters
     ----------
-    y_true, scores, empty, pos_label, groups, sample_weight
-        As in `apexrank.metrics.auc`, except that a group needs no negatives and that labels may be grades: more
-        than two numbers are positive when above 0. A score of -inf means that a row is not on the list.
-    k : int, or float in (0, 1)
-        Number of rows, or the fraction of the (group's) rows; a fraction need not come to whole rows. A list
-        shorter than ``k`` is filled up with negatives, as trec_eval does.
-    relevant : float, optional
-        The grade from which on a row counts as positive.
-    ties : {"pessimistic", "average", "optimistic", "given"}
-        Rows tied at the cut: negatives first, the expected value under random order, positives first, or the order
-        of the rows.
+    y_true, scores, pos_label, sample_weight
+        As in `apexrank.metrics.auc`. The curve is that of one list, so there are no groups.
+    max_false_positives : float, optional
+        Only the points with at most so many false positives: the leftmost part of the curve, which the
+        papers' figures zoom in on (JMLR 2009, fig. 5).
+
+    Returns
+    -------
+    false_positives, true_positives, thresholds : ndarray
+        From (0, 0) at threshold inf to the end, one point for each distinct score; weighted counts where
+        there are weights.
 
     Examples
     --------
-    >>> precision_at([1, 1, 0, 1, 0], [0.9, 0.8, 0.7, 0.6, 0.5], k=3)
-    0.6666666666666666
-    >>> precision_at([1, 1, 0, 1, 0], [0.9, 0.8, 0.7, 0.6, 0.5], k=0.4)
-    1.0
-    >>> precision_at([2, 1, 0, 1, 0], [0.9, 0.8, 0.7, 0.6, 0.5], k=2, relevant=2)
-    0.5
+    >>> false, true, thresholds = roc_points([1, 0, 1, 1], [0.9, 0.8, 0.8, 0.1])
+    >>> false.tolist(), true.tolist(), thresholds.tolist()
+    ([0.0, 0.0, 1.0, 1.0], [0.0, 1.0, 2.0, 3.0], [inf, 0.9, 0.8, 0.1])
     """
-    rows = judged_rows(y_true, scores, pos_label, relevant, groups, sample_weight)
-    return precision_at_values(rows, k=k, ties=ties).mean(empty, rows.names)
-
-
-def precision_at_values(rows: Rows, *, k: float, ties: Ties = "average") -> Values:
-    levels = rows.levels(ties)
-    taken = _cut_rows(levels, k)
-    return Values(ratio(_hits(levels, taken), taken), levels.has_positive())
-
-
-def recall_at(
-    y_true: ArrayLike,
-    scores: ArrayLike,
-    k: float,
-    *,
-    relevant: float | None = None,
-    ties: Ties = "average",
-    empty: Empty = "skip",
-    pos_label: Any = None,
-    groups: ArrayLike | None = None,
-    sample_weight: ArrayLike | None = None,
-) -> float:
-    """Share of all positives that stand among the first ``k`` rows. Parameters as in `precision_at`.
-
-    Examples
-    --------
-    >>> recall_at([1, 1, 0, 1, 0], [0.9, 0.8, 0.7, 0.6, 0.5], k=3)
-    0.6666666666666666
-    """
-    rows = judged_rows(y_true, scores, pos_label, relevant, groups, sample_weight)
-    return recall_at_values(rows, k=k, ties=ties).mean(empty, rows.names)
-
-
-def recall_at_values(rows: Rows, *, k: float, ties: Ties = "average") -> Values:
-    levels = rows.levels(ties)
-    found = _hits(levels, _cut_rows(levels, k))
-    return Values(ratio(found, levels.total_positive), levels.has_positive())
-
-
-def _cut_rows(levels: Levels, k: float) -> np.ndarray:
-    """Number of rows before the cut in each group."""
-    if not (0 < k < 1 or (k >= 1 and k == np.floor(k) and np.isfinite(k))):
-        raise InputError(f"k must be a number of rows (1, 2, ...) or a fraction between 0 and 1, got {k!r}")
-    if k >= 1:
-        return np.full(len(levels.indptr) - 1, float(k))
-    return k * levels.sums((levels.positive + levels.negative) * levels.listed())
-
-
-def _hits(levels: Levels, rows: np.ndarray) -> np.ndarray:
-    """Positives among the first ``rows`` rows of each group; a level that is cut gives its share."""
-    before, through = levels.rows_above
-    end = len(before)
-    if len(rows) == 1:  # of one long list only the levels down to the cut matter
-        end = min(end, int(np.searchsorted(through, rows[0])) + 1)
-    before, through, listed = before[:end], through[:end], levels.listed()[:end]
-    limit = rows[0] if len(rows) == 1 else levels.spread(rows)
-    taken = np.clip(limit, before, through) - before
-    found = levels.positive[:end] * ratio(taken, through - before) * listed
-    return np.add.reduceat(found, levels.indptr[:-1])
+    levels = check_rows(y_true, scores, pos_label, sample_weight=sample_weight).levels()
+    if not levels.has_both().all():
+        raise InputError("an ROC curve needs a positive and a negative row of nonzero weight")
+    there = levels.positive + levels.negative > 0
+    false = np.concatenate([[0.0], np.cumsum(levels.negative[there])])
+    true = np.concatenate([[0.0], np.cumsum(levels.positive[there])])
+    thresholds = np.concatenate([[np.inf], levels.score[there]])
+    n = len(false)
+    if max_false_positives is not None:
+        check_between("max_false_positives", max_false_positives, 0, np.inf)
+        n = np.searchsorted(false, max_false_positives, side="right")
+    return false[:n], true[:n], thresholds[:n]

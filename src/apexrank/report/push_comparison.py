@@ -11,7 +11,7 @@ import numpy as np
 
 from apexrank.metrics import precision_at
 from apexrank.metrics.confidence import Interval
-from apexrank.metrics.push import auc
+from apexrank.metrics.roc import auc
 from apexrank.rankers.push import PNormPush
 from apexrank.report.push_bounds import PushBound
 from apexrank.report.push_verdict import Verdict, verdict_of

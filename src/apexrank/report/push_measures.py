@@ -75,7 +75,7 @@ def paired_intervals(
     values: dict[str, list[Interval]] = {}
     gaps: dict[str, list[Interval | None]] = {}
     for j, measure in enumerate(measures):
-        points = [measure.values(rows).mean("skip", rows.names) for rows in lists]
+        points = [measure.mean(rows) for rows in lists]
         interval = partial(_interval, confidence=confidence, n=len(y))
         values[measure.name] = [interval(point, draws[:, i, j]) for i, point in enumerate(points)]
         gaps[measure.name] = [None] + [

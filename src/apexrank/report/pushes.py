@@ -15,7 +15,7 @@ from threadpoolctl import threadpool_limits
 
 from apexrank.errors import InputError
 from apexrank.metrics.confidence import check_level
-from apexrank.metrics.push import auc
+from apexrank.metrics.roc import auc
 from apexrank.rankers.select import DEFAULT_PS
 from apexrank.report.push_bounds import push_bounds
 from apexrank.report.push_comparison import PushComparison

@@ -16,7 +16,7 @@ from apexrank.io.encode import Encoder
 from apexrank.io.labels import labels, positive_value, target_values
 from apexrank.io.ranker import Recipe, row_weights
 from apexrank.io.tables import Table
-from apexrank.metrics.push import auc
+from apexrank.metrics.roc import auc
 from apexrank.report.push_columns import Features, check_numbers, choose_columns, plain_numbers
 from apexrank.report.push_comparison import PushComparison
 from apexrank.report.push_rows import check_counts, hold_out, note_of_split

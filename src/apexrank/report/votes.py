@@ -14,8 +14,8 @@ import numpy as np
 from apexrank.aggregation.bootstrap import RankBootstrap
 from apexrank.aggregation.points import Method
 from apexrank.aggregation.result import Aggregation
+from apexrank.checks import check_choice
 from apexrank.errors import InputError
-from apexrank.metrics._rows import check_choice
 from apexrank.report.votes_majorities import Majorities, count_majorities
 from apexrank.report.votes_methods import (
     MOST_CHEAP,
