@@ -15,8 +15,8 @@ from scipy.stats import kendalltau
 from typer.testing import CliRunner
 
 from apexrank.aggregation import merging, resampling
-from apexrank.aggregation.points import Method
-from apexrank.aggregation.reading import Kind
+from apexrank.aggregation.ballots import Kind
+from apexrank.aggregation.fusion import Method
 from apexrank.cli import aggregate as verb
 from apexrank.cli import aggregate_report, long_ballots, profile
 from apexrank.cli import ballots as reading

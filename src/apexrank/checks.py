@@ -35,8 +35,8 @@ def check_between(name: str, value: Any, lowest: float, highest: float) -> None:
         raise InputError(f"{name} must be between {lowest} and {highest}, got {value!r}")
 
 
-def check_count(name: str, value: Any, lowest: int = 1) -> None:
-    """Raise InputError unless ``value`` is a whole number of at least ``lowest``.
+def check_count(name: str, value: Any, lowest: int = 1, otherwise: str = "") -> None:
+    """Raise InputError unless ``value`` is a whole number of at least ``lowest``; ``otherwise`` names what else may be.
 
     Examples
     --------
@@ -45,7 +45,7 @@ def check_count(name: str, value: Any, lowest: int = 1) -> None:
     apexrank.errors.InputError: max_iter must be a whole number of at least 1, got 2.5
     """
     if not isinstance(value, Integral) or value < lowest:
-        raise InputError(f"{name} must be a whole number of at least {lowest}, got {value!r}")
+        raise InputError(f"{name} must be a whole number of at least {lowest}{otherwise}, got {value!r}")
 
 
 def check_choice(name: str, value: Any, choices: Any) -> None:

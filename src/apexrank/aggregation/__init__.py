@@ -16,11 +16,10 @@ if TYPE_CHECKING:
     from apexrank.aggregation.lovasz_bregman import LovaszBregman
     from apexrank.aggregation.mallows import LovaszMallows
     from apexrank.aggregation.posterior import OrderPosterior
-    from apexrank.aggregation.rank_aggregation import aggregate
-    from apexrank.aggregation.result import Aggregation
+    from apexrank.aggregation.rank_aggregation import Aggregation, aggregate
 
 _HOME = {
-    "Aggregation": "result",
+    "Aggregation": "rank_aggregation",
     "Kemeny": "kemeny",
     "LovaszAggregator": "learn",
     "LovaszBregman": "lovasz_bregman",

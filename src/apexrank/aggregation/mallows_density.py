@@ -20,13 +20,18 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from typing import NamedTuple, Protocol
+from typing import Any, NamedTuple, Protocol
 
 import numpy as np
+from numpy.typing import ArrayLike
+from scipy.interpolate import CubicHermiteSpline
+from scipy.special import gammaln, logsumexp
 
+from apexrank.aggregation.lovasz_bregman import LovaszBregman
 from apexrank.checks import check_finite
 from apexrank.errors import InputError
-from apexrank.kernels.lattice import resolvent
+from apexrank.kernels.chains import gibbs_sweeps
+from apexrank.kernels.lattice import draw_levels, resolvent, uniformised_powers
 from apexrank.submodular import SetFunction, is_by_size
 
 MAX_STATES = 2**20  # about 3 seconds for one value of θ
@@ -35,7 +40,7 @@ MAX_STRENGTH = (
 )
 
 
-class Moments(NamedTuple):
+class DivergenceMoments(NamedTuple):
     """``log Z(θ)``, and mean and variance of the divergence: its first two derivatives, up to the sign."""
 
     log_z: float
@@ -49,7 +54,7 @@ class Normaliser(Protocol):
     exact: bool
     largest_theta: float
 
-    def at(self, theta: float) -> Moments:
+    def at(self, theta: float) -> DivergenceMoments:
         """Moments at θ."""
 
     def standard_error(self, theta: float) -> float:
@@ -195,10 +200,10 @@ class BoxNormaliser:
             h[order] = f.gains(order)
             values = subset_values(f, n) if values is None else values
             self.lattice = Lattice.of_values(values, order, h)
-        self._known: dict[float, Moments] = {}
+        self._known: dict[float, DivergenceMoments] = {}
         self.largest_theta = MAX_STRENGTH / (self.at(0.0).mean or 1.0)
 
-    def at(self, theta: float) -> Moments:
+    def at(self, theta: float) -> DivergenceMoments:
         """``log Z(θ)``, and mean and variance of the divergence under the density."""
         check_finite("theta", theta, 0)
         theta = float(theta)
@@ -211,7 +216,7 @@ class BoxNormaliser:
         return 0.0
 
 
-def _moments(lattice: Lattice, theta: float) -> Moments:
+def _moments(lattice: Lattice, theta: float) -> DivergenceMoments:
     """Cauchy's integral over the parabola ``z = μ(1 + iu)²`` by the trapezoidal rule.
 
     ``e^z/z^{n+1}`` has its saddle at n + 1. Around it the integrand falls like ``exp(−2μu²)``, so the step is a fixed
@@ -231,7 +236,7 @@ def _moments(lattice: Lattice, theta: float) -> Moments:
         total += (np.array(entries) * weight).real * (1.0 if u == 0 else 2.0)
     value, slope, bend = total
     mean = -slope / value
-    return Moments(math.log(value) + mu - n, float(mean), float(max(0.0, bend / value - mean**2)))
+    return DivergenceMoments(math.log(value) + mu - n, float(mean), float(max(0.0, bend / value - mean**2)))
 
 
 def maximum_likelihood(normaliser: Normaliser, mean_divergence: float, start: float = 1.0) -> float:
@@ -265,3 +270,273 @@ def maximum_likelihood(normaliser: Normaliser, mean_divergence: float, start: fl
         if not low < theta < high:
             theta = math.sqrt(max(low, 1e-15 * most) * min(high, most))
     return theta
+
+
+STEP = 0.1  # of θ: as a share of θ, but at least of 1/(standard deviation of uniform scores' divergences)
+SWEEPS = 4
+
+
+class _Group(NamedTuple):
+    """Particles that know nothing of the other groups, their log-weights, and their divergences' moments so far."""
+
+    scores: np.ndarray
+    log_weights: np.ndarray
+    means: list[float]
+    variances: list[float]
+
+
+class AnnealedNormaliser:
+    """An estimate of ``log Z(θ)`` and its standard error, for functions of the size of a set and any number of items.
+
+    The same random numbers serve every θ, so the estimate is a smooth function of θ, whatever is asked first.
+
+    Parameters
+    ----------
+    f : SetFunction
+        A function of the size of a set; any other has a normaliser for each order.
+    n : int
+        The number of items.
+    n_particles : int
+        In each of the 8 groups. The standard error falls with its square root.
+    random_state : int
+        Seed.
+
+    Examples
+    --------
+    >>> from apexrank.aggregation.mallows_density import BoxNormaliser
+    >>> from apexrank.submodular import Sqrt
+    >>> estimate = AnnealedNormaliser(Sqrt(), 5)
+    >>> error = abs(estimate.at(10.0).log_z - BoxNormaliser(Sqrt(), 5).at(10.0).log_z)
+    >>> error < 4 * estimate.standard_error(10.0) < 0.2
+    True
+    """
+
+    exact = False
+
+    def __init__(
+        self, f: SetFunction, n: int, n_particles: int = 64, random_state: int = 0, *, n_groups: int = 8
+    ) -> None:
+        gains = size_gains(f, n)
+        if gains is None:
+            raise InputError(
+                f"no normaliser for {n} items and a set function that looks at more than the size of a set: "
+                "use at most 20 items, or a function of the size such as 'sqrt'"
+            )
+        self._gains = gains
+        self._rng = np.random.default_rng(random_state)
+        # falling sorted uniform scores have the means n/(n + 1), …, 1/(n + 1)
+        at_zero = float(gains @ (np.arange(n, 0.0, -1.0) / (n + 1) - 0.5))
+        self._groups = [self._start(n_particles, at_zero) for _ in range(n_groups)]
+        self.largest_theta = MAX_STRENGTH / (at_zero or 1.0)
+        spread = math.sqrt(np.mean([group.variances[0] for group in self._groups]))
+        self._first = STEP / (spread or 1.0)
+        self._thetas = [0.0]
+        self._reach(self._first)
+
+    def at(self, theta: float) -> DivergenceMoments:
+        """``log Z(θ)``, and mean and variance of the divergence, from the mean curves of all groups."""
+        check_finite("theta", theta, 0)
+        self._reach(theta)
+        return DivergenceMoments(
+            -float(self._integral(theta)),
+            float(self._mean(theta)),
+            float(np.interp(theta, self._thetas, self._variances)),
+        )
+
+    def standard_error(self, theta: float) -> float:
+        """Standard error of ``log Z(θ)``, from the spread of the groups."""
+        self._reach(theta)
+        curves = [_curve(self._thetas, group.means, group.variances) for group in self._groups]
+        values = [float(curve.antiderivative()(theta)) for curve in curves]
+        return float(np.std(values, ddof=1) / math.sqrt(len(values)))
+
+    def _start(self, n_particles: int, at_zero: float) -> _Group:
+        scores = self._rng.random((n_particles, len(self._gains)))
+        variance = float(np.mean((self._divergence(scores) - at_zero) ** 2))
+        return _Group(scores, np.zeros(n_particles), [at_zero], [variance])
+
+    def _divergence(self, scores: np.ndarray) -> np.ndarray:
+        return (np.sort(scores, axis=1)[:, ::-1] - scores) @ self._gains
+
+    def _reach(self, theta: float) -> None:
+        while self._thetas[-1] < theta:
+            self._thetas.append(self._thetas[-1] + max(self._first, STEP * self._thetas[-1]))
+            self._extend()
+
+    def _extend(self) -> None:
+        """Lead every group to the last temperature."""
+        old, new = self._thetas[-2:]
+        for group in self._groups:
+            group.log_weights[:] -= (new - old) * self._divergence(group.scores)
+            weights = np.exp(group.log_weights - group.log_weights.max())
+            if weights.sum() ** 2 < 0.5 * len(weights) * (weights @ weights):
+                group.scores[:] = group.scores[_systematic(weights, self._rng)]
+                group.log_weights[:] = 0.0
+                weights = np.ones(len(weights))
+            found = gibbs_sweeps(group.scores, new, self._gains, SWEEPS, self._rng)
+            mean = float(found.mean(axis=0) @ weights / weights.sum())
+            group.means.append(mean)
+            group.variances.append(float(((found - mean) ** 2).mean(axis=0) @ weights / weights.sum()))
+        means = np.mean([group.means for group in self._groups], axis=0)
+        variances = np.mean([group.variances for group in self._groups], axis=0)
+        self._mean = _curve(self._thetas, means, variances)
+        self._integral = self._mean.antiderivative()
+        self._variances = variances
+
+
+def _curve(thetas: list[float], means: ArrayLike, variances: ArrayLike) -> CubicHermiteSpline:
+    """``E_t[d]``, whose slope is ``−Var_t(d)``; later temperatures do not change what lies between earlier ones."""
+    return CubicHermiteSpline(thetas, means, -np.asarray(variances))
+
+
+def _systematic(weights: np.ndarray, rng: np.random.Generator) -> np.ndarray:
+    """Rows drawn in proportion to their weights, with one random number for all."""
+    edges = np.cumsum(weights) / weights.sum()
+    return np.minimum(
+        np.searchsorted(edges, (np.arange(len(weights)) + rng.random()) / len(weights)), len(weights) - 1
+    )
+
+
+MAX_CELLS = 2**24  # states times events: 128 MiB
+CHAINS = 32
+
+
+def generator(random_state: Any) -> np.random.Generator:
+    """A generator from a seed, None, a Generator or a RandomState.
+
+    Examples
+    --------
+    >>> generator(0).integers(10) == np.random.default_rng(0).integers(10)
+    np.True_
+    """
+    if isinstance(random_state, np.random.RandomState):
+        return np.random.default_rng(random_state.randint(2**31))
+    return np.random.default_rng(random_state)
+
+
+def _most_events(theta: float, lattice: Lattice) -> tuple[float, int]:
+    """The rate λ, and a number of events beyond which a share of less than e⁻⁴⁰ of Z lies.
+
+    The k-th term is at most ``e^n`` times the Poisson probability with mean λ + n, and Z is at least 1/n!.
+    """
+    n = int(lattice.counts.sum())
+    rate = theta * float(lattice.cost.max()) + n
+    tail = 40.0 + n + float(gammaln(n + 1))
+    return rate, math.ceil(rate + n + math.sqrt(2.0 * (rate + n) * tail) + tail)
+
+
+def can_draw_exactly(theta: float, lattice: Lattice) -> bool:
+    """Whether the exact draws' table is small enough."""
+    return len(lattice.cost) * (_most_events(theta, lattice)[1] + 1) <= MAX_CELLS
+
+
+def exact_scores(
+    lattice: Lattice, theta: float, order: np.ndarray, n_samples: int, rng: np.random.Generator
+) -> np.ndarray:
+    """Independent draws from ``exp(−θ·d(x‖σ))/Z`` over [0, 1]ⁿ.
+
+    Examples
+    --------
+    >>> lattice = Lattice.of_gains(np.array([1.0, 0.5, 0.25]))
+    >>> draws = exact_scores(lattice, 1e3, np.array([2, 0, 1]), 4, np.random.default_rng(0))
+    >>> np.argsort(-draws, axis=1).tolist()
+    [[2, 0, 1], [2, 0, 1], [2, 0, 1], [2, 0, 1]]
+    """
+    rate, most = _most_events(theta, lattice)
+    table = (lattice.cost, lattice.counts, lattice.strides)
+    powers = uniformised_powers(theta, rate, *table, most)
+    events = np.arange(most + 1)
+    with np.errstate(divide="ignore"):  # fewer events than items cannot do
+        logs = events * math.log(rate) - gammaln(events + 1) + np.log(powers[0])
+    lengths = rng.choice(most + 1, size=n_samples, p=np.exp(logs - logsumexp(logs)))
+    kinds, levels = draw_levels(theta, rate, *table, powers, lengths, rng)
+    scores = np.empty((n_samples, len(order)))
+    for kind, ranks in enumerate(lattice.ranks):  # items of one kind are alike: any of them joins next
+        own = levels[kinds == kind].reshape(n_samples, len(ranks))
+        scores[:, order[ranks]] = rng.permuted(own, axis=1)
+    return scores
+
+
+def chain_scores(
+    divergence: LovaszBregman,
+    theta: float,
+    order: np.ndarray,
+    n_samples: int,
+    rng: np.random.Generator,
+    *,
+    burn_in: int | None = None,
+    thin: int | None = None,
+) -> np.ndarray:
+    """Draws from up to 32 Markov chains, which start as uniform scores in the order σ.
+
+    Gibbs sweeps where f is a function of the size of a set, else Metropolis sweeps with uniform proposals for one score
+    at a time. ``burn_in`` (10·n) and ``thin`` (n) count sweeps over all items.
+
+    Examples
+    --------
+    >>> rng = np.random.default_rng(0)
+    >>> chain_scores(LovaszBregman("sqrt"), 5.0, np.arange(30), 3, rng).shape
+    (3, 30)
+    """
+    n = len(order)
+    burn_in = 10 * n if burn_in is None else burn_in
+    thin = n if thin is None else thin
+    rows = min(n_samples, CHAINS)
+    ranked = np.sort(rng.random((rows, n)), axis=1)[:, ::-1].copy()  # column j has rank j in σ
+    gains = size_gains(divergence.f, n)
+    found: list[np.ndarray] = []
+    for sweeps in [burn_in, *[thin] * (math.ceil(n_samples / rows) - 1)]:
+        if gains is not None:
+            gibbs_sweeps(ranked, theta, gains, sweeps, rng)
+        else:
+            _metropolis_sweeps(ranked, divergence, theta, order, sweeps, rng)
+        found.append(ranked.copy())
+    scores = np.empty((n_samples, n))
+    scores[:, order] = np.concatenate(found)[:n_samples]
+    return scores
+
+
+def _metropolis_sweeps(
+    ranked: np.ndarray,
+    divergence: LovaszBregman,
+    theta: float,
+    order: np.ndarray,
+    sweeps: int,
+    rng: np.random.Generator,
+) -> None:
+    """Sweeps in place, all chains at once; half of the proposals stay near the present score."""
+    rows, n = ranked.shape
+    rank = np.argsort(order)
+    now = divergence.divergence(ranked[:, rank], order)
+    for _ in range(sweeps * n):
+        column = rng.integers(n)
+        near = np.abs(ranked[:, column] + (rng.random(rows) - 0.5) * (2.0 / n))
+        near = np.where(near > 1.0, 2.0 - near, near)  # reflected at both ends, which keeps it symmetric
+        proposed = ranked.copy()
+        proposed[:, column] = near if rng.random() < 0.5 else rng.random(rows)
+        then = divergence.divergence(proposed[:, rank], order)
+        accept = np.log(rng.random(rows)) < theta * (now - then)
+        ranked[accept] = proposed[accept]
+        now = np.where(accept, then, now)
+
+
+def draw_scores(
+    divergence: LovaszBregman,
+    lattice: Lattice | None,
+    theta: float,
+    order: np.ndarray,
+    n_samples: int,
+    rng: np.random.Generator,
+    method: str = "auto",
+) -> np.ndarray:
+    """Scores by the method named: "exact", "chain", or "auto", which is exact wherever that fits in memory."""
+    if method not in ("auto", "exact", "chain"):
+        raise InputError(f"unknown method {method!r}: use auto, exact or chain")
+    exact = lattice is not None and can_draw_exactly(theta, lattice)
+    if method == "exact" and not exact:
+        raise InputError(
+            f"exact draws of {len(order)} items at theta = {theta:g} need too large a table: use method='chain'"
+        )
+    if lattice is not None and exact and method != "chain":
+        return exact_scores(lattice, theta, order, n_samples, rng)
+    return chain_scores(divergence, theta, order, n_samples, rng)

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     import polars as pl
 
     from apexrank.aggregation.bootstrap import RankBootstrap
-    from apexrank.aggregation.result import Aggregation
+    from apexrank.aggregation.rank_aggregation import Aggregation
 
 METHODS = ("lovasz-bregman", "borda", "copeland", "kemeny", "median", "combsum", "combmnz", "rrf")
 _SCORE_METHODS = ("lovasz-bregman", "combsum", "combmnz")

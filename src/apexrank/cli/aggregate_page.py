@@ -11,7 +11,7 @@ from apexrank.cli.profile import Profile, about
 
 if TYPE_CHECKING:
     from apexrank.aggregation.bootstrap import RankBootstrap
-    from apexrank.aggregation.result import Aggregation
+    from apexrank.aggregation.rank_aggregation import Aggregation
 
 _TOP, _DRAWS = 30, 500  # unless --top and --bootstrap say otherwise
 

@@ -12,8 +12,8 @@ from typing import Any
 import numpy as np
 
 from apexrank.aggregation.bootstrap import RankBootstrap
-from apexrank.aggregation.points import Method
-from apexrank.aggregation.result import Aggregation
+from apexrank.aggregation.fusion import Method
+from apexrank.aggregation.rank_aggregation import Aggregation
 from apexrank.checks import check_choice
 from apexrank.errors import InputError
 from apexrank.report.votes_majorities import Majorities, count_majorities
@@ -54,7 +54,7 @@ class VoteSummary:
     camps : Camps or None
         Two groups of voters, which are worth a word only if ``camps.clear``.
     confidence : float or None
-        That of the result, see `apexrank.aggregation.result.Aggregation`; None where voters ignore items, as their
+        That of the result, see `apexrank.aggregation.Aggregation`; None where voters ignore items, as their
         means are not of the same voters then, for one ballot, which always agrees with itself, and where it takes long.
     verdict : Verdict
         Who wins, in one sentence. Where voters have gaps it does not hold methods that add up over the voters, which

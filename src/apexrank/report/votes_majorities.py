@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from apexrank.aggregation.pairwise import copeland_scores, margins, pairwise_counts
-from apexrank.aggregation.result import Aggregation
+from apexrank.aggregation.rank_aggregation import Aggregation
 from apexrank.report.votes_methods import MOST_PAIRS
 
 _MOST_COUNTED = 1_000  # items whose majorities are all kept, for the set that beats all others

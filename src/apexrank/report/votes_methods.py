@@ -29,11 +29,9 @@ import numpy as np
 from threadpoolctl import threadpool_limits
 
 from apexrank.aggregation.bootstrap import RankBootstrap
-from apexrank.aggregation.fusion import LINEAR, low_support, supported_ranks
-from apexrank.aggregation.methods import score_items
+from apexrank.aggregation.fusion import LINEAR, Rule, low_support, supported_ranks
 from apexrank.aggregation.pairwise import MOST_ITEMS
-from apexrank.aggregation.points import Rule
-from apexrank.aggregation.result import Aggregation
+from apexrank.aggregation.rank_aggregation import Aggregation, score_items
 from apexrank.errors import InputError
 from apexrank.metrics.permutation import kendall_tau
 

@@ -8,7 +8,7 @@ from typing import Any, Literal, NamedTuple
 import numpy as np
 
 from apexrank.aggregation.bootstrap import RankBootstrap
-from apexrank.aggregation.result import Aggregation
+from apexrank.aggregation.rank_aggregation import Aggregation
 from apexrank.report.farm_rows import counted
 from apexrank.report.page import shorten
 from apexrank.report.votes_majorities import Majorities

@@ -11,9 +11,9 @@ from sklearn.exceptions import ConvergenceWarning
 from threadpoolctl import threadpool_limits
 
 from apexrank.aggregation.ballots import Ballots
+from apexrank.aggregation.fusion import Rule, voter_points
 from apexrank.aggregation.kmeans import LovaszBregmanKMeans, silhouette
-from apexrank.aggregation.points import Rule, voter_points
-from apexrank.aggregation.result import Aggregation
+from apexrank.aggregation.rank_aggregation import Aggregation
 from apexrank.metrics.permutation import kendall_tau
 
 _MOST_SCORES = 2**23  # of the voters whose agreement is computed
