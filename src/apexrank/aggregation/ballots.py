@@ -19,6 +19,7 @@ from apexrank.errors import InputError
 from apexrank.groups import is_missing
 from apexrank.kernels.inversions import SortedRows, sort_rows
 
+Kind = Literal["scores", "ranks", "orders"]
 Missing = Literal["ignore", "last"]
 BLOCK = 2**18  # numbers of a block of voters or items: two megabytes stay in the cache
 
@@ -178,7 +179,7 @@ def read_weights(weights: Any, n_voters: int, voters: Sequence[Any] | None) -> n
     """
     if weights is None:
         return None
-    if voters is not None and is_pandas(weights, "Series"):
+    if voters is not None and library_of(weights, "Series") == "pandas":
         weights = _by_index(weights, voters)
     if isinstance(weights, Mapping):
         if voters is None:
@@ -204,17 +205,16 @@ def read_weights(weights: Any, n_voters: int, voters: Sequence[Any] | None) -> n
     return w
 
 
-def is_pandas(data: Any, name: str) -> bool:
-    """Whether something is a pandas object of some class, without an import of pandas.
+def library_of(data: Any, name: str = "DataFrame") -> str | None:
+    """Library that a data frame, or an object of another class of that name, is from: "pandas", "polars" or None.
 
     Examples
     --------
-    >>> is_pandas([1, 2], "Series")
-    False
+    >>> library_of([1, 2]) is None
+    True
     """
-    return any(
-        kind.__name__ == name and kind.__module__.partition(".")[0] == "pandas" for kind in type(data).__mro__
-    )
+    homes = {kind.__module__.partition(".")[0] for kind in type(data).__mro__ if kind.__name__ == name}
+    return next((library for library in ("pandas", "polars") if library in homes), None)
 
 
 def _by_index(weights: Any, voters: Sequence[Any]) -> Any:
@@ -234,9 +234,6 @@ def _by_index(weights: Any, voters: Sequence[Any]) -> Any:
     return weights.to_dict()
 
 
-Kind = Literal["scores", "ranks", "orders"]
-
-
 class Sheet(NamedTuple):
     """A table of numbers with the names of its columns and rows, where it has some."""
 
@@ -253,7 +250,7 @@ def read_ballots(
     missing: Missing = "ignore",
     items: Iterable[Any] | None = None,
 ) -> Ballots:
-    """Read and check ballots; the arguments are those of `apexrank.aggregation.rank_aggregation.aggregate`.
+    """Read and check ballots; the arguments are those of `apexrank.aggregation.aggregate`.
 
     Infinite scores and voters without any score are found where the scores are used, so that a clean table is read
     no more often than it is needed.
@@ -264,7 +261,9 @@ def read_ballots(
     >>> ballots.items, (-ballots.scores).tolist()
     (['b', 'a', 'c'], [[1.0, 2.0, 2.0], [nan, nan, 1.0]])
     """
-    names = None if items is None else _item_names(items)
+    names = None
+    if items is not None:
+        names = _check_labels(items.tolist() if isinstance(items, np.ndarray) else list(items))
     sheet = _read_orders(data, names) if kind == "orders" else _read_numbers(data, names)
     values = sheet.values
     if values.ndim != 2:
@@ -273,34 +272,24 @@ def read_ballots(
         raise InputError(f"{kind} are empty, shape {values.shape}: give at least one voter and two items")
     if values.shape[1] == 1:
         raise InputError("there is one item only: give at least two to put in order")
+    labels = list(range(values.shape[1])) if sheet.items is None else _check_labels(sheet.items)
+    if len(labels) != values.shape[1]:
+        raise InputError(
+            f"items must be one name for each of the {values.shape[1]} columns, got {len(labels)}"
+        )
     if kind == "ranks":
-        values = _positions(values)
-    labels = _check_labels(
-        list(range(values.shape[1])) if sheet.items is None else sheet.items, values.shape[1]
-    )
+        values = values.astype(np.float64)
+        if (values < 1).any():
+            raise InputError(
+                f"ranks begin with 1 for the best item, got {values[values < 1][0]:g}: "
+                "use kind='scores' for scores"
+            )
     w = read_weights(weights, len(values), sheet.voters)
     scores, positional = (values, False) if kind == "scores" else (-values, True)
     return Ballots(scores, labels, missing, positional, w, sheet.voters, kind == "ranks")
 
 
-def _positions(values: np.ndarray) -> np.ndarray:
-    values = values.astype(np.float64)
-    low = values[values < 1]
-    if len(low):
-        raise InputError(
-            f"ranks begin with 1 for the best item, got {low[0]:g}: use kind='scores' for scores"
-        )
-    return values
-
-
-def _item_names(items: Iterable[Any]) -> list[Any]:
-    names = items.tolist() if isinstance(items, np.ndarray) else list(items)
-    return _check_labels(names, len(names))
-
-
-def _check_labels(names: list[Any], n: int) -> list[Any]:
-    if len(names) != n:
-        raise InputError(f"items must be one name for each of the {n} columns, got {len(names)}")
+def _check_labels(names: list[Any]) -> list[Any]:
     seen: set[Hashable] = set()
     for name in names:
         _check_label(name)
@@ -324,10 +313,10 @@ def _read_numbers(data: Any, names: list[Any] | None) -> Sheet:
         return _read_rows(list(data.values()), names, list(data))
     if isinstance(data, list | tuple) and any(_has_names(row) for row in data):
         return _read_rows(data, names, None)
-    library = _library_of_frame(data)
+    library = library_of(data)
+    if library is not None and names is not None:
+        raise InputError("items are the columns of a data frame: rename its columns, or pass an array")
     if library is not None:
-        if names is not None:
-            raise InputError("items are the columns of a data frame: rename its columns, or pass an array")
         return _read_pandas(data) if library == "pandas" else _read_polars(data)
     if hasattr(data, "tocsr"):
         raise InputError(
@@ -336,27 +325,17 @@ def _read_numbers(data: Any, names: list[Any] | None) -> Sheet:
     return Sheet(_numbers(data, "scores"), names)
 
 
-def _library_of_frame(data: Any) -> str | None:
-    if is_pandas(data, "DataFrame"):
-        return "pandas"
-    homes = {kind.__module__.partition(".")[0] for kind in type(data).__mro__ if kind.__name__ == "DataFrame"}
-    return "polars" if "polars" in homes else None
-
-
 def _read_pandas(frame: Any) -> Sheet:
-    if frame.columns.duplicated().any():
-        name = frame.columns[frame.columns.duplicated()][0]
-        raise InputError(f"the item {name!r} is there twice: give each item a name of its own")
-    for name in frame.columns:
-        kind = frame[name].dtype.kind
-        if kind not in "biufO":
-            raise InputError(f"column {name!r} holds {frame[name].dtype} values: scores are numbers")
+    items = _check_labels(frame.columns.tolist())
+    for name, dtype in frame.dtypes.items():
+        if dtype.kind not in "biufO":
+            raise InputError(f"column {name!r} holds {dtype} values: scores are numbers")
     # frames of one type of numbers give their own memory, all others are copied once
     values = frame.to_numpy()
     if values.dtype.kind == "O":
         columns = [_numbers(frame[name], f"column {name!r}") for name in frame.columns]
         values = np.column_stack(columns) if columns else np.empty(frame.shape)
-    return Sheet(values, frame.columns.tolist(), frame.index.tolist())
+    return Sheet(values, items, frame.index.tolist())
 
 
 def _read_polars(frame: Any) -> Sheet:
@@ -370,35 +349,30 @@ def _read_polars(frame: Any) -> Sheet:
 
 
 def _has_names(row: Any) -> bool:
-    return isinstance(row, Mapping) or is_pandas(row, "Series")
+    return isinstance(row, Mapping) or library_of(row, "Series") == "pandas"
 
 
 def _read_rows(rows: Sequence[Any], names: list[Any] | None, voters: list[Any] | None) -> Sheet:
     """Each voter's scores by item, as a mapping or a pandas Series, or as a row of numbers."""
-    if not all(_has_names(row) for row in rows):
-        return Sheet(_numbers([_plain_row(row) for row in rows], "scores"), names, voters)
-    ballots = [_by_item(row) for row in rows]
+    named = [_has_names(row) for row in rows]
+    if not any(named):
+        return Sheet(_numbers(list(rows), "scores"), names, voters)
+    if not all(named):
+        raise InputError("scores mix voters with item names and voters without: use the same for all")
+    ballots: list[Mapping[Any, Any]] = []
+    for row in rows:
+        if not isinstance(row, Mapping):
+            _check_labels(row.index.tolist())
+            row = row.to_dict()
+        ballots.append(row)
     labels = list(dict.fromkeys(item for row in ballots for item in row)) if names is None else names
-    column = {item: number for number, item in enumerate(_check_labels(labels, len(labels)))}
+    column = {item: number for number, item in enumerate(_check_labels(labels))}
     values = np.full((len(ballots), len(labels)), np.nan)
     for number, row in enumerate(ballots):
         _check_known(row, column)
         numbers = _numbers(list(row.values()), f"the scores of {voter_name(number, voters)}")
         values[number, [column[item] for item in row]] = numbers
     return Sheet(values, labels, voters)
-
-
-def _by_item(row: Any) -> Mapping[Any, Any]:
-    if isinstance(row, Mapping):
-        return row
-    _check_labels(row.index.tolist(), len(row))
-    return row.to_dict()
-
-
-def _plain_row(row: Any) -> Any:
-    if _has_names(row):
-        raise InputError("scores mix voters with item names and voters without: use the same for all")
-    return row
 
 
 def _check_known(row: Iterable[Any], column: Mapping[Any, int]) -> None:
@@ -414,7 +388,10 @@ def _numbers(values: Any, what: str) -> np.ndarray:
     try:
         array = np.asarray(values)
         if array.dtype.kind == "O":
-            flat = [np.nan if is_missing(v) else _refuse_text(v) for v in array.ravel().tolist()]
+            flat = array.ravel().tolist()
+            if any(isinstance(value, str | bytes) for value in flat):  # which numpy would read as numbers
+                raise TypeError
+            flat = [np.nan if is_missing(value) else value for value in flat]
             array = np.array(flat, dtype=np.float64).reshape(array.shape)
     except (TypeError, ValueError):
         raise InputError(
@@ -425,17 +402,11 @@ def _numbers(values: Any, what: str) -> np.ndarray:
     return array
 
 
-def _refuse_text(value: Any) -> Any:
-    if isinstance(value, str | bytes):
-        raise ValueError(value)
-    return value
-
-
 def _read_orders(data: Any, names: list[Any] | None) -> Sheet:
     voters = list(data) if isinstance(data, Mapping) else None
-    if is_pandas(data, "Series"):
+    if library_of(data, "Series") == "pandas":
         voters = data.index.tolist()
-    if _library_of_frame(data) is not None:
+    if library_of(data) is not None:
         data, voters = _rows_of_frame(data)
     if isinstance(data, np.ndarray) and data.ndim == 2 and data.dtype.kind in "iu":
         fast = _read_permutations(data, names)
@@ -471,7 +442,7 @@ def _read_permutations(data: np.ndarray, names: list[Any] | None) -> Sheet | Non
 
 def _rows_of_frame(frame: Any) -> tuple[list[list[Any]], list[Any] | None]:
     """Orders in the rows of a data frame, where what is missing at the end of a row ends it; and the voters' names."""
-    if _library_of_frame(frame) == "polars":
+    if library_of(frame) == "polars":
         rows, voters = [list(row) for row in frame.rows()], None
     else:
         # numbers beside missing ones are floats

@@ -467,11 +467,12 @@ def compare(
 
     records = []
     for (name, measure), own in samples.items():
-        found, gap, p = interval(own), (None, None, None), None
+        found = interval(own)
+        gap: tuple[float | None, ...] = (None, None, None, None)
         if name != baseline:
             difference = own - samples[baseline, measure]
-            gap, p = interval(difference)[:3], p_value(difference)
-        records.append((name, measure, *found[:3], *gap, p, found.n))
+            gap = (*interval(difference)[:3], p_value(difference))
+        records.append((name, measure, *found[:3], *gap, found.n))
     numbers = dict.fromkeys(_NUMBERS, pl.Float64)
     table = pl.DataFrame(
         records, ["ranker", "measure", *_NUMBERS, "n"], schema_overrides=numbers, orient="row"

@@ -212,8 +212,7 @@ def roc_points(
     false = np.concatenate([[0.0], np.cumsum(levels.negative[there])])
     true = np.concatenate([[0.0], np.cumsum(levels.positive[there])])
     thresholds = np.concatenate([[np.inf], levels.score[there]])
-    n = len(false)
-    if max_false_positives is not None:
-        check_between("max_false_positives", max_false_positives, 0, np.inf)
-        n = np.searchsorted(false, max_false_positives, side="right")
+    limit = np.inf if max_false_positives is None else max_false_positives
+    check_between("max_false_positives", limit, 0, np.inf)
+    n = np.searchsorted(false, limit, side="right")
     return false[:n], true[:n], thresholds[:n]
