@@ -355,7 +355,7 @@ def _has_names(row: Any) -> bool:
 def _read_rows(rows: Sequence[Any], names: list[Any] | None, voters: list[Any] | None) -> Sheet:
     """Each voter's scores by item, as a mapping or a pandas Series, or as a row of numbers."""
     named = [_has_names(row) for row in rows]
-    if not any(named):
+    if rows and not any(named):
         return Sheet(_numbers(list(rows), "scores"), names, voters)
     if not all(named):
         raise InputError("scores mix voters with item names and voters without: use the same for all")

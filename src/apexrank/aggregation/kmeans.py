@@ -148,12 +148,20 @@ class LovaszBregmanKMeans(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Clu
             )
         rows = self._rows(scores, sample_weight)
         rng = check_random_state(self.random_state)
-        best = self._run(rows, rng)
-        for _ in range(1, self._n_starts()):
-            run = self._run(rows, rng)
-            if run.inertia < best.inertia:
-                best = run
-        self._keep(best)
+        n_starts = RESTARTS if self.n_init == "auto" else int(self.n_init)
+        if not isinstance(self.init, str) and not callable(self.init):
+            n_starts = 1  # given centres lead to the same place each time
+        runs = (
+            lloyd(
+                rows,
+                self._first_centres(rows, rng),
+                max_iter=self.max_iter,
+                tol=self.tol,
+                verbose=bool(self.verbose),
+            )
+            for _ in range(n_starts)
+        )
+        self._keep(min(runs, key=lambda run: run.history[-1]))
         return self
 
     def predict(self, X: ArrayLike) -> np.ndarray:
@@ -209,15 +217,6 @@ class LovaszBregmanKMeans(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Clu
             raise InputError("all rows have weight 0: give at least one row a weight above 0")
         return ScoreVectors(scores, weight, self._cost())
 
-    def _n_starts(self) -> int:
-        if not isinstance(self.init, str) and not callable(self.init):
-            return 1  # given centres lead to the same place each time
-        return RESTARTS if self.n_init == "auto" else int(self.n_init)
-
-    def _run(self, rows: ScoreVectors, rng: np.random.RandomState) -> LloydRun:
-        centres = self._first_centres(rows, rng)
-        return lloyd(rows, centres, max_iter=self.max_iter, tol=self.tol, verbose=bool(self.verbose))
-
     def _first_centres(self, rows: ScoreVectors, rng: np.random.RandomState) -> Centres:
         if isinstance(self.init, str):
             return start(rows, self.n_clusters, rng, spread=self.init == "k-means++")
@@ -235,7 +234,7 @@ class LovaszBregmanKMeans(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Clu
 
     def _keep(self, run: LloydRun) -> None:
         self.cluster_centers_, self.orders_ = run.centres.means, run.centres.orders
-        self.labels_, self.inertia_ = run.labels, run.inertia
+        self.labels_, self.inertia_ = run.labels, run.history[-1]
         self.history_, self.n_iter_ = np.array(run.history), len(run.history) - 1
         self.converged_ = run.converged
         members = len(np.unique(run.labels))
@@ -319,11 +318,6 @@ class LloydRun(NamedTuple):
     labels: np.ndarray
     history: list[float]
     converged: bool
-
-    @property
-    def inertia(self) -> float:
-        """Objective at the centres: each row counts at the nearest."""
-        return self.history[-1]
 
 
 @dataclass(frozen=True)

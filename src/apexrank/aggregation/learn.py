@@ -247,10 +247,8 @@ class LovaszAggregator(GradedRanker):
         """Points in lists of the rows' own; with None in the list of ``fit``."""
         if self.kind == "ranks" and np.any(rows <= 0):
             raise InputError("ranks are numbers from 1 for the best one, but X holds one of 0 or below")
-        rule: dict[str, Any] = {"normalize": self.normalize, "kind": self.kind}
-        points = (
-            points_in_list(rows, self.list_, **rule) if lists is None else list_points(rows, lists, **rule)
-        )
+        where = self.list_ if lists is None else lists
+        points = list_points(rows, where, normalize=self.normalize, kind=self.kind)
         known = ~np.isnan(points)
         if self._zero_is_best and not known.all():
             raise InputError(
@@ -267,7 +265,7 @@ class LovaszAggregator(GradedRanker):
         if lists is not None:
             return _least(points, lists)
         whole = segment(None, len(self.list_))
-        return _least(points_in_list(self.list_, self.list_, normalize="zscore", kind=self.kind), whole)[:1]
+        return _least(list_points(self.list_, self.list_, normalize="zscore", kind=self.kind), whole)[:1]
 
     def _objective(self, relevance: np.ndarray, lists: Segments) -> SoftmaxTargets | SwapLikelihood:
         objective = order_likelihood(relevance, self.f_, lists)
@@ -296,7 +294,11 @@ def _least(points: np.ndarray, lists: Segments) -> np.ndarray:
 
 
 def list_points(
-    X: np.ndarray, lists: Segments, *, normalize: ListPoints | None = "borda", kind: str = "scores"
+    X: np.ndarray,
+    lists: Segments | np.ndarray,
+    *,
+    normalize: ListPoints | None = "borda",
+    kind: str = "scores",
 ) -> np.ndarray:
     """Points of each document of many lists by each ranker, larger is better; NaN where a ranker does not list it.
 
@@ -308,8 +310,10 @@ def list_points(
     ----------
     X : array of shape (n, rankers)
         Scores, or ranks with 1 for the best; NaN where a ranker does not list a document.
-    lists : Segments
-        The documents of each list.
+    lists : Segments or array of shape (n_listed, rankers)
+        The documents of each list; or what the rankers say of one list which is there already, in which the documents
+        are placed one by one. There a document tied with some of the list has their place, one between two of them the
+        place midway; none is before the first place or after the last.
     normalize : {"borda", "reciprocal", "dcg", "minmax", "zscore"} or None
         See :class:`~apexrank.aggregation.learn.LovaszAggregator`.
     kind : {"scores", "ranks"}
@@ -321,54 +325,29 @@ def list_points(
     >>> X = np.array([[4.0], [9.0], [np.nan], [2.0]])
     >>> list_points(X, segment(None, 4), kind="ranks").ravel().tolist()
     [0.75, 0.5, nan, 1.0]
+    >>> listed = np.array([[4.0], [3.0], [3.0], [1.0]])
+    >>> list_points(np.array([[4.0], [3.0], [2.0], [0.0], [np.nan]]), listed).ravel().tolist()
+    [1.0, 0.625, 0.375, 0.25, nan]
     """
-    scores = X if kind == "scores" else -X
+    sign = 1 if kind == "scores" else -1
+    scores = sign * X
     if normalize is None:
         return scores
-    if normalize in ("minmax", "zscore"):
-        # as `normalized`, but of all lists in one pass, and for rankers that list nothing of some
-        method = "minmax" if normalize == "minmax" else "standard"
-        return QueryNormalizer(method, missing="keep").fit_transform(scores, groups=lists.of_rows())
     if kind == "ranks" and normalize in OF_RANKS:
         # ranks are places in the ranker's own list, which may be longer than ours
         return _points_of(X, None, normalize)
-    size = np.diff(lists.indptr)[lists.of_rows()][:, None]
-    return _points_of(_mean_places(scores, lists), size, normalize)
-
-
-def points_in_list(
-    X: np.ndarray, listed: np.ndarray, *, normalize: ListPoints | None = "borda", kind: str = "scores"
-) -> np.ndarray:
-    """Points as of `list_points`, of documents that are placed one by one in a list which is there already.
-
-    A document tied with some of the list has their place, one between two of them the place midway; none is before the
-    first place or after the last.
-
-    Parameters
-    ----------
-    X, listed : arrays of shape (n, rankers), (n_listed, rankers)
-        What the rankers say of the documents, and of those of the list.
-    normalize, kind
-        As in `list_points`.
-
-    Examples
-    --------
-    >>> listed = np.array([[4.0], [3.0], [3.0], [1.0]])
-    >>> points_in_list(np.array([[4.0], [3.0], [2.0], [0.0], [np.nan]]), listed).ravel().tolist()
-    [1.0, 0.625, 0.375, 0.25, nan]
-    """
-    scores, own = (X, listed) if kind == "scores" else (-X, -listed)
-    if normalize is None:
-        return scores
     if normalize in ("minmax", "zscore"):
-        method = "minmax" if normalize == "minmax" else "standard"
-        return QueryNormalizer(method, missing="keep").fit(own).transform(scores)
-    if kind == "ranks" and normalize in OF_RANKS:
-        return _points_of(X, None, normalize)
-    places = np.column_stack(
-        [_places_among(column, values) for column, values in zip(scores.T, own.T, strict=True)]
-    )
-    return _points_of(places, len(listed), normalize)
+        # as `normalized`, but of all lists in one pass, and for rankers that list nothing of some
+        scaler = QueryNormalizer("minmax" if normalize == "minmax" else "standard", missing="keep")
+        if isinstance(lists, Segments):
+            return scaler.fit_transform(scores, groups=lists.of_rows())
+        return scaler.fit(sign * lists).transform(scores)
+    if isinstance(lists, Segments):
+        size = np.diff(lists.indptr)[lists.of_rows()][:, None]
+        return _points_of(_mean_places(scores, lists), size, normalize)
+    columns = zip(scores.T, sign * lists.T, strict=True)
+    places = np.column_stack([_places_among(column, listed) for column, listed in columns])
+    return _points_of(places, len(lists), normalize)
 
 
 def _points_of(places: np.ndarray, size: Any, normalize: str) -> np.ndarray:

@@ -15,7 +15,7 @@ from typing import Any, Literal, NamedTuple, Self
 
 import numpy as np
 from numpy.typing import ArrayLike
-from scipy.special import gammaln, logsumexp
+from scipy.special import gammaln, logsumexp, softmax
 from sklearn.base import BaseEstimator, DensityMixin
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils.validation import check_array, check_is_fitted, validate_data
@@ -173,8 +173,7 @@ class LovaszMallows(DensityMixin, BaseEstimator):
 
     def predict_proba(self, X: ArrayLike) -> np.ndarray:
         """Share of each component in each row."""
-        joint = self._log_joint(X)
-        return np.exp(joint - logsumexp(joint, axis=1, keepdims=True))
+        return softmax(self._log_joint(X), axis=1)
 
     def predict(self, X: ArrayLike) -> np.ndarray:
         """Most likely component of each row."""
@@ -278,12 +277,11 @@ class LovaszMallows(DensityMixin, BaseEstimator):
 
     def _keep(self, run: MixtureRun, scores: np.ndarray) -> None:
         mixture = run.mixture
-        joint = mixture.log_joint(scores)
         self._mixture = mixture
         self.weights_ = mixture.weights
         self.orders_ = np.array([component.order for component in mixture.components])
         self.thetas_ = np.array([component.theta for component in mixture.components])
-        self.responsibilities_ = np.exp(joint - logsumexp(joint, axis=1, keepdims=True))
+        self.responsibilities_ = softmax(mixture.log_joint(scores), axis=1)
         self.history_ = np.array(run.history) - len(scores) * self._log_volume()
         self.log_likelihood_ = float(self.history_[-1])
         self.n_iter_, self.converged_ = len(run.history), run.converged
