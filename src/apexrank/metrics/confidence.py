@@ -354,6 +354,9 @@ _CORRECTIONS: dict[str, Callable[[np.ndarray], np.ndarray]] = {
 }
 
 
+_NUMBERS = ("value", "low", "high", "difference", "difference_low", "difference_high", "p_value")
+
+
 def compare(
     rankers: Mapping[str, Any],
     X: Any,
@@ -432,22 +435,8 @@ def compare(
             lists[name] = check_rows(y, scores, pos_label, groups, sample_weight, relevant, graded=True)
         except InputError as error:
             raise InputError(f"{name}: {error}") from None
-    named, options = find_measures(measures), {} if ties is None else {"ties": ties}
-    # A sample is an array that can be subtracted from another one: the values of the groups, or the value of all rows
-    # followed by those of the draws.
-    if groups is not None:
-        samples = {
-            (name, m.name): _group_values(m, rows, empty, options)
-            for name, rows in lists.items()
-            for m in named
-        }
-    else:
-        draws = draw_rows(list(lists.values()), named, n_resamples, random_state, options)
-        samples = {
-            (name, m.name): np.array([m.mean(rows, empty, **options), *draws[:, i, j]])
-            for i, (name, rows) in enumerate(lists.items())
-            for j, m in enumerate(named)
-        }
+    options = {} if ties is None else {"ties": ties}
+    samples = _samples(lists, find_measures(measures), empty, options, n_resamples, random_state)
 
     def interval(sample: np.ndarray) -> Interval:
         if groups is None:
@@ -482,11 +471,31 @@ def compare(
     return table.insert_column(table.get_column_index("p_value") + 1, adjusted)
 
 
-_NUMBERS = ("value", "low", "high", "difference", "difference_low", "difference_high", "p_value")
+def _samples(
+    lists: dict[str, ScoredRows],
+    measures: list[Measure],
+    empty: Empty,
+    options: dict[str, Any],
+    n_resamples: int,
+    random_state: Any,
+) -> dict[tuple[str, str], np.ndarray]:
+    """For each ranker and measure an array that can be subtracted from that of another ranker.
 
-
-def _group_values(measure: Measure, rows: ScoredRows, empty: Empty, options: dict[str, Any]) -> np.ndarray:
-    """A value for every group, NaN for those that are left out."""
-    values = measure.values(rows, **options)
-    rows.counted_values(values, empty)  # refuses what the rule for empty groups refuses
-    return np.where(values.defined, values.value, PLAIN.get(empty, np.nan))[rows.present]
+    With groups it is a value for every group, NaN for those that are left out; without, the value of all rows followed
+    by those of the draws.
+    """
+    samples = {}
+    if not next(iter(lists.values())).grouped:
+        draws = draw_rows(list(lists.values()), measures, n_resamples, random_state, options)
+        for i, (name, rows) in enumerate(lists.items()):
+            for j, measure in enumerate(measures):
+                value = measure.mean(rows, empty, **options)
+                samples[name, measure.name] = np.array([value, *draws[:, i, j]])
+        return samples
+    for name, rows in lists.items():
+        for measure in measures:
+            values = measure.values(rows, **options)
+            rows.counted_values(values, empty)  # refuses what the rule for empty groups refuses
+            filled = np.where(values.defined, values.value, PLAIN.get(empty, np.nan))
+            samples[name, measure.name] = filled[rows.present]
+    return samples
