@@ -166,7 +166,9 @@ def test_the_objective_never_rises(seed, k, euclidean, name):
     assert run.converged
     table = LovaszBregman(name).divergence(X, run.centres.orders)
     table += euclidean / 2 * ((X[:, None, :] - run.centres.means) ** 2).sum(axis=2)
-    assert run.history[-1] == pytest.approx(weight @ table.min(axis=1), rel=1e-12, abs=rows.noise * weight.sum())
+    assert run.history[-1] == pytest.approx(
+        weight @ table.min(axis=1), rel=1e-12, abs=rows.noise * weight.sum()
+    )
 
 
 def test_history_starts_at_the_first_centres():
