@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from apexrank.aggregation.merging import aggregate
+from apexrank.aggregation.rank_aggregation import aggregate
 from benchmarks.timing import peak_megabytes, report, seconds
 
 VOTERS, ITEMS = 100_000, 1_000

@@ -14,9 +14,9 @@ import pytest
 from scipy.stats import kendalltau
 from typer.testing import CliRunner
 
-from apexrank.aggregation import merging, resampling
-from apexrank.aggregation.points import Method
-from apexrank.aggregation.reading import Kind
+from apexrank.aggregation import bootstrap, rank_aggregation
+from apexrank.aggregation.ballots import Kind
+from apexrank.aggregation.fusion import Method
 from apexrank.cli import aggregate as verb
 from apexrank.cli import aggregate_report, long_ballots, profile
 from apexrank.cli import ballots as reading
@@ -63,7 +63,7 @@ def ranked(command):
 def test_names_are_those_of_the_library():
     assert get_args(Method) == verb.METHODS
     assert get_args(Kind) == reading.KINDS
-    assert profile._SUMS == merging._RETRIEVAL
+    assert profile._SUMS == rank_aggregation._RETRIEVAL
 
 
 class TestTables:
@@ -268,7 +268,7 @@ class TestMethods:
     def test_items_that_only_draw_need_no_proof(self):
         circle = [[3, 2, 1], [2, 1, 3], [1, 3, 2]]
         draws = [[-1, -2, -3, -4, -5], [-5, -4, -3, -2, -1]]
-        result = merging.aggregate([low + high for low in draws for high in circle], method="kemeny")
+        result = rank_aggregation.aggregate([low + high for low in draws for high in circle], method="kemeny")
         assert result.proof.circle == 3
 
     def test_comparison(self, folder):
@@ -318,7 +318,7 @@ class TestMethods:
         assert "Condorcet" not in run("scores.csv -o r.csv").stdout
 
     def test_bootstrap(self, folder):
-        result = merging.aggregate(list(SCORES.values()), items="abcd", method="borda")
+        result = rank_aggregation.aggregate(list(SCORES.values()), items="abcd", method="borda")
         drawn = result.bootstrap(50, random_state=3)
         rows = answer("scores.csv --method borda --bootstrap 50 --seed 3")["ranking"]
         assert {row["item"]: row["first"] for row in rows} == dict(zip("abcd", drawn.first, strict=True))
@@ -368,8 +368,8 @@ class TestOutput:
 
     def test_figure_has_the_intervals_of_the_table(self, folder, monkeypatch):
         pytest.importorskip("matplotlib")
-        figures, draws, draw = [], [], resampling.resample
-        monkeypatch.setattr(resampling, "resample", lambda *given: draws.append(given) or draw(*given))
+        figures, draws, draw = [], [], bootstrap.resample
+        monkeypatch.setattr(bootstrap, "resample", lambda *given: draws.append(given) or draw(*given))
         monkeypatch.setattr(verb, "save_figure", lambda figure, path: figures.append(figure))
         rows = answer("scores.csv --figure ranks.png --bootstrap 20 --seed 3 --top 3")["ranking"]
         assert len(draws) == 1
@@ -402,8 +402,8 @@ class TestOutput:
 
     def test_report_has_the_draws_of_the_table(self, folder, monkeypatch):
         pytest.importorskip("jinja2")
-        draws, draw = [], resampling.resample
-        monkeypatch.setattr(resampling, "resample", lambda *given: draws.append(given) or draw(*given))
+        draws, draw = [], bootstrap.resample
+        monkeypatch.setattr(bootstrap, "resample", lambda *given: draws.append(given) or draw(*given))
         rows = answer("scores.csv --report votes.html --bootstrap 40 --seed 3 --top 2")["ranking"]
         assert len(draws) == 1
         html = Path("votes.html").read_text()

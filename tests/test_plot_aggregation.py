@@ -5,7 +5,7 @@ import numpy as np
 import pytest
 from matplotlib import pyplot as plt
 
-from apexrank.aggregation.merging import aggregate
+from apexrank.aggregation.rank_aggregation import aggregate
 from apexrank.errors import InputError
 from apexrank.plot.aggregation import AggregationDisplay
 

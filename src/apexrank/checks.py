@@ -6,9 +6,9 @@ import os
 import re
 import sys
 from math import inf
-from numbers import Real
+from numbers import Integral, Real
 from pathlib import Path
-from typing import Any
+from typing import Any, get_args
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -33,6 +33,33 @@ def check_between(name: str, value: Any, lowest: float, highest: float) -> None:
     """Refuse what is not a number from ``lowest`` to ``highest``."""
     if not isinstance(value, Real) or not lowest <= float(value) <= highest:
         raise InputError(f"{name} must be between {lowest} and {highest}, got {value!r}")
+
+
+def check_count(name: str, value: Any, lowest: int = 1, otherwise: str = "") -> None:
+    """Raise InputError unless ``value`` is a whole number of at least ``lowest``; ``otherwise`` names what else may be.
+
+    Examples
+    --------
+    >>> check_count("max_iter", 2.5)
+    Traceback (most recent call last):
+    apexrank.errors.InputError: max_iter must be a whole number of at least 1, got 2.5
+    """
+    if not isinstance(value, Integral) or value < lowest:
+        raise InputError(f"{name} must be a whole number of at least {lowest}{otherwise}, got {value!r}")
+
+
+def check_choice(name: str, value: Any, choices: Any) -> None:
+    """Raise InputError unless ``value`` is one of the strings of the ``Literal`` type ``choices``.
+
+    Examples
+    --------
+    >>> from typing import Literal
+    >>> check_choice("test", "z", Literal["permutation", "t"])
+    Traceback (most recent call last):
+    apexrank.errors.InputError: unknown test 'z': use one of permutation, t
+    """
+    if value not in get_args(choices):
+        raise InputError(f"unknown {name} {value!r}: use one of {', '.join(get_args(choices))}")
 
 
 # the squares of numbers beyond these, and sums of them, leave the range of floating point

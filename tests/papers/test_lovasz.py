@@ -14,7 +14,7 @@ from matplotlib.figure import Figure
 from sklearn.cluster import KMeans
 
 import apexrank_papers as papers
-from apexrank.aggregation.divergence import LovaszBregman
+from apexrank.aggregation.lovasz_bregman import LovaszBregman
 from apexrank.errors import InputError
 from apexrank.plot.plane import draw_frame, lift, order_cells, order_name, project
 from apexrank.submodular import Product

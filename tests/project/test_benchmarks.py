@@ -167,7 +167,9 @@ def test_figures_of_the_site_name_no_folder_of_a_machine():
 
 
 def test_lines_of_code_are_those_with_a_token():
-    function = 'def f(x):\n    """It is\n    f.\n    """\n\n    # why\n    return (\n        x  # that\n    )\n'
+    function = (
+        'def f(x):\n    """It is\n    f.\n    """\n\n    # why\n    return (\n        x  # that\n    )\n'
+    )
     source = function + '\n\nTEXT = """\n\n"""\n'
     assert size.code_lines(source) == 1 + 3 + 3
 

@@ -9,7 +9,7 @@ import pytest
 import apexrank
 import apexrank_papers as papers
 from apexrank import datasets, metrics
-from apexrank.metrics.measure import find_measure
+from apexrank.metrics.evaluation import find_measure
 
 DOCS = Path(__file__).parents[2] / "docs"
 PAGES = sorted([*(DOCS / "guide").glob("*.md"), *(DOCS / "coming-from").glob("*.md")])

@@ -23,7 +23,7 @@ from apexrank.datasets import make_push_example
 from apexrank.errors import InputError
 from apexrank.io.tables import Table, read_table
 from apexrank.metrics import Interval
-from apexrank.metrics.measure import find_measures
+from apexrank.metrics.evaluation import find_measures
 from apexrank.rankers.push import PNormPush
 from apexrank.report import build, compare_pushes, compare_table
 from apexrank.report.push import columns, compare

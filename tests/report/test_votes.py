@@ -11,8 +11,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.stats import kendalltau
 
-from apexrank.aggregation.merging import aggregate
 from apexrank.aggregation.pairwise import pairwise_counts
+from apexrank.aggregation.rank_aggregation import aggregate
 from apexrank.errors import InputError
 from apexrank.report import summarise_votes
 from apexrank.report.charts import FONT, width_of

@@ -9,26 +9,25 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from apexrank.aggregation.divergence import LovaszBregman
+    from apexrank.aggregation.bootstrap import RankBootstrap
     from apexrank.aggregation.kemeny import Kemeny
     from apexrank.aggregation.kmeans import LovaszBregmanKMeans, elbow, silhouette
     from apexrank.aggregation.learn import LovaszAggregator
+    from apexrank.aggregation.lovasz_bregman import LovaszBregman
     from apexrank.aggregation.mallows import LovaszMallows
-    from apexrank.aggregation.merging import aggregate
     from apexrank.aggregation.posterior import OrderPosterior
-    from apexrank.aggregation.resampling import RankBootstrap
-    from apexrank.aggregation.result import Aggregation
+    from apexrank.aggregation.rank_aggregation import Aggregation, aggregate
 
 _HOME = {
-    "Aggregation": "result",
+    "Aggregation": "rank_aggregation",
     "Kemeny": "kemeny",
     "LovaszAggregator": "learn",
-    "LovaszBregman": "divergence",
+    "LovaszBregman": "lovasz_bregman",
     "LovaszBregmanKMeans": "kmeans",
     "LovaszMallows": "mallows",
     "OrderPosterior": "posterior",
-    "RankBootstrap": "resampling",
-    "aggregate": "merging",
+    "RankBootstrap": "bootstrap",
+    "aggregate": "rank_aggregation",
     "elbow": "kmeans",
     "silhouette": "kmeans",
 }

@@ -8,15 +8,18 @@ A missing score (NaN) is one of two things, by the caller's choice:
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Hashable, Iterable, Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass
-from typing import Any, Literal
+from typing import Any, Literal, NamedTuple
 
 import numpy as np
 
+from apexrank.checks import check_polars_threads
 from apexrank.errors import InputError
+from apexrank.groups import is_missing
 from apexrank.kernels.inversions import SortedRows, sort_rows
 
+Kind = Literal["scores", "ranks", "orders"]
 Missing = Literal["ignore", "last"]
 BLOCK = 2**18  # numbers of a block of voters or items: two megabytes stay in the cache
 
@@ -176,7 +179,7 @@ def read_weights(weights: Any, n_voters: int, voters: Sequence[Any] | None) -> n
     """
     if weights is None:
         return None
-    if voters is not None and is_pandas(weights, "Series"):
+    if voters is not None and library_of(weights, "Series") == "pandas":
         weights = _by_index(weights, voters)
     if isinstance(weights, Mapping):
         if voters is None:
@@ -202,17 +205,16 @@ def read_weights(weights: Any, n_voters: int, voters: Sequence[Any] | None) -> n
     return w
 
 
-def is_pandas(data: Any, name: str) -> bool:
-    """Whether something is a pandas object of some class, without an import of pandas.
+def library_of(data: Any, name: str = "DataFrame") -> str | None:
+    """Library that a data frame, or an object of another class of that name, is from: "pandas", "polars" or None.
 
     Examples
     --------
-    >>> is_pandas([1, 2], "Series")
-    False
+    >>> library_of([1, 2]) is None
+    True
     """
-    return any(
-        kind.__name__ == name and kind.__module__.partition(".")[0] == "pandas" for kind in type(data).__mro__
-    )
+    homes = {kind.__module__.partition(".")[0] for kind in type(data).__mro__ if kind.__name__ == name}
+    return next((library for library in ("pandas", "polars") if library in homes), None)
 
 
 def _by_index(weights: Any, voters: Sequence[Any]) -> Any:
@@ -230,3 +232,253 @@ def _by_index(weights: Any, voters: Sequence[Any]) -> Any:
             "index it as the ballots, or pass weights.to_numpy() for weights by row"
         )
     return weights.to_dict()
+
+
+class Sheet(NamedTuple):
+    """A table of numbers with the names of its columns and rows, where it has some."""
+
+    values: np.ndarray
+    items: list[Any] | None = None
+    voters: list[Any] | None = None
+
+
+def read_ballots(
+    data: Any,
+    weights: Any = None,
+    *,
+    kind: Kind = "scores",
+    missing: Missing = "ignore",
+    items: Iterable[Any] | None = None,
+) -> Ballots:
+    """Read and check ballots; the arguments are those of `apexrank.aggregation.aggregate`.
+
+    Infinite scores and voters without any score are found where the scores are used, so that a clean table is read
+    no more often than it is needed.
+
+    Examples
+    --------
+    >>> ballots = read_ballots([["b", ("a", "c")], ["c"]], kind="orders", missing="last")
+    >>> ballots.items, (-ballots.scores).tolist()
+    (['b', 'a', 'c'], [[1.0, 2.0, 2.0], [nan, nan, 1.0]])
+    """
+    names = None
+    if items is not None:
+        names = _check_labels(items.tolist() if isinstance(items, np.ndarray) else list(items))
+    sheet = _read_orders(data, names) if kind == "orders" else _read_numbers(data, names)
+    values = sheet.values
+    if values.ndim != 2:
+        raise InputError(f"{kind} must be a table of voters × items, got shape {values.shape}")
+    if not values.size:
+        raise InputError(f"{kind} are empty, shape {values.shape}: give at least one voter and two items")
+    if values.shape[1] == 1:
+        raise InputError("there is one item only: give at least two to put in order")
+    labels = list(range(values.shape[1])) if sheet.items is None else _check_labels(sheet.items)
+    if len(labels) != values.shape[1]:
+        raise InputError(
+            f"items must be one name for each of the {values.shape[1]} columns, got {len(labels)}"
+        )
+    if kind == "ranks":
+        values = values.astype(np.float64)
+        if (values < 1).any():
+            raise InputError(
+                f"ranks begin with 1 for the best item, got {values[values < 1][0]:g}: "
+                "use kind='scores' for scores"
+            )
+    w = read_weights(weights, len(values), sheet.voters)
+    scores, positional = (values, False) if kind == "scores" else (-values, True)
+    return Ballots(scores, labels, missing, positional, w, sheet.voters, kind == "ranks")
+
+
+def _check_labels(names: list[Any]) -> list[Any]:
+    seen: set[Hashable] = set()
+    for name in names:
+        _check_label(name)
+        if name in seen:
+            raise InputError(f"the item {name!r} is there twice: give each item a name of its own")
+        seen.add(name)
+    return names
+
+
+def _check_label(name: Any) -> None:
+    try:
+        hash(name)
+    except TypeError:
+        raise InputError(f"the item {name!r} is not hashable: use a label") from None
+    if is_missing(name):
+        raise InputError("an item has no name: name or drop it")
+
+
+def _read_numbers(data: Any, names: list[Any] | None) -> Sheet:
+    if isinstance(data, Mapping):
+        return _read_rows(list(data.values()), names, list(data))
+    if isinstance(data, list | tuple) and any(_has_names(row) for row in data):
+        return _read_rows(data, names, None)
+    library = library_of(data)
+    if library is not None and names is not None:
+        raise InputError("items are the columns of a data frame: rename its columns, or pass an array")
+    if library is not None:
+        return _read_pandas(data) if library == "pandas" else _read_polars(data)
+    if hasattr(data, "tocsr"):
+        raise InputError(
+            "scores are a sparse matrix, whose zeros could be scores or missing: pass a dense array"
+        )
+    return Sheet(_numbers(data, "scores"), names)
+
+
+def _read_pandas(frame: Any) -> Sheet:
+    items = _check_labels(frame.columns.tolist())
+    for name, dtype in frame.dtypes.items():
+        if dtype.kind not in "biufO":
+            raise InputError(f"column {name!r} holds {dtype} values: scores are numbers")
+    # frames of one type of numbers give their own memory, all others are copied once
+    values = frame.to_numpy()
+    if values.dtype.kind == "O":
+        columns = [_numbers(frame[name], f"column {name!r}") for name in frame.columns]
+        values = np.column_stack(columns) if columns else np.empty(frame.shape)
+    return Sheet(values, items, frame.index.tolist())
+
+
+def _read_polars(frame: Any) -> Sheet:
+    import polars as pl
+
+    for name, dtype in frame.schema.items():
+        if not (dtype.is_numeric() or dtype in (pl.Boolean, pl.Null)):
+            raise InputError(f"column {name!r} holds {dtype} values: scores are numbers; drop it")
+    check_polars_threads("frames are converted")
+    return Sheet(frame.cast(pl.Float64).to_numpy(), list(frame.columns))
+
+
+def _has_names(row: Any) -> bool:
+    return isinstance(row, Mapping) or library_of(row, "Series") == "pandas"
+
+
+def _read_rows(rows: Sequence[Any], names: list[Any] | None, voters: list[Any] | None) -> Sheet:
+    """Each voter's scores by item, as a mapping or a pandas Series, or as a row of numbers."""
+    named = [_has_names(row) for row in rows]
+    if rows and not any(named):
+        return Sheet(_numbers(list(rows), "scores"), names, voters)
+    if not all(named):
+        raise InputError("scores mix voters with item names and voters without: use the same for all")
+    ballots: list[Mapping[Any, Any]] = []
+    for row in rows:
+        if not isinstance(row, Mapping):
+            _check_labels(row.index.tolist())
+            row = row.to_dict()
+        ballots.append(row)
+    labels = list(dict.fromkeys(item for row in ballots for item in row)) if names is None else names
+    column = {item: number for number, item in enumerate(_check_labels(labels))}
+    values = np.full((len(ballots), len(labels)), np.nan)
+    for number, row in enumerate(ballots):
+        _check_known(row, column)
+        numbers = _numbers(list(row.values()), f"the scores of {voter_name(number, voters)}")
+        values[number, [column[item] for item in row]] = numbers
+    return Sheet(values, labels, voters)
+
+
+def _check_known(row: Iterable[Any], column: Mapping[Any, int]) -> None:
+    for item in row:
+        if item not in column:
+            raise InputError(f"a ballot names {item!r}, which is not in items")
+
+
+def _numbers(values: Any, what: str) -> np.ndarray:
+    """An array of numbers as it is; other things as float64 with NaN for None and its like."""
+    if isinstance(values, np.ma.MaskedArray):
+        return np.ma.filled(values.astype(np.float64), np.nan)
+    try:
+        array = np.asarray(values)
+        if array.dtype.kind == "O":
+            flat = array.ravel().tolist()
+            if any(isinstance(value, str | bytes) for value in flat):  # which numpy would read as numbers
+                raise TypeError
+            flat = [np.nan if is_missing(value) else value for value in flat]
+            array = np.array(flat, dtype=np.float64).reshape(array.shape)
+    except (TypeError, ValueError):
+        raise InputError(
+            f"{what} must be numbers, as many for each voter (NaN where one is missing)"
+        ) from None
+    if array.dtype.kind not in "biuf":
+        raise InputError(f"{what} must be numbers; pass lists of items, best first, with kind='orders'")
+    return array
+
+
+def _read_orders(data: Any, names: list[Any] | None) -> Sheet:
+    voters = list(data) if isinstance(data, Mapping) else None
+    if library_of(data, "Series") == "pandas":
+        voters = data.index.tolist()
+    if library_of(data) is not None:
+        data, voters = _rows_of_frame(data)
+    if isinstance(data, np.ndarray) and data.ndim == 2 and data.dtype.kind in "iu":
+        fast = _read_permutations(data, names)
+        if fast is not None:
+            return fast
+    try:
+        orders = data.values() if isinstance(data, Mapping) else data
+        ballots = [_groups(order, voter_name(number, voters)) for number, order in enumerate(orders)]
+    except TypeError:
+        raise InputError("orders must be lists of items, best first, one for each voter") from None
+    found = dict.fromkeys(item for ballot in ballots for group in ballot for item in group)
+    labels = list(found) if names is None else names
+    if names is None and all(isinstance(item, int | np.integer) for item in labels):
+        labels = sorted(labels)  # numbers have an order of their own
+    column = {item: number for number, item in enumerate(labels)}
+    values = np.full((len(ballots), len(labels)), np.nan)
+    for number, ballot in enumerate(ballots):
+        _fill(values[number], ballot, column, voter_name(number, voters))
+    return Sheet(values, labels, voters)
+
+
+def _read_permutations(data: np.ndarray, names: list[Any] | None) -> Sheet | None:
+    """Complete orders of the numbers 0 … n − 1 in an array, without a loop; None for all others."""
+    n = data.shape[1]
+    if names is not None or not np.array_equal(
+        np.sort(data, axis=1), np.broadcast_to(np.arange(n), data.shape)
+    ):
+        return None
+    values = np.empty(data.shape)
+    np.put_along_axis(values, data, np.arange(1.0, n + 1)[None], axis=1)
+    return Sheet(values)
+
+
+def _rows_of_frame(frame: Any) -> tuple[list[list[Any]], list[Any] | None]:
+    """Orders in the rows of a data frame, where what is missing at the end of a row ends it; and the voters' names."""
+    if library_of(frame) == "polars":
+        rows, voters = [list(row) for row in frame.rows()], None
+    else:
+        # numbers beside missing ones are floats
+        columns = [frame.iloc[:, place].convert_dtypes() for place in range(frame.shape[1])]
+        rows, voters = [list(row) for row in zip(*columns, strict=True)], frame.index.tolist()
+    if any(len(row) == 1 and isinstance(row[0], list | tuple | np.ndarray) for row in rows):
+        raise InputError("orders are a data frame with a column of lists: pass that column")
+    for row in rows:
+        while row and not isinstance(row[-1], list | tuple | Set) and is_missing(row[-1]):
+            row.pop()
+    return rows, voters
+
+
+def _groups(order: Any, voter: str) -> list[list[Any]]:
+    """The items of an order by place; a list, tuple or set inside it is a tie."""
+    if isinstance(order, str | bytes):
+        raise InputError(f"the ballot of {voter} is text: give a list of items, best first")
+    if isinstance(order, Set | Mapping):
+        raise InputError("an order is a set, which has no order: pass a list, best first")
+    if isinstance(order, np.ndarray):
+        order = order.tolist()
+    groups = [list(g) if isinstance(g, list | tuple | Set) else [g] for g in order]
+    groups = [[item.item() if isinstance(item, np.generic) else item for item in group] for group in groups]
+    for group in groups:
+        for item in group:
+            _check_label(item)
+    return [group for group in groups if group]
+
+
+def _fill(row: np.ndarray, ballot: Sequence[Sequence[Any]], column: Mapping[Any, int], voter: str) -> None:
+    """Write the place of each item of one order; tied items get the first of their places."""
+    place = 1
+    for group in ballot:
+        _check_known(group, column)
+        for item in group:
+            if not np.isnan(row[column[item]]):
+                raise InputError(f"{voter} names {item!r} twice: each item once in an order")
+            row[column[item]] = place
+        place += len(group)

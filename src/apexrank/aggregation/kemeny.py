@@ -123,8 +123,12 @@ def _solve_group(
     if excess == 0:
         return order, 0.0, False
     if len(margin) <= max_exact:
-        small = len(margin) <= _MOST_SUBSETS and time_limit > 0
-        exact, bound, late = _by_subsets(margin) if small else _solve_programme(margin, time_limit)
+        if len(margin) <= _MOST_SUBSETS and time_limit > 0:  # 2ⁿ·n steps, which no limit ends
+            exact = np.empty(len(margin), dtype=np.int64)
+            _order_subsets(np.maximum(margin, 0.0), exact)
+            bound, late = _excess(exact, margin), False
+        else:
+            exact, bound, late = _solve_programme(margin, time_limit)
         return min(order, exact, key=lambda each: _excess(each, margin)), bound, late
     return order, _pack_cycles(np.maximum(margin, 0.0)) if len(margin) <= _MOST_CYCLES else 0.0, False
 
@@ -147,13 +151,6 @@ def search(margin: np.ndarray, tolerance: float = 0.0) -> np.ndarray:
 def _excess(order: np.ndarray, margin: np.ndarray) -> float:
     """Margins that the order goes against."""
     return float(np.maximum(np.triu(-margin[np.ix_(order, order)], 1), 0.0).sum())
-
-
-def _by_subsets(margin: np.ndarray) -> tuple[np.ndarray, float, bool]:
-    """Order of the least excess and that excess, in 2ⁿ·n steps, which no limit ends."""
-    order = np.empty(len(margin), dtype=np.int64)
-    _order_subsets(np.maximum(margin, 0.0), order)
-    return order, _excess(order, margin), False
 
 
 def _solve_programme(margin: np.ndarray, time_limit: float) -> tuple[np.ndarray, float, bool]:

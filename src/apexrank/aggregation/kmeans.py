@@ -1,11 +1,22 @@
-"""k-means of score vectors with orders as centres."""
+"""k-means of score vectors with orders as centres.
+
+The cost of row x in a cluster with order σ and mean μ is, with a = ``euclidean``,
+
+    d(x‖σ) + a/2·|x − μ|²  =  [f̂(x) + a/2·|x|²]  +  a/2·|μ|²  −  x·(h_σ + a·μ):
+
+a constant of the row, computed once, a constant of the centre, and one product. The best centre of given rows is
+their weighted mean μ with the order of its entries, for both terms at once. (Iyer and Bilmes 2013, section 4.)
+
+d(x‖σ) does not change when a number is added to a row. So x and μ stand for themselves less their means x̄ and μ̄ over
+the n items, which keeps the digits of rows far from zero, and ``a·n/2·(x̄ − μ̄)²`` is added.
+"""
 
 from __future__ import annotations
 
 import warnings
 from collections.abc import Callable, Iterable
-from numbers import Integral
-from typing import Any, Literal, Self
+from dataclasses import dataclass
+from typing import Any, Literal, NamedTuple, Self
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -14,15 +25,14 @@ from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils import check_random_state
 from sklearn.utils.validation import _check_sample_weight, check_is_fitted, validate_data
 
-from apexrank.aggregation.divergence import LovaszBregman
-from apexrank.aggregation.lloyd import Centres, Cost, Rows, Run, lloyd, start
-from apexrank.checks import check_finite, check_frame, check_weights
+from apexrank.aggregation.lovasz_bregman import LovaszBregman
+from apexrank.checks import check_count, check_finite, check_frame, check_weights
 from apexrank.errors import InputError
-from apexrank.kernels.assign import Table, all_costs, assign
+from apexrank.kernels.assign import Assignment, Costs, Table, all_costs, assign
 from apexrank.submodular import SetFunction
 
 RESTARTS = 10  # where n_init is "auto": a single start often ends in a poor place
-Start = Literal["k-means++", "random"] | ArrayLike | Callable[..., ArrayLike]
+Init = Literal["k-means++", "random"] | ArrayLike | Callable[..., ArrayLike]
 
 
 class LovaszBregmanKMeans(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixin, BaseEstimator):
@@ -109,7 +119,7 @@ class LovaszBregmanKMeans(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Clu
         *,
         f: str | SetFunction = "sqrt",
         euclidean: float = 0.0,
-        init: Start = "k-means++",
+        init: Init = "k-means++",
         n_init: Literal["auto"] | int = "auto",
         max_iter: int = 300,
         tol: float = 1e-6,
@@ -138,21 +148,28 @@ class LovaszBregmanKMeans(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Clu
             )
         rows = self._rows(scores, sample_weight)
         rng = check_random_state(self.random_state)
-        best = self._run(rows, rng)
-        for _ in range(1, self._n_starts()):
-            run = self._run(rows, rng)
-            if run.inertia < best.inertia:
-                best = run
-        self._keep(best)
+        n_starts = RESTARTS if self.n_init == "auto" else int(self.n_init)
+        if not isinstance(self.init, str) and not callable(self.init):
+            n_starts = 1  # given centres lead to the same place each time
+        runs = (
+            lloyd(
+                rows,
+                self._first_centres(rows, rng),
+                max_iter=self.max_iter,
+                tol=self.tol,
+                verbose=bool(self.verbose),
+            )
+            for _ in range(n_starts)
+        )
+        self._keep(min(runs, key=lambda run: run.history[-1]))
         return self
 
     def predict(self, X: ArrayLike) -> np.ndarray:
         """Nearest centre of each row."""
         check_is_fitted(self)
         scores = self._checked(X)
-        nothing = np.zeros(
-            len(scores)
-        )  # neither weights nor the rows' constants change which centre is nearest
+        # neither weights nor the rows' constants change which centre is nearest
+        nothing = np.zeros(len(scores))
         table = Table(scores, scores.mean(axis=1, dtype=np.float64), nothing)
         return assign(table, nothing, self._centres().costs).labels
 
@@ -179,9 +196,9 @@ class LovaszBregmanKMeans(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Clu
 
     def _check_parameters(self) -> None:
         for name in ("n_clusters", "max_iter"):
-            _check_count(name, getattr(self, name))
+            check_count(name, getattr(self, name))
         if not (isinstance(self.n_init, str) and self.n_init == "auto"):
-            _check_count("n_init", self.n_init, " or 'auto'")
+            check_count("n_init", self.n_init, otherwise=" or 'auto'")
         check_finite("euclidean", self.euclidean, 0)
         check_finite("tol", self.tol, 0)
         if isinstance(self.init, str) and self.init not in ("k-means++", "random"):
@@ -193,23 +210,14 @@ class LovaszBregmanKMeans(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Clu
         check_frame(X)
         return validate_data(self, X, reset=reset, dtype=[np.float64, np.float32], order="C")
 
-    def _rows(self, scores: np.ndarray, sample_weight: Any) -> Rows:
+    def _rows(self, scores: np.ndarray, sample_weight: Any) -> ScoreVectors:
         weight = _check_sample_weight(sample_weight, scores, dtype=np.float64, ensure_non_negative=True)
         check_weights(weight)
         if not weight.any():
             raise InputError("all rows have weight 0: give at least one row a weight above 0")
-        return Rows(scores, weight, self._cost())
+        return ScoreVectors(scores, weight, self._cost())
 
-    def _n_starts(self) -> int:
-        if not isinstance(self.init, str) and not callable(self.init):
-            return 1  # given centres lead to the same place each time
-        return RESTARTS if self.n_init == "auto" else int(self.n_init)
-
-    def _run(self, rows: Rows, rng: np.random.RandomState) -> Run:
-        centres = self._first_centres(rows, rng)
-        return lloyd(rows, centres, max_iter=self.max_iter, tol=self.tol, verbose=bool(self.verbose))
-
-    def _first_centres(self, rows: Rows, rng: np.random.RandomState) -> Centres:
+    def _first_centres(self, rows: ScoreVectors, rng: np.random.RandomState) -> Centres:
         if isinstance(self.init, str):
             return start(rows, self.n_clusters, rng, spread=self.init == "k-means++")
         given = self.init(rows.X, self.n_clusters, random_state=rng) if callable(self.init) else self.init
@@ -224,9 +232,9 @@ class LovaszBregmanKMeans(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Clu
             raise InputError(f"init must be finite scores of shape {shape}, got shape {means.shape}")
         return rows.cost.centres(means)
 
-    def _keep(self, run: Run) -> None:
+    def _keep(self, run: LloydRun) -> None:
         self.cluster_centers_, self.orders_ = run.centres.means, run.centres.orders
-        self.labels_, self.inertia_ = run.labels, run.inertia
+        self.labels_, self.inertia_ = run.labels, run.history[-1]
         self.history_, self.n_iter_ = np.array(run.history), len(run.history) - 1
         self.converged_ = run.converged
         members = len(np.unique(run.labels))
@@ -249,11 +257,6 @@ class LovaszBregmanKMeans(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Clu
 
     def _centres(self) -> Centres:
         return self._cost().centres(self.cluster_centers_, self.orders_)
-
-
-def _check_count(name: str, value: Any, otherwise: str = "") -> None:
-    if not isinstance(value, Integral) or value < 1:
-        raise InputError(f"{name} must be a whole number of at least 1{otherwise}, got {value!r}")
 
 
 def elbow(
@@ -294,3 +297,172 @@ def silhouette(model: LovaszBregmanKMeans, X: ArrayLike, sample_weight: ArrayLik
     nearest, following = np.partition(costs.astype(np.float64, copy=False), 1, axis=1)[:, :2].T
     share = np.divide(nearest, following, out=np.ones(len(costs)), where=following > 0)
     return float(np.average(1 - share, weights=_check_sample_weight(sample_weight, costs)))
+
+
+BLOCK = 4096  # rows sorted at a time: the sorted copies stay small
+GOLDEN = (1 + 5**0.5) / 2
+
+
+class Centres(NamedTuple):
+    """k centres: mean score vectors, their orders, and what they cost."""
+
+    means: np.ndarray
+    orders: np.ndarray
+    costs: Costs
+
+
+class LloydRun(NamedTuple):
+    """Where one start led: centres, the nearest of each row, and the objective before the first step and after each."""
+
+    centres: Centres
+    labels: np.ndarray
+    history: list[float]
+    converged: bool
+
+
+@dataclass(frozen=True)
+class Cost:
+    """``d_f(x‖σ) + euclidean/2·|x − μ|²``."""
+
+    divergence: LovaszBregman
+    euclidean: float
+
+    def centres(self, means: np.ndarray, orders: np.ndarray | None = None) -> Centres:
+        """The means with their own orders, or given ones; tied items are in the order of their columns."""
+        if orders is None:
+            orders = np.argsort(-means, axis=1, kind="stable")
+        level = means.mean(axis=1)
+        centred = means - level[:, None]
+        slopes = self.divergence.gradients(orders) + self.euclidean * centred
+        bias = 0.5 * self.euclidean * np.einsum("ij,ij->i", centred, centred)
+        return Centres(means, orders, Costs(slopes, bias, level, 0.5 * self.euclidean * means.shape[1]))
+
+    def table(self, X: np.ndarray) -> Table:
+        """Read the rows once for their means and constants."""
+        means, constant = X.mean(axis=1, dtype=np.float64), np.empty(len(X))
+        for first in range(0, len(X), BLOCK):
+            part = slice(first, first + BLOCK)
+            centred = X[part] - means[part, None]
+            squares = np.einsum("ij,ij->i", centred, centred)
+            constant[part] = self.divergence.extension(centred) + 0.5 * self.euclidean * squares
+        return Table(X, means, constant)
+
+
+class ScoreVectors:
+    """Score vectors with their weights, and what does not change from step to step."""
+
+    def __init__(self, X: np.ndarray, weight: np.ndarray, cost: Cost) -> None:
+        self.X, self.weight, self.cost = X, weight, cost
+        self.table = cost.table(X)
+        n_items, span = X.shape[1], float(X.max()) - float(X.min())
+        length = np.abs(cost.divergence.gradients(np.arange(n_items))).sum() + cost.euclidean * n_items * span
+        self.noise = n_items * np.finfo(np.float64).eps * span * float(length)  # rounding of a cost
+
+    def assign(self, centres: Centres) -> Assignment:
+        """Each row to its nearest centre."""
+        return assign(self.table, self.weight, centres.costs)
+
+    def centres_at(self, chosen: np.ndarray | list[int]) -> Centres:
+        """Some of the rows as centres."""
+        return self.cost.centres(self.X[chosen].astype(np.float64))
+
+
+# ---------------------------------------------------------------- steps
+
+
+def lloyd(
+    rows: ScoreVectors, centres: Centres, *, max_iter: int, tol: float, verbose: bool = False
+) -> LloydRun:
+    """Move centres to the means of their rows, and rows to the nearest centres, until nothing changes.
+
+    Neither half of a step raises the objective. It ends when no row changes its centre, or when the objective falls by
+    no more than ``tol`` times its value.
+    """
+    found = rows.assign(centres)
+    history = [found.value]
+    converged = False
+    while not converged and len(history) <= max_iter:
+        found = refill(rows, found)
+        centres = _means(rows, found, centres)
+        before, found = found, rows.assign(centres)
+        history.append(found.value)
+        if verbose:
+            print(f"step {len(history) - 1}: objective {history[-1]:.6g}", flush=True)
+        fall = history[-2] - history[-1]
+        converged = fall <= tol * history[-1] or np.array_equal(before.labels, found.labels)
+    return LloydRun(centres, found.labels, history, converged)
+
+
+def _means(rows: ScoreVectors, found: Assignment, centres: Centres) -> Centres:
+    """Centres at the weighted means of their rows; one without rows stays where it is."""
+    full = found.mass > 0
+    means = centres.means.copy()
+    means[full] = found.sums[full] / found.mass[full, None]
+    return rows.cost.centres(means)
+
+
+def refill(rows: ScoreVectors, found: Assignment) -> Assignment:
+    """Give each empty cluster the row farthest from its centre, and all rows equal to it.
+
+    Only rows that leave others behind in their cluster, and that are farther than rounding, are taken: the objective
+    falls. Where there are none, clusters stay empty.
+    """
+    empty = np.flatnonzero(found.mass == 0)
+    if not len(empty):
+        return found
+    labels, mass, sums = found.labels.copy(), found.mass.copy(), found.sums.copy()
+    far = np.where((rows.weight > 0) & (found.costs > rows.noise), found.costs, 0.0)
+    for c in empty:
+        while far.any():
+            i = int(np.argmax(far))
+            old = labels[i]
+            equal = np.flatnonzero((far == far[i]) & (labels == old))
+            equal = equal[(rows.X[equal] == rows.X[i]).all(axis=1)]
+            far[equal] = 0.0
+            if np.count_nonzero((labels == old) & (rows.weight > 0)) > len(equal):
+                weight = rows.weight[equal].sum()
+                moved = weight * rows.X[i].astype(np.float64)
+                labels[equal], mass[c], sums[c] = c, weight, moved
+                mass[old] -= weight
+                sums[old] -= moved
+                break
+    return found._replace(labels=labels, mass=mass, sums=sums)
+
+
+# ---------------------------------------------------------------- starts
+
+
+def start(rows: ScoreVectors, k: int, rng: np.random.RandomState, *, spread: bool) -> Centres:
+    """Rows as first centres, drawn one after the other.
+
+    With ``spread`` (k-means++ with the cost in place of the squared distance) a row is drawn in proportion to its
+    weight times its cost at the nearest centre so far, the best of 2 + ⌊ln k⌋ draws; without, to its weight alone
+    among the rows that cost anything. Weights act as repetitions and the order of rows does not matter, because the
+    draws go by an order that depends on the rows' values only.
+    """
+    n_items = rows.X.shape[1]
+    # a generic direction: rows that differ have different places
+    direction = ((np.arange(1, n_items + 1) * GOLDEN) % 1).astype(rows.X.dtype)
+    sequence = np.argsort(np.einsum("ij,j->i", rows.X, direction), kind="stable")
+    trials = 2 + int(np.log(k)) if spread else 1
+    nearest = np.full(len(rows.X), np.inf)
+    chosen: list[int] = []
+    for _ in range(k):
+        share = rows.weight * (nearest if chosen and spread else nearest > 0)
+        if not share.any():  # all rows are at a centre
+            share = rows.weight
+        candidates = _draws(share, sequence, rng.random_sample(trials))
+        costs = all_costs(rows.table, rows.centres_at(candidates).costs)
+        costs[costs <= rows.noise] = 0.0
+        np.minimum(costs, nearest[:, None], out=costs)
+        best = int(np.argmin(np.einsum("i,ij->j", rows.weight, costs)))
+        chosen.append(int(candidates[best]))
+        nearest = costs[:, best].copy()
+    return rows.centres_at(chosen)
+
+
+def _draws(share: np.ndarray, sequence: np.ndarray, uniform: np.ndarray) -> np.ndarray:
+    """Rows at the given quantiles of the shares, which are added up along the sequence."""
+    total = np.cumsum(share[sequence])
+    last = np.searchsorted(total, total[-1])
+    return sequence[np.minimum(np.searchsorted(total, uniform * total[-1], side="right"), last)]

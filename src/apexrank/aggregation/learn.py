@@ -14,21 +14,23 @@ import numpy as np
 from numpy.typing import ArrayLike
 from sklearn.utils.validation import check_is_fitted, validate_data
 
-from apexrank.aggregation.points import ListPoints, list_points, points_in_list
-from apexrank.checks import check_frame
+from apexrank.aggregation.fusion import OF_RANKS, RRF, dcg_points
+from apexrank.checks import check_choice, check_frame
 from apexrank.errors import InputError
 from apexrank.groups import Segments, segment
-from apexrank.metrics._rows import check_choice
+from apexrank.kernels.inversions import mean_ranks, sort_rows
 from apexrank.models.linear import LinearProblem
 from apexrank.objectives.listwise import SoftmaxTargets
 from apexrank.objectives.margins import checked_relevance
 from apexrank.objectives.swaps import SwapLikelihood, order_likelihood, telling_lists
+from apexrank.preprocessing import QueryNormalizer
 from apexrank.rankers.listwise import GradedRanker
 from apexrank.solvers import BoundedLBFGS, NonNegativeProblem, Solver
 from apexrank.submodular import SetFunction, is_by_size, set_function
 
-Kind = Literal["scores", "ranks"]
-Missing = Literal["zero", "indicator", "raise"]
+ListPoints = Literal["borda", "reciprocal", "dcg", "minmax", "zscore"]
+RankerKind = Literal["scores", "ranks"]
+Unlisted = Literal["zero", "indicator", "raise"]
 
 
 class LovaszAggregator(GradedRanker):
@@ -129,8 +131,8 @@ class LovaszAggregator(GradedRanker):
         *,
         m: int | None = None,
         normalize: ListPoints | None = "borda",
-        kind: Kind = "scores",
-        missing: Missing = "zero",
+        kind: RankerKind = "scores",
+        missing: Unlisted = "zero",
         alpha: float = 1e-3,
         nonnegative: bool = False,
         solver: str | Solver = "auto",
@@ -221,8 +223,8 @@ class LovaszAggregator(GradedRanker):
     def _reading(self, reset: bool) -> dict[str, Any]:
         if self.normalize is not None:
             check_choice("normalize", self.normalize, ListPoints)
-        check_choice("kind", self.kind, Kind)
-        check_choice("missing", self.missing, Missing)
+        check_choice("kind", self.kind, RankerKind)
+        check_choice("missing", self.missing, Unlisted)
         finite = True if self.missing == "raise" else "allow-nan"
         return {"dtype": np.float64, "ensure_all_finite": finite, "reset": reset}
 
@@ -245,10 +247,8 @@ class LovaszAggregator(GradedRanker):
         """Points in lists of the rows' own; with None in the list of ``fit``."""
         if self.kind == "ranks" and np.any(rows <= 0):
             raise InputError("ranks are numbers from 1 for the best one, but X holds one of 0 or below")
-        rule: dict[str, Any] = {"normalize": self.normalize, "kind": self.kind}
-        points = (
-            points_in_list(rows, self.list_, **rule) if lists is None else list_points(rows, lists, **rule)
-        )
+        where = self.list_ if lists is None else lists
+        points = list_points(rows, where, normalize=self.normalize, kind=self.kind)
         known = ~np.isnan(points)
         if self._zero_is_best and not known.all():
             raise InputError(
@@ -265,7 +265,7 @@ class LovaszAggregator(GradedRanker):
         if lists is not None:
             return _least(points, lists)
         whole = segment(None, len(self.list_))
-        return _least(points_in_list(self.list_, self.list_, normalize="zscore", kind=self.kind), whole)[:1]
+        return _least(list_points(self.list_, self.list_, normalize="zscore", kind=self.kind), whole)[:1]
 
     def _objective(self, relevance: np.ndarray, lists: Segments) -> SoftmaxTargets | SwapLikelihood:
         objective = order_likelihood(relevance, self.f_, lists)
@@ -291,3 +291,83 @@ def _is_elsewhere(rows: np.ndarray, listed: np.ndarray) -> bool:
 def _least(points: np.ndarray, lists: Segments) -> np.ndarray:
     """For each row, the least points of its list by each ranker; NaN where the ranker lists nothing of it."""
     return np.fmin.reduceat(points[lists.order], lists.indptr[:-1])[lists.of_rows()]
+
+
+def list_points(
+    X: np.ndarray,
+    lists: Segments | np.ndarray,
+    *,
+    normalize: ListPoints | None = "borda",
+    kind: str = "scores",
+) -> np.ndarray:
+    """Points of each document of many lists by each ranker, larger is better; NaN where a ranker does not list it.
+
+    Weights of rankers are for lists of any length, so that "borda" is a share of the list's, and is not stretched: the
+    last document that a ranker lists is to have more than one it does not list. Tied documents have the points of their
+    mean place, where those of a ballot share the points of their places.
+
+    Parameters
+    ----------
+    X : array of shape (n, rankers)
+        Scores, or ranks with 1 for the best; NaN where a ranker does not list a document.
+    lists : Segments or array of shape (n_listed, rankers)
+        The documents of each list; or what the rankers say of one list which is there already, in which the documents
+        are placed one by one. There a document tied with some of the list has their place, one between two of them the
+        place midway; none is before the first place or after the last.
+    normalize : {"borda", "reciprocal", "dcg", "minmax", "zscore"} or None
+        See :class:`~apexrank.aggregation.learn.LovaszAggregator`.
+    kind : {"scores", "ranks"}
+        What X holds.
+
+    Examples
+    --------
+    >>> from apexrank.groups import segment
+    >>> X = np.array([[4.0], [9.0], [np.nan], [2.0]])
+    >>> list_points(X, segment(None, 4), kind="ranks").ravel().tolist()
+    [0.75, 0.5, nan, 1.0]
+    >>> listed = np.array([[4.0], [3.0], [3.0], [1.0]])
+    >>> list_points(np.array([[4.0], [3.0], [2.0], [0.0], [np.nan]]), listed).ravel().tolist()
+    [1.0, 0.625, 0.375, 0.25, nan]
+    """
+    sign = 1 if kind == "scores" else -1
+    scores = sign * X
+    if normalize is None:
+        return scores
+    if kind == "ranks" and normalize in OF_RANKS:
+        # ranks are places in the ranker's own list, which may be longer than ours
+        return _points_of(X, None, normalize)
+    if normalize in ("minmax", "zscore"):
+        # as `normalized`, but of all lists in one pass, and for rankers that list nothing of some
+        scaler = QueryNormalizer("minmax" if normalize == "minmax" else "standard", missing="keep")
+        if isinstance(lists, Segments):
+            return scaler.fit_transform(scores, groups=lists.of_rows())
+        return scaler.fit(sign * lists).transform(scores)
+    if isinstance(lists, Segments):
+        size = np.diff(lists.indptr)[lists.of_rows()][:, None]
+        return _points_of(_mean_places(scores, lists), size, normalize)
+    columns = zip(scores.T, sign * lists.T, strict=True)
+    places = np.column_stack([_places_among(column, listed) for column, listed in columns])
+    return _points_of(places, len(lists), normalize)
+
+
+def _points_of(places: np.ndarray, size: Any, normalize: str) -> np.ndarray:
+    """Points of places in lists of that size."""
+    if normalize == "borda":
+        return (size + 1 - places) / size
+    return (RRF + 1) / (RRF + places) if normalize == "reciprocal" else dcg_points(places)
+
+
+def _places_among(scores: np.ndarray, listed: np.ndarray) -> np.ndarray:
+    """Place of each score among others, 1 for the best: half of those that are equal count as better."""
+    known = np.sort(listed[~np.isnan(listed)])
+    better = len(known) - (np.searchsorted(known, scores) + np.searchsorted(known, scores, "right")) / 2
+    return np.where(np.isnan(scores), np.nan, np.clip(better + 0.5, 1, max(len(known), 1)))
+
+
+def _mean_places(scores: np.ndarray, lists: Segments) -> np.ndarray:
+    """Place of each document in its list by each ranker, 1 for the best; tied documents share the mean."""
+    places = np.empty(scores.shape)
+    for q in range(len(lists)):
+        rows = lists.rows(q)
+        places[rows] = mean_ranks(sort_rows(-scores[rows].T)).T  # those not listed come last
+    return np.where(np.isnan(scores), np.nan, places)

@@ -1,25 +1,43 @@
-"""The Lovász–Mallows model of voters' scores, as an estimator."""
+"""The Lovász–Mallows model of voters' scores and its mixtures, fitted by expectation and maximisation.
+
+    p(x) = Σ_k w_k·exp(−θ_k·d(x‖σ_k))/Z(θ_k, σ_k).
+
+Given the shares r_ik of the voters, the best order of component k is that of ``Σ_i r_ik x_i`` and its best θ solves
+``E_θ[d] = Σ_i r_ik d(x_i‖σ_k)/Σ_i r_ik``. Both are exact where f is a function of the size of a set. Any other f has a
+normaliser for each order; the order of the mean is then only a proposal, taken where it raises the likelihood.
+"""
 
 from __future__ import annotations
 
 import warnings
-from typing import Any, Literal, Self
+from dataclasses import dataclass
+from typing import Any, Literal, NamedTuple, Self
 
 import numpy as np
 from numpy.typing import ArrayLike
-from scipy.special import gammaln, logsumexp
+from scipy.special import gammaln, logsumexp, softmax
 from sklearn.base import BaseEstimator, DensityMixin
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils.validation import check_array, check_is_fitted, validate_data
 
-from apexrank.aggregation.divergence import LovaszBregman
-from apexrank.aggregation.mixture import Mixture, Normalisers, Run, expectation_maximisation, spread_start
-from apexrank.aggregation.normaliser import BoxNormaliser
-from apexrank.aggregation.posterior import OrderPosterior, check_count, check_thetas
-from apexrank.aggregation.sampling import draw_scores, generator
-from apexrank.checks import check_finite, check_frame
+from apexrank.aggregation.lovasz_bregman import LovaszBregman
+from apexrank.aggregation.mallows_density import (
+    MAX_STATES,
+    AnnealedNormaliser,
+    BoxNormaliser,
+    Normaliser,
+    draw_scores,
+    generator,
+    maximum_likelihood,
+    n_states,
+    size_gains,
+    subset_values,
+    too_large,
+)
+from apexrank.aggregation.posterior import OrderPosterior, check_thetas
+from apexrank.checks import check_count, check_finite, check_frame
 from apexrank.errors import InputError
-from apexrank.submodular import SetFunction
+from apexrank.submodular import SetFunction, orders_of
 
 
 class LovaszMallows(DensityMixin, BaseEstimator):
@@ -155,8 +173,7 @@ class LovaszMallows(DensityMixin, BaseEstimator):
 
     def predict_proba(self, X: ArrayLike) -> np.ndarray:
         """Share of each component in each row."""
-        joint = self._log_joint(X)
-        return np.exp(joint - logsumexp(joint, axis=1, keepdims=True))
+        return softmax(self._log_joint(X), axis=1)
 
     def predict(self, X: ArrayLike) -> np.ndarray:
         """Most likely component of each row."""
@@ -189,7 +206,7 @@ class LovaszMallows(DensityMixin, BaseEstimator):
             Seed.
         method : {"auto", "exact", "chain"}
             "exact" draws are independent; their table of sets and events must fit in 128 MiB. "chain" draws come
-            from Markov chains, see :func:`~apexrank.aggregation.sampling.chain_scores`.
+            from Markov chains, see :func:`~apexrank.aggregation.mallows_density.chain_scores`.
         """
         check_is_fitted(self)
         check_count("n_samples", n_samples)
@@ -258,14 +275,13 @@ class LovaszMallows(DensityMixin, BaseEstimator):
         check_is_fitted(self)
         return self._mixture.log_joint(self._checked(X))
 
-    def _keep(self, run: Run, scores: np.ndarray) -> None:
+    def _keep(self, run: MixtureRun, scores: np.ndarray) -> None:
         mixture = run.mixture
-        joint = mixture.log_joint(scores)
         self._mixture = mixture
         self.weights_ = mixture.weights
         self.orders_ = np.array([component.order for component in mixture.components])
         self.thetas_ = np.array([component.theta for component in mixture.components])
-        self.responsibilities_ = np.exp(joint - logsumexp(joint, axis=1, keepdims=True))
+        self.responsibilities_ = softmax(mixture.log_joint(scores), axis=1)
         self.history_ = np.array(run.history) - len(scores) * self._log_volume()
         self.log_likelihood_ = float(self.history_[-1])
         self.n_iter_, self.converged_ = len(run.history), run.converged
@@ -315,3 +331,175 @@ def _in_unit_box(scores: np.ndarray, low: float, high: float) -> np.ndarray:
             "sklearn.preprocessing.minmax_scale(X, axis=1), or give another box"
         )
     return scores if (low, high) == (0, 1) else (scores - low) / (high - low)
+
+
+SMOOTHING = 0.1  # share of a voter that the start spreads over all components
+
+
+class Normalisers:
+    """The normaliser for each order: one for all where f is a function of the size of a set.
+
+    Parameters
+    ----------
+    divergence : LovaszBregman
+        Whose divergence.
+    n : int
+        Number of items.
+    method : {"auto", "exact", "monte_carlo"}
+        "auto" is exact where the states can be listed.
+    n_particles : int
+        Of the Monte Carlo method, see :class:`~apexrank.aggregation.mallows_density.AnnealedNormaliser`.
+
+    Examples
+    --------
+    >>> normalisers = Normalisers(LovaszBregman("sqrt"), 4)
+    >>> normalisers.of(np.arange(4)) is normalisers.of(np.arange(4)[::-1])
+    True
+    """
+
+    def __init__(
+        self, divergence: LovaszBregman, n: int, method: str = "auto", n_particles: int = 64
+    ) -> None:
+        if method not in ("auto", "exact", "monte_carlo"):
+            raise InputError(f"unknown normaliser {method!r}: use auto, exact or monte_carlo")
+        self.divergence, self.n = divergence, n
+        self.by_size = size_gains(divergence.f, n) is not None
+        self._values: np.ndarray | None = None
+        self._known: dict[bytes, Normaliser] = {}
+        fits = n_states(divergence.f, n) <= MAX_STATES
+        if method == "exact" and not fits:
+            raise too_large(n)
+        if method == "monte_carlo" or not fits:
+            self._known[b""] = AnnealedNormaliser(divergence.f, n, n_particles)
+
+    def of(self, order: np.ndarray) -> Normaliser:
+        """The normaliser of an order."""
+        key = b"" if self.by_size else order.tobytes()
+        if key not in self._known:
+            if not self.by_size and self._values is None:
+                self._values = subset_values(self.divergence.f, self.n)
+            self._known[key] = BoxNormaliser(self.divergence.f, self.n, order, self._values)
+        return self._known[key]
+
+
+class Component(NamedTuple):
+    """An order and how strongly voters hold to it."""
+
+    order: np.ndarray
+    theta: float
+
+
+@dataclass(frozen=True, eq=False)
+class Mixture:
+    """Weights and components, with what is needed to evaluate them."""
+
+    weights: np.ndarray
+    components: list[Component]
+    normalisers: Normalisers
+
+    def log_joint(self, X: np.ndarray) -> np.ndarray:
+        """``log w_k + log p(x_i|θ_k, σ_k)``, one row per voter."""
+        orders = np.array([component.order for component in self.components])
+        thetas = np.array([component.theta for component in self.components])
+        log_z = [self.normalisers.of(order).at(theta).log_z for order, theta in self.components]
+        with np.errstate(divide="ignore"):  # a component that nobody is in has weight 0
+            constant = np.log(self.weights) - log_z
+        return constant - thetas * self.normalisers.divergence.divergence(X, orders)
+
+
+class MixtureRun(NamedTuple):
+    """Where one start led, and the log-likelihood after each step."""
+
+    mixture: Mixture
+    history: list[float]
+    converged: bool
+
+
+def best_component(
+    X: np.ndarray, shares: np.ndarray, normalisers: Normalisers, fixed: float | None, old: Component | None
+) -> Component:
+    """The component of largest weighted likelihood ``Σ_i r_i·log p(x_i|θ, σ)``; never one worse than the old one.
+
+    Examples
+    --------
+    >>> X = np.array([[0.9, 0.5, 0.4], [0.6, 0.8, 0.1]])
+    >>> order, theta = best_component(X, np.ones(2), Normalisers(LovaszBregman("sqrt"), 3), None, None)
+    >>> order.tolist(), round(theta, 2)
+    ([0, 1, 2], 6.45)
+    """
+    total = float(shares.sum())
+    if old is not None and total <= 1e-10:
+        return old
+
+    def mean_divergence(order: np.ndarray) -> float:
+        return float(shares @ normalisers.divergence.divergence(X, order)) / total
+
+    def fitted(order: np.ndarray) -> Component:
+        if fixed is not None:
+            return Component(order, fixed)
+        start = 1.0 if old is None else old.theta
+        return Component(order, maximum_likelihood(normalisers.of(order), mean_divergence(order), start))
+
+    def value(component: Component) -> float:
+        moments = normalisers.of(component.order).at(component.theta)
+        return -component.theta * mean_divergence(component.order) - moments.log_z
+
+    new = fitted(orders_of(shares @ X))
+    if old is None:
+        return new
+    candidates = [new, old] if normalisers.by_size else [new, fitted(old.order), old]
+    return max(candidates, key=value)
+
+
+def spread_start(X: np.ndarray, k: int, divergence: LovaszBregman, rng: np.random.Generator) -> np.ndarray:
+    """First shares: voters drawn by their divergence from those before, and all others with the nearest of them."""
+    orders = [orders_of(X[rng.integers(len(X))])]
+    while len(orders) < k:
+        nearest = np.min(divergence.divergence(X, np.array(orders)), axis=1)
+        chance = nearest / nearest.sum() if nearest.sum() > 0 else None
+        orders.append(orders_of(X[rng.choice(len(X), p=chance)]))
+    nearest_order = np.argmin(divergence.divergence(X, np.array(orders)), axis=1)
+    return np.eye(k)[nearest_order] * (1 - SMOOTHING) + SMOOTHING / k
+
+
+def expectation_maximisation(
+    X: np.ndarray,
+    shares: np.ndarray,
+    normalisers: Normalisers,
+    fixed: np.ndarray | None = None,
+    *,
+    max_iter: int = 200,
+    tol: float = 1e-6,
+) -> MixtureRun:
+    """Climb from the given shares (voters × components) until a step raises the mean log-likelihood by at most tol.
+
+    A step finds the best components for the shares, then their shares. One component has its answer after one step.
+
+    Examples
+    --------
+    >>> X = np.array([[0.9, 0.5, 0.4], [0.8, 0.7, 0.3], [0.1, 0.4, 0.8], [0.0, 0.5, 0.3]])
+    >>> normalisers = Normalisers(LovaszBregman("sqrt"), 3)
+    >>> run = expectation_maximisation(X, np.eye(2)[[0, 0, 1, 1]], normalisers, np.array([9.0, 9.0]))
+    >>> [order.tolist() for order, theta in run.mixture.components], run.converged
+    ([[0, 1, 2], [2, 1, 0]], True)
+    """
+    k = shares.shape[1]
+    components: list[Component | None] = [None] * k
+    history: list[float] = []
+    while True:
+        found = [
+            best_component(
+                X, shares[:, j], normalisers, None if fixed is None else float(fixed[j]), components[j]
+            )
+            for j in range(k)
+        ]
+        mixture = Mixture(shares.mean(axis=0), found, normalisers)
+        joint = mixture.log_joint(X)
+        total = logsumexp(joint, axis=1)
+        history.append(float(total.sum()))
+        gain = history[-1] - history[-2] if len(history) > 1 else np.inf
+        converged = k == 1 or gain <= tol * len(X)
+        if converged or len(history) >= max_iter:
+            return MixtureRun(mixture, history, bool(converged))
+        shares = np.exp(joint - total[:, None])
+        components = list(found)

@@ -12,16 +12,15 @@ from __future__ import annotations
 import warnings
 from dataclasses import dataclass
 from functools import cached_property
-from numbers import Integral
 from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike
 from sklearn.exceptions import ConvergenceWarning
 
-from apexrank.aggregation.divergence import LovaszBregman
-from apexrank.aggregation.normaliser import size_gains, subset_values
-from apexrank.aggregation.sampling import generator
+from apexrank.aggregation.lovasz_bregman import LovaszBregman
+from apexrank.aggregation.mallows_density import generator, size_gains, subset_values
+from apexrank.checks import check_count
 from apexrank.errors import InputError
 from apexrank.kernels.chains import swap_chain
 from apexrank.kernels.orders import completions, draw_orders, order_marginals
@@ -248,12 +247,6 @@ class OrderPosterior:
     @cached_property
     def _marginals(self) -> tuple[np.ndarray, np.ndarray]:
         return order_marginals(self.y, self._values, self._logs)
-
-
-def check_count(name: str, value: Any, least: int = 1) -> None:
-    """Refuse what is not a whole number of at least ``least``."""
-    if not isinstance(value, Integral) or value < least:
-        raise InputError(f"{name} must be a whole number of at least {least}, got {value!r}")
 
 
 def check_thetas(theta: Any, n: int, what: str = "voters") -> np.ndarray:

@@ -24,8 +24,8 @@ from apexrank.errors import InputError
 if TYPE_CHECKING:
     import polars as pl
 
-    from apexrank.aggregation.resampling import RankBootstrap
-    from apexrank.aggregation.result import Aggregation
+    from apexrank.aggregation.bootstrap import RankBootstrap
+    from apexrank.aggregation.rank_aggregation import Aggregation
 
 METHODS = ("lovasz-bregman", "borda", "copeland", "kemeny", "median", "combsum", "combmnz", "rrf")
 _SCORE_METHODS = ("lovasz-bregman", "combsum", "combmnz")
@@ -186,7 +186,7 @@ def _check_rules(methods: list[str], rules: dict[str, Any], given: list[str]) ->
 def _merge(
     profile: Profile, methods: list[str], missing: str | None, rules: dict[str, Any]
 ) -> list[Aggregation]:
-    from apexrank.aggregation.merging import aggregate as merge
+    from apexrank.aggregation.rank_aggregation import aggregate as merge
 
     results = []
     for name in methods:

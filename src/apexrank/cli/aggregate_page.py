@@ -10,8 +10,8 @@ from apexrank.cli.output import working
 from apexrank.cli.profile import Profile, about
 
 if TYPE_CHECKING:
-    from apexrank.aggregation.resampling import RankBootstrap
-    from apexrank.aggregation.result import Aggregation
+    from apexrank.aggregation.bootstrap import RankBootstrap
+    from apexrank.aggregation.rank_aggregation import Aggregation
 
 _TOP, _DRAWS = 30, 500  # unless --top and --bootstrap say otherwise
 

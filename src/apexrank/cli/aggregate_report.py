@@ -12,7 +12,7 @@ from apexrank.cli.profile import Profile
 if TYPE_CHECKING:
     import polars as pl
 
-    from apexrank.aggregation.result import Aggregation
+    from apexrank.aggregation.rank_aggregation import Aggregation
 
 ROWS_SHOWN = 10
 _TIES_SHOWN = 5

@@ -136,7 +136,7 @@ def read_options(method: str, **options: Any) -> Any:
     ...     print(error)
     --k must be a finite number of at least 0, got -1.0
     """
-    from apexrank.aggregation.points import read_rule
+    from apexrank.aggregation.fusion import read_rule
 
     try:
         return read_rule(method, **options)

@@ -22,8 +22,8 @@ from apexrank.errors import InputError
 if TYPE_CHECKING:
     import numpy as np
 
+    from apexrank.aggregation.fusion import Rule
     from apexrank.aggregation.kmeans import LovaszBregmanKMeans
-    from apexrank.aggregation.points import Rule
     from apexrank.submodular import SetFunction
 
 _SHAPES = ("sqrt", "log", "product", "indicator", "chain")
@@ -163,8 +163,8 @@ def _scores(profile: Profile, rule: Rule, missing: str | None) -> np.ndarray:
     """Points of voters × items, of which none may be missing."""
     import numpy as np
 
-    from apexrank.aggregation.points import voter_points
-    from apexrank.aggregation.reading import read_ballots
+    from apexrank.aggregation.ballots import read_ballots
+    from apexrank.aggregation.fusion import voter_points
 
     with about(profile):
         ballots = read_ballots(

@@ -173,7 +173,7 @@ def _check_options(scoring: str, holdout: float, confidence: float) -> None:
 
 
 def _check_measure(scoring: str) -> None:
-    from apexrank.metrics.measure import find_measure
+    from apexrank.metrics.evaluation import find_measure
 
     try:
         find_measure(scoring)

@@ -15,7 +15,7 @@ from apexrank.cli.profile import Profile
 if TYPE_CHECKING:
     import polars as pl
 
-    from apexrank.aggregation.result import Aggregation
+    from apexrank.aggregation.rank_aggregation import Aggregation
 
 
 def show_comparison(

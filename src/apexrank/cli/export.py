@@ -207,9 +207,9 @@ def _export_card(
     typer.echo(str(card))
     where = f"{data}, on which it was rounded" if test is None else str(test)
     # differences are no finer than the measures they are of
-    rows = [[round(cell, 4) if isinstance(cell, float) else cell for cell in row] for row in loss.rows()]
+    cells = [[round(cell, 4) if isinstance(cell, float) else cell for cell in row] for row in loss.rows()]
     print_table(
-        loss.columns, rows, title=f"\nwhat rounding costs on {where} (95% interval of the difference):"
+        loss.columns, cells, title=f"\nwhat rounding costs on {where} (95% interval of the difference):"
     )
     if output is not None:
         typer.echo(f"written: {output}, {len(card.points)} features of {len(card.form.features)}")

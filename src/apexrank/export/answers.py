@@ -11,8 +11,7 @@ from apexrank.errors import InputError
 from apexrank.export.linear import as_table, last_step
 from apexrank.io.labels import answers
 from apexrank.io.ranker import TableRanker
-from apexrank.metrics.comparison import ranking_scores
-from apexrank.metrics.measure import find_measure
+from apexrank.metrics.evaluation import find_measure, ranking_scores
 
 OF_ONE_LIST = ("auc", "partial_auc_0.1", "precision_at_50", "average_precision")
 OF_MANY_LISTS = ("ndcg", "ndcg_at_10", "average_precision")

@@ -15,7 +15,7 @@ from apexrank.export.columns import Feature
 from apexrank.export.linear import LinearForm, raw_matrix
 from apexrank.export.sql import Statement, form_to_sql, shown_columns
 from apexrank.io.measures import ABOVE_ZERO
-from apexrank.metrics.comparison import compare
+from apexrank.metrics.confidence import compare
 
 if TYPE_CHECKING:
     import polars as pl

@@ -24,7 +24,7 @@ from apexrank.export.linear import (
 )
 from apexrank.export.rounding import CardObjective, naive_points, nice_unit, search_points, training_objective
 from apexrank.io.ranker import TableRanker
-from apexrank.metrics.measure import find_measures
+from apexrank.metrics.evaluation import find_measures
 
 __all__ = ["Scorecard", "round_scorecard"]
 

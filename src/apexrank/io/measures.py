@@ -7,7 +7,7 @@ import math
 import numpy as np
 
 from apexrank import metrics
-from apexrank.metrics.measure import find_measure
+from apexrank.metrics.evaluation import find_measure
 
 ABOVE_ZERO = math.ulp(0.0)  # the smallest grade that is one
 _CUTS = (10, 50, 100)

@@ -1,10 +1,8 @@
 """Measures of rankings: what stands at the top of the list, and how much of it is right."""
 
-from apexrank.metrics.comparison import compare
-from apexrank.metrics.confidence import Interval, adjust_p_values, bootstrap, paired_test
-from apexrank.metrics.cuts import partial_auc, precision_at, recall_at, roc_points, tpr_at_fpr
-from apexrank.metrics.discounts import average_reciprocal_rank, push_dcg, rank_sum, ranks
-from apexrank.metrics.listwise import dcg, err, ndcg
+from apexrank.metrics.confidence import Interval, adjust_p_values, bootstrap, compare, paired_test
+from apexrank.metrics.discounted_gain import dcg, err, ndcg
+from apexrank.metrics.evaluation import empty_groups, evaluate, get_scorer, per_group, scorer_names
 from apexrank.metrics.permutation import (
     KendallCounts,
     kendall_counts,
@@ -14,11 +12,19 @@ from apexrank.metrics.permutation import (
     spearman_footrule,
     weighted_kendall_distance,
 )
-from apexrank.metrics.precision import average_precision, mrr, winner_takes_all
-from apexrank.metrics.scorers import get_scorer, scorer_names
+from apexrank.metrics.precision import average_precision, mrr, precision_at, recall_at, winner_takes_all
+from apexrank.metrics.push import (
+    average_reciprocal_rank,
+    heights,
+    p_norm_risk,
+    push_dcg,
+    r_max,
+    rank_sum,
+    ranks,
+    reverse_heights,
+)
+from apexrank.metrics.roc import auc, partial_auc, roc_points, tpr_at_fpr
 from apexrank.metrics.spam import spam_mass, spam_met
-from apexrank.metrics.table import evaluate, per_group
-from apexrank.metrics.top import auc, empty_groups, heights, p_norm_risk, r_max, reverse_heights
 
 __all__ = [
     "Interval",

@@ -1,18 +1,14 @@
-"""Sorted lists: tied rows merged into levels for counts of two classes, or row by row for grades."""
+"""Sorted lists: levels of tied rows for counts of two classes, single rows for grades."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Literal, NamedTuple, get_args
+from typing import NamedTuple
 
 import numpy as np
 
-from apexrank.errors import InputError
 from apexrank.kernels.segments import running_sums
-
-Empty = Literal["skip", "zero", "one", "raise"]
 
 
 @dataclass(frozen=True)
@@ -103,17 +99,18 @@ class Levels:
         )
 
 
-class Lists:
+@dataclass(frozen=True)
+class GradedLists:
     """Grades of the rows of every list from top to bottom.
 
     ``starts`` are the rows where a new level of tied rows begins, ``listed`` tells the rows that have a rank from
     those that were never put on the list; list ``q`` owns the rows from ``indptr[q]`` up to ``indptr[q + 1]``.
     """
 
-    def __init__(
-        self, relevance: np.ndarray, listed: np.ndarray, starts: np.ndarray, indptr: np.ndarray
-    ) -> None:
-        self.relevance, self.listed, self.starts, self.indptr = relevance, listed, starts, indptr
+    relevance: np.ndarray
+    listed: np.ndarray
+    starts: np.ndarray
+    indptr: np.ndarray
 
     @cached_property
     def sizes(self) -> np.ndarray:
@@ -179,42 +176,8 @@ def ratio(numerator: np.ndarray, denominator: np.ndarray) -> np.ndarray:
     return np.divide(numerator, denominator, out=np.zeros_like(numerator), where=denominator != 0)
 
 
-_PLAIN = {"zero": 0.0, "one": 1.0}
-
-
-def fill_empty(
-    values: np.ndarray,
-    defined: np.ndarray,
-    empty: Empty,
-    names: np.ndarray,
-    fills: Mapping[str, float] = _PLAIN,
-) -> np.ndarray:
-    """Values of the groups that take part in the mean, by the rule ``empty`` for groups that have none."""
-    if empty not in get_args(Empty):
-        raise InputError(f"unknown empty {empty!r}: use one of {', '.join(get_args(Empty))}")
-    if empty in fills:
-        return np.where(defined, values, fills[empty])
-    if not defined.any():
-        whose = "y_true" if len(names) == 1 else "every group"
-        raise InputError(
-            f"the measure is not defined: {whose} lacks positive rows of nonzero weight, or negative ones (for "
-            "kendall_tau: scores that differ) where the measure compares the two"
-        )
-    if empty == "raise" and not defined.all():
-        first = names[~defined].tolist()[0]
-        raise InputError(
-            f"{np.sum(~defined)} of {len(names)} groups lack positive rows (or negative ones to compare with), "
-            f"first {first!r}: drop them or set empty='skip'"
-        )
-    return values[defined]
-
-
 class Values(NamedTuple):
-    """A measure's value for each group, and whether it has one."""
+    """Value of a measure for each group, and whether it has one."""
 
     value: np.ndarray
     defined: np.ndarray
-
-    def mean(self, empty: Empty, names: np.ndarray) -> float:
-        """Mean of the measure over the groups."""
-        return float(np.mean(fill_empty(self.value, self.defined, empty, names)))

@@ -1,57 +1,44 @@
-"""Labels and scores, checked, and sorted once for all measures: the start of every measure of a ranked list."""
+"""Labels and scores of ranked lists: checked once, sorted once for all measures."""
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from copy import copy
+from dataclasses import dataclass
 from functools import cached_property
-from typing import Any, Literal, Self, get_args
+from numbers import Real
+from typing import Any, Literal, Self
 
 import numpy as np
 from numpy.typing import ArrayLike
 
-from apexrank.checks import check_weights, on_host
+from apexrank.checks import check_choice, check_weights, on_host
 from apexrank.errors import InputError
 from apexrank.groups import Segments, segment
-from apexrank.metrics._labels import as_labels, grades_of, relevant_rows, two_classes
-from apexrank.metrics._levels import Levels, Lists
+from apexrank.metrics._levels import GradedLists, Levels, Values
 
 Ties = Literal["pessimistic", "average", "optimistic", "given"]
+Empty = Literal["skip", "zero", "one", "raise"]
 
 MOST_ROWS = 2e8
+PLAIN = {"zero": 0.0, "one": 1.0}
 _EXACT = 2**53  # the largest whole number up to which doubles hold all of them
 
 
-def check_choice(name: str, value: str, choices: Any) -> None:
-    """Refuse a ``value`` that is none of the ``Literal`` type ``choices``."""
-    if value not in get_args(choices):
-        raise InputError(f"unknown {name} {value!r}: use one of {', '.join(get_args(choices))}")
-
-
-def check_number(name: str, value: float, low: float, high: float) -> float:
-    """Refuse a number that is not in the closed interval from ``low`` to ``high``."""
-    if not low <= value <= high:
-        raise InputError(f"{name} must be a number from {low:g} to {high:g}, got {value!r}")
-    return float(value)
-
-
-class Rows:
+@dataclass(eq=False)
+class ScoredRows:
     """Checked rows of one or many lists.
 
-    ``positive`` marks the relevant rows, ``relevance`` holds their grades where the labels are numbers; ``weight``
+    ``positive`` marks the relevant rows, ``grades`` holds their relevance where the labels are numbers; ``weight``
     is None when every row counts once; ``grouped`` says whether the user gave groups.
     """
 
-    def __init__(
-        self,
-        positive: np.ndarray,
-        scores: np.ndarray,
-        groups: Segments,
-        weight: np.ndarray | None = None,
-        relevance: np.ndarray | None = None,
-        grouped: bool = False,
-    ) -> None:
-        self.positive, self.scores, self.groups, self.grouped = positive, scores, groups, grouped
-        self.weight, self._relevance = weight, relevance
+    positive: np.ndarray
+    scores: np.ndarray
+    groups: Segments
+    weight: np.ndarray | None = None
+    grades: np.ndarray | None = None
+    grouped: bool = False
 
     def __len__(self) -> int:
         return len(self.positive)
@@ -64,24 +51,24 @@ class Rows:
     @property
     def relevance(self) -> np.ndarray:
         """Grade of each row; 0 and 1 where the labels are not numbers."""
-        return self.positive.astype(np.float64) if self._relevance is None else self._relevance
+        return self.positive.astype(np.float64) if self.grades is None else self.grades
 
-    def mirrored(self) -> Rows:
+    def mirrored(self) -> ScoredRows:
         """The list turned upside down with the classes exchanged, so that its bottom becomes the top."""
         # the rows come in reverse as well, for ties in the order they are given
         order = np.argsort(self.groups.of_rows()[::-1], kind="stable")
         groups = Segments(order, self.groups.indptr, self.groups.names)
         weight = None if self.weight is None else self.weight[::-1]
-        return Rows(~self.positive[::-1], -self.scores[::-1], groups, weight)
+        return ScoredRows(~self.positive[::-1], -self.scores[::-1], groups, weight)
 
-    def lifted(self, margin: float) -> Rows:
+    def lifted(self, margin: float) -> ScoredRows:
         """Every negative lifted by a margin θ, as ``f_i - g_k <= θ`` is ``f_i <= g_k + θ``."""
         if not np.isfinite(margin):
             raise InputError(f"margin must be a finite number, got {margin!r}")
         if margin == 0:
             return self
         keys = np.where(self.positive, self.scores, self.scores + margin)
-        return Rows(self.positive, keys, self.groups, self.weight)
+        return ScoredRows(self.positive, keys, self.groups, self.weight)
 
     def sort(self) -> None:
         """Sort now, so that rows reweighted later share the order."""
@@ -91,9 +78,40 @@ class Rows:
         """The same rows in the same order with other weights."""
         other = copy(self)
         other.weight = weight
-        other.__dict__.pop("_merged", None)
-        other.__dict__.pop("lists", None)
+        for stale in ("_merged", "lists", "present"):
+            other.__dict__.pop(stale, None)
         return other
+
+    @cached_property
+    def present(self) -> np.ndarray:
+        """Groups with a row of nonzero weight. Others are not there, unless that is true of all of them."""
+        if self.weight is None or not self.weight.any():
+            return np.ones(len(self.groups), dtype=bool)
+        return np.add.reduceat(self.weight[self.groups.order], self.groups.indptr[:-1]) > 0
+
+    def counted_values(self, values: Values, empty: Empty, fills: Mapping[str, float] = PLAIN) -> np.ndarray:
+        """Values of the groups that take part in a mean, by the rule ``empty`` for groups that have none."""
+        check_choice("empty", empty, Empty)
+        value, defined, names = (column[self.present] for column in (*values, self.names))
+        if empty in fills:
+            return np.where(defined, value, fills[empty])
+        if not defined.any():
+            whose = "y_true" if len(names) == 1 else "every group"
+            raise InputError(
+                f"the measure is not defined: {whose} lacks positive rows of nonzero weight, or negative ones (for "
+                "kendall_tau: scores that differ) where the measure compares the two"
+            )
+        if empty == "raise" and not defined.all():
+            first = names[~defined].tolist()[0]
+            raise InputError(
+                f"{np.sum(~defined)} of {len(names)} groups lack positive rows (or negative ones to compare with), "
+                f"first {first!r}: drop them or set empty='skip'"
+            )
+        return value[defined]
+
+    def mean(self, values: Values, empty: Empty) -> float:
+        """Mean of a measure over the groups."""
+        return float(np.mean(self.counted_values(values, empty)))
 
     def check_repetitions(self, otherwise: str = "") -> None:
         """Refuse weights that are no numbers of repetitions."""
@@ -169,7 +187,7 @@ class Rows:
         return ties != "average" and bool((self._merged.positive * self._merged.negative).any())
 
     @cached_property
-    def lists(self) -> Lists:
+    def lists(self) -> GradedLists:
         """Every list from top to bottom, with the grades of its rows."""
         rows, sizes = self._sorted[0], np.diff(self.groups.indptr)
         group = np.repeat(np.arange(len(sizes)), sizes)
@@ -177,7 +195,7 @@ class Rows:
             times = _repetitions(self.weight)[rows]
             rows, group = np.repeat(rows, times), np.repeat(group, times)
         scores = self.scores[rows]
-        return Lists(
+        return GradedLists(
             relevance=self.relevance[rows],
             listed=scores > -np.inf,
             starts=np.flatnonzero(_changes(scores) | _changes(group)),
@@ -209,60 +227,36 @@ def _repetitions(weight: np.ndarray, otherwise: str = "") -> np.ndarray:
 def check_rows(
     y_true: ArrayLike,
     scores: ArrayLike,
-    *,
     pos_label: Any = None,
-    relevant: float | None = None,
-    graded: bool = False,
     groups: ArrayLike | None = None,
     sample_weight: ArrayLike | None = None,
-) -> Rows:
-    """Check what the user passed; every fault is an `InputError` of one line.
+    relevant: float | None = None,
+    *,
+    graded: bool = False,
+) -> ScoredRows:
+    """Check labels of two classes, or with ``graded`` perhaps grades of relevance, and the scores that rank them.
 
-    ``graded`` says that labels may be grades: see `relevant_rows`. Arrays on a device come to the host: they are a few
-    bytes a row, where the rows themselves have hundreds.
+    Arrays on a device are copied to the host: they hold a few bytes a row, where the rows themselves have hundreds.
     """
     y_true, scores, groups, sample_weight = map(on_host, (y_true, scores, groups, sample_weight))
     labels = as_labels(y_true)
     n = len(labels)
     relevance = None
-    if graded:
-        positive = relevant_rows(labels, pos_label, relevant)
-        relevance = grades_of(labels) if pos_label is None else None
-    else:
+    if not graded:
         positive = two_classes(labels, pos_label)
-    weight = None if sample_weight is None else _column("sample_weight", sample_weight, n)
-    if weight is not None and ((weight < 0).any() or np.isinf(weight).any()):
-        raise InputError(
-            "sample_weight has a negative or infinite weight: weights are numbers of repetitions"
-        )
-    if weight is not None:
+    else:
+        positive = relevant_rows(labels, pos_label, relevant)
+        if pos_label is None and not are_classes(labels):
+            relevance = as_grades(labels)
+    weight = None
+    if sample_weight is not None:
+        weight = _column("sample_weight", sample_weight, n)
+        if (weight < 0).any() or np.isinf(weight).any():
+            raise InputError(
+                "sample_weight has a negative or infinite weight: weights are numbers of repetitions"
+            )
         check_weights(weight)  # pairs have products of weights
-    return Rows(positive, _scores(scores, n), segment(groups, n), weight, relevance, groups is not None)
-
-
-def check_binary(
-    y_true: ArrayLike,
-    scores: ArrayLike,
-    *,
-    pos_label: Any = None,
-    groups: ArrayLike | None = None,
-    sample_weight: ArrayLike | None = None,
-) -> Rows:
-    """Rows of two classes."""
-    return check_rows(y_true, scores, pos_label=pos_label, groups=groups, sample_weight=sample_weight)
-
-
-def judged_rows(
-    y_true: ArrayLike,
-    scores: ArrayLike,
-    pos_label: Any,
-    relevant: float | None,
-    groups: ArrayLike | None,
-    sample_weight: ArrayLike | None,
-) -> Rows:
-    """Rows of two classes or of grades."""
-    options: dict[str, Any] = {"groups": groups, "sample_weight": sample_weight}
-    return check_rows(y_true, scores, pos_label=pos_label, relevant=relevant, graded=True, **options)
+    return ScoredRows(positive, _scores(scores, n), segment(groups, n), weight, relevance, groups is not None)
 
 
 def _scores(scores: ArrayLike, n: int) -> np.ndarray:
@@ -291,3 +285,84 @@ def _column(name: str, values: ArrayLike, n: int) -> np.ndarray:
     if np.isnan(column).any():
         raise InputError(f"{name} is NaN in row {int(np.isnan(column).argmax())}: fill or drop it")
     return column
+
+
+def as_labels(y_true: ArrayLike) -> np.ndarray:
+    """Labels as an array; objects that are all numbers become numbers."""
+    labels = np.asarray(y_true)
+    if labels.ndim != 1 or not len(labels):
+        raise InputError(f"y_true needs one label per row and at least one row, got shape {labels.shape}")
+    if labels.dtype.kind == "O":
+        plain = np.array(labels.tolist()) if all(isinstance(x, Real) for x in labels) else labels
+        labels = plain if plain.dtype.kind in "biuf" else labels
+    return labels
+
+
+def are_classes(labels: np.ndarray) -> bool:
+    """Whether labels only name two classes: one of two numbers is negative."""
+    return labels.dtype.kind not in "biuf" or bool(labels.min() < 0 and len(distinct(labels)) == 2)
+
+
+def relevant_rows(labels: np.ndarray, pos_label: Any, relevant: float | None) -> np.ndarray:
+    """Which rows are relevant: those of at least the grade ``relevant``, or of the label ``pos_label``.
+
+    With neither, numbers of at least 0 are grades, relevant when above 0; of two other labels the larger is. Two
+    numbers above 0 may be either, and are refused.
+    """
+    if relevant is not None:
+        if pos_label is not None:
+            raise InputError("relevant and pos_label both say what is relevant: give one of them")
+        return as_grades(labels) >= relevant
+    if pos_label is not None or are_classes(labels):
+        return two_classes(labels, pos_label)
+    values = distinct(labels)
+    if len(values) == 2 and values[0] > 0:
+        raise InputError(
+            f"y_true has the values {values[0]:g} and {values[1]:g} only: say relevant={values[0]:g} if they are "
+            f"grades, or pos_label={values[1]:g} if they are classes"
+        )
+    return as_grades(labels) > 0
+
+
+def as_grades(labels: np.ndarray) -> np.ndarray:
+    if labels.dtype.kind not in "biuf":
+        raise InputError("y_true must be numbers here, the grades of relevance")
+    grades = labels.astype(np.float64)
+    if not np.isfinite(grades).all():
+        raise InputError(
+            f"y_true is not finite in row {int((~np.isfinite(grades)).argmax())}: fill or drop it"
+        )
+    return grades
+
+
+def two_classes(labels: np.ndarray, pos_label: Any) -> np.ndarray:
+    values = distinct(labels)
+    if len(values) > 2:
+        raise InputError(
+            f"y_true has {len(values)} distinct labels: make it binary, e.g. y_true == {values[-1]!r}"
+        )
+    if pos_label is None:
+        if len(values) < 2:
+            raise InputError(
+                f"y_true has a single class, {values[0]!r}: give positives and negatives, or set pos_label"
+            )
+        pos_label = values[1]
+    elif len(values) == 2 and pos_label not in values:
+        raise InputError(
+            f"pos_label={pos_label!r} is not in y_true: its labels are {values[0]!r}, {values[1]!r}"
+        )
+    return labels == pos_label
+
+
+def distinct(labels: np.ndarray) -> list:
+    """Sorted distinct labels; a missing one differs from itself or compares with nothing."""
+    try:
+        if labels.dtype.kind in "fO" and (labels != labels).any():
+            raise TypeError
+        if labels.dtype.kind in "biuf":
+            low, high = labels.min(), labels.max()
+            if ((labels == low) | (labels == high)).all():  # two values need no sort
+                return [low.item()] if low == high else [low.item(), high.item()]
+        return np.unique(labels).tolist()
+    except TypeError:
+        raise InputError("y_true has missing or mixed labels: fill or drop those rows") from None

@@ -1,21 +1,24 @@
-"""How sure a measure is: bootstrap intervals, paired tests, corrections for several comparisons."""
+"""Bootstrap confidence intervals of measures, paired tests, and tables that compare rankers."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
-from numbers import Integral, Real
-from typing import Any, Literal, NamedTuple
+from collections.abc import Callable, Iterable, Mapping
+from numbers import Real
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike
 from scipy.special import ndtr, ndtri
 
+from apexrank.checks import check_choice, check_count
 from apexrank.errors import InputError
-from apexrank.metrics._levels import Empty, Values, fill_empty
-from apexrank.metrics._rows import Rows, Ties, check_choice, judged_rows
-from apexrank.metrics.measure import Measure, find_measures
+from apexrank.metrics._rows import PLAIN, Empty, ScoredRows, Ties, check_rows
+from apexrank.metrics.evaluation import Measure, find_measures, ranking_scores
 
-Method = Literal["percentile", "basic", "bca"]
+if TYPE_CHECKING:
+    import polars as pl
+
+IntervalMethod = Literal["percentile", "basic", "bca"]
 Test = Literal["permutation", "t"]
 Correction = Literal["holm", "bonferroni", "benjamini-hochberg", "none"]
 LEAST_DEFINED = 0.5  # share of the resamples that must have a value
@@ -43,7 +46,7 @@ def bootstrap(
     groups: ArrayLike | None = None,
     n_resamples: int = 2000,
     confidence: float = 0.95,
-    method: Method = "percentile",
+    method: IntervalMethod = "percentile",
     ties: Ties | None = None,
     empty: Empty = "skip",
     relevant: float | None = None,
@@ -62,7 +65,8 @@ def bootstrap(
     measure : str or iterable of str
         A name as in `apexrank.metrics.evaluate`, or several, which share the draws.
     y_true, scores, groups, ties, empty, relevant, pos_label, sample_weight
-        As in `apexrank.metrics.evaluate`; weights must be whole numbers where the measure needs ranks.
+        As in `apexrank.metrics.evaluate`; weights must be whole numbers where the measure needs ranks. Whole
+        weights are numbers of equal rows, each of which is drawn by itself.
     n_resamples : int
         How often to draw.
     confidence : float in (0, 1)
@@ -84,45 +88,31 @@ def bootstrap(
     >>> interval.low <= interval.value <= interval.high
     True
     """
-    check_choice("method", method, Method)
+    check_choice("method", method, IntervalMethod)
     check_level(confidence, n_resamples)
-    rows = judged_rows(y_true, scores, pos_label, relevant, groups, sample_weight)
+    rows = check_rows(y_true, scores, pos_label, groups, sample_weight, relevant, graded=True)
     options = {} if ties is None else {"ties": ties}
-    names = [measure] if isinstance(measure, str) else measure
-    found = _intervals(
-        rows, find_measures(names), options, empty, n_resamples, confidence, method, random_state
-    )
-    return found[measure] if isinstance(measure, str) else found
-
-
-def _intervals(
-    rows: Rows,
-    measures: list[Measure],
-    options: dict[str, Any],
-    empty: Empty,
-    n_resamples: int,
-    confidence: float,
-    method: Method,
-    random_state: Any,
-) -> dict[str, Interval]:
+    measures = find_measures([measure] if isinstance(measure, str) else measure)
     if rows.grouped:
-        values = {m.name: fill_empty(*m.values(rows, **options), empty, rows.names) for m in measures}
-        return {
+        values = {m.name: rows.counted_values(m.values(rows, **options), empty) for m in measures}
+        found = {
             name: interval_of_mean(own, n_resamples, confidence, method, random_state)
             for name, own in values.items()
         }
-    if method == "bca":
+    elif method == "bca":
         raise InputError("method='bca' needs groups: use 'percentile' or 'basic' for the rows of one list")
-    means = [m.values(rows, **options).mean(empty, rows.names) for m in measures]
-    draws = draw_rows([rows], measures, n_resamples, random_state, options)[:, 0]
-    return {
-        m.name: interval_of_draws(mean, draws[:, j], confidence, method, len(rows))
-        for j, (m, mean) in enumerate(zip(measures, means, strict=True))
-    }
+    else:
+        means = [m.mean(rows, empty, **options) for m in measures]
+        draws = draw_rows([rows], measures, n_resamples, random_state, options)[:, 0]
+        found = {
+            m.name: interval_of_draws(mean, own, confidence, method, n_units(rows))
+            for m, mean, own in zip(measures, means, draws.T, strict=True)
+        }
+    return found[measure] if isinstance(measure, str) else found
 
 
 def interval_of_mean(
-    values: np.ndarray, n_resamples: int, confidence: float, method: Method, random_state: Any
+    values: np.ndarray, n_resamples: int, confidence: float, method: IntervalMethod, random_state: Any
 ) -> Interval:
     """Interval of the mean of one value per group; of a single group nothing is known."""
     n, mean = len(values), float(values.mean()) if len(values) else np.nan
@@ -147,29 +137,58 @@ def draw_means(values: np.ndarray, n_resamples: int, random_state: Any) -> np.nd
 
 
 def draw_rows(
-    lists: list[Rows], measures: list[Measure], n_resamples: int, random_state: Any, options: dict[str, Any]
+    lists: list[ScoredRows],
+    measures: list[Measure],
+    n_resamples: int,
+    random_state: Any,
+    options: dict[str, Any],
 ) -> np.ndarray:
     """Measures of resampled rows, the same draws for every list of scores: (resamples, lists, measures)."""
     rng = np.random.default_rng(random_state)
-    n = len(lists[0])
     for rows in lists:
         rows.sort()
     draws = np.empty((n_resamples, len(lists), len(measures)))
     for draw in draws:
-        times = np.bincount(rng.integers(0, n, n), minlength=n).astype(np.float64)
+        weight = resample_weights(lists[0].weight, len(lists[0]), rng)
         for i, rows in enumerate(lists):
-            weight = times if rows.weight is None else times * rows.weight
             drawn = rows.reweighted(weight)
-            draw[i] = [_only(m.values(drawn, **(options | m.family.drawn))) for m in measures]
+            for j, measure in enumerate(measures):
+                (value,), (defined,) = measure.values(drawn, **(options | measure.family.drawn))
+                draw[i, j] = value if defined else np.nan
     return draws
 
 
-def _only(values: Values) -> float:
-    return float(values.value[0]) if values.defined[0] else np.nan
+def resample_weights(weight: np.ndarray | None, n: int, rng: np.random.Generator) -> np.ndarray:
+    """Weights of n rows after drawing with replacement.
+
+    A whole weight is a number of equal rows, each of which is drawn by itself; a row of any other weight is one row.
+
+    Examples
+    --------
+    >>> resample_weights(np.array([1000.0, 0.0, 3.0]), 3, np.random.default_rng(0)).sum()
+    np.float64(1003.0)
+    """
+    if weight is not None and are_counts(weight):
+        return rng.multinomial(int(weight.sum()), weight / weight.sum()).astype(np.float64)
+    while True:
+        times = np.bincount(rng.integers(0, n, n), minlength=n).astype(np.float64)
+        drawn = times if weight is None else times * weight
+        if drawn.any() or not np.any(weight):  # rows of weight 0 alone are no sample
+            return drawn
+
+
+def are_counts(weight: np.ndarray) -> bool:
+    """Whether weights are numbers of rows, of which there are some."""
+    return bool((weight == np.floor(weight)).all() and 0 < weight.sum() < 2**53)
+
+
+def n_units(rows: ScoredRows) -> int:
+    """Number of rows that `draw_rows` draws."""
+    return len(rows) if rows.weight is None or not are_counts(rows.weight) else int(rows.weight.sum())
 
 
 def interval_of_draws(
-    value: float, draws: np.ndarray, confidence: float, method: Method, n: int, skew: float = 0.0
+    value: float, draws: np.ndarray, confidence: float, method: IntervalMethod, n: int, skew: float = 0.0
 ) -> Interval:
     """Interval from bootstrap draws; NaN stands for a draw without a value."""
     defined = draws[~np.isnan(draws)]
@@ -195,8 +214,7 @@ def check_level(confidence: float, n_resamples: int) -> None:
     """Refuse a confidence or a number of draws that makes no interval."""
     if not isinstance(confidence, Real) or not 0 < confidence < 1:
         raise InputError(f"confidence must be between 0 and 1, got {confidence!r}")
-    if not isinstance(n_resamples, Integral) or n_resamples < 2:
-        raise InputError(f"n_resamples must be a whole number of at least 2, got {n_resamples!r}")
+    check_count("n_resamples", n_resamples, 2)
 
 
 def paired_test(
@@ -334,3 +352,150 @@ _CORRECTIONS: dict[str, Callable[[np.ndarray], np.ndarray]] = {
     "benjamini-hochberg": _benjamini_hochberg,
     "none": lambda p: p,
 }
+
+
+_NUMBERS = ("value", "low", "high", "difference", "difference_low", "difference_high", "p_value")
+
+
+def compare(
+    rankers: Mapping[str, Any],
+    X: Any,
+    y: ArrayLike,
+    groups: ArrayLike | None = None,
+    *,
+    measures: str | Iterable[str] = ("ndcg", "average_precision", "precision_at_10"),
+    baseline: str | None = None,
+    test: Test = "permutation",
+    correction: Correction = "holm",
+    confidence: float = 0.95,
+    n_resamples: int = 2000,
+    ties: Ties | None = None,
+    empty: Empty = "skip",
+    relevant: float | None = None,
+    pos_label: Any = None,
+    sample_weight: ArrayLike | None = None,
+    random_state: Any = 0,
+) -> pl.DataFrame:
+    """Measure several rankers on the same rows and say which differences are more than chance.
+
+    Parameters
+    ----------
+    rankers : mapping of str to fitted estimator or scores
+        An estimator's decision_function is the ranking score, or its probability of the second class, or its
+        prediction. An array holds the scores of the rows themselves; X may be None when all are arrays.
+    X : array, frame or None
+        The rows.
+    y, groups, ties, empty, relevant, pos_label, sample_weight
+        As ``y_true`` and others in `apexrank.metrics.evaluate`.
+    measures : str or iterable of str
+        Names as in `apexrank.metrics.evaluate`.
+    baseline : str, optional
+        The ranker that all others are compared with; the first one by default.
+    test : {"permutation", "t"}
+        Paired test over the groups (`paired_test`, with its 9999 draws). Without groups it is not used: the p-value
+        comes from the bootstrap draws of rows, and is never below 2 / (n_resamples + 1).
+    correction : {"holm", "bonferroni", "benjamini-hochberg", "none"}
+        For the number of comparisons in the table (`adjust_p_values`).
+    confidence, n_resamples, random_state
+        Of the bootstrap intervals, as in `bootstrap`.
+
+    Returns
+    -------
+    polars.DataFrame
+        A row for each ranker and measure: ``ranker``, ``measure``, ``value`` with its interval ``low`` to ``high``;
+        ``difference`` from the baseline with its interval ``difference_low`` to ``difference_high``, ``p_value`` and
+        ``p_adjusted`` (null for the baseline itself); ``n``, the number of groups or rows drawn.
+
+    Examples
+    --------
+    >>> y, groups = [1, 0, 0, 1, 0, 0, 1, 0], ["a", "a", "b", "b", "c", "c", "d", "d"]
+    >>> good, bad = [2, 1, 1, 2, 2, 1, 2, 1], [1, 2, 2, 1, 2, 1, 2, 1]
+    >>> table = compare({"bad": bad, "good": good}, None, y, groups, measures="mrr")
+    >>> table.select("ranker", "value", "difference").rows()
+    [('bad', 0.666..., None), ('good', 1.0, 0.333...)]
+    """
+    import polars as pl
+
+    check_choice("correction", correction, Correction)
+    check_choice("test", test, Test)
+    check_level(confidence, n_resamples)
+    if not isinstance(rankers, Mapping):
+        raise InputError(
+            "rankers must be a mapping from names to estimators or scores, such as {'mine': ranker}"
+        )
+    if not rankers:
+        raise InputError("there is nothing to compare: give at least one ranker")
+    baseline = next(iter(rankers)) if baseline is None else baseline
+    if baseline not in rankers:
+        raise InputError(f"baseline {baseline!r} is not among the rankers: {', '.join(map(repr, rankers))}")
+    lists = {}
+    for name, ranker in rankers.items():
+        try:
+            scores = ranking_scores(ranker, X, pos_label)
+            lists[name] = check_rows(y, scores, pos_label, groups, sample_weight, relevant, graded=True)
+        except InputError as error:
+            raise InputError(f"{name}: {error}") from None
+    options = {} if ties is None else {"ties": ties}
+    samples = _samples(lists, find_measures(measures), empty, options, n_resamples, random_state)
+
+    def interval(sample: np.ndarray) -> Interval:
+        if groups is None:
+            return interval_of_draws(
+                sample[0], sample[1:], confidence, "percentile", n_units(lists[baseline])
+            )
+        known = sample[~np.isnan(sample)]
+        return interval_of_mean(known, n_resamples, confidence, "percentile", random_state)
+
+    def p_value(sample: np.ndarray) -> float | None:
+        if groups is None:
+            return bootstrap_test(sample[1:])
+        known = sample[~np.isnan(sample)]
+        if len(known) < 2:  # too few groups to test anything
+            return None
+        return paired_test(known, np.zeros(len(known)), test=test, random_state=random_state)
+
+    records = []
+    for (name, measure), own in samples.items():
+        found = interval(own)
+        gap: tuple[float | None, ...] = (None, None, None, None)
+        if name != baseline:
+            difference = own - samples[baseline, measure]
+            gap = (*interval(difference)[:3], p_value(difference))
+        records.append((name, measure, *found[:3], *gap, found.n))
+    numbers = dict.fromkeys(_NUMBERS, pl.Float64)
+    table = pl.DataFrame(
+        records, ["ranker", "measure", *_NUMBERS, "n"], schema_overrides=numbers, orient="row"
+    )
+    p_values = np.array(table["p_value"].to_list(), dtype=np.float64)
+    adjusted = pl.Series("p_adjusted", adjust_p_values(p_values, correction), nan_to_null=True)
+    return table.insert_column(table.get_column_index("p_value") + 1, adjusted)
+
+
+def _samples(
+    lists: dict[str, ScoredRows],
+    measures: list[Measure],
+    empty: Empty,
+    options: dict[str, Any],
+    n_resamples: int,
+    random_state: Any,
+) -> dict[tuple[str, str], np.ndarray]:
+    """For each ranker and measure an array that can be subtracted from that of another ranker.
+
+    With groups it is a value for every group, NaN for those that are left out; without, the value of all rows followed
+    by those of the draws.
+    """
+    samples = {}
+    if not next(iter(lists.values())).grouped:
+        draws = draw_rows(list(lists.values()), measures, n_resamples, random_state, options)
+        for i, (name, rows) in enumerate(lists.items()):
+            for j, measure in enumerate(measures):
+                value = measure.mean(rows, empty, **options)
+                samples[name, measure.name] = np.array([value, *draws[:, i, j]])
+        return samples
+    for name, rows in lists.items():
+        for measure in measures:
+            values = measure.values(rows, **options)
+            rows.counted_values(values, empty)  # refuses what the rule for empty groups refuses
+            filled = np.where(values.defined, values.value, PLAIN.get(empty, np.nan))
+            samples[name, measure.name] = filled[rows.present]
+    return samples

@@ -1,6 +1,6 @@
-"""Measures of where the relevant rows of a list stand: average precision, reciprocal rank, the first row.
+"""Precision and recall of the first rows, average precision, the reciprocal rank of the first positive.
 
-Parameters that are not explained here are those of `apexrank.metrics.precision_at`.
+Parameters that are not explained here are those of `precision_at` and of `apexrank.metrics.auc`.
 """
 
 from __future__ import annotations
@@ -10,12 +10,111 @@ from typing import Any, Literal
 import numpy as np
 from numpy.typing import ArrayLike
 
-from apexrank.metrics._levels import Empty, Levels, Values, ratio, spread_out
-from apexrank.metrics._rows import Rows, Ties, check_choice, judged_rows
-from apexrank.metrics.cuts import precision_at_values
-from apexrank.metrics.listwise import check_cut
+from apexrank.checks import check_choice
+from apexrank.errors import InputError
+from apexrank.metrics._levels import Levels, Values, ratio, spread_out
+from apexrank.metrics._rows import Empty, ScoredRows, Ties, check_rows
+from apexrank.metrics.discounted_gain import check_cut
 
 ThresholdTies = Literal["pessimistic", "average", "optimistic", "given", "threshold"]
+
+
+def precision_at(
+    y_true: ArrayLike,
+    scores: ArrayLike,
+    k: float,
+    *,
+    relevant: float | None = None,
+    ties: Ties = "average",
+    empty: Empty = "skip",
+    pos_label: Any = None,
+    groups: ArrayLike | None = None,
+    sample_weight: ArrayLike | None = None,
+) -> float:
+    """Share of positives among the first ``k`` rows.
+
+    Parameters
+    ----------
+    y_true, scores, empty, pos_label, groups, sample_weight
+        As in `apexrank.metrics.auc`, except that a group needs no negatives and that labels may be grades: more
+        than two numbers are positive when above 0. A score of -inf means that a row is not on the list.
+    k : int, or float in (0, 1)
+        Number of rows, or the fraction of the (group's) rows; a fraction need not come to whole rows. A list
+        shorter than ``k`` is filled up with negatives, as trec_eval does.
+    relevant : float, optional
+        The grade from which on a row counts as positive.
+    ties : {"pessimistic", "average", "optimistic", "given"}
+        Rows tied at the cut: negatives first, the expected value under random order, positives first, or the order
+        of the rows.
+
+    Examples
+    --------
+    >>> precision_at([1, 1, 0, 1, 0], [0.9, 0.8, 0.7, 0.6, 0.5], k=3)
+    0.6666666666666666
+    >>> precision_at([1, 1, 0, 1, 0], [0.9, 0.8, 0.7, 0.6, 0.5], k=0.4)
+    1.0
+    >>> precision_at([2, 1, 0, 1, 0], [0.9, 0.8, 0.7, 0.6, 0.5], k=2, relevant=2)
+    0.5
+    """
+    rows = check_rows(y_true, scores, pos_label, groups, sample_weight, relevant, graded=True)
+    return rows.mean(precision_at_values(rows, k=k, ties=ties), empty)
+
+
+def precision_at_values(rows: ScoredRows, *, k: float, ties: Ties = "average") -> Values:
+    levels = rows.levels(ties)
+    taken = _cut_rows(levels, k)
+    return Values(ratio(_hits(levels, taken), taken), levels.has_positive())
+
+
+def recall_at(
+    y_true: ArrayLike,
+    scores: ArrayLike,
+    k: float,
+    *,
+    relevant: float | None = None,
+    ties: Ties = "average",
+    empty: Empty = "skip",
+    pos_label: Any = None,
+    groups: ArrayLike | None = None,
+    sample_weight: ArrayLike | None = None,
+) -> float:
+    """Share of all positives that stand among the first ``k`` rows. Parameters as in `precision_at`.
+
+    Examples
+    --------
+    >>> recall_at([1, 1, 0, 1, 0], [0.9, 0.8, 0.7, 0.6, 0.5], k=3)
+    0.6666666666666666
+    """
+    rows = check_rows(y_true, scores, pos_label, groups, sample_weight, relevant, graded=True)
+    return rows.mean(recall_at_values(rows, k=k, ties=ties), empty)
+
+
+def recall_at_values(rows: ScoredRows, *, k: float, ties: Ties = "average") -> Values:
+    levels = rows.levels(ties)
+    found = _hits(levels, _cut_rows(levels, k))
+    return Values(ratio(found, levels.total_positive), levels.has_positive())
+
+
+def _cut_rows(levels: Levels, k: float) -> np.ndarray:
+    """Number of rows before the cut in each group."""
+    if not (0 < k < 1 or (k >= 1 and k == np.floor(k) and np.isfinite(k))):
+        raise InputError(f"k must be a number of rows (1, 2, ...) or a fraction between 0 and 1, got {k!r}")
+    if k >= 1:
+        return np.full(len(levels.indptr) - 1, float(k))
+    return k * levels.sums((levels.positive + levels.negative) * levels.listed())
+
+
+def _hits(levels: Levels, rows: np.ndarray) -> np.ndarray:
+    """Positives among the first ``rows`` rows of each group; a level that is cut gives its share."""
+    before, through = levels.rows_above
+    end = len(before)
+    if len(rows) == 1:  # of one long list only the levels down to the cut matter
+        end = min(end, int(np.searchsorted(through, rows[0])) + 1)
+    before, through, listed = before[:end], through[:end], levels.listed()[:end]
+    limit = rows[0] if len(rows) == 1 else levels.spread(rows)
+    taken = np.clip(limit, before, through) - before
+    found = levels.positive[:end] * ratio(taken, through - before) * listed
+    return np.add.reduceat(found, levels.indptr[:-1])
 
 
 def average_precision(
@@ -51,11 +150,13 @@ def average_precision(
     >>> round(average_precision([1, 0, 1, 0], [0.9, 0.7, 0.4, 0.1], k=2), 6)
     0.5
     """
-    rows = judged_rows(y_true, scores, pos_label, relevant, groups, sample_weight)
-    return average_precision_values(rows, k=k, ties=ties).mean(empty, rows.names)
+    rows = check_rows(y_true, scores, pos_label, groups, sample_weight, relevant, graded=True)
+    return rows.mean(average_precision_values(rows, k=k, ties=ties), empty)
 
 
-def average_precision_values(rows: Rows, *, k: int | None = None, ties: ThresholdTies = "average") -> Values:
+def average_precision_values(
+    rows: ScoredRows, *, k: int | None = None, ties: ThresholdTies = "average"
+) -> Values:
     check_choice("ties", ties, ThresholdTies)
     if ties != "threshold":
         rows.check_repetitions("or use ties='threshold'")
@@ -112,11 +213,11 @@ def mrr(
     >>> mrr([0, 1], [0.5, 0.5])  # first or second with the same chance
     0.75
     """
-    rows = judged_rows(y_true, scores, pos_label, relevant, groups, sample_weight)
-    return mrr_values(rows, k=k, ties=ties).mean(empty, rows.names)
+    rows = check_rows(y_true, scores, pos_label, groups, sample_weight, relevant, graded=True)
+    return rows.mean(mrr_values(rows, k=k, ties=ties), empty)
 
 
-def mrr_values(rows: Rows, *, k: int | None = None, ties: Ties = "average") -> Values:
+def mrr_values(rows: ScoredRows, *, k: int | None = None, ties: Ties = "average") -> Values:
     rows.check_repetitions()
     levels = rows.levels(ties)
     cut = np.inf if k is None else check_cut(k)
@@ -164,5 +265,5 @@ def winner_takes_all(
     >>> winner_takes_all([1, 0, 0, 1], [0.9, 0.2, 0.7, 0.4], groups=["a", "a", "b", "b"])
     0.5
     """
-    rows = judged_rows(y_true, scores, pos_label, relevant, groups, sample_weight)
-    return precision_at_values(rows, k=1, ties=ties).mean(empty, rows.names)
+    rows = check_rows(y_true, scores, pos_label, groups, sample_weight, relevant, graded=True)
+    return rows.mean(precision_at_values(rows, k=1, ties=ties), empty)

@@ -7,7 +7,7 @@ from numpy.typing import ArrayLike
 
 from apexrank.errors import InputError
 from apexrank.metrics._levels import ratio
-from apexrank.metrics._rows import Rows, Ties, check_rows
+from apexrank.metrics._rows import ScoredRows, Ties, check_rows
 
 
 def spam_mass(spam: ArrayLike, scores: ArrayLike) -> float:
@@ -66,7 +66,7 @@ def spam_met(
     return float(found) if found.ndim == 0 else found
 
 
-def _spam_rows(spam: ArrayLike, scores: ArrayLike) -> Rows:
+def _spam_rows(spam: ArrayLike, scores: ArrayLike) -> ScoredRows:
     labels = np.asarray(spam)
     if labels.dtype.kind not in "biuf" or not np.isin(labels, (0, 1)).all():
         raise InputError("spam must say True or False (1 or 0) for each item")

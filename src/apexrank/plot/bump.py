@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from apexrank.errors import InputError
-from apexrank.metrics._rows import check_binary
+from apexrank.metrics._rows import check_rows
 from apexrank.plot.style import COLOURS, estimator_scores, one_axes
 
 _GID = "apexrank-bump"
@@ -125,7 +125,7 @@ class BumpDisplay:
 
         ranks = {name: rankdata(-_column(name, values), method="min") for name, values in scores.items()}
         any_scores: ArrayLike = next(iter(scores.values()), [])
-        positive = None if y_true is None else check_binary(y_true, any_scores, pos_label=pos_label).positive
+        positive = None if y_true is None else check_rows(y_true, any_scores, pos_label=pos_label).positive
         return cls(ranks, names=names, positive=positive, top=top).plot(ax, **line_options)
 
     @classmethod

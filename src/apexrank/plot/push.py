@@ -11,7 +11,7 @@ from scipy.special import logsumexp
 
 from apexrank.errors import InputError
 from apexrank.losses import LOSSES, Exponential, Loss
-from apexrank.metrics._rows import check_binary
+from apexrank.metrics._rows import check_rows
 from apexrank.plot.style import estimator_scores, light, line_style, one_axes
 from apexrank.prices import PRICES, Price
 
@@ -76,7 +76,7 @@ def pair_contributions(
 
 def _log_losses(y_true: ArrayLike, scores: ArrayLike, loss: Loss, pos_label: Any) -> np.ndarray:
     """``ln ℓ(f_i − g_k)``, both classes from the highest score down."""
-    data = check_binary(y_true, scores, pos_label=pos_label)
+    data = check_rows(y_true, scores, pos_label=pos_label)
     f, g = (np.sort(data.scores[c])[::-1] for c in (data.positive, ~data.positive))
     if not len(f) or not len(g) or len(f) * len(g) > _MOST_PAIRS:
         raise InputError(

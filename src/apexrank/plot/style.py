@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from apexrank.errors import InputError, MissingExtraError
-from apexrank.metrics.comparison import ranking_scores as estimator_scores
+from apexrank.metrics.evaluation import ranking_scores as estimator_scores
 
 # Okabe and Ito's colours, which colour-blind readers can tell apart (yellow left out: too light for a line);
 # seven of them against eight line styles do not repeat a pair for 56 curves.

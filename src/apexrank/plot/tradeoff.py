@@ -12,7 +12,7 @@ from numpy.typing import ArrayLike
 from apexrank.bounds import LogCovering, negatives_needed
 from apexrank.errors import InputError
 from apexrank.metrics import bootstrap
-from apexrank.metrics.measure import find_measures
+from apexrank.metrics.evaluation import find_measures
 from apexrank.plot.style import estimator_scores, light, line_style, one_axes, pyplot
 
 _LINE = "apexrank-line"

@@ -67,7 +67,7 @@ def build(result: Any, path: str | Path | None = None, *, title: str | None = No
     >>> html.startswith("<!doctype html>")
     True
     """
-    from apexrank.aggregation.result import Aggregation
+    from apexrank.aggregation.rank_aggregation import Aggregation
     from apexrank.atomic import write_bytes
     from apexrank.errors import InputError
 

@@ -16,7 +16,7 @@ from sklearn.utils import Bunch
 
 from apexrank import metrics
 from apexrank.aggregation.learn import LovaszAggregator
-from apexrank.aggregation.merging import aggregate
+from apexrank.aggregation.rank_aggregation import aggregate
 from apexrank.datasets import Fold, mq2008_agg_folds
 from apexrank.groups import segment
 from apexrank_papers.folds import gap_text, over_folds

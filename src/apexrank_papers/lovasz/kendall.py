@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import polars as pl
 
-from apexrank.aggregation.divergence import LovaszBregman
+from apexrank.aggregation.lovasz_bregman import LovaszBregman
 from apexrank.metrics import kendall_distance
 from apexrank.plot.plane import draw_frame, lift, order_cells, order_name, project
 from apexrank_papers.figure import new_figure

@@ -11,7 +11,7 @@ import numpy as np
 import polars as pl
 from numpy.typing import ArrayLike
 
-from apexrank.aggregation.divergence import LovaszBregman
+from apexrank.aggregation.lovasz_bregman import LovaszBregman
 from apexrank_papers.figure import new_figure
 from apexrank_papers.result import Result, Verdict, claim
 

@@ -9,7 +9,7 @@ from numpy.typing import ArrayLike
 
 from apexrank import metrics
 from apexrank.errors import InputError
-from apexrank.metrics.measure import find_measure
+from apexrank.metrics.evaluation import find_measure
 from apexrank.models.boosting.base import BoosterObjective
 from apexrank.models.boosting.rows import judged_rows
 

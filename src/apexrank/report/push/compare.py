@@ -19,8 +19,8 @@ from apexrank.errors import InputError
 from apexrank.metrics import get_scorer, precision_at
 from apexrank.metrics._rows import check_rows
 from apexrank.metrics.confidence import LEAST_DEFINED, Interval, check_level, draw_rows, interval_of_draws
-from apexrank.metrics.measure import Measure, find_measure, find_measures
-from apexrank.metrics.top import auc
+from apexrank.metrics.evaluation import Measure, find_measure, find_measures
+from apexrank.metrics.roc import auc
 from apexrank.rankers.base import CollapsedWarning, SeparableWarning
 from apexrank.rankers.push import PNormPush
 from apexrank.rankers.select import DEFAULT_PS, push_path
@@ -477,7 +477,7 @@ def paired_intervals(
     values: dict[str, list[Interval]] = {}
     gaps: dict[str, list[Interval | None]] = {}
     for measure, drawn in zip(measures, np.moveaxis(draws, 2, 0), strict=True):
-        points = [measure.values(rows).mean("skip", rows.names) for rows in lists]
+        points = [measure.mean(rows) for rows in lists]
         own = list(zip(points, drawn.T, strict=True))
         base, first = own[0]
         values[measure.name] = [_interval(value, column, confidence, n) for value, column in own]

@@ -13,8 +13,8 @@ import numpy as np
 from apexrank.bounds import failure_log_probability, log_covering_linear, negatives_needed
 from apexrank.metrics import precision_at
 from apexrank.metrics.confidence import Interval
-from apexrank.metrics.measure import find_measure
-from apexrank.metrics.top import auc
+from apexrank.metrics.evaluation import find_measure
+from apexrank.metrics.roc import auc
 from apexrank.rankers.push import PNormPush
 from apexrank.report.page import counted, counted_are, json_power, level, number, whole_percent
 

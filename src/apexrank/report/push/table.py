@@ -15,7 +15,7 @@ from apexrank.io.encode import Encoder
 from apexrank.io.labels import labels, positive_value, target_values
 from apexrank.io.ranker import Recipe, row_weights
 from apexrank.io.tables import Table
-from apexrank.metrics.top import auc
+from apexrank.metrics.roc import auc
 from apexrank.report.page import Stages
 from apexrank.report.push.columns import Features, check_numbers, choose_columns, plain_numbers
 from apexrank.report.push.compare import check_seed, compare_pushes

@@ -28,12 +28,10 @@ from typing import Any
 import numpy as np
 from threadpoolctl import threadpool_limits
 
-from apexrank.aggregation.fusion import LINEAR, low_support, supported_ranks
-from apexrank.aggregation.methods import score_items
+from apexrank.aggregation.bootstrap import RankBootstrap
+from apexrank.aggregation.fusion import LINEAR, Rule, low_support, supported_ranks
 from apexrank.aggregation.pairwise import MOST_ITEMS
-from apexrank.aggregation.points import Rule
-from apexrank.aggregation.resampling import RankBootstrap
-from apexrank.aggregation.result import Aggregation
+from apexrank.aggregation.rank_aggregation import Aggregation, score_items
 from apexrank.errors import InputError
 from apexrank.metrics.permutation import kendall_tau
 
@@ -90,7 +88,7 @@ def by_method(result: Aggregation, method: str) -> Aggregation:
 
     Examples
     --------
-    >>> from apexrank.aggregation.merging import aggregate
+    >>> from apexrank import aggregate
     >>> by_method(aggregate([[1.9, 2], [1.8, 2], [2.5, 1.2]]), "borda")
     Aggregation by borda of 3 voters: 1 > 0
     """
@@ -111,7 +109,7 @@ def has_gaps(result: Aggregation) -> bool:
 
     Examples
     --------
-    >>> from apexrank.aggregation.merging import aggregate
+    >>> from apexrank import aggregate
     >>> [has_gaps(aggregate([[3, 1], [2, float("nan")]], missing=rule)) for rule in ("ignore", "last")]
     [True, False]
     """
@@ -124,7 +122,7 @@ def comparable(methods: dict[str, Aggregation]) -> dict[str, Aggregation]:
 
     Examples
     --------
-    >>> from apexrank.aggregation.merging import aggregate
+    >>> from apexrank import aggregate
     >>> result = aggregate([[3, 1], [2, float("nan")]])
     >>> list(comparable({name: by_method(result, name) for name in ("borda", "rrf", "median")}))
     ['borda', 'median']
@@ -140,7 +138,7 @@ def method_taus(results: dict[str, Aggregation]) -> np.ndarray:
 
     Examples
     --------
-    >>> from apexrank.aggregation.merging import aggregate
+    >>> from apexrank import aggregate
     >>> result = aggregate([[1.9, 2], [1.8, 2], [2.5, 1.2]])
     >>> method_taus({"mean": result, "borda": by_method(result, "borda")}).tolist()
     [[1.0, -1.0], [-1.0, 1.0]]

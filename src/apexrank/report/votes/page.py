@@ -23,7 +23,7 @@ def page(summary: VoteSummary, *, title: str | None = None) -> str:
 
     Examples
     --------
-    >>> from apexrank.aggregation.merging import aggregate
+    >>> from apexrank import aggregate
     >>> from apexrank.report import summarise_votes
     >>> summary = summarise_votes(aggregate([[3, 2, 1], [2, 3, 1]], items=["tea", "rum", "ale"]), bootstrap=20)
     >>> "tea and rum share the first place" in page(summary)

@@ -9,11 +9,11 @@ from typing import Any, Literal, NamedTuple
 
 import numpy as np
 
-from apexrank.aggregation.points import Method
-from apexrank.aggregation.resampling import RankBootstrap
-from apexrank.aggregation.result import Aggregation
+from apexrank.aggregation.bootstrap import RankBootstrap
+from apexrank.aggregation.fusion import Method
+from apexrank.aggregation.rank_aggregation import Aggregation
+from apexrank.checks import check_choice
 from apexrank.errors import InputError
-from apexrank.metrics._rows import check_choice
 from apexrank.report.page import Stages, counted, listed, shorten
 from apexrank.report.votes.methods import (
     MOST_CHEAP,
@@ -88,7 +88,7 @@ class VoteSummary:
     camps : Camps or None
         Two groups of voters, which are worth a word only if ``camps.clear``.
     confidence : float or None
-        That of the result, see `apexrank.aggregation.result.Aggregation`; None where voters ignore items, as their
+        That of the result, see `apexrank.aggregation.Aggregation`; None where voters ignore items, as their
         means are not of the same voters then, for one ballot, which always agrees with itself, and where it takes long.
     verdict : VoteVerdict
         Who wins, in one sentence. Where voters have gaps it does not hold methods that add up over the voters, which
@@ -100,7 +100,7 @@ class VoteSummary:
 
     Examples
     --------
-    >>> from apexrank.aggregation.merging import aggregate
+    >>> from apexrank import aggregate
     >>> summary = summarise_votes(aggregate([[3, 2, 1]] * 30, items=["tea", "rum", "ale"]), bootstrap=100)
     >>> summary
     VoteSummary: tea wins by all six methods, and in 100% of 100 draws of the voters.
@@ -134,7 +134,7 @@ class VoteSummary:
 
         Examples
         --------
-        >>> from apexrank.aggregation.merging import aggregate
+        >>> from apexrank import aggregate
         >>> close = aggregate([[1.9, 2], [1.8, 2], [2.5, 1.2]])
         >>> summarise_votes(close, methods=["borda"], bootstrap=0).disagreements()
         [('lovasz-bregman', 'borda', -1.0)]
@@ -226,7 +226,7 @@ def summarise_votes(
 
     Examples
     --------
-    >>> from apexrank.aggregation.merging import aggregate
+    >>> from apexrank import aggregate
     >>> result = aggregate([["a", "b", "c"]] * 3 + [["b", "c", "a"]] * 2 + [["c", "a", "b"]] * 2, kind="orders")
     >>> summary = summarise_votes(result, bootstrap=0, clusters=None)
     >>> summary.verdict.kind, summary.majorities.winner, summary.majorities.circle
@@ -315,7 +315,7 @@ def judge_votes(
 
     Examples
     --------
-    >>> from apexrank.aggregation.merging import aggregate
+    >>> from apexrank import aggregate
     >>> result = aggregate([[3, 2, 1]] * 30, items=["tea", "rum", "ale"], method="borda")
     >>> judge_votes({"borda": result}, result.bootstrap(100), count_majorities(result)).text
     'tea wins by Borda, and in 100% of 100 draws of the voters.'
@@ -422,7 +422,7 @@ def doubts_of(methods: dict[str, Aggregation], majorities: Majorities, voters: V
 
     Examples
     --------
-    >>> from apexrank.aggregation.merging import aggregate
+    >>> from apexrank import aggregate
     >>> result = aggregate([[2, 1], [1, 2]], items="ab")
     >>> doubts_of({"lovasz-bregman": result}, count_majorities(result), voter_agreement(result, 0, []))
     ['Tied: a = b.']

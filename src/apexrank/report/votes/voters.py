@@ -11,10 +11,10 @@ from sklearn.exceptions import ConvergenceWarning
 from threadpoolctl import threadpool_limits
 
 from apexrank.aggregation.ballots import Ballots
+from apexrank.aggregation.fusion import Rule, voter_points
 from apexrank.aggregation.kmeans import LovaszBregmanKMeans, silhouette
 from apexrank.aggregation.pairwise import copeland_scores, margins, pairwise_counts
-from apexrank.aggregation.points import Rule, voter_points
-from apexrank.aggregation.result import Aggregation
+from apexrank.aggregation.rank_aggregation import Aggregation
 from apexrank.metrics.permutation import kendall_tau
 from apexrank.report.votes.methods import MOST_PAIRS
 
@@ -73,7 +73,7 @@ def count_majorities(result: Aggregation, most: int = 15) -> Majorities:
 
     Examples
     --------
-    >>> from apexrank.aggregation.merging import aggregate
+    >>> from apexrank import aggregate
     >>> found = count_majorities(aggregate([[3, 2, 1], [1, 3, 2], [2, 1, 3]]))
     >>> found.winner, found.smith.tolist(), found.circle
     (None, [0, 1, 2], (0, 1, 2))
@@ -191,7 +191,7 @@ def voter_agreement(result: Aggregation, random_state: Any, notes: list[str]) ->
 
     Examples
     --------
-    >>> from apexrank.aggregation.merging import aggregate
+    >>> from apexrank import aggregate
     >>> found = voter_agreement(aggregate([[3, 2, 1], [3, 2, 1], [1, 2, 3]]), 0, [])
     >>> found.tau.tolist(), found.mean
     ([1.0, 1.0, -1.0], 0.3333333333333333)
@@ -236,7 +236,7 @@ def uneven_scales(result: Aggregation, rows: np.ndarray) -> tuple[float, float] 
 
     Examples
     --------
-    >>> from apexrank.aggregation.merging import aggregate
+    >>> from apexrank import aggregate
     >>> uneven_scales(aggregate([[80, 20, 50], [1, 3, 2], [2, 3, 1]]), np.arange(3))
     (2.0, 60.0)
     """
@@ -308,7 +308,7 @@ def find_camps(result: Aggregation, random_state: Any, notes: list[str]) -> Camp
 
     Examples
     --------
-    >>> from apexrank.aggregation.merging import aggregate
+    >>> from apexrank import aggregate
     >>> camps = find_camps(aggregate([[4, 3, 2, 1]] * 15 + [[1, 2, 3, 4]] * 10), 0, [])
     >>> camps.clear, camps.shares.tolist(), camps.orders[:, 0].tolist()
     (True, [0.6, 0.4], [0, 3])

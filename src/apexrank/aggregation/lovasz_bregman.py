@@ -9,14 +9,13 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from graphlib import CycleError, TopologicalSorter
-from numbers import Integral
 from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike
 from scipy import sparse
 
-from apexrank.checks import check_finite
+from apexrank.checks import check_count, check_finite
 from apexrank.errors import InputError
 from apexrank.submodular import Cut, SetFunction, check_orders, check_scores, prox_extension, set_function
 from apexrank.submodular.orders import by_item
@@ -222,8 +221,7 @@ def _plain(values: np.ndarray) -> float | np.ndarray:
 
 
 def _read_pairs(pairs: Iterable[tuple[int, int]], n: int) -> np.ndarray:
-    if not isinstance(n, Integral) or n < 1:
-        raise InputError(f"n must be a whole number of at least 1, got {n!r}")
+    check_count("n", n)
     try:
         found = list(pairs)
         links = np.asarray(found) if found else np.empty((0, 2), dtype=int)

@@ -13,9 +13,17 @@ from sklearn.cluster import KMeans
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.metrics import adjusted_rand_score
 
-from apexrank.aggregation.divergence import LovaszBregman
-from apexrank.aggregation.kmeans import LovaszBregmanKMeans, elbow, silhouette
-from apexrank.aggregation.lloyd import Cost, Rows, lloyd, refill, start
+from apexrank.aggregation.kmeans import (
+    Cost,
+    LovaszBregmanKMeans,
+    ScoreVectors,
+    elbow,
+    lloyd,
+    refill,
+    silhouette,
+    start,
+)
+from apexrank.aggregation.lovasz_bregman import LovaszBregman
 from apexrank.errors import InputError
 from apexrank.kernels import assign as kernels
 from apexrank.submodular import Cut
@@ -151,14 +159,16 @@ def test_the_objective_never_rises(seed, k, euclidean, name):
     rng = np.random.default_rng(seed)
     X = rng.integers(0, 4, size=(30, 4)).astype(float)  # ties, equal rows and empty clusters
     weight = rng.integers(0, 3, size=30).astype(float) + (np.arange(30) < k)
-    rows = Rows(X, weight, Cost(LovaszBregman(name), euclidean))
+    rows = ScoreVectors(X, weight, Cost(LovaszBregman(name), euclidean))
     first = rows.cost.centres(rng.normal(size=(k, 4)))
     run = lloyd(rows, first, max_iter=50, tol=0.0)
     assert (np.diff(run.history) <= rows.noise * weight.sum()).all()
     assert run.converged
     table = LovaszBregman(name).divergence(X, run.centres.orders)
     table += euclidean / 2 * ((X[:, None, :] - run.centres.means) ** 2).sum(axis=2)
-    assert run.inertia == pytest.approx(weight @ table.min(axis=1), rel=1e-12, abs=rows.noise * weight.sum())
+    assert run.history[-1] == pytest.approx(
+        weight @ table.min(axis=1), rel=1e-12, abs=rows.noise * weight.sum()
+    )
 
 
 def test_history_starts_at_the_first_centres():
@@ -201,7 +211,7 @@ def test_starts_are_drawn_by_weight_times_divergence():
             b = min(following, key=lambda c: np.minimum(costs[a], costs[c]).sum())
             chance = np.prod(weight[list(trials)]) / weight.sum() ** 2
             expected[True][a, b] += chance * np.prod(share[list(following)])
-    rows, rng = Rows(X, weight, Cost(LovaszBregman("sqrt"), 0.0)), np.random.RandomState(0)
+    rows, rng = ScoreVectors(X, weight, Cost(LovaszBregman("sqrt"), 0.0)), np.random.RandomState(0)
     for spread, probability in expected.items():
         assert probability.sum() == pytest.approx(1)
         drawn = np.zeros((3, 3))
@@ -220,7 +230,7 @@ def test_rounding_is_no_reason_to_draw_an_order_twice(spread):
     orders = np.array([rng.permutation(7) for _ in range(3)])
     X = np.empty((60, 7))
     np.put_along_axis(X, np.repeat(orders, 20, axis=0), -np.sort(-rng.random((60, 7)), axis=1), axis=1)
-    rows = Rows(X, np.ones(60), Cost(LovaszBregman("sqrt"), 0.0))
+    rows = ScoreVectors(X, np.ones(60), Cost(LovaszBregman("sqrt"), 0.0))
     for seed in range(20):
         first = start(rows, 3, np.random.RandomState(seed), spread=spread)
         assert len(np.unique(first.orders, axis=0)) == 3
@@ -229,7 +239,7 @@ def test_rounding_is_no_reason_to_draw_an_order_twice(spread):
 def test_an_empty_cluster_gets_the_farthest_row():
     X = np.array([[2.0, 1.0, 0.0], [0.0, 1.0, 2.0], [0.0, 5.0, 9.0], [0.0, 5.0, 9.0], [0.0, 90.0, 80.0]])
     weight = np.array([1.0, 1.0, 1.0, 1.0, 0.0])
-    rows = Rows(X, weight, Cost(LovaszBregman("sqrt"), 0.0))
+    rows = ScoreVectors(X, weight, Cost(LovaszBregman("sqrt"), 0.0))
     centres = rows.cost.centres(np.array([[2.0, 1.0, 0.0], [2.0, 1.0, 0.0]]))
     found = rows.assign(centres)
     assert found.labels.tolist() == [0, 0, 0, 0, 0]
@@ -246,7 +256,7 @@ def test_an_empty_cluster_gets_the_farthest_row():
 def test_a_cluster_is_not_emptied_to_fill_another():
     """The farthest row is alone, so the next one moves."""
     X = np.array([[0.0, 10.0, 20.0], [2.0, 1.0, 0.0], [2.0, 0.0, 1.0]])
-    rows = Rows(X, np.ones(3), Cost(LovaszBregman("sqrt"), 0.0))
+    rows = ScoreVectors(X, np.ones(3), Cost(LovaszBregman("sqrt"), 0.0))
     centres = rows.cost.centres(np.array([[2.0, 1.0, 0.0], [0.0, 2.0, 1.0], [2.0, 1.0, 0.0]]))
     found = rows.assign(centres)
     assert found.labels.tolist() == [1, 0, 0]

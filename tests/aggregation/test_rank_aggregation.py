@@ -13,7 +13,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.stats import kendalltau
 
-from apexrank.aggregation.merging import aggregate
+from apexrank.aggregation.rank_aggregation import aggregate
 from apexrank.errors import InputError
 
 NAN = math.nan
@@ -718,7 +718,7 @@ def test_bootstrap_by_its_seed(method):
 def test_a_draw_is_an_aggregation_with_its_weights(method, monkeypatch):
     rows, _ = election(9)
     draws = [np.array([2.0, 0, 1, 0, 3, 0, 1]), np.array([1.0, 1, 0, 4, 0, 1, 0])]
-    monkeypatch.setattr("apexrank.aggregation.resampling._draws", lambda *_: iter([np.array(draws)]))
+    monkeypatch.setattr("apexrank.aggregation.bootstrap._draws", lambda *_: iter([np.array(draws)]))
     found = aggregate(rows, method=method).bootstrap(2).ranks
     for own, weights in zip(found, draws, strict=True):
         assert own.tolist() == aggregate(rows, weights, method=method).ranks.tolist()
@@ -796,7 +796,7 @@ def test_ties_of_draws_are_those_of_exact_sums(method, monkeypatch):
     rows = np.vstack([columns_of_equals(40) - 0.5, [[1e15, -1e15, 1e15]]])
     weights = np.ones(41)
     weights[-1] = 0
-    monkeypatch.setattr("apexrank.aggregation.resampling._draws", lambda *_: iter([weights[None]]))
+    monkeypatch.setattr("apexrank.aggregation.bootstrap._draws", lambda *_: iter([weights[None]]))
     drawn = aggregate(rows, method=method).bootstrap(2).ranks
     assert drawn[0].tolist() == aggregate(rows, weights, method=method).ranks.tolist()
 

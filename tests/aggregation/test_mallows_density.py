@@ -12,21 +12,19 @@ from scipy.linalg import expm
 from scipy.optimize import brentq
 from scipy.stats import chisquare, kstest
 
-from apexrank.aggregation.annealing import AnnealedNormaliser
-from apexrank.aggregation.divergence import LovaszBregman
-from apexrank.aggregation.normaliser import (
+from apexrank.aggregation.lovasz_bregman import LovaszBregman
+from apexrank.aggregation.mallows_density import (
+    AnnealedNormaliser,
     BoxNormaliser,
     Lattice,
-    maximum_likelihood,
-    n_states,
-    subset_values,
-)
-from apexrank.aggregation.sampling import (
     can_draw_exactly,
     chain_scores,
     draw_scores,
     exact_scores,
     generator,
+    maximum_likelihood,
+    n_states,
+    subset_values,
 )
 from apexrank.errors import InputError
 from apexrank.submodular import Cardinality, Chain, Cut, Indicator, Log, Modular, Product, Sqrt, Top

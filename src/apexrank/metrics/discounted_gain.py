@@ -13,11 +13,10 @@ from typing import Literal, get_args
 import numpy as np
 from numpy.typing import ArrayLike
 
-from apexrank.checks import check_finite
+from apexrank.checks import check_choice, check_finite
 from apexrank.errors import InputError
-from apexrank.metrics._labels import are_classes, as_labels
-from apexrank.metrics._levels import Empty, Lists, Values, ratio
-from apexrank.metrics._rows import Rows, Ties, check_choice, check_rows
+from apexrank.metrics._levels import GradedLists, Values, ratio
+from apexrank.metrics._rows import Empty, ScoredRows, Ties, are_classes, as_labels, check_rows
 
 Gain = Literal["exponential", "linear"] | Callable[[np.ndarray], np.ndarray]
 Discount = Literal["log2", "log", "reciprocal", "none"] | Callable[[np.ndarray], np.ndarray]
@@ -87,11 +86,11 @@ def ndcg(
     0.0
     """
     rows = graded_rows(y_true, scores, groups, sample_weight)
-    return ndcg_values(rows, k=k, gain=gain, discount=discount, ties=ties).mean(empty, rows.names)
+    return rows.mean(ndcg_values(rows, k=k, gain=gain, discount=discount, ties=ties), empty)
 
 
 def ndcg_values(
-    rows: Rows,
+    rows: ScoredRows,
     *,
     k: int | None = None,
     gain: Gain = "exponential",
@@ -106,7 +105,7 @@ def ndcg_values(
     return Values(ratio(found, ideal), ideal > 0)
 
 
-def _best_first(lists: Lists, gain: Gain) -> np.ndarray:
+def _best_first(lists: GradedLists, gain: Gain) -> np.ndarray:
     """Grades of every list in the order that has the largest DCG."""
     if not callable(gain):
         return lists.ideal
@@ -139,11 +138,11 @@ def dcg(
     2.3333333333333335
     """
     rows = graded_rows(y_true, scores, groups, sample_weight)
-    return dcg_values(rows, k=k, gain=gain, discount=discount, ties=ties).mean(empty, rows.names)
+    return rows.mean(dcg_values(rows, k=k, gain=gain, discount=discount, ties=ties), empty)
 
 
 def dcg_values(
-    rows: Rows,
+    rows: ScoredRows,
     *,
     k: int | None = None,
     gain: Gain = "exponential",
@@ -158,7 +157,7 @@ def dcg_values(
 
 
 def _list_dcg(
-    lists: Lists, shift: np.ndarray, k: int | None, gain: Gain, discount: Discount, ties: Ties
+    lists: GradedLists, shift: np.ndarray, k: int | None, gain: Gain, discount: Discount, ties: Ties
 ) -> np.ndarray:
     check_choice("ties", ties, Ties)
     relevance = lists.relevance
@@ -169,7 +168,7 @@ def _list_dcg(
 
 
 def _discounted(
-    lists: Lists,
+    lists: GradedLists,
     relevance: np.ndarray,
     listed: np.ndarray,
     shift: np.ndarray,
@@ -244,11 +243,11 @@ def err(
     0.770833
     """
     rows = graded_rows(y_true, scores, groups, sample_weight)
-    return err_values(rows, k=k, max_grade=max_grade, ties=ties).mean(empty, rows.names)
+    return rows.mean(err_values(rows, k=k, max_grade=max_grade, ties=ties), empty)
 
 
 def err_values(
-    rows: Rows, *, k: int | None = None, max_grade: float | None = None, ties: NoMean = "pessimistic"
+    rows: ScoredRows, *, k: int | None = None, max_grade: float | None = None, ties: NoMean = "pessimistic"
 ) -> Values:
     if ties not in get_args(NoMean):
         raise InputError(
@@ -265,9 +264,8 @@ def err_values(
     relevance = lists.relevance if ties == "given" else lists.sorted_ties(best_first=ties == "optimistic")
     satisfied = _exponential_gain(relevance, float(top)) * lists.listed
     with np.errstate(divide="ignore"):
-        log_left = np.log1p(
-            -satisfied
-        )  # a row that satisfies for certain gives -inf, and a reader who is gone
+        # a row that satisfies for certain gives -inf, and a reader who is gone
+        log_left = np.log1p(-satisfied)
     reached = np.exp(lists.before(log_left))
     counts = 1.0 if k is None else lists.ranks <= check_cut(k)
     value = lists.sums(satisfied * reached / lists.ranks * counts)
@@ -283,14 +281,12 @@ def check_cut(k: int) -> int:
 
 def graded_rows(
     y_true: ArrayLike, scores: ArrayLike, groups: ArrayLike | None, sample_weight: ArrayLike | None
-) -> Rows:
-    """Rows with a relevance of at least 0."""
+) -> ScoredRows:
+    """Check rows with a relevance of at least 0."""
     labels = as_labels(y_true)
     # what counts as relevant does not matter here; asking for grades keeps 1 and 2 from being taken for classes
     relevant = 0.0 if labels.dtype.kind in "biuf" and not are_classes(labels) else None
-    rows = check_rows(
-        labels, scores, relevant=relevant, graded=True, groups=groups, sample_weight=sample_weight
-    )
+    rows = check_rows(labels, scores, None, groups, sample_weight, relevant, graded=True)
     check_grades(rows.relevance)
     return rows
 

@@ -30,7 +30,7 @@ from apexrank.aggregation import (
     elbow,
     silhouette,
 )
-from apexrank.aggregation.points import Method
+from apexrank.aggregation.fusion import Method
 from apexrank.submodular import SET_FUNCTIONS, is_by_size, set_function
 
 NAN = float("nan")

@@ -12,7 +12,7 @@ from apexrank.io import judged, read_qrels, read_run, write_qrels, write_run
 from apexrank.metrics import err, evaluate, ndcg, per_group
 
 FOLDER = (
-    Path(os.environ.get("APEXRANK_DATA") or Path(__file__).parents[2] / "shared" / "data")
+    Path(os.environ.get("APEXRANK_DATA") or Path(__file__).parents[3] / "shared" / "data")
     / "letor"
     / "MQ2008"
 )

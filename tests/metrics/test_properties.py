@@ -6,6 +6,7 @@ A new measure needs a line in `CLAIMS`, a new public name one in `PROPERTIES` at
 from __future__ import annotations
 
 from functools import partial
+from inspect import signature
 from itertools import groupby, permutations, product
 from typing import NamedTuple
 
@@ -18,7 +19,7 @@ from sklearn.base import BaseEstimator
 from sklearn.metrics import average_precision_score, ndcg_score, roc_auc_score
 
 from apexrank import InputError, metrics
-from apexrank.metrics.measure import FAMILIES, find_measure
+from apexrank.metrics.evaluation import FAMILIES, find_measure
 
 INFINITE = float("inf")
 
@@ -242,6 +243,92 @@ def test_weights_are_repetitions(rows, data):
     assume(times.any())
     repeated = measured(np.repeat(y, times), np.repeat(scores, times))
     assert measured(y, scores, sample_weight=times) == same(repeated)
+
+
+WEIGHTED = {
+    name: signature(getattr(metrics, name)).parameters
+    for name in metrics.__all__
+    if "sample_weight" in signature(getattr(metrics, name)).parameters
+}
+NEEDED = {
+    "bootstrap": {"measure": NAMES[0:None:4], "n_resamples": 20},
+    "compare": {"measures": NAMES[1:None:4], "n_resamples": 20},
+    "evaluate": {"measures": NAMES},
+    "p_norm_risk": {"p": 3.0},
+    "per_group": {"measures": NAMES},
+    "precision_at": {"k": 3},
+    "rank_sum": {"g": np.sqrt},
+    "recall_at": {"k": 0.4},
+    "tpr_at_fpr": {"fpr": 0.4},
+}
+OF_ROWS = {"heights": 0, "reverse_heights": 1, "ranks": 1}  # one value for each row of this label
+
+
+def outcome(name, y, scores, **options):
+    """What a public function gives for some rows as plain numbers, or that it refuses them."""
+    known = {key: value for key, value in options.items() if key in WEIGHTED[name] and value is not None}
+    rows = ({"a": scores, "b": scores % 3}, None, y) if name == "compare" else (y, scores)
+    rows = (y,) if name == "empty_groups" else rows
+    try:
+        found = (
+            getattr(metrics, name)(*rows, **known)
+            if name != "bootstrap"
+            else metrics.bootstrap(known.pop("measure"), *rows, **known)
+        )
+    except InputError:
+        return None
+    if hasattr(found, "to_dicts"):
+        found = [tuple(row.values()) for row in found.to_dicts()]
+    return found
+
+
+def flat(found):
+    """All numbers in a nest of dicts, lists and arrays; a missing one is NaN."""
+    if isinstance(found, dict):
+        found = list(found.values())
+    if isinstance(found, list | tuple | np.ndarray):
+        return [number for part in found for number in flat(part)]
+    return [] if isinstance(found, str) else [np.nan if found is None else found]
+
+
+@pytest.mark.parametrize("name", WEIGHTED)
+@settings(max_examples=15)
+@given(grouped=st.booleans(), rows=grouped_lists, data=st.data())
+def test_every_weight_is_a_number_of_repetitions(name, grouped, rows, data):
+    """A row of weight 2 is that row twice and one of weight 0 is not there, nor a group of nothing else."""
+    assume(grouped or name not in ("bootstrap", "compare", "empty_groups"))  # which draw rows, or need groups
+    y, scores, groups = rows
+    y = y if "pos_label" not in WEIGHTED[name] or "relevant" in WEIGHTED[name] else (y > 1).astype(int)
+    times = np.array(data.draw(st.lists(st.integers(0, 3), min_size=len(y), max_size=len(y))))
+    assume(times.any())
+    options = NEEDED.get(name, {}) | {
+        "relevant": 1 if "relevant" in WEIGHTED[name] else None,
+        "pos_label": 1 if "relevant" not in WEIGHTED[name] else None,
+        "empty": data.draw(st.sampled_from(["skip", "zero", "one", "raise"])),
+        "ties": data.draw(st.sampled_from([None, "pessimistic", "optimistic", "given"])),
+    }
+    weighted = outcome(name, y, scores, groups=groups if grouped else None, sample_weight=times, **options)
+    again = [np.repeat(column, times) for column in (y, scores, groups)]
+    repeated = outcome(name, *again[:2], groups=again[2] if grouped else None, **options)
+    if name in OF_ROWS:
+        weighted = np.repeat(weighted, times[y == OF_ROWS[name]])
+        assume((name, options["ties"]) != ("ranks", "given"))  # a row has the rank of its last repetition
+    assert (weighted is None) == (repeated is None)
+    if repeated is not None:
+        assert flat(weighted) == pytest.approx(flat(repeated), rel=1e-12, abs=1e-12, nan_ok=True)
+
+
+@pytest.mark.parametrize("name", ["auc", "precision_at_10", "push_dcg"])
+def test_whole_weights_are_drawn_one_by_one(name):
+    rng = np.random.default_rng(5)
+    y, scores, times = rng.integers(0, 2, 60), rng.normal(size=60).round(1), rng.integers(0, 6, 60)
+    weighted = metrics.bootstrap(name, y, scores, sample_weight=times, n_resamples=1000)
+    repeated = metrics.bootstrap(name, np.repeat(y, times), np.repeat(scores, times), n_resamples=1000)
+    assert weighted.n == repeated.n == times.sum()
+    assert weighted.value == same(repeated.value)
+    assert weighted.standard_error == pytest.approx(
+        repeated.standard_error, rel=0.12
+    )  # 5 standard errors of it
 
 
 @settings(max_examples=20)

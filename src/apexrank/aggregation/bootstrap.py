@@ -1,4 +1,4 @@
-"""How sure ranks are: voters drawn again and again."""
+"""Bootstrap confidence intervals for the ranks of an aggregation."""
 
 from __future__ import annotations
 
@@ -9,18 +9,24 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from apexrank.aggregation.ballots import Ballots
-from apexrank.aggregation.fusion import LINEAR, MEANS, ROUNDING, supported_ranks, weighted_median
-from apexrank.aggregation.methods import score_pairs
-from apexrank.aggregation.points import Rule, voter_points
-from apexrank.metrics.confidence import check_level
+from apexrank.aggregation.fusion import (
+    LINEAR,
+    MEANS,
+    ROUNDING,
+    Rule,
+    supported_ranks,
+    voter_points,
+    weighted_median,
+)
+from apexrank.aggregation.rank_aggregation import score_pairs
+from apexrank.metrics.confidence import check_level, resample_weights
 
 if TYPE_CHECKING:
     import polars as pl
 
-    from apexrank.aggregation.result import Aggregation
+    from apexrank.aggregation.rank_aggregation import Aggregation
 
 _BLOCK = 2**21  # numbers of drawn weights or scores held at once
-_WHOLE = 2**53
 Scores = tuple[np.ndarray, np.ndarray]  # and their tolerances: resamples × items, or the same for all
 
 
@@ -107,17 +113,8 @@ def _draws(ballots: Ballots, n: int, rng: np.random.Generator) -> Iterator[np.nd
     """Weights of the voters in n resamples, some rows at a time."""
     step = max(1, _BLOCK // max(ballots.n_voters, ballots.n_items))
     for start in range(0, n, step):
-        yield np.array([_draw(ballots, rng) for _ in range(min(step, n - start))])
-
-
-def _draw(ballots: Ballots, rng: np.random.Generator) -> np.ndarray:
-    w, n = ballots.weights, ballots.n_voters
-    if w is not None and ballots.total < _WHOLE and (w == w.round()).all():
-        return rng.multinomial(int(ballots.total), w / w.sum()).astype(np.float64)
-    while True:
-        times = np.bincount(rng.integers(0, n, n), minlength=n) * ballots.weight(slice(None))
-        if times.any():  # not only voters of weight 0
-            return times
+        size = min(step, n - start)
+        yield np.array([resample_weights(ballots.weights, ballots.n_voters, rng) for _ in range(size)])
 
 
 def _linear(ballots: Ballots, rule: Rule, drawn: Iterator[np.ndarray]) -> Iterator[Scores]:
@@ -128,9 +125,11 @@ def _linear(ballots: Ballots, rule: Rule, drawn: Iterator[np.ndarray]) -> Iterat
     score = LINEAR[rule.method]
     for weights in drawn:
         total = np.broadcast_to(weights.sum(axis=1, keepdims=True), (len(weights), ballots.n_items))
-        sums = _product(weights, points, ballots, _filled) if gaps else weights @ points
-        sizes = _product(weights, points, ballots, _sizes) if signed else sums
-        hits = _product(weights, points, ballots, _given) if gaps else total
+        sums = _product(weights, points, ballots, np.nan_to_num) if gaps else weights @ points
+        sizes = (
+            _product(weights, points, ballots, lambda part: np.abs(np.nan_to_num(part))) if signed else sums
+        )
+        hits = _product(weights, points, ballots, lambda part: 1.0 - np.isnan(part)) if gaps else total
         known = hits > 0 if rule.method in MEANS else np.ones(sums.shape, dtype=bool)
         scores, tolerance = np.full(sums.shape, -np.inf), np.zeros(sums.shape)
         scores[known] = score(sums[known], hits[known], total[known])
@@ -146,18 +145,6 @@ def _product(
     for rows in ballots.blocks():
         sums += weights[:, rows] @ what(points[rows])
     return sums
-
-
-def _filled(points: np.ndarray) -> np.ndarray:
-    return np.where(np.isnan(points), 0.0, points)
-
-
-def _sizes(points: np.ndarray) -> np.ndarray:
-    return np.abs(_filled(points))
-
-
-def _given(points: np.ndarray) -> np.ndarray:
-    return (~np.isnan(points)).astype(np.float64)
 
 
 def _medians(ballots: Ballots, rule: Rule, drawn: Iterator[np.ndarray]) -> Iterator[Scores]:

@@ -17,9 +17,8 @@ from sklearn.exceptions import ConvergenceWarning
 from sklearn.model_selection import GridSearchCV, GroupKFold
 from sklearn.utils import Bunch
 
-from apexrank.aggregation.learn import LovaszAggregator
-from apexrank.aggregation.merging import aggregate
-from apexrank.aggregation.points import list_points
+from apexrank.aggregation.learn import LovaszAggregator, list_points
+from apexrank.aggregation.rank_aggregation import aggregate
 from apexrank.datasets import Fold
 from apexrank.errors import InputError
 from apexrank.groups import segment

@@ -38,7 +38,7 @@ from apexrank.metrics import (
     tpr_at_fpr,
 )
 
-VECTORS = json.loads((Path(__file__).parent / "vectors" / "measures.json").read_text())
+VECTORS = json.loads((Path(__file__).parents[1] / "vectors" / "measures.json").read_text())
 TIES = {"pessimistic": 1.0, "average": 0.5, "optimistic": 0.0}
 BOTH_CLASSES = {
     "auc": auc,
@@ -481,13 +481,13 @@ def test_faults_are_one_line_that_says_what_to_do(measure, changes, message):
         (p_norm_risk, {"p": np.nan}, "p must be a positive number"),
         (heights, {"margin": np.inf}, "margin must be a finite number"),
         (partial_auc, {"max_fpr": 0}, "use max_fpr > 0 or min_tpr < 1"),
-        (partial_auc, {"max_fpr": 1.5}, "max_fpr must be a number from 0 to 1, got 1.5"),
+        (partial_auc, {"max_fpr": 1.5}, "max_fpr must be between 0 and 1, got 1.5"),
         (partial_auc, {"min_tpr": 1}, "use max_fpr > 0 or min_tpr < 1"),
-        (tpr_at_fpr, {"fpr": -0.1}, "fpr must be a number from 0 to 1"),
+        (tpr_at_fpr, {"fpr": -0.1}, "fpr must be between 0 and 1"),
         (precision_at, {"k": 0}, "k must be a number of rows"),
         (precision_at, {"k": 2.5}, "k must be a number of rows"),
         (recall_at, {"k": np.inf}, "k must be a number of rows"),
-        (roc_points, {"max_false_positives": -1}, "max_false_positives must be a number from 0"),
+        (roc_points, {"max_false_positives": -1}, "max_false_positives must be between 0 and inf"),
         (roc_points, {"sample_weight": [0, 1, 1]}, "needs a positive and a negative row"),
     ],
 )

@@ -6,9 +6,9 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 
+from apexrank.aggregation.fusion import Rule
 from apexrank.aggregation.kemeny import kemeny, search, tied_places
-from apexrank.aggregation.merging import aggregate
-from apexrank.aggregation.points import Rule
+from apexrank.aggregation.rank_aggregation import aggregate
 from apexrank.cli.aggregate_report import _what_proves
 from apexrank.metrics import kendall_distance
 

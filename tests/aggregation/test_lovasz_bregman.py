@@ -13,12 +13,12 @@ from hypothesis import strategies as st
 from sklearn.isotonic import isotonic_regression
 
 from apexrank import metrics
-from apexrank.aggregation.divergence import LovaszBregman
+from apexrank.aggregation.lovasz_bregman import LovaszBregman
 from apexrank.errors import InputError
 from apexrank.submodular import Cardinality, Chain, Custom, Cut, Indicator, Log, Modular, Product, Sqrt, Top
 from tests.lovasz_oracles import divergence_of, h_of, order_of
 
-VECTORS = json.loads((Path(__file__).parent / "vectors" / "lovasz.json").read_text())
+VECTORS = json.loads((Path(__file__).parents[1] / "vectors" / "lovasz.json").read_text())
 D = np.array(
     [
         [0, 0.7, 0.1, 0, 0.2],

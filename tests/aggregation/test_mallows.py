@@ -14,12 +14,16 @@ from sklearn.base import clone
 from sklearn.exceptions import ConvergenceWarning, NotFittedError
 from sklearn.metrics import adjusted_rand_score
 
-from apexrank.aggregation.divergence import LovaszBregman
-from apexrank.aggregation.mallows import LovaszMallows
-from apexrank.aggregation.mixture import Normalisers, best_component, expectation_maximisation, spread_start
-from apexrank.aggregation.normaliser import BoxNormaliser
+from apexrank.aggregation.lovasz_bregman import LovaszBregman
+from apexrank.aggregation.mallows import (
+    LovaszMallows,
+    Normalisers,
+    best_component,
+    expectation_maximisation,
+    spread_start,
+)
+from apexrank.aggregation.mallows_density import BoxNormaliser, exact_scores, generator
 from apexrank.aggregation.posterior import OrderPosterior, effective_size
-from apexrank.aggregation.sampling import exact_scores, generator
 from apexrank.errors import InputError
 from apexrank.submodular import Chain, Custom, Cut, Indicator, Modular, Product, Sqrt, Top
 

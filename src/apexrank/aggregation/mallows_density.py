@@ -1,0 +1,542 @@
+"""The normaliser of the Lovász–Mallows density over scores in the box [0, 1]ⁿ, exactly.
+
+    Z(θ, σ) = ∫_{[0,1]ⁿ} exp(−θ·d(x‖σ)) dx,                                              Iyer and Bilmes, eq. (23).
+
+On the scores that are sorted by π the divergence is linear, with the value ``D(S) = f(S) − h_σ(S)`` at the corner of
+the box that belongs to the set S. So the integral over these scores is the divided difference of exp at
+``−θ·D(S_0), …, −θ·D(S_n)``, S_k the first k items of π, and Z is a sum of n! of them. A divided difference of exp is
+the corner entry of the exponential of a bidiagonal matrix; hence **the sum over all orders is one entry of one matrix
+exponential**, ``Z = exp(M)[∅, V]`` with ``M[S, S] = −θ·D(S)`` and ``M[S, S ∪ j] = 1``: 2ⁿ·n steps instead of n!.
+
+The exponential is Cauchy's integral of ``e^z (z − M)⁻¹``, where the inverse is one back substitution. All eigenvalues
+are real and at most 0, so a parabola around the negative axis through the saddle point ``z = n + 1`` gives Z and its
+derivatives in θ to rounding error with some 20 to 35 points, whatever θ is.
+
+Where f depends on the size of a set alone, Z does not depend on σ, and items with equal gains are counted together:
+``top`` then has (m + 1)(n − m + 1) states instead of 2ⁿ.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import Any, NamedTuple, Protocol
+
+import numpy as np
+from numpy.typing import ArrayLike
+from scipy.interpolate import CubicHermiteSpline
+from scipy.special import gammaln, logsumexp
+
+from apexrank.aggregation.lovasz_bregman import LovaszBregman
+from apexrank.checks import check_finite
+from apexrank.errors import InputError
+from apexrank.kernels.chains import gibbs_sweeps
+from apexrank.kernels.lattice import draw_levels, resolvent, uniformised_powers
+from apexrank.submodular import SetFunction, is_by_size
+
+MAX_STATES = 2**20  # about 3 seconds for one value of θ
+MAX_STRENGTH = (
+    1e6  # of θ times the mean divergence of uniform scores; beyond it all agree for practical purposes
+)
+
+
+class DivergenceMoments(NamedTuple):
+    """``log Z(θ)``, and mean and variance of the divergence: its first two derivatives, up to the sign."""
+
+    log_z: float
+    mean: float
+    variance: float
+
+
+class Normaliser(Protocol):
+    """What the model asks of a normaliser, exact or estimated."""
+
+    exact: bool
+    largest_theta: float
+
+    def at(self, theta: float) -> DivergenceMoments:
+        """Moments at θ."""
+
+    def standard_error(self, theta: float) -> float:
+        """Standard error of ``log Z(θ)``: 0 where it is exact."""
+
+
+@dataclass(frozen=True)
+class Lattice:
+    """Sets of items as counts of the kinds of items; see :mod:`apexrank.kernels.lattice`.
+
+    ``cost`` is D of each state, ``ranks[g]`` the ranks in σ of the items of kind g.
+    """
+
+    cost: np.ndarray
+    counts: np.ndarray
+    strides: np.ndarray
+    ranks: tuple[np.ndarray, ...]
+
+    @classmethod
+    def of_gains(cls, gains: np.ndarray) -> Lattice:
+        """For a function of the size of a set, with these gains."""
+        kind, counts = _kinds(gains)
+        strides = np.concatenate([[1], np.cumprod(counts + 1)[:-1]])
+        size, own = np.zeros(1, dtype=np.int64), np.zeros(1)
+        for count, gain in zip(counts, np.bincount(kind, weights=gains) / counts, strict=True):
+            inside = np.arange(count + 1)[:, None]
+            size, own = (size + inside).ravel(), (own + inside * gain).ravel()
+        cost = np.concatenate([[0.0], np.cumsum(gains)])[size] - own
+        ranks = tuple(np.flatnonzero(kind == g) for g in range(len(counts)))
+        return cls(_clean(cost), counts, strides, ranks)
+
+    @classmethod
+    def of_values(cls, values: np.ndarray, order: np.ndarray, h: np.ndarray) -> Lattice:
+        """For any f, given its value on every subset, and the gains h of the items along the order σ."""
+        n = len(order)
+        cost = values.copy()
+        for item in range(n):
+            cost.reshape(-1, 2, 2**item)[:, 1] -= h[item]
+        rank = np.argsort(order)
+        singles = tuple(rank[[item]] for item in range(n))
+        return cls(_clean(cost), np.ones(n, dtype=np.int64), 2 ** np.arange(n), singles)
+
+
+def _clean(cost: np.ndarray) -> np.ndarray:
+    """Costs without what rounding leaves where they are 0, which a large θ would bring to light."""
+    return np.where(cost > 1e-14 * cost.max(), cost, 0.0)
+
+
+def too_large(n: int) -> InputError:
+    """The error of every exact method that would need too many states."""
+    return InputError(
+        f"{n} items are too many for the exact sum over subsets, which has at most {MAX_STATES} states: "
+        "use at most 20 items, or a function of the size of a set such as 'top', or the Monte Carlo method"
+    )
+
+
+def _kinds(gains: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Which kind each rank is of, and how many ranks each kind has: equal gains make a kind."""
+    scale = float(np.abs(gains).max()) or 1.0
+    _, kind, counts = np.unique(np.round(gains / scale, 12), return_inverse=True, return_counts=True)
+    return kind, counts
+
+
+def n_states(f: SetFunction, n: int) -> int:
+    """Number of states of the exact sum.
+
+    Examples
+    --------
+    >>> from apexrank.submodular import Sqrt, Top
+    >>> n_states(Sqrt(), 10), n_states(Top(3), 10)
+    (1024, 32)
+    """
+    gains = size_gains(f, n)
+    return 2**n if gains is None else math.prod(int(count) + 1 for count in _kinds(gains)[1])
+
+
+def size_gains(f: SetFunction, n: int) -> np.ndarray | None:
+    """The gains by rank where f is a function of the size of a set alone, else None.
+
+    Examples
+    --------
+    >>> from apexrank.submodular import Chain, Top
+    >>> size_gains(Top(2) + Top(1), 3).tolist(), size_gains(Chain(), 3)
+    ([2.0, 1.0, 0.0], None)
+    """
+    return f.gains(np.arange(n)) if is_by_size(f) else None
+
+
+def subset_values(f: SetFunction, n: int) -> np.ndarray:
+    """The value of f on all 2ⁿ subsets; bit i of an index says whether item i is in the set.
+
+    Examples
+    --------
+    >>> from apexrank.submodular import Top
+    >>> subset_values(Top(1), 2).tolist()
+    [0.0, 1.0, 1.0, 1.0]
+    """
+    if 2**n > MAX_STATES:
+        raise too_large(n)
+    chunks = np.array_split(np.arange(2**n), max(1, 2**n // 4096))
+    return np.concatenate([f._values((chunk[:, None] >> np.arange(n)) & 1 == 1) for chunk in chunks])
+
+
+class BoxNormaliser:
+    """Exact ``Z(θ, σ)`` of the density ``exp(−θ·d(x‖σ))/Z`` over scores in [0, 1]ⁿ.
+
+    Parameters
+    ----------
+    f : SetFunction
+        The submodular function.
+    n : int
+        The number of items.
+    order : array of shape (n,)
+        σ, best first. It only matters where f is not a function of the size of a set; the identity by default.
+    values : array of shape (2ⁿ,), optional
+        What :func:`subset_values` gives for such an f, where it is known already.
+
+    Examples
+    --------
+    >>> from apexrank.submodular import SET_FUNCTIONS
+    >>> normaliser = BoxNormaliser(SET_FUNCTIONS.get("sqrt"), 3)
+    >>> round(normaliser.at(0.0).log_z, 12) + 0.0, round(normaliser.at(10.0).log_z, 6)
+    (0.0, -0.831369)
+    """
+
+    exact = True
+
+    def __init__(
+        self,
+        f: SetFunction,
+        n: int,
+        order: np.ndarray | None = None,
+        values: np.ndarray | None = None,
+    ) -> None:
+        if n_states(f, n) > MAX_STATES:
+            raise too_large(n)
+        gains = size_gains(f, n)
+        if gains is not None:
+            self.lattice = Lattice.of_gains(gains)
+        else:
+            order = np.arange(n) if order is None else np.asarray(order)
+            h = np.empty(n)
+            h[order] = f.gains(order)
+            values = subset_values(f, n) if values is None else values
+            self.lattice = Lattice.of_values(values, order, h)
+        self._known: dict[float, DivergenceMoments] = {}
+        self.largest_theta = MAX_STRENGTH / (self.at(0.0).mean or 1.0)
+
+    def at(self, theta: float) -> DivergenceMoments:
+        """``log Z(θ)``, and mean and variance of the divergence under the density."""
+        check_finite("theta", theta, 0)
+        theta = float(theta)
+        if theta not in self._known:
+            self._known[theta] = _moments(self.lattice, theta)
+        return self._known[theta]
+
+    def standard_error(self, theta: float) -> float:
+        """0: the value is exact."""
+        return 0.0
+
+
+def _moments(lattice: Lattice, theta: float) -> DivergenceMoments:
+    """Cauchy's integral over the parabola ``z = μ(1 + iu)²`` by the trapezoidal rule.
+
+    ``e^z/z^{n+1}`` has its saddle at n + 1. Around it the integrand falls like ``exp(−2μu²)``, so the step is a fixed
+    share of 1/√μ; a smaller μ would bring the parabola too near to the eigenvalues. Every way up is multiplied by e,
+    which keeps ``n!/μ^n ≈ e^{−n}`` in range for large n.
+    """
+    n = int(lattice.counts.sum())
+    mu = max(n + 1.0, 6.0)
+    step = min(0.3 / math.sqrt(mu), 0.08)
+    room = np.empty((len(lattice.cost), 3), dtype=complex)
+    total = np.zeros(3)
+    for u in np.arange(0.0, math.sqrt(40.0 / mu), step):
+        root = complex(1.0, u)
+        z = mu * root**2
+        entries = resolvent(z, theta, lattice.cost, lattice.counts, lattice.strides, math.e, room)
+        weight = np.exp(z - mu) * mu * root * step / math.pi
+        total += (np.array(entries) * weight).real * (1.0 if u == 0 else 2.0)
+    value, slope, bend = total
+    mean = -slope / value
+    return DivergenceMoments(math.log(value) + mu - n, float(mean), float(max(0.0, bend / value - mean**2)))
+
+
+def maximum_likelihood(normaliser: Normaliser, mean_divergence: float, start: float = 1.0) -> float:
+    """The θ whose mean divergence is the observed one: the minimum of the convex ``θ·d̄ + log Z(θ)``.
+
+    Newton's method on ``E_θ[d]^{−1/2}``, which bends little, inside a bracket. The answer is 0 where the scores are
+    at least as far from the order as uniform noise, and at most ``largest_theta``.
+
+    Examples
+    --------
+    >>> from apexrank.submodular import SET_FUNCTIONS
+    >>> normaliser = BoxNormaliser(SET_FUNCTIONS.get("sqrt"), 3)
+    >>> round(maximum_likelihood(normaliser, normaliser.at(7.0).mean), 9)
+    7.0
+    """
+    if mean_divergence >= normaliser.at(0.0).mean:
+        return 0.0
+    low, high = 0.0, math.inf
+    most = normaliser.largest_theta
+    theta = min(max(float(start), 1e-6 * most), most)
+    for _ in range(200):
+        _, mean, variance = normaliser.at(theta)
+        low, high = (theta, high) if mean > mean_divergence else (low, theta)
+        if low == most:
+            return most
+        ratio = math.sqrt(mean / mean_divergence) if mean_divergence > 0 else math.inf
+        new = theta + 2.0 * mean * (ratio - 1.0) / variance if variance > 0 else math.inf
+        if abs(new - theta) <= 1e-7 * theta:  # the next step would be its square
+            return new
+        theta = min(new, 10.0 * theta, most)  # estimates cost more the larger θ is
+        if not low < theta < high:
+            theta = math.sqrt(max(low, 1e-15 * most) * min(high, most))
+    return theta
+
+
+STEP = 0.1  # of θ: as a share of θ, but at least of 1/(standard deviation of uniform scores' divergences)
+SWEEPS = 4
+
+
+class _Group(NamedTuple):
+    """Particles that know nothing of the other groups, their log-weights, and their divergences' moments so far."""
+
+    scores: np.ndarray
+    log_weights: np.ndarray
+    means: list[float]
+    variances: list[float]
+
+
+class AnnealedNormaliser:
+    """An estimate of ``log Z(θ)`` and its standard error, for functions of the size of a set and any number of items.
+
+    The same random numbers serve every θ, so the estimate is a smooth function of θ, whatever is asked first.
+
+    Parameters
+    ----------
+    f : SetFunction
+        A function of the size of a set; any other has a normaliser for each order.
+    n : int
+        The number of items.
+    n_particles : int
+        In each of the 8 groups. The standard error falls with its square root.
+    random_state : int
+        Seed.
+
+    Examples
+    --------
+    >>> from apexrank.aggregation.mallows_density import BoxNormaliser
+    >>> from apexrank.submodular import Sqrt
+    >>> estimate = AnnealedNormaliser(Sqrt(), 5)
+    >>> error = abs(estimate.at(10.0).log_z - BoxNormaliser(Sqrt(), 5).at(10.0).log_z)
+    >>> error < 4 * estimate.standard_error(10.0) < 0.2
+    True
+    """
+
+    exact = False
+
+    def __init__(
+        self, f: SetFunction, n: int, n_particles: int = 64, random_state: int = 0, *, n_groups: int = 8
+    ) -> None:
+        gains = size_gains(f, n)
+        if gains is None:
+            raise InputError(
+                f"no normaliser for {n} items and a set function that looks at more than the size of a set: "
+                "use at most 20 items, or a function of the size such as 'sqrt'"
+            )
+        self._gains = gains
+        self._rng = np.random.default_rng(random_state)
+        # falling sorted uniform scores have the means n/(n + 1), …, 1/(n + 1)
+        at_zero = float(gains @ (np.arange(n, 0.0, -1.0) / (n + 1) - 0.5))
+        self._groups = [self._start(n_particles, at_zero) for _ in range(n_groups)]
+        self.largest_theta = MAX_STRENGTH / (at_zero or 1.0)
+        spread = math.sqrt(np.mean([group.variances[0] for group in self._groups]))
+        self._first = STEP / (spread or 1.0)
+        self._thetas = [0.0]
+        self._reach(self._first)
+
+    def at(self, theta: float) -> DivergenceMoments:
+        """``log Z(θ)``, and mean and variance of the divergence, from the mean curves of all groups."""
+        check_finite("theta", theta, 0)
+        self._reach(theta)
+        return DivergenceMoments(
+            -float(self._integral(theta)),
+            float(self._mean(theta)),
+            float(np.interp(theta, self._thetas, self._variances)),
+        )
+
+    def standard_error(self, theta: float) -> float:
+        """Standard error of ``log Z(θ)``, from the spread of the groups."""
+        self._reach(theta)
+        curves = [_curve(self._thetas, group.means, group.variances) for group in self._groups]
+        values = [float(curve.antiderivative()(theta)) for curve in curves]
+        return float(np.std(values, ddof=1) / math.sqrt(len(values)))
+
+    def _start(self, n_particles: int, at_zero: float) -> _Group:
+        scores = self._rng.random((n_particles, len(self._gains)))
+        variance = float(np.mean((self._divergence(scores) - at_zero) ** 2))
+        return _Group(scores, np.zeros(n_particles), [at_zero], [variance])
+
+    def _divergence(self, scores: np.ndarray) -> np.ndarray:
+        return (np.sort(scores, axis=1)[:, ::-1] - scores) @ self._gains
+
+    def _reach(self, theta: float) -> None:
+        while self._thetas[-1] < theta:
+            self._thetas.append(self._thetas[-1] + max(self._first, STEP * self._thetas[-1]))
+            self._extend()
+
+    def _extend(self) -> None:
+        """Lead every group to the last temperature."""
+        old, new = self._thetas[-2:]
+        for group in self._groups:
+            group.log_weights[:] -= (new - old) * self._divergence(group.scores)
+            weights = np.exp(group.log_weights - group.log_weights.max())
+            if weights.sum() ** 2 < 0.5 * len(weights) * (weights @ weights):
+                group.scores[:] = group.scores[_systematic(weights, self._rng)]
+                group.log_weights[:] = 0.0
+                weights = np.ones(len(weights))
+            found = gibbs_sweeps(group.scores, new, self._gains, SWEEPS, self._rng)
+            mean = float(found.mean(axis=0) @ weights / weights.sum())
+            group.means.append(mean)
+            group.variances.append(float(((found - mean) ** 2).mean(axis=0) @ weights / weights.sum()))
+        means = np.mean([group.means for group in self._groups], axis=0)
+        variances = np.mean([group.variances for group in self._groups], axis=0)
+        self._mean = _curve(self._thetas, means, variances)
+        self._integral = self._mean.antiderivative()
+        self._variances = variances
+
+
+def _curve(thetas: list[float], means: ArrayLike, variances: ArrayLike) -> CubicHermiteSpline:
+    """``E_t[d]``, whose slope is ``−Var_t(d)``; later temperatures do not change what lies between earlier ones."""
+    return CubicHermiteSpline(thetas, means, -np.asarray(variances))
+
+
+def _systematic(weights: np.ndarray, rng: np.random.Generator) -> np.ndarray:
+    """Rows drawn in proportion to their weights, with one random number for all."""
+    edges = np.cumsum(weights) / weights.sum()
+    return np.minimum(
+        np.searchsorted(edges, (np.arange(len(weights)) + rng.random()) / len(weights)), len(weights) - 1
+    )
+
+
+MAX_CELLS = 2**24  # states times events: 128 MiB
+CHAINS = 32
+
+
+def generator(random_state: Any) -> np.random.Generator:
+    """A generator from a seed, None, a Generator or a RandomState.
+
+    Examples
+    --------
+    >>> generator(0).integers(10) == np.random.default_rng(0).integers(10)
+    np.True_
+    """
+    if isinstance(random_state, np.random.RandomState):
+        return np.random.default_rng(random_state.randint(2**31))
+    return np.random.default_rng(random_state)
+
+
+def _most_events(theta: float, lattice: Lattice) -> tuple[float, int]:
+    """The rate λ, and a number of events beyond which a share of less than e⁻⁴⁰ of Z lies.
+
+    The k-th term is at most ``e^n`` times the Poisson probability with mean λ + n, and Z is at least 1/n!.
+    """
+    n = int(lattice.counts.sum())
+    rate = theta * float(lattice.cost.max()) + n
+    tail = 40.0 + n + float(gammaln(n + 1))
+    return rate, math.ceil(rate + n + math.sqrt(2.0 * (rate + n) * tail) + tail)
+
+
+def can_draw_exactly(theta: float, lattice: Lattice) -> bool:
+    """Whether the exact draws' table is small enough."""
+    return len(lattice.cost) * (_most_events(theta, lattice)[1] + 1) <= MAX_CELLS
+
+
+def exact_scores(
+    lattice: Lattice, theta: float, order: np.ndarray, n_samples: int, rng: np.random.Generator
+) -> np.ndarray:
+    """Independent draws from ``exp(−θ·d(x‖σ))/Z`` over [0, 1]ⁿ.
+
+    Examples
+    --------
+    >>> lattice = Lattice.of_gains(np.array([1.0, 0.5, 0.25]))
+    >>> draws = exact_scores(lattice, 1e3, np.array([2, 0, 1]), 4, np.random.default_rng(0))
+    >>> np.argsort(-draws, axis=1).tolist()
+    [[2, 0, 1], [2, 0, 1], [2, 0, 1], [2, 0, 1]]
+    """
+    rate, most = _most_events(theta, lattice)
+    table = (lattice.cost, lattice.counts, lattice.strides)
+    powers = uniformised_powers(theta, rate, *table, most)
+    events = np.arange(most + 1)
+    with np.errstate(divide="ignore"):  # fewer events than items cannot do
+        logs = events * math.log(rate) - gammaln(events + 1) + np.log(powers[0])
+    lengths = rng.choice(most + 1, size=n_samples, p=np.exp(logs - logsumexp(logs)))
+    kinds, levels = draw_levels(theta, rate, *table, powers, lengths, rng)
+    scores = np.empty((n_samples, len(order)))
+    for kind, ranks in enumerate(lattice.ranks):  # items of one kind are alike: any of them joins next
+        own = levels[kinds == kind].reshape(n_samples, len(ranks))
+        scores[:, order[ranks]] = rng.permuted(own, axis=1)
+    return scores
+
+
+def chain_scores(
+    divergence: LovaszBregman,
+    theta: float,
+    order: np.ndarray,
+    n_samples: int,
+    rng: np.random.Generator,
+    *,
+    burn_in: int | None = None,
+    thin: int | None = None,
+) -> np.ndarray:
+    """Draws from up to 32 Markov chains, which start as uniform scores in the order σ.
+
+    Gibbs sweeps where f is a function of the size of a set, else Metropolis sweeps with uniform proposals for one score
+    at a time. ``burn_in`` (10·n) and ``thin`` (n) count sweeps over all items.
+
+    Examples
+    --------
+    >>> rng = np.random.default_rng(0)
+    >>> chain_scores(LovaszBregman("sqrt"), 5.0, np.arange(30), 3, rng).shape
+    (3, 30)
+    """
+    n = len(order)
+    burn_in = 10 * n if burn_in is None else burn_in
+    thin = n if thin is None else thin
+    rows = min(n_samples, CHAINS)
+    ranked = np.sort(rng.random((rows, n)), axis=1)[:, ::-1].copy()  # column j has rank j in σ
+    gains = size_gains(divergence.f, n)
+    found: list[np.ndarray] = []
+    for sweeps in [burn_in, *[thin] * (math.ceil(n_samples / rows) - 1)]:
+        if gains is not None:
+            gibbs_sweeps(ranked, theta, gains, sweeps, rng)
+        else:
+            _metropolis_sweeps(ranked, divergence, theta, order, sweeps, rng)
+        found.append(ranked.copy())
+    scores = np.empty((n_samples, n))
+    scores[:, order] = np.concatenate(found)[:n_samples]
+    return scores
+
+
+def _metropolis_sweeps(
+    ranked: np.ndarray,
+    divergence: LovaszBregman,
+    theta: float,
+    order: np.ndarray,
+    sweeps: int,
+    rng: np.random.Generator,
+) -> None:
+    """Sweeps in place, all chains at once; half of the proposals stay near the present score."""
+    rows, n = ranked.shape
+    rank = np.argsort(order)
+    now = divergence.divergence(ranked[:, rank], order)
+    for _ in range(sweeps * n):
+        column = rng.integers(n)
+        near = np.abs(ranked[:, column] + (rng.random(rows) - 0.5) * (2.0 / n))
+        near = np.where(near > 1.0, 2.0 - near, near)  # reflected at both ends, which keeps it symmetric
+        proposed = ranked.copy()
+        proposed[:, column] = near if rng.random() < 0.5 else rng.random(rows)
+        then = divergence.divergence(proposed[:, rank], order)
+        accept = np.log(rng.random(rows)) < theta * (now - then)
+        ranked[accept] = proposed[accept]
+        now = np.where(accept, then, now)
+
+
+def draw_scores(
+    divergence: LovaszBregman,
+    lattice: Lattice | None,
+    theta: float,
+    order: np.ndarray,
+    n_samples: int,
+    rng: np.random.Generator,
+    method: str = "auto",
+) -> np.ndarray:
+    """Scores by the method named: "exact", "chain", or "auto", which is exact wherever that fits in memory."""
+    if method not in ("auto", "exact", "chain"):
+        raise InputError(f"unknown method {method!r}: use auto, exact or chain")
+    exact = lattice is not None and can_draw_exactly(theta, lattice)
+    if method == "exact" and not exact:
+        raise InputError(
+            f"exact draws of {len(order)} items at theta = {theta:g} need too large a table: use method='chain'"
+        )
+    if lattice is not None and exact and method != "chain":
+        return exact_scores(lattice, theta, order, n_samples, rng)
+    return chain_scores(divergence, theta, order, n_samples, rng)

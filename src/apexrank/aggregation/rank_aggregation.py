@@ -1,0 +1,440 @@
+"""Rank aggregation: `aggregate` merges the ballots of many voters into one order, an `Aggregation`."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from itertools import pairwise
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from apexrank.aggregation import fusion
+from apexrank.aggregation.ballots import Ballots, Kind, Missing, read_ballots
+from apexrank.aggregation.fusion import LINEAR, RRF, Method, Normalize, Points, Rule
+from apexrank.aggregation.kemeny import Kemeny, kemeny, tied_places
+from apexrank.aggregation.pairwise import condorcet_winner, copeland_scores, margins, pairwise_counts
+from apexrank.checks import check_choice
+from apexrank.errors import InputError
+from apexrank.kernels.inversions import mean_ranks
+from apexrank.metrics.permutation import kendall_tau
+
+if TYPE_CHECKING:
+    import polars as pl
+
+    from apexrank.aggregation.bootstrap import RankBootstrap
+    from apexrank.plot.aggregation import AggregationDisplay
+
+_RETRIEVAL = ("combsum", "combmnz", "rrf")
+
+
+def aggregate(
+    scores: Any,
+    weights: ArrayLike | Mapping[Any, float] | None = None,
+    *,
+    method: Method = "lovasz-bregman",
+    normalize: Normalize | None = None,
+    kind: Kind = "scores",
+    points: Points | Sequence[float] | None = None,
+    missing: Missing | None = None,
+    items: Iterable[Any] | None = None,
+    k: float = RRF,
+    max_exact: int = 40,
+    time_limit: float = 60.0,
+    min_support: float = 0,
+) -> Aggregation:
+    """Merge the ballots of many voters into one order.
+
+    The Lovász–Bregman divergence ``d(x‖σ) = <x, h_{σ_x} − h_σ>`` of scores and an order has a closed form for its best
+    order: whatever the submodular function, ``Σ_i w_i d(x_i‖σ)`` is least for the order of the weighted mean score
+    (Iyer and Bilmes 2013, sec. 4). So on raw scores ``"lovasz-bregman"`` orders exactly as CombSUM does, and on Borda
+    points (``normalize="borda"``, or ranks and orders as they are read by default) exactly as Borda does; what it adds
+    is that scores near each other weigh little. Voters on different scales need a ``normalize``, and none is chosen
+    for you.
+
+    Parameters
+    ----------
+    scores : table, data frame or mapping
+        What the voters say, in one of three ways by ``kind``:
+
+        - "scores": a table of voters × items, larger is better. An array, a pandas or polars data frame with the items
+          as its columns, a mapping ``{voter: {item: score}}``, or a list of mappings ``{item: score}``; a pandas Series
+          is a mapping. NaN or None is missing.
+        - "ranks": the same with positions, 1 is best. They may be those of longer lists than these items.
+        - "orders": for each voter a list of items, best first; a list or tuple inside it is a tie. Lists may stop
+          early, or be given by voter as a mapping. In a data frame each row is a voter's list, and empty cells end it.
+    weights : array of shape (voters,) or mapping of voter to number, optional
+        How often each ballot was cast: a weight of 3 is the same as three equal ballots. A pandas Series is a mapping
+        where the voters have names, which are the index of a data frame.
+    method : str
+        ==================  =======================================================================================
+        "lovasz-bregman"    order of the weighted mean score
+        "borda"             sum of n − place (de Borda 1781)
+        "copeland"          number of majorities won, draws one half (Copeland 1951); needs all pairs of items
+        "kemeny"            fewest contradicted preferences; needs all pairs of items. Proven best for groups of up to
+                            ``max_exact`` items that beat each other in a circle, local search beyond
+        "median"            median place
+        "combsum"           sum of scores (Fox and Shaw 1994)
+        "combmnz"           sum of scores times the number of voters who scored the item
+        "rrf"               reciprocal rank fusion: sum of 1/(k + place), or of 1/(k + rank) with ``kind="ranks"``
+                            (Cormack et al. 2009)
+        ==================  =======================================================================================
+    normalize : {"minmax", "sum", "zscore", "rank", "borda"}, optional
+        Put each voter's scores on a scale of its own before they are added: to 0 … 1; above their least and summing to
+        1; to mean 0 and variance 1; to n − place scaled to 0 … 1, or as it is. A voter whose scores are all equal then
+        gives 0 to all ("rank" and "borda": the middle). "min-max" and "zmuv" are other names of the first and the
+        third. The methods that use places only are not changed by it.
+    kind : {"scores", "ranks", "orders"}
+        What ``scores`` holds.
+    points : {"borda", "linear", "reciprocal", "dcg"} or sequence of numbers, optional
+        With ranks and orders, for the methods that add scores: what a place is worth. n − place, which is the default;
+        the same scaled to 0 … 1; 1/place; 1/log2(1 + place); or the points of each place from the best on, 0 after the
+        last. Tied items share the points of their places. With ``kind="ranks"`` the place in "reciprocal", "dcg" and
+        ``rrf`` is the rank as it was given, so that 1, 50 and 100 are not 1, 2 and 3 and tied items have the points of
+        the rank they were given; all other points are those of the places among the items here.
+    missing : {"ignore", "last"}, optional
+        What a missing score means. "ignore", no opinion: means and medians are over the voters who scored the item,
+        sums (``combsum``, ``combmnz``, ``rrf``) get nothing, no pair with the item counts, and places of a ballot of m
+        of n items are stretched to n (but for ``rrf``). "last": the item is tied with all others that the voter does
+        not score, below those it does; it shares the points of their places, or, where raw or normalised scores are
+        added, gets the voter's smallest one. By default "ignore", but "last" for orders unless the method is one of
+        the three sums.
+    items : iterable of names, optional
+        Names of the columns of an array. For mappings and orders: all items there are, in this order.
+    k : float
+        Constant of ``rrf``.
+    max_exact : int
+        Largest group that ``kemeny`` solves exactly. Of more than 16 items that is up to 1e-7 of the largest majority,
+        and ``optimal`` only where all majorities are multiples of one number, as those of whole votes are.
+    time_limit : float
+        Seconds that ``kemeny`` may take for the exact solution of a group.
+    min_support : float
+        Items that voters of less weight than this scored rank after all others, in the order of their scores, so that
+        one good rating does not win. All items are in the result, and its scores are not changed.
+
+    Returns
+    -------
+    Aggregation
+        ``order``, ``ranks``, ``scores`` and ``ties``; on demand ``confidence``, ``pairwise``, ``condorcet_winner``,
+        ``agreement``, ``support``, ``bootstrap()`` and ``plot()``.
+
+    Notes
+    -----
+    All methods but "copeland" and "kemeny" are near-linear in the number of scores. "lovasz-bregman" and "combsum" read
+    a clean table of raw scores once, without a copy.
+
+    Examples
+    --------
+    Three voters slightly prefer the second item, two strongly the first (the example of the paper's sec. 4, whose
+    text swaps the two orders). The scores say [0, 1], a majority of the voters [1, 0]:
+
+    >>> scores = [[1.9, 2], [1.8, 2], [1.95, 2], [2, 1], [2.5, 1.2]]
+    >>> result = aggregate(scores)
+    >>> result.order, result.scores.round(2).tolist()
+    ([0, 1], [2.03, 1.64])
+    >>> round(result.confidence, 2), result.condorcet_winner
+    (0.74, 1)
+    >>> aggregate(scores, method="borda").order
+    [1, 0]
+
+    Ballots with their counts, ties as nested lists, and unnamed items last:
+
+    >>> ballots = [["ann", "bob", "cy"], ["cy", ["ann", "bob"]], ["bob"]]
+    >>> aggregate(ballots, [4, 3, 2], kind="orders", method="kemeny")
+    Aggregation by kemeny of 9 voters (3 different ballots): ann > bob > cy
+    """
+    rule = fusion.read_rule(method, normalize, points, k, max_exact, time_limit, min_support)
+    check_choice("kind", kind, Kind)
+    if points is not None and kind == "scores":
+        raise InputError(
+            "points are for ranks and orders: with kind='scores' use normalize='borda' or another"
+        )
+    if missing is None:
+        missing = "last" if kind == "orders" and method not in _RETRIEVAL else "ignore"
+    check_choice("missing", missing, Missing)
+    ballots = read_ballots(scores, weights, kind=kind, missing=missing, items=items)
+    found = score_items(ballots, rule)
+    ranks = fusion.supported_ranks(found.scores, found.tolerance, fusion.low_support(ballots, rule))
+    return Aggregation(ballots.items, found.scores, ranks, ballots, rule, found.tolerance, found.proof)
+
+
+_SHOWN = 10
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class Aggregation:
+    """One order of the items, made from many ballots by `apexrank.aggregation.aggregate`.
+
+    Attributes
+    ----------
+    method : str
+        How it was made; ``rule`` has its options, ``ballots`` what it was made from.
+    items : list
+        Names of the items, or their numbers, in the order of the input.
+    scores : ndarray of shape (n,)
+        What was sorted, larger is better, by item: the mean score for ``lovasz-bregman``, points for ``borda``,
+        ``combsum``, ``combmnz`` and ``rrf``, majorities won for ``copeland``, n less the (median) rank for ``median``
+        and ``kemeny``.
+    ranks : ndarray of shape (n,)
+        Rank of each item, 1 is best; tied items share the better rank.
+    order : list
+        Names of the items, best first; tied items are in the order of the input.
+    ties : list of tuples
+        Groups of tied items, best first. Scores that differ by no more than rounding, ``tolerance``, are tied.
+    cost, bound : float or None
+        ``kemeny`` only: weight of the preferences that the order contradicts, and what every order costs at least.
+    optimal : bool or None
+        ``kemeny`` only: whether the order is proven best. This, the cost and the bound are those of its order before
+        ``min_support`` moves items to the end.
+
+    Examples
+    --------
+    >>> from apexrank import aggregate
+    >>> result = aggregate([["ann", "bob", "cy"], ["bob", "ann", "cy"], ["cy"]], kind="orders", method="borda")
+    >>> result
+    Aggregation by borda of 3 voters: ann = bob > cy
+    >>> result.ranks.tolist(), result.ties
+    ([1, 1, 3], [('ann', 'bob')])
+    """
+
+    items: list[Any]
+    scores: np.ndarray
+    ranks: np.ndarray
+    ballots: Ballots
+    rule: Rule
+    tolerance: np.ndarray
+    proof: Kemeny | None = None
+
+    @cached_property
+    def _numbers(self) -> np.ndarray:
+        return np.argsort(self.ranks, kind="stable")
+
+    @property
+    def method(self) -> str:
+        return self.rule.method
+
+    @property
+    def cost(self) -> float | None:
+        return None if self.proof is None else self.proof.cost
+
+    @property
+    def bound(self) -> float | None:
+        return None if self.proof is None else self.proof.bound
+
+    @property
+    def optimal(self) -> bool | None:
+        return None if self.proof is None else self.proof.optimal
+
+    @property
+    def order(self) -> list[Any]:
+        return [self.items[number] for number in self._numbers.tolist()]
+
+    @property
+    def ties(self) -> list[tuple[Any, ...]]:
+        groups = np.split(self._numbers, np.flatnonzero(np.diff(self.ranks[self._numbers])) + 1)
+        return [tuple(self.items[number] for number in group.tolist()) for group in groups if len(group) > 1]
+
+    @property
+    def voters(self) -> list[Any]:
+        """Names of the voters, or their numbers."""
+        return list(range(self.ballots.n_voters)) if self.ballots.voters is None else self.ballots.voters
+
+    @cached_property
+    def confidence(self) -> float:
+        """How sure the population is of its order, from 0 to 1 (Iyer and Bilmes 2013, sec. 4).
+
+        The total variation ``V(x) = Σ_j |x_σ(j) − x_σ(j+1)|`` of scores along their own order is the largest less the
+        smallest. The confidence is V of the mean points over the mean of V of the voters' points: 1 where all voters
+        have the same best and the same worst item, near 0 where they contradict each other. The points are the
+        (normalised) scores for ``lovasz-bregman``, ``combsum`` and ``combmnz``, those of ``rrf`` for ``rrf``, and
+        Borda's for all others. Where voters ignore items the quotient can pass 1 and is cut there; it is 0 where no
+        voter prefers anything. Computed when first asked for.
+        """
+        return fusion.confidence(self.ballots, self.rule)
+
+    @cached_property
+    def support(self) -> np.ndarray:
+        """Weight of the voters who scored each item, by number; computed when first asked for.
+
+        Examples
+        --------
+        >>> from apexrank import aggregate
+        >>> ratings = [[4, None], [4, None], [3, 5]]
+        >>> aggregate(ratings).order, aggregate(ratings).support.tolist()
+        ([1, 0], [3.0, 1.0])
+        >>> aggregate(ratings, min_support=2).order
+        [0, 1]
+        """
+        return self.ballots.support()
+
+    @property
+    def low_support(self) -> np.ndarray | None:
+        """Which items rank after all others for less support than ``min_support``; None where that is 0."""
+        return fusion.low_support(self.ballots, self.rule)
+
+    @property
+    def _some_missing(self) -> bool:
+        return bool((self.support < self.ballots.total).any())
+
+    @cached_property
+    def pairwise(self) -> np.ndarray:
+        """Weight of the voters who prefer item i to item j, by number: n × n, computed when first asked for."""
+        return pairwise_counts(self.ballots)
+
+    @cached_property
+    def condorcet_winner(self) -> Any:
+        """The item that a majority prefers to each other one, or None; computed when first asked for."""
+        number = condorcet_winner(self.ballots)
+        return None if number is None else self.items[number]
+
+    @cached_property
+    def agreement(self) -> np.ndarray:
+        """Kendall's τ_b of each voter with the result, over the items that the voter ranks.
+
+        It is 1 for the same order, −1 for the opposite one, and NaN where the voter or the result is all tied. Computed
+        when first asked for.
+        """
+        parts = []
+        for rows in self.ballots.blocks():
+            block = -self.ballots.ordered(rows)
+            whole = ~np.isnan(block).any(axis=1)
+            tau = np.empty(len(block))
+            if whole.any():
+                tau[whole] = kendall_tau(rankings=(self.ranks, block[whole]))
+            for number in np.flatnonzero(~whole).tolist():
+                given = ~np.isnan(block[number])
+                tau[number] = kendall_tau(rankings=(self.ranks[given], block[number, given]))
+            parts.append(tau)
+        return np.concatenate(parts)
+
+    def voter_ranks(self, rows: slice | np.ndarray = slice(None)) -> np.ndarray:
+        """Rank of each item on the ballots of some voters: tied items have their mean rank, NaN is no opinion.
+
+        Examples
+        --------
+        >>> from apexrank import aggregate
+        >>> aggregate([[0.9, 0.1, 0.1], [0.2, None, 0.7]]).voter_ranks().tolist()
+        [[1.0, 2.5, 2.5], [2.0, nan, 1.0]]
+        """
+        places, given = self.ballots.sort(rows)
+        return np.where(given, mean_ranks(places), np.nan)
+
+    def bootstrap(self, n: int = 1000, *, confidence: float = 0.95, random_state: Any = 0) -> RankBootstrap:
+        """Draw voters again and again: intervals of the ranks, and the chance of each item to be first.
+
+        Where all weights are whole numbers so many ballots are drawn as were cast; otherwise voters are, each with its
+        own weight. ``kemeny`` is solved by local search in the draws. Items that ``min_support`` puts last in the
+        result are last in all draws.
+
+        Parameters
+        ----------
+        n : int
+            How often to draw.
+        confidence : float in (0, 1)
+            Chance that an interval covers the true rank.
+        random_state : int, Generator or None
+            Seed of the draws.
+
+        Examples
+        --------
+        >>> from apexrank import aggregate
+        >>> drawn = aggregate([[3, 2, 1], [3, 1, 2], [2, 3, 1]], items="abc").bootstrap(200)
+        >>> drawn.first.round(2).tolist()
+        [0.76, 0.24, 0.0]
+        """
+        from apexrank.aggregation.bootstrap import resample
+
+        return resample(self, n, confidence, random_state)
+
+    def plot(self, ax: Any = None, **options: Any) -> AggregationDisplay:
+        """Draw the items from best to worst, with intervals and the voters' ranks.
+
+        ``options`` are those of `apexrank.plot.aggregation.AggregationDisplay.from_result`.
+        """
+        from apexrank.plot.aggregation import AggregationDisplay
+
+        return AggregationDisplay.from_result(self, ax=ax, **options)
+
+    def to_frame(self) -> pl.DataFrame:
+        """Table of ``rank``, ``item``, ``score`` and, where scores are missing, ``support``, best first.
+
+        Items of several types are written as text.
+        """
+        import polars as pl
+
+        names = self.order
+        same = len({type(name) for name in names}) == 1
+        item = pl.Series("item", names if same else [str(name) for name in names])
+        numbers = self._numbers
+        columns = [pl.Series("rank", self.ranks[numbers]), item, pl.Series("score", self.scores[numbers])]
+        if self._some_missing:
+            columns.append(pl.Series("support", self.support[numbers]))
+        return pl.DataFrame(columns)
+
+    def to_dict(self) -> dict[str, Any]:
+        """The order, ranks, scores and, where scores are missing, support by the names of the items, in plain types."""
+        found = {
+            "method": self.method,
+            "order": self.order,
+            "ranks": dict(zip(self.items, self.ranks.tolist(), strict=True)),
+            "scores": dict(zip(self.items, self.scores.tolist(), strict=True)),
+            "ties": [list(group) for group in self.ties],
+            "n_voters": self.ballots.n_voters,
+        }
+        if self._some_missing:
+            found["support"] = dict(zip(self.items, self.support.tolist(), strict=True))
+        proof = {"cost": self.cost, "bound": self.bound, "optimal": self.optimal}
+        return found if self.cost is None else found | proof
+
+    def __repr__(self) -> str:
+        numbers = self._numbers[:_SHOWN].tolist()
+        text = str(self.items[numbers[0]])
+        for before, number in pairwise(numbers):
+            sign = "=" if self.ranks[before] == self.ranks[number] else ">"
+            text += f" {sign} {self.items[number]}"
+        more = len(self.items) - len(numbers)
+        tail = f" … and {more:,} more" if more else ""
+        return f"Aggregation by {self.method} of {self.ballots.voters_said}: {text}{tail}"
+
+
+class Scored(NamedTuple):
+    """Score of each item, the error that rounding can make in it, and what ``kemeny`` knows of its order."""
+
+    scores: np.ndarray
+    tolerance: np.ndarray
+    proof: Kemeny | None = None
+
+
+def score_items(ballots: Ballots, rule: Rule) -> Scored:
+    """Score of each item by the method of the rule, larger is better.
+
+    Examples
+    --------
+    >>> ballots = Ballots(np.array([[3, 2, 1], [3, 1, 2], [1, 2, 3]]), list("abc"))
+    >>> score_items(ballots, Rule("copeland")).scores.tolist()
+    [2.0, 0.0, 1.0]
+    """
+    if rule.method in LINEAR:
+        return Scored(*fusion.linear_scores(ballots, rule))
+    if rule.method == "median":
+        return Scored(*fusion.median_scores(ballots, rule))
+    if ballots.missing == "ignore":
+        fusion.check_hits(ballots, ballots.support())
+    return score_pairs(ballots, rule)
+
+
+def score_pairs(ballots: Ballots, rule: Rule) -> Scored:
+    """Score of each item by a method that needs all pairs; one that no voter scored draws with all others.
+
+    Examples
+    --------
+    >>> score_pairs(Ballots(np.array([[3, np.nan, 1]]), list("abc")), Rule("copeland")).scores.tolist()
+    [1.5, 1.0, 0.5]
+    """
+    counts, total, exact = pairwise_counts(ballots), ballots.total, np.zeros(ballots.n_items)
+    if rule.method == "copeland":
+        return Scored(copeland_scores(counts, total), exact)
+    proof = kemeny(counts, total, max_exact=rule.max_exact, time_limit=rule.time_limit)
+    return Scored(ballots.n_items - tied_places(proof.order, margins(counts, total)), exact, proof)

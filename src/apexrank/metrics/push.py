@@ -1,0 +1,343 @@
+"""Measures of the push papers, made of heights, reverse heights and ranks: R_{p,1}, R_max, AveR, DCG (JMLR 2009).
+
+Parameters that are not explained here are those of `apexrank.metrics.auc`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, Literal
+
+import numpy as np
+from numpy.typing import ArrayLike
+from scipy.special import logsumexp
+
+from apexrank.checks import check_choice
+from apexrank.errors import InputError
+from apexrank.metrics._levels import Levels, Values, ratio, spread_out
+from apexrank.metrics._rows import Empty, ScoredRows, Ties, check_rows
+
+Of = Literal["rank", "reverse_height"]
+
+
+def heights(
+    y_true: ArrayLike,
+    scores: ArrayLike,
+    *,
+    ties: Ties = "pessimistic",
+    margin: float = 0.0,
+    pos_label: Any = None,
+    groups: ArrayLike | None = None,
+    sample_weight: ArrayLike | None = None,
+) -> np.ndarray:
+    """Height of each negative k: the number of positives at or below it, #{i : f_i - g_k <= margin}.
+
+    The higher a negative stands, the more positives it has wrongly overtaken (JMLR 2009, sec. 2).
+
+    Parameters
+    ----------
+    y_true, scores, ties, pos_label, groups, sample_weight
+        As in `auc`. With groups only the positives of the negative's own group count.
+    margin : float
+        A positive counts as misranked unless it beats the negative by more than this (JMLR 2009, sec. 4).
+
+    Returns
+    -------
+    ndarray
+        One height per negative, in the order of the rows; weighted counts where there are weights.
+
+    Examples
+    --------
+    >>> y = [0, 1, 0, 1, 0, 0, 1, 1]
+    >>> heights(y, [1, 2, 3, 4, 5, 6, 7, 8]).tolist()
+    [0.0, 1.0, 2.0, 2.0]
+    """
+    data = check_rows(y_true, scores, pos_label, groups, sample_weight)
+    lifted = data.lifted(margin)
+    return lifted.levels(ties).heights[lifted.level_of_rows(ties)[~data.positive]]
+
+
+def reverse_heights(
+    y_true: ArrayLike,
+    scores: ArrayLike,
+    *,
+    ties: Ties = "pessimistic",
+    margin: float = 0.0,
+    pos_label: Any = None,
+    groups: ArrayLike | None = None,
+    sample_weight: ArrayLike | None = None,
+) -> np.ndarray:
+    """Reverse height of each positive i: the number of negatives at or above it, #{k : f_i - g_k <= margin}.
+
+    JMLR 2009, sec. 7. Parameters as in `heights`; one value per positive, in the order of the rows.
+
+    Examples
+    --------
+    >>> y = [0, 1, 0, 1, 0, 0, 1, 1]
+    >>> reverse_heights(y, [1, 2, 3, 4, 5, 6, 7, 8]).tolist()
+    [3.0, 2.0, 0.0, 0.0]
+    """
+    data = check_rows(y_true, scores, pos_label, groups, sample_weight)
+    lifted = data.lifted(margin)
+    return lifted.levels(ties).reverse_heights()[lifted.level_of_rows(ties)[data.positive]]
+
+
+def ranks(
+    y_true: ArrayLike,
+    scores: ArrayLike,
+    *,
+    ties: Ties = "pessimistic",
+    pos_label: Any = None,
+    groups: ArrayLike | None = None,
+    sample_weight: ArrayLike | None = None,
+) -> np.ndarray:
+    """Rank of each positive i: its reverse height + the number of positives at or above it, itself included.
+
+    JMLR 2009, sec. 7; 1 is the top. Parameters as in `auc`; ``ties`` says how a tie with a negative counts,
+    tied positives always share the worst of their ranks. One value per positive, in the order of the rows.
+    `rank_sum` is the paper's R_{g,1}^Rank for any g.
+
+    Examples
+    --------
+    >>> ranks([1, 0, 1, 1], [0.9, 0.8, 0.8, 0.1]).tolist()
+    [1.0, 3.0, 4.0]
+    """
+    data = check_rows(y_true, scores, pos_label, groups, sample_weight)
+    return _level_ranks(data.levels(ties))[data.level_of_rows(ties)[data.positive]]
+
+
+def _level_ranks(levels: Levels) -> np.ndarray:
+    return levels.reverse_heights() + levels.positives_above[1]
+
+
+def p_norm_risk(
+    y_true: ArrayLike,
+    scores: ArrayLike,
+    p: float,
+    *,
+    ties: Ties = "pessimistic",
+    margin: float = 0.0,
+    normalize: bool = False,
+    log: bool = False,
+    empty: Empty = "skip",
+    pos_label: Any = None,
+    groups: ArrayLike | None = None,
+    sample_weight: ArrayLike | None = None,
+) -> float:
+    """R_{p,1} = Σ_k h_k^p, where h_k is the height of negative k (JMLR 2009, sec. 2): smaller is better.
+
+    Parameters
+    ----------
+    y_true, scores, ties, empty, pos_label, groups, sample_weight
+        As in `auc`. With weights u_i and v_k the sum is Σ_k v_k (Σ_i u_i 1[f_i - g_k <= margin])^p.
+    p : float
+        The larger p, the more the negatives at the top matter: p = 1 counts misranked pairs, and p = inf
+        stands for the limit of R^{1/p}, which is `r_max`.
+    margin : float
+        As in `heights`.
+    normalize : bool
+        Return ((1/K) Σ_k (h_k / I)^p)^{1/p}, between 0 and 1 and comparable across p (JMLR 2009, sec. 4).
+    log : bool
+        Return the logarithm, finite where R itself is too large for a float and becomes inf.
+
+    Returns
+    -------
+    float
+        The risk or its logarithm; with groups the mean risk over the groups, or the logarithm of that mean.
+
+    Examples
+    --------
+    The three lists of JMLR 2009, Table 1: a swap at the top costs much more than one at the bottom.
+
+    >>> y = [0, 1, 0, 1, 0, 0, 1, 1]
+    >>> p_norm_risk(y, [1, 2, 3, 4, 5, 6, 7, 8], p=4)
+    33.0
+    >>> p_norm_risk(y, [2, 1, 3, 4, 5, 6, 7, 8], p=4), p_norm_risk(y, [1, 2, 3, 4, 5, 7, 6, 8], p=4)
+    (34.0, 98.0)
+    >>> round(p_norm_risk(y, [1, 2, 3, 4, 5, 6, 7, 8], p=1024, log=True), 3)
+    710.476
+    """
+    rows = check_rows(y_true, scores, pos_label, groups, sample_weight)
+    if not log:
+        values = p_norm_risk_values(rows, p=p, ties=ties, margin=margin, normalize=normalize)
+        return rows.mean(values, empty)
+    levels = rows.lifted(margin).levels(ties)
+    base, power, factor = _risk_parts(levels, p, normalize)
+    with np.errstate(divide="ignore"):
+        logs = power * np.log(base) + np.log(factor)
+    logs = rows.counted_values(Values(logs, levels.has_both()), empty, {"zero": -np.inf, "one": 0.0})
+    return float(logsumexp(logs) - np.log(len(logs)))
+
+
+def p_norm_risk_values(
+    rows: ScoredRows, *, p: float, ties: Ties = "pessimistic", margin: float = 0.0, normalize: bool = False
+) -> Values:
+    levels = rows.lifted(margin).levels(ties)
+    base, power, factor = _risk_parts(levels, p, normalize)
+    with np.errstate(over="ignore"):
+        return Values(base**power * factor, levels.has_both())
+
+
+def _risk_parts(levels: Levels, p: float, normalize: bool) -> tuple[np.ndarray, float, np.ndarray]:
+    """Each group's risk as ``base ** power * factor``: only the largest height meets a large power."""
+    if not p > 0:
+        raise InputError(f"p must be a positive number or inf, got {p!r}")
+    height = np.where(levels.negative > 0, levels.heights, 0.0)
+    top = np.maximum.reduceat(height, levels.indptr[:-1])
+    factor = levels.sums(levels.negative * ratio(height, levels.spread(top)) ** p)
+    if normalize:
+        share = ratio(factor, levels.total_negative)
+        return ratio(top, levels.total_positive), 1.0, share ** (1 / p)
+    if np.isinf(p):
+        return top, 1.0, np.ones_like(top)
+    return top, float(p), factor
+
+
+def r_max(
+    y_true: ArrayLike,
+    scores: ArrayLike,
+    *,
+    ties: Ties = "pessimistic",
+    margin: float = 0.0,
+    empty: Empty = "skip",
+    pos_label: Any = None,
+    groups: ArrayLike | None = None,
+    sample_weight: ArrayLike | None = None,
+) -> float:
+    """R_max = max_k h_k, the number of positives below the highest negative (JMLR 2009, sec. 2).
+
+    Parameters as in `p_norm_risk`, whose limit for p → ∞ it is (of R^{1/p}).
+
+    Examples
+    --------
+    >>> r_max([0, 1, 0, 1, 0, 0, 1, 1], [1, 2, 3, 4, 5, 6, 7, 8])
+    2.0
+    """
+    rows = check_rows(y_true, scores, pos_label, groups, sample_weight)
+    return rows.mean(p_norm_risk_values(rows, p=np.inf, ties=ties, margin=margin), empty)
+
+
+def rank_sum(
+    y_true: ArrayLike,
+    scores: ArrayLike,
+    g: Callable[[np.ndarray], np.ndarray],
+    *,
+    of: Of = "rank",
+    ties: Ties = "pessimistic",
+    empty: Empty = "skip",
+    pos_label: Any = None,
+    groups: ArrayLike | None = None,
+    sample_weight: ArrayLike | None = None,
+) -> float:
+    """Σ_i g(rank_i), or Σ_i g(reverse height_i), over the positives i for any function g (JMLR 2009, sec. 7).
+
+    Parameters
+    ----------
+    y_true, scores, ties, empty, pos_label, groups, sample_weight
+        As in `apexrank.metrics.auc`; a group without negatives has a value here.
+    g : callable
+        Takes an array of ranks (1 is the top) or reverse heights (0 is the best).
+    of : {"rank", "reverse_height"}
+        What g is a function of: `ranks` or `reverse_heights`.
+
+    Examples
+    --------
+    >>> y, scores = [1, 0, 1, 0], [0.9, 0.7, 0.4, 0.1]
+    >>> rank_sum(y, scores, np.log2), rank_sum(y, scores, np.square, of="reverse_height")
+    (1.584962500721156, 1.0)
+    """
+    rows = check_rows(y_true, scores, pos_label, groups, sample_weight)
+    return rows.mean(rank_sum_values(rows, g=g, of=of, ties=ties), empty)
+
+
+def rank_sum_values(
+    rows: ScoredRows,
+    *,
+    g: Callable[[np.ndarray], np.ndarray],
+    of: Of = "rank",
+    ties: Ties = "pessimistic",
+    normalize: bool = False,
+    apart: bool = False,
+) -> Values:
+    """Values of the groups; ``apart`` gives the repetitions of a row ranks of their own instead of the worst one."""
+    check_choice("of", of, Of)
+    levels = rows.levels(ties)
+    filled = np.flatnonzero(levels.positive > 0)
+    if of == "rank" and (apart or ties == "given"):
+        rows.check_repetitions()
+        which, i, starts = spread_out(levels.positive[filled].astype(np.int64))
+        place = (levels.reverse_heights() + levels.positives_above[0])[filled][which] + i + 1
+        price = np.add.reduceat(_prices(g, place), starts)
+    else:
+        # A level without positives may have rank 0, where discounts are infinite.
+        place = _level_ranks(levels) if of == "rank" else levels.reverse_heights()
+        price = levels.positive[filled] * _prices(g, place[filled])
+    total = np.zeros(len(levels.positive))
+    total[filled] = price
+    value = levels.sums(total)
+    value = ratio(value, levels.total_positive) if normalize else value
+    return Values(value, levels.has_positive())
+
+
+def _prices(g: Callable[[np.ndarray], np.ndarray], place: np.ndarray) -> np.ndarray:
+    price = np.asarray(g(place), dtype=np.float64)
+    if price.shape != place.shape or np.isnan(price).any():
+        raise InputError("g must give a number for each of an array of ranks")
+    return price
+
+
+def average_reciprocal_rank(
+    y_true: ArrayLike,
+    scores: ArrayLike,
+    *,
+    normalize: bool = False,
+    ties: Ties = "pessimistic",
+    empty: Empty = "skip",
+    pos_label: Any = None,
+    groups: ArrayLike | None = None,
+    sample_weight: ArrayLike | None = None,
+) -> float:
+    """AveR = Σ_i 1 / rank_i over the positives (JMLR 2009, sec. 7): larger is better.
+
+    The paper calls it an average but prints the sum; ``normalize=True`` divides by the number of positives.
+    A group without negatives has a value here. Other parameters as in `auc`, the ranks as in `ranks`.
+
+    Examples
+    --------
+    >>> average_reciprocal_rank([1, 0, 1, 0], [0.9, 0.7, 0.4, 0.1])
+    1.3333333333333333
+    >>> average_reciprocal_rank([1, 0, 1, 0], [0.9, 0.7, 0.4, 0.1], normalize=True)
+    0.6666666666666666
+    """
+    rows = check_rows(y_true, scores, pos_label, groups, sample_weight)
+    values = rank_sum_values(rows, g=np.reciprocal, ties=ties, normalize=normalize)
+    return rows.mean(values, empty)
+
+
+def push_dcg(
+    y_true: ArrayLike,
+    scores: ArrayLike,
+    *,
+    ties: Ties = "pessimistic",
+    empty: Empty = "skip",
+    pos_label: Any = None,
+    groups: ArrayLike | None = None,
+    sample_weight: ArrayLike | None = None,
+) -> float:
+    """DCG of the push papers, Σ_i 1 / ln(1 + rank_i) over the positives (JMLR 2009, sec. 7).
+
+    Natural logarithm, all positives, no cut-off; larger is better. Unlike the usual `dcg`, tied positives share
+    the worst of their ranks. A group without negatives has a value here. Parameters as in `auc`.
+
+    Examples
+    --------
+    >>> round(push_dcg([1, 0, 1, 0], [0.9, 0.7, 0.4, 0.1]), 6)
+    2.164043
+    """
+    rows = check_rows(y_true, scores, pos_label, groups, sample_weight)
+    return rows.mean(rank_sum_values(rows, g=log_discount, ties=ties), empty)
+
+
+def log_discount(rank: np.ndarray) -> np.ndarray:
+    """1 / ln(1 + rank)."""
+    return 1 / np.log1p(rank)

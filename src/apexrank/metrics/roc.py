@@ -1,0 +1,218 @@
+"""ROC curves and their areas: AUC, partial AUC, the true positive rate at a false positive rate.
+
+The parameters that all measures share, ``y_true``, ``scores``, ``ties``, ``empty``, ``pos_label``, ``groups`` and
+``sample_weight``, are explained in `auc`.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from apexrank.checks import check_between
+from apexrank.errors import InputError
+from apexrank.metrics._levels import Levels, Values, ratio
+from apexrank.metrics._rows import Empty, ScoredRows, Ties, check_rows
+
+
+def auc(
+    y_true: ArrayLike,
+    scores: ArrayLike,
+    *,
+    ties: Ties = "average",
+    empty: Empty = "skip",
+    pos_label: Any = None,
+    groups: ArrayLike | None = None,
+    sample_weight: ArrayLike | None = None,
+) -> float:
+    """Area under the ROC curve: 1 - R_{1,1} / (I K), the share of pairs ranked rightly (JMLR 2009, sec. 2).
+
+    Parameters
+    ----------
+    y_true : array-like of shape (n,)
+        Labels with two values of any type; the larger in sorted order is positive.
+    scores : array-like of shape (n,)
+        The ranking: larger scores stand nearer the top.
+    ties : {"pessimistic", "average", "optimistic", "given"}
+        A tie between a positive and a negative counts as a misrank, as half of one, or as none; "given" takes tied
+        rows in the order they are given. The papers' own measures are pessimistic by default; "average" here gives
+        scikit-learn's ``roc_auc_score``.
+    empty : {"skip", "zero", "one", "raise"}
+        What a group that lacks a class adds to the mean over the groups: nothing, 0, 1, or an error.
+        `empty_groups` names those groups.
+    pos_label : label, optional
+        The label of the positives, if it is not the larger one.
+    groups : array-like of shape (n,), optional
+        One id per row, in any order. Each group is a list of its own, and the value is the mean over them.
+    sample_weight : array-like of shape (n,), optional
+        Weights mean repetitions: a row of weight 2 counts as that row twice, one of weight 0 is not there.
+
+    Returns
+    -------
+    float
+        1 is perfect, 0.5 is chance.
+
+    Examples
+    --------
+    >>> auc(["bad", "good", "bad", "good"], [0.1, 0.4, 0.35, 0.8])
+    1.0
+    >>> auc([0, 1, 0, 1], [0.5, 0.5, 0.1, 0.8], ties="pessimistic")
+    0.75
+    """
+    rows = check_rows(y_true, scores, pos_label, groups, sample_weight)
+    return rows.mean(auc_values(rows, ties=ties), empty)
+
+
+def auc_values(rows: ScoredRows, *, ties: Ties = "average") -> Values:
+    levels = rows.levels(ties)
+    misranked = levels.sums(levels.negative * levels.heights)
+    pairs = levels.total_positive * levels.total_negative
+    return Values(1.0 - ratio(misranked, pairs), levels.has_both())
+
+
+def partial_auc(
+    y_true: ArrayLike,
+    scores: ArrayLike,
+    *,
+    max_fpr: float = 0.1,
+    min_tpr: float | None = None,
+    ties: Ties = "average",
+    empty: Empty = "skip",
+    pos_label: Any = None,
+    groups: ArrayLike | None = None,
+    sample_weight: ArrayLike | None = None,
+) -> float:
+    """Area under the ROC curve left of ``max_fpr``, divided by the largest possible, ``max_fpr``.
+
+    1 is perfect, ``max_fpr / 2`` is chance. scikit-learn's ``roc_auc_score(max_fpr=c)`` stretches the same
+    area A linearly until chance is 1/2 (McClish 1989): ``(1 + (A - c²/2) / (c - c²/2)) / 2``.
+
+    Parameters
+    ----------
+    y_true, scores, ties, empty, pos_label, groups, sample_weight
+        As in `apexrank.metrics.auc`.
+    max_fpr : float in (0, 1]
+        Largest false positive rate; 1 gives the whole AUC.
+    min_tpr : float in [0, 1), optional
+        Take the area above this true positive rate instead, ∫ (1 - FPR) dTPR divided by ``1 - min_tpr``:
+        how few negatives one meets on the way to the last positives. ``max_fpr`` is then not used.
+
+    Examples
+    --------
+    >>> y, scores = [1, 0, 1, 0, 0], [0.9, 0.8, 0.7, 0.6, 0.1]
+    >>> round(partial_auc(y, scores, max_fpr=0.5), 6)
+    0.666667
+    >>> round(partial_auc(y, scores, min_tpr=0.5), 6)
+    0.666667
+    """
+    rows = check_rows(y_true, scores, pos_label, groups, sample_weight)
+    values = partial_auc_values(rows, max_fpr=max_fpr, min_tpr=min_tpr, ties=ties)
+    return rows.mean(values, empty)
+
+
+def partial_auc_values(
+    rows: ScoredRows, *, max_fpr: float = 0.1, min_tpr: float | None = None, ties: Ties = "average"
+) -> Values:
+    if min_tpr is None:
+        check_between("max_fpr", max_fpr, 0, 1)
+        cut, flipped = float(max_fpr), rows
+    else:
+        check_between("min_tpr", min_tpr, 0, 1)
+        # Turning the list upside down mirrors the curve and brings its upper part to the left.
+        cut, flipped = 1 - float(min_tpr), rows.mirrored()
+    if not cut > 0:
+        raise InputError("the part of the ROC curve is empty: use max_fpr > 0 or min_tpr < 1")
+    levels = flipped.levels(ties)
+    return Values(_area_left_of(levels, cut), levels.has_both())
+
+
+def _area_left_of(levels: Levels, cut: float) -> np.ndarray:
+    """Area under each group's ROC curve left of ``cut``, as a share of the largest possible."""
+    left, right = levels.above(levels.negative)
+    limit = cut * levels.total_negative
+    width = np.clip(levels.spread(limit), left, right) - left
+    slope = ratio(levels.positive, right - left)
+    area = levels.sums(width * (levels.positives_above[0] + slope * width / 2))
+    return ratio(area, limit * levels.total_positive)
+
+
+def tpr_at_fpr(
+    y_true: ArrayLike,
+    scores: ArrayLike,
+    fpr: float,
+    *,
+    empty: Empty = "skip",
+    pos_label: Any = None,
+    groups: ArrayLike | None = None,
+    sample_weight: ArrayLike | None = None,
+) -> float:
+    """Largest true positive rate of a threshold whose false positive rate is at most ``fpr``.
+
+    Conservative: a threshold takes tied rows together, and there is no interpolation between thresholds, so
+    the value can really be reached. Other parameters as in `apexrank.metrics.auc`.
+
+    Examples
+    --------
+    >>> tpr_at_fpr([1, 0, 1, 0, 1], [0.9, 0.8, 0.7, 0.6, 0.5], fpr=0.5)
+    0.6666666666666666
+    >>> tpr_at_fpr([1, 0, 1, 0, 1], [0.9, 0.8, 0.7, 0.6, 0.5], fpr=0.49)
+    0.3333333333333333
+    """
+    rows = check_rows(y_true, scores, pos_label, groups, sample_weight)
+    return rows.mean(tpr_at_fpr_values(rows, fpr=fpr), empty)
+
+
+def tpr_at_fpr_values(rows: ScoredRows, *, fpr: float) -> Values:
+    check_between("fpr", fpr, 0, 1)
+    levels = rows.levels()
+    last = levels.indptr[1:] - 1
+    false, true = levels.above(levels.negative)[1], levels.positives_above[1]
+    # Dividing, not multiplying fpr by K: 29 / 100 is the float 0.29, but 0.29 * 100 is less than 29.
+    allowed = ratio(false, levels.spread(false[last])) <= fpr
+    reached = np.maximum.reduceat(np.where(allowed, true, 0.0), levels.indptr[:-1])
+    return Values(ratio(reached, true[last]), levels.has_both())
+
+
+def roc_points(
+    y_true: ArrayLike,
+    scores: ArrayLike,
+    max_false_positives: float | None = None,
+    *,
+    pos_label: Any = None,
+    sample_weight: ArrayLike | None = None,
+) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """ROC curve in counts: false and true positives among the rows with ``score >= threshold``.
+
+    Parameters
+    ----------
+    y_true, scores, pos_label, sample_weight
+        As in `apexrank.metrics.auc`. The curve is that of one list, so there are no groups.
+    max_false_positives : float, optional
+        Only the points with at most so many false positives: the leftmost part of the curve, which the
+        papers' figures zoom in on (JMLR 2009, fig. 5).
+
+    Returns
+    -------
+    false_positives, true_positives, thresholds : ndarray
+        From (0, 0) at threshold inf to the end, one point for each distinct score; weighted counts where
+        there are weights.
+
+    Examples
+    --------
+    >>> false, true, thresholds = roc_points([1, 0, 1, 1], [0.9, 0.8, 0.8, 0.1])
+    >>> false.tolist(), true.tolist(), thresholds.tolist()
+    ([0.0, 0.0, 1.0, 1.0], [0.0, 1.0, 2.0, 3.0], [inf, 0.9, 0.8, 0.1])
+    """
+    levels = check_rows(y_true, scores, pos_label, sample_weight=sample_weight).levels()
+    if not levels.has_both().all():
+        raise InputError("an ROC curve needs a positive and a negative row of nonzero weight")
+    there = levels.positive + levels.negative > 0
+    false = np.concatenate([[0.0], np.cumsum(levels.negative[there])])
+    true = np.concatenate([[0.0], np.cumsum(levels.positive[there])])
+    thresholds = np.concatenate([[np.inf], levels.score[there]])
+    limit = np.inf if max_false_positives is None else max_false_positives
+    check_between("max_false_positives", limit, 0, np.inf)
+    n = np.searchsorted(false, limit, side="right")
+    return false[:n], true[:n], thresholds[:n]
