@@ -11,33 +11,20 @@ from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from apexrank.lazy import attach
+
 if TYPE_CHECKING:
-    from apexrank.report.farms import RankComparison, compare_ranks
-    from apexrank.report.pushes import PushComparison, compare_pushes
-    from apexrank.report.tables import compare_table
-    from apexrank.report.votes import VoteSummary, summarise_votes
+    from apexrank.report.farms import RankComparison as RankComparison
+    from apexrank.report.farms import compare_ranks as compare_ranks
+    from apexrank.report.pushes import PushComparison as PushComparison
+    from apexrank.report.pushes import compare_pushes as compare_pushes
+    from apexrank.report.tables import compare_table as compare_table
+    from apexrank.report.votes import VoteSummary as VoteSummary
+    from apexrank.report.votes import summarise_votes as summarise_votes
+else:
+    __getattr__, __dir__, __all__ = attach(__name__)
 
-_HOME = {
-    "PushComparison": "pushes",
-    "compare_pushes": "pushes",
-    "compare_table": "tables",
-    "RankComparison": "farms",
-    "compare_ranks": "farms",
-    "VoteSummary": "votes",
-    "summarise_votes": "votes",
-}
 _PAGES = {"PushComparison": "pushes_page", "RankComparison": "farms_page", "VoteSummary": "votes_page"}
-
-__all__ = [
-    "PushComparison",
-    "RankComparison",
-    "VoteSummary",
-    "build",
-    "compare_pushes",
-    "compare_ranks",
-    "compare_table",
-    "summarise_votes",
-]
 
 
 def build(result: Any, path: str | Path | None = None, *, title: str | None = None) -> str:
@@ -68,9 +55,10 @@ def build(result: Any, path: str | Path | None = None, *, title: str | None = No
     from apexrank.aggregation.result import Aggregation
     from apexrank.atomic import write_bytes
     from apexrank.errors import InputError
+    from apexrank.report.votes import summarise_votes
 
     if isinstance(result, Aggregation):
-        result = __getattr__("summarise_votes")(result)
+        result = summarise_votes(result)
     module = _PAGES.get(type(result).__name__)
     if module is None:
         raise InputError(
@@ -81,13 +69,3 @@ def build(result: Any, path: str | Path | None = None, *, title: str | None = No
     if path is not None:
         write_bytes(path, html.encode())
     return html
-
-
-def __getattr__(name: str) -> Any:
-    if name in _HOME:
-        return getattr(import_module(f"apexrank.report.{_HOME[name]}"), name)
-    raise AttributeError(f"module 'apexrank.report' has no attribute {name!r}")
-
-
-def __dir__() -> list[str]:
-    return sorted(__all__)
