@@ -10,7 +10,7 @@ SRC = Path(__file__).parent.parent / "src" / "apexrank"
 
 # from the bottom up; names in one row may import each other
 LAYERS = [
-    {"errors", "lazy", "registry", "checks", "checkpoints", "atomic"},
+    {"errors", "lazy", "parallel", "registry", "checks", "checkpoints", "atomic"},
     {"groups", "kernels"},
     {
         "losses",

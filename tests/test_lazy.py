@@ -1,6 +1,8 @@
 """Lazy packages: names load on first use, importing apexrank loads no numerical or optional dependency."""
 
+import ast
 import importlib
+import inspect
 import pkgutil
 import subprocess
 import sys
@@ -35,6 +37,16 @@ def test_every_public_name_loads_and_is_kept(package):
         value = getattr(module, name)
         assert vars(module)[name] is value
     assert set(dir(module)) == set(module.__all__)
+
+
+@pytest.mark.parametrize("package", LAZY)
+def test_all_that_type_checkers_see_is_public(package):
+    module = importlib.import_module(package)
+    tree = ast.parse(inspect.getsource(module))
+    blocks = [node.body for node in tree.body if isinstance(node, ast.If)]
+    seen = {alias.asname for body in blocks for node in body for alias in node.names}
+    own = {node.name for node in tree.body if isinstance(node, ast.FunctionDef)}
+    assert seen | own == set(module.__all__)
 
 
 def test_most_packages_are_lazy():

@@ -13,11 +13,16 @@ The ``__init__`` of a package lists its public names once, as imports that only 
 
 from __future__ import annotations
 
-import ast
+import re
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from importlib import import_module
 from typing import Any
+
+# ruff writes an import that is exported again ("as" the same name) in one line; the ast module would double the cost
+# of "import apexrank"
+_IMPORT = re.compile(r"^    from ([\w.]+) import (\w+) as \2$", re.M)
+_DEFINITION = re.compile(r"^(?:def|class) ([^\W_]\w*)", re.M)
 
 
 def attach(package: str) -> tuple[Callable[[str], Any], Callable[[], list[str]], list[str]]:
@@ -32,10 +37,9 @@ def attach(package: str) -> tuple[Callable[[str], Any], Callable[[], list[str]],
     ('PNormPush', True)
     """
     module = sys.modules[package]
-    tree = ast.parse(module.__spec__.loader.get_source(package))  # type: ignore[union-attr]
-    homes = dict(_lazy_imports(tree))
-    own = {node.name for node in tree.body if isinstance(node, ast.FunctionDef | ast.ClassDef)}
-    public = sorted(homes.keys() | {name for name in own if not name.startswith("_")})
+    source = module.__spec__.loader.get_source(package)  # type: ignore[union-attr]
+    homes = {name: home for home, name in _IMPORT.findall(source)}
+    public = sorted([*homes, *_DEFINITION.findall(source)])
 
     def load(name: str) -> Any:
         if name not in homes:
@@ -46,16 +50,3 @@ def attach(package: str) -> tuple[Callable[[str], Any], Callable[[], list[str]],
         return value
 
     return load, lambda: public, public
-
-
-def _lazy_imports(tree: ast.Module) -> Iterator[tuple[str, str]]:
-    """Each name imported under ``if TYPE_CHECKING``, with the module it comes from."""
-    for block in tree.body:
-        if (
-            isinstance(block, ast.If)
-            and isinstance(block.test, ast.Name)
-            and block.test.id == "TYPE_CHECKING"
-        ):
-            for node in block.body:
-                if isinstance(node, ast.ImportFrom) and node.module:
-                    yield from ((alias.name, node.module) for alias in node.names)

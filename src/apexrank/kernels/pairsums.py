@@ -14,12 +14,12 @@ k without visiting the pairs. Rows are sorted by group; ``starts`` holds the fir
 from __future__ import annotations
 
 import math
-from concurrent.futures import ThreadPoolExecutor
 from typing import NamedTuple
 
 import numpy as np
 
 from apexrank.kernels.jit import kernel
+from apexrank.parallel import Threads, n_threads
 
 
 class PairSums(NamedTuple):
@@ -74,8 +74,8 @@ class HingeSums:
         squared: bool = False,
     ) -> None:
         self.x, self.t, self.x_starts, self.t_starts, self.is_squared = x, t, x_starts, t_starts, squared
-        with ThreadPoolExecutor(2) as pool:
-            self.x_order, self.t_order = pool.map(_order_inside_groups, (x, t), (x_starts, t_starts))
+        with Threads(min(2, n_threads())) as threads:
+            self.x_order, self.t_order = threads.map(_order_inside_groups, (x, t), (x_starts, t_starts))
 
     @classmethod
     def squared(cls, *scores: np.ndarray) -> HingeSums:

@@ -4,22 +4,20 @@ A row's score ``s = x·w`` decides its weight, and while the row is still in cac
 sum. A linear model's value and gradient so cost one pass over X, where ``X @ w`` followed by ``X.T @ r`` costs two.
 
 The rows are cut into chunks whose number does not depend on the number of threads, and the chunks' sums are
-added in order: the result is the same to the last bit on one core and on many. The chunks run on Python threads,
-not on numba's, because those end the process when it forks or when two threads call them at once.
+added in order: the result is the same to the last bit on one core and on many.
 """
 
 from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from concurrent.futures import ThreadPoolExecutor
 from typing import NamedTuple
 
-import numba
 import numpy as np
 from numpy.typing import ArrayLike
 
 from apexrank.kernels.jit import kernel
+from apexrank.parallel import Threads, n_threads
 
 MAX_CHUNKS, MIN_CHUNK_ROWS = 64, 1024
 SMALL = 200_000  # entries of X below which threads cost more than they save
@@ -34,11 +32,6 @@ class RowSums(NamedTuple):
     value: np.ndarray
     mass: np.ndarray
     rows: np.ndarray
-
-
-def n_threads() -> int:
-    """Threads to use: ``NUMBA_NUM_THREADS``, which process pools such as joblib's set, or the number of cores."""
-    return int(numba.config.NUMBA_NUM_THREADS)  # type: ignore[attr-defined]
 
 
 class RowSummer:
@@ -76,11 +69,8 @@ class RowSummer:
         return np.zeros((self.n_chunks, *shape))
 
     def _run(self, work: Callable[[int, int], None]) -> None:
-        if self.threads == 1:
-            return work(0, self.n_chunks)
-        cuts = np.linspace(0, self.n_chunks, self.threads + 1).astype(int)
-        with ThreadPoolExecutor(self.threads) as pool:
-            list(pool.map(work, cuts[:-1], cuts[1:]))
+        with Threads(self.threads) as threads:
+            threads.share_range(work, self.n_chunks)
 
 
 def _merge_log_sums(top: np.ndarray, mass: np.ndarray, rows: np.ndarray) -> RowSums:
