@@ -27,6 +27,7 @@ LAYERS = [
     {"models", "solvers"},
     {"rankers", "preprocessing"},
     {"plot", "io", "graph"},
+    {"integrations"},
     {"aggregation", "export", "distributed"},
     {"report"},
     {"cli"},

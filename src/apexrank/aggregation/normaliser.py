@@ -26,7 +26,7 @@ import numpy as np
 
 from apexrank.checks import check_finite
 from apexrank.errors import InputError
-from apexrank.kernels.lattice import resolvent
+from apexrank.kernels.mallows import resolvent
 from apexrank.submodular import SetFunction, is_by_size
 
 MAX_STATES = 2**20  # about 3 seconds for one value of θ
@@ -58,7 +58,7 @@ class Normaliser(Protocol):
 
 @dataclass(frozen=True)
 class Lattice:
-    """Sets of items as counts of the kinds of items; see :mod:`apexrank.kernels.lattice`.
+    """Sets of items as counts of the kinds of items; see :mod:`apexrank.kernels.mallows`.
 
     ``cost`` is D of each state, ``ranks[g]`` the ranks in σ of the items of kind g.
     """

@@ -21,8 +21,7 @@ from scipy.special import gammaln, logsumexp
 from apexrank.aggregation.divergence import LovaszBregman
 from apexrank.aggregation.normaliser import Lattice, size_gains
 from apexrank.errors import InputError
-from apexrank.kernels.chains import gibbs_sweeps
-from apexrank.kernels.lattice import draw_levels, uniformised_powers
+from apexrank.kernels.mallows import draw_levels, gibbs_sweeps, uniformised_powers
 
 MAX_CELLS = 2**24  # states times events: 128 MiB
 CHAINS = 32

@@ -26,7 +26,7 @@ from apexrank import metrics
 from apexrank.datasets import Fold, letor_folds
 from apexrank.datasets.sources import DATA_VARIABLE, data_path
 from apexrank.errors import InputError, MissingDataError, MissingExtraError
-from apexrank.models.boosting import (
+from apexrank.integrations.boosting import (
     ListwiseObjective,
     PairsObjective,
     RetargetObjective,

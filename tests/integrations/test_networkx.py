@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from apexrank.errors import InputError
-from apexrank.graph.networkx_backend import BackendInterface, ConvertedGraph
+from apexrank.integrations.networkx import BackendInterface, ConvertedGraph
 
 EXACT = {"tol": 1e-12, "max_iter": 5000}
 KINDS = [nx.Graph, nx.DiGraph, nx.MultiGraph, nx.MultiDiGraph]
@@ -279,7 +279,7 @@ def test_networkx_knows_the_backend():
 
 def test_apexrank_does_not_import_networkx():
     code = (
-        "import sys, apexrank, apexrank.graph, apexrank.graph.networkx_backend as backend;"
+        "import sys, apexrank, apexrank.graph, apexrank.integrations.networkx as backend;"
         "apexrank.graph.as_graph(([0, 1], [1, 0])); backend.get_info();"
         "sys.exit('networkx' in sys.modules)"
     )
@@ -287,7 +287,9 @@ def test_apexrank_does_not_import_networkx():
 
 
 def test_importing_networkx_imports_no_kernels():
-    code = "import sys, networkx; print('numba' in sys.modules, 'apexrank.graph.networkx_backend' in sys.modules)"
+    code = (
+        "import sys, networkx; print('numba' in sys.modules, 'apexrank.integrations.networkx' in sys.modules)"
+    )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert done.stdout.split() == ["False", "True"]
 

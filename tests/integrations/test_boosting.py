@@ -17,8 +17,7 @@ from threadpoolctl import threadpool_limits
 
 from apexrank import InputError, datasets, metrics
 from apexrank.datasets import letor_folds, make_letor_example, write_letor
-from apexrank.losses import Loss
-from apexrank.models.boosting import (
+from apexrank.integrations.boosting import (
     BoosterMetric,
     LinkObjective,
     ListwiseObjective,
@@ -27,6 +26,7 @@ from apexrank.models.boosting import (
     PushObjective,
     RetargetObjective,
 )
+from apexrank.losses import Loss
 from apexrank_papers.retargeting import boosted_letor
 
 TWO_CLASSES = {
@@ -455,7 +455,7 @@ def test_an_objective_serves_several_data_in_turn():
 
 def test_nothing_is_imported_before_it_is_needed():
     code = (
-        "import sys, apexrank.models.boosting as b; b.PushObjective()([1, 0], [0.0, 0.0]); "
+        "import sys, apexrank.integrations.boosting as b; b.PushObjective()([1, 0], [0.0, 0.0]); "
         "print([m for m in ('lightgbm', 'xgboost', 'polars') if m in sys.modules])"
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
@@ -527,7 +527,7 @@ def test_offsets_are_tried_on_no_grade_that_the_data_have_not():
 
 # ---- the page and the experiment -------------------------------------------------------------------------------------
 
-GUIDE = Path(__file__).parent.parent / "docs" / "guide" / "boosting.md"
+GUIDE = Path(__file__).parents[2] / "docs" / "guide" / "boosting.md"
 BLOCKS = re.findall(r"^```python\n(.*?)^```", GUIDE.read_text(encoding="utf-8"), flags=re.M | re.S)
 
 

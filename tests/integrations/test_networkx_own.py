@@ -17,7 +17,7 @@ THEIRS = [
 PLUGIN = """
 import json
 from collections import Counter
-from apexrank.graph.networkx_backend import BackendInterface
+from apexrank.integrations.networkx import BackendInterface
 
 calls, current, pagerank = Counter(), [], BackendInterface.pagerank
 

@@ -7,7 +7,7 @@ torch = pytest.importorskip("torch", reason="PyTorch is not installed")
 
 from apexrank.errors import InputError  # noqa: E402
 from apexrank.groups import segment  # noqa: E402
-from apexrank.models.torch import (  # noqa: E402
+from apexrank.integrations.torch import (  # noqa: E402
     CrucialPairsLoss,
     InfinitePushLoss,
     ListwiseLoss,
