@@ -15,11 +15,11 @@ from sklearn.cluster import KMeans
 
 from apexrank.aggregation.divergence import LovaszBregman
 from apexrank.errors import InputError
-from apexrank.plot.plane import draw_frame, lift, order_cells, order_name, project
 from apexrank.submodular import Product
 from apexrank_papers import lovasz_kendall, lovasz_levels
 from apexrank_papers.lovasz import lovasz_clusters as clusters
 from apexrank_papers.lovasz.lovasz_figures import EXPERIMENTS
+from apexrank_papers.lovasz.plane import draw_frame, lift, order_cells, order_name, project
 from tests.lovasz_oracles import divergence_of, order_of
 
 NAMES = ("lovasz-figure1", "lovasz-figure2", "lovasz-figure3")

@@ -9,7 +9,7 @@ import numpy as np
 
 from apexrank.metrics import roc_points
 from apexrank.metrics.measure import FAMILIES, find_measure
-from apexrank.plot.curves import Curve, corners
+from apexrank.plot.style import Curve, corners
 from apexrank.report.page import render
 from apexrank.report.push_comparison import share_text
 from apexrank.report.push_verdict import few_digits, level

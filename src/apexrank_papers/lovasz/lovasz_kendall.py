@@ -14,7 +14,7 @@ import polars as pl
 
 from apexrank.aggregation.divergence import LovaszBregman
 from apexrank.metrics import kendall_distance
-from apexrank.plot.plane import draw_frame, lift, order_cells, order_name, project
+from apexrank_papers.lovasz.plane import draw_frame, lift, order_cells, order_name, project
 from apexrank_papers.push.push_figures import claim, new_figure
 from apexrank_papers.result import Result, Verdict
 

@@ -15,8 +15,8 @@ import numpy as np
 import polars as pl
 
 from apexrank.errors import MissingExtraError
-from apexrank.plot import DiscountDisplay, PairContributionDisplay, pair_contributions
-from apexrank.plot.push import PAPER_DISCOUNTS
+from apexrank.plot import PairContributionDisplay, pair_contributions
+from apexrank_papers.push.displays import PAPER_DISCOUNTS, DiscountDisplay
 from apexrank_papers.push.fitting import P_VALUES
 from apexrank_papers.result import Experiment, Result, Verdict
 

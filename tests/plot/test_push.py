@@ -10,13 +10,10 @@ import pytest
 from matplotlib import pyplot as plt
 from sklearn.linear_model import LogisticRegression
 
-from apexrank.bounds import negatives_needed
 from apexrank.errors import InputError, MissingExtraError
 from apexrank.plot import (
-    DiscountDisplay,
     PairContributionDisplay,
     PTradeoffDisplay,
-    SampleSizeDisplay,
     pair_contributions,
 )
 
@@ -143,28 +140,6 @@ def test_faults_of_the_map(ranked, monkeypatch):
         pair_contributions(*ranked)
 
 
-def test_discounts_are_the_papers():
-    display = DiscountDisplay.from_functions(z=[1.0, np.e - 1, 9.0])
-    dcg, aver, ir = (line.get_ydata() for line in display.lines_)
-    np.testing.assert_allclose(dcg, [1 / np.log(2), 1, 1 / np.log(10)])
-    np.testing.assert_allclose(aver, [1, 1 / (np.e - 1), 1 / 9])
-    np.testing.assert_allclose(ir, [-np.log(2), -1, -np.log(10)])
-    labels = [text.get_text() for text in display.ax_.get_legend().get_texts()]
-    assert [label.split(", ")[1] for label in labels] == ["DCG", "AveR", "IR Push"]
-    assert len({line.get_color() for line in display.lines_}) == 3
-    assert len({line.get_linestyle() for line in display.lines_}) == 3
-
-
-def test_discounts_of_ones_own():
-    figure, ax = plt.subplots()
-    display = DiscountDisplay.from_functions({"half": lambda z: 0.5**z}, z=[1, 2], ax=ax, linewidth=4)
-    assert display.figure_ is figure
-    assert display.lines_[0].get_xydata().tolist() == [[1, 0.5], [2, 0.25]]
-    assert display.lines_[0].get_linewidth() == 4
-    with pytest.raises(InputError, match="no discount"):
-        DiscountDisplay.from_functions({})
-
-
 VALUES = {
     "AUC": np.array([[0.9, 0.8, 0.7], [0.92, 0.84, 0.6], [0.91, 0.79, 0.8]]),
     "top": np.array([[1.0, 2.0, 3.0], [2.0, 3.0, 4.0], [3.0, 4.0, 8.0]]),
@@ -241,36 +216,11 @@ def test_faults_of_the_tradeoff():
         PTradeoffDisplay.from_values([1, 4, 64], VALUES, axes=[plt.subplots()[1]])
 
 
-def test_sample_sizes_are_those_of_the_bounds():
-    ps = (1, 2, 5)
-    display = SampleSizeDisplay.from_bounds(
-        ps, [0.1, 0.3], theta=0.2, log_covering=2.0, r_min=0.1, n_positives=1e7, delta=0.01
-    )
-    for epsilon, line in zip((0.1, 0.3), display.lines_, strict=True):
-        options = {"r_min": 0.1, "n_positives": 1e7}
-        expected = [negatives_needed(epsilon, 0.01, 0.2, p, 2.0, **options) for p in ps]
-        assert line.get_ydata().tolist() == expected
-        assert line.get_xdata().tolist() == list(ps)
-    assert display.ax_.get_yscale() == "log"
-    assert [text.get_text() for text in display.ax_.get_legend().get_texts()] == ["ε = 0.1", "ε = 0.3"]
-    assert len({line.get_marker() for line in display.lines_}) == 2
-
-
-def test_sample_sizes_beyond_a_float_are_left_out():
-    display = SampleSizeDisplay.from_bounds([1, 400], [0.1], theta=0.2, log_covering=2.0)
-    assert display.needed["ε = 0.1"][1] == np.inf
-    assert np.isnan(display.lines_[0].get_ydata()).tolist() == [False, True]
-    with pytest.raises(InputError, match="at least one epsilon"):
-        SampleSizeDisplay.from_bounds([1], [], theta=0.2, log_covering=2.0)
-
-
 @pytest.mark.parametrize(
     "draw",
     [
         lambda: PairContributionDisplay([[1.0]]).plot(),
-        lambda: DiscountDisplay.from_functions(),
         lambda: PTradeoffDisplay.from_values([1, 4, 64], VALUES),
-        lambda: SampleSizeDisplay([1], {"a": [1.0]}).plot(),
     ],
 )
 def test_without_matplotlib_the_extra_is_named(draw, monkeypatch):

@@ -1,4 +1,4 @@
-"""The displays of links and of solvers."""
+"""The display of links."""
 
 import sys
 
@@ -10,7 +10,6 @@ from sklearn.exceptions import NotFittedError
 from sklearn.linear_model import Ridge
 
 from apexrank.errors import InputError, MissingExtraError
-from apexrank.plot.convergence import ConvergenceDisplay
 from apexrank.plot.link import LinkDisplay
 from apexrank.rankers.isotron import Isotron
 from apexrank.rankers.link import Link, UnknownLinkRegressor
@@ -170,86 +169,12 @@ def test_faults_of_links():
         LinkDisplay.from_estimator(model, X, y, axes=[plt.subplots()[1]])
 
 
-# solvers
-
-
-def test_gaps_count_from_the_minimum():
-    display = ConvergenceDisplay.from_histories({"slow": [5.0, 4.0, 3.0], "fast": [5.0, 2.0, 1.0]})
-    assert display.gaps["slow"].tolist() == [4.0, 3.0, 2.0]
-    slow, fast = display.lines_
-    assert slow.get_xydata().tolist() == [[1, 3], [2, 2]]  # no place for 0 on a logarithmic axis
-    assert fast.get_xdata().tolist() == [1, 2]
-    assert fast.get_ydata()[0] == 1
-    assert np.isnan(fast.get_ydata()[1])
-    assert (display.ax_.get_xscale(), display.ax_.get_yscale()) == ("log", "log")
-    assert legend(display.ax_) == ["slow", "fast"]
-    assert slow.get_color() != fast.get_color()
-
-
-def test_the_start_is_drawn_on_a_linear_axis():
-    display = ConvergenceDisplay.from_histories({"A": [3.0, 2.0]}, best=1.0, log_x=False, linewidth=5)
-    assert display.lines_[0].get_xydata().tolist() == [[0, 2], [1, 1]]
-    assert display.ax_.get_xscale() == "linear"
-    assert display.lines_[0].get_linewidth() == 5
-
-
-@pytest.mark.parametrize("log_x", [True, False])
-def test_long_histories_are_thinned_but_keep_their_end(log_x):
-    values = 1 / np.arange(1.0, 100_002)
-    display = ConvergenceDisplay({"A": values}).plot(log_x=log_x)
-    t, gap = display.lines_[0].get_data()
-    assert len(t) <= 1000
-    assert t[0] == int(log_x)
-    assert t[-1] == 100_000
-    np.testing.assert_array_equal(gap, values[t])
-
-
-def test_guides_fall_with_their_rates():
-    display = ConvergenceDisplay({"low": [9.0, 1.0, 0.5], "high": [9.0, 4.0, 2.0, 1.0]}).plot(
-        guides=(0.5, 1, 2, 3)
-    )
-    for line, rate in zip(display.guides_, (0.5, 1, 2, 3), strict=True):
-        t, value = line.get_data()
-        assert (t[0], t[-1]) == pytest.approx((1, 3))
-        np.testing.assert_allclose(value, 4.0 * t**-rate, rtol=1e-12)
-    assert legend(display.ax_)[2:] == ["1/√t", "1/t", "1/t²", "1/t^3"]
-
-
-def test_no_guide_where_there_is_nothing_above_the_minimum():
-    display = ConvergenceDisplay.from_histories({"done": [1.0]}, guides=(1,))
-    assert display.guides_ == []
-    assert len(display.lines_[0].get_xdata()) == 0
-
-
-def test_solvers_over_an_earlier_display():
-    first = ConvergenceDisplay.from_histories({"A": [3.0, 2.0]}, best=1.0)
-    second = ConvergenceDisplay.from_histories({"B": [3.0, 1.5]}, best=1.0, ax=first.ax_)
-    assert legend(first.ax_) == ["A", "B"]
-    assert first.lines_[0].get_color() != second.lines_[0].get_color()
-
-
-def test_histories_of_estimators_that_share_an_objective():
-    X, y = data(n=200)
-    models = {solver: UnknownLinkRegressor(solver=solver).fit(X, y) for solver in ("lbfgs", "newton")}
-    display = ConvergenceDisplay.from_histories({name: model.history_ for name, model in models.items()})
-    ends = [gaps[-1] / gaps[0] for gaps in display.gaps.values()]
-    assert max(ends) < 1e-8
-    assert min(ends) == 0
-
-
-def test_faults_of_convergence():
-    for bad in ({}, {"A": []}, {"A": [[1.0]]}):
-        with pytest.raises(InputError, match="there is nothing to draw: give"):
-            ConvergenceDisplay.from_histories(bad)
-
-
 @pytest.mark.parametrize(
     "draw",
     [
         lambda: LinkDisplay([0.0, 1.0], [0.0, 1.0], Link([0.0, 1.0], [0.0, 1.0])).plot(),
-        lambda: ConvergenceDisplay.from_histories({"A": [2.0, 1.0]}),
     ],
-    ids=["link", "convergence"],
+    ids=["link"],
 )
 def test_without_matplotlib_the_extra_is_named(draw, monkeypatch):
     monkeypatch.setitem(sys.modules, "matplotlib.pyplot", None)

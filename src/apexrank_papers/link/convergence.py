@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from apexrank.errors import InputError
-from apexrank.plot.style import curve_style, light, one_axes
+from apexrank.plot.style import curve_style, legend, light, lines_of, one_axes
 
 _LINE, _GUIDE = "apexrank-solver", "apexrank-guide"
 _RATES = {0.5: "1/√t", 1.0: "1/t", 2.0: "1/t²"}
@@ -102,7 +102,7 @@ class ConvergenceDisplay:
         self.ax_.set(xlabel="Iteration t", ylabel="Objective − minimum", yscale="log")
         self.ax_.set_xscale("log" if log_x else "linear")
         light(self.ax_)
-        self.ax_.legend(frameon=False, handlelength=3.2)
+        legend(self.ax_)
         return self
 
     def _points(self, values: np.ndarray, log_x: bool) -> tuple[np.ndarray, np.ndarray]:
@@ -117,7 +117,7 @@ class ConvergenceDisplay:
         return t, shown
 
     def _draw(self, name: str, points: tuple[np.ndarray, np.ndarray], options: dict[str, Any]) -> Any:
-        number = sum(line.get_gid() == _LINE for line in self.ax_.lines)
+        number = len(lines_of(self.ax_, _LINE))
         return self.ax_.plot(*points, label=name, gid=_LINE, **(curve_style(number) | options))[0]
 
     def _draw_guides(self, guides: Sequence[float], drawn: list[tuple[np.ndarray, np.ndarray]]) -> list[Any]:
