@@ -32,7 +32,7 @@ from apexrank.projections import (
     onto_simplex,
 )
 from apexrank.submodular import Chain, is_by_size, prox, prox_extension
-from apexrank.submodular.orders import all_subsets
+from apexrank.submodular.base import all_subsets
 from tests.strategies import (
     DIVERGENCE_ATOMS,
     SEPARABLE_ATOMS,

@@ -19,7 +19,7 @@ from scipy import sparse
 from apexrank.checks import check_finite
 from apexrank.errors import InputError
 from apexrank.submodular import Cut, SetFunction, check_orders, check_scores, prox_extension, set_function
-from apexrank.submodular.orders import by_item
+from apexrank.submodular.base import by_item
 
 
 class LovaszBregman:
