@@ -22,10 +22,10 @@ from apexrank.aggregation.merging import aggregate
 from apexrank.aggregation.points import list_points
 from apexrank.datasets import Fold
 from apexrank.errors import InputError
-from apexrank.groups import segment
 from apexrank.metrics import ndcg
 from apexrank.objectives import SwapLikelihood
 from apexrank.submodular import Cardinality, Cut, Indicator, Log, Product, Sqrt, Top
+from apexrank.validation import segment
 from apexrank_papers.lovasz import aggregation_letor
 
 FUNCTIONS = {

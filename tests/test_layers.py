@@ -10,8 +10,8 @@ SRC = Path(__file__).parent.parent / "src" / "apexrank"
 
 # from the bottom up; names in one row may import each other
 LAYERS = [
-    {"errors", "lazy", "parallel", "registry", "checks", "checkpoints", "atomic"},
-    {"groups", "kernels"},
+    {"errors", "lazy", "parallel", "validation", "checkpoints", "atomic"},
+    {"kernels"},
     {
         "losses",
         "prices",

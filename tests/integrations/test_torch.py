@@ -6,7 +6,6 @@ import pytest
 torch = pytest.importorskip("torch", reason="PyTorch is not installed")
 
 from apexrank.errors import InputError  # noqa: E402
-from apexrank.groups import segment  # noqa: E402
 from apexrank.integrations.torch import (  # noqa: E402
     CrucialPairsLoss,
     InfinitePushLoss,
@@ -29,6 +28,7 @@ from apexrank.objectives.swaps import order_likelihood, telling_lists  # noqa: E
 from apexrank.prices import Power  # noqa: E402
 from apexrank.rankers.listwise import ListwiseRanker  # noqa: E402
 from apexrank.submodular import set_function  # noqa: E402
+from apexrank.validation import segment  # noqa: E402
 
 N = 40
 LISTWISE = ("listnet", "pointwise", "rank_cosine", "ndcg_consistent")

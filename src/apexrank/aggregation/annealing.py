@@ -16,10 +16,10 @@ from numpy.typing import ArrayLike
 from scipy.interpolate import CubicHermiteSpline
 
 from apexrank.aggregation.normaliser import MAX_STRENGTH, Moments, size_gains
-from apexrank.checks import check_finite
 from apexrank.errors import InputError
 from apexrank.kernels.mallows import gibbs_sweeps
 from apexrank.submodular import SetFunction
+from apexrank.validation import check_finite
 
 STEP = 0.1  # of θ: as a share of θ, but at least of 1/(standard deviation of uniform scores' divergences)
 SWEEPS = 4

@@ -16,10 +16,10 @@ from sklearn.utils.validation import _check_sample_weight, check_is_fitted, vali
 
 from apexrank.aggregation.divergence import LovaszBregman
 from apexrank.aggregation.lloyd import Centres, Cost, Rows, Run, lloyd, start
-from apexrank.checks import check_finite, check_frame, check_weights
 from apexrank.errors import InputError
 from apexrank.kernels.assign import Table, all_costs, assign
 from apexrank.submodular import SetFunction
+from apexrank.validation import check_finite, check_frame, check_weights
 
 RESTARTS = 10  # where n_init is "auto": a single start often ends in a poor place
 Start = Literal["k-means++", "random"] | ArrayLike | Callable[..., ArrayLike]

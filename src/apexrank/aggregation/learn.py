@@ -15,9 +15,7 @@ from numpy.typing import ArrayLike
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from apexrank.aggregation.points import ListPoints, list_points, points_in_list
-from apexrank.checks import check_frame
 from apexrank.errors import InputError
-from apexrank.groups import Segments, segment
 from apexrank.metrics._rows import check_choice
 from apexrank.models.linear import LinearProblem
 from apexrank.objectives.listwise import SoftmaxTargets
@@ -26,6 +24,7 @@ from apexrank.objectives.swaps import SwapLikelihood, order_likelihood, telling_
 from apexrank.rankers.listwise import GradedRanker
 from apexrank.solvers import BoundedLBFGS, NonNegativeProblem, Solver
 from apexrank.submodular import SetFunction, is_by_size, set_function
+from apexrank.validation import Segments, check_frame, segment
 
 Kind = Literal["scores", "ranks"]
 Missing = Literal["zero", "indicator", "raise"]

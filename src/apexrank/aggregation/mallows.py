@@ -17,9 +17,9 @@ from apexrank.aggregation.mixture import Mixture, Normalisers, Run, expectation_
 from apexrank.aggregation.normaliser import BoxNormaliser
 from apexrank.aggregation.posterior import OrderPosterior, check_count, check_thetas
 from apexrank.aggregation.sampling import draw_scores, generator
-from apexrank.checks import check_finite, check_frame
 from apexrank.errors import InputError
 from apexrank.submodular import SetFunction
+from apexrank.validation import check_finite, check_frame
 
 
 class LovaszMallows(DensityMixin, BaseEstimator):

@@ -24,10 +24,10 @@ from typing import NamedTuple, Protocol
 
 import numpy as np
 
-from apexrank.checks import check_finite
 from apexrank.errors import InputError
 from apexrank.kernels.mallows import resolvent
 from apexrank.submodular import SetFunction, is_by_size
+from apexrank.validation import check_finite
 
 MAX_STATES = 2**20  # about 3 seconds for one value of θ
 MAX_STRENGTH = (

@@ -16,13 +16,12 @@ from typing import Any, Literal
 import numpy as np
 
 from apexrank.aggregation.ballots import Ballots
-from apexrank.checks import check_finite
 from apexrank.errors import InputError
-from apexrank.groups import Segments
 from apexrank.kernels.inversions import mean_ranks, sort_rows
 from apexrank.kernels.jit import kernel
 from apexrank.metrics._rows import check_choice
 from apexrank.preprocessing import QueryNormalizer
+from apexrank.validation import Segments, check_finite
 
 Method = Literal["lovasz-bregman", "borda", "copeland", "kemeny", "median", "combsum", "combmnz", "rrf"]
 Normalize = Literal["minmax", "sum", "zscore", "rank", "borda"]
@@ -245,7 +244,7 @@ def list_points(
 
     Examples
     --------
-    >>> from apexrank.groups import segment
+    >>> from apexrank.validation import segment
     >>> X = np.array([[4.0], [9.0], [np.nan], [2.0]])
     >>> list_points(X, segment(None, 4), kind="ranks").ravel().tolist()
     [0.75, 0.5, nan, 1.0]

@@ -8,9 +8,8 @@ from typing import Any, Literal, NamedTuple
 import numpy as np
 
 from apexrank.aggregation.ballots import Ballots, Missing, is_pandas, read_weights, voter_name
-from apexrank.checks import check_polars_threads
 from apexrank.errors import InputError
-from apexrank.groups import is_missing
+from apexrank.validation import check_polars_threads, is_missing
 
 Kind = Literal["scores", "ranks", "orders"]
 

@@ -13,7 +13,6 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from apexrank import metrics
-from apexrank.checks import check_finite
 from apexrank.divergences import Divergence
 from apexrank.errors import InputError
 from apexrank.losses import LOSSES, Exponential, Logistic, Loss
@@ -33,6 +32,7 @@ from apexrank.objectives.link import check_margin
 from apexrank.objectives.listwise import FixedTargets, ideal_dcg, softmax_of_lists
 from apexrank.objectives.margins import Offsets, level_offsets, offset_table
 from apexrank.prices import Power
+from apexrank.validation import check_finite
 
 __all__ = [
     "BoosterMetric",

@@ -11,9 +11,7 @@ from typing import Any, Literal, NamedTuple
 
 import numpy as np
 
-from apexrank.checks import check_finite, on_host
 from apexrank.errors import InputError
-from apexrank.groups import segment
 from apexrank.integrations.boosting import check_retarget
 from apexrank.losses import LOSSES, Exponential, Loss
 from apexrank.objectives.forms import form_of
@@ -27,6 +25,7 @@ from apexrank.objectives.swaps import order_likelihood, telling_lists
 from apexrank.objectives.top import InfinitePush
 from apexrank.prices import PRICES, Identity, Power, Price
 from apexrank.submodular import SetFunction, set_function
+from apexrank.validation import check_finite, on_host, segment
 
 try:
     import torch

@@ -14,9 +14,9 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import ArrayLike
 
-from apexrank.checks import check_finite
 from apexrank.errors import InputError
 from apexrank.kernels.jit import kernel
+from apexrank.validation import check_finite
 
 
 def total_variation(y: ArrayLike, strength: float) -> np.ndarray:

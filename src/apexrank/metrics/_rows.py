@@ -9,11 +9,10 @@ from typing import Any, Literal, Self, get_args
 import numpy as np
 from numpy.typing import ArrayLike
 
-from apexrank.checks import check_weights, on_host
 from apexrank.errors import InputError
-from apexrank.groups import Segments, segment
 from apexrank.metrics._labels import as_labels, grades_of, relevant_rows, two_classes
 from apexrank.metrics._levels import Levels, Lists
+from apexrank.validation import Segments, check_weights, on_host, segment
 
 Ties = Literal["pessimistic", "average", "optimistic", "given"]
 

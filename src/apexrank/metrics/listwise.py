@@ -13,11 +13,11 @@ from typing import Literal, get_args
 import numpy as np
 from numpy.typing import ArrayLike
 
-from apexrank.checks import check_finite
 from apexrank.errors import InputError
 from apexrank.metrics._labels import are_classes, as_labels
 from apexrank.metrics._levels import Empty, Lists, Values, ratio
 from apexrank.metrics._rows import Rows, Ties, check_choice, check_rows
+from apexrank.validation import check_finite
 
 Gain = Literal["exponential", "linear"] | Callable[[np.ndarray], np.ndarray]
 Discount = Literal["log2", "log", "reciprocal", "none"] | Callable[[np.ndarray], np.ndarray]

@@ -21,10 +21,10 @@ from typing import Any, Literal, NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike
 
-from apexrank.checks import check_between
 from apexrank.kernels.inversions import count_pairs, sum_inversions
 from apexrank.metrics._rows import check_choice
 from apexrank.metrics._two_lists import Comparison, Lists, item_weights, read_lists
+from apexrank.validation import check_between
 
 Variant = Literal["a", "b"]
 Combine = Literal["product", "sum"]

@@ -9,7 +9,6 @@ from dataclasses import MISSING, fields
 from typing import Any
 
 from apexrank.errors import InputError
-from apexrank.registry import Registry
 from apexrank.submodular.base import (
     Combination,
     Custom,
@@ -22,6 +21,7 @@ from apexrank.submodular.base import (
 from apexrank.submodular.cut import Chain, Cut
 from apexrank.submodular.prox import prox_extension
 from apexrank.submodular.size import BySize, Cardinality, Indicator, Log, Product, Sqrt, Top, is_by_size
+from apexrank.validation import Registry
 
 __all__ = [
     "SET_FUNCTIONS",

@@ -19,7 +19,7 @@ from apexrank import metrics
 from apexrank.aggregation.learn import LovaszAggregator
 from apexrank.aggregation.merging import aggregate
 from apexrank.datasets import Fold, mq2008_agg_folds
-from apexrank.groups import segment
+from apexrank.validation import segment
 from apexrank_papers.result import Experiment, Result, Verdict
 
 MEASURES = {"ndcg": "NDCG", "ndcg@10": "NDCG at 10"}

@@ -1,23 +1,26 @@
-"""Checks of arguments that several layers share."""
+"""Validation of arguments shared by several layers: numbers, weights, group ids, names of atoms, frames after a fork."""
 
 from __future__ import annotations
 
 import os
 import re
 import sys
+from collections.abc import Iterable
 from math import inf
 from numbers import Real
 from pathlib import Path
-from typing import Any
+from typing import Any, Generic, NamedTuple, TypeVar
 
 import numpy as np
 from numpy.typing import ArrayLike
 
 from apexrank.errors import InputError
 
+Atom = TypeVar("Atom")
+
 
 def check_finite(name: str, value: Any, lowest: float) -> None:
-    """Refuse what is not a finite number of at least ``lowest``.
+    """Raise InputError unless ``value`` is a finite number of at least ``lowest``.
 
     Examples
     --------
@@ -30,7 +33,7 @@ def check_finite(name: str, value: Any, lowest: float) -> None:
 
 
 def check_between(name: str, value: Any, lowest: float, highest: float) -> None:
-    """Refuse what is not a number from ``lowest`` to ``highest``."""
+    """Raise InputError unless ``value`` is a number from ``lowest`` to ``highest``."""
     if not isinstance(value, Real) or not lowest <= float(value) <= highest:
         raise InputError(f"{name} must be between {lowest} and {highest}, got {value!r}")
 
@@ -44,7 +47,7 @@ _BLOCK = 2**19  # numbers of which a copy is made at a time
 
 
 def check_weights(weight: np.ndarray) -> None:
-    """Refuse weights of a size, or so far from each other, that they cannot be computed with; 0 can.
+    """Raise InputError for weights too large, too small or too far apart for floating point; 0 is allowed.
 
     Examples
     --------
@@ -57,7 +60,7 @@ def check_weights(weight: np.ndarray) -> None:
 
 
 def weight_range(weight: ArrayLike | None) -> tuple[float, float]:
-    """The smallest weight that is not 0, and the largest; infinite and 0 where all are 0.
+    """Return the smallest weight above 0 and the largest; infinity and 0 where all are 0.
 
     Examples
     --------
@@ -71,7 +74,7 @@ def weight_range(weight: ArrayLike | None) -> tuple[float, float]:
 
 
 def check_weight_range(smallest: float, largest: float) -> None:
-    """Refuse a range of weights, as :func:`check_weights` does for the weights themselves."""
+    """Raise InputError for a range of weights, as :func:`check_weights` does for the weights themselves."""
     if largest > 0 and not LIGHTEST <= largest <= HEAVIEST:
         raise InputError(
             f"the largest sample_weight is {largest:.3g}, not between {LIGHTEST} and {HEAVIEST}: "
@@ -85,7 +88,7 @@ def check_weight_range(smallest: float, largest: float) -> None:
 
 
 def check_not_huge(name: str, values: Any) -> None:
-    """Refuse numbers whose squares could not be computed with, in an array or a sparse matrix by rows.
+    """Raise InputError for numbers whose squares overflow, in an array or a CSR matrix.
 
     Examples
     --------
@@ -121,8 +124,89 @@ def _sum_of_squares(values: np.ndarray) -> float:
         return sum(float(np.vdot(part, part)) for part in parts)
 
 
+class Segments(NamedTuple):
+    """Rows sorted by group: group ``q`` owns the rows ``order[indptr[q]:indptr[q + 1]]``.
+
+    Rows keep their given order inside a group.
+    """
+
+    order: np.ndarray
+    indptr: np.ndarray
+    names: np.ndarray
+
+    def __len__(self) -> int:
+        return len(self.indptr) - 1
+
+    def rows(self, q: int) -> np.ndarray:
+        """Row numbers of group ``q``, in the order they were given."""
+        return self.order[self.indptr[q] : self.indptr[q + 1]]
+
+    def of_rows(self) -> np.ndarray:
+        """Number of the group of each row."""
+        index = np.empty(len(self.order), dtype=np.intp)
+        index[self.order] = np.repeat(np.arange(len(self)), np.diff(self.indptr))
+        return index
+
+
+def segment(groups: ArrayLike | None, n: int) -> Segments:
+    """Sort ``n`` rows by their group id (any type, any order); ``None`` makes one group of all rows.
+
+    Examples
+    --------
+    >>> segments = segment(["b", "a", "b"], 3)
+    >>> segments.order.tolist(), segments.indptr.tolist(), segments.names.tolist()
+    ([1, 0, 2], [0, 1, 3], ['a', 'b'])
+    """
+    if groups is None:
+        return Segments(np.arange(n), np.array([0, n]), np.array([0]))
+    ids = np.asarray(groups)
+    if ids.shape != (n,):
+        raise InputError(f"groups needs one id per row: expected {n} ids, got shape {ids.shape}")
+    missing = np.array([is_missing(id_) for id_ in ids]) if ids.dtype.kind == "O" else ids != ids
+    if np.any(missing):
+        raise InputError(f"groups has a missing id in row {int(np.argmax(missing))}: fill or drop it")
+    try:
+        names, index, counts = np.unique(ids, return_inverse=True, return_counts=True)
+    except TypeError:
+        raise InputError("groups has ids of several kinds, such as text and numbers: use one") from None
+    return Segments(np.argsort(index, kind="stable"), np.concatenate([[0], np.cumsum(counts)]), names)
+
+
+def is_missing(value: Any) -> bool:
+    """Return whether a value is None, nan, NaT or pandas' NA.
+
+    Examples
+    --------
+    >>> [is_missing(value) for value in (None, float("nan"), np.datetime64("NaT"), "", 0)]
+    [True, True, True, False, False]
+    """
+    try:
+        return value is None or bool(value != value)  # nan and NaT differ from themselves
+    except TypeError:  # pandas' NA is neither true nor false
+        return True
+
+
+class Registry(Generic[Atom]):
+    """The named members of one family of atoms: ``loss="hinge"`` and ``loss=Hinge()`` mean the same."""
+
+    def __init__(self, kind: str, base: type[Atom], members: Iterable[type[Any]]) -> None:
+        self.kind = kind
+        self.base = base
+        self.members: dict[str, type[Any]] = {member.name: member for member in members}
+
+    def get(self, spec: str | Atom, **arguments: Any) -> Atom:
+        """Return ``spec`` itself, or make the atom it names, passing the arguments it knows."""
+        if isinstance(spec, self.base):
+            return spec
+        if not isinstance(spec, str) or spec not in self.members:
+            raise InputError(f"unknown {self.kind} {spec!r}: use one of {', '.join(self.members)}")
+        member = self.members[spec]
+        known = getattr(member, "__dataclass_fields__", {})
+        return member(**{name: value for name, value in arguments.items() if name in known})
+
+
 def on_host(values: Any) -> Any:
-    """An array of PyTorch or CuPy as one of NumPy, copied from its device; everything else as it is.
+    """Copy a PyTorch or CuPy array to a NumPy array on the host; return everything else as it is.
 
     Examples
     --------
@@ -137,10 +221,10 @@ def on_host(values: Any) -> Any:
 
 
 def has_polars_threads() -> bool:
-    """Whether polars can sort, filter and read here: a process forked after it had begun to has none of its threads.
+    """Return whether polars has its threads in this process.
 
-    polars would wait for them for ever, so that who needs them asks first (:func:`check_polars_threads`), or takes
-    another way. A process forked before polars did any work starts threads of its own.
+    A process forked after polars began to work has none of them, and polars would deadlock there: callers check first
+    (:func:`check_polars_threads`) or do without polars. A process forked before starts threads of its own.
 
     Examples
     --------
@@ -151,7 +235,7 @@ def has_polars_threads() -> bool:
 
 
 def check_polars_threads(what: str) -> None:
-    """Refuse ``what`` where polars would wait for ever for threads that a fork did not copy.
+    """Raise InputError, saying ``what`` cannot be done, in a process where polars would deadlock.
 
     Examples
     --------
@@ -165,7 +249,7 @@ def check_polars_threads(what: str) -> None:
 
 
 def check_frame(X: Any) -> None:
-    """Refuse a frame of polars as table of numbers where polars has no threads to make one of its columns.
+    """Raise InputError for a polars frame in a process where polars would deadlock converting it.
 
     Examples
     --------
@@ -176,7 +260,7 @@ def check_frame(X: Any) -> None:
 
 
 class _Forks:
-    """What a fork does to polars: looked at in the parent, which still has the threads, and kept in the child."""
+    """State of polars' threads across a fork: seen by the parent, which still has them, and kept in the child."""
 
     def __init__(self) -> None:
         self.has_threads = self.lost_threads = False
@@ -189,7 +273,7 @@ class _Forks:
 
 
 def _polars_works() -> bool:
-    """Whether polars has started its threads; where the system does not name them, they are taken to be there."""
+    """Return whether polars has started its threads; where the system does not name threads, assume it has."""
     names = list(Path("/proc/self/task").glob("*/comm"))
     return not names or any(re.match(r"polars-\d", _content(name)) for name in names)
 
