@@ -13,7 +13,7 @@ from scipy.optimize import nnls
 from apexrank.errors import InputError
 from apexrank.kernels.permutahedron import Staircase, onto_permutahedron
 
-VECTORS = json.loads((Path(__file__).parent / "vectors" / "projections.json").read_text())
+VECTORS = json.loads((Path(__file__).parents[1] / "vectors" / "projections.json").read_text())
 SMALL = st.integers(-4, 4).map(lambda k: k / 2)  # many ties
 
 

@@ -15,7 +15,7 @@ from apexrank.errors import InputError
 from apexrank.kernels.lipschitz import lipschitz_isotonic, lipschitz_isotonic_link
 from apexrank.kernels.pav import pav
 
-VECTORS = json.loads((Path(__file__).parent / "vectors" / "projections.json").read_text())
+VECTORS = json.loads((Path(__file__).parents[1] / "vectors" / "projections.json").read_text())
 INF = np.inf
 
 
