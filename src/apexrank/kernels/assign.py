@@ -157,6 +157,8 @@ def _all_costs(X, means, constant, slopes, bias, level, pull, chunk, first, last
 
 @kernel()
 def _block_costs(X, start, stop, means, slopes, bias, level, pull, block, out):
+    # turned: the inner loops below run over rows, whose sums lie side by side in vector registers. Rows beyond
+    # ``stop`` keep an earlier block's values, and nobody reads their sums
     for i in range(start, stop):
         mean = means[i]
         for j in range(X.shape[1]):
@@ -166,6 +168,7 @@ def _block_costs(X, start, stop, means, slopes, bias, level, pull, block, out):
         for r in range(SIDE_BY_SIDE):
             sums[r] = 0.0
         for j in range(0, slopes.shape[1], AT_A_TIME):
+            # four items a pass: a sum is loaded and stored a quarter as often, always in the same order
             s0, s1, s2, s3 = slopes[c, j], slopes[c, j + 1], slopes[c, j + 2], slopes[c, j + 3]
             for r in range(SIDE_BY_SIDE):
                 sums[r] += (

@@ -102,7 +102,7 @@ class InLinks:
         self.threads.share(part, self._bounds)
 
 
-ONE = np.uint64(1)
+ONE = np.uint64(1)  # uint64 + int64 would be a float64 in numba
 
 
 @kernel(fastmath={"reassoc"})  # terms may be added in any order: several links at a time
@@ -121,6 +121,7 @@ def _sums(indptr, indices, weights, x, out, first, last):
             out[i] = total
 
 
+# not reassociated: the columns of a row are side by side and fill vector registers by themselves
 @kernel()
 def _column_sums(indptr, indices, weights, x, out, first, last):
     columns = x.shape[1]
@@ -167,6 +168,7 @@ def _norms(indptr, indices, weights, x, p, out, first, last):
         for c in range(x.shape[1]):
             top = out[i, c]
             if top > 0.0:
+                # powers of shares of the largest term: none overflows, and the sum is at least 1
                 total = 0.0
                 for k in range(indptr[i], indptr[i + ONE]):
                     w = weights[k] if weights.size else 1.0
@@ -183,7 +185,7 @@ def _top_sums(indptr, indices, weights, x, extra, size, out, first, last):
             for k in range(indptr[i], indptr[i + ONE]):
                 value = (weights[k] if weights.size else 1.0) * x[indices[k], c]
                 if count == size and value <= kept[count - 1]:
-                    continue
+                    continue  # most links end here: k is small, and insertion beats a heap
                 place = count if count < size else count - 1
                 while place > 0 and kept[place - 1] < value:
                     kept[place] = kept[place - 1]

@@ -27,7 +27,7 @@ def _truncated_exponential(slope, width, rng):
     """A draw from [0, width] with density ∝ exp(slope·v)."""
     steep = abs(slope) * width
     u = rng.random()
-    if steep < 1e-8:
+    if steep < 1e-8:  # uniform to rounding, where the formula below would divide 0 by 0
         return u * width
     # distance from the heavier end
     away = min(width, -log(1.0 - u * (1.0 - exp(-steep))) / abs(slope))
@@ -38,6 +38,8 @@ def _truncated_exponential(slope, width, rng):
 def _redraw(others, own_gain, theta, gains, rng, heights, masses):
     """One score given the others (falling): its log-density ``−θ(f̂ − δ_i v)`` is concave, linear between them."""
     n = len(gains)
+    # heights at the others' scores, from the lowest up, relative to that at 0: between two of them the log-density is
+    # a line, whose slope depends on how many lie above
     heights[n] = 0.0
     highest = 0.0
     for p in range(n - 1, -1, -1):  # p others lie above the score
@@ -50,13 +52,14 @@ def _redraw(others, own_gain, theta, gains, rng, heights, masses):
         low = others[p] if p < n - 1 else 0.0
         high = others[p - 1] if p > 0 else 1.0
         steep = abs(theta * (own_gain - gains[p])) * (high - low)
+        # the mass of a piece: width times the higher end's density times (1 − e^−s)/s, which never overflows
         share = 1.0 if steep < 1e-8 else (1.0 - exp(-steep)) / steep
         masses[p] = (high - low) * share * exp(max(heights[p], heights[p + 1]) - highest)
         total += masses[p]
     at = rng.random() * total
     chosen = 0
     for p in range(n):
-        if masses[p] > 0.0:
+        if masses[p] > 0.0:  # the last piece with any mass is taken where rounding leaves a rest
             chosen = p
             at -= masses[p]
             if at < 0.0:
@@ -121,6 +124,7 @@ def swap_chain(order, scores, gains, steps, thin, rng):
         else:
             a = rng.integers(0, n)
             b = rng.integers(0, n)
+        # Σ gains·scores changes in two places only: O(1) a step, whatever n
         change = (scores[order[b]] - scores[order[a]]) * (gains[a] - gains[b])
         if change >= 0.0 or rng.random() < exp(change):
             order[a], order[b] = order[b], order[a]
@@ -152,7 +156,7 @@ def completions(scores, values):
                 m += 1
         total = 0.0
         for k in range(m):
-            total += exp(terms[k] - top)
+            total += exp(terms[k] - top)  # relative to the largest: no overflow, and the sum is at least 1
         logs[s] = top + log(total)
     return logs
 
@@ -239,6 +243,7 @@ def resolvent(z, theta, cost, counts, strides, scale, out):
                 value += left * scale * out[up, 0]
                 slope += left * scale * out[up, 1]
                 bend += left * scale * out[up, 2]
+        # M is upper triangular in the order of the states: from the full set down each entry needs those above it
         inverse = 1.0 / (z + theta * cost[s])
         out[s, 0] = value * inverse
         out[s, 1] = (slope - cost[s] * out[s, 0]) * inverse
@@ -261,7 +266,7 @@ def uniformised_powers(theta, rate, cost, counts, strides, n_powers):
                 up = s + strides[g]
                 for k in range(n_powers):
                     powers[s, k + 1] += ways * powers[up, k]
-        stay = max(0.0, 1.0 - theta * cost[s] / rate)
+        stay = max(0.0, 1.0 - theta * cost[s] / rate)  # terms that never cancel: the point of uniformisation
         for k in range(n_powers):
             powers[s, k + 1] += stay * powers[s, k]
         _step_down(digits, counts)

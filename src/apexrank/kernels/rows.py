@@ -74,6 +74,7 @@ class RowSummer:
 
 
 def _merge_log_sums(top: np.ndarray, mass: np.ndarray, rows: np.ndarray) -> RowSums:
+    # chunks are merged in their order, never in that of the threads: the same bits for any number of them
     highest = top.max(axis=0)
     with np.errstate(invalid="ignore", divide="ignore"):
         rescale = np.where(top > -np.inf, np.exp(top - highest), 0.0)
@@ -103,6 +104,8 @@ def _log_sum_exp_rows(X, w, label, slope, active, log_u, chunk, first, last, top
                 t += log_u[i]
                 if t == -np.inf:
                     continue
+            # in one pass the largest exponent is not known beforehand: sums are relative to a running maximum, which
+            # moves only when it is passed by HEADROOM, far from overflow at e^709, as rescaling costs d products
             if t > top[b, c] + HEADROOM:
                 shrink = math.exp(top[b, c] - t)
                 mass[b, c] *= shrink
@@ -128,7 +131,7 @@ def _softplus_rows(X, w, label, slope, active, shift, log_u, chunk, first, last,
                 continue
             t = slope[c] * s + shift
             u = math.exp(log_u[i]) if weighted else 1.0
-            e = math.exp(-abs(t))
+            e = math.exp(-abs(t))  # ln(1 + e^t) = max(t, 0) + ln(1 + e^−|t|), which never overflows
             value[b, c] += u * (max(t, 0.0) + math.log1p(e))
             q = u * (1.0 if t > 0 else e) / (1.0 + e)
             mass[b, c] += q
