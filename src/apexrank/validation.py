@@ -1,4 +1,4 @@
-"""Validation of arguments shared by several layers: numbers, weights, group ids, names of atoms, frames after a fork."""
+"""Validation of arguments shared by several layers: numbers, weights, group ids, names of atoms, forked processes."""
 
 from __future__ import annotations
 

@@ -545,12 +545,7 @@ class ListwiseObjective(BoosterObjective):
             return SquaredTargets(y, weight=weight)
         if self.loss == "rank_cosine":
             return CosineTargets(y, groups=groups, weight=weight)
-        if y.min() < 0:
-            raise InputError("negative relevance has no gain 2^y − 1: add a constant to it")
-        gain = np.exp2(y) - 1
-        best = ideal_dcg(gain, groups, weight)
-        shares = np.divide(gain, best, where=best > 0, out=np.zeros(len(gain)))
-        return SquaredTargets(shares, groups=groups, weight=weight)
+        return SquaredTargets(gain_shares(y, groups, weight), groups=groups, weight=weight)
 
     def _slopes(self, objective: FixedTargets, scores: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         grad, weight = objective.value_and_grad(scores)[1], objective.weight
@@ -560,6 +555,21 @@ class ListwiseObjective(BoosterObjective):
             length = objective.sums(weight * scores**2) + 1
             return grad, 3 * weight / length[objective.list_of_row]
         return grad, weight
+
+
+def gain_shares(relevance: np.ndarray, groups: np.ndarray | None, weight: np.ndarray | None) -> np.ndarray:
+    """Gain ``2^y − 1`` of each row in units of its list's best DCG; 0 where nothing is relevant.
+
+    Examples
+    --------
+    >>> gain_shares(np.array([1.0, 0.0]), None, None).tolist()
+    [1.0, 0.0]
+    """
+    if relevance.min() < 0:
+        raise InputError("negative values of the relevance have no gain 2^y − 1: add a constant to it")
+    gain = np.exp2(relevance) - 1
+    best = ideal_dcg(gain, groups, weight)
+    return np.divide(gain, best, where=best > 0, out=np.zeros(len(gain)))
 
 
 _NO_GROUP = object()  # LightGBM's estimators always say what the groups are, those of XGBoost never

@@ -12,11 +12,10 @@ from typing import Any, Literal, NamedTuple
 import numpy as np
 
 from apexrank.errors import InputError
-from apexrank.integrations.boosting import check_retarget
+from apexrank.integrations.boosting import check_retarget, gain_shares
 from apexrank.losses import LOSSES, Exponential, Loss
 from apexrank.objectives.forms import form_of
 from apexrank.objectives.link import UnknownLink, check_margin
-from apexrank.objectives.listwise import ideal_dcg
 from apexrank.objectives.margins import Offsets
 from apexrank.objectives.pairs import CrucialPairs
 from apexrank.objectives.push import Push
@@ -479,7 +478,8 @@ class ListwiseLoss(ScoreLoss):
             total = group_log_sum_exp(y + count.log(), lists.group, lists.n_groups)
             return _softmax(s, torch.exp(y - lists.spread(total)), lists)
         if self.kind == "ndcg_consistent":
-            y = like("gain", _gain_shares(to_numpy(y), to_numpy(lists.group), to_numpy(count)), s)
+            relevance, weights = (to_numpy(values).astype(np.float64) for values in (y, count))
+            y = like("gain", gain_shares(relevance, to_numpy(lists.group), weights), s)
         else:
             lists = lists._replace(group=torch.zeros_like(lists.group), n_groups=1)
         return (_squared if self.divergence == "squared" else _softmax)(s, y, lists)
@@ -510,15 +510,6 @@ def _cosine(s: Tensor, target: Tensor, lists: TensorRows) -> Tensor:
     length = (lists.total(lists.weight * s**2) + 1).sqrt()
     cosine = lists.total(lists.weight * target * s) / length
     return 0.5 * (1 - cosine[size > 0] / size[size > 0]).sum()
-
-
-def _gain_shares(relevance: np.ndarray, groups: np.ndarray, weight: np.ndarray) -> np.ndarray:
-    """Gain ``2^y − 1`` of each row in units of its list's best DCG; 0 where nothing is relevant."""
-    if relevance.min() < 0:
-        raise InputError("negative values of the relevance have no gain 2^y − 1: add a constant to it")
-    gain = np.exp2(relevance.astype(np.float64)) - 1
-    best = ideal_dcg(gain, groups, weight.astype(np.float64))
-    return np.divide(gain, best, where=best > 0, out=np.zeros(len(gain)))
 
 
 class RetargetLoss(ScoreLoss):
