@@ -7,7 +7,9 @@ from importlib.util import find_spec
 import pytest
 
 # examples that need an optional package, which some cannot even be collected without
-OPTIONAL = {"torch": ["src/apexrank/integrations/torch.py", "src/apexrank/models/device.py", "docs/guide/gpu.md"]}
+OPTIONAL = {
+    "torch": ["src/apexrank/integrations/torch.py", "src/apexrank/models/device.py", "docs/guide/gpu.md"]
+}
 MISSING = [name for name in OPTIONAL if find_spec(name) is None]
 collect_ignore_glob = [path for name in MISSING for path in OPTIONAL[name]]
 
