@@ -57,7 +57,7 @@ def run_theirs(folder):
     variables = {
         "NETWORKX_TEST_BACKEND": "apexrank",
         "NETWORKX_FALLBACK_TO_NX": "True",
-        "PYTHONPATH": str(folder),
+        "PYTHONPATH": os.pathsep.join([str(folder), os.environ.get("PYTHONPATH", "")]).rstrip(os.pathsep),
     }
     done = subprocess.run(
         [sys.executable, "-m", "pytest", *options, "--pyargs", *THEIRS],
