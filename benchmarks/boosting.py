@@ -19,7 +19,7 @@ from scipy import stats
 from sklearn.model_selection import train_test_split
 
 from apexrank import datasets, metrics
-from apexrank.models.boosting import BoosterMetric, PushObjective
+from apexrank.integrations.boosting import BoosterMetric, PushObjective
 from benchmarks.timing import report
 
 ROWS, ROUNDS, MOST_ROUNDS, SPLITS = 200_000, 100, 300, 5

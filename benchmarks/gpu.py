@@ -256,7 +256,7 @@ def torch_losses(has_numba: bool) -> list[dict]:
     """Losses on the device: gradcheck, and the value on the host."""
     import torch
 
-    from apexrank.models import torch as losses
+    from apexrank.integrations import torch as losses
 
     cases: dict[str, tuple] = {
         "PushLoss()": (losses.PushLoss(), "binary"),

@@ -168,9 +168,9 @@ def test_threads_do_not_matter():
     x = rng.random((1000, 2))
     answers = []
     for threads in (1, 3):
-        with InLinks(graph.indptr, graph.indices, n_threads=threads) as links:
+        with InLinks(graph.indptr, graph.indices, threads=threads) as links:
             answers.append([links.sums(x[:, 0]), links.sums(x), links.largest(x), links.norms(x, 3.0)])
-            assert links.n_threads == threads
+            assert links.threads.n == threads
     for one, three in zip(*answers, strict=True):
         assert (one == three).all()
 

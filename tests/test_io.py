@@ -12,13 +12,13 @@ from hypothesis import strategies as st
 
 from apexrank import InputError, PNormPush
 from apexrank.atomic import check_writable, replacing, write_bytes
-from apexrank.groups import segment
 from apexrank.io import Recipe, Table, TableRanker, rank_table, read_table, write_table
 from apexrank.io.columns import Category, Number, is_text, numbers, texts
 from apexrank.io.encode import Encoder
 from apexrank.io.labels import labels, positive_value
 from apexrank.io.measures import top_measures
 from apexrank.io.ranker import Thresholds
+from apexrank.validation import segment
 
 
 def table(**columns):

@@ -15,7 +15,7 @@ from apexrank.losses import LOSSES, ZeroOne
 from apexrank.objectives.side import PAIR_SUMS
 from apexrank.prices import PRICES, Custom, Power
 from apexrank.submodular import SET_FUNCTIONS, SetFunction, is_by_size
-from apexrank.submodular.orders import all_subsets
+from apexrank.submodular.base import all_subsets
 from tests.strategies import DIVERGENCE_ATOMS, INTO_DOMAIN, SET_FUNCTION_MAKERS, Draw, draws, point_of
 
 ALL_LOSSES = [LOSSES.get(name) for name in LOSSES.members]

@@ -18,7 +18,6 @@ from scipy import sparse
 from apexrank import objectives
 from apexrank.divergences import DIVERGENCES
 from apexrank.errors import InputError
-from apexrank.groups import Segments, segment
 from apexrank.losses import LOSSES
 from apexrank.models.linear import LinearProblem
 from apexrank.objectives import (
@@ -38,6 +37,7 @@ from apexrank.objectives.retarget import known_divergence
 from apexrank.objectives.swaps import telling_lists
 from apexrank.prices import PRICES, Custom, Power
 from apexrank.submodular import Sqrt, Top
+from apexrank.validation import Segments, segment
 from tests.strategies import SEEDS, JudgedLists, judged_lists
 
 SIDES = [{"side": "top"}, {"side": "bottom"}, {"side": "both", "balance": 0.5}]

@@ -32,7 +32,7 @@ from apexrank.projections import (
     onto_simplex,
 )
 from apexrank.submodular import Chain, is_by_size, prox, prox_extension
-from apexrank.submodular.orders import all_subsets
+from apexrank.submodular.base import all_subsets
 from tests.strategies import (
     DIVERGENCE_ATOMS,
     SEPARABLE_ATOMS,
@@ -241,7 +241,7 @@ def test_every_projection_is_among_the_cases():
     }
     helpers = {
         *(projections.hyperplane_multiplier, projections.natural_parameters, projections.check_normal),
-        *(pav_module.pav_blocks, pav_module.clip, pav_module.check_indptr),
+        *(pav_module.pav_blocks, pav_module.clip, pav_module.check_indptr, pav_module.check_row_weight),
     }
     public = {
         function

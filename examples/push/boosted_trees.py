@@ -13,7 +13,7 @@ import matplotlib.pyplot as plt
 import numpy as np
 
 from apexrank import PNormPush, datasets, metrics
-from apexrank.models.boosting import PushObjective
+from apexrank.integrations.boosting import PushObjective
 from apexrank.plot.style import light, line_style
 
 ps = [1, 2, 4, 8, 16]

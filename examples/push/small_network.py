@@ -31,7 +31,7 @@ if find_spec("torch") is None:
 else:
     import torch
 
-    from apexrank.models.torch import PushLoss
+    from apexrank.integrations.torch import PushLoss
 
     rows, target = torch.tensor(X, dtype=torch.float32), torch.tensor(y, dtype=torch.float32)
 

@@ -14,8 +14,8 @@ from sklearn.metrics import adjusted_rand_score
 
 from apexrank import LovaszBregmanKMeans
 from apexrank.aggregation import elbow, silhouette
-from apexrank.plot.plane import draw_frame, project
 from apexrank.plot.style import COLOURS, light
+from apexrank_papers.lovasz.plane import draw_frame, project
 
 # %%
 # Three camps order three dishes in three ways. A rater has a level, from strict to generous, and uses 10 to

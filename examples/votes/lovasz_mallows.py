@@ -11,8 +11,8 @@ import matplotlib.pyplot as plt
 import numpy as np
 
 from apexrank import LovaszMallows
-from apexrank.plot.plane import draw_frame, project
 from apexrank.plot.style import COLOURS
+from apexrank_papers.lovasz.plane import draw_frame, project
 
 # %%
 # What θ means: 300 voters on three items around the order 1 > 2 > 3. Each triangle is one of the six orders.

@@ -3,162 +3,55 @@
 Names are imported when they are first used, so ``import apexrank`` costs next to nothing.
 """
 
-from __future__ import annotations
+from typing import TYPE_CHECKING
 
-from importlib import import_module
-from typing import TYPE_CHECKING, Any
+from apexrank.lazy import attach
 
 if TYPE_CHECKING:
-    from apexrank import (
-        aggregation,
-        bounds,
-        bregman,
-        checkpoints,
-        datasets,
-        distributed,
-        divergences,
-        export,
-        graph,
-        losses,
-        metrics,
-        objectives,
-        plot,
-        preprocessing,
-        prices,
-        projections,
-        report,
-        submodular,
-    )
-    from apexrank.aggregation import LovaszBregman, LovaszBregmanKMeans, LovaszMallows, aggregate
-    from apexrank.checkpoints import checkpoint
-    from apexrank.errors import ApexrankError, InputError
-    from apexrank.graph import (
-        AntiTrustRank,
-        ConsensusRank,
-        DemotedRank,
-        InDegree,
-        LpqRank,
-        PageRank,
-        TrustRank,
-    )
-    from apexrank.rankers import (
-        CrucialPairsPush,
-        IRPush,
-        ListwiseRanker,
-        MonotoneRetargeting,
-        PNormPush,
-        PNormPushCV,
-        PushBoost,
-        RankBoost,
-        TwoStagePush,
-        UnknownLinkRegressor,
-        push_path,
-    )
+    from apexrank import aggregation as aggregation
+    from apexrank import bounds as bounds
+    from apexrank import bregman as bregman
+    from apexrank import checkpoints as checkpoints
+    from apexrank import datasets as datasets
+    from apexrank import distributed as distributed
+    from apexrank import divergences as divergences
+    from apexrank import export as export
+    from apexrank import graph as graph
+    from apexrank import losses as losses
+    from apexrank import metrics as metrics
+    from apexrank import objectives as objectives
+    from apexrank import plot as plot
+    from apexrank import preprocessing as preprocessing
+    from apexrank import prices as prices
+    from apexrank import projections as projections
+    from apexrank import report as report
+    from apexrank import submodular as submodular
+    from apexrank.aggregation import LovaszBregman as LovaszBregman
+    from apexrank.aggregation import LovaszBregmanKMeans as LovaszBregmanKMeans
+    from apexrank.aggregation import LovaszMallows as LovaszMallows
+    from apexrank.aggregation import aggregate as aggregate
+    from apexrank.checkpoints import checkpoint as checkpoint
+    from apexrank.errors import ApexrankError as ApexrankError
+    from apexrank.errors import InputError as InputError
+    from apexrank.graph import AntiTrustRank as AntiTrustRank
+    from apexrank.graph import ConsensusRank as ConsensusRank
+    from apexrank.graph import DemotedRank as DemotedRank
+    from apexrank.graph import InDegree as InDegree
+    from apexrank.graph import LpqRank as LpqRank
+    from apexrank.graph import PageRank as PageRank
+    from apexrank.graph import TrustRank as TrustRank
+    from apexrank.rankers import CrucialPairsPush as CrucialPairsPush
+    from apexrank.rankers import IRPush as IRPush
+    from apexrank.rankers import ListwiseRanker as ListwiseRanker
+    from apexrank.rankers import MonotoneRetargeting as MonotoneRetargeting
+    from apexrank.rankers import PNormPush as PNormPush
+    from apexrank.rankers import PNormPushCV as PNormPushCV
+    from apexrank.rankers import PushBoost as PushBoost
+    from apexrank.rankers import RankBoost as RankBoost
+    from apexrank.rankers import TwoStagePush as TwoStagePush
+    from apexrank.rankers import UnknownLinkRegressor as UnknownLinkRegressor
+    from apexrank.rankers import push_path as push_path
+else:
+    __getattr__, __dir__, __all__ = attach(__name__)
 
 __version__ = "0.1.0"
-
-_HOME = {
-    "PNormPush": "rankers",
-    "PNormPushCV": "rankers",
-    "PushBoost": "rankers",
-    "CrucialPairsPush": "rankers",
-    "RankBoost": "rankers",
-    "TwoStagePush": "rankers",
-    "ListwiseRanker": "rankers",
-    "MonotoneRetargeting": "rankers",
-    "UnknownLinkRegressor": "rankers",
-    "IRPush": "rankers",
-    "push_path": "rankers",
-    "PageRank": "graph",
-    "LpqRank": "graph",
-    "InDegree": "graph",
-    "TrustRank": "graph",
-    "AntiTrustRank": "graph",
-    "DemotedRank": "graph",
-    "ConsensusRank": "graph",
-    "LovaszBregman": "aggregation",
-    "LovaszBregmanKMeans": "aggregation",
-    "LovaszMallows": "aggregation",
-    "aggregate": "aggregation",
-    "checkpoint": "checkpoints",
-    "ApexrankError": "errors",
-    "InputError": "errors",
-}
-_MODULES = (
-    "aggregation",
-    "bounds",
-    "bregman",
-    "checkpoints",
-    "datasets",
-    "distributed",
-    "divergences",
-    "export",
-    "graph",
-    "losses",
-    "metrics",
-    "objectives",
-    "plot",
-    "preprocessing",
-    "prices",
-    "projections",
-    "report",
-    "submodular",
-)
-
-__all__ = [
-    "AntiTrustRank",
-    "ApexrankError",
-    "ConsensusRank",
-    "CrucialPairsPush",
-    "DemotedRank",
-    "IRPush",
-    "InDegree",
-    "InputError",
-    "ListwiseRanker",
-    "LovaszBregman",
-    "LovaszBregmanKMeans",
-    "LovaszMallows",
-    "LpqRank",
-    "MonotoneRetargeting",
-    "PNormPush",
-    "PNormPushCV",
-    "PageRank",
-    "PushBoost",
-    "RankBoost",
-    "TrustRank",
-    "TwoStagePush",
-    "UnknownLinkRegressor",
-    "aggregate",
-    "aggregation",
-    "bounds",
-    "bregman",
-    "checkpoint",
-    "checkpoints",
-    "datasets",
-    "distributed",
-    "divergences",
-    "export",
-    "graph",
-    "losses",
-    "metrics",
-    "objectives",
-    "plot",
-    "preprocessing",
-    "prices",
-    "projections",
-    "push_path",
-    "report",
-    "submodular",
-]
-
-
-def __getattr__(name: str) -> Any:
-    if name in _MODULES:
-        return import_module(f"apexrank.{name}")
-    if name in _HOME:
-        return getattr(import_module(f"apexrank.{_HOME[name]}"), name)
-    raise AttributeError(f"module 'apexrank' has no attribute {name!r}")
-
-
-def __dir__() -> list[str]:
-    return sorted([*__all__, "__version__"])

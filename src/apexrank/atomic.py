@@ -1,4 +1,4 @@
-"""Write a file whole or not at all.
+"""Atomic file writes.
 
 A temporary file beside the target takes its place in one step, once its bytes are on the disk. So whatever stops the
 writer (an error, a full disk, a signal, a kill, a power cut) leaves the old file or the complete new one. The new file
@@ -38,7 +38,7 @@ _ADVICE = {
 
 
 def check_writable(path: str | Path) -> Path:
-    """Say early, before any work, why ``path`` could not be written.
+    """Raise InputError, before any work is done, if ``path`` cannot be written.
 
     Raises
     ------
@@ -49,7 +49,7 @@ def check_writable(path: str | Path) -> Path:
     try:
         problem = _problem(path)
     except (OSError, ValueError) as error:  # a name with a NUL in it is a ValueError
-        problem = _reason(error) or str(error)
+        problem = write_failure(error) or str(error)
     if problem is not None:
         raise InputError(f"cannot write {str(path)!r}: {problem}")
     return path
@@ -78,16 +78,17 @@ def _mode(path: str | Path) -> int:
         return 0
 
 
-def _reason(error: Exception) -> str | None:
-    """What the system says of a failed write, and what to do; None where something else failed.
+def write_failure(error: Exception, advice: str | None = None) -> str | None:
+    """Say why the system refused a write and what to do (``advice`` where nothing better is known).
 
-    Polars gives the system's error number in its text alone.
+    None where something else failed.
     """
+    # polars gives the system's error number in its text alone
     found = re.search(r"\(os error (\d+)\)", str(error))
     number = int(found[1]) if found else getattr(error, "errno", None)
     if number is None:
         return str(error).lower() if isinstance(error, OSError) else None
-    advice = _ADVICE.get(number)
+    advice = _ADVICE.get(number, advice)
     return os.strerror(number).lower() + (f": {advice}" if advice else "")
 
 
@@ -128,7 +129,7 @@ def replacing(path: str | Path) -> Iterator[Path]:
         os.replace(temporary, target)
         _flush_folder(target.parent)
     except Exception as error:
-        reason = _reason(error)
+        reason = write_failure(error)
         if reason is None or not _is_of(error, temporary, target):
             raise
         raise InputError(f"cannot write {str(path)!r}: {reason}") from error

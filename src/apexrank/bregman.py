@@ -18,10 +18,10 @@ import numpy as np
 from numpy.typing import ArrayLike
 from sklearn.exceptions import ConvergenceWarning
 
-from apexrank.checks import check_finite
 from apexrank.divergences import DIVERGENCES, Divergence, Separable
 from apexrank.errors import InputError
 from apexrank.projections import check_normal, hyperplane_multiplier, natural_parameters
+from apexrank.validation import check_finite
 
 
 @dataclass(frozen=True)

@@ -32,6 +32,7 @@ from typing import Any, BinaryIO, TypeVar, cast
 import numpy as np
 
 from apexrank import __version__
+from apexrank.atomic import write_failure
 from apexrank.errors import InputError
 
 __all__ = ["Journal", "checkpoint", "recall", "remembered"]
@@ -189,8 +190,7 @@ class Journal:
             warnings.warn(f"checkpoint {str(self.path)!r} is kept no longer: {error.strerror}", stacklevel=2)
 
     def _unwritable(self, error: OSError) -> InputError:
-        reason = (error.strerror or type(error).__name__).lower()
-        return self._error(f"cannot be written: {reason}; choose another place")
+        return self._error(f"cannot be written: {write_failure(error, 'choose another place')}")
 
     def _error(self, reason: str) -> InputError:
         return InputError(f"checkpoint {str(self.path)!r} {reason}")

@@ -17,7 +17,7 @@ from numpy.typing import ArrayLike
 from scipy.special import expit, logit, logsumexp, rel_entr, softmax, xlog1py, xlogy
 
 from apexrank.errors import InputError
-from apexrank.registry import Registry
+from apexrank.validation import Registry
 
 SUM_TOL = 1e-9  # how far from 1 the sum of a point on the simplex may be
 NEAR = 0.5  # relative distance below which the plain formulas would cancel

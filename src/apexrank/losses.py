@@ -11,7 +11,7 @@ from typing import ClassVar
 import numpy as np
 
 from apexrank.errors import InputError
-from apexrank.registry import Registry
+from apexrank.validation import Registry
 
 
 @dataclass(frozen=True)

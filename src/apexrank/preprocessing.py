@@ -11,9 +11,8 @@ from scipy import sparse
 from sklearn.base import BaseEstimator, OneToOneFeatureMixin, TransformerMixin
 from sklearn.utils.validation import check_is_fitted, validate_data
 
-from apexrank.checks import check_frame
 from apexrank.errors import InputError
-from apexrank.groups import Segments, segment
+from apexrank.validation import Segments, check_frame, segment
 
 _MISSING = ("raise", "keep")
 _LEARNT = ("offset_", "scale_", "values_")

@@ -11,8 +11,7 @@ from typing import ClassVar
 
 import numpy as np
 
-from apexrank.checks import check_finite
-from apexrank.registry import Registry
+from apexrank.validation import Registry, check_finite
 
 
 def softplus(t: np.ndarray) -> np.ndarray:

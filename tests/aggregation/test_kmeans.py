@@ -396,7 +396,7 @@ def test_threads_do_not_change_a_bit(monkeypatch):
     monkeypatch.setattr(kernels, "SMALL", 0)
     results = []
     for threads in (1, 3):
-        monkeypatch.setattr(kernels, "n_threads", lambda threads=threads: threads)
+        monkeypatch.setattr("numba.config.NUMBA_NUM_THREADS", threads)
         model = LovaszBregmanKMeans(9, init=X[:9], max_iter=3, euclidean=0.1)
         with pytest.warns(ConvergenceWarning, match="not converged"):
             model.fit(X)

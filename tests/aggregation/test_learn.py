@@ -21,10 +21,10 @@ from apexrank.aggregation.learn import LovaszAggregator, list_points
 from apexrank.aggregation.rank_aggregation import aggregate
 from apexrank.datasets import Fold
 from apexrank.errors import InputError
-from apexrank.groups import segment
 from apexrank.metrics import ndcg
 from apexrank.objectives import SwapLikelihood
 from apexrank.submodular import Cardinality, Cut, Indicator, Log, Product, Sqrt, Top
+from apexrank.validation import segment
 from apexrank_papers.lovasz import aggregation as aggregation_letor
 
 FUNCTIONS = {

@@ -16,9 +16,9 @@ from sklearn.cluster import KMeans
 import apexrank_papers as papers
 from apexrank.aggregation.lovasz_bregman import LovaszBregman
 from apexrank.errors import InputError
-from apexrank.plot.plane import draw_frame, lift, order_cells, order_name, project
 from apexrank.submodular import Product
 from apexrank_papers.lovasz import clusters, kendall, levels
+from apexrank_papers.lovasz.plane import draw_frame, lift, order_cells, order_name, project
 from tests.lovasz_oracles import divergence_of, order_of
 
 NAMES = ("lovasz-figure1", "lovasz-figure2", "lovasz-figure3")

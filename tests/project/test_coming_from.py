@@ -1,5 +1,6 @@
 """The guides and the pages for users of other packages: names exist, and what is said of the others holds."""
 
+import inspect
 import re
 from pathlib import Path
 
@@ -43,7 +44,7 @@ def test_experiments_and_attributes_that_are_named_exist(path):
     for names in re.findall(r"`apexrank reproduce ([\w-]+)`((?:, `[\w-]+`)*)", text):
         for name in [names[0], *re.findall(r"[\w-]+", names[1])]:
             assert name in papers.names(), name
-    modules = "|".join(apexrank._MODULES)
+    modules = "|".join(name for name in apexrank.__all__ if inspect.ismodule(getattr(apexrank, name)))
     for module, name in re.findall(rf"`(?:apexrank\.)?({modules})\.(\w+)", text):
         assert hasattr(getattr(apexrank, module), name) or _is_module(module, name), f"{module}.{name}"
 

@@ -10,8 +10,8 @@ SRC = Path(__file__).parents[2] / "src" / "apexrank"
 
 # from the bottom up; names in one row may import each other
 LAYERS = [
-    {"errors", "registry", "checks", "checkpoints", "atomic"},
-    {"groups", "kernels"},
+    {"errors", "lazy", "parallel", "validation", "checkpoints", "atomic"},
+    {"kernels"},
     {
         "losses",
         "prices",
@@ -27,6 +27,7 @@ LAYERS = [
     {"models", "solvers"},
     {"rankers", "preprocessing"},
     {"plot", "io", "graph"},
+    {"integrations"},
     {"aggregation", "export", "distributed"},
     {"report"},
     {"cli"},

@@ -193,7 +193,7 @@ def test_a_seed_decides_everything(name, counted):
 def with_threads(number, compute):
     """Of BLAS, and of our own loops over links."""
     with pytest.MonkeyPatch.context() as patch, threadpool_limits(number):
-        patch.setattr(csr, "_processors", lambda: number)
+        patch.setattr("numba.config.NUMBA_NUM_THREADS", number)
         patch.setattr(csr, "LINKS_A_THREAD", 10)
         return compute()
 
@@ -213,7 +213,7 @@ def test_threads_do_not_change_a_graph_rank(rank):
 
 def test_more_threads_are_really_used():
     used = with_threads(
-        2, lambda: csr.InLinks(np.arange(0, 31, 10), np.arange(30, dtype=np.int32) % 3).n_threads
+        2, lambda: csr.InLinks(np.arange(0, 31, 10), np.arange(30, dtype=np.int32) % 3).threads.n
     )
     assert used == 2
 

@@ -25,12 +25,12 @@ from apexrank import (
     aggregate,
     metrics,
 )
-from apexrank.checks import check_not_huge
 from apexrank.errors import InputError
 from apexrank.graph import ConcaveConvexRank, TopMeanRank
 from apexrank.models.blocks import ArrayBlocks
 from apexrank.rankers import Isotron, perfectly_ordered
 from apexrank.rankers.blocks import fit_blocks
+from apexrank.validation import check_not_huge
 
 # what the documentation promises: coefficients that run away, or stop short, come with one of these
 DOCUMENTED = pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")

@@ -14,10 +14,9 @@ from typing import Any, Literal, NamedTuple
 
 import numpy as np
 
-from apexrank.checks import check_polars_threads
 from apexrank.errors import InputError
-from apexrank.groups import is_missing
 from apexrank.kernels.inversions import SortedRows, sort_rows
+from apexrank.validation import check_polars_threads, is_missing
 
 Kind = Literal["scores", "ranks", "orders"]
 Missing = Literal["ignore", "last"]

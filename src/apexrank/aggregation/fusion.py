@@ -27,9 +27,9 @@ from typing import Any, Literal, NamedTuple
 import numpy as np
 
 from apexrank.aggregation.ballots import Ballots
-from apexrank.checks import check_choice, check_count, check_finite
 from apexrank.errors import InputError
 from apexrank.kernels.jit import kernel
+from apexrank.validation import check_choice, check_count, check_finite
 
 Method = Literal["lovasz-bregman", "borda", "copeland", "kemeny", "median", "combsum", "combmnz", "rrf"]
 Normalize = Literal["minmax", "sum", "zscore", "rank", "borda"]

@@ -26,10 +26,10 @@ from sklearn.utils import check_random_state
 from sklearn.utils.validation import _check_sample_weight, check_is_fitted, validate_data
 
 from apexrank.aggregation.lovasz_bregman import LovaszBregman
-from apexrank.checks import check_count, check_finite, check_frame, check_weights
 from apexrank.errors import InputError
 from apexrank.kernels.assign import Assignment, Costs, Table, all_costs, assign
 from apexrank.submodular import SetFunction
+from apexrank.validation import check_count, check_finite, check_frame, check_weights
 
 RESTARTS = 10  # where n_init is "auto": a single start often ends in a poor place
 Init = Literal["k-means++", "random"] | ArrayLike | Callable[..., ArrayLike]

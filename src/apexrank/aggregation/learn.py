@@ -15,9 +15,7 @@ from numpy.typing import ArrayLike
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from apexrank.aggregation.fusion import OF_RANKS, RRF, dcg_points
-from apexrank.checks import check_choice, check_frame
 from apexrank.errors import InputError
-from apexrank.groups import Segments, segment
 from apexrank.kernels.inversions import mean_ranks, sort_rows
 from apexrank.models.linear import LinearProblem
 from apexrank.objectives.listwise import SoftmaxTargets
@@ -27,6 +25,7 @@ from apexrank.preprocessing import QueryNormalizer
 from apexrank.rankers.listwise import GradedRanker
 from apexrank.solvers import BoundedLBFGS, NonNegativeProblem, Solver
 from apexrank.submodular import SetFunction, is_by_size, set_function
+from apexrank.validation import Segments, check_choice, check_frame, segment
 
 ListPoints = Literal["borda", "reciprocal", "dcg", "minmax", "zscore"]
 RankerKind = Literal["scores", "ranks"]
@@ -321,7 +320,7 @@ def list_points(
 
     Examples
     --------
-    >>> from apexrank.groups import segment
+    >>> from apexrank.validation import segment
     >>> X = np.array([[4.0], [9.0], [np.nan], [2.0]])
     >>> list_points(X, segment(None, 4), kind="ranks").ravel().tolist()
     [0.75, 0.5, nan, 1.0]

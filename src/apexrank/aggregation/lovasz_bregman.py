@@ -15,10 +15,10 @@ import numpy as np
 from numpy.typing import ArrayLike
 from scipy import sparse
 
-from apexrank.checks import check_count, check_finite
 from apexrank.errors import InputError
 from apexrank.submodular import Cut, SetFunction, check_orders, check_scores, prox_extension, set_function
-from apexrank.submodular.orders import by_item
+from apexrank.submodular.base import by_item
+from apexrank.validation import check_count, check_finite
 
 
 class LovaszBregman:

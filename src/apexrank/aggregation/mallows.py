@@ -35,9 +35,9 @@ from apexrank.aggregation.mallows_density import (
     too_large,
 )
 from apexrank.aggregation.posterior import OrderPosterior, check_thetas
-from apexrank.checks import check_count, check_finite, check_frame
 from apexrank.errors import InputError
 from apexrank.submodular import SetFunction, orders_of
+from apexrank.validation import check_count, check_finite, check_frame
 
 
 class LovaszMallows(DensityMixin, BaseEstimator):

@@ -28,11 +28,10 @@ from scipy.interpolate import CubicHermiteSpline
 from scipy.special import gammaln, logsumexp
 
 from apexrank.aggregation.lovasz_bregman import LovaszBregman
-from apexrank.checks import check_finite
 from apexrank.errors import InputError
-from apexrank.kernels.chains import gibbs_sweeps
-from apexrank.kernels.lattice import draw_levels, resolvent, uniformised_powers
+from apexrank.kernels.mallows import draw_levels, gibbs_sweeps, resolvent, uniformised_powers
 from apexrank.submodular import SetFunction, is_by_size
+from apexrank.validation import check_finite
 
 MAX_STATES = 2**20  # about 3 seconds for one value of θ
 MAX_STRENGTH = (
@@ -63,7 +62,7 @@ class Normaliser(Protocol):
 
 @dataclass(frozen=True)
 class Lattice:
-    """Sets of items as counts of the kinds of items; see :mod:`apexrank.kernels.lattice`.
+    """Sets of items as counts of the kinds of items; see :mod:`apexrank.kernels.mallows`.
 
     ``cost`` is D of each state, ``ranks[g]`` the ranks in σ of the items of kind g.
     """

@@ -20,11 +20,10 @@ from sklearn.exceptions import ConvergenceWarning
 
 from apexrank.aggregation.lovasz_bregman import LovaszBregman
 from apexrank.aggregation.mallows_density import generator, size_gains, subset_values
-from apexrank.checks import check_count
 from apexrank.errors import InputError
-from apexrank.kernels.chains import swap_chain
-from apexrank.kernels.orders import completions, draw_orders, order_marginals
+from apexrank.kernels.mallows import completions, draw_orders, order_marginals, swap_chain
 from apexrank.submodular import SetFunction, check_orders, check_scores, orders_of
+from apexrank.validation import check_count
 
 MAX_ITEMS = 20  # 2^20 sets
 
@@ -209,7 +208,7 @@ class OrderPosterior:
     def _swaps(
         self, n_chains: int, steps: int, thin: int, rng: np.random.Generator
     ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-        """The chains of :func:`apexrank.kernels.chains.swap_chain` for any f, all at once: one call of f a step."""
+        """The chains of :func:`apexrank.kernels.mallows.swap_chain` for any f, all at once: one call of f a step."""
         n, every = self.n_items, np.arange(n_chains)
         orders = np.tile(self.mode, (n_chains, 1))
         height = np.full(n_chains, self.divergence.f._gains(self.mode) @ self.y[self.mode])

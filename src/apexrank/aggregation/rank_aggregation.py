@@ -16,10 +16,10 @@ from apexrank.aggregation.ballots import Ballots, Kind, Missing, read_ballots
 from apexrank.aggregation.fusion import LINEAR, RRF, Method, Normalize, Points, Rule
 from apexrank.aggregation.kemeny import Kemeny, kemeny, tied_places
 from apexrank.aggregation.pairwise import condorcet_winner, copeland_scores, margins, pairwise_counts
-from apexrank.checks import check_choice
 from apexrank.errors import InputError
 from apexrank.kernels.inversions import mean_ranks
 from apexrank.metrics.permutation import kendall_tau
+from apexrank.validation import check_choice
 
 if TYPE_CHECKING:
     import polars as pl

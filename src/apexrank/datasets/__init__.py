@@ -1,59 +1,39 @@
 """The papers' data sets, threshold features, and a made-up set on which a push visibly helps."""
 
-from apexrank.datasets.crawl import make_crawl, plant_farms
-from apexrank.datasets.graphs import (
-    load_bitcoin_otc,
-    load_cnr_2000,
-    load_epinions,
-    load_polblogs,
-    load_wiki_vote,
-    toy_graph_1,
-    toy_graph_2,
-)
-from apexrank.datasets.letor import Fold, letor_folds, make_letor_example, read_letor, write_letor
-from apexrank.datasets.mq_agg import load_mq2008_agg, mq2008_agg_folds
-from apexrank.datasets.preflib import PreferenceProfile, load_preflib, preflib_names, read_preflib
-from apexrank.datasets.synthetic import make_push_example
-from apexrank.datasets.thresholds import ThresholdFeatures, threshold_features
-from apexrank.datasets.uci import (
-    load_housing,
-    load_ionosphere,
-    load_magic,
-    load_pima,
-    load_tic_tac_toe,
-    load_wdbc,
-)
-from apexrank.datasets.webspam import load_webspam
+from typing import TYPE_CHECKING
 
-__all__ = [
-    "Fold",
-    "PreferenceProfile",
-    "ThresholdFeatures",
-    "letor_folds",
-    "load_bitcoin_otc",
-    "load_cnr_2000",
-    "load_epinions",
-    "load_housing",
-    "load_ionosphere",
-    "load_magic",
-    "load_mq2008_agg",
-    "load_pima",
-    "load_polblogs",
-    "load_preflib",
-    "load_tic_tac_toe",
-    "load_wdbc",
-    "load_webspam",
-    "load_wiki_vote",
-    "make_crawl",
-    "make_letor_example",
-    "make_push_example",
-    "mq2008_agg_folds",
-    "plant_farms",
-    "preflib_names",
-    "read_letor",
-    "read_preflib",
-    "threshold_features",
-    "toy_graph_1",
-    "toy_graph_2",
-    "write_letor",
-]
+from apexrank.lazy import attach
+
+if TYPE_CHECKING:
+    from apexrank.datasets.crawl import make_crawl as make_crawl
+    from apexrank.datasets.crawl import plant_farms as plant_farms
+    from apexrank.datasets.graphs import load_bitcoin_otc as load_bitcoin_otc
+    from apexrank.datasets.graphs import load_cnr_2000 as load_cnr_2000
+    from apexrank.datasets.graphs import load_epinions as load_epinions
+    from apexrank.datasets.graphs import load_polblogs as load_polblogs
+    from apexrank.datasets.graphs import load_wiki_vote as load_wiki_vote
+    from apexrank.datasets.graphs import toy_graph_1 as toy_graph_1
+    from apexrank.datasets.graphs import toy_graph_2 as toy_graph_2
+    from apexrank.datasets.letor import Fold as Fold
+    from apexrank.datasets.letor import letor_folds as letor_folds
+    from apexrank.datasets.letor import make_letor_example as make_letor_example
+    from apexrank.datasets.letor import read_letor as read_letor
+    from apexrank.datasets.letor import write_letor as write_letor
+    from apexrank.datasets.mq_agg import load_mq2008_agg as load_mq2008_agg
+    from apexrank.datasets.mq_agg import mq2008_agg_folds as mq2008_agg_folds
+    from apexrank.datasets.preflib import PreferenceProfile as PreferenceProfile
+    from apexrank.datasets.preflib import load_preflib as load_preflib
+    from apexrank.datasets.preflib import preflib_names as preflib_names
+    from apexrank.datasets.preflib import read_preflib as read_preflib
+    from apexrank.datasets.synthetic import make_push_example as make_push_example
+    from apexrank.datasets.thresholds import ThresholdFeatures as ThresholdFeatures
+    from apexrank.datasets.thresholds import threshold_features as threshold_features
+    from apexrank.datasets.uci import load_housing as load_housing
+    from apexrank.datasets.uci import load_ionosphere as load_ionosphere
+    from apexrank.datasets.uci import load_magic as load_magic
+    from apexrank.datasets.uci import load_pima as load_pima
+    from apexrank.datasets.uci import load_tic_tac_toe as load_tic_tac_toe
+    from apexrank.datasets.uci import load_wdbc as load_wdbc
+    from apexrank.datasets.webspam import load_webspam as load_webspam
+else:
+    __getattr__, __dir__, __all__ = attach(__name__)

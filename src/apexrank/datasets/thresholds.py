@@ -11,8 +11,8 @@ from sklearn.base import BaseEstimator, TransformerMixin, _fit_context
 from sklearn.utils._param_validation import Interval
 from sklearn.utils.validation import _check_feature_names_in, check_is_fitted, validate_data
 
-from apexrank.checks import check_frame
 from apexrank.errors import InputError
+from apexrank.validation import check_frame
 
 
 def _cuts(column: np.ndarray, n_thresholds: int) -> np.ndarray:

@@ -5,7 +5,14 @@ A pass sends the coefficients to the blocks and brings a few sums back (:mod:`.b
 :mod:`.metrics`.
 """
 
-from apexrank.distributed.blocks import DaskBlocks, repartition_by_group
-from apexrank.distributed.rankers import MonotoneRetargeting, PNormPush
+from typing import TYPE_CHECKING
 
-__all__ = ["DaskBlocks", "MonotoneRetargeting", "PNormPush", "repartition_by_group"]
+from apexrank.lazy import attach
+
+if TYPE_CHECKING:
+    from apexrank.distributed.blocks import DaskBlocks as DaskBlocks
+    from apexrank.distributed.blocks import repartition_by_group as repartition_by_group
+    from apexrank.distributed.rankers import MonotoneRetargeting as MonotoneRetargeting
+    from apexrank.distributed.rankers import PNormPush as PNormPush
+else:
+    __getattr__, __dir__, __all__ = attach(__name__)

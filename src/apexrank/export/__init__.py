@@ -4,8 +4,15 @@ All three begin with the linear form of a model in the columns of its table (:mo
 scikit-learn pipeline (:mod:`.steps`) folded in.
 """
 
-from apexrank.export.onnx import register_onnx, to_onnx
-from apexrank.export.scorecard import Scorecard, round_scorecard
-from apexrank.export.sql import to_sql
+from typing import TYPE_CHECKING
 
-__all__ = ["Scorecard", "register_onnx", "round_scorecard", "to_onnx", "to_sql"]
+from apexrank.lazy import attach
+
+if TYPE_CHECKING:
+    from apexrank.export.onnx import register_onnx as register_onnx
+    from apexrank.export.onnx import to_onnx as to_onnx
+    from apexrank.export.scorecard import Scorecard as Scorecard
+    from apexrank.export.scorecard import round_scorecard as round_scorecard
+    from apexrank.export.sql import to_sql as to_sql
+else:
+    __getattr__, __dir__, __all__ = attach(__name__)

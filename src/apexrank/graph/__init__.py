@@ -3,72 +3,28 @@
 Names are imported when they are first used: networkx looks into this package whenever it is imported itself.
 """
 
-from __future__ import annotations
+from typing import TYPE_CHECKING
 
-from importlib import import_module
-from typing import TYPE_CHECKING, Any
+from apexrank.lazy import attach
 
 if TYPE_CHECKING:
-    from apexrank.graph.adjacency import Graph, SignedGraph
-    from apexrank.graph.base import GraphRank, InLink
-    from apexrank.graph.consensus import ConsensusRank
-    from apexrank.graph.indegree import InDegree
-    from apexrank.graph.layers import Layers, as_layers
-    from apexrank.graph.lpq import LpqRank
-    from apexrank.graph.mapped import ConcaveConvexRank, PageRank, TopMeanRank
-    from apexrank.graph.reading import as_graph
-    from apexrank.graph.threshold import best_threshold
-    from apexrank.graph.trust import spread
-    from apexrank.graph.trustrank import AntiTrustRank, DemotedRank, TrustRank
-
-_HOME = {
-    "Graph": "adjacency",
-    "SignedGraph": "adjacency",
-    "as_graph": "reading",
-    "GraphRank": "base",
-    "InLink": "base",
-    "ConsensusRank": "consensus",
-    "InDegree": "indegree",
-    "Layers": "layers",
-    "as_layers": "layers",
-    "LpqRank": "lpq",
-    "ConcaveConvexRank": "mapped",
-    "PageRank": "mapped",
-    "TopMeanRank": "mapped",
-    "best_threshold": "threshold",
-    "spread": "trust",
-    "AntiTrustRank": "trustrank",
-    "DemotedRank": "trustrank",
-    "TrustRank": "trustrank",
-}
-
-__all__ = [
-    "AntiTrustRank",
-    "ConcaveConvexRank",
-    "ConsensusRank",
-    "DemotedRank",
-    "Graph",
-    "GraphRank",
-    "InDegree",
-    "InLink",
-    "Layers",
-    "LpqRank",
-    "PageRank",
-    "SignedGraph",
-    "TopMeanRank",
-    "TrustRank",
-    "as_graph",
-    "as_layers",
-    "best_threshold",
-    "spread",
-]
-
-
-def __getattr__(name: str) -> Any:
-    if name in _HOME:
-        return getattr(import_module(f"apexrank.graph.{_HOME[name]}"), name)
-    raise AttributeError(f"module 'apexrank.graph' has no attribute {name!r}")
-
-
-def __dir__() -> list[str]:
-    return list(__all__)
+    from apexrank.graph.adjacency import Graph as Graph
+    from apexrank.graph.adjacency import SignedGraph as SignedGraph
+    from apexrank.graph.base import GraphRank as GraphRank
+    from apexrank.graph.base import InLink as InLink
+    from apexrank.graph.consensus import ConsensusRank as ConsensusRank
+    from apexrank.graph.indegree import InDegree as InDegree
+    from apexrank.graph.layers import Layers as Layers
+    from apexrank.graph.layers import as_layers as as_layers
+    from apexrank.graph.lpq import LpqRank as LpqRank
+    from apexrank.graph.mapped import ConcaveConvexRank as ConcaveConvexRank
+    from apexrank.graph.mapped import PageRank as PageRank
+    from apexrank.graph.mapped import TopMeanRank as TopMeanRank
+    from apexrank.graph.reading import as_graph as as_graph
+    from apexrank.graph.threshold import best_threshold as best_threshold
+    from apexrank.graph.trust import spread as spread
+    from apexrank.graph.trustrank import AntiTrustRank as AntiTrustRank
+    from apexrank.graph.trustrank import DemotedRank as DemotedRank
+    from apexrank.graph.trustrank import TrustRank as TrustRank
+else:
+    __getattr__, __dir__, __all__ = attach(__name__)

@@ -14,12 +14,12 @@ from sklearn.base import BaseEstimator
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils.validation import check_is_fitted
 
-from apexrank.checks import check_finite
 from apexrank.errors import InputError
 from apexrank.graph.adjacency import Graph, SignedGraph
 from apexrank.graph.power import Fixpoint, Progress
 from apexrank.graph.reading import as_graph
 from apexrank.kernels.csr import reached
+from apexrank.validation import check_finite
 
 Teleport = ArrayLike | Mapping[Any, float] | Iterable[Any] | None
 

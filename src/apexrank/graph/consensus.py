@@ -12,7 +12,6 @@ from numpy.typing import ArrayLike
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils import check_random_state
 
-from apexrank.checks import check_finite
 from apexrank.errors import InputError
 from apexrank.graph.adjacency import Graph, build
 from apexrank.graph.agreement import KINDS, Agreement
@@ -25,6 +24,7 @@ from apexrank.graph.layers import Layers, as_layers
 from apexrank.graph.loops import double_loop, single_loop
 from apexrank.graph.power import Progress
 from apexrank.kernels.hulls import Hulls
+from apexrank.validation import check_finite
 
 METHODS = ("blend", "fixed-point", "corroborate", "brew", "mean", "union")
 FIXED = ("mean", "union")  # layer weights

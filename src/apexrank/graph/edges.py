@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from apexrank.checks import has_polars_threads
 from apexrank.errors import InputError
 from apexrank.kernels.edges import MOST_IN_INT32, looked_up, seen_ids
+from apexrank.validation import has_polars_threads
 
 if TYPE_CHECKING:
     import polars as pl

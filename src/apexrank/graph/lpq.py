@@ -9,7 +9,6 @@ from typing import Any, Literal, Self
 import numpy as np
 from sklearn.exceptions import ConvergenceWarning
 
-from apexrank.checks import check_finite
 from apexrank.errors import InputError
 from apexrank.graph.adjacency import Graph, SignedGraph
 from apexrank.graph.base import Teleport, read_graph, seed_vector, teleport_vectors
@@ -17,6 +16,7 @@ from apexrank.graph.mapped import MappedRank
 from apexrank.graph.maps import Lpq
 from apexrank.graph.power import Progress, shared_links
 from apexrank.graph.trust import Direction, spread, trust_share
+from apexrank.validation import check_finite
 
 Seeds = Any  # names, a mapping of names to weights, or one weight a vertex
 

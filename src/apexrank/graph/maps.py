@@ -17,9 +17,9 @@ from typing import Any, Protocol
 
 import numpy as np
 
-from apexrank.checks import check_finite
 from apexrank.errors import InputError
 from apexrank.kernels.csr import InLinks
+from apexrank.validation import check_finite
 
 Inflow = Callable[[np.ndarray, Any], np.ndarray]
 # of p·|log flow|: powers of such flows and weights, their products and long sums of them are in range

@@ -6,25 +6,24 @@ A table (:mod:`.tables`) becomes a feature matrix (:mod:`.encode`) and labels (:
 ranked elsewhere.
 """
 
-from apexrank.io.modelfile import ModelFileError, load_model, save_model
-from apexrank.io.ranker import Recipe, TableRanker
-from apexrank.io.ranking import rank_table
-from apexrank.io.tables import Table, read_table, write_table
-from apexrank.io.trec import judged, read_qrels, read_run, write_qrels, write_run
+from typing import TYPE_CHECKING
 
-__all__ = [
-    "ModelFileError",
-    "Recipe",
-    "Table",
-    "TableRanker",
-    "judged",
-    "load_model",
-    "rank_table",
-    "read_qrels",
-    "read_run",
-    "read_table",
-    "save_model",
-    "write_qrels",
-    "write_run",
-    "write_table",
-]
+from apexrank.lazy import attach
+
+if TYPE_CHECKING:
+    from apexrank.io.modelfile import ModelFileError as ModelFileError
+    from apexrank.io.modelfile import load_model as load_model
+    from apexrank.io.modelfile import save_model as save_model
+    from apexrank.io.ranker import Recipe as Recipe
+    from apexrank.io.ranker import TableRanker as TableRanker
+    from apexrank.io.ranking import rank_table as rank_table
+    from apexrank.io.tables import Table as Table
+    from apexrank.io.tables import read_table as read_table
+    from apexrank.io.tables import write_table as write_table
+    from apexrank.io.trec import judged as judged
+    from apexrank.io.trec import read_qrels as read_qrels
+    from apexrank.io.trec import read_run as read_run
+    from apexrank.io.trec import write_qrels as write_qrels
+    from apexrank.io.trec import write_run as write_run
+else:
+    __getattr__, __dir__, __all__ = attach(__name__)

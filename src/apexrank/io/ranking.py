@@ -6,9 +6,9 @@ import numpy as np
 import polars as pl
 
 from apexrank.errors import InputError
-from apexrank.groups import segment
 from apexrank.io.ranker import TableRanker
 from apexrank.io.tables import Table
+from apexrank.validation import segment
 
 
 def rank_table(

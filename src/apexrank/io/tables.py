@@ -17,11 +17,11 @@ from typing import Any, TextIO, TypeVar
 import polars as pl
 
 from apexrank.atomic import replacing
-from apexrank.checks import check_polars_threads
 from apexrank.datasets.letor import read_letor
 from apexrank.datasets.unpacking import DAMAGED, GZIP_MARK, unpacked, unpacking
 from apexrank.errors import InputError
 from apexrank.io.parquet_size import check_size
+from apexrank.validation import check_polars_threads
 
 _SEPARATORS = ",;\t"
 _FEW_CELLS = 1 << 24

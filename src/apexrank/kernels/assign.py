@@ -11,20 +11,17 @@ threads: results are the same to the last bit on one core and on many.
 
 from __future__ import annotations
 
-import itertools
-from collections.abc import Callable
-from concurrent.futures import ThreadPoolExecutor
 from typing import NamedTuple
 
 import numpy as np
 
 from apexrank.kernels.jit import kernel
-from apexrank.kernels.rows import MAX_CHUNKS, MIN_CHUNK_ROWS, n_threads
+from apexrank.kernels.rows import MAX_CHUNKS, MIN_CHUNK_ROWS
+from apexrank.parallel import Threads, n_threads
 
 SIDE_BY_SIDE = 32  # rows of a block: whole vector registers, and the block stays in the nearest cache
 AT_A_TIME = 4  # items whose products are added while a sum is in a register
 SMALL = 1_000_000  # products below which threads cost more than they save
-PARTS_A_THREAD = 4  # other work slows threads down: spare parts keep all of them busy to the end
 
 
 class Table(NamedTuple):
@@ -71,9 +68,8 @@ def assign(table: Table, weight: np.ndarray, centres: Costs) -> Assignment:
     labels, costs = np.empty(n, np.int32), np.empty(n)
     value, mass, sums = np.zeros(n_chunks), np.zeros((n_chunks, k)), np.zeros((n_chunks, k, table.X.shape[1]))
     data = *table, _padded(centres.slopes), *centres[1:], weight, chunk
-    _in_threads(
-        lambda a, b: _assign(*data, a, b, labels, costs, value, mass, sums), n_chunks, table.X.size * k
-    )
+    with _threads(table, k, n_chunks) as threads:
+        threads.share_range(lambda a, b: _assign(*data, a, b, labels, costs, value, mass, sums), n_chunks)
     return Assignment(labels, costs, float(value.sum()), mass.sum(axis=0), sums.sum(axis=0))
 
 
@@ -90,7 +86,9 @@ def all_costs(table: Table, centres: Costs) -> np.ndarray:
     n, k = len(table.X), len(centres.bias)
     out = np.empty((n, k))
     data = *table, _padded(centres.slopes), *centres[1:], MIN_CHUNK_ROWS
-    _in_threads(lambda a, b: _all_costs(*data, a, b, out), -(-n // MIN_CHUNK_ROWS), table.X.size * k)
+    n_chunks = -(-n // MIN_CHUNK_ROWS)
+    with _threads(table, k, n_chunks) as threads:
+        threads.share_range(lambda a, b: _all_costs(*data, a, b, out), n_chunks)
     return out
 
 
@@ -99,25 +97,8 @@ def _padded(slopes: np.ndarray) -> np.ndarray:
     return np.pad(slopes, ((0, 0), (0, -slopes.shape[1] % AT_A_TIME)))
 
 
-def _in_threads(work: Callable[[int, int], None], n_chunks: int, products: int) -> None:
-    """Do all chunks; each thread, this one included, takes the next part when it is done with one."""
-    threads = 1 if products < SMALL else min(n_threads(), n_chunks)
-    n_parts = min(n_chunks, threads * PARTS_A_THREAD) if threads > 1 else 1
-    cuts = np.linspace(0, n_chunks, n_parts + 1).astype(int).tolist()
-    parts = iter(list(itertools.pairwise(cuts)))
-
-    def take() -> None:
-        for first, last in parts:
-            work(first, last)
-
-    if threads == 1:
-        return take()
-    with ThreadPoolExecutor(threads - 1) as pool:
-        others = [pool.submit(take) for _ in range(threads - 1)]
-        take()
-    for other in others:
-        other.result()
-    return None
+def _threads(table: Table, k: int, n_chunks: int) -> Threads:
+    return Threads(1 if table.X.size * k < SMALL else min(n_threads(), n_chunks))
 
 
 @kernel()
@@ -176,6 +157,8 @@ def _all_costs(X, means, constant, slopes, bias, level, pull, chunk, first, last
 
 @kernel()
 def _block_costs(X, start, stop, means, slopes, bias, level, pull, block, out):
+    # turned: the inner loops below run over rows, whose sums lie side by side in vector registers. Rows beyond
+    # ``stop`` keep an earlier block's values, and nobody reads their sums
     for i in range(start, stop):
         mean = means[i]
         for j in range(X.shape[1]):
@@ -185,6 +168,7 @@ def _block_costs(X, start, stop, means, slopes, bias, level, pull, block, out):
         for r in range(SIDE_BY_SIDE):
             sums[r] = 0.0
         for j in range(0, slopes.shape[1], AT_A_TIME):
+            # four items a pass: a sum is loaded and stored a quarter as often, always in the same order
             s0, s1, s2, s3 = slopes[c, j], slopes[c, j + 1], slopes[c, j + 2], slopes[c, j + 3]
             for r in range(SIDE_BY_SIDE):
                 sums[r] += (

@@ -8,18 +8,16 @@ Threads share out the rows, not the links of a row, so that results do not depen
 
 from __future__ import annotations
 
-import os
 from collections.abc import Callable
-from concurrent.futures import ThreadPoolExecutor
 from typing import Any, Self
 
 import numpy as np
 
 from apexrank.kernels.jit import kernel
+from apexrank.parallel import PARTS_A_THREAD, Threads, n_threads
 
 NO_WEIGHTS = np.empty(0)
 LINKS_A_THREAD = 200_000  # below, starting a thread costs more than it saves
-PARTS_A_THREAD = 4  # rows differ in cost: spare parts keep all threads busy to the end
 
 
 class InLinks:
@@ -31,8 +29,8 @@ class InLinks:
         The pattern, rows sorted or not.
     weights : array of floats, optional
         One for each link; 1 by default.
-    n_threads : int, optional
-        Number of threads, by default one for each processor this process may use, and fewer for few links.
+    threads : int, optional
+        Number of threads, by default that of :func:`apexrank.parallel.n_threads`; fewer for few links.
 
     Examples
     --------
@@ -46,7 +44,7 @@ class InLinks:
         indptr: np.ndarray,
         indices: np.ndarray,
         weights: np.ndarray | None = None,
-        n_threads: int | None = None,
+        threads: int | None = None,
     ) -> None:
         # unsigned numbers spare the loop the question whether an index counts from the end
         self.indptr = np.ascontiguousarray(indptr, dtype=np.int64).view(np.uint64)
@@ -55,11 +53,11 @@ class InLinks:
         self.weights = NO_WEIGHTS if weights is None else np.ascontiguousarray(weights, dtype=np.float64)
         self.n = len(self.indptr) - 1
         links = len(self.indices)
-        self.n_threads = max(1, min(n_threads or _processors(), 1 + links // LINKS_A_THREAD))
-        cuts = np.linspace(0, links, self.n_threads * PARTS_A_THREAD + 1)[1:-1]
+        self.threads = Threads(min(threads or n_threads(), 1 + links // LINKS_A_THREAD))
+        # each part has about the same number of links, not of rows: a few rows may have most of them
+        cuts = np.linspace(0, links, self.threads.n * PARTS_A_THREAD + 1)[1:-1]
         rows = np.searchsorted(self.indptr, cuts.astype(np.uint64))
         self._bounds = np.unique(np.concatenate([[0], rows, [self.n]])).astype(np.uint64)
-        self._pool: ThreadPoolExecutor | None = None
 
     @property
     def most_links(self) -> int:
@@ -73,14 +71,11 @@ class InLinks:
         return k if k <= run else run + -(-k // run)
 
     def __enter__(self) -> Self:
-        if self.n_threads > 1:
-            self._pool = ThreadPoolExecutor(self.n_threads)
+        self.threads.__enter__()  # one pool for all passes of an iteration
         return self
 
     def __exit__(self, *_: Any) -> None:
-        if self._pool is not None:
-            self._pool.shutdown()
-            self._pool = None
+        self.threads.__exit__()
 
     def sums(self, x: np.ndarray, weights: np.ndarray | None = None) -> np.ndarray:
         """``Σ_j w_ij x_j`` of every row i; x may have several columns. ``weights`` stand in for the links' own."""
@@ -110,19 +105,10 @@ class InLinks:
 
     def run(self, part: Callable[[Any, Any], None]) -> None:
         """Call ``part(first, last)`` for ranges of rows that together are all of them, on all processors."""
-        bounds = self._bounds
-        if self._pool is None:
-            part(bounds[0], bounds[-1])
-        else:
-            list(self._pool.map(part, bounds[:-1], bounds[1:]))
+        self.threads.share(part, self._bounds)
 
 
-def _processors() -> int:
-    available = getattr(os, "sched_getaffinity", None)
-    return len(available(0)) if available else os.cpu_count() or 1
-
-
-ONE = np.uint64(1)
+ONE = np.uint64(1)  # uint64 + int64 would be a float64 in numba
 # Long rows are summed in runs of this many links: k terms lose RUN + k/RUN roundings instead of k, which is what a
 # bound on the error can promise (Higham 2002, sec. 4.2, blocked summation).
 RUN = np.uint64(512)
@@ -151,6 +137,7 @@ def _sums(indptr, indices, weights, x, out, first, last):
         out[i] = total + _run(indices, weights, x, start, end)
 
 
+# not reassociated: the columns of a row are side by side and fill vector registers by themselves
 @kernel()
 def _column_sums(indptr, indices, weights, x, out, first, last):
     columns = x.shape[1]
@@ -206,6 +193,7 @@ def _norms(indptr, indices, weights, x, p, out, first, last):
         for c in range(x.shape[1]):
             top = out[i, c]
             if top > 0.0:
+                # powers of shares of the largest term: none overflows, and the sum is at least 1
                 total = part = 0.0
                 left = RUN
                 for k in range(indptr[i], indptr[i + ONE]):
@@ -226,7 +214,7 @@ def _top_sums(indptr, indices, weights, x, extra, size, out, first, last):
             for k in range(indptr[i], indptr[i + ONE]):
                 value = (weights[k] if weights.size else 1.0) * x[indices[k], c]
                 if count == size and value <= kept[count - 1]:
-                    continue
+                    continue  # most links end here: k is small, and insertion beats a heap
                 place = count if count < size else count - 1
                 while place > 0 and kept[place - 1] < value:
                     kept[place] = kept[place - 1]

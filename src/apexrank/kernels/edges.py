@@ -225,7 +225,7 @@ def _place(keys, others, weights, indptr, indices, placed, both_ways, drop_loops
         if (drop_loops and key == other) or not weight > 0.0:
             continue
         for _ in range(2 if both_ways and key != other else 1):
-            at = indptr[key]
+            at = indptr[key]  # the row's begin serves as its cursor, and _step_back puts it right again
             indices[at] = other
             if placed.size:
                 placed[at] = weight
@@ -265,6 +265,7 @@ def _merge(indptr, indices, weights, out, add):
         last, row_start = indptr[i + 1], kept
         for k in range(first, last):
             weight = weights[k] if weights.size else 1.0
+            # in place: the kept links never overtake those that are read
             if kept > row_start and indices[kept - 1] == indices[k]:
                 if out.size:
                     out[kept - 1] = out[kept - 1] + weight if add else max(out[kept - 1], weight)

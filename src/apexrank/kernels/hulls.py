@@ -135,7 +135,7 @@ def mix(indptr, entries, candidate, share, first, weights, out, low, high):
 @kernel()
 def phi(kind, t):
     """Generating function of the divergence in one coordinate: t·log t or t²/2."""
-    if kind == 0:
+    if kind == KL:
         return t * np.log(max(t, TINY))
     return 0.5 * t * t
 
@@ -189,7 +189,7 @@ def _derivatives(kind, hull, i, lam, linear, prior, base, damping, entropy, pull
         for e in range(entries[u], entries[u + 1]):
             p += lam[candidate[e]] * share[e]
         t = damping * p + base[indices[u]]
-        if kind == 0:
+        if kind == KL:
             slope, bend = np.log(max(t, TINY)), 1.0 / max(t, TINY)
             total += entropy * t * slope
         else:
@@ -216,7 +216,7 @@ def gradients(kind, hull, first, weights, prior, prices, base, damping, entropy,
             for e in range(entries[u], entries[u + 1]):
                 p += weights[a + candidate[e]] * share[e]
             t = damping * p + base[indices[u]]
-            slope = np.log(max(t, TINY)) if kind == 0 else t
+            slope = np.log(max(t, TINY)) if kind == KL else t
             for e in range(entries[u], entries[u + 1]):
                 out[a + candidate[e]] += damping * share[e] * (entropy * slope - prices[indices[u]])
 
@@ -252,6 +252,7 @@ def _newton_step(lam, grad, hess, fixed, work, x, y, step):
             else:
                 work[a, b] = value / work[b, b]
     for a in range(size):
+        # H x = −g and H y = 1: x − (Σx/Σy)·y is Newton's step within Σλ = 1
         vx, vy = -grad[free[a]], 1.0
         for c in range(a):
             vx -= work[a, c] * x[c]
@@ -282,6 +283,7 @@ def _normalise(weights):
 @kernel()
 def _stepped_in_logs(weights, step, length, new):
     """A step of the logarithms of weights, on which a pull acts; none falls below the smallest number."""
+    # the pull's logarithm has no finite slope at 0: in logs a step of any length leaves every weight positive
     top = -np.inf
     for k in range(weights.size):
         new[k] = np.log(weights[k]) + length * step[k] / weights[k]
@@ -351,6 +353,8 @@ def project(
                     start_grad[k] = g[k]
             if mean - least <= tol:
                 break
+            # active set: a weight at 0 stays there while its slope holds it there; one that the step would drive
+            # below 0 is fixed as well, and the step is taken again, at most m times
             for k in range(m):
                 fixed[k] = lam[k] <= 0.0 and g[k] >= 0.0
             while True:
@@ -369,7 +373,7 @@ def project(
                 if pull == 0.0 and d[k] < 0.0 and lam[k] + length * d[k] < 0.0:
                     length, hit = -lam[k] / d[k], k
             if not descent < 0.0:
-                break
+                break  # rounding alone is left, or nan
             # what is left to gain is below the rounding of the cost: Newton's step needs no check there
             done = -descent <= FLAT * (1.0 + abs(here)) and factor < 0.5
             lost = 1e-15 * (1.0 + abs(here)) if pull > 0.0 else 0.0
@@ -384,7 +388,7 @@ def project(
                 if done:
                     break
                 there = _row_cost(kind, hull, i, trial[:m], lin, p0, base, damping, entropy, pull)
-                done = there <= here + 1e-4 * length * descent + lost
+                done = there <= here + 1e-4 * length * descent + lost  # Armijo's condition
                 if not done:
                     length, hit = 0.5 * length, -1
             if not done:
@@ -429,7 +433,7 @@ def corroborate(
             j = indices[u]
             b, w = base[j], (1.0 - damping) * ranks[j]
             outside = b * (np.log(max(b, TINY)) - np.log(max(w, TINY)))
-            bare = phi(0, b)
+            bare = phi(KL, b)
             for k in range(m):
                 here[k] = 0.0
             for e in range(entries[u], entries[u + 1]):
@@ -442,7 +446,7 @@ def corroborate(
                 r = damping * mixed / others[k] + w if others[k] > 0.0 else ranks[j]
                 t = damping * here[k] + b
                 cross[k] += t * (np.log(max(t, TINY)) - np.log(max(r, TINY))) - outside
-                own[k] += phi(0, t) - bare
+                own[k] += phi(KL, t) - bare
         top = -np.inf
         for k in range(m):
             cross[k] = np.log(prior[a + k]) - cross[k] / (

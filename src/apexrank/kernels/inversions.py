@@ -161,12 +161,12 @@ def _count_pairs(order_1, new_1, order_2, new_2, out):
             # a tie is looked up as a whole before any of it enters the tree
             for i in range(start, end):
                 k = np.int64(level[i])
-                while k > 0:
+                while k > 0:  # k's bits from the lowest up: the sum over levels 0 … level − 1 in log n steps
                     inversions += tree[k]
                     k &= k - 1
             for i in range(start, end):
                 k = np.int64(level[i]) + 1
-                while k <= n_levels:
+                while k <= n_levels:  # all nodes whose range holds the level
                     tree[k] += 1
                     k += k & -k
             if end - start > 1:

@@ -1,4 +1,4 @@
-"""How kernels are compiled: once for a machine, if it lets us keep the result."""
+"""``numba.njit`` wrapper with an on-disk cache, without which every process would compile for a minute."""
 
 from __future__ import annotations
 
@@ -10,22 +10,22 @@ from numba import njit
 
 
 def kernel(**options: Any) -> Callable[[Callable[..., Any]], Any]:
-    """Compile a function when it is first called, without the interpreter's lock, and keep it for later processes.
+    """Compile a function on its first call, to run without the interpreter's lock, and cache it on disk.
 
-    Where no folder can be written (a read-only installation and no home, a full disk) each process compiles anew.
+    Where nothing can be written (a read-only installation and no home, a full disk) each process compiles anew.
     """
 
     def compile_later(function: Callable[..., Any]) -> Any:
         try:
             return _forgiving(njit(cache=True, nogil=True, **options)(function))
-        except RuntimeError:
+        except RuntimeError:  # numba found no folder to cache in
             return njit(nogil=True, **options)(function)
 
     return compile_later
 
 
 def _forgiving(compiled: Any) -> Any:
-    """Go on where the result cannot be kept, because a disk is full, say: it is in memory all the same."""
+    """Ignore errors of writing the cache, such as a full disk: the compiled function is in memory all the same."""
     kept = getattr(compiled, "_cache", None)
     save = getattr(kept, "save_overload", None)
     if kept is None or save is None:

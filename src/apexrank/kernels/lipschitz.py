@@ -28,7 +28,7 @@ from numpy.typing import ArrayLike
 
 from apexrank.errors import InputError
 from apexrank.kernels.jit import kernel
-from apexrank.kernels.pav import pav
+from apexrank.kernels.pav import check_row_weight, pav
 
 LEFT, RIGHT = 0, 1
 
@@ -163,11 +163,7 @@ def _check_bound(name: str, bound: ArrayLike, n: int) -> np.ndarray:
 def _check_weight(weight: ArrayLike | None, n: int) -> np.ndarray:
     if weight is None:
         return np.ones(n)
-    weights = np.ascontiguousarray(weight, dtype=float)
-    if weights.shape != (n,):
-        raise InputError(f"weight needs one number per row: expected {n}, got shape {weights.shape}")
-    if n and not (weights.min() >= 0 and weights.max() < math.inf):  # nan fails both
-        raise InputError("weight must be finite and not negative")
+    weights = check_row_weight(weight, n)
     return weights / weights.max() if weights.any() else np.ones(n)
 
 
@@ -197,17 +193,20 @@ def _prefix_minimisers(y, down, up, weight):
         for side in range(2):
             move = up[i - 1] if side == RIGHT else down[i - 1]
             if math.isinf(move):
-                root[side] = 0
+                root[side] = 0  # no bound: the flat piece reaches to infinity, and no breakpoint is left
                 continue
             if root[side] > 0:
+                # the whole side moves in O(1): the children learn of it when somebody comes by (_hand_down)
                 pos[root[side]] += move
                 shift[root[side]] += move
             if slope > 0.0:
+                # where the flat piece ends, the derivative begins to rise with the slope it had at u
                 pos[used], jump[used] = u + move, slope if side == RIGHT else -slope
                 child[side, used] = root[side]
                 _sum_up(tree, used)
                 root[side] = used
                 used += 1
+        # on the flat piece around u the derivative is w·(v − y) alone: its zero lies from u towards y
         slope = weight[i]
         if slope * (u - y[i]) != 0.0:
             side = RIGHT if y[i] > u else LEFT
@@ -228,6 +227,8 @@ def _move_zero(tree, path, root, side, u, y, weight):
         path[depth] = node
         depth += 1
         near = child[1 - side, node]
+        # |derivative| at the node, had all breakpoints nearer to u been passed: those of the subtree ``near`` change
+        # it by their slopes times their distances, of which the subtree knows the sums
         left_over = value - slope * abs(pos[node] - at)
         left_over += moment[near] + total[near] * (pos[near] - pos[node])
         passed = left_over > 0.0
@@ -243,6 +244,7 @@ def _move_zero(tree, path, root, side, u, y, weight):
         _change_sides(tree, path, root, side, path[0], passed)
     slope = max(slope, weight)  # the row itself is in every slope
     u = at + sign * value / slope
+    # rounding must not carry u past the next breakpoint, or past y
     return (min(u, limit) if side == RIGHT else max(u, limit)), slope
 
 
@@ -322,6 +324,7 @@ def _splay(tree, path, depth):
         above = path[i - 2]
         side = 1 if child[1, above] == parent else 0
         if child[side, parent] == node:
+            # a straight line: lifting the parent first is what makes descents O(log n) on average
             _lift(tree, parent, above)
             _lift(tree, node, parent)
         else:
@@ -346,6 +349,8 @@ def _go_back(zero, down, up, weight):
     v, step = zero.copy(), np.full(n, np.nan)
     for i in range(n - 2, -1, -1):
         lowest, highest = v[i + 1] - up[i], v[i + 1] - down[i]
+        # held by equality, so that rows of one value share it to the last bit: rows before the first weight, steps
+        # without any room, and rows without a say
         if i < first or (down[i] == 0.0 and up[i] == 0.0) or (weight[i + 1] == 0.0 and v[i + 1] == zero[i]):
             v[i], step[i] = v[i + 1], 0.0
         elif zero[i] < lowest:

@@ -94,7 +94,7 @@ def pav_blocks(
     if values.ndim != 1:
         raise InputError(f"y must be one-dimensional, got shape {values.shape}")
     bounds = check_indptr(indptr, len(values))
-    weights = NO_WEIGHTS if weight is None else _check_weight(weight, len(values))
+    weights = NO_WEIGHTS if weight is None else check_row_weight(weight, len(values))
     fitted, block = np.empty(len(values)), np.empty(len(values), dtype=np.intp)
     _fit_segments(values, bounds, weights, 1.0 if increasing else -1.0, fitted, block)
     return Blocks(fitted, block)
@@ -111,7 +111,7 @@ def clip(values: np.ndarray, lower: float | None, upper: float | None) -> np.nda
 
 
 def check_indptr(indptr: ArrayLike | None, n: int) -> np.ndarray:
-    """The bounds of the segments as an array; refuse what does not cut n rows into segments."""
+    """Return the bounds of the segments as an array; raise InputError unless they cut n rows into segments."""
     if indptr is None:
         return np.array([0, n], dtype=np.intp)
     bounds = np.asarray(indptr)
@@ -125,7 +125,8 @@ def check_indptr(indptr: ArrayLike | None, n: int) -> np.ndarray:
     return bounds
 
 
-def _check_weight(weight: ArrayLike, n: int) -> np.ndarray:
+def check_row_weight(weight: ArrayLike, n: int) -> np.ndarray:
+    """Return weights as an array; raise InputError unless they are n finite numbers of at least 0."""
     weights = np.ascontiguousarray(weight, dtype=float)
     if weights.shape != (n,):
         raise InputError(f"weight needs one number per row: expected {n}, got shape {weights.shape}")
@@ -144,6 +145,7 @@ def _fit_segments(y, indptr, weight, sign, fitted, block):
     n_blocks = 0
     for q in range(indptr.size - 1):
         first, last = indptr[q], indptr[q + 1]
+        # only ratios of weights count inside a segment: one without any weight is fitted with equal weights
         weighted = False
         for i in range(first, min(last, weight.size)):
             weighted = weighted or weight[i] > 0.0
@@ -163,19 +165,22 @@ def _pool(y, first, last, weight, weighted, sign, start, mass, moment, mean):
     for i in range(first, last):
         w = weight[i] if weighted else 1.0
         if w == 0.0:
-            continue
+            continue  # the row before it, or the first block, takes it in: blocks are bounded by their starts
         begin, total, value = i, 0.0, y[i]
+        # each row enters a block once and each block is pooled once, so the two loops together are linear
         while count > 0 and sign * mean[count - 1] >= sign * value:
             count -= 1
             if math.isfinite(mean[count] + value):
+                # the moment is taken about the pooled block's own first value: Σ w·(y − y₀) loses no digits
+                # however far y is from zero
                 total += moment[count] + w * (y[begin] - y[start[count]])
                 w += mass[count]
                 value = y[start[count]] + total / w
             else:
-                value += mean[count]
+                value += mean[count]  # an infinite value wins over finite ones, and ∞ − ∞ is nan
             begin = start[count]
         start[count], mass[count], moment[count], mean[count] = begin, w, total, value
         count += 1
     if count > 0:
-        start[0] = first
+        start[0] = first  # rows of weight 0 before the first block
     return count

@@ -36,9 +36,8 @@ class SortedFit(NamedTuple):
     order: np.ndarray  # positions of the rows in the staircase
     theta: np.ndarray
     values: np.ndarray  # v
-    low: (
-        np.ndarray
-    )  # lowest and highest value of y that a row's weight covers: both y↑ itself without weights
+    # lowest and highest value of y that a row's weight covers: both y↑ itself without weights
+    low: np.ndarray
     high: np.ndarray
     block: np.ndarray
 
@@ -153,6 +152,7 @@ def _share_out(y, width, c, indptr, mean, low, high):
                 left = width[step]
             wanted, begin, moment = c[i], step, 0.0
             while True:
+                # the last step takes what rounding of the cumulated weights has left over
                 part = min(wanted, left) if step < last - 1 else wanted
                 moment += part * (y[step] - y[begin])
                 wanted -= part
@@ -179,5 +179,6 @@ def _move_blocks(theta, mean, c, block, s, values):
         centre = of_theta / mass
         for i in range(start, end):
             moved = (theta[i] - theta[start]) - centre
+            # at s = 0 a block holds equal thetas: they share its mean, and 0/0 does not arise
             values[i] = mean[start] + of_mean / mass + (moved / s if moved != 0.0 else 0.0)
         start = end

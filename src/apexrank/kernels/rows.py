@@ -4,22 +4,20 @@ A row's score ``s = x·w`` decides its weight, and while the row is still in cac
 sum. A linear model's value and gradient so cost one pass over X, where ``X @ w`` followed by ``X.T @ r`` costs two.
 
 The rows are cut into chunks whose number does not depend on the number of threads, and the chunks' sums are
-added in order: the result is the same to the last bit on one core and on many. The chunks run on Python threads,
-not on numba's, because those end the process when it forks or when two threads call them at once.
+added in order: the result is the same to the last bit on one core and on many.
 """
 
 from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from concurrent.futures import ThreadPoolExecutor
 from typing import NamedTuple
 
-import numba
 import numpy as np
 from numpy.typing import ArrayLike
 
 from apexrank.kernels.jit import kernel
+from apexrank.parallel import Threads, n_threads
 
 MAX_CHUNKS, MIN_CHUNK_ROWS = 64, 1024
 SMALL = 200_000  # entries of X below which threads cost more than they save
@@ -34,11 +32,6 @@ class RowSums(NamedTuple):
     value: np.ndarray
     mass: np.ndarray
     rows: np.ndarray
-
-
-def n_threads() -> int:
-    """Threads to use: ``NUMBA_NUM_THREADS``, which process pools such as joblib's set, or the number of cores."""
-    return int(numba.config.NUMBA_NUM_THREADS)  # type: ignore[attr-defined]
 
 
 class RowSummer:
@@ -76,14 +69,12 @@ class RowSummer:
         return np.zeros((self.n_chunks, *shape))
 
     def _run(self, work: Callable[[int, int], None]) -> None:
-        if self.threads == 1:
-            return work(0, self.n_chunks)
-        cuts = np.linspace(0, self.n_chunks, self.threads + 1).astype(int)
-        with ThreadPoolExecutor(self.threads) as pool:
-            list(pool.map(work, cuts[:-1], cuts[1:]))
+        with Threads(self.threads) as threads:
+            threads.share_range(work, self.n_chunks)
 
 
 def _merge_log_sums(top: np.ndarray, mass: np.ndarray, rows: np.ndarray) -> RowSums:
+    # chunks are merged in their order, never in that of the threads: the same bits for any number of them
     highest = top.max(axis=0)
     with np.errstate(invalid="ignore", divide="ignore"):
         rescale = np.where(top > -np.inf, np.exp(top - highest), 0.0)
@@ -113,6 +104,8 @@ def _log_sum_exp_rows(X, w, label, slope, active, log_u, chunk, first, last, top
                 t += log_u[i]
                 if t == -np.inf:
                     continue
+            # in one pass the largest exponent is not known beforehand: sums are relative to a running maximum, which
+            # moves only when it is passed by HEADROOM, far from overflow at e^709, as rescaling costs d products
             if t > top[b, c] + HEADROOM:
                 shrink = math.exp(top[b, c] - t)
                 mass[b, c] *= shrink
@@ -138,7 +131,7 @@ def _softplus_rows(X, w, label, slope, active, shift, log_u, chunk, first, last,
                 continue
             t = slope[c] * s + shift
             u = math.exp(log_u[i]) if weighted else 1.0
-            e = math.exp(-abs(t))
+            e = math.exp(-abs(t))  # ln(1 + e^t) = max(t, 0) + ln(1 + e^−|t|), which never overflows
             value[b, c] += u * (max(t, 0.0) + math.log1p(e))
             q = u * (1.0 if t > 0 else e) / (1.0 + e)
             mass[b, c] += q

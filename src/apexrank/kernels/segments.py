@@ -58,6 +58,7 @@ def _running_sums(values, indptr, before, through):
 def _sort_inside(values, bounds, order):
     for q in range(bounds.size - 1):
         first, last = bounds[q], bounds[q + 1]
+        # mergesort is numba's stable sort; insertion is faster on lists of a few rows, which most queries are
         if last - first > FEW:
             order[first:last] = first + np.argsort(values[first:last], kind="mergesort")
             continue

@@ -14,9 +14,9 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import ArrayLike
 
-from apexrank.checks import check_finite
 from apexrank.errors import InputError
 from apexrank.kernels.jit import kernel
+from apexrank.validation import check_finite
 
 
 def total_variation(y: ArrayLike, strength: float) -> np.ndarray:
@@ -50,11 +50,8 @@ def total_variation(y: ArrayLike, strength: float) -> np.ndarray:
 @kernel()
 def _denoise(y, t, out):
     n = y.shape[1]
-    at, slope, offset = (
-        np.empty(2 * n),
-        np.empty(2 * n),
-        np.empty(2 * n),
-    )  # knots, and what changes to their right
+    # knots, and how slope and offset of the derivative change to their right; n places for each direction
+    at, slope, offset = np.empty(2 * n), np.empty(2 * n), np.empty(2 * n)
     lower, upper = np.empty(n), np.empty(n)
     for r in range(y.shape[0]):
         _denoise_one(y[r], t, at, slope, offset, lower, upper, out[r])
@@ -67,6 +64,7 @@ def _denoise_one(y, t, at, slope, offset, lower, upper, x):
     left_slope, left_offset = 1.0, -y[0]  # the derivative left of all knots, and right of them
     right_slope, right_offset = 1.0, -y[0]
     for i in range(n - 1):
+        # where the derivative is below −t it is clipped: its knots are dropped for good, so all steps are linear
         while first <= last and left_slope * at[first] + left_offset <= -t:
             left_slope += slope[first]
             left_offset += offset[first]
@@ -83,6 +81,7 @@ def _denoise_one(y, t, at, slope, offset, lower, upper, x):
         at[last], slope[last], offset[last] = upper[i], -right_slope, t - right_offset
         left_slope, left_offset = 1.0, -t - y[i + 1]
         right_slope, right_offset = 1.0, t - y[i + 1]
+    # the last x is where the derivative of the whole cost vanishes
     while first <= last and left_slope * at[first] + left_offset <= 0.0:
         left_slope += slope[first]
         left_offset += offset[first]

@@ -12,10 +12,9 @@ from typing import Any, Literal, Self
 import numpy as np
 from numpy.typing import ArrayLike
 
-from apexrank.checks import check_choice, check_weights, on_host
 from apexrank.errors import InputError
-from apexrank.groups import Segments, segment
 from apexrank.metrics._levels import GradedLists, Levels, Values
+from apexrank.validation import Segments, check_choice, check_weights, on_host, segment
 
 Ties = Literal["pessimistic", "average", "optimistic", "given"]
 Empty = Literal["skip", "zero", "one", "raise"]

@@ -10,10 +10,10 @@ import numpy as np
 from numpy.typing import ArrayLike
 from scipy.special import ndtr, ndtri
 
-from apexrank.checks import check_choice, check_count
 from apexrank.errors import InputError
 from apexrank.metrics._rows import PLAIN, Empty, ScoredRows, Ties, check_rows
 from apexrank.metrics.evaluation import Measure, find_measures, ranking_scores
+from apexrank.validation import check_choice, check_count
 
 if TYPE_CHECKING:
     import polars as pl

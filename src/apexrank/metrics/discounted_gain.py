@@ -13,10 +13,10 @@ from typing import Literal, get_args
 import numpy as np
 from numpy.typing import ArrayLike
 
-from apexrank.checks import check_choice, check_finite
 from apexrank.errors import InputError
 from apexrank.metrics._levels import GradedLists, Values, ratio
 from apexrank.metrics._rows import Empty, ScoredRows, Ties, are_classes, as_labels, check_rows
+from apexrank.validation import check_choice, check_finite
 
 Gain = Literal["exponential", "linear"] | Callable[[np.ndarray], np.ndarray]
 Discount = Literal["log2", "log", "reciprocal", "none"] | Callable[[np.ndarray], np.ndarray]

@@ -11,13 +11,13 @@ from numpy.typing import ArrayLike
 from sklearn.metrics import get_scorer as sklearn_scorer
 from sklearn.metrics import make_scorer
 
-from apexrank.checks import check_choice
 from apexrank.errors import InputError
 from apexrank.metrics import precision, push, roc
 from apexrank.metrics._levels import Values
 from apexrank.metrics._rows import Empty, ScoredRows, Ties, as_labels, check_rows, distinct
 from apexrank.metrics.discounted_gain import check_grades, dcg_values, err_values, ndcg_values
 from apexrank.metrics.permutation import kendall_tau
+from apexrank.validation import check_choice
 
 if TYPE_CHECKING:
     import polars as pl

@@ -22,9 +22,9 @@ from typing import Any, Literal, NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike
 
-from apexrank.checks import check_between, check_choice
 from apexrank.errors import InputError
 from apexrank.kernels.inversions import SortedRows, count_pairs, mean_ranks, sort_rows, sum_inversions
+from apexrank.validation import check_between, check_choice
 
 TwoLists = tuple[Any, Any] | None
 WHICH = ("first", "second")

@@ -10,11 +10,11 @@ from typing import Any, Literal
 import numpy as np
 from numpy.typing import ArrayLike
 
-from apexrank.checks import check_choice
 from apexrank.errors import InputError
 from apexrank.metrics._levels import Levels, Values, ratio, spread_out
 from apexrank.metrics._rows import Empty, ScoredRows, Ties, check_rows
 from apexrank.metrics.discounted_gain import check_cut
+from apexrank.validation import check_choice
 
 ThresholdTies = Literal["pessimistic", "average", "optimistic", "given", "threshold"]
 

@@ -12,10 +12,10 @@ import numpy as np
 from numpy.typing import ArrayLike
 from scipy.special import logsumexp
 
-from apexrank.checks import check_choice
 from apexrank.errors import InputError
 from apexrank.metrics._levels import Levels, Values, ratio, spread_out
 from apexrank.metrics._rows import Empty, ScoredRows, Ties, check_rows
+from apexrank.validation import check_choice
 
 Of = Literal["rank", "reverse_height"]
 

@@ -11,10 +11,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
-from apexrank.checks import check_between
 from apexrank.errors import InputError
 from apexrank.metrics._levels import Levels, Values, ratio
 from apexrank.metrics._rows import Empty, ScoredRows, Ties, check_rows
+from apexrank.validation import check_between
 
 
 def auc(

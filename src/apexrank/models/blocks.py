@@ -15,9 +15,9 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from apexrank.checks import check_not_huge, check_weight_range, weight_range
 from apexrank.errors import InputError
 from apexrank.models.linear import BLOCK_BYTES, FAR, usable_units
+from apexrank.validation import check_not_huge, check_weight_range, weight_range
 
 ROWS_BYTES = 2**26  # of X in a block, where nobody says
 MIXED_LABELS = "y has both words and numbers: give labels of one kind"

@@ -10,7 +10,6 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from apexrank.checkpoints import remembered
-from apexrank.checks import check_finite, check_not_huge, check_weight_range
 from apexrank.errors import InputError
 from apexrank.losses import LOSSES, Exponential
 from apexrank.models.device_arrays import (
@@ -26,6 +25,7 @@ from apexrank.models.device_arrays import (
 )
 from apexrank.models.linear import FAR, WIDEST_HESSIAN, LinearProblem, usable_units
 from apexrank.prices import PRICES, Identity, Power
+from apexrank.validation import check_finite, check_not_huge, check_weight_range
 
 CLOSE = 1e-6  # values between which rounding in single precision may hide the difference
 SIDES = {"top": (1.0,), "bottom": (-1.0,), "both": (1.0, -1.0)}  # sign of the scores

@@ -13,9 +13,9 @@ from sklearn.exceptions import DataConversionWarning
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import column_or_1d
 
-from apexrank.checks import on_host
 from apexrank.errors import InputError
 from apexrank.models.linear import SCALE_ROWS
+from apexrank.validation import on_host
 
 Array = Any  # of any array library
 

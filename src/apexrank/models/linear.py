@@ -11,9 +11,9 @@ from scipy import sparse
 from sklearn.utils.sparsefuncs import mean_variance_axis
 
 from apexrank.checkpoints import remembered
-from apexrank.checks import SMALLEST, check_not_huge
 from apexrank.errors import InputError
 from apexrank.kernels.rows import RowSummer
+from apexrank.validation import SMALLEST, check_not_huge
 
 Matrix = Any  # a dense array, or a SciPy sparse matrix in CSR format
 

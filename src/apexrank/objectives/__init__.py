@@ -1,25 +1,20 @@
 """Convex functions of the scores: value and gradient for given labels, weights and groups."""
 
-from apexrank.objectives.classification import PClassification
-from apexrank.objectives.forms import form_of
-from apexrank.objectives.link import UnknownLink
-from apexrank.objectives.listwise import CosineTargets, SoftmaxTargets, SquaredTargets
-from apexrank.objectives.pairs import CrucialPairs
-from apexrank.objectives.push import Push
-from apexrank.objectives.retarget import Retarget
-from apexrank.objectives.swaps import SwapLikelihood
-from apexrank.objectives.top import InfinitePush
+from typing import TYPE_CHECKING
 
-__all__ = [
-    "CosineTargets",
-    "CrucialPairs",
-    "InfinitePush",
-    "PClassification",
-    "Push",
-    "Retarget",
-    "SoftmaxTargets",
-    "SquaredTargets",
-    "SwapLikelihood",
-    "UnknownLink",
-    "form_of",
-]
+from apexrank.lazy import attach
+
+if TYPE_CHECKING:
+    from apexrank.objectives.classification import PClassification as PClassification
+    from apexrank.objectives.forms import form_of as form_of
+    from apexrank.objectives.link import UnknownLink as UnknownLink
+    from apexrank.objectives.listwise import CosineTargets as CosineTargets
+    from apexrank.objectives.listwise import SoftmaxTargets as SoftmaxTargets
+    from apexrank.objectives.listwise import SquaredTargets as SquaredTargets
+    from apexrank.objectives.pairs import CrucialPairs as CrucialPairs
+    from apexrank.objectives.push import Push as Push
+    from apexrank.objectives.retarget import Retarget as Retarget
+    from apexrank.objectives.swaps import SwapLikelihood as SwapLikelihood
+    from apexrank.objectives.top import InfinitePush as InfinitePush
+else:
+    __getattr__, __dir__, __all__ = attach(__name__)

@@ -11,10 +11,10 @@ from scipy import sparse
 from scipy.special import softmax
 
 from apexrank.errors import InputError
-from apexrank.groups import segment
 from apexrank.losses import Exponential, Loss
 from apexrank.objectives.rows import ClassRows, two_classes
 from apexrank.objectives.side import PAIR_SUMS
+from apexrank.validation import segment
 
 MOST_LEVELS = 500  # of all groups together, for which a Hessian is written out
 

@@ -15,11 +15,11 @@ import numpy as np
 from numpy.typing import ArrayLike
 from scipy import sparse
 
-from apexrank.checks import check_finite
 from apexrank.errors import InputError
 from apexrank.kernels.permutahedron import SortedFit, Staircase
 from apexrank.objectives.margins import LevelOrder, checked_relevance
 from apexrank.objectives.retarget import row_weights
+from apexrank.validation import check_finite
 
 
 def check_margin(strong_convexity: Any) -> None:

@@ -11,7 +11,7 @@ from scipy import sparse
 from scipy.special import xlogy
 
 from apexrank.errors import InputError
-from apexrank.groups import segment
+from apexrank.validation import segment
 
 MOST_RANKS = 1e8
 

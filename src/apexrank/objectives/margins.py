@@ -10,9 +10,9 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from apexrank.errors import InputError
-from apexrank.groups import segment
 from apexrank.kernels.pav import pav_blocks
 from apexrank.kernels.segments import sort_inside
+from apexrank.validation import segment
 
 Offsets = str | ArrayLike | Callable[[np.ndarray], np.ndarray]
 
@@ -118,7 +118,7 @@ class LevelOrder:
     lists, levels : arrays
         Bounds of the lists and of the levels in ``rows``.
     group : array
-        For each list the number of its group in :func:`apexrank.groups.segment`.
+        For each list the number of its group in :func:`apexrank.validation.segment`.
     """
 
     def __init__(self, relevance: np.ndarray, groups: Any = None, weight: np.ndarray | None = None) -> None:

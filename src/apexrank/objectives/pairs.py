@@ -7,12 +7,12 @@ from typing import Any, Protocol
 import numpy as np
 
 from apexrank.errors import InputError
-from apexrank.groups import segment
 from apexrank.losses import LOSSES, Exponential, Loss
 from apexrank.objectives.forms import form_of, log_form
 from apexrank.objectives.graded import GradedPairs
 from apexrank.objectives.rows import ClassRows, log_weights
 from apexrank.prices import PRICES, Price
+from apexrank.validation import segment
 
 
 class Pairs(Protocol):

@@ -6,15 +6,14 @@ from typing import Any
 
 import numpy as np
 
-from apexrank.checks import check_finite
 from apexrank.errors import InputError
-from apexrank.groups import segment
 from apexrank.kernels.rows import RowSummer
 from apexrank.losses import LOSSES, Exponential, Loss
 from apexrank.objectives.forms import form_of, log_form
 from apexrank.objectives.rows import log_weights, two_classes
 from apexrank.objectives.side import ExponentialSide, PairSumSide
 from apexrank.prices import PRICES, Price
+from apexrank.validation import check_finite, segment
 
 STREAMED_PRICES = ("power", "identity", "log1p")
 

@@ -13,7 +13,6 @@ import numpy as np
 from numpy.typing import ArrayLike
 from scipy import sparse
 
-from apexrank.checks import check_finite
 from apexrank.divergences import DIVERGENCES, KL, Divergence, IDivergence, ShiftedIDivergence, Squared
 from apexrank.errors import InputError
 from apexrank.objectives.margins import (
@@ -24,6 +23,7 @@ from apexrank.objectives.margins import (
     checked_relevance,
     level_offsets,
 )
+from apexrank.validation import check_finite
 
 TARGET_PENALTY = 99.0  # C_r of joint_convexity=True, which leaves C_w = 1/200
 

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from apexrank.errors import InputError
-from apexrank.groups import Segments
+from apexrank.validation import Segments
 
 
 @dataclass(frozen=True)

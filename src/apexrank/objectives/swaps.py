@@ -13,9 +13,9 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from apexrank.errors import InputError
-from apexrank.groups import Segments
 from apexrank.objectives.listwise import SoftmaxTargets
 from apexrank.objectives.push import Push
+from apexrank.validation import Segments
 
 if TYPE_CHECKING:
     from apexrank.submodular import SetFunction
@@ -46,7 +46,7 @@ class SwapLikelihood:
 
     Examples
     --------
-    >>> from apexrank.groups import segment
+    >>> from apexrank.validation import segment
     >>> from apexrank.submodular import Sqrt
     >>> objective = SwapLikelihood(np.array([1.0, 0.0]), Sqrt(), segment(None, 2))
     >>> value, gradient = objective.value_and_grad(np.zeros(2))
@@ -121,7 +121,7 @@ def order_likelihood(
 
     Examples
     --------
-    >>> from apexrank.groups import segment
+    >>> from apexrank.validation import segment
     >>> from apexrank.submodular import Top
     >>> order_likelihood(np.array([1.0, 0.0, 1.0]), Top(m=1), segment(None, 3)).targets.tolist()
     [0.5, 0.0, 0.5]
@@ -147,7 +147,7 @@ def telling_lists(relevance: np.ndarray, lists: Segments) -> tuple[np.ndarray, S
 
     Examples
     --------
-    >>> from apexrank.groups import segment
+    >>> from apexrank.validation import segment
     >>> rows, lists = telling_lists(np.array([1.0, 1.0, 0.0, 2.0]), segment(["a", "a", "b", "b"], 4))
     >>> rows.tolist(), lists.names.tolist()
     ([2, 3], ['b'])

@@ -1,28 +1,19 @@
 """Pictures of rankings, after scikit-learn's Display objects; they need ``pip install "apexrank[plot]"``."""
 
-from apexrank.plot.aggregation import AggregationDisplay
-from apexrank.plot.at_k import MeasureAtKDisplay
-from apexrank.plot.bump import BumpDisplay
-from apexrank.plot.convergence import ConvergenceDisplay
-from apexrank.plot.link import LinkDisplay
-from apexrank.plot.precision import PrecisionRecallTopDisplay
-from apexrank.plot.push import DiscountDisplay, PairContributionDisplay, pair_contributions
-from apexrank.plot.roc import RocTopDisplay
-from apexrank.plot.spam import CumulativeSpamDisplay
-from apexrank.plot.tradeoff import PTradeoffDisplay, SampleSizeDisplay
+from typing import TYPE_CHECKING
 
-__all__ = [
-    "AggregationDisplay",
-    "BumpDisplay",
-    "ConvergenceDisplay",
-    "CumulativeSpamDisplay",
-    "DiscountDisplay",
-    "LinkDisplay",
-    "MeasureAtKDisplay",
-    "PTradeoffDisplay",
-    "PairContributionDisplay",
-    "PrecisionRecallTopDisplay",
-    "RocTopDisplay",
-    "SampleSizeDisplay",
-    "pair_contributions",
-]
+from apexrank.lazy import attach
+
+if TYPE_CHECKING:
+    from apexrank.plot.aggregation import AggregationDisplay as AggregationDisplay
+    from apexrank.plot.at_k import MeasureAtKDisplay as MeasureAtKDisplay
+    from apexrank.plot.bump import BumpDisplay as BumpDisplay
+    from apexrank.plot.link import LinkDisplay as LinkDisplay
+    from apexrank.plot.push import PairContributionDisplay as PairContributionDisplay
+    from apexrank.plot.push import PTradeoffDisplay as PTradeoffDisplay
+    from apexrank.plot.push import pair_contributions as pair_contributions
+    from apexrank.plot.roc import PrecisionRecallTopDisplay as PrecisionRecallTopDisplay
+    from apexrank.plot.roc import RocTopDisplay as RocTopDisplay
+    from apexrank.plot.spam import CumulativeSpamDisplay as CumulativeSpamDisplay
+else:
+    __getattr__, __dir__, __all__ = attach(__name__)

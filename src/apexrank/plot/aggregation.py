@@ -10,8 +10,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from apexrank.errors import InputError
-from apexrank.plot.bump import _short
-from apexrank.plot.style import COLOURS, light, one_axes
+from apexrank.plot.style import COLOURS, light, number_column, one_axes, short_name
 
 _GID = "apexrank-aggregation"
 _ROW, _HIGHEST = 0.3, 20.0  # inches a row, inches a figure
@@ -228,7 +227,7 @@ class AggregationDisplay:
 
     def _label(self, item: int) -> str:
         tied = (self.ranks == self.ranks[item]).sum() > 1
-        return f"{_short(self.names[item])}  {self.ranks[item]:,.0f}{'=' if tied else ''}"
+        return f"{short_name(self.names[item])}  {self.ranks[item]:,.0f}{'=' if tied else ''}"
 
     def _dress(self, height: np.ndarray) -> None:
         ax, k, n = self.ax_, len(self.items), len(self.ranks)
@@ -299,11 +298,8 @@ class AggregationDisplay:
 
 
 def _column(what: str, values: ArrayLike, n: int) -> np.ndarray:
-    try:
-        column = np.asarray(values, dtype=float)
-    except (TypeError, ValueError):
-        column = np.empty(0)
-    if column.shape != (n,) or not n or np.isnan(column).any():
+    column = number_column(values)
+    if column is None or len(column) != n:
         raise InputError(f"{what} needs one number for each of the {n} items, none of them missing")
     return column
 

@@ -11,14 +11,14 @@ from scipy.special import stdtrit
 
 from apexrank.errors import InputError
 from apexrank.metrics import per_group
-from apexrank.plot.style import estimator_scores, light, line_style, one_axes
+from apexrank.plot.style import RankerDisplay, legend, light, line_style, lines_of, one_axes
 
 _LINE = "apexrank-line"
 _CAPITALS = {"ndcg", "dcg", "err", "map", "mrr"}
 _MOST_MARKERS = 20
 
 
-class MeasureAtKDisplay:
+class MeasureAtKDisplay(RankerDisplay):
     """A measure of the first k rows against the cut-off k, a line for each ranker.
 
     With several lists (queries) the line is the mean over them, and the band its Student confidence interval
@@ -58,6 +58,10 @@ class MeasureAtKDisplay:
     ([0.5, 0.5], [1.0, 0.5])
     >>> [label.get_text() for label in display.ax_.get_legend().get_texts()], display.ax_.get_title()
     (['A', 'B'], 'Mean of 2 queries, 95 % interval')
+    >>> options = {"measure": "recall", "k": [1, 2, 3], "ax": Figure().subplots()}
+    >>> display = MeasureAtKDisplay.from_predictions([0, 1, 1], [3, 2, 1], **options)
+    >>> display.mean["ranker"].tolist(), display.bands_
+    ([0.0, 0.5, 1.0], [None])
     """
 
     def __init__(
@@ -156,38 +160,6 @@ class MeasureAtKDisplay:
         title = f"Mean of {queries:,} queries, {100 * confidence:g} % interval"
         return cls(cuts, mean, low, high, measure=measure, title=title)
 
-    @classmethod
-    def from_predictions(
-        cls, y_true: ArrayLike, scores: ArrayLike, *, name: str | None = None, **options: Any
-    ) -> MeasureAtKDisplay:
-        """Draw one ranker from its scores; ``options`` are those of `from_scores`.
-
-        Examples
-        --------
-        >>> from matplotlib.figure import Figure
-        >>> options = {"measure": "recall", "k": [1, 2, 3], "ax": Figure().subplots()}
-        >>> display = MeasureAtKDisplay.from_predictions([0, 1, 1], [3, 2, 1], **options)
-        >>> display.mean["ranker"].tolist(), display.bands_
-        ([0.0, 0.5, 1.0], [None])
-        """
-        return cls.from_scores({"ranker" if name is None else name: scores}, y_true, **options)
-
-    @classmethod
-    def from_estimator(
-        cls,
-        estimator: Any,
-        X: Any,
-        y: ArrayLike,
-        *,
-        name: str | None = None,
-        pos_label: Any = None,
-        **options: Any,
-    ) -> MeasureAtKDisplay:
-        """Draw a fitted ranker or classifier; ``options`` are those of `from_scores`."""
-        name = type(estimator).__name__ if name is None else name
-        scores = estimator_scores(estimator, X, pos_label)
-        return cls.from_predictions(y, scores, name=name, pos_label=pos_label, **options)
-
     def plot(self, ax: Any = None, **line_options: Any) -> MeasureAtKDisplay:
         """Draw into matplotlib axes, or into a new figure; ``line_options`` go to ``Axes.plot``."""
         self.ax_ = one_axes(ax, (6.4, 4.2))
@@ -198,7 +170,7 @@ class MeasureAtKDisplay:
         return self
 
     def _draw(self, name: str, options: dict[str, Any]) -> tuple[Any, Any]:
-        number = sum(line.get_gid() == _LINE for line in self.ax_.lines)
+        number = len(lines_of(self.ax_, _LINE))
         order = np.argsort(self.k)
         k = self.k[order]
         style = line_style(number) | {"markevery": -(-len(k) // _MOST_MARKERS)}
@@ -220,7 +192,7 @@ class MeasureAtKDisplay:
             MaxNLocator(nbins=10, integer=True, steps=[1, 2, 5, 10], min_n_ticks=1)
         )
         light(self.ax_)
-        self.ax_.legend(frameon=False, handlelength=3.2)
+        legend(self.ax_)
 
 
 def _cut_offs(k: Iterable[int]) -> np.ndarray:

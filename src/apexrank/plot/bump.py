@@ -10,10 +10,10 @@ from numpy.typing import ArrayLike
 
 from apexrank.errors import InputError
 from apexrank.metrics._rows import check_rows
-from apexrank.plot.style import COLOURS, estimator_scores, one_axes
+from apexrank.plot.style import COLOURS, estimator_scores, legend, number_column, one_axes, short_name
 
 _GID = "apexrank-bump"
-_ROW, _HIGHEST, _LONGEST = 0.17, 20.0, 30  # inches a row, inches a figure, letters of a name
+_ROW, _HIGHEST = 0.17, 20.0  # inches a row, inches a figure
 # A direction shows in colour, line style and marker, so that any one of them tells it.
 _LOOKS: dict[str, dict[str, Any]] = {
     "up": {"color": COLOURS[0], "linestyle": "-", "marker": "^", "zorder": 2.2},
@@ -68,7 +68,7 @@ class BumpDisplay:
         positive: ArrayLike | None = None,
         top: int = 50,
     ) -> None:
-        self.ranks = {str(name): _column(name, values) for name, values in ranks.items()}
+        self.ranks = {str(name): _ranks_or_scores(name, values) for name, values in ranks.items()}
         if len(self.ranks) != 2:
             raise InputError(f"a bump chart compares two rankers, got {len(self.ranks)}")
         n = len(next(iter(self.ranks.values())))
@@ -123,7 +123,9 @@ class BumpDisplay:
         """
         from scipy.stats import rankdata
 
-        ranks = {name: rankdata(-_column(name, values), method="min") for name, values in scores.items()}
+        ranks = {
+            name: rankdata(-_ranks_or_scores(name, values), method="min") for name, values in scores.items()
+        }
         any_scores: ArrayLike = next(iter(scores.values()), [])
         positive = None if y_true is None else check_rows(y_true, any_scores, pos_label=pos_label).positive
         return cls(ranks, names=names, positive=positive, top=top).plot(ax, **line_options)
@@ -194,7 +196,7 @@ class BumpDisplay:
         return texts
 
     def _name(self, item: int) -> str:
-        return f"row {item}" if self.names is None else _short(str(self.names[item]))
+        return f"row {item}" if self.names is None else short_name(str(self.names[item]))
 
     def _has_mark(self, height: float, step: int) -> bool:
         near_the_border = bool(self.counts["left"]) and abs(height - self.top - 1) < step / 2
@@ -217,13 +219,13 @@ class BumpDisplay:
     def _dress(self) -> None:
         first, second = self.ranks
         self.ax_.set_title(
-            f"Top {self.top}: from {_short(first)} to {_short(second)}",
+            f"Top {self.top}: from {short_name(first)} to {short_name(second)}",
             pad=26 if self.positive is None else 38,
             parse_math=False,
         )
         for side, name in enumerate(self.ranks):
             place = {"xytext": (0, 8), "textcoords": "offset points", "ha": "center", "va": "bottom"}
-            text = _short(name) + self._positives_on_top(side)
+            text = short_name(name) + self._positives_on_top(side)
             options = {"fontweight": "bold", "fontsize": 9, "parse_math": False, "gid": _GID}
             self.ax_.annotate(text, (side, 0.4), annotation_clip=False, **place, **options)
         if self.counts["left"]:
@@ -257,22 +259,12 @@ class BumpDisplay:
             dot: dict[str, Any] = {"color": "0.2", "linestyle": "", "marker": "o", "markersize": 5}
             handles.append(Line2D([], [], label="filled: positive", **dot))
             handles.append(Line2D([], [], label="hollow: negative", markerfacecolor="white", **dot))
-        self.ax_.legend(
-            handles=handles,
-            loc="upper center",
-            bbox_to_anchor=(0.5, 0),
-            frameon=False,
-            handlelength=3.2,
-            fontsize=8,
-        )
+        legend(self.ax_, handles=handles, loc="upper center", bbox_to_anchor=(0.5, 0), fontsize=8)
 
 
-def _column(name: object, values: ArrayLike) -> np.ndarray:
-    try:
-        column = np.asarray(values, dtype=float)
-    except (TypeError, ValueError):
-        column = np.empty(0)
-    if column.ndim != 1 or not len(column) or np.isnan(column).any():
+def _ranks_or_scores(name: object, values: ArrayLike) -> np.ndarray:
+    column = number_column(values)
+    if column is None:
         raise InputError(f"{name!r} needs one number for each item, none of them missing")
     return column
 
@@ -294,10 +286,3 @@ def _heights(places: np.ndarray, top: int) -> np.ndarray:
 
 def _move(left: int, right: int) -> str:
     return "stays" if left == right else "up" if right < left else "down"
-
-
-def _short(name: str) -> str:
-    """One line of a name; a long one loses its middle, as long names often differ in the last letters only."""
-    line = " ".join(name.split())
-    half = _LONGEST // 2
-    return line if len(line) <= _LONGEST else f"{line[:half]}…{line[1 - half :]}"

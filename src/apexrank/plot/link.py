@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from apexrank.errors import InputError
-from apexrank.plot.style import curve_style, light, two_axes
+from apexrank.plot.style import curve_style, legend, light, lines_of, two_axes
 from apexrank.rankers.link import ConvexFunction, Link
 
 _LINE = "apexrank-link"
@@ -121,12 +121,12 @@ class LinkDisplay:
         """Draw into two matplotlib axes, or into a new figure; ``line_options`` go to ``Axes.plot``."""
         self.axes_ = two_axes(axes)
         self.figure_ = self.axes_[0].figure
-        number = sum(line.get_gid() == _LINE for line in self.axes_[0].lines)
+        number = len(lines_of(self.axes_[0], _LINE))
         options = curve_style(number) | {"gid": _LINE, "label": self.name} | line_options
         self.lines_ = self._draw_link(number > 0, options), self._draw_phi(options)
         for ax in self.axes_:
             light(ax)
-        self.axes_[0].legend(frameon=False, loc="upper left", handlelength=2.4)
+        legend(self.axes_[0], loc="upper left", handlelength=2.4)
         return self
 
     def _draw_link(self, over: bool, options: dict[str, Any]) -> Any:

@@ -1,8 +1,9 @@
-"""What a push looks at: the contribution of each pair (JMLR 2009, figs. 1 and 4), and discounts (fig. 3)."""
+"""Pictures of a push: measures against p, and the share of each pair in the objective (JMLR 2009, figs. 1 and 4)."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
+from math import inf
 from typing import Any
 
 import numpy as np
@@ -11,9 +12,234 @@ from scipy.special import logsumexp
 
 from apexrank.errors import InputError
 from apexrank.losses import LOSSES, Exponential, Loss
+from apexrank.metrics import bootstrap
 from apexrank.metrics._rows import check_rows
-from apexrank.plot.style import estimator_scores, light, line_style, one_axes
+from apexrank.metrics.evaluation import find_measures
+from apexrank.plot.style import estimator_scores, legend, light, line_style, lines_of, one_axes, pyplot
 from apexrank.prices import PRICES, Price
+
+_LINE = "apexrank-line"
+
+
+class PTradeoffDisplay:
+    """Measures against p, a panel for each, as means over splits with a band of one standard error.
+
+    Make one with `from_scores` or `from_estimators` (one set of rows), `from_values` or `from_table` (several splits);
+    pass the ``axes_`` of an earlier display to draw another ranker, or the training rows, over it.
+
+    Parameters
+    ----------
+    ps : array of shape (n,)
+        The powers; ``np.inf`` is drawn to the right of the others.
+    mean, error : mapping of str to array of shape (n,)
+        Mean and standard error of each measure.
+    name : str, optional
+        Name in the legend.
+
+    Attributes
+    ----------
+    axes_ : list of matplotlib axes
+        The panels, in the order of the measures.
+    figure_ : matplotlib figure
+    lines_, bands_ : list of matplotlib lines and bands
+        Those of this display, one for each measure.
+
+    Examples
+    --------
+    >>> values = {"AUC": [[0.90, 0.88, 0.85], [0.92, 0.89, 0.84]], "precision": [[0.5, 0.6, 0.7], [0.4, 0.6, 0.9]]}
+    >>> display = PTradeoffDisplay.from_values([1, 4, 16], values)
+    >>> [ax.get_title() for ax in display.axes_], display.mean["AUC"].round(3).tolist()
+    (['AUC', 'precision'], [0.91, 0.885, 0.845])
+    """
+
+    def __init__(
+        self,
+        ps: ArrayLike,
+        mean: Mapping[str, ArrayLike],
+        error: Mapping[str, ArrayLike],
+        *,
+        name: str | None = None,
+    ) -> None:
+        self.ps = np.asarray(ps, dtype=float)
+        self.mean = {str(measure): np.asarray(values, dtype=float) for measure, values in mean.items()}
+        self.error = {str(measure): np.asarray(values, dtype=float) for measure, values in error.items()}
+        self.name = name
+        if not self.mean or not len(self.ps) or not (self.ps > 0).all():
+            raise InputError("there is nothing to draw: give at least one measure, and powers above 0")
+
+    @classmethod
+    def from_values(
+        cls,
+        ps: ArrayLike,
+        values: Mapping[str, ArrayLike],
+        *,
+        name: str | None = None,
+        axes: Sequence[Any] | None = None,
+        **line_options: Any,
+    ) -> PTradeoffDisplay:
+        """Draw measures given as arrays of shape (splits, powers)."""
+        arrays = {measure: np.atleast_2d(np.asarray(v, dtype=float)) for measure, v in values.items()}
+        columns = {measure: [_summary(column) for column in array.T] for measure, array in arrays.items()}
+        return cls._from_summaries(ps, columns, name).plot(axes, **line_options)
+
+    @classmethod
+    def from_scores(
+        cls,
+        scores: Mapping[float, ArrayLike],
+        y_true: ArrayLike,
+        *,
+        measures: str | Iterable[str] = ("auc", "precision_at_10"),
+        n_resamples: int = 200,
+        name: str | None = None,
+        axes: Sequence[Any] | None = None,
+        **options: Any,
+    ) -> PTradeoffDisplay:
+        """Draw measures of the same rows ranked with each p, with a band of one bootstrap standard error.
+
+        Parameters
+        ----------
+        scores : mapping of float to array-like of shape (n,)
+            Scores of the rows for each p.
+        y_true : array-like of shape (n,)
+            Labels or relevance.
+        measures : str or iterable of str
+            Names as in `apexrank.metrics.evaluate`.
+        n_resamples : int
+            Draws of rows, or of ``groups`` where they are given.
+        name, axes
+            As in `from_values`.
+        **options
+            Passed to `apexrank.metrics.bootstrap`: ``groups``, ``pos_label``, ``relevant``, ``ties``, ….
+
+        Examples
+        --------
+        >>> y, scores = [1, 0, 1, 0, 0], {1: [3, 2, 1, 0, 0], 4: [3, 1, 2, 0, 0]}
+        >>> display = PTradeoffDisplay.from_scores(scores, y, measures="auc", n_resamples=20)
+        >>> display.mean["AUC"].round(3).tolist()
+        [0.833, 1.0]
+        """
+        found = find_measures(measures)
+        names = [measure.name for measure in found]
+        drawn: dict[float, Any] = {
+            p: bootstrap(names, y_true, values, n_resamples=n_resamples, **options)
+            for p, values in scores.items()
+        }
+        columns = {
+            m.label: [(drawn[p][m.name].value, drawn[p][m.name].standard_error) for p in scores]
+            for m in found
+        }
+        return cls._from_summaries(list(scores), columns, name).plot(axes)
+
+    @classmethod
+    def from_estimators(
+        cls, estimators: Mapping[float, Any], X: Any, y: ArrayLike, *, pos_label: Any = None, **options: Any
+    ) -> PTradeoffDisplay:
+        """Draw rankers fitted with each p, such as `apexrank.push_path` gives; ``options`` as in `from_scores`.
+
+        Examples
+        --------
+        >>> from apexrank import datasets, push_path
+        >>> X, y = datasets.make_push_example(400, return_X_y=True)
+        >>> path = {ranker.p: ranker for ranker in push_path(X, y, ps=[1, 4])}
+        >>> display = PTradeoffDisplay.from_estimators(path, X, y, measures="auc", n_resamples=20)
+        >>> bool(display.mean["AUC"][0] > display.mean["AUC"][1])
+        True
+        """
+        scores = {p: estimator_scores(ranker, X, pos_label) for p, ranker in estimators.items()}
+        return cls.from_scores(scores, y, pos_label=pos_label, **options)
+
+    @classmethod
+    def from_table(
+        cls,
+        table: Any,
+        *,
+        p: str = "p",
+        measure: str = "measure",
+        value: str = "value",
+        name: str | None = None,
+        axes: Sequence[Any] | None = None,
+        **line_options: Any,
+    ) -> PTradeoffDisplay:
+        """Draw a tidy table with a row for each split, p and measure; ``p``, ``measure``, ``value`` name columns.
+
+        The table is a polars or pandas frame or a dict of columns.
+
+        Examples
+        --------
+        >>> table = {"p": [1, 1, 4, 4], "measure": ["AUC"] * 4, "value": [0.90, 0.92, 0.88, 0.89]}
+        >>> PTradeoffDisplay.from_table(table).error["AUC"].round(3).tolist()
+        [0.01, 0.005]
+        """
+        powers, measures = np.asarray(table[p], dtype=float), np.asarray(table[measure])
+        numbers = np.asarray(table[value], dtype=float)
+        ps = np.unique(powers)
+        columns = {
+            str(m): [_summary(numbers[(powers == power) & (measures == m)]) for power in ps]
+            for m in dict.fromkeys(measures.tolist())
+        }
+        return cls._from_summaries(ps, columns, name).plot(axes, **line_options)
+
+    @classmethod
+    def _from_summaries(
+        cls, ps: ArrayLike, columns: dict[str, list[tuple[float, float]]], name: str | None
+    ) -> PTradeoffDisplay:
+        parts = [{m: [summary[part] for summary in c] for m, c in columns.items()} for part in (0, 1)]
+        return cls(ps, *parts, name=name)
+
+    def plot(self, axes: Sequence[Any] | None = None, **line_options: Any) -> PTradeoffDisplay:
+        """Draw into one matplotlib axes for each measure, or into a new figure.
+
+        ``line_options`` go to ``Axes.plot``.
+        """
+        self.axes_ = _panels(axes, len(self.mean))
+        self.figure_ = self.axes_[0].figure
+        drawn = [self._draw(ax, m, line_options) for ax, m in zip(self.axes_, self.mean, strict=True)]
+        self.lines_, self.bands_ = [line for line, _ in drawn], [band for _, band in drawn]
+        if self.name is not None:
+            legend(self.axes_[0])
+        return self
+
+    def _draw(self, ax: Any, measure: str, options: dict[str, Any]) -> tuple[Any, Any]:
+        number = len(lines_of(ax, _LINE))
+        order = np.argsort(self.ps)
+        x, mean, error = _positions(self.ps)[order], self.mean[measure][order], self.error[measure][order]
+        (line,) = ax.plot(x, mean, label=self.name, gid=_LINE, **(line_style(number) | options))
+        band = ax.fill_between(x, mean - error, mean + error, color=line.get_color(), alpha=0.2, linewidth=0)
+        ax.set_xticks(x, ["∞" if p == inf else f"{p:g}" for p in self.ps[order]])
+        ax.set(title=measure, xlabel="p")
+        light(ax)
+        return line, band
+
+
+def _summary(values: np.ndarray) -> tuple[float, float]:
+    if len(values) < 2:
+        raise InputError(
+            f"a spread needs each measure from at least two splits at every p, got {len(values)}"
+        )
+    return float(values.mean()), float(values.std(ddof=1) / np.sqrt(len(values)))
+
+
+def _positions(ps: np.ndarray) -> np.ndarray:
+    """Powers on a scale of doublings, infinity one doubling after the last."""
+    finite = ps[np.isfinite(ps)]
+    return np.log2(np.where(np.isfinite(ps), ps, 2 * finite.max() if len(finite) else 1.0))
+
+
+def _panels(axes: Sequence[Any] | None, n: int) -> list[Any]:
+    plt = pyplot()
+    if axes is not None:
+        panels = list(np.ravel(np.asarray(axes, dtype=object)))
+        if len(panels) != n:
+            raise InputError(f"axes must be {n} matplotlib axes, one for each measure, got {len(panels)}")
+        return panels
+    columns = min(n, 3)
+    rows = -(-n // columns)
+    size = (3.6 * columns + 0.4, 2.9 * rows)
+    grid = plt.subplots(rows, columns, figsize=size, layout="constrained", squeeze=False)[1].ravel()
+    for spare in grid[n:]:
+        spare.remove()
+    return list(grid[:n])
+
 
 _MOST_PAIRS = 10_000_000
 _SIDES = {"top": np.array([1, 0]), "bottom": np.array([0, 1]), "both": np.array([1, 1])}
@@ -206,76 +432,3 @@ class PairContributionDisplay:
         self.ax_.set_title(self.name or "")
         for axis, n in zip((self.ax_.xaxis, self.ax_.yaxis), self.contributions.shape[::-1], strict=True):
             axis.set_major_locator(MaxNLocator(nbins=min(n, 8), integer=True))
-
-
-PAPER_DISCOUNTS: dict[str, Callable[[np.ndarray], np.ndarray]] = {
-    "1 / ln(1 + z), DCG": lambda z: 1 / np.log1p(z),
-    "1 / z, AveR": lambda z: 1 / z,
-    "−ln(1 + z), IR Push": lambda z: -np.log1p(z),
-}
-
-
-class DiscountDisplay:
-    """Discounts of a rank or reverse height z: how much less a lower place counts (JMLR 2009, fig. 3).
-
-    Parameters
-    ----------
-    z : array
-        Ranks or reverse heights, above 0.
-    discounts : mapping of str to array
-        The values of each discount at z.
-
-    Attributes
-    ----------
-    ax_, figure_ : matplotlib axes and figure
-    lines_ : list of matplotlib lines
-
-    Examples
-    --------
-    >>> list(DiscountDisplay.from_functions().discounts)
-    ['1 / ln(1 + z), DCG', '1 / z, AveR', '−ln(1 + z), IR Push']
-    """
-
-    def __init__(self, z: ArrayLike, discounts: Mapping[str, ArrayLike]) -> None:
-        self.z = np.asarray(z, dtype=float)
-        self.discounts = {str(name): np.asarray(values, dtype=float) for name, values in discounts.items()}
-        if not self.discounts:
-            raise InputError("there is no discount to draw: give at least one")
-
-    @classmethod
-    def from_functions(
-        cls,
-        discounts: Mapping[str, Callable[[np.ndarray], np.ndarray]] | None = None,
-        *,
-        z: ArrayLike | None = None,
-        ax: Any = None,
-        **line_options: Any,
-    ) -> DiscountDisplay:
-        """Draw discounts given as functions, by default the paper's three.
-
-        Examples
-        --------
-        >>> import numpy as np
-        >>> display = DiscountDisplay.from_functions({"LETOR": lambda z: 1 / np.log2(1 + z)}, z=[1, 3, 7])
-        >>> display.discounts["LETOR"].round(6).tolist()
-        [1.0, 0.5, 0.333333]
-        """
-        places = np.linspace(0.4, 10, 200) if z is None else np.asarray(z, dtype=float)
-        functions = PAPER_DISCOUNTS if discounts is None else discounts
-        return cls(places, {name: g(places) for name, g in functions.items()}).plot(ax, **line_options)
-
-    def plot(self, ax: Any = None, **line_options: Any) -> DiscountDisplay:
-        """Draw into matplotlib axes, or into a new figure; ``line_options`` go to ``Axes.plot``."""
-        self.ax_ = one_axes(ax, (6.4, 4.2))
-        self.figure_ = self.ax_.figure
-        self.lines_ = [
-            self.ax_.plot(
-                self.z, values, label=name, **(line_style(number) | {"marker": None} | line_options)
-            )[0]
-            for number, (name, values) in enumerate(self.discounts.items())
-        ]
-        self.ax_.axhline(0, color="0.6", linewidth=0.8, zorder=0)
-        self.ax_.set(xlabel="z, rank or reverse height", ylabel="Discount")
-        light(self.ax_)
-        self.ax_.legend(frameon=False, handlelength=3.2)
-        return self

@@ -1,4 +1,4 @@
-"""ROC curves in counts, whole and zoomed in on the top of the list (JMLR 2009, fig. 5)."""
+"""ROC curves in counts (JMLR 2009, fig. 5) and precision–recall curves, whole and zoomed in on the top of the list."""
 
 from __future__ import annotations
 
@@ -10,13 +10,23 @@ from numpy.typing import ArrayLike
 
 from apexrank.errors import InputError
 from apexrank.metrics import roc_points
-from apexrank.plot.curves import Curve, corners
-from apexrank.plot.style import curve_style, estimator_scores, two_axes
+from apexrank.plot.style import (
+    Curve,
+    RankerDisplay,
+    corners,
+    curve_style,
+    drawn_counts,
+    legend,
+    light,
+    lines_of,
+    two_axes,
+)
 
 _CURVE, _FRAME = "apexrank-curve", "apexrank-zoom"
+_PRECISION, _CHANCE, _CUT = "apexrank-precision", "apexrank-chance", "apexrank-cut"
 
 
-class RocTopDisplay:
+class RocTopDisplay(RankerDisplay):
     """True against false positives in two panels: the whole list, and the leftmost part of the curve.
 
     The leftmost part is the top of the list, where rankers with equal AUC differ; a light frame in the first
@@ -45,6 +55,9 @@ class RocTopDisplay:
     >>> display = RocTopDisplay.from_scores({"A": [8, 7, 6, 5, 4, 3, 2, 1], "B": [5, 8, 1, 4, 7, 6, 3, 2]}, y)
     >>> [label.get_text() for label in display.axes_[0].get_legend().get_texts()]
     ['A', 'B']
+    >>> later = RocTopDisplay.from_predictions(y, [8, 1, 7, 2, 6, 3, 5, 4], name="C", axes=display.axes_)
+    >>> [label.get_text() for label in later.axes_[0].get_legend().get_texts()]
+    ['A', 'B', 'C']
     """
 
     def __init__(
@@ -53,9 +66,7 @@ class RocTopDisplay:
         *,
         max_false_positives: float | None = None,
     ) -> None:
-        if not curves:
-            raise InputError("there is no curve to draw: give the scores of at least one ranker")
-        self.curves = {str(name): Curve(*map(np.asarray, curve)) for name, curve in curves.items()}
+        self.curves = _named(curves)
         if max_false_positives is not None and not 0 < max_false_positives < np.inf:
             raise InputError(f"max_false_positives must be a number above 0, got {max_false_positives!r}")
         self.max_false_positives = max_false_positives
@@ -82,53 +93,8 @@ class RocTopDisplay:
         >>> RocTopDisplay.from_scores(scores, y, max_false_positives=1).curves["p = 1"].true_positives.tolist()
         [0.0, 1.0, 1.0, 2.0, 2.0]
         """
-        options = {"pos_label": pos_label, "sample_weight": sample_weight}
-        curves = {name: roc_points(y_true, values, **options)[:2] for name, values in scores.items()}
+        curves = _roc_curves(scores, y_true, pos_label, sample_weight)
         return cls(curves, max_false_positives=max_false_positives).plot(axes, **line_options)
-
-    @classmethod
-    def from_predictions(
-        cls,
-        y_true: ArrayLike,
-        scores: ArrayLike,
-        *,
-        name: str | None = None,
-        **options: Any,
-    ) -> RocTopDisplay:
-        """Draw the curve of one ranker from its scores; ``options`` are those of `from_scores`.
-
-        Examples
-        --------
-        >>> first = RocTopDisplay.from_predictions([1, 0, 1, 0], [4, 3, 2, 1], name="first")
-        >>> both = RocTopDisplay.from_predictions([1, 0, 1, 0], [4, 2, 3, 1], name="second", axes=first.axes_)
-        >>> [label.get_text() for label in both.axes_[0].get_legend().get_texts()]
-        ['first', 'second']
-        """
-        return cls.from_scores({"ranker" if name is None else name: scores}, y_true, **options)
-
-    @classmethod
-    def from_estimator(
-        cls,
-        estimator: Any,
-        X: Any,
-        y: ArrayLike,
-        *,
-        name: str | None = None,
-        pos_label: Any = None,
-        **options: Any,
-    ) -> RocTopDisplay:
-        """Draw the curve of a fitted ranker or classifier; ``options`` are those of `from_scores`.
-
-        Examples
-        --------
-        >>> from sklearn.naive_bayes import GaussianNB
-        >>> X, y = [[0.0], [1.0], [2.0], [3.0]], [0, 0, 1, 1]
-        >>> list(RocTopDisplay.from_estimator(GaussianNB().fit(X, y), X, y).curves)
-        ['GaussianNB']
-        """
-        name = type(estimator).__name__ if name is None else name
-        scores = estimator_scores(estimator, X, pos_label)
-        return cls.from_predictions(y, scores, name=name, pos_label=pos_label, **options)
 
     def plot(self, axes: Sequence[Any] | None = None, **line_options: Any) -> RocTopDisplay:
         """Draw into two matplotlib axes, or into a new figure.
@@ -153,8 +119,7 @@ class RocTopDisplay:
         return self
 
     def _draw(self, name: str, curve: Curve, options: dict[str, Any]) -> tuple[Any, ...]:
-        number = len(_curves_in(self.axes_[0]))
-        style = curve_style(number)
+        style = curve_style(len(lines_of(self.axes_[0], _CURVE)))
         points = corners(curve)
         return tuple(ax.plot(*points, label=name, gid=_CURVE, **(style | options))[0] for ax in self.axes_)
 
@@ -165,20 +130,16 @@ class RocTopDisplay:
         return min(negatives, max(10.0, np.ceil(0.05 * negatives)))
 
 
-def _curves_in(ax: Any) -> list[Any]:
-    return [line for line in ax.lines if line.get_gid() == _CURVE]
-
-
 def _finish(axes: tuple[Any, Any], width: float) -> None:
     """Limits, frame, labels and legend, from all the curves that are in the panels now."""
     whole, top = axes
-    curves = [line.get_xydata().T for line in _curves_in(whole)]
+    curves = [line.get_xydata().T for line in lines_of(whole, _CURVE)]
     xlim, ylim = _zoom_limits(curves, width)
     right, highest = max(x[-1] for x, _ in curves), max(y[-1] for _, y in curves)
     whole.set(title="Whole list", xlim=(-0.02 * right, 1.02 * right), ylim=(-0.02 * highest, 1.04 * highest))
     top.set(title=f"Top: the first {width:,g} false positives", xlim=xlim, ylim=ylim)
     _mark(whole, xlim, ylim)
-    whole.legend(loc="lower right", frameon=False, handlelength=3.2)
+    legend(whole, loc="lower right")
     for ax in axes:
         _dress(ax)
 
@@ -195,8 +156,7 @@ def _dress(ax: Any) -> None:
     from matplotlib.ticker import MaxNLocator, StrMethodFormatter
 
     ax.set(xlabel="False positives", ylabel="True positives")
-    ax.grid(alpha=0.25, linewidth=0.6)
-    ax.spines[["top", "right"]].set_visible(False)
+    light(ax)
     for axis in (ax.xaxis, ax.yaxis):
         axis.set_major_locator(MaxNLocator(nbins=7, integer=True, steps=[1, 2, 5, 10]))
         axis.set_major_formatter(StrMethodFormatter("{x:,.0f}"))
@@ -211,3 +171,181 @@ def _mark(ax: Any, xlim: tuple[float, float], ylim: tuple[float, float]) -> None
     size = xlim[1] - xlim[0], ylim[1] - ylim[0]
     frame = Rectangle((xlim[0], ylim[0]), *size, gid=_FRAME, facecolor="0.95", edgecolor="0.7", zorder=0.5)
     ax.add_patch(frame)
+
+
+class PrecisionRecallTopDisplay(RankerDisplay):
+    """Precision in two panels: against recall for the whole list, against the rows looked at for its top.
+
+    Of m rows from the top t are positive: precision is ``t / m``, recall ``t / I`` with I the number of all
+    positives. Rows of equal score stand in random order, and the curve shows the expected number of positives among
+    them. A thin line marks the precision of chance, the share of positives; a dot on each curve of the first panel
+    marks where the second one ends. Make one with `from_scores` (several rankers at once), `from_predictions` or
+    `from_estimator`; pass the ``axes_`` of an earlier display to draw over it.
+
+    Parameters
+    ----------
+    curves : mapping of str to (false positives, true positives)
+        One ROC curve in counts for each ranker, as `apexrank.metrics.roc_points` gives it.
+    top : float, optional
+        Rows shown in the second panel (their weight, where rows have weights); by default 5% of the rows, but at
+        least 20.
+
+    Attributes
+    ----------
+    axes_ : pair of matplotlib axes
+        The panels: the whole list, its top.
+    figure_ : matplotlib figure
+        The figure they are in.
+    lines_ : list of pairs of matplotlib lines
+        One pair for each ranker of this display, its line in either panel.
+
+    Examples
+    --------
+    >>> from matplotlib.figure import Figure
+    >>> y = [1, 1, 0, 1, 0, 1, 0, 0]
+    >>> scores = {"A": [8, 7, 6, 5, 4, 3, 2, 1], "B": [5, 8, 1, 4, 7, 6, 3, 2]}
+    >>> display = PrecisionRecallTopDisplay.from_scores(scores, y, top=4, axes=Figure().subplots(1, 2))
+    >>> [label.get_text() for label in display.axes_[0].get_legend().get_texts()]
+    ['A', 'B', 'chance, 50 % positive']
+    >>> display.axes_[1].get_title()
+    'Top: the first 4 rows'
+    >>> from sklearn.naive_bayes import GaussianNB
+    >>> X, y = [[0.0], [1.0], [2.0], [3.0]], [0, 0, 1, 1]
+    >>> model, panels = GaussianNB().fit(X, y), Figure().subplots(1, 2)
+    >>> list(PrecisionRecallTopDisplay.from_estimator(model, X, y, axes=panels).curves)
+    ['GaussianNB']
+    """
+
+    def __init__(
+        self, curves: Mapping[str, tuple[ArrayLike, ArrayLike]], *, top: float | None = None
+    ) -> None:
+        if top is not None and not 0 < top < np.inf:
+            raise InputError(f"top must be a number of rows above 0, got {top!r}")
+        self.curves = _named(curves)
+        self.top = top
+
+    @classmethod
+    def from_scores(
+        cls,
+        scores: Mapping[str, ArrayLike],
+        y_true: ArrayLike,
+        *,
+        pos_label: Any = None,
+        sample_weight: ArrayLike | None = None,
+        top: float | None = None,
+        axes: Sequence[Any] | None = None,
+        **line_options: Any,
+    ) -> PrecisionRecallTopDisplay:
+        """Draw the curves of several rankers, ``scores`` by their name, on the same rows.
+
+        ``pos_label`` and ``sample_weight`` as in `apexrank.metrics.auc`, the rest as in `plot`.
+        """
+        curves = _roc_curves(scores, y_true, pos_label, sample_weight)
+        return cls(curves, top=top).plot(axes, **line_options)
+
+    def plot(self, axes: Sequence[Any] | None = None, **line_options: Any) -> PrecisionRecallTopDisplay:
+        """Draw into two matplotlib axes, or into a new figure.
+
+        Parameters
+        ----------
+        axes : pair of matplotlib axes, optional
+            For the whole list and for its top. Curves that an earlier display drew there stay, and the new
+            ones get colours and line styles of their own.
+        **line_options
+            Passed to matplotlib's ``Axes.plot``, for example ``linewidth=3``.
+
+        Returns
+        -------
+        PrecisionRecallTopDisplay
+            The display itself.
+        """
+        self.axes_ = two_axes(axes)
+        self.figure_ = self.axes_[0].figure
+        self.lines_ = [self._draw(name, curve, line_options) for name, curve in self.curves.items()]
+        for curve in self.curves.values():
+            _chance(self.axes_, curve)
+        _finish_precision(self.axes_, self._rows_shown())
+        return self
+
+    def _draw(self, name: str, curve: Curve, options: dict[str, Any]) -> tuple[Any, Any]:
+        style = curve_style(len(lines_of(self.axes_[0], _PRECISION)))
+        rows, recall, precision = _precision_curve(curve)
+        whole, top = (
+            ax.plot(x, precision, label=name, gid=_PRECISION, **(style | options))[0]
+            for ax, x in zip(self.axes_, (recall, rows), strict=True)
+        )
+        return whole, top
+
+    def _rows_shown(self) -> float:
+        if self.top is not None:
+            return self.top
+        rows = max(curve.false_positives[-1] + curve.true_positives[-1] for curve in self.curves.values())
+        return min(rows, max(20.0, np.ceil(0.05 * rows)))
+
+
+def _precision_curve(curve: Curve) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Rows looked at, recall and precision, from the share of positives in the first tie on."""
+    rows, true = drawn_counts(curve.false_positives + curve.true_positives, curve.true_positives)
+    precision = true[1:] / rows[1:]
+    return rows, true / true[-1], np.concatenate([precision[:1], precision])
+
+
+def _chance(axes: tuple[Any, Any], curve: Curve) -> None:
+    """Draw the share of positives, once for all rankers of the same rows."""
+    share = curve.true_positives[-1] / (curve.true_positives[-1] + curve.false_positives[-1])
+    if any(np.isclose(line.get_ydata()[0], share) for line in lines_of(axes[0], _CHANCE)):
+        return
+    style = {
+        "color": "0.55",
+        "linewidth": 0.9,
+        "zorder": 1.5,
+        "label": f"chance, {100 * share:.3g} % positive",
+    }
+    for ax in axes:
+        ax.axhline(share, gid=_CHANCE, **style)
+
+
+def _finish_precision(axes: tuple[Any, Any], top: float) -> None:
+    """Limits, dots, labels and legend, from all the curves that are in the panels now."""
+    from matplotlib.ticker import MaxNLocator, StrMethodFormatter
+
+    whole, first = axes
+    visible = [line.get_ydata()[line.get_xdata() <= top] for line in lines_of(first, _PRECISION)]
+    drawn = [line.get_ydata() for line in lines_of(whole, _PRECISION)]
+    chance = max(line.get_ydata()[0] for line in lines_of(whole, _CHANCE))
+    whole.set(title=f"Whole list, dot: the first {top:,g} rows", xlabel="Recall", xlim=(-0.02, 1.02))
+    first.set(title=f"Top: the first {top:,g} rows", xlabel="Rows looked at", xlim=(0, top))
+    for ax, values in ((whole, drawn), (first, visible)):
+        highest = max(chance, *(precision.max() for precision in values))
+        ax.set(ylabel="Precision", ylim=(-0.02 * highest, 1.04 * highest))
+        light(ax)
+    first.xaxis.set_major_locator(MaxNLocator(nbins=7, integer=top >= 2, steps=[1, 2, 5, 10]))
+    first.xaxis.set_major_formatter(StrMethodFormatter("{x:,g}"))
+    _mark_cuts(axes, top)
+    handles = lines_of(whole, _PRECISION) + lines_of(whole, _CHANCE)
+    legend(whole, handles=handles, loc="best")
+
+
+def _mark_cuts(axes: tuple[Any, Any], top: float) -> None:
+    """Replace the dots at the last row that the second panel shows."""
+    whole, first = axes
+    for old in lines_of(whole, _CUT):
+        old.remove()
+    for line, counted in zip(lines_of(whole, _PRECISION), lines_of(first, _PRECISION), strict=True):
+        rows, precision = counted.get_data()
+        cut = min(top, rows[-1])
+        point = np.interp(cut, rows, line.get_xdata()), np.interp(cut, rows, rows * precision) / cut
+        whole.plot(*point, marker="o", markersize=6, color=line.get_color(), gid=_CUT)
+
+
+def _roc_curves(
+    scores: Mapping[str, ArrayLike], y_true: ArrayLike, pos_label: Any, sample_weight: ArrayLike | None
+) -> dict[str, tuple[np.ndarray, np.ndarray]]:
+    options = {"pos_label": pos_label, "sample_weight": sample_weight}
+    return {name: roc_points(y_true, values, **options)[:2] for name, values in scores.items()}
+
+
+def _named(curves: Mapping[str, tuple[ArrayLike, ArrayLike]]) -> dict[str, Curve]:
+    if not curves:
+        raise InputError("there is no curve to draw: give the scores of at least one ranker")
+    return {str(name): Curve(*map(np.asarray, curve)) for name, curve in curves.items()}

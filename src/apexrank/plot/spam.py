@@ -10,8 +10,7 @@ from numpy.typing import ArrayLike
 
 from apexrank.errors import InputError
 from apexrank.metrics import roc_points
-from apexrank.plot.curves import drawn_counts
-from apexrank.plot.style import estimator_scores, light, line_style, one_axes
+from apexrank.plot.style import drawn_counts, estimator_scores, legend, light, line_style, lines_of, one_axes
 
 _LINE, _CHANCE = "apexrank-spam", "apexrank-chance"
 
@@ -133,7 +132,7 @@ class CumulativeSpamDisplay:
         return self
 
     def _draw(self, name: str, curve: SpamCurve, options: dict[str, Any]) -> Any:
-        style = line_style(sum(line.get_gid() == _LINE for line in self.ax_.lines)) | {"marker": None}
+        style = line_style(len(lines_of(self.ax_, _LINE))) | {"marker": None}
         ranks, spam = drawn_counts(*curve)
         return self.ax_.plot(ranks, spam / self._unit(curve), label=name, gid=_LINE, **(style | options))[0]
 
@@ -143,7 +142,7 @@ class CumulativeSpamDisplay:
     def _chance(self, curve: SpamCurve) -> None:
         """Draw the straight line to the end of the curve, once for all rankings that end there."""
         n, end = curve.ranks[-1], curve.spam[-1] / self._unit(curve)
-        drawn = [line.get_xydata()[-1] for line in self.ax_.lines if line.get_gid() == _CHANCE]
+        drawn = [line.get_xydata()[-1] for line in lines_of(self.ax_, _CHANCE)]
         if any(np.allclose(point, (n, end)) for point in drawn):
             return
         ranks, spam = drawn_counts(np.array([0.0, n]), np.array([0.0, end]))
@@ -154,7 +153,7 @@ class CumulativeSpamDisplay:
 
     def _dress(self, log_x: bool, log_y: bool) -> None:
         ax = self.ax_
-        lines = [line for line in ax.lines if line.get_gid() in (_LINE, _CHANCE)]
+        lines = lines_of(ax, _LINE, _CHANCE)
         right, highest = (max(line.get_xydata()[-1, axis] for line in lines) for axis in (0, 1))
         what = "Share of all spam" if self.share else "Spam items"
         ax.set(xlabel="m, ranks from the top", ylabel=f"{what} among the first m")
@@ -171,7 +170,7 @@ class CumulativeSpamDisplay:
             ax.set(ylim=(-0.02 * highest, 1.04 * highest))
         self._ticks()
         handles = sorted(lines, key=lambda line: line.get_gid() == _CHANCE)
-        ax.legend(handles=handles, loc="best", frameon=False, handlelength=3.2)
+        legend(ax, handles=handles, loc="best")
 
     def _ticks(self) -> None:
         from matplotlib.ticker import FuncFormatter, StrMethodFormatter

@@ -1,11 +1,12 @@
-"""What all pictures share: colours and line styles, light axes, matplotlib on demand."""
+"""Shared parts of all pictures: colours, line styles, axes, labels, and curves thinned to what the eye can tell."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import Any
+from collections.abc import Callable, Sequence
+from typing import Any, NamedTuple, Self
 
 import numpy as np
+from numpy.typing import ArrayLike
 
 from apexrank.errors import InputError, MissingExtraError
 from apexrank.metrics.evaluation import ranking_scores as estimator_scores
@@ -24,20 +25,8 @@ STYLES: tuple[Any, ...] = (
     (0, (4, 1, 1, 1)),
 )
 MARKERS = ("o", "s", "^", "D", "v", "P", "X")
-
-
-__all__ = [
-    "COLOURS",
-    "MARKERS",
-    "STYLES",
-    "curve_style",
-    "estimator_scores",
-    "light",
-    "line_style",
-    "one_axes",
-    "pyplot",
-    "two_axes",
-]
+_LONGEST = 30  # letters of a name
+_MOST_POINTS, _CELLS, _CELLS_PER_DOUBLING, _GRID = 4000, 1000, 50, 512
 
 
 def pyplot() -> Any:
@@ -64,12 +53,13 @@ def line_style(number: int) -> dict[str, Any]:
 
 
 def one_axes(ax: Any, size: tuple[float, float]) -> Any:
+    """Return the axes given, or those of a new figure of this size in inches."""
     plt = pyplot()
     return plt.subplots(figsize=size, layout="constrained")[1] if ax is None else ax
 
 
 def light(ax: Any) -> None:
-    """Thin grid, no frame."""
+    """Draw a thin grid and no frame."""
     ax.grid(alpha=0.25, linewidth=0.6)
     ax.spines[["top", "right"]].set_visible(False)
 
@@ -85,3 +75,122 @@ def two_axes(axes: Sequence[Any] | None) -> tuple[Any, Any]:
             f"axes must be two matplotlib axes, got {len(panels)}: pass plt.subplots(1, 2)[1] or display.axes_"
         )
     return panels[0], panels[1]
+
+
+def legend(ax: Any, **options: Any) -> None:
+    """Draw a legend without a frame, its lines long enough to tell line styles apart."""
+    ax.legend(**({"frameon": False, "handlelength": 3.2} | options))
+
+
+def lines_of(ax: Any, *kinds: str) -> list[Any]:
+    """Lines of the axes that displays have drawn, by their kind (matplotlib's gid); user's own lines have none."""
+    return [line for line in ax.lines if line.get_gid() in kinds]
+
+
+def short_name(name: str) -> str:
+    """Shorten a name to fit a chart: a long one loses its middle, as long names often differ at their ends.
+
+    Examples
+    --------
+    >>> short_name("a name that goes on and on, number 1")
+    'a name that goe…d on, number 1'
+    """
+    line = " ".join(name.split())
+    half = _LONGEST // 2
+    return line if len(line) <= _LONGEST else f"{line[:half]}…{line[1 - half :]}"
+
+
+def number_column(values: ArrayLike) -> np.ndarray | None:
+    """One number for each item as an array, or None where they are no numbers, none at all, or some are missing."""
+    try:
+        column = np.asarray(values, dtype=float)
+    except (TypeError, ValueError):
+        return None
+    return None if column.ndim != 1 or not len(column) or np.isnan(column).any() else column
+
+
+class RankerDisplay:
+    """Base class of displays that compare rankers: a subclass has ``from_scores(scores, y_true, **options)``."""
+
+    from_scores: Callable[..., Self]
+
+    @classmethod
+    def from_predictions(
+        cls, y_true: ArrayLike, scores: ArrayLike, *, name: str | None = None, **options: Any
+    ) -> Self:
+        """Draw one ranker from its scores; ``options`` are those of `from_scores`."""
+        return cls.from_scores({"ranker" if name is None else name: scores}, y_true, **options)
+
+    @classmethod
+    def from_estimator(
+        cls,
+        estimator: Any,
+        X: Any,
+        y: ArrayLike,
+        *,
+        name: str | None = None,
+        pos_label: Any = None,
+        **options: Any,
+    ) -> Self:
+        """Draw a fitted ranker or classifier; ``options`` are those of `from_scores`."""
+        name = type(estimator).__name__ if name is None else name
+        scores = estimator_scores(estimator, X, pos_label)
+        return cls.from_predictions(y, scores, name=name, pos_label=pos_label, **options)
+
+
+class Curve(NamedTuple):
+    """One ranker's ROC curve in counts."""
+
+    false_positives: np.ndarray
+    true_positives: np.ndarray
+
+
+def corners(curve: Curve) -> Curve:
+    """Leave out the points inside straight stretches: a curve of a million rows stays quick to draw.
+
+    Examples
+    --------
+    >>> corners(Curve(np.array([0, 0, 0, 1, 2]), np.array([0, 1, 1, 1, 1]))).true_positives.tolist()
+    [0, 1, 1]
+    """
+    steps = np.diff(curve)
+    # A level of weight 0 repeats its point, which would hide the corner there.
+    moved = np.concatenate([[True], (steps != 0).any(axis=0)])
+    x, y = np.asarray(curve)[:, moved]
+    dx, dy = np.diff(x), np.diff(y)
+    keep = np.ones(len(x), dtype=bool)
+    keep[1:-1] = dx[1:] * dy[:-1] != dx[:-1] * dy[1:]
+    return Curve(x[keep], y[keep])
+
+
+def drawn_counts(rows: np.ndarray, hits: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Points at which to draw a growing count so that it looks right on linear and logarithmic axes alike.
+
+    What is straight between its corners bends on a logarithmic axis and in a quotient, so a grid is added; and of
+    more corners than anyone can see only the first in each small cell of both axes is kept.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> rows, hits = drawn_counts(np.arange(1e6), np.arange(1e6) // 3)
+    >>> len(rows) < 6000, float(np.abs(hits - rows // 3).max()) <= 1
+    (True, True)
+    """
+    x, y = corners(Curve(rows, hits))
+    if len(x) > _MOST_POINTS:
+        cells = np.concatenate([_cells(x), _cells(y)])
+        keep = np.concatenate([[True], (np.diff(cells) != 0).any(axis=0)])
+        keep[-1] = True
+        x, y = x[keep], y[keep]
+    total = rows[-1]
+    grid = np.geomspace(min(1.0, total / 1000), total, _GRID), np.arange(1.0, min(total, _CELLS))
+    points = np.union1d(x, np.concatenate(grid))
+    points = points[points <= total]
+    return points, np.interp(points, rows, hits)
+
+
+def _cells(values: np.ndarray) -> np.ndarray:
+    """Number of the cell of each value on a linear and on a logarithmic axis."""
+    highest = values[-1] if values[-1] > 0 else 1.0
+    doublings = np.log2(np.maximum(values, highest / 2**30))
+    return np.floor([_CELLS * values / highest, _CELLS_PER_DOUBLING * doublings])

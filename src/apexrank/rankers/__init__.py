@@ -1,33 +1,26 @@
 """Rankers: thin scikit-learn estimators that store, validate, build, solve and expose."""
 
-from apexrank.rankers.base import CollapsedWarning, LinearRanker, SeparableWarning
-from apexrank.rankers.boost import PushBoost
-from apexrank.rankers.isotron import Isotron
-from apexrank.rankers.link import Link, UnknownLinkRegressor
-from apexrank.rankers.listwise import ListwiseRanker
-from apexrank.rankers.ordered import perfectly_ordered
-from apexrank.rankers.pairs import CrucialPairsPush
-from apexrank.rankers.push import IRPush, PNormPush, RankBoost
-from apexrank.rankers.rerank import TwoStagePush
-from apexrank.rankers.retarget import MonotoneRetargeting
-from apexrank.rankers.select import PNormPushCV, push_path
+from typing import TYPE_CHECKING
 
-__all__ = [
-    "CollapsedWarning",
-    "CrucialPairsPush",
-    "IRPush",
-    "Isotron",
-    "LinearRanker",
-    "Link",
-    "ListwiseRanker",
-    "MonotoneRetargeting",
-    "PNormPush",
-    "PNormPushCV",
-    "PushBoost",
-    "RankBoost",
-    "SeparableWarning",
-    "TwoStagePush",
-    "UnknownLinkRegressor",
-    "perfectly_ordered",
-    "push_path",
-]
+from apexrank.lazy import attach
+
+if TYPE_CHECKING:
+    from apexrank.rankers.base import CollapsedWarning as CollapsedWarning
+    from apexrank.rankers.base import LinearRanker as LinearRanker
+    from apexrank.rankers.base import SeparableWarning as SeparableWarning
+    from apexrank.rankers.boost import PushBoost as PushBoost
+    from apexrank.rankers.isotron import Isotron as Isotron
+    from apexrank.rankers.link import Link as Link
+    from apexrank.rankers.link import UnknownLinkRegressor as UnknownLinkRegressor
+    from apexrank.rankers.listwise import ListwiseRanker as ListwiseRanker
+    from apexrank.rankers.ordered import perfectly_ordered as perfectly_ordered
+    from apexrank.rankers.pairs import CrucialPairsPush as CrucialPairsPush
+    from apexrank.rankers.push import IRPush as IRPush
+    from apexrank.rankers.push import PNormPush as PNormPush
+    from apexrank.rankers.push import RankBoost as RankBoost
+    from apexrank.rankers.rerank import TwoStagePush as TwoStagePush
+    from apexrank.rankers.retarget import MonotoneRetargeting as MonotoneRetargeting
+    from apexrank.rankers.select import PNormPushCV as PNormPushCV
+    from apexrank.rankers.select import push_path as push_path
+else:
+    __getattr__, __dir__, __all__ = attach(__name__)

@@ -18,7 +18,6 @@ from sklearn.utils.validation import (
     validate_data,
 )
 
-from apexrank.checks import check_finite, check_frame, check_weights
 from apexrank.errors import InputError
 from apexrank.losses import Hinge
 from apexrank.models.device_arrays import (
@@ -32,6 +31,7 @@ from apexrank.models.device_arrays import (
 from apexrank.models.linear import LinearProblem, Objective, scores_of
 from apexrank.rankers.threshold import balanced_threshold
 from apexrank.solvers import Solution, Solver
+from apexrank.validation import check_finite, check_frame, check_weights
 
 
 class SeparableWarning(ConvergenceWarning):

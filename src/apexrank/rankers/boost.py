@@ -17,7 +17,6 @@ from sklearn.utils import check_random_state, get_tags
 from sklearn.utils._param_validation import Interval
 from sklearn.utils.validation import check_is_fitted, has_fit_parameter, validate_data
 
-from apexrank.checks import check_frame
 from apexrank.errors import InputError
 from apexrank.losses import Loss
 from apexrank.models.linear import Matrix, varies
@@ -27,6 +26,7 @@ from apexrank.rankers.base import BinaryRanker, checked_rows
 from apexrank.rankers.push import PNormPush
 from apexrank.rankers.rounds import Rounds, Rows, output_of
 from apexrank.solvers.coordinate import line_search
+from apexrank.validation import check_frame
 
 NO_EDGE = 1e-10  # a weak ranker that is better than chance by less than this is no better
 

@@ -12,11 +12,11 @@ from scipy import sparse
 from sklearn.base import BaseEstimator, RegressorMixin
 from sklearn.utils.validation import _check_sample_weight, validate_data
 
-from apexrank.checks import SMALLEST, check_finite, check_frame, check_not_huge, check_weights
 from apexrank.errors import InputError
 from apexrank.kernels.lipschitz import lipschitz_isotonic_link
 from apexrank.models.linear import Matrix, pull_back, tied_scores
 from apexrank.rankers.base import checked_rows
+from apexrank.validation import SMALLEST, check_finite, check_frame, check_not_huge, check_weights
 
 
 class Isotron(RegressorMixin, BaseEstimator):

@@ -10,7 +10,6 @@ from numpy.typing import ArrayLike
 from sklearn.base import RegressorMixin
 from sklearn.utils.validation import _check_sample_weight, validate_data
 
-from apexrank.checks import check_frame, check_weights
 from apexrank.errors import InputError
 from apexrank.kernels.lipschitz import lipschitz_isotonic_link
 from apexrank.models.linear import tied_scores
@@ -19,6 +18,7 @@ from apexrank.rankers.base import checked_rows
 from apexrank.rankers.kernelised import KernelFit
 from apexrank.rankers.solving import solver_for
 from apexrank.solvers import Solver
+from apexrank.validation import check_frame, check_weights
 
 TINY = 1e-120
 SAME = 64  # roundings by which the kernel scores of equal rows may differ

@@ -8,9 +8,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 from sklearn.utils.validation import _check_sample_weight, validate_data
 
-from apexrank.checks import check_frame, check_weights
 from apexrank.errors import InputError
-from apexrank.groups import segment
 from apexrank.objectives.link import UnknownLink, check_margin
 from apexrank.objectives.listwise import (
     CosineTargets,
@@ -24,6 +22,7 @@ from apexrank.objectives.margins import checked_relevance
 from apexrank.rankers.base import LinearFit
 from apexrank.rankers.solving import solver_for
 from apexrank.solvers import Solver
+from apexrank.validation import check_frame, check_weights, segment
 
 LOSSES = ("pointwise", "listnet", "rank_cosine", "ndcg_consistent", "unknown_link")
 OF_TARGETS: dict[str, type[FixedTargets]] = {"squared": SquaredTargets, "i-divergence": SoftmaxTargets}

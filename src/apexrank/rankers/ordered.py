@@ -14,9 +14,9 @@ from numpy.typing import ArrayLike
 from scipy.linalg import qr, solve_triangular
 from sklearn.utils import check_array
 
-from apexrank.checks import check_finite, check_frame, check_not_huge
 from apexrank.errors import InputError
 from apexrank.objectives.margins import LevelOrder, Margins, checked_relevance
+from apexrank.validation import check_finite, check_frame, check_not_huge
 
 AIM = 2.0  # margins asked for, in units of the margin that ends the search
 

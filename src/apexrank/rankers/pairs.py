@@ -10,7 +10,6 @@ from numpy.typing import ArrayLike
 from scipy import sparse
 from sklearn.utils.validation import _check_sample_weight, validate_data
 
-from apexrank.checks import check_frame, check_weights
 from apexrank.errors import InputError
 from apexrank.losses import Loss
 from apexrank.objectives import CrucialPairs
@@ -18,6 +17,7 @@ from apexrank.prices import PRICES, Price
 from apexrank.rankers.base import LinearFit
 from apexrank.rankers.solving import solver_for
 from apexrank.solvers import Solver
+from apexrank.validation import check_frame, check_weights
 
 MOST_ROWS_FOR_TRUTH = 3000
 

@@ -8,7 +8,6 @@ import numpy as np
 from numpy.typing import ArrayLike
 from sklearn.base import clone
 
-from apexrank.checks import check_between, check_finite
 from apexrank.errors import InputError
 from apexrank.losses import LOSSES, Exponential, Loss
 from apexrank.models.device import DeviceProblem, DevicePush
@@ -22,6 +21,7 @@ from apexrank.rankers.base import LinearRanker
 from apexrank.rankers.solving import solver_for
 from apexrank.rankers.threshold import p_classification_intercept
 from apexrank.solvers import Auto, CoordinateDescent, Solution, Solver
+from apexrank.validation import check_between, check_finite
 
 
 class PNormPush(LinearRanker):

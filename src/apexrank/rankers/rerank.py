@@ -10,12 +10,12 @@ from numpy.typing import ArrayLike
 from sklearn.base import _fit_context, clone
 from sklearn.utils._param_validation import Interval
 
-from apexrank.groups import segment
 from apexrank.models.linear import Matrix
 from apexrank.rankers.base import BinaryRanker, checked_rows
 from apexrank.rankers.push import PNormPush
 from apexrank.rankers.rounds import output_of
 from apexrank.rankers.threshold import balanced_threshold
+from apexrank.validation import segment
 
 
 class TwoStagePush(BinaryRanker):

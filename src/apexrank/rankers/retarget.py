@@ -13,7 +13,6 @@ from numpy.typing import ArrayLike
 from scipy import sparse
 from sklearn.utils.metaestimators import available_if
 
-from apexrank.checks import check_finite
 from apexrank.divergences import Divergence
 from apexrank.errors import InputError
 from apexrank.models.kernel import KernelFeatures
@@ -26,6 +25,7 @@ from apexrank.rankers.listwise import GradedRanker
 from apexrank.rankers.published import Alternation, Start
 from apexrank.solvers import Solver
 from apexrank.solvers.online import OnlineGradient, scatter_norm
+from apexrank.validation import check_finite
 
 COLLAPSES = (
     "without margins equal scores of all rows are a minimum: set margin > 0 and offsets that differ between levels, "

@@ -12,34 +12,20 @@ from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from apexrank.lazy import attach
+
 if TYPE_CHECKING:
-    from apexrank.report.graph.compare import compare_ranks
-    from apexrank.report.graph.result import RankComparison
-    from apexrank.report.push.compare import compare_pushes
-    from apexrank.report.push.result import PushComparison
-    from apexrank.report.push.table import compare_table
-    from apexrank.report.votes.summary import VoteSummary, summarise_votes
+    from apexrank.report.graph.compare import compare_ranks as compare_ranks
+    from apexrank.report.graph.result import RankComparison as RankComparison
+    from apexrank.report.push.compare import compare_pushes as compare_pushes
+    from apexrank.report.push.result import PushComparison as PushComparison
+    from apexrank.report.push.table import compare_table as compare_table
+    from apexrank.report.votes.summary import VoteSummary as VoteSummary
+    from apexrank.report.votes.summary import summarise_votes as summarise_votes
+else:
+    __getattr__, __dir__, __all__ = attach(__name__)
 
-_HOME = {
-    "PushComparison": "push.result",
-    "RankComparison": "graph.result",
-    "VoteSummary": "votes.summary",
-    "compare_pushes": "push.compare",
-    "compare_ranks": "graph.compare",
-    "compare_table": "push.table",
-    "summarise_votes": "votes.summary",
-}
-
-__all__ = [
-    "PushComparison",
-    "RankComparison",
-    "VoteSummary",
-    "build",
-    "compare_pushes",
-    "compare_ranks",
-    "compare_table",
-    "summarise_votes",
-]
+_PAGES = {"PushComparison": "push", "RankComparison": "graph", "VoteSummary": "votes"}
 
 
 def build(result: Any, path: str | Path | None = None, *, title: str | None = None) -> str:
@@ -70,27 +56,17 @@ def build(result: Any, path: str | Path | None = None, *, title: str | None = No
     from apexrank.aggregation.rank_aggregation import Aggregation
     from apexrank.atomic import write_bytes
     from apexrank.errors import InputError
+    from apexrank.report.votes.summary import summarise_votes
 
     if isinstance(result, Aggregation):
-        result = __getattr__("summarise_votes")(result)
+        result = summarise_votes(result)
     kind = type(result).__name__
-    if kind not in _HOME:
+    if kind not in _PAGES:
         raise InputError(
             f"there is no report of a {kind}: give a result of compare_pushes, compare_table, "
             "compare_ranks, summarise_votes or aggregate"
         )
-    room = _HOME[kind].split(".")[0]
-    html = import_module(f"apexrank.report.{room}.page").page(result, title=title)
+    html = import_module(f"apexrank.report.{_PAGES[kind]}.page").page(result, title=title)
     if path is not None:
         write_bytes(path, html.encode())
     return html
-
-
-def __getattr__(name: str) -> Any:
-    if name in _HOME:
-        return getattr(import_module(f"apexrank.report.{_HOME[name]}"), name)
-    raise AttributeError(f"module 'apexrank.report' has no attribute {name!r}")
-
-
-def __dir__() -> list[str]:
-    return sorted(__all__)

@@ -9,13 +9,19 @@ from dataclasses import MISSING, fields
 from typing import Any
 
 from apexrank.errors import InputError
-from apexrank.registry import Registry
-from apexrank.submodular.base import Combination, Modular, SetFunction
-from apexrank.submodular.custom import Custom
+from apexrank.submodular.base import (
+    Combination,
+    Custom,
+    Modular,
+    SetFunction,
+    check_orders,
+    check_scores,
+    orders_of,
+)
 from apexrank.submodular.cut import Chain, Cut
-from apexrank.submodular.orders import check_orders, check_scores, orders_of
 from apexrank.submodular.prox import prox_extension
 from apexrank.submodular.size import BySize, Cardinality, Indicator, Log, Product, Sqrt, Top, is_by_size
+from apexrank.validation import Registry
 
 __all__ = [
     "SET_FUNCTIONS",

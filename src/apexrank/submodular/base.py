@@ -1,4 +1,4 @@
-"""What a set function is here, and sums of set functions.
+"""What a set function is here, sums of set functions, and a user's own.
 
 Along an order σ (the item at each rank, best first) a set function gains ``f({σ(1..j)}) − f({σ(1..j−1)})`` at rank j.
 Handed to the items, these are the extreme subgradients h_σ of its Lovász extension (Iyer and Bilmes 2013, Lemma 2.2).
@@ -8,15 +8,16 @@ A constant f(∅) never shows, because only gains are used.
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
-from numbers import Real
+from collections.abc import Callable, Collection
+from dataclasses import dataclass, field
+from itertools import combinations
+from numbers import Integral, Real
 from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import ArrayLike
 
 from apexrank.errors import InputError
-from apexrank.submodular.orders import all_subsets, as_mask, by_item, check_orders, check_scores, orders_of
 
 SMALL = 12  # 2^12 subsets at most are listed: of a user's items, and of a block of tied items
 ROUNDING = 1e-12  # relative size below which a difference of computed values is taken for rounding
@@ -235,3 +236,202 @@ class Modular(SetFunction):
 def terms_of(f: SetFunction) -> tuple[tuple[float, SetFunction], ...]:
     """What f is the sum of: pairs of a coefficient and an atom."""
     return f.terms if isinstance(f, Combination) else ((1.0, f),)
+
+
+@dataclass(frozen=True, eq=False)
+class Custom(SetFunction):
+    """A function of subsets of n items, given as a Python function.
+
+    With n ≤ 12 all 2^n values are computed at once and ``f(S) + f(T) ≥ f(S ∪ T) + f(S ∩ T)`` is checked. With more
+    items the function is *believed* to be submodular, and is called n + 1 times for each order; divergences of one that
+    is not mean nothing.
+
+    Parameters
+    ----------
+    function : callable
+        Takes a frozenset of items 0 … n − 1, gives a finite number.
+    n : int
+        Number of items.
+
+    Examples
+    --------
+    >>> topics = [{"sport"}, {"sport", "news"}, {"art"}]
+    >>> cover = Custom(lambda X: len(set().union(*(topics[i] for i in X))), 3)
+    >>> cover.gains([1, 0, 2]).tolist()
+    [2.0, 0.0, 1.0]
+    >>> Custom(lambda X: len(X) ** 2, 2)
+    Traceback (most recent call last):
+    apexrank.errors.InputError: not submodular: f({0}) + f({1}) = 2.0 is less than f({0, 1}) + f({}) = 4.0
+    """
+
+    name: ClassVar[str] = "custom"
+    function: Callable[[frozenset[int]], float]
+    items: int
+    _table: Any = field(init=False, repr=False, default=None)
+
+    def __init__(self, function: Callable[[frozenset[int]], float], n: int) -> None:
+        if not callable(function):
+            raise InputError("function must take a frozenset of items and give a number")
+        if not isinstance(n, Integral) or n < 1:
+            raise InputError(f"n must be a whole number of at least 1, got {n!r}")
+        object.__setattr__(self, "function", function)
+        object.__setattr__(self, "items", int(n))
+        table = (
+            np.array([self._value(np.flatnonzero(s)) for s in all_subsets(int(n))]) if n <= SMALL else None
+        )
+        if table is not None:
+            _check_submodular(table, int(n))
+        object.__setattr__(self, "_table", table)
+
+    @property
+    def n(self) -> int:
+        return self.items
+
+    def _value(self, members: np.ndarray) -> float:
+        subset = frozenset(members.tolist())
+        try:
+            value = float(self.function(subset))
+        except (TypeError, ValueError):
+            value = np.nan
+        if not np.isfinite(value):
+            raise InputError(
+                f"function must give a finite number for every subset, it does not for {_show(subset)}"
+            )
+        return value
+
+    def _gains(self, orders: np.ndarray) -> np.ndarray:
+        if self._table is not None:
+            values = self._table[np.cumsum(1 << orders, axis=-1)]
+            return np.diff(values, axis=-1, prepend=self._table[0])
+        rows = orders.reshape(-1, self.n)
+        values = [[self._value(row[:j]) for j in range(self.n + 1)] for row in rows]
+        return np.diff(np.array(values), axis=1).reshape(orders.shape)
+
+    def _values(self, masks: np.ndarray) -> np.ndarray:
+        if self._table is not None:
+            return self._table[masks @ (1 << np.arange(self.n))] - self._table[0]
+        values = np.array([self._value(np.flatnonzero(mask)) for mask in masks])
+        return values - self._value(np.empty(0, dtype=int))
+
+
+def _check_submodular(table: np.ndarray, n: int) -> None:
+    """Refuse a table of values in which an item gains more after another one has come."""
+    slack = ROUNDING * float(np.abs(table).max())
+    sets = np.arange(len(table))
+    for i, j in combinations(range(n), 2):
+        low = sets[(sets >> i) % 2 + (sets >> j) % 2 == 0]
+        left, right = table[low + 2**i] + table[low + 2**j], table[low + 2**i + 2**j] + table[low]
+        wrong = np.flatnonzero(left < right - slack)
+        if wrong.size:
+            k = wrong[0]
+            s = [b for b in range(n) if low[k] >> b & 1]
+            raise InputError(
+                f"not submodular: f({_show([*s, i])}) + f({_show([*s, j])}) = {float(left[k])!r} is less than "
+                f"f({_show([*s, i, j])}) + f({_show(s)}) = {float(right[k])!r}"
+            )
+
+
+def _show(items: Collection[int]) -> str:
+    return "{" + ", ".join(str(i) for i in sorted(items)) + "}"
+
+
+# ---------------------------------------------------------------- orders, score vectors and subsets as arrays
+
+
+def check_orders(orders: ArrayLike, n: int | None = None) -> np.ndarray:
+    """Orders as an array of int; refuse what does not list each of the items 0 … n − 1 once.
+
+    Examples
+    --------
+    >>> check_orders([0, 2, 2])
+    Traceback (most recent call last):
+    apexrank.errors.InputError: an order must list each of the items 0 … 2 once: item 2 comes twice
+    """
+    try:
+        found = np.asarray(orders)
+    except ValueError:
+        raise InputError("orders must have the same number of items each") from None
+    if found.dtype.kind not in "iu" or found.ndim == 0 or found.size == 0:
+        raise InputError("an order must be a list of whole numbers, the item at each rank, best first")
+    length = found.shape[-1]
+    if n is not None and length != n:
+        raise InputError(f"an order must list all {n} items, got {length}")
+    rows = found.reshape(-1, length).astype(np.intp)
+    what = f"an order must list each of the items 0 … {length - 1} once"
+    outside = (rows < 0) | (rows >= length)
+    if outside.any():
+        raise InputError(f"{what}: there is no item {rows[outside][0]}")
+    seen = np.zeros(rows.shape, dtype=bool)
+    np.put_along_axis(seen, rows, True, axis=1)
+    if not seen.all():
+        row = rows[int(np.argmin(seen.all(axis=1)))]
+        raise InputError(f"{what}: item {int(np.argmax(np.bincount(row) > 1))} comes twice")
+    return rows.reshape(found.shape)
+
+
+def check_scores(scores: ArrayLike, n: int | None = None, name: str = "scores") -> np.ndarray:
+    """Score vectors as an array of float; refuse a wrong number of items and what is not finite.
+
+    Examples
+    --------
+    >>> check_scores([0.5, float("nan")])
+    Traceback (most recent call last):
+    apexrank.errors.InputError: scores must be finite numbers, got nan
+    """
+    try:
+        found = np.asarray(scores, dtype=float)
+    except (TypeError, ValueError):
+        raise InputError(f"{name} must be numbers, the same number of them for each vector") from None
+    if found.ndim == 0 or found.shape[-1] == 0:
+        raise InputError(f"{name} must hold one number per item, got shape {found.shape}")
+    if n is not None and found.shape[-1] != n:
+        raise InputError(f"{name} must hold one number for each of {n} items, got {found.shape[-1]}")
+    finite = np.isfinite(found)
+    if not finite.all():
+        raise InputError(f"{name} must be finite numbers, got {found[~finite][0]}")
+    return found
+
+
+def orders_of(scores: np.ndarray) -> np.ndarray:
+    """Orders of score vectors, best first; tied items in the order of their numbers.
+
+    Examples
+    --------
+    >>> orders_of(np.array([0.1, 0.9, 0.1])).tolist()
+    [1, 0, 2]
+    """
+    return np.argsort(-np.asarray(scores), axis=-1, kind="stable")
+
+
+def by_item(ranked: np.ndarray, orders: np.ndarray) -> np.ndarray:
+    """Values by rank handed to the items at these ranks: ``out[..., σ(j)] = ranked[..., j]``."""
+    out = np.empty(orders.shape, dtype=ranked.dtype)
+    np.put_along_axis(out, orders, ranked, axis=-1)
+    return out
+
+
+def all_subsets(n: int) -> np.ndarray:
+    """All subsets of n items as rows of masks; row s holds item i where bit i of s is set."""
+    return (np.arange(2**n)[:, None] >> np.arange(n)) % 2 == 1
+
+
+def as_mask(subset: ArrayLike, n: int | None) -> np.ndarray:
+    """A subset as a mask, from a mask of n booleans or, where n is known, from a list or set of items."""
+    found = np.asarray(sorted(subset) if isinstance(subset, (set, frozenset)) else subset)
+    if found.dtype == bool and found.ndim == 1 and found.size:
+        if n is not None and found.size != n:
+            raise InputError(f"the mask of a subset must have {n} entries, got {found.size}")
+        return found
+    if n is None:
+        raise InputError(
+            "pass the subset as a mask, one boolean per item: this function works for any number of items"
+        )
+    if found.ndim != 1 or (
+        found.size and (found.dtype.kind not in "iu" or len(np.unique(found)) < found.size)
+    ):
+        raise InputError("a subset must be a list of different items, or a mask of one boolean per item")
+    if found.size and not (found.min() >= 0 and found.max() < n):
+        raise InputError(f"items are numbered from 0 to {n - 1}, got {found.tolist()}")
+    mask = np.zeros(n, dtype=bool)
+    mask[found.astype(np.intp)] = True
+    return mask

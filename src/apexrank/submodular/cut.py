@@ -14,8 +14,7 @@ from scipy import sparse
 
 from apexrank.errors import InputError
 from apexrank.kernels.jit import kernel
-from apexrank.submodular.base import SetFunction
-from apexrank.submodular.orders import by_item
+from apexrank.submodular.base import SetFunction, by_item
 
 
 @dataclass(frozen=True)

@@ -11,9 +11,8 @@ import numpy as np
 from apexrank.errors import InputError
 from apexrank.kernels.pav import pav
 from apexrank.kernels.tv import total_variation
-from apexrank.submodular.base import SMALL, Modular, SetFunction, terms_of
+from apexrank.submodular.base import SMALL, Modular, SetFunction, all_subsets, by_item, terms_of
 from apexrank.submodular.cut import Chain
-from apexrank.submodular.orders import all_subsets, by_item
 from apexrank.submodular.size import BySize
 
 

@@ -14,8 +14,7 @@ from typing import Any, ClassVar
 import numpy as np
 
 from apexrank.errors import InputError
-from apexrank.submodular.base import ROUNDING, SetFunction, terms_of
-from apexrank.submodular.orders import by_item, check_scores, orders_of
+from apexrank.submodular.base import ROUNDING, SetFunction, by_item, check_scores, orders_of, terms_of
 
 # differences of g in a form that loses no digits
 NAMED: dict[str, Callable[[np.ndarray], np.ndarray]] = {

@@ -18,10 +18,10 @@ from apexrank.errors import InputError
 from apexrank.kernels.lipschitz import lipschitz_isotonic_link
 from apexrank.models.linear import LinearProblem
 from apexrank.objectives.link import UnknownLink
-from apexrank.plot.convergence import ConvergenceDisplay
 from apexrank.solvers import LBFGS, Newton
 from apexrank.solvers.gradient import AcceleratedGradient, GradientDescent, gradient_lipschitz
 from apexrank_papers.figure import new_figure
+from apexrank_papers.link.convergence_display import ConvergenceDisplay
 from apexrank_papers.link.data import angle
 from apexrank_papers.result import Result, Verdict, claim
 

@@ -18,7 +18,7 @@ from apexrank import metrics
 from apexrank.aggregation.learn import LovaszAggregator
 from apexrank.aggregation.rank_aggregation import aggregate
 from apexrank.datasets import Fold, mq2008_agg_folds
-from apexrank.groups import segment
+from apexrank.validation import segment
 from apexrank_papers.folds import gap_text, over_folds
 from apexrank_papers.result import Result, Verdict, claim, signed_verdict
 

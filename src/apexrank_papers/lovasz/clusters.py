@@ -18,9 +18,9 @@ from sklearn.exceptions import ConvergenceWarning
 from sklearn.metrics import adjusted_rand_score
 
 from apexrank.aggregation.kmeans import LovaszBregmanKMeans
-from apexrank.plot.plane import draw_frame, lift, order_cells, order_name, project
 from apexrank.submodular import Cardinality, Sqrt, orders_of
 from apexrank_papers.figure import new_figure
+from apexrank_papers.lovasz.plane import draw_frame, lift, order_cells, order_name, project
 from apexrank_papers.result import Result, Verdict, claim
 
 if TYPE_CHECKING:

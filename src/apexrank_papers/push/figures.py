@@ -14,9 +14,9 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import polars as pl
 
-from apexrank.plot import DiscountDisplay, PairContributionDisplay, pair_contributions
-from apexrank.plot.push import PAPER_DISCOUNTS
+from apexrank.plot import PairContributionDisplay, pair_contributions
 from apexrank_papers.figure import new_figure
+from apexrank_papers.push.displays import PAPER_DISCOUNTS, DiscountDisplay
 from apexrank_papers.push.fitting import P_VALUES
 from apexrank_papers.result import Result, Verdict, claim
 

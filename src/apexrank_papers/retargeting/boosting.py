@@ -24,7 +24,7 @@ from sklearn.utils import Bunch
 from apexrank import metrics
 from apexrank.datasets import Fold
 from apexrank.errors import InputError, MissingExtraError
-from apexrank.models.boosting import (
+from apexrank.integrations.boosting import (
     ListwiseObjective,
     PairsObjective,
     RetargetObjective,

@@ -13,8 +13,8 @@ from sklearn.utils import Bunch
 
 from apexrank import metrics
 from apexrank.datasets import Fold
-from apexrank.groups import segment
 from apexrank.rankers import CrucialPairsPush, ListwiseRanker, MonotoneRetargeting
+from apexrank.validation import segment
 
 Scorer = Callable[[np.ndarray], np.ndarray]
 Candidates = Callable[[Bunch, Bunch], Iterator[tuple[str, Scorer]]]

@@ -14,7 +14,7 @@ from sklearn.utils import Bunch
 
 from apexrank.datasets.letor.lines import Rows, read_rows
 from apexrank.errors import InputError
-from apexrank.groups import segment
+from apexrank.validation import segment
 
 _NULL_CHOICES = ("raise", "nan", "zero", "min")
 _MOST_NAMES = 1_000_000

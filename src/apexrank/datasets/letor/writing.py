@@ -14,7 +14,7 @@ from scipy.sparse import csr_array, issparse
 
 from apexrank.atomic import replacing
 from apexrank.errors import InputError
-from apexrank.groups import is_missing
+from apexrank.validation import is_missing
 
 
 def write_letor(

@@ -10,7 +10,7 @@ import numpy as np
 from apexrank.metrics import roc_points
 from apexrank.metrics.confidence import Interval
 from apexrank.metrics.evaluation import FAMILIES, find_measure
-from apexrank.plot.curves import Curve, corners
+from apexrank.plot.style import Curve, corners
 from apexrank.report.charts import Axis, Chart, Svg, padded, steps_chart, thin
 from apexrank.report.page import level, power_label, render
 from apexrank.report.push.result import PushComparison, few_digits

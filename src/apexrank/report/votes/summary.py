@@ -12,7 +12,6 @@ import numpy as np
 from apexrank.aggregation.bootstrap import RankBootstrap
 from apexrank.aggregation.fusion import Method
 from apexrank.aggregation.rank_aggregation import Aggregation
-from apexrank.checks import check_choice
 from apexrank.errors import InputError
 from apexrank.report.page import Stages, counted, listed, shorten
 from apexrank.report.votes.methods import (
@@ -35,6 +34,7 @@ from apexrank.report.votes.voters import (
     uneven_scales,
     voter_agreement,
 )
+from apexrank.validation import check_choice
 
 METHODS: tuple[Method, ...] = ("lovasz-bregman", "borda", "copeland", "kemeny", "median", "rrf")
 Kind = Literal["one ballot", "no order", "tie", "method", "unsettled", "agreed", "settled"]

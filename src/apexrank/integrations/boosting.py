@@ -1,0 +1,658 @@
+"""The objectives and measures inside LightGBM and XGBoost: one object for each of their interfaces.
+
+An objective here is a function of the scores, and boosted trees only ask for its slope and curvature in each row.
+Neither package is imported here: their data are known by their methods.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Any, NamedTuple, Protocol
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from apexrank import metrics
+from apexrank.divergences import Divergence
+from apexrank.errors import InputError
+from apexrank.losses import LOSSES, Exponential, Logistic, Loss
+from apexrank.metrics.evaluation import find_measure
+from apexrank.objectives import (
+    CosineTargets,
+    CrucialPairs,
+    InfinitePush,
+    PClassification,
+    Push,
+    Retarget,
+    SoftmaxTargets,
+    SquaredTargets,
+    UnknownLink,
+)
+from apexrank.objectives.link import check_margin
+from apexrank.objectives.listwise import FixedTargets, ideal_dcg, softmax_of_lists
+from apexrank.objectives.margins import Offsets, level_offsets, offset_table
+from apexrank.prices import Power
+from apexrank.validation import check_finite
+
+__all__ = [
+    "BoosterMetric",
+    "BoosterObjective",
+    "LinkObjective",
+    "ListwiseObjective",
+    "PClassificationObjective",
+    "PairsObjective",
+    "PushObjective",
+    "RetargetObjective",
+]
+
+
+class BoosterRows(NamedTuple):
+    """Labels, weights and group ids of rows; ``list_weight`` has one weight per list, repeated for its rows."""
+
+    y: np.ndarray
+    weight: np.ndarray | None
+    groups: np.ndarray | None
+    list_weight: np.ndarray | None
+
+    def same(self, other: BoosterRows) -> bool:
+        """Whether both are equal, number by number."""
+        return all(
+            a is b or (a is not None and b is not None and np.array_equal(a, b))
+            for a, b in zip(self, other, strict=True)
+        )
+
+
+TWO_ROWS = BoosterRows(
+    np.array([1.0, 0.0]), None, None, None
+)  # the least data on which parameters can be tried
+
+
+def booster_rows(
+    first: Any, second: Any, sample_weight: Any, group: Any, ids: ArrayLike | None
+) -> tuple[np.ndarray, BoosterRows]:
+    """Scores and rows of a call, which is either (scores, data) or (labels, scores, weights, sizes of the groups).
+
+    ``ids`` are group ids of the user; they take the place of the sizes.
+
+    Examples
+    --------
+    >>> scores, rows = booster_rows([1, 0, 1], [0.5, 0.2, 0.1], None, [2, 1], None)
+    >>> scores.tolist(), rows.y.tolist(), rows.groups.tolist()
+    ([0.5, 0.2, 0.1], [1.0, 0.0, 1.0], [0, 0, 1])
+    """
+    if hasattr(second, "get_label"):
+        scores, y = first, second.get_label()
+        sample_weight, group = second.get_weight(), second.get_group()
+    else:
+        y, scores = first, second
+    scores, y = (np.asarray(values, dtype=float).ravel() for values in (scores, y))
+    if len(scores) != len(y):
+        raise InputError(
+            f"there are {len(scores)} scores for {len(y)} labels: several scores a row are not ranked"
+        )
+    if not np.isfinite(y).all():
+        raise InputError(
+            f"the label is missing or infinite in row {int(np.argmin(np.isfinite(y)))}: fill or drop it"
+        )
+    sizes, weight = _given(group), _given(sample_weight)
+    return scores, _with_weights(y, weight, sizes, _ids(ids, sizes, len(y)))
+
+
+def _given(values: Any) -> np.ndarray | None:
+    """XGBoost has empty arrays where LightGBM has None."""
+    return None if values is None or len(values) == 0 else np.asarray(values)
+
+
+def _ids(ids: ArrayLike | None, sizes: np.ndarray | None, n: int) -> np.ndarray | None:
+    if ids is not None:
+        given = np.asarray(ids)
+        if given.shape != (n,):
+            raise InputError(
+                f"groups needs one id per row: expected {n} ids, got shape {given.shape}; "
+                "rows held out need ids of their own"
+            )
+        return given
+    if sizes is None:
+        return None
+    if sizes.sum() != n:
+        raise InputError(f"the sizes of the groups sum to {int(sizes.sum())}, but there are {n} rows")
+    return np.repeat(np.arange(len(sizes)), sizes)
+
+
+def _with_weights(
+    y: np.ndarray, weight: np.ndarray | None, sizes: np.ndarray | None, groups: np.ndarray | None
+) -> BoosterRows:
+    if weight is None:
+        return BoosterRows(y, None, groups, None)
+    if len(weight) == len(y):
+        return BoosterRows(y, weight.astype(float), groups, None)
+    if sizes is not None and len(weight) == len(sizes):  # XGBoost weighs whole queries
+        return BoosterRows(y, None, groups, np.repeat(weight.astype(float), sizes))
+    raise InputError(f"there are {len(weight)} weights for {len(y)} rows: give one per row, or one per group")
+
+
+FLOOR = (
+    1e-3  # least curvature of a row, the mean row having 1 at first: a leaf of rows without a say stays put
+)
+
+
+class ScoreObjective(Protocol):
+    """What :mod:`apexrank.objectives` has."""
+
+    def value_and_grad(self, scores: np.ndarray) -> tuple[float, np.ndarray]:
+        """Objective and its gradient with respect to the scores."""
+
+
+class _Built(NamedTuple):
+    rows: BoosterRows
+    objective: Any
+    scale: float
+
+
+@dataclass(frozen=True, eq=False)
+class BoosterObjective:
+    """Base class: the same object serves each interface of LightGBM and XGBoost.
+
+    =============================================== ======================================
+    ``lightgbm.train({"objective": o}, data)``      groups and weights of the ``Dataset``
+    ``lightgbm.LGBMRegressor(objective=o)``         also ``LGBMRanker``, with ``fit(..., group=sizes)``
+    ``xgboost.train({}, data, obj=o)``              groups and weights of the ``DMatrix``
+    ``xgboost.XGBRegressor(objective=o)``           no groups there: ``groups=ids`` here
+    =============================================== ======================================
+
+    **Units.** Slope and curvature are multiplied by one number, for which the mean curvature of the rows that have a
+    say is 1 at equal scores. So a leaf of m rows has a curvature of about m whatever the objective, as with the
+    squared error, and the packages' defaults for learning rate, least curvature of a leaf and penalty fit.
+
+    **Curvature.** Trees take a step −Σ slope / Σ curvature in each leaf. Each class (but for hinge losses) has an upper
+    bound of the Hessian's diagonal at the current scores, twice which bounds the Hessian itself: steps are too short
+    rather than too long at any learning rate below 1. No row has less than 1/1000 of the first mean.
+
+    Without groups all rows are one list of any length. Where XGBoost has one weight per query, the objective is the
+    sum of the queries' costs with these weights.
+
+    Parameters
+    ----------
+    groups : array-like, optional
+        One id per row of the training data, of any kind and in any order. It takes the place of sizes in the data,
+        whose rows need not be sorted then.
+    """
+
+    groups: ArrayLike | None = field(default=None, kw_only=True, repr=False)
+    _built: _Built | None = field(default=None, init=False, repr=False)
+
+    def __call__(
+        self, y_true: Any, y_pred: Any, sample_weight: Any = None, group: Any = None
+    ) -> tuple[np.ndarray, np.ndarray]:
+        """Slope and curvature of each row, for ``(labels, scores, weights, sizes)`` or ``(scores, data)``."""
+        scores, rows = booster_rows(y_true, y_pred, sample_weight, group, self.groups)
+        built = self._build(rows)
+        grad, curvature = self._slopes(built.objective, scores)
+        hess = np.maximum(built.scale * curvature, FLOOR)
+        grad = built.scale * grad
+        if rows.list_weight is None:
+            return grad, hess
+        return rows.list_weight * grad, np.maximum(rows.list_weight * hess, FLOOR)
+
+    def value(self, y_true: Any, y_pred: Any, sample_weight: Any = None, group: Any = None) -> float:
+        """Objective at the scores, not scaled; arguments as in a call."""
+        scores, rows = booster_rows(y_true, y_pred, sample_weight, group, self.groups)
+        if rows.list_weight is not None:
+            raise InputError("the value of an objective has no weights of queries: give one weight per row")
+        return self.value_of(rows, scores)
+
+    def value_of(self, rows: BoosterRows, scores: np.ndarray) -> float:
+        """Objective of rows that have been read."""
+        return self._build(rows).objective.value_and_grad(scores)[0]
+
+    def _build(self, rows: BoosterRows) -> _Built:
+        """The objective of these rows, which are the same in each round."""
+        if self._built is None or not self._built.rows.same(rows):
+            objective = self._objective(rows)
+            curvature = self._slopes(objective, np.zeros(len(rows.y)))[1]
+            total, count = float(curvature.sum()), int(np.count_nonzero(curvature))
+            scale = count / total if total > 0 else 1.0
+            object.__setattr__(self, "_built", _Built(rows, objective, scale))
+        assert self._built is not None
+        return self._built
+
+    def __getstate__(self) -> dict[str, Any]:
+        return self.__dict__ | {"_built": None}  # made again from the rows
+
+    def _objective(self, rows: BoosterRows) -> ScoreObjective:
+        raise NotImplementedError
+
+    def _slopes(self, objective: Any, scores: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """Gradient, and the diagonal that bounds the Hessian."""
+        raise NotImplementedError
+
+
+@dataclass(frozen=True, eq=False)
+class PushObjective(BoosterObjective):
+    """P-Norm Push (Rudin 2009) for boosted trees; rows with a label above 0 are the positives.
+
+    It is :class:`apexrank.objectives.Push`, ``LSE(−f) + (1/p)·LSE(p·g)`` for the exponential loss. With
+    a = softmax(−f) and q = softmax(p·g) its Hessian is ``diag(a) − a·aᵀ`` and ``p·(diag(q) − q·qᵀ)``, so a and p·q
+    are upper bounds; a leaf of positives moves by the learning rate, one of negatives by 1/p of it. Other losses have
+    ``R^{1/p}``, and p·|slope| bounds the diagonal for the logistic one, since ``ℓ'' ≤ |ℓ'| ≤ ℓ``. Hinge losses take it
+    as well, though it is no bound: a step too far only reaches where nothing is to pay.
+
+    Parameters
+    ----------
+    p : float
+        The larger, the more only the top of the list counts; 1 is RankBoost's objective. ``inf`` counts the highest
+        negative alone, its maximum smoothed with ``beta``.
+    loss : {"exponential", "logistic", "squared_hinge", "hinge"} or atom
+    side : {"top", "bottom", "both"}
+    balance : float
+        Weight of the bottom for "both".
+    price : {"power", "log1p"}
+        "log1p" is the discount of the IR Push, without a p; exponential loss only.
+    beta : float
+        Of p = ∞: the maximum is ``(1/β)·LSE(β·g)``.
+    groups : array-like, optional
+        See :class:`BoosterObjective`.
+
+    Examples
+    --------
+    >>> objective = PushObjective(p=4)
+    >>> slope, curvature = objective([1, 0, 0], [0.0, 0.0, 0.0])
+    >>> slope.round(3).tolist(), curvature.round(3).tolist()
+    ([-0.6, 0.3, 0.3], [0.6, 1.2, 1.2])
+    """
+
+    p: float = 4.0
+    loss: str | Loss = "exponential"
+    side: str = "top"
+    balance: float = 1.0
+    price: str = "power"
+    beta: float = 16.0
+
+    def __post_init__(self) -> None:
+        if self.price not in ("power", "log1p"):
+            raise InputError(f"unknown price {self.price!r}: boosted trees take power or log1p")
+        if self.p != np.inf:
+            check_finite("p", self.p, 1)
+        check_finite("beta", self.beta, 1)
+        self._objective(TWO_ROWS)  # refuses what does not go together before there are any data
+
+    def _objective(self, rows: BoosterRows) -> Any:
+        common: dict[str, Any] = {
+            "loss": self.loss,
+            "side": self.side,
+            "balance": self.balance,
+            "sample_weight": rows.weight,
+            "groups": rows.groups,
+        }
+        if self.price == "log1p":
+            return Push(rows.y > 0, price="log1p", **common)
+        if self.p == np.inf:
+            return InfinitePush(rows.y > 0, beta=self.beta, **common)
+        return Push(rows.y > 0, price=Power(self.p), **common)
+
+    @property
+    def _order(self) -> float:
+        """Curvature of the outer class in units of its slope."""
+        if self.price == "log1p":
+            return 1.0
+        is_exponential = isinstance(LOSSES.get(self.loss), Exponential)
+        # other losses of the highest negative's score are curved themselves, by at most their slope
+        return self.p if self.p != np.inf else self.beta + (not is_exponential)
+
+    def _slopes(self, objective: Any, scores: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        grad = objective.value_and_grad(scores)[1]
+        inner = np.zeros(len(grad), dtype=bool)
+        if self.side != "both" and isinstance(LOSSES.get(self.loss), Exponential):
+            inner = objective.positive == (self.side == "top")
+        return grad, np.abs(grad) * np.where(inner, 1.0, self._order)
+
+
+@dataclass(frozen=True, eq=False)
+class PClassificationObjective(BoosterObjective):
+    """P-Classification (Ertekin & Rudin 2011) for boosted trees: the push as a sum of exponentials over rows.
+
+    It is :class:`apexrank.objectives.PClassification`, ``min_b Σ_i e^{−(f_i + b)} + (1/p)·Σ_k e^{p(g_k + b)}``. For
+    the best b the curvatures of the sum, |slope| for positives and p·|slope| for negatives, bound the Hessian: to
+    minimise over b only takes curvature away. It ranks as :class:`PushObjective` does, but slope and curvature fall
+    with the objective, so that a least curvature of a leaf ends the growth of trees.
+
+    Parameters
+    ----------
+    p : float
+        As in :class:`PushObjective`, finite.
+    groups : array-like, optional
+        See :class:`BoosterObjective`.
+
+    Examples
+    --------
+    >>> slope, curvature = PClassificationObjective(p=1)([1, 0, 0], [0.0, 0.0, 0.0])
+    >>> slope.tolist(), curvature.tolist()
+    ([-1.5, 0.75, 0.75], [1.5, 0.75, 0.75])
+    """
+
+    p: float = 4.0
+
+    def __post_init__(self) -> None:
+        check_finite("p", self.p, 1)
+
+    def _objective(self, rows: BoosterRows) -> PClassification:
+        push = Push(rows.y > 0, price=Power(self.p), sample_weight=rows.weight, groups=rows.groups)
+        return PClassification(push)
+
+    def _slopes(self, objective: PClassification, scores: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        grad = objective.value_and_grad(scores)[1]
+        return grad, np.abs(grad) * np.where(objective.positive, 1.0, self.p)
+
+
+FIXED = ("listnet", "ndcg_consistent", "pointwise", "rank_cosine")
+COLLAPSED = "without margins equal scores of all rows are a minimum: set margin > 0 and offsets that differ"
+
+
+@dataclass(frozen=True, eq=False)
+class PairsObjective(BoosterObjective):
+    """The push on graded relevance for boosted trees: every row above all less relevant ones of its list.
+
+    It is :class:`apexrank.objectives.CrucialPairs`. A row's slope is m − u: m for standing above better rows, u for
+    standing below worse ones. ``p·(m + u)`` bounds its curvature; for the logistic loss m is a bound itself.
+
+    Parameters
+    ----------
+    p : float
+        The larger, the more the highest misplaced rows count.
+    loss : {"exponential", "logistic"} or atom
+    groups : array-like, optional
+        See :class:`BoosterObjective`.
+
+    Examples
+    --------
+    >>> slope, curvature = PairsObjective(p=1)([2, 1, 0], [0.0, 0.0, 0.0])
+    >>> bool(slope[0] < slope[1] < slope[2])
+    True
+    """
+
+    p: float = 1.0
+    loss: str | Loss = "exponential"
+
+    def __post_init__(self) -> None:
+        check_finite("p", self.p, 1)
+        if not isinstance(LOSSES.get(self.loss), Exponential | Logistic):
+            raise InputError(
+                f"boosted trees take the exponential or logistic loss of pairs, got {self.loss!r}"
+            )
+
+    def _objective(self, rows: BoosterRows) -> CrucialPairs:
+        return CrucialPairs(
+            rows.y, loss=self.loss, price=Power(self.p), sample_weight=rows.weight, groups=rows.groups
+        )
+
+    def _slopes(self, objective: CrucialPairs, scores: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        _, mass, log_r, memory = objective._evaluate(scores)
+        with np.errstate(over="ignore", invalid="ignore", divide="ignore"):
+            grad = objective.pairs.pull(log_r, memory, mass)
+        return grad, self.p * (2 * mass - grad)
+
+
+@dataclass(frozen=True, eq=False)
+class RetargetObjective(BoosterObjective):
+    """Monotone retargeting (Acharyya 2013, chapter 3) for boosted trees: the nearest scores in the right order.
+
+    It is :class:`apexrank.objectives.Retarget`. The squared divergence has the slope ``θ − Π(θ)``, scores less their
+    targets; the derivative of a projection is at most the identity, so a row's curvature is bounded by its weight, and
+    each round is a regression on the current targets. The others have that of a softmax, at most its shares.
+
+    Weights of the data are weights of rows: times 2 in all rows of a query they double its cost, and more for the more
+    relevant rows they mend the top of the list first. "kl" and its like see them as repetitions of rows.
+
+    Parameters
+    ----------
+    divergence, order, margin, offsets, normalize, joint_convexity
+        As in :class:`apexrank.objectives.Retarget`; a margin above 0 is needed.
+    groups : array-like, optional
+        See :class:`BoosterObjective`.
+
+    Examples
+    --------
+    >>> slope, curvature = RetargetObjective()([4, 1, 0], [0.0, 0.0, 0.0])
+    >>> slope.tolist(), curvature.tolist()
+    ([-1.0, 0.0, 1.0], [1.0, 1.0, 1.0])
+    """
+
+    divergence: str | Divergence = "squared"
+    margin: float = 1.0
+    offsets: Offsets = "sqrt"
+    order: Any = "hidden"
+    normalize: bool = False
+    joint_convexity: bool | tuple[float, float] = True
+
+    def __post_init__(self) -> None:
+        check_retarget(self.offsets, **self._options)
+        if self.margin == 0:
+            raise InputError(COLLAPSED)
+
+    @property
+    def _options(self) -> dict[str, Any]:
+        names = ("divergence", "order", "margin", "normalize", "joint_convexity")
+        return {name: getattr(self, name) for name in names}
+
+    def _objective(self, rows: BoosterRows) -> Retarget:
+        data: dict[str, Any] = {"groups": rows.groups, "sample_weight": rows.weight}
+        objective = Retarget(rows.y, offsets=self.offsets, **data, **self._options)
+        if objective.collapses:
+            raise InputError(COLLAPSED)
+        return objective
+
+    def _slopes(self, objective: Retarget, scores: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        grad, lists = objective.value_and_grad(scores)[1], objective.lists
+        if not objective.is_squared:
+            return grad, objective.hessian(scores)[0][1]
+        bound = np.zeros(len(scores))
+        bound[lists.rows] = lists.spread(objective.factor) * lists.weight
+        return grad, bound
+
+
+def check_retarget(offsets: Offsets, **options: Any) -> None:
+    """Refuse parameters of :class:`apexrank.objectives.Retarget` that no data would suit.
+
+    A function of the relevance is not tried: it need not be defined for grades that the data do not have.
+
+    Examples
+    --------
+    >>> check_retarget("sqrt", divergence="squared", margin=-1.0)
+    Traceback (most recent call last):
+    apexrank.errors.InputError: margin must be a finite number of at least 0, got -1.0
+    """
+    Retarget(TWO_ROWS.y, offsets=[0.0, 0.0], **options)  # how wide margins may be is up to the data
+    if not callable(offsets):
+        n_grades = 2 if isinstance(offsets, str) else offset_table(offsets).size
+        level_offsets(np.arange(float(n_grades)), offsets)
+
+
+@dataclass(frozen=True, eq=False)
+class LinkObjective(BoosterObjective):
+    """Regression with an unknown increasing link (Acharyya 2013, chapter 4) for boosted trees.
+
+    It is :class:`apexrank.objectives.UnknownLink`: how far y is from some increasing, 1/s-Lipschitz function of the
+    scores, one for each group. Its gradient is a projection of the scores divided by s, so the curvature of a row is
+    at most its weight divided by s.
+
+    Parameters
+    ----------
+    strong_convexity, normalize
+        As in :class:`apexrank.objectives.UnknownLink`.
+    groups : array-like, optional
+        See :class:`BoosterObjective`.
+
+    Examples
+    --------
+    >>> slope, curvature = LinkObjective()([1.0, 2.0, 3.0], [0.0, 0.0, 0.0])
+    >>> slope.tolist(), curvature.tolist()
+    ([1.0, 0.0, -1.0], [1.0, 1.0, 1.0])
+    """
+
+    strong_convexity: float = 1.0
+    normalize: bool = False
+
+    def __post_init__(self) -> None:
+        check_margin(self.strong_convexity)
+
+    def _objective(self, rows: BoosterRows) -> UnknownLink:
+        return UnknownLink(
+            rows.y,
+            groups=rows.groups,
+            strong_convexity=self.strong_convexity,
+            normalize=self.normalize,
+            sample_weight=rows.weight,
+        )
+
+    def _slopes(self, objective: UnknownLink, scores: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        order, bound = objective.order, np.zeros(len(scores))
+        bound[order.rows] = order.spread(objective.factor) * order.weight / objective.s
+        return objective.value_and_grad(scores)[1], bound
+
+
+@dataclass(frozen=True, eq=False)
+class ListwiseObjective(BoosterObjective):
+    """Fixed targets in each list for boosted trees: ListNet, NDCG-consistent regression, RankCosine.
+
+    The losses are those of :class:`apexrank.ListwiseRanker`. Bounds of the Hessian: the fitted shares m of
+    ``diag(m) − m·mᵀ`` for "listnet", a row's weight w for the regressions, and ``3·w/(|s|² + 1)`` with the list's
+    scores s for "rank_cosine".
+
+    Parameters
+    ----------
+    loss : {"listnet", "ndcg_consistent", "pointwise", "rank_cosine"}
+    groups : array-like, optional
+        See :class:`BoosterObjective`.
+
+    Examples
+    --------
+    >>> slope, curvature = ListwiseObjective("pointwise")([1.0, 0.0], [0.0, 0.0])
+    >>> slope.tolist(), curvature.tolist()
+    ([-0.5, 0.5], [1.0, 1.0])
+    """
+
+    loss: str = "listnet"
+
+    def __post_init__(self) -> None:
+        if self.loss not in FIXED:
+            raise InputError(f"unknown loss {self.loss!r}: use one of {', '.join(FIXED)}")
+
+    def _objective(self, rows: BoosterRows) -> FixedTargets:
+        y, weight, groups = rows.y, rows.weight, rows.groups
+        if self.loss == "listnet":
+            return SoftmaxTargets(softmax_of_lists(y, groups, weight), groups=groups, weight=weight)
+        if self.loss == "pointwise":
+            return SquaredTargets(y, weight=weight)
+        if self.loss == "rank_cosine":
+            return CosineTargets(y, groups=groups, weight=weight)
+        return SquaredTargets(gain_shares(y, groups, weight), groups=groups, weight=weight)
+
+    def _slopes(self, objective: FixedTargets, scores: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        grad, weight = objective.value_and_grad(scores)[1], objective.weight
+        if isinstance(objective, SoftmaxTargets):
+            return grad, np.maximum(grad + weight * objective.targets, 0.0)
+        if isinstance(objective, CosineTargets):
+            length = objective.sums(weight * scores**2) + 1
+            return grad, 3 * weight / length[objective.list_of_row]
+        return grad, weight
+
+
+def gain_shares(relevance: np.ndarray, groups: np.ndarray | None, weight: np.ndarray | None) -> np.ndarray:
+    """Gain ``2^y − 1`` of each row in units of its list's best DCG; 0 where nothing is relevant.
+
+    Examples
+    --------
+    >>> gain_shares(np.array([1.0, 0.0]), None, None).tolist()
+    [1.0, 0.0]
+    """
+    if relevance.min() < 0:
+        raise InputError("negative values of the relevance have no gain 2^y − 1: add a constant to it")
+    gain = np.exp2(relevance) - 1
+    best = ideal_dcg(gain, groups, weight)
+    return np.divide(gain, best, where=best > 0, out=np.zeros(len(gain)))
+
+
+_NO_GROUP = object()  # LightGBM's estimators always say what the groups are, those of XGBoost never
+
+
+@dataclass(frozen=True, eq=False)
+class BoosterMetric:
+    """A measure by name, or the value of an objective, after each round of LightGBM or XGBoost.
+
+    =================================================== =============================================
+    ``lightgbm.train(..., feval=m)``                    with ``"metric": "None"`` only this one
+    ``lightgbm.LGBMRanker().fit(..., eval_metric=m)``   also the other estimators
+    ``xgboost.train(..., custom_metric=m)``             with ``"disable_default_eval_metric": 1`` only this
+    ``xgboost.XGBRegressor(eval_metric=m)``             no groups there: ``groups=ids`` here
+    =================================================== =============================================
+
+    LightGBM is told whether more is better. XGBoost guesses from the name ("ndcg", "map", "auc" and "pre" at its
+    beginning are for more), so stop it early with
+    ``xgboost.callback.EarlyStopping(rounds=n, maximize=m.greater_is_better)``.
+
+    Parameters
+    ----------
+    measure : str or BoosterObjective
+        A name that :func:`apexrank.metrics.evaluate` knows, such as "ndcg@10", "auc" or "partial_auc_0.05"; or an
+        objective, whose value is measured.
+    options : dict, optional
+        Options of :func:`apexrank.metrics.evaluate`, such as ``{"relevant": 2}`` or ``{"ties": "given"}``.
+    weighted : bool
+        Count rows by their weights. They often are for training only, so by default they are not used.
+    groups : array-like, optional
+        One id per row of the data that is measured, in place of the sizes there.
+
+    Examples
+    --------
+    >>> metric = BoosterMetric("ndcg@10")
+    >>> metric([1, 0, 1], [0.9, 0.5, 0.7])
+    1.0
+    >>> metric([1, 0, 1], [0.9, 0.5, 0.7], None, [3])
+    ('ndcg@10', 1.0, True)
+    """
+
+    measure: str | BoosterObjective
+    options: dict[str, Any] = field(default_factory=dict)
+    weighted: bool = False
+    groups: ArrayLike | None = field(default=None, kw_only=True, repr=False)
+
+    def __post_init__(self) -> None:
+        if not isinstance(self.measure, BoosterObjective):
+            find_measure(self.measure)
+        elif self.options:
+            raise InputError("options are those of a measure by name: an objective has its own")
+
+    @property
+    def __name__(self) -> str:
+        """Name in the tables of both packages."""
+        return type(self.measure).__name__ if isinstance(self.measure, BoosterObjective) else self.measure
+
+    @property
+    def greater_is_better(self) -> bool:
+        """Whether a larger value is better."""
+        if isinstance(self.measure, BoosterObjective):
+            return False
+        return find_measure(self.measure).family.greater_is_better
+
+    def __call__(self, y_true: Any, y_pred: Any, sample_weight: Any = None, group: Any = _NO_GROUP) -> Any:
+        """Value in the form that the caller takes: a number, (name, value), or (name, value, more is better)."""
+        sizes = None if group is _NO_GROUP else group
+        value = self._value(y_true, y_pred, sample_weight, sizes)
+        is_data = hasattr(y_pred, "get_label")
+        if group is _NO_GROUP and not is_data:
+            return value
+        if is_data and hasattr(y_pred, "num_row"):  # XGBoost's
+            return self.__name__, value
+        return self.__name__, value, self.greater_is_better
+
+    def _value(self, y_true: Any, y_pred: Any, sample_weight: Any, sizes: Any) -> float:
+        scores, rows = booster_rows(y_true, y_pred, sample_weight, sizes, self.groups)
+        weight = rows.weight if self.weighted else None
+        if self.weighted and rows.list_weight is not None:
+            raise InputError("measures have no weights of queries: give one weight per row")
+        if isinstance(self.measure, BoosterObjective):
+            return self.measure.value_of(rows._replace(weight=weight, list_weight=None), scores)
+        found = metrics.evaluate(
+            rows.y, scores, self.measure, groups=rows.groups, sample_weight=weight, **self.options
+        )
+        return next(iter(found.values()))
