@@ -28,7 +28,7 @@ from apexrank.graph import (
     TrustRank,
 )
 from apexrank.graph.base import IteratedRank, plain_graph
-from apexrank.graph.mapped import MappedRank
+from apexrank.graph.pagerank import MappedRank
 from apexrank.preprocessing import QueryNormalizer
 from apexrank.rankers import (
     CrucialPairsPush,

@@ -20,7 +20,7 @@ from apexrank_papers.graphs.farms import RATIO, TOL, closed_cycles, farmed_crawl
 from apexrank_papers.graphs.linkfarm_rankings import ANTITRUST, TRUSTRANK, Trial, name_of
 from apexrank_papers.graphs.linkfarm_table import Found, honest_above, measured, measures
 from apexrank_papers.paper import printed_table
-from tests.graphs import dense_rank
+from tests.graph.oracles import dense_rank
 
 DATA = Path(os.environ.get("APEXRANK_DATA") or Path(__file__).parents[2] / "shared" / "data")
 SMALL = {"crawl": "synthetic", "n": 1500, "boosters": 20}

@@ -9,21 +9,21 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from apexrank.graph.adjacency import Graph, SignedGraph
+    from apexrank.graph.graph import Graph, SignedGraph
     from apexrank.graph.base import GraphRank, InLink
     from apexrank.graph.consensus import ConsensusRank
     from apexrank.graph.indegree import InDegree
     from apexrank.graph.layers import Layers, as_layers
     from apexrank.graph.lpq import LpqRank
-    from apexrank.graph.mapped import ConcaveConvexRank, PageRank, TopMeanRank
+    from apexrank.graph.pagerank import ConcaveConvexRank, PageRank, TopMeanRank
     from apexrank.graph.reading import as_graph
     from apexrank.graph.threshold import best_threshold
     from apexrank.graph.trust import spread
     from apexrank.graph.trustrank import AntiTrustRank, DemotedRank, TrustRank
 
 _HOME = {
-    "Graph": "adjacency",
-    "SignedGraph": "adjacency",
+    "Graph": "graph",
+    "SignedGraph": "graph",
     "as_graph": "reading",
     "GraphRank": "base",
     "InLink": "base",
@@ -32,9 +32,9 @@ _HOME = {
     "Layers": "layers",
     "as_layers": "layers",
     "LpqRank": "lpq",
-    "ConcaveConvexRank": "mapped",
-    "PageRank": "mapped",
-    "TopMeanRank": "mapped",
+    "ConcaveConvexRank": "pagerank",
+    "PageRank": "pagerank",
+    "TopMeanRank": "pagerank",
     "best_threshold": "threshold",
     "spread": "trust",
     "AntiTrustRank": "trustrank",

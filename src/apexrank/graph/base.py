@@ -16,7 +16,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from apexrank.checks import check_finite
 from apexrank.errors import InputError
-from apexrank.graph.adjacency import Graph, SignedGraph
+from apexrank.graph.graph import Graph, SignedGraph
 from apexrank.graph.power import Fixpoint, Progress
 from apexrank.graph.reading import as_graph
 from apexrank.kernels.csr import reached

@@ -14,7 +14,7 @@ from sklearn.utils import check_random_state
 
 from apexrank.checks import check_finite
 from apexrank.errors import InputError
-from apexrank.graph.adjacency import Graph, build
+from apexrank.graph.graph import Graph, build
 from apexrank.graph.agreement import KINDS, Agreement
 from apexrank.graph.base import GraphRank, Teleport, teleport_vectors
 from apexrank.graph.blend import Consensus, blend, corroborated, fixed_point

@@ -12,7 +12,7 @@ from collections.abc import Mapping, Sequence
 import numpy as np
 
 from apexrank.errors import InputError
-from apexrank.graph.adjacency import Graph
+from apexrank.graph.graph import Graph
 from apexrank.graph.anderson import Anderson
 from apexrank.kernels.hulls import Hulls
 

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from apexrank.errors import InputError
-from apexrank.graph.adjacency import Graph, build
+from apexrank.graph.graph import Graph, build
 from apexrank.graph.edges import Column, choose_columns, edges_of_frame, is_missing, sorted_if_alike
 
 

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from apexrank.errors import InputError
-from apexrank.graph.adjacency import Graph, SignedGraph, as_names, build
+from apexrank.graph.graph import Graph, SignedGraph, as_names, build
 from apexrank.graph.edges import Column, Edges, alike, object_array, sorted_if_alike
 from apexrank.graph.labelled import layers_of_table
 from apexrank.graph.reading import as_graph

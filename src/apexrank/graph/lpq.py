@@ -11,10 +11,10 @@ from sklearn.exceptions import ConvergenceWarning
 
 from apexrank.checks import check_finite
 from apexrank.errors import InputError
-from apexrank.graph.adjacency import Graph, SignedGraph
+from apexrank.graph.graph import Graph, SignedGraph
 from apexrank.graph.base import Teleport, read_graph, seed_vector, teleport_vectors
-from apexrank.graph.mapped import MappedRank
-from apexrank.graph.maps import Lpq
+from apexrank.graph.pagerank import MappedRank
+from apexrank.graph.concave_convex import Lpq
 from apexrank.graph.power import Progress, shared_links
 from apexrank.graph.trust import Direction, spread, trust_share
 

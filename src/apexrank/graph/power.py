@@ -14,8 +14,8 @@ from typing import Any, NamedTuple, Self
 import numpy as np
 
 from apexrank.errors import InputError
-from apexrank.graph.adjacency import Graph
-from apexrank.graph.maps import Map
+from apexrank.graph.graph import Graph
+from apexrank.graph.concave_convex import Map
 from apexrank.kernels.csr import InLinks
 
 Progress = Callable[[int, float], None]

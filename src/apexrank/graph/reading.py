@@ -10,8 +10,8 @@ from scipy import sparse
 from sklearn.utils import check_array
 
 from apexrank.errors import InputError
-from apexrank.graph.adjacency import Graph, SignedGraph, as_names, build, check_rules, graph_of_rows
-from apexrank.graph.edgefile import edges_of_file
+from apexrank.graph.graph import Graph, SignedGraph, as_names, build, check_rules, graph_of_rows
+from apexrank.graph.files import edges_of_file
 from apexrank.graph.edges import (
     Column,
     Edges,
@@ -47,7 +47,7 @@ def as_graph(
         - networkx: vertices sorted by name where all names can be compared, else in its order; igraph: vertices in
           its order, with the names in the vertex attribute ``name`` where there is one;
         - a pandas or polars data frame of edges, or the path of a CSV, TSV, white-space separated (as SNAP has
-          them) or Parquet file, plain or gzip (see :func:`apexrank.graph.edgefile.edges_of_file`); or a tuple
+          them) or Parquet file, plain or gzip (see :func:`apexrank.graph.files.edges_of_file`); or a tuple
           ``(sources, targets)`` or ``(sources, targets, weights)`` of arrays. Ids may be text or whole numbers; the
           vertices are the ids that occur, sorted, so that the order of the edges does not matter.
     directed : bool, optional

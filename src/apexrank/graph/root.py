@@ -18,8 +18,8 @@ from math import inf, nan
 import numpy as np
 
 from apexrank.errors import InputError
-from apexrank.graph.mixing import Apply, OutOfSteps, Problem, Progress, mixed_steps, plain_steps
-from apexrank.graph.series import Series
+from apexrank.graph.lp_equation import Apply, OutOfSteps, Problem, Progress, mixed_steps, plain_steps
+from apexrank.graph.lp_root import Series
 
 _LARGEST_EXPONENT = 280.0  # powers of ten on either side of 1 that are left to y
 _PATIENCE = 40  # mixed steps without progress before a series is tried; ten times as many after it

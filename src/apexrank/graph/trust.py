@@ -22,9 +22,9 @@ from typing import Literal
 import numpy as np
 
 from apexrank.errors import InputError
-from apexrank.graph.adjacency import Graph
+from apexrank.graph.graph import Graph
 from apexrank.graph.base import reached_from
-from apexrank.graph.maps import Lpq
+from apexrank.graph.concave_convex import Lpq
 from apexrank.graph.power import Bound, Fixpoint, Progress, Walk, iterate, l1_bound
 
 Direction = Literal["along", "against"]

@@ -8,9 +8,9 @@ import numpy as np
 
 from apexrank.checks import check_finite
 from apexrank.errors import InputError
-from apexrank.graph.adjacency import Graph
+from apexrank.graph.graph import Graph
 from apexrank.graph.base import plain_graph, teleport_vectors
-from apexrank.graph.mapped import PageRank
+from apexrank.graph.pagerank import PageRank
 from apexrank.graph.power import Fixpoint, Progress
 from apexrank.graph.trust import DIRECTIONS, Direction
 

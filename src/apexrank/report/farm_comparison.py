@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from apexrank.graph.adjacency import Graph
+from apexrank.graph.graph import Graph
 from apexrank.report.farm_rows import Certificate, Item, Riser, Suspect, Verdict, first, plain
 from apexrank.report.farm_verdict import make_verdict
 

@@ -10,7 +10,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from apexrank.graph.adjacency import Graph
+from apexrank.graph.graph import Graph
 from apexrank.kernels.jit import kernel
 
 MOST_USUAL = 0.5  # part of all flow from unsupported vertices, from which on these are no sign of a farm

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from apexrank.errors import InputError
-from apexrank.graph.adjacency import Graph
+from apexrank.graph.graph import Graph
 from apexrank.graph.base import seed_vector
 
 

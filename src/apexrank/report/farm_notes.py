@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from apexrank.graph.adjacency import Graph
+from apexrank.graph.graph import Graph
 from apexrank.report.farm_evidence import MOST_USUAL, has_links
 from apexrank.report.farm_rows import Certificate, Riser, counted, power_of
 from apexrank.report.farm_suspects import BOOSTERS, Look

@@ -9,8 +9,8 @@ from typing import Any
 
 import numpy as np
 
-from apexrank.graph.adjacency import Graph
-from apexrank.graph.mapped import MappedRank
+from apexrank.graph.graph import Graph
+from apexrank.graph.pagerank import MappedRank
 from apexrank.report.farm_evidence import (
     MOST_USUAL,
     Support,

@@ -42,10 +42,10 @@ import numpy as np
 from sklearn.exceptions import ConvergenceWarning
 
 from apexrank.errors import InputError
-from apexrank.graph.adjacency import Graph
+from apexrank.graph.graph import Graph
 from apexrank.graph.base import plain_graph, seed_vector
 from apexrank.graph.lpq import LpqRank
-from apexrank.graph.mapped import MappedRank, PageRank
+from apexrank.graph.pagerank import MappedRank, PageRank
 from apexrank.metrics.spam import spam_mass, spam_met
 from apexrank.report.farm_comparison import RankComparison
 from apexrank.report.farm_labels import spam_vertices

@@ -17,7 +17,7 @@ from math import exp, expm1, inf, log, log1p
 import numpy as np
 from scipy.optimize import brentq
 
-from apexrank.graph.mixing import EPS, ROUNDING, TINY, Extra, Problem, over
+from apexrank.graph.lp_equation import EPS, ROUNDING, TINY, Extra, Problem, over
 
 _TIE = 1e-14  # terms that agree to this are the same up to rounding
 _LOOSE = 1e-6  # terms that agree to this are looked at more closely

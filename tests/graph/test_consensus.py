@@ -21,7 +21,7 @@ from apexrank.graph import ConsensusRank
 from apexrank.graph.agreement import Agreement
 from apexrank.graph.blend import blend
 from apexrank.graph.layers import as_layers
-from tests.consensus_oracles import (
+from tests.graph.consensus_oracles import (
     best_lead,
     corroboration,
     cost,
@@ -39,9 +39,9 @@ from tests.consensus_oracles import (
     two_layer_minima,
     weight_gradient,
 )
-from tests.graphs import dense_pagerank, random_adjacency, reach
+from tests.graph.oracles import dense_pagerank, random_adjacency, reach
 
-VECTOR = json.loads((Path(__file__).parent / "vectors" / "consensus.json").read_text())
+VECTOR = json.loads((Path(__file__).parent.parent / "vectors" / "consensus.json").read_text())
 BOTH = ("kl", "squared")
 STATIONARY = [
     pytest.param("blend", {}, id="blend"),

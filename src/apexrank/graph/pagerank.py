@@ -10,9 +10,9 @@ import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
 from apexrank.errors import InputError
-from apexrank.graph.adjacency import Graph
+from apexrank.graph.graph import Graph
 from apexrank.graph.base import InLink, IteratedRank, Teleport, plain_graph, teleport_vectors
-from apexrank.graph.maps import ConcaveConvex, Lpq, Map, TopMean
+from apexrank.graph.concave_convex import ConcaveConvex, Lpq, Map, TopMean
 from apexrank.graph.power import Bound, Fixpoint, Progress, Walk, hilbert_bound, iterate, l1_bound, no_bound
 
 SMALLEST_LOG = 690.0  # of a share to the power p
@@ -169,7 +169,7 @@ class PageRank(MappedRank):
 
     Examples
     --------
-    >>> from apexrank.graph.mapped import PageRank
+    >>> from apexrank.graph.pagerank import PageRank
     >>> ranks = PageRank().fit((["a", "b", "c"], ["b", "c", "b"]))
     >>> ranks.ranking_.tolist()
     ['b', 'c', 'a']
@@ -214,7 +214,7 @@ class ConcaveConvexRank(MappedRank):
     Examples
     --------
     >>> import numpy as np
-    >>> from apexrank.graph.mapped import ConcaveConvexRank
+    >>> from apexrank.graph.pagerank import ConcaveConvexRank
     >>> ranks = ConcaveConvexRank(np.square, lambda x: x**0.4, degree=0.8).fit((["a", "b"], ["b", "c"]))
     >>> ranks.ranking_.tolist(), ranks.error_bound_ < 1e-9
     (['c', 'b', 'a'], True)
@@ -266,7 +266,7 @@ class TopMeanRank(MappedRank):
 
     Examples
     --------
-    >>> from apexrank.graph.mapped import TopMeanRank
+    >>> from apexrank.graph.pagerank import TopMeanRank
     >>> TopMeanRank(k=2).fit((["a", "b", "c", "d"], ["b", "c", "b", "b"])).ranking_.tolist()
     ['b', 'c', 'a', 'd']
     """

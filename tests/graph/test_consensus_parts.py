@@ -17,7 +17,7 @@ from apexrank.graph.anderson import Anderson
 from apexrank.graph.blend import blend
 from apexrank.graph.interventions import RankOrder, cut_hulls, row_shares
 from apexrank.kernels import hulls as kernels
-from tests.consensus_oracles import (
+from tests.graph.consensus_oracles import (
     cost,
     distances,
     hull_cost,

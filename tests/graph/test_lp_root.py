@@ -12,7 +12,7 @@ import pytest
 from apexrank.errors import InputError
 from apexrank.graph.root import solve_ratio_one
 
-VECTORS = json.loads((Path(__file__).parent / "vectors" / "graph.json").read_text())
+VECTORS = json.loads((Path(__file__).parent.parent / "vectors" / "graph.json").read_text())
 
 
 def solve(W, v, p, damping=0.85, **options):
