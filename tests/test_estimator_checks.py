@@ -28,7 +28,6 @@ from apexrank.graph import (
     TrustRank,
 )
 from apexrank.graph.base import IteratedRank, plain_graph
-from apexrank.graph.pagerank import MappedRank
 from apexrank.preprocessing import QueryNormalizer
 from apexrank.rankers import (
     CrucialPairsPush,
@@ -57,7 +56,6 @@ BASES = {
     KernelFit,
     LinearFit,
     LinearRanker,
-    MappedRank,
 }
 
 

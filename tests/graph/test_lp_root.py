@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from apexrank.errors import InputError
-from apexrank.graph.root import solve_ratio_one
+from apexrank.graph.lp_root import solve_ratio_one
 
 VECTORS = json.loads((Path(__file__).parent.parent / "vectors" / "graph.json").read_text())
 

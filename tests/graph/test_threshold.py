@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 from sklearn.metrics import accuracy_score, balanced_accuracy_score
 
 from apexrank.errors import InputError
-from apexrank.graph.threshold import Threshold, best_threshold, error_rates
+from apexrank.graph.trust import Threshold, best_threshold, error_rates
 
 FEW_VALUES = st.lists(
     st.tuples(st.sampled_from([-2.0, 0.0, 0.5, 0.5000000000000001, 3.0, 1e300]), st.booleans()), min_size=1

@@ -4,7 +4,7 @@ import pytest
 from apexrank import AntiTrustRank, DemotedRank, InputError, LpqRank, PageRank, TrustRank
 from apexrank.datasets import make_crawl
 from apexrank.graph import Graph, SignedGraph, as_graph
-from apexrank.graph.concave_convex import Lpq
+from apexrank.graph.lpq import Lpq
 from apexrank.graph.trust import spread, trust_share
 from tests.graph.oracles import dense_pagerank, random_adjacency, sparse_of
 

@@ -1,5 +1,10 @@
 """Ranking the vertices of a graph by its links, so that spammers gain little from making up links.
 
+- `Graph`, `as_graph` and, for several graphs between the same vertices, `Layers`, `as_layers`;
+- `PageRank` and `InDegree`; `LpqRank`, which resists link farms, `TopMeanRank` and `ConcaveConvexRank` in its manner;
+- with labels: `TrustRank`, `AntiTrustRank`, `DemotedRank`, `spread`, `best_threshold`;
+- `ConsensusRank` of several layers.
+
 Names are imported when they are first used: networkx looks into this package whenever it is imported itself.
 """
 
@@ -9,38 +14,28 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from apexrank.graph.graph import Graph, SignedGraph
     from apexrank.graph.base import GraphRank, InLink
+    from apexrank.graph.concave_convex import ConcaveConvexRank, TopMeanRank
     from apexrank.graph.consensus import ConsensusRank
-    from apexrank.graph.indegree import InDegree
+    from apexrank.graph.graph import Graph, SignedGraph
     from apexrank.graph.layers import Layers, as_layers
     from apexrank.graph.lpq import LpqRank
-    from apexrank.graph.pagerank import ConcaveConvexRank, PageRank, TopMeanRank
+    from apexrank.graph.pagerank import InDegree, PageRank
     from apexrank.graph.reading import as_graph
-    from apexrank.graph.threshold import best_threshold
-    from apexrank.graph.trust import spread
-    from apexrank.graph.trustrank import AntiTrustRank, DemotedRank, TrustRank
+    from apexrank.graph.trust import AntiTrustRank, DemotedRank, TrustRank, best_threshold, spread
 
-_HOME = {
-    "Graph": "graph",
-    "SignedGraph": "graph",
-    "as_graph": "reading",
-    "GraphRank": "base",
-    "InLink": "base",
-    "ConsensusRank": "consensus",
-    "InDegree": "indegree",
-    "Layers": "layers",
-    "as_layers": "layers",
-    "LpqRank": "lpq",
-    "ConcaveConvexRank": "pagerank",
-    "PageRank": "pagerank",
-    "TopMeanRank": "pagerank",
-    "best_threshold": "threshold",
-    "spread": "trust",
-    "AntiTrustRank": "trustrank",
-    "DemotedRank": "trustrank",
-    "TrustRank": "trustrank",
+_NAMES = {  # by module
+    "base": ("GraphRank", "InLink"),
+    "concave_convex": ("ConcaveConvexRank", "TopMeanRank"),
+    "consensus": ("ConsensusRank",),
+    "graph": ("Graph", "SignedGraph"),
+    "layers": ("Layers", "as_layers"),
+    "lpq": ("LpqRank",),
+    "pagerank": ("InDegree", "PageRank"),
+    "reading": ("as_graph",),
+    "trust": ("AntiTrustRank", "DemotedRank", "TrustRank", "best_threshold", "spread"),
 }
+_HOME = {name: module for module, names in _NAMES.items() for name in names}
 
 __all__ = [
     "AntiTrustRank",

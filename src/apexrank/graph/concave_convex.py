@@ -1,11 +1,7 @@
-"""How a vertex turns what flows in through its links into its score: ``r_i = g(Σ_j f(flow_j))``.
+"""Concave-convex ranks: the mean of the k strongest in-links, and functions of one's own.
 
 S. Acharyya, dissertation, 2013, sec. 6.2: a convex f favours few strong in-links over many weak ones, a concave g makes
-returns diminish. A flow depends on its source alone, so f is taken once a vertex, and what remains for the links is a
-sum. Weights are shares ``w_ij/d_j`` of what a vertex hands out.
-
-A map is *homogeneous of degree h* when multiplying all flows by c multiplies the scores by c^h. With h < 1 every step
-brings any two score vectors nearer by the factor h in Hilbert's projective metric, which is what certificates rest on.
+returns diminish. Each rank is a map (`apexrank.graph.power.Map`) and an estimator.
 """
 
 from __future__ import annotations
@@ -13,91 +9,18 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any, Protocol
+from typing import Any
 
 import numpy as np
 
-from apexrank.checks import check_finite
 from apexrank.errors import InputError
+from apexrank.graph.base import IteratedRank
+from apexrank.graph.graph import Graph
+from apexrank.graph.lpq import Lpq, power
+from apexrank.graph.power import Inflow, Progress, Walk
 from apexrank.kernels.csr import InLinks
 
-Inflow = Callable[[np.ndarray, Any], np.ndarray]
-# of p·|log flow|: powers of such flows and weights, their products and long sums of them are in range
-SAFE_LOG = 650.0
 LARGEST_P_OF_MEAN = 8.0
-
-
-class Map(Protocol):
-    """What ranks need to know: the degree of homogeneity (nan if unknown), and the map on given links."""
-
-    @property
-    def degree(self) -> float: ...
-
-    def on(self, links: InLinks, rate: np.ndarray, teleport: np.ndarray) -> Inflow:
-        """A function of the scores x and of τ: ``x·rate`` flows out of the vertices, ``τ·teleport`` into each more."""
-        ...
-
-    def terms(self, flow: np.ndarray) -> np.ndarray:
-        """What single flows into one vertex contribute to it, up to a common factor."""
-        ...
-
-
-@dataclass(frozen=True)
-class Lpq:
-    """``(Σ_j flow_j^p)^{1/q}`` with ``q = ratio·p``; p = ∞ is the largest flow to the power 1/ratio (eq. 6.1)."""
-
-    p: float = 2.0
-    ratio: float = 1.2
-
-    def __post_init__(self) -> None:
-        if not self.p >= 1:
-            raise InputError(f"p must be a number of at least 1, or inf, got {self.p!r}")
-        check_finite("ratio", self.ratio, 1)
-
-    @property
-    def degree(self) -> float:
-        return 1.0 / self.ratio
-
-    def on(self, links: InLinks, rate: np.ndarray, teleport: np.ndarray) -> Inflow:
-        if self.p == 1:
-            return lambda x, tau: _power(links.sums(x * rate) + tau * teleport, self.degree)
-        if math.isinf(self.p):
-            return lambda x, tau: _power(np.maximum(links.largest(x * rate), tau * teleport), self.degree)
-        with np.errstate(under="ignore"):
-            weights, powers = links.weights**self.p, _power(teleport, self.p)
-        parts = [_range(each) for each in (rate, links.weights, teleport)]
-
-        def inflow(x: np.ndarray, tau: Any) -> np.ndarray:
-            if not self._in_range(parts, x, tau):
-                return _power(self._norms(links, x * rate, tau * teleport), self.degree)
-            total = links.sums(_power(x * rate, self.p), weights) + tau**self.p * powers
-            return _power(total, 1 / (self.ratio * self.p))
-
-        return inflow
-
-    def _in_range(self, parts: list[tuple[float, float]], x: np.ndarray, tau: Any) -> bool:
-        """Whether powers of all flows, of weights and of their products are ordinary numbers."""
-        taus = np.asarray(tau, dtype=float)
-        (r_low, r_high), (w_low, w_high), (t_low, t_high), (x_low, x_high), (u_low, u_high) = (
-            *parts,
-            _range(x),
-            _range(taus),
-        )
-        low = min(x_low + r_low, x_low + r_low + w_low, w_low, u_low + t_low, t_low)
-        high = max(x_high + r_high, x_high + r_high + w_high, w_high, u_high + t_high, t_high)
-        return self.p * max(-low, high) < SAFE_LOG
-
-    def _norms(self, links: InLinks, flow: np.ndarray, extra: np.ndarray) -> np.ndarray:
-        norms = links.norms(flow, self.p)
-        largest = np.maximum(norms, extra)
-        unit = np.where(largest > 0, largest, 1.0)
-        return largest * _power(_power(norms / unit, self.p) + _power(extra / unit, self.p), 1 / self.p)
-
-    def terms(self, flow: np.ndarray) -> np.ndarray:
-        largest = flow.max(initial=0.0)
-        if largest == 0:
-            return np.zeros_like(flow)
-        return np.where(flow == largest, 1.0, 0.0) if math.isinf(self.p) else _power(flow / largest, self.p)
 
 
 @dataclass(frozen=True)
@@ -125,12 +48,12 @@ class TopMean:
         return 1.0 / self.ratio
 
     def on(self, links: InLinks, rate: np.ndarray, teleport: np.ndarray) -> Inflow:
-        weights, powers = links.weights**self.p, _power(teleport, self.p)
+        weights, powers = links.weights**self.p, power(teleport, self.p)
         k = min(self.k, links.most_links + 1)
 
         def inflow(x: np.ndarray, tau: Any) -> np.ndarray:
-            total = links.top_sums(_power(x * rate, self.p), tau**self.p * powers, k, weights)
-            return _power(total / self.k, self.degree / self.p)
+            total = links.top_sums(power(x * rate, self.p), tau**self.p * powers, k, weights)
+            return power(total / self.k, self.degree / self.p)
 
         return inflow
 
@@ -139,6 +62,52 @@ class TopMean:
         strongest = np.argsort(-flow, kind="stable")[: self.k]
         kept[strongest] = Lpq(self.p, self.ratio).terms(flow[strongest])
         return kept
+
+
+class TopMeanRank(IteratedRank):
+    """Rank by the generalised mean of the k strongest in-flows, to the power 1/ratio (2013, end of sec. 6.2).
+
+    Whatever a farm adds beyond k links is lost; a page with fewer good links is not ahead of one with more of them
+    up to k.
+
+    Parameters
+    ----------
+    k : int
+        Number of in-flows that count, the teleport among them.
+    p : float
+        Exponent of the mean; 1 is the plain one.
+    ratio : float
+        As in :class:`LpqRank`; above 1 there is a certificate.
+    damping, tol, max_iter, warm_start, verbose, callback
+        As in :class:`PageRank`.
+
+    Examples
+    --------
+    >>> from apexrank.graph.concave_convex import TopMeanRank
+    >>> TopMeanRank(k=2).fit((["a", "b", "c", "d"], ["b", "c", "b", "b"])).ranking_.tolist()
+    ['b', 'c', 'a', 'd']
+    """
+
+    def __init__(
+        self,
+        k: int = 10,
+        p: float = 1.0,
+        ratio: float = 1.2,
+        *,
+        damping: float = 0.85,
+        tol: float = 1e-9,
+        max_iter: int = 1000,
+        warm_start: bool = False,
+        verbose: int = 0,
+        callback: Progress | None = None,
+    ) -> None:
+        super().__init__(damping, tol, max_iter, warm_start, verbose, callback)
+        self.k = k
+        self.p = p
+        self.ratio = ratio
+
+    def _walk(self, graph: Graph, teleport: np.ndarray) -> Walk:
+        return Walk(graph, TopMean(self.k, self.p, self.ratio), self.damping, teleport)
 
 
 @dataclass(frozen=True)
@@ -186,19 +155,45 @@ class ConcaveConvex:
         return self.f(flow)
 
 
-def _range(x: np.ndarray) -> tuple[float, float]:
-    """Logarithms of the smallest and the largest entry above 0; (0, 0) without one."""
-    low, high = (float(x.min()), float(x.max())) if x.size else (0.0, 0.0)
-    if low <= 0 < high:
-        low = float(np.min(x, where=x > 0, initial=math.inf))
-    return (math.log(low), math.log(high)) if high > 0 else (0.0, 0.0)
+class ConcaveConvexRank(IteratedRank):
+    """Rank by any increasing convex f and concave g: ``r_i ← g(Σ_j f(flow_j) + f(teleport_i))`` (2013, sec. 6.2).
 
+    Parameters
+    ----------
+    f, g : callable
+        From arrays to arrays, increasing, f(0) = 0. :class:`LpqRank` has ``f = x^p``, ``g = x^{1/q}``.
+    degree : float
+        Degree h of homogeneity of ``g∘f``, if it is known and below 1: the certificate rests on it. Without it
+        iteration ends when no score changes by more than ``tol`` in the L1 norm, and ``error_bound_`` is nan.
+    damping, tol, max_iter, warm_start, verbose, callback
+        As in :class:`PageRank`.
 
-def _power(x: np.ndarray, exponent: float) -> np.ndarray:
-    """``x^exponent``; small whole exponents as products, which are ten times as fast."""
-    if exponent == 1:
-        return x
-    if exponent in (2, 3, 4):
-        square = x * x
-        return square if exponent == 2 else square * (x if exponent == 3 else square)
-    return x**exponent
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from apexrank.graph.concave_convex import ConcaveConvexRank
+    >>> ranks = ConcaveConvexRank(np.square, lambda x: x**0.4, degree=0.8).fit((["a", "b"], ["b", "c"]))
+    >>> ranks.ranking_.tolist(), ranks.error_bound_ < 1e-9
+    (['c', 'b', 'a'], True)
+    """
+
+    def __init__(
+        self,
+        f: Callable[[np.ndarray], np.ndarray] = np.square,
+        g: Callable[[np.ndarray], np.ndarray] = np.sqrt,
+        *,
+        degree: float = math.nan,
+        damping: float = 0.85,
+        tol: float = 1e-9,
+        max_iter: int = 1000,
+        warm_start: bool = False,
+        verbose: int = 0,
+        callback: Progress | None = None,
+    ) -> None:
+        super().__init__(damping, tol, max_iter, warm_start, verbose, callback)
+        self.f = f
+        self.g = g
+        self.degree = degree
+
+    def _walk(self, graph: Graph, teleport: np.ndarray) -> Walk:
+        return Walk(graph, ConcaveConvex(self.f, self.g, self.degree), self.damping, teleport)

@@ -14,12 +14,12 @@ from sklearn.utils import check_random_state
 
 from apexrank.checks import check_finite
 from apexrank.errors import InputError
-from apexrank.graph.graph import Graph, build
 from apexrank.graph.agreement import KINDS, Agreement
 from apexrank.graph.base import GraphRank, Teleport, teleport_vectors
 from apexrank.graph.blend import Consensus, blend, corroborated, fixed_point
 from apexrank.graph.brew import brew
 from apexrank.graph.edges import Column, Edges
+from apexrank.graph.graph import Graph, build
 from apexrank.graph.interventions import RankOrder, cut_hulls
 from apexrank.graph.layers import Layers, as_layers
 from apexrank.graph.loops import double_loop, single_loop

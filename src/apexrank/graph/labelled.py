@@ -10,8 +10,8 @@ from typing import Any
 import numpy as np
 
 from apexrank.errors import InputError
-from apexrank.graph.graph import Graph, build
 from apexrank.graph.edges import Column, choose_columns, edges_of_frame, is_missing, sorted_if_alike
+from apexrank.graph.graph import Graph, build
 
 
 def layers_of_table(

@@ -11,8 +11,8 @@ from typing import Any
 import numpy as np
 
 from apexrank.errors import InputError
-from apexrank.graph.graph import Graph, SignedGraph, as_names, build
 from apexrank.graph.edges import Column, Edges, alike, object_array, sorted_if_alike
+from apexrank.graph.graph import Graph, SignedGraph, as_names, build
 from apexrank.graph.labelled import layers_of_table
 from apexrank.graph.reading import as_graph
 from apexrank.kernels.edges import looked_up

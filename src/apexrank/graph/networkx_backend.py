@@ -259,11 +259,10 @@ def _iterated(
     """Iterate ``r ← α·(inflow(r) + held·handed) + (1 − α)·teleport``, held being the sum over dangling nodes."""
     from networkx import PowerIterationFailedConvergence
 
-    from apexrank.graph.concave_convex import Lpq
-    from apexrank.graph.power import Walk, iterate, l1_bound, no_bound
+    from apexrank.graph.power import Linear, Walk, iterate, l1_bound, no_bound
 
     jump = (1 - alpha) * teleport
-    with Walk(links, Lpq(1.0, 1.0), alpha, teleport) as walk:
+    with Walk(links, Linear(), alpha, teleport) as walk:
 
         def step(r: np.ndarray) -> np.ndarray:
             held = walk.held(r)

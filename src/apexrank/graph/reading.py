@@ -10,8 +10,6 @@ from scipy import sparse
 from sklearn.utils import check_array
 
 from apexrank.errors import InputError
-from apexrank.graph.graph import Graph, SignedGraph, as_names, build, check_rules, graph_of_rows
-from apexrank.graph.files import edges_of_file
 from apexrank.graph.edges import (
     Column,
     Edges,
@@ -23,6 +21,8 @@ from apexrank.graph.edges import (
     object_array,
     sorted_if_alike,
 )
+from apexrank.graph.files import edges_of_file
+from apexrank.graph.graph import Graph, SignedGraph, as_names, build, check_rules, graph_of_rows
 
 
 def as_graph(

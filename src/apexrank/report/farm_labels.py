@@ -8,8 +8,8 @@ from typing import Any
 import numpy as np
 
 from apexrank.errors import InputError
-from apexrank.graph.graph import Graph
 from apexrank.graph.base import seed_vector
+from apexrank.graph.graph import Graph
 
 
 def spam_vertices(graph: Graph, spam: Any) -> tuple[np.ndarray, int]:

@@ -9,8 +9,8 @@ from typing import Any
 
 import numpy as np
 
+from apexrank.graph.base import IteratedRank
 from apexrank.graph.graph import Graph
-from apexrank.graph.pagerank import MappedRank
 from apexrank.report.farm_evidence import (
     MOST_USUAL,
     Support,
@@ -43,7 +43,7 @@ class Look:
     """What the links say about the vertices in PageRank's head."""
 
     def __init__(
-        self, graph: Graph, fits: list[MappedRank], ranks: list[np.ndarray], trusted: np.ndarray | None
+        self, graph: Graph, fits: list[IteratedRank], ranks: list[np.ndarray], trusted: np.ndarray | None
     ) -> None:
         self.graph, self.fits, self.ranks = graph, fits, ranks
         self.head = min(graph.n, max(HEAD_LEAST, int(HEAD_SHARE * graph.n)))

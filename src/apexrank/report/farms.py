@@ -42,10 +42,10 @@ import numpy as np
 from sklearn.exceptions import ConvergenceWarning
 
 from apexrank.errors import InputError
+from apexrank.graph.base import IteratedRank, plain_graph, seed_vector
 from apexrank.graph.graph import Graph
-from apexrank.graph.base import plain_graph, seed_vector
 from apexrank.graph.lpq import LpqRank
-from apexrank.graph.pagerank import MappedRank, PageRank
+from apexrank.graph.pagerank import PageRank
 from apexrank.metrics.spam import spam_mass, spam_met
 from apexrank.report.farm_comparison import RankComparison
 from apexrank.report.farm_labels import spam_vertices
@@ -173,7 +173,7 @@ def _powers(ps: Sequence[float]) -> tuple[float, ...]:
     return tuple(powers)
 
 
-def _fit(estimator: MappedRank, graph: Graph, p: float, trusted: Any) -> Certificate:
+def _fit(estimator: IteratedRank, graph: Graph, p: float, trusted: Any) -> Certificate:
     began = time.perf_counter()
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", ConvergenceWarning)  # the certificate and a note say it

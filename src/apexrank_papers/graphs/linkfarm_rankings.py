@@ -10,7 +10,7 @@ import numpy as np
 from sklearn.exceptions import ConvergenceWarning
 
 from apexrank.graph import AntiTrustRank, DemotedRank, Graph, InDegree, LpqRank, PageRank, TrustRank
-from apexrank.graph.concave_convex import Lpq
+from apexrank.graph.lpq import Lpq
 from apexrank.graph.power import Walk, iterate, no_bound
 from apexrank_papers.graphs.farms import DAMPING, RATIO, TOL, spread_labels, weighed
 

@@ -14,7 +14,7 @@ import polars as pl
 
 from apexrank.errors import InputError
 from apexrank.graph import LpqRank, PageRank, TrustRank, best_threshold
-from apexrank.graph.threshold import error_rates
+from apexrank.graph.trust import error_rates
 from apexrank_papers.graphs.farms import (
     DAMPING,
     RATIO,
