@@ -12,13 +12,7 @@ import numpy as np
 from scipy import sparse
 
 from apexrank.errors import InputError
-from apexrank.graph.edges import (
-    Edges,
-    alike,
-    as_weights,
-    index_type,
-    object_array,
-)
+from apexrank.graph.edges import Edges, alike, as_weights, index_type, label_of, object_array
 from apexrank.kernels import edges as kernels
 from apexrank.kernels.edges import Links
 
@@ -184,7 +178,7 @@ class Graph:
 
     def label(self, vertex: int) -> Any:
         """Name of a vertex number."""
-        return int(vertex) if self.names is None else self.names[vertex : vertex + 1].tolist()[0]
+        return label_of(self.names, vertex)
 
     def labels(self, vertices: Any) -> np.ndarray:
         """Names of vertex numbers, in their order."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -249,13 +250,9 @@ def _with_attribute(edges: Edges, values: list[Any], weight: Any) -> Edges:
             raise InputError(f"no edge has the attribute {weight!r}: name another with weight=")
         return edges
 
-    def place(row: int) -> str:
-        return f"edge {edges.label(edges.sources[row])!r} to {edges.label(edges.targets[row])!r}"
-
-    weights = as_weights(
-        object_array(1.0 if value is None else value for value in values), len(values), place
-    )
-    return Edges(edges.sources, edges.targets, weights, edges.n, edges.names)
+    given = object_array(1.0 if value is None else value for value in values)
+    weights = as_weights(given, len(values), lambda row: "edge {!r} to {!r}".format(*edges.ends(row)))
+    return replace(edges, weights=weights)
 
 
 def _with_no_negative(graph: Graph) -> SignedGraph:
