@@ -220,15 +220,9 @@ class Graph:
 
     def _find_whole(self, array: np.ndarray) -> np.ndarray:
         if array.dtype.kind not in "iu":
-            whole = [
-                isinstance(name, int | np.integer) and not isinstance(name, bool) for name in array.tolist()
-            ]
             # no vertex has the lowest number there is, so it stands for what is no number at all
             lowest = np.iinfo(np.int64).min
-            fitting = [
-                int(x) if ok and abs(int(x)) < 2**63 else lowest
-                for x, ok in zip(array.tolist(), whole, strict=True)
-            ]
+            fitting = [x if _is_whole(x) and abs(int(x)) < 2**63 else lowest for x in array.tolist()]
             array = np.array(fitting, dtype=np.int64)
         array = array.astype(np.int64)
         if self.names is None:
@@ -416,12 +410,16 @@ def as_names(names: Any, n: int) -> np.ndarray | None:
         if name in seen:
             raise InputError(f"two vertices are named {name!r}: rename one")
         seen.add(name)
-    if all(isinstance(name, int | np.integer) and not isinstance(name, bool) for name in listed):
+    if all(map(_is_whole, listed)):
         if listed == list(range(n)):
             return None
         if all(abs(name) < 2**63 for name in listed):
             return np.array(listed, dtype=np.int64)
     return object_array(listed)
+
+
+def _is_whole(name: Any) -> bool:
+    return isinstance(name, int | np.integer) and not isinstance(name, bool)
 
 
 def _get(known: dict[Any, int], name: Any) -> int:

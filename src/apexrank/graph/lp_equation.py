@@ -204,7 +204,7 @@ def mixed_steps(problem: Problem, y: np.ndarray, patience: int) -> tuple[np.ndar
     Ends early if the change does not fall to a tenth in ``patience`` steps.
     """
     support = np.flatnonzero(problem.M)
-    y = np.maximum(y, problem.M * 1e-3)  # a start may be 0 where the answer is not
+    y = np.maximum(y, problem.M * 1e-3)  # y may be 0 where the answer is not
     x = np.log(y[support])
     guess, sizes, even = Anderson(_MIXED + 1), [inf], np.ones(len(x))
     while True:

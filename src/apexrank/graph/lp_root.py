@@ -93,7 +93,6 @@ def solve_ratio_one(
     *,
     tol: float = 1e-9,
     max_iter: int = 1000,
-    start: np.ndarray | None = None,
     progress: Progress | None = None,
 ) -> RootSolution:
     """Solve ``λ r_i = (Σ_j B_ij r_j^p + (v_i τ)^p)^{1/p}``, ``|r|₁ = 1``, for p = q.
@@ -116,8 +115,6 @@ def solve_ratio_one(
         Wanted bound on ``|r − r*|₁``.
     max_iter : int
         Most applications of B.
-    start : ndarray, optional
-        A rank to start from, as of a similar graph; helps only far from ρ(B).
     progress : callable, optional
         Called as ``progress(n_iter, error_bound)`` at each application, with the best bound so far.
 
@@ -139,10 +136,9 @@ def solve_ratio_one(
     """
     v = np.asarray(v, dtype=float)
     _check(v, dangling, p, damping)
-    first = None if start is None else _check_start(start, v)
     problem = Problem(apply_B, v, dangling, p, damping, tol, max_iter, progress)
     with suppress(OutOfSteps):
-        _solve(problem, first)
+        _solve(problem)
     return RootSolution(
         scores=problem.z / problem.z.sum(),
         error_bound=float(problem.bound),
@@ -154,7 +150,7 @@ def solve_ratio_one(
     )
 
 
-def _solve(problem: Problem, start: np.ndarray | None) -> None:
+def _solve(problem: Problem) -> None:
     """One method after the other, from the quickest to the most patient, until the bound is met.
 
     ρ' is at most 1, and is 1 where there are cycles of single links. If the first terms leave φ below 1 at s = 1, the
@@ -164,8 +160,6 @@ def _solve(problem: Problem, start: np.ndarray | None) -> None:
     y = problem.M
     if problem.q == 1.0 and problem.s_of(problem.root(y)) > 1.0:
         y = _rounds(problem, Series.after(problem, terms), guess=True)
-    elif start is not None:
-        y = np.where(y > 0, (start / (problem.c @ start) * problem.unit) ** problem.p, 0.0)
     if not problem.done:
         y, s = plain_steps(problem, y)
     if not problem.done:
@@ -201,23 +195,13 @@ def _next(seen: list[tuple[float, float]]) -> float:
     return s + (found - s) / (1.0 - min(slope, 0.0))
 
 
-def _check_start(start: np.ndarray, like: np.ndarray) -> np.ndarray:
-    start = np.asarray(start, dtype=float)
-    if start.shape != like.shape or not (np.isfinite(start).all() and (start >= 0).all() and start.sum() > 0):
-        raise InputError(f"start must be {len(like)} non-negative scores, not all 0")
-    return start
-
-
 def _check(v: np.ndarray, dangling: np.ndarray, p: float, damping: float) -> None:
     if not 0 < damping < 1:
         raise InputError(f"damping must lie between 0 and 1, got {damping!r}")
     if not 1 <= p < inf:
         raise InputError(f"ratio 1 needs a finite p of at least 1, got {p!r}: use a ratio above 1")
-    if (
-        v.ndim != 1
-        or len(v) == 0
-        or not (np.isfinite(v).all() and (v >= 0).all() and abs(v.sum() - 1) <= 1e-9)
-    ):
+    is_share = v.ndim == 1 and len(v) and np.isfinite(v).all() and (v >= 0).all() and abs(v.sum() - 1) <= 1e-9
+    if not is_share:
         raise InputError("the teleport vector must be non-negative with sum 1")
     if np.shape(dangling) != v.shape:
         raise InputError(f"dangling has shape {np.shape(dangling)}, the teleport vector {v.shape}")
@@ -255,7 +239,7 @@ class Series:
     def run(self, first: bool, guess: bool) -> float | None:
         """Sum until the bound is met, or s is known to be off; the s with φ = 1, None if nothing repeats itself."""
         problem, estimate = self.problem, first
-        limit = _GUESS if guess else 10 * _GUESS
+        began = problem.n_iter
         while True:
             tail = self._pass()
             z = problem.root(self.y)
@@ -275,7 +259,8 @@ class Series:
                 if closed is not None:
                     return closed
                 self.tie = max(self.tie / 100, _TIE)
-            if limit < self.K:
+            # looks that find nothing take their terms back but not their steps, which are too many for a guess
+            if self.K > 10 * _GUESS or (guess and problem.n_iter - began > _GUESS):
                 return None
             self._pace(left)
 
