@@ -4,13 +4,12 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from sklearn.metrics import accuracy_score, balanced_accuracy_score
 
 from apexrank import AntiTrustRank, DemotedRank, InputError, LpqRank, PageRank, TrustRank
 from apexrank.datasets import make_crawl
 from apexrank.graph import Graph, SignedGraph, as_graph
 from apexrank.graph.lpq import Lpq
-from apexrank.graph.trust import Threshold, best_threshold, error_rates, spread, trust_share
+from apexrank.graph.trust import Threshold, best_threshold, spread, trust_share
 from tests.graph.oracles import dense_pagerank, random_adjacency, sparse_of
 
 FEW_VALUES = st.lists(
@@ -259,18 +258,6 @@ def test_a_million_vertices():
     assert found.error == pytest.approx(0.1, abs=2e-3)
 
 
-@given(st.lists(st.tuples(st.booleans(), st.booleans()), min_size=2))
-def test_error_rates_are_those_of_scikit_learn(rows):
-    found, spam = zip(*rows, strict=True)
-    if len(set(spam)) == 1:
-        with pytest.raises(InputError, match="both spam and other"):
-            error_rates(found, spam)
-        return
-    error, balanced = error_rates(found, spam)
-    assert error == pytest.approx(1 - accuracy_score(spam, found), abs=1e-12)
-    assert balanced == pytest.approx(1 - balanced_accuracy_score(spam, found), abs=1e-12)
-
-
 @pytest.mark.parametrize(
     ("scores", "spam", "message"),
     [
@@ -285,5 +272,3 @@ def test_error_rates_are_those_of_scikit_learn(rows):
 def test_bad_labels(scores, spam, message):
     with pytest.raises(InputError, match=message):
         best_threshold(scores, spam)
-    with pytest.raises(InputError, match="one answer"):
-        error_rates([True], [True, False])

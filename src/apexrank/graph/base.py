@@ -66,7 +66,7 @@ class GraphRank(BaseEstimator):
     @property
     def names_(self) -> np.ndarray:
         check_is_fitted(self)
-        return np.arange(self.graph_.n) if self.graph_.names is None else self.graph_.names
+        return self.graph_.labels()
 
     @property
     def n_features_in_(self) -> int:
@@ -233,8 +233,7 @@ class IteratedRank(GraphRank):
             check_is_fitted(start)
             return _carried_over(start.graph_, start.scores_, graph)
         if isinstance(start, Mapping):
-            names = range(graph.n) if graph.names is None else graph.names.tolist()
-            start = np.array([start.get(name, 0.0) for name in names], dtype=float)
+            start = np.array([start.get(name, 0.0) for name in graph.labels().tolist()], dtype=float)
         try:
             scores = np.asarray(start, dtype=float)
         except (TypeError, ValueError):

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import difflib
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -64,6 +64,16 @@ class Edges:
         source, target = self.ends(row)
         return f"{_at(self.place, row)}the link from {source!r} to {target!r}"
 
+    def of_rows(self, rows: np.ndarray) -> Edges:
+        """Some of the edges, over the same vertices."""
+        return replace(
+            self,
+            sources=self.sources[rows],
+            targets=self.targets[rows],
+            weights=None if self.weights is None else self.weights[rows],
+            place=lambda row: self.place(int(rows[row])),
+        )
+
 
 def label_of(names: np.ndarray | None, vertex: int) -> Any:
     """Name of a vertex number."""
@@ -120,7 +130,7 @@ def choose_columns(
     (1, 2, 0)
     """
     at = {
-        role: _position(given, role, names, what)
+        role: _position_of_role(given, role, names, what)
         for role, given in (("source", source), ("target", target), ("weight", weight))
     }
     if at["source"] is None and at["target"] is None:
@@ -134,24 +144,27 @@ def choose_columns(
     return at["source"], at["target"], at["weight"]  # type: ignore[return-value]
 
 
-def _position(given: Column, role: str, names: list[str], what: str) -> int | None:
+def _position_of_role(given: Column, role: str, names: list[str], what: str) -> int | None:
     if given is False:
         return None
     if given is None:
         lower = [name.strip().lower() for name in names]
         return next((lower.index(known) for known in KNOWN_COLUMNS[role] if known in lower), None)
+    return column_position(given, names, what)
+
+
+def column_position(given: str | int, names: list[str], what: str) -> int:
+    """Position of a column given by its name, or by its position as a number or text."""
     if isinstance(given, str):
         if given in names:
             return names.index(given)
+        if given.isdecimal():
+            return column_position(int(given), names, what)
         close = difflib.get_close_matches(given, names, n=1)
         shown = ", ".join(map(repr, names[:8])) + (", ..." if len(names) > 8 else "")
-        if given.isdecimal():
-            return _position(int(given), role, names, what)
-        raise InputError(
-            f"{what} has no column {given!r}"
-            + (f"; did you mean {close[0]!r}?" if close else f"; it has {shown}")
-        )
-    if not 0 <= given < len(names):
+        hint = f"did you mean {close[0]!r}?" if close else f"it has {shown}"
+        raise InputError(f"{what} has no column {given!r}; {hint}")
+    if not isinstance(given, int | np.integer) or not 0 <= given < len(names):
         raise InputError(f"{what} has no column {given} counted from 0; it has {len(names)} columns")
     return int(given)
 

@@ -180,8 +180,10 @@ class Graph:
         """Name of a vertex number."""
         return label_of(self.names, vertex)
 
-    def labels(self, vertices: Any) -> np.ndarray:
-        """Names of vertex numbers, in their order."""
+    def labels(self, vertices: Any = None) -> np.ndarray:
+        """Names of vertex numbers, in their order; of all vertices by default."""
+        if vertices is None:
+            return np.arange(self.n) if self.names is None else self.names
         numbers = np.asarray(vertices, dtype=np.int64)
         return numbers if self.names is None else self.names[numbers]
 

@@ -16,6 +16,7 @@ from apexrank.graph.edges import (
     Edges,
     alike,
     choose_columns,
+    column_position,
     edges_of_frame,
     is_missing,
     object_array,
@@ -141,7 +142,7 @@ def as_layers(layers: Any, *, label: Column = None, **options: Any) -> Layers:
 
 def layers_of_table(
     table: Any,
-    label: Column,
+    label: str | int,
     *,
     source: Column = None,
     target: Column = None,
@@ -160,33 +161,18 @@ def layers_of_table(
     if not hasattr(table, "columns"):
         raise InputError(f"label={label!r} names a column of one edge table: give a data frame or a file")
     names = [str(name) for name in table.columns]
-    if isinstance(label, str) and label not in names:
-        raise InputError(f"{what} has no column {label!r}; it has {', '.join(map(repr, names[:8]))}")
-    at = names.index(label) if isinstance(label, str) else label
-    if not isinstance(at, int | np.integer) or not 0 <= at < len(names):
-        raise InputError(f"{what} has no column {label!r} counted from 0; it has {len(names)} columns")
+    at = column_position(label, names, what)
     rest = [name for i, name in enumerate(table.columns) if i != at]
     if where is not None:
-        _refuse_text(
-            table, choose_columns([str(name) for name in rest], source, target, weight, what)[2], rest, where
-        )
+        weights_at = choose_columns([str(name) for name in rest], source, target, weight, what)[2]
+        _refuse_text(table, weights_at, rest, where)
     edges = edges_of_frame(table[rest], source, target, weight, what)
     if where is not None:
         edges = replace(edges, place=lambda row: where(row, names[at]).rpartition(", column")[0])
     layer_of, values = _layers_of(table[table.columns[at]], what)
-
-    def part(k: int) -> Graph:
-        rows = np.flatnonzero(layer_of == k)
-        chosen = replace(
-            edges,
-            sources=edges.sources[rows],
-            targets=edges.targets[rows],
-            weights=None if edges.weights is None else edges.weights[rows],
-            place=lambda row: edges.place(int(rows[row])),
-        )
-        return build(chosen, directed is not False, repeated, self_loops)
-
-    return Layers(tuple(part(k) for k in range(len(values))), tuple(map(str, values)))
+    parts = [edges.of_rows(np.flatnonzero(layer_of == k)) for k in range(len(values))]
+    graphs = tuple(build(part, directed is not False, repeated, self_loops) for part in parts)
+    return Layers(graphs, tuple(map(str, values)))
 
 
 def _typed(table: Any) -> Any:
@@ -248,7 +234,7 @@ def _with_text_names(graphs: list[Graph]) -> list[Graph]:
     if all(map(_names_are_whole, graphs)) or not any(map(_names_are_whole, graphs)):
         return graphs
     return [
-        replace(graph, names=object_array(map(str, graph.labels(np.arange(graph.n)).tolist())))
+        replace(graph, names=object_array(map(str, graph.labels().tolist())))
         if _names_are_whole(graph)
         else graph
         for graph in graphs
@@ -258,17 +244,14 @@ def _with_text_names(graphs: list[Graph]) -> list[Graph]:
 def _refuse_numbers_beside_text(graphs: list[Graph], names: tuple[str, ...]) -> None:
     """Refuse layers that call what seems the same vertex 7 here and '7' there."""
     whole = [k for k, graph in enumerate(graphs) if _names_are_whole(graph)]
-    numbers = {str(name) for k in whole for name in graphs[k].labels(np.arange(graphs[k].n)).tolist()}
+    numbers = {str(name) for k in whole for name in graphs[k].labels().tolist()}
     for k, graph in enumerate(graphs):
-        if whole and k not in whole:
-            meant = [
-                name for name in np.asarray(graph.names).tolist() if isinstance(name, str) and name in numbers
-            ]
-            if meant:
-                raise InputError(
-                    f"layer {names[k]!r} names a vertex by the text {meant[0]!r}, layer {names[whole[0]]!r} by a "
-                    "number: make the ids of all layers text, or of all of them numbers"
-                )
+        meant = [name for name in graph.labels().tolist() if isinstance(name, str) and name in numbers]
+        if meant:
+            raise InputError(
+                f"layer {names[k]!r} names a vertex by the text {meant[0]!r}, layer {names[whole[0]]!r} by a "
+                "number: make the ids of all layers text, or of all of them numbers"
+            )
 
 
 def _is_one_graph(data: Any) -> bool:
@@ -300,7 +283,7 @@ def _over_shared_vertices(graphs: list[Graph]) -> list[Graph]:
     first = graphs[0]
     if all(_same_vertices(first, graph) for graph in graphs[1:]):
         return graphs
-    listed = [np.arange(graph.n) if graph.names is None else graph.names for graph in graphs]
+    listed = [graph.labels() for graph in graphs]
     if all(names.dtype.kind in "iu" for names in listed):
         shared: Any = np.unique(np.concatenate(listed))
         places = [np.searchsorted(shared, names) for names in listed]

@@ -347,26 +347,6 @@ def best_threshold(scores: ArrayLike, spam: ArrayLike) -> Threshold:
     return Threshold(cut, float(errors[best] / len(values)))
 
 
-def error_rates(found: ArrayLike, spam: ArrayLike) -> tuple[float, float]:
-    """Share of wrong answers, and the mean of the shares among spam and among the others (the balanced error).
-
-    A classifier that always gives the same answer has a balanced error of 1/2, however rare spam is.
-
-    Examples
-    --------
-    >>> from apexrank.graph.trust import error_rates
-    >>> error_rates([False, False, False, False], [True, False, False, False])
-    (0.25, 0.5)
-    """
-    answers, flags = np.asarray(found, dtype=bool), np.asarray(spam, dtype=bool)
-    if answers.shape != flags.shape or answers.ndim != 1:
-        raise InputError("error_rates needs one answer and one label for each vertex")
-    if not flags.any() or flags.all():
-        raise InputError("error_rates needs both spam and other vertices: one of the kinds is missing")
-    wrong = answers != flags
-    return float(wrong.mean()), float((wrong[flags].mean() + wrong[~flags].mean()) / 2)
-
-
 def _checked_labels(scores: ArrayLike, spam: ArrayLike) -> tuple[np.ndarray, np.ndarray]:
     values, flags = np.asarray(scores, dtype=float), np.asarray(spam)
     if values.ndim != 1 or values.shape != flags.shape or not len(values):
