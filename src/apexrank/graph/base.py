@@ -173,10 +173,8 @@ class IteratedRank(GraphRank):
         check_is_fitted(self)
         if self._teleport.ndim > 1:
             raise InputError("explain is for one teleport vector: fit with that one alone")
-        walk = self._walk(self.graph_, self._teleport)
-        if walk.outside:
-            raise InputError("explain is for teleport='inside', where the teleport is one of the links")
         ranks = getattr(self, "ranks_", self.scores_)  # by links alone, before labels weighed them
+        walk = self._walk(self.graph_, self._teleport)
         sources, flows, shares = walk.flows_into(ranks, self.graph_.number(vertex))
         names = [*self.graph_.labels(sources).tolist(), None]
         links = [InLink(*row) for row in zip(names, flows.tolist(), shares.tolist(), strict=True)]

@@ -130,6 +130,8 @@ class Walk:
 
     def flows_into(self, r: np.ndarray, vertex: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
         """Sources of the links into a vertex; what flows through each, the teleport last; their shares of the score."""
+        if self.outside:
+            raise InputError("explain is for teleport='inside', where the teleport is one of the links")
         links, a = self.graph, self.damping
         inside = slice(links.indptr[vertex], links.indptr[vertex + 1])
         sources = links.indices[inside]
