@@ -245,7 +245,7 @@ class Agreement:
         return out
 
     def _given(self, weights: np.ndarray, prices: np.ndarray) -> tuple[Any, ...]:
-        """What kernels are told of weights, prices and their cost."""
+        """Arguments shared by the kernels: hulls, weights, prices and factors of the cost."""
         h = self.hulls
         costs = self.base, self.damping, self.entropy, self.pull
         return self.kind, h.rows, h.first, weights, self.prior, prices, *costs

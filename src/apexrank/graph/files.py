@@ -93,7 +93,7 @@ def edges_of_file(
 
 
 def guessed_columns(path: str | Path, source: Column, target: Column, weight: Column) -> str | None:
-    """What columns of a text file were taken by their position while others are left over, in words; else None."""
+    """Describe the columns of a text file taken by position while others are left over; None if there are none."""
     path = Path(path)
     if path.name.lower().endswith((".parquet", ".pq")):
         return None
@@ -122,7 +122,7 @@ def _refuse_lost_edge(layout: _Layout, edges: Edges) -> None:
 
 @dataclass(frozen=True)
 class _Layout:
-    """How the lines of a text file are made up: ``separator`` None is white space of any length."""
+    """Layout of the lines of a text file; ``separator`` None is white space of any length."""
 
     path: Path
     separator: str | None

@@ -327,7 +327,7 @@ def build(edges: Edges, directed: bool, repeated: str, self_loops: str, sign: in
 
 
 def check_rules(repeated: str, self_loops: str) -> None:
-    """Refuse unknown words for what to do with repeated edges and self-loops."""
+    """Raise InputError unless the rules for repeated edges and self-loops are known."""
     if repeated not in _REPEATED:
         raise InputError(f"repeated must be one of {', '.join(_REPEATED)}, got {repeated!r}")
     if self_loops not in _SELF_LOOPS:

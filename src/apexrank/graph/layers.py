@@ -70,7 +70,7 @@ class Layers:
 
     @cached_property
     def hulls(self) -> Hulls:
-        """What the vertices recommend in the layers, by vertex."""
+        """Recommendations of each vertex in all layers."""
         return stacked([graph.reversed()._links for graph in self.graphs])
 
     def union(self) -> Graph:
@@ -192,7 +192,7 @@ def _typed(table: Any) -> Any:
 
 
 def _refuse_text(table: Any, weight: int | None, names: list[Any], where: Callable[[int, str], str]) -> None:
-    """Refuse a column of weights that has text, naming the line."""
+    """Raise InputError naming the line if a column of weights has text."""
     import polars as pl
 
     if weight is not None and table[names[weight]].dtype == pl.String:
@@ -242,7 +242,7 @@ def _with_text_names(graphs: list[Graph]) -> list[Graph]:
 
 
 def _refuse_numbers_beside_text(graphs: list[Graph], names: tuple[str, ...]) -> None:
-    """Refuse layers that call what seems the same vertex 7 here and '7' there."""
+    """Raise InputError if layers name the same vertex by the number 7 here and the text '7' there."""
     whole = [k for k, graph in enumerate(graphs) if _names_are_whole(graph)]
     numbers = {str(name) for k in whole for name in graphs[k].labels().tolist()}
     for k, graph in enumerate(graphs):

@@ -30,7 +30,7 @@ _RIDGE = 1e-10  # relative, on the normal equations: differences of late steps a
 
 
 class Map(Protocol):
-    """How a vertex turns what flows in through its links into its score: ``r_i = g(Σ_j f(flow_j))``.
+    """Map from the flows into a vertex to its score: ``r_i = g(Σ_j f(flow_j))``.
 
     A map is *homogeneous of degree h* when multiplying all flows by c multiplies the scores by c^h. With h < 1 every
     step brings any two score vectors nearer by the factor h in Hilbert's projective metric, which is what certificates
@@ -47,7 +47,7 @@ class Map(Protocol):
         ...
 
     def terms(self, flow: np.ndarray) -> np.ndarray:
-        """What single flows into one vertex contribute to it, up to a common factor."""
+        """Contributions of single flows to the score of a vertex, up to a common factor."""
         ...
 
 
@@ -115,7 +115,7 @@ class Walk:
         return new / new.sum(axis=0)
 
     def held(self, r: np.ndarray) -> Any:
-        """What dangling vertices hold; no product of BLAS, whose threads would wait busily beside ours."""
+        """Score held by dangling vertices; no product of BLAS, whose threads would wait busily beside ours."""
         return r[self._dangling].sum(axis=0)
 
     def bound(self) -> Bound:
