@@ -16,7 +16,7 @@ import numpy as np
 from apexrank.errors import InputError
 from apexrank.graph.base import IteratedRank
 from apexrank.graph.graph import Graph
-from apexrank.graph.lpq import Lpq, power
+from apexrank.graph.lpq import Lpq, fast_power
 from apexrank.graph.power import Inflow, Progress, Walk
 from apexrank.kernels.csr import InLinks
 
@@ -48,12 +48,12 @@ class TopMean:
         return 1.0 / self.ratio
 
     def on(self, links: InLinks, rate: np.ndarray, teleport: np.ndarray) -> Inflow:
-        weights, powers = links.weights**self.p, power(teleport, self.p)
+        weights, powers = links.weights**self.p, fast_power(teleport, self.p)
         k = min(self.k, links.most_links + 1)
 
         def inflow(x: np.ndarray, tau: Any) -> np.ndarray:
-            total = links.top_sums(power(x * rate, self.p), tau**self.p * powers, k, weights)
-            return power(total / self.k, self.degree / self.p)
+            total = links.top_sums(fast_power(x * rate, self.p), tau**self.p * powers, k, weights)
+            return fast_power(total / self.k, self.degree / self.p)
 
         return inflow
 

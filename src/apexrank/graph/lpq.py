@@ -43,18 +43,18 @@ class Lpq:
 
     def on(self, links: InLinks, rate: np.ndarray, teleport: np.ndarray) -> Inflow:
         if self.p == 1:
-            return lambda x, tau: power(links.sums(x * rate) + tau * teleport, self.degree)
+            return lambda x, tau: fast_power(links.sums(x * rate) + tau * teleport, self.degree)
         if math.isinf(self.p):
-            return lambda x, tau: power(np.maximum(links.largest(x * rate), tau * teleport), self.degree)
+            return lambda x, tau: fast_power(np.maximum(links.largest(x * rate), tau * teleport), self.degree)
         with np.errstate(under="ignore"):
-            weights, powers = links.weights**self.p, power(teleport, self.p)
+            weights, powers = links.weights**self.p, fast_power(teleport, self.p)
         parts = [_range(each) for each in (rate, links.weights, teleport)]
 
         def inflow(x: np.ndarray, tau: Any) -> np.ndarray:
             if not self._in_range(parts, x, tau):
-                return power(self._norms(links, x * rate, tau * teleport), self.degree)
-            total = links.sums(power(x * rate, self.p), weights) + tau**self.p * powers
-            return power(total, 1 / (self.ratio * self.p))
+                return fast_power(self._norms(links, x * rate, tau * teleport), self.degree)
+            total = links.sums(fast_power(x * rate, self.p), weights) + tau**self.p * powers
+            return fast_power(total, 1 / (self.ratio * self.p))
 
         return inflow
 
@@ -74,13 +74,17 @@ class Lpq:
         norms = links.norms(flow, self.p)
         largest = np.maximum(norms, extra)
         unit = np.where(largest > 0, largest, 1.0)
-        return largest * power(power(norms / unit, self.p) + power(extra / unit, self.p), 1 / self.p)
+        return largest * fast_power(
+            fast_power(norms / unit, self.p) + fast_power(extra / unit, self.p), 1 / self.p
+        )
 
     def terms(self, flow: np.ndarray) -> np.ndarray:
         largest = flow.max(initial=0.0)
         if largest == 0:
             return np.zeros_like(flow)
-        return np.where(flow == largest, 1.0, 0.0) if math.isinf(self.p) else power(flow / largest, self.p)
+        return (
+            np.where(flow == largest, 1.0, 0.0) if math.isinf(self.p) else fast_power(flow / largest, self.p)
+        )
 
 
 def _range(x: np.ndarray) -> tuple[float, float]:
@@ -91,7 +95,7 @@ def _range(x: np.ndarray) -> tuple[float, float]:
     return (math.log(low), math.log(high)) if high > 0 else (0.0, 0.0)
 
 
-def power(x: np.ndarray, exponent: float) -> np.ndarray:
+def fast_power(x: np.ndarray, exponent: float) -> np.ndarray:
     """``x^exponent``; small whole exponents as products, which are ten times as fast."""
     if exponent == 1:
         return x
