@@ -17,7 +17,7 @@ from scipy import sparse
 from apexrank import LpqRank, PageRank
 from apexrank.datasets import make_crawl
 from apexrank.graph import Graph, as_graph
-from apexrank.graph.maps import Lpq
+from apexrank.graph.lpq import Lpq
 from apexrank.graph.power import Walk
 from benchmarks.timing import report, seconds
 

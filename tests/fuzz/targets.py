@@ -18,7 +18,7 @@ from apexrank.cli.seeds import earlier_scores, seed_weights
 from apexrank.datasets import read_letor, read_preflib
 from apexrank.datasets.graphs import load_bitcoin_otc, load_cnr_2000
 from apexrank.datasets.webspam import load_webspam
-from apexrank.graph.labelled import layers_of_table
+from apexrank.graph.layers import layers_of_table
 from apexrank.graph.reading import as_graph
 from apexrank.io import load_model, rank_table, read_qrels, read_run, read_table
 from apexrank.io.columns import is_text, numbers, texts

@@ -23,7 +23,7 @@ from apexrank.datasets.letor import reading
 from apexrank.datasets.unpacking import unpacked
 from apexrank.datasets.webspam import load_webspam
 from apexrank.errors import InputError, MissingExtraError
-from apexrank.graph.edgefile import guessed_columns
+from apexrank.graph.files import guessed_columns
 from apexrank.graph.reading import as_graph
 from apexrank.io import load_model, parquet_size, read_qrels, read_run, read_table, stream, write_table
 from apexrank.io.columns import texts

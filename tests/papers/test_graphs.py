@@ -28,7 +28,7 @@ from apexrank_papers.graphs.rankings import (
     name_of,
 )
 from apexrank_papers.printed import printed_table
-from tests.graphs import dense_rank
+from tests.graph.oracles import dense_rank
 
 DATA = Path(os.environ.get("APEXRANK_DATA") or Path(__file__).parents[3] / "shared" / "data")
 SMALL = {"crawl": "synthetic", "n": 1500, "boosters": 20}

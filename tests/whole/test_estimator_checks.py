@@ -29,7 +29,6 @@ from apexrank.graph import (
     TrustRank,
 )
 from apexrank.graph.base import IteratedRank, plain_graph
-from apexrank.graph.mapped import MappedRank
 from apexrank.preprocessing import QueryNormalizer
 from apexrank.rankers import (
     CrucialPairsPush,
@@ -58,7 +57,6 @@ BASES = {
     KernelFit,
     LinearFit,
     LinearRanker,
-    MappedRank,
 }
 
 

@@ -88,7 +88,7 @@ class Reading(NamedTuple):
 
     def read(self, edges: Path) -> Any:
         """The graph, or the signed graph."""
-        from apexrank.graph.edgefile import guessed_columns
+        from apexrank.graph.files import guessed_columns
         from apexrank.graph.reading import as_graph
 
         try:

@@ -38,7 +38,7 @@ from apexrank.cli.seeds import earlier_scores, named_vertex, seed_weights, serie
 if TYPE_CHECKING:
     import polars as pl
 
-    from apexrank.graph.adjacency import Graph, SignedGraph
+    from apexrank.graph.graph import Graph, SignedGraph
 
 _METHOD, _LABELS = "Method", "Labels"
 _ROWS_SHOWN, _LINKS_SHOWN = 10, 10
@@ -318,7 +318,7 @@ def _inspected(graph: Graph) -> dict[str, Any]:
 
 def _repeated_links(edges: Path, reading: Reading) -> int:
     """How many links of the file are like an earlier one."""
-    from apexrank.graph.edgefile import edges_of_file
+    from apexrank.graph.files import edges_of_file
     from apexrank.kernels.edges import count_repeated, in_links
 
     given = edges_of_file(edges, **reading.columns())

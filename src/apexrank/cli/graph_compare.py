@@ -28,7 +28,7 @@ from apexrank.cli.seeds import named_vertex, read_seeds, seed_weights
 from apexrank.errors import InputError
 
 if TYPE_CHECKING:
-    from apexrank.graph.adjacency import Graph
+    from apexrank.graph.graph import Graph
     from apexrank.report import RankComparison
 
 _METHOD, _LABELS = "Method", "Labels"

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     import numpy as np
     import polars as pl
 
-    from apexrank.graph.adjacency import Graph
+    from apexrank.graph.graph import Graph
 
 
 def named_vertex(graph: Graph, text: str) -> Any:

@@ -1,5 +1,10 @@
 """Ranking the vertices of a graph by its links, so that spammers gain little from making up links.
 
+- `Graph`, `as_graph` and, for several graphs between the same vertices, `Layers`, `as_layers`;
+- `PageRank` and `InDegree`; `LpqRank`, which resists link farms, `TopMeanRank` and `ConcaveConvexRank` in its manner;
+- with labels: `TrustRank`, `AntiTrustRank`, `DemotedRank`, `spread`, `best_threshold`;
+- `ConsensusRank` of several layers.
+
 Names are imported when they are first used: networkx looks into this package whenever it is imported itself.
 """
 
@@ -8,23 +13,23 @@ from typing import TYPE_CHECKING
 from apexrank.lazy import attach
 
 if TYPE_CHECKING:
-    from apexrank.graph.adjacency import Graph as Graph
-    from apexrank.graph.adjacency import SignedGraph as SignedGraph
     from apexrank.graph.base import GraphRank as GraphRank
     from apexrank.graph.base import InLink as InLink
+    from apexrank.graph.concave_convex import ConcaveConvexRank as ConcaveConvexRank
+    from apexrank.graph.concave_convex import TopMeanRank as TopMeanRank
     from apexrank.graph.consensus import ConsensusRank as ConsensusRank
-    from apexrank.graph.indegree import InDegree as InDegree
+    from apexrank.graph.graph import Graph as Graph
+    from apexrank.graph.graph import SignedGraph as SignedGraph
     from apexrank.graph.layers import Layers as Layers
     from apexrank.graph.layers import as_layers as as_layers
     from apexrank.graph.lpq import LpqRank as LpqRank
-    from apexrank.graph.mapped import ConcaveConvexRank as ConcaveConvexRank
-    from apexrank.graph.mapped import PageRank as PageRank
-    from apexrank.graph.mapped import TopMeanRank as TopMeanRank
+    from apexrank.graph.pagerank import InDegree as InDegree
+    from apexrank.graph.pagerank import PageRank as PageRank
     from apexrank.graph.reading import as_graph as as_graph
-    from apexrank.graph.threshold import best_threshold as best_threshold
+    from apexrank.graph.trust import AntiTrustRank as AntiTrustRank
+    from apexrank.graph.trust import DemotedRank as DemotedRank
+    from apexrank.graph.trust import TrustRank as TrustRank
+    from apexrank.graph.trust import best_threshold as best_threshold
     from apexrank.graph.trust import spread as spread
-    from apexrank.graph.trustrank import AntiTrustRank as AntiTrustRank
-    from apexrank.graph.trustrank import DemotedRank as DemotedRank
-    from apexrank.graph.trustrank import TrustRank as TrustRank
 else:
     __getattr__, __dir__, __all__ = attach(__name__)

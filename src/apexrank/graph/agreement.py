@@ -230,51 +230,25 @@ class Agreement:
 
     def corroborated(self, choice: Choice, temperature: float) -> Improvement:
         """Weights by how well a vertex's other layers bear each of them out; see the kernel."""
-        h = self.hulls
+        h, w = self.hulls, choice.ranks
         new, moves = np.empty_like(choice.weights), np.empty(self.n)
-        background = (1 - self.damping) * choice.ranks
+        background = (1 - self.damping) * w
         far = (self.base * (self.gradient(self.base) - self.gradient(background))).sum()
-        self.out.run(
-            lambda a, b: kernels.corroborate(
-                h.rows,
-                h.first,
-                choice.weights,
-                self.prior,
-                choice.ranks,
-                self.base,
-                self.damping,
-                far,
-                self._of_base,
-                temperature,
-                new,
-                moves,
-                a,
-                b,
-            )
-        )
-        return Improvement(new, float((choice.ranks * moves).sum()), np.nan, moves)
+        given = h.rows, h.first, choice.weights, self.prior, w, self.base, self.damping, far, self._of_base
+        self.out.run(lambda a, b: kernels.corroborate(*given, temperature, new, moves, a, b))
+        return Improvement(new, float((w * moves).sum()), np.nan, moves)
 
     def gradients(self, weights: np.ndarray, prices: np.ndarray) -> np.ndarray:
         """``∂c_i/∂λ_ik − α<t_i^k, s>`` of every candidate, but for a constant in each vertex."""
-        h, out = self.hulls, np.empty_like(weights)
-        self.out.run(
-            lambda a, b: kernels.gradients(
-                self.kind,
-                h.rows,
-                h.first,
-                weights,
-                self.prior,
-                prices,
-                self.base,
-                self.damping,
-                self.entropy,
-                self.pull,
-                out,
-                a,
-                b,
-            )
-        )
+        given, out = self._given(weights, prices), np.empty_like(weights)
+        self.out.run(lambda a, b: kernels.gradients(*given, out, a, b))
         return out
+
+    def _given(self, weights: np.ndarray, prices: np.ndarray) -> tuple[Any, ...]:
+        """Arguments shared by the kernels: hulls, weights, prices and factors of the cost."""
+        h = self.hulls
+        costs = self.base, self.damping, self.entropy, self.pull
+        return self.kind, h.rows, h.first, weights, self.prior, prices, *costs
 
     def least(self, values: np.ndarray) -> np.ndarray:
         """The least value of each vertex's candidates; 0 where it has none."""
@@ -289,27 +263,8 @@ class Agreement:
 
     def improvement(self, choice: Choice, prices: np.ndarray, tol: float) -> Improvement:
         """The nearest points of all hulls to the prices."""
-        h = self.hulls
+        given = self._given(choice.weights, prices)
         new, gaps, slopes = np.empty_like(choice.weights), np.empty(self.n), np.empty(self.n)
-        self.out.run(
-            lambda a, b: kernels.project(
-                self.kind,
-                h.rows,
-                h.first,
-                choice.weights,
-                self.prior,
-                prices,
-                self.base,
-                self.damping,
-                self.entropy,
-                self.pull,
-                tol,
-                new,
-                gaps,
-                slopes,
-                a,
-                b,
-            )
-        )
+        self.out.run(lambda a, b: kernels.project(*given, tol, new, gaps, slopes, a, b))
         w = choice.ranks
         return Improvement(new, float((w * gaps).sum()), float((w * slopes).sum()), gaps)

@@ -1,4 +1,4 @@
-"""What all graph ranks share: reading the graph, teleport vectors, the answer, its names and its explanation."""
+"""Base classes of graph ranks: reading the graph, teleport vectors, the fitted scores and their explanation."""
 
 from __future__ import annotations
 
@@ -15,8 +15,8 @@ from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils.validation import check_is_fitted
 
 from apexrank.errors import InputError
-from apexrank.graph.adjacency import Graph, SignedGraph
-from apexrank.graph.power import Fixpoint, Progress
+from apexrank.graph.graph import Graph, SignedGraph
+from apexrank.graph.power import Fixpoint, Progress, Walk
 from apexrank.graph.reading import as_graph
 from apexrank.kernels.csr import reached
 from apexrank.validation import check_finite
@@ -66,7 +66,7 @@ class GraphRank(BaseEstimator):
     @property
     def names_(self) -> np.ndarray:
         check_is_fitted(self)
-        return np.arange(self.graph_.n) if self.graph_.names is None else self.graph_.names
+        return self.graph_.labels()
 
     @property
     def n_features_in_(self) -> int:
@@ -104,6 +104,8 @@ class GraphRank(BaseEstimator):
 class IteratedRank(GraphRank):
     """Base class of ranks that are fixed points of a power step.
 
+    A subclass says which step it is: ``_walk(graph, teleport)`` gives a :class:`~apexrank.graph.power.Walk`.
+
     Attributes
     ----------
     error_bound_ : float
@@ -114,19 +116,72 @@ class IteratedRank(GraphRank):
         Whether ``error_bound_`` is within ``tol``, steps, and the change ``|r_t − r_{t−1}|₁`` of each.
     """
 
-    damping: float
-    tol: float
-    max_iter: int
-    warm_start: bool
-    verbose: int
-    callback: Progress | None
+    def __init__(
+        self,
+        damping: float,
+        tol: float,
+        max_iter: int,
+        warm_start: bool,
+        verbose: int,
+        callback: Progress | None,
+    ) -> None:
+        self.damping = damping
+        self.tol = tol
+        self.max_iter = max_iter
+        self.warm_start = warm_start
+        self.verbose = verbose
+        self.callback = callback
+
+    def _walk(self, graph: Graph, teleport: np.ndarray) -> Walk:
+        raise NotImplementedError
+
+    def fit(self, graph: Any, y: None = None, *, teleport: Teleport = None, start: Any = None) -> Self:
+        """Rank the vertices of a graph.
+
+        Parameters
+        ----------
+        graph : Graph, scipy sparse matrix, networkx or igraph graph, edge table or path
+            Whatever :func:`apexrank.graph.as_graph` reads. Undirected edges count in both directions.
+        y : None
+            There is nothing to learn.
+        teleport : array, mapping of names to weights, names, or a list of several of them
+            Where the walk starts anew: everywhere alike by default. An array of floats, one for each vertex, is
+            weights; whole numbers and text are names. Several give a matrix of scores, computed together.
+        start : fitted rank, mapping of names to scores, or array, optional
+            Scores to begin with, from an earlier state of the graph; vertices it does not know begin with an equal
+            share. The answer is the same, after fewer steps; at ratio 1 with p > 1 it is not used.
+        """
+        self._check_numbers()
+        read = plain_graph(graph)
+        self._keep(read, self._rank(read, teleport_vectors(read, teleport), start))
+        return self
+
+    def _rank(
+        self, graph: Graph, teleport: np.ndarray, start: Any = None, tol: float | None = None
+    ) -> Fixpoint:
+        walk, first = self._walk(graph, teleport), self._start(graph, teleport, start)
+        self._teleport = teleport
+        with walk:
+            return walk.solve(first, self.tol if tol is None else tol, self.max_iter, self._progress)
+
+    def explain(self, vertex: Any, top: int | None = None) -> list[InLink]:
+        """The links that make up a vertex's score, the strongest first, and the teleport (source None).
+
+        The share of a link is its part in the sum ``Σ f(flow) + f(teleport)``; for p = ∞ all of it belongs to the
+        strongest flow.
+        """
+        check_is_fitted(self)
+        if self._teleport.ndim > 1:
+            raise InputError("explain is for one teleport vector: fit with that one alone")
+        ranks = getattr(self, "ranks_", self.scores_)  # by links alone, before labels weighed them
+        walk = self._walk(self.graph_, self._teleport)
+        sources, flows, shares = walk.flows_into(ranks, self.graph_.number(vertex))
+        names = [*self.graph_.labels(sources).tolist(), None]
+        links = [InLink(*row) for row in zip(names, flows.tolist(), shares.tolist(), strict=True)]
+        return sorted(links, key=lambda link: -link.flow)[:top]
 
     def _check_numbers(self) -> None:
-        check_finite("damping", self.damping, 0)
-        if not self.damping < 1:
-            raise InputError(
-                f"damping is the share that follows links and must be below 1, got {self.damping!r}"
-            )
+        check_damping(self.damping)
         check_finite("tol", self.tol, 0)
         if not isinstance(self.max_iter, Integral) or self.max_iter < 1:
             raise InputError(f"max_iter must be a whole number of at least 1, got {self.max_iter!r}")
@@ -176,8 +231,7 @@ class IteratedRank(GraphRank):
             check_is_fitted(start)
             return _carried_over(start.graph_, start.scores_, graph)
         if isinstance(start, Mapping):
-            names = range(graph.n) if graph.names is None else graph.names.tolist()
-            start = np.array([start.get(name, 0.0) for name in names], dtype=float)
+            start = np.array([start.get(name, 0.0) for name in graph.labels().tolist()], dtype=float)
         try:
             scores = np.asarray(start, dtype=float)
         except (TypeError, ValueError):
@@ -187,6 +241,13 @@ class IteratedRank(GraphRank):
                 f"start needs one finite score for each of the {graph.n} vertices, or a mapping from names"
             )
         return scores
+
+
+def check_damping(damping: Any) -> None:
+    """Raise InputError unless ``damping`` is a number from 0 to below 1."""
+    check_finite("damping", damping, 0)
+    if not damping < 1:
+        raise InputError(f"damping is the share that follows links and must be below 1, got {damping!r}")
 
 
 def read_graph(graph: Any) -> Graph | SignedGraph:

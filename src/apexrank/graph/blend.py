@@ -12,8 +12,7 @@ from typing import NamedTuple
 import numpy as np
 
 from apexrank.graph.agreement import Agreement, Choice, Improvement
-from apexrank.graph.anderson import Anderson
-from apexrank.graph.power import Progress
+from apexrank.graph.power import Anderson, Progress
 from apexrank.kernels.hulls import SMALLEST
 
 ARMIJO = 1e-4  # share of the promised descent that a step must keep

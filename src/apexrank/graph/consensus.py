@@ -13,15 +13,14 @@ from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils import check_random_state
 
 from apexrank.errors import InputError
-from apexrank.graph.adjacency import Graph, build
 from apexrank.graph.agreement import KINDS, Agreement
-from apexrank.graph.base import GraphRank, Teleport, teleport_vectors
+from apexrank.graph.base import GraphRank, Teleport, check_damping, teleport_vectors
 from apexrank.graph.blend import Consensus, blend, corroborated, fixed_point
-from apexrank.graph.brew import brew
+from apexrank.graph.brew import brew, double_loop, single_loop
 from apexrank.graph.edges import Column, Edges
+from apexrank.graph.graph import Graph, build
 from apexrank.graph.interventions import RankOrder, cut_hulls
 from apexrank.graph.layers import Layers, as_layers
-from apexrank.graph.loops import double_loop, single_loop
 from apexrank.graph.power import Progress
 from apexrank.kernels.hulls import Hulls
 from apexrank.validation import check_finite
@@ -252,11 +251,7 @@ class ConsensusRank(GraphRank):
             )
         if self.divergence not in KINDS:
             raise InputError(f"divergence must be one of {', '.join(KINDS)}, got {self.divergence!r}")
-        check_finite("damping", self.damping, 0)
-        if not self.damping < 1:
-            raise InputError(
-                f"damping is the share that follows links and must be below 1, got {self.damping!r}"
-            )
+        check_damping(self.damping)
         if not isinstance(self.pull, int | float | np.number) or not self.pull >= 0:
             raise InputError(f"pull must be a number of at least 0, or inf, got {self.pull!r}")
         check_finite("entropy", self.entropy, 0)
@@ -281,26 +276,31 @@ class ConsensusRank(GraphRank):
 
     def _solve(self, problem: Agreement, order: RankOrder | None) -> Consensus:
         prior, start = problem.prior, np.full(problem.n, 1 / problem.n)
+        limits = self.tol, self.max_iter, self._progress
         if np.isinf(self.pull) or self.method in FIXED:
             choice = problem.at(prior, start, 1e-3 * self.tol)
             return Consensus(choice, 0.0, np.zeros(problem.n), True, [choice.value], [0.0])
         if self.method == "brew":
-            return brew(problem, prior, start, self.beta, self.tol, self.max_iter, self._progress)
+            return brew(problem, prior, start, self.beta, *limits)
         if self.method == "corroborate":
-            return corroborated(
-                problem, prior, start, self.temperature, self.tol, self.max_iter, self._progress
-            )
+            return corroborated(problem, prior, start, self.temperature, *limits)
         if self.method == "fixed-point":
-            return fixed_point(problem, prior, start, self.tol, self.max_iter, self._progress)
-        descend = VARIANTS[self.variant or "eigenvector"]
+            return fixed_point(problem, prior, start, *limits)
+        return self._least_disagreement(problem, start, order)
+
+    def _least_disagreement(
+        self, problem: Agreement, start: np.ndarray, order: RankOrder | None
+    ) -> Consensus:
+        """The best of several descents; with orders of ranks to keep, rounds of them (method of multipliers)."""
+        descend, first = VARIANTS[self.variant or "eigenvector"], problem.prior
         random = check_random_state(self.random_state)
-        first = prior
         if descend is blend:  # begins where fixed-point nearly ends, so that it ends below
-            near, most = (self.tol, STEPS_A_ROUND) if len(prior) <= FEW else (max(self.tol, NEAR), NEAR_STEPS)
-            begun = fixed_point(problem, prior, start, near, min(self.max_iter, most), self._progress)
+            few = len(first) <= FEW
+            near, most = (self.tol, STEPS_A_ROUND) if few else (max(self.tol, NEAR), NEAR_STEPS)
+            begun = fixed_point(problem, first, start, near, min(self.max_iter, most), self._progress)
             first = begun.choice.weights
             if not problem.teleport.all():  # where no rank comes, no price is known: begin a little inside
-                first = (1 - INSIDE) * first + INSIDE * prior
+                first = (1 - INSIDE) * first + INSIDE * problem.prior
         starts = [first, *(_random_weights(random, problem) for _ in range(self.n_restarts))]
 
         def best(most: int) -> Consensus:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import difflib
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     import polars as pl
 
 Column = str | int | None
+Place = Callable[[int], str]  # where an edge stands, in words
 
 KNOWN_COLUMNS = {
     "source": ("source", "src", "from"),
@@ -52,20 +53,42 @@ class Edges:
     weights: np.ndarray | None
     n: int
     names: np.ndarray | None = None
-    place: Callable[[int], str] = _nowhere
+    place: Place = _nowhere
 
-    def label(self, vertex: int) -> Any:
-        """Name of a vertex number."""
-        return int(vertex) if self.names is None else self.names[vertex : vertex + 1].tolist()[0]
+    def ends(self, row: int) -> tuple[Any, Any]:
+        """Names of the source and the target of an edge."""
+        return label_of(self.names, self.sources[row]), label_of(self.names, self.targets[row])
 
     def link(self, row: int) -> str:
         """An edge in words, as the user wrote it, after its place."""
-        place = self.place(row)
-        ends = [self.label(ends[row]) for ends in (self.sources, self.targets)]
-        return f"{place}{': ' if place else ''}the link from {ends[0]!r} to {ends[1]!r}"
+        source, target = self.ends(row)
+        return f"{_at(self.place, row)}the link from {source!r} to {target!r}"
+
+    def of_rows(self, rows: np.ndarray) -> Edges:
+        """Some of the edges, over the same vertices."""
+        return replace(
+            self,
+            sources=self.sources[rows],
+            targets=self.targets[rows],
+            weights=None if self.weights is None else self.weights[rows],
+            place=lambda row: self.place(int(rows[row])),
+        )
 
 
-def edges_of_arrays(sources: Any, targets: Any, weights: Any = None) -> Edges:
+def label_of(names: np.ndarray | None, vertex: int) -> Any:
+    """Name of a vertex number."""
+    return int(vertex) if names is None else names[vertex : vertex + 1].tolist()[0]
+
+
+def _at(place: Place, row: int) -> str:
+    """Begin of a message about an edge."""
+    where = place(row)
+    return f"{where}: " if where else ""
+
+
+def edges_of_arrays(
+    sources: Any, targets: Any, weights: Any = None, place: Place = "position {}".format
+) -> Edges:
     """Number the vertices of an edge list whose ids are of any kind.
 
     Examples
@@ -74,7 +97,15 @@ def edges_of_arrays(sources: Any, targets: Any, weights: Any = None) -> Edges:
     >>> edges.names.tolist(), edges.sources.tolist(), edges.targets.tolist()
     (['a', 'b', 'c'], [1, 0], [2, 1])
     """
-    return numbered(sources, targets, weights, "position {}".format)
+    sources, targets = _plain_ids(sources, "source", place), _plain_ids(targets, "target", place)
+    m = len(sources)
+    if m != len(targets):
+        raise InputError(f"there are {m} sources but {len(targets)} targets: give one of each an edge")
+    weights = None if weights is None else as_weights(weights, m, place)
+    if not m:
+        raise InputError("there are no edges: the graph would be empty")
+    sources, targets, names = _numbers(sources, targets)
+    return Edges(sources, targets, weights, len(names), None if isinstance(names, range) else names, place)
 
 
 def edges_of_frame(
@@ -85,7 +116,7 @@ def edges_of_frame(
     pick = frame.to_series if hasattr(frame, "to_series") else lambda i: frame.iloc[:, i]
     i, j, k = choose_columns(names, source, target, weight, what)
     weights = None if k is None else pick(k)
-    return numbered(pick(i), pick(j), weights, lambda row: f"{what} row {row + 1}")
+    return edges_of_arrays(pick(i), pick(j), weights, lambda row: f"{what} row {row + 1}")
 
 
 def choose_columns(
@@ -99,7 +130,7 @@ def choose_columns(
     (1, 2, 0)
     """
     at = {
-        role: _position(given, role, names, what)
+        role: _position_of_role(given, role, names, what)
         for role, given in (("source", source), ("target", target), ("weight", weight))
     }
     if at["source"] is None and at["target"] is None:
@@ -113,42 +144,32 @@ def choose_columns(
     return at["source"], at["target"], at["weight"]  # type: ignore[return-value]
 
 
-def _position(given: Column, role: str, names: list[str], what: str) -> int | None:
+def _position_of_role(given: Column, role: str, names: list[str], what: str) -> int | None:
     if given is False:
         return None
     if given is None:
         lower = [name.strip().lower() for name in names]
         return next((lower.index(known) for known in KNOWN_COLUMNS[role] if known in lower), None)
+    return column_position(given, names, what)
+
+
+def column_position(given: str | int, names: list[str], what: str) -> int:
+    """Position of a column given by its name, or by its position as a number or text."""
     if isinstance(given, str):
         if given in names:
             return names.index(given)
+        if given.isdecimal():
+            return column_position(int(given), names, what)
         close = difflib.get_close_matches(given, names, n=1)
         shown = ", ".join(map(repr, names[:8])) + (", ..." if len(names) > 8 else "")
-        if given.isdecimal():
-            return _position(int(given), role, names, what)
-        raise InputError(
-            f"{what} has no column {given!r}"
-            + (f"; did you mean {close[0]!r}?" if close else f"; it has {shown}")
-        )
-    if not 0 <= given < len(names):
+        hint = f"did you mean {close[0]!r}?" if close else f"it has {shown}"
+        raise InputError(f"{what} has no column {given!r}; {hint}")
+    if not isinstance(given, int | np.integer) or not 0 <= given < len(names):
         raise InputError(f"{what} has no column {given} counted from 0; it has {len(names)} columns")
     return int(given)
 
 
-def numbered(sources: Any, targets: Any, weights: Any, place: Callable[[int], str]) -> Edges:
-    sources, targets = _plain_ids(sources, "source", place), _plain_ids(targets, "target", place)
-    m = len(sources)
-    if m != len(targets):
-        raise InputError(f"there are {m} sources but {len(targets)} targets: give one of each an edge")
-    weights = None if weights is None else as_weights(weights, m, place)
-    if not m:
-        raise InputError("there are no edges: the graph would be empty")
-    sources, targets, names = _numbers(sources, targets)
-    n = len(names)
-    return Edges(sources, targets, weights, n, None if isinstance(names, range) else names, place)
-
-
-def as_weights(values: Any, m: int, place: Callable[[int], str] = _nowhere) -> np.ndarray:
+def as_weights(values: Any, m: int, place: Place = _nowhere) -> np.ndarray:
     """Weights as m floats, missing ones as NaN.
 
     Examples
@@ -168,7 +189,7 @@ def as_weights(values: Any, m: int, place: Callable[[int], str] = _nowhere) -> n
     return np.ascontiguousarray(array, dtype=np.float64)
 
 
-def _weight(value: Any, row: int, place: Callable[[int], str]) -> float:
+def _weight(value: Any, row: int, place: Place) -> float:
     if is_missing(value):
         return np.nan
     try:
@@ -176,10 +197,7 @@ def _weight(value: Any, row: int, place: Callable[[int], str]) -> float:
             raise TypeError
         return float(value)
     except (TypeError, ValueError):
-        where = place(row)
-        raise InputError(
-            f"{where}{': ' if where else ''}the weight {value!r} is not a number; correct it"
-        ) from None
+        raise InputError(f"{_at(place, row)}the weight {value!r} is not a number; correct it") from None
 
 
 def is_missing(value: Any) -> bool:
@@ -190,7 +208,7 @@ def is_missing(value: Any) -> bool:
     return value == "" or bool(value != value)
 
 
-def _plain_ids(values: Any, role: str, place: Callable[[int], str]) -> Any:
+def _plain_ids(values: Any, role: str, place: Place) -> Any:
     """Ids as an array of whole numbers, a polars series of text, or else a list of objects; none missing."""
     import polars as pl
 
@@ -206,13 +224,11 @@ def _plain_ids(values: Any, role: str, place: Callable[[int], str]) -> Any:
     if array.dtype.kind == "f":
         _refuse_missing(np.isnan(array), role, place)
         whole = array == np.floor(array)
-        if not (whole & (np.abs(array) < 2.0**53)).all():
-            row = int((~(whole & (np.abs(array) < 2.0**53))).argmax())
+        usable = whole & (np.abs(array) < 2.0**53)
+        if not usable.all():
+            row = int(usable.argmin())
             odd = "beyond 2**53" if whole[row] else array[row].item()
-            where = place(row)
-            raise InputError(
-                f"{where}{': ' if where else ''}{role}s hold the number {odd}: ids are text or whole numbers"
-            )
+            raise InputError(f"{_at(place, row)}{role}s hold the number {odd}: ids are text or whole numbers")
         return array.astype(np.int64)
     if array.dtype.kind == "u" and array.size and array.max() >= 2**63:
         return array.tolist()
@@ -224,7 +240,7 @@ def _plain_ids(values: Any, role: str, place: Callable[[int], str]) -> Any:
     return _plain_objects(array.tolist(), role, place)
 
 
-def _plain_objects(ids: list[Any], role: str, place: Callable[[int], str]) -> Any:
+def _plain_objects(ids: list[Any], role: str, place: Place) -> Any:
     import polars as pl
 
     kinds = set(map(type, ids))
@@ -239,7 +255,7 @@ def _plain_objects(ids: list[Any], role: str, place: Callable[[int], str]) -> An
     return ids if ids else np.empty(0, dtype=np.int64)
 
 
-def _refuse_missing(missing: np.ndarray, role: str, place: Callable[[int], str]) -> None:
+def _refuse_missing(missing: np.ndarray, role: str, place: Place) -> None:
     if missing.any():
         raise InputError(
             f"{place(int(missing.argmax()))}: the {role} of the edge is missing; fill it in or take the edge out"

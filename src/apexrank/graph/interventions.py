@@ -12,8 +12,8 @@ from collections.abc import Mapping, Sequence
 import numpy as np
 
 from apexrank.errors import InputError
-from apexrank.graph.adjacency import Graph
-from apexrank.graph.anderson import Anderson
+from apexrank.graph.graph import Graph
+from apexrank.graph.power import Anderson
 from apexrank.kernels.hulls import Hulls
 
 MOST_CORNERS = 500

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
@@ -11,9 +11,18 @@ from typing import Any
 import numpy as np
 
 from apexrank.errors import InputError
-from apexrank.graph.adjacency import Graph, SignedGraph, as_names, build
-from apexrank.graph.edges import Column, Edges, alike, object_array, sorted_if_alike
-from apexrank.graph.labelled import layers_of_table
+from apexrank.graph.edges import (
+    Column,
+    Edges,
+    alike,
+    choose_columns,
+    column_position,
+    edges_of_frame,
+    is_missing,
+    object_array,
+    sorted_if_alike,
+)
+from apexrank.graph.graph import Graph, SignedGraph, as_names, build
 from apexrank.graph.reading import as_graph
 from apexrank.kernels.edges import looked_up
 from apexrank.kernels.hulls import Hulls, stacked
@@ -61,7 +70,7 @@ class Layers:
 
     @cached_property
     def hulls(self) -> Hulls:
-        """What the vertices recommend in the layers, by vertex."""
+        """Recommendations of each vertex in all layers."""
         return stacked([graph.reversed()._links for graph in self.graphs])
 
     def union(self) -> Graph:
@@ -104,7 +113,7 @@ def as_layers(layers: Any, *, label: Column = None, **options: Any) -> Layers:
     if isinstance(layers, Layers):
         return layers
     if label is not None:
-        return Layers(*layers_of_table(layers, label, **options))
+        return layers_of_table(layers, label, **options)
     if isinstance(layers, Mapping):
         names, given = tuple(map(str, layers)), list(layers.values())
     elif isinstance(layers, Iterable) and not isinstance(layers, str | tuple) and not _is_one_graph(layers):
@@ -131,6 +140,91 @@ def as_layers(layers: Any, *, label: Column = None, **options: Any) -> Layers:
     return Layers(tuple(_over_shared_vertices(graphs)), names)
 
 
+def layers_of_table(
+    table: Any,
+    label: str | int,
+    *,
+    source: Column = None,
+    target: Column = None,
+    weight: Column = None,
+    directed: bool | None = None,
+    repeated: str = "sum",
+    self_loops: str = "keep",
+) -> Layers:
+    """Read one table of edges with a column that tells their layers; all layers have the vertices of all."""
+    what, where = "edge table", None
+    if isinstance(table, str | Path):
+        from apexrank.io.tables import read_table  # which loads polars
+
+        what, read = str(table), read_table(Path(table))
+        table, where = _typed(read), read.where
+    if not hasattr(table, "columns"):
+        raise InputError(f"label={label!r} names a column of one edge table: give a data frame or a file")
+    names = [str(name) for name in table.columns]
+    at = column_position(label, names, what)
+    rest = [name for i, name in enumerate(table.columns) if i != at]
+    if where is not None:
+        weights_at = choose_columns([str(name) for name in rest], source, target, weight, what)[2]
+        _refuse_text(table, weights_at, rest, where)
+    edges = edges_of_frame(table[rest], source, target, weight, what)
+    if where is not None:
+        edges = replace(edges, place=lambda row: where(row, names[at]).rpartition(", column")[0])
+    layer_of, values = _layers_of(table[table.columns[at]], what)
+    parts = [edges.of_rows(np.flatnonzero(layer_of == k)) for k in range(len(values))]
+    graphs = tuple(build(part, directed is not False, repeated, self_loops) for part in parts)
+    return Layers(graphs, tuple(map(str, values)))
+
+
+def _typed(table: Any) -> Any:
+    """A table of text with columns of whole numbers, and of numbers, as such."""
+    import polars as pl
+
+    def typed(column: Any) -> Any:
+        if column.dtype != pl.String:
+            return column
+        text = column.drop_nulls()
+        if len(text) and text.str.contains(r"^[+-]?(0|[1-9][0-9]{0,17})$").all():
+            return column.cast(pl.Int64)
+        numbers = column.cast(pl.Float64, strict=False)
+        return numbers if len(text) and numbers.null_count() == column.null_count() else column
+
+    return table.frame.select(typed(column) for column in table.frame.get_columns())
+
+
+def _refuse_text(table: Any, weight: int | None, names: list[Any], where: Callable[[int, str], str]) -> None:
+    """Raise InputError naming the line if a column of weights has text."""
+    import polars as pl
+
+    if weight is not None and table[names[weight]].dtype == pl.String:
+        column = table[names[weight]]
+        row = int((column.cast(pl.Float64, strict=False).is_null() & column.is_not_null()).arg_max() or 0)
+        raise InputError(
+            f"{where(row, names[weight])}: the weight {column[row]!r} is not a number; correct it"
+        )
+
+
+def _layers_of(column: Any, what: str) -> tuple[np.ndarray, list[Any]]:
+    """Number of the layer of each row, and their labels: in the order of a category, else sorted if they can be."""
+    values = column.to_numpy()
+    if values.dtype.kind == "M":
+        days = values.astype("datetime64[D]")
+        missing = np.isnat(values)
+        written = np.datetime_as_string(
+            days if (days == values)[~missing].all() else values.astype("datetime64[s]")
+        )
+        listed = [None if empty else text for text, empty in zip(written.tolist(), missing, strict=True)]
+    else:
+        listed = values.tolist()
+    empty = [row for row, value in enumerate(listed) if is_missing(value)]
+    if empty:
+        raise InputError(f"{what} row {empty[0] + 1} has no label: say which layer its edge belongs to")
+    found = sorted_if_alike(list(dict.fromkeys(listed)))
+    if hasattr(column, "cat") and hasattr(column.cat, "categories"):
+        found = [value for value in column.cat.categories.tolist() if value in set(found)]
+    number = {value: k for k, value in enumerate(found)}
+    return np.array([number[value] for value in listed]), found
+
+
 def _names_are_whole(graph: Graph) -> bool:
     return graph.names is None or graph.names.dtype.kind in "iu"
 
@@ -140,7 +234,7 @@ def _with_text_names(graphs: list[Graph]) -> list[Graph]:
     if all(map(_names_are_whole, graphs)) or not any(map(_names_are_whole, graphs)):
         return graphs
     return [
-        replace(graph, names=object_array(map(str, graph.labels(np.arange(graph.n)).tolist())))
+        replace(graph, names=object_array(map(str, graph.labels().tolist())))
         if _names_are_whole(graph)
         else graph
         for graph in graphs
@@ -148,19 +242,16 @@ def _with_text_names(graphs: list[Graph]) -> list[Graph]:
 
 
 def _refuse_numbers_beside_text(graphs: list[Graph], names: tuple[str, ...]) -> None:
-    """Refuse layers that call what seems the same vertex 7 here and '7' there."""
+    """Raise InputError if layers name the same vertex by the number 7 here and the text '7' there."""
     whole = [k for k, graph in enumerate(graphs) if _names_are_whole(graph)]
-    numbers = {str(name) for k in whole for name in graphs[k].labels(np.arange(graphs[k].n)).tolist()}
+    numbers = {str(name) for k in whole for name in graphs[k].labels().tolist()}
     for k, graph in enumerate(graphs):
-        if whole and k not in whole:
-            meant = [
-                name for name in np.asarray(graph.names).tolist() if isinstance(name, str) and name in numbers
-            ]
-            if meant:
-                raise InputError(
-                    f"layer {names[k]!r} names a vertex by the text {meant[0]!r}, layer {names[whole[0]]!r} by a "
-                    "number: make the ids of all layers text, or of all of them numbers"
-                )
+        meant = [name for name in graph.labels().tolist() if isinstance(name, str) and name in numbers]
+        if meant:
+            raise InputError(
+                f"layer {names[k]!r} names a vertex by the text {meant[0]!r}, layer {names[whole[0]]!r} by a "
+                "number: make the ids of all layers text, or of all of them numbers"
+            )
 
 
 def _is_one_graph(data: Any) -> bool:
@@ -192,7 +283,7 @@ def _over_shared_vertices(graphs: list[Graph]) -> list[Graph]:
     first = graphs[0]
     if all(_same_vertices(first, graph) for graph in graphs[1:]):
         return graphs
-    listed = [np.arange(graph.n) if graph.names is None else graph.names for graph in graphs]
+    listed = [graph.labels() for graph in graphs]
     if all(names.dtype.kind in "iu" for names in listed):
         shared: Any = np.unique(np.concatenate(listed))
         places = [np.searchsorted(shared, names) for names in listed]

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import math
 import warnings
+from dataclasses import dataclass
 from numbers import Real
 from typing import Any, Literal, Self
 
@@ -10,18 +12,137 @@ import numpy as np
 from sklearn.exceptions import ConvergenceWarning
 
 from apexrank.errors import InputError
-from apexrank.graph.adjacency import Graph, SignedGraph
-from apexrank.graph.base import Teleport, read_graph, seed_vector, teleport_vectors
-from apexrank.graph.mapped import MappedRank
-from apexrank.graph.maps import Lpq
-from apexrank.graph.power import Progress, shared_links
+from apexrank.graph.base import IteratedRank, Teleport, read_graph, seed_vector, teleport_vectors
+from apexrank.graph.graph import Graph, SignedGraph
+from apexrank.graph.power import Fixpoint, Inflow, Linear, Map, Progress, Walk, shared_links
 from apexrank.graph.trust import Direction, spread, trust_share
+from apexrank.kernels.csr import InLinks
 from apexrank.validation import check_finite
 
 Seeds = Any  # names, a mapping of names to weights, or one weight a vertex
+# of p·|log flow|: powers of such flows and weights, their products and long sums of them are in range
+SAFE_LOG = 650.0
+SMALLEST_LOG = 690.0  # of a share to the power p
 
 
-class LpqRank(MappedRank):
+@dataclass(frozen=True)
+class Lpq:
+    """``(Σ_j flow_j^p)^{1/q}`` with ``q = ratio·p``; p = ∞ is the largest flow to the power 1/ratio (eq. 6.1)."""
+
+    p: float = 2.0
+    ratio: float = 1.2
+
+    def __post_init__(self) -> None:
+        if not self.p >= 1:
+            raise InputError(f"p must be a number of at least 1, or inf, got {self.p!r}")
+        check_finite("ratio", self.ratio, 1)
+
+    @property
+    def degree(self) -> float:
+        return 1.0 / self.ratio
+
+    def on(self, links: InLinks, rate: np.ndarray, teleport: np.ndarray) -> Inflow:
+        if self.p == 1:
+            return lambda x, tau: fast_power(links.sums(x * rate) + tau * teleport, self.degree)
+        if math.isinf(self.p):
+            return lambda x, tau: fast_power(np.maximum(links.largest(x * rate), tau * teleport), self.degree)
+        with np.errstate(under="ignore"):
+            weights, powers = links.weights**self.p, fast_power(teleport, self.p)
+        parts = [_range(each) for each in (rate, links.weights, teleport)]
+
+        def inflow(x: np.ndarray, tau: Any) -> np.ndarray:
+            if not self._in_range(parts, x, tau):
+                return fast_power(self._norms(links, x * rate, tau * teleport), self.degree)
+            total = links.sums(fast_power(x * rate, self.p), weights) + tau**self.p * powers
+            return fast_power(total, 1 / (self.ratio * self.p))
+
+        return inflow
+
+    def _in_range(self, parts: list[tuple[float, float]], x: np.ndarray, tau: Any) -> bool:
+        """Whether powers of all flows, of weights and of their products are ordinary numbers."""
+        taus = np.asarray(tau, dtype=float)
+        (r_low, r_high), (w_low, w_high), (t_low, t_high), (x_low, x_high), (u_low, u_high) = (
+            *parts,
+            _range(x),
+            _range(taus),
+        )
+        low = min(x_low + r_low, x_low + r_low + w_low, w_low, u_low + t_low, t_low)
+        high = max(x_high + r_high, x_high + r_high + w_high, w_high, u_high + t_high, t_high)
+        return self.p * max(-low, high) < SAFE_LOG
+
+    def _norms(self, links: InLinks, flow: np.ndarray, extra: np.ndarray) -> np.ndarray:
+        norms = links.norms(flow, self.p)
+        largest = np.maximum(norms, extra)
+        unit = np.where(largest > 0, largest, 1.0)
+        return largest * fast_power(
+            fast_power(norms / unit, self.p) + fast_power(extra / unit, self.p), 1 / self.p
+        )
+
+    def terms(self, flow: np.ndarray) -> np.ndarray:
+        largest = flow.max(initial=0.0)
+        if largest == 0:
+            return np.zeros_like(flow)
+        return (
+            np.where(flow == largest, 1.0, 0.0) if math.isinf(self.p) else fast_power(flow / largest, self.p)
+        )
+
+
+def _range(x: np.ndarray) -> tuple[float, float]:
+    """Logarithms of the smallest and the largest entry above 0; (0, 0) without one."""
+    low, high = (float(x.min()), float(x.max())) if x.size else (0.0, 0.0)
+    if low <= 0 < high:
+        low = float(np.min(x, where=x > 0, initial=math.inf))
+    return (math.log(low), math.log(high)) if high > 0 else (0.0, 0.0)
+
+
+def fast_power(x: np.ndarray, exponent: float) -> np.ndarray:
+    """``x^exponent``; small whole exponents as products, which are ten times as fast."""
+    if exponent == 1:
+        return x
+    if exponent in (2, 3, 4):
+        square = x * x
+        return square if exponent == 2 else square * (x if exponent == 3 else square)
+    return x**exponent
+
+
+class RatioOneWalk(Walk):
+    """The walk with q = p > 1, where plain iteration is slow and has no certificate: solved by root finding."""
+
+    def solve(self, start: np.ndarray, tol: float, max_iter: int, progress: Progress | None) -> Fixpoint:
+        from apexrank.graph.lp_root import solve_ratio_one
+
+        p, links = self.map.p, self.links  # type: ignore[attr-defined]
+        smallest = np.log(self.rate[self.rate > 0].min(initial=1.0)) + np.log(links.weights.min(initial=1.0))
+        if p * smallest < -SMALLEST_LOG:
+            raise InputError(
+                f"p = {p:g} with ratio 1 is beyond what powers of this graph's shares can hold: use a ratio above 1"
+            )
+        weights, rate = links.weights**p, self.rate.reshape(len(self.rate)) ** p
+        columns = self.teleport.reshape(len(self.teleport), -1).T
+        found = [
+            solve_ratio_one(
+                lambda y: links.sums(rate * y, weights),
+                v,
+                self.graph.dangling,
+                p,
+                self.damping,
+                tol=tol,
+                max_iter=max_iter,
+                progress=progress,
+            )
+            for v in columns
+        ]
+        return Fixpoint(
+            np.stack([each.scores for each in found], axis=1).reshape(self.teleport.shape),
+            sum(each.n_iter for each in found),
+            all(each.converged for each in found),
+            max(each.error_bound for each in found),
+            max(each.relative_bound for each in found),
+            [],
+        )
+
+
+class LpqRank(IteratedRank):
     """``r_i ← (Σ_{j→i} (α·r_j·w_ij/d_j)^p + teleport_i^p)^{1/q}``, then normalised (2013, eq. 6.1).
 
     Many weak in-links count for less than few strong ones (p > 1), and each further one for less than the one before
@@ -97,28 +218,36 @@ class LpqRank(MappedRank):
         verbose: int = 0,
         callback: Progress | None = None,
     ) -> None:
+        super().__init__(damping, tol, max_iter, warm_start, verbose, callback)
         self.p = p
         self.ratio = ratio
-        self.damping = damping
         self.teleport = teleport
         self.trust = trust
         self.gamma = gamma
         self.distrust = distrust
         self.neutral = neutral
         self.negative = negative
-        self.tol = tol
-        self.max_iter = max_iter
-        self.warm_start = warm_start
-        self.verbose = verbose
-        self.callback = callback
 
-    def _map(self) -> Lpq:
+    def _map(self) -> Map:
         for name, given in (("p", self.p), ("ratio", self.ratio)):
             if not isinstance(given, Real):
                 raise InputError(f"{name} must be a number of at least 1, got {given!r}")
         if self.p == np.inf and self.ratio == 1:
             raise InputError("p = inf with ratio 1 can go round in circles for ever: use a ratio above 1")
-        return Lpq(float(self.p), float(self.ratio))
+        return Linear() if self.p == self.ratio == 1 else Lpq(float(self.p), float(self.ratio))
+
+    def _walk(self, graph: Graph, teleport: np.ndarray) -> Walk:
+        map_ = self._map()
+        if self.teleport not in ("inside", "outside"):
+            raise InputError(
+                f"teleport must be 'inside' or 'outside' the norm, got {self.teleport!r}; vertices go to fit"
+            )
+        outside = self.teleport == "outside" and not isinstance(map_, Linear)
+        if map_.degree < 1 or isinstance(map_, Linear):
+            return Walk(graph, map_, self.damping, teleport, outside=outside)
+        if outside:
+            raise InputError("teleport='outside' needs ratio > 1: only then is the answer known to be unique")
+        return RatioOneWalk(graph, map_, self.damping, teleport)
 
     def fit(
         self,
@@ -198,7 +327,7 @@ class LpqRank(MappedRank):
             return
         minus = np.zeros(graph.n) if minus is None else minus
         plus = _all_but(minus) if plus is None else plus
-        map_ = Lpq(1.0, 1.0) if self.trust == "linear" else self._map()
+        map_ = Linear() if self.trust == "linear" else self._map()
         # seeds of one unit each, or as many as the bound on a map of degree below 1 asks for
         with np.errstate(over="ignore"):
             given = [float(seeds.sum()) for seeds in (plus, minus) if seeds.any()]
@@ -212,18 +341,11 @@ class LpqRank(MappedRank):
         scores = self.ranks_ * trust_share(self.trust_, self.distrust_, self.neutral)
         self.scores_ = scores / (scores.sum() or 1.0)
 
-    def _spread(self, graph: Graph, seeds: np.ndarray, map_: Lpq, direction: Direction) -> np.ndarray:
+    def _spread(self, graph: Graph, seeds: np.ndarray, map_: Map, direction: Direction) -> np.ndarray:
         if not seeds.any():
             return seeds
-        found = spread(
-            graph,
-            seeds,
-            map=map_,
-            gamma=self.gamma,
-            direction=direction,
-            tol=self.tol,
-            max_iter=self.max_iter,
-        )
+        limits: dict[str, Any] = {"tol": self.tol, "max_iter": self.max_iter}
+        found = spread(graph, seeds, map=map_, gamma=self.gamma, direction=direction, **limits)
         if not found.converged:
             self.converged_ = False
             warnings.warn(
@@ -232,9 +354,6 @@ class LpqRank(MappedRank):
                 stacklevel=4,
             )
         return found.scores
-
-    def _ranks(self) -> np.ndarray:
-        return self.ranks_
 
 
 def _all_but(minus: np.ndarray) -> np.ndarray:

@@ -1,25 +1,66 @@
-"""The power step of all graph ranks, and how far its iterates are from the answer.
+"""The power step of all graph ranks, how it is repeated, and how far its iterates are from the answer.
 
 ``r_i ← g(Σ_{j→i} f(α·r_j·w_ij/d_j) + f(teleport_i))``, then normalise to sum 1. The teleport, which also hands out what
 dangling vertices hold, is one more in-link, so that f and g the identity make PageRank. A footnote to eq. 6.1 of the
-dissertation takes it out of the norm: ``teleport="outside"``.
+dissertation takes it out of the norm: ``outside=True``.
+
+A rank is made of four parts: a `Map` turns what flows into a vertex into its score, a `Walk` is the step of the map on
+one graph, `iterate` repeats the step, and a bound (`l1_bound`, `hilbert_bound`) says when to stop. `Anderson` guesses
+where a slow iteration leads.
 """
 
 from __future__ import annotations
 
 import math
+from collections import deque
 from collections.abc import Callable
-from typing import Any, NamedTuple, Self
+from typing import Any, NamedTuple, Protocol, Self
 
 import numpy as np
 
 from apexrank.errors import InputError
-from apexrank.graph.adjacency import Graph
-from apexrank.graph.maps import Map
+from apexrank.graph.graph import Graph
 from apexrank.kernels.csr import InLinks
 
 Progress = Callable[[int, float], None]
 Bound = Callable[[np.ndarray, np.ndarray, float], tuple[float, float]]
+Inflow = Callable[[np.ndarray, Any], np.ndarray]
+
+_RIDGE = 1e-10  # relative, on the normal equations: differences of late steps are nearly parallel
+
+
+class Map(Protocol):
+    """Map from the flows into a vertex to its score: ``r_i = g(Σ_j f(flow_j))``.
+
+    A map is *homogeneous of degree h* when multiplying all flows by c multiplies the scores by c^h. With h < 1 every
+    step brings any two score vectors nearer by the factor h in Hilbert's projective metric, which is what certificates
+    rest on. A flow depends on its source alone, so f is taken once a vertex, and what remains for the links is a sum.
+    """
+
+    @property
+    def degree(self) -> float:
+        """Degree of homogeneity; nan if it is unknown."""
+        ...
+
+    def on(self, links: InLinks, rate: np.ndarray, teleport: np.ndarray) -> Inflow:
+        """Function of the scores x and of τ: ``x·rate`` flows out of the vertices, ``τ·teleport`` into each more."""
+        ...
+
+    def terms(self, flow: np.ndarray) -> np.ndarray:
+        """Contributions of single flows to the score of a vertex, up to a common factor."""
+        ...
+
+
+class Linear:
+    """``Σ_j flow_j``, the map of PageRank."""
+
+    degree = 1.0
+
+    def on(self, links: InLinks, rate: np.ndarray, teleport: np.ndarray) -> Inflow:
+        return lambda x, tau: links.sums(x * rate) + tau * teleport
+
+    def terms(self, flow: np.ndarray) -> np.ndarray:
+        return flow
 
 
 class Fixpoint(NamedTuple):
@@ -38,7 +79,7 @@ class Fixpoint(NamedTuple):
 
 
 class Walk:
-    """Steps on one graph with a map, a damping and one teleport vector or several (the columns of a matrix).
+    """The step of a map on one graph, for a damping and one teleport vector or several (the columns of a matrix).
 
     A context: threads work inside it.
     """
@@ -74,17 +115,31 @@ class Walk:
         return new / total(new)
 
     def held(self, r: np.ndarray) -> Any:
-        """What dangling vertices hold; no product of BLAS, whose threads would wait busily beside ours."""
+        """Score held by dangling vertices; no product of BLAS, whose threads would wait busily beside ours."""
         return total(r[self._dangling])
 
-    def flows_into(self, r: np.ndarray, vertex: int) -> tuple[np.ndarray, np.ndarray, float]:
-        """Sources of the links into a vertex, what flows through each, and the teleport into it."""
+    def bound(self) -> Bound:
+        """Bound on the distance to the fixed point; none is known for a map of degree 1 that is not linear."""
+        if isinstance(self.map, Linear):
+            return l1_bound(self.damping, self.rounding)
+        return hilbert_bound(self.map.degree, self.rounding) if self.map.degree < 1 else no_bound
+
+    def solve(self, start: np.ndarray, tol: float, max_iter: int, progress: Progress | None) -> Fixpoint:
+        """Repeat the step from ``start`` until the bound is at most ``tol``."""
+        return iterate(self.step, start, self.bound(), tol, max_iter, progress)
+
+    def flows_into(self, r: np.ndarray, vertex: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+        """Sources of the links into a vertex; what flows through each, the teleport last; their shares of the score."""
+        if self.outside:
+            raise InputError("explain is for teleport='inside', where the teleport is one of the links")
         links, a = self.graph, self.damping
         inside = slice(links.indptr[vertex], links.indptr[vertex + 1])
         sources = links.indices[inside]
         weights = 1.0 if links.weights is None else links.weights[inside]
         flow = a * r[sources] * (weights / links.out_weight[sources])
-        return sources, flow, float(self.teleport[vertex] * ((1 - a) + a * self.held(r)))
+        flows = np.append(flow, self.teleport[vertex] * ((1 - a) + a * self.held(r)))
+        terms = self.map.terms(flows)
+        return sources, flows, terms / (terms.sum() or 1.0)
 
 
 def total(x: np.ndarray) -> Any:
@@ -191,3 +246,40 @@ def hilbert_distance(x: np.ndarray, y: np.ndarray) -> float:
     high = np.max(ratio, axis=0, where=there, initial=0.0)
     low = np.min(ratio, axis=0, where=there, initial=math.inf)
     return float(np.log(high / low).max())
+
+
+class Anderson:
+    """Anderson acceleration: guess the fixed point of a map from the last few points and where the map took them.
+
+    The combination ``Σ γ_l g(x_l)``, ``Σ γ_l = 1``, whose residual ``Σ γ_l (g(x_l) − x_l)`` is least in the norm that
+    ``scale`` gives (Walker and Ni 2011, type II).
+
+    Examples
+    --------
+    >>> guess, g = Anderson(3), lambda x: np.array([[0.9, 0.1], [0.0, 0.5]]) @ x + 1
+    >>> x = np.zeros(2)
+    >>> for _ in range(4):
+    ...     x = guess(x, g(x), np.ones(2))
+    >>> bool(np.abs(g(x) - x).max() < 1e-6)
+    True
+    """
+
+    def __init__(self, depth: int = 6) -> None:
+        self._points: deque[tuple[np.ndarray, np.ndarray]] = deque(maxlen=depth)
+
+    def __call__(self, x: np.ndarray, mapped: np.ndarray, scale: np.ndarray) -> np.ndarray:
+        """Take in a point and its image; the guess is the image itself while nothing else is known."""
+        self._points.append((mapped, mapped - x))
+        if len(self._points) < 2:
+            return mapped
+        residual = self._points[-1][1]
+        images = np.stack([image - mapped for image, _ in list(self._points)[:-1]])
+        changes = np.stack([r - residual for _, r in list(self._points)[:-1]])
+        weighted = changes * scale
+        normal = weighted @ changes.T
+        normal[np.diag_indices_from(normal)] += _RIDGE * normal.trace() + 1e-300
+        return mapped - np.linalg.solve(normal, weighted @ residual) @ images
+
+    def forget(self) -> None:
+        """Begin anew: the map was not what it seemed."""
+        self._points.clear()

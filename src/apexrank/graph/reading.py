@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -10,8 +11,6 @@ from scipy import sparse
 from sklearn.utils import check_array
 
 from apexrank.errors import InputError
-from apexrank.graph.adjacency import Graph, SignedGraph, as_names, build, check_rules, graph_of_rows
-from apexrank.graph.edgefile import edges_of_file
 from apexrank.graph.edges import (
     Column,
     Edges,
@@ -23,6 +22,8 @@ from apexrank.graph.edges import (
     object_array,
     sorted_if_alike,
 )
+from apexrank.graph.files import edges_of_file
+from apexrank.graph.graph import Graph, SignedGraph, as_names, build, check_rules, graph_of_rows
 
 
 def as_graph(
@@ -47,7 +48,7 @@ def as_graph(
         - networkx: vertices sorted by name where all names can be compared, else in its order; igraph: vertices in
           its order, with the names in the vertex attribute ``name`` where there is one;
         - a pandas or polars data frame of edges, or the path of a CSV, TSV, white-space separated (as SNAP has
-          them) or Parquet file, plain or gzip (see :func:`apexrank.graph.edgefile.edges_of_file`); or a tuple
+          them) or Parquet file, plain or gzip (see :func:`apexrank.graph.files.edges_of_file`); or a tuple
           ``(sources, targets)`` or ``(sources, targets, weights)`` of arrays. Ids may be text or whole numbers; the
           vertices are the ids that occur, sorted, so that the order of the edges does not matter.
     directed : bool, optional
@@ -249,13 +250,9 @@ def _with_attribute(edges: Edges, values: list[Any], weight: Any) -> Edges:
             raise InputError(f"no edge has the attribute {weight!r}: name another with weight=")
         return edges
 
-    def place(row: int) -> str:
-        return f"edge {edges.label(edges.sources[row])!r} to {edges.label(edges.targets[row])!r}"
-
-    weights = as_weights(
-        object_array(1.0 if value is None else value for value in values), len(values), place
-    )
-    return Edges(edges.sources, edges.targets, weights, edges.n, edges.names)
+    given = object_array(1.0 if value is None else value for value in values)
+    weights = as_weights(given, len(values), lambda row: "edge {!r} to {!r}".format(*edges.ends(row)))
+    return replace(edges, weights=weights)
 
 
 def _with_no_negative(graph: Graph) -> SignedGraph:

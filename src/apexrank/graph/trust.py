@@ -1,4 +1,6 @@
-"""Trust and distrust that spread from labelled vertices (2013, sec. 6.3, eq. 6.5).
+"""Ranks with labels: TrustRank, anti-TrustRank, demoted rank; the spread of trust; spam by one cut on a score.
+
+`spread` solves (2013, sec. 6.3, eq. 6.5)
 
     x = γ·U(x) + s,
 
@@ -17,25 +19,190 @@ from __future__ import annotations
 
 import math
 from numbers import Real
-from typing import Literal
+from typing import Any, Literal, NamedTuple, Self
 
 import numpy as np
+from numpy.typing import ArrayLike
 
 from apexrank.errors import InputError
-from apexrank.graph.adjacency import Graph
-from apexrank.graph.base import reached_from
-from apexrank.graph.maps import Lpq
-from apexrank.graph.power import Bound, Fixpoint, Progress, Walk, iterate, l1_bound
+from apexrank.graph.base import plain_graph, reached_from, teleport_vectors
+from apexrank.graph.graph import Graph
+from apexrank.graph.pagerank import PageRank
+from apexrank.graph.power import Bound, Fixpoint, Linear, Map, Progress, Walk, iterate, l1_bound
+from apexrank.validation import check_finite
 
 Direction = Literal["along", "against"]
 DIRECTIONS = ("along", "against")
+
+
+class TrustRank(PageRank):
+    """PageRank that starts anew at trusted vertices only (Gyöngyi, Garcia-Molina and Pedersen, 2004).
+
+    Parameters
+    ----------
+    damping, tol, max_iter, warm_start, verbose, callback
+        As in :class:`PageRank`. Trust that ends at dangling vertices goes back to the trusted ones.
+
+    Attributes
+    ----------
+    scores_ : array of shape (n_vertices,)
+        Trust, summing to 1; 0 where no link leads from a trusted vertex.
+
+    Examples
+    --------
+    >>> from apexrank.graph.trust import TrustRank
+    >>> TrustRank().fit((["a", "b", "x"], ["b", "c", "c"]), trusted=["a"]).ranking_.tolist()
+    ['a', 'b', 'c', 'x']
+    """
+
+    def fit(self, graph: Any, y: None = None, *, trusted: Any = None) -> Self:  # type: ignore[override]
+        """Spread trust from vertices given by names, by a mapping of names to weights, or by one weight a vertex."""
+        self._check_numbers()
+        if trusted is None:
+            raise InputError("TrustRank needs trusted vertices: fit(graph, trusted=[…])")
+        read = plain_graph(graph)
+        self._keep(read, self._rank(read, teleport_vectors(read, trusted, "trusted")))
+        return self
+
+
+class AntiTrustRank(PageRank):
+    """Distrust that flows from spam to those who point at it (Krishnan and Raj, 2006).
+
+    Parameters
+    ----------
+    damping : float
+        What is left of distrust after one link.
+    direction : {"against", "along"}
+        Against the links, or along them, which lets spammers demote whomever they point at.
+    tol, max_iter, verbose, callback
+        As in :class:`PageRank`.
+
+    Attributes
+    ----------
+    distrust_ : array of shape (n_vertices,)
+        Distrust, summing to 1.
+    scores_ : array of shape (n_vertices,)
+        ``−distrust_``, so that larger is better here as everywhere.
+
+    Examples
+    --------
+    >>> from apexrank.graph.trust import AntiTrustRank
+    >>> ranks = AntiTrustRank().fit((["a", "b", "x"], ["b", "spam", "a"]), distrusted=["spam"])
+    >>> ranks.ranking_.tolist()
+    ['x', 'a', 'b', 'spam']
+    """
+
+    def __init__(
+        self,
+        damping: float = 0.85,
+        *,
+        direction: Direction = "against",
+        tol: float = 1e-9,
+        max_iter: int = 1000,
+        verbose: int = 0,
+        callback: Progress | None = None,
+    ) -> None:
+        super().__init__(damping, tol=tol, max_iter=max_iter, verbose=verbose, callback=callback)
+        self.direction = direction
+
+    def fit(self, graph: Any, y: None = None, *, distrusted: Any = None) -> Self:  # type: ignore[override]
+        """Spread distrust from vertices given by names, by a mapping of names to weights, or by one weight a vertex."""
+        self._check_numbers()
+        read = plain_graph(graph)
+        answer = self._distrust(read, distrusted, self.tol)
+        self._keep(read, answer._replace(scores=0.0 - answer.scores))
+        self.distrust_ = answer.scores
+        return self
+
+    def _distrust(self, graph: Graph, distrusted: Any, tol: float) -> Fixpoint:
+        if distrusted is None:
+            raise InputError(f"{type(self).__name__} needs distrusted vertices: fit(graph, distrusted=[…])")
+        if self.direction not in DIRECTIONS:
+            raise InputError(f"direction must be 'against' or 'along' the links, got {self.direction!r}")
+        links = graph if self.direction == "along" else graph.reversed()
+        return self._rank(links, self._seed_shares(graph, distrusted, "distrusted"), tol=tol)
+
+    def _seed_shares(self, graph: Graph, seeds: Any, what: str) -> np.ndarray:
+        shares = teleport_vectors(graph, seeds, what)
+        if shares.ndim > 1:
+            raise InputError(
+                f"{type(self).__name__} takes one set of {what} vertices: fit others on their own"
+            )
+        return shares
+
+    def explain(self, vertex: Any, top: int | None = None) -> Any:
+        raise InputError(f"{type(self).__name__} does not add up in-links: see distrust_")
+
+
+class DemotedRank(AntiTrustRank):
+    """Trust less distrust (Wu, Goel and Davison, 2006): ``trust − beta·distrust``.
+
+    Parameters
+    ----------
+    damping, direction, tol, max_iter, verbose, callback
+        As in :class:`AntiTrustRank`.
+    beta : float
+        How much distrust weighs.
+
+    Attributes
+    ----------
+    trust_, distrust_ : array of shape (n_vertices,)
+        As in :class:`TrustRank` and :class:`AntiTrustRank`.
+    scores_ : array of shape (n_vertices,)
+        ``trust_ − beta·distrust_``.
+
+    Examples
+    --------
+    >>> from apexrank.graph.trust import DemotedRank
+    >>> ranks = DemotedRank().fit((["a", "b", "a"], ["b", "spam", "c"]), trusted=["a"], distrusted=["spam"])
+    >>> ranks.ranking_.tolist()
+    ['c', 'a', 'b', 'spam']
+    """
+
+    def __init__(
+        self,
+        damping: float = 0.85,
+        *,
+        beta: float = 1.0,
+        direction: Direction = "against",
+        tol: float = 1e-9,
+        max_iter: int = 1000,
+        verbose: int = 0,
+        callback: Progress | None = None,
+    ) -> None:
+        super().__init__(
+            damping, direction=direction, tol=tol, max_iter=max_iter, verbose=verbose, callback=callback
+        )
+        self.beta = beta
+
+    def fit(self, graph: Any, y: None = None, *, trusted: Any = None, distrusted: Any = None) -> Self:  # type: ignore[override]
+        """Spread trust and distrust from vertices given as in :meth:`TrustRank.fit`."""
+        self._check_numbers()
+        check_finite("beta", self.beta, 0)
+        if trusted is None:
+            raise InputError("DemotedRank needs trusted vertices: fit(graph, trusted=[…], distrusted=[…])")
+        read = plain_graph(graph)
+        tol = self.tol / (1 + self.beta)  # the errors of trust and of distrust add up
+        good = self._rank(read, self._seed_shares(read, trusted, "trusted"), tol=tol)
+        bad = self._distrust(read, distrusted, tol)
+        both = Fixpoint(
+            good.scores - self.beta * bad.scores,
+            max(good.n_iter, bad.n_iter),
+            good.converged and bad.converged,
+            good.error_bound + self.beta * bad.error_bound,
+            np.nan,
+            [],
+        )
+        self._keep(read, both)
+        self.trust_, self.distrust_ = good.scores, bad.scores
+        return self
 
 
 def spread(
     graph: Graph,
     seeds: np.ndarray,
     *,
-    map: Lpq | None = None,
+    map: Map | None = None,
     gamma: float = 0.85,
     direction: Direction = "along",
     tol: float = 1e-9,
@@ -49,8 +216,9 @@ def spread(
     graph : Graph
         Whose links carry it.
     seeds : array of shape (n_vertices,)
-        Weights of the seeds, 1 for a plain one. With ``map.ratio > 1`` they must sum to at least n_vertices.
-    map : Lpq
+        Weights of the seeds, 1 for a plain one. With a map of degree below 1 (``Lpq`` of a ratio above 1) they must sum
+        to at least n_vertices.
+    map : Map
         Propagation; linear by default.
     gamma : float
         What is left after one link, at least 0 and below 1.
@@ -77,7 +245,7 @@ def spread(
     seeds = np.asarray(seeds, dtype=float)
     if seeds.shape != (graph.n,) or not np.isfinite(seeds).all() or (seeds < 0).any():
         raise InputError(f"seeds need one finite weight of at least 0 for each of the {graph.n} vertices")
-    map_ = Lpq(1.0, 1.0) if map is None else map
+    map_ = Linear() if map is None else map
     links = graph if direction == "along" else graph.reversed()
     start = seeds
     if map_.degree < 1:  # logarithms need the support from the first step on
@@ -121,3 +289,70 @@ def trust_share(trust: np.ndarray, distrust: np.ndarray, neutral: float) -> np.n
     """
     total = trust + distrust
     return np.divide(trust, total, out=np.full_like(total, neutral), where=total > 0)
+
+
+class Threshold(NamedTuple):
+    """Call spam what scores at or below ``cut``; ``error`` is its share of wrong answers where it was found.
+
+    Examples
+    --------
+    >>> Threshold(0.3, 0.0).is_spam([0.2, 0.3, 0.4]).tolist()
+    [True, True, False]
+    """
+
+    cut: float
+    error: float
+
+    def is_spam(self, scores: ArrayLike) -> np.ndarray:
+        """Which vertices are called spam."""
+        return np.asarray(scores, dtype=float) <= self.cut
+
+
+def best_threshold(scores: ArrayLike, spam: ArrayLike) -> Threshold:
+    """Find the cut on one score that makes the fewest errors when everything at or below it is called spam.
+
+    One sort, O(n log n). The cut is a score that occurs, or −inf where calling nothing spam is best; equal scores are
+    always on the same side. Among equally good cuts it is the lowest, which calls the fewest vertices spam.
+
+    Parameters
+    ----------
+    scores : array-like of shape (n,)
+        Scores of labelled vertices, larger is better.
+    spam : array-like of bool, shape (n,)
+        Which of them are spam.
+
+    Returns
+    -------
+    Threshold
+        ``(cut, error)``, with the error as a share of the n vertices.
+
+    Examples
+    --------
+    >>> from apexrank.graph.trust import best_threshold
+    >>> best_threshold([0.1, 0.2, 0.2, 0.9], [True, True, False, False])
+    Threshold(cut=0.1, error=0.25)
+    >>> cut, error = best_threshold([0.1, 0.5], [False, False])
+    >>> cut, error
+    (-inf, 0.0)
+    """
+    values, flags = _checked_labels(scores, spam)
+    order = np.argsort(values, kind="stable")
+    ordered, caught = values[order], np.cumsum(flags[order])
+    ends = np.flatnonzero(np.append(ordered[1:] != ordered[:-1], True))
+    # spam left above the cut, and honest vertices at or below it
+    wrong = (caught[-1] - caught[ends]) + (ends + 1 - caught[ends])
+    errors = np.concatenate([[caught[-1]], wrong])
+    best = int(errors.argmin())
+    cut = -np.inf if best == 0 else float(ordered[ends[best - 1]])
+    return Threshold(cut, float(errors[best] / len(values)))
+
+
+def _checked_labels(scores: ArrayLike, spam: ArrayLike) -> tuple[np.ndarray, np.ndarray]:
+    values, flags = np.asarray(scores, dtype=float), np.asarray(spam)
+    if values.ndim != 1 or values.shape != flags.shape or not len(values):
+        raise InputError("best_threshold needs one score and one label for each of at least one vertex")
+    if flags.dtype.kind not in "biuf" or not np.isin(flags, (0, 1)).all():
+        raise InputError("spam must say True or False (1 or 0) for each vertex")
+    if not np.isfinite(values).all():
+        raise InputError("best_threshold needs finite scores: leave out vertices without one")
+    return values, flags.astype(np.int64)

@@ -27,7 +27,7 @@ from apexrank.errors import InputError
 if TYPE_CHECKING:
     import numpy as np
 
-    from apexrank.graph.adjacency import Graph
+    from apexrank.graph.graph import Graph
 
 NAME = "apexrank"
 WEIGHT_POSITION = 6  # of weight among the arguments of nx.pagerank
@@ -96,7 +96,7 @@ class ConvertedGraph:
         return self._links[weight]
 
     def _summed(self, weights: np.ndarray | None) -> Graph:
-        from apexrank.graph.adjacency import Graph
+        from apexrank.graph.graph import Graph
 
         return Graph.from_edges(self.sources, self.targets, weights, names=self.nodes)
 
@@ -259,11 +259,10 @@ def _iterated(
     """Iterate ``r ← α·(inflow(r) + held·handed) + (1 − α)·teleport``, held being the sum over dangling nodes."""
     from networkx import PowerIterationFailedConvergence
 
-    from apexrank.graph.maps import Lpq
-    from apexrank.graph.power import Walk, iterate, l1_bound, no_bound
+    from apexrank.graph.power import Linear, Walk, iterate, l1_bound, no_bound
 
     jump = (1 - alpha) * teleport
-    with Walk(links, Lpq(1.0, 1.0), alpha, teleport) as walk:
+    with Walk(links, Linear(), alpha, teleport) as walk:
 
         def step(r: np.ndarray) -> np.ndarray:
             held = walk.held(r)

@@ -15,7 +15,7 @@ from scipy.stats import rankdata
 from sklearn.exceptions import ConvergenceWarning
 
 from apexrank.graph import AntiTrustRank, DemotedRank, Graph, InDegree, LpqRank, PageRank, TrustRank
-from apexrank.graph.maps import Lpq
+from apexrank.graph.lpq import Lpq
 from apexrank.graph.power import Walk, iterate, no_bound
 from apexrank.metrics import spam_mass, spam_met, spearman_footrule
 from apexrank_papers.graphs.farms import DAMPING, RATIO, TOL, Farmed, spread_labels, weighed

@@ -11,10 +11,10 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 import polars as pl
+from sklearn.metrics import accuracy_score, balanced_accuracy_score
 
 from apexrank.errors import InputError
 from apexrank.graph import LpqRank, PageRank, TrustRank, best_threshold
-from apexrank.graph.threshold import error_rates
 from apexrank_papers.figure import new_figure
 from apexrank_papers.graphs.farms import (
     DAMPING,
@@ -114,7 +114,8 @@ def _one_draw(
 def _errors(scores: np.ndarray, spam: np.ndarray, known: np.ndarray) -> list[float]:
     """The `ERRORS` of a threshold learnt on the known vertices."""
     found = best_threshold(scores[known], spam[known]).is_spam(scores[~known])
-    return [*error_rates(found, spam[~known]), best_threshold(scores[~known], spam[~known]).error]
+    right = [measure(spam[~known], found) for measure in (accuracy_score, balanced_accuracy_score)]
+    return [1 - right[0], 1 - right[1], best_threshold(scores[~known], spam[~known]).error]
 
 
 def _table(values: np.ndarray, shares: list[float]) -> pl.DataFrame:

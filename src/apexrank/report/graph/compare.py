@@ -42,10 +42,10 @@ import numpy as np
 from sklearn.exceptions import ConvergenceWarning
 
 from apexrank.errors import InputError
-from apexrank.graph.adjacency import Graph
-from apexrank.graph.base import plain_graph, seed_vector
+from apexrank.graph.base import IteratedRank, plain_graph, seed_vector
+from apexrank.graph.graph import Graph
 from apexrank.graph.lpq import LpqRank
-from apexrank.graph.mapped import MappedRank, PageRank
+from apexrank.graph.pagerank import PageRank
 from apexrank.metrics.spam import spam_mass, spam_met
 from apexrank.report.graph.farms import BOOSTERS, FarmSearch, has_links, ranks_of
 from apexrank.report.graph.result import MOST_USUAL, RankCertificate, RankComparison, Riser, rank_label
@@ -120,7 +120,7 @@ def compare_ranks(
             raise InputError(
                 "spam must be some of the vertices, not none or all of them: leave it out otherwise"
             )
-    fits: list[MappedRank] = []
+    fits: list[IteratedRank] = []
     certificates = []
     for p in powers:
         with stage("ranking", f"ranking {read.n} vertices, {rank_label(p)}"):
@@ -184,7 +184,7 @@ def _powers(ps: Sequence[float]) -> tuple[float, ...]:
     return tuple(powers)
 
 
-def _fit(estimator: MappedRank, graph: Graph, p: float, trusted: Any) -> RankCertificate:
+def _fit(estimator: IteratedRank, graph: Graph, p: float, trusted: Any) -> RankCertificate:
     began = time.perf_counter()
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", ConvergenceWarning)  # the certificate and a note say it

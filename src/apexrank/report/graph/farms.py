@@ -12,9 +12,8 @@ from typing import NamedTuple
 
 import numpy as np
 
-from apexrank.graph.adjacency import Graph
-from apexrank.graph.base import InLink
-from apexrank.graph.mapped import MappedRank
+from apexrank.graph.base import InLink, IteratedRank
+from apexrank.graph.graph import Graph
 from apexrank.kernels.jit import kernel
 from apexrank.report.graph.result import MOST_USUAL, Riser, Suspect, first
 
@@ -214,7 +213,7 @@ class FarmSearch:
     """Evidence of link farms among the vertices in PageRank's head."""
 
     def __init__(
-        self, graph: Graph, fits: list[MappedRank], ranks: list[np.ndarray], trusted: np.ndarray | None
+        self, graph: Graph, fits: list[IteratedRank], ranks: list[np.ndarray], trusted: np.ndarray | None
     ) -> None:
         self.graph, self.fits, self.ranks = graph, fits, ranks
         self.head = min(graph.n, max(HEAD_LEAST, int(HEAD_SHARE * graph.n)))

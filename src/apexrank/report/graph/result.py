@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, Any, NamedTuple, get_type_hints
 
 import numpy as np
 
-from apexrank.graph.adjacency import Graph
 from apexrank.graph.base import InLink
+from apexrank.graph.graph import Graph
 from apexrank.report.page import counted, json_power, listed, power_label
 
 if TYPE_CHECKING:

@@ -12,13 +12,7 @@ import numpy as np
 from scipy import sparse
 
 from apexrank.errors import InputError
-from apexrank.graph.edges import (
-    Edges,
-    alike,
-    as_weights,
-    index_type,
-    object_array,
-)
+from apexrank.graph.edges import Edges, alike, as_weights, index_type, label_of, object_array
 from apexrank.kernels import edges as kernels
 from apexrank.kernels.edges import Links
 
@@ -184,10 +178,12 @@ class Graph:
 
     def label(self, vertex: int) -> Any:
         """Name of a vertex number."""
-        return int(vertex) if self.names is None else self.names[vertex : vertex + 1].tolist()[0]
+        return label_of(self.names, vertex)
 
-    def labels(self, vertices: Any) -> np.ndarray:
-        """Names of vertex numbers, in their order."""
+    def labels(self, vertices: Any = None) -> np.ndarray:
+        """Names of vertex numbers, in their order; of all vertices by default."""
+        if vertices is None:
+            return np.arange(self.n) if self.names is None else self.names
         numbers = np.asarray(vertices, dtype=np.int64)
         return numbers if self.names is None else self.names[numbers]
 
@@ -226,15 +222,9 @@ class Graph:
 
     def _find_whole(self, array: np.ndarray) -> np.ndarray:
         if array.dtype.kind not in "iu":
-            whole = [
-                isinstance(name, int | np.integer) and not isinstance(name, bool) for name in array.tolist()
-            ]
             # no vertex has the lowest number there is, so it stands for what is no number at all
             lowest = np.iinfo(np.int64).min
-            fitting = [
-                int(x) if ok and abs(int(x)) < 2**63 else lowest
-                for x, ok in zip(array.tolist(), whole, strict=True)
-            ]
+            fitting = [x if _is_whole(x) and abs(int(x)) < 2**63 else lowest for x in array.tolist()]
             array = np.array(fitting, dtype=np.int64)
         array = array.astype(np.int64)
         if self.names is None:
@@ -337,7 +327,7 @@ def build(edges: Edges, directed: bool, repeated: str, self_loops: str, sign: in
 
 
 def check_rules(repeated: str, self_loops: str) -> None:
-    """Refuse unknown words for what to do with repeated edges and self-loops."""
+    """Raise InputError unless the rules for repeated edges and self-loops are known."""
     if repeated not in _REPEATED:
         raise InputError(f"repeated must be one of {', '.join(_REPEATED)}, got {repeated!r}")
     if self_loops not in _SELF_LOOPS:
@@ -422,12 +412,16 @@ def as_names(names: Any, n: int) -> np.ndarray | None:
         if name in seen:
             raise InputError(f"two vertices are named {name!r}: rename one")
         seen.add(name)
-    if all(isinstance(name, int | np.integer) and not isinstance(name, bool) for name in listed):
+    if all(map(_is_whole, listed)):
         if listed == list(range(n)):
             return None
         if all(abs(name) < 2**63 for name in listed):
             return np.array(listed, dtype=np.int64)
     return object_array(listed)
+
+
+def _is_whole(name: Any) -> bool:
+    return isinstance(name, int | np.integer) and not isinstance(name, bool)
 
 
 def _get(known: dict[Any, int], name: Any) -> int:

@@ -13,11 +13,11 @@ from scipy.optimize import linprog, lsq_linear
 from apexrank import InputError
 from apexrank.graph import ConsensusRank, as_graph, as_layers
 from apexrank.graph.agreement import KINDS, Agreement
-from apexrank.graph.anderson import Anderson
 from apexrank.graph.blend import blend
 from apexrank.graph.interventions import RankOrder, cut_hulls, row_shares
+from apexrank.graph.power import Anderson
 from apexrank.kernels import hulls as kernels
-from tests.consensus_oracles import (
+from tests.graph.consensus_oracles import (
     cost,
     distances,
     hull_cost,

@@ -11,8 +11,8 @@ from hypothesis import strategies as st
 
 from apexrank import InputError
 from apexrank.graph import as_graph
-from apexrank.graph.edgefile import edges_of_file
 from apexrank.graph.edges import choose_columns
+from apexrank.graph.files import edges_of_file
 
 SNAP = "# Directed graph: votes\n# FromNodeId\tToNodeId\n30\t1412\n30\t3352\n1412\t30\n"
 SNAP_EDGES = [(30, 1412, 1.0), (30, 3352, 1.0), (1412, 30, 1.0)]
@@ -114,7 +114,7 @@ class TestLayouts:
         ids=range(5),
     )
     def test_sound_files_are_read_fast(self, tmp_path, monkeypatch, text):
-        monkeypatch.delattr("apexrank.graph.edgefile._read_carefully")
+        monkeypatch.delattr("apexrank.graph.files._read_carefully")
         assert edges_in(written(tmp_path, text))
         assert edges_in(written(tmp_path, gzip.compress(text.encode())))
 

@@ -1,6 +1,6 @@
 """The equation of L_p rank at ratio 1 with its bound on the error, and its solution by steps, plain or mixed.
 
-The equation (`graph/root.py` says where it comes from) is ``z(μ) = y(μ)^{1/p}``, ``y(μ) = (μI − B)^{-1} v^p``, at the
+The equation (from `graph/lp_root.py`) is ``z(μ) = y(μ)^{1/p}``, ``y(μ) = (μI − B)^{-1} v^p``, at the
 root of ``φ(μ) = Σ c_i z_i(μ) = 1``. Units: ``B' = B/α^p`` has column sums of at most 1, ``s = α^p/μ``, and ``b = v^p``
 in a scale that keeps the powers in range. So ``y = (s/α^p)·(I − sB')^{-1} b``, and everything grows with s.
 
@@ -15,15 +15,15 @@ plain map and often converges where that crawls.
 
 from __future__ import annotations
 
-from collections import deque
 from collections.abc import Callable
 from dataclasses import dataclass
 from math import expm1, inf, log, log1p, nan
 
 import numpy as np
 
+from apexrank.graph.power import Anderson, Progress
+
 Apply = Callable[[np.ndarray], np.ndarray]
-Progress = Callable[[int, float], None]
 
 EPS = float(np.finfo(float).eps)
 ROUNDING = 8 * EPS  # what one step is allowed to lose of an entry
@@ -204,42 +204,19 @@ def mixed_steps(problem: Problem, y: np.ndarray, patience: int) -> tuple[np.ndar
     Ends early if the change does not fall to a tenth in ``patience`` steps.
     """
     support = np.flatnonzero(problem.M)
-    y = np.maximum(y, problem.M * 1e-3)  # a start may be 0 where the answer is not
+    y = np.maximum(y, problem.M * 1e-3)  # y may be 0 where the answer is not
     x = np.log(y[support])
-    mixer, sizes = _Mixer(), []
+    guess, sizes, even = Anderson(_MIXED + 1), [inf], np.ones(len(x))
     while True:
         new, s, _ = _step(problem, y)
-        f = np.log(new[support]) - x
-        sizes.append(float(np.linalg.norm(f)))
-        stalled = len(sizes) > patience + 1 and min(sizes[-patience:]) >= 0.1 * min(sizes[:-patience])
+        image = np.log(new[support])
+        sizes.append(float(np.linalg.norm(image - x)))
+        stalled = len(sizes) > patience + 2 and min(sizes[-patience:]) >= 0.1 * min(sizes[:-patience])
         if problem.done or stalled:
             return new, s
-        x = mixer.next(x, f, sizes[-1])
+        if sizes[-1] > 2 * sizes[-2]:  # the steps so far are no guide here
+            guess.forget()
+        change = guess(x, image, even) - image
+        x = image + change * min(1.0, _LONGEST_MOVE / max(float(np.max(np.abs(change))), TINY))
         y = np.zeros_like(y)
         y[support] = np.exp(x)
-
-
-class _Mixer:
-    """Anderson's mixing: the combination of the last steps whose change is least, and that change added."""
-
-    def __init__(self) -> None:
-        self.dx: deque[np.ndarray] = deque(maxlen=_MIXED)
-        self.df: deque[np.ndarray] = deque(maxlen=_MIXED)
-        self.last: tuple[np.ndarray, np.ndarray, float] | None = None
-
-    def next(self, x: np.ndarray, f: np.ndarray, size: float) -> np.ndarray:
-        """Where to go from x, where the plain map leads to x + f; ``size`` is |f|."""
-        if self.last is not None:
-            last_x, last_f, last_size = self.last
-            if size > 2 * last_size:  # the steps so far are no guide here
-                self.dx.clear()
-                self.df.clear()
-            else:
-                self.dx.append(x - last_x)
-                self.df.append(f - last_f)
-        self.last = x, f, size
-        if not self.df:
-            return x + f
-        dx, df = np.array(self.dx), np.array(self.df)
-        change = np.linalg.lstsq(df.T, f, rcond=1e-10)[0] @ (dx + df)
-        return x + f - change * min(1.0, _LONGEST_MOVE / max(float(np.max(np.abs(change))), TINY))

@@ -15,9 +15,9 @@ from apexrank import InputError, LpqRank, PageRank
 from apexrank.datasets.crawl import make_crawl
 from apexrank.graph import ConcaveConvexRank, Graph, InDegree, TopMeanRank
 from apexrank.graph.power import hilbert_distance, iterate, l1_bound
-from tests.graphs import dense_pagerank, dense_rank, dense_step, random_adjacency, reach, sparse_of
+from tests.graph.oracles import dense_pagerank, dense_rank, dense_step, random_adjacency, reach, sparse_of
 
-VECTORS = json.loads((Path(__file__).parent / "vectors" / "graph.json").read_text())
+VECTORS = json.loads((Path(__file__).parent.parent / "vectors" / "graph.json").read_text())
 CASES = [(c["name"], key) for c in VECTORS for key in c["ranks"]]
 
 

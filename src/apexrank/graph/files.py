@@ -18,7 +18,14 @@ import numpy as np
 
 from apexrank.datasets.unpacking import DAMAGED, GZIP_MARK, unpacked, unpacking
 from apexrank.errors import InputError
-from apexrank.graph.edges import KNOWN_COLUMNS, Column, Edges, choose_columns, edges_of_frame, numbered
+from apexrank.graph.edges import (
+    KNOWN_COLUMNS,
+    Column,
+    Edges,
+    choose_columns,
+    edges_of_arrays,
+    edges_of_frame,
+)
 from apexrank.validation import has_polars_threads
 
 _WHOLE = re.compile(r"[+-]?\d{1,18}")
@@ -76,39 +83,34 @@ def edges_of_file(
         from apexrank.io.tables import read_table  # which loads polars
 
         return edges_of_frame(read_table(path).frame, source, target, weight, str(path))
-    named = any(isinstance(name, str) and not name.isdecimal() for name in (source, target, weight))
-    layout = _look_at(path, named)
-    at = choose_columns(layout.names, source, target, weight, str(path))
-    sources, targets, weights = _read_fast(layout, at) or _read_carefully(layout, at)
-    if not len(sources):
+    layout = _look_at(path, source, target, weight)
+    columns = _read_fast(layout) or _read_carefully(layout)
+    if not len(columns[0]):
         raise InputError(f"{path} has no edges: write one a line, source and target")
-    edges = numbered(sources, targets, weights, lambda row: f"{path} line {_line_of(layout, row)}")
-    _refuse_lost_edge(layout, at, edges)
+    edges = edges_of_arrays(*columns, lambda row: f"{path} line {_line_of(layout, row)}")
+    _refuse_lost_edge(layout, edges)
     return edges
 
 
 def guessed_columns(path: str | Path, source: Column, target: Column, weight: Column) -> str | None:
-    """What columns of a text file were taken by their position while others are left over, in words; else None."""
+    """Describe the columns of a text file taken by position while others are left over; None if there are none."""
     path = Path(path)
     if path.name.lower().endswith((".parquet", ".pq")):
         return None
-    layout = _look_at(
-        path, any(isinstance(name, str) and not name.isdecimal() for name in (source, target, weight))
-    )
-    used = choose_columns(layout.names, source, target, weight, str(path))
-    known = [name for names in KNOWN_COLUMNS.values() for name in names]
-    names = [layout.names[i] if layout.has_header else f"column {i}" for i in range(len(layout.names))]
+    layout = _look_at(path, source, target, weight)
+    names, used = layout.names, layout.at
+    known = [name for several in KNOWN_COLUMNS.values() for name in several]
     left = [name for i, name in enumerate(names) if i not in used]
-    by_position = any(layout.names[i].lower() not in known for i in used[:2]) or not layout.has_header
+    by_position = any(names[i].lower() not in known for i in used[:2]) or not layout.has_header
     if not left or None not in (source, target, weight) or not by_position:
         return None
     shown = ", ".join(map(repr, left[:8])) + (", ..." if len(left) > 8 else "")
     return f"links go from {names[used[0]]!r} to {names[used[1]]!r}; not used: {shown}"
 
 
-def _refuse_lost_edge(layout: _Layout, at: tuple[int, int, int | None], edges: Edges) -> None:
-    """Refuse a first line that was taken for names of columns although a vertex has one of them."""
-    ends = [layout.names[i] for i in at[:2]]
+def _refuse_lost_edge(layout: _Layout, edges: Edges) -> None:
+    """Raise InputError where a first line was taken for names of columns although a vertex has one of them."""
+    ends = [layout.names[i] for i in layout.at[:2]]
     if layout.has_header and edges.names is not None and edges.names.dtype.kind not in "iu":
         found = [end for end in ends if (edges.names == end).any()]
         if found:
@@ -120,7 +122,7 @@ def _refuse_lost_edge(layout: _Layout, at: tuple[int, int, int | None], edges: E
 
 @dataclass(frozen=True)
 class _Layout:
-    """How the lines of a text file are made up: ``separator`` None is white space of any length."""
+    """Layout of the lines of a text file; ``separator`` None is white space of any length."""
 
     path: Path
     separator: str | None
@@ -130,9 +132,10 @@ class _Layout:
     names: list[str]
     first: list[str]  # fields of the first edge
     begins_blank: bool
+    at: tuple[int, int, int | None]  # columns of source, target and weight
 
 
-def _look_at(path: Path, named: bool) -> _Layout:
+def _look_at(path: Path, source: Column, target: Column, weight: Column) -> _Layout:
     lines: list[tuple[int, str]] = []
     comment, begins_blank = None, False
     for number, line in _lines(path):
@@ -154,14 +157,14 @@ def _look_at(path: Path, named: bool) -> _Layout:
     fields = [_fields(text, separator) for _, text in lines[:2]]
     if len(fields[0]) < 2:
         raise InputError(f"{path} line {number}: {line.strip()[:40]!r} is no edge; write source and target")
+    named = any(isinstance(name, str) and not name.isdecimal() for name in (source, target, weight))
     has_header = named or _is_header(path, *fields)
     if has_header and len(lines) == 1:
         raise InputError(f"{path} has column names but no edges: write one a line")
     names = fields[0] if has_header else [f"column {i}" for i in range(len(fields[0]))]
-    regular = _regular([text for _, text in lines], separator)
-    return _Layout(
-        path, separator, regular, comment, has_header, names, fields[int(has_header)], begins_blank
-    )
+    regular, first = _regular([text for _, text in lines], separator), fields[int(has_header)]
+    at = choose_columns(names, source, target, weight, str(path))
+    return _Layout(path, separator, regular, comment, has_header, names, first, begins_blank, at)
 
 
 def _is_header(path: Path, first: list[str], second: list[str] | None = None) -> bool:
@@ -233,15 +236,14 @@ def _lines(path: Path) -> Iterator[tuple[int, str]]:
         raise InputError(f"cannot read {str(path)!r}: {reason}") from None
 
 
-def _read_fast(layout: _Layout, at: tuple[int, int, int | None]) -> tuple[Any, Any, Any] | None:
+def _read_fast(layout: _Layout) -> tuple[Any, Any, Any] | None:
     """Columns of sources, targets and weights; None when any line is out of the ordinary."""
     import polars as pl
 
-    columns = [f"field {i}" for i in range(len(layout.names))]
+    at, columns = layout.at, [f"field {i}" for i in range(len(layout.names))]
     # the fast reader would take a blank line before the header for the header
-    if len(layout.first) != len(columns) or (layout.has_header and layout.begins_blank):
-        return None
-    if not has_polars_threads():
+    odd = len(layout.first) != len(columns) or (layout.has_header and layout.begins_blank)
+    if odd or not has_polars_threads():
         return None
     is_whole = _are_whole([layout.first[i] for i in at[:2]])
     schema: dict[str, Any] = dict.fromkeys(columns, pl.String)
@@ -304,9 +306,9 @@ def _to_scan(layout: _Layout) -> Path | bytes:
     return content.strip()
 
 
-def _read_carefully(layout: _Layout, at: tuple[int, int, int | None]) -> tuple[Any, Any, Any]:
+def _read_carefully(layout: _Layout) -> tuple[Any, Any, Any]:
     """The same columns line by line: slow, but it names the first line that is broken."""
-    (i, j, k), width = at, len(layout.names)
+    (i, j, k), width = layout.at, len(layout.names)
     sources: list[str] = []
     targets: list[str] = []
     weights: list[float] = []

@@ -10,9 +10,9 @@ import numpy as np
 import pytest
 
 from apexrank.errors import InputError
-from apexrank.graph.root import solve_ratio_one
+from apexrank.graph.lp_root import solve_ratio_one
 
-VECTORS = json.loads((Path(__file__).parent / "vectors" / "graph.json").read_text())
+VECTORS = json.loads((Path(__file__).parent.parent / "vectors" / "graph.json").read_text())
 
 
 def solve(W, v, p, damping=0.85, **options):
@@ -277,6 +277,13 @@ def test_steps_are_counted_and_reported():
     assert bounds == sorted(bounds, reverse=True)
 
 
+def test_a_series_from_a_bad_guess_is_given_up():
+    """Terms that nearly alternate (eigenvalues 0.72 and −0.61) were looked at for a thousand steps."""
+    W = np.array([[0.0, 0.0, 0.25], [0.5, 0.5, 0.0], [0.5, 0.0, 0.25]])
+    solution = solve(W, np.full(3, 1 / 3), 2.0, tol=1e-9, max_iter=1000)
+    assert solution.converged
+
+
 @pytest.mark.parametrize("max_iter", [0, 2, 10])
 def test_out_of_steps_is_said(max_iter):
     W, v = self_loops(30)
@@ -285,16 +292,6 @@ def test_out_of_steps_is_said(max_iter):
     assert solution.n_iter == max_iter
     assert solution.error_bound == inf
     assert solution.scores.sum() == pytest.approx(1)
-
-
-def test_start_saves_steps():
-    rng = np.random.default_rng(1)
-    W = (rng.random((50, 50)) < 0.3).astype(float)
-    v = np.full(50, 1 / 50)
-    cold = solve(W, v, 1.1, damping=0.5)
-    warm = solve(W, v, 1.1, damping=0.5, start=cold.scores)
-    assert warm.n_iter < cold.n_iter
-    assert np.abs(warm.scores - cold.scores).sum() <= cold.error_bound + warm.error_bound
 
 
 @pytest.mark.parametrize(
@@ -307,9 +304,8 @@ def test_start_saves_steps():
         ({"v": np.array([0.5, 0.6])}, "sum 1"),
         ({"v": np.array([1.5, -0.5])}, "non-negative"),
         ({"dangling": np.zeros(3, dtype=bool)}, "dangling has shape"),
-        ({"start": np.zeros(2)}, "start must be 2 non-negative scores"),
     ],
-    ids=["damping", "infinite p", "small p", "large p", "sum", "negative", "dangling", "start"],
+    ids=["damping", "infinite p", "small p", "large p", "sum", "negative", "dangling"],
 )
 def test_bad_input(change, message):
     arguments = {

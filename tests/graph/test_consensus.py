@@ -21,7 +21,7 @@ from apexrank.graph import ConsensusRank
 from apexrank.graph.agreement import Agreement
 from apexrank.graph.blend import blend
 from apexrank.graph.layers import as_layers
-from tests.consensus_oracles import (
+from tests.graph.consensus_oracles import (
     best_lead,
     corroboration,
     cost,
@@ -39,9 +39,9 @@ from tests.consensus_oracles import (
     two_layer_minima,
     weight_gradient,
 )
-from tests.graphs import dense_pagerank, random_adjacency, reach
+from tests.graph.oracles import dense_pagerank, random_adjacency, reach
 
-VECTOR = json.loads((Path(__file__).parent / "vectors" / "consensus.json").read_text())
+VECTOR = json.loads((Path(__file__).parent.parent / "vectors" / "consensus.json").read_text())
 BOTH = ("kl", "squared")
 STATIONARY = [
     pytest.param("blend", {}, id="blend"),
@@ -56,6 +56,11 @@ STATIONARY = [
     pytest.param("fixed-point", {"divergence": "squared"}, id="fixed-point-squared"),
     pytest.param("corroborate", {}, id="corroborate"),
 ]
+
+
+def first_and_slow(n):
+    """Numbers of n blocks of seeds; all but the first are for the full tier."""
+    return [0, *(pytest.param(block, marks=pytest.mark.slow) for block in range(1, n))]
 
 
 def fitted(problem, method="blend", *, keep=None, keep_at=None, layer_prior=None, **parameters):
@@ -168,7 +173,7 @@ def test_a_hidden_minimum_needs_more_restarts(kind):
 
 
 @pytest.mark.parametrize("kind", BOTH)
-@pytest.mark.parametrize("block", range(8))
+@pytest.mark.parametrize("block", first_and_slow(8))
 def test_two_hundred_small_problems(kind, block):
     """Blend is never above the fixed point, stationary, never rises, and both hold their certificates."""
     for seed in range(25 * block, 25 * block + 25):
@@ -237,6 +242,7 @@ def test_pull_and_entropy_are_minimised(kind, pull, entropy, seed):
     assert rank.disagreement_ == pytest.approx(disagreement(kind, chain(problem, rank)), abs=1e-11)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", BOTH)
 @pytest.mark.parametrize("variant", ["double-loop", "single-loop"])
 def test_the_loops_reach_what_blend_reaches_from_the_same_start(kind, variant):
@@ -558,7 +564,7 @@ def second_above_first(problem):
     return second, first
 
 
-@pytest.mark.parametrize("block", range(4))
+@pytest.mark.parametrize("block", first_and_slow(4))
 def test_orders_of_ranks_are_kept_where_they_can_be(block):
     attainable = 0
     for seed in range(12 * block, 12 * block + 12):

@@ -41,8 +41,8 @@ from apexrank.graph import (
 )
 from apexrank.graph.consensus import METHODS
 from apexrank.graph.power import hilbert_distance
-from tests.graphs import dense_pagerank
-from tests.strategies_graphs import layers, links, permutations_of
+from tests.graph.oracles import dense_pagerank
+from tests.graph.strategies import layers, links, permutations_of
 
 
 class Case(NamedTuple):
