@@ -9,7 +9,7 @@ import pytest
 from apexrank.aggregation.kemeny import kemeny, search, tied_places
 from apexrank.aggregation.merging import aggregate
 from apexrank.aggregation.points import Rule
-from apexrank.cli.aggregate_report import _what_proves
+from apexrank.cli.aggregate import _what_proves
 from apexrank.metrics import kendall_distance
 
 

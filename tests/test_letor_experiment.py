@@ -12,7 +12,7 @@ from apexrank import InputError, MonotoneRetargeting, metrics
 from apexrank.datasets import letor_folds, make_letor_example, write_letor
 from apexrank_papers.retargeting import letor_methods
 from apexrank_papers.retargeting.letor_methods import Method, choose, grid
-from tests.test_cli import run
+from tests.cli.test_verbs import run
 
 MQ2008 = (
     Path(os.environ.get("APEXRANK_DATA") or Path(__file__).parents[2] / "shared" / "data")

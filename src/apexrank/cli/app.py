@@ -22,13 +22,11 @@ import apexrank
 from apexrank.cli.aggregate import aggregate
 from apexrank.cli.cluster import cluster
 from apexrank.cli.compare import compare
-from apexrank.cli.consensus import consensus
 from apexrank.cli.demo import demo
 from apexrank.cli.evaluate import evaluate
 from apexrank.cli.export import export
 from apexrank.cli.fit import fit
 from apexrank.cli.graph import graph_app
-from apexrank.cli.graph_compare import graph_compare
 from apexrank.cli.rank import rank
 from apexrank.cli.reproduce import reproduce
 from apexrank.errors import ApexrankError
@@ -184,6 +182,4 @@ def _main(
 
 for _verb in (demo, compare, fit, rank, evaluate, export, aggregate, cluster, reproduce):
     app.command()(_verb)
-graph_app.command("compare")(graph_compare)
-graph_app.command()(consensus)
 app.add_typer(graph_app)

@@ -1,73 +1,63 @@
-"""``apexrank compare``: does a push help on these rows, and how hard should one push?"""
+"""``apexrank compare``: compare pushes of several strengths on held-out rows."""
 
 from __future__ import annotations
 
 import math
 import time
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from apexrank.cli.output import (
-    note,
-    print_json,
-    print_table,
+from apexrank.cli.options import (
+    FeatureColumns,
+    Json,
+    Report,
+    Title,
+    column_option,
+    option_groups,
+    panel,
     split_names,
-    warnings_as_notes,
-    working,
 )
-from apexrank.cli.pages import check_report
+from apexrank.cli.output import check_report, note, print_json, print_table, warnings_as_notes, working
 from apexrank.errors import InputError
 
 if TYPE_CHECKING:
     from apexrank.report import PushComparison
 
-_COLUMNS, _COMPARISON = "Columns", "Comparison"
+_comparison_option = panel("Comparison")
 _MOST_SHOWN = 4
-_DRAWS = 1000  # of rows, for the intervals
+_DRAWS = 1000  # bootstrap samples of the rows
 _SCORINGS = ("top", "roc_auc")  # beside the names of measures
 
 
-def _column(help: str, *names: str) -> Any:
-    return typer.Option(*names, help=help, rich_help_panel=_COLUMNS)
-
-
-def _choice(help: str, *names: str) -> Any:
-    return typer.Option(*names, help=help, rich_help_panel=_COMPARISON)
-
-
+@option_groups
 def compare(
     train: Annotated[
         Path, typer.Argument(help="Table of rows whose answer is known: CSV or Parquet.", show_default=False)
     ],
+    *,
     target: Annotated[
         str, typer.Option(help="Column that says which rows are positive.", show_default=False)
     ],
-    report: Annotated[
-        Path | None, typer.Option(help="HTML file to write: everything in one page.", show_default=False)
-    ] = None,
+    report: Report = None,
+    title: Title = None,
     test: Annotated[
         Path | None,
-        _choice("Table to measure on; by default a part of the rows is held out for that."),
+        _comparison_option("Table to measure on; by default a part of the rows is held out for that."),
     ] = None,
-    positive: Annotated[str | None, _column("Positive value of the target; all others are negative.")] = None,
-    id: Annotated[str | None, _column("Column that names the rows; not a feature.")] = None,
-    weight: Annotated[str | None, _column("Column of row weights; not a feature.")] = None,
-    features: Annotated[
-        list[str] | None, _column("Columns to use, such as a,b; all others by default.")
-    ] = None,
-    drop: Annotated[list[str] | None, _column("Columns to leave out, such as a,b.")] = None,
+    columns: FeatureColumns,
     categorical: Annotated[
-        list[str] | None, _column("Columns to one-hot encode; by default those of text with few values.")
+        list[str] | None,
+        column_option("Columns to one-hot encode; by default those of text with few values."),
     ] = None,
     impute: Annotated[
-        str | None, _column("Fill missing numbers with the column's median (the default) or mean.")
+        str | None, column_option("Fill missing numbers with the column's median (the default) or mean.")
     ] = None,
-    scale: Annotated[str, _column("Scaling of numbers: standard, minmax or none.")] = "standard",
+    scale: Annotated[str, column_option("Scaling of numbers: standard, minmax or none.")] = "standard",
     p: Annotated[
         str,
-        _choice(
+        _comparison_option(
             "Pushes to compare, from 1 to 10000, or inf; p = 1, the whole list, is always among them.",
             "-p",
             "--p",
@@ -75,30 +65,24 @@ def compare(
     ] = "1,2,4,8,16,64",
     scoring: Annotated[
         str,
-        _choice(
+        _comparison_option(
             "What cross-validation chooses p by: top (the share of positives in the first places), or a measure such "
             "as partial_auc_0.1, average_precision, tpr_at_fpr_0.01."
         ),
     ] = "top",
-    holdout: Annotated[float, _choice("Share of the rows that is held out.")] = 0.3,
-    folds: Annotated[
-        int, typer.Option(min=2, help="Folds of the cross-validation.", rich_help_panel=_COMPARISON)
-    ] = 5,
+    holdout: Annotated[float, _comparison_option("Share of the rows that is held out.")] = 0.3,
+    folds: Annotated[int, _comparison_option("Folds of the cross-validation.", min=2)] = 5,
     top: Annotated[
         int | None,
-        typer.Option(
-            min=1,
-            help="How many rows of the list somebody will look at, at most a third of the held-out ones; by default a "
+        _comparison_option(
+            "How many rows of the list somebody will look at, at most a third of the held-out ones; by default a "
             "tenth of them, 30 at most.",
-            rich_help_panel=_COMPARISON,
+            min=1,
         ),
     ] = None,
-    confidence: Annotated[float, _choice("Of the intervals.")] = 0.95,
-    seed: Annotated[
-        int, typer.Option(min=0, help="For the split and the draws.", rich_help_panel=_COMPARISON)
-    ] = 0,
-    title: Annotated[str | None, typer.Option(help="Title of the report.")] = None,
-    json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
+    confidence: Annotated[float, _comparison_option("Of the intervals.")] = 0.95,
+    seed: Annotated[int, _comparison_option("For the split and the draws.", min=0)] = 0,
+    json: Json = False,
 ) -> None:
     """Compare pushes on held-out rows, and write a report about it."""
     from apexrank.io import read_table
@@ -115,11 +99,7 @@ def compare(
         comparison = compare_table(
             table,
             target=target,
-            positive=positive,
-            id=id,
-            weight=weight,
-            features=split_names(features, table.names),
-            drop=split_names(drop, table.names),
+            **columns.arguments(table.names),
             categorical=None if categorical is None else split_names(categorical, table.names),
             impute=impute,
             scale=scale,
@@ -158,7 +138,7 @@ def _powers(text: str) -> list[float]:
 
 
 def _check_options(scoring: str, holdout: float, confidence: float) -> None:
-    """Refuse by the names of the options, before anything takes time."""
+    """Refuse bad options by their names, before any work."""
     if not 0 < holdout < 1:
         raise InputError(f"--holdout must be a share between 0 and 1, got {holdout:g}")
     if not 0 < confidence < 1:
@@ -168,11 +148,8 @@ def _check_options(scoring: str, holdout: float, confidence: float) -> None:
         raise InputError(
             f"--confidence {confidence:.15g} is more than {_DRAWS:,} draws can tell: at most {highest:g}"
         )
-    if scoring not in _SCORINGS:
-        _check_measure(scoring)
-
-
-def _check_measure(scoring: str) -> None:
+    if scoring in _SCORINGS:
+        return
     from apexrank.metrics.measure import find_measure
 
     try:

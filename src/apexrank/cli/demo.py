@@ -1,4 +1,4 @@
-"""``apexrank demo``: what a push does to the top of a list, on bundled data."""
+"""``apexrank demo``: the effect of a push on the top of a list, on synthetic data."""
 
 from __future__ import annotations
 
@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from apexrank.cli.output import note, print_json, print_table, working
+from apexrank.cli.options import Json
+from apexrank.cli.output import note, prepare_folder, print_json, print_table, save_roc, working
 from apexrank.errors import MissingExtraError
 
 if TYPE_CHECKING:
@@ -27,11 +28,9 @@ _SHOWN = {
 
 def demo(
     out: Annotated[Path, typer.Option(help="Folder for the picture and the sample tables.")] = Path("demo"),
-    json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
+    json: Json = False,
 ) -> None:
     """Show on made-up card payments how a push clears the top of the list."""
-    from apexrank.cli.pictures import prepare_folder
-
     prepare_folder(out, "train.csv", "new.csv", "roc-top.png", "report.html")
     train, new = _tables()
     with working("fitting p = " + ", ".join(map(str, POWERS))):
@@ -46,7 +45,7 @@ def demo(
 
 
 def _tables() -> tuple[Table, Table]:
-    """Card payments: one half to train on, the other with known answers to rank."""
+    """Generate card payments: one half to train on, the other to rank."""
     import polars as pl
 
     from apexrank.datasets import make_push_example
@@ -93,7 +92,6 @@ def _write(out: Path, train: Table, new: Table, rankers: dict[int, TableRanker])
 
 
 def _picture(train: Table, new: Table, rankers: dict[int, TableRanker], path: Path) -> None:
-    from apexrank.cli.pictures import save_roc
     from apexrank.io.labels import labels
 
     scores = {f"p = {p}": ranker.score(new) for p, ranker in rankers.items()}
@@ -111,7 +109,7 @@ def _report(train: Table, new: Table, rankers: dict[int, TableRanker], path: Pat
 
 
 def _next(out: Path) -> list[str]:
-    """Commands to try on the files just written."""
+    """Return commands to try on the files just written."""
     path = {
         name: shlex.quote(str(out / name))
         for name in ("train.csv", "new.csv", "report.html", "model.apex", "top.csv")

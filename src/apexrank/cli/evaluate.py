@@ -1,72 +1,109 @@
-"""``apexrank evaluate``: how good a list is on rows whose answer is known."""
+"""``apexrank evaluate``: measures of a ranked list on rows whose answer is known."""
 
 from __future__ import annotations
 
 import math
 from collections.abc import Callable
+from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from apexrank.cli.options import Json, option_groups, panel, split_names
 from apexrank.cli.output import (
+    check_picture,
+    check_table,
     note,
     print_frame,
     print_json,
     print_table,
-    refuse_overwriting,
-    split_names,
+    save_roc,
     working,
 )
-from apexrank.cli.pictures import check_picture, save_roc
 from apexrank.errors import InputError
 
 if TYPE_CHECKING:
     from apexrank.io.judging import Judged
 
-_SCORED = "Lists ranked elsewhere"
+_scored_option = panel("Lists ranked elsewhere")
 
 
-def evaluate(
+@dataclass(frozen=True)
+class Inputs:
+    """Answers and scores: a model with a table, a table of scores, or a TREC run with its judgements."""
+
     source: Annotated[
         Path,
         typer.Argument(
             help="Model file; or, without TEST, a table with --scores or a TREC run with --qrels.",
             show_default=False,
         ),
-    ],
+    ]
     test: Annotated[
         Path | None, typer.Argument(help="Table of rows with the target.", show_default=False)
-    ] = None,
+    ] = None
     target: Annotated[
         str | None, typer.Option(help="Target column: a class, or grades of relevance; default: the model's.")
-    ] = None,
-    positive: Annotated[str | None, typer.Option(help="Its positive value; default: the model's.")] = None,
-    scores: Annotated[
-        str | None, typer.Option(help="Column of scores, larger is better.", rich_help_panel=_SCORED)
-    ] = None,
-    groups: Annotated[
-        str | None, typer.Option(help="Column of groups, one list each.", rich_help_panel=_SCORED)
-    ] = None,
-    qrels: Annotated[
-        Path | None, typer.Option(help="TREC judgements of the run's documents.", rich_help_panel=_SCORED)
-    ] = None,
+    ] = None
+    positive: Annotated[str | None, typer.Option(help="Its positive value; default: the model's.")] = None
+    relevant: Annotated[
+        float | None, typer.Option(help="Grade from which on a row counts as positive; default: above 0.")
+    ] = None
+    scores: Annotated[str | None, _scored_option("Column of scores, larger is better.")] = None
+    groups: Annotated[str | None, _scored_option("Column of groups, one list each.")] = None
+    qrels: Annotated[Path | None, _scored_option("TREC judgements of the run's documents.")] = None
     complete: Annotated[
-        bool,
-        typer.Option(
-            "--complete", help="Count judged queries that the run lacks as 0.", rich_help_panel=_SCORED
-        ),
-    ] = False,
+        bool, _scored_option("Count judged queries that the run lacks as 0.", "--complete")
+    ] = False
+
+    def read(self) -> Judged:
+        """Read the answers and scores from whichever of the three pairs of inputs was given."""
+        from apexrank.io import load_model, read_table
+        from apexrank.io.judging import judge_run, judge_scores, judge_table
+
+        if self.qrels is not None:
+            others = (self.test, self.scores, self.target, self.positive, self.groups)
+            if any(given is not None for given in others):
+                raise InputError(
+                    "--qrels goes with a TREC run alone: leave out TEST, --scores, --target, --positive and --groups"
+                )
+            return judge_run(self.source, self.qrels, complete=self.complete)
+        if self.complete:
+            raise InputError("--complete is about a TREC run: give --qrels, or leave it out")
+        if self.scores is not None:
+            if self.test is not None:
+                raise InputError("--scores names a column of the table itself: leave out the model")
+            table = read_table(self.source)
+            target, groups = (
+                self.target or table.roles.get("target"),
+                self.groups or table.roles.get("groups"),
+            )
+            if target is None:
+                raise InputError("--scores needs --target, the column with the answers")
+            return judge_scores(table, self.scores, target, groups=groups, positive=self.positive)
+        if self.test is None:
+            raise InputError(
+                "give a model and a table (MODEL TEST), a table with --scores COLUMN, or a run with --qrels FILE"
+            )
+        if self.groups is not None:
+            raise InputError("--groups goes with --scores: a model knows its own groups")
+        ranker, table = load_model(self.source), read_table(self.test)
+        judged = judge_table(ranker, table, self.target, self.positive, grades=self.relevant is not None)
+        return judged._replace(notes=tuple(ranker.check(table, known=[self.target])))
+
+
+@option_groups
+def evaluate(
+    inputs: Inputs,
+    *,
     measures: Annotated[
         list[str] | None,
         typer.Option(
             help="Measures by name, such as auc,ndcg@10,map,p@5,partial_auc_0.01. The gain of ndcg is 2^grade - 1; "
             "that of trec_eval's ndcg, the grade itself, is ndcg_linear."
         ),
-    ] = None,
-    relevant: Annotated[
-        float | None, typer.Option(help="Grade from which on a row counts as positive; default: above 0.")
     ] = None,
     empty: Annotated[
         str, typer.Option(help="Groups without a relevant row: skip (leave out), zero, one or raise.")
@@ -90,98 +127,41 @@ def evaluate(
     roc: Annotated[
         Path | None, typer.Option(help="Picture of the ROC curve to write: .png, .svg or .pdf.")
     ] = None,
-    json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
+    json: Json = False,
 ) -> None:
     """Measure a list on rows whose answer is known."""
     from apexrank.io.measures import default_measures
 
-    if roc is not None:
-        check_picture(roc)
-    if positive is not None and relevant is not None:
+    check_picture(roc)
+    if inputs.positive is not None and inputs.relevant is not None:
         raise InputError("--positive names a class and --relevant a grade: give one of them")
-    _check_output(output, per_query, confidence, source, test, qrels)
-    judged = _judge(source, test, target, positive, relevant, scores, groups, qrels, complete)
+    if per_query and confidence is not None:
+        raise InputError("--confidence is about means: leave it out, or leave out --per-query")
+    if output is not None and not per_query:
+        raise InputError("--output is for the table of --per-query: add that, or leave it out")
+    check_table(output, inputs.source, inputs.test, inputs.qrels)
+    judged = inputs.read()
     if roc is not None and judged.groups is not None:
         raise InputError("--roc draws one list, but these rows are ranked inside groups: leave it out")
     for sentence in judged.notes:
         note(sentence)
     chosen = split_names(measures)
     names = chosen or default_measures(judged.y, judged.groups)
-    options = _options(judged, relevant, ties)
+    options = _options(judged, inputs.relevant, ties)
     if per_query:
         tell = _per_query(judged, names, options, output, json)
     else:
-        names = _defined(judged, names, options, chosen=bool(chosen))
-        tell = _means(judged, names, {**options, "empty": empty}, confidence, str(test or source), json)
+        names = chosen or _defined(judged, names, options)
+        source = str(inputs.test or inputs.source)
+        tell = _means(judged, names, options | {"empty": empty}, confidence, source, json)
     if roc is not None:
         positives = judged.y if not judged.graded else judged.y >= options["relevant"]
-        save_roc({str(source): judged.scores}, positives, roc)
-    tell()  # at last: the reader may leave
-
-
-def _check_output(
-    output: Path | None, per_query: bool, confidence: float | None, *inputs: Path | None
-) -> None:
-    from apexrank.atomic import check_writable
-    from apexrank.io.tables import check_suffix
-
-    if per_query and confidence is not None:
-        raise InputError("--confidence is about means: leave it out, or leave out --per-query")
-    if output is None:
-        return
-    if not per_query:
-        raise InputError("--output is for the table of --per-query: add that, or leave it out")
-    check_suffix(output)
-    check_writable(output)
-    refuse_overwriting(output, *(path for path in inputs if path is not None))
-
-
-def _judge(
-    source: Path,
-    test: Path | None,
-    target: str | None,
-    positive: str | None,
-    relevant: float | None,
-    scores: str | None,
-    groups: str | None,
-    qrels: Path | None,
-    complete: bool,
-) -> Judged:
-    """Answers and scores, from whichever of the three pairs of inputs was given."""
-    from apexrank.io import load_model, read_table
-    from apexrank.io.judging import judge_run, judge_scores, judge_table
-
-    if qrels is not None:
-        if any(given is not None for given in (test, scores, target, positive, groups)):
-            raise InputError(
-                "--qrels goes with a TREC run alone: leave out TEST, --scores, --target, --positive and --groups"
-            )
-        return judge_run(source, qrels, complete=complete)
-    if complete:
-        raise InputError("--complete is about a TREC run: give --qrels, or leave it out")
-    if scores is not None:
-        if test is not None:
-            raise InputError("--scores names a column of the table itself: leave out the model")
-        table = read_table(source)
-        target = target or table.roles.get("target")
-        if target is None:
-            raise InputError("--scores needs --target, the column with the answers")
-        return judge_scores(
-            table, scores, target, groups=groups or table.roles.get("groups"), positive=positive
-        )
-    if test is None:
-        raise InputError(
-            "give a model and a table (MODEL TEST), a table with --scores COLUMN, or a run with --qrels FILE"
-        )
-    if groups is not None:
-        raise InputError("--groups goes with --scores: a model knows its own groups")
-    ranker, table = load_model(source), read_table(test)
-    judged = judge_table(ranker, table, target, positive, grades=relevant is not None)
-    return judged._replace(notes=tuple(ranker.check(table, known=[target])))
+        save_roc({str(inputs.source): judged.scores}, positives, roc)
+    tell()  # after the files are written, as the reader of stdout may leave
 
 
 def _options(judged: Judged, relevant: float | None, ties: str | None) -> dict[str, Any]:
-    """What measures are told of the rows."""
+    """Return the options of all measures."""
     from apexrank.io.measures import ABOVE_ZERO
 
     if relevant is not None and not judged.graded:
@@ -191,12 +171,10 @@ def _options(judged: Judged, relevant: float | None, ties: str | None) -> dict[s
     return {"groups": judged.groups, "relevant": relevant, "ties": ties or judged.ties}
 
 
-def _defined(judged: Judged, names: list[str], options: dict[str, Any], *, chosen: bool) -> list[str]:
-    """Leave out default measures that these rows have no value of; what was asked for is computed or refused."""
+def _defined(judged: Judged, names: list[str], options: dict[str, Any]) -> list[str]:
+    """Leave out default measures that are not defined on these rows."""
     from apexrank.metrics import per_group
 
-    if chosen:
-        return names
     found = per_group(judged.y, judged.scores, names, **options)
     kept = [name for name in names if found[name].null_count() < len(found)]
     if not kept:
@@ -210,7 +188,7 @@ def _defined(judged: Judged, names: list[str], options: dict[str, Any], *, chose
 def _per_query(
     judged: Judged, names: list[str], options: dict[str, Any], output: Path | None, json: bool
 ) -> Callable[[], None]:
-    """Write the table, and say how to tell of it."""
+    """Write the table of groups; return what prints it."""
     from apexrank.io import write_table
     from apexrank.metrics import per_group
 
@@ -232,7 +210,7 @@ def _means(
     source: str,
     json: bool,
 ) -> Callable[[], None]:
-    """Compute the means, and say how to tell of them."""
+    """Compute the means; return what prints them."""
     from apexrank.io.measures import label
     from apexrank.metrics import bootstrap
     from apexrank.metrics import evaluate as evaluate_measures

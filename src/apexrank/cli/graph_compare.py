@@ -1,37 +1,34 @@
-"""``apexrank graph compare``: which vertices gain by made-up links, and how far they fall when these count little."""
+"""``apexrank graph compare``: find vertices that gain by link farms."""
 
 from __future__ import annotations
 
 import math
 import time
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from apexrank.cli.edge_options import (
-    Edges,
+from apexrank.cli.options import (
+    EdgeOptions,
+    EdgePath,
     Json,
-    NoSelfLoops,
-    Reading,
-    Repeated,
-    Source,
-    Target,
-    Undirected,
-    Weight,
-    check_output,
+    Report,
+    Title,
     in_options,
+    label_option,
+    method_option,
+    option_groups,
+    output_option,
 )
-from apexrank.cli.output import note, print_json, print_table, working
-from apexrank.cli.pages import check_report
-from apexrank.cli.seeds import named_vertex, read_seeds, seed_weights
+from apexrank.cli.output import check_report, check_table, note, print_json, print_table, working
 from apexrank.errors import InputError
 
 if TYPE_CHECKING:
     from apexrank.graph.adjacency import Graph
     from apexrank.report import RankComparison
 
-_METHOD, _LABELS = "Method", "Labels"
 _ROWS_SHOWN = 10
 _SHOWN = {
     "vertex": "vertex",
@@ -45,94 +42,59 @@ _SHOWN = {
 }
 
 
-def _number(help: str, *names: str, **more: Any) -> Any:
-    return typer.Option(*names, help=help, rich_help_panel=_METHOD, **more)
+@dataclass(frozen=True)
+class CompareOptions:
+    """Numbers that `apexrank.report.compare_ranks` takes."""
+
+    ratio: Annotated[float, method_option("q/p: returns of further links diminish above 1.")] = 1.2
+    damping: Annotated[float, method_option("Share that follows links.")] = 0.85
+    tol: Annotated[float, method_option("Stop when the scores are this near to the exact ones (L1).")] = 1e-7
+    max_iter: Annotated[int, method_option("Most steps.")] = 1000
+    top: Annotated[int, method_option("Length of the lists that are shown.", metavar="N", min=1)] = 30
+    suspects: Annotated[int, method_option("Most suspects at each p.", metavar="N", min=1)] = 30
+    neighbours: Annotated[int, method_option("In-links shown of each suspect.", metavar="N", min=0)] = 8
 
 
-def _label(help: str) -> Any:
-    return typer.Option(help=help, rich_help_panel=_LABELS)
-
-
+@option_groups
 def graph_compare(
-    edges: Edges,
-    report: Annotated[
-        Path | None, typer.Option(help="HTML file to write: everything in one page.", show_default=False)
-    ] = None,
+    edges: EdgePath,
+    *,
+    report: Report = None,
     p: Annotated[
         str,
-        _number("Powers to compare, from 1 to inf; 1 is PageRank, which is always among them.", "-p", "--p"),
+        method_option(
+            "Powers to compare, from 1 to inf; 1 is PageRank, which is always among them.", "-p", "--p"
+        ),
     ] = "1,2,4,8",
-    ratio: Annotated[float, _number("q/p: returns of further links diminish above 1.")] = 1.2,
-    damping: Annotated[float, _number("Share that follows links.")] = 0.85,
-    tol: Annotated[float, _number("Stop when the scores are this near to the exact ones (L1).")] = 1e-7,
-    max_iter: Annotated[int, _number("Most steps.")] = 1000,
+    options: CompareOptions,
     spam: Annotated[
         Path | None,
-        _label(
+        label_option(
             "File of vertices known to be spam, one a line, or CSV with a column vertex. They only measure: "
             "no rank depends on them. Those that are not in the graph are left out."
         ),
     ] = None,
     trusted: Annotated[
         Path | None,
-        _label("File of trusted vertices, in the same form, for the ranks above p = 1; never suspected."),
+        label_option(
+            "File of trusted vertices, in the same form, for the ranks above p = 1; never suspected."
+        ),
     ] = None,
-    top: Annotated[int, _number("Length of the lists that are shown.", metavar="N", min=1)] = 30,
-    suspects: Annotated[int, _number("Most suspects at each p.", metavar="N", min=1)] = 30,
-    neighbours: Annotated[int, _number("In-links shown of each suspect.", metavar="N", min=0)] = 8,
-    source: Source = None,
-    target: Target = None,
-    weight: Weight = None,
-    undirected: Undirected = False,
-    repeated: Repeated = "sum",
-    no_self_loops: NoSelfLoops = False,
-    title: Annotated[str | None, typer.Option(help="Title of the report.")] = None,
+    reading: EdgeOptions,
+    title: Title = None,
     output: Annotated[
-        Path | None, typer.Option("--output", "-o", help="CSV or Parquet file of the suspects to write.")
+        Path | None, output_option("CSV or Parquet file of the suspects to write.", "--output", "-o")
     ] = None,
     json: Json = False,
 ) -> None:
     """Compare PageRank with L_pq ranks, and list the vertices that look like targets of link farms."""
-    from apexrank.report import build, compare_ranks
-
-    files = [path for path in (spam, trusted) if path is not None]
-    check_output(output, edges, *files)
-    check_report(report, edges, *files)
+    check_table(output, edges, spam, trusted)
+    check_report(report, edges, spam, trusted)
     powers = _powers(p)
-    began = time.perf_counter()
-    reading = Reading(source, target, weight, undirected, repeated, no_self_loops, signed=False)
     try:
-        graph = reading.read(edges)
+        found = _compare(edges, reading, spam, trusted, powers, options, report, title)
     except InputError as error:
         raise InputError(_in_words(str(error))) from None
-    labels: dict[str, Any] = {}
-    if spam is not None:
-        labels["spam"] = _spam_labels(spam, graph)
-    if trusted is not None:
-        labels["trusted"] = seed_weights(trusted, graph, "trusted")
-    read = time.perf_counter() - began
-    with working(f"comparing ranks of {graph.n} vertices") as status:
-        try:
-            found = compare_ranks(
-                graph,
-                ps=powers,
-                ratio=ratio,
-                damping=damping,
-                top=top,
-                suspects=suspects,
-                neighbours=neighbours,
-                tol=tol,
-                max_iter=max_iter,
-                progress=None if status is None else status.update,
-                **labels,
-            )
-        except InputError as error:
-            raise InputError(_in_words(str(error))) from None
-        found.seconds["reading"] = read
-        found.seconds["total"] = time.perf_counter() - began
-        if report is not None:
-            build(found, report, title=title or f"Link farms? {edges.name}")
-    found.seconds["total"] = time.perf_counter() - began
     if output is not None:
         from apexrank.io import write_table
 
@@ -148,8 +110,41 @@ def graph_compare(
         _print(found, edges, report, output)
 
 
+def _compare(
+    edges: Path,
+    reading: EdgeOptions,
+    spam: Path | None,
+    trusted: Path | None,
+    powers: list[float],
+    options: CompareOptions,
+    report: Path | None,
+    title: str | None,
+) -> RankComparison:
+    """Read the files, compare the ranks, and write the report."""
+    from apexrank.graph.vertex_files import seed_weights
+    from apexrank.report import build, compare_ranks
+
+    began = time.perf_counter()
+    graph = reading.read(edges)
+    labels: dict[str, Any] = {}
+    if spam is not None:
+        labels["spam"] = _spam_labels(spam, graph)
+    if trusted is not None:
+        labels["trusted"] = seed_weights(trusted, graph, "trusted")
+    read = time.perf_counter() - began
+    with working(f"comparing ranks of {graph.n} vertices") as status:
+        progress = None if status is None else status.update
+        found = compare_ranks(graph, ps=powers, progress=progress, **asdict(options), **labels)
+        found.seconds["reading"] = read
+        found.seconds["total"] = time.perf_counter() - began
+        if report is not None:
+            build(found, report, title=title or f"Link farms? {edges.name}")
+    found.seconds["total"] = time.perf_counter() - began
+    return found
+
+
 def _powers(text: str) -> list[float]:
-    """Powers from text.
+    """Parse a list of powers.
 
     Examples
     --------
@@ -165,7 +160,8 @@ def _powers(text: str) -> list[float]:
 
 
 def _spam_labels(path: Path, graph: Graph) -> dict[Any, float]:
-    """Weights of all vertices that a file names, known or not; an error where the graph has none of them."""
+    """Read the weights of all vertices that a file names; raise if none of them is in the graph."""
+    from apexrank.graph.vertex_files import named_vertex, read_seeds, seed_weights
     from apexrank.report.farm_labels import known_names
 
     labels = {named_vertex(graph, name): weight for _, name, weight in read_seeds(path)}
@@ -175,7 +171,7 @@ def _spam_labels(path: Path, graph: Graph) -> dict[Any, float]:
 
 
 def _in_words(message: str) -> str:
-    """The library's advice in the words of this verb.
+    """Rewrite the library's parameters as options of this command.
 
     Examples
     --------

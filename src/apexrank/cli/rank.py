@@ -1,4 +1,4 @@
-"""``apexrank rank``: from a model file and new rows to a ranked list."""
+"""``apexrank rank``: rank new rows by a model file."""
 
 from __future__ import annotations
 
@@ -7,7 +7,8 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from apexrank.cli.output import note, print_frame, print_json, refuse_overwriting
+from apexrank.cli.options import Json, ModelFile
+from apexrank.cli.output import check_file, check_table, note, print_frame, print_json
 from apexrank.errors import InputError
 
 if TYPE_CHECKING:
@@ -17,7 +18,7 @@ _FORMATS = ("table", "trec")
 
 
 def rank(
-    model: Annotated[Path, typer.Argument(help="Model file, written by 'apexrank fit'.", show_default=False)],
+    model: ModelFile,
     new: Annotated[
         Path, typer.Argument(help="Table of rows to rank: CSV, Parquet or LETOR.", show_default=False)
     ],
@@ -40,13 +41,15 @@ def rank(
     output: Annotated[
         Path | None, typer.Option("--output", "-o", help="File to write; default: the screen.")
     ] = None,
-    json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
+    json: Json = False,
 ) -> None:
     """Rank the rows of a table, best first."""
     from apexrank.io import load_model, rank_table, read_table, write_run, write_table
     from apexrank.io.trec import run_text
 
-    _check_output(output, format, model, new)
+    if format not in _FORMATS:
+        raise InputError(f"unknown format {format!r}: use one of {', '.join(_FORMATS)}")
+    (check_table if format == "table" else check_file)(output, model, new)
     if format == "trec" and (explain or keep):
         raise InputError("a run has no room for other columns: leave out --explain and --keep")
     ranker = load_model(model)
@@ -63,7 +66,8 @@ def rank(
     elif output is not None:
         write_table(ranked, output)
     if json:
-        _print_json(ranked, output)
+        summary = {"rows": len(ranked), "output": None if output is None else str(output)}
+        print_json(summary | ({"ranking": ranked.to_dicts()} if output is None else {}))
     elif output is not None:
         typer.echo(f"written: {output}, {len(ranked)} of {len(table)} rows, best first")
     elif format == "trec":
@@ -72,22 +76,8 @@ def rank(
         print_frame(ranked)
 
 
-def _check_output(output: Path | None, format: str, *inputs: Path) -> None:
-    from apexrank.atomic import check_writable
-    from apexrank.io.tables import check_suffix
-
-    if format not in _FORMATS:
-        raise InputError(f"unknown format {format!r}: use one of {', '.join(_FORMATS)}")
-    if output is None:
-        return
-    if format == "table":
-        check_suffix(output)
-    check_writable(output)
-    refuse_overwriting(output, *inputs)
-
-
 def _run(ranked: pl.DataFrame, groups: str | None, id: str | None) -> pl.DataFrame:
-    """Query, document and score; one list is one query."""
+    """Return the columns of a run: query, document and score; one list is one query."""
     import polars as pl
 
     if id == groups and id is not None:
@@ -100,10 +90,5 @@ def _run(ranked: pl.DataFrame, groups: str | None, id: str | None) -> pl.DataFra
 
 
 def _tag(model: Path) -> str:
-    """Name of the run: that of the model file, in one word."""
+    """Return the name of the run: that of the model file, in one word."""
     return "-".join(model.stem.split()) or "apexrank"
-
-
-def _print_json(ranked: pl.DataFrame, output: Path | None) -> None:
-    summary = {"rows": len(ranked), "output": None if output is None else str(output)}
-    print_json(summary if output is not None else {**summary, "ranking": ranked.to_dicts()})

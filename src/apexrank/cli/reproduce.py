@@ -11,8 +11,18 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from apexrank.cli.output import json_text, note, print_json, print_table, warnings_as_notes, working
-from apexrank.cli.pictures import prepare_folder, save_figure, use_files_only
+from apexrank.cli.options import Json
+from apexrank.cli.output import (
+    draw_without_screen,
+    json_text,
+    note,
+    prepare_folder,
+    print_json,
+    print_table,
+    save_figure,
+    warnings_as_notes,
+    working,
+)
 from apexrank.errors import InputError, MissingExtraError
 
 if TYPE_CHECKING:
@@ -53,7 +63,7 @@ def reproduce(
         bool,
         typer.Option("--resume", help="With 'all': keep what an earlier run into the folder has finished."),
     ] = False,
-    json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
+    json: Json = False,
 ) -> None:
     """Repeat a table or figure of the papers; leaves with code 1 when a row differs beyond noise.
 
@@ -103,7 +113,7 @@ def _prepare(name: str, out: Path | None) -> None:
     if out is not None:
         prepare_folder(out, *_file_names(name))
     with suppress(MissingExtraError):
-        use_files_only()
+        draw_without_screen()
 
 
 def _file_names(name: str) -> tuple[str, str]:

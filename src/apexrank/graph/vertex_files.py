@@ -1,4 +1,4 @@
-"""Files that name vertices: seeds of trust and teleport, and ranks written earlier."""
+"""Files that name vertices: seeds of trust and teleport, labels, and ranks written earlier."""
 
 from __future__ import annotations
 
@@ -18,13 +18,13 @@ if TYPE_CHECKING:
 
 
 def named_vertex(graph: Graph, text: str) -> Any:
-    """A vertex's name as the graph has it: a whole number where its names are numbers."""
+    """Convert text to the name of a vertex: a whole number where the graph's names are numbers."""
     numbered = graph.names is None or graph.names.dtype.kind in "iu"
     return int(text) if numbered and re.fullmatch(r"[+-]?\d{1,19}", text, re.ASCII) else text
 
 
 def seed_weights(path: Path, graph: Graph, what: str) -> dict[Any, float]:
-    """Weights of the vertices that a file names; an unknown one is named with its line."""
+    """Read the weights of the vertices that a file names; an unknown vertex is an error with its line."""
     rows = [(line, named_vertex(graph, name), weight) for line, name, weight in read_seeds(path)]
     try:
         graph.numbers([vertex for _, vertex, _ in rows], what=what)
@@ -45,7 +45,7 @@ def seed_weights(path: Path, graph: Graph, what: str) -> dict[Any, float]:
 
 
 def read_seeds(path: Path) -> list[tuple[int, str, float]]:
-    r"""Line, name and weight of the vertices in a file: plain lines, or CSV with a column ``vertex``, maybe ``weight``.
+    r"""Read line, name and weight of the vertices of a file: plain lines, or CSV with ``vertex`` and maybe ``weight``.
 
     Blank lines and those that begin with ``#`` are left out. A plain line is a name of weight 1 as it stands, less
     quotes around it. A ranking that was written earlier has a column ``vertex``, too.
@@ -106,7 +106,7 @@ def _seed_of_csv(path: Path, number: int, line: str, header: list[str]) -> tuple
 
 
 def earlier_scores(path: Path, graph: Graph) -> np.ndarray:
-    """Scores in a file of ranks by the vertices' names; 0 for vertices it does not know."""
+    """Read the scores of a file of ranks by the names of the vertices; 0 for vertices that it lacks."""
     import numpy as np
     import polars as pl
 
@@ -130,7 +130,7 @@ def earlier_scores(path: Path, graph: Graph) -> np.ndarray:
 
 
 def series(names: np.ndarray) -> pl.Series:
-    """Names as a column; objects become text or numbers again."""
+    """Convert names to a polars column; objects become text or numbers again."""
     import polars as pl
 
     return pl.Series(names.tolist() if names.dtype == object else names)

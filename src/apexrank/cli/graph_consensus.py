@@ -1,38 +1,36 @@
-"""``apexrank graph consensus``: one ranking of vertices from several graphs that do not quite agree."""
+"""``apexrank graph consensus``: one ranking of vertices from several layers of links."""
 
 from __future__ import annotations
 
 import re
 import time
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from apexrank.cli.edge_options import (
+from apexrank.cli.options import (
+    EdgeOptions,
     Json,
-    NoSelfLoops,
-    Reading,
-    Repeated,
-    Source,
-    Target,
-    Undirected,
-    Weight,
-    check_output,
+    TableFile,
+    TopVertices,
+    given_options,
     in_options,
+    method_option,
+    option_groups,
     reading_option,
+    split_names,
 )
 from apexrank.cli.output import (
-    is_terminal,
-    print_frame,
+    check_table,
     print_json,
     print_table,
     show,
-    split_names,
+    show_frame,
     warnings_as_notes,
     working,
 )
-from apexrank.cli.seeds import named_vertex, seed_weights, series
 from apexrank.errors import InputError
 
 if TYPE_CHECKING:
@@ -41,14 +39,59 @@ if TYPE_CHECKING:
     from apexrank.graph.consensus import ConsensusRank
     from apexrank.graph.layers import Layers
 
-_METHOD = "Method"
-_ROWS_SHOWN = 10
+_ONLY = {"beta": "brew", "temperature": "corroborate"}  # options of one method
 
 
-def _option(help: str, *names: str, **more: Any) -> Any:
-    return typer.Option(*names, help=help, rich_help_panel=_METHOD, **more)
+@dataclass(frozen=True)
+class ConsensusOptions:
+    """Parameters of `ConsensusRank`."""
+
+    method: Annotated[
+        str,
+        method_option(
+            "blend (least disagreement; often behind the mean in order), corroborate (a layer counts as far as others "
+            "bear it out: for five or more layers, or where some may be junk), mean or union (of the layers: for two "
+            "of them, or when in doubt), fixed-point, brew."
+        ),
+    ] = "blend"
+    divergence: Annotated[str, method_option("kl (disagreement in nats) or squared.")] = "kl"
+    pull: Annotated[
+        float,
+        method_option(
+            "How strongly layer weights are pulled to the prior ones; inf: these themselves, the mean."
+        ),
+    ] = 0.0
+    entropy: Annotated[
+        float,
+        method_option("Below 1, layers that spread evenly, and so agree with everybody, count for less."),
+    ] = 1.0
+    temperature: Annotated[
+        float | None,
+        method_option(
+            "How mild corroborate is: towards 0 only the layer that is best borne out counts; 0.3 by default."
+        ),
+    ] = None
+    beta: Annotated[float | None, method_option("Weight of stationarity in brew; 0.1 by default.")] = None
+    damping: Annotated[float, method_option("Share that follows links.")] = 0.85
+    restarts: Annotated[
+        int, method_option("Random beginnings besides the usual one; the best answer wins.")
+    ] = 0
+    seed: Annotated[int, method_option("For the random beginnings.")] = 0
+    tol: Annotated[float, method_option("Stop when the first-order gap is this small.")] = 1e-8
+    max_iter: Annotated[int, method_option("Most steps.")] = 5000
+
+    def build(self) -> ConsensusRank:
+        """Build the unfitted rank."""
+        from apexrank.graph.consensus import ConsensusRank
+
+        given = given_options(self)
+        for option, only in _ONLY.items():
+            if option in given and self.method != only:
+                raise InputError(f"--{option} is for --method {only}: leave it out")
+        return ConsensusRank(n_restarts=given.pop("restarts"), random_state=given.pop("seed"), **given)
 
 
+@option_groups
 def consensus(
     edges: Annotated[
         list[Path],
@@ -58,89 +101,45 @@ def consensus(
             show_default=False,
         ),
     ],
+    *,
     label: Annotated[
         str | None,
         reading_option("Column of one table that tells the layers: networks, days, kinds of links."),
     ] = None,
-    method: Annotated[
-        str,
-        _option(
-            "blend (least disagreement; often behind the mean in order), corroborate (a layer counts as far as others "
-            "bear it out: for five or more layers, or where some may be junk), mean or union (of the layers: for two "
-            "of them, or when in doubt), fixed-point, brew."
-        ),
-    ] = "blend",
-    divergence: Annotated[str, _option("kl (disagreement in nats) or squared.")] = "kl",
+    options: ConsensusOptions,
     prior: Annotated[
         str | None,
-        _option("Weights of the layers to begin with and to pull to, such as mon=2,tue=1; equal by default."),
-    ] = None,
-    pull: Annotated[
-        float,
-        _option("How strongly layer weights are pulled to the prior ones; inf: these themselves, the mean."),
-    ] = 0.0,
-    entropy: Annotated[
-        float, _option("Below 1, layers that spread evenly, and so agree with everybody, count for less.")
-    ] = 1.0,
-    temperature: Annotated[
-        float | None,
-        _option(
-            "How mild corroborate is: towards 0 only the layer that is best borne out counts; 0.3 by default."
+        method_option(
+            "Weights of the layers to begin with and to pull to, such as mon=2,tue=1; equal by default."
         ),
     ] = None,
-    beta: Annotated[float | None, _option("Weight of stationarity in brew; 0.1 by default.")] = None,
-    damping: Annotated[float, _option("Share that follows links.")] = 0.85,
     teleport: Annotated[
         Path | None,
-        _option(
+        method_option(
             "File of the vertices where the walk starts anew, one a line, or CSV with vertex and weight."
         ),
     ] = None,
     keep: Annotated[
         list[str] | None,
-        _option("An order A>B that the ranks shall keep: A not below B; may be repeated.", metavar="A>B"),
+        method_option(
+            "An order A>B that the ranks shall keep: A not below B; may be repeated.", metavar="A>B"
+        ),
     ] = None,
-    restarts: Annotated[int, _option("Random beginnings besides the usual one; the best answer wins.")] = 0,
-    seed: Annotated[int, _option("For the random beginnings.")] = 0,
-    tol: Annotated[float, _option("Stop when the first-order gap is this small.")] = 1e-8,
-    max_iter: Annotated[int, _option("Most steps.")] = 5000,
-    source: Source = None,
-    target: Target = None,
-    weight: Weight = None,
-    undirected: Undirected = False,
-    repeated: Repeated = "sum",
-    no_self_loops: NoSelfLoops = False,
-    top: Annotated[int | None, typer.Option(help="Keep the best N vertices.", metavar="N", min=1)] = None,
-    output: Annotated[
-        Path | None, typer.Option("--output", "-o", help="CSV or Parquet file to write; default: the screen.")
-    ] = None,
+    reading: EdgeOptions,
+    top: TopVertices = None,
+    output: TableFile = None,
     json: Json = False,
 ) -> None:
     """Rank vertices whose links come in several layers, each vertex weighing the layers so that all agree best.
 
     Vertices are matched by name; one without links in a layer has no opinion there.
     """
-    from apexrank.graph.consensus import ConsensusRank
+    from apexrank.graph.vertex_files import named_vertex, seed_weights
 
-    check_output(output, *edges, *([teleport] if teleport else []))
-    for option, value, only in (("beta", beta, "brew"), ("temperature", temperature, "corroborate")):
-        if value is not None and method != only:
-            raise InputError(f"--{option} is for --method {only}: leave it out")
-    rank = ConsensusRank(
-        method,  # type: ignore[arg-type]
-        divergence=divergence,  # type: ignore[arg-type]
-        damping=damping,
-        pull=pull,
-        entropy=entropy,
-        temperature=0.3 if temperature is None else temperature,
-        beta=0.1 if beta is None else beta,
-        n_restarts=restarts,
-        tol=tol,
-        max_iter=max_iter,
-        random_state=seed,
-    )
+    check_table(output, *edges, teleport)
+    rank = options.build()
     began = time.perf_counter()
-    layers = _read(edges, label, Reading(source, target, weight, undirected, repeated, no_self_loops, False))
+    layers = _read(edges, label, reading)
     graph = layers.graphs[0]
     arguments: dict[str, Any] = {
         "layer_prior": None if prior is None else _weights(prior),
@@ -162,7 +161,7 @@ def consensus(
         _print(report, ranked, output)
 
 
-def _read(edges: list[Path], label: str | None, reading: Reading) -> Layers:
+def _read(edges: list[Path], label: str | None, reading: EdgeOptions) -> Layers:
     from apexrank.graph.layers import as_layers
 
     if label is None and len(edges) == 1:
@@ -186,7 +185,7 @@ def _read(edges: list[Path], label: str | None, reading: Reading) -> Layers:
 
 
 def _in_words(message: str) -> str:
-    """The library's advice in the words of this verb.
+    """Rewrite the library's parameters as options of this command.
 
     Examples
     --------
@@ -202,7 +201,7 @@ def _in_words(message: str) -> str:
 
 
 def _weights(prior: str) -> dict[str, float]:
-    """Layers' weights from text.
+    """Parse the weights of layers.
 
     Examples
     --------
@@ -243,6 +242,8 @@ def _ranked(rank: ConsensusRank, top: int | None) -> pl.DataFrame:
     import numpy as np
     import polars as pl
 
+    from apexrank.graph.vertex_files import series
+
     order = np.argsort(-rank.scores_, kind="stable")[:top]
     columns = {
         "rank": pl.Series(np.arange(1, len(order) + 1)),
@@ -280,13 +281,8 @@ def _report(rank: ConsensusRank, layers: Layers, reading: float, ranking: float)
 
 
 def _print(report: dict[str, Any], ranked: pl.DataFrame, output: Path | None) -> None:
-    if output is None:
-        print_frame(ranked)
-        if not is_terminal():
-            return
-    else:
-        shown = ranked.head(_ROWS_SHOWN)
-        print_table(shown.columns, shown.rows())
+    if not show_frame(ranked, output):
+        return
     rows = [list(layer.values()) for layer in report["layers"]]
     print_table(["layer", "links", "vertices with links", "share"], rows)
     unit = " nats" if report["divergence"] == "kl" else ""

@@ -10,7 +10,7 @@ from itertools import count, cycle
 
 import pytest
 
-from tests.warm_cli import FIT, OUTPUTS, WRITE, WarmCli, write_inputs
+from tests.cli.warm import FIT, OUTPUTS, WRITE, WarmCli, write_inputs
 
 pytestmark = pytest.mark.skipif(
     not hasattr(signal, "sigtimedwait"), reason="no sigtimedwait: this system cannot wait for signals so"

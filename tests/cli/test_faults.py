@@ -24,9 +24,9 @@ from apexrank.atomic import check_writable, replacing, write_bytes
 from apexrank.cli.app import _reader_has_left, _stopping_cleanly, app
 from apexrank.errors import InputError
 from apexrank.io import tables
-from tests.warm_cli import FIT, OUTPUTS, WRITE, Ended, WarmCli, write_inputs
+from tests.cli.warm import FIT, OUTPUTS, WRITE, Ended, WarmCli, write_inputs
 
-SRC = Path(__file__).parent.parent / "src" / "apexrank"
+SRC = Path(__file__).parents[2] / "src" / "apexrank"
 NOBODY = 65534
 OLD = b"old content, which is precious\n"
 FULL = "error: cannot print the result: no space left on device\n"

@@ -1,0 +1,440 @@
+"""Options that several commands share, each declared once with its help text.
+
+Options that always go together are the fields of a dataclass. A command decorated with `option_groups` takes the
+dataclass as one parameter: Typer sees the fields, the command gets an instance.
+"""
+
+from __future__ import annotations
+
+import csv
+import inspect
+import re
+import shlex
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import asdict, dataclass, fields, is_dataclass
+from functools import wraps
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from apexrank.cli.output import check_table, note, working
+from apexrank.errors import InputError
+
+if TYPE_CHECKING:
+    from apexrank.aggregation.ballot_files import BallotFile
+
+
+def panel(title: str) -> Callable[..., Any]:
+    """Return a `typer.Option` whose options are listed under one heading of the help page."""
+
+    def option(help: str, *names: str, **more: Any) -> Any:
+        return typer.Option(*names, help=help, rich_help_panel=title, **more)
+
+    return option
+
+
+column_option = panel("Columns")
+method_option = panel("Method")
+label_option = panel("Labels")
+reading_option = panel("Reading")
+points_option = panel("Points")
+output_option = panel("Output")
+
+
+def option_groups(command: Callable[..., None]) -> Callable[..., None]:
+    """Replace each parameter whose type is a dataclass by the fields of that dataclass."""
+    parameters: list[inspect.Parameter] = []
+    groups: dict[str, Any] = {}
+    for parameter in inspect.signature(command, eval_str=True).parameters.values():
+        group = parameter.annotation
+        if isinstance(group, type) and is_dataclass(group):
+            groups[parameter.name] = group
+            parameters += inspect.signature(group, eval_str=True).parameters.values()
+        else:
+            parameters.append(parameter)
+
+    @wraps(command)
+    def grouped(**given: Any) -> None:
+        for name, group in groups.items():
+            given[name] = group(**{field.name: given.pop(field.name) for field in fields(group)})
+        command(**given)
+
+    flat = [parameter.replace(kind=inspect.Parameter.KEYWORD_ONLY) for parameter in parameters]
+    grouped.__signature__ = inspect.Signature(flat)  # type: ignore[attr-defined]
+    grouped.__annotations__ = {parameter.name: parameter.annotation for parameter in flat}
+    return grouped
+
+
+def given_options(group: Any) -> dict[str, Any]:
+    """Return the options of a group that the user set."""
+    return {name: value for name, value in asdict(group).items() if value is not None}
+
+
+def flag(name: str) -> str:
+    """Return an option as the user types it.
+
+    Examples
+    --------
+    >>> flag("p"), flag("max_iter")
+    ('-p', '--max-iter')
+    """
+    return f"-{name}" if len(name) == 1 else f"--{name.replace('_', '-')}"
+
+
+def split_names(values: Sequence[str] | None, known: Sequence[str] = ()) -> list[str]:
+    """Split column names given as ``--drop a,b --drop c``; quotes protect a comma in a name.
+
+    A value that is one of the ``known`` names is not split.
+
+    Examples
+    --------
+    >>> split_names(["a,b", '"x, y"'])
+    ['a', 'b', 'x, y']
+    >>> split_names(["a,b", "x, y"], known=["a", "b", "x, y"])
+    ['a', 'b', 'x, y']
+    """
+    names: list[str] = []
+    for value in values or []:
+        fields = [value] if value in known else [name.strip() for name in next(csv.reader([value]), [])]
+        names += [name for name in fields if name]
+    return names
+
+
+_KEYWORDS = "source|target|weight|repeated|signed|missing|normalize|kind|items_in|id|weights|drop|long"
+_PARAMETERS = "k|normalize|points|max_exact|time_limit|min_support"
+
+
+def in_options(message: str) -> str:
+    """Rewrite parameters and keyword arguments in a message of the library as command-line options.
+
+    Examples
+    --------
+    >>> in_options("use signed=True, or name their column with weight=")
+    'use --signed, or name their column with --weight'
+    >>> in_options("max_exact must be at least 0: this looks like long='User name,film,stars'")
+    "--max-exact must be at least 0: this looks like --long 'User name,film,stars'"
+    """
+
+    def option(found: re.Match[str]) -> str:
+        value = found["value"]
+        return f"--{found[1].replace('_', '-')}" + ("" if value is None else f" {shlex.quote(value)}")
+
+    message = message.replace("read it by as_graph with signed=True", "use --method lpq --signed")
+    message = message.replace("repeated='sum' or 'once'", "--repeated sum or once")
+    value = r"(?P<quote>['\"])(?P<value>.*?)(?P=quote)"
+    message = re.sub(rf"\b({_KEYWORDS})=(?:True\b|{value}|(?=[\s,;:.)]|$))", option, message)
+    return re.sub(
+        rf"^(unknown )?({_PARAMETERS})\b",
+        lambda found: f"{found[1] or ''}--{found[2].replace('_', '-')}",
+        message,
+    )
+
+
+Json = Annotated[bool, typer.Option("--json", help="Print JSON.")]
+ModelFile = Annotated[Path, typer.Argument(help="Model file, written by 'apexrank fit'.", show_default=False)]
+TableFile = Annotated[
+    Path | None, output_option("CSV or Parquet file to write; default: the screen.", "--output", "-o")
+]
+Report = Annotated[
+    Path | None, output_option("HTML file to write: everything in one page.", show_default=False)
+]
+Title = Annotated[str | None, output_option("Title of the report.")]
+TopVertices = Annotated[int | None, output_option("Keep the best N vertices.", metavar="N", min=1)]
+
+
+@dataclass(frozen=True)
+class FeatureColumns:
+    """Roles of the columns of a training table."""
+
+    positive: Annotated[
+        str | None, column_option("Positive value of the target; all others are negative.")
+    ] = None
+    id: Annotated[str | None, column_option("Column that names the rows; not a feature.")] = None
+    weight: Annotated[str | None, column_option("Column of row weights; not a feature.")] = None
+    features: Annotated[
+        list[str] | None, column_option("Columns to use, such as a,b; all others by default.")
+    ] = None
+    drop: Annotated[list[str] | None, column_option("Columns to leave out, such as a,b.")] = None
+
+    def arguments(self, known: Sequence[str]) -> dict[str, Any]:
+        """Return the roles as the library takes them; ``known`` are the columns of the table."""
+        names = {"features": split_names(self.features, known), "drop": split_names(self.drop, known)}
+        return {"positive": self.positive, "id": self.id, "weight": self.weight, **names}
+
+
+EdgePath = Annotated[
+    Path,
+    typer.Argument(
+        help="File of edges: CSV, TSV or a plain list (also .gz), or Parquet.", show_default=False
+    ),
+]
+Signed = Annotated[bool, reading_option("Negative weights are distrust, not an error.", "--signed")]
+REPEATED = {"sum": ", added up", "once": ", kept once", "error": ""}
+
+
+@dataclass(frozen=True)
+class EdgeOptions:
+    """How a file of edges is read."""
+
+    source: Annotated[
+        str | None,
+        reading_option(
+            "Column of the links' sources: its name, or its position from 0; by default source, src, from, or the "
+            "first."
+        ),
+    ] = None
+    target: Annotated[
+        str | None, reading_option("Column of their targets; by default target, dst, to, or the second.")
+    ] = None
+    weight: Annotated[
+        str | None,
+        reading_option("Column of their weights; by default weight, rating, value, or none: links weigh 1."),
+    ] = None
+    undirected: Annotated[bool, reading_option("Edges count in both directions.", "--undirected")] = False
+    repeated: Annotated[str, reading_option("Repeated edges: sum (of their weights), once or error.")] = "sum"
+    no_self_loops: Annotated[
+        bool, reading_option("Leave out links of a vertex to itself.", "--no-self-loops")
+    ] = False
+
+    def columns(self) -> dict[str, str | int | None]:
+        """Return columns by name, or by position where the option is a whole number, for files without a header."""
+        given = {"source": self.source, "target": self.target, "weight": self.weight}
+        return {role: int(name) if name and name.isdecimal() else name for role, name in given.items()}
+
+    def rules(self) -> dict[str, Any]:
+        """Return the columns and rules as the library takes them."""
+        if self.repeated not in REPEATED:
+            raise InputError(
+                f"unknown rule {self.repeated!r} for --repeated: use one of {', '.join(REPEATED)}"
+            )
+        loops = "drop" if self.no_self_loops else "keep"
+        return {
+            **self.columns(),
+            "directed": not self.undirected,
+            "repeated": self.repeated,
+            "self_loops": loops,
+        }
+
+    def read(self, edges: Path, *, signed: bool = False) -> Any:
+        """Read a graph or a signed graph, and tell which columns were guessed."""
+        from apexrank.graph.edgefile import guessed_columns
+        from apexrank.graph.reading import as_graph
+
+        try:
+            with working(f"reading {edges}"):
+                graph = as_graph(edges, **self.rules(), signed=signed)
+        except InputError as error:
+            raise InputError(in_options(str(error))) from None
+        guessed = guessed_columns(edges, **self.columns())
+        if guessed is not None:
+            note(f"{edges}: {guessed} (--source, --target and --weight choose)")
+        return graph
+
+
+BallotPath = Annotated[
+    Path,
+    typer.Argument(
+        help="Table with one row per voter and one column per item: CSV, TSV (also .gz) or Parquet; or a PrefLib file "
+        ".soc, .soi, .toc or .toi (also .gz).",
+        show_default=False,
+    ),
+]
+
+
+@dataclass(frozen=True)
+class BallotOptions:
+    """How a file of ballots is read."""
+
+    kind: Annotated[
+        str | None,
+        reading_option(
+            "What the cells hold: scores (larger is better, the default), ranks (1 is best), or orders: a row lists "
+            "its items from the best on, and may stop early."
+        ),
+    ] = None
+    items_in: Annotated[
+        str | None,
+        reading_option(
+            "Where the items are: columns (the default), or rows of a table with one column per voter."
+        ),
+    ] = None
+    long: Annotated[
+        str | None,
+        reading_option(
+            "Columns of voter, item and score (or rank) of a table with one row per voter and item, such as "
+            "user,film,stars.",
+            metavar="VOTER,ITEM,SCORE",
+        ),
+    ] = None
+    id: Annotated[
+        str | None,
+        reading_option(
+            "Column of the voters' names, with --items-in rows of the items'; by default the first if it is text, or "
+            "has a name such as id, voter or item, or none."
+        ),
+    ] = None
+    weights: Annotated[
+        str | None,
+        reading_option(
+            "Column that says how often each ballot was cast; with --items-in rows weights of the columns, such as "
+            "a=2,b=1."
+        ),
+    ] = None
+    drop: Annotated[list[str] | None, reading_option("Columns to leave out, such as a,b.")] = None
+
+    def read(self, path: Path) -> BallotFile:
+        """Read a file of ballots."""
+        from apexrank.aggregation.ballot_files import (
+            BallotLayout,
+            is_preflib,
+            read_ballot_table,
+            read_preflib_ballots,
+        )
+
+        long = self._check()
+        try:
+            with working(f"reading {path}"):
+                if is_preflib(path):
+                    names = [field.name for field in fields(self)]
+                    self._refuse(f"{path} is a PrefLib file, which says all of itself", *names)
+                    return read_preflib_ballots(path)
+                table = read_ballot_table(path)
+                drop = split_names(self.drop, table.names)
+                kind, items_in = self.kind or "scores", self.items_in or "columns"
+                return BallotLayout(kind, items_in, self.id, self.weights, drop, long).read(table)
+        except InputError as error:
+            raise InputError(in_options(str(error))) from None
+
+    def _check(self) -> tuple[str, str, str] | None:
+        """Refuse options that contradict each other; return the three columns of ``--long``."""
+        from apexrank.aggregation.ballot_files import KINDS
+
+        if self.kind not in (None, *KINDS):
+            raise InputError(f"--kind must be one of {', '.join(KINDS)}, got {self.kind!r}")
+        if self.items_in not in (None, "columns", "rows"):
+            raise InputError(f"--items-in must be columns or rows, got {self.items_in!r}")
+        names = split_names([self.long or ""])
+        if self.long is not None:
+            if len(names) != 3 or len(set(names)) < 3:
+                raise InputError(
+                    "--long must name the columns of voter, item and score such as user,film,stars, got "
+                    f"{self.long!r}"
+                )
+            self._refuse("--long names the columns itself", "items_in", "id", "drop")
+        if self.kind == "orders" and (self.items_in == "rows" or self.long is not None):
+            option = "--items-in" if self.long is None else "--long"
+            raise InputError(f"an order has its items in its cells: leave out {option}, one row per voter")
+        return None if self.long is None else (names[0], names[1], names[2])
+
+    def _refuse(self, reason: str, *names: str) -> None:
+        given = [name for name in names if getattr(self, name)]
+        if given:
+            raise InputError(f"{reason}: leave out {flag(given[0])}")
+
+
+@dataclass(frozen=True)
+class PointOptions:
+    """What the scores and places of a ballot are worth."""
+
+    normalize: Annotated[
+        str | None,
+        points_option(
+            "Put each voter on a scale of its own: minmax, sum, zscore, rank or borda; scores are raw by default."
+        ),
+    ] = None
+    points: Annotated[
+        str | None,
+        points_option(
+            "What a place is worth with ranks and orders: borda (the default), linear, reciprocal, dcg, or 3,2,1."
+        ),
+    ] = None
+    missing: Annotated[
+        str | None,
+        points_option(
+            "What a missing score means: ignore (no opinion), or last (below all others; the default of orders)."
+        ),
+    ] = None
+
+    def check(self, kind: str | None, path: Path) -> Any:
+        """Check the options before a file is read; return the points by name, or as a list by place.
+
+        Examples
+        --------
+        >>> PointOptions(points="dcg").check("ranks", Path("a.csv"))
+        'dcg'
+        >>> PointOptions(points="5,3,1").check("ranks", Path("a.csv"))
+        [5.0, 3.0, 1.0]
+        """
+        from apexrank.aggregation.ballot_files import is_preflib
+
+        if self.missing not in (None, "ignore", "last"):
+            raise InputError(f"--missing must be ignore or last, got {self.missing!r}")
+        if self.points is None:
+            return None
+        if (kind or "scores") == "scores" and not is_preflib(path):
+            raise InputError(
+                "--points are for --kind ranks and orders: of scores use --normalize borda or another"
+            )
+        try:
+            return [float(part) for part in self.points.split(",")]
+        except ValueError:
+            return self.points
+
+
+def read_rule(method: str, **options: Any) -> Any:
+    """Build the rule of an aggregation method; errors name the options.
+
+    Examples
+    --------
+    >>> from apexrank.errors import InputError
+    >>> try:
+    ...     read_rule("rrf", k=-1.0)
+    ... except InputError as error:
+    ...     print(error)
+    --k must be a finite number of at least 0, got -1.0
+    """
+    from apexrank.aggregation import points
+
+    defaults = {"normalize": None, "points": None, "k": 60.0, "max_exact": 40, "time_limit": 60.0}
+    try:
+        return points.read_rule(method, **(defaults | options))
+    except InputError as error:
+        raise InputError(in_options(str(error))) from None
+
+
+@contextmanager
+def errors_about(ballots: BallotFile) -> Iterator[None]:
+    """Name the file in the library's errors about its ballots, with advice that fits the file."""
+    try:
+        yield
+    except InputError as error:
+        message = re.sub(
+            r"(?P<item>(['\"]).*\2): drop it\b",
+            lambda found: f"{found['item']}: {ballots.without.replace('{}', found['item'])}",
+            str(error),
+        )
+        raise InputError(f"{ballots.source}: {in_options(message)}") from None
+
+
+def note_ballots(ballots: BallotFile, *, scales: bool) -> None:
+    """Print what was guessed about a file and, if asked, that its voters use different scales."""
+    uneven = ballots.uneven_scales() if scales else None
+    for sentence in (*ballots.notes, *([uneven] if uneven else [])):
+        note(f"{ballots.source}: {in_options(sentence)}")
+
+
+def note_gaps(ballots: BallotFile, missing: str) -> None:
+    """Print what is missing beside a table that does not show it."""
+    if gaps := ballots.gaps(missing):
+        note(f"{ballots.source}: {gaps}")
+
+
+def check_tables(ballots: Path, *outputs: Path | None) -> None:
+    """Check the tables to write about a file of ballots, before any work."""
+    given = [output for output in outputs if output is not None]
+    for output in given:
+        check_table(output, ballots)
+    if len({output.resolve() for output in given}) < len(given):
+        raise InputError(f"two outputs are named {str(given[0])!r}: give each a name of its own")
