@@ -368,7 +368,7 @@ class TestOutput:
         pytest.importorskip("matplotlib")
         figures, draws, draw = [], [], resampling.resample
         monkeypatch.setattr(resampling, "resample", lambda *given: draws.append(given) or draw(*given))
-        monkeypatch.setattr(verb, "save_figure", lambda figure, path: figures.append(figure))
+        monkeypatch.setattr("apexrank.cli.output.save_figure", lambda figure, path: figures.append(figure))
         rows = answer("scores.csv --figure ranks.png --bootstrap 20 --seed 3 --top 3")["ranking"]
         assert len(draws) == 1
         (ax,) = figures[0].axes

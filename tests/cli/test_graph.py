@@ -468,8 +468,7 @@ class TestProgress:
 
     def test_person_sees_each_step(self, folder, monkeypatch):
         screen = self.Screen()
-        for module in ("graph", "options"):
-            monkeypatch.setattr(f"apexrank.cli.{module}.working", screen)
+        monkeypatch.setattr("apexrank.cli.output.working", screen)
         steps = ranked("edges.csv")["steps"]
         assert screen.lines[:2] == ["reading edges.csv", "ranking 12 vertices"]
         assert len(screen.lines) == 2 + steps

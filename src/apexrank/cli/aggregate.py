@@ -5,38 +5,12 @@ from __future__ import annotations
 import time
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Any
 
 import typer
 
-from apexrank.cli.options import (
-    BallotOptions,
-    BallotPath,
-    Json,
-    PointOptions,
-    TableFile,
-    check_tables,
-    errors_about,
-    given_options,
-    in_options,
-    method_option,
-    note_ballots,
-    note_gaps,
-    option_groups,
-    output_option,
-    read_rule,
-    split_names,
-)
-from apexrank.cli.output import (
-    check_picture,
-    check_report,
-    note,
-    print_json,
-    print_table,
-    save_figure,
-    show_frame,
-    working,
-)
+from apexrank.cli import options as opt
+from apexrank.cli import output as out
 from apexrank.errors import InputError
 
 if TYPE_CHECKING:
@@ -66,120 +40,115 @@ _MOST_PROVEN = 200  # items of a cycle, whose proof is a programme of more than 
 class RuleOptions:
     """Parameters of single methods."""
 
-    k: Annotated[float | None, method_option("Of rrf, which adds 1/(k + place); 60 by default.", "--k")] = (
-        None
+    k: float | None = opt.method_option("Of rrf, which adds 1/(k + place); 60 by default.", "--k")
+    time_limit: float | None = opt.method_option("Seconds that kemeny may take for a proof; 60 by default.")
+    max_exact: int | None = opt.method_option(
+        "Most items that beat each other in a circle for which kemeny looks for a proof; 40 by default.",
+        min=0,
     )
-    time_limit: Annotated[
-        float | None, method_option("Seconds that kemeny may take for a proof; 60 by default.")
-    ] = None
-    max_exact: Annotated[
-        int | None,
-        method_option(
-            "Most items that beat each other in a circle for which kemeny looks for a proof; 40 by default.",
-            min=0,
-        ),
-    ] = None
 
 
-@option_groups
+@dataclass(frozen=True)
+class MergeOptions:
+    """Methods, and the bootstrap of the voters."""
+
+    method: str | None = opt.method_option(
+        f"One of {', '.join(METHODS)}; lovasz-bregman, the order of the mean score, by default."
+    )
+    compare: list[str] | None = opt.method_option(
+        "Show the ranks by several methods side by side, such as borda,kemeny, or all.", metavar="METHODS"
+    )
+    min_support: float = opt.method_option(
+        "Rank items that fewer voters scored behind all others.", min=0, default=0.0
+    )
+    bootstrap: int | None = opt.method_option(
+        "Draw the voters anew N times: 95% intervals of ranks, chance to be first.", metavar="N", min=2
+    )
+    seed: int = opt.method_option("For the draws.", min=0, default=0)
+
+
+@dataclass(frozen=True)
+class MergeOutputs:
+    """Files to write."""
+
+    top: int | None = opt.output_option("Keep the best N items.", metavar="N", min=1)
+    pairwise: Path | None = opt.output_option(
+        "CSV or Parquet file to write: how many voters prefer the row's item to the column's."
+    )
+    figure: Path | None = opt.output_option("Picture of the ranking to write: .png, .svg or .pdf.")
+    report: Path | None = opt.output_option(
+        "Page to write, .html: intervals, other methods, majorities and voters on one page."
+    )
+    output: Path | None = opt.output_option(opt.TABLE_OUTPUT, "--output", "-o")
+
+
+@opt.option_groups
 def aggregate(
-    ballots: BallotPath,
+    ballots: opt.BallotPath,
     *,
-    method: Annotated[
-        str | None,
-        method_option(
-            f"One of {', '.join(METHODS)}; lovasz-bregman, the order of the mean score, by default."
-        ),
-    ] = None,
-    compare: Annotated[
-        list[str] | None,
-        method_option(
-            "Show the ranks by several methods side by side, such as borda,kemeny, or all.", metavar="METHODS"
-        ),
-    ] = None,
+    options: MergeOptions,
     rule: RuleOptions,
-    min_support: Annotated[
-        float, method_option("Rank items that fewer voters scored behind all others.", min=0)
-    ] = 0.0,
-    bootstrap: Annotated[
-        int | None,
-        method_option(
-            "Draw the voters anew N times: 95% intervals of ranks, chance to be first.", metavar="N", min=2
-        ),
-    ] = None,
-    seed: Annotated[int, method_option("For the draws.", min=0)] = 0,
-    worth: PointOptions,
-    reading: BallotOptions,
-    top: Annotated[int | None, output_option("Keep the best N items.", metavar="N", min=1)] = None,
-    pairwise: Annotated[
-        Path | None,
-        output_option("CSV or Parquet file to write: how many voters prefer the row's item to the column's."),
-    ] = None,
-    figure: Annotated[
-        Path | None, output_option("Picture of the ranking to write: .png, .svg or .pdf.")
-    ] = None,
-    report: Annotated[
-        Path | None,
-        output_option("Page to write, .html: intervals, other methods, majorities and voters on one page."),
-    ] = None,
-    output: TableFile = None,
-    json: Json = False,
+    worth: opt.PointOptions,
+    reading: opt.BallotOptions,
+    files: MergeOutputs,
+    json: opt.Json = False,
 ) -> None:
     """Merge the scores, ranks or orders of many voters into one ranking, best first."""
-    check_tables(ballots, output, pairwise)
-    check_picture(figure)
-    check_report(report, ballots)
-    methods = _methods(method, compare, bootstrap=bootstrap, pairwise=pairwise, figure=figure, report=report)
+    opt.check_tables(ballots, files.output, files.pairwise)
+    out.check_picture(files.figure)
+    out.check_report(files.report, ballots)
+    methods = _methods(options, files)
     given = {"normalize": worth.normalize, "points": worth.check(reading.kind, ballots)}
-    given = {name: value for name, value in given.items() if value is not None} | given_options(rule)
-    _check_rules(methods, given, min_support)
+    given = {name: value for name, value in given.items() if value is not None} | opt.given_options(rule)
+    _check_rules(methods, given, options.min_support)
     began = time.perf_counter()
     profile = reading.read(ballots)
     read = time.perf_counter()
-    results = [_merge(profile, name, worth.missing, given | {"min_support": min_support}) for name in methods]
+    given["min_support"] = options.min_support
+    results = [_merge(profile, name, worth.missing, given) for name in methods]
     seconds = {"reading": round(read - began, 3), "merging": round(time.perf_counter() - read, 3)}
     result = results[0]
-    drawn = None if bootstrap is None else _draw_voters(profile, result, bootstrap, seed)
-    if pairwise is not None:
-        _write_pairwise(profile, result, pairwise)
+    drawn = _draw_voters(profile, result, options)
+    if files.pairwise is not None:
+        _write_pairwise(profile, result, files.pairwise)
     scales = worth.normalize is None and any(each.rule.takes_scores for each in results)
-    note_ballots(profile, scales=scales)
-    if compare is not None:
-        _show_comparison(profile, results, seconds, top, output, json)
+    opt.note_ballots(profile, scales=scales)
+    if options.compare is not None:
+        _show_comparison(profile, results, seconds, files, json)
         return
-    ranked = _ranked(result, drawn)[:top]
-    if output is not None:
-        from apexrank.io import write_table
-
-        write_table(ranked, output)
-    if figure is not None:
-        with working(f"drawing {figure}"):
-            save_figure(result.plot(top=top or _TOP_DRAWN, bootstrap=drawn or 0).figure_, figure)
-    if report is not None:
-        _write_page(profile, result, drawn, report, top, seed)
-    files = [str(path) for path in (output, pairwise, figure, report) if path is not None]
-    if not json and not show_frame(ranked, output):
+    ranked = _ranked(result, drawn)[: files.top]
+    out.write_frame(ranked, files.output)
+    if files.figure is not None:
+        with out.working(f"drawing {files.figure}"):
+            display = result.plot(top=files.top or _TOP_DRAWN, bootstrap=drawn or 0)
+            out.save_figure(display.figure_, files.figure)
+    if files.report is not None:
+        _write_page(profile, result, drawn, files.report, files.top, options.seed)
+    paths = (files.output, files.pairwise, files.figure, files.report)
+    written = [str(path) for path in paths if path is not None]
+    if not json and not out.show_frame(ranked, files.output):
         _note_doubts(profile, result, ranked["item"].to_list())
-        if files:
-            typer.echo(f"written: {', '.join(files)}", err=True)  # stdout is the table
+        if written:
+            typer.echo(f"written: {', '.join(written)}", err=True)  # stdout is the table
         return
-    told = _report(profile, result) | {"bootstrap": bootstrap, "seconds": seconds}
-    told |= {"rows": len(ranked), "files": files}
+    told = _report(profile, result) | {"bootstrap": options.bootstrap, "seconds": seconds}
+    told |= {"rows": len(ranked), "files": written}
     if json:
-        print_json(told | ({"ranking": ranked.to_dicts()} if output is None else {}))
+        out.print_json(told | ({"ranking": ranked.to_dicts()} if files.output is None else {}))
     else:
-        _print(told, profile, result, output)
+        _print(told, profile, result, files.output)
 
 
-def _methods(method: str | None, compare: list[str] | None, **single: Any) -> list[str]:
-    """Return the names of the methods to use; ``single`` are options that go with one method only."""
-    if compare is None:
-        return [method or METHODS[0]]
-    given = [name for name, value in {"method": method, **single}.items() if value is not None]
-    if given:
-        raise InputError(f"--{given[0]} is for one method: leave it out, or leave out --compare")
-    names = list(dict.fromkeys(split_names(compare)))
-    return list(METHODS) if names == ["all"] else names
+def _methods(options: MergeOptions, files: MergeOutputs) -> list[str]:
+    """Return the names of the methods to use."""
+    if options.compare is None:
+        return [options.method or METHODS[0]]
+    for group, names in ((options, ("method", "bootstrap")), (files, ("pairwise", "figure", "report"))):
+        for name in names:
+            if getattr(group, name) is not None:
+                raise InputError(f"--{name} is for one method: leave it out, or leave out --compare")
+    chosen = list(dict.fromkeys(opt.split_names(options.compare)))
+    return list(METHODS) if chosen == ["all"] else chosen
 
 
 def _check_rules(methods: list[str], given: dict[str, Any], min_support: float) -> None:
@@ -187,7 +156,7 @@ def _check_rules(methods: list[str], given: dict[str, Any], min_support: float) 
     if not methods:
         raise InputError(f"--compare names no method: use some of {', '.join(METHODS)}, or all")
     for name in methods:
-        read_rule(name, min_support=min_support, **given)
+        opt.read_rule(name, min_support=min_support, **given)
     for option in given:
         users = _METHODS_OF[option]
         if not set(users) & set(methods):
@@ -203,7 +172,7 @@ def _check_rules(methods: list[str], given: dict[str, Any], min_support: float) 
 def _merge(profile: BallotFile, name: str, missing: str | None, rules: dict[str, Any]) -> Aggregation:
     from apexrank.aggregation.merging import aggregate as merge
 
-    with working(f"merging {len(profile.values)} ballots by {name}"), errors_about(profile):
+    with out.working(f"merging {len(profile.values)} ballots by {name}"), opt.errors_about(profile):
         return merge(
             profile.values,
             profile.weights,
@@ -215,13 +184,16 @@ def _merge(profile: BallotFile, name: str, missing: str | None, rules: dict[str,
         )
 
 
-def _draw_voters(profile: BallotFile, result: Aggregation, n: int, seed: int) -> RankBootstrap:
+def _draw_voters(profile: BallotFile, result: Aggregation, options: MergeOptions) -> RankBootstrap | None:
+    n = options.bootstrap
+    if n is None:
+        return None
     if len(profile.values) == 1:
         raise InputError(
             f"{profile.source} holds one ballot, of which nothing can be drawn: leave out --bootstrap"
         )
-    with working(f"drawing the voters {n} times"), errors_about(profile):
-        return result.bootstrap(n, random_state=seed)
+    with out.working(f"drawing the voters {n} times"), opt.errors_about(profile):
+        return result.bootstrap(n, random_state=options.seed)
 
 
 def _write_pairwise(profile: BallotFile, result: Aggregation, path: Path) -> None:
@@ -229,7 +201,7 @@ def _write_pairwise(profile: BallotFile, result: Aggregation, path: Path) -> Non
 
     from apexrank.io import write_table
 
-    with errors_about(profile):
+    with opt.errors_about(profile):
         frame = pl.DataFrame(result.pairwise, schema=profile.items, orient="row")
     head = "item" if "item" not in profile.items else "preferred item"
     write_table(frame.insert_column(0, pl.Series(head, profile.items)), path)
@@ -263,7 +235,7 @@ def _write_page(
     column = profile.voters.to_series(0)
     numbered = f"{column.name} " if column.dtype.is_integer() else ""
     voters = [f"{numbered}{voter}" for voter in column.to_list()]
-    with working(f"making {path}") as status, errors_about(profile):
+    with out.working(f"making {path}") as status, opt.errors_about(profile):
         summary = summarise_votes(
             replace(result, ballots=replace(result.ballots, voters=voters)),
             bootstrap=_DRAWS_OF_PAGE if drawn is None else drawn,
@@ -271,7 +243,7 @@ def _write_page(
             random_state=seed,
             progress=None if status is None else lambda stage: status.update(f"making {path}: {stage}"),
         )
-        notes = [in_options(text) for text in profile.notes]
+        notes = [opt.in_options(text) for text in profile.notes]
         guesses = [f"{text[:1].upper()}{text[1:]}." for text in notes]
         title = profile.title or f"Votes of {Path(profile.source).name}"
         build(replace(summary, notes=[*guesses, *summary.notes]), path, title=title)
@@ -345,17 +317,17 @@ def _print(report: dict[str, Any], profile: BallotFile, result: Aggregation, out
 
 def _note_doubts(profile: BallotFile, result: Aggregation, shown: list[str]) -> None:
     """Print on stderr what qualifies a table of the items ``shown`` that goes to a program."""
-    note_gaps(profile, result.ballots.missing)
+    opt.note_gaps(profile, result.ballots.missing)
     _note_proof(profile, result)
     kept = set(shown)
     ties = [list(group) for group in result.ties if not kept.isdisjoint(group)]
     if ties:
-        note(f"{profile.source}: {_tied(ties)}")
+        out.note(f"{profile.source}: {_tied(ties)}")
 
 
 def _note_proof(profile: BallotFile, result: Aggregation) -> None:
     if result.proof is not None and not result.optimal:
-        note(f"{profile.source}: not proven best: {_proof(result)}")
+        out.note(f"{profile.source}: not proven best: {_proof(result)}")
 
 
 def _tied(ties: list[list[str]]) -> str:
@@ -395,26 +367,25 @@ def _show_comparison(
     profile: BallotFile,
     results: list[Aggregation],
     seconds: dict[str, float],
-    top: int | None,
-    output: Path | None,
+    files: MergeOutputs,
     json: bool,
 ) -> None:
     """Write or print the ranks by all methods, in the order of the first one."""
     import polars as pl
 
+    output, first = files.output, results[0]
     ranks = {result.method: result.ranks for result in results}
-    frame = pl.DataFrame({"item": profile.items, **ranks}).sort(results[0].method, maintain_order=True)[:top]
-    if output is not None:
-        from apexrank.io import write_table
-
-        write_table(frame, output)
-    if not json and not show_frame(frame, output):
+    frame = pl.DataFrame({"item": profile.items, **ranks}).sort(first.method, maintain_order=True)[
+        : files.top
+    ]
+    out.write_frame(frame, output)
+    if not json and not out.show_frame(frame, output):
         for rule in dict.fromkeys(result.ballots.missing for result in results):
-            note_gaps(profile, rule)
+            opt.note_gaps(profile, rule)
         for result in results:
             _note_proof(profile, result)
         return
-    rows = [_compared(profile, result, results[0]) for result in results]
+    rows = [_compared(profile, result, first) for result in results]
     if json:
         report: dict[str, Any] = {
             "ballots_file": profile.source,
@@ -424,13 +395,13 @@ def _show_comparison(
             "seconds": seconds,
             "files": [str(output)] if output else [],
         }
-        print_json(report | ({"ranks": frame.to_dicts()} if output is None else {}))
+        out.print_json(report | ({"ranks": frame.to_dicts()} if output is None else {}))
         return
     table = []
     for row in rows:
         name = f"{row['method']}, missing: {row['missing']}" if profile.n_missing else row["method"]
         table.append([name, " = ".join(row["first"]), row["confidence"], row["agreement"]])
-    print_table(["method", "first", "confidence", "mean Kendall tau with the voters"], table)
+    out.print_table(["method", "first", "confidence", "mean Kendall tau with the voters"], table)
     typer.echo(f"{profile.sentence(rows[0]['missing'])}; merged in {seconds['merging']:.1f} s")
     if output is not None:
         typer.echo(

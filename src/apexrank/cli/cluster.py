@@ -9,26 +9,12 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from itertools import pairwise
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Any
 
 import typer
 
-from apexrank.cli.options import (
-    BallotOptions,
-    BallotPath,
-    Json,
-    PointOptions,
-    check_tables,
-    errors_about,
-    in_options,
-    method_option,
-    note_ballots,
-    note_gaps,
-    option_groups,
-    output_option,
-    read_rule,
-)
-from apexrank.cli.output import is_terminal, note, print_frame, print_json, print_table, show_frame, working
+from apexrank.cli import options as opt
+from apexrank.cli import output as out
 from apexrank.errors import InputError
 
 if TYPE_CHECKING:
@@ -48,56 +34,46 @@ _ITEMS_SHOWN = 5
 class KMeansOptions:
     """Parameters of the clustering."""
 
-    f: Annotated[
-        str,
-        method_option(
-            "Submodular function of the divergence: sqrt and log look at the first places most, product at all alike, "
-            "top:3 at the first 3; also indicator and chain.",
-            "--f",
-        ),
-    ] = "sqrt"
-    euclidean: Annotated[
-        float,
-        method_option(
-            "Add so much of half the squared distance to the mean; 0 compares orders alone.", min=0
-        ),
-    ] = 0.0
-    n_init: Annotated[int, method_option("Random starts, the best of which is kept.", min=1)] = 10
-    seed: Annotated[int, method_option("For the starts.", min=0)] = 0
+    k: int | None = opt.method_option("Number of clusters.", "--clusters", "-k", min=1, metavar="K")
+    elbow: str | None = opt.method_option(
+        "Show the objective and the silhouette for each number of clusters from A to B.", metavar="A-B"
+    )
+    f: str = opt.method_option(
+        "Submodular function of the divergence: sqrt and log look at the first places most, product at all alike, "
+        "top:3 at the first 3; also indicator and chain.",
+        "--f",
+        default="sqrt",
+    )
+    euclidean: float = opt.method_option(
+        "Add so much of half the squared distance to the mean; 0 compares orders alone.", min=0, default=0.0
+    )
+    n_init: int = opt.method_option("Random starts, the best of which is kept.", min=1, default=10)
+    seed: int = opt.method_option("For the starts.", min=0, default=0)
 
 
-@option_groups
+@dataclass(frozen=True)
+class ClusterOutputs:
+    """Files to write."""
+
+    orders: Path | None = opt.output_option("CSV or Parquet file to write: the order of each cluster.")
+    output: Path | None = opt.output_option(
+        "CSV or Parquet file to write: the cluster of each voter, or the table of --elbow.", "--output", "-o"
+    )
+
+
+@opt.option_groups
 def cluster(
-    ballots: BallotPath,
+    ballots: opt.BallotPath,
     *,
-    k: Annotated[
-        int | None, method_option("Number of clusters.", "--clusters", "-k", min=1, metavar="K")
-    ] = None,
-    elbow: Annotated[
-        str | None,
-        method_option(
-            "Show the objective and the silhouette for each number of clusters from A to B.", metavar="A-B"
-        ),
-    ] = None,
     options: KMeansOptions,
-    worth: PointOptions,
-    reading: BallotOptions,
-    orders: Annotated[
-        Path | None, output_option("CSV or Parquet file to write: the order of each cluster.")
-    ] = None,
-    output: Annotated[
-        Path | None,
-        output_option(
-            "CSV or Parquet file to write: the cluster of each voter, or the table of --elbow.",
-            "--output",
-            "-o",
-        ),
-    ] = None,
-    json: Json = False,
+    worth: opt.PointOptions,
+    reading: opt.BallotOptions,
+    files: ClusterOutputs,
+    json: opt.Json = False,
 ) -> None:
     """Group voters who order the items alike; cluster 1 is the largest."""
-    check_tables(ballots, output, orders)
-    sizes = _sizes(k, elbow, orders)
+    opt.check_tables(ballots, files.output, files.orders)
+    sizes = _sizes(options.k, options.elbow, files.orders)
     parameters = {
         "f": _shape(options.f),
         "euclidean": options.euclidean,
@@ -105,7 +81,7 @@ def cluster(
         "random_state": options.seed,
     }
     points = worth.check(reading.kind, ballots)
-    rule = read_rule("lovasz-bregman", normalize=worth.normalize, points=points)
+    rule = opt.read_rule("lovasz-bregman", normalize=worth.normalize, points=points)
     began = time.perf_counter()
     profile = reading.read(ballots)
     missing = profile.missing_rule(worth.missing)
@@ -113,17 +89,17 @@ def cluster(
     _check_sizes(sizes, options.f, profile)
     read = time.perf_counter()
     models = [_fit(size, profile, scores, parameters) for size in sizes]
-    note_ballots(profile, scales=worth.normalize is None)
+    opt.note_ballots(profile, scales=worth.normalize is None)
     seconds = {"reading": round(read - began, 3), "clustering": round(time.perf_counter() - read, 3)}
     report = profile.to_dict(missing) | {
         "f": options.f,
         "euclidean": options.euclidean,
         "seconds": seconds,
     }
-    if elbow is not None:
-        _show_elbow(profile, models, scores, report, output, json)
+    if options.elbow is not None:
+        _show_elbow(profile, models, scores, report, files.output, json)
     else:
-        _show_clusters(profile, models[0], scores, report, orders, output, json)
+        _show_clusters(profile, models[0], scores, report, files, json)
 
 
 def _shape(text: str) -> SetFunction:
@@ -188,7 +164,7 @@ def _scores(profile: BallotFile, rule: Rule, missing: Any) -> np.ndarray:
     from apexrank.aggregation.points import voter_points
     from apexrank.aggregation.reading import read_ballots
 
-    with errors_about(profile):
+    with opt.errors_about(profile):
         ballots = read_ballots(
             profile.values,
             profile.weights,
@@ -202,7 +178,7 @@ def _scores(profile: BallotFile, rule: Rule, missing: Any) -> np.ndarray:
         voter, item = np.argwhere(gaps)[0].tolist()
         raise InputError(
             f"{profile.where(voter, item)}: the score of {profile.items[item]!r} is missing ({gaps.sum()} scores in "
-            f"all), and clusters need all of them; {in_options(profile.cure)}"
+            f"all), and clusters need all of them; {opt.in_options(profile.cure)}"
         )
     return scores
 
@@ -212,7 +188,11 @@ def _fit(
 ) -> LovaszBregmanKMeans:
     from apexrank.aggregation.kmeans import LovaszBregmanKMeans
 
-    with working(f"looking for {size} clusters of {len(scores)} voters"), _notes(size), errors_about(profile):
+    with (
+        out.working(f"looking for {size} clusters of {len(scores)} voters"),
+        _notes(size),
+        opt.errors_about(profile),
+    ):
         return LovaszBregmanKMeans(size, **parameters).fit(scores, sample_weight=profile.weights)
 
 
@@ -224,7 +204,7 @@ def _notes(size: int) -> Iterator[None]:
         yield
     for warning in caught:
         text = str(warning.message).replace("X has", "there are").replace("Lower n_clusters", "Lower -k")
-        note(f"{size} clusters: {text.replace('set euclidean', 'set --euclidean')}")
+        out.note(f"{size} clusters: {text.replace('set euclidean', 'set --euclidean')}")
 
 
 def _silhouette(profile: BallotFile, model: LovaszBregmanKMeans, scores: np.ndarray) -> float | None:
@@ -254,14 +234,11 @@ def _show_elbow(
         for model in models
     ]
     frame = pl.DataFrame(rows)
-    if output is not None:
-        from apexrank.io import write_table
-
-        write_table(frame, output)
+    out.write_frame(frame, output)
     if json:
-        print_json(report | {"elbow": rows, "files": [str(output)] if output else []})
-    elif not show_frame(frame, output, rows=len(frame)):
-        note_gaps(profile, report["missing"]["rule"])
+        out.print_json(report | {"elbow": rows, "files": [str(output)] if output else []})
+    elif not out.show_frame(frame, output, rows=len(frame)):
+        opt.note_gaps(profile, report["missing"]["rule"])
     else:
         typer.echo(
             f"{profile.sentence(report['missing']['rule'])}; inertia: look where it stops falling fast; "
@@ -276,14 +253,11 @@ def _show_clusters(
     model: LovaszBregmanKMeans,
     scores: np.ndarray,
     report: dict[str, Any],
-    orders: Path | None,
-    output: Path | None,
+    files: ClusterOutputs,
     json: bool,
 ) -> None:
     """Write or print the clusters and the voters in them; ``report`` has what is known of the ballots."""
     import polars as pl
-
-    from apexrank.io import write_table
 
     clusters, found = _clusters(profile, model, scores)
     report |= {
@@ -292,22 +266,21 @@ def _show_clusters(
         "steps": model.n_iter_,
         "converged": model.converged_,
     }
-    if orders is not None:
-        rows = [
-            (each["cluster"], rank, item, score)
-            for each in clusters
-            for rank, (item, score) in enumerate(zip(each["order"], each["scores"], strict=True), start=1)
-        ]
-        write_table(pl.DataFrame(rows, schema=["cluster", "rank", "item", "score"], orient="row"), orders)
-    if output is not None:
-        write_table(found, output)
-    report["files"] = [str(path) for path in (output, orders) if path is not None]
+    rows = [
+        (each["cluster"], rank, item, score)
+        for each in clusters
+        for rank, (item, score) in enumerate(zip(each["order"], each["scores"], strict=True), start=1)
+    ]
+    orders = pl.DataFrame(rows, schema=["cluster", "rank", "item", "score"], orient="row")
+    out.write_frame(orders, files.orders)
+    out.write_frame(found, files.output)
+    report["files"] = [str(path) for path in (files.output, files.orders) if path is not None]
     if json:
         report["clusters"] = clusters
-        print_json(report | ({"voters_clusters": found.to_dicts()} if output is None else {}))
-    elif output is None and not is_terminal():
-        print_frame(found)
-        note_gaps(profile, report["missing"]["rule"])
+        out.print_json(report | ({"voters_clusters": found.to_dicts()} if files.output is None else {}))
+    elif files.output is None and not out.is_terminal():
+        out.print_frame(found)
+        opt.note_gaps(profile, report["missing"]["rule"])
     else:
         _print(profile, clusters, report)
 
@@ -350,7 +323,7 @@ def _print(profile: BallotFile, clusters: list[dict[str, Any]], report: dict[str
         [each["cluster"], each["voters"], each["divergence"], _first_items(each["order"], each["scores"])]
         for each in clusters
     ]
-    print_table(["cluster", "voters", "mean divergence", f"order (first {_ITEMS_SHOWN})"], table)
+    out.print_table(["cluster", "voters", "mean divergence", f"order (first {_ITEMS_SHOWN})"], table)
     state, seconds = "converged" if report["converged"] else "stopped", report["seconds"]
     apart = "" if report["silhouette"] is None else f", silhouette {report['silhouette']:.2f}"
     typer.echo(

@@ -4,124 +4,118 @@ from __future__ import annotations
 
 import math
 import time
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from apexrank.cli.options import (
-    FeatureColumns,
-    Json,
-    Report,
-    Title,
-    column_option,
-    option_groups,
-    panel,
-    split_names,
-)
-from apexrank.cli.output import check_report, note, print_json, print_table, warnings_as_notes, working
+from apexrank.cli import options as opt
+from apexrank.cli import output as out
 from apexrank.errors import InputError
 
 if TYPE_CHECKING:
     from apexrank.report import PushComparison
 
-_comparison_option = panel("Comparison")
+_comparison_option = opt.panel("Comparison")
 _MOST_SHOWN = 4
 _DRAWS = 1000  # bootstrap samples of the rows
 _SCORINGS = ("top", "roc_auc")  # beside the names of measures
 
 
-@option_groups
+@dataclass(frozen=True)
+class CompareColumns(opt.FeatureColumns):
+    """Columns, and what is done with their values."""
+
+    categorical: list[str] | None = opt.column_option(
+        "Columns to one-hot encode; by default those of text with few values."
+    )
+    impute: str | None = opt.column_option(
+        "Fill missing numbers with the column's median (the default) or mean."
+    )
+    scale: str = opt.column_option("Scaling of numbers: standard, minmax or none.", default="standard")
+
+
+@dataclass(frozen=True)
+class PushOptions:
+    """What is compared, and how."""
+
+    test: Path | None = _comparison_option(
+        "Table to measure on; by default a part of the rows is held out for that."
+    )
+    p: str = _comparison_option(
+        "Pushes to compare, from 1 to 10000, or inf; p = 1, the whole list, is always among them.",
+        "-p",
+        "--p",
+        default="1,2,4,8,16,64",
+    )
+    scoring: str = _comparison_option(
+        "What cross-validation chooses p by: top (the share of positives in the first places), or a measure such "
+        "as partial_auc_0.1, average_precision, tpr_at_fpr_0.01.",
+        default="top",
+    )
+    holdout: float = _comparison_option("Share of the rows that is held out.", default=0.3)
+    folds: int = _comparison_option("Folds of the cross-validation.", min=2, default=5)
+    top: int | None = _comparison_option(
+        "How many rows of the list somebody will look at, at most a third of the held-out ones; by default a "
+        "tenth of them, 30 at most.",
+        min=1,
+    )
+    confidence: float = _comparison_option("Of the intervals.", default=0.95)
+    seed: int = _comparison_option("For the split and the draws.", min=0, default=0)
+
+
+@opt.option_groups
 def compare(
-    train: Annotated[
-        Path, typer.Argument(help="Table of rows whose answer is known: CSV or Parquet.", show_default=False)
-    ],
+    train: Annotated[Path, opt.argument("Table of rows whose answer is known: CSV or Parquet.")],
     *,
     target: Annotated[
         str, typer.Option(help="Column that says which rows are positive.", show_default=False)
     ],
-    report: Report = None,
-    title: Title = None,
-    test: Annotated[
-        Path | None,
-        _comparison_option("Table to measure on; by default a part of the rows is held out for that."),
-    ] = None,
-    columns: FeatureColumns,
-    categorical: Annotated[
-        list[str] | None,
-        column_option("Columns to one-hot encode; by default those of text with few values."),
-    ] = None,
-    impute: Annotated[
-        str | None, column_option("Fill missing numbers with the column's median (the default) or mean.")
-    ] = None,
-    scale: Annotated[str, column_option("Scaling of numbers: standard, minmax or none.")] = "standard",
-    p: Annotated[
-        str,
-        _comparison_option(
-            "Pushes to compare, from 1 to 10000, or inf; p = 1, the whole list, is always among them.",
-            "-p",
-            "--p",
-        ),
-    ] = "1,2,4,8,16,64",
-    scoring: Annotated[
-        str,
-        _comparison_option(
-            "What cross-validation chooses p by: top (the share of positives in the first places), or a measure such "
-            "as partial_auc_0.1, average_precision, tpr_at_fpr_0.01."
-        ),
-    ] = "top",
-    holdout: Annotated[float, _comparison_option("Share of the rows that is held out.")] = 0.3,
-    folds: Annotated[int, _comparison_option("Folds of the cross-validation.", min=2)] = 5,
-    top: Annotated[
-        int | None,
-        _comparison_option(
-            "How many rows of the list somebody will look at, at most a third of the held-out ones; by default a "
-            "tenth of them, 30 at most.",
-            min=1,
-        ),
-    ] = None,
-    confidence: Annotated[float, _comparison_option("Of the intervals.")] = 0.95,
-    seed: Annotated[int, _comparison_option("For the split and the draws.", min=0)] = 0,
-    json: Json = False,
+    page: opt.ReportOptions,
+    columns: CompareColumns,
+    options: PushOptions,
+    json: opt.Json = False,
 ) -> None:
     """Compare pushes on held-out rows, and write a report about it."""
     from apexrank.io import read_table
     from apexrank.report import build, compare_table
 
-    check_report(report, train, test)
-    ps = _powers(p)
-    _check_options(scoring, holdout, confidence)
+    out.check_report(page.report, train, options.test)
+    ps = _powers(options.p)
+    _check_options(options)
     began = time.perf_counter()
     table = read_table(train)
-    other = None if test is None else read_table(test)
+    other = None if options.test is None else read_table(options.test)
     reading = time.perf_counter() - began
-    with working(f"comparing pushes on {len(table)} rows") as status, warnings_as_notes():
+    categorical = columns.categorical
+    with out.working(f"comparing pushes on {len(table)} rows") as status, out.warnings_as_notes():
         comparison = compare_table(
             table,
             target=target,
             **columns.arguments(table.names),
-            categorical=None if categorical is None else split_names(categorical, table.names),
-            impute=impute,
-            scale=scale,
+            categorical=None if categorical is None else opt.split_names(categorical, table.names),
+            impute=columns.impute,
+            scale=columns.scale,
             test_table=other,
             ps=ps,
-            scoring=scoring,
-            holdout=holdout,
-            folds=folds,
-            top=top,
-            confidence=confidence,
+            scoring=options.scoring,
+            holdout=options.holdout,
+            folds=options.folds,
+            top=options.top,
+            confidence=options.confidence,
             n_resamples=_DRAWS,
-            random_state=seed,
+            random_state=options.seed,
             progress=None if status is None else status.update,
         )
     comparison.seconds["reading"] = reading
     comparison.seconds["total"] = time.perf_counter() - began
-    if report is not None:
-        build(comparison, report, title=title or f"Does a push help? {train.name}")
+    if page.report is not None:
+        build(comparison, page.report, title=page.title or f"Does a push help? {train.name}")
     if json:
-        print_json({**comparison.to_dict(), "report": None if report is None else str(report)})
+        out.print_json({**comparison.to_dict(), "report": page.report and str(page.report)})
     else:
-        _print(comparison, train, report)
+        _print(comparison, train, page.report)
 
 
 def _powers(text: str) -> list[float]:
@@ -137,8 +131,9 @@ def _powers(text: str) -> list[float]:
     return ps
 
 
-def _check_options(scoring: str, holdout: float, confidence: float) -> None:
+def _check_options(options: PushOptions) -> None:
     """Refuse bad options by their names, before any work."""
+    scoring, holdout, confidence = options.scoring, options.holdout, options.confidence
     if not 0 < holdout < 1:
         raise InputError(f"--holdout must be a share between 0 and 1, got {holdout:g}")
     if not 0 < confidence < 1:
@@ -175,13 +170,15 @@ def _print(comparison: PushComparison, train: Path, report: Path | None) -> None
     )
     decided, *others = shown_measures(comparison)[:_MOST_SHOWN]
     headers = ["p", label(decided), "difference", "its interval", *map(label, others)]
-    print_table(headers, [_row(comparison, number, decided, others) for number in range(len(comparison.ps))])
+    out.print_table(
+        headers, [_row(comparison, number, decided, others) for number in range(len(comparison.ps))]
+    )
     typer.echo(
         f"* chosen by cross-validation ({comparison.scoring}); difference to p = 1 with its "
         f"{level(comparison.confidence)} interval"
     )
     for sentence in comparison.notes:
-        note(sentence)
+        out.note(sentence)
     verdict = comparison.verdict
     typer.echo(verdict.text)
     for sentence in (*verdict.caveats, comparison.left_out):

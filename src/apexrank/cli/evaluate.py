@@ -11,23 +11,14 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from apexrank.cli.options import Json, option_groups, panel, split_names
-from apexrank.cli.output import (
-    check_picture,
-    check_table,
-    note,
-    print_frame,
-    print_json,
-    print_table,
-    save_roc,
-    working,
-)
+from apexrank.cli import options as opt
+from apexrank.cli import output as out
 from apexrank.errors import InputError
 
 if TYPE_CHECKING:
     from apexrank.io.judging import Judged
 
-_scored_option = panel("Lists ranked elsewhere")
+_scored_option = opt.panel("Lists ranked elsewhere")
 
 
 @dataclass(frozen=True)
@@ -35,28 +26,22 @@ class Inputs:
     """Answers and scores: a model with a table, a table of scores, or a TREC run with its judgements."""
 
     source: Annotated[
-        Path,
-        typer.Argument(
-            help="Model file; or, without TEST, a table with --scores or a TREC run with --qrels.",
-            show_default=False,
-        ),
+        Path, opt.argument("Model file; or, without TEST, a table with --scores or a TREC run with --qrels.")
     ]
-    test: Annotated[
-        Path | None, typer.Argument(help="Table of rows with the target.", show_default=False)
-    ] = None
-    target: Annotated[
-        str | None, typer.Option(help="Target column: a class, or grades of relevance; default: the model's.")
-    ] = None
-    positive: Annotated[str | None, typer.Option(help="Its positive value; default: the model's.")] = None
-    relevant: Annotated[
-        float | None, typer.Option(help="Grade from which on a row counts as positive; default: above 0.")
-    ] = None
-    scores: Annotated[str | None, _scored_option("Column of scores, larger is better.")] = None
-    groups: Annotated[str | None, _scored_option("Column of groups, one list each.")] = None
-    qrels: Annotated[Path | None, _scored_option("TREC judgements of the run's documents.")] = None
-    complete: Annotated[
-        bool, _scored_option("Count judged queries that the run lacks as 0.", "--complete")
-    ] = False
+    test: Annotated[Path | None, opt.argument("Table of rows with the target.")] = None
+    target: str | None = opt.plain_option(
+        "Target column: a class, or grades of relevance; default: the model's."
+    )
+    positive: str | None = opt.plain_option("Its positive value; default: the model's.")
+    relevant: float | None = opt.plain_option(
+        "Grade from which on a row counts as positive; default: above 0."
+    )
+    scores: str | None = _scored_option("Column of scores, larger is better.")
+    groups: str | None = _scored_option("Column of groups, one list each.")
+    qrels: Path | None = _scored_option("TREC judgements of the run's documents.")
+    complete: bool = _scored_option(
+        "Count judged queries that the run lacks as 0.", "--complete", default=False
+    )
 
     def read(self) -> Judged:
         """Read the answers and scores from whichever of the three pairs of inputs was given."""
@@ -76,10 +61,8 @@ class Inputs:
             if self.test is not None:
                 raise InputError("--scores names a column of the table itself: leave out the model")
             table = read_table(self.source)
-            target, groups = (
-                self.target or table.roles.get("target"),
-                self.groups or table.roles.get("groups"),
-            )
+            target = self.target or table.roles.get("target")
+            groups = self.groups or table.roles.get("groups")
             if target is None:
                 raise InputError("--scores needs --target, the column with the answers")
             return judge_scores(table, self.scores, target, groups=groups, positive=self.positive)
@@ -94,73 +77,63 @@ class Inputs:
         return judged._replace(notes=tuple(ranker.check(table, known=[self.target])))
 
 
-@option_groups
-def evaluate(
-    inputs: Inputs,
-    *,
-    measures: Annotated[
-        list[str] | None,
-        typer.Option(
-            help="Measures by name, such as auc,ndcg@10,map,p@5,partial_auc_0.01. The gain of ndcg is 2^grade - 1; "
-            "that of trec_eval's ndcg, the grade itself, is ndcg_linear."
-        ),
-    ] = None,
-    empty: Annotated[
-        str, typer.Option(help="Groups without a relevant row: skip (leave out), zero, one or raise.")
-    ] = "skip",
-    ties: Annotated[
-        str | None,
-        typer.Option(
-            help="Rows of equal scores: average, pessimistic, optimistic or given (their order); by default each "
-            "measure has its own rule, runs have trec_eval's."
-        ),
-    ] = None,
-    confidence: Annotated[
-        float | None, typer.Option(help="Add bootstrap intervals with this confidence, such as 0.95.")
-    ] = None,
-    per_query: Annotated[
-        bool, typer.Option("--per-query", help="Show the measures of each group instead of their means.")
-    ] = False,
-    output: Annotated[
-        Path | None, typer.Option("--output", "-o", help="CSV or Parquet file for --per-query.")
-    ] = None,
-    roc: Annotated[
-        Path | None, typer.Option(help="Picture of the ROC curve to write: .png, .svg or .pdf.")
-    ] = None,
-    json: Json = False,
-) -> None:
+@dataclass(frozen=True)
+class MeasureOptions:
+    """Measures, and where they go."""
+
+    measures: list[str] | None = opt.plain_option(
+        "Measures by name, such as auc,ndcg@10,map,p@5,partial_auc_0.01. The gain of ndcg is 2^grade - 1; "
+        "that of trec_eval's ndcg, the grade itself, is ndcg_linear."
+    )
+    empty: str = opt.plain_option(
+        "Groups without a relevant row: skip (leave out), zero, one or raise.", default="skip"
+    )
+    ties: str | None = opt.plain_option(
+        "Rows of equal scores: average, pessimistic, optimistic or given (their order); by default each "
+        "measure has its own rule, runs have trec_eval's."
+    )
+    confidence: float | None = opt.plain_option("Add bootstrap intervals with this confidence, such as 0.95.")
+    per_query: bool = opt.plain_option(
+        "Show the measures of each group instead of their means.", "--per-query", default=False
+    )
+    output: Path | None = opt.plain_option("CSV or Parquet file for --per-query.", "--output", "-o")
+    roc: Path | None = opt.plain_option("Picture of the ROC curve to write: .png, .svg or .pdf.")
+
+
+@opt.option_groups
+def evaluate(inputs: Inputs, *, options: MeasureOptions, json: opt.Json = False) -> None:
     """Measure a list on rows whose answer is known."""
     from apexrank.io.measures import default_measures
 
-    check_picture(roc)
+    out.check_picture(options.roc)
     if inputs.positive is not None and inputs.relevant is not None:
         raise InputError("--positive names a class and --relevant a grade: give one of them")
-    if per_query and confidence is not None:
+    if options.per_query and options.confidence is not None:
         raise InputError("--confidence is about means: leave it out, or leave out --per-query")
-    if output is not None and not per_query:
+    if options.output is not None and not options.per_query:
         raise InputError("--output is for the table of --per-query: add that, or leave it out")
-    check_table(output, inputs.source, inputs.test, inputs.qrels)
+    out.check_table(options.output, inputs.source, inputs.test, inputs.qrels)
     judged = inputs.read()
-    if roc is not None and judged.groups is not None:
+    if options.roc is not None and judged.groups is not None:
         raise InputError("--roc draws one list, but these rows are ranked inside groups: leave it out")
     for sentence in judged.notes:
-        note(sentence)
-    chosen = split_names(measures)
+        out.note(sentence)
+    chosen = opt.split_names(options.measures)
     names = chosen or default_measures(judged.y, judged.groups)
-    options = _options(judged, inputs.relevant, ties)
-    if per_query:
-        tell = _per_query(judged, names, options, output, json)
+    about = _about_rows(judged, inputs.relevant, options.ties)
+    if options.per_query:
+        tell = _per_query(judged, names, about, options.output, json)
     else:
-        names = chosen or _defined(judged, names, options)
+        names = chosen or _defined(judged, names, about)
         source = str(inputs.test or inputs.source)
-        tell = _means(judged, names, options | {"empty": empty}, confidence, source, json)
-    if roc is not None:
-        positives = judged.y if not judged.graded else judged.y >= options["relevant"]
-        save_roc({str(inputs.source): judged.scores}, positives, roc)
+        tell = _means(judged, names, about | {"empty": options.empty}, options.confidence, source, json)
+    if options.roc is not None:
+        positives = judged.y if not judged.graded else judged.y >= about["relevant"]
+        out.save_roc({str(inputs.source): judged.scores}, positives, options.roc)
     tell()  # after the files are written, as the reader of stdout may leave
 
 
-def _options(judged: Judged, relevant: float | None, ties: str | None) -> dict[str, Any]:
+def _about_rows(judged: Judged, relevant: float | None, ties: str | None) -> dict[str, Any]:
     """Return the options of all measures."""
     from apexrank.io.measures import ABOVE_ZERO
 
@@ -181,7 +154,7 @@ def _defined(judged: Judged, names: list[str], options: dict[str, Any]) -> list[
         raise InputError("no measure is defined: the rows lack positive ones")
     if len(kept) < len(names):
         left = ", ".join(name for name in names if name not in kept)
-        note(f"not defined on these rows and left out: {left}")
+        out.note(f"not defined on these rows and left out: {left}")
     return kept
 
 
@@ -189,17 +162,15 @@ def _per_query(
     judged: Judged, names: list[str], options: dict[str, Any], output: Path | None, json: bool
 ) -> Callable[[], None]:
     """Write the table of groups; return what prints it."""
-    from apexrank.io import write_table
     from apexrank.metrics import per_group
 
     table = per_group(judged.y, judged.scores, names, **options)
-    if output is not None:
-        write_table(table, output)
+    out.write_frame(table, output)
     if json:
-        return partial(print_json, {"groups": len(table), "table": table.to_dicts()})
+        return partial(out.print_json, {"groups": len(table), "table": table.to_dicts()})
     if output is not None:
         return partial(typer.echo, f"written: {output}, {len(table)} groups")
-    return partial(print_frame, table)
+    return partial(out.print_frame, table)
 
 
 def _means(
@@ -218,13 +189,13 @@ def _means(
     values = evaluate_measures(judged.y, judged.scores, names, **options)
     intervals: Any = {}
     if confidence is not None:
-        with working("drawing rows or groups again and again"):
+        with out.working("drawing rows or groups again and again"):
             intervals = bootstrap(names, judged.y, judged.scores, confidence=confidence, **options)
     summary = _summary(judged, options)
     if json:
         ends = {name: [found.low, found.high] for name, found in intervals.items()}
         found = {"confidence": confidence, "intervals": ends} if ends else {}
-        return partial(print_json, summary | {"measures": values} | found)
+        return partial(out.print_json, summary | {"measures": values} | found)
     headers = ["measure", "value"] + (["low", "high"] if intervals else [])
     rows = [
         [label(name), value] + ([intervals[name].low, intervals[name].high] if intervals else [])
@@ -241,7 +212,7 @@ def _means(
 
 
 def _print_means(headers: list[str], rows: list[list[Any]], title: str, remarks: list[str]) -> None:
-    print_table(headers, rows, title)
+    out.print_table(headers, rows, title)
     for remark in remarks:
         typer.echo(remark)
 

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Any
 
 import typer
 
-from apexrank.cli.options import Json, ModelFile, flag, given_options, option_groups, panel
-from apexrank.cli.output import check_file, note, print_json, print_table, warnings_as_notes, working
+from apexrank.cli import options as opt
+from apexrank.cli import output as out
 from apexrank.errors import InputError
 
 if TYPE_CHECKING:
@@ -17,64 +17,56 @@ if TYPE_CHECKING:
 
 _SUFFIXES = {".onnx": "onnx", ".sql": "sql", ".csv": "scorecard", ".parquet": "scorecard", ".md": "scorecard"}
 _FORMATS = ("onnx", "sql", "scorecard")
-_sql_option, _card_option = panel("SQL"), panel("Scorecard")
+_sql_option, _card_option = opt.panel("SQL"), opt.panel("Scorecard")
+
+
+@dataclass(frozen=True)
+class ExportOptions:
+    """The file to write, and its format."""
+
+    output: Path | None = opt.plain_option(
+        "File to write: .onnx, .sql, or .csv, .parquet or .md for a scorecard; SQL goes to the screen without it.",
+        "--output",
+        "-o",
+    )
+    format: str | None = opt.plain_option("onnx, sql or scorecard; by default that of the file's name.")
 
 
 @dataclass(frozen=True)
 class SqlOptions:
     """Options of ``--format sql``."""
 
-    table: Annotated[
-        str | None, _sql_option("Write a whole SELECT that ranks this table, not just an expression.")
-    ] = None
-    dialect: Annotated[str | None, _sql_option("standard, sqlite, duckdb or postgresql.")] = None
-    score: Annotated[str | None, _sql_option("What the SELECT calls the score; 'score' by default.")] = None
-    id: Annotated[
-        str | None,
-        _sql_option(
-            "Column that the SELECT shows beside the score; by default the model's id, or all columns."
-        ),
-    ] = None
+    table: str | None = _sql_option("Write a whole SELECT that ranks this table, not just an expression.")
+    dialect: str | None = _sql_option("standard, sqlite, duckdb or postgresql.")
+    score: str | None = _sql_option("What the SELECT calls the score; 'score' by default.")
+    id: str | None = _sql_option(
+        "Column that the SELECT shows beside the score; by default the model's id, or all columns."
+    )
 
 
 @dataclass(frozen=True)
 class CardOptions:
     """Options of ``--format scorecard``."""
 
-    data: Annotated[
-        Path | None, _card_option("Table with the target to round on, such as that of training.")
-    ] = None
-    test: Annotated[
-        Path | None, _card_option("Table with the target to measure the loss of rounding on.")
-    ] = None
-    max_points: Annotated[int | None, _card_option("Most points of a feature; 10 by default.", min=1)] = None
-    weight: Annotated[str | None, _card_option("Column of row weights; that of training by default.")] = None
+    data: Path | None = _card_option("Table with the target to round on, such as that of training.")
+    test: Path | None = _card_option("Table with the target to measure the loss of rounding on.")
+    max_points: int | None = _card_option("Most points of a feature; 10 by default.", min=1)
+    weight: str | None = _card_option("Column of row weights; that of training by default.")
 
 
-@option_groups
+@opt.option_groups
 def export(
-    model: ModelFile,
+    model: opt.ModelFile,
     *,
-    output: Annotated[
-        Path | None,
-        typer.Option(
-            "--output",
-            "-o",
-            help="File to write: .onnx, .sql, or .csv, .parquet or .md for a scorecard; SQL goes to the screen "
-            "without it.",
-        ),
-    ] = None,
-    format: Annotated[
-        str | None, typer.Option(help="onnx, sql or scorecard; by default that of the file's name.")
-    ] = None,
+    target: ExportOptions,
     sql: SqlOptions,
     card: CardOptions,
-    json: Json = False,
+    json: opt.Json = False,
 ) -> None:
     """Write a model for use without Python: ONNX, SQL or a scorecard of whole points."""
     from apexrank.io import load_model
 
-    kind = _format(output, format)
+    output, kind = target.output, _format(target.output, target.format)
     _check(kind, output, sql, card, model)
     ranker = load_model(model)
     report: dict[str, Any] = {"model": str(model), "format": kind, "output": output and str(output)}
@@ -87,7 +79,7 @@ def export(
     else:
         sentence = _export_sql(ranker, report, output, sql)
     if json:
-        print_json(report)
+        out.print_json(report)
     else:
         typer.echo(sentence, nl=not sentence.endswith("\n"))
 
@@ -110,11 +102,11 @@ def _format(output: Path | None, format: str | None) -> str:
 def _check(kind: str, output: Path | None, sql: SqlOptions, card: CardOptions, model: Path) -> None:
     """Refuse options of other formats, and an output that cannot be written, before any work."""
     for owner, group in (("sql", sql), ("scorecard", card)):
-        for option in given_options(group):
+        for option in opt.given_options(group):
             if owner != kind:
-                raise InputError(f"{flag(option)} is for --format {owner}, not {kind}: leave it out")
+                raise InputError(f"{opt.flag(option)} is for --format {owner}, not {kind}: leave it out")
     if sql.table is None:
-        for option in {"score", "id"} & given_options(sql).keys():
+        for option in {"score", "id"} & opt.given_options(sql).keys():
             raise InputError(f"--{option} is for a whole SELECT: name the table with --table")
     if kind == "onnx" and output is None:
         raise InputError("an ONNX graph goes to a file: name it with -o model.onnx")
@@ -122,7 +114,7 @@ def _check(kind: str, output: Path | None, sql: SqlOptions, card: CardOptions, m
         raise InputError("a scorecard is rounded on rows with the target: give them with --data train.csv")
     if output is not None and kind == "scorecard" and _SUFFIXES.get(output.suffix.lower()) != kind:
         raise InputError(f"a scorecard cannot be written to {str(output)!r}: use .csv, .parquet or .md")
-    check_file(output, model, card.data, card.test)
+    out.check_file(output, model, card.data, card.test)
 
 
 def _export_onnx(ranker: TableRanker, report: dict[str, Any], output: Path) -> str:
@@ -132,7 +124,7 @@ def _export_onnx(ranker: TableRanker, report: dict[str, Any], output: Path) -> s
     report["inputs"], report["outputs"] = ([one.name for one in ends] for ends in (graph.input, graph.output))
     for one in graph.input:
         if one.name != one.doc_string:
-            note(f"column {one.doc_string!r} is the input {one.name!r}: an output has its name")
+            out.note(f"column {one.doc_string!r} is the input {one.name!r}: an output has its name")
     return f"written: {output}, inputs {_listed(report['inputs'])}, outputs {_listed(report['outputs'])}"
 
 
@@ -141,7 +133,7 @@ def _export_sql(ranker: TableRanker, report: dict[str, Any], output: Path | None
     from apexrank.atomic import write_bytes
     from apexrank.export import to_sql
 
-    report["sql"] = to_sql(ranker, **given_options(options))
+    report["sql"] = to_sql(ranker, **opt.given_options(options))
     text = report["sql"] + ("\n" if options.table is None else ";\n")
     if output is None:
         return text
@@ -162,7 +154,7 @@ def _export_card(
     assert data is not None  # _check has seen to it
     rows, held_out = _read(ranker, data, weight), None if test is None else _read(ranker, test, weight)
     most = options.max_points or 10
-    with working(f"rounding on {len(rows)} rows"), warnings_as_notes():
+    with out.working(f"rounding on {len(rows)} rows"), out.warnings_as_notes():
         card = round_scorecard(ranker, rows, max_points=most, sample_weight=_weights(rows, weight))
         loss = (
             card.loss() if held_out is None else card.loss(held_out, sample_weight=_weights(held_out, weight))
@@ -178,11 +170,11 @@ def _export_card(
             "measured_on": str(data if test is None else test),
             "loss": loss.to_dicts(),
         }
-        print_json(report | found)
+        out.print_json(report | found)
         return
     typer.echo(str(card))
     where = f"{data}, on which it was rounded" if test is None else str(test)
-    print_table(
+    out.print_table(
         loss.columns, loss.rows(), title=f"\nwhat rounding costs on {where} (95% interval of the difference):"
     )
     if output is not None:
@@ -200,7 +192,7 @@ def _read(ranker: TableRanker, path: Path, weight: str | None) -> Table:
 
     table = read_table(path)
     for sentence in ranker.check(table, known=[weight]):
-        note(sentence)
+        out.note(sentence)
     return table
 
 

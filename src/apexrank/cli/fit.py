@@ -12,25 +12,8 @@ from typing import TYPE_CHECKING, Annotated, Any, NamedTuple
 
 import typer
 
-from apexrank.cli.options import (
-    FeatureColumns,
-    Json,
-    column_option,
-    flag,
-    given_options,
-    option_groups,
-    panel,
-    split_names,
-)
-from apexrank.cli.output import (
-    check_file,
-    note,
-    print_json,
-    print_table,
-    show,
-    warnings_as_notes,
-    working,
-)
+from apexrank.cli import options as opt
+from apexrank.cli import output as out
 from apexrank.errors import InputError, MissingExtraError
 
 if TYPE_CHECKING:
@@ -38,7 +21,7 @@ if TYPE_CHECKING:
     from apexrank.io.judging import Judged
     from apexrank.io.tables import Table
 
-_model_option, _engine_option = panel("Model"), panel("Larger than memory")
+_model_option, _engine_option = opt.panel("Model"), opt.panel("Larger than memory")
 _SHOWN_OF_GROUPS = ("ndcg", "ndcg_at_10", "average_precision", "precision_at_5")
 _SHOWN = ("auc", "partial_auc_0.1", "partial_auc_0.01", "precision_at_10", "tpr_at_fpr_0.01")
 
@@ -70,151 +53,128 @@ ENGINES = ("blocks", "dask")
 
 @dataclass(frozen=True)
 class ModelOptions:
-    """Parameters of the estimator, and of its cross-validation."""
+    """The estimator, its parameters, and its cross-validation."""
 
-    p: Annotated[
-        float | None,
-        _model_option(
-            "How hard to push at the top: 1 is the whole list, inf only the highest negative.", "-p"
-        ),
-    ] = None
-    alpha: Annotated[float | None, _model_option("Weight of the penalty.")] = None
-    l1_ratio: Annotated[
-        float | None,
-        _model_option("Share of |w| in the penalty: 0 ridge, 1 lasso; above 0 gives exact zeros."),
-    ] = None
-    loss: Annotated[
-        str | None,
-        _model_option(
-            "Loss of a pair: exponential, logistic, hinge or squared_hinge; of listwise: listnet, rank_cosine, "
-            "pointwise, ndcg_consistent or unknown_link."
-        ),
-    ] = None
-    price: Annotated[
-        str | None, _model_option("Price of a negative's height: power, identity, exponential or log1p.")
-    ] = None
-    side: Annotated[str | None, _model_option("Where to push: top, bottom or both.")] = None
-    divergence: Annotated[str | None, _model_option("Of retarget: squared, kl, i-divergence, ....")] = None
-    order: Annotated[
-        str | None,
-        _model_option("Of retarget: hidden (equal grades in any order) or blocks (equal targets)."),
-    ] = None
-    margin: Annotated[float | None, _model_option("Of retarget: margin between the grades.")] = None
-    offsets: Annotated[
-        str | None,
-        _model_option("Of retarget: how margins add up over grades: linear, gain, sqrt or binary."),
-    ] = None
-    max_iter: Annotated[int | None, _model_option("Most iterations.")] = None
-    tol: Annotated[float | None, _model_option("Stop at this gradient norm.")] = None
-    folds: Annotated[int | None, _model_option("Folds of --cv; 5 by default.")] = None
-    scoring: Annotated[
-        str | None,
-        _model_option(
-            "What --cv maximises, such as partial_auc, precision_at_100, tpr_at_fpr_0.01; of grades ndcg."
-        ),
-    ] = None
+    model: str = _model_option(
+        "For two classes: push (P-Norm Push), ir (IR Push) or rankboost. For grades of relevance: "
+        "retarget (monotone retargeting), pairs (P-Norm Push on pairs) or listwise (baselines by --loss).",
+        default="push",
+    )
+    cv: bool = _model_option("Choose alpha, and p of push, by cross-validation.", "--cv", default=False)
+    p: float | None = _model_option(
+        "How hard to push at the top: 1 is the whole list, inf only the highest negative.", "-p"
+    )
+    alpha: float | None = _model_option("Weight of the penalty.")
+    l1_ratio: float | None = _model_option(
+        "Share of |w| in the penalty: 0 ridge, 1 lasso; above 0 gives exact zeros."
+    )
+    loss: str | None = _model_option(
+        "Loss of a pair: exponential, logistic, hinge or squared_hinge; of listwise: listnet, rank_cosine, "
+        "pointwise, ndcg_consistent or unknown_link."
+    )
+    price: str | None = _model_option("Price of a negative's height: power, identity, exponential or log1p.")
+    side: str | None = _model_option("Where to push: top, bottom or both.")
+    divergence: str | None = _model_option("Of retarget: squared, kl, i-divergence, ....")
+    order: str | None = _model_option(
+        "Of retarget: hidden (equal grades in any order) or blocks (equal targets)."
+    )
+    margin: float | None = _model_option("Of retarget: margin between the grades.")
+    offsets: str | None = _model_option(
+        "Of retarget: how margins add up over grades: linear, gain, sqrt or binary."
+    )
+    max_iter: int | None = _model_option("Most iterations.")
+    tol: float | None = _model_option("Stop at this gradient norm.")
+    folds: int | None = _model_option("Folds of --cv; 5 by default.")
+    scoring: str | None = _model_option(
+        "What --cv maximises, such as partial_auc, precision_at_100, tpr_at_fpr_0.01; of grades ndcg."
+    )
 
 
-@option_groups
+@dataclass(frozen=True)
+class FitColumns(opt.FeatureColumns):
+    """Columns, and what is done with their values."""
+
+    target: str | None = opt.plain_option(
+        "Column that says which rows are positive, or how relevant; LETOR files have one.", show_default=False
+    )
+    groups: str | None = opt.column_option("Column of groups; rows are ranked inside each.")
+    categorical: list[str] | None = opt.column_option(
+        "Columns to one-hot encode, or 'all' for every column of text."
+    )
+    impute: str | None = opt.column_option("Fill missing numbers with the column's median or mean.")
+    scale: str | None = opt.column_option(
+        "Scaling of numbers: standard (mean 0, deviation 1), minmax (0 to 1, as in the papers), query "
+        "(0 to 1 inside each group) or none; by default standard, for rankboost minmax."
+    )
+
+
+@dataclass(frozen=True)
+class EngineOptions:
+    """How tables larger than memory are fitted."""
+
+    engine: str | None = _engine_option(
+        "Read the table in passes of some rows at a time: blocks (in one process; the default for a folder) "
+        "or dask (processes that keep their rows in memory). For push, ir and retarget."
+    )
+    workers: int | None = _engine_option("Processes of --engine dask; one per core by default.")
+    checkpoint: Path | None = _engine_option(
+        "File that keeps what a long fit has found so far: the same command, given again after an "
+        "interruption, goes on from it to the same model, bit for bit. Removed when the model is written.",
+        show_default=False,
+    )
+
+
+@opt.option_groups
 def fit(
     train: Annotated[
-        Path,
-        typer.Argument(
-            help="Training table: CSV, Parquet or LETOR (.txt), or a folder of Parquet files.",
-            show_default=False,
-        ),
+        Path, opt.argument("Training table: CSV, Parquet or LETOR (.txt), or a folder of Parquet files.")
     ],
     *,
-    target: Annotated[
-        str | None,
-        typer.Option(
-            help="Column that says which rows are positive, or how relevant; LETOR files have one.",
-            show_default=False,
-        ),
-    ] = None,
     output: Annotated[Path, typer.Option("--output", "-o", help="Model file to write.")] = Path("model.apex"),
-    columns: FeatureColumns,
-    groups: Annotated[str | None, column_option("Column of groups; rows are ranked inside each.")] = None,
-    categorical: Annotated[
-        list[str] | None,
-        column_option("Columns to one-hot encode, or 'all' for every column of text."),
-    ] = None,
-    impute: Annotated[
-        str | None, column_option("Fill missing numbers with the column's median or mean.")
-    ] = None,
-    scale: Annotated[
-        str | None,
-        column_option(
-            "Scaling of numbers: standard (mean 0, deviation 1), minmax (0 to 1, as in the papers), query "
-            "(0 to 1 inside each group) or none; by default standard, for rankboost minmax."
-        ),
-    ] = None,
-    model: Annotated[
-        str,
-        _model_option(
-            "For two classes: push (P-Norm Push), ir (IR Push) or rankboost. For grades of relevance: "
-            "retarget (monotone retargeting), pairs (P-Norm Push on pairs) or listwise (baselines by --loss)."
-        ),
-    ] = "push",
-    cv: Annotated[bool, _model_option("Choose alpha, and p of push, by cross-validation.", "--cv")] = False,
+    columns: FitColumns,
     options: ModelOptions,
-    engine: Annotated[
-        str | None,
-        _engine_option(
-            "Read the table in passes of some rows at a time: blocks (in one process; the default for a folder) "
-            "or dask (processes that keep their rows in memory). For push, ir and retarget."
-        ),
-    ] = None,
-    workers: Annotated[
-        int | None, _engine_option("Processes of --engine dask; one per core by default.")
-    ] = None,
-    checkpoint: Annotated[
-        Path | None,
-        _engine_option(
-            "File that keeps what a long fit has found so far: the same command, given again after an "
-            "interruption, goes on from it to the same model, bit for bit. Removed when the model is written.",
-            show_default=False,
-        ),
-    ] = None,
-    json: Json = False,
+    engine: EngineOptions,
+    json: opt.Json = False,
 ) -> None:
     """Fit a ranker on a table and write it to a model file."""
     from apexrank.io import Recipe, read_table, save_model
     from apexrank.io.stream import files_of
 
-    check_file(output, train, *files_of(train))
-    check_file(checkpoint, output, train, *files_of(train))
-    estimator = build_estimator(model, cv=cv, **given_options(options))
-    in_blocks = engine is not None or workers is not None or train.is_dir()
+    out.check_file(output, train, *files_of(train))
+    out.check_file(engine.checkpoint, output, train, *files_of(train))
+    given = opt.given_options(options)
+    name, cv = given.pop("model"), given.pop("cv")
+    estimator = build_estimator(name, cv=cv, **given)
+    in_blocks = engine.engine is not None or engine.workers is not None or train.is_dir()
     table = None if in_blocks else read_table(train)
     roles = {} if table is None else table.roles
-    target = target or roles.get("target")
+    target = columns.target or roles.get("target")
     if target is None:
         raise InputError(f"{train} does not say which column is the target: name it with --target")
-    given = columns.arguments(() if table is None else table.names)
+    model = MODELS[name]
     recipe = Recipe(
         target=target,
-        graded=MODELS[model].graded,
-        groups=groups or roles.get("groups"),
-        categorical=split_names(categorical),
-        impute=impute,
-        scale=scale or MODELS[model].scale,
-        **given | {"id": columns.id or roles.get("id")},
+        graded=model.graded,
+        groups=columns.groups or roles.get("groups"),
+        categorical=opt.split_names(columns.categorical),
+        impute=columns.impute,
+        scale=columns.scale or model.scale,
+        **columns.arguments(() if table is None else table.names) | {"id": columns.id or roles.get("id")},
     )
-    if recipe.graded and columns.positive is not None:
+    if recipe.graded and recipe.positive is not None:
         raise InputError(
-            f"--model {model} takes grades of relevance: leave out --positive, or use --model push"
+            f"--model {name} takes grades of relevance: leave out --positive, or use --model push"
         )
-    with _checkpoint(checkpoint, f"{model} {cv} {options} {recipe} {engine or in_blocks * 'blocks'}"):
+    with _checkpoint(engine.checkpoint, f"{options} {recipe} {engine.engine or in_blocks * 'blocks'}"):
         if table is None:
-            with working(f"fitting {train}"), warnings_as_notes():
-                ranker, judged = _fit_by_engine(train, recipe, estimator, engine or "blocks", workers)
+            with out.working(f"fitting {train}"), out.warnings_as_notes():
+                ranker, judged = _fit_by_engine(train, recipe, estimator, engine)
         else:
             ranker, judged = _fit_in_memory(table, recipe, estimator)
         save_model(output, ranker)
     report = _report(ranker, judged, output) | _chosen(estimator, options.scoring)
     if json:
-        print_json(report)
+        out.print_json(report)
     else:
         _print(report, ranker, str(train))
 
@@ -238,7 +198,7 @@ def build_estimator(name: str, *, cv: bool, **given: Any) -> Any:
         raise InputError(f"--cv chooses p and alpha of --model push, not of --model {name}")
     for option in ("alpha",) if model.graded else ("p", "alpha"):
         if option in given:
-            raise InputError(f"--cv chooses {option}: leave out either --cv or {flag(option)}")
+            raise InputError(f"--cv chooses {option}: leave out either --cv or {opt.flag(option)}")
     if model.graded:
         return _search_alpha(model, given, name)
     return _make(Model("PNormPushCV", renamed={"folds": "cv"}), given, "--cv")
@@ -268,17 +228,18 @@ def _make(model: Model, given: dict[str, Any], chosen: str) -> Any:
     for option, value in given.items():
         name = model.renamed.get(option, option)
         if name not in estimator.get_params():
-            raise InputError(f"{chosen} has no {flag(option)}: leave it out")
+            raise InputError(f"{chosen} has no {opt.flag(option)}: leave it out")
         estimator.set_params(**{name: value})
     return estimator
 
 
 def _fit_by_engine(
-    train: Path, recipe: Recipe, estimator: Any, engine: str, workers: int | None
+    train: Path, recipe: Recipe, estimator: Any, options: EngineOptions
 ) -> tuple[TableRanker, Judged]:
     """Fit on a file or folder in passes; what an engine cannot do is refused before anything is read."""
     from apexrank.io.stream_fit import fit_table_blocks
 
+    engine, workers = options.engine or "blocks", options.workers
     if engine not in ENGINES:
         raise InputError(f"unknown engine {engine!r}: use one of {', '.join(ENGINES)}")
     if workers is not None and (engine != "dask" or workers < 1):
@@ -344,7 +305,7 @@ def _checkpoint(path: Path | None, about: str) -> Iterator[None]:
         return
     with checkpoint(path, about) as journal:
         if journal.resumed:
-            note(f"going on from {path}, with what {journal.resumed} passes over the rows had found")
+            out.note(f"going on from {path}, with what {journal.resumed} passes over the rows had found")
         yield
 
 
@@ -352,7 +313,7 @@ def _fit_in_memory(table: Table, recipe: Recipe, estimator: Any) -> tuple[TableR
     from apexrank.io import TableRanker
     from apexrank.io.judging import judge_table
 
-    with working(f"fitting {len(table)} rows"), warnings_as_notes():
+    with out.working(f"fitting {len(table)} rows"), out.warnings_as_notes():
         ranker = TableRanker.fit(table, recipe, estimator)
     return ranker, judge_table(ranker, table)
 
@@ -406,7 +367,7 @@ def _sentence(report: dict[str, Any]) -> str:
     # Only the power price has a p.
     names = ["p" if params.get("price") == "power" else "price", "divergence", "margin", "alpha"]
     names = ["loss", "alpha"] if report["estimator"] == "ListwiseRanker" else names
-    shown = ", ".join(f"{name}={show(params[name])}" for name in names if name in params)
+    shown = ", ".join(f"{name}={out.show(params[name])}" for name in names if name in params)
     state = "converged" if report["converged"] else "stopped"
     gap = report["dual_gap"]
     certificate = "" if gap is None or gap != gap else f", duality gap {gap:.1e}"
@@ -428,4 +389,4 @@ def _print_coefficients(coefficients: dict[str, float], n: int = 8) -> None:
     title = (
         "coefficients" if len(coefficients) <= n else f"the {n} largest of {len(coefficients)} coefficients"
     )
-    print_table(["feature", title], [[name, f"{value:+.3g}"] for name, value in largest])
+    out.print_table(["feature", title], [[name, f"{value:+.3g}"] for name, value in largest])

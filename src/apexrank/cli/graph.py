@@ -12,32 +12,10 @@ from typing import TYPE_CHECKING, Annotated, Any, NamedTuple
 
 import typer
 
+from apexrank.cli import options as opt
+from apexrank.cli import output as out
 from apexrank.cli.graph_compare import graph_compare
 from apexrank.cli.graph_consensus import consensus
-from apexrank.cli.options import (
-    REPEATED,
-    EdgeOptions,
-    EdgePath,
-    Json,
-    Signed,
-    TableFile,
-    TopVertices,
-    flag,
-    given_options,
-    label_option,
-    method_option,
-    option_groups,
-    output_option,
-)
-from apexrank.cli.output import (
-    check_table,
-    print_json,
-    print_table,
-    show,
-    show_frame,
-    warnings_as_notes,
-    working,
-)
 from apexrank.errors import InputError
 
 if TYPE_CHECKING:
@@ -71,6 +49,10 @@ METHODS = {
     "top-mean": Method("TopMeanRank", ("teleport", "start", "explain")),
 }
 
+Signed = Annotated[
+    bool,
+    typer.Option("--signed", help="Negative weights are distrust, not an error.", rich_help_panel="Reading"),
+]
 graph_app = typer.Typer(
     name="graph", help="Rank the vertices of a graph so that made-up links gain little.", add_completion=False
 )
@@ -84,115 +66,97 @@ def _graph(context: typer.Context) -> None:
 
 @dataclass(frozen=True)
 class RankOptions:
-    """Parameters of the rank."""
+    """The method and its parameters."""
 
-    p: Annotated[
-        float | None,
-        method_option(
-            "How much more few strong links count than many weak ones: from 1 to inf; 2 by default, 1 in top-mean.",
-            "-p",
-        ),
-    ] = None
-    ratio: Annotated[
-        float | None,
-        method_option("q/p of lpq and top-mean: returns of further links diminish above 1; 1.2 by default."),
-    ] = None
-    k: Annotated[int | None, method_option("Links that count in top-mean; 10 by default.", "-k")] = None
-    damping: Annotated[float | None, method_option("Share that follows links; 0.85 by default.")] = None
-    tol: Annotated[
-        float | None,
-        method_option("Stop when the scores are this near to the exact ones (L1); 1e-9 by default."),
-    ] = None
-    max_iter: Annotated[int | None, method_option("Most steps; 1000 by default.")] = None
-    trust: Annotated[
-        str | None, label_option("How labels spread in lpq: linear (the default), or same, as the rank does.")
-    ] = None
-    gamma: Annotated[float | None, label_option("What is left of them after a link; 0.85 by default.")] = None
-    distrust: Annotated[
-        str | None, label_option("Distrust runs against the links (the default) or along them.")
-    ] = None
-    neutral: Annotated[
-        float | None, label_option("Factor of vertices that no label reaches; 0.5 by default.")
-    ] = None
-    beta: Annotated[float | None, label_option("Weight of distrust in demoted; 1 by default.")] = None
-    negative: Annotated[
-        str | None,
-        label_option(
-            "Negative edges make their targets distrusted by their sources' rank (edges, the default), or by their "
-            "weight alone (seeds), with which anybody can demote anybody."
-        ),
-    ] = None
+    method: str = opt.method_option(f"One of {', '.join(METHODS)}.", default="lpq")
+    p: float | None = opt.method_option(
+        "How much more few strong links count than many weak ones: from 1 to inf; 2 by default, 1 in top-mean.",
+        "-p",
+    )
+    ratio: float | None = opt.method_option(
+        "q/p of lpq and top-mean: returns of further links diminish above 1; 1.2 by default."
+    )
+    k: int | None = opt.method_option("Links that count in top-mean; 10 by default.", "-k")
+    damping: float | None = opt.method_option("Share that follows links; 0.85 by default.")
+    tol: float | None = opt.method_option(
+        "Stop when the scores are this near to the exact ones (L1); 1e-9 by default."
+    )
+    max_iter: int | None = opt.method_option("Most steps; 1000 by default.")
+    trust: str | None = opt.label_option(
+        "How labels spread in lpq: linear (the default), or same, as the rank does."
+    )
+    gamma: float | None = opt.label_option("What is left of them after a link; 0.85 by default.")
+    distrust: str | None = opt.label_option("Distrust runs against the links (the default) or along them.")
+    neutral: float | None = opt.label_option("Factor of vertices that no label reaches; 0.5 by default.")
+    beta: float | None = opt.label_option("Weight of distrust in demoted; 1 by default.")
+    negative: str | None = opt.label_option(
+        "Negative edges make their targets distrusted by their sources' rank (edges, the default), or by their "
+        "weight alone (seeds), with which anybody can demote anybody."
+    )
 
 
 @dataclass(frozen=True)
 class VertexFiles:
     """Files that name vertices."""
 
-    teleport: Annotated[
-        Path | None,
-        method_option(
-            "File of the vertices where the walk starts anew, in the form of --trusted; all by default."
-        ),
-    ] = None
-    trusted: Annotated[
-        Path | None,
-        label_option(
-            "File of trusted vertices, one a line, or CSV with a column vertex and maybe weight. Without distrusted "
-            "ones all that trust reaches count alike; trustrank has degrees."
-        ),
-    ] = None
-    distrusted: Annotated[Path | None, label_option("File of distrusted vertices, in the same form.")] = None
-    start: Annotated[
-        Path | None, method_option("Ranks written earlier, to begin with: same answer, fewer steps.")
-    ] = None
+    teleport: Path | None = opt.method_option(
+        "File of the vertices where the walk starts anew, in the form of --trusted; all by default."
+    )
+    trusted: Path | None = opt.label_option(
+        "File of trusted vertices, one a line, or CSV with a column vertex and maybe weight. Without distrusted "
+        "ones all that trust reaches count alike; trustrank has degrees."
+    )
+    distrusted: Path | None = opt.label_option("File of distrusted vertices, in the same form.")
+    start: Path | None = opt.method_option("Ranks written earlier, to begin with: same answer, fewer steps.")
+
+
+@dataclass(frozen=True)
+class ExplainedOutput(opt.RankingOutput):
+    """What is written, and what is explained."""
+
+    explain: list[str] | None = opt.output_option(
+        "Show the links that make up the score of this vertex; may be repeated.", metavar="VERTEX"
+    )
 
 
 @graph_app.command()
-@option_groups
+@opt.option_groups
 def rank(
-    edges: EdgePath,
+    edges: opt.EdgePath,
     *,
-    method: Annotated[str, method_option(f"One of {', '.join(METHODS)}.")] = "lpq",
     options: RankOptions,
     vertex_files: VertexFiles,
-    reading: EdgeOptions,
+    reading: opt.EdgeOptions,
     signed: Signed = False,
-    top: TopVertices = None,
-    explain: Annotated[
-        list[str] | None,
-        output_option(
-            "Show the links that make up the score of this vertex; may be repeated.", metavar="VERTEX"
-        ),
-    ] = None,
-    output: TableFile = None,
-    json: Json = False,
+    shown: ExplainedOutput,
+    json: opt.Json = False,
 ) -> None:
     """Rank the vertices of a graph, best first."""
-    files = given_options(vertex_files)
-    check_table(output, edges, *files.values())
-    flags = {"signed": signed, "explain": bool(explain)}
+    files = opt.given_options(vertex_files)
+    output = shown.output
+    out.check_table(output, edges, *files.values())
+    flags = {"signed": signed, "explain": bool(shown.explain)}
     given = {*files, *(name for name, wanted in flags.items() if wanted)}
-    estimator = build_method(method, given, **given_options(options))
+    parameters = opt.given_options(options)
+    method = parameters.pop("method")
+    estimator = build_method(method, given, **parameters)
     began = time.perf_counter()
     graph = reading.read(edges, signed=signed)
     plain = graph.positive if signed else graph
-    arguments, vertices = _read_vertices(files, explain or (), plain)
+    arguments, vertices = _read_vertices(files, shown.explain or [], plain)
     read = time.perf_counter()
     _fit(estimator, graph, plain.n, arguments)
     report = _report(edges, estimator, graph, method, read - began, time.perf_counter() - read)
-    ranked = _ranked(estimator, top)
+    ranked = _ranked(estimator, shown.top)
     reasons = {str(vertex): estimator.explain(vertex, top=_LINKS_SHOWN) for vertex in vertices}
-    if output is not None:
-        from apexrank.io import write_table
-
-        write_table(ranked, output)
+    out.write_frame(ranked, output)
     if json:
         report |= {"rows": len(ranked), "output": None if output is None else str(output)}
         if output is None:
             report["ranking"] = ranked.to_dicts()
         if reasons:
             report["explain"] = {name: [link._asdict() for link in links] for name, links in reasons.items()}
-        print_json(report)
+        out.print_json(report)
     else:
         _print(report, ranked, reasons, output)
 
@@ -217,7 +181,7 @@ def build_method(name: str, given: set[str], **options: Any) -> Any:
     for option, value in options.items():
         parameter = method.renamed.get(option, option)
         if parameter not in estimator.get_params():
-            raise InputError(f"--method {name} has no {flag(option)}: leave it out")
+            raise InputError(f"--method {name} has no {opt.flag(option)}: leave it out")
         estimator.set_params(**{parameter: value})
     for option in _ABOUT_LABELS:
         if option in options and not given & {*_LABELLED, "signed"}:
@@ -230,7 +194,7 @@ def build_method(name: str, given: set[str], **options: Any) -> Any:
 
 
 def _read_vertices(
-    files: dict[str, Path], explain: list[str] | tuple[()], graph: Graph
+    files: dict[str, Path], explain: list[str], graph: Graph
 ) -> tuple[dict[str, Any], list[Any]]:
     """Return the arguments of ``fit`` that files give, and the vertices to explain."""
     from apexrank.graph.vertex_files import earlier_scores, named_vertex, seed_weights
@@ -246,7 +210,7 @@ def _read_vertices(
 
 def _fit(estimator: Any, graph: Any, n: int, arguments: dict[str, Any]) -> None:
     what = f"ranking {n} vertices"
-    with working(what) as status, warnings_as_notes():
+    with out.working(what) as status, out.warnings_as_notes():
         if status is not None and "callback" in estimator.get_params():
             estimator.set_params(
                 callback=lambda step, error: status.update(f"{what}: step {step}, error at most {error:.1e}")
@@ -301,19 +265,19 @@ def _print(
     """Print the ranking, the reasons, and how it was found; a program gets the ranking alone."""
     if reasons and output is None:
         shown = ranked.head(_LINKS_SHOWN)
-        print_table(shown.columns, shown.rows())
-    elif not show_frame(ranked, output):
+        out.print_table(shown.columns, shown.rows())
+    elif not out.show_frame(ranked, output):
         return
     for name, links in reasons.items():
         rows = [["(teleport)" if source is None else source, flow, share] for source, flow, share in links]
-        print_table([f"into {name} from", "flow", "share"], rows)
+        out.print_table([f"into {name} from", "flow", "share"], rows)
     typer.echo(_sentence(report))
     if output is not None:
         typer.echo(f"written: {output}, {len(ranked)} of {report['vertices']} vertices, best first")
 
 
 def _sentence(report: dict[str, Any]) -> str:
-    params = ", ".join(f"{k}={show(report['params'][k])}" for k in _SHOWN_PARAMS if k in report["params"])
+    params = ", ".join(f"{k}={out.show(report['params'][k])}" for k in _SHOWN_PARAMS if k in report["params"])
     edges = f"{report['edges']} edges"
     if "negative_edges" in report:
         edges += f" and {report['negative_edges']} negative ones"
@@ -331,27 +295,29 @@ def _sentence(report: dict[str, Any]) -> str:
 
 
 @graph_app.command()
-@option_groups
-def inspect(edges: EdgePath, *, reading: EdgeOptions, signed: Signed = False, json: Json = False) -> None:
+@opt.option_groups
+def inspect(
+    edges: opt.EdgePath, *, reading: opt.EdgeOptions, signed: Signed = False, json: opt.Json = False
+) -> None:
     """Say what a file of edges holds: sizes, components, dangling vertices, largest degrees."""
     graph = reading.read(edges, signed=signed)
-    with working(f"looking at {edges}"):
+    with out.working(f"looking at {edges}"):
         parts = (
             {"positive links": graph.positive, "negative links": graph.negative} if signed else {"": graph}
         )
         reports = {name: _inspected(part) for name, part in parts.items()}
         met = _repeated_links(edges, reading)
     if json:
-        print_json({"edges_file": str(edges), "repeated": met, **(reports if signed else reports[""])})
+        out.print_json({"edges_file": str(edges), "repeated": met, **(reports if signed else reports[""])})
         return
     weighted = any(report.pop("weighted") for report in reports.values())
     words = f"{'un' * reading.undirected}directed, {'un' * (not weighted)}weighted"
-    typer.echo(f"{edges}: {words}, {met} repeated links{REPEATED[reading.repeated] if met else ''}")
+    typer.echo(f"{edges}: {words}, {met} repeated links{opt.REPEATED[reading.repeated] if met else ''}")
     rows = [
         [key.replace("_", " "), *(report[key] for report in reports.values())]
         for key in next(iter(reports.values()))
     ]
-    print_table(["property", *(name or "value" for name in reports)], rows)
+    out.print_table(["property", *(name or "value" for name in reports)], rows)
 
 
 def _inspected(graph: Graph) -> dict[str, Any]:
@@ -367,7 +333,7 @@ def _inspected(graph: Graph) -> dict[str, Any]:
     return {**summary, "bytes": memory}
 
 
-def _repeated_links(edges: Path, reading: EdgeOptions) -> int:
+def _repeated_links(edges: Path, reading: opt.EdgeOptions) -> int:
     """Count the links of the file that repeat an earlier one."""
     from apexrank.graph.edgefile import edges_of_file
     from apexrank.kernels.edges import count_repeated, in_links

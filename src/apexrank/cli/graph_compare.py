@@ -6,23 +6,12 @@ import math
 import time
 from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Any
 
 import typer
 
-from apexrank.cli.options import (
-    EdgeOptions,
-    EdgePath,
-    Json,
-    Report,
-    Title,
-    in_options,
-    label_option,
-    method_option,
-    option_groups,
-    output_option,
-)
-from apexrank.cli.output import check_report, check_table, note, print_json, print_table, working
+from apexrank.cli import options as opt
+from apexrank.cli import output as out
 from apexrank.errors import InputError
 
 if TYPE_CHECKING:
@@ -44,81 +33,76 @@ _SHOWN = {
 
 @dataclass(frozen=True)
 class CompareOptions:
-    """Numbers that `apexrank.report.compare_ranks` takes."""
+    """Parameters of `apexrank.report.compare_ranks`."""
 
-    ratio: Annotated[float, method_option("q/p: returns of further links diminish above 1.")] = 1.2
-    damping: Annotated[float, method_option("Share that follows links.")] = 0.85
-    tol: Annotated[float, method_option("Stop when the scores are this near to the exact ones (L1).")] = 1e-7
-    max_iter: Annotated[int, method_option("Most steps.")] = 1000
-    top: Annotated[int, method_option("Length of the lists that are shown.", metavar="N", min=1)] = 30
-    suspects: Annotated[int, method_option("Most suspects at each p.", metavar="N", min=1)] = 30
-    neighbours: Annotated[int, method_option("In-links shown of each suspect.", metavar="N", min=0)] = 8
+    p: str = opt.method_option(
+        "Powers to compare, from 1 to inf; 1 is PageRank, which is always among them.",
+        "-p",
+        "--p",
+        default="1,2,4,8",
+    )
+    ratio: float = opt.method_option("q/p: returns of further links diminish above 1.", default=1.2)
+    damping: float = opt.method_option("Share that follows links.", default=0.85)
+    tol: float = opt.method_option("Stop when the scores are this near to the exact ones (L1).", default=1e-7)
+    max_iter: int = opt.method_option("Most steps.", default=1000)
+    top: int = opt.method_option("Length of the lists that are shown.", metavar="N", min=1, default=30)
+    suspects: int = opt.method_option("Most suspects at each p.", metavar="N", min=1, default=30)
+    neighbours: int = opt.method_option("In-links shown of each suspect.", metavar="N", min=0, default=8)
 
 
-@option_groups
+@dataclass(frozen=True)
+class LabelFiles:
+    """Vertices known to be spam, or trusted."""
+
+    spam: Path | None = opt.label_option(
+        "File of vertices known to be spam, one a line, or CSV with a column vertex. They only measure: "
+        "no rank depends on them. Those that are not in the graph are left out."
+    )
+    trusted: Path | None = opt.label_option(
+        "File of trusted vertices, in the same form, for the ranks above p = 1; never suspected."
+    )
+
+
+@dataclass(frozen=True)
+class FarmOutputs(opt.ReportOptions):
+    """Files to write."""
+
+    output: Path | None = opt.output_option("CSV or Parquet file of the suspects to write.", "--output", "-o")
+
+
+@opt.option_groups
 def graph_compare(
-    edges: EdgePath,
+    edges: opt.EdgePath,
     *,
-    report: Report = None,
-    p: Annotated[
-        str,
-        method_option(
-            "Powers to compare, from 1 to inf; 1 is PageRank, which is always among them.", "-p", "--p"
-        ),
-    ] = "1,2,4,8",
+    shown: FarmOutputs,
     options: CompareOptions,
-    spam: Annotated[
-        Path | None,
-        label_option(
-            "File of vertices known to be spam, one a line, or CSV with a column vertex. They only measure: "
-            "no rank depends on them. Those that are not in the graph are left out."
-        ),
-    ] = None,
-    trusted: Annotated[
-        Path | None,
-        label_option(
-            "File of trusted vertices, in the same form, for the ranks above p = 1; never suspected."
-        ),
-    ] = None,
-    reading: EdgeOptions,
-    title: Title = None,
-    output: Annotated[
-        Path | None, output_option("CSV or Parquet file of the suspects to write.", "--output", "-o")
-    ] = None,
-    json: Json = False,
+    labels: LabelFiles,
+    reading: opt.EdgeOptions,
+    json: opt.Json = False,
 ) -> None:
     """Compare PageRank with L_pq ranks, and list the vertices that look like targets of link farms."""
-    check_table(output, edges, spam, trusted)
-    check_report(report, edges, spam, trusted)
-    powers = _powers(p)
+    out.check_table(shown.output, edges, labels.spam, labels.trusted)
+    out.check_report(shown.report, edges, labels.spam, labels.trusted)
+    parameters = asdict(options)
+    parameters["ps"] = _powers(parameters.pop("p"))
     try:
-        found = _compare(edges, reading, spam, trusted, powers, options, report, title)
+        found = _compare(edges, reading, labels, parameters, shown)
     except InputError as error:
         raise InputError(_in_words(str(error))) from None
-    if output is not None:
-        from apexrank.io import write_table
-
-        write_table(found.table(), output)
+    out.write_frame(found.table(), shown.output)
     if json:
-        written = {"report": report, "output": output}
-        print_json(
+        written = {"report": shown.report, "output": shown.output}
+        out.print_json(
             {"edges_file": str(edges)}
             | found.to_dict()
             | {what: None if path is None else str(path) for what, path in written.items()}
         )
     else:
-        _print(found, edges, report, output)
+        _print(found, edges, shown)
 
 
 def _compare(
-    edges: Path,
-    reading: EdgeOptions,
-    spam: Path | None,
-    trusted: Path | None,
-    powers: list[float],
-    options: CompareOptions,
-    report: Path | None,
-    title: str | None,
+    edges: Path, reading: opt.EdgeOptions, files: LabelFiles, parameters: dict[str, Any], shown: FarmOutputs
 ) -> RankComparison:
     """Read the files, compare the ranks, and write the report."""
     from apexrank.graph.vertex_files import seed_weights
@@ -126,19 +110,17 @@ def _compare(
 
     began = time.perf_counter()
     graph = reading.read(edges)
-    labels: dict[str, Any] = {}
-    if spam is not None:
-        labels["spam"] = _spam_labels(spam, graph)
-    if trusted is not None:
-        labels["trusted"] = seed_weights(trusted, graph, "trusted")
+    if files.spam is not None:
+        parameters["spam"] = _spam_labels(files.spam, graph)
+    if files.trusted is not None:
+        parameters["trusted"] = seed_weights(files.trusted, graph, "trusted")
     read = time.perf_counter() - began
-    with working(f"comparing ranks of {graph.n} vertices") as status:
-        progress = None if status is None else status.update
-        found = compare_ranks(graph, ps=powers, progress=progress, **asdict(options), **labels)
+    with out.working(f"comparing ranks of {graph.n} vertices") as status:
+        found = compare_ranks(graph, progress=None if status is None else status.update, **parameters)
         found.seconds["reading"] = read
         found.seconds["total"] = time.perf_counter() - began
-        if report is not None:
-            build(found, report, title=title or f"Link farms? {edges.name}")
+        if shown.report is not None:
+            build(found, shown.report, title=shown.title or f"Link farms? {edges.name}")
     found.seconds["total"] = time.perf_counter() - began
     return found
 
@@ -187,10 +169,10 @@ def _in_words(message: str) -> str:
     )
     if message.startswith("ps needs"):
         message = message.replace("ps needs", "-p needs")
-    return in_options(message)
+    return opt.in_options(message)
 
 
-def _print(found: RankComparison, edges: Path, report: Path | None, output: Path | None) -> None:
+def _print(found: RankComparison, edges: Path, shown: FarmOutputs) -> None:
     from apexrank.report.farm_rows import counted, power_of
 
     power = power_of(found.ps[found.chosen])
@@ -198,7 +180,7 @@ def _print(found: RankComparison, edges: Path, report: Path | None, output: Path
     typer.echo(f"{edges}: {vertices}, {links}; PageRank against {power}")
     table = found.table()
     if table.height:
-        print_table(list(_SHOWN.values()), table.head(_ROWS_SHOWN).select(list(_SHOWN)).rows())
+        out.print_table(list(_SHOWN.values()), table.head(_ROWS_SHOWN).select(list(_SHOWN)).rows())
         listed, of = min(_ROWS_SHOWN, table.height), len(found.flagged[found.chosen])
         typer.echo(
             f"{listed:,} of {counted(of, 'suspect')}, the most suspicious first; unsupported: in-links from vertices "
@@ -208,15 +190,15 @@ def _print(found: RankComparison, edges: Path, report: Path | None, output: Path
         base, now = (found.measures[i]["spam_mass"] for i in (0, found.chosen))
         typer.echo(f"spam holds {base:.1%} of PageRank's score, {now:.1%} at {power}")
     for sentence in found.notes:
-        note(_in_words(sentence))
+        out.note(_in_words(sentence))
     typer.echo(_in_words(found.verdict.text))
     seconds = found.seconds
     typer.echo(
         f"read in {seconds['reading']:.1f} s, ranked in {seconds['ranking']:.1f} s, {seconds['total']:.1f} s in all"
     )
-    if output is not None:
+    if shown.output is not None:
         typer.echo(
-            f"written: {output}, {counted(table.height, 'suspect')} at {power}, the most suspicious first"
+            f"written: {shown.output}, {counted(table.height, 'suspect')} at {power}, the most suspicious first"
         )
-    if report is not None:
-        typer.echo(f"written: {report} ({report.stat().st_size / 1e6:.1f} MB)")
+    if shown.report is not None:
+        typer.echo(f"written: {shown.report} ({shown.report.stat().st_size / 1e6:.1f} MB)")

@@ -10,27 +10,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from apexrank.cli.options import (
-    EdgeOptions,
-    Json,
-    TableFile,
-    TopVertices,
-    given_options,
-    in_options,
-    method_option,
-    option_groups,
-    reading_option,
-    split_names,
-)
-from apexrank.cli.output import (
-    check_table,
-    print_json,
-    print_table,
-    show,
-    show_frame,
-    warnings_as_notes,
-    working,
-)
+from apexrank.cli import options as opt
+from apexrank.cli import output as out
 from apexrank.errors import InputError
 
 if TYPE_CHECKING:
@@ -46,89 +27,76 @@ _ONLY = {"beta": "brew", "temperature": "corroborate"}  # options of one method
 class ConsensusOptions:
     """Parameters of `ConsensusRank`."""
 
-    method: Annotated[
-        str,
-        method_option(
-            "blend (least disagreement; often behind the mean in order), corroborate (a layer counts as far as others "
-            "bear it out: for five or more layers, or where some may be junk), mean or union (of the layers: for two "
-            "of them, or when in doubt), fixed-point, brew."
-        ),
-    ] = "blend"
-    divergence: Annotated[str, method_option("kl (disagreement in nats) or squared.")] = "kl"
-    pull: Annotated[
-        float,
-        method_option(
-            "How strongly layer weights are pulled to the prior ones; inf: these themselves, the mean."
-        ),
-    ] = 0.0
-    entropy: Annotated[
-        float,
-        method_option("Below 1, layers that spread evenly, and so agree with everybody, count for less."),
-    ] = 1.0
-    temperature: Annotated[
-        float | None,
-        method_option(
-            "How mild corroborate is: towards 0 only the layer that is best borne out counts; 0.3 by default."
-        ),
-    ] = None
-    beta: Annotated[float | None, method_option("Weight of stationarity in brew; 0.1 by default.")] = None
-    damping: Annotated[float, method_option("Share that follows links.")] = 0.85
-    restarts: Annotated[
-        int, method_option("Random beginnings besides the usual one; the best answer wins.")
-    ] = 0
-    seed: Annotated[int, method_option("For the random beginnings.")] = 0
-    tol: Annotated[float, method_option("Stop when the first-order gap is this small.")] = 1e-8
-    max_iter: Annotated[int, method_option("Most steps.")] = 5000
+    method: str = opt.method_option(
+        "blend (least disagreement; often behind the mean in order), corroborate (a layer counts as far as others "
+        "bear it out: for five or more layers, or where some may be junk), mean or union (of the layers: for two "
+        "of them, or when in doubt), fixed-point, brew.",
+        default="blend",
+    )
+    divergence: str = opt.method_option("kl (disagreement in nats) or squared.", default="kl")
+    pull: float = opt.method_option(
+        "How strongly layer weights are pulled to the prior ones; inf: these themselves, the mean.",
+        default=0.0,
+    )
+    entropy: float = opt.method_option(
+        "Below 1, layers that spread evenly, and so agree with everybody, count for less.", default=1.0
+    )
+    temperature: float | None = opt.method_option(
+        "How mild corroborate is: towards 0 only the layer that is best borne out counts; 0.3 by default."
+    )
+    beta: float | None = opt.method_option("Weight of stationarity in brew; 0.1 by default.")
+    damping: float = opt.method_option("Share that follows links.", default=0.85)
+    restarts: int = opt.method_option(
+        "Random beginnings besides the usual one; the best answer wins.", default=0
+    )
+    seed: int = opt.method_option("For the random beginnings.", default=0)
+    tol: float = opt.method_option("Stop when the first-order gap is this small.", default=1e-8)
+    max_iter: int = opt.method_option("Most steps.", default=5000)
 
     def build(self) -> ConsensusRank:
         """Build the unfitted rank."""
         from apexrank.graph.consensus import ConsensusRank
 
-        given = given_options(self)
+        given = opt.given_options(self)
         for option, only in _ONLY.items():
             if option in given and self.method != only:
                 raise InputError(f"--{option} is for --method {only}: leave it out")
         return ConsensusRank(n_restarts=given.pop("restarts"), random_state=given.pop("seed"), **given)
 
 
-@option_groups
+@dataclass(frozen=True)
+class LayerOptions:
+    """What is known of the layers and vertices."""
+
+    label: str | None = opt.reading_option(
+        "Column of one table that tells the layers: networks, days, kinds of links."
+    )
+    prior: str | None = opt.method_option(
+        "Weights of the layers to begin with and to pull to, such as mon=2,tue=1; equal by default."
+    )
+    teleport: Path | None = opt.method_option(
+        "File of the vertices where the walk starts anew, one a line, or CSV with vertex and weight."
+    )
+    keep: list[str] | None = opt.method_option(
+        "An order A>B that the ranks shall keep: A not below B; may be repeated.", metavar="A>B"
+    )
+
+
+@opt.option_groups
 def consensus(
     edges: Annotated[
         list[Path],
-        typer.Argument(
-            help="A file of edges for each layer: CSV, TSV or a plain list (also .gz), or Parquet; or one table with "
-            "--label.",
-            show_default=False,
+        opt.argument(
+            "A file of edges for each layer: CSV, TSV or a plain list (also .gz), or Parquet; or one table with "
+            "--label."
         ),
     ],
     *,
-    label: Annotated[
-        str | None,
-        reading_option("Column of one table that tells the layers: networks, days, kinds of links."),
-    ] = None,
+    known: LayerOptions,
     options: ConsensusOptions,
-    prior: Annotated[
-        str | None,
-        method_option(
-            "Weights of the layers to begin with and to pull to, such as mon=2,tue=1; equal by default."
-        ),
-    ] = None,
-    teleport: Annotated[
-        Path | None,
-        method_option(
-            "File of the vertices where the walk starts anew, one a line, or CSV with vertex and weight."
-        ),
-    ] = None,
-    keep: Annotated[
-        list[str] | None,
-        method_option(
-            "An order A>B that the ranks shall keep: A not below B; may be repeated.", metavar="A>B"
-        ),
-    ] = None,
-    reading: EdgeOptions,
-    top: TopVertices = None,
-    output: TableFile = None,
-    json: Json = False,
+    reading: opt.EdgeOptions,
+    shown: opt.RankingOutput,
+    json: opt.Json = False,
 ) -> None:
     """Rank vertices whose links come in several layers, each vertex weighing the layers so that all agree best.
 
@@ -136,32 +104,30 @@ def consensus(
     """
     from apexrank.graph.vertex_files import named_vertex, seed_weights
 
-    check_table(output, *edges, teleport)
+    output, teleport = shown.output, known.teleport
+    out.check_table(output, *edges, teleport)
     rank = options.build()
     began = time.perf_counter()
-    layers = _read(edges, label, reading)
+    layers = _read(edges, known.label, reading)
     graph = layers.graphs[0]
     arguments: dict[str, Any] = {
-        "layer_prior": None if prior is None else _weights(prior),
+        "layer_prior": None if known.prior is None else _weights(known.prior),
         "teleport": None if teleport is None else seed_weights(teleport, graph, "teleport"),
-        "keep": [tuple(named_vertex(graph, name) for name in _pair(order)) for order in keep or ()],
+        "keep": [tuple(named_vertex(graph, name) for name in _pair(order)) for order in known.keep or ()],
     }
     read = time.perf_counter()
     _fit(rank, layers, arguments)
-    ranked = _ranked(rank, top)
+    ranked = _ranked(rank, shown.top)
     report = _report(rank, layers, read - began, time.perf_counter() - read)
-    if output is not None:
-        from apexrank.io import write_table
-
-        write_table(ranked, output)
+    out.write_frame(ranked, output)
     if json:
         report |= {"rows": len(ranked), "output": None if output is None else str(output)}
-        print_json(report | ({"ranking": ranked.to_dicts()} if output is None else {}))
+        out.print_json(report | ({"ranking": ranked.to_dicts()} if output is None else {}))
     else:
         _print(report, ranked, output)
 
 
-def _read(edges: list[Path], label: str | None, reading: EdgeOptions) -> Layers:
+def _read(edges: list[Path], label: str | None, reading: opt.EdgeOptions) -> Layers:
     from apexrank.graph.layers import as_layers
 
     if label is None and len(edges) == 1:
@@ -173,7 +139,7 @@ def _read(edges: list[Path], label: str | None, reading: EdgeOptions) -> Layers:
     which: Any = edges if label is None else edges[0]
     column = int(label) if label is not None and label.isdecimal() else label
     try:
-        with working(f"reading {', '.join(map(str, edges))}"):
+        with out.working(f"reading {', '.join(map(str, edges))}"):
             layers = as_layers(which, label=column, **reading.rules())
     except InputError as error:
         raise InputError(_in_words(str(error))) from None
@@ -194,7 +160,7 @@ def _in_words(message: str) -> str:
     """
     message = re.sub("; if that is distrust, .*", "; a consensus knows no distrust: take it out", message)
     message = (
-        in_options(message).replace("method='blend'", "--method blend").replace("layer_prior", "--prior")
+        opt.in_options(message).replace("method='blend'", "--method blend").replace("layer_prior", "--prior")
     )
     message = re.sub(r"\bn_restarts\b", "--restarts", message)
     return re.sub(r"\bkeep (?=must|is|vertex)", "--keep: ", message)
@@ -209,7 +175,7 @@ def _weights(prior: str) -> dict[str, float]:
     {'mon': 2.0, 'tue': 0.5}
     """
     found = {}
-    for part in split_names([prior]):
+    for part in opt.split_names([prior]):
         name, equals, value = part.rpartition("=")
         try:
             found[name] = float(value)
@@ -229,7 +195,7 @@ def _pair(order: str) -> tuple[str, str]:
 
 def _fit(rank: ConsensusRank, layers: Layers, arguments: dict[str, Any]) -> None:
     what = f"ranking {layers.n} vertices in {len(layers)} layers"
-    with working(what) as status, warnings_as_notes():
+    with out.working(what) as status, out.warnings_as_notes():
         if status is not None:
             rank.set_params(callback=lambda step, gap: status.update(f"{what}: step {step}, gap {gap:.1e}"))
         try:
@@ -281,15 +247,15 @@ def _report(rank: ConsensusRank, layers: Layers, reading: float, ranking: float)
 
 
 def _print(report: dict[str, Any], ranked: pl.DataFrame, output: Path | None) -> None:
-    if not show_frame(ranked, output):
+    if not out.show_frame(ranked, output):
         return
     rows = [list(layer.values()) for layer in report["layers"]]
-    print_table(["layer", "links", "vertices with links", "share"], rows)
+    out.print_table(["layer", "links", "vertices with links", "share"], rows)
     unit = " nats" if report["divergence"] == "kl" else ""
     state = "converged" if report["converged"] else "stopped"
     typer.echo(
         f"{report['vertices']} vertices, {len(rows)} layers; {report['method']}: disagreement "
-        f"{show(report['disagreement'])}{unit}, {state} after {report['steps']} steps, first-order gap "
+        f"{out.show(report['disagreement'])}{unit}, {state} after {report['steps']} steps, first-order gap "
         f"{report['first_order_gap']:.1e}, |Tw - w| {report['stationarity']:.1e}; "
         f"read in {report['seconds']['reading']:.1f} s, ranked in {report['seconds']['ranking']:.1f} s"
     )

@@ -12,35 +12,38 @@ import re
 import shlex
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import asdict, dataclass, fields, is_dataclass
+from dataclasses import asdict, dataclass, field, fields, is_dataclass
 from functools import wraps
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from apexrank.cli.output import check_table, note, working
+from apexrank.cli import output as out
 from apexrank.errors import InputError
 
 if TYPE_CHECKING:
     from apexrank.aggregation.ballot_files import BallotFile
 
 
-def panel(title: str) -> Callable[..., Any]:
-    """Return a `typer.Option` whose options are listed under one heading of the help page."""
+def panel(title: str | None = None) -> Callable[..., Any]:
+    """Return a maker of options that the help page lists under one heading; each is a field of a dataclass."""
 
-    def option(help: str, *names: str, **more: Any) -> Any:
-        return typer.Option(*names, help=help, rich_help_panel=title, **more)
+    def option(help: str, *names: str, default: Any = None, **more: Any) -> Any:
+        info = typer.Option(*names, help=help, rich_help_panel=title, **more)
+        return field(default=default, metadata={"option": info})
 
     return option
 
 
+plain_option = panel()
 column_option = panel("Columns")
 method_option = panel("Method")
 label_option = panel("Labels")
 reading_option = panel("Reading")
 points_option = panel("Points")
 output_option = panel("Output")
+TABLE_OUTPUT = "CSV or Parquet file to write; default: the screen."
 
 
 def option_groups(command: Callable[..., None]) -> Callable[..., None]:
@@ -49,16 +52,20 @@ def option_groups(command: Callable[..., None]) -> Callable[..., None]:
     groups: dict[str, Any] = {}
     for parameter in inspect.signature(command, eval_str=True).parameters.values():
         group = parameter.annotation
-        if isinstance(group, type) and is_dataclass(group):
-            groups[parameter.name] = group
-            parameters += inspect.signature(group, eval_str=True).parameters.values()
-        else:
+        if not (isinstance(group, type) and is_dataclass(group)):
             parameters.append(parameter)
+            continue
+        groups[parameter.name] = group
+        options = {each.name: each.metadata.get("option") for each in fields(group)}
+        for each in inspect.signature(group, eval_str=True).parameters.values():
+            option = options[each.name]
+            hint = each.annotation if option is None else Annotated[each.annotation, option]
+            parameters.append(each.replace(annotation=hint))
 
     @wraps(command)
     def grouped(**given: Any) -> None:
         for name, group in groups.items():
-            given[name] = group(**{field.name: given.pop(field.name) for field in fields(group)})
+            given[name] = group(**{each.name: given.pop(each.name) for each in fields(group)})
         command(**given)
 
     flat = [parameter.replace(kind=inspect.Parameter.KEYWORD_ONLY) for parameter in parameters]
@@ -132,31 +139,32 @@ def in_options(message: str) -> str:
     )
 
 
+def argument(help: str) -> Any:
+    """Return a positional argument."""
+    return typer.Argument(help=help, show_default=False)
+
+
 Json = Annotated[bool, typer.Option("--json", help="Print JSON.")]
-ModelFile = Annotated[Path, typer.Argument(help="Model file, written by 'apexrank fit'.", show_default=False)]
-TableFile = Annotated[
-    Path | None, output_option("CSV or Parquet file to write; default: the screen.", "--output", "-o")
-]
-Report = Annotated[
-    Path | None, output_option("HTML file to write: everything in one page.", show_default=False)
-]
-Title = Annotated[str | None, output_option("Title of the report.")]
-TopVertices = Annotated[int | None, output_option("Keep the best N vertices.", metavar="N", min=1)]
+ModelFile = Annotated[Path, argument("Model file, written by 'apexrank fit'.")]
+
+
+@dataclass(frozen=True)
+class ReportOptions:
+    """A report to write."""
+
+    report: Path | None = output_option("HTML file to write: everything in one page.", show_default=False)
+    title: str | None = output_option("Title of the report.")
 
 
 @dataclass(frozen=True)
 class FeatureColumns:
     """Roles of the columns of a training table."""
 
-    positive: Annotated[
-        str | None, column_option("Positive value of the target; all others are negative.")
-    ] = None
-    id: Annotated[str | None, column_option("Column that names the rows; not a feature.")] = None
-    weight: Annotated[str | None, column_option("Column of row weights; not a feature.")] = None
-    features: Annotated[
-        list[str] | None, column_option("Columns to use, such as a,b; all others by default.")
-    ] = None
-    drop: Annotated[list[str] | None, column_option("Columns to leave out, such as a,b.")] = None
+    positive: str | None = column_option("Positive value of the target; all others are negative.")
+    id: str | None = column_option("Column that names the rows; not a feature.")
+    weight: str | None = column_option("Column of row weights; not a feature.")
+    features: list[str] | None = column_option("Columns to use, such as a,b; all others by default.")
+    drop: list[str] | None = column_option("Columns to leave out, such as a,b.")
 
     def arguments(self, known: Sequence[str]) -> dict[str, Any]:
         """Return the roles as the library takes them; ``known`` are the columns of the table."""
@@ -164,13 +172,17 @@ class FeatureColumns:
         return {"positive": self.positive, "id": self.id, "weight": self.weight, **names}
 
 
-EdgePath = Annotated[
-    Path,
-    typer.Argument(
-        help="File of edges: CSV, TSV or a plain list (also .gz), or Parquet.", show_default=False
-    ),
-]
-Signed = Annotated[bool, reading_option("Negative weights are distrust, not an error.", "--signed")]
+EdgePath = Annotated[Path, argument("File of edges: CSV, TSV or a plain list (also .gz), or Parquet.")]
+
+
+@dataclass(frozen=True)
+class RankingOutput:
+    """How much of a ranking of vertices is written, and where."""
+
+    top: int | None = output_option("Keep the best N vertices.", metavar="N", min=1)
+    output: Path | None = output_option(TABLE_OUTPUT, "--output", "-o")
+
+
 REPEATED = {"sum": ", added up", "once": ", kept once", "error": ""}
 
 
@@ -178,25 +190,19 @@ REPEATED = {"sum": ", added up", "once": ", kept once", "error": ""}
 class EdgeOptions:
     """How a file of edges is read."""
 
-    source: Annotated[
-        str | None,
-        reading_option(
-            "Column of the links' sources: its name, or its position from 0; by default source, src, from, or the "
-            "first."
-        ),
-    ] = None
-    target: Annotated[
-        str | None, reading_option("Column of their targets; by default target, dst, to, or the second.")
-    ] = None
-    weight: Annotated[
-        str | None,
-        reading_option("Column of their weights; by default weight, rating, value, or none: links weigh 1."),
-    ] = None
-    undirected: Annotated[bool, reading_option("Edges count in both directions.", "--undirected")] = False
-    repeated: Annotated[str, reading_option("Repeated edges: sum (of their weights), once or error.")] = "sum"
-    no_self_loops: Annotated[
-        bool, reading_option("Leave out links of a vertex to itself.", "--no-self-loops")
-    ] = False
+    source: str | None = reading_option(
+        "Column of the links' sources: its name, or its position from 0; by default source, src, from, or the "
+        "first."
+    )
+    target: str | None = reading_option("Column of their targets; by default target, dst, to, or the second.")
+    weight: str | None = reading_option(
+        "Column of their weights; by default weight, rating, value, or none: links weigh 1."
+    )
+    undirected: bool = reading_option("Edges count in both directions.", "--undirected", default=False)
+    repeated: str = reading_option("Repeated edges: sum (of their weights), once or error.", default="sum")
+    no_self_loops: bool = reading_option(
+        "Leave out links of a vertex to itself.", "--no-self-loops", default=False
+    )
 
     def columns(self) -> dict[str, str | int | None]:
         """Return columns by name, or by position where the option is a whole number, for files without a header."""
@@ -223,22 +229,21 @@ class EdgeOptions:
         from apexrank.graph.reading import as_graph
 
         try:
-            with working(f"reading {edges}"):
+            with out.working(f"reading {edges}"):
                 graph = as_graph(edges, **self.rules(), signed=signed)
         except InputError as error:
             raise InputError(in_options(str(error))) from None
         guessed = guessed_columns(edges, **self.columns())
         if guessed is not None:
-            note(f"{edges}: {guessed} (--source, --target and --weight choose)")
+            out.note(f"{edges}: {guessed} (--source, --target and --weight choose)")
         return graph
 
 
 BallotPath = Annotated[
     Path,
-    typer.Argument(
-        help="Table with one row per voter and one column per item: CSV, TSV (also .gz) or Parquet; or a PrefLib file "
-        ".soc, .soi, .toc or .toi (also .gz).",
-        show_default=False,
+    argument(
+        "Table with one row per voter and one column per item: CSV, TSV (also .gz) or Parquet; or a PrefLib file "
+        ".soc, .soi, .toc or .toi (also .gz)."
     ),
 ]
 
@@ -247,42 +252,27 @@ BallotPath = Annotated[
 class BallotOptions:
     """How a file of ballots is read."""
 
-    kind: Annotated[
-        str | None,
-        reading_option(
-            "What the cells hold: scores (larger is better, the default), ranks (1 is best), or orders: a row lists "
-            "its items from the best on, and may stop early."
-        ),
-    ] = None
-    items_in: Annotated[
-        str | None,
-        reading_option(
-            "Where the items are: columns (the default), or rows of a table with one column per voter."
-        ),
-    ] = None
-    long: Annotated[
-        str | None,
-        reading_option(
-            "Columns of voter, item and score (or rank) of a table with one row per voter and item, such as "
-            "user,film,stars.",
-            metavar="VOTER,ITEM,SCORE",
-        ),
-    ] = None
-    id: Annotated[
-        str | None,
-        reading_option(
-            "Column of the voters' names, with --items-in rows of the items'; by default the first if it is text, or "
-            "has a name such as id, voter or item, or none."
-        ),
-    ] = None
-    weights: Annotated[
-        str | None,
-        reading_option(
-            "Column that says how often each ballot was cast; with --items-in rows weights of the columns, such as "
-            "a=2,b=1."
-        ),
-    ] = None
-    drop: Annotated[list[str] | None, reading_option("Columns to leave out, such as a,b.")] = None
+    kind: str | None = reading_option(
+        "What the cells hold: scores (larger is better, the default), ranks (1 is best), or orders: a row lists "
+        "its items from the best on, and may stop early."
+    )
+    items_in: str | None = reading_option(
+        "Where the items are: columns (the default), or rows of a table with one column per voter."
+    )
+    long: str | None = reading_option(
+        "Columns of voter, item and score (or rank) of a table with one row per voter and item, such as "
+        "user,film,stars.",
+        metavar="VOTER,ITEM,SCORE",
+    )
+    id: str | None = reading_option(
+        "Column of the voters' names, with --items-in rows of the items'; by default the first if it is text, or "
+        "has a name such as id, voter or item, or none."
+    )
+    weights: str | None = reading_option(
+        "Column that says how often each ballot was cast; with --items-in rows weights of the columns, such as "
+        "a=2,b=1."
+    )
+    drop: list[str] | None = reading_option("Columns to leave out, such as a,b.")
 
     def read(self, path: Path) -> BallotFile:
         """Read a file of ballots."""
@@ -295,9 +285,9 @@ class BallotOptions:
 
         long = self._check()
         try:
-            with working(f"reading {path}"):
+            with out.working(f"reading {path}"):
                 if is_preflib(path):
-                    names = [field.name for field in fields(self)]
+                    names = [each.name for each in fields(self)]
                     self._refuse(f"{path} is a PrefLib file, which says all of itself", *names)
                     return read_preflib_ballots(path)
                 table = read_ballot_table(path)
@@ -338,24 +328,15 @@ class BallotOptions:
 class PointOptions:
     """What the scores and places of a ballot are worth."""
 
-    normalize: Annotated[
-        str | None,
-        points_option(
-            "Put each voter on a scale of its own: minmax, sum, zscore, rank or borda; scores are raw by default."
-        ),
-    ] = None
-    points: Annotated[
-        str | None,
-        points_option(
-            "What a place is worth with ranks and orders: borda (the default), linear, reciprocal, dcg, or 3,2,1."
-        ),
-    ] = None
-    missing: Annotated[
-        str | None,
-        points_option(
-            "What a missing score means: ignore (no opinion), or last (below all others; the default of orders)."
-        ),
-    ] = None
+    normalize: str | None = points_option(
+        "Put each voter on a scale of its own: minmax, sum, zscore, rank or borda; scores are raw by default."
+    )
+    points: str | None = points_option(
+        "What a place is worth with ranks and orders: borda (the default), linear, reciprocal, dcg, or 3,2,1."
+    )
+    missing: str | None = points_option(
+        "What a missing score means: ignore (no opinion), or last (below all others; the default of orders)."
+    )
 
     def check(self, kind: str | None, path: Path) -> Any:
         """Check the options before a file is read; return the points by name, or as a list by place.
@@ -422,19 +403,19 @@ def note_ballots(ballots: BallotFile, *, scales: bool) -> None:
     """Print what was guessed about a file and, if asked, that its voters use different scales."""
     uneven = ballots.uneven_scales() if scales else None
     for sentence in (*ballots.notes, *([uneven] if uneven else [])):
-        note(f"{ballots.source}: {in_options(sentence)}")
+        out.note(f"{ballots.source}: {in_options(sentence)}")
 
 
 def note_gaps(ballots: BallotFile, missing: str) -> None:
     """Print what is missing beside a table that does not show it."""
     if gaps := ballots.gaps(missing):
-        note(f"{ballots.source}: {gaps}")
+        out.note(f"{ballots.source}: {gaps}")
 
 
 def check_tables(ballots: Path, *outputs: Path | None) -> None:
     """Check the tables to write about a file of ballots, before any work."""
     given = [output for output in outputs if output is not None]
     for output in given:
-        check_table(output, ballots)
+        out.check_table(output, ballots)
     if len({output.resolve() for output in given}) < len(given):
         raise InputError(f"two outputs are named {str(given[0])!r}: give each a name of its own")

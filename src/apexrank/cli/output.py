@@ -88,6 +88,14 @@ def print_frame(frame: pl.DataFrame) -> None:
         )
 
 
+def write_frame(frame: pl.DataFrame, output: Path | None) -> None:
+    """Write a frame to a CSV or Parquet file, if one is wanted."""
+    from apexrank.io import write_table
+
+    if output is not None:
+        write_table(frame, output)
+
+
 def show_frame(frame: pl.DataFrame, output: Path | None, rows: int = _ROWS_OF_FILE) -> bool:
     """Print a frame, or the head of one that was written to a file; return whether text may follow.
 
