@@ -36,6 +36,7 @@ _WEIGHT_NAMES = ("weight", "weights", "count", "counts", "votes")
 _MOST_LONG_COLUMNS = 5  # voter, item, score, and perhaps a time and a weight
 _FEWEST_IDS, _FEWEST_RISING = 3, 5  # in fewer rows scores are often distinct, or increasing
 _FEW_CELLS, _MOST_CELLS = 100_000_000, 2**28  # of voters × items, 0.8 gigabytes and two
+_SILENT_ROW = "gives no score at all; take the row out"
 _CURE_OF_LISTS = "leave out missing='ignore', so that it is last"
 
 
@@ -264,35 +265,20 @@ chooses)",))
         voters = pl.DataFrame({"row": np.arange(1, len(table) + 1)} if id is None else {id: table.column(id)})
         if self.weights is not None:
             voters = voters.with_columns(pl.Series(self.weights, weights))
-        if self.kind == "orders":
-            ranks, items = _read_orders(table, names)
-            return BallotFile(
-                table.source,
-                ranks,
-                items,
-                voters,
-                weights,
-                lambda voter, _: _row_place(table, voter),
-                "ranks",
-                lists=True,
-                notes=tuple(notes),
-                cure=_CURE_OF_LISTS,
-            )
-        values = self._read_scores(table, names)
-        silent = _silent_voter(values)
-        if silent is not None:
-            raise InputError(
-                f"{_row_place(table, silent)}: this voter gives no score at all; take the row out"
-            )
+        lists = self.kind == "orders"
+        values, items = _read_orders(table, names) if lists else (self._read_scores(table, names), names)
+        _refuse_silent(values, lambda voter: f"{_row_place(table, voter)}: this voter {_SILENT_ROW}")
         return BallotFile(
             table.source,
             values,
-            names,
+            items,
             voters,
             weights,
-            lambda voter, item: table.where(voter, names[item]),
-            self.kind,
+            lambda voter, item: _row_place(table, voter) if lists else table.where(voter, names[item]),
+            "ranks" if lists else self.kind,
+            lists=lists,
             notes=tuple(notes),
+            cure=_CURE_OF_LISTS if lists else BallotFile.cure,
         )
 
     def _read_items(self, table: Table) -> BallotFile:
@@ -302,12 +288,13 @@ chooses)",))
         if id is None:
             notes.append("no column names the items, which are called row 1, row 2, ... (id= chooses one)")
         values = np.ascontiguousarray(self._read_scores(table, names).T)
-        silent = _silent_voter(values)
-        if silent is not None:
-            name = names[silent]
-            raise InputError(
-                f"{table.source}: column {name!r} gives no score at all; leave it out (drop={name!r})"
-            )
+        _refuse_silent(
+            values,
+            lambda voter: (
+                f"{table.source}: column {names[voter]!r} gives no score at all; leave it out "
+                f"(drop={names[voter]!r})"
+            ),
+        )
         voters, weights = pl.DataFrame({"voter": names}), None
         if self.weights is not None:
             weights = _weights_by_name(table, self.weights, names)
@@ -340,11 +327,9 @@ chooses)",))
             )
         values = np.full((n_voters, n_items), np.nan)
         values[voters.codes, items.codes] = cells
-        silent = _silent_voter(values)
-        if silent is not None:
-            place = _row_place(table, int(voters.rows[silent]))
-            raise InputError(f"{place}: this voter gives no score at all; take the row out")
-        told, weights = pl.DataFrame({voter: table.column(voter).gather(voters.rows)}), None
+        first = voters.rows
+        _refuse_silent(values, lambda voter: f"{_row_place(table, first[voter])}: this voter {_SILENT_ROW}")
+        told, weights = pl.DataFrame({voter: table.column(voter).gather(first)}), None
         if self.weights is not None:
             weights = _voter_weights(table, self.weights, voters)
             told = told.with_columns(pl.Series(self.weights, weights))
@@ -481,10 +466,11 @@ def _row_place(table: Table, row: int) -> str:
     return table.where(row, "").rpartition(", column")[0]
 
 
-def _silent_voter(values: np.ndarray) -> int | None:
-    """Return the number of the first voter without any score."""
+def _refuse_silent(values: np.ndarray, message: Callable[[int], str]) -> None:
+    """Refuse a voter without any score."""
     silent = np.flatnonzero(np.isnan(values).all(axis=1))
-    return int(silent[0]) if len(silent) else None
+    if len(silent):
+        raise InputError(message(int(silent[0])))
 
 
 def _read_columns(table: Table, names: list[str], kind: str, advice: str | None) -> np.ndarray:

@@ -40,9 +40,9 @@ _MOST_PROVEN = 200  # items of a cycle, whose proof is a programme of more than 
 class RuleOptions:
     """Parameters of single methods."""
 
-    k: float | None = opt.method_option("Of rrf, which adds 1/(k + place); 60 by default.", "--k")
-    time_limit: float | None = opt.method_option("Seconds that kemeny may take for a proof; 60 by default.")
-    max_exact: int | None = opt.method_option(
+    k: float | None = opt.method("Of rrf, which adds 1/(k + place); 60 by default.", "--k")
+    time_limit: float | None = opt.method("Seconds that kemeny may take for a proof; 60 by default.")
+    max_exact: int | None = opt.method(
         "Most items that beat each other in a circle for which kemeny looks for a proof; 40 by default.",
         min=0,
     )
@@ -52,34 +52,34 @@ class RuleOptions:
 class MergeOptions:
     """Methods, and the bootstrap of the voters."""
 
-    method: str | None = opt.method_option(
+    method: str | None = opt.method(
         f"One of {', '.join(METHODS)}; lovasz-bregman, the order of the mean score, by default."
     )
-    compare: list[str] | None = opt.method_option(
+    compare: list[str] | None = opt.method(
         "Show the ranks by several methods side by side, such as borda,kemeny, or all.", metavar="METHODS"
     )
-    min_support: float = opt.method_option(
+    min_support: float = opt.method(
         "Rank items that fewer voters scored behind all others.", min=0, default=0.0
     )
-    bootstrap: int | None = opt.method_option(
+    bootstrap: int | None = opt.method(
         "Draw the voters anew N times: 95% intervals of ranks, chance to be first.", metavar="N", min=2
     )
-    seed: int = opt.method_option("For the draws.", min=0, default=0)
+    seed: int = opt.method("For the draws.", min=0, default=0)
 
 
 @dataclass(frozen=True)
 class MergeOutputs:
     """Files to write."""
 
-    top: int | None = opt.output_option("Keep the best N items.", metavar="N", min=1)
-    pairwise: Path | None = opt.output_option(
+    top: int | None = opt.written("Keep the best N items.", metavar="N", min=1)
+    pairwise: Path | None = opt.written(
         "CSV or Parquet file to write: how many voters prefer the row's item to the column's."
     )
-    figure: Path | None = opt.output_option("Picture of the ranking to write: .png, .svg or .pdf.")
-    report: Path | None = opt.output_option(
+    figure: Path | None = opt.written("Picture of the ranking to write: .png, .svg or .pdf.")
+    report: Path | None = opt.written(
         "Page to write, .html: intervals, other methods, majorities and voters on one page."
     )
-    output: Path | None = opt.output_option(opt.TABLE_OUTPUT, "--output", "-o")
+    output: Path | None = opt.written(opt.TABLE_OUTPUT, "--output", "-o")
 
 
 @opt.option_groups
@@ -393,7 +393,7 @@ def _show_comparison(
             "items": len(profile.items),
             "methods": rows,
             "seconds": seconds,
-            "files": [str(output)] if output else [],
+            "files": [output] if output else [],
         }
         out.print_json(report | ({"ranks": frame.to_dicts()} if output is None else {}))
         return

@@ -3,9 +3,6 @@
 from __future__ import annotations
 
 import time
-import warnings
-from collections.abc import Iterator
-from contextlib import contextmanager
 from dataclasses import dataclass
 from itertools import pairwise
 from pathlib import Path
@@ -34,29 +31,29 @@ _ITEMS_SHOWN = 5
 class KMeansOptions:
     """Parameters of the clustering."""
 
-    k: int | None = opt.method_option("Number of clusters.", "--clusters", "-k", min=1, metavar="K")
-    elbow: str | None = opt.method_option(
+    k: int | None = opt.method("Number of clusters.", "--clusters", "-k", min=1, metavar="K")
+    elbow: str | None = opt.method(
         "Show the objective and the silhouette for each number of clusters from A to B.", metavar="A-B"
     )
-    f: str = opt.method_option(
+    f: str = opt.method(
         "Submodular function of the divergence: sqrt and log look at the first places most, product at all alike, "
         "top:3 at the first 3; also indicator and chain.",
         "--f",
         default="sqrt",
     )
-    euclidean: float = opt.method_option(
+    euclidean: float = opt.method(
         "Add so much of half the squared distance to the mean; 0 compares orders alone.", min=0, default=0.0
     )
-    n_init: int = opt.method_option("Random starts, the best of which is kept.", min=1, default=10)
-    seed: int = opt.method_option("For the starts.", min=0, default=0)
+    n_init: int = opt.method("Random starts, the best of which is kept.", min=1, default=10)
+    seed: int = opt.method("For the starts.", min=0, default=0)
 
 
 @dataclass(frozen=True)
 class ClusterOutputs:
     """Files to write."""
 
-    orders: Path | None = opt.output_option("CSV or Parquet file to write: the order of each cluster.")
-    output: Path | None = opt.output_option(
+    orders: Path | None = opt.written("CSV or Parquet file to write: the order of each cluster.")
+    output: Path | None = opt.written(
         "CSV or Parquet file to write: the cluster of each voter, or the table of --elbow.", "--output", "-o"
     )
 
@@ -188,23 +185,13 @@ def _fit(
 ) -> LovaszBregmanKMeans:
     from apexrank.aggregation.kmeans import LovaszBregmanKMeans
 
-    with (
-        out.working(f"looking for {size} clusters of {len(scores)} voters"),
-        _notes(size),
-        opt.errors_about(profile),
-    ):
+    def words(text: str) -> str:
+        text = text.replace("X has", "there are").replace("Lower n_clusters", "Lower -k")
+        return f"{size} clusters: {text.replace('set euclidean', 'set --euclidean')}"
+
+    what = f"looking for {size} clusters of {len(scores)} voters"
+    with out.working(what), out.warnings_as_notes(words), opt.errors_about(profile):
         return LovaszBregmanKMeans(size, **parameters).fit(scores, sample_weight=profile.weights)
-
-
-@contextmanager
-def _notes(size: int) -> Iterator[None]:
-    """Print warnings of the library as notes that name the options."""
-    with warnings.catch_warnings(record=True) as caught:
-        warnings.simplefilter("always", UserWarning)
-        yield
-    for warning in caught:
-        text = str(warning.message).replace("X has", "there are").replace("Lower n_clusters", "Lower -k")
-        out.note(f"{size} clusters: {text.replace('set euclidean', 'set --euclidean')}")
 
 
 def _silhouette(profile: BallotFile, model: LovaszBregmanKMeans, scores: np.ndarray) -> float | None:
@@ -236,7 +223,7 @@ def _show_elbow(
     frame = pl.DataFrame(rows)
     out.write_frame(frame, output)
     if json:
-        out.print_json(report | {"elbow": rows, "files": [str(output)] if output else []})
+        out.print_json(report | {"elbow": rows, "files": [output] if output else []})
     elif not out.show_frame(frame, output, rows=len(frame)):
         opt.note_gaps(profile, report["missing"]["rule"])
     else:

@@ -17,7 +17,7 @@ from apexrank.errors import InputError
 if TYPE_CHECKING:
     from apexrank.report import PushComparison
 
-_comparison_option = opt.panel("Comparison")
+_compare = opt.panel("Comparison")
 _MOST_SHOWN = 4
 _DRAWS = 1000  # bootstrap samples of the rows
 _SCORINGS = ("top", "roc_auc")  # beside the names of measures
@@ -27,42 +27,38 @@ _SCORINGS = ("top", "roc_auc")  # beside the names of measures
 class CompareColumns(opt.FeatureColumns):
     """Columns, and what is done with their values."""
 
-    categorical: list[str] | None = opt.column_option(
+    categorical: list[str] | None = opt.column(
         "Columns to one-hot encode; by default those of text with few values."
     )
-    impute: str | None = opt.column_option(
-        "Fill missing numbers with the column's median (the default) or mean."
-    )
-    scale: str = opt.column_option("Scaling of numbers: standard, minmax or none.", default="standard")
+    impute: str | None = opt.column("Fill missing numbers with the column's median (the default) or mean.")
+    scale: str = opt.column("Scaling of numbers: standard, minmax or none.", default="standard")
 
 
 @dataclass(frozen=True)
 class PushOptions:
     """What is compared, and how."""
 
-    test: Path | None = _comparison_option(
-        "Table to measure on; by default a part of the rows is held out for that."
-    )
-    p: str = _comparison_option(
+    test: Path | None = _compare("Table to measure on; by default a part of the rows is held out for that.")
+    p: str = _compare(
         "Pushes to compare, from 1 to 10000, or inf; p = 1, the whole list, is always among them.",
         "-p",
         "--p",
         default="1,2,4,8,16,64",
     )
-    scoring: str = _comparison_option(
+    scoring: str = _compare(
         "What cross-validation chooses p by: top (the share of positives in the first places), or a measure such "
         "as partial_auc_0.1, average_precision, tpr_at_fpr_0.01.",
         default="top",
     )
-    holdout: float = _comparison_option("Share of the rows that is held out.", default=0.3)
-    folds: int = _comparison_option("Folds of the cross-validation.", min=2, default=5)
-    top: int | None = _comparison_option(
+    holdout: float = _compare("Share of the rows that is held out.", default=0.3)
+    folds: int = _compare("Folds of the cross-validation.", min=2, default=5)
+    top: int | None = _compare(
         "How many rows of the list somebody will look at, at most a third of the held-out ones; by default a "
         "tenth of them, 30 at most.",
         min=1,
     )
-    confidence: float = _comparison_option("Of the intervals.", default=0.95)
-    seed: int = _comparison_option("For the split and the draws.", min=0, default=0)
+    confidence: float = _compare("Of the intervals.", default=0.95)
+    seed: int = _compare("For the split and the draws.", min=0, default=0)
 
 
 @opt.option_groups
@@ -82,8 +78,8 @@ def compare(
     from apexrank.report import build, compare_table
 
     out.check_report(page.report, train, options.test)
-    ps = _powers(options.p)
-    _check_options(options)
+    ps = opt.split_powers(options.p, "1,4,16")
+    _check_options(options, ps)
     began = time.perf_counter()
     table = read_table(train)
     other = None if options.test is None else read_table(options.test)
@@ -113,26 +109,19 @@ def compare(
     if page.report is not None:
         build(comparison, page.report, title=page.title or f"Does a push help? {train.name}")
     if json:
-        out.print_json({**comparison.to_dict(), "report": page.report and str(page.report)})
+        out.print_json({**comparison.to_dict(), "report": page.report})
     else:
         _print(comparison, train, page.report)
 
 
-def _powers(text: str) -> list[float]:
+def _check_options(options: PushOptions, ps: list[float]) -> None:
+    """Refuse bad options by their names, before any work."""
+    from apexrank.metrics.measure import find_measure
     from apexrank.report.pushes import HARDEST
 
-    try:
-        ps = [math.inf if part.strip() in ("inf", "∞") else float(part) for part in text.split(",")]
-    except ValueError:
-        raise InputError(f"-p takes numbers with commas between them, such as 1,4,16, got {text!r}") from None
     for power in ps:
         if not power >= 1 or HARDEST < power < math.inf:
             raise InputError(f"-p takes numbers from 1 to {HARDEST:,.0f}, or inf, got {power:g}")
-    return ps
-
-
-def _check_options(options: PushOptions) -> None:
-    """Refuse bad options by their names, before any work."""
     scoring, holdout, confidence = options.scoring, options.holdout, options.confidence
     if not 0 < holdout < 1:
         raise InputError(f"--holdout must be a share between 0 and 1, got {holdout:g}")
@@ -145,8 +134,6 @@ def _check_options(options: PushOptions) -> None:
         )
     if scoring in _SCORINGS:
         return
-    from apexrank.metrics.measure import find_measure
-
     try:
         find_measure(scoring)
     except InputError as error:

@@ -18,7 +18,7 @@ from apexrank.errors import InputError
 if TYPE_CHECKING:
     from apexrank.io.judging import Judged
 
-_scored_option = opt.panel("Lists ranked elsewhere")
+_scored = opt.panel("Lists ranked elsewhere")
 
 
 @dataclass(frozen=True)
@@ -29,19 +29,13 @@ class Inputs:
         Path, opt.argument("Model file; or, without TEST, a table with --scores or a TREC run with --qrels.")
     ]
     test: Annotated[Path | None, opt.argument("Table of rows with the target.")] = None
-    target: str | None = opt.plain_option(
-        "Target column: a class, or grades of relevance; default: the model's."
-    )
-    positive: str | None = opt.plain_option("Its positive value; default: the model's.")
-    relevant: float | None = opt.plain_option(
-        "Grade from which on a row counts as positive; default: above 0."
-    )
-    scores: str | None = _scored_option("Column of scores, larger is better.")
-    groups: str | None = _scored_option("Column of groups, one list each.")
-    qrels: Path | None = _scored_option("TREC judgements of the run's documents.")
-    complete: bool = _scored_option(
-        "Count judged queries that the run lacks as 0.", "--complete", default=False
-    )
+    target: str | None = opt.plain("Target column: a class, or grades of relevance; default: the model's.")
+    positive: str | None = opt.plain("Its positive value; default: the model's.")
+    relevant: float | None = opt.plain("Grade from which on a row counts as positive; default: above 0.")
+    scores: str | None = _scored("Column of scores, larger is better.")
+    groups: str | None = _scored("Column of groups, one list each.")
+    qrels: Path | None = _scored("TREC judgements of the run's documents.")
+    complete: bool = _scored("Count judged queries that the run lacks as 0.", "--complete", default=False)
 
     def read(self) -> Judged:
         """Read the answers and scores from whichever of the three pairs of inputs was given."""
@@ -81,23 +75,23 @@ class Inputs:
 class MeasureOptions:
     """Measures, and where they go."""
 
-    measures: list[str] | None = opt.plain_option(
+    measures: list[str] | None = opt.plain(
         "Measures by name, such as auc,ndcg@10,map,p@5,partial_auc_0.01. The gain of ndcg is 2^grade - 1; "
         "that of trec_eval's ndcg, the grade itself, is ndcg_linear."
     )
-    empty: str = opt.plain_option(
+    empty: str = opt.plain(
         "Groups without a relevant row: skip (leave out), zero, one or raise.", default="skip"
     )
-    ties: str | None = opt.plain_option(
+    ties: str | None = opt.plain(
         "Rows of equal scores: average, pessimistic, optimistic or given (their order); by default each "
         "measure has its own rule, runs have trec_eval's."
     )
-    confidence: float | None = opt.plain_option("Add bootstrap intervals with this confidence, such as 0.95.")
-    per_query: bool = opt.plain_option(
+    confidence: float | None = opt.plain("Add bootstrap intervals with this confidence, such as 0.95.")
+    per_query: bool = opt.plain(
         "Show the measures of each group instead of their means.", "--per-query", default=False
     )
-    output: Path | None = opt.plain_option("CSV or Parquet file for --per-query.", "--output", "-o")
-    roc: Path | None = opt.plain_option("Picture of the ROC curve to write: .png, .svg or .pdf.")
+    output: Path | None = opt.plain("CSV or Parquet file for --per-query.", "--output", "-o")
+    roc: Path | None = opt.plain("Picture of the ROC curve to write: .png, .svg or .pdf.")
 
 
 @opt.option_groups

@@ -17,29 +17,29 @@ if TYPE_CHECKING:
 
 _SUFFIXES = {".onnx": "onnx", ".sql": "sql", ".csv": "scorecard", ".parquet": "scorecard", ".md": "scorecard"}
 _FORMATS = ("onnx", "sql", "scorecard")
-_sql_option, _card_option = opt.panel("SQL"), opt.panel("Scorecard")
+_sql, _card = opt.panel("SQL"), opt.panel("Scorecard")
 
 
 @dataclass(frozen=True)
 class ExportOptions:
     """The file to write, and its format."""
 
-    output: Path | None = opt.plain_option(
+    output: Path | None = opt.plain(
         "File to write: .onnx, .sql, or .csv, .parquet or .md for a scorecard; SQL goes to the screen without it.",
         "--output",
         "-o",
     )
-    format: str | None = opt.plain_option("onnx, sql or scorecard; by default that of the file's name.")
+    format: str | None = opt.plain("onnx, sql or scorecard; by default that of the file's name.")
 
 
 @dataclass(frozen=True)
 class SqlOptions:
     """Options of ``--format sql``."""
 
-    table: str | None = _sql_option("Write a whole SELECT that ranks this table, not just an expression.")
-    dialect: str | None = _sql_option("standard, sqlite, duckdb or postgresql.")
-    score: str | None = _sql_option("What the SELECT calls the score; 'score' by default.")
-    id: str | None = _sql_option(
+    table: str | None = _sql("Write a whole SELECT that ranks this table, not just an expression.")
+    dialect: str | None = _sql("standard, sqlite, duckdb or postgresql.")
+    score: str | None = _sql("What the SELECT calls the score; 'score' by default.")
+    id: str | None = _sql(
         "Column that the SELECT shows beside the score; by default the model's id, or all columns."
     )
 
@@ -48,10 +48,10 @@ class SqlOptions:
 class CardOptions:
     """Options of ``--format scorecard``."""
 
-    data: Path | None = _card_option("Table with the target to round on, such as that of training.")
-    test: Path | None = _card_option("Table with the target to measure the loss of rounding on.")
-    max_points: int | None = _card_option("Most points of a feature; 10 by default.", min=1)
-    weight: str | None = _card_option("Column of row weights; that of training by default.")
+    data: Path | None = _card("Table with the target to round on, such as that of training.")
+    test: Path | None = _card("Table with the target to measure the loss of rounding on.")
+    max_points: int | None = _card("Most points of a feature; 10 by default.", min=1)
+    weight: str | None = _card("Column of row weights; that of training by default.")
 
 
 @opt.option_groups
@@ -69,7 +69,7 @@ def export(
     output, kind = target.output, _format(target.output, target.format)
     _check(kind, output, sql, card, model)
     ranker = load_model(model)
-    report: dict[str, Any] = {"model": str(model), "format": kind, "output": output and str(output)}
+    report: dict[str, Any] = {"model": model, "format": kind, "output": output}
     if kind == "scorecard":
         _export_card(ranker, report, output, card, json)
         return
@@ -167,7 +167,7 @@ def _export_card(
         found = {
             "points": card.to_frame().to_dicts(),
             "objective": card.objective._asdict(),
-            "measured_on": str(data if test is None else test),
+            "measured_on": data if test is None else test,
             "loss": loss.to_dicts(),
         }
         out.print_json(report | found)

@@ -21,7 +21,8 @@ if TYPE_CHECKING:
     from apexrank.io.judging import Judged
     from apexrank.io.tables import Table
 
-_model_option, _engine_option = opt.panel("Model"), opt.panel("Larger than memory")
+_model, _engine = opt.panel("Model"), opt.panel("Larger than memory")
+_COEFFICIENTS_SHOWN = 8
 _SHOWN_OF_GROUPS = ("ndcg", "ndcg_at_10", "average_precision", "precision_at_5")
 _SHOWN = ("auc", "partial_auc_0.1", "partial_auc_0.01", "precision_at_10", "tpr_at_fpr_0.01")
 
@@ -55,37 +56,33 @@ ENGINES = ("blocks", "dask")
 class ModelOptions:
     """The estimator, its parameters, and its cross-validation."""
 
-    model: str = _model_option(
+    model: str = _model(
         "For two classes: push (P-Norm Push), ir (IR Push) or rankboost. For grades of relevance: "
         "retarget (monotone retargeting), pairs (P-Norm Push on pairs) or listwise (baselines by --loss).",
         default="push",
     )
-    cv: bool = _model_option("Choose alpha, and p of push, by cross-validation.", "--cv", default=False)
-    p: float | None = _model_option(
+    cv: bool = _model("Choose alpha, and p of push, by cross-validation.", "--cv", default=False)
+    p: float | None = _model(
         "How hard to push at the top: 1 is the whole list, inf only the highest negative.", "-p"
     )
-    alpha: float | None = _model_option("Weight of the penalty.")
-    l1_ratio: float | None = _model_option(
+    alpha: float | None = _model("Weight of the penalty.")
+    l1_ratio: float | None = _model(
         "Share of |w| in the penalty: 0 ridge, 1 lasso; above 0 gives exact zeros."
     )
-    loss: str | None = _model_option(
+    loss: str | None = _model(
         "Loss of a pair: exponential, logistic, hinge or squared_hinge; of listwise: listnet, rank_cosine, "
         "pointwise, ndcg_consistent or unknown_link."
     )
-    price: str | None = _model_option("Price of a negative's height: power, identity, exponential or log1p.")
-    side: str | None = _model_option("Where to push: top, bottom or both.")
-    divergence: str | None = _model_option("Of retarget: squared, kl, i-divergence, ....")
-    order: str | None = _model_option(
-        "Of retarget: hidden (equal grades in any order) or blocks (equal targets)."
-    )
-    margin: float | None = _model_option("Of retarget: margin between the grades.")
-    offsets: str | None = _model_option(
-        "Of retarget: how margins add up over grades: linear, gain, sqrt or binary."
-    )
-    max_iter: int | None = _model_option("Most iterations.")
-    tol: float | None = _model_option("Stop at this gradient norm.")
-    folds: int | None = _model_option("Folds of --cv; 5 by default.")
-    scoring: str | None = _model_option(
+    price: str | None = _model("Price of a negative's height: power, identity, exponential or log1p.")
+    side: str | None = _model("Where to push: top, bottom or both.")
+    divergence: str | None = _model("Of retarget: squared, kl, i-divergence, ....")
+    order: str | None = _model("Of retarget: hidden (equal grades in any order) or blocks (equal targets).")
+    margin: float | None = _model("Of retarget: margin between the grades.")
+    offsets: str | None = _model("Of retarget: how margins add up over grades: linear, gain, sqrt or binary.")
+    max_iter: int | None = _model("Most iterations.")
+    tol: float | None = _model("Stop at this gradient norm.")
+    folds: int | None = _model("Folds of --cv; 5 by default.")
+    scoring: str | None = _model(
         "What --cv maximises, such as partial_auc, precision_at_100, tpr_at_fpr_0.01; of grades ndcg."
     )
 
@@ -94,15 +91,15 @@ class ModelOptions:
 class FitColumns(opt.FeatureColumns):
     """Columns, and what is done with their values."""
 
-    target: str | None = opt.plain_option(
+    target: str | None = opt.plain(
         "Column that says which rows are positive, or how relevant; LETOR files have one.", show_default=False
     )
-    groups: str | None = opt.column_option("Column of groups; rows are ranked inside each.")
-    categorical: list[str] | None = opt.column_option(
+    groups: str | None = opt.column("Column of groups; rows are ranked inside each.")
+    categorical: list[str] | None = opt.column(
         "Columns to one-hot encode, or 'all' for every column of text."
     )
-    impute: str | None = opt.column_option("Fill missing numbers with the column's median or mean.")
-    scale: str | None = opt.column_option(
+    impute: str | None = opt.column("Fill missing numbers with the column's median or mean.")
+    scale: str | None = opt.column(
         "Scaling of numbers: standard (mean 0, deviation 1), minmax (0 to 1, as in the papers), query "
         "(0 to 1 inside each group) or none; by default standard, for rankboost minmax."
     )
@@ -112,12 +109,12 @@ class FitColumns(opt.FeatureColumns):
 class EngineOptions:
     """How tables larger than memory are fitted."""
 
-    engine: str | None = _engine_option(
+    engine: str | None = _engine(
         "Read the table in passes of some rows at a time: blocks (in one process; the default for a folder) "
         "or dask (processes that keep their rows in memory). For push, ir and retarget."
     )
-    workers: int | None = _engine_option("Processes of --engine dask; one per core by default.")
-    checkpoint: Path | None = _engine_option(
+    workers: int | None = _engine("Processes of --engine dask; one per core by default.")
+    checkpoint: Path | None = _engine(
         "File that keeps what a long fit has found so far: the same command, given again after an "
         "interruption, goes on from it to the same model, bit for bit. Removed when the model is written.",
         show_default=False,
@@ -334,7 +331,7 @@ def _report(ranker: TableRanker, judged: Judged, output: Path) -> dict[str, Any]
     features = ranker.encoder.features
     coefficients = dict(zip(features, ranker.coef.tolist(), strict=True))
     return {
-        "model": str(output),
+        "model": output,
         "estimator": type(ranker.estimator).__name__,
         "params": {k: "inf" if v == math.inf else v for k, v in ranker.estimator.get_params().items()},
         "target": ranker.target,
@@ -347,6 +344,8 @@ def _report(ranker: TableRanker, judged: Judged, output: Path) -> dict[str, Any]
 
 
 def _print(report: dict[str, Any], ranker: TableRanker, source: str) -> None:
+    from apexrank.io.measures import label
+
     meaning = (
         f"above 0 in {ranker.target}" if ranker.positive is None else f"{ranker.target} = {ranker.positive}"
     )
@@ -357,8 +356,13 @@ def _print(report: dict[str, Any], ranker: TableRanker, source: str) -> None:
     if "cv" in report:
         typer.echo("{chosen} chosen by cross-validation: {scoring} {score:.3f}".format_map(report["cv"]))
     typer.echo(_sentence(report))
-    _print_measures(report["measures"])
-    _print_coefficients(report["coefficients"])
+    measures, coefficients = report["measures"], report["coefficients"]
+    shown = [key for key in (_SHOWN_OF_GROUPS if "ndcg" in measures else _SHOWN) if key in measures]
+    typer.echo("on the training rows: " + ", ".join(f"{label(key)} {measures[key]:.3f}" for key in shown))
+    n, few = len(coefficients), _COEFFICIENTS_SHOWN
+    largest = sorted(coefficients.items(), key=lambda item: -abs(item[1]))[:few]
+    title = "coefficients" if n <= few else f"the {few} largest of {n} coefficients"
+    out.print_table(["feature", title], [[name, f"{value:+.3g}"] for name, value in largest])
     typer.echo(f"written: {report['model']}")
 
 
@@ -375,18 +379,3 @@ def _sentence(report: dict[str, Any]) -> str:
         f"{report['estimator']}({shown}): {state} after {report['n_iter']} iterations, "
         f"gradient norm {report['grad_norm']:.1e}{certificate}"
     )
-
-
-def _print_measures(measures: dict[str, float]) -> None:
-    from apexrank.io.measures import label
-
-    shown = [key for key in (_SHOWN_OF_GROUPS if "ndcg" in measures else _SHOWN) if key in measures]
-    typer.echo("on the training rows: " + ", ".join(f"{label(key)} {measures[key]:.3f}" for key in shown))
-
-
-def _print_coefficients(coefficients: dict[str, float], n: int = 8) -> None:
-    largest = sorted(coefficients.items(), key=lambda item: -abs(item[1]))[:n]
-    title = (
-        "coefficients" if len(coefficients) <= n else f"the {n} largest of {len(coefficients)} coefficients"
-    )
-    out.print_table(["feature", title], [[name, f"{value:+.3g}"] for name, value in largest])

@@ -68,28 +68,28 @@ def _graph(context: typer.Context) -> None:
 class RankOptions:
     """The method and its parameters."""
 
-    method: str = opt.method_option(f"One of {', '.join(METHODS)}.", default="lpq")
-    p: float | None = opt.method_option(
+    method: str = opt.method(f"One of {', '.join(METHODS)}.", default="lpq")
+    p: float | None = opt.method(
         "How much more few strong links count than many weak ones: from 1 to inf; 2 by default, 1 in top-mean.",
         "-p",
     )
-    ratio: float | None = opt.method_option(
+    ratio: float | None = opt.method(
         "q/p of lpq and top-mean: returns of further links diminish above 1; 1.2 by default."
     )
-    k: int | None = opt.method_option("Links that count in top-mean; 10 by default.", "-k")
-    damping: float | None = opt.method_option("Share that follows links; 0.85 by default.")
-    tol: float | None = opt.method_option(
+    k: int | None = opt.method("Links that count in top-mean; 10 by default.", "-k")
+    damping: float | None = opt.method("Share that follows links; 0.85 by default.")
+    tol: float | None = opt.method(
         "Stop when the scores are this near to the exact ones (L1); 1e-9 by default."
     )
-    max_iter: int | None = opt.method_option("Most steps; 1000 by default.")
-    trust: str | None = opt.label_option(
+    max_iter: int | None = opt.method("Most steps; 1000 by default.")
+    trust: str | None = opt.label(
         "How labels spread in lpq: linear (the default), or same, as the rank does."
     )
-    gamma: float | None = opt.label_option("What is left of them after a link; 0.85 by default.")
-    distrust: str | None = opt.label_option("Distrust runs against the links (the default) or along them.")
-    neutral: float | None = opt.label_option("Factor of vertices that no label reaches; 0.5 by default.")
-    beta: float | None = opt.label_option("Weight of distrust in demoted; 1 by default.")
-    negative: str | None = opt.label_option(
+    gamma: float | None = opt.label("What is left of them after a link; 0.85 by default.")
+    distrust: str | None = opt.label("Distrust runs against the links (the default) or along them.")
+    neutral: float | None = opt.label("Factor of vertices that no label reaches; 0.5 by default.")
+    beta: float | None = opt.label("Weight of distrust in demoted; 1 by default.")
+    negative: str | None = opt.label(
         "Negative edges make their targets distrusted by their sources' rank (edges, the default), or by their "
         "weight alone (seeds), with which anybody can demote anybody."
     )
@@ -99,22 +99,22 @@ class RankOptions:
 class VertexFiles:
     """Files that name vertices."""
 
-    teleport: Path | None = opt.method_option(
+    teleport: Path | None = opt.method(
         "File of the vertices where the walk starts anew, in the form of --trusted; all by default."
     )
-    trusted: Path | None = opt.label_option(
+    trusted: Path | None = opt.label(
         "File of trusted vertices, one a line, or CSV with a column vertex and maybe weight. Without distrusted "
         "ones all that trust reaches count alike; trustrank has degrees."
     )
-    distrusted: Path | None = opt.label_option("File of distrusted vertices, in the same form.")
-    start: Path | None = opt.method_option("Ranks written earlier, to begin with: same answer, fewer steps.")
+    distrusted: Path | None = opt.label("File of distrusted vertices, in the same form.")
+    start: Path | None = opt.method("Ranks written earlier, to begin with: same answer, fewer steps.")
 
 
 @dataclass(frozen=True)
 class ExplainedOutput(opt.RankingOutput):
     """What is written, and what is explained."""
 
-    explain: list[str] | None = opt.output_option(
+    explain: list[str] | None = opt.written(
         "Show the links that make up the score of this vertex; may be repeated.", metavar="VERTEX"
     )
 
@@ -132,6 +132,8 @@ def rank(
     json: opt.Json = False,
 ) -> None:
     """Rank the vertices of a graph, best first."""
+    from apexrank.graph.vertex_files import ranking_frame
+
     files = opt.given_options(vertex_files)
     output = shown.output
     out.check_table(output, edges, *files.values())
@@ -145,13 +147,16 @@ def rank(
     plain = graph.positive if signed else graph
     arguments, vertices = _read_vertices(files, shown.explain or [], plain)
     read = time.perf_counter()
-    _fit(estimator, graph, plain.n, arguments)
+    what = f"ranking {plain.n} vertices"
+    out.fit_with_progress(estimator, graph, what, "error at most", **arguments)
     report = _report(edges, estimator, graph, method, read - began, time.perf_counter() - read)
-    ranked = _ranked(estimator, shown.top)
+    labels = {name: getattr(estimator, f"{name}_", None) for name in ("trust", "distrust")}
+    given_labels = {name: values for name, values in labels.items() if values is not None}
+    ranked = ranking_frame(estimator.graph_, estimator.scores_, shown.top, **given_labels)
     reasons = {str(vertex): estimator.explain(vertex, top=_LINKS_SHOWN) for vertex in vertices}
     out.write_frame(ranked, output)
     if json:
-        report |= {"rows": len(ranked), "output": None if output is None else str(output)}
+        report |= {"rows": len(ranked), "output": output}
         if output is None:
             report["ranking"] = ranked.to_dicts()
         if reasons:
@@ -206,36 +211,6 @@ def _read_vertices(
     vertices = [named_vertex(graph, name) for name in explain]
     graph.numbers(vertices, what="explained")
     return arguments, vertices
-
-
-def _fit(estimator: Any, graph: Any, n: int, arguments: dict[str, Any]) -> None:
-    what = f"ranking {n} vertices"
-    with out.working(what) as status, out.warnings_as_notes():
-        if status is not None and "callback" in estimator.get_params():
-            estimator.set_params(
-                callback=lambda step, error: status.update(f"{what}: step {step}, error at most {error:.1e}")
-            )
-        estimator.fit(graph, **arguments)
-
-
-def _ranked(estimator: Any, top: int | None) -> pl.DataFrame:
-    """Return the vertices, best first; equals keep the graph's order, as rows do in ``apexrank rank``."""
-    import numpy as np
-    import polars as pl
-
-    from apexrank.graph.vertex_files import series
-
-    order = np.argsort(-estimator.scores_, kind="stable")[:top]
-    columns = {
-        "rank": pl.Series(np.arange(1, len(order) + 1)),
-        "vertex": series(estimator.graph_.labels(order)),
-        "score": pl.Series(estimator.scores_[order]),
-    }
-    for name in ("trust", "distrust"):
-        values = getattr(estimator, f"{name}_", None)
-        if values is not None:
-            columns[name] = pl.Series(values[order])
-    return pl.DataFrame(columns)
 
 
 def _report(

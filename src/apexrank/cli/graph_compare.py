@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 import time
 from dataclasses import asdict, dataclass
 from pathlib import Path
@@ -35,30 +34,30 @@ _SHOWN = {
 class CompareOptions:
     """Parameters of `apexrank.report.compare_ranks`."""
 
-    p: str = opt.method_option(
+    p: str = opt.method(
         "Powers to compare, from 1 to inf; 1 is PageRank, which is always among them.",
         "-p",
         "--p",
         default="1,2,4,8",
     )
-    ratio: float = opt.method_option("q/p: returns of further links diminish above 1.", default=1.2)
-    damping: float = opt.method_option("Share that follows links.", default=0.85)
-    tol: float = opt.method_option("Stop when the scores are this near to the exact ones (L1).", default=1e-7)
-    max_iter: int = opt.method_option("Most steps.", default=1000)
-    top: int = opt.method_option("Length of the lists that are shown.", metavar="N", min=1, default=30)
-    suspects: int = opt.method_option("Most suspects at each p.", metavar="N", min=1, default=30)
-    neighbours: int = opt.method_option("In-links shown of each suspect.", metavar="N", min=0, default=8)
+    ratio: float = opt.method("q/p: returns of further links diminish above 1.", default=1.2)
+    damping: float = opt.method("Share that follows links.", default=0.85)
+    tol: float = opt.method("Stop when the scores are this near to the exact ones (L1).", default=1e-7)
+    max_iter: int = opt.method("Most steps.", default=1000)
+    top: int = opt.method("Length of the lists that are shown.", metavar="N", min=1, default=30)
+    suspects: int = opt.method("Most suspects at each p.", metavar="N", min=1, default=30)
+    neighbours: int = opt.method("In-links shown of each suspect.", metavar="N", min=0, default=8)
 
 
 @dataclass(frozen=True)
 class LabelFiles:
     """Vertices known to be spam, or trusted."""
 
-    spam: Path | None = opt.label_option(
+    spam: Path | None = opt.label(
         "File of vertices known to be spam, one a line, or CSV with a column vertex. They only measure: "
         "no rank depends on them. Those that are not in the graph are left out."
     )
-    trusted: Path | None = opt.label_option(
+    trusted: Path | None = opt.label(
         "File of trusted vertices, in the same form, for the ranks above p = 1; never suspected."
     )
 
@@ -67,7 +66,7 @@ class LabelFiles:
 class FarmOutputs(opt.ReportOptions):
     """Files to write."""
 
-    output: Path | None = opt.output_option("CSV or Parquet file of the suspects to write.", "--output", "-o")
+    output: Path | None = opt.written("CSV or Parquet file of the suspects to write.", "--output", "-o")
 
 
 @opt.option_groups
@@ -84,7 +83,7 @@ def graph_compare(
     out.check_table(shown.output, edges, labels.spam, labels.trusted)
     out.check_report(shown.report, edges, labels.spam, labels.trusted)
     parameters = asdict(options)
-    parameters["ps"] = _powers(parameters.pop("p"))
+    parameters["ps"] = opt.split_powers(parameters.pop("p"), "1,2,4,8")
     try:
         found = _compare(edges, reading, labels, parameters, shown)
     except InputError as error:
@@ -92,11 +91,7 @@ def graph_compare(
     out.write_frame(found.table(), shown.output)
     if json:
         written = {"report": shown.report, "output": shown.output}
-        out.print_json(
-            {"edges_file": str(edges)}
-            | found.to_dict()
-            | {what: None if path is None else str(path) for what, path in written.items()}
-        )
+        out.print_json({"edges_file": edges} | found.to_dict() | written)
     else:
         _print(found, edges, shown)
 
@@ -123,22 +118,6 @@ def _compare(
             build(found, shown.report, title=shown.title or f"Link farms? {edges.name}")
     found.seconds["total"] = time.perf_counter() - began
     return found
-
-
-def _powers(text: str) -> list[float]:
-    """Parse a list of powers.
-
-    Examples
-    --------
-    >>> _powers("1,2.5,inf")
-    [1.0, 2.5, inf]
-    """
-    try:
-        return [math.inf if part.strip() == "∞" else float(part) for part in text.split(",")]
-    except ValueError:
-        raise InputError(
-            f"-p takes numbers with commas between them, such as 1,2,4,8, got {text!r}"
-        ) from None
 
 
 def _spam_labels(path: Path, graph: Graph) -> dict[Any, float]:

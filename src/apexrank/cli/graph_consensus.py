@@ -27,31 +27,29 @@ _ONLY = {"beta": "brew", "temperature": "corroborate"}  # options of one method
 class ConsensusOptions:
     """Parameters of `ConsensusRank`."""
 
-    method: str = opt.method_option(
+    method: str = opt.method(
         "blend (least disagreement; often behind the mean in order), corroborate (a layer counts as far as others "
         "bear it out: for five or more layers, or where some may be junk), mean or union (of the layers: for two "
         "of them, or when in doubt), fixed-point, brew.",
         default="blend",
     )
-    divergence: str = opt.method_option("kl (disagreement in nats) or squared.", default="kl")
-    pull: float = opt.method_option(
+    divergence: str = opt.method("kl (disagreement in nats) or squared.", default="kl")
+    pull: float = opt.method(
         "How strongly layer weights are pulled to the prior ones; inf: these themselves, the mean.",
         default=0.0,
     )
-    entropy: float = opt.method_option(
+    entropy: float = opt.method(
         "Below 1, layers that spread evenly, and so agree with everybody, count for less.", default=1.0
     )
-    temperature: float | None = opt.method_option(
+    temperature: float | None = opt.method(
         "How mild corroborate is: towards 0 only the layer that is best borne out counts; 0.3 by default."
     )
-    beta: float | None = opt.method_option("Weight of stationarity in brew; 0.1 by default.")
-    damping: float = opt.method_option("Share that follows links.", default=0.85)
-    restarts: int = opt.method_option(
-        "Random beginnings besides the usual one; the best answer wins.", default=0
-    )
-    seed: int = opt.method_option("For the random beginnings.", default=0)
-    tol: float = opt.method_option("Stop when the first-order gap is this small.", default=1e-8)
-    max_iter: int = opt.method_option("Most steps.", default=5000)
+    beta: float | None = opt.method("Weight of stationarity in brew; 0.1 by default.")
+    damping: float = opt.method("Share that follows links.", default=0.85)
+    restarts: int = opt.method("Random beginnings besides the usual one; the best answer wins.", default=0)
+    seed: int = opt.method("For the random beginnings.", default=0)
+    tol: float = opt.method("Stop when the first-order gap is this small.", default=1e-8)
+    max_iter: int = opt.method("Most steps.", default=5000)
 
     def build(self) -> ConsensusRank:
         """Build the unfitted rank."""
@@ -68,16 +66,16 @@ class ConsensusOptions:
 class LayerOptions:
     """What is known of the layers and vertices."""
 
-    label: str | None = opt.reading_option(
+    label: str | None = opt.reading(
         "Column of one table that tells the layers: networks, days, kinds of links."
     )
-    prior: str | None = opt.method_option(
+    prior: str | None = opt.method(
         "Weights of the layers to begin with and to pull to, such as mon=2,tue=1; equal by default."
     )
-    teleport: Path | None = opt.method_option(
+    teleport: Path | None = opt.method(
         "File of the vertices where the walk starts anew, one a line, or CSV with vertex and weight."
     )
-    keep: list[str] | None = opt.method_option(
+    keep: list[str] | None = opt.method(
         "An order A>B that the ranks shall keep: A not below B; may be repeated.", metavar="A>B"
     )
 
@@ -102,7 +100,7 @@ def consensus(
 
     Vertices are matched by name; one without links in a layer has no opinion there.
     """
-    from apexrank.graph.vertex_files import named_vertex, seed_weights
+    from apexrank.graph.vertex_files import named_vertex, ranking_frame, seed_weights
 
     output, teleport = shown.output, known.teleport
     out.check_table(output, *edges, teleport)
@@ -116,12 +114,18 @@ def consensus(
         "keep": [tuple(named_vertex(graph, name) for name in _pair(order)) for order in known.keep or ()],
     }
     read = time.perf_counter()
-    _fit(rank, layers, arguments)
-    ranked = _ranked(rank, shown.top)
+    what = f"ranking {layers.n} vertices in {len(layers)} layers"
+    try:
+        out.fit_with_progress(rank, layers, what, "gap", **arguments)
+    except InputError as error:
+        raise InputError(_in_words(str(error))) from None
+    columns = {"disagreement": rank.vertex_disagreement_}
+    columns |= {f"weight_{name}": rank.layer_weights_[:, k] for k, name in enumerate(rank.layers_)}
+    ranked = ranking_frame(rank.graph_, rank.scores_, shown.top, **columns)
     report = _report(rank, layers, read - began, time.perf_counter() - read)
     out.write_frame(ranked, output)
     if json:
-        report |= {"rows": len(ranked), "output": None if output is None else str(output)}
+        report |= {"rows": len(ranked), "output": output}
         out.print_json(report | ({"ranking": ranked.to_dicts()} if output is None else {}))
     else:
         _print(report, ranked, output)
@@ -191,34 +195,6 @@ def _pair(order: str) -> tuple[str, str]:
     if not (a and arrow and b) or ">" in b:
         raise InputError(f"--keep must be one order such as 'A>B', got {order!r}")
     return a, b
-
-
-def _fit(rank: ConsensusRank, layers: Layers, arguments: dict[str, Any]) -> None:
-    what = f"ranking {layers.n} vertices in {len(layers)} layers"
-    with out.working(what) as status, out.warnings_as_notes():
-        if status is not None:
-            rank.set_params(callback=lambda step, gap: status.update(f"{what}: step {step}, gap {gap:.1e}"))
-        try:
-            rank.fit(layers, **arguments)
-        except InputError as error:
-            raise InputError(_in_words(str(error))) from None
-
-
-def _ranked(rank: ConsensusRank, top: int | None) -> pl.DataFrame:
-    import numpy as np
-    import polars as pl
-
-    from apexrank.graph.vertex_files import series
-
-    order = np.argsort(-rank.scores_, kind="stable")[:top]
-    columns = {
-        "rank": pl.Series(np.arange(1, len(order) + 1)),
-        "vertex": series(rank.graph_.labels(order)),
-        "score": pl.Series(rank.scores_[order]),
-        "disagreement": pl.Series(rank.vertex_disagreement_[order]),
-    }
-    weights = {f"weight_{name}": rank.layer_weights_[order, k] for k, name in enumerate(rank.layers_)}
-    return pl.DataFrame(columns | {name: pl.Series(values) for name, values in weights.items()})
 
 
 def _report(rank: ConsensusRank, layers: Layers, reading: float, ranking: float) -> dict[str, Any]:

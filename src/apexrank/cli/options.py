@@ -36,13 +36,13 @@ def panel(title: str | None = None) -> Callable[..., Any]:
     return option
 
 
-plain_option = panel()
-column_option = panel("Columns")
-method_option = panel("Method")
-label_option = panel("Labels")
-reading_option = panel("Reading")
-points_option = panel("Points")
-output_option = panel("Output")
+plain = panel()
+column = panel("Columns")
+method = panel("Method")
+label = panel("Labels")
+reading = panel("Reading")
+worth = panel("Points")
+written = panel("Output")
 TABLE_OUTPUT = "CSV or Parquet file to write; default: the screen."
 
 
@@ -109,6 +109,22 @@ def split_names(values: Sequence[str] | None, known: Sequence[str] = ()) -> list
     return names
 
 
+def split_powers(text: str, example: str) -> list[float]:
+    """Parse the powers of ``-p``.
+
+    Examples
+    --------
+    >>> split_powers("1,2.5,inf", "1,4")
+    [1.0, 2.5, inf]
+    """
+    try:
+        return [float(part.replace("∞", "inf")) for part in text.split(",")]
+    except ValueError:
+        raise InputError(
+            f"-p takes numbers with commas between them, such as {example}, got {text!r}"
+        ) from None
+
+
 _KEYWORDS = "source|target|weight|repeated|signed|missing|normalize|kind|items_in|id|weights|drop|long"
 _PARAMETERS = "k|normalize|points|max_exact|time_limit|min_support"
 
@@ -152,19 +168,19 @@ ModelFile = Annotated[Path, argument("Model file, written by 'apexrank fit'.")]
 class ReportOptions:
     """A report to write."""
 
-    report: Path | None = output_option("HTML file to write: everything in one page.", show_default=False)
-    title: str | None = output_option("Title of the report.")
+    report: Path | None = written("HTML file to write: everything in one page.", show_default=False)
+    title: str | None = written("Title of the report.")
 
 
 @dataclass(frozen=True)
 class FeatureColumns:
     """Roles of the columns of a training table."""
 
-    positive: str | None = column_option("Positive value of the target; all others are negative.")
-    id: str | None = column_option("Column that names the rows; not a feature.")
-    weight: str | None = column_option("Column of row weights; not a feature.")
-    features: list[str] | None = column_option("Columns to use, such as a,b; all others by default.")
-    drop: list[str] | None = column_option("Columns to leave out, such as a,b.")
+    positive: str | None = column("Positive value of the target; all others are negative.")
+    id: str | None = column("Column that names the rows; not a feature.")
+    weight: str | None = column("Column of row weights; not a feature.")
+    features: list[str] | None = column("Columns to use, such as a,b; all others by default.")
+    drop: list[str] | None = column("Columns to leave out, such as a,b.")
 
     def arguments(self, known: Sequence[str]) -> dict[str, Any]:
         """Return the roles as the library takes them; ``known`` are the columns of the table."""
@@ -179,8 +195,8 @@ EdgePath = Annotated[Path, argument("File of edges: CSV, TSV or a plain list (al
 class RankingOutput:
     """How much of a ranking of vertices is written, and where."""
 
-    top: int | None = output_option("Keep the best N vertices.", metavar="N", min=1)
-    output: Path | None = output_option(TABLE_OUTPUT, "--output", "-o")
+    top: int | None = written("Keep the best N vertices.", metavar="N", min=1)
+    output: Path | None = written(TABLE_OUTPUT, "--output", "-o")
 
 
 REPEATED = {"sum": ", added up", "once": ", kept once", "error": ""}
@@ -190,19 +206,17 @@ REPEATED = {"sum": ", added up", "once": ", kept once", "error": ""}
 class EdgeOptions:
     """How a file of edges is read."""
 
-    source: str | None = reading_option(
+    source: str | None = reading(
         "Column of the links' sources: its name, or its position from 0; by default source, src, from, or the "
         "first."
     )
-    target: str | None = reading_option("Column of their targets; by default target, dst, to, or the second.")
-    weight: str | None = reading_option(
+    target: str | None = reading("Column of their targets; by default target, dst, to, or the second.")
+    weight: str | None = reading(
         "Column of their weights; by default weight, rating, value, or none: links weigh 1."
     )
-    undirected: bool = reading_option("Edges count in both directions.", "--undirected", default=False)
-    repeated: str = reading_option("Repeated edges: sum (of their weights), once or error.", default="sum")
-    no_self_loops: bool = reading_option(
-        "Leave out links of a vertex to itself.", "--no-self-loops", default=False
-    )
+    undirected: bool = reading("Edges count in both directions.", "--undirected", default=False)
+    repeated: str = reading("Repeated edges: sum (of their weights), once or error.", default="sum")
+    no_self_loops: bool = reading("Leave out links of a vertex to itself.", "--no-self-loops", default=False)
 
     def columns(self) -> dict[str, str | int | None]:
         """Return columns by name, or by position where the option is a whole number, for files without a header."""
@@ -252,27 +266,27 @@ BallotPath = Annotated[
 class BallotOptions:
     """How a file of ballots is read."""
 
-    kind: str | None = reading_option(
+    kind: str | None = reading(
         "What the cells hold: scores (larger is better, the default), ranks (1 is best), or orders: a row lists "
         "its items from the best on, and may stop early."
     )
-    items_in: str | None = reading_option(
+    items_in: str | None = reading(
         "Where the items are: columns (the default), or rows of a table with one column per voter."
     )
-    long: str | None = reading_option(
+    long: str | None = reading(
         "Columns of voter, item and score (or rank) of a table with one row per voter and item, such as "
         "user,film,stars.",
         metavar="VOTER,ITEM,SCORE",
     )
-    id: str | None = reading_option(
+    id: str | None = reading(
         "Column of the voters' names, with --items-in rows of the items'; by default the first if it is text, or "
         "has a name such as id, voter or item, or none."
     )
-    weights: str | None = reading_option(
+    weights: str | None = reading(
         "Column that says how often each ballot was cast; with --items-in rows weights of the columns, such as "
         "a=2,b=1."
     )
-    drop: list[str] | None = reading_option("Columns to leave out, such as a,b.")
+    drop: list[str] | None = reading("Columns to leave out, such as a,b.")
 
     def read(self, path: Path) -> BallotFile:
         """Read a file of ballots."""
@@ -328,13 +342,13 @@ class BallotOptions:
 class PointOptions:
     """What the scores and places of a ballot are worth."""
 
-    normalize: str | None = points_option(
+    normalize: str | None = worth(
         "Put each voter on a scale of its own: minmax, sum, zscore, rank or borda; scores are raw by default."
     )
-    points: str | None = points_option(
+    points: str | None = worth(
         "What a place is worth with ranks and orders: borda (the default), linear, reciprocal, dcg, or 3,2,1."
     )
-    missing: str | None = points_option(
+    missing: str | None = worth(
         "What a missing score means: ignore (no opinion), or last (below all others; the default of orders)."
     )
 

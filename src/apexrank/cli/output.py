@@ -7,7 +7,7 @@ import math
 import os
 import sys
 import warnings
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager, nullcontext, suppress
 from io import BytesIO
 from pathlib import Path
@@ -36,7 +36,7 @@ def print_json(value: Any) -> None:
 
 
 def json_text(value: Any) -> str:
-    """Convert a value to JSON; numbers that are not finite become null, dates and decimals text."""
+    """Convert a value to JSON; numbers that are not finite become null, paths, dates and decimals text."""
     return json.dumps(_finite(value), ensure_ascii=False, indent=2, default=str)
 
 
@@ -142,14 +142,24 @@ def working(message: str) -> AbstractContextManager[Any]:
     return Console(stderr=True).status(message)
 
 
+def fit_with_progress(estimator: Any, data: Any, what: str, measure: str, **arguments: Any) -> None:
+    """Fit an estimator; show each of its steps, and print its warnings as notes."""
+    with working(what) as status, warnings_as_notes():
+        if status is not None and "callback" in estimator.get_params():
+            estimator.set_params(
+                callback=lambda step, value: status.update(f"{what}: step {step}, {measure} {value:.1e}")
+            )
+        estimator.fit(data, **arguments)
+
+
 @contextmanager
-def warnings_as_notes() -> Iterator[None]:
-    """Print each distinct warning of the library as a note of one line."""
+def warnings_as_notes(words: Callable[[str], str] = str) -> Iterator[None]:
+    """Print each distinct warning of the library as a note of one line; ``words`` may rewrite it."""
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always", UserWarning)
         yield
     for message in dict.fromkeys(str(w.message) for w in caught if issubclass(w.category, UserWarning)):
-        note(message)
+        note(words(message))
 
 
 def check_file(path: Path | None, *inputs: Path | None) -> None:

@@ -22,19 +22,17 @@ _FORMATS = ("table", "trec")
 class RankOptions:
     """Rows and columns to keep, and where they go."""
 
-    top: int | None = opt.plain_option("Keep the best N rows (of each group).", metavar="N")
-    fpr: float | None = opt.plain_option(
+    top: int | None = opt.plain("Keep the best N rows (of each group).", metavar="N")
+    fpr: float | None = opt.plain(
         "Keep rows above the score that this share of the training negatives exceeded."
     )
-    explain: bool = opt.plain_option(
-        "Add the three columns that lift each row most.", "--explain", default=False
-    )
-    keep: bool = opt.plain_option("Keep all columns of the table.", "--keep", default=False)
-    id: str | None = opt.plain_option("Column that names the rows; default: the model's.")
-    format: str = opt.plain_option(
+    explain: bool = opt.plain("Add the three columns that lift each row most.", "--explain", default=False)
+    keep: bool = opt.plain("Keep all columns of the table.", "--keep", default=False)
+    id: str | None = opt.plain("Column that names the rows; default: the model's.")
+    format: str = opt.plain(
         "table (CSV or Parquet), or trec: a run file for trec_eval, ranx, ir-measures.", default="table"
     )
-    output: Path | None = opt.plain_option("File to write; default: the screen.", "--output", "-o")
+    output: Path | None = opt.plain("File to write; default: the screen.", "--output", "-o")
 
 
 @opt.option_groups
@@ -70,7 +68,7 @@ def rank(
     else:
         out.write_frame(ranked, output)
     if json:
-        summary = {"rows": len(ranked), "output": None if output is None else str(output)}
+        summary = {"rows": len(ranked), "output": output}
         out.print_json(summary | ({"ranking": ranked.to_dicts()} if output is None else {}))
     elif output is not None:
         typer.echo(f"written: {output}, {len(ranked)} of {len(table)} rows, best first")

@@ -1,8 +1,9 @@
-"""``apexrank reproduce``: the papers' tables and figures beside ours."""
+"""``apexrank reproduce``: run the tables and figures of the papers again."""
 
 from __future__ import annotations
 
 import json as json_module
+import sys
 import time
 from collections.abc import Mapping
 from contextlib import suppress
@@ -27,25 +28,23 @@ SUMMARY = ("reproduce.json", "reproduce.md")
 class ReproduceOptions:
     """Parameters of the experiments."""
 
-    n_splits: int | None = opt.plain_option("Random splits to average over.", min=1)
-    data: Path | None = opt.plain_option(
+    n_splits: int | None = opt.plain("Random splits to average over.", min=1)
+    data: Path | None = opt.plain(
         "Folder of five LETOR folds, for 'letor'; bitcoin-otc or epinions, for 'trust'.", show_default=False
     )
-    paper: str | None = opt.plain_option(
+    paper: str | None = opt.plain(
         "Whose printed numbers 'letor' sets beside: mq2007, mq2008 or ohsumed.", show_default=False
     )
-    n_jobs: int | None = opt.plain_option("Processes to use, -1 for all cores.", show_default=False)
+    n_jobs: int | None = opt.plain("Processes to use, -1 for all cores.", show_default=False)
 
 
 @dataclass(frozen=True)
 class RunOptions:
     """What is run, and where its files go."""
 
-    list_names: bool = opt.plain_option("List the names there are.", "--list", default=False)
-    out: Path | None = opt.plain_option(
-        "Folder for the table as CSV and, where there is one, the figure as PNG."
-    )
-    resume: bool = opt.plain_option(
+    list_names: bool = opt.plain("List the names there are.", "--list", default=False)
+    out: Path | None = opt.plain("Folder for the table as CSV and, where there is one, the figure as PNG.")
+    resume: bool = opt.plain(
         "With 'all': keep what an earlier run into the folder has finished.", "--resume", default=False
     )
 
@@ -98,7 +97,7 @@ def _print_names(titles: dict[str, str], json: bool) -> None:
 
 
 def _prepare(name: str, folder: Path | None) -> None:
-    """Find a bad folder before the work, and draw without a screen where anything can be drawn."""
+    """Check the folder before any work, and select a backend that needs no display."""
     if folder is not None:
         out.prepare_folder(folder, *_file_names(name))
     with suppress(MissingExtraError):
@@ -126,7 +125,7 @@ def _as_json(result: Result, name: str, files: list[Path]) -> dict[str, Any]:
         "verdicts": [verdict._asdict() for verdict in result.verdicts],
         "table": result.table.to_dicts(),
         "notes": result.notes,
-        "files": list(map(str, files)),
+        "files": files,
     }
 
 
@@ -142,7 +141,7 @@ def _print(result: Result, title: str, files: list[Path]) -> None:
 
 
 def _run_all(options: dict[str, Any], folder: Path | None, *, resume: bool, json: bool) -> None:
-    """Run every experiment; what one of them raises is written down and does not stop the others."""
+    """Run every experiment; an error in one is recorded and does not stop the others."""
     import apexrank_papers as experiments
     from apexrank_papers import summary
 
@@ -179,36 +178,30 @@ def _run_all(options: dict[str, Any], folder: Path | None, *, resume: bool, json
 
 
 def _finished_before(found: Mapping[str, Any], path: Path) -> dict[str, dict[str, Any]]:
-    """Entries of an earlier run with the same versions and options that came to their end and have all their files."""
+    """Return the finished entries of an earlier run with the same versions and options whose files exist."""
     from apexrank_papers.summary import earlier
 
     if not path.exists():
         return {}
     try:
         before = json_module.loads(path.read_text(encoding="utf-8"))
-        same = before["versions"] == found["versions"]
-        same = same and _that_matter(before["options"]) == _that_matter(found["options"])
+        # the number of processes changes no result
+        one, other = ({**run["options"], "n_jobs": None} for run in (before, found))
+        same = before["versions"] == found["versions"] and one == other
         entries = earlier(before)
     except (ValueError, KeyError, TypeError, AttributeError, RecursionError):
         raise InputError(f"{str(path)!r} is not the file of an earlier run: leave out --resume") from None
     if not same:
         out.note(f"{path} is of other versions or options: everything is run again")
         return {}
-    return {name: entry for name, entry in entries.items() if _has_files(entry, path.parent)}
-
-
-def _that_matter(options: Mapping[str, Any]) -> dict[str, Any]:
-    """Without the number of processes, which changes no number."""
-    return {option: value for option, value in options.items() if option != "n_jobs"}
-
-
-def _has_files(entry: Mapping[str, Any], folder: Path) -> bool:
-    there = {path.name for path in folder.iterdir() if path.is_file()}
-    return bool(entry["files"]) and there.issuperset(entry["files"])
+    there = {file.name for file in path.parent.iterdir() if file.is_file()}
+    return {
+        name: entry for name, entry in entries.items() if entry["files"] and there.issuperset(entry["files"])
+    }
 
 
 def _entry(name: str, options: Mapping[str, Any], folder: Path) -> dict[str, Any]:
-    """Run one experiment with those of the options that it has, and write its files in the place of older ones."""
+    """Run one experiment with the options that it takes, and replace its files."""
     import apexrank_papers as experiments
     from apexrank_papers import summary
 
@@ -224,20 +217,13 @@ def _entry(name: str, options: Mapping[str, Any], folder: Path) -> dict[str, Any
     except Exception as error:
         return summary.stopped(experiment, time.perf_counter() - start, error)
     finally:
-        _close_figures()
+        if "matplotlib.pyplot" in sys.modules:  # which keeps all figures otherwise
+            sys.modules["matplotlib.pyplot"].close("all")
     return summary.finished(experiment, time.perf_counter() - start, result, [file.name for file in files])
 
 
-def _close_figures() -> None:
-    """Forget the figures that were drawn, which pyplot keeps otherwise."""
-    import sys
-
-    if "matplotlib.pyplot" in sys.modules:
-        sys.modules["matplotlib.pyplot"].close("all")
-
-
 def _save(found: Mapping[str, Any], folder: Path) -> None:
-    """Write both summaries, each whole or not at all: a run that is interrupted can be resumed."""
+    """Write both summaries atomically, so that an interrupted run can be resumed."""
     from apexrank.atomic import write_bytes
     from apexrank_papers.summary import markdown
 

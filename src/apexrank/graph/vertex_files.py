@@ -6,15 +6,15 @@ import csv
 import math
 import re
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
+
+import numpy as np
+import polars as pl
 
 from apexrank.errors import InputError
-
-if TYPE_CHECKING:
-    import numpy as np
-    import polars as pl
-
-    from apexrank.graph.adjacency import Graph
+from apexrank.graph.adjacency import Graph
+from apexrank.io.columns import numbers
+from apexrank.io.tables import read_table
 
 
 def named_vertex(graph: Graph, text: str) -> Any:
@@ -107,12 +107,6 @@ def _seed_of_csv(path: Path, number: int, line: str, header: list[str]) -> tuple
 
 def earlier_scores(path: Path, graph: Graph) -> np.ndarray:
     """Read the scores of a file of ranks by the names of the vertices; 0 for vertices that it lacks."""
-    import numpy as np
-    import polars as pl
-
-    from apexrank.io import read_table
-    from apexrank.io.columns import numbers
-
     table = read_table(path)
     known = {"vertex": table.column("vertex").cast(pl.String), "score": numbers(table, "score")}
     earlier = pl.DataFrame(known)
@@ -120,7 +114,7 @@ def earlier_scores(path: Path, graph: Graph) -> np.ndarray:
         raise InputError(
             f"{path} has more than one row of vertex {earlier['vertex'].filter(twice)[0]!r}: keep one"
         )
-    names = series(np.arange(graph.n) if graph.names is None else graph.names).cast(pl.String)
+    names = _series(np.arange(graph.n) if graph.names is None else graph.names).cast(pl.String)
     vertices = pl.DataFrame({"vertex": names}).with_row_index()
     found = vertices.join(earlier, on="vertex", how="left").sort("index")["score"]
     scores = found.fill_null(0.0).fill_nan(0.0).to_numpy()
@@ -129,8 +123,24 @@ def earlier_scores(path: Path, graph: Graph) -> np.ndarray:
     return scores
 
 
-def series(names: np.ndarray) -> pl.Series:
-    """Convert names to a polars column; objects become text or numbers again."""
-    import polars as pl
+def ranking_frame(
+    graph: Graph, scores: np.ndarray, top: int | None = None, **more: np.ndarray
+) -> pl.DataFrame:
+    """Return the ``top`` vertices, best first, with their scores and ``more`` columns; equals keep the graph's order.
 
+    Examples
+    --------
+    >>> from apexrank.graph.adjacency import Graph
+    >>> graph = Graph.from_edges([0, 1], [1, 0], names=["page", "shop"])
+    >>> ranking_frame(graph, np.array([0.4, 0.6])).rows()
+    [(1, 'shop', 0.6), (2, 'page', 0.4)]
+    """
+    order = np.argsort(-scores, kind="stable")[:top]
+    ranks, vertices = np.arange(1, len(order) + 1), _series(graph.labels(order))
+    columns = {name: values[order] for name, values in ({"score": scores} | more).items()}
+    return pl.DataFrame({"rank": ranks, "vertex": vertices, **columns})
+
+
+def _series(names: np.ndarray) -> pl.Series:
+    """Convert names to a polars column; objects become text or numbers again."""
     return pl.Series(names.tolist() if names.dtype == object else names)
