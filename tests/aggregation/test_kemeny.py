@@ -9,7 +9,7 @@ import pytest
 from apexrank.aggregation.fusion import Rule
 from apexrank.aggregation.kemeny import kemeny, search, tied_places
 from apexrank.aggregation.rank_aggregation import aggregate
-from apexrank.cli.aggregate_report import _what_proves
+from apexrank.cli.aggregate import _what_proves
 from apexrank.metrics import kendall_distance
 
 

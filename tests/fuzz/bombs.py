@@ -13,13 +13,13 @@ from typing import Any
 
 import numpy as np
 
-from apexrank.cli.ballots import Ballots
-from apexrank.cli.seeds import read_seeds
+from apexrank.cli.options import BallotOptions
 from apexrank.datasets import read_letor, read_preflib
 from apexrank.datasets.graphs import load_cnr_2000
 from apexrank.datasets.webspam import load_webspam
 from apexrank.errors import ApexrankError
 from apexrank.graph.reading import as_graph
+from apexrank.graph.vertex_files import read_seeds
 from apexrank.io import load_model, read_qrels, read_run, read_table
 from tests.fuzz.binary import with_checksum
 from tests.fuzz.runner import check_message
@@ -67,11 +67,11 @@ def _header(text: bytes) -> bytes:
 
 
 def _orders(path: Path) -> Any:
-    return Ballots(kind="orders", id="v").read(path)
+    return BallotOptions(kind="orders", id="v").read(path)
 
 
 def _long(path: Path) -> Any:
-    return Ballots(long="u,f,s").read(path)
+    return BallotOptions(long="u,f,s").read(path)
 
 
 def _hosts(path: Path) -> Any:
@@ -127,7 +127,7 @@ BOMBS: dict[str, tuple[str, Callable[[], bytes], Reader]] = {
     "PrefLib, orders times items": (
         "b.soi",
         lambda: (_names(20_000) + "1: 1\n" * 20_000).encode(),
-        Ballots().read,
+        BallotOptions().read,
     ),
     "PrefLib, packed": ("b.soi.gz", lambda: _packed(b"1: 1\n"), read_preflib),
     "TREC, line of 1 MB": ("b.run", lambda: b"q Q0 " + b"d" * MEGABYTE + b" 1 x t\n", read_run),
@@ -144,7 +144,7 @@ BOMBS: dict[str, tuple[str, Callable[[], bytes], Reader]] = {
         lambda: b"u,f,s\n" + b"".join(b"%d,%d,1\n" % (i, i) for i in range(16_000)),
         _long,
     ),
-    "ballots, packed": ("b.csv.gz", lambda: _packed(b",1\n"), Ballots().read),
+    "ballots, packed": ("b.csv.gz", lambda: _packed(b",1\n"), BallotOptions().read),
     "hosts, number 2^31 - 2": ("b.graph", lambda: b"0 -> 2147483646:1\n", _hosts),
     "hosts, claimed": ("b.graph", lambda: b"2147483647\n1:1\n", _hosts),
     "seeds, line of 1 MB": ("b.txt", lambda: b"vertex,weight\n" + b"a" * MEGABYTE + b",1\n", read_seeds),

@@ -11,15 +11,14 @@ from pathlib import Path
 from random import Random
 from typing import Any
 
-from apexrank.cli.ballots import Ballots
-from apexrank.cli.edge_options import Reading
 from apexrank.cli.graph_compare import _spam_labels
-from apexrank.cli.seeds import earlier_scores, seed_weights
+from apexrank.cli.options import BallotOptions, EdgeOptions
 from apexrank.datasets import read_letor, read_preflib
 from apexrank.datasets.graphs import load_bitcoin_otc, load_cnr_2000
 from apexrank.datasets.webspam import load_webspam
 from apexrank.graph.layers import layers_of_table
 from apexrank.graph.reading import as_graph
+from apexrank.graph.vertex_files import earlier_scores, seed_weights
 from apexrank.io import load_model, rank_table, read_qrels, read_run, read_table
 from apexrank.io.columns import is_text, numbers, texts
 from apexrank.io.labels import grades, positive_value
@@ -62,7 +61,7 @@ def _parquet(data: bytes, folder: Path, rng: Random) -> Any:
     if kind == 0:
         return _graph(path, rng)
     if kind == 1:
-        return Ballots(kind=rng.choice((None, "ranks", "orders"))).read(path)
+        return BallotOptions(kind=rng.choice((None, "ranks", "orders"))).read(path)
     return _any_table(path, rng)
 
 
@@ -93,12 +92,13 @@ def _graph(path: Path, rng: Random) -> Any:
         ((None, None, None), (None, None, None), ("0", "1", "2"), ("source", "target", "weight"))
     )
     repeated, signed = rng.choice(("sum", "once", "error")), rng.random() < 0.4
-    return Reading(*columns, rng.random() < 0.3, repeated, rng.random() < 0.3, signed).read(path)
+    options = EdgeOptions(*columns, rng.random() < 0.3, repeated, rng.random() < 0.3)
+    return options.read(path, signed=signed)
 
 
 def _preflib(data: bytes, folder: Path, rng: Random) -> Any:
     path = _saved(data, folder, rng.choice((".soc", ".soi", ".toc", ".toi", ".toi")))
-    return Ballots().read(path) if rng.random() < 0.3 else read_preflib(path)
+    return BallotOptions().read(path) if rng.random() < 0.3 else read_preflib(path)
 
 
 def _run(data: bytes, folder: Path, rng: Random) -> Any:
@@ -121,7 +121,7 @@ def _ballots(data: bytes, folder: Path, rng: Random) -> Any:
         {"long": "user,film,stars"},
         {"long": "user,film,stars", "kind": "ranks", "weights": "stars"},
     )
-    return Ballots(**rng.choice(ways)).read(path)
+    return BallotOptions(**rng.choice(ways)).read(path)
 
 
 def _seeds(data: bytes, folder: Path, rng: Random) -> Any:

@@ -13,10 +13,8 @@ import numpy as np
 import polars as pl
 import pytest
 
-from apexrank.cli.ballot_cells import check_cells
-from apexrank.cli.ballots import Ballots
-from apexrank.cli.edge_options import Reading
-from apexrank.cli.seeds import named_vertex, read_seeds, seed_weights
+from apexrank.aggregation.ballot_files import check_cells
+from apexrank.cli.options import BallotOptions, EdgeOptions
 from apexrank.datasets import read_letor, read_preflib, unpacking
 from apexrank.datasets.graphs import load_cnr_2000
 from apexrank.datasets.letor import reading
@@ -25,6 +23,7 @@ from apexrank.datasets.webspam import load_webspam
 from apexrank.errors import InputError, MissingExtraError
 from apexrank.graph.files import guessed_columns
 from apexrank.graph.reading import as_graph
+from apexrank.graph.vertex_files import named_vertex, read_seeds, seed_weights
 from apexrank.io import load_model, parquet_size, read_qrels, read_run, read_table, stream, write_table
 from apexrank.io.columns import texts
 from apexrank.io.container import pack, unpack
@@ -150,7 +149,7 @@ class TestTables:
             whole[:-8] + bytes(8),
             b"\x1f\x8b\x08",
         ):
-            for read in (read_table, Ballots().read, lambda path: list(read_blocks(path, "a"))):
+            for read in (read_table, BallotOptions().read, lambda path: list(read_blocks(path, "a"))):
                 refused(read, tmp_path / "t.csv.gz", data, "gzip data end early or are damaged")
 
     def test_carriage_return_inside_a_line(self, tmp_path):
@@ -439,7 +438,7 @@ class TestGraphs:
         assert len(guessed_columns(path, None, None, None)) < 200
 
     def test_damaged_gzip_data_are_told_once(self, tmp_path):
-        reading = Reading(None, None, None, False, "sum", False, False)
+        reading = EdgeOptions()
         message = refused(reading.read, tmp_path / "e.txt.gz", gzip.compress(b"1 2\n" * 99)[:-9], "gzip data")
         assert message.count("e.txt.gz") == 1
 
@@ -501,14 +500,14 @@ class TestLists:
 
     def test_more_voters_times_items_than_cells(self, tmp_path):
         rows = b"".join(b"%d,%d,1\n" % (i, i) for i in range(11_000))
-        read = Ballots(long="u,f,s").read
+        read = BallotOptions(long="u,f,s").read
         refused(
             read,
             tmp_path / "b.csv",
             b"u,f,s\n" + rows,
             "11,000 voters times 11,000 items are 121,000,000 cells of 1.0 GB, and 100,000,000 is the limit",
         )
-        read = Ballots(kind="orders", id="u", drop=["s"]).read
+        read = BallotOptions(kind="orders", id="u", drop=["s"]).read
         refused(read, tmp_path / "b.csv", b"u,f,s\n" + rows, "11,000 voters times 11,000 items")
 
 

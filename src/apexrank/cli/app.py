@@ -1,7 +1,7 @@
-"""The command ``apexrank`` and how it speaks of errors: one line on stderr, exit code 2.
+"""The ``apexrank`` application: errors are one line on stderr with exit code 2.
 
-An interruption is one line as well, with the exit codes of shells: 130 for Ctrl-C, 143 for SIGTERM, 129 for SIGHUP, and
-141, without a word, where the reader of the output has left.
+An interruption is one line as well, with the exit code of shells: 130 for Ctrl-C, 143 for SIGTERM, 129 for SIGHUP. If
+the reader of stdout has left, the exit code is 141 and nothing is printed.
 """
 
 from __future__ import annotations
@@ -22,13 +22,11 @@ import apexrank
 from apexrank.cli.aggregate import aggregate
 from apexrank.cli.cluster import cluster
 from apexrank.cli.compare import compare
-from apexrank.cli.consensus import consensus
 from apexrank.cli.demo import demo
 from apexrank.cli.evaluate import evaluate
 from apexrank.cli.export import export
 from apexrank.cli.fit import fit
 from apexrank.cli.graph import graph_app
-from apexrank.cli.graph_compare import graph_compare
 from apexrank.cli.rank import rank
 from apexrank.cli.reproduce import reproduce
 from apexrank.errors import ApexrankError
@@ -43,7 +41,7 @@ _INTERRUPTED, _READER_LEFT = 128 + 2, 128 + 13  # as shells have it for SIGINT a
 
 
 class _Stopped(BaseException):
-    """A signal asks the process to end; no error, so that nothing but clean-up runs on its way out."""
+    """A termination signal; not an Exception, so that only clean-up code runs."""
 
     def __init__(self, number: int) -> None:
         super().__init__(number)
@@ -51,7 +49,7 @@ class _Stopped(BaseException):
 
 
 class OneLineErrors(TyperGroup):
-    """A group of verbs that reports every expected error in one line."""
+    """Command group that reports every expected error in one line."""
 
     def main(
         self,
@@ -62,7 +60,7 @@ class OneLineErrors(TyperGroup):
         windows_expand_args: bool = True,
         **extra: Any,
     ) -> Any:
-        """Run a verb; a wrong word on the command line is reported like wrong data."""
+        """Run a command; usage errors are reported like errors in the data."""
         try:
             with _stopping_cleanly(), _names_as_they_are():
                 code = super().main(args, prog_name, complete_var, False, windows_expand_args, **extra)
@@ -75,7 +73,7 @@ class OneLineErrors(TyperGroup):
         except BrokenPipeError:
             code = _reader_has_left()
         except SystemExit as error:
-            # Typer has a way of its own to end when the reader has left.
+            # Typer exits in its own way when the reader has left.
             if not isinstance(error.__context__, BrokenPipeError):
                 raise
             code = _reader_has_left()
@@ -97,7 +95,7 @@ class OneLineErrors(TyperGroup):
 
 @contextmanager
 def _names_as_they_are() -> Iterator[None]:
-    """Print the bytes of a file's name that are no text as they are, unless the user has chosen another way."""
+    """Print file names that are not valid text byte for byte, unless the user chose another error handler."""
     stdout = sys.stdout
     if not isinstance(stdout, io.TextIOWrapper) or stdout.errors != "strict":
         yield
@@ -106,13 +104,13 @@ def _names_as_they_are() -> Iterator[None]:
     try:
         yield
     finally:
-        with suppress(OSError, ValueError):  # what is still to be printed cannot be; it is told elsewhere
+        with suppress(OSError, ValueError):  # the rest cannot be printed, which is reported elsewhere
             stdout.reconfigure(errors="strict")
 
 
 @contextmanager
 def _stopping_cleanly() -> Iterator[None]:
-    """Clean up what is being written when a signal ends the process; a second one ends it at once."""
+    """Clean up temporary files when a signal ends the process; a second signal ends it at once."""
     known = [getattr(signal, name) for name in ("SIGTERM", "SIGHUP") if hasattr(signal, name)]
     numbers = [number for number in known if signal.getsignal(number) == signal.SIG_DFL]
 
@@ -133,7 +131,7 @@ def _stopping_cleanly() -> Iterator[None]:
 
 
 def _reader_has_left() -> int:
-    """Stop as a command does whose reader has seen enough, such as ``head``."""
+    """Silence stdout after its reader, such as ``head``, has closed the pipe; return the exit code."""
     silent = os.open(os.devnull, os.O_WRONLY)
     if sys.stdout is not None:
         with suppress(OSError):  # no file of the system
@@ -145,7 +143,7 @@ def _reader_has_left() -> int:
 def _system_error(error: OSError) -> str:
     if error.filename:
         return f"cannot use {error.filename!r}: {error.strerror}"
-    # Errors of files are told by those who open them: what is left is the screen, or where it was redirected to.
+    # Code that opens files reports their errors; what is left is stdout.
     return f"cannot print the result: {str(error.strerror).lower()}" if error.errno in _FULL else str(error)
 
 
@@ -184,6 +182,4 @@ def _main(
 
 for _verb in (demo, compare, fit, rank, evaluate, export, aggregate, cluster, reproduce):
     app.command()(_verb)
-graph_app.command("compare")(graph_compare)
-graph_app.command()(consensus)
 app.add_typer(graph_app)

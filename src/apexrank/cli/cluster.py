@@ -3,106 +3,104 @@
 from __future__ import annotations
 
 import time
-import warnings
-from collections.abc import Iterator
-from contextlib import contextmanager
+from dataclasses import dataclass
+from itertools import pairwise
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Any
 
-from apexrank.cli import ballot_options as options
-from apexrank.cli.ballot_options import method_option, output_option
-from apexrank.cli.ballots import Ballots
-from apexrank.cli.cluster_report import show_clusters
-from apexrank.cli.edge_options import Json
-from apexrank.cli.elbow import show_elbow
-from apexrank.cli.output import note, working
-from apexrank.cli.profile import Profile, about
+import typer
+
+from apexrank.cli import options as opt
+from apexrank.cli import output as out
 from apexrank.errors import InputError
 
 if TYPE_CHECKING:
     import numpy as np
+    import polars as pl
 
+    from apexrank.aggregation.ballot_files import BallotFile
     from apexrank.aggregation.fusion import Rule
     from apexrank.aggregation.kmeans import LovaszBregmanKMeans
     from apexrank.submodular import SetFunction
 
 _SHAPES = ("sqrt", "log", "product", "indicator", "chain")
+_ITEMS_SHOWN = 5
 
 
+@dataclass(frozen=True)
+class KMeansOptions:
+    """Parameters of the clustering."""
+
+    k: int | None = opt.method("Number of clusters.", "--clusters", "-k", min=1, metavar="K")
+    elbow: str | None = opt.method(
+        "Show the objective and the silhouette for each number of clusters from A to B.", metavar="A-B"
+    )
+    f: str = opt.method(
+        "Submodular function of the divergence: sqrt and log look at the first places most, product at all alike, "
+        "top:3 at the first 3; also indicator and chain.",
+        "--f",
+        default="sqrt",
+    )
+    euclidean: float = opt.method(
+        "Add so much of half the squared distance to the mean; 0 compares orders alone.", min=0, default=0.0
+    )
+    n_init: int = opt.method("Random starts, the best of which is kept.", min=1, default=10)
+    seed: int = opt.method("For the starts.", min=0, default=0)
+
+
+@dataclass(frozen=True)
+class ClusterOutputs:
+    """Files to write."""
+
+    orders: Path | None = opt.written("CSV or Parquet file to write: the order of each cluster.")
+    output: Path | None = opt.written(
+        "CSV or Parquet file to write: the cluster of each voter, or the table of --elbow.", "--output", "-o"
+    )
+
+
+@opt.option_groups
 def cluster(
-    ballots: options.BallotFile,
-    k: Annotated[
-        int | None, method_option("Number of clusters.", "--clusters", "-k", min=1, metavar="K")
-    ] = None,
-    elbow: Annotated[
-        str | None,
-        method_option(
-            "Show the objective and the silhouette for each number of clusters from A to B.", metavar="A-B"
-        ),
-    ] = None,
-    f: Annotated[
-        str,
-        method_option(
-            "Submodular function of the divergence: sqrt and log look at the first places most, product at all alike, "
-            "top:3 at the first 3; also indicator and chain.",
-            "--f",
-        ),
-    ] = "sqrt",
-    euclidean: Annotated[
-        float,
-        method_option(
-            "Add so much of half the squared distance to the mean; 0 compares orders alone.", min=0
-        ),
-    ] = 0.0,
-    n_init: Annotated[int, method_option("Random starts, the best of which is kept.", min=1)] = 10,
-    seed: Annotated[int, method_option("For the starts.", min=0)] = 0,
-    normalize: options.Normalize = None,
-    points: options.Points = None,
-    missing: options.Missing = None,
-    kind: options.Kind = None,
-    items_in: options.ItemsIn = None,
-    long: options.Long = None,
-    id: options.Id = None,
-    weights: options.Weights = None,
-    drop: options.Drop = None,
-    orders: Annotated[
-        Path | None, output_option("CSV or Parquet file to write: the order of each cluster.")
-    ] = None,
-    output: Annotated[
-        Path | None,
-        output_option(
-            "CSV or Parquet file to write: the cluster of each voter, or the table of --elbow.",
-            "--output",
-            "-o",
-        ),
-    ] = None,
-    json: Json = False,
+    ballots: opt.BallotPath,
+    *,
+    options: KMeansOptions,
+    worth: opt.PointOptions,
+    reading: opt.BallotOptions,
+    files: ClusterOutputs,
+    json: opt.Json = False,
 ) -> None:
     """Group voters who order the items alike; cluster 1 is the largest."""
-    options.check_outputs(ballots, output, orders)
-    sizes = _sizes(k, elbow, orders)
-    options.check_missing(missing)
-    parameters = {"f": _shape(f), "euclidean": euclidean, "n_init": n_init, "random_state": seed}
-    rules = {"normalize": normalize, "points": options.read_points(points, kind, ballots)}
-    rule = options.read_options("lovasz-bregman", **rules, k=60.0, max_exact=40, time_limit=60.0)
+    opt.check_tables(ballots, files.output, files.orders)
+    sizes = _sizes(options.k, options.elbow, files.orders)
+    parameters = {
+        "f": _shape(options.f),
+        "euclidean": options.euclidean,
+        "n_init": options.n_init,
+        "random_state": options.seed,
+    }
+    points = worth.check(reading.kind, ballots)
+    rule = opt.read_rule("lovasz-bregman", normalize=worth.normalize, points=points)
     began = time.perf_counter()
-    profile = Ballots(kind, items_in, id, weights, drop, long).read(ballots)
+    profile = reading.read(ballots)
+    missing = profile.missing_rule(worth.missing)
     scores = _scores(profile, rule, missing)
-    _check_sizes(sizes, profile)
-    _check_places(f, len(profile.items))
+    _check_sizes(sizes, options.f, profile)
     read = time.perf_counter()
     models = [_fit(size, profile, scores, parameters) for size in sizes]
-    profile.tell(scales=normalize is None)
+    opt.note_ballots(profile, scales=worth.normalize is None)
     seconds = {"reading": round(read - began, 3), "clustering": round(time.perf_counter() - read, 3)}
-    report = profile.facts(profile.missing(missing)) | {"f": f, "euclidean": euclidean, "seconds": seconds}
-    if elbow is not None:
-        show_elbow(profile, models, scores, report, output, json)
+    report = profile.to_dict(missing) | {
+        "f": options.f,
+        "euclidean": options.euclidean,
+        "seconds": seconds,
+    }
+    if options.elbow is not None:
+        _show_elbow(profile, models, scores, report, files.output, json)
     else:
-        show_clusters(profile, models[0], scores, report, orders, output, json)
+        _show_clusters(profile, models[0], scores, report, files, json)
 
 
 def _shape(text: str) -> SetFunction:
-    """The set function of ``--f``.
+    """Build the set function of ``--f``.
 
     Examples
     --------
@@ -119,7 +117,7 @@ def _shape(text: str) -> SetFunction:
 
 
 def _sizes(k: int | None, elbow: str | None, orders: Path | None) -> list[int]:
-    """Numbers of clusters to look for.
+    """Return the numbers of clusters to fit.
 
     Examples
     --------
@@ -140,38 +138,35 @@ def _sizes(k: int | None, elbow: str | None, orders: Path | None) -> list[int]:
     return list(range(int(low), int(high) + 1))
 
 
-def _check_sizes(sizes: list[int], profile: Profile) -> None:
-    n = len(profile.values)
-    if sizes[-1] > n:
+def _check_sizes(sizes: list[int], f: str, profile: BallotFile) -> None:
+    """Refuse more clusters than voters, and a function of so many places that all orders are alike to it."""
+    n_voters, n_items = profile.values.shape
+    if sizes[-1] > n_voters:
         words = "orders" if profile.lists and profile.weights is not None else "voters"
         raise InputError(
-            f"{sizes[-1]} clusters are more than the {n} {words} of {profile.source}: lower the number"
+            f"{sizes[-1]} clusters are more than the {n_voters} {words} of {profile.source}: lower the number"
         )
-
-
-def _check_places(f: str, n: int) -> None:
-    """Refuse a function that looks at so many places that all orders are alike to it."""
     name, _, places = f.partition(":")
-    if name == "top" and int(places) >= n:
+    if name == "top" and int(places) >= n_items:
         raise InputError(
-            f"--f {f} takes all orders of {n} items for alike, as all are among the first {places}: use top:{n - 1} or "
-            "fewer"
+            f"--f {f} takes all orders of {n_items} items for alike, as all are among the first {places}: use "
+            f"top:{n_items - 1} or fewer"
         )
 
 
-def _scores(profile: Profile, rule: Rule, missing: str | None) -> np.ndarray:
-    """Points of voters × items, of which none may be missing."""
+def _scores(profile: BallotFile, rule: Rule, missing: Any) -> np.ndarray:
+    """Return the points of voters × items, of which none may be missing."""
     import numpy as np
 
     from apexrank.aggregation.ballots import read_ballots
     from apexrank.aggregation.fusion import voter_points
 
-    with about(profile):
+    with opt.errors_about(profile):
         ballots = read_ballots(
             profile.values,
             profile.weights,
             kind=profile.kind,  # type: ignore[arg-type]
-            missing=profile.missing(missing),
+            missing=missing,
             items=profile.items,
         )
         scores = voter_points(ballots, rule, slice(None))
@@ -180,24 +175,161 @@ def _scores(profile: Profile, rule: Rule, missing: str | None) -> np.ndarray:
         voter, item = np.argwhere(gaps)[0].tolist()
         raise InputError(
             f"{profile.where(voter, item)}: the score of {profile.items[item]!r} is missing ({gaps.sum()} scores in "
-            f"all), and clusters need all of them; {profile.cure}"
+            f"all), and clusters need all of them; {opt.in_options(profile.cure)}"
         )
     return scores
 
 
-def _fit(size: int, profile: Profile, scores: np.ndarray, parameters: dict[str, Any]) -> LovaszBregmanKMeans:
+def _fit(
+    size: int, profile: BallotFile, scores: np.ndarray, parameters: dict[str, Any]
+) -> LovaszBregmanKMeans:
     from apexrank.aggregation.kmeans import LovaszBregmanKMeans
 
-    with working(f"looking for {size} clusters of {len(scores)} voters"), _notes(size), about(profile):
+    def words(text: str) -> str:
+        text = text.replace("X has", "there are").replace("Lower n_clusters", "Lower -k")
+        return f"{size} clusters: {text.replace('set euclidean', 'set --euclidean')}"
+
+    what = f"looking for {size} clusters of {len(scores)} voters"
+    with out.working(what), out.warnings_as_notes(words), opt.errors_about(profile):
         return LovaszBregmanKMeans(size, **parameters).fit(scores, sample_weight=profile.weights)
 
 
-@contextmanager
-def _notes(size: int) -> Iterator[None]:
-    """Warnings of the library as notes, in the words of the command line."""
-    with warnings.catch_warnings(record=True) as caught:
-        warnings.simplefilter("always", UserWarning)
-        yield
-    for warning in caught:
-        text = str(warning.message).replace("X has", "there are").replace("Lower n_clusters", "Lower -k")
-        note(f"{size} clusters: {text.replace('set euclidean', 'set --euclidean')}")
+def _silhouette(profile: BallotFile, model: LovaszBregmanKMeans, scores: np.ndarray) -> float | None:
+    """Return the mean silhouette of the voters, which a single cluster lacks."""
+    from apexrank.aggregation.kmeans import silhouette
+
+    return None if model.n_clusters < 2 else silhouette(model, scores, profile.weights)
+
+
+def _show_elbow(
+    profile: BallotFile,
+    models: list[LovaszBregmanKMeans],
+    scores: np.ndarray,
+    report: dict[str, Any],
+    output: Path | None,
+    json: bool,
+) -> None:
+    """Write or print the objective and the silhouette for each number of clusters."""
+    import polars as pl
+
+    rows = [
+        {
+            "clusters": model.n_clusters,
+            "inertia": model.inertia_,
+            "silhouette": _silhouette(profile, model, scores),
+        }
+        for model in models
+    ]
+    frame = pl.DataFrame(rows)
+    out.write_frame(frame, output)
+    if json:
+        out.print_json(report | {"elbow": rows, "files": [output] if output else []})
+    elif not out.show_frame(frame, output, rows=len(frame)):
+        opt.note_gaps(profile, report["missing"]["rule"])
+    else:
+        typer.echo(
+            f"{profile.sentence(report['missing']['rule'])}; inertia: look where it stops falling fast; "
+            "silhouette: near 1 clusters are far apart, near 0 they touch"
+        )
+        if output is not None:
+            typer.echo(f"written: {output}")
+
+
+def _show_clusters(
+    profile: BallotFile,
+    model: LovaszBregmanKMeans,
+    scores: np.ndarray,
+    report: dict[str, Any],
+    files: ClusterOutputs,
+    json: bool,
+) -> None:
+    """Write or print the clusters and the voters in them; ``report`` has what is known of the ballots."""
+    import polars as pl
+
+    clusters, found = _clusters(profile, model, scores)
+    report |= {
+        "inertia": model.inertia_,
+        "silhouette": _silhouette(profile, model, scores),
+        "steps": model.n_iter_,
+        "converged": model.converged_,
+    }
+    rows = [
+        (each["cluster"], rank, item, score)
+        for each in clusters
+        for rank, (item, score) in enumerate(zip(each["order"], each["scores"], strict=True), start=1)
+    ]
+    orders = pl.DataFrame(rows, schema=["cluster", "rank", "item", "score"], orient="row")
+    out.write_frame(orders, files.orders)
+    out.write_frame(found, files.output)
+    report["files"] = [str(path) for path in (files.output, files.orders) if path is not None]
+    if json:
+        report["clusters"] = clusters
+        out.print_json(report | ({"voters_clusters": found.to_dicts()} if files.output is None else {}))
+    elif files.output is None and not out.is_terminal():
+        out.print_frame(found)
+        opt.note_gaps(profile, report["missing"]["rule"])
+    else:
+        _print(profile, clusters, report)
+
+
+def _clusters(
+    profile: BallotFile, model: LovaszBregmanKMeans, scores: np.ndarray
+) -> tuple[list[dict[str, Any]], pl.DataFrame]:
+    """Describe the clusters that have voters, the largest first, and list the cluster of each voter."""
+    import numpy as np
+    import polars as pl
+
+    weights = np.ones(len(scores)) if profile.weights is None else profile.weights
+    own = model.transform(scores)[np.arange(len(scores)), model.labels_]
+    rows, size, total = (
+        np.bincount(model.labels_, values, model.n_clusters) for values in (None, weights, weights * own)
+    )
+    centres = [centre for centre in np.argsort(-size, kind="stable").tolist() if rows[centre]]
+    clusters = []
+    for number, centre in enumerate(centres, start=1):
+        voters, order = float(size[centre]), model.orders_[centre]
+        clusters.append(
+            {
+                "cluster": number,
+                "voters": int(voters) if voters.is_integer() else voters,
+                "divergence": float(total[centre]) / voters if voters else None,
+                "order": [profile.items[item] for item in order.tolist()],
+                "scores": model.cluster_centers_[centre][order].tolist(),  # best first, as the order
+            }
+        )
+    numbers = np.zeros(model.n_clusters, dtype=np.int64)
+    numbers[centres] = np.arange(1, len(centres) + 1)
+    columns = {"cluster": numbers[model.labels_], "divergence": own}
+    taken = {name: f"{name}_given" for name in columns if name in profile.voters.columns}
+    found = profile.voters.rename(taken).with_columns(pl.Series(x, values) for x, values in columns.items())
+    return clusters, found
+
+
+def _print(profile: BallotFile, clusters: list[dict[str, Any]], report: dict[str, Any]) -> None:
+    table = [
+        [each["cluster"], each["voters"], each["divergence"], _first_items(each["order"], each["scores"])]
+        for each in clusters
+    ]
+    out.print_table(["cluster", "voters", "mean divergence", f"order (first {_ITEMS_SHOWN})"], table)
+    state, seconds = "converged" if report["converged"] else "stopped", report["seconds"]
+    apart = "" if report["silhouette"] is None else f", silhouette {report['silhouette']:.2f}"
+    typer.echo(
+        f"{profile.sentence(report['missing']['rule'])}; inertia {report['inertia']:.4g}{apart}, {state} after "
+        f"{report['steps']} steps; read in {seconds['reading']:.1f} s, clustered in {seconds['clustering']:.1f} s"
+    )
+    files = ", ".join(report["files"])
+    typer.echo(f"written: {files}" if files else "write the cluster of each voter with -o FILE.csv")
+
+
+def _first_items(order: list[str], scores: list[float]) -> str:
+    """Format the first items of an order; equal scores are ties.
+
+    Examples
+    --------
+    >>> _first_items(["tea", "milk", "rum"], [2.0, 1.0, 1.0])
+    'tea > milk = rum'
+    """
+    near = 1e-12 * max(map(abs, scores))
+    signs = ["=" if better - worse <= near else ">" for better, worse in pairwise(scores)]
+    rest = zip(signs, order[1:_ITEMS_SHOWN], strict=False)
+    return order[0] + "".join(f" {sign} {item}" for sign, item in rest)

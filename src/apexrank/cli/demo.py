@@ -1,4 +1,4 @@
-"""``apexrank demo``: what a push does to the top of a list, on bundled data."""
+"""``apexrank demo``: the effect of a push on the top of a list, on synthetic data."""
 
 from __future__ import annotations
 
@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from apexrank.cli.output import note, print_json, print_table, working
+from apexrank.cli.options import Json
+from apexrank.cli.output import note, prepare_folder, print_json, print_table, save_roc, working
 from apexrank.errors import MissingExtraError
 
 if TYPE_CHECKING:
@@ -27,26 +28,34 @@ _SHOWN = {
 
 def demo(
     out: Annotated[Path, typer.Option(help="Folder for the picture and the sample tables.")] = Path("demo"),
-    json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
+    json: Json = False,
 ) -> None:
     """Show on made-up card payments how a push clears the top of the list."""
-    from apexrank.cli.pictures import prepare_folder
+    from apexrank import PNormPush
+    from apexrank.io import Recipe, TableRanker
+    from apexrank.io.judging import judge_table
+    from apexrank.io.measures import top_measures
 
     prepare_folder(out, "train.csv", "new.csv", "roc-top.png", "report.html")
     train, new = _tables()
     with working("fitting p = " + ", ".join(map(str, POWERS))):
-        rankers = {p: _fit(train, p) for p in POWERS}
-    rows = {p: _measure(ranker, new) for p, ranker in rankers.items()}
+        recipe = Recipe(target="fraud", id="case")
+        rankers = {p: TableRanker.fit(train, recipe, PNormPush(p=float(p))) for p in POWERS}
+    rows = {}
+    for p, ranker in rankers.items():
+        judged = judge_table(ranker, new)
+        measures = top_measures(judged.y, judged.scores)
+        rows[p] = {key: measures[key] for key in _SHOWN}
     files = _write(out, train, new, rankers)
     if json:
         table = [{"p": p, **measures} for p, measures in rows.items()]
-        print_json({"table": table, "files": list(map(str, files)), "next": _next(out)})
+        print_json({"table": table, "files": files, "next": _next(out)})
         return
     _print(rows, len(train), len(new), files, out)
 
 
 def _tables() -> tuple[Table, Table]:
-    """Card payments: one half to train on, the other with known answers to rank."""
+    """Generate card payments: one half to train on, the other to rank."""
     import polars as pl
 
     from apexrank.datasets import make_push_example
@@ -58,22 +67,6 @@ def _tables() -> tuple[Table, Table]:
     frame = pl.DataFrame({"case": cases, **features, "fraud": example.target})
     half = len(frame) // 2
     return Table(frame[:half], "train.csv"), Table(frame[half:], "new.csv")
-
-
-def _fit(train: Table, p: float) -> TableRanker:
-    from apexrank import PNormPush
-    from apexrank.io import Recipe, TableRanker
-
-    return TableRanker.fit(train, Recipe(target="fraud", id="case"), PNormPush(p=float(p)))
-
-
-def _measure(ranker: TableRanker, new: Table) -> dict[str, float]:
-    from apexrank.io.judging import judge_table
-    from apexrank.io.measures import top_measures
-
-    judged = judge_table(ranker, new)
-    measures = top_measures(judged.y, judged.scores, judged.groups)
-    return {key: measures[key] for key in _SHOWN}
 
 
 def _write(out: Path, train: Table, new: Table, rankers: dict[int, TableRanker]) -> list[Path]:
@@ -93,7 +86,6 @@ def _write(out: Path, train: Table, new: Table, rankers: dict[int, TableRanker])
 
 
 def _picture(train: Table, new: Table, rankers: dict[int, TableRanker], path: Path) -> None:
-    from apexrank.cli.pictures import save_roc
     from apexrank.io.labels import labels
 
     scores = {f"p = {p}": ranker.score(new) for p, ranker in rankers.items()}
@@ -111,7 +103,7 @@ def _report(train: Table, new: Table, rankers: dict[int, TableRanker], path: Pat
 
 
 def _next(out: Path) -> list[str]:
-    """Commands to try on the files just written."""
+    """Return commands to try on the files just written."""
     path = {
         name: shlex.quote(str(out / name))
         for name in ("train.csv", "new.csv", "report.html", "model.apex", "top.csv")
@@ -131,14 +123,11 @@ def _print(rows: dict[int, dict[str, float]], n_train: int, n_new: int, files: l
         "p = 1 gives most to the whole list (AUC), a larger p to its top."
     )
     print_table(["p", *_SHOWN.values()], [[p, *measures.values()] for p, measures in rows.items()])
-    typer.echo(_conclusion(rows[POWERS[0]], rows[POWERS[-1]]))
-    typer.echo("written: " + ", ".join(map(str, files)))
-    typer.echo("next:\n" + "\n".join(f"  {command}" for command in _next(out)))
-
-
-def _conclusion(first: dict[str, float], last: dict[str, float]) -> str:
+    first, last = rows[POWERS[0]], rows[POWERS[-1]]
     found = [round(50 * row["precision_at_50"]) for row in (first, last)]
-    return (
+    typer.echo(
         f"Of the first 50 payments {found[0]} are frauds with p = {POWERS[0]} "
         f"and {found[1]} with p = {POWERS[-1]}; the AUC goes from {first['auc']:.3f} to {last['auc']:.3f}."
     )
+    typer.echo("written: " + ", ".join(map(str, files)))
+    typer.echo("next:\n" + "\n".join(f"  {command}" for command in _next(out)))

@@ -2,267 +2,299 @@
 
 from __future__ import annotations
 
+import logging
 import math
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
+from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any, NamedTuple
 
 import typer
 
-from apexrank.cli.output import (
-    note,
-    print_json,
-    print_table,
-    refuse_overwriting,
-    show,
-    split_names,
-    warnings_as_notes,
-    working,
-)
-from apexrank.errors import InputError
+from apexrank.cli import options as opt
+from apexrank.cli import output as out
+from apexrank.errors import InputError, MissingExtraError
 
 if TYPE_CHECKING:
     from apexrank.io import Recipe, TableRanker
     from apexrank.io.judging import Judged
     from apexrank.io.tables import Table
 
-_COLUMNS, _MODEL, _ENGINE = "Columns", "Model", "Larger than memory"
+_model, _engine = opt.panel("Model"), opt.panel("Larger than memory")
+_COEFFICIENTS_SHOWN = 8
 _SHOWN_OF_GROUPS = ("ndcg", "ndcg_at_10", "average_precision", "precision_at_5")
 _SHOWN = ("auc", "partial_auc_0.1", "partial_auc_0.01", "precision_at_10", "tpr_at_fpr_0.01")
 
 
+class Model(NamedTuple):
+    """A model of ``fit``: its class, its default scaling, and parameters of other names.
+
+    ``graded`` models learn from grades of relevance, the others from two classes.
+    """
+
+    estimator: str
+    scale: str = "standard"
+    renamed: Mapping[str, str] = {}
+    graded: bool = False
+
+
+MODELS = {
+    "push": Model("PNormPush"),
+    "ir": Model("IRPush"),
+    # Coordinate descent depends on the features' units; the papers have them from 0 to 1.
+    "rankboost": Model("RankBoost", "minmax", {"max_iter": "t_max"}),
+    "retarget": Model("MonotoneRetargeting", graded=True),
+    "listwise": Model("ListwiseRanker", graded=True),
+    "pairs": Model("CrucialPairsPush", graded=True),
+}
+ALPHAS = (1e-4, 1e-3, 1e-2, 0.1, 1.0, 10.0, 100.0)
+ENGINES = ("blocks", "dask")
+
+
+@dataclass(frozen=True)
+class ModelOptions:
+    """The estimator, its parameters, and its cross-validation."""
+
+    model: str = _model(
+        "For two classes: push (P-Norm Push), ir (IR Push) or rankboost. For grades of relevance: "
+        "retarget (monotone retargeting), pairs (P-Norm Push on pairs) or listwise (baselines by --loss).",
+        default="push",
+    )
+    cv: bool = _model("Choose alpha, and p of push, by cross-validation.", "--cv", default=False)
+    p: float | None = _model(
+        "How hard to push at the top: 1 is the whole list, inf only the highest negative.", "-p"
+    )
+    alpha: float | None = _model("Weight of the penalty.")
+    l1_ratio: float | None = _model(
+        "Share of |w| in the penalty: 0 ridge, 1 lasso; above 0 gives exact zeros."
+    )
+    loss: str | None = _model(
+        "Loss of a pair: exponential, logistic, hinge or squared_hinge; of listwise: listnet, rank_cosine, "
+        "pointwise, ndcg_consistent or unknown_link."
+    )
+    price: str | None = _model("Price of a negative's height: power, identity, exponential or log1p.")
+    side: str | None = _model("Where to push: top, bottom or both.")
+    divergence: str | None = _model("Of retarget: squared, kl, i-divergence, ....")
+    order: str | None = _model("Of retarget: hidden (equal grades in any order) or blocks (equal targets).")
+    margin: float | None = _model("Of retarget: margin between the grades.")
+    offsets: str | None = _model("Of retarget: how margins add up over grades: linear, gain, sqrt or binary.")
+    max_iter: int | None = _model("Most iterations.")
+    tol: float | None = _model("Stop at this gradient norm.")
+    folds: int | None = _model("Folds of --cv; 5 by default.")
+    scoring: str | None = _model(
+        "What --cv maximises, such as partial_auc, precision_at_100, tpr_at_fpr_0.01; of grades ndcg."
+    )
+
+
+@dataclass(frozen=True)
+class FitColumns(opt.FeatureColumns):
+    """Columns, and what is done with their values."""
+
+    target: str | None = opt.plain(
+        "Column that says which rows are positive, or how relevant; LETOR files have one.", show_default=False
+    )
+    groups: str | None = opt.column("Column of groups; rows are ranked inside each.")
+    categorical: list[str] | None = opt.column(
+        "Columns to one-hot encode, or 'all' for every column of text."
+    )
+    impute: str | None = opt.column("Fill missing numbers with the column's median or mean.")
+    scale: str | None = opt.column(
+        "Scaling of numbers: standard (mean 0, deviation 1), minmax (0 to 1, as in the papers), query "
+        "(0 to 1 inside each group) or none; by default standard, for rankboost minmax."
+    )
+
+
+@dataclass(frozen=True)
+class EngineOptions:
+    """How tables larger than memory are fitted."""
+
+    engine: str | None = _engine(
+        "Read the table in passes of some rows at a time: blocks (in one process; the default for a folder) "
+        "or dask (processes that keep their rows in memory). For push, ir and retarget."
+    )
+    workers: int | None = _engine("Processes of --engine dask; one per core by default.")
+    checkpoint: Path | None = _engine(
+        "File that keeps what a long fit has found so far: the same command, given again after an "
+        "interruption, goes on from it to the same model, bit for bit. Removed when the model is written.",
+        show_default=False,
+    )
+
+
+@opt.option_groups
 def fit(
     train: Annotated[
-        Path,
-        typer.Argument(
-            help="Training table: CSV, Parquet or LETOR (.txt), or a folder of Parquet files.",
-            show_default=False,
-        ),
+        Path, opt.argument("Training table: CSV, Parquet or LETOR (.txt), or a folder of Parquet files.")
     ],
-    target: Annotated[
-        str | None,
-        typer.Option(
-            help="Column that says which rows are positive, or how relevant; LETOR files have one.",
-            show_default=False,
-        ),
-    ] = None,
+    *,
     output: Annotated[Path, typer.Option("--output", "-o", help="Model file to write.")] = Path("model.apex"),
-    positive: Annotated[
-        str | None,
-        typer.Option(help="Its positive value; all others are negative.", rich_help_panel=_COLUMNS),
-    ] = None,
-    id: Annotated[
-        str | None, typer.Option(help="Column that names the rows; not a feature.", rich_help_panel=_COLUMNS)
-    ] = None,
-    groups: Annotated[
-        str | None,
-        typer.Option(help="Column of groups; rows are ranked inside each.", rich_help_panel=_COLUMNS),
-    ] = None,
-    weight: Annotated[
-        str | None, typer.Option(help="Column of row weights; not a feature.", rich_help_panel=_COLUMNS)
-    ] = None,
-    features: Annotated[
-        list[str] | None,
-        typer.Option(help="Columns to use, such as a,b; all others by default.", rich_help_panel=_COLUMNS),
-    ] = None,
-    drop: Annotated[
-        list[str] | None, typer.Option(help="Columns to leave out, such as a,b.", rich_help_panel=_COLUMNS)
-    ] = None,
-    categorical: Annotated[
-        list[str] | None,
-        typer.Option(
-            help="Columns to one-hot encode, or 'all' for every column of text.", rich_help_panel=_COLUMNS
-        ),
-    ] = None,
-    impute: Annotated[
-        str | None,
-        typer.Option(help="Fill missing numbers with the column's median or mean.", rich_help_panel=_COLUMNS),
-    ] = None,
-    scale: Annotated[
-        str | None,
-        typer.Option(
-            help="Scaling of numbers: standard (mean 0, deviation 1), minmax (0 to 1, as in the papers), query "
-            "(0 to 1 inside each group) or none; by default standard, for rankboost minmax.",
-            rich_help_panel=_COLUMNS,
-        ),
-    ] = None,
-    model: Annotated[
-        str,
-        typer.Option(
-            help="For two classes: push (P-Norm Push), ir (IR Push) or rankboost. For grades of relevance: "
-            "retarget (monotone retargeting), pairs (P-Norm Push on pairs) or listwise (baselines by --loss).",
-            rich_help_panel=_MODEL,
-        ),
-    ] = "push",
-    p: Annotated[
-        float | None,
-        typer.Option(
-            "-p",
-            help="How hard to push at the top: 1 is the whole list, inf only the highest negative.",
-            rich_help_panel=_MODEL,
-        ),
-    ] = None,
-    alpha: Annotated[
-        float | None, typer.Option(help="Weight of the penalty.", rich_help_panel=_MODEL)
-    ] = None,
-    l1_ratio: Annotated[
-        float | None,
-        typer.Option(
-            help="Share of |w| in the penalty: 0 ridge, 1 lasso; above 0 gives exact zeros.",
-            rich_help_panel=_MODEL,
-        ),
-    ] = None,
-    loss: Annotated[
-        str | None,
-        typer.Option(
-            help="Loss of a pair: exponential, logistic, hinge or squared_hinge; of listwise: listnet, "
-            "rank_cosine, pointwise, ndcg_consistent or unknown_link.",
-            rich_help_panel=_MODEL,
-        ),
-    ] = None,
-    price: Annotated[
-        str | None,
-        typer.Option(
-            help="Price of a negative's height: power, identity, exponential or log1p.",
-            rich_help_panel=_MODEL,
-        ),
-    ] = None,
-    side: Annotated[
-        str | None, typer.Option(help="Where to push: top, bottom or both.", rich_help_panel=_MODEL)
-    ] = None,
-    divergence: Annotated[
-        str | None,
-        typer.Option(help="Of retarget: squared, kl, i-divergence, ....", rich_help_panel=_MODEL),
-    ] = None,
-    order: Annotated[
-        str | None,
-        typer.Option(
-            help="Of retarget: hidden (equal grades in any order) or blocks (equal targets).",
-            rich_help_panel=_MODEL,
-        ),
-    ] = None,
-    margin: Annotated[
-        float | None, typer.Option(help="Of retarget: margin between the grades.", rich_help_panel=_MODEL)
-    ] = None,
-    offsets: Annotated[
-        str | None,
-        typer.Option(
-            help="Of retarget: how margins add up over grades: linear, gain, sqrt or binary.",
-            rich_help_panel=_MODEL,
-        ),
-    ] = None,
-    max_iter: Annotated[int | None, typer.Option(help="Most iterations.", rich_help_panel=_MODEL)] = None,
-    tol: Annotated[
-        float | None, typer.Option(help="Stop at this gradient norm.", rich_help_panel=_MODEL)
-    ] = None,
-    cv: Annotated[
-        bool,
-        typer.Option(
-            "--cv", help="Choose alpha, and p of push, by cross-validation.", rich_help_panel=_MODEL
-        ),
-    ] = False,
-    folds: Annotated[
-        int | None, typer.Option(help="Folds of --cv; 5 by default.", rich_help_panel=_MODEL)
-    ] = None,
-    scoring: Annotated[
-        str | None,
-        typer.Option(
-            help="What --cv maximises, such as partial_auc, precision_at_100, tpr_at_fpr_0.01; of grades ndcg.",
-            rich_help_panel=_MODEL,
-        ),
-    ] = None,
-    engine: Annotated[
-        str | None,
-        typer.Option(
-            help="Read the table in passes of some rows at a time: blocks (in one process; the default for a folder) "
-            "or dask (processes that keep their rows in memory). For push, ir and retarget.",
-            rich_help_panel=_ENGINE,
-        ),
-    ] = None,
-    workers: Annotated[
-        int | None,
-        typer.Option(help="Processes of --engine dask; one per core by default.", rich_help_panel=_ENGINE),
-    ] = None,
-    checkpoint: Annotated[
-        Path | None,
-        typer.Option(
-            help="File that keeps what a long fit has found so far: the same command, given again after an "
-            "interruption, goes on from it to the same model, bit for bit. Removed when the model is written.",
-            show_default=False,
-            rich_help_panel=_ENGINE,
-        ),
-    ] = None,
-    json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
+    columns: FitColumns,
+    options: ModelOptions,
+    engine: EngineOptions,
+    json: opt.Json = False,
 ) -> None:
     """Fit a ranker on a table and write it to a model file."""
-    from apexrank.atomic import check_writable
-    from apexrank.cli.models import build_estimator, get_model
     from apexrank.io import Recipe, read_table, save_model
     from apexrank.io.stream import files_of
 
-    refuse_overwriting(check_writable(output), train, *files_of(train))
-    if checkpoint is not None:
-        refuse_overwriting(check_writable(checkpoint), output, train, *files_of(train))
-    options = {
-        "p": p,
-        "alpha": alpha,
-        "l1_ratio": l1_ratio,
-        "loss": loss,
-        "price": price,
-        "side": side,
-        "divergence": divergence,
-        "order": order,
-        "margin": margin,
-        "offsets": offsets,
-        "max_iter": max_iter,
-        "tol": tol,
-        "folds": folds,
-        "scoring": scoring,
-    }
-    estimator = build_estimator(model, cv=cv, **options)
-    in_blocks = engine is not None or workers is not None or train.is_dir()
+    out.check_file(output, train, *files_of(train))
+    out.check_file(engine.checkpoint, output, train, *files_of(train))
+    given = opt.given_options(options)
+    name, cv = given.pop("model"), given.pop("cv")
+    estimator = build_estimator(name, cv=cv, **given)
+    in_blocks = engine.engine is not None or engine.workers is not None or train.is_dir()
     table = None if in_blocks else read_table(train)
     roles = {} if table is None else table.roles
-    target = target or roles.get("target")
+    target = columns.target or roles.get("target")
     if target is None:
         raise InputError(f"{train} does not say which column is the target: name it with --target")
+    model = MODELS[name]
     recipe = Recipe(
         target=target,
-        positive=positive,
-        graded=get_model(model).graded,
-        id=id or roles.get("id"),
-        groups=groups or roles.get("groups"),
-        weight=weight,
-        features=split_names(features),
-        drop=split_names(drop),
-        categorical=split_names(categorical),
-        impute=impute,
-        scale=scale or get_model(model).scale,
+        graded=model.graded,
+        groups=columns.groups or roles.get("groups"),
+        categorical=opt.split_names(columns.categorical),
+        impute=columns.impute,
+        scale=columns.scale or model.scale,
+        **columns.arguments(() if table is None else table.names) | {"id": columns.id or roles.get("id")},
     )
-    if recipe.graded and positive is not None:
+    if recipe.graded and recipe.positive is not None:
         raise InputError(
-            f"--model {model} takes grades of relevance: leave out --positive, or use --model push"
+            f"--model {name} takes grades of relevance: leave out --positive, or use --model push"
         )
-    with _kept(checkpoint, f"{model} {cv} {options} {recipe} {engine or in_blocks * 'blocks'}"):
+    with _checkpoint(engine.checkpoint, f"{options} {recipe} {engine.engine or in_blocks * 'blocks'}"):
         if table is None:
-            from apexrank.cli.fit_blocks import fit_by_engine
-
-            with working(f"fitting {train}"), warnings_as_notes():
-                ranker, judged = fit_by_engine(train, recipe, estimator, engine or "blocks", workers)
+            with out.working(f"fitting {train}"), out.warnings_as_notes():
+                ranker, judged = _fit_by_engine(train, recipe, estimator, engine)
         else:
             ranker, judged = _fit_in_memory(table, recipe, estimator)
         save_model(output, ranker)
-    report = _report(ranker, judged, output) | _chosen(estimator, scoring)
+    report = _report(ranker, judged, output) | _chosen(estimator, options.scoring)
     if json:
-        print_json(report)
+        out.print_json(report)
     else:
         _print(report, ranker, str(train))
 
 
+def build_estimator(name: str, *, cv: bool, **given: Any) -> Any:
+    """Build the unfitted estimator of a model with the options that were given.
+
+    Raises
+    ------
+    InputError
+        When the model is unknown or has no such option.
+    """
+    if name not in MODELS:
+        raise InputError(f"unknown model {name!r}: use one of {', '.join(MODELS)}")
+    model = MODELS[name]
+    if "p" in given and given.get("price", "power") != "power":
+        raise InputError(f"--price {given['price']} has no -p: leave out one of them")
+    if not cv:
+        return _make(model, given, f"--model {name}")
+    if name != "push" and not model.graded:
+        raise InputError(f"--cv chooses p and alpha of --model push, not of --model {name}")
+    for option in ("alpha",) if model.graded else ("p", "alpha"):
+        if option in given:
+            raise InputError(f"--cv chooses {option}: leave out either --cv or {opt.flag(option)}")
+    if model.graded:
+        return _search_alpha(model, given, name)
+    return _make(Model("PNormPushCV", renamed={"folds": "cv"}), given, "--cv")
+
+
+def _search_alpha(model: Model, given: dict[str, Any], name: str) -> Any:
+    """Cross-validate over whole groups; groups travel by scikit-learn's metadata routing."""
+    from sklearn import config_context
+    from sklearn.model_selection import GridSearchCV, GroupKFold
+
+    from apexrank.metrics import get_scorer
+
+    folds, scoring = given.pop("folds", 5), given.pop("scoring", "ndcg")
+    estimator = _make(model, given, f"--model {name}")
+    with config_context(enable_metadata_routing=True):
+        estimator.set_fit_request(groups=True, sample_weight=True)
+        scorer: Any = get_scorer(scoring)
+        scorer.set_score_request(groups=True, sample_weight=False)
+        grid = {"alpha": list(ALPHAS)}
+        return GridSearchCV(estimator, grid, scoring=scorer, cv=GroupKFold(folds), error_score="raise")
+
+
+def _make(model: Model, given: dict[str, Any], chosen: str) -> Any:
+    import apexrank
+
+    estimator = getattr(apexrank, model.estimator)()
+    for option, value in given.items():
+        name = model.renamed.get(option, option)
+        if name not in estimator.get_params():
+            raise InputError(f"{chosen} has no {opt.flag(option)}: leave it out")
+        estimator.set_params(**{name: value})
+    return estimator
+
+
+def _fit_by_engine(
+    train: Path, recipe: Recipe, estimator: Any, options: EngineOptions
+) -> tuple[TableRanker, Judged]:
+    """Fit on a file or folder in passes; what an engine cannot do is refused before anything is read."""
+    from apexrank.io.stream_fit import fit_table_blocks
+
+    engine, workers = options.engine or "blocks", options.workers
+    if engine not in ENGINES:
+        raise InputError(f"unknown engine {engine!r}: use one of {', '.join(ENGINES)}")
+    if workers is not None and (engine != "dask" or workers < 1):
+        raise InputError("--workers is a number of processes of --engine dask, at least 1")
+    _check_engine(recipe, estimator)
+    if engine == "blocks":
+        return fit_table_blocks(train, recipe, estimator)
+    if train.suffix.lower() in (".csv", ".tsv", ".gz"):
+        raise InputError("--engine dask reads Parquet files: use --engine blocks for CSV")
+    return _fit_on_dask(train, recipe, estimator, workers)
+
+
+def _check_engine(recipe: Recipe, estimator: Any) -> None:
+    from apexrank.rankers.blocks import check_lists, check_push, check_solver
+    from apexrank.rankers.push import IRPush, PNormPush
+    from apexrank.rankers.retarget import MonotoneRetargeting
+
+    if hasattr(estimator, "cv") or hasattr(estimator, "param_grid"):
+        raise InputError("--cv needs the table in memory: choose the parameters on some of the rows")
+    if isinstance(estimator, MonotoneRetargeting):
+        if recipe.groups is None:
+            raise InputError("--engine needs the groups of --model retarget: name the column with --groups")
+        check_lists(estimator)
+    elif isinstance(estimator, PNormPush | IRPush):
+        if recipe.groups is not None:
+            raise InputError("--engine fits a push on one list: leave out --groups, or use --model retarget")
+        check_push(estimator)
+    else:
+        raise InputError("--engine takes --model push, ir and retarget: others need the table in memory")
+    check_solver(estimator)
+
+
+def _fit_on_dask(
+    train: Path, recipe: Recipe, estimator: Any, workers: int | None
+) -> tuple[TableRanker, Judged]:
+    try:
+        from distributed import Client, LocalCluster
+    except ImportError as error:
+        raise MissingExtraError('--engine dask needs Dask: pip install "apexrank[dask]"') from error
+    from apexrank.distributed.files import map_spans, span_blocks
+    from apexrank.io.stream_fit import fit_table_blocks
+
+    with (
+        LocalCluster(
+            n_workers=workers,
+            threads_per_worker=1,
+            processes=True,
+            dashboard_address="127.0.0.1:0",
+            silence_logs=logging.CRITICAL,  # an error is one line, and the command prints it
+        ) as cluster,
+        Client(cluster),
+    ):
+        return fit_table_blocks(train, recipe, estimator, source=span_blocks, mapped=map_spans)
+
+
 @contextmanager
-def _kept(path: Path | None, about: str) -> Iterator[None]:
-    """A checkpoint where one is wanted."""
+def _checkpoint(path: Path | None, about: str) -> Iterator[None]:
+    """Keep a checkpoint if one is wanted."""
     from apexrank.checkpoints import checkpoint
 
     if path is None:
@@ -270,7 +302,7 @@ def _kept(path: Path | None, about: str) -> Iterator[None]:
         return
     with checkpoint(path, about) as journal:
         if journal.resumed:
-            note(f"going on from {path}, with what {journal.resumed} passes over the rows had found")
+            out.note(f"going on from {path}, with what {journal.resumed} passes over the rows had found")
         yield
 
 
@@ -278,13 +310,13 @@ def _fit_in_memory(table: Table, recipe: Recipe, estimator: Any) -> tuple[TableR
     from apexrank.io import TableRanker
     from apexrank.io.judging import judge_table
 
-    with working(f"fitting {len(table)} rows"), warnings_as_notes():
+    with out.working(f"fitting {len(table)} rows"), out.warnings_as_notes():
         ranker = TableRanker.fit(table, recipe, estimator)
     return ranker, judge_table(ranker, table)
 
 
 def _chosen(estimator: Any, scoring: str | None) -> dict[str, Any]:
-    """What cross-validation found; nothing when there was none."""
+    """Return what cross-validation chose; empty without one."""
     if not hasattr(estimator, "best_score_"):
         return {}
     graded = hasattr(estimator, "param_grid")
@@ -299,7 +331,7 @@ def _report(ranker: TableRanker, judged: Judged, output: Path) -> dict[str, Any]
     features = ranker.encoder.features
     coefficients = dict(zip(features, ranker.coef.tolist(), strict=True))
     return {
-        "model": str(output),
+        "model": output,
         "estimator": type(ranker.estimator).__name__,
         "params": {k: "inf" if v == math.inf else v for k, v in ranker.estimator.get_params().items()},
         "target": ranker.target,
@@ -312,6 +344,8 @@ def _report(ranker: TableRanker, judged: Judged, output: Path) -> dict[str, Any]
 
 
 def _print(report: dict[str, Any], ranker: TableRanker, source: str) -> None:
+    from apexrank.io.measures import label
+
     meaning = (
         f"above 0 in {ranker.target}" if ranker.positive is None else f"{ranker.target} = {ranker.positive}"
     )
@@ -322,8 +356,13 @@ def _print(report: dict[str, Any], ranker: TableRanker, source: str) -> None:
     if "cv" in report:
         typer.echo("{chosen} chosen by cross-validation: {scoring} {score:.3f}".format_map(report["cv"]))
     typer.echo(_sentence(report))
-    _print_measures(report["measures"])
-    _print_coefficients(report["coefficients"])
+    measures, coefficients = report["measures"], report["coefficients"]
+    shown = [key for key in (_SHOWN_OF_GROUPS if "ndcg" in measures else _SHOWN) if key in measures]
+    typer.echo("on the training rows: " + ", ".join(f"{label(key)} {measures[key]:.3f}" for key in shown))
+    n, few = len(coefficients), _COEFFICIENTS_SHOWN
+    largest = sorted(coefficients.items(), key=lambda item: -abs(item[1]))[:few]
+    title = "coefficients" if n <= few else f"the {few} largest of {n} coefficients"
+    out.print_table(["feature", title], [[name, f"{value:+.3g}"] for name, value in largest])
     typer.echo(f"written: {report['model']}")
 
 
@@ -332,7 +371,7 @@ def _sentence(report: dict[str, Any]) -> str:
     # Only the power price has a p.
     names = ["p" if params.get("price") == "power" else "price", "divergence", "margin", "alpha"]
     names = ["loss", "alpha"] if report["estimator"] == "ListwiseRanker" else names
-    shown = ", ".join(f"{name}={show(params[name])}" for name in names if name in params)
+    shown = ", ".join(f"{name}={out.show(params[name])}" for name in names if name in params)
     state = "converged" if report["converged"] else "stopped"
     gap = report["dual_gap"]
     certificate = "" if gap is None or gap != gap else f", duality gap {gap:.1e}"
@@ -340,18 +379,3 @@ def _sentence(report: dict[str, Any]) -> str:
         f"{report['estimator']}({shown}): {state} after {report['n_iter']} iterations, "
         f"gradient norm {report['grad_norm']:.1e}{certificate}"
     )
-
-
-def _print_measures(measures: dict[str, float]) -> None:
-    from apexrank.io.measures import label
-
-    shown = [key for key in (_SHOWN_OF_GROUPS if "ndcg" in measures else _SHOWN) if key in measures]
-    typer.echo("on the training rows: " + ", ".join(f"{label(key)} {measures[key]:.3f}" for key in shown))
-
-
-def _print_coefficients(coefficients: dict[str, float], n: int = 8) -> None:
-    largest = sorted(coefficients.items(), key=lambda item: -abs(item[1]))[:n]
-    title = (
-        "coefficients" if len(coefficients) <= n else f"the {n} largest of {len(coefficients)} coefficients"
-    )
-    print_table(["feature", title], [[name, f"{value:+.3g}"] for name, value in largest])

@@ -1,4 +1,4 @@
-"""What the verbs print: text for people, JSON for machines, notes and progress on stderr."""
+"""Output of the commands: tables, JSON, notes and progress on the screen; checks before a file is written."""
 
 from __future__ import annotations
 
@@ -7,23 +7,25 @@ import math
 import os
 import sys
 import warnings
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager, nullcontext, suppress
+from io import BytesIO
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import typer
 
-from apexrank.errors import InputError
+from apexrank.errors import InputError, MissingExtraError
 
 if TYPE_CHECKING:
     import polars as pl
 
-_ROWS_ON_SCREEN = 20
+_ROWS_ON_SCREEN, _ROWS_OF_FILE = 20, 10
+_PICTURES = (".png", ".svg", ".pdf")
 
 
 def note(message: str) -> None:
-    """Say one line beside the result."""
+    """Print one line on stderr, beside the result."""
     with suppress(OSError):  # a full or closed stderr is no reason to stop
         typer.echo(f"note: {' '.join(message.split())}", err=True)
 
@@ -34,7 +36,7 @@ def print_json(value: Any) -> None:
 
 
 def json_text(value: Any) -> str:
-    """A value as JSON; what is not finite becomes null, a date or a decimal its text."""
+    """Convert a value to JSON; numbers that are not finite become null, paths, dates and decimals text."""
     return json.dumps(_finite(value), ensure_ascii=False, indent=2, default=str)
 
 
@@ -47,7 +49,7 @@ def _finite(value: Any) -> Any:
 
 
 def print_table(headers: Sequence[str], rows: Sequence[Sequence[Any]], title: str | None = None) -> None:
-    """Print a table with numbers to the right; text is shown as it is, never read as markup."""
+    """Print a table with numbers right-aligned; text is never interpreted as markup."""
     from rich import box
     from rich.console import Console
     from rich.table import Table
@@ -69,7 +71,7 @@ def print_table(headers: Sequence[str], rows: Sequence[Sequence[Any]], title: st
 
 
 def print_frame(frame: pl.DataFrame) -> None:
-    """Show the first rows to a person, all of them as CSV to a program."""
+    """Print the first rows on a terminal, all rows as CSV elsewhere."""
     if not is_terminal():
         from apexrank.io.tables import check_flat
 
@@ -86,8 +88,29 @@ def print_frame(frame: pl.DataFrame) -> None:
         )
 
 
+def write_frame(frame: pl.DataFrame, output: Path | None) -> None:
+    """Write a frame to a CSV or Parquet file, if one is wanted."""
+    from apexrank.io import write_table
+
+    if output is not None:
+        write_table(frame, output)
+
+
+def show_frame(frame: pl.DataFrame, output: Path | None, rows: int = _ROWS_OF_FILE) -> bool:
+    """Print a frame, or the head of one that was written to a file; return whether text may follow.
+
+    Nothing may follow CSV that goes to a program.
+    """
+    if output is None:
+        print_frame(frame)
+        return is_terminal()
+    shown = frame.head(rows)
+    print_table(shown.columns, shown.rows())
+    return True
+
+
 def _columns_that_fit(frame: pl.DataFrame) -> list[str]:
-    """The first columns that a screen has room for: a number that is cut short is worse than none."""
+    """Select the first columns that fit on the screen: a truncated number is worse than none."""
     import shutil
 
     room = shutil.get_terminal_size().columns
@@ -101,17 +124,17 @@ def _columns_that_fit(frame: pl.DataFrame) -> list[str]:
 
 
 def show(value: Any) -> str:
-    """Show a table's cell: four digits of a number."""
+    """Format a cell of a table; floats get four significant digits."""
     return f"{value:.4g}" if isinstance(value, float) else "" if value is None else str(value)
 
 
 def is_terminal() -> bool:
-    """Whether a person reads stdout."""
+    """Whether stdout is a terminal."""
     return sys.stdout is not None and sys.stdout.isatty()
 
 
 def working(message: str) -> AbstractContextManager[Any]:
-    """Turn a spinner on stderr while a block runs, when a person reads it."""
+    """Show a spinner on stderr while a block runs, if stderr is a terminal."""
     if sys.stderr is None or not sys.stderr.isatty():
         return nullcontext()
     from rich.console import Console
@@ -119,38 +142,101 @@ def working(message: str) -> AbstractContextManager[Any]:
     return Console(stderr=True).status(message)
 
 
+def fit_with_progress(estimator: Any, data: Any, what: str, measure: str, **arguments: Any) -> None:
+    """Fit an estimator; show each of its steps, and print its warnings as notes."""
+    with working(what) as status, warnings_as_notes():
+        if status is not None and "callback" in estimator.get_params():
+            estimator.set_params(
+                callback=lambda step, value: status.update(f"{what}: step {step}, {measure} {value:.1e}")
+            )
+        estimator.fit(data, **arguments)
+
+
 @contextmanager
-def warnings_as_notes() -> Iterator[None]:
-    """Show each warning of the library once, as a note of one line."""
+def warnings_as_notes(words: Callable[[str], str] = str) -> Iterator[None]:
+    """Print each distinct warning of the library as a note of one line; ``words`` may rewrite it."""
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always", UserWarning)
         yield
     for message in dict.fromkeys(str(w.message) for w in caught if issubclass(w.category, UserWarning)):
-        note(message)
+        note(words(message))
 
 
-def split_names(values: Sequence[str] | None, known: Sequence[str] = ()) -> list[str]:
-    """Column names from options such as ``--drop a,b --drop c``; quotes protect a comma in a name.
+def check_file(path: Path | None, *inputs: Path | None) -> None:
+    """Raise InputError early if a file cannot be written or is one of the inputs."""
+    from apexrank.atomic import check_writable
 
-    A value that is one of the ``known`` names as it stands is not split.
-
-    Examples
-    --------
-    >>> split_names(["a,b", '"x, y"'])
-    ['a', 'b', 'x, y']
-    >>> split_names(["a,b", "x, y"], known=["a", "b", "x, y"])
-    ['a', 'b', 'x, y']
-    """
-    import csv
-
-    names: list[str] = []
-    for value in values or []:
-        fields = [value] if value in known else [name.strip() for name in next(csv.reader([value]), [])]
-        names += [name for name in fields if name]
-    return names
+    if path is None:
+        return
+    check_writable(path)
+    if os.path.realpath(path) in [os.path.realpath(given) for given in inputs if given is not None]:
+        raise InputError(f"the output {str(path)!r} is also an input: choose another name")
 
 
-def refuse_overwriting(output: Path | None, *inputs: Path) -> None:
-    """Refuse an output that is one of the inputs."""
-    if output is not None and os.path.realpath(output) in [os.path.realpath(path) for path in inputs]:
-        raise InputError(f"the output {str(output)!r} is also an input: choose another name")
+def check_table(path: Path | None, *inputs: Path | None) -> None:
+    """Check a CSV or Parquet file to write; see `check_file`."""
+    from apexrank.io.tables import check_suffix
+
+    if path is not None:
+        check_suffix(path)
+        check_file(path, *inputs)
+
+
+def check_report(path: Path | None, *inputs: Path | None) -> None:
+    """Check an HTML file to write; see `check_file`."""
+    from apexrank.report.page import check_extra
+
+    if path is None:
+        return
+    if path.suffix.lower() not in (".html", ".htm"):
+        raise InputError(f"a report is an HTML file: call it {path.with_suffix('.html').name!r}")
+    check_file(path, *inputs)
+    check_extra()
+
+
+def check_picture(path: Path | None) -> None:
+    """Check a picture to write; see `check_file`."""
+    if path is None:
+        return
+    if path.suffix.lower() not in _PICTURES:
+        raise InputError(f"cannot tell the format of {str(path)!r}: use one of {', '.join(_PICTURES)}")
+    check_file(path)
+    draw_without_screen()
+
+
+def prepare_folder(out: Path, *names: str) -> None:
+    """Create a folder, and check that the named files can be written into it."""
+    if out.exists() and not out.is_dir():
+        raise InputError(f"cannot write into {str(out)!r}: it is not a folder")
+    out.mkdir(parents=True, exist_ok=True)
+    for name in names:
+        check_file(out / name)
+
+
+def draw_without_screen() -> None:
+    """Select the matplotlib backend that needs no display."""
+    try:
+        import matplotlib
+    except ImportError:
+        raise MissingExtraError('pictures need matplotlib: pip install "apexrank[plot]"') from None
+    matplotlib.use("Agg")
+
+
+def save_figure(figure: Any, path: Path) -> None:
+    """Write a matplotlib figure atomically and close it."""
+    from matplotlib import pyplot as plt
+
+    from apexrank.atomic import write_bytes
+
+    picture = BytesIO()
+    figure.savefig(picture, format=path.suffix.lower().lstrip("."), dpi=150)
+    write_bytes(path, picture.getvalue())
+    plt.close(figure)
+
+
+def save_roc(scores: Mapping[str, Any], y: Any, path: Path) -> None:
+    """Write the ROC curves of several rankers: the whole curve and its left end."""
+    draw_without_screen()
+    from apexrank.plot import RocTopDisplay
+
+    save_figure(RocTopDisplay.from_scores(scores, y).figure_, path)

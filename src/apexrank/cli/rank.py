@@ -1,13 +1,15 @@
-"""``apexrank rank``: from a model file and new rows to a ranked list."""
+"""``apexrank rank``: rank new rows by a model file."""
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from apexrank.cli.output import note, print_frame, print_json, refuse_overwriting
+from apexrank.cli import options as opt
+from apexrank.cli import output as out
 from apexrank.errors import InputError
 
 if TYPE_CHECKING:
@@ -16,94 +18,79 @@ if TYPE_CHECKING:
 _FORMATS = ("table", "trec")
 
 
+@dataclass(frozen=True)
+class RankOptions:
+    """Rows and columns to keep, and where they go."""
+
+    top: int | None = opt.plain("Keep the best N rows (of each group).", metavar="N")
+    fpr: float | None = opt.plain(
+        "Keep rows above the score that this share of the training negatives exceeded."
+    )
+    explain: bool = opt.plain("Add the three columns that lift each row most.", "--explain", default=False)
+    keep: bool = opt.plain("Keep all columns of the table.", "--keep", default=False)
+    id: str | None = opt.plain("Column that names the rows; default: the model's.")
+    format: str = opt.plain(
+        "table (CSV or Parquet), or trec: a run file for trec_eval, ranx, ir-measures.", default="table"
+    )
+    output: Path | None = opt.plain("File to write; default: the screen.", "--output", "-o")
+
+
+@opt.option_groups
 def rank(
-    model: Annotated[Path, typer.Argument(help="Model file, written by 'apexrank fit'.", show_default=False)],
-    new: Annotated[
-        Path, typer.Argument(help="Table of rows to rank: CSV, Parquet or LETOR.", show_default=False)
-    ],
-    top: Annotated[
-        int | None, typer.Option(help="Keep the best N rows (of each group).", metavar="N")
-    ] = None,
-    fpr: Annotated[
-        float | None,
-        typer.Option(help="Keep rows above the score that this share of the training negatives exceeded."),
-    ] = None,
-    explain: Annotated[
-        bool, typer.Option("--explain", help="Add the three columns that lift each row most.")
-    ] = False,
-    keep: Annotated[bool, typer.Option("--keep", help="Keep all columns of the table.")] = False,
-    id: Annotated[str | None, typer.Option(help="Column that names the rows; default: the model's.")] = None,
-    format: Annotated[
-        str,
-        typer.Option(help="table (CSV or Parquet), or trec: a run file for trec_eval, ranx, ir-measures."),
-    ] = "table",
-    output: Annotated[
-        Path | None, typer.Option("--output", "-o", help="File to write; default: the screen.")
-    ] = None,
-    json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
+    model: opt.ModelFile,
+    new: Annotated[Path, opt.argument("Table of rows to rank: CSV, Parquet or LETOR.")],
+    *,
+    options: RankOptions,
+    json: opt.Json = False,
 ) -> None:
     """Rank the rows of a table, best first."""
-    from apexrank.io import load_model, rank_table, read_table, write_run, write_table
+    from apexrank.io import load_model, rank_table, read_table, write_run
     from apexrank.io.trec import run_text
 
-    _check_output(output, format, model, new)
-    if format == "trec" and (explain or keep):
+    output, trec = options.output, options.format == "trec"
+    if options.format not in _FORMATS:
+        raise InputError(f"unknown format {options.format!r}: use one of {', '.join(_FORMATS)}")
+    (out.check_file if trec else out.check_table)(output, model, new)
+    if trec and (options.explain or options.keep):
         raise InputError("a run has no room for other columns: leave out --explain and --keep")
     ranker = load_model(model)
     table = read_table(new)
-    ranked = rank_table(ranker, table, top=top, fpr=fpr, explain=explain, keep=keep, id=id)
-    for sentence in ranker.check(table, known=[id]):
-        note(sentence)
-    if id is None and ranker.id not in (None, *table.names):
-        note(f"{new} has no column {ranker.id!r} of ids: the rows are named by their number")
-    if format == "trec":
-        ranked = _run(ranked, ranker.groups, id or ranker.id)
-    if output is not None and format == "trec":
+    chosen = {name: getattr(options, name) for name in ("top", "fpr", "explain", "keep", "id")}
+    ranked = rank_table(ranker, table, **chosen)
+    for sentence in ranker.check(table, known=[options.id]):
+        out.note(sentence)
+    if options.id is None and ranker.id not in (None, *table.names):
+        out.note(f"{new} has no column {ranker.id!r} of ids: the rows are named by their number")
+    if trec:
+        ranked = _run(ranked, ranker.groups, options.id or ranker.id)
+    if output is not None and trec:
         write_run(ranked, output, _tag(model))
-    elif output is not None:
-        write_table(ranked, output)
+    else:
+        out.write_frame(ranked, output)
     if json:
-        _print_json(ranked, output)
+        summary = {"rows": len(ranked), "output": output}
+        out.print_json(summary | ({"ranking": ranked.to_dicts()} if output is None else {}))
     elif output is not None:
         typer.echo(f"written: {output}, {len(ranked)} of {len(table)} rows, best first")
-    elif format == "trec":
+    elif trec:
         typer.echo(run_text(ranked, _tag(model)), nl=False)
     else:
-        print_frame(ranked)
-
-
-def _check_output(output: Path | None, format: str, *inputs: Path) -> None:
-    from apexrank.atomic import check_writable
-    from apexrank.io.tables import check_suffix
-
-    if format not in _FORMATS:
-        raise InputError(f"unknown format {format!r}: use one of {', '.join(_FORMATS)}")
-    if output is None:
-        return
-    if format == "table":
-        check_suffix(output)
-    check_writable(output)
-    refuse_overwriting(output, *inputs)
+        out.print_frame(ranked)
 
 
 def _run(ranked: pl.DataFrame, groups: str | None, id: str | None) -> pl.DataFrame:
-    """Query, document and score; one list is one query."""
+    """Return the columns of a run: query, document and score; one list is one query."""
     import polars as pl
 
     if id == groups and id is not None:
         raise InputError(f"--id {id} is the column of groups: a run needs ids of the documents in them")
     document = id if id in ranked.columns else "row"
     if document == "row":
-        note("the rows have no ids: the run names its documents by their row number")
+        out.note("the rows have no ids: the run names its documents by their row number")
     query = pl.lit("1") if groups is None else pl.col(groups).cast(pl.String)
     return ranked.select(query.alias("query"), pl.col(document).cast(pl.String).alias("document"), "score")
 
 
 def _tag(model: Path) -> str:
-    """Name of the run: that of the model file, in one word."""
+    """Return the name of the run: that of the model file, in one word."""
     return "-".join(model.stem.split()) or "apexrank"
-
-
-def _print_json(ranked: pl.DataFrame, output: Path | None) -> None:
-    summary = {"rows": len(ranked), "output": None if output is None else str(output)}
-    print_json(summary if output is not None else {**summary, "ranking": ranked.to_dicts()})

@@ -239,6 +239,7 @@ class TestEvaluate:
 
 
 class TestDemo:
+    @pytest.mark.slow
     def test_its_next_commands_work_as_printed(self, folder):
         answer = json.loads(run("demo --out 'my demo' --json").stdout)
         assert [row["p"] for row in answer["table"]] == [1, 2, 4, 8, 16]
@@ -258,6 +259,7 @@ class TestDemo:
         assert "Of the first 50 payments" in shown
         assert "apexrank fit demo/train.csv --target fraud" in shown
 
+    @pytest.mark.slow
     def test_no_picture_without_matplotlib(self, folder, monkeypatch):
         monkeypatch.setitem(sys.modules, "matplotlib", None)
         result = run("demo")
@@ -438,6 +440,7 @@ class TestProcess:
         assert bare.returncode == 0
         assert "Usage" in bare.stdout
 
+    @pytest.mark.slow
     def test_fit_rank_and_an_error(self, folder):
         assert self.shell(*shlex.split(FIT)).returncode == 0
         ranked = self.shell("rank", "model.apex", "new.csv", "--top", "2")
@@ -448,6 +451,7 @@ class TestProcess:
         assert failed.stderr == "error: cannot read 'gone.csv': no such file or directory\n"
         assert not failed.stdout
 
+    @pytest.mark.slow
     def test_reader_that_leaves_early(self, model):
         command = (
             f'"{sys.executable}" -c "from apexrank.cli import main; main()" rank model.apex new.csv | head -1'

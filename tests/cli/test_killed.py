@@ -10,7 +10,7 @@ from itertools import count, cycle
 
 import pytest
 
-from tests.warm_cli import FIT, OUTPUTS, WRITE, WarmCli, write_inputs
+from tests.cli.warm import FIT, OUTPUTS, WRITE, WarmCli, write_inputs
 
 pytestmark = pytest.mark.skipif(
     not hasattr(signal, "sigtimedwait"), reason="no sigtimedwait: this system cannot wait for signals so"
@@ -31,6 +31,7 @@ QUICK = {name: command for name, command in OUTPUTS.items() if name not in SLOW}
 # One of each way to write: bytes of our own, and those of polars.
 BOTH_WAYS = {name: OUTPUTS[name] for name in ("model.sql", "rank.csv")}
 KILLED = 200
+pytestmark = pytest.mark.slow
 
 
 @pytest.fixture(scope="module")

@@ -9,13 +9,13 @@ import pytest
 from sklearn.model_selection import GroupKFold
 
 import apexrank
-from apexrank.cli.models import ALPHAS
+from apexrank.cli.fit import ALPHAS
 from apexrank.datasets import make_letor_example, read_letor, write_letor
 from apexrank.io import load_model, read_qrels, read_run, read_table, write_qrels
 from apexrank.io.container import pack, unpack
 from apexrank.io.modelfile import ModelFileError
 from apexrank.preprocessing import QueryNormalizer
-from tests.test_cli import run
+from tests.cli.test_verbs import run
 
 MODELS = ("pairs --alpha 0.01", "retarget", "retarget --divergence kl --alpha 0.1", "listwise --loss listnet")
 

@@ -95,6 +95,7 @@ def test_rows_of_another_table_are_measured_on(folder):
     assert set(found["seconds"]) >= {"reading", "fit", "total"}
 
 
+@pytest.mark.slow
 def test_the_same_seed_gives_the_same_numbers(folder):
     first, second, other = (
         json.loads(run(f"compare train.csv --target fraud --id case --json --seed {seed} {QUICK}").stdout)

@@ -14,12 +14,10 @@ import pytest
 from scipy.stats import kendalltau
 from typer.testing import CliRunner
 
-from apexrank.aggregation import bootstrap, rank_aggregation
+from apexrank.aggregation import ballot_files, bootstrap, rank_aggregation
 from apexrank.aggregation.ballots import Kind
 from apexrank.aggregation.fusion import Method
 from apexrank.cli import aggregate as verb
-from apexrank.cli import aggregate_report, long_ballots, profile
-from apexrank.cli import ballots as reading
 from apexrank.cli.app import app
 
 SCORES = {"ann": [3, 2, 1, 0], "bob": [2, 3, 0.5, 1], "cy": [1, 0, 2, 3], "dee": [3, 1, 2, 0]}
@@ -62,8 +60,8 @@ def ranked(command):
 
 def test_names_are_those_of_the_library():
     assert get_args(Method) == verb.METHODS
-    assert get_args(Kind) == reading.KINDS
-    assert profile._SUMS == rank_aggregation._RETRIEVAL
+    assert get_args(Kind) == ballot_files.KINDS
+    assert ballot_files._SUMS == rank_aggregation._RETRIEVAL
 
 
 class TestTables:
@@ -182,10 +180,10 @@ class TestLong:
 
     def test_too_large_a_table_is_refused(self, folder, monkeypatch):
         lengthen(pl.read_csv("scores.csv"), "long.csv")
-        monkeypatch.setattr(long_ballots, "_MOST_CELLS", 15)
+        monkeypatch.setattr(ballot_files, "_MOST_CELLS", 15)
         told = run("long.csv --long voter,doc,stars", code=2).output
         assert "long.csv: 4 voters times 4 items are" in told
-        monkeypatch.setattr(long_ballots, "_MOST_CELLS", 16)
+        monkeypatch.setattr(ballot_files, "_MOST_CELLS", 16)
         run("long.csv --long voter,doc,stars")
 
 
@@ -261,7 +259,7 @@ class TestMethods:
         write_many()
         shown = run("many.csv --method kemeny --time-limit 0 -o r.csv").stdout
         assert "(a proof takes more than --time-limit 0)" in shown
-        monkeypatch.setattr(aggregate_report, "_MOST_PROVEN", 14)
+        monkeypatch.setattr(verb, "_MOST_PROVEN", 14)
         shown = run("many.csv --method kemeny --max-exact 9 -o r.csv").stdout
         assert "(no proof: 15 items beat each other in a circle)" in shown
 
@@ -311,7 +309,7 @@ class TestMethods:
         assert "tied: a = b = c" in shown
 
     def test_what_is_not_cheap_is_left_out(self, folder, monkeypatch):
-        monkeypatch.setattr(aggregate_report, "_CHEAP", 10)
+        monkeypatch.setattr(verb, "_CHEAP", 10)
         found = answer("scores.csv")
         assert found["agreement"] is None
         assert "condorcet_winner" not in found
@@ -370,7 +368,7 @@ class TestOutput:
         pytest.importorskip("matplotlib")
         figures, draws, draw = [], [], bootstrap.resample
         monkeypatch.setattr(bootstrap, "resample", lambda *given: draws.append(given) or draw(*given))
-        monkeypatch.setattr(verb, "save_figure", lambda figure, path: figures.append(figure))
+        monkeypatch.setattr("apexrank.cli.output.save_figure", lambda figure, path: figures.append(figure))
         rows = answer("scores.csv --figure ranks.png --bootstrap 20 --seed 3 --top 3")["ranking"]
         assert len(draws) == 1
         (ax,) = figures[0].axes
@@ -446,8 +444,7 @@ class TestOutput:
         assert not Path("votes.html").exists()
 
     def test_person_sees_a_table_and_what_is_known(self, folder, monkeypatch):
-        for module in ("output", "aggregate", "comparison"):
-            monkeypatch.setattr(f"apexrank.cli.{module}.is_terminal", lambda: True)
+        monkeypatch.setattr("apexrank.cli.output.is_terminal", lambda: True)
         shown = run("scores.csv").stdout
         assert "rank   item" in shown
         assert "scores.csv: 4 voters, 4 items; lovasz-bregman: confidence" in shown

@@ -216,6 +216,7 @@ def test_the_command_writes_a_model_that_ranks(folder, tmp_path):
     assert result.exit_code == 0, result.output
 
 
+@pytest.mark.slow
 def test_dask_workers_read_the_files(folder, tmp_path):
     options = [
         "--target",
@@ -383,6 +384,7 @@ def test_small_files_share_a_block(tmp_path):
     assert [len(part.y) for part in read_blocks(tmp_path, "fraud", features=["age"], rows=15)] == [15, 5] * 30
 
 
+@pytest.mark.slow
 def test_dask_names_the_first_bad_row_and_nothing_else(folder, tmp_path):
     """Two files have a bad value, the later one in fewer rows, so that its task ends first."""
     frame = claims().with_columns(pl.col("age").cast(pl.String), pl.col("times").cast(pl.Float64))

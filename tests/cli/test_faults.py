@@ -24,9 +24,9 @@ from apexrank.atomic import check_writable, replacing, write_bytes
 from apexrank.cli.app import _reader_has_left, _stopping_cleanly, app
 from apexrank.errors import InputError
 from apexrank.io import tables
-from tests.warm_cli import FIT, OUTPUTS, WRITE, Ended, WarmCli, write_inputs
+from tests.cli.warm import FIT, OUTPUTS, WRITE, Ended, WarmCli, write_inputs
 
-SRC = Path(__file__).parent.parent / "src" / "apexrank"
+SRC = Path(__file__).parents[2] / "src" / "apexrank"
 NOBODY = 65534
 OLD = b"old content, which is precious\n"
 FULL = "error: cannot print the result: no space left on device\n"
@@ -44,6 +44,13 @@ PRINTING = [
 ]
 
 WHOLE = PRINTING[2:4]  # much and little: when the interpreter ends it may say what it could not print
+
+
+def some_quick(cases, quick=("fit.apex", "rank.csv", "votes.svg", *PRINTING[:3])):
+    """Mark all cases as slow but for one of each way to write or print."""
+    return [case if case in quick else pytest.param(case, marks=pytest.mark.slow) for case in cases]
+
+
 READING = {
     "table": "rank model.apex {}.csv",
     "parquet": "rank model.apex {}.parquet",
@@ -122,7 +129,9 @@ class TestFullDisk:
     """The system stops a write; root has no quota, so a limit on the size of files stands for it."""
 
     # a scorecard is shorter than the line about it, and the demo, which is slow, writes as the others do
-    @pytest.mark.parametrize("name", [name for name in OUTPUTS if name not in ("card.md", "demo/train.csv")])
+    @pytest.mark.parametrize(
+        "name", some_quick([name for name in OUTPUTS if name not in ("card.md", "demo/train.csv")])
+    )
     def test_one_line_and_the_old_file(self, cli, folder, name):
         output = folder / name
         output.parent.mkdir(exist_ok=True)
@@ -221,11 +230,11 @@ def test_bytes_reach_the_disk_before_the_name(tmp_path, monkeypatch):
 
 
 class TestStandardStreams:
-    @pytest.mark.parametrize("command", PRINTING)
+    @pytest.mark.parametrize("command", some_quick(PRINTING))
     def test_full_stdout(self, cli, command):
         assert_one_line(cli(command, stdout="/dev/full", whole=command in WHOLE), 2, FULL.strip())
 
-    @pytest.mark.parametrize("command", PRINTING)
+    @pytest.mark.parametrize("command", some_quick(PRINTING))
     def test_reader_that_has_left(self, cli, command):
         ended = cli(command, stdout="left", whole=command in WHOLE)
         assert ended.code == 141
@@ -514,8 +523,8 @@ class TestInputs:
 DIRECT = {
     "atomic.py": "the one place",
     "io/tables.py": "polars, into the temporary file of atomic.py",
-    "cli/pictures.py": "matplotlib, into memory",
-    "cli/ballots.py": "a copy in a temporary folder, read at once",
+    "cli/output.py": "matplotlib, into memory",
+    "aggregation/ballot_files.py": "a copy in a temporary folder, read at once",
     "datasets/letor/writing.py": "into the temporary file of atomic.py",
     "checkpoints.py": "a journal, which is appended to",
 }

@@ -15,8 +15,8 @@ import pytest
 from typer.testing import CliRunner
 
 from apexrank.cli.app import app
-from apexrank.cli.graph_methods import METHODS
-from apexrank.cli.seeds import read_seeds
+from apexrank.cli.graph import METHODS
+from apexrank.graph.vertex_files import read_seeds
 
 # three honest pages in a ring, and a farm of eight boosters
 LINKS = [("hub", "a"), ("a", "b"), ("b", "hub"), *((booster, "farm") for booster in "stuvwxyz")]
@@ -100,8 +100,7 @@ class TestRank:
         assert "ranking" not in answer
 
     def test_person_sees_a_table_and_the_certificate(self, folder, monkeypatch):
-        for module in ("output", "graph"):
-            monkeypatch.setattr(f"apexrank.cli.{module}.is_terminal", lambda: True)
+        monkeypatch.setattr("apexrank.cli.output.is_terminal", lambda: True)
         shown = run("graph rank edges.csv").stdout
         assert "rank   vertex" in shown
         assert "error at most" in shown.splitlines()[-1]
@@ -469,8 +468,7 @@ class TestProgress:
 
     def test_person_sees_each_step(self, folder, monkeypatch):
         screen = self.Screen()
-        for module in ("graph", "edge_options"):
-            monkeypatch.setattr(f"apexrank.cli.{module}.working", screen)
+        monkeypatch.setattr("apexrank.cli.output.working", screen)
         steps = ranked("edges.csv")["steps"]
         assert screen.lines[:2] == ["reading edges.csv", "ranking 12 vertices"]
         assert len(screen.lines) == 2 + steps

@@ -1,4 +1,4 @@
-"""Files that name vertices: seeds of trust and teleport, and ranks written earlier."""
+"""Files that name vertices: seeds of trust and teleport, labels, and ranks written earlier."""
 
 from __future__ import annotations
 
@@ -6,25 +6,25 @@ import csv
 import math
 import re
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
+
+import numpy as np
+import polars as pl
 
 from apexrank.errors import InputError
-
-if TYPE_CHECKING:
-    import numpy as np
-    import polars as pl
-
-    from apexrank.graph.graph import Graph
+from apexrank.graph.graph import Graph
+from apexrank.io.columns import numbers
+from apexrank.io.tables import read_table
 
 
 def named_vertex(graph: Graph, text: str) -> Any:
-    """A vertex's name as the graph has it: a whole number where its names are numbers."""
+    """Convert text to the name of a vertex: a whole number where the graph's names are numbers."""
     numbered = graph.names is None or graph.names.dtype.kind in "iu"
     return int(text) if numbered and re.fullmatch(r"[+-]?\d{1,19}", text, re.ASCII) else text
 
 
 def seed_weights(path: Path, graph: Graph, what: str) -> dict[Any, float]:
-    """Weights of the vertices that a file names; an unknown one is named with its line."""
+    """Read the weights of the vertices that a file names; an unknown vertex is an error with its line."""
     rows = [(line, named_vertex(graph, name), weight) for line, name, weight in read_seeds(path)]
     try:
         graph.numbers([vertex for _, vertex, _ in rows], what=what)
@@ -45,7 +45,7 @@ def seed_weights(path: Path, graph: Graph, what: str) -> dict[Any, float]:
 
 
 def read_seeds(path: Path) -> list[tuple[int, str, float]]:
-    r"""Line, name and weight of the vertices in a file: plain lines, or CSV with a column ``vertex``, maybe ``weight``.
+    r"""Read line, name and weight of the vertices of a file: plain lines, or CSV with ``vertex`` and maybe ``weight``.
 
     Blank lines and those that begin with ``#`` are left out. A plain line is a name of weight 1 as it stands, less
     quotes around it. A ranking that was written earlier has a column ``vertex``, too.
@@ -106,13 +106,7 @@ def _seed_of_csv(path: Path, number: int, line: str, header: list[str]) -> tuple
 
 
 def earlier_scores(path: Path, graph: Graph) -> np.ndarray:
-    """Scores in a file of ranks by the vertices' names; 0 for vertices it does not know."""
-    import numpy as np
-    import polars as pl
-
-    from apexrank.io import read_table
-    from apexrank.io.columns import numbers
-
+    """Read the scores of a file of ranks by the names of the vertices; 0 for vertices that it lacks."""
     table = read_table(path)
     known = {"vertex": table.column("vertex").cast(pl.String), "score": numbers(table, "score")}
     earlier = pl.DataFrame(known)
@@ -120,7 +114,7 @@ def earlier_scores(path: Path, graph: Graph) -> np.ndarray:
         raise InputError(
             f"{path} has more than one row of vertex {earlier['vertex'].filter(twice)[0]!r}: keep one"
         )
-    names = series(np.arange(graph.n) if graph.names is None else graph.names).cast(pl.String)
+    names = _series(np.arange(graph.n) if graph.names is None else graph.names).cast(pl.String)
     vertices = pl.DataFrame({"vertex": names}).with_row_index()
     found = vertices.join(earlier, on="vertex", how="left").sort("index")["score"]
     scores = found.fill_null(0.0).fill_nan(0.0).to_numpy()
@@ -129,8 +123,24 @@ def earlier_scores(path: Path, graph: Graph) -> np.ndarray:
     return scores
 
 
-def series(names: np.ndarray) -> pl.Series:
-    """Names as a column; objects become text or numbers again."""
-    import polars as pl
+def ranking_frame(
+    graph: Graph, scores: np.ndarray, top: int | None = None, **more: np.ndarray
+) -> pl.DataFrame:
+    """Return the ``top`` vertices, best first, with their scores and ``more`` columns; equals keep the graph's order.
 
+    Examples
+    --------
+    >>> from apexrank.graph.graph import Graph
+    >>> graph = Graph.from_edges([0, 1], [1, 0], names=["page", "shop"])
+    >>> ranking_frame(graph, np.array([0.4, 0.6])).rows()
+    [(1, 'shop', 0.6), (2, 'page', 0.4)]
+    """
+    order = np.argsort(-scores, kind="stable")[:top]
+    ranks, vertices = np.arange(1, len(order) + 1), _series(graph.labels(order))
+    columns = {name: values[order] for name, values in ({"score": scores} | more).items()}
+    return pl.DataFrame({"rank": ranks, "vertex": vertices, **columns})
+
+
+def _series(names: np.ndarray) -> pl.Series:
+    """Convert names to a polars column; objects become text or numbers again."""
     return pl.Series(names.tolist() if names.dtype == object else names)

@@ -150,6 +150,7 @@ class TestScorecard:
         result = run("export model.apex --format scorecard --data train.csv --test new.csv")
         assert "note: column 'city' has values never met in training, taken as none: 'Paris'" in result.stderr
 
+    @pytest.mark.slow
     def test_weights(self, folder):
         for name in ("train", "new"):
             frame = pl.read_csv(f"{name}.csv")

@@ -1,0 +1,656 @@
+"""Ballots from files: tables with one row per voter, per item or per score, and PrefLib files.
+
+Every error names the file, and the line and column where there is one.
+"""
+
+from __future__ import annotations
+
+import csv
+import re
+from collections import Counter
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import Any
+
+import numpy as np
+import polars as pl
+
+from apexrank.datasets.preflib import read_preflib
+from apexrank.datasets.unpacking import DAMAGED, unpacked
+from apexrank.errors import InputError
+from apexrank.io import columns
+from apexrank.io.tables import Table, read_table
+
+KINDS = ("scores", "ranks", "orders")
+PREFLIB = (".soc", ".soi", ".toc", ".toi")
+_TABLES = (".csv", ".tsv", ".parquet", ".pq")
+_SUMS = ("combsum", "combmnz", "rrf")  # methods for which an item that a list omits is worth nothing
+_UNEVEN = 10.0  # a range of scores this many times wider is another scale
+_VOTERS = "voter user ranker judge juror ballot respondent participant rater reviewer"
+_ITEMS = "item doc document candidate alternative page url title movie film product"
+_VOTER_WORDS, _ITEM_WORDS, _ID_WORDS = set(_VOTERS.split()), set(_ITEMS.split()), {"id", "name", "index"}
+_SCORE_WORDS = {"rating", "score", "star", "stars", "rank", "value", "points", "grade", "relevance"}
+_WEIGHT_NAMES = ("weight", "weights", "count", "counts", "votes")
+_MOST_LONG_COLUMNS = 5  # voter, item, score, and perhaps a time and a weight
+_FEWEST_IDS, _FEWEST_RISING = 3, 5  # in fewer rows scores are often distinct, or increasing
+_FEW_CELLS, _MOST_CELLS = 100_000_000, 2**28  # of voters × items, 0.8 gigabytes and two
+_SILENT_ROW = "gives no score at all; take the row out"
+_CURE_OF_LISTS = "leave out missing='ignore', so that it is last"
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class BallotFile:
+    """Ballots of a file, with what messages say of them.
+
+    Attributes
+    ----------
+    source : str
+        The file.
+    values : ndarray of shape (voters, items)
+        Scores, or ranks where ``kind`` is "ranks"; NaN is missing.
+    items : list of str
+        Names of the items.
+    voters : polars.DataFrame
+        Columns that identify the voters, and their weights.
+    weights : ndarray of shape (voters,), optional
+        How often each ballot was cast.
+    where : callable
+        Gives the place of a voter's score of an item, in words.
+    lists : bool
+        Whether voters listed items best first, and may have stopped early.
+    notes : tuple of str
+        What was guessed about the file.
+    cure, without : str
+        Advice about a missing score, and about an item to be left out (``{}`` is its name).
+    """
+
+    source: str
+    values: np.ndarray
+    items: list[str]
+    voters: pl.DataFrame
+    weights: np.ndarray | None
+    where: Callable[[int, int], str]
+    kind: str = "scores"
+    lists: bool = False
+    title: str = ""
+    notes: tuple[str, ...] = ()
+    cure: str = "fill it in, put it last (missing='last'), or leave out the column (drop=)"
+    without: str = "leave it out (drop={})"
+
+    @property
+    def n_missing(self) -> int:
+        """Number of missing scores."""
+        return int(np.isnan(self.values).sum())
+
+    @property
+    def total(self) -> int | float:
+        """Number of voters, or their weight where not all weights are whole numbers."""
+        if self.weights is None:
+            return len(self.values)
+        total = float(self.weights.sum())
+        return int(total) if (self.weights % 1 == 0).all() else total
+
+    @property
+    def repeated(self) -> bool:
+        """Whether some ballots were cast more than once."""
+        return isinstance(self.total, int) and self.total != len(self.values)
+
+    def missing_rule(self, asked: str | None, method: str = "lovasz-bregman") -> Any:
+        """Return what a missing score means to a method: the rule that was asked for, or the default."""
+        return asked or ("last" if self.lists and method not in _SUMS else "ignore")
+
+    def to_dict(self, missing: str) -> dict[str, Any]:
+        """Return the size of the profile in plain types."""
+        return {
+            "ballots_file": self.source,
+            **({"title": self.title} if self.title else {}),
+            "ballots": len(self.values),
+            "voters": self.total,
+            "items": len(self.items),
+            "missing": {"number": self.n_missing, "rule": missing},
+        }
+
+    def sentence(self, missing: str) -> str:
+        """Describe the file: how many voters and items it has, and what is done about missing scores."""
+        n, total = len(self.values), self.total
+        voters = f"{n} voters" if n > 1 else "1 voter"
+        if isinstance(total, float):
+            voters += f" of weight {total:.6g} in all"
+        elif self.repeated:
+            voters = f"{total} voters in {n} {'orders' if self.lists else 'ballots'}"
+        title = f" ({self.title})" if self.title else ""
+        gaps = self.gaps(missing)
+        return f"{self.source}{title}: {voters}, {len(self.items)} items" + (f", {gaps}" if gaps else "")
+
+    def gaps(self, missing: str) -> str:
+        """Describe the missing scores and what is done about them; empty where none is missing."""
+        if not self.n_missing:
+            return ""
+        what = "places" if self.kind == "ranks" else "scores"
+        rule = {"ignore": "no opinion", "last": "taken as last"}[missing]
+        once = f", each {'order' if self.lists else 'ballot'} counted once" if self.repeated else ""
+        return f"{self.n_missing} of {self.values.size} {what} missing{once} ({rule})"
+
+    def uneven_scales(self) -> str | None:
+        """Describe scores on scales of different widths, of which the widest would decide."""
+        if self.kind != "scores":
+            return None
+        ranges = np.nanmax(self.values, axis=1) - np.nanmin(self.values, axis=1)
+        ranges = ranges[ranges > 0]
+        if not len(ranges):
+            return None
+        low, high = np.quantile(ranges, [0.1, 0.9], method="inverted_cdf")
+        if high <= _UNEVEN * low:
+            return None
+        return (
+            f"some voters' scores span {low:.3g}, others' {high:.3g}, and the widest weigh most "
+            "(normalize='minmax' puts all on one scale)"
+        )
+
+
+def is_preflib(path: Path) -> bool:
+    """Whether a file's name is that of a PrefLib file.
+
+    Examples
+    --------
+    >>> is_preflib(Path("debian.soi.gz")), is_preflib(Path("debian.csv"))
+    (True, False)
+    """
+    return path.name.lower().removesuffix(".gz").endswith(PREFLIB)
+
+
+def read_preflib_ballots(path: Path) -> BallotFile:
+    """Read the orders of a PrefLib file as ranks; items of the same name are numbered."""
+    profile = read_preflib(path)
+    check_cells(str(path), len(profile.orders), len(profile.items), sum(map(len, profile.orders)))
+    count = Counter(profile.items)
+    items = [f"{x} ({n})" if count[x] > 1 else x for n, x in enumerate(profile.items, start=1)]
+    numbers = np.arange(1, len(profile.orders) + 1)
+    return BallotFile(
+        str(path),
+        profile.ranks(),
+        items,
+        pl.DataFrame({"row": numbers, "count": profile.counts}),
+        profile.counts.astype(np.float64),
+        lambda voter, _: f"{path} order {voter + 1}",
+        "ranks",
+        lists=True,
+        title=profile.title,
+        cure=_CURE_OF_LISTS,
+        without="take it out of the file",
+    )
+
+
+def read_ballot_table(path: Path) -> Table:
+    """Read a table; a first column without a name, such as pandas writes the index, gets the role ``id``."""
+    if not path.name.lower().removesuffix(".gz").endswith(_TABLES):
+        known = ", ".join((*_TABLES, *PREFLIB))
+        raise InputError(f"cannot tell the format of {str(path)!r} by its name: use one of {known}")
+    try:
+        return read_table(path)
+    except InputError:
+        text = _text_of(path)
+        unnamed = re.match(r'(?:"")?(?=[,;\t])', text)
+        if unnamed is None:
+            raise
+    rest, name = text[unnamed.end() :], "row"
+    while name in re.split(r'[,;\t"]', rest.partition("\n")[0].strip()):
+        name += "_"
+    with TemporaryDirectory() as folder:
+        copy = Path(folder, "named.csv")
+        copy.write_bytes(f"{name}{rest}".encode())
+        try:
+            table = read_table(copy)
+        except InputError as error:
+            raise InputError(str(error).replace(str(copy), str(path))) from None
+    return replace(table, source=str(path), roles={"id": name})
+
+
+def _text_of(path: Path) -> str:
+    """Return the text of a CSV file; empty where it is not text."""
+    try:
+        return unpacked(path).decode("utf-8-sig")
+    except (OSError, UnicodeDecodeError, *DAMAGED):
+        return ""
+
+
+@dataclass(frozen=True)
+class BallotLayout:
+    """Layout of the ballots in a table.
+
+    Parameters
+    ----------
+    kind : {"scores", "ranks", "orders"}
+        What the cells hold; a row of orders lists its items, best first, and may stop early.
+    items_in : {"columns", "rows"}
+        Whether a row is a voter or an item.
+    id : str, optional
+        Column of the voters' names, or of the items' where these are in rows; guessed by default.
+    weights : str, optional
+        Column that says how often each ballot was cast; with items in rows, weights such as "a=2,b=1" of the columns.
+    drop : sequence of str
+        Columns to leave out.
+    long : (voter, item, score), optional
+        Columns of a table with one row per voter and item.
+
+    Examples
+    --------
+    >>> table = Table(pl.DataFrame({"voter": ["ann", "bob"], "tea": [3, 1], "rum": [2, None]}))
+    >>> found = BallotLayout().read(table)
+    >>> found.items, found.values.tolist(), found.notes
+    (['tea', 'rum'], [[3.0, 2.0], [1.0, nan]], ("the first column, 'voter', is read as the names of the voters (id= \
+chooses)",))
+    """
+
+    kind: str = "scores"
+    items_in: str = "columns"
+    id: str | None = None
+    weights: str | None = None
+    drop: Sequence[str] = ()
+    long: tuple[str, str, str] | None = None
+
+    def read(self, table: Table) -> BallotFile:
+        """Read the ballots of a table."""
+        if self.long is not None:
+            return self._read_long(table, *self.long)
+        return self._read_items(table) if self.items_in == "rows" else self._read_voters(table)
+
+    def _read_voters(self, table: Table) -> BallotFile:
+        """Read one row per voter."""
+        weights = None if self.weights is None else _read_weights(table, self.weights)
+        id, names, notes = self._columns(table, [] if self.weights is None else [self.weights])
+        notes += self._like_weights(names)
+        voters = pl.DataFrame({"row": np.arange(1, len(table) + 1)} if id is None else {id: table.column(id)})
+        if self.weights is not None:
+            voters = voters.with_columns(pl.Series(self.weights, weights))
+        lists = self.kind == "orders"
+        values, items = _read_orders(table, names) if lists else (self._read_scores(table, names), names)
+        _refuse_silent(values, lambda voter: f"{_row_place(table, voter)}: this voter {_SILENT_ROW}")
+        return BallotFile(
+            table.source,
+            values,
+            items,
+            voters,
+            weights,
+            lambda voter, item: _row_place(table, voter) if lists else table.where(voter, names[item]),
+            "ranks" if lists else self.kind,
+            lists=lists,
+            notes=tuple(notes),
+            cure=_CURE_OF_LISTS if lists else BallotFile.cure,
+        )
+
+    def _read_items(self, table: Table) -> BallotFile:
+        """Read one row per item: the columns are the voters."""
+        id, names, notes = self._columns(table, [])
+        items = [f"row {row}" for row in range(1, len(table) + 1)] if id is None else _item_names(table, id)
+        if id is None:
+            notes.append("no column names the items, which are called row 1, row 2, ... (id= chooses one)")
+        values = np.ascontiguousarray(self._read_scores(table, names).T)
+        _refuse_silent(
+            values,
+            lambda voter: (
+                f"{table.source}: column {names[voter]!r} gives no score at all; leave it out "
+                f"(drop={names[voter]!r})"
+            ),
+        )
+        voters, weights = pl.DataFrame({"voter": names}), None
+        if self.weights is not None:
+            weights = _weights_by_name(table, self.weights, names)
+            voters = voters.with_columns(pl.Series("weight", weights))
+        return BallotFile(
+            table.source,
+            values,
+            items,
+            voters,
+            weights,
+            lambda voter, item: table.where(item, names[voter]),
+            self.kind,
+            notes=tuple(notes),
+            without="take the row out",
+        )
+
+    def _read_long(self, table: Table, voter: str, item: str, score: str) -> BallotFile:
+        """Read one row per voter and item; both keep the order in which the table first names them."""
+        table.column(score)  # an unknown name is an error with the likely spelling
+        cells = _read_columns(table, [score], self.kind, "; correct it")[:, 0]
+        voters, items = _Names.read(table, voter, "voter"), _Names.read(table, item, "item")
+        n_voters, n_items = len(voters.names), len(items.names)
+        check_cells(table.source, n_voters, n_items, len(table))
+        again = (~pl.Series(voters.codes * n_items + items.codes).is_first_distinct()).arg_true()
+        if len(again):
+            row = int(again[0])
+            raise InputError(
+                f"{_row_place(table, row)}: voter {voters.at(row)!r} has a row for {items.at(row)!r} already; "
+                "keep one of them"
+            )
+        values = np.full((n_voters, n_items), np.nan)
+        values[voters.codes, items.codes] = cells
+        first = voters.rows
+        _refuse_silent(values, lambda voter: f"{_row_place(table, first[voter])}: this voter {_SILENT_ROW}")
+        told, weights = pl.DataFrame({voter: table.column(voter).gather(first)}), None
+        if self.weights is not None:
+            weights = _voter_weights(table, self.weights, voters)
+            told = told.with_columns(pl.Series(self.weights, weights))
+        return BallotFile(
+            table.source,
+            values,
+            items.names,
+            told,
+            weights,
+            lambda row, _: f"{table.source}, voter {voters.names[row]!r}",
+            self.kind,
+            cure="add a row with it, or put it last (missing='last')",
+            without="take its rows out",
+        )
+
+    def _read_scores(self, table: Table, names: list[str]) -> np.ndarray:
+        guess = long_guess(table.names)
+        advice = None if guess is None else f"; this looks like a long table: long={guess!r}"
+        return _read_columns(table, names, self.kind, advice)
+
+    def _columns(self, table: Table, used: list[str]) -> tuple[str | None, list[str], list[str]]:
+        """Return the column of names, given or guessed, the columns of scores, and notes on what was guessed."""
+        notes = []
+        for name in [*self.drop, *([self.id] if self.id else [])]:
+            table.column(name)
+        names = [name for name in table.names if name not in (*self.drop, *used)]
+        who, what = ("items", "voters") if self.items_in == "rows" else ("voters", "items")
+        id, unnamed = self.id, table.roles.get("id")
+        if id is None and names and self._is_id(table, names[0]):
+            id = names[0]
+            told = "which has no name" if id == unnamed else repr(id)
+            notes.append(f"the first column, {told}, is read as the names of the {who} (id= chooses)")
+        elif unnamed in names and unnamed != id:
+            names.remove(unnamed)
+            notes.append("the first column, which has no name, is left out")
+        names = [name for name in names if name != id]
+        if not names:
+            raise InputError(f"{table.source} has no column left for {what}")
+        if self.id is None:
+            notes += self._doubts(table, names if id is None else [])
+        return id, names, notes
+
+    def _is_id(self, table: Table, name: str) -> bool:
+        if name == table.roles.get("id") or is_id_name(name, self.items_in):
+            return True
+        return self.kind != "orders" and columns.is_text(table, name)
+
+    def _doubts(self, table: Table, names: list[str]) -> list[str]:
+        """Return notes on a table, and on a first column among ``names``, that may be something else."""
+        guess = long_guess(table.names)
+        notes = [] if guess is None else [f"this looks like a long table: long={guess!r}"]
+        likeness = like_ids(table, names[0]) if names and not self._like_weights(names[:1]) else 0
+        if not likeness or any(like_ids(table, name) >= likeness for name in names[1:]):
+            return notes
+        first, role = names[0], "a voter" if self.items_in == "rows" else "an item"
+        role = "the first place" if self.kind == "orders" else role
+        return [*notes, f"column {first!r} is read as {role} (id={first!r}, or drop={first!r})"]
+
+    def _like_weights(self, names: list[str]) -> list[str]:
+        """Return notes on items that may be weights."""
+        suspects = [] if self.weights else [name for name in names if name.strip().lower() in _WEIGHT_NAMES]
+        return [f"column {x!r} is read as an item (weights={x!r}, or drop={x!r})" for x in suspects]
+
+
+def has_word(name: str, words: set[str]) -> bool:
+    """Whether a column's name is one of some words, perhaps followed by id or name, in any spelling.
+
+    Examples
+    --------
+    >>> [has_word(name, {"user"}) for name in ("User", "user_id", "USERID", "User name", "users left")]
+    [True, True, True, True, False]
+    """
+    key = re.sub(r"[\W_]+", "", name.lower())
+    return key in words or re.sub("(id|name)$", "", key) in words
+
+
+def is_id_name(name: str, items_in: str = "columns") -> bool:
+    """Whether a column's name is typical of names of voters, or of items where those are in rows.
+
+    Examples
+    --------
+    >>> [is_id_name(name) for name in ("movieId", "Respondent ID", "index", "Unnamed: 0", "Madrid", "film")]
+    [True, True, True, True, False, False]
+    """
+    if has_word(name, (_ITEM_WORDS if items_in == "rows" else _VOTER_WORDS) | _ID_WORDS):
+        return True
+    ends = re.search(r"(?i:[\W_]id)$|[a-z0-9]I[dD]$", name.strip())  # no item such as Madrid or Covid
+    return bool(ends) or name.startswith(("Unnamed: 0", "__index_level_0__"))  # as pandas calls its index
+
+
+def like_ids(table: Table, name: str) -> int:
+    """Rate how much a column looks like ids: 1 for distinct whole numbers, 2 where they also increase.
+
+    Examples
+    --------
+    >>> data = {"a": [1, 2, 3, 4, 9], "b": [5, 4, 1, 2, 3], "c": [5, 4, 5, 3, 1]}
+    >>> [like_ids(Table(pl.DataFrame(data)), name) for name in data]
+    [2, 1, 0]
+    """
+    series = table.frame[name]
+    if len(series) < _FEWEST_IDS or not (series.dtype.is_integer() or series.dtype == pl.String):
+        return 0
+    numbers = series.cast(pl.Float64, strict=False)
+    if numbers.null_count() or not (numbers % 1 == 0).all() or not numbers.is_unique().all():
+        return 0
+    return 2 if len(numbers) >= _FEWEST_RISING and numbers.is_sorted() else 1
+
+
+def long_guess(names: list[str]) -> str | None:
+    """Guess the columns of voter, item and score of a long table by their names.
+
+    Examples
+    --------
+    >>> long_guess(["userId", "movieId", "rating", "timestamp"]), long_guess(["user", "tea", "rum"])
+    ('userId,movieId,rating', None)
+    """
+    kinds = (_VOTER_WORDS, _ITEM_WORDS, _SCORE_WORDS)
+    found = [next((name for name in names if has_word(name, words)), None) for words in kinds]
+    parts = [name for name in found if name is not None and "," not in name]
+    return ",".join(parts) if len(parts) == len(kinds) and len(names) <= _MOST_LONG_COLUMNS else None
+
+
+def check_cells(source: str, voters: int, items: int, given: int) -> None:
+    """Refuse voters × items that need far more memory than the ``given`` cells, as nearly all are missing."""
+    cells, most = voters * items, min(_MOST_CELLS, max(_FEW_CELLS, 50 * given))
+    if cells > most:
+        raise InputError(
+            f"{source}: {voters:,} voters times {items:,} items are {cells:,} cells of {8e-9 * cells:.1f} GB, and "
+            f"{most:,} is the limit; write a file of fewer voters or items"
+        )
+
+
+def _row_place(table: Table, row: int) -> str:
+    return table.where(row, "").rpartition(", column")[0]
+
+
+def _refuse_silent(values: np.ndarray, message: Callable[[int], str]) -> None:
+    """Refuse a voter without any score."""
+    silent = np.flatnonzero(np.isnan(values).all(axis=1))
+    if len(silent):
+        raise InputError(message(int(silent[0])))
+
+
+def _read_columns(table: Table, names: list[str], kind: str, advice: str | None) -> np.ndarray:
+    """Read columns of scores or ranks; ``advice`` says what to do about a cell that is not a number."""
+    values, odd = _read_plain(table, names)
+    for place in np.flatnonzero(odd).tolist():
+        name = names[place]
+        cure = advice or f"; correct it, or leave the column out (drop={name!r})"
+        try:
+            # a table of this column alone, as looking a name up takes time for each column there is
+            values[:, place] = columns.numbers(replace(table, frame=table.frame.select(name)), name, cure)
+        except InputError as error:
+            raise InputError(_with_cause(str(error))) from None
+    low = values < 1
+    if kind == "ranks" and low.any():
+        place = int(low.any(axis=0).argmax())
+        row = int(low[:, place].argmax())
+        raise InputError(
+            f"{table.where(row, names[place])}: {values[row, place]:g} is no rank, as 1 is the best; use kind='scores' "
+            "for scores"
+        )
+    return values
+
+
+def _read_plain(table: Table, names: list[str]) -> tuple[np.ndarray, np.ndarray]:
+    """Read all columns at once; also say which hold something else and must be read one by one."""
+    frame = table.frame.select(names)
+    plain = np.array(
+        [dtype.is_numeric() or dtype in (pl.String, pl.Boolean, pl.Null) for dtype in frame.dtypes]
+    )
+    kept = [name for name, fits in zip(names, plain, strict=True) if fits]
+    numbers = frame.select(pl.col(kept).cast(pl.Float64, strict=False))
+    values = np.full(frame.shape, np.nan)
+    values[:, plain] = numbers.to_numpy()
+    odd = ~plain | np.isinf(values).any(axis=0)
+    odd[plain] |= numbers.null_count().to_numpy()[0] > frame.select(kept).null_count().to_numpy()[0]
+    return values, odd
+
+
+def _with_cause(message: str) -> str:
+    """Add the likely cause of a text that is not a number.
+
+    Examples
+    --------
+    >>> _with_cause("a.csv line 2, column 'x': '1,5' is not a number; correct it")
+    "a.csv line 2, column 'x': '1,5' is not a number (a decimal comma? write 1.5); correct it"
+    """
+    head, words, rest = message.partition(" is not a number")
+    found = re.search(r"'\s*([-+]?\d[\d.,]*)\s*(%?)\s*'$", head)
+    if not words or found is None:
+        return message
+    text, percent = found.groups()
+    whole, point = text.replace(",", ""), text.replace(",", ".")
+    if percent:
+        cause = f"a percent sign? write {point}"
+    elif re.fullmatch(r"[-+]?\d{1,3},\d{3}", text):
+        cause = f"a thousands separator? write {whole}; a decimal comma? write {point}"
+    elif re.fullmatch(r"[-+]?\d{1,3}(,\d{3})+(\.\d+)?", text):
+        cause = f"a thousands separator? write {whole}"
+    elif re.fullmatch(r"[-+]?\d[\d.]*,\d+", text):
+        cause = f"a decimal comma? write {text.replace('.', '').replace(',', '.')}"
+    else:
+        return message
+    return f"{head}{words} ({cause}){rest}"
+
+
+def _read_weights(table: Table, name: str) -> np.ndarray:
+    weights = columns.numbers(table, name)
+    bad = ~(weights >= 0)
+    if bad.any():
+        raise InputError(f"{table.where(int(bad.argmax()), name)}: a weight must be a number of at least 0")
+    return weights
+
+
+def _weights_by_name(table: Table, text: str, names: list[str]) -> np.ndarray:
+    """Read weights of columns from text such as ``a=2,b=1``; a column that it does not name weighs 1."""
+    weights = dict.fromkeys(names, 1.0)
+    for part in filter(None, (part.strip() for part in next(csv.reader([text]), []))):
+        name, _, value = part.rpartition("=")
+        try:
+            weight = float(value)
+        except ValueError:
+            weight = np.nan
+        if name not in weights or not 0 <= weight < np.inf:
+            raise InputError(
+                f"with items_in='rows' weights= must be weights of columns of {table.source} such as {names[0]}=2, "
+                f"got {part!r}"
+            )
+        weights[name] = weight
+    return np.array(list(weights.values()))
+
+
+def _named(table: Table, column: str, what: str) -> pl.Series:
+    """Read a column of names, none of which may be empty."""
+    names = columns.texts(table, column)
+    if names.null_count():
+        row = int(names.is_null().arg_max() or 0)
+        raise InputError(f"{table.where(row, column)}: the {what} has no name; name it")
+    return names
+
+
+def _item_names(table: Table, column: str) -> list[str]:
+    names = _named(table, column, "item")
+    again = (~names.is_first_distinct()).arg_true()
+    if len(again):
+        row = int(again[0])
+        raise InputError(f"{table.where(row, column)}: the item {names[row]!r} is there twice; keep one")
+    return names.to_list()
+
+
+def _encode(text: pl.Series) -> tuple[list[str], np.ndarray]:
+    """Return the distinct names in order of appearance, and the number of each row's name, -1 for null."""
+    names = text.drop_nulls().unique(maintain_order=True)
+    codes = text.cast(pl.Enum(names)).to_physical().cast(pl.Int64).fill_null(-1)
+    return names.to_list(), codes.to_numpy()
+
+
+@dataclass(frozen=True)
+class _Names:
+    """Distinct names of a column, the number of each row's name, and the row where each name is first."""
+
+    names: list[str]
+    codes: np.ndarray
+    rows: np.ndarray
+
+    @classmethod
+    def read(cls, table: Table, column: str, what: str) -> _Names:
+        text = _named(table, column, what)
+        return cls(*_encode(text), text.is_first_distinct().arg_true().to_numpy())
+
+    def at(self, row: int) -> str:
+        return self.names[self.codes[row]]
+
+
+def _voter_weights(table: Table, column: str, voters: _Names) -> np.ndarray:
+    """Read one weight per voter, the same in all its rows."""
+    weights = _read_weights(table, column)
+    own = weights[voters.rows]
+    odd = weights != own[voters.codes]
+    if odd.any():
+        row = int(odd.argmax())
+        raise InputError(
+            f"{table.where(row, column)}: voter {voters.at(row)!r} has weight {weights[row]:g} here and "
+            f"{own[voters.codes[row]]:g} before; give it one"
+        )
+    return own
+
+
+def _read_orders(table: Table, places: list[str]) -> tuple[np.ndarray, list[str]]:
+    """Return the ranks of the items that each row lists, best first, and the items."""
+    lists = pl.DataFrame({str(n): columns.texts(table, place) for n, place in enumerate(places)})
+    items, codes = _encode(lists.select(pl.concat_list(pl.all())).to_series().explode())
+    codes = codes.reshape(lists.shape)
+    _check_orders(table, places, items, codes)
+    check_cells(table.source, len(codes), len(items), codes.size)
+    row, place = np.nonzero(codes >= 0)
+    ranks = np.full((len(codes), len(items)), np.nan)
+    ranks[row, codes[row, place]] = place + 1.0
+    return ranks, items
+
+
+def _check_orders(table: Table, places: list[str], items: list[str], codes: np.ndarray) -> None:
+    """Refuse the first row that is empty, has a gap, or lists an item twice."""
+    given = codes >= 0
+    gap = np.zeros(len(codes), dtype=bool)
+    gap[np.nonzero(given[:, 1:] & ~given[:, :-1])[0]] = True
+    ordered = np.sort(codes, axis=1)
+    twice = ((ordered[:, 1:] == ordered[:, :-1]) & (ordered[:, 1:] >= 0)).any(axis=1)
+    bad = ~given.any(axis=1) | gap | twice
+    if not bad.any():
+        return
+    row = int(bad.argmax())
+    if not given[row].any():
+        raise InputError(f"{_row_place(table, row)}: this voter names no item at all; take the row out")
+    if gap[row]:
+        place = places[int(given[row].argmin())]
+        raise InputError(
+            f"{table.where(row, place)}: the place is empty but later ones are not; move them up"
+        )
+    listed = codes[row].tolist()
+    second = next(place for place, code in enumerate(listed) if code in listed[:place])
+    name = items[listed[second]]
+    raise InputError(f"{table.where(row, places[second])}: {name!r} is in the order twice; keep one")

@@ -1,0 +1,239 @@
+"""``apexrank graph consensus``: one ranking of vertices from several layers of links."""
+
+from __future__ import annotations
+
+import re
+import time
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from apexrank.cli import options as opt
+from apexrank.cli import output as out
+from apexrank.errors import InputError
+
+if TYPE_CHECKING:
+    import polars as pl
+
+    from apexrank.graph.consensus import ConsensusRank
+    from apexrank.graph.layers import Layers
+
+_ONLY = {"beta": "brew", "temperature": "corroborate"}  # options of one method
+
+
+@dataclass(frozen=True)
+class ConsensusOptions:
+    """Parameters of `ConsensusRank`."""
+
+    method: str = opt.method(
+        "blend (least disagreement; often behind the mean in order), corroborate (a layer counts as far as others "
+        "bear it out: for five or more layers, or where some may be junk), mean or union (of the layers: for two "
+        "of them, or when in doubt), fixed-point, brew.",
+        default="blend",
+    )
+    divergence: str = opt.method("kl (disagreement in nats) or squared.", default="kl")
+    pull: float = opt.method(
+        "How strongly layer weights are pulled to the prior ones; inf: these themselves, the mean.",
+        default=0.0,
+    )
+    entropy: float = opt.method(
+        "Below 1, layers that spread evenly, and so agree with everybody, count for less.", default=1.0
+    )
+    temperature: float | None = opt.method(
+        "How mild corroborate is: towards 0 only the layer that is best borne out counts; 0.3 by default."
+    )
+    beta: float | None = opt.method("Weight of stationarity in brew; 0.1 by default.")
+    damping: float = opt.method("Share that follows links.", default=0.85)
+    restarts: int = opt.method("Random beginnings besides the usual one; the best answer wins.", default=0)
+    seed: int = opt.method("For the random beginnings.", default=0)
+    tol: float = opt.method("Stop when the first-order gap is this small.", default=1e-8)
+    max_iter: int = opt.method("Most steps.", default=5000)
+
+    def build(self) -> ConsensusRank:
+        """Build the unfitted rank."""
+        from apexrank.graph.consensus import ConsensusRank
+
+        given = opt.given_options(self)
+        for option, only in _ONLY.items():
+            if option in given and self.method != only:
+                raise InputError(f"--{option} is for --method {only}: leave it out")
+        return ConsensusRank(n_restarts=given.pop("restarts"), random_state=given.pop("seed"), **given)
+
+
+@dataclass(frozen=True)
+class LayerOptions:
+    """What is known of the layers and vertices."""
+
+    label: str | None = opt.reading(
+        "Column of one table that tells the layers: networks, days, kinds of links."
+    )
+    prior: str | None = opt.method(
+        "Weights of the layers to begin with and to pull to, such as mon=2,tue=1; equal by default."
+    )
+    teleport: Path | None = opt.method(
+        "File of the vertices where the walk starts anew, one a line, or CSV with vertex and weight."
+    )
+    keep: list[str] | None = opt.method(
+        "An order A>B that the ranks shall keep: A not below B; may be repeated.", metavar="A>B"
+    )
+
+
+@opt.option_groups
+def consensus(
+    edges: Annotated[
+        list[Path],
+        opt.argument(
+            "A file of edges for each layer: CSV, TSV or a plain list (also .gz), or Parquet; or one table with "
+            "--label."
+        ),
+    ],
+    *,
+    known: LayerOptions,
+    options: ConsensusOptions,
+    reading: opt.EdgeOptions,
+    shown: opt.RankingOutput,
+    json: opt.Json = False,
+) -> None:
+    """Rank vertices whose links come in several layers, each vertex weighing the layers so that all agree best.
+
+    Vertices are matched by name; one without links in a layer has no opinion there.
+    """
+    from apexrank.graph.vertex_files import named_vertex, ranking_frame, seed_weights
+
+    output, teleport = shown.output, known.teleport
+    out.check_table(output, *edges, teleport)
+    rank = options.build()
+    began = time.perf_counter()
+    layers = _read(edges, known.label, reading)
+    graph = layers.graphs[0]
+    arguments: dict[str, Any] = {
+        "layer_prior": None if known.prior is None else _weights(known.prior),
+        "teleport": None if teleport is None else seed_weights(teleport, graph, "teleport"),
+        "keep": [tuple(named_vertex(graph, name) for name in _pair(order)) for order in known.keep or ()],
+    }
+    read = time.perf_counter()
+    what = f"ranking {layers.n} vertices in {len(layers)} layers"
+    try:
+        out.fit_with_progress(rank, layers, what, "gap", **arguments)
+    except InputError as error:
+        raise InputError(_in_words(str(error))) from None
+    columns = {"disagreement": rank.vertex_disagreement_}
+    columns |= {f"weight_{name}": rank.layer_weights_[:, k] for k, name in enumerate(rank.layers_)}
+    ranked = ranking_frame(rank.graph_, rank.scores_, shown.top, **columns)
+    report = _report(rank, layers, read - began, time.perf_counter() - read)
+    out.write_frame(ranked, output)
+    if json:
+        report |= {"rows": len(ranked), "output": output}
+        out.print_json(report | ({"ranking": ranked.to_dicts()} if output is None else {}))
+    else:
+        _print(report, ranked, output)
+
+
+def _read(edges: list[Path], label: str | None, reading: opt.EdgeOptions) -> Layers:
+    from apexrank.graph.layers import as_layers
+
+    if label is None and len(edges) == 1:
+        raise InputError(
+            "one file is one layer: give more files, or name the column of the layers with --label"
+        )
+    if label is not None and len(edges) > 1:
+        raise InputError("--label tells the layers of one table: give one file")
+    which: Any = edges if label is None else edges[0]
+    column = int(label) if label is not None and label.isdecimal() else label
+    try:
+        with out.working(f"reading {', '.join(map(str, edges))}"):
+            layers = as_layers(which, label=column, **reading.rules())
+    except InputError as error:
+        raise InputError(_in_words(str(error))) from None
+    if len(layers) == 1:
+        raise InputError(
+            f"the column {label!r} of {edges[0]} tells one layer only: name another with --label"
+        )
+    return layers
+
+
+def _in_words(message: str) -> str:
+    """Rewrite the library's parameters as options of this command.
+
+    Examples
+    --------
+    >>> _in_words("layer_prior must be positive: raise n_restarts")
+    '--prior must be positive: raise --restarts'
+    """
+    message = re.sub("; if that is distrust, .*", "; a consensus knows no distrust: take it out", message)
+    message = (
+        opt.in_options(message).replace("method='blend'", "--method blend").replace("layer_prior", "--prior")
+    )
+    message = re.sub(r"\bn_restarts\b", "--restarts", message)
+    return re.sub(r"\bkeep (?=must|is|vertex)", "--keep: ", message)
+
+
+def _weights(prior: str) -> dict[str, float]:
+    """Parse the weights of layers.
+
+    Examples
+    --------
+    >>> _weights("mon=2,tue=0.5")
+    {'mon': 2.0, 'tue': 0.5}
+    """
+    found = {}
+    for part in opt.split_names([prior]):
+        name, equals, value = part.rpartition("=")
+        try:
+            found[name] = float(value)
+        except ValueError:
+            equals = ""
+        if not equals:
+            raise InputError(f"--prior must be weights of layers such as mon=2,tue=1, got {part!r}")
+    return found
+
+
+def _pair(order: str) -> tuple[str, str]:
+    a, arrow, b = (part.strip() for part in order.partition(">"))
+    if not (a and arrow and b) or ">" in b:
+        raise InputError(f"--keep must be one order such as 'A>B', got {order!r}")
+    return a, b
+
+
+def _report(rank: ConsensusRank, layers: Layers, reading: float, ranking: float) -> dict[str, Any]:
+    about = [
+        {
+            "layer": name,
+            "links": graph.n_edges,
+            "opinions": int((~graph.dangling).sum()),
+            "share": float(share),
+        }
+        for name, graph, share in zip(layers.names, layers.graphs, rank.layer_shares_, strict=True)
+    ]
+    return {
+        "vertices": layers.n,
+        "layers": about,
+        "method": rank.method,
+        "divergence": rank.divergence,
+        "disagreement": rank.disagreement_,
+        "stationarity": rank.stationarity_,
+        "first_order_gap": rank.first_order_gap_,
+        "order_violation": rank.order_violation_,
+        "steps": rank.n_iter_,
+        "converged": rank.converged_,
+        "seconds": {"reading": round(reading, 3), "ranking": round(ranking, 3)},
+    }
+
+
+def _print(report: dict[str, Any], ranked: pl.DataFrame, output: Path | None) -> None:
+    if not out.show_frame(ranked, output):
+        return
+    rows = [list(layer.values()) for layer in report["layers"]]
+    out.print_table(["layer", "links", "vertices with links", "share"], rows)
+    unit = " nats" if report["divergence"] == "kl" else ""
+    state = "converged" if report["converged"] else "stopped"
+    typer.echo(
+        f"{report['vertices']} vertices, {len(rows)} layers; {report['method']}: disagreement "
+        f"{out.show(report['disagreement'])}{unit}, {state} after {report['steps']} steps, first-order gap "
+        f"{report['first_order_gap']:.1e}, |Tw - w| {report['stationarity']:.1e}; "
+        f"read in {report['seconds']['reading']:.1f} s, ranked in {report['seconds']['ranking']:.1f} s"
+    )
+    if output is not None:
+        typer.echo(f"written: {output}, {len(ranked)} of {report['vertices']} vertices, best first")

@@ -1,0 +1,435 @@
+"""Options that several commands share, each declared once with its help text.
+
+Options that always go together are the fields of a dataclass. A command decorated with `option_groups` takes the
+dataclass as one parameter: Typer sees the fields, the command gets an instance.
+"""
+
+from __future__ import annotations
+
+import csv
+import inspect
+import re
+import shlex
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import asdict, dataclass, field, fields, is_dataclass
+from functools import wraps
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from apexrank.cli import output as out
+from apexrank.errors import InputError
+
+if TYPE_CHECKING:
+    from apexrank.aggregation.ballot_files import BallotFile
+
+
+def panel(title: str | None = None) -> Callable[..., Any]:
+    """Return a maker of options that the help page lists under one heading; each is a field of a dataclass."""
+
+    def option(help: str, *names: str, default: Any = None, **more: Any) -> Any:
+        info = typer.Option(*names, help=help, rich_help_panel=title, **more)
+        return field(default=default, metadata={"option": info})
+
+    return option
+
+
+plain = panel()
+column = panel("Columns")
+method = panel("Method")
+label = panel("Labels")
+reading = panel("Reading")
+worth = panel("Points")
+written = panel("Output")
+TABLE_OUTPUT = "CSV or Parquet file to write; default: the screen."
+
+
+def option_groups(command: Callable[..., None]) -> Callable[..., None]:
+    """Replace each parameter whose type is a dataclass by the fields of that dataclass."""
+    parameters: list[inspect.Parameter] = []
+    groups: dict[str, Any] = {}
+    for parameter in inspect.signature(command, eval_str=True).parameters.values():
+        group = parameter.annotation
+        if not (isinstance(group, type) and is_dataclass(group)):
+            parameters.append(parameter)
+            continue
+        groups[parameter.name] = group
+        options = {each.name: each.metadata.get("option") for each in fields(group)}
+        for each in inspect.signature(group, eval_str=True).parameters.values():
+            option = options[each.name]
+            hint = each.annotation if option is None else Annotated[each.annotation, option]
+            parameters.append(each.replace(annotation=hint))
+
+    @wraps(command)
+    def grouped(**given: Any) -> None:
+        for name, group in groups.items():
+            given[name] = group(**{each.name: given.pop(each.name) for each in fields(group)})
+        command(**given)
+
+    flat = [parameter.replace(kind=inspect.Parameter.KEYWORD_ONLY) for parameter in parameters]
+    grouped.__signature__ = inspect.Signature(flat)  # type: ignore[attr-defined]
+    grouped.__annotations__ = {parameter.name: parameter.annotation for parameter in flat}
+    return grouped
+
+
+def given_options(group: Any) -> dict[str, Any]:
+    """Return the options of a group that the user set."""
+    return {name: value for name, value in asdict(group).items() if value is not None}
+
+
+def flag(name: str) -> str:
+    """Return an option as the user types it.
+
+    Examples
+    --------
+    >>> flag("p"), flag("max_iter")
+    ('-p', '--max-iter')
+    """
+    return f"-{name}" if len(name) == 1 else f"--{name.replace('_', '-')}"
+
+
+def split_names(values: Sequence[str] | None, known: Sequence[str] = ()) -> list[str]:
+    """Split column names given as ``--drop a,b --drop c``; quotes protect a comma in a name.
+
+    A value that is one of the ``known`` names is not split.
+
+    Examples
+    --------
+    >>> split_names(["a,b", '"x, y"'])
+    ['a', 'b', 'x, y']
+    >>> split_names(["a,b", "x, y"], known=["a", "b", "x, y"])
+    ['a', 'b', 'x, y']
+    """
+    names: list[str] = []
+    for value in values or []:
+        fields = [value] if value in known else [name.strip() for name in next(csv.reader([value]), [])]
+        names += [name for name in fields if name]
+    return names
+
+
+def split_powers(text: str, example: str) -> list[float]:
+    """Parse the powers of ``-p``.
+
+    Examples
+    --------
+    >>> split_powers("1,2.5,inf", "1,4")
+    [1.0, 2.5, inf]
+    """
+    try:
+        return [float(part.replace("∞", "inf")) for part in text.split(",")]
+    except ValueError:
+        raise InputError(
+            f"-p takes numbers with commas between them, such as {example}, got {text!r}"
+        ) from None
+
+
+_KEYWORDS = "source|target|weight|repeated|signed|missing|normalize|kind|items_in|id|weights|drop|long"
+_PARAMETERS = "k|normalize|points|max_exact|time_limit|min_support"
+
+
+def in_options(message: str) -> str:
+    """Rewrite parameters and keyword arguments in a message of the library as command-line options.
+
+    Examples
+    --------
+    >>> in_options("use signed=True, or name their column with weight=")
+    'use --signed, or name their column with --weight'
+    >>> in_options("max_exact must be at least 0: this looks like long='User name,film,stars'")
+    "--max-exact must be at least 0: this looks like --long 'User name,film,stars'"
+    """
+
+    def option(found: re.Match[str]) -> str:
+        value = found["value"]
+        return f"--{found[1].replace('_', '-')}" + ("" if value is None else f" {shlex.quote(value)}")
+
+    message = message.replace("read it by as_graph with signed=True", "use --method lpq --signed")
+    message = message.replace("repeated='sum' or 'once'", "--repeated sum or once")
+    value = r"(?P<quote>['\"])(?P<value>.*?)(?P=quote)"
+    message = re.sub(rf"\b({_KEYWORDS})=(?:True\b|{value}|(?=[\s,;:.)]|$))", option, message)
+    return re.sub(
+        rf"^(unknown )?({_PARAMETERS})\b",
+        lambda found: f"{found[1] or ''}--{found[2].replace('_', '-')}",
+        message,
+    )
+
+
+def argument(help: str) -> Any:
+    """Return a positional argument."""
+    return typer.Argument(help=help, show_default=False)
+
+
+Json = Annotated[bool, typer.Option("--json", help="Print JSON.")]
+ModelFile = Annotated[Path, argument("Model file, written by 'apexrank fit'.")]
+
+
+@dataclass(frozen=True)
+class ReportOptions:
+    """A report to write."""
+
+    report: Path | None = written("HTML file to write: everything in one page.", show_default=False)
+    title: str | None = written("Title of the report.")
+
+
+@dataclass(frozen=True)
+class FeatureColumns:
+    """Roles of the columns of a training table."""
+
+    positive: str | None = column("Positive value of the target; all others are negative.")
+    id: str | None = column("Column that names the rows; not a feature.")
+    weight: str | None = column("Column of row weights; not a feature.")
+    features: list[str] | None = column("Columns to use, such as a,b; all others by default.")
+    drop: list[str] | None = column("Columns to leave out, such as a,b.")
+
+    def arguments(self, known: Sequence[str]) -> dict[str, Any]:
+        """Return the roles as the library takes them; ``known`` are the columns of the table."""
+        names = {"features": split_names(self.features, known), "drop": split_names(self.drop, known)}
+        return {"positive": self.positive, "id": self.id, "weight": self.weight, **names}
+
+
+EdgePath = Annotated[Path, argument("File of edges: CSV, TSV or a plain list (also .gz), or Parquet.")]
+
+
+@dataclass(frozen=True)
+class RankingOutput:
+    """How much of a ranking of vertices is written, and where."""
+
+    top: int | None = written("Keep the best N vertices.", metavar="N", min=1)
+    output: Path | None = written(TABLE_OUTPUT, "--output", "-o")
+
+
+REPEATED = {"sum": ", added up", "once": ", kept once", "error": ""}
+
+
+@dataclass(frozen=True)
+class EdgeOptions:
+    """How a file of edges is read."""
+
+    source: str | None = reading(
+        "Column of the links' sources: its name, or its position from 0; by default source, src, from, or the "
+        "first."
+    )
+    target: str | None = reading("Column of their targets; by default target, dst, to, or the second.")
+    weight: str | None = reading(
+        "Column of their weights; by default weight, rating, value, or none: links weigh 1."
+    )
+    undirected: bool = reading("Edges count in both directions.", "--undirected", default=False)
+    repeated: str = reading("Repeated edges: sum (of their weights), once or error.", default="sum")
+    no_self_loops: bool = reading("Leave out links of a vertex to itself.", "--no-self-loops", default=False)
+
+    def columns(self) -> dict[str, str | int | None]:
+        """Return columns by name, or by position where the option is a whole number, for files without a header."""
+        given = {"source": self.source, "target": self.target, "weight": self.weight}
+        return {role: int(name) if name and name.isdecimal() else name for role, name in given.items()}
+
+    def rules(self) -> dict[str, Any]:
+        """Return the columns and rules as the library takes them."""
+        if self.repeated not in REPEATED:
+            raise InputError(
+                f"unknown rule {self.repeated!r} for --repeated: use one of {', '.join(REPEATED)}"
+            )
+        loops = "drop" if self.no_self_loops else "keep"
+        return {
+            **self.columns(),
+            "directed": not self.undirected,
+            "repeated": self.repeated,
+            "self_loops": loops,
+        }
+
+    def read(self, edges: Path, *, signed: bool = False) -> Any:
+        """Read a graph or a signed graph, and tell which columns were guessed."""
+        from apexrank.graph.files import guessed_columns
+        from apexrank.graph.reading import as_graph
+
+        try:
+            with out.working(f"reading {edges}"):
+                graph = as_graph(edges, **self.rules(), signed=signed)
+        except InputError as error:
+            raise InputError(in_options(str(error))) from None
+        guessed = guessed_columns(edges, **self.columns())
+        if guessed is not None:
+            out.note(f"{edges}: {guessed} (--source, --target and --weight choose)")
+        return graph
+
+
+BallotPath = Annotated[
+    Path,
+    argument(
+        "Table with one row per voter and one column per item: CSV, TSV (also .gz) or Parquet; or a PrefLib file "
+        ".soc, .soi, .toc or .toi (also .gz)."
+    ),
+]
+
+
+@dataclass(frozen=True)
+class BallotOptions:
+    """How a file of ballots is read."""
+
+    kind: str | None = reading(
+        "What the cells hold: scores (larger is better, the default), ranks (1 is best), or orders: a row lists "
+        "its items from the best on, and may stop early."
+    )
+    items_in: str | None = reading(
+        "Where the items are: columns (the default), or rows of a table with one column per voter."
+    )
+    long: str | None = reading(
+        "Columns of voter, item and score (or rank) of a table with one row per voter and item, such as "
+        "user,film,stars.",
+        metavar="VOTER,ITEM,SCORE",
+    )
+    id: str | None = reading(
+        "Column of the voters' names, with --items-in rows of the items'; by default the first if it is text, or "
+        "has a name such as id, voter or item, or none."
+    )
+    weights: str | None = reading(
+        "Column that says how often each ballot was cast; with --items-in rows weights of the columns, such as "
+        "a=2,b=1."
+    )
+    drop: list[str] | None = reading("Columns to leave out, such as a,b.")
+
+    def read(self, path: Path) -> BallotFile:
+        """Read a file of ballots."""
+        from apexrank.aggregation.ballot_files import (
+            BallotLayout,
+            is_preflib,
+            read_ballot_table,
+            read_preflib_ballots,
+        )
+
+        long = self._check()
+        try:
+            with out.working(f"reading {path}"):
+                if is_preflib(path):
+                    names = [each.name for each in fields(self)]
+                    self._refuse(f"{path} is a PrefLib file, which says all of itself", *names)
+                    return read_preflib_ballots(path)
+                table = read_ballot_table(path)
+                drop = split_names(self.drop, table.names)
+                kind, items_in = self.kind or "scores", self.items_in or "columns"
+                return BallotLayout(kind, items_in, self.id, self.weights, drop, long).read(table)
+        except InputError as error:
+            raise InputError(in_options(str(error))) from None
+
+    def _check(self) -> tuple[str, str, str] | None:
+        """Refuse options that contradict each other; return the three columns of ``--long``."""
+        from apexrank.aggregation.ballot_files import KINDS
+
+        if self.kind not in (None, *KINDS):
+            raise InputError(f"--kind must be one of {', '.join(KINDS)}, got {self.kind!r}")
+        if self.items_in not in (None, "columns", "rows"):
+            raise InputError(f"--items-in must be columns or rows, got {self.items_in!r}")
+        names = split_names([self.long or ""])
+        if self.long is not None:
+            if len(names) != 3 or len(set(names)) < 3:
+                raise InputError(
+                    "--long must name the columns of voter, item and score such as user,film,stars, got "
+                    f"{self.long!r}"
+                )
+            self._refuse("--long names the columns itself", "items_in", "id", "drop")
+        if self.kind == "orders" and (self.items_in == "rows" or self.long is not None):
+            option = "--items-in" if self.long is None else "--long"
+            raise InputError(f"an order has its items in its cells: leave out {option}, one row per voter")
+        return None if self.long is None else (names[0], names[1], names[2])
+
+    def _refuse(self, reason: str, *names: str) -> None:
+        given = [name for name in names if getattr(self, name)]
+        if given:
+            raise InputError(f"{reason}: leave out {flag(given[0])}")
+
+
+@dataclass(frozen=True)
+class PointOptions:
+    """What the scores and places of a ballot are worth."""
+
+    normalize: str | None = worth(
+        "Put each voter on a scale of its own: minmax, sum, zscore, rank or borda; scores are raw by default."
+    )
+    points: str | None = worth(
+        "What a place is worth with ranks and orders: borda (the default), linear, reciprocal, dcg, or 3,2,1."
+    )
+    missing: str | None = worth(
+        "What a missing score means: ignore (no opinion), or last (below all others; the default of orders)."
+    )
+
+    def check(self, kind: str | None, path: Path) -> Any:
+        """Check the options before a file is read; return the points by name, or as a list by place.
+
+        Examples
+        --------
+        >>> PointOptions(points="dcg").check("ranks", Path("a.csv"))
+        'dcg'
+        >>> PointOptions(points="5,3,1").check("ranks", Path("a.csv"))
+        [5.0, 3.0, 1.0]
+        """
+        from apexrank.aggregation.ballot_files import is_preflib
+
+        if self.missing not in (None, "ignore", "last"):
+            raise InputError(f"--missing must be ignore or last, got {self.missing!r}")
+        if self.points is None:
+            return None
+        if (kind or "scores") == "scores" and not is_preflib(path):
+            raise InputError(
+                "--points are for --kind ranks and orders: of scores use --normalize borda or another"
+            )
+        try:
+            return [float(part) for part in self.points.split(",")]
+        except ValueError:
+            return self.points
+
+
+def read_rule(method: str, **options: Any) -> Any:
+    """Build the rule of an aggregation method; errors name the options.
+
+    Examples
+    --------
+    >>> from apexrank.errors import InputError
+    >>> try:
+    ...     read_rule("rrf", k=-1.0)
+    ... except InputError as error:
+    ...     print(error)
+    --k must be a finite number of at least 0, got -1.0
+    """
+    from apexrank.aggregation import fusion
+
+    defaults = {"normalize": None, "points": None, "k": 60.0, "max_exact": 40, "time_limit": 60.0}
+    try:
+        return fusion.read_rule(method, **(defaults | options))
+    except InputError as error:
+        raise InputError(in_options(str(error))) from None
+
+
+@contextmanager
+def errors_about(ballots: BallotFile) -> Iterator[None]:
+    """Name the file in the library's errors about its ballots, with advice that fits the file."""
+    try:
+        yield
+    except InputError as error:
+        message = re.sub(
+            r"(?P<item>(['\"]).*\2): drop it\b",
+            lambda found: f"{found['item']}: {ballots.without.replace('{}', found['item'])}",
+            str(error),
+        )
+        raise InputError(f"{ballots.source}: {in_options(message)}") from None
+
+
+def note_ballots(ballots: BallotFile, *, scales: bool) -> None:
+    """Print what was guessed about a file and, if asked, that its voters use different scales."""
+    uneven = ballots.uneven_scales() if scales else None
+    for sentence in (*ballots.notes, *([uneven] if uneven else [])):
+        out.note(f"{ballots.source}: {in_options(sentence)}")
+
+
+def note_gaps(ballots: BallotFile, missing: str) -> None:
+    """Print what is missing beside a table that does not show it."""
+    if gaps := ballots.gaps(missing):
+        out.note(f"{ballots.source}: {gaps}")
+
+
+def check_tables(ballots: Path, *outputs: Path | None) -> None:
+    """Check the tables to write about a file of ballots, before any work."""
+    given = [output for output in outputs if output is not None]
+    for output in given:
+        out.check_table(output, ballots)
+    if len({output.resolve() for output in given}) < len(given):
+        raise InputError(f"two outputs are named {str(given[0])!r}: give each a name of its own")

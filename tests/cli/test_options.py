@@ -1,0 +1,86 @@
+"""Groups of options: dataclasses whose fields Typer sees as options of a command."""
+
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+import typer
+from typer.main import get_command
+from typer.testing import CliRunner
+
+from apexrank.cli import options as opt
+from apexrank.cli.app import app
+
+
+@dataclass(frozen=True)
+class Base:
+    size: int = opt.plain("How many.", min=1, default=3)
+
+
+@dataclass(frozen=True)
+class Group(Base):
+    name: str | None = opt.method("What it is called.", "--name", "-n")
+    loud: bool = opt.plain("Shout.", "--loud", default=False)
+
+
+def commands(command, path=()):
+    for name, inner in getattr(command, "commands", {}).items():
+        yield from commands(inner, (*path, name))
+    if not hasattr(command, "commands"):
+        yield " ".join(path), command
+
+
+@pytest.fixture
+def given():
+    seen = []
+    small = typer.Typer()
+
+    @small.command()
+    @opt.option_groups
+    def verb(path: opt.EdgePath, *, group: Group, json: opt.Json = False) -> None:
+        seen.append((path, group, json))
+
+    def run(*args):
+        return CliRunner().invoke(small, args), seen
+
+    return run
+
+
+def test_a_command_gets_the_group_as_one_object(given):
+    result, seen = given("e.csv", "--size", "5", "-n", "x", "--loud", "--json")
+    assert result.exit_code == 0, result.output
+    assert seen == [(Path("e.csv"), Group(5, "x", True), True)]
+
+
+def test_defaults_are_those_of_the_dataclass(given):
+    assert given("e.csv")[1] == [(Path("e.csv"), Group(), False)]
+    assert (Group().size, Group().name, Group().loud) == (3, None, False)
+
+
+def test_limits_and_types_are_checked(given):
+    for wrong in ("0", "many"):
+        result, seen = given("e.csv", "--size", wrong)
+        assert result.exit_code == 2
+        assert "--size" in result.output
+        assert not seen
+
+
+def test_every_option_has_a_help_text():
+    found = list(commands(get_command(app)))
+    assert len(found) == 13
+    for name, command in found:
+        for parameter in command.params:
+            assert parameter.help, f"{name} {parameter.name}"
+
+
+@pytest.mark.parametrize(
+    ("message", "told"),
+    [
+        ('leave it out (drop="it\'s")', "leave it out (--drop 'it'\"'\"'s')"),
+        ("such as s=2, got 'id=2'", "such as s=2, got 'id=2'"),
+        ("unknown normalize 'loud'", "unknown --normalize 'loud'"),
+        ("repeated='sum' or 'once' with weight=", "--repeated sum or once with --weight"),
+    ],
+)
+def test_keyword_arguments_become_options(message, told):
+    assert opt.in_options(message) == told
