@@ -18,7 +18,7 @@ from sklearn.datasets import load_svmlight_file
 from apexrank.datasets.letor import letor_folds, make_letor_example, read_letor, write_letor
 from apexrank.errors import InputError
 
-DATA = Path(os.environ.get("APEXRANK_DATA") or Path(__file__).parents[2] / "shared" / "data")
+DATA = Path(os.environ.get("APEXRANK_DATA") or Path(__file__).parents[3] / "shared" / "data")
 MQ2008, MQ2008_AGG = DATA / "letor" / "MQ2008", DATA / "aggregation" / "MQ2008-agg"
 needs_mq2008 = pytest.mark.skipif(
     not (MQ2008.is_dir() and MQ2008_AGG.is_dir()),

@@ -17,7 +17,7 @@ from scipy.stats import rankdata
 from apexrank.datasets.preflib import PreferenceProfile, load_preflib, preflib_names, read_preflib
 from apexrank.errors import InputError
 
-DATA = Path(os.environ.get("APEXRANK_DATA") or Path(__file__).parents[2] / "shared" / "data")
+DATA = Path(os.environ.get("APEXRANK_DATA") or Path(__file__).parents[3] / "shared" / "data")
 needs_files = pytest.mark.skipif(
     not (DATA / "aggregation" / "preflib").is_dir(),
     reason="the PrefLib files are not here: set APEXRANK_DATA to read them",

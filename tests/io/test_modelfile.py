@@ -11,7 +11,7 @@ from apexrank import InputError, IRPush, PNormPush, PNormPushCV, RankBoost
 from apexrank.io import ModelFileError, Recipe, Table, TableRanker, load_model, read_table, save_model
 from apexrank.io.container import pack, unpack
 
-VERSION_1 = Path(__file__).parent / "vectors" / "models_v1"
+VERSION_1 = Path(__file__).parents[1] / "vectors" / "models_v1"
 
 
 @pytest.fixture(scope="module")

@@ -17,7 +17,7 @@ from apexrank.datasets.crawl import make_crawl, plant_farms
 from apexrank.datasets.graphs import load_cnr_2000
 from apexrank.errors import InputError
 
-DATA = Path(os.environ.get("APEXRANK_DATA", Path(__file__).parents[2] / "shared" / "data"))
+DATA = Path(os.environ.get("APEXRANK_DATA", Path(__file__).parents[3] / "shared" / "data"))
 CNR = DATA / "graphs" / "cnr-2000.csr.npz"
 
 

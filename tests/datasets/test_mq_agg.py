@@ -14,7 +14,7 @@ from apexrank.datasets.letor import read_letor
 from apexrank.errors import InputError
 from apexrank.metrics import ndcg
 
-DATA = Path(os.environ.get("APEXRANK_DATA") or Path(__file__).parents[2] / "shared" / "data")
+DATA = Path(os.environ.get("APEXRANK_DATA") or Path(__file__).parents[3] / "shared" / "data")
 needs_files = pytest.mark.skipif(
     not (DATA / "aggregation" / "MQ2008-agg").is_dir(),
     reason="MQ2008-agg is not here: set APEXRANK_DATA to read it",

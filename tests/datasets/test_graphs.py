@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 from apexrank.datasets import graphs
 from apexrank.errors import InputError
 
-DATA = Path(os.environ.get("APEXRANK_DATA", Path(__file__).parents[2] / "shared" / "data"))
+DATA = Path(os.environ.get("APEXRANK_DATA", Path(__file__).parents[3] / "shared" / "data"))
 needs_files = pytest.mark.skipif(
     not (DATA / "graphs").is_dir(), reason="the graphs are not here: set APEXRANK_DATA to read them"
 )

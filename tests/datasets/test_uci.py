@@ -32,7 +32,7 @@ SETS = [
 ]
 LOADERS = [row[0] for row in SETS]
 IN_FILES = [loader for loader in LOADERS if loader is not datasets.load_wdbc]
-DATA = Path(os.environ.get("APEXRANK_DATA", Path(__file__).parents[2] / "shared" / "data"))
+DATA = Path(os.environ.get("APEXRANK_DATA", Path(__file__).parents[3] / "shared" / "data"))
 needs_originals = pytest.mark.skipif(
     not (DATA / "uci").is_dir(),
     reason="the original UCI files are not here: set APEXRANK_DATA to compare with them",
