@@ -1,7 +1,7 @@
 """How much code a fit from a CSV file runs through: ``python -m benchmarks.trace``.
 
-Counts the distinct modules and functions of apexrank that ``apexrank fit train.csv --target fraud`` calls, how often the
-target and each feature column is read, and what share of them belongs to which package.
+Counts the distinct modules and functions of apexrank that ``apexrank fit train.csv --target fraud`` calls, and how
+often columns are read.
 """
 
 from __future__ import annotations
@@ -74,7 +74,9 @@ def main() -> None:
     column = [
         n for code, n in calls.items() if code.co_qualname in ("Table.column", "numbers", "target_values")
     ]
-    print(f"{len(modules)} modules, {len(calls)} functions, {sum(calls.values())} calls; columns read {column}")
+    print(
+        f"{len(modules)} modules, {len(calls)} functions, {sum(calls.values())} calls; columns read {column}"
+    )
 
 
 if __name__ == "__main__":

@@ -516,7 +516,7 @@ DIRECT = {
     "io/tables.py": "polars, into the temporary file of atomic.py",
     "cli/pictures.py": "matplotlib, into memory",
     "cli/ballots.py": "a copy in a temporary folder, read at once",
-    "datasets/letor/writing.py": "into the temporary file of atomic.py",
+    "datasets/letor.py": "into the temporary file of atomic.py",
     "checkpoints.py": "a journal, which is appended to",
 }
 WRITERS = {

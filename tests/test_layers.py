@@ -10,7 +10,7 @@ SRC = Path(__file__).parent.parent / "src" / "apexrank"
 
 # from the bottom up; names in one row may import each other
 LAYERS = [
-    {"errors", "registry", "checks", "checkpoints", "atomic"},
+    {"errors", "registry", "checks", "checkpoints", "atomic", "textfile"},
     {"groups", "kernels"},
     {
         "losses",

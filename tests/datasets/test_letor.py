@@ -15,7 +15,7 @@ from hypothesis.extra.numpy import arrays
 from scipy import sparse
 from sklearn.datasets import load_svmlight_file
 
-from apexrank.datasets.letor import letor_folds, make_letor_example, read_letor, write_letor
+from apexrank.datasets import letor_folds, make_letor_example, read_letor, write_letor
 from apexrank.errors import InputError
 
 DATA = Path(os.environ.get("APEXRANK_DATA") or Path(__file__).parents[3] / "shared" / "data")
@@ -238,7 +238,7 @@ def test_unreadable_files(tmp_path):
     whole = gzip.compress(b"".join(b"1 qid:%d 1:%d\n" % (i, i**3) for i in range(500)))
     refused(whole[:-20], r"x.gz line \d+: the gzip data end early or are damaged; copy", "x.gz")
     refused(whole[:600] + b"\xff" * 40 + whole[640:], "the gzip data end early or are damaged", "x.gz")
-    with pytest.raises(InputError, match=r"cannot read .*: is a directory; give a text file"):
+    with pytest.raises(InputError, match=r"cannot read .*: it is a folder; give a file in it"):
         read_letor(tmp_path)
     with pytest.raises(InputError, match=r"cannot read .*nowhere.txt': no such file or directory"):
         read_letor(tmp_path / "nowhere.txt")

@@ -9,7 +9,7 @@ import pytest
 
 from apexrank import InputError, IRPush, PNormPush, PNormPushCV, RankBoost
 from apexrank.io import ModelFileError, Recipe, Table, TableRanker, load_model, read_table, save_model
-from apexrank.io.container import pack, unpack
+from apexrank.io.modelfile import pack, unpack
 
 VERSION_1 = Path(__file__).parents[1] / "vectors" / "models_v1"
 
@@ -134,7 +134,7 @@ def test_infinite_p_is_kept(tmp_path, model, rows):
 
 def test_header_can_be_read_by_anyone(saved):
     lines = saved.read_bytes().split(b"\n")
-    assert lines[0] == b"apexrank model 2"
+    assert lines[0] == b"apexrank model 3"
     assert json.loads(lines[3])["estimator"]["class"] == "PNormPush"
 
 
@@ -165,7 +165,7 @@ def test_every_changed_byte_is_refused(saved):
     [
         (b"", "not an apexrank model file"),
         (b"\x80\x04\x95cposix\nsystem\n", "not an apexrank model file"),
-        (b"apexrank model 3\nsha256 0\n", "has format 3, but this apexrank reads formats 1 to 2"),
+        (b"apexrank model 4\nsha256 0\n", "has format 4, but this apexrank reads formats 1 to 3"),
         (b"apexrank model 0\nsha256 0\n", "has format 0"),
         (b"PK\x03\x04" + b"\0" * 60, "not an apexrank model file"),
         (b"apexrank model x\nsha256 0\n", "is not a number"),

@@ -14,11 +14,10 @@ from apexrank import InputError, PNormPush
 from apexrank.atomic import check_writable, replacing, write_bytes
 from apexrank.groups import segment
 from apexrank.io import Recipe, Table, TableRanker, rank_table, read_table, write_table
-from apexrank.io.columns import Category, Number, is_text, numbers, texts
+from apexrank.io.columns import is_text, labels, numbers, positive_value, texts
 from apexrank.io.encode import Encoder
-from apexrank.io.labels import labels, positive_value
-from apexrank.io.measures import top_measures
-from apexrank.io.ranker import Thresholds
+from apexrank.io.judging import top_measures
+from apexrank.io.table_ranker import Thresholds
 
 
 def table(**columns):
@@ -125,23 +124,27 @@ class TestColumns:
     def test_missing_is_an_error_unless_imputed(self):
         gaps = table(x=["1", "", "3"], city=["a", None, "b"])
         with pytest.raises(InputError, match="row 2, column 'x': the value is missing"):
-            Number.learn(gaps, "x", None).read(gaps)
+            Encoder.learn(gaps, ["x"])
         with pytest.raises(InputError, match="row 2, column 'city': the value is missing"):
-            Category.learn(gaps, "city", None).read(gaps)
-        assert Number.learn(gaps, "x", "median").read(gaps).ravel().tolist() == [1, 2, 3]
-        assert Category.learn(gaps, "city", "median").read(gaps).tolist() == [[1, 0], [0, 0], [0, 1]]
+            Encoder.learn(gaps, ["city"], categorical=["city"])
+        encoder = Encoder.learn(gaps, ["x", "city"], categorical=["city"], impute="median")
+        assert encoder.raw(gaps).tolist() == [[1, 1, 0], [2, 0, 0], [3, 0, 1]]
+        assert (
+            Encoder.learn(gaps, ["x"], impute="median", sample_weight=np.array([3, 5, 2])).columns[0].fill
+            == 1
+        )
 
     def test_column_without_values(self):
         empty = table(x=["", "NA"])
-        for kind in (Number, Category):
+        for categorical in ([], ["x"]):
             with pytest.raises(InputError, match="no values at all"):
-                kind.learn(table(x=[None, None]), "x", "median")
+                Encoder.learn(table(x=[None, None]), ["x"], categorical=categorical, impute="median")
         with pytest.raises(InputError, match="no values at all"):
-            Number.learn(empty, "x", "mean")
+            Encoder.learn(empty, ["x"], impute="mean")
 
     def test_ids_are_not_categories(self):
         with pytest.raises(InputError, match="2000 different values"):
-            Category.learn(table(x=[f"id{i}" for i in range(2000)]), "x", None)
+            Encoder.learn(table(x=[f"id{i}" for i in range(2000)]), ["x"], categorical=["x"])
 
     def test_numbers_with_a_slip_are_not_text(self):
         assert not is_text(table(x=["1", "2", "3x"]), "x")

@@ -136,8 +136,8 @@ class TestReading:
             (b"", " is empty"),
             (b"\xef\xbb\xbf \r\n\t\n", " is empty"),
             (gzip.compress(b"\n", mtime=0), " is empty"),
-            (RUN.encode() + "q9 Q0 é 1 1 t\n".encode("latin1"), " line 4: not UTF-8 text"),
-            (RUN.encode("utf-16"), " line 1: not UTF-8 text"),
+            (RUN.encode() + "q9 Q0 é 1 1 t\n".encode("latin1"), " line 4: this is not UTF-8 text"),
+            (RUN.encode("utf-16"), " line 1: this is not UTF-8 text"),
             (b"\n" + RUN.encode("utf-16-le"), " line 2: a zero byte"),
         ],
     )

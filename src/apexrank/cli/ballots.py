@@ -242,7 +242,7 @@ def _read_named(path: Path) -> Table:
 
 def _text_of(path: Path) -> str:
     """Text of a CSV file, empty where it has none."""
-    from apexrank.datasets.unpacking import DAMAGED, unpacked
+    from apexrank.textfile import DAMAGED, unpacked
 
     try:
         return unpacked(path).decode("utf-8-sig")

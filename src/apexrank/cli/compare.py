@@ -187,7 +187,7 @@ def _check_measure(scoring: str) -> None:
 
 
 def _print(comparison: PushComparison, train: Path, report: Path | None) -> None:
-    from apexrank.io.measures import label
+    from apexrank.io.judging import label
     from apexrank.report.push_verdict import level
     from apexrank.report.pushes_page import shown_measures
 

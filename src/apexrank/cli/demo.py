@@ -68,8 +68,7 @@ def _fit(train: Table, p: float) -> TableRanker:
 
 
 def _measure(ranker: TableRanker, new: Table) -> dict[str, float]:
-    from apexrank.io.judging import judge_table
-    from apexrank.io.measures import top_measures
+    from apexrank.io.judging import judge_table, top_measures
 
     judged = judge_table(ranker, new)
     measures = top_measures(judged.y, judged.scores, judged.groups)
@@ -94,7 +93,7 @@ def _write(out: Path, train: Table, new: Table, rankers: dict[int, TableRanker])
 
 def _picture(train: Table, new: Table, rankers: dict[int, TableRanker], path: Path) -> None:
     from apexrank.cli.pictures import save_roc
-    from apexrank.io.labels import labels
+    from apexrank.io.columns import labels
 
     scores = {f"p = {p}": ranker.score(new) for p, ranker in rankers.items()}
     save_roc(scores, labels(new, "fraud", "1"), path)

@@ -46,6 +46,12 @@ def evaluate(
     scores: Annotated[
         str | None, typer.Option(help="Column of scores, larger is better.", rich_help_panel=_SCORED)
     ] = None,
+    weight: Annotated[
+        str | None,
+        typer.Option(
+            help="Column of row weights, which count as repetitions; default: the model's, where TEST has it."
+        ),
+    ] = None,
     groups: Annotated[
         str | None, typer.Option(help="Column of groups, one list each.", rich_help_panel=_SCORED)
     ] = None,
@@ -93,20 +99,20 @@ def evaluate(
     json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
 ) -> None:
     """Measure a list on rows whose answer is known."""
-    from apexrank.io.measures import default_measures
+    from apexrank.io.judging import default_measures
 
     if roc is not None:
         check_picture(roc)
     if positive is not None and relevant is not None:
         raise InputError("--positive names a class and --relevant a grade: give one of them")
     _check_output(output, per_query, confidence, source, test, qrels)
-    judged = _judge(source, test, target, positive, relevant, scores, groups, qrels, complete)
+    judged = _judge(source, test, target, positive, relevant, weight, scores, groups, qrels, complete)
     if roc is not None and judged.groups is not None:
         raise InputError("--roc draws one list, but these rows are ranked inside groups: leave it out")
     for sentence in judged.notes:
         note(sentence)
     chosen = split_names(measures)
-    names = chosen or default_measures(judged.y, judged.groups)
+    names = chosen or default_measures(judged.y, judged.groups, judged.weight)
     options = _options(judged, relevant, ties)
     if per_query:
         tell = _per_query(judged, names, options, output, json)
@@ -142,6 +148,7 @@ def _judge(
     target: str | None,
     positive: str | None,
     relevant: float | None,
+    weight: str | None,
     scores: str | None,
     groups: str | None,
     qrels: Path | None,
@@ -152,9 +159,10 @@ def _judge(
     from apexrank.io.judging import judge_run, judge_scores, judge_table
 
     if qrels is not None:
-        if any(given is not None for given in (test, scores, target, positive, groups)):
+        if any(given is not None for given in (test, scores, target, positive, groups, weight)):
             raise InputError(
-                "--qrels goes with a TREC run alone: leave out TEST, --scores, --target, --positive and --groups"
+                "--qrels goes with a TREC run alone: leave out TEST, --scores, --target, --positive, --groups and "
+                "--weight"
             )
         return judge_run(source, qrels, complete=complete)
     if complete:
@@ -166,9 +174,8 @@ def _judge(
         target = target or table.roles.get("target")
         if target is None:
             raise InputError("--scores needs --target, the column with the answers")
-        return judge_scores(
-            table, scores, target, groups=groups or table.roles.get("groups"), positive=positive
-        )
+        groups = groups or table.roles.get("groups")
+        return judge_scores(table, scores, target, groups=groups, positive=positive, weight=weight)
     if test is None:
         raise InputError(
             "give a model and a table (MODEL TEST), a table with --scores COLUMN, or a run with --qrels FILE"
@@ -176,19 +183,20 @@ def _judge(
     if groups is not None:
         raise InputError("--groups goes with --scores: a model knows its own groups")
     ranker, table = load_model(source), read_table(test)
-    judged = judge_table(ranker, table, target, positive, grades=relevant is not None)
-    return judged._replace(notes=tuple(ranker.check(table, known=[target])))
+    judged = judge_table(ranker, table, target, positive, grades=relevant is not None, weight=weight)
+    return judged._replace(notes=tuple(ranker.check(table, known=[target, weight])))
 
 
 def _options(judged: Judged, relevant: float | None, ties: str | None) -> dict[str, Any]:
     """What measures are told of the rows."""
-    from apexrank.io.measures import ABOVE_ZERO
+    from apexrank.io.judging import ABOVE_ZERO
 
     if relevant is not None and not judged.graded:
         raise InputError("--relevant is a grade, but the target is a class: leave it out")
     if judged.graded and relevant is None:
         relevant = ABOVE_ZERO
-    return {"groups": judged.groups, "relevant": relevant, "ties": ties or judged.ties}
+    found = {"groups": judged.groups, "sample_weight": judged.weight}
+    return {**found, "relevant": relevant, "ties": ties or judged.ties}
 
 
 def _defined(judged: Judged, names: list[str], options: dict[str, Any], *, chosen: bool) -> list[str]:
@@ -233,7 +241,7 @@ def _means(
     json: bool,
 ) -> Callable[[], None]:
     """Compute the means, and say how to tell of them."""
-    from apexrank.io.measures import label
+    from apexrank.io.judging import label
     from apexrank.metrics import bootstrap
     from apexrank.metrics import evaluate as evaluate_measures
 

@@ -199,7 +199,7 @@ def fit(
     from apexrank.atomic import check_writable
     from apexrank.cli.models import build_estimator, get_model
     from apexrank.io import Recipe, read_table, save_model
-    from apexrank.io.stream import files_of
+    from apexrank.io.tables import files_of
 
     refuse_overwriting(check_writable(output), train, *files_of(train))
     if checkpoint is not None:
@@ -275,12 +275,10 @@ def _kept(path: Path | None, about: str) -> Iterator[None]:
 
 
 def _fit_in_memory(table: Table, recipe: Recipe, estimator: Any) -> tuple[TableRanker, Judged]:
-    from apexrank.io import TableRanker
-    from apexrank.io.judging import judge_table
+    from apexrank.io.table_ranker import fit_table
 
     with working(f"fitting {len(table)} rows"), warnings_as_notes():
-        ranker = TableRanker.fit(table, recipe, estimator)
-    return ranker, judge_table(ranker, table)
+        return fit_table(table, recipe, estimator)
 
 
 def _chosen(estimator: Any, scoring: str | None) -> dict[str, Any]:
@@ -294,7 +292,7 @@ def _chosen(estimator: Any, scoring: str | None) -> dict[str, Any]:
 
 
 def _report(ranker: TableRanker, judged: Judged, output: Path) -> dict[str, Any]:
-    from apexrank.io.measures import top_measures
+    from apexrank.io.judging import top_measures
 
     features = ranker.encoder.features
     coefficients = dict(zip(features, ranker.coef.tolist(), strict=True))
@@ -306,7 +304,7 @@ def _report(ranker: TableRanker, judged: Judged, output: Path) -> dict[str, Any]
         "positive": ranker.positive,
         "features": len(features),
         **ranker.training,
-        "measures": top_measures(judged.y, judged.scores, judged.groups),
+        "measures": top_measures(judged.y, judged.scores, judged.groups, judged.weight),
         "coefficients": coefficients,
     }
 
@@ -343,7 +341,7 @@ def _sentence(report: dict[str, Any]) -> str:
 
 
 def _print_measures(measures: dict[str, float]) -> None:
-    from apexrank.io.measures import label
+    from apexrank.io.judging import label
 
     shown = [key for key in (_SHOWN_OF_GROUPS if "ndcg" in measures else _SHOWN) if key in measures]
     typer.echo("on the training rows: " + ", ".join(f"{label(key)} {measures[key]:.3f}" for key in shown))

@@ -10,10 +10,10 @@ from apexrank.datasets.graphs import (
     toy_graph_1,
     toy_graph_2,
 )
-from apexrank.datasets.letor import Fold, letor_folds, make_letor_example, read_letor, write_letor
-from apexrank.datasets.mq_agg import load_mq2008_agg, mq2008_agg_folds
+from apexrank.datasets.letor import read_letor, write_letor
+from apexrank.datasets.letor_sets import Fold, letor_folds, load_mq2008_agg, mq2008_agg_folds
 from apexrank.datasets.preflib import PreferenceProfile, load_preflib, preflib_names, read_preflib
-from apexrank.datasets.synthetic import make_push_example
+from apexrank.datasets.synthetic import make_letor_example, make_push_example
 from apexrank.datasets.thresholds import ThresholdFeatures, threshold_features
 from apexrank.datasets.uci import (
     load_housing,

@@ -14,7 +14,7 @@ from sklearn.preprocessing import OneHotEncoder
 from apexrank.atomic import check_writable, write_bytes
 from apexrank.errors import InputError, MissingExtraError
 from apexrank.export.linear import check_linear, coefficients, first_fitted, found, last_step
-from apexrank.io.ranker import TableRanker
+from apexrank.io.table_ranker import TableRanker
 
 if TYPE_CHECKING:
     import onnx

@@ -9,9 +9,8 @@ import numpy as np
 from onnx import TensorProto
 from skl2onnx.common.data_types import DoubleTensorType
 
-from apexrank.export.columns import is_missing
+from apexrank.export.features import check_categories, is_missing, refusal
 from apexrank.export.onnx_writer import Writer, is_text
-from apexrank.export.steps import check_categories, refusal
 
 
 def one_hot_shapes(operator: Any) -> None:

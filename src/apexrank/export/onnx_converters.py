@@ -13,10 +13,9 @@ from skl2onnx.common.data_types import (
     StringTensorType,
 )
 
-from apexrank.export.columns import is_missing
+from apexrank.export.features import is_missing, refusal
 from apexrank.export.linear import coefficients
 from apexrank.export.onnx_writer import Writer, is_text
-from apexrank.export.steps import refusal
 
 
 def parse_ranker(scope: Any, model: Any, inputs: list[Any], custom_parsers: Any = None) -> Any:

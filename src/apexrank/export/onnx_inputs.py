@@ -14,7 +14,7 @@ from sklearn.compose import ColumnTransformer
 from sklearn.pipeline import FeatureUnion, Pipeline
 
 from apexrank.errors import InputError
-from apexrank.export.columns import is_missing
+from apexrank.export.features import is_missing
 from apexrank.export.linear import first_fitted
 
 OUTPUTS = ("score", "label")

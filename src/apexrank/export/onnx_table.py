@@ -9,10 +9,10 @@ import onnx
 from onnx import TensorProto, helper, numpy_helper
 
 from apexrank.errors import InputError
-from apexrank.export.columns import CategoryColumn, NumberColumn, spellings
+from apexrank.export.features import CategoryColumn, NumberColumn, spellings
 from apexrank.export.linear import LinearForm, as_table, linear_form
 from apexrank.export.onnx_inputs import check_names, input_names
-from apexrank.io.ranker import TableRanker
+from apexrank.io.table_ranker import TableRanker
 
 OPSET, ML_OPSET, IR_VERSION = 17, 3, 8  # old enough for most runtimes
 _OLDEST = 13

@@ -17,9 +17,9 @@ from typing import Any
 import numpy as np
 
 from apexrank.checks import has_polars_threads
-from apexrank.datasets.unpacking import DAMAGED, GZIP_MARK, unpacked, unpacking
 from apexrank.errors import InputError
 from apexrank.graph.edges import KNOWN_COLUMNS, Column, Edges, choose_columns, edges_of_frame, numbered
+from apexrank.textfile import DAMAGED, GZIP_MARK, unpacked, unpacking
 
 _WHOLE = re.compile(r"[+-]?\d{1,18}")
 _PADDED = re.compile(r"[+-]?0\d")

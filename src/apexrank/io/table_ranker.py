@@ -1,4 +1,8 @@
-"""A ranker of tables: columns become features, features become scores."""
+"""Fit a ranker on a table and rank other tables with it: columns become features, features become scores.
+
+The one path from a table to a model: :func:`fit_table` reads every column once, encodes the matrix once, fits the
+estimator and scores the training rows. Weights count as repetitions of rows in all of it.
+"""
 
 from __future__ import annotations
 
@@ -7,12 +11,14 @@ from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
+import polars as pl
 from sklearn import config_context
 
 from apexrank.errors import InputError
-from apexrank.io.columns import numbers, texts
+from apexrank.groups import segment
+from apexrank.io.columns import group_ids, read_target, row_weights
 from apexrank.io.encode import Encoder
-from apexrank.io.labels import answers, positive_value
+from apexrank.io.judging import Judged
 from apexrank.io.tables import Table
 from apexrank.preprocessing import QueryNormalizer
 
@@ -40,7 +46,7 @@ class Recipe:
     features, drop : sequences of str
         Columns to use (all the others by default), and columns to leave out.
     categorical, impute, scale
-        See :meth:`apexrank.io.encode.Encoder.learn`. ``scale="query"`` brings every number to the range 0 to 1
+        See :meth:`apexrank.io.encode.Encoder.fit_transform`. ``scale="query"`` brings every number to the range 0 to 1
         inside each group, LETOR's query-level scaling.
     """
 
@@ -55,6 +61,13 @@ class Recipe:
     categorical: Sequence[str] = ()
     impute: str | None = None
     scale: str = "standard"
+
+    @property
+    def encoder_scale(self) -> str:
+        """The scale of the encoder; that inside groups comes after it."""
+        if self.scale == "query" and self.groups is None:
+            raise InputError("--scale query scales inside each group: name the column with --groups")
+        return "none" if self.scale == "query" else self.scale
 
     def feature_columns(self, table: Table) -> list[str]:
         """Columns of the table that are features, in the table's order."""
@@ -73,22 +86,28 @@ class Recipe:
 
 @dataclass(frozen=True)
 class Thresholds:
-    """Training negatives above a score: ``counts[j]`` of all ``total`` score more than ``scores[j]``.
+    """Training negatives above a score: at most ``counts[j]`` of all ``total`` score more than ``scores[j]``.
 
-    Kept for a few hundred counts only, all of them exact, so a model file stays small.
+    Kept for a few hundred counts only, so that a model file stays small. Negatives count as often as their weights say;
+    weights that are whole numbers, or none, make the counts exact.
     """
 
     counts: np.ndarray
     scores: np.ndarray
-    total: int
+    total: float
 
     @classmethod
-    def learn(cls, negatives: np.ndarray, size: int = 512) -> Thresholds:
+    def learn(cls, negatives: np.ndarray, weight: np.ndarray | None = None, size: int = 512) -> Thresholds:
         """Take the table from the training negatives' scores."""
-        falling = np.sort(negatives)[::-1]
-        steps = np.geomspace(1, len(falling), size).astype(np.int64)
-        counts = np.unique(np.concatenate([[0], steps[steps < len(falling)]]))
-        return cls(counts, falling[counts], len(falling))
+        weight = np.ones(len(negatives)) if weight is None else weight
+        negatives, weight = negatives[weight > 0], weight[weight > 0]
+        falling = np.argsort(-negatives, kind="stable")
+        below = np.cumsum(weight[falling])
+        unit = 1.0 if (weight == np.floor(weight)).all() else float(weight.min())
+        steps = unit * np.floor(np.geomspace(1, below[-1] / unit, size))
+        counts = np.unique(np.concatenate([[0.0], steps[steps < below[-1]]]))
+        rows = falling[np.searchsorted(below, counts, side="right")]
+        return cls(counts, negatives[rows], float(below[-1]))
 
     def at(self, fpr: float) -> float:
         """Score that at most a share ``fpr`` of the training negatives exceeds.
@@ -158,38 +177,42 @@ class TableRanker:
     @classmethod
     def fit(cls, table: Table, recipe: Recipe, estimator: Any) -> TableRanker:
         """Learn the encoding and fit ``estimator`` on the table."""
-        positive = None if recipe.graded else positive_value(table, recipe.target, recipe.positive)
-        y = answers(table, recipe.target, positive)
-        if recipe.scale == "query" and recipe.groups is None:
-            raise InputError("--scale query scales inside each group: name the column with --groups")
-        encoder = Encoder.learn(
-            table,
-            recipe.feature_columns(table),
-            categorical=recipe.categorical,
-            impute=recipe.impute,
-            scale="none" if recipe.scale == "query" else recipe.scale,
-        )
+        return fit_table(table, recipe, estimator)[0]
+
+    @classmethod
+    def unfitted(
+        cls, recipe: Recipe, estimator: Any, encoder: Encoder, positive: str | None, names: Sequence[str]
+    ) -> TableRanker:
+        """A ranker that knows its columns, those called ``names`` in the table, but not yet its coefficients."""
         used = {column.name for column in encoder.columns}
-        ranker = cls(
+        return cls(
             estimator=estimator,
             encoder=encoder,
             target=recipe.target,
             positive=positive,
             id=recipe.id,
             groups=recipe.groups,
-            ignored=[name for name in table.names if name not in used],
-            mean=np.zeros(len(encoder.features)),
+            ignored=[name for name in names if name not in used],
+            mean=np.zeros(len(encoder.center)),
             thresholds=None,
             training={"scale": recipe.scale},
             weight=recipe.weight,
         )
-        X = ranker.features(table)
-        ranker.estimator = _fit(estimator, X, y, _fit_arguments(table, recipe))
-        ranker.mean = X.mean(axis=0)
-        ranker.training = _summary(table, recipe, y, ranker.estimator)
-        if positive is not None:
-            ranker.thresholds = Thresholds.learn(ranker._scores(X[y == 0]))
-        return ranker
+
+    def learn_from(self, judged: Judged, mean: np.ndarray) -> None:
+        """Keep what is to be known of the training rows: their mean, thresholds of the negatives, and a summary."""
+        self.mean = mean
+        if self.positive is not None:
+            negative = judged.y == 0
+            weight = None if judged.weight is None else judged.weight[negative]
+            self.thresholds = Thresholds.learn(judged.scores[negative], weight)
+        found = {name: getattr(self.estimator, name, None) for name in CERTIFICATE}
+        self.training = {
+            "rows": len(judged.y),
+            "positives": int((judged.y > 0).sum()),
+            "scale": self.training["scale"],
+            **{name.rstrip("_"): value for name, value in found.items() if value is not None},
+        }
 
     @property
     def coef(self) -> np.ndarray:
@@ -198,12 +221,18 @@ class TableRanker:
 
     def features(self, table: Table) -> np.ndarray:
         """Feature matrix of the table's rows, scaled as in training."""
-        with np.errstate(over="ignore", invalid="ignore"):
-            X = self.encoder.encode(table)
+        return self.scaled(table, self.encoder.encode(table), self.group_ids(table))
+
+    def scaled(
+        self, table: Table, X: np.ndarray, groups: np.ndarray | None, weight: np.ndarray | None = None
+    ) -> np.ndarray:
+        """Encoded rows, scaled inside their groups where training was; rows of weight 0 have no part in that."""
         _refuse_overflow(table, np.isfinite(X).all(axis=1))
-        if self.training["scale"] != "query":
+        if self.training["scale"] != "query" or groups is None:
             return X
-        return QueryNormalizer().fit_transform(X, groups=self.group_ids(table))
+        counted = np.full(len(X), True) if weight is None else weight > 0
+        X[counted] = QueryNormalizer().fit_transform(X[counted], groups=groups[counted])
+        return X
 
     def check(self, table: Table, known: Iterable[str | None] = ()) -> list[str]:
         """Sentences about what is odd in a table; a missing column is an error.
@@ -220,16 +249,17 @@ class TableRanker:
 
     def score(self, table: Table) -> np.ndarray:
         """Ranking score of each row: higher means nearer to the top."""
-        X = self.features(table)
+        return self.score_rows(table, self.features(table))
+
+    def score_rows(self, table: Table, X: np.ndarray) -> np.ndarray:
+        """Scores of the rows of a table by their features."""
         with np.errstate(over="ignore", invalid="ignore"):
             _refuse_overflow(table, np.isfinite(X @ self.coef))
-            scores = self._scores(X)
+            scores = (
+                self.estimator.predict(X) if self.positive is None else self.estimator.decision_function(X)
+            )
         _refuse_overflow(table, np.isfinite(scores))
         return scores
-
-    def _scores(self, X: np.ndarray) -> np.ndarray:
-        estimator = self.estimator
-        return estimator.predict(X) if self.positive is None else estimator.decision_function(X)
 
     def group_ids(self, table: Table) -> np.ndarray | None:
         """Group of each row, or None when the model ranks one list."""
@@ -255,6 +285,35 @@ class TableRanker:
         ]
 
 
+def fit_table(table: Table, recipe: Recipe, estimator: Any) -> tuple[TableRanker, Judged]:
+    """Fit ``estimator`` on a table.
+
+    Returns
+    -------
+    ranker, judged
+        The fitted ranker, and answers, scores, groups and weights of its training rows.
+    """
+    y, positive = read_target(table, recipe.target, recipe.positive, graded=recipe.graded)
+    scale = recipe.encoder_scale
+    names = recipe.feature_columns(table)
+    weight = None if recipe.weight is None else row_weights(table, recipe.weight)
+    encoder, X = Encoder.fit_transform(
+        table,
+        names,
+        categorical=recipe.categorical,
+        impute=recipe.impute,
+        scale=scale,
+        sample_weight=weight,
+    )
+    groups = None if recipe.groups is None else group_ids(table, recipe.groups)
+    ranker = TableRanker.unfitted(recipe, estimator, encoder, positive, table.names)
+    X = ranker.scaled(table, X, groups, weight)
+    ranker.estimator = _fit(estimator, X, y, groups=groups, sample_weight=weight)
+    judged = Judged(y, ranker.score_rows(table, X), groups, positive is None, weight=weight)
+    ranker.learn_from(judged, np.average(X, axis=0, weights=weight))
+    return ranker, judged
+
+
 def _refuse_overflow(table: Table, fits: np.ndarray) -> None:
     if not fits.all():
         row = int((~fits).argmax())
@@ -272,33 +331,8 @@ def signed(value: float) -> str:
     return f"{value:+#.2g}".rstrip(".") if abs(value) < 100 else f"{value:+.0f}"
 
 
-def group_ids(table: Table, name: str) -> np.ndarray:
-    """Group of each row; none may be missing."""
-    text = texts(table, name)
-    if text.null_count():
-        row = int(text.is_null().to_numpy().argmax())
-        raise InputError(f"{table.where(row, name)}: the group is missing; fill it in or take the row out")
-    return text.to_numpy().astype(str)
-
-
-def row_weights(table: Table, name: str) -> np.ndarray:
-    weight = numbers(table, name)
-    bad = ~(weight >= 0)
-    if bad.any():
-        raise InputError(f"{table.where(int(bad.argmax()), name)}: a weight must be a number of at least 0")
-    return weight
-
-
-def _fit_arguments(table: Table, recipe: Recipe) -> dict[str, np.ndarray]:
-    arguments = {}
-    if recipe.groups is not None:
-        arguments["groups"] = group_ids(table, recipe.groups)
-    if recipe.weight is not None:
-        arguments["sample_weight"] = row_weights(table, recipe.weight)
-    return arguments
-
-
-def _fit(estimator: Any, X: np.ndarray, y: np.ndarray, arguments: dict[str, np.ndarray]) -> Any:
+def _fit(estimator: Any, X: np.ndarray, y: np.ndarray, **arguments: np.ndarray | None) -> Any:
+    arguments = {name: values for name, values in arguments.items() if values is not None}
     searches = hasattr(estimator, "param_grid")
     if searches and "groups" not in arguments:
         raise InputError(
@@ -315,6 +349,104 @@ def _fit(estimator: Any, X: np.ndarray, y: np.ndarray, arguments: dict[str, np.n
     return getattr(estimator, "best_estimator_", estimator)
 
 
-def _summary(table: Table, recipe: Recipe, y: np.ndarray, fitted: Any) -> dict[str, Any]:
-    certificate = {name.rstrip("_"): getattr(fitted, name) for name in CERTIFICATE if hasattr(fitted, name)}
-    return {"rows": len(table), "positives": int((y > 0).sum()), "scale": recipe.scale, **certificate}
+def rank_table(
+    ranker: TableRanker,
+    table: Table,
+    *,
+    top: int | None = None,
+    fpr: float | None = None,
+    explain: bool = False,
+    keep: bool = False,
+    id: str | None = None,
+) -> pl.DataFrame:
+    """Rank the rows of a table, best first, inside each group when the model has groups.
+
+    Parameters
+    ----------
+    ranker : TableRanker
+        A fitted model.
+    table : Table
+        Rows to rank; has every feature column of the model.
+    top : int, optional
+        Keep so many rows (of each group).
+    fpr : float, optional
+        Keep the rows above the score that at most this share of the training negatives exceeded.
+    explain : bool
+        Add ``why_1`` to ``why_3``, the columns that lift the row most.
+    keep : bool
+        Add all other columns of the table.
+    id : str, optional
+        Column that names the rows; by default the model's, or the row number when the table lacks it.
+
+    Returns
+    -------
+    polars.DataFrame
+        The group and id columns, ``rank``, ``score``, then what was asked for.
+    """
+    _check_budget(ranker, top, fpr)
+    scores = ranker.score(table)
+    groups = ranker.group_ids(table)
+    rows, ranks = _order(scores, groups)
+    kept = np.ones(len(rows), dtype=bool) if top is None else ranks <= top
+    if fpr is not None:
+        assert ranker.thresholds is not None  # _check_budget has seen to it
+        kept &= scores[rows] > ranker.thresholds.at(fpr)
+    rows, ranks = rows[kept], ranks[kept]
+    columns = _names(ranker, table, id, rows)
+    columns += [pl.Series("rank", ranks), pl.Series("score", scores[rows])]
+    if explain:
+        columns += _why(ranker, Table(table.frame[rows], table.source))
+    if keep:
+        given = {column.name for column in columns if column.name not in ("rank", "score")}
+        columns += [table.frame[name][rows] for name in table.names if name not in given]
+    return _frame(table, columns)
+
+
+def _check_budget(ranker: TableRanker, top: int | None, fpr: float | None) -> None:
+    if top is not None and fpr is not None:
+        raise InputError("--top and --fpr are two ways to set a budget: give one of them")
+    if top is not None and top < 1:
+        raise InputError(f"--top needs a number of at least 1, got {top}")
+    if fpr is not None and ranker.thresholds is None:
+        raise InputError("--fpr needs a model of two classes, but this one ranks by grades: use --top")
+    if fpr is not None and ranker.groups is not None:
+        raise InputError(
+            "--fpr compares scores over the whole list, but the model ranks inside groups: use --top"
+        )
+
+
+def _order(scores: np.ndarray, groups: np.ndarray | None) -> tuple[np.ndarray, np.ndarray]:
+    """Row numbers, best first inside each group, and their ranks; groups and ties keep the table's order."""
+    segments = segment(groups, len(scores))
+    first = segments.order[segments.indptr[:-1]][segments.of_rows()]
+    best = np.lexsort((-scores, first))
+    starts, sizes = np.unique(first[best], return_index=True, return_counts=True)[1:]
+    return best, np.arange(len(scores)) - np.repeat(starts, sizes) + 1
+
+
+def _names(ranker: TableRanker, table: Table, id: str | None, rows: np.ndarray) -> list[pl.Series]:
+    """The columns that say which row it is."""
+    names = [] if ranker.groups is None else [ranker.groups]
+    if id is not None:
+        table.column(id)
+    wanted = id or ranker.id
+    if wanted is not None and wanted in table.names and wanted not in names:
+        names.append(wanted)
+    columns = [table.frame[name][rows] for name in names]
+    return columns if wanted in names else [*columns, pl.Series("row", rows + 1)]
+
+
+def _why(ranker: TableRanker, table: Table) -> list[pl.Series]:
+    reasons = ranker.explain(table)
+    padded = [[*row, None, None, None] for row in reasons]
+    return [pl.Series(f"why_{i + 1}", [row[i] for row in padded], dtype=pl.String) for i in range(3)]
+
+
+def _frame(table: Table, columns: list[pl.Series]) -> pl.DataFrame:
+    names = [column.name for column in columns]
+    for name in names:
+        if names.count(name) > 1:
+            raise InputError(
+                f"{table.source} has a column {name!r} of its own: rename it, or leave out --keep"
+            )
+    return pl.DataFrame(columns)
