@@ -10,8 +10,17 @@ import pytest
 from apexrank import InputError, IRPush, PNormPush, PNormPushCV, RankBoost
 from apexrank.io import ModelFileError, Recipe, Table, TableRanker, load_model, read_table, save_model
 from apexrank.io.modelfile import pack, unpack
+from apexrank.rankers import (
+    CrucialPairsPush,
+    Isotron,
+    ListwiseRanker,
+    MonotoneRetargeting,
+    PushBoost,
+    UnknownLinkRegressor,
+)
 
-VERSION_1 = Path(__file__).parents[1] / "vectors" / "models_v1"
+VECTORS = Path(__file__).parents[1] / "vectors"
+OLDER = [path for version in (1, 2) for path in sorted((VECTORS / f"models_v{version}").glob("*.apex"))]
 
 
 @pytest.fixture(scope="module")
@@ -76,16 +85,66 @@ def test_everything_comes_back(saved, model, rows):
     )
 
 
-@pytest.mark.parametrize("path", sorted(VERSION_1.glob("*.apex")), ids=lambda path: path.stem)
-def test_files_of_format_1_still_load(path):
-    scores = json.loads((VERSION_1 / "scores.json").read_text())
+@pytest.mark.parametrize("path", OLDER, ids=lambda path: f"{path.parent.name}-{path.stem}")
+def test_files_of_older_formats_still_load(path):
+    scores = json.loads((path.parent / "scores.json").read_text())
     model = load_model(path)
-    np.testing.assert_allclose(model.score(read_table(VERSION_1 / "rows.csv")), scores[path.stem], rtol=1e-13)
-    assert path.read_bytes().startswith(b"apexrank model 1\n")
-    assert model.weight is None
+    rows = read_table(VECTORS / "models_v1" / "rows.csv")
+    np.testing.assert_allclose(model.score(rows), scores[path.stem], rtol=1e-13)
+    version = int(path.parent.name[-1])
+    assert path.read_bytes().startswith(b"apexrank model %d\n" % version)
+    assert model.weight == ("w" if (version, path.stem) == (2, "push") else None)
+    if model.thresholds is not None:
+        negatives = np.sort(model.score(rows)[rows.frame["y"].to_numpy() == "no"])[::-1]
+        assert model.thresholds.at(0.1) == pytest.approx(negatives[3], rel=1e-12)
 
 
-def test_a_file_of_format_2_without_its_weight_column_is_refused(saved):
+@pytest.mark.parametrize(
+    "estimator",
+    [
+        MonotoneRetargeting(alpha=1.0),
+        ListwiseRanker(alpha=1.0),
+        CrucialPairsPush(alpha=0.1),
+        UnknownLinkRegressor(alpha=0.1),
+        UnknownLinkRegressor(2.0, alpha=0.1, link="least_squares", output_range=(0.0, np.inf)),
+        Isotron(max_iter=20),
+    ],
+    ids=lambda estimator: type(estimator).__name__,
+)
+def test_every_linear_estimator_of_grades(tmp_path, rows, estimator):
+    stars = pl.Series(np.arange(120) % 4 + (rows.frame["y"] == "yes").to_numpy())
+    graded = Table(rows.frame.with_columns(stars=stars))
+    recipe = Recipe(target="stars", graded=True, id="id", drop=["y"], categorical=["city"])
+    before = TableRanker.fit(graded, recipe, estimator)
+    save_model(tmp_path / "m.apex", before)
+    after = load_model(tmp_path / "m.apex")
+    assert after.score(graded).tobytes() == before.score(graded).tobytes()
+    assert after.contributions(graded).tobytes() == before.contributions(graded).tobytes()
+    assert after.estimator.get_params() == before.estimator.get_params()
+    if isinstance(estimator, UnknownLinkRegressor):
+        X = after.features(graded)
+        for one, other in zip(
+            after.estimator.predict_interval(X), before.estimator.predict_interval(X), strict=True
+        ):
+            np.testing.assert_array_equal(one, other)
+    header, arrays = unpack((tmp_path / "m.apex").read_bytes())
+    arrays["knots"] = arrays["knots"][::-1] if len(arrays["knots"]) else np.zeros(1)
+    refused(tmp_path / "m.apex", pack(header, arrays), "link")
+
+
+def test_boosted_rankers_are_refused_in_one_line(tmp_path, rows):
+    model = fit(rows, PNormPush(alpha=1e-3))
+    model.estimator = PushBoost()
+    with pytest.raises(
+        InputError, match="a PushBoost cannot be kept in a model file: its rounds are estimators"
+    ):
+        save_model(tmp_path / "m.apex", model)
+    model.estimator = MonotoneRetargeting(kernel="rbf")
+    with pytest.raises(InputError, match="with a kernel its scores are not linear"):
+        save_model(tmp_path / "m.apex", model)
+
+
+def test_a_file_without_its_weight_column_is_refused(saved):
     header, arrays = unpack(saved.read_bytes())
     del header["weight"]
     refused(saved, pack(header, arrays), "'weight' is missing")

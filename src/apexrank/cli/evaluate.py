@@ -121,7 +121,7 @@ def evaluate(
         tell = _means(judged, names, {**options, "empty": empty}, confidence, str(test or source), json)
     if roc is not None:
         positives = judged.y if not judged.graded else judged.y >= options["relevant"]
-        save_roc({str(source): judged.scores}, positives, roc)
+        save_roc({str(source): judged.scores}, positives, roc, judged.weight)
     tell()  # at last: the reader may leave
 
 

@@ -54,13 +54,15 @@ def save_figure(figure: Any, path: Path) -> None:
     write_bytes(path, picture.getvalue())
 
 
-def save_roc(scores: Mapping[str, np.ndarray], y: np.ndarray, path: Path) -> None:
+def save_roc(
+    scores: Mapping[str, np.ndarray], y: np.ndarray, path: Path, sample_weight: np.ndarray | None = None
+) -> None:
     """Write the ROC curves of several rankers, whole and leftmost."""
     use_files_only()
     from matplotlib import pyplot as plt
 
     from apexrank.plot import RocTopDisplay
 
-    figure = RocTopDisplay.from_scores(scores, y).figure_
+    figure = RocTopDisplay.from_scores(scores, y, sample_weight=sample_weight).figure_
     save_figure(figure, path)
     plt.close(figure)

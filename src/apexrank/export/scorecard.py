@@ -27,7 +27,7 @@ from apexrank.export.linear import (
 from apexrank.export.rounding import CardObjective, naive_points, nice_unit, search_points, training_objective
 from apexrank.export.sql import Statement, form_to_sql, shown_columns
 from apexrank.io.columns import read_target
-from apexrank.io.judging import ABOVE_ZERO
+from apexrank.io.judging import ABOVE_ZERO, measurable
 from apexrank.io.table_ranker import TableRanker
 from apexrank.metrics.comparison import compare, ranking_scores
 from apexrank.metrics.measure import find_measure, find_measures
@@ -254,8 +254,13 @@ def round_scorecard(
     U = raw_matrix(model, form, X)
     if len(U) != len(known.y):
         raise InputError(f"X has {len(U)} rows, y {len(known.y)}: they must be of the same rows")
-    present = np.array([np.isin(column, (0.0, 1.0)).all() for column in U.T])
-    spread = np.where(np.ptp(U, axis=0) > 0, U.std(axis=0), 0.0)  # rounding gives equal numbers one
+    counted = U if known.weight is None else U[known.weight > 0]
+    present = np.array([np.isin(column, (0.0, 1.0)).all() for column in counted.T])
+    deviations = (U - np.average(U, axis=0, weights=known.weight)) ** 2
+    # rounding gives equal numbers a spread
+    spread = np.where(
+        np.ptp(counted, axis=0) > 0, np.sqrt(np.average(deviations, axis=0, weights=known.weight)), 0.0
+    )
     units = np.array(
         [1.0 if there or not sd > 0 else nice_unit(sd) for there, sd in zip(present, spread, strict=True)]
     )
@@ -390,11 +395,10 @@ def model_scores(model: Any, X: Any) -> np.ndarray:
 def default_measures(known: Answers) -> list[str]:
     """Names of measures that make sense for such answers and so many rows."""
     names = OF_MANY_LISTS if known.graded or known.groups is not None else OF_ONE_LIST
-    return [
-        name
-        for name in names
-        if known.groups is not None or find_measure(name).options.get("k", 1) <= len(known.y)
-    ]
+    rows = len(known.y) if known.weight is None else known.weight.sum()
+    if known.groups is None:
+        names = tuple(name for name in names if find_measure(name).options.get("k", 1) <= rows)
+    return measurable(names, known.weight)
 
 
 def add_up(U: np.ndarray, points: np.ndarray, units: np.ndarray) -> np.ndarray:

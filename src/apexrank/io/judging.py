@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Iterable
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -46,7 +47,6 @@ MANY_LISTS = (
     "recall_at_10",
     "auc",
 )
-# A rank is a whole number, so that these need weights that are.
 _OF_RANKS = {"average_reciprocal_rank", "push_dcg", "average_precision", "mrr", "err"}
 
 
@@ -164,9 +164,13 @@ def default_measures(
     names: tuple[str, ...] = MANY_LISTS
     if groups is None and len(np.unique(y)) <= 2:
         names = tuple(name for name in ONE_LIST if find_measure(name).options.get("k", 1) <= rows)
-    if sample_weight is None or (sample_weight == np.floor(sample_weight)).all():
-        return list(names)
-    return [name for name in names if name not in _OF_RANKS and not name.startswith("ndcg")]
+    return measurable(names, sample_weight)
+
+
+def measurable(names: Iterable[str], sample_weight: np.ndarray | None) -> list[str]:
+    """Those of the measures that weights allow: some are sums over ranks, and need weights that are whole numbers."""
+    whole = sample_weight is None or (sample_weight == np.floor(sample_weight)).all()
+    return [name for name in names if whole or not (name in _OF_RANKS or name.startswith("ndcg"))]
 
 
 def top_measures(

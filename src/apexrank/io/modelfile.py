@@ -55,6 +55,8 @@ _MAGIC = b"apexrank model "
 _DTYPES = {"<f8": np.dtype("<f8"), "<i8": np.dtype("<i8")}
 _ARRAY = {"name": (str,), "dtype": (str,), "shape": (list,)}
 _ARRAYS = {"coef", "intercept", "center", "scale", "mean", "scores", "counts", "knots", "values"}
+# Parameters that estimators no longer have, or that only said how to fit.
+_RETIRED = ("joint_convexity", "max_alternations", "reward", "start")
 _REFUSED = {
     "PushBoost": "its rounds are estimators of their own, not coefficients",
     "TwoStagePush": "it ranks twice; keep its two rankers in files of their own",
@@ -119,6 +121,10 @@ def _upgraded(
     if header["format"] < 2:
         header = {**header, "weight": None}
     if header["format"] < 3:
+        params = header["estimator"].get("params") if type(header.get("estimator")) is dict else None
+        if type(params) is dict:
+            kept = {key: value for key, value in params.items() if key not in _RETIRED}
+            header = {**header, "estimator": {**header["estimator"], "params": kept}}
         arrays = {**arrays, "knots": np.zeros(0), "values": np.zeros(0)}
         if "counts" in arrays:
             arrays["counts"] = arrays["counts"].astype(np.float64)

@@ -331,15 +331,21 @@ def signed(value: float) -> str:
     return f"{value:+#.2g}".rstrip(".") if abs(value) < 100 else f"{value:+.0f}"
 
 
-def _fit(estimator: Any, X: np.ndarray, y: np.ndarray, **arguments: np.ndarray | None) -> Any:
-    arguments = {name: values for name, values in arguments.items() if values is not None}
+def _fit(estimator: Any, X: np.ndarray, y: np.ndarray, **given: np.ndarray | None) -> Any:
+    """The fitted estimator, the best one of a search; ``given`` are groups and weights."""
+    arguments = {name: values for name, values in given.items() if values is not None}
     searches = hasattr(estimator, "param_grid")
     if searches and "groups" not in arguments:
         raise InputError(
             "cross-validation of a model of grades leaves out whole groups: name them with --groups"
         )
+    weight = arguments.get("sample_weight")
     try:
         with config_context(enable_metadata_routing=searches):
+            if searches and weight is not None:
+                # Measures of ranks need whole weights: with others the folds are scored without.
+                whole = bool((weight == np.floor(weight)).all())
+                estimator.scoring.set_score_request(groups=True, sample_weight=whole)
             estimator.fit(X, y, **arguments)
     except InputError:
         raise
