@@ -394,7 +394,7 @@ def model_scores(model: Any, X: Any) -> np.ndarray:
 
 def default_measures(known: Answers) -> list[str]:
     """Names of measures that make sense for such answers and so many rows."""
-    names = OF_MANY_LISTS if known.graded or known.groups is not None else OF_ONE_LIST
+    names: tuple[str, ...] = OF_MANY_LISTS if known.graded or known.groups is not None else OF_ONE_LIST
     rows = len(known.y) if known.weight is None else known.weight.sum()
     if known.groups is None:
         names = tuple(name for name in names if find_measure(name).options.get("k", 1) <= rows)
