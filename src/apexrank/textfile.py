@@ -149,8 +149,11 @@ def not_utf8(path: str | Path, line: int) -> InputError:
     return InputError(f"{path} line {line}: this is not UTF-8 text; save the file as UTF-8")
 
 
-def numbered_lines(path: str | Path) -> Iterator[tuple[int, bytes]]:
+def numbered_lines(path: str | Path, *, whole: bool = True) -> Iterator[tuple[int, bytes]]:
     r"""Line numbers, from 1, and lines of a file, with their ends and without its byte order mark.
+
+    ``whole`` says that all lines will be read: a gzip file is then unpacked once before, so that a bomb is refused
+    before its lines are taken apart one by one, which is ten times slower than unpacking them.
 
     Examples
     --------
@@ -166,20 +169,15 @@ def numbered_lines(path: str | Path) -> Iterator[tuple[int, bytes]]:
         try:
             with Path(path).open("rb") as plain:
                 packed = plain.peek(2)[:2] == GZIP_MARK
-                if packed:
-                    _check_unpacked(path, plain)
+                if packed and whole:
+                    with unpacking(path, plain) as file:
+                        while file.read(_STEP):
+                            pass
+                    plain.seek(0)
                 for number, line in enumerate(unpacking(path, plain) if packed else plain, 1):
                     yield number, line.removeprefix(codecs.BOM_UTF8) if number == 1 else line
         except DAMAGED:
             raise InputError(f"{path} line {number + 1}: {_DAMAGE}") from None
-
-
-def _check_unpacked(path: str | Path, packed: Any) -> None:
-    """Refuse a bomb before its lines are taken apart one by one, which is ten times slower than unpacking them."""
-    with unpacking(path, packed) as file:
-        while file.read(_STEP):
-            pass
-    packed.seek(0)
 
 
 def single_blanks(content: bytes) -> bytes:

@@ -16,10 +16,11 @@ from sklearn.linear_model import LogisticRegression
 from sklearn.pipeline import make_pipeline
 
 from apexrank import datasets
-from apexrank.datasets import ThresholdFeatures, make_push_example, sources, threshold_features
+from apexrank.datasets import make_push_example, sources
 from apexrank.errors import ApexrankError, InputError, MissingExtraError
 from apexrank.metrics import auc, precision_at
 from apexrank.rankers import PNormPush
+from apexrank_papers.push.thresholds import ThresholdFeatures, threshold_features
 
 # loader, rows, features, positives, name of the positive class, package
 SETS = [

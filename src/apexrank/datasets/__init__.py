@@ -1,4 +1,8 @@
-"""The papers' data sets, threshold features, and a made-up set on which a push visibly helps."""
+"""Data sets of the papers and of the field, made-up ones, and readers of LETOR, PrefLib and web graphs.
+
+Made up: :mod:`.synthetic`, :mod:`.crawl`. Rows of two classes: :mod:`.uci`. Queries: :mod:`.letor`, :mod:`.letor_sets`.
+Graphs: :mod:`.graphs`, :mod:`.webspam`. Ballots: :mod:`.preflib`.
+"""
 
 from apexrank.datasets.crawl import make_crawl, plant_farms
 from apexrank.datasets.graphs import (
@@ -11,10 +15,9 @@ from apexrank.datasets.graphs import (
     toy_graph_2,
 )
 from apexrank.datasets.letor import read_letor, write_letor
-from apexrank.datasets.letor_sets import Fold, letor_folds, load_mq2008_agg, mq2008_agg_folds
+from apexrank.datasets.letor_sets import Fold, letor_folds
 from apexrank.datasets.preflib import PreferenceProfile, load_preflib, preflib_names, read_preflib
 from apexrank.datasets.synthetic import make_letor_example, make_push_example
-from apexrank.datasets.thresholds import ThresholdFeatures, threshold_features
 from apexrank.datasets.uci import (
     load_housing,
     load_ionosphere,
@@ -28,7 +31,6 @@ from apexrank.datasets.webspam import load_webspam
 __all__ = [
     "Fold",
     "PreferenceProfile",
-    "ThresholdFeatures",
     "letor_folds",
     "load_bitcoin_otc",
     "load_cnr_2000",
@@ -36,7 +38,6 @@ __all__ = [
     "load_housing",
     "load_ionosphere",
     "load_magic",
-    "load_mq2008_agg",
     "load_pima",
     "load_polblogs",
     "load_preflib",
@@ -47,12 +48,10 @@ __all__ = [
     "make_crawl",
     "make_letor_example",
     "make_push_example",
-    "mq2008_agg_folds",
     "plant_farms",
     "preflib_names",
     "read_letor",
     "read_preflib",
-    "threshold_features",
     "toy_graph_1",
     "toy_graph_2",
     "write_letor",

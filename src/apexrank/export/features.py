@@ -22,6 +22,7 @@ from sklearn.preprocessing import (
 )
 
 from apexrank.errors import InputError
+from apexrank.groups import is_missing
 
 _WHOLE = re.compile(r"-?\d+")
 _REASONS = {
@@ -189,11 +190,6 @@ def _indicator(values: np.ndarray, feature: Feature) -> np.ndarray:
     fill = feature.column.fill
     known = [fill if is_missing(value) else value for value in values.tolist()]
     return np.array([value == feature.value for value in known], dtype=float)
-
-
-def is_missing(value: Any) -> bool:
-    """Whether a value is None, NaN or pandas' NA."""
-    return value is None or (isinstance(value, float) and value != value) or type(value).__name__ == "NAType"
 
 
 def follow(step: Any, features: Sequence[Feature]) -> list[Feature]:

@@ -19,8 +19,9 @@ from skl2onnx.common.data_types import (
 )
 from sklearn.base import BaseEstimator
 
-from apexrank.export.features import CategoryColumn, check_categories, is_missing, refusal, spellings
+from apexrank.export.features import CategoryColumn, check_categories, refusal, spellings
 from apexrank.export.linear import LinearForm, coefficients
+from apexrank.groups import is_missing
 
 
 class Writer:

@@ -20,9 +20,10 @@ from sklearn.pipeline import FeatureUnion, Pipeline
 from sklearn.preprocessing import OneHotEncoder
 
 from apexrank.errors import InputError
-from apexrank.export.features import NumberColumn, is_missing
+from apexrank.export.features import NumberColumn
 from apexrank.export.linear import as_table, check_linear, coefficients, first_fitted, last_step, linear_form
 from apexrank.export.onnx_converters import TableForm, convert_imputer, convert_one_hot, one_hot_shapes
+from apexrank.groups import is_missing
 from apexrank.io.table_ranker import TableRanker
 
 OUTPUTS = ("score", "label")

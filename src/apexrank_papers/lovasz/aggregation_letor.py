@@ -18,8 +18,9 @@ from sklearn.utils import Bunch
 from apexrank import metrics
 from apexrank.aggregation.learn import LovaszAggregator
 from apexrank.aggregation.merging import aggregate
-from apexrank.datasets import Fold, mq2008_agg_folds
+from apexrank.datasets import Fold
 from apexrank.groups import segment
+from apexrank_papers.lovasz.mq2008_agg import mq2008_agg_folds
 from apexrank_papers.result import Experiment, Result, Verdict
 
 MEASURES = {"ndcg": "NDCG", "ndcg@10": "NDCG at 10"}

@@ -30,12 +30,12 @@ from apexrank.datasets import (
     load_pima,
     load_tic_tac_toe,
     load_wdbc,
-    threshold_features,
 )
 from apexrank.metrics import auc, partial_auc, r_max
 from apexrank_papers.push.fitting import fitted, over_splits, unit_range
 from apexrank_papers.push.push_tables import last_five_features
 from apexrank_papers.push.roc_figure import draw_panels
+from apexrank_papers.push.thresholds import threshold_features
 from apexrank_papers.result import Experiment, Result, Verdict
 from apexrank_papers.shape import COLUMNS, Mean, mean_over_splits
 

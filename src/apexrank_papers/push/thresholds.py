@@ -64,7 +64,7 @@ class ThresholdFeatures(TransformerMixin, BaseEstimator):
     Examples
     --------
     >>> import numpy as np
-    >>> from apexrank.datasets import ThresholdFeatures
+    >>> from apexrank_papers.push.thresholds import ThresholdFeatures
     >>> X = np.array([[1.0, 7.0], [2.0, 7.0], [3.0, 7.0], [4.0, 8.0]])
     >>> thresholds = ThresholdFeatures(n_thresholds=2).fit(X)
     >>> thresholds.get_feature_names_out(["age", "size"]).tolist()
@@ -123,7 +123,7 @@ def threshold_features(
 
     Examples
     --------
-    >>> from apexrank.datasets import threshold_features
+    >>> from apexrank_papers.push.thresholds import threshold_features
     >>> train, test = threshold_features([[1], [2], [3], [4]], n_thresholds=1, X_test=[[2.5]])
     >>> train.ravel().tolist(), test.ravel().tolist()
     ([0.0, 0.0, 1.0, 1.0], [1.0])

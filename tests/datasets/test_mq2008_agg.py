@@ -9,10 +9,10 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from apexrank.datasets import load_mq2008_agg, mq2008_agg_folds
 from apexrank.datasets.letor import read_letor
 from apexrank.errors import InputError
 from apexrank.metrics import ndcg
+from apexrank_papers.lovasz.mq2008_agg import load_mq2008_agg, mq2008_agg_folds
 
 DATA = Path(os.environ.get("APEXRANK_DATA") or Path(__file__).parents[3] / "shared" / "data")
 needs_files = pytest.mark.skipif(
