@@ -293,6 +293,7 @@ def ranks(adjacency, p, ratio, alpha=0.85):
     raise AssertionError("the iteration did not converge")
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(not CNR.is_file(), reason="cnr-2000 is not here: set APEXRANK_DATA to plant farms in it")
 @pytest.mark.parametrize(
     ("p", "ratio", "back", "share", "first"),

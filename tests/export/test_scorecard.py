@@ -163,6 +163,7 @@ class TestPoints:
         best = rounding.search_points(Distance(), np.array([2.0, 1.0]), 5)
         assert (best.points.tolist(), best.scale, best.value) == ([2, 1], 2.0, 0.0)
 
+    @pytest.mark.slow
     def test_beats_simple_rounding(self, cancer):
         model, X, y = cancer
         cards = [round_scorecard(model, X, y, max_points=k) for k in (3, 5, 10)]

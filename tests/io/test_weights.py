@@ -238,19 +238,20 @@ class TestCommands:
         assert result.exit_code == 0, result.output
         return result.stdout
 
-    def both(self, line, **more):
+    def both(self, line):
         """What a command says of weighted rows, and of repeated ones."""
         return [
             self.run(line.format(kind=kind, weight=weight))
             for kind, weight in (("weighted", "--weight times"), ("repeated", ""))
         ]
 
-    def test_fit_evaluate_rank_and_scorecards(self):
+    def fitted(self):
         options = "--categorical city --impute median --alpha 0.01 --tol 1e-12 --drop id,q,stars"
-        one, other = map(
-            json.loads,
-            self.both(f"fit train_{{kind}}.csv --target fraud {options} {{weight}} --json -o {{kind}}.apex"),
-        )
+        line = f"fit train_{{kind}}.csv --target fraud {options} {{weight}} --json -o {{kind}}.apex"
+        return map(json.loads, self.both(line))
+
+    def test_fit_evaluate_and_rank(self):
+        one, other = self.fitted()
         for name in ("coefficients", "measures"):
             assert one[name] == pytest.approx(other[name], rel=1e-10, abs=1e-10)
         assert one["objective"] == pytest.approx(other["objective"], rel=1e-10)
@@ -266,6 +267,10 @@ class TestCommands:
             )
             assert one.drop("score").equals(other.drop("score"))
             np.testing.assert_allclose(one["score"], other["score"], **CLOSE)
+
+    @pytest.mark.slow
+    def test_scorecards(self):
+        self.fitted()
         card = "export {kind}.apex -o card.csv --data train_{kind}.csv --test test_{kind}.csv --json"
         one, other = map(json.loads, self.both(card))
         assert [row["rule"] for row in one["points"]] == [row["rule"] for row in other["points"]]
