@@ -45,11 +45,6 @@ class Number:
         """Names of the features this column becomes."""
         return [self.name]
 
-    @property
-    def needs_value(self) -> bool:
-        """Whether a missing value is an error."""
-        return self.fill is None
-
     def parse(self, table: Table) -> np.ndarray:
         """The column's numbers; a missing one is NaN, or an error where there is nothing to fill it with."""
         name = self.name
@@ -57,7 +52,7 @@ class Number:
             f"; one-hot encode the column (--categorical {name}), leave it out (--drop {name}) or correct it"
         )
         values = numbers(table, name, advice)
-        if self.needs_value:
+        if self.fill is None:
             refuse_row(table, self.name, np.isnan(values), _MISSING)
         return values
 
@@ -84,15 +79,10 @@ class Category:
         """Names of the features this column becomes."""
         return [f"{self.name}={value}" for value in self.values]
 
-    @property
-    def needs_value(self) -> bool:
-        """Whether a missing value is an error."""
-        return not self.fill
-
     def parse(self, table: Table) -> pl.Series:
         """The column's texts; a missing one is null, or an error."""
         text = texts(table, self.name)
-        if self.needs_value:
+        if not self.fill:
             refuse_row(table, self.name, text.is_null().to_numpy(), _MISSING)
         return text
 
@@ -168,6 +158,8 @@ class NumberStats(NamedTuple):
         """The column's mean, or its median: that of the rows, each repeated as often as its weight says."""
         if impute == "mean":
             return self.mean
+        if (self.weights == self.weights[0]).all():
+            return float(np.median(self.values))
         order = np.argsort(self.values, kind="stable")
         below = np.cumsum(self.weights[order])
         half = below[-1] / 2

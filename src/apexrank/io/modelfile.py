@@ -55,8 +55,8 @@ _MAGIC = b"apexrank model "
 _DTYPES = {"<f8": np.dtype("<f8"), "<i8": np.dtype("<i8")}
 _ARRAY = {"name": (str,), "dtype": (str,), "shape": (list,)}
 _ARRAYS = {"coef", "intercept", "center", "scale", "mean", "scores", "counts", "knots", "values"}
-# Parameters that estimators no longer have, or that only said how to fit.
-_RETIRED = ("joint_convexity", "max_alternations", "reward", "start")
+# Parameters of older files, which only said how to fit: estimators may lack them.
+_RETIRED = {"joint_convexity", "max_alternations", "normalize", "reward", "start"}
 _REFUSED = {
     "PushBoost": "its rounds are estimators of their own, not coefficients",
     "TwoStagePush": "it ranks twice; keep its two rankers in files of their own",
@@ -121,10 +121,6 @@ def _upgraded(
     if header["format"] < 2:
         header = {**header, "weight": None}
     if header["format"] < 3:
-        params = header["estimator"].get("params") if type(header.get("estimator")) is dict else None
-        if type(params) is dict:
-            kept = {key: value for key, value in params.items() if key not in _RETIRED}
-            header = {**header, "estimator": {**header["estimator"], "params": kept}}
         arrays = {**arrays, "knots": np.zeros(0), "values": np.zeros(0)}
         if "counts" in arrays:
             arrays["counts"] = arrays["counts"].astype(np.float64)
@@ -440,9 +436,10 @@ def _build_estimator(given: dict[str, Any], training: dict[str, Any], arrays: di
         raise broken(f"unknown estimator {given['class']!r}")
     estimator = kind()
     params = {key: _as_param(key, value) for key, value in given["params"].items()}
-    if set(params) - set(estimator.get_params()):
+    known = estimator.get_params()
+    if set(params) - set(known) - _RETIRED:
         raise broken(f"a {given['class']} has no such parameters")
-    estimator.set_params(**params)
+    estimator.set_params(**{key: value for key, value in params.items() if key in known})
     estimator.n_features_in_ = len(arrays["coef"])
     if is_classifier(estimator):
         estimator.classes_ = np.array([0, 1])
