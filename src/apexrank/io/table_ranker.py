@@ -297,6 +297,10 @@ def fit_table(table: Table, recipe: Recipe, estimator: Any) -> tuple[TableRanker
     scale = recipe.encoder_scale
     names = recipe.feature_columns(table)
     weight = None if recipe.weight is None else row_weights(table, recipe.weight)
+    if weight is not None and not weight.any():
+        raise InputError(
+            f"{table.source} column {recipe.weight!r}: all weights are 0; give some rows a weight above 0"
+        )
     encoder, X = Encoder.fit_transform(
         table,
         names,
