@@ -5,7 +5,7 @@ Every value that cannot be used is an error that names its line and column.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 import numpy as np
 import polars as pl
@@ -234,3 +234,19 @@ def row_weights(table: Table, name: str) -> np.ndarray:
     weight = numbers(table, name)
     refuse_row(table, name, ~(weight >= 0), "a weight must be a number of at least 0")
     return weight
+
+
+def feature_columns(
+    table: Table, roles: Mapping[str, str | None], features: Sequence[str] = (), drop: Sequence[str] = ()
+) -> list[str]:
+    """Columns of a table that are features, in its order: those named, or all that have no role and are not dropped."""
+    taken = {column: role for role, column in roles.items() if column is not None}
+    for name in (*taken, *drop, *features):
+        table.column(name)
+    for name in features:
+        if name in taken:
+            raise InputError(f"column {name!r} is the {taken[name]}: it cannot be a feature as well")
+    wanted = set(features or table.names) - set(taken) - set(drop)
+    if not wanted:
+        raise InputError(f"{table.source} has no column left to use as a feature")
+    return [name for name in table.names if name in wanted]

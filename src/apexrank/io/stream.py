@@ -17,6 +17,7 @@ import polars as pl
 from apexrank.errors import InputError
 from apexrank.io.columns import (
     TEXT,
+    feature_columns,
     group_ids,
     merge_words,
     numbers,
@@ -381,30 +382,18 @@ def read_blocks(
     (True, ['x'])
     """
     roles = {"target": target, "sample_weight": sample_weight, "groups": groups}
-    taken = {column: role for role, column in roles.items() if column is not None}
+    if isinstance(features, str):
+        raise InputError(f"features must be a list of names, got {features!r}: put it in brackets")
     whole = TableBlocks(path, _nothing, rows=rows)
-    names = _feature_names(whole.head(), features, taken)
+    found = feature_columns(whole.head(), roles, features or ())
+    names = tuple(found if features is None else features)
     if features is None:
-        whole.note_later_columns(list(taken))
+        whole.note_later_columns([name for name in roles.values() if name is not None])
     make = _Columns(names, target, _is_of_words(whole, target), sample_weight, groups)
     rows = rows or default_rows(len(names))
     blocks = TableBlocks(path, make, rows=rows, groups=groups, files=whole.files)
     blocks.names = names
     return blocks
-
-
-def _feature_names(head: Table, features: Sequence[str] | None, taken: dict[str, str]) -> tuple[str, ...]:
-    if isinstance(features, str):
-        raise InputError(f"features must be a list of names, got {features!r}: put it in brackets")
-    for name in (*taken, *(features or ())):
-        head.column(name)
-    for name in features or ():
-        if name in taken:
-            raise InputError(f"column {name!r} is the {taken[name]}: it cannot be a feature as well")
-    names = tuple(name for name in head.names if name not in taken) if features is None else tuple(features)
-    if not names:
-        raise InputError(f"{head.source} has no column left to use as a feature")
-    return names
 
 
 def _nothing(table: Table) -> Any:

@@ -16,7 +16,7 @@ from sklearn import config_context
 
 from apexrank.errors import InputError
 from apexrank.groups import segment
-from apexrank.io.columns import group_ids, read_target, row_weights
+from apexrank.io.columns import feature_columns, group_ids, read_target, row_weights
 from apexrank.io.encode import Encoder
 from apexrank.io.judging import Judged
 from apexrank.io.tables import Table
@@ -72,16 +72,7 @@ class Recipe:
     def feature_columns(self, table: Table) -> list[str]:
         """Columns of the table that are features, in the table's order."""
         roles = {"target": self.target, "id": self.id, "groups": self.groups, "weight": self.weight}
-        taken = {column: role for role, column in roles.items() if column is not None}
-        for name in (*taken, *self.drop, *self.features):
-            table.column(name)
-        for name in self.features:
-            if name in taken:
-                raise InputError(f"column {name!r} is the {taken[name]}: it cannot be a feature as well")
-        wanted = set(self.features or table.names) - set(taken) - set(self.drop)
-        if not wanted:
-            raise InputError(f"{table.source} has no column left to use as a feature")
-        return [name for name in table.names if name in wanted]
+        return feature_columns(table, roles, self.features, self.drop)
 
 
 @dataclass(frozen=True)
