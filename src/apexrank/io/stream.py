@@ -109,8 +109,8 @@ class TableBlocks(Blocks):
     ----------
     path : path
         A Parquet file, a folder of them (taken in the order of their names), or a CSV file.
-    make : callable
-        From a table of some rows to a block.
+    make : callable, optional
+        From a table of some rows to a block; needed where blocks are read, not for their tables alone.
     rows : int, optional
         Rows of a block; by default those of 64 MiB with all columns. A Parquet file is read fastest with row groups
         of at most that size. Files with fewer rows share a block, unless there are groups.
@@ -123,13 +123,14 @@ class TableBlocks(Blocks):
     def __init__(
         self,
         path: str | Path,
-        make: Make,
+        make: Make | None = None,
         *,
         rows: int | None = None,
         groups: str | None = None,
         files: list[ParquetFile] | None = None,
     ) -> None:
-        self.path, self.make, self.groups = Path(path), make, groups
+        self.path, self.groups = Path(path), groups
+        self.make: Any = make
         self.pieces = 1 if groups is not None else PIECES  # a group is scaled as a whole
         self.is_csv = str(path).lower().endswith(_CSV)
         self.files = files or ([] if self.is_csv else _with_rows(self.path))
@@ -384,7 +385,7 @@ def read_blocks(
     roles = {"target": target, "sample_weight": sample_weight, "groups": groups}
     if isinstance(features, str):
         raise InputError(f"features must be a list of names, got {features!r}: put it in brackets")
-    whole = TableBlocks(path, _nothing, rows=rows)
+    whole = TableBlocks(path, rows=rows)
     found = feature_columns(whole.head(), roles, features or ())
     names = tuple(found if features is None else features)
     if features is None:
@@ -394,7 +395,3 @@ def read_blocks(
     blocks = TableBlocks(path, make, rows=rows, groups=groups, files=whole.files)
     blocks.names = names
     return blocks
-
-
-def _nothing(table: Table) -> Any:
-    raise NotImplementedError

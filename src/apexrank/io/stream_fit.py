@@ -64,7 +64,7 @@ def map_tables(
     >>> import polars as pl
     >>> with tempfile.TemporaryDirectory() as folder:
     ...     pl.DataFrame({"x": [0.0, 1.0, 2.0]}).write_parquet(f"{folder}/rows.parquet")
-    ...     tables = TableBlocks(folder, _unused, rows=2)
+    ...     tables = TableBlocks(folder, rows=2)
     ...     map_tables(tables, len), map_tables(tables, len, merge=operator.add)
     ([2, 1], 3)
     """
@@ -131,7 +131,7 @@ def fit_table_blocks(
     """
     scale = recipe.encoder_scale
     check_encoding(recipe.impute, scale)
-    tables = TableBlocks(path, _unused, rows=rows, groups=recipe.groups)
+    tables = TableBlocks(path, rows=rows, groups=recipe.groups)
     head = tables.head()
     names = recipe.feature_columns(head)
     if not recipe.features:
@@ -180,7 +180,3 @@ def _judge(ranker: TableRanker, parts: list[Any]) -> tuple[Judged, np.ndarray]:
     y, scores, weight, groups = joined
     mean = np.sum(sums, axis=0) / (len(y) if weight is None else weight.sum())
     return Judged(y, scores, groups, ranker.positive is None, weight=weight), mean
-
-
-def _unused(table: Table) -> Block:
-    raise NotImplementedError
