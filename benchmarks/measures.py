@@ -11,7 +11,7 @@ import numpy as np
 
 from apexrank import metrics
 from apexrank.datasets import sources
-from apexrank.io.measures import MANY_LISTS, ONE_LIST
+from apexrank.io.judging import MANY_LISTS, ONE_LIST
 from benchmarks.timing import report, seconds
 
 _FIRST_CALLS = {
@@ -48,15 +48,15 @@ def many_lists() -> list[dict]:
 
 
 def _queries() -> tuple[np.ndarray, np.ndarray, np.ndarray, str]:
-    from apexrank.datasets import letor
+    from apexrank.datasets import make_letor_example, read_letor
 
     folder = sources.data_path("letor", "MQ2008")
     if folder is not None:
-        parts = [letor.read_letor(folder / f"S{k}.txt.gz") for k in range(1, 6)]
+        parts = [read_letor(folder / f"S{k}.txt.gz") for k in range(1, 6)]
         y = np.concatenate([part.target for part in parts])
         groups = np.concatenate([part.groups for part in parts])
         return y, np.concatenate([part.data[:, 24] for part in parts]), groups, "MQ2008, 784 queries"
-    made = letor.make_letor_example(n_queries=784)
+    made = make_letor_example(n_queries=784)
     return made.target, made.data[:, 0], made.groups, "784 made-up queries"
 
 

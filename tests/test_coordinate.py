@@ -5,12 +5,12 @@ import pytest
 from sklearn.datasets import load_breast_cancer
 
 from apexrank import PNormPush
-from apexrank.datasets import threshold_features
 from apexrank.models.linear import LinearProblem
 from apexrank.objectives import Push
 from apexrank.prices import Power
 from apexrank.solvers import CoordinateDescent, coordinate
 from apexrank.solvers.coordinate import line_search, two_valued_step
+from apexrank_papers.push.thresholds import threshold_features
 
 
 def never(step):

@@ -17,7 +17,7 @@ from sklearn.metrics import ndcg_score
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import MaxAbsScaler, MinMaxScaler, StandardScaler
 
-from apexrank.datasets.letor import make_letor_example
+from apexrank.datasets import make_letor_example
 from apexrank.errors import InputError
 from apexrank.preprocessing import QueryNormalizer
 from apexrank.rankers.pairs import CrucialPairsPush

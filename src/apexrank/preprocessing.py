@@ -87,7 +87,7 @@ class QueryNormalizer(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
     >>> import sklearn
     >>> from sklearn.pipeline import make_pipeline
     >>> from apexrank import CrucialPairsPush
-    >>> from apexrank.datasets.letor import make_letor_example
+    >>> from apexrank.datasets import make_letor_example
     >>> queries = make_letor_example()
     >>> with sklearn.config_context(enable_metadata_routing=True):
     ...     ranker = CrucialPairsPush(alpha=1e-3).set_fit_request(groups=True)

@@ -525,7 +525,7 @@ DIRECT = {
     "io/tables.py": "polars, into the temporary file of atomic.py",
     "cli/output.py": "matplotlib, into memory",
     "aggregation/ballot_files.py": "a copy in a temporary folder, read at once",
-    "datasets/letor/writing.py": "into the temporary file of atomic.py",
+    "datasets/letor.py": "into the temporary file of atomic.py",
     "checkpoints.py": "a journal, which is appended to",
 }
 WRITERS = {

@@ -14,9 +14,8 @@ from apexrank.cli.app import app
 from apexrank.distributed.files import map_spans
 from apexrank.errors import InputError
 from apexrank.io import Recipe, TableRanker, load_model, read_table
-from apexrank.io.encode import Encoder
+from apexrank.io.encode import KEPT_VALUES, MOST_VALUES, Encoder, NumberStats, TableStats, table_stats
 from apexrank.io.stream import Span, TableBlocks, read_blocks
-from apexrank.io.stream_encode import KEPT_VALUES, MOST_VALUES, NumberStats, merge_stats, table_stats
 from apexrank.io.stream_fit import fit_table_blocks, map_tables
 from apexrank.rankers.blocks import fit_blocks
 from apexrank.rankers.push import PNormPush
@@ -321,7 +320,7 @@ def test_the_encoding_pass_holds_a_bounded_sample(tmp_path, impute, held):
         most = max(most, sum(ref().nbytes for ref in alive if ref() is not None))
         return part
 
-    whole = map_tables(tables, watched, ["x"], set(), impute, merge=merge_stats).numbers["x"]
+    whole = map_tables(tables, watched, ["x"], set(), impute, merge=TableStats.merge).numbers["x"]
     assert len(alive) >= 2 * n / rows
     assert whole.n == n
     assert whole.values.nbytes + whole.weights.nbytes <= held
@@ -347,9 +346,9 @@ def test_dask_merges_where_the_rows_are(tmp_path, monkeypatch):
         return found
 
     monkeypatch.setattr(dask, "compute", watched)
-    found = map_spans(tables, table_stats, ["x", "t"], {"t"}, "median", merge=merge_stats)
+    found = map_spans(tables, table_stats, ["x", "t"], {"t"}, "median", merge=TableStats.merge)
     assert sent == [1]
-    assert (found.rows, found.categories) == (900, {"t": {"a", "b"}})
+    assert (found.numbers["x"].n, found.categories) == (900, {"t": {"a", "b"}})
     assert found.numbers["x"].fill("median") == pytest.approx(np.median(frame["x"]), rel=1e-14)
     assert found.numbers["x"].mean == pytest.approx(frame["x"].mean(), rel=1e-12)
     assert map_spans(tables, len) == [20] * 45

@@ -12,8 +12,7 @@ import apexrank
 from apexrank.cli.fit import ALPHAS
 from apexrank.datasets import make_letor_example, read_letor, write_letor
 from apexrank.io import load_model, read_qrels, read_run, read_table, write_qrels
-from apexrank.io.container import pack, unpack
-from apexrank.io.modelfile import ModelFileError
+from apexrank.io.modelfile import ModelFileError, pack, unpack
 from apexrank.preprocessing import QueryNormalizer
 from tests.cli.test_verbs import run
 

@@ -14,8 +14,7 @@ import polars as pl
 
 from apexrank import MonotoneRetargeting, PNormPush
 from apexrank.io import Recipe, Table, TableRanker
-from apexrank.io.container import FORMAT, pack, unpack
-from apexrank.io.modelfile import _arrays, _describe
+from apexrank.io.modelfile import FORMAT, _arrays, _describe, pack, unpack
 
 NASTY_JSON: tuple[Any, ...] = (
     *(None, True, -1, 0, 1, 2**31, 2**53, 2**63, 10**30, 10**400, 0.5, -0.0, 1e308, 5e-324),

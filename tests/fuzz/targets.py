@@ -20,8 +20,7 @@ from apexrank.graph.layers import layers_of_table
 from apexrank.graph.reading import as_graph
 from apexrank.graph.vertex_files import earlier_scores, seed_weights
 from apexrank.io import load_model, rank_table, read_qrels, read_run, read_table
-from apexrank.io.columns import is_text, numbers, texts
-from apexrank.io.labels import grades, positive_value
+from apexrank.io.columns import grades, is_text, numbers, positive_value, texts
 from apexrank.io.stream import read_blocks
 from tests.fuzz.binary import ROWS
 

@@ -13,23 +13,22 @@ import numpy as np
 import polars as pl
 import pytest
 
+from apexrank import textfile
 from apexrank.aggregation.ballot_files import check_cells
 from apexrank.cli.options import BallotOptions, EdgeOptions
-from apexrank.datasets import read_letor, read_preflib, unpacking
+from apexrank.datasets import letor, read_letor, read_preflib
 from apexrank.datasets.graphs import load_cnr_2000
-from apexrank.datasets.letor import reading
-from apexrank.datasets.unpacking import unpacked
 from apexrank.datasets.webspam import load_webspam
 from apexrank.errors import InputError, MissingExtraError
 from apexrank.graph.files import guessed_columns
 from apexrank.graph.reading import as_graph
 from apexrank.graph.vertex_files import named_vertex, read_seeds, seed_weights
 from apexrank.io import load_model, parquet_size, read_qrels, read_run, read_table, stream, write_table
-from apexrank.io.columns import texts
-from apexrank.io.container import pack, unpack
-from apexrank.io.labels import positive_value
+from apexrank.io.columns import positive_value, texts
+from apexrank.io.modelfile import pack, unpack
 from apexrank.io.parquet_size import check_size
 from apexrank.io.stream import read_blocks
+from apexrank.textfile import unpacked
 from tests.fuzz import work
 from tests.fuzz.binary import ROWS, _models
 from tests.fuzz.generate import generate
@@ -186,7 +185,7 @@ class TestTables:
 
     def test_packed_text_that_is_streamed(self, tmp_path, monkeypatch):
         """It is never in memory as a whole; one of its lines is."""
-        monkeypatch.setattr(unpacking, "_ALWAYS", 1 << 12)
+        monkeypatch.setitem(textfile._LIMITS, "gzip", (60, 1 << 12))
         path = tmp_path / "t.csv.gz"
         path.write_bytes(gzip.compress(b"a,b\n" + b"1,0\n" * 400_000))
         refused(read_table, path, path.read_bytes(), "unpacks to more than 0 MB")
@@ -226,9 +225,9 @@ class TestTables:
             refused(read, tmp_path / "t.csv", b'a;b\n1;2\n3;"x\n4;5\n', "line 3")
 
     def test_line_that_is_no_utf8(self, tmp_path):
-        refused(read_table, tmp_path / "t.csv", b"a,b\n1,2\n\xe9,3\n", "(line 3)")
+        refused(read_table, tmp_path / "t.csv", b"a,b\n1,2\n\xe9,3\n", "line 3: this is not UTF-8 text")
         packed = gzip.compress(b"a,b\n1,2\n\xe9,3\n")
-        refused(read_table, tmp_path / "t.csv.gz", packed, "(line 3)")
+        refused(read_table, tmp_path / "t.csv.gz", packed, "line 3: this is not UTF-8 text")
 
     def test_line_that_is_no_utf8_in_damaged_gzip_data(self, tmp_path):
         data = gzip.compress(b"a,b\n1,2\n\xe9,3\n", mtime=0)
@@ -318,8 +317,7 @@ class TestParquet:
         path = tmp_path / "t.parquet"
         pl.DataFrame({f"x{j}": np.zeros(100_000, np.int8) for j in range(4)}).write_parquet(path)
         check_size(path)
-        monkeypatch.setattr(parquet_size, "_ALWAYS", 300_000)
-        monkeypatch.setattr(parquet_size, "_MOST_TIMES", 1)
+        monkeypatch.setitem(textfile._LIMITS, "parquet", (1, 300_000))
         with pytest.raises(
             InputError, match=r"holds 0\.00 GB of values.*read fewer columns or rows into a new file"
         ):
@@ -482,8 +480,8 @@ class TestLists:
     def test_matrix_of_half_a_gigabyte_is_read(self, monkeypatch):
         entries = np.ones(10), np.zeros(10, np.int32), np.append(np.arange(10), np.full(19_991, 10))
         made = []
-        monkeypatch.setattr(reading.csr_array, "toarray", lambda matrix: made.append(matrix.shape))
-        reading._matrix("q.txt", entries, (20_000, 3_500), False, np.float64)
+        monkeypatch.setattr(letor.csr_array, "toarray", lambda matrix: made.append(matrix.shape))
+        letor._matrix("q.txt", entries, (20_000, 3_500), False, np.float64)
         assert made == [(20_000, 3_500)]
 
     def test_item_that_is_twice_in_a_long_order(self, tmp_path):

@@ -256,7 +256,7 @@ class TestFaults:
             ("# only\n# comments\n", {}, "has no edges"),
             ("", {}, "has no edges"),
             ("source,target\n", {}, "has column names but no edges"),
-            (b"a b\nc \xff\n", {}, "line 2: not UTF-8 text"),
+            (b"a b\nc \xff\n", {}, "line 2: this is not UTF-8 text"),
             (gzip.compress(b"1 2\n" * 1000)[:-12], {}, "the gzip data end early or are damaged"),
             ("%%MatrixMarket matrix coordinate real general\n2 2 1\n1 2 1\n", {}, "is a Matrix Market file"),
         ],

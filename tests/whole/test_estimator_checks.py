@@ -15,7 +15,6 @@ from sklearn.utils.estimator_checks import parametrize_with_checks
 import apexrank
 from apexrank import distributed
 from apexrank.aggregation import LovaszAggregator, LovaszBregmanKMeans, LovaszMallows
-from apexrank.datasets import ThresholdFeatures
 from apexrank.graph import (
     AntiTrustRank,
     ConcaveConvexRank,
@@ -47,6 +46,7 @@ from apexrank.rankers import (
 from apexrank.rankers.base import BinaryRanker, LinearFit
 from apexrank.rankers.kernelised import KernelFit
 from apexrank.rankers.listwise import GradedRanker
+from apexrank_papers.push.thresholds import ThresholdFeatures
 
 # say how to fit, not what
 BASES = {

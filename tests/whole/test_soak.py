@@ -53,12 +53,12 @@ from apexrank import (
 )
 from apexrank.aggregation import LovaszAggregator
 from apexrank.cli.app import app
-from apexrank.datasets import ThresholdFeatures
 from apexrank.errors import InputError
 from apexrank.graph import ConcaveConvexRank, TopMeanRank
 from apexrank.io import Recipe, Table, TableRanker, load_model, read_table, save_model
 from apexrank.preprocessing import QueryNormalizer
 from apexrank.rankers import Isotron
+from apexrank_papers.push.thresholds import ThresholdFeatures
 
 quiet = pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
 

@@ -18,10 +18,10 @@ import numpy as np
 import polars as pl
 
 from apexrank.datasets.preflib import read_preflib
-from apexrank.datasets.unpacking import DAMAGED, unpacked
 from apexrank.errors import InputError
 from apexrank.io import columns
 from apexrank.io.tables import Table, read_table
+from apexrank.textfile import DAMAGED, unpacked
 
 KINDS = ("scores", "ranks", "orders")
 PREFLIB = (".soc", ".soi", ".toc", ".toi")

@@ -146,7 +146,7 @@ def _check_options(options: PushOptions, ps: list[float]) -> None:
 
 
 def _print(comparison: PushComparison, train: Path, report: Path | None) -> None:
-    from apexrank.io.measures import label
+    from apexrank.io.judging import label
     from apexrank.report.page import level
     from apexrank.report.push.page import shown_measures
 

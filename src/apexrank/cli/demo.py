@@ -33,8 +33,7 @@ def demo(
     """Show on made-up card payments how a push clears the top of the list."""
     from apexrank import PNormPush
     from apexrank.io import Recipe, TableRanker
-    from apexrank.io.judging import judge_table
-    from apexrank.io.measures import top_measures
+    from apexrank.io.judging import judge_table, top_measures
 
     prepare_folder(out, "train.csv", "new.csv", "roc-top.png", "report.html")
     train, new = _tables()
@@ -86,7 +85,7 @@ def _write(out: Path, train: Table, new: Table, rankers: dict[int, TableRanker])
 
 
 def _picture(train: Table, new: Table, rankers: dict[int, TableRanker], path: Path) -> None:
-    from apexrank.io.labels import labels
+    from apexrank.io.columns import labels
 
     scores = {f"p = {p}": ranker.score(new) for p, ranker in rankers.items()}
     save_roc(scores, labels(new, "fraud", "1"), path)

@@ -32,6 +32,9 @@ class Inputs:
     target: str | None = opt.plain("Target column: a class, or grades of relevance; default: the model's.")
     positive: str | None = opt.plain("Its positive value; default: the model's.")
     relevant: float | None = opt.plain("Grade from which on a row counts as positive; default: above 0.")
+    weight: str | None = opt.plain(
+        "Column of row weights, which count as repetitions; default: the model's, where TEST has it."
+    )
     scores: str | None = _scored("Column of scores, larger is better.")
     groups: str | None = _scored("Column of groups, one list each.")
     qrels: Path | None = _scored("TREC judgements of the run's documents.")
@@ -43,10 +46,11 @@ class Inputs:
         from apexrank.io.judging import judge_run, judge_scores, judge_table
 
         if self.qrels is not None:
-            others = (self.test, self.scores, self.target, self.positive, self.groups)
+            others = (self.test, self.scores, self.target, self.positive, self.groups, self.weight)
             if any(given is not None for given in others):
                 raise InputError(
-                    "--qrels goes with a TREC run alone: leave out TEST, --scores, --target, --positive and --groups"
+                    "--qrels goes with a TREC run alone: leave out TEST, --scores, --target, --positive, --groups and "
+                    "--weight"
                 )
             return judge_run(self.source, self.qrels, complete=self.complete)
         if self.complete:
@@ -59,7 +63,9 @@ class Inputs:
             groups = self.groups or table.roles.get("groups")
             if target is None:
                 raise InputError("--scores needs --target, the column with the answers")
-            return judge_scores(table, self.scores, target, groups=groups, positive=self.positive)
+            return judge_scores(
+                table, self.scores, target, groups=groups, positive=self.positive, weight=self.weight
+            )
         if self.test is None:
             raise InputError(
                 "give a model and a table (MODEL TEST), a table with --scores COLUMN, or a run with --qrels FILE"
@@ -67,8 +73,9 @@ class Inputs:
         if self.groups is not None:
             raise InputError("--groups goes with --scores: a model knows its own groups")
         ranker, table = load_model(self.source), read_table(self.test)
-        judged = judge_table(ranker, table, self.target, self.positive, grades=self.relevant is not None)
-        return judged._replace(notes=tuple(ranker.check(table, known=[self.target])))
+        grades = self.relevant is not None
+        judged = judge_table(ranker, table, self.target, self.positive, grades=grades, weight=self.weight)
+        return judged._replace(notes=tuple(ranker.check(table, known=[self.target, self.weight])))
 
 
 @dataclass(frozen=True)
@@ -97,7 +104,7 @@ class MeasureOptions:
 @opt.option_groups
 def evaluate(inputs: Inputs, *, options: MeasureOptions, json: opt.Json = False) -> None:
     """Measure a list on rows whose answer is known."""
-    from apexrank.io.measures import default_measures
+    from apexrank.io.judging import default_measures
 
     out.check_picture(options.roc)
     if inputs.positive is not None and inputs.relevant is not None:
@@ -113,7 +120,7 @@ def evaluate(inputs: Inputs, *, options: MeasureOptions, json: opt.Json = False)
     for sentence in judged.notes:
         out.note(sentence)
     chosen = opt.split_names(options.measures)
-    names = chosen or default_measures(judged.y, judged.groups)
+    names = chosen or default_measures(judged.y, judged.groups, judged.weight)
     about = _about_rows(judged, inputs.relevant, options.ties)
     if options.per_query:
         tell = _per_query(judged, names, about, options.output, json)
@@ -123,19 +130,20 @@ def evaluate(inputs: Inputs, *, options: MeasureOptions, json: opt.Json = False)
         tell = _means(judged, names, about | {"empty": options.empty}, options.confidence, source, json)
     if options.roc is not None:
         positives = judged.y if not judged.graded else judged.y >= about["relevant"]
-        out.save_roc({str(inputs.source): judged.scores}, positives, options.roc)
+        out.save_roc({str(inputs.source): judged.scores}, positives, options.roc, judged.weight)
     tell()  # after the files are written, as the reader of stdout may leave
 
 
 def _about_rows(judged: Judged, relevant: float | None, ties: str | None) -> dict[str, Any]:
     """Return the options of all measures."""
-    from apexrank.io.measures import ABOVE_ZERO
+    from apexrank.io.judging import ABOVE_ZERO
 
     if relevant is not None and not judged.graded:
         raise InputError("--relevant is a grade, but the target is a class: leave it out")
     if judged.graded and relevant is None:
         relevant = ABOVE_ZERO
-    return {"groups": judged.groups, "relevant": relevant, "ties": ties or judged.ties}
+    found = {"groups": judged.groups, "sample_weight": judged.weight}
+    return {**found, "relevant": relevant, "ties": ties or judged.ties}
 
 
 def _defined(judged: Judged, names: list[str], options: dict[str, Any]) -> list[str]:
@@ -176,7 +184,7 @@ def _means(
     json: bool,
 ) -> Callable[[], None]:
     """Compute the means; return what prints them."""
-    from apexrank.io.measures import label
+    from apexrank.io.judging import label
     from apexrank.metrics import bootstrap
     from apexrank.metrics import evaluate as evaluate_measures
 

@@ -184,7 +184,7 @@ def _export_card(
 
 
 def _weights(table: Table, name: str | None) -> Any:
-    from apexrank.io.ranker import row_weights
+    from apexrank.io.columns import row_weights
 
     return None if name is None else row_weights(table, name)
 

@@ -135,7 +135,7 @@ def fit(
 ) -> None:
     """Fit a ranker on a table and write it to a model file."""
     from apexrank.io import Recipe, read_table, save_model
-    from apexrank.io.stream import files_of
+    from apexrank.io.tables import files_of
 
     out.check_file(output, train, *files_of(train))
     out.check_file(engine.checkpoint, output, train, *files_of(train))
@@ -307,12 +307,10 @@ def _checkpoint(path: Path | None, about: str) -> Iterator[None]:
 
 
 def _fit_in_memory(table: Table, recipe: Recipe, estimator: Any) -> tuple[TableRanker, Judged]:
-    from apexrank.io import TableRanker
-    from apexrank.io.judging import judge_table
+    from apexrank.io.table_ranker import fit_table
 
     with out.working(f"fitting {len(table)} rows"), out.warnings_as_notes():
-        ranker = TableRanker.fit(table, recipe, estimator)
-    return ranker, judge_table(ranker, table)
+        return fit_table(table, recipe, estimator)
 
 
 def _chosen(estimator: Any, scoring: str | None) -> dict[str, Any]:
@@ -326,7 +324,7 @@ def _chosen(estimator: Any, scoring: str | None) -> dict[str, Any]:
 
 
 def _report(ranker: TableRanker, judged: Judged, output: Path) -> dict[str, Any]:
-    from apexrank.io.measures import top_measures
+    from apexrank.io.judging import top_measures
 
     features = ranker.encoder.features
     coefficients = dict(zip(features, ranker.coef.tolist(), strict=True))
@@ -338,13 +336,13 @@ def _report(ranker: TableRanker, judged: Judged, output: Path) -> dict[str, Any]
         "positive": ranker.positive,
         "features": len(features),
         **ranker.training,
-        "measures": top_measures(judged.y, judged.scores, judged.groups),
+        "measures": top_measures(judged.y, judged.scores, judged.groups, judged.weight),
         "coefficients": coefficients,
     }
 
 
 def _print(report: dict[str, Any], ranker: TableRanker, source: str) -> None:
-    from apexrank.io.measures import label
+    from apexrank.io.judging import label
 
     meaning = (
         f"above 0 in {ranker.target}" if ranker.positive is None else f"{ranker.target} = {ranker.positive}"

@@ -234,9 +234,9 @@ def save_figure(figure: Any, path: Path) -> None:
     plt.close(figure)
 
 
-def save_roc(scores: Mapping[str, Any], y: Any, path: Path) -> None:
+def save_roc(scores: Mapping[str, Any], y: Any, path: Path, sample_weight: Any = None) -> None:
     """Write the ROC curves of several rankers: the whole curve and its left end."""
     draw_without_screen()
     from apexrank.plot import RocTopDisplay
 
-    save_figure(RocTopDisplay.from_scores(scores, y).figure_, path)
+    save_figure(RocTopDisplay.from_scores(scores, y, sample_weight=sample_weight).figure_, path)

@@ -1,4 +1,8 @@
-"""The papers' data sets, threshold features, and a made-up set on which a push visibly helps."""
+"""Data sets of the papers and of the field, made-up ones, and readers of LETOR, PrefLib and web graphs.
+
+Made up: :mod:`.synthetic`, :mod:`.crawl`. Rows of two classes: :mod:`.uci`. Queries: :mod:`.letor`, :mod:`.letor_sets`.
+Graphs: :mod:`.graphs`, :mod:`.webspam`. Ballots: :mod:`.preflib`.
+"""
 
 from typing import TYPE_CHECKING
 
@@ -14,20 +18,16 @@ if TYPE_CHECKING:
     from apexrank.datasets.graphs import load_wiki_vote as load_wiki_vote
     from apexrank.datasets.graphs import toy_graph_1 as toy_graph_1
     from apexrank.datasets.graphs import toy_graph_2 as toy_graph_2
-    from apexrank.datasets.letor import Fold as Fold
-    from apexrank.datasets.letor import letor_folds as letor_folds
-    from apexrank.datasets.letor import make_letor_example as make_letor_example
     from apexrank.datasets.letor import read_letor as read_letor
     from apexrank.datasets.letor import write_letor as write_letor
-    from apexrank.datasets.mq_agg import load_mq2008_agg as load_mq2008_agg
-    from apexrank.datasets.mq_agg import mq2008_agg_folds as mq2008_agg_folds
+    from apexrank.datasets.letor_sets import Fold as Fold
+    from apexrank.datasets.letor_sets import letor_folds as letor_folds
     from apexrank.datasets.preflib import PreferenceProfile as PreferenceProfile
     from apexrank.datasets.preflib import load_preflib as load_preflib
     from apexrank.datasets.preflib import preflib_names as preflib_names
     from apexrank.datasets.preflib import read_preflib as read_preflib
+    from apexrank.datasets.synthetic import make_letor_example as make_letor_example
     from apexrank.datasets.synthetic import make_push_example as make_push_example
-    from apexrank.datasets.thresholds import ThresholdFeatures as ThresholdFeatures
-    from apexrank.datasets.thresholds import threshold_features as threshold_features
     from apexrank.datasets.uci import load_housing as load_housing
     from apexrank.datasets.uci import load_ionosphere as load_ionosphere
     from apexrank.datasets.uci import load_magic as load_magic

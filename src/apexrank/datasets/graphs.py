@@ -21,8 +21,8 @@ from scipy.sparse import csr_array
 from sklearn.utils import Bunch
 
 from apexrank.datasets.sources import DATA_VARIABLE, data_path
-from apexrank.datasets.unpacking import DAMAGED, unpacked
 from apexrank.errors import InputError, MissingDataError
+from apexrank.textfile import read_text, unpacked_limit
 
 _SNAP = "the Stanford Large Network Dataset Collection (SNAP)"
 _NO_ARRAYS = (
@@ -91,7 +91,7 @@ def load_cnr_2000(path: str | Path | None = None) -> Bunch:
 
 def _check_unpacked(file: Path, arrays: Any) -> None:
     """Refuse arrays that are far larger than their file."""
-    if sum(entry.file_size for entry in arrays.zip.infolist()) > max(1 << 28, 40 * file.stat().st_size):
+    if sum(entry.file_size for entry in arrays.zip.infolist()) > unpacked_limit(file, "npz"):
         raise ValueError
 
 
@@ -240,7 +240,7 @@ def load_polblogs(path: str | Path | None = None) -> Bunch:
     (['b1.org', 'b2.org'], [0, 1], [[0, 0], [1, 0]])
     """
     file = _file(path, "polblogs.gml.gz", "Mark Newman's collection of network data")
-    text = _text(file)
+    text = read_text(file)
     nodes = np.array(_NODE.findall(text)).reshape(-1, 4)
     links = np.array(_EDGE.findall(text), dtype=np.int64).reshape(-1, 2)
     ids = nodes[:, 0].astype(np.int64)
@@ -344,24 +344,9 @@ def _file(path: str | Path | None, name: str, where: str) -> Path:
     return found
 
 
-def _text(file: Path) -> str:
-    try:
-        return unpacked(file).decode("utf-8-sig")
-    except DAMAGED:
-        raise InputError(f"{file}: the gzip data end early or are damaged; copy the file again") from None
-    except UnicodeDecodeError as error:
-        line = error.object.count(b"\n", 0, error.start) + 1
-        raise InputError(
-            f"{file} is not UTF-8 text (line {line}); give a text file, plain or gzip-compressed"
-        ) from None
-    except OSError as error:
-        reason = (error.strerror or type(error).__name__).lower()
-        raise InputError(f"cannot read {str(file)!r}: {reason}; give a text file, plain or .gz") from None
-
-
 def _table(file: Path, delimiter: str | None, form: str, width: int) -> np.ndarray:
     """The numbers of the file, one row a line; the first two columns are ids."""
-    text = _text(file)
+    text = read_text(file)
     if all(line.startswith("#") for line in text.splitlines() if line.strip()):
         raise InputError(f"{file} has no links: it needs lines {form}")
     try:

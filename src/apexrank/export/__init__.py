@@ -1,7 +1,7 @@
 """Fitted rankers outside Python: ONNX graphs, SQL expressions, and scorecards of small whole numbers.
 
 All three begin with the linear form of a model in the columns of its table (:mod:`.linear`), with the steps of a
-scikit-learn pipeline (:mod:`.steps`) folded in.
+scikit-learn pipeline (:mod:`.features`) folded in.
 """
 
 from typing import TYPE_CHECKING

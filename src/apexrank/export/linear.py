@@ -11,11 +11,9 @@ from sklearn.pipeline import Pipeline
 from sklearn.utils.validation import check_is_fitted
 
 from apexrank.errors import InputError
-from apexrank.export.columns import CategoryColumn, Feature, NumberColumn
-from apexrank.export.steps import follow, refusal
-from apexrank.io.columns import Number
-from apexrank.io.encode import Encoder
-from apexrank.io.ranker import TableRanker
+from apexrank.export.features import CategoryColumn, Feature, NumberColumn, follow, refusal
+from apexrank.io.encode import Encoder, Number
+from apexrank.io.table_ranker import TableRanker
 from apexrank.io.tables import Table
 from apexrank.rankers.base import LinearRanker
 from apexrank.rankers.listwise import GradedRanker
@@ -150,8 +148,7 @@ def raw_features(encoder: Encoder) -> list[Feature]:
 def raw_matrix(model: Any, form: LinearForm, X: Any) -> np.ndarray:
     """The features u of the rows of X: numbers in the table's own units, and indicators."""
     if isinstance(model, TableRanker):
-        table = as_table(X)
-        return np.hstack([column.read(table) for column in model.encoder.columns])
+        return model.encoder.raw(as_table(X))
     if not hasattr(X, "columns"):
         X = X.toarray() if sparse.issparse(X) else np.asarray(X)
     return np.column_stack([feature.read(X) for feature in form.features])

@@ -1,20 +1,14 @@
-"""Rankers as ONNX graphs: converters for skl2onnx, and :func:`to_onnx`, which writes any of them."""
+"""Rankers as ONNX graphs: all of them by way of skl2onnx, with one input for each column of a frame or table."""
 
 from __future__ import annotations
 
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from sklearn.base import BaseEstimator
-from sklearn.compose import ColumnTransformer
-from sklearn.impute import SimpleImputer
-from sklearn.pipeline import FeatureUnion, Pipeline
-from sklearn.preprocessing import OneHotEncoder
-
 from apexrank.atomic import check_writable, write_bytes
-from apexrank.errors import InputError, MissingExtraError
-from apexrank.export.linear import check_linear, coefficients, first_fitted, found, last_step
-from apexrank.io.ranker import TableRanker
+from apexrank.errors import MissingExtraError
+from apexrank.export.linear import found
+from apexrank.io.table_ranker import TableRanker
 
 if TYPE_CHECKING:
     import onnx
@@ -79,15 +73,16 @@ def to_onnx(
     _import_onnx()
     import onnx
 
+    from apexrank.export.onnx_graph import model_graph, table_graph
+
     if path is not None:
         check_writable(path)
+    register_onnx()
     model = found(model)
     if isinstance(model, TableRanker):
-        from apexrank.export.onnx_table import table_graph
-
         graph = table_graph(model, X, target_opset)
     else:
-        graph = _convert(model, X, target_opset)
+        graph = model_graph(model, X, target_opset)
     onnx.checker.check_model(graph, full_check=True)
     if path is not None:
         write_bytes(path, graph.SerializeToString())
@@ -110,12 +105,19 @@ def register_onnx() -> None:
     """
     skl2onnx = _import_onnx()
     from apexrank import rankers
-    from apexrank.export.onnx_converters import convert_ranker, parse_ranker, ranker_shapes
+    from apexrank.export.onnx_converters import (
+        TableForm,
+        convert_ranker,
+        convert_table,
+        parse_ranker,
+        ranker_shapes,
+    )
 
-    for name in _RANKERS:
-        ranker: Any = getattr(rankers, name)
+    converters = {getattr(rankers, name): convert_ranker for name in _RANKERS} | {TableForm: convert_table}
+    for kind, convert in converters.items():
+        alias = f"Apexrank{kind.__name__}"
         skl2onnx.update_registered_converter(
-            ranker, f"Apexrank{name}", ranker_shapes, convert_ranker, parser=parse_ranker, overwrite=True
+            kind, alias, ranker_shapes, convert, parser=parse_ranker, overwrite=True
         )
 
 
@@ -126,69 +128,3 @@ def _import_onnx() -> Any:
     except ImportError as error:
         raise MissingExtraError('ONNX needs onnx and skl2onnx: pip install "apexrank[export]"') from error
     return skl2onnx
-
-
-def _convert(model: Any, X: Any, target_opset: int | None) -> Any:
-    from skl2onnx import convert_sklearn
-    from skl2onnx.common._registration import get_shape_calculator
-
-    from apexrank.export.onnx_categories import convert_one_hot, one_hot_shapes
-    from apexrank.export.onnx_converters import convert_imputer
-    from apexrank.export.onnx_inputs import (
-        array_type,
-        frame_inputs,
-        inner_types,
-        with_columns,
-        without_passthrough,
-    )
-
-    coefficients(last_step(model))
-    _refuse_own_steps(model)
-    register_onnx()
-    columns = frame_inputs(model, X) if hasattr(X, "columns") else None
-    types = array_type(first_fitted(model), X) if columns is None else inner_types(model, columns)
-    try:
-        # Not registered: other models of other libraries keep skl2onnx's own converters.
-        graph = convert_sklearn(
-            without_passthrough(model),
-            initial_types=types,
-            target_opset=target_opset,
-            custom_conversion_functions={SimpleImputer: convert_imputer, OneHotEncoder: convert_one_hot},
-            custom_shape_calculators={
-                SimpleImputer: get_shape_calculator("SklearnSimpleImputer"),
-                OneHotEncoder: one_hot_shapes,
-            },
-        )
-    except InputError:
-        raise
-    except (
-        RuntimeError,
-        TypeError,
-        ValueError,
-        AttributeError,
-    ) as error:  # what skl2onnx raises where it is lost
-        raise InputError(f"the pipeline cannot be exported: {str(error).strip().splitlines()[0]}") from None
-    return graph if columns is None else with_columns(graph, columns)
-
-
-def _refuse_own_steps(model: Any) -> None:
-    """Refuse steps of this library that have no graph, such as those that need groups."""
-    for step in _inner_steps(model)[:-1]:
-        if type(step).__module__.split(".")[0] == "apexrank":
-            check_linear(step)
-
-
-def _inner_steps(model: Any, outermost: bool = True) -> list[Any]:
-    if isinstance(model, Pipeline):
-        parts = [step for _, step in model.steps]
-        if not outermost and any(step is None or isinstance(step, str) for step in parts):
-            raise InputError("a passthrough step inside another step cannot be exported: leave it out")
-    elif isinstance(model, ColumnTransformer):
-        parts = [step for _, step, _ in model.transformers_]
-        if any(isinstance(part, slice) and isinstance(part.stop, str) for _, _, part in model.transformers_):
-            raise InputError("a ColumnTransformer of a slice of names cannot be exported: list the names")
-    elif isinstance(model, FeatureUnion):
-        parts = [step for _, step in model.transformer_list]
-    else:
-        return [model]
-    return [inner for part in parts if isinstance(part, BaseEstimator) for inner in _inner_steps(part, False)]

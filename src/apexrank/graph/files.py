@@ -9,6 +9,7 @@ from __future__ import annotations
 import csv
 import mmap
 import re
+from codecs import BOM_UTF8
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -16,7 +17,6 @@ from typing import Any
 
 import numpy as np
 
-from apexrank.datasets.unpacking import DAMAGED, GZIP_MARK, unpacked, unpacking
 from apexrank.errors import InputError
 from apexrank.graph.edges import (
     KNOWN_COLUMNS,
@@ -26,13 +26,13 @@ from apexrank.graph.edges import (
     edges_of_arrays,
     edges_of_frame,
 )
+from apexrank.textfile import DAMAGED, is_gzip, not_utf8, numbered_lines, single_blanks, unpacked
 from apexrank.validation import has_polars_threads
 
 _WHOLE = re.compile(r"[+-]?\d{1,18}")
 _PADDED = re.compile(r"[+-]?0\d")
 _NUMBER = re.compile(r"[+-]?((\d+\.?\d*|\.\d+)([eE][+-]?\d+)?|nan|inf)", re.IGNORECASE)
 _PADDED_FIELD = re.compile(rb"(?:\A|[\s,;\"])[+-]?0\d")
-_BYTE_ORDER_MARK = b"\xef\xbb\xbf"
 _LOOKED_AT = 100  # lines that tell how a file is laid out
 
 
@@ -212,28 +212,11 @@ def _fields(line: str, separator: str | None) -> list[str]:
 
 def _lines(path: Path) -> Iterator[tuple[int, str]]:
     """Numbered lines without their ends, of plain or gzip text."""
-    number = 0
-    try:
-        with path.open("rb") as plain:
-            file: Any = unpacking(path, plain) if plain.peek(2)[:2] == GZIP_MARK else plain
-            for number, line in enumerate(file, start=1):
-                yield (
-                    number,
-                    line.removeprefix(_BYTE_ORDER_MARK if number == 1 else b"").decode().rstrip("\r\n"),
-                )
-    except IsADirectoryError:
-        raise InputError(f"cannot read {str(path)!r}: it is a folder; give a file in it") from None
-    except UnicodeDecodeError:
-        raise InputError(f"{path} line {number}: not UTF-8 text; save the file as UTF-8") from None
-    except InputError:
-        raise
-    except DAMAGED:
-        raise InputError(
-            f"{path} line {number + 1}: the gzip data end early or are damaged; copy the file again"
-        ) from None
-    except (OSError, ValueError) as error:
-        reason = (getattr(error, "strerror", None) or str(error)).lower()
-        raise InputError(f"cannot read {str(path)!r}: {reason}") from None
+    for number, line in numbered_lines(path, whole=False):
+        try:
+            yield number, line.decode().rstrip("\r\n")
+        except UnicodeDecodeError:
+            raise not_utf8(path, number) from None
 
 
 def _read_fast(layout: _Layout) -> tuple[Any, Any, Any] | None:
@@ -292,18 +275,10 @@ def _has_padded_numbers(content: Path | bytes) -> bool:
 
 def _to_scan(layout: _Layout) -> Path | bytes:
     """The file for the fast reader, or its text where that must be unpacked or has irregular white space."""
-    with layout.path.open("rb") as file:
-        packed = file.read(2) == GZIP_MARK
-    if not packed and layout.regular:
+    if not is_gzip(layout.path) and layout.regular:
         return layout.path
     content = unpacked(layout.path)
-    if layout.regular:
-        return content
-    content = content.removeprefix(_BYTE_ORDER_MARK).translate(bytes.maketrans(b"\t\v\f\r", b"    "))
-    for several, one in ((b"  ", b" "), (b" \n", b"\n"), (b"\n ", b"\n")):
-        while several in content:
-            content = content.replace(several, one)
-    return content.strip()
+    return content if layout.regular else single_blanks(content.removeprefix(BOM_UTF8))
 
 
 def _read_carefully(layout: _Layout) -> tuple[Any, Any, Any]:

@@ -1,9 +1,10 @@
 """Tables in, model files out: what the command line is made of, usable from Python as well.
 
-A table (:mod:`.tables`) becomes a feature matrix (:mod:`.encode`) and labels (:mod:`.labels`); a
-:class:`~apexrank.io.ranker.TableRanker` fits an estimator on them and is kept in a model file
-(:mod:`.modelfile`), which is data and never runs code. TREC runs and qrels (:mod:`.trec`) are for lists that were
-ranked elsewhere.
+A table (:mod:`.tables`) becomes labels (:mod:`.columns`) and a feature matrix (:mod:`.encode`); a
+:class:`~apexrank.io.table_ranker.TableRanker` fits an estimator on them and is kept in a model file
+(:mod:`.modelfile`), which is data and never runs code. :mod:`.judging` measures it on rows whose answer is known.
+Tables larger than memory are read in parts (:mod:`.stream`, :mod:`.stream_fit`). TREC runs and qrels (:mod:`.trec`) are
+for lists that were ranked elsewhere.
 """
 
 from typing import TYPE_CHECKING
@@ -14,9 +15,9 @@ if TYPE_CHECKING:
     from apexrank.io.modelfile import ModelFileError as ModelFileError
     from apexrank.io.modelfile import load_model as load_model
     from apexrank.io.modelfile import save_model as save_model
-    from apexrank.io.ranker import Recipe as Recipe
-    from apexrank.io.ranker import TableRanker as TableRanker
-    from apexrank.io.ranking import rank_table as rank_table
+    from apexrank.io.table_ranker import Recipe as Recipe
+    from apexrank.io.table_ranker import TableRanker as TableRanker
+    from apexrank.io.table_ranker import rank_table as rank_table
     from apexrank.io.tables import Table as Table
     from apexrank.io.tables import read_table as read_table
     from apexrank.io.tables import write_table as write_table

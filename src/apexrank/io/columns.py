@@ -1,10 +1,11 @@
-"""The kinds of columns a model reads: numbers and categories."""
+"""Columns of a table as what they are for: numbers, text, labels or grades, groups and weights.
+
+Every value that cannot be used is an error that names its line and column.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from dataclasses import dataclass
-from typing import Any, ClassVar
+from collections.abc import Mapping, Sequence
 
 import numpy as np
 import polars as pl
@@ -12,12 +13,23 @@ import polars as pl
 from apexrank.errors import InputError
 from apexrank.io.tables import Table
 
-MAX_CATEGORIES = 1000
+TEXT = (pl.String, pl.Categorical, pl.Enum)
 _MISSING_WORDS = ["", "na", "n/a", "nan", "null", "none"]
-_TEXT = (pl.String, pl.Categorical, pl.Enum)
+_MISSING_TARGETS = ["na", "n/a", "nan", "null"]  # "none" may be a class
 _BOOLEAN_WORDS = {"false": 0.0, "true": 1.0}
-
-IMPUTERS: dict[str, Callable[[np.ndarray], Any]] = {"median": np.median, "mean": np.mean}
+# Pairs of values (in lower case) whose positive one needs no asking: the second.
+_OBVIOUS = (
+    ("0", "1"),
+    ("-1", "1"),
+    ("false", "true"),
+    ("no", "yes"),
+    ("n", "y"),
+    ("f", "t"),
+    ("negative", "positive"),
+    ("neg", "pos"),
+)
+_POSITIVES = {frozenset(pair): pair[1] for pair in _OBVIOUS}
+WordCounts = dict[str, tuple[int, int]]
 
 
 def numbers(table: Table, name: str, advice: str = "") -> np.ndarray:
@@ -34,14 +46,14 @@ def numbers(table: Table, name: str, advice: str = "") -> np.ndarray:
     [1.5, nan, -2.0]
     """
     series = table.column(name)
-    if series.dtype in _TEXT:
+    if series.dtype in TEXT:
         values = _parse(table, series.cast(pl.String), advice)
     elif series.dtype.is_numeric() or series.dtype in (pl.Boolean, pl.Null):
         values = series.cast(pl.Float64)
     else:
         raise InputError(f"{table.source} column {name!r} holds {series.dtype} values, not numbers{advice}")
     array = values.fill_null(np.nan).to_numpy().astype(np.float64)
-    _refuse(table, name, np.isinf(array), "the value is infinite; correct it")
+    refuse_row(table, name, np.isinf(array), "the value is infinite; correct it")
     return array
 
 
@@ -58,17 +70,35 @@ def _parse(table: Table, text: pl.Series, advice: str) -> pl.Series:
     return values
 
 
-def is_text(table: Table, name: str) -> bool:
-    """Whether a column is of words: text of which less than half reads as numbers.
+def word_counts(table: Table, names: Sequence[str]) -> WordCounts:
+    """For columns of text: the number of words that are not numbers, and of all words."""
+    found = {}
+    for name in names:
+        series = table.column(name)
+        if series.dtype in TEXT:
+            words = series.cast(pl.String).str.strip_chars().str.to_lowercase().drop_nulls()
+            words = words.filter(~words.is_in([*_MISSING_WORDS, *_BOOLEAN_WORDS]))
+            found[name] = words.cast(pl.Float64, strict=False).null_count(), len(words)
+    return found
+
+
+def merge_words(a: WordCounts, b: WordCounts) -> WordCounts:
+    """Word counts of the rows of both."""
+    pairs = {name: (a.get(name, (0, 0)), b.get(name, (0, 0))) for name in a | b}
+    return {name: (one[0] + other[0], one[1] + other[1]) for name, (one, other) in pairs.items()}
+
+
+def text_columns(counts: WordCounts) -> set[str]:
+    """Columns of words: text of which less than half reads as numbers.
 
     A column of numbers with a slip of the pen in it is not, so that the slip is reported.
     """
-    series = table.column(name)
-    if series.dtype not in _TEXT:
-        return False
-    words = series.cast(pl.String).str.strip_chars().str.to_lowercase().drop_nulls()
-    words = words.filter(~words.is_in([*_MISSING_WORDS, *_BOOLEAN_WORDS]))
-    return 2 * words.cast(pl.Float64, strict=False).null_count() > len(words)
+    return {name for name, (wrong, words) in counts.items() if 2 * wrong > words}
+
+
+def is_text(table: Table, name: str) -> bool:
+    """Whether a column is of words, as in :func:`text_columns`."""
+    return name in text_columns(word_counts(table, [name]))
 
 
 def texts(table: Table, name: str) -> pl.Series:
@@ -80,14 +110,10 @@ def texts(table: Table, name: str) -> pl.Series:
     ['1', '2.5']
     """
     series = table.column(name)
-    if series.dtype.is_nested():
-        raise InputError(
-            f"{table.source}, column {name!r}: {series.dtype} values cannot be used; leave the column out"
-        )
-    if series.dtype.is_float():
-        series = series.fill_nan(None)
     try:
-        plain = series.cast(pl.String)
+        if series.dtype.is_nested():
+            raise pl.exceptions.InvalidOperationError
+        plain = (series.fill_nan(None) if series.dtype.is_float() else series).cast(pl.String)
     except (pl.exceptions.PolarsError, pl.exceptions.PanicException):  # such as a date beyond all years
         raise InputError(
             f"{table.source}, column {name!r}: {series.dtype} values cannot be used; leave the column out"
@@ -96,102 +122,131 @@ def texts(table: Table, name: str) -> pl.Series:
     return text.set(text == "", None)
 
 
-def _refuse(table: Table, name: str, bad: np.ndarray, message: str) -> None:
+def refuse_row(table: Table, name: str, bad: np.ndarray, message: str) -> None:
+    """Raise an error that names the first bad row of a column."""
     if bad.any():
         raise InputError(f"{table.where(int(bad.argmax()), name)}: {message}")
 
 
-def _require_values(table: Table, name: str, count: int) -> None:
-    if not count:
-        raise InputError(f"{table.source} column {name!r} has no values at all: leave it out (--drop {name})")
+def target_values(table: Table, target: str) -> pl.Series:
+    """The target as text; True and TRUE are the same as the true of a column of booleans."""
+    text = texts(table, target)
+    words = text.str.to_lowercase()
+    text = text.set(words.is_in(_MISSING_TARGETS).fill_null(False), None)
+    return words.zip_with(words.is_in(["false", "true"]), text)
 
 
-@dataclass(frozen=True)
-class Number:
-    """One feature: the column's value; a missing one becomes ``fill`` when that is given."""
-
-    name: str
-    fill: float | None = None
-    kind: ClassVar[str] = "number"
-
-    @classmethod
-    def learn(cls, table: Table, name: str, impute: str | None) -> Number:
-        """Take the fill value from the training table."""
-        if impute is None:
-            return cls(name)
-        values = numbers(table, name, _advice(name))
-        given = values[~np.isnan(values)]
-        _require_values(table, name, given.size)
-        return cls(name, float(IMPUTERS[impute](given)))
-
-    @property
-    def features(self) -> list[str]:
-        """Names of the features this column becomes."""
-        return [self.name]
-
-    def read(self, table: Table) -> np.ndarray:
-        """Features of every row, one column."""
-        values = numbers(table, self.name, _advice(self.name))
-        missing = np.isnan(values)
-        if self.fill is None:
-            _refuse(
-                table, self.name, missing, "the value is missing; fill it in, or fit with --impute median"
-            )
-            return values[:, None]
-        return np.where(missing, self.fill, values)[:, None]
+def target_counts(table: Table, target: str, values: pl.Series | None = None) -> dict[str, int]:
+    """How often each value of the target occurs, the most frequent first; none may be missing."""
+    text = target_values(table, target) if values is None else values
+    missing = text.is_null().to_numpy()
+    refuse_row(table, target, missing, "the target is missing; fill it in or take the row out")
+    counts = text.alias("value").value_counts().sort(["count", "value"], descending=[True, False])
+    return dict(counts.iter_rows())
 
 
-@dataclass(frozen=True)
-class Category:
-    """One feature per known value: 1 where the column has it, else 0.
+def choose_positive(counts: dict[str, int], source: str, target: str, positive: str | None) -> str:
+    """The target's positive value: the one asked for, or the obvious one of two."""
+    shown = ", ".join(map(repr, list(counts)[:5]))
+    shown += f", ... ({len(counts)} in all)" if len(counts) > 5 else ""
+    if len(counts) == 1:
+        raise InputError(
+            f"{source} column {target!r} has one value only ({shown}): "
+            "ranking needs both positive and negative rows"
+        )
+    if positive is not None:
+        asked = target_values(Table(pl.DataFrame({"value": [positive]})), "value")[0] or ""
+        if asked not in counts:
+            raise InputError(f"{source} column {target!r} has no value {positive!r}; it has {shown}")
+        return asked
+    by_word = {value.lower(): value for value in counts}
+    word = _POSITIVES.get(frozenset(by_word)) if len(counts) == 2 else None
+    if word is None:
+        raise InputError(
+            f"{source} column {target!r} has the values {shown}: say which one is positive with --positive VALUE"
+        )
+    return by_word[word]
 
-    A value never met in training is none of them; so is a missing one, where ``fill`` allows it.
+
+def read_target(
+    table: Table, target: str, positive: str | None = None, *, graded: bool = False
+) -> tuple[np.ndarray, str | None]:
+    """Labels 0 and 1 and the value that is 1, or grades of relevance and None; the column is read once.
+
+    Examples
+    --------
+    >>> y, positive = read_target(Table(pl.DataFrame({"fraud": ["No", "Yes", "No"]})), "fraud")
+    >>> y.tolist(), positive
+    ([0, 1, 0], 'Yes')
     """
-
-    name: str
-    values: tuple[str, ...]
-    fill: bool = False
-    kind: ClassVar[str] = "category"
-
-    @classmethod
-    def learn(cls, table: Table, name: str, impute: str | None) -> Category:
-        """Take the known values from the training table."""
-        values = texts(table, name).drop_nulls().unique().sort().to_list()
-        _require_values(table, name, len(values))
-        if len(values) > MAX_CATEGORIES:
-            raise InputError(
-                f"{table.source} column {name!r} has {len(values)} different values, more than "
-                f"{MAX_CATEGORIES}: if they are ids or notes, --drop {name}"
-            )
-        return cls(name, tuple(values), impute is not None)
-
-    @property
-    def features(self) -> list[str]:
-        """Names of the features this column becomes."""
-        return [f"{self.name}={value}" for value in self.values]
-
-    def read(self, table: Table) -> np.ndarray:
-        """Indicators of every row, one column per known value."""
-        text = texts(table, self.name)
-        if not self.fill:
-            missing = text.is_null().to_numpy()
-            _refuse(
-                table, self.name, missing, "the value is missing; fill it in, or fit with --impute median"
-            )
-        codes = text.replace_strict(list(self.values), list(range(len(self.values))), default=-1)
-        return (codes.to_numpy()[:, None] == np.arange(len(self.values))).astype(np.float64)
-
-    def unknown(self, table: Table) -> list[str]:
-        """Values of the column that were never met in training."""
-        return [
-            value
-            for value in texts(table, self.name).drop_nulls().unique().sort()
-            if value not in self.values
-        ]
+    if graded:
+        return grades(table, target), None
+    values = target_values(table, target)
+    found = choose_positive(target_counts(table, target, values), table.source, target, positive)
+    return (values == found).to_numpy().astype(np.int64), found
 
 
-def _advice(name: str) -> str:
-    return f"; one-hot encode the column (--categorical {name}), leave it out (--drop {name}) or correct it"
+def positive_value(table: Table, target: str, positive: str | None = None) -> str:
+    """Return the target's positive value: the one asked for, or the obvious one of two.
+
+    Examples
+    --------
+    >>> positive_value(Table(pl.DataFrame({"fraud": ["No", "Yes", "No"]})), "fraud")
+    'Yes'
+    """
+    return choose_positive(target_counts(table, target), table.source, target, positive)
 
 
-KINDS: dict[str, type[Number] | type[Category]] = {kind.kind: kind for kind in (Number, Category)}
+def labels(table: Table, target: str, positive: str | None = None) -> np.ndarray:
+    """One 0 or 1 per row: 1 where the target has the positive value. Both must occur.
+
+    Examples
+    --------
+    >>> labels(Table(pl.DataFrame({"fraud": ["no", "yes", "no"]})), "fraud", "yes").tolist()
+    [0, 1, 0]
+    """
+    return read_target(table, target, positive)[0]
+
+
+def grades(table: Table, target: str) -> np.ndarray:
+    """Relevance of each row as a number of at least 0.
+
+    Examples
+    --------
+    >>> grades(Table(pl.DataFrame({"stars": ["3", "0", "2.5"]})), "stars").tolist()
+    [3.0, 0.0, 2.5]
+    """
+    values = numbers(table, target, "; grades of relevance are numbers")
+    refuse_row(table, target, ~(values >= 0), "relevance must be a number of at least 0; correct it")
+    return values
+
+
+def group_ids(table: Table, name: str) -> np.ndarray:
+    """Group of each row; none may be missing."""
+    text = texts(table, name)
+    missing = text.is_null().to_numpy()
+    refuse_row(table, name, missing, "the group is missing; fill it in or take the row out")
+    return text.to_numpy().astype(str)
+
+
+def row_weights(table: Table, name: str) -> np.ndarray:
+    """How many times each row counts."""
+    weight = numbers(table, name)
+    refuse_row(table, name, ~(weight >= 0), "a weight must be a number of at least 0")
+    return weight
+
+
+def feature_columns(
+    table: Table, roles: Mapping[str, str | None], features: Sequence[str] = (), drop: Sequence[str] = ()
+) -> list[str]:
+    """Columns of a table that are features, in its order: those named, or all that have no role and are not dropped."""
+    taken = {column: role for role, column in roles.items() if column is not None}
+    for name in (*taken, *drop, *features):
+        table.column(name)
+    for name in features:
+        if name in taken:
+            raise InputError(f"column {name!r} is the {taken[name]}: it cannot be a feature as well")
+    wanted = set(features or table.names) - set(taken) - set(drop)
+    if not wanted:
+        raise InputError(f"{table.source} has no column left to use as a feature")
+    return [name for name in table.names if name in wanted]

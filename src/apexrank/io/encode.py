@@ -1,31 +1,250 @@
-"""Turn a table into a feature matrix, the same way in training and later."""
+"""Encode a table as a feature matrix, the same way in training and later.
+
+scikit-learn's ColumnTransformer lacks what is needed here: errors that name the line of a bad value, imputation by the
+median of weighted rows, statistics merged over the parts of a file, and an encoding that a model file holds as data.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
+import polars as pl
 
 from apexrank.errors import InputError
-from apexrank.io.columns import IMPUTERS, KINDS, Category, Number, is_text
+from apexrank.io.columns import WordCounts, numbers, refuse_row, text_columns, texts, word_counts
 from apexrank.io.tables import Table
+
+MAX_CATEGORIES = 1000
+IMPUTERS = ("median", "mean")
+SCALERS = ("standard", "minmax", "none")
+MOST_VALUES, KEPT_VALUES = 2**17, 2**15  # of a column, for its median, where it is read in parts
+_MISSING = "the value is missing; fill it in, or fit with --impute median"
+
+
+def check_encoding(impute: str | None, scale: str) -> None:
+    """Refuse an imputation or a scale of an unknown name."""
+    if impute is not None and impute not in IMPUTERS:
+        raise InputError(f"unknown imputation {impute!r}: use one of {', '.join(IMPUTERS)}")
+    if scale not in SCALERS:
+        raise InputError(f"unknown scale {scale!r}: use one of {', '.join(SCALERS)}")
+
+
+@dataclass(frozen=True)
+class Number:
+    """One feature: the column's value; a missing one becomes ``fill`` when that is given."""
+
+    name: str
+    fill: float | None = None
+    kind: ClassVar[str] = "number"
+
+    @property
+    def features(self) -> list[str]:
+        """Names of the features this column becomes."""
+        return [self.name]
+
+    def parse(self, table: Table) -> np.ndarray:
+        """The column's numbers; a missing one is NaN, or an error where there is nothing to fill it with."""
+        name = self.name
+        advice = (
+            f"; one-hot encode the column (--categorical {name}), leave it out (--drop {name}) or correct it"
+        )
+        values = numbers(table, name, advice)
+        if self.fill is None:
+            refuse_row(table, self.name, np.isnan(values), _MISSING)
+        return values
+
+    def encode(self, values: np.ndarray) -> np.ndarray:
+        """Features of parsed values, one column."""
+        filled = values if self.fill is None else np.where(np.isnan(values), self.fill, values)
+        return filled[:, None]
+
+
+@dataclass(frozen=True)
+class Category:
+    """One feature per known value: 1 where the column has it, else 0.
+
+    A value never met in training is none of them; so is a missing one, where ``fill`` allows it.
+    """
+
+    name: str
+    values: tuple[str, ...]
+    fill: bool = False
+    kind: ClassVar[str] = "category"
+
+    @property
+    def features(self) -> list[str]:
+        """Names of the features this column becomes."""
+        return [f"{self.name}={value}" for value in self.values]
+
+    def parse(self, table: Table) -> pl.Series:
+        """The column's texts; a missing one is null, or an error."""
+        text = texts(table, self.name)
+        if not self.fill:
+            refuse_row(table, self.name, text.is_null().to_numpy(), _MISSING)
+        return text
+
+    def encode(self, text: pl.Series) -> np.ndarray:
+        """Indicators of parsed texts, one column per known value."""
+        codes = text.replace_strict(list(self.values), list(range(len(self.values))), default=-1)
+        return (codes.to_numpy()[:, None] == np.arange(len(self.values))).astype(np.float64)
+
+    def unknown(self, table: Table) -> list[str]:
+        """Values of the column that were never met in training."""
+        found = texts(table, self.name).drop_nulls().unique().sort()
+        return [value for value in found if value not in self.values]
+
 
 Column = Number | Category
 
-# Each gives (center, scale) of a feature matrix: features become (x - center) / scale.
-SCALERS: dict[str, Callable[[np.ndarray], tuple[np.ndarray, np.ndarray]]] = {
-    "standard": lambda X: (X.mean(axis=0), X.std(axis=0)),
-    "minmax": lambda X: (X.min(axis=0), np.ptp(X, axis=0)),
-    "none": lambda X: (np.zeros(X.shape[1]), np.ones(X.shape[1])),
-}
+
+def _read(column: Any, table: Table) -> np.ndarray:
+    """Features of a column, one row for each of the table."""
+    return column.encode(column.parse(table))
 
 
-def check_name(what: str, name: str, choices: Sequence[str]) -> str:
-    """Refuse a name that is not one of ``choices``."""
-    if name not in choices:
-        raise InputError(f"unknown {what} {name!r}: use one of {', '.join(choices)}")
-    return name
+KINDS: dict[str, type[Number] | type[Category]] = {kind.kind: kind for kind in (Number, Category)}
+
+
+class NumberStats(NamedTuple):
+    """A column of numbers, summed up so that the sums of several tables can be merged.
+
+    ``n`` and ``missing`` are the weights of the rows with and without a value. ``values`` with ``weights`` are there
+    for the median, where one is wanted: all values, or where parts are merged up to 131,072 of them (2 MiB), then
+    evenly spaced ones of the sorted values.
+    """
+
+    n: float
+    missing: float
+    mean: float
+    squares: float
+    low: float
+    high: float
+    values: np.ndarray
+    weights: np.ndarray
+
+    @classmethod
+    def of(cls, column: np.ndarray, weight: np.ndarray | None = None, *, sampled: bool = True) -> NumberStats:
+        """Statistics of one column, NaN where it has no value; weights count as repetitions."""
+        weight = np.ones(len(column)) if weight is None else weight
+        is_given = ~np.isnan(column) & (weight > 0)
+        given, weights, nothing = column[is_given], weight[is_given], np.empty(0)
+        missing = float(weight[np.isnan(column)].sum())
+        if not given.size:
+            return cls(0.0, missing, 0.0, 0.0, np.inf, -np.inf, nothing, nothing)
+        n = float(weights.sum())
+        with np.errstate(over="ignore", invalid="ignore"):
+            mean = float(weights @ given) / n
+            squares = float(weights @ (given - mean) ** 2)
+        limits = float(given.min()), float(given.max())
+        return cls(n, missing, mean, squares, *limits, *((given, weights) if sampled else (nothing, nothing)))
+
+    def merge(self, other: NumberStats) -> NumberStats:
+        """Statistics of the rows of both."""
+        n = self.n + other.n
+        with np.errstate(over="ignore", invalid="ignore"):
+            step, share = other.mean - self.mean, other.n / n if n else 0.0
+            mean = self.mean + step * share
+            squares = self.squares + other.squares + step**2 * self.n * share
+        sample = _thinned(
+            np.concatenate([self.values, other.values]), np.concatenate([self.weights, other.weights])
+        )
+        limits = min(self.low, other.low), max(self.high, other.high)
+        return NumberStats(n, self.missing + other.missing, mean, squares, *limits, *sample)
+
+    def fill(self, impute: str) -> float:
+        """The column's mean, or its median: that of the rows, each repeated as often as its weight says."""
+        if impute == "mean":
+            return self.mean
+        if (self.weights == self.weights[0]).all():
+            return float(np.median(self.values))
+        order = np.argsort(self.values, kind="stable")
+        below = np.cumsum(self.weights[order])
+        half = below[-1] / 2
+        low, high = np.searchsorted(below, half * (1 - 1e-12)), np.searchsorted(below, half * (1 + 1e-12))
+        pair = self.values[order][[min(low, len(below) - 1), min(high, len(below) - 1)]]
+        return float(pair[0] + (pair[1] - pair[0]) / 2)
+
+    def scaling(self, fill: float | None, scale: str) -> tuple[float, float]:
+        """Center and scale of the column with missing values filled; a column of one value is left at 0."""
+        if scale == "none":
+            return 0.0, 1.0
+        whole = self
+        if self.missing and fill is not None:
+            whole = self.merge(NumberStats.of(np.array([fill]), sampled=False)._replace(n=self.missing))
+        width = whole.high - whole.low
+        center, spread = whole.low, width
+        if scale == "standard":
+            with np.errstate(over="ignore", invalid="ignore"):
+                center, spread = whole.mean, float(np.sqrt(whole.squares / whole.n))
+        return center, spread if width > 0 else 1.0
+
+
+def _thinned(values: np.ndarray, weights: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    if len(values) <= MOST_VALUES:
+        return values, weights
+    order = np.argsort(values, kind="stable")
+    below = np.cumsum(weights[order])
+    middle = (np.arange(KEPT_VALUES) + 0.5) / KEPT_VALUES * below[-1]
+    return values[order][np.searchsorted(below, middle)], np.full(KEPT_VALUES, below[-1] / KEPT_VALUES)
+
+
+class TableStats(NamedTuple):
+    """What the encoding of a table is learnt from: statistics of its numbers, values of its categories."""
+
+    numbers: dict[str, NumberStats]
+    categories: dict[str, set[str]]
+
+    def merge(self, other: TableStats) -> TableStats:
+        """Statistics of the rows of both."""
+        return TableStats(
+            {name: stats.merge(other.numbers[name]) for name, stats in self.numbers.items()},
+            {name: values | other.categories[name] for name, values in self.categories.items()},
+        )
+
+
+def table_stats(
+    table: Table,
+    names: Sequence[str],
+    chosen: set[str],
+    impute: str | None,
+    weight: np.ndarray | None = None,
+    keep: dict[str, Any] | None = None,
+) -> TableStats:
+    """Statistics of columns, those ``chosen`` as categories; ``keep`` gets their parsed values."""
+    found: dict[str, NumberStats] = {}
+    categories: dict[str, set[str]] = {}
+    for name in names:
+        if name in chosen:
+            text = Category(name, (), impute is not None).parse(table)
+            counted = text if weight is None else text.filter(pl.Series(weight > 0))
+            categories[name] = set(counted.drop_nulls().unique())
+            _check_count(table.source, name, len(categories[name]))
+            parsed: Any = text
+        else:
+            parsed = Number(name, None if impute is None else 0.0).parse(table)
+            found[name] = NumberStats.of(parsed, weight, sampled=impute == "median")
+        if keep is not None:
+            keep[name] = parsed
+    return TableStats(found, categories)
+
+
+def _check_count(source: str, name: str, n: int) -> None:
+    if n > MAX_CATEGORIES:
+        raise InputError(
+            f"{source} column {name!r} has {n} different values, more than {MAX_CATEGORIES}: "
+            f"if they are ids or notes, --drop {name}"
+        )
+
+
+def one_hot_columns(names: Sequence[str], categorical: Sequence[str], counts: WordCounts) -> set[str]:
+    """Columns to one-hot encode: those named, and with "all" every column of words, by their word counts."""
+    chosen = {name for name in categorical if name != "all" or "all" in names}
+    for name in sorted(chosen - set(names)):
+        raise InputError(f"--categorical {name}: the column is not among the features")
+    return chosen | text_columns(counts) if "all" in categorical else chosen
 
 
 @dataclass(frozen=True)
@@ -36,10 +255,10 @@ class Encoder:
     --------
     >>> import polars as pl
     >>> table = Table(pl.DataFrame({"x": [1.0, 3.0], "city": ["Oslo", "Rome"]}))
-    >>> encoder = Encoder.learn(table, ["x", "city"], categorical=["city"])
+    >>> encoder, X = Encoder.fit_transform(table, ["x", "city"], categorical=["city"])
     >>> encoder.features
     ['x', 'city=Oslo', 'city=Rome']
-    >>> encoder.encode(table).tolist()
+    >>> X.tolist()
     [[-1.0, 1.0, 0.0], [1.0, 0.0, 1.0]]
     """
 
@@ -48,7 +267,7 @@ class Encoder:
     scale: np.ndarray
 
     @classmethod
-    def learn(
+    def fit_transform(
         cls,
         table: Table,
         names: Sequence[str],
@@ -56,8 +275,9 @@ class Encoder:
         categorical: Sequence[str] = (),
         impute: str | None = None,
         scale: str = "standard",
-    ) -> Encoder:
-        """Learn categories, fill values and scaling from the training table.
+        sample_weight: np.ndarray | None = None,
+    ) -> tuple[Encoder, np.ndarray]:
+        """Learn categories, fill values and scaling from the training table, and encode it.
 
         Parameters
         ----------
@@ -71,14 +291,56 @@ class Encoder:
             What a missing number becomes. Without it a missing value is an error.
         scale : {"standard", "minmax", "none"}
             Numbers get mean 0 and standard deviation 1, or the range 0 to 1, or stay. Indicators stay.
+        sample_weight : array, optional
+            How many times each row counts.
         """
-        if impute is not None:
-            check_name("imputation", impute, list(IMPUTERS))
-        check_name("scale", scale, list(SCALERS))
-        chosen = _categorical(table, names, categorical)
-        kinds = {name: "category" if name in chosen else "number" for name in names}
-        columns = tuple(KINDS[kinds[name]].learn(table, name, impute) for name in names)
-        return cls(columns, *_scaling(table, columns, scale))
+        check_encoding(impute, scale)
+        for name in categorical:
+            if name != "all":
+                table.column(name)
+        counts = word_counts(table, names) if "all" in categorical else {}
+        parsed: dict[str, Any] = {}
+        chosen = one_hot_columns(names, categorical, counts)
+        stats = table_stats(table, names, chosen, impute, sample_weight, parsed)
+        encoder = cls.of_stats(stats, names, impute, scale, table.source)
+        return encoder, encoder._assemble(len(table), lambda column: column.encode(parsed.pop(column.name)))
+
+    @classmethod
+    def learn(cls, table: Table, names: Sequence[str], **options: Any) -> Encoder:
+        """Learn the encoding as :meth:`fit_transform` does."""
+        return cls.fit_transform(table, names, **options)[0]
+
+    @classmethod
+    def of_stats(
+        cls, stats: TableStats, names: Sequence[str], impute: str | None, scale: str, source: str
+    ) -> Encoder:
+        """Make the encoder of rows, by their statistics."""
+        columns: list[Column] = []
+        centers: list[float] = []
+        scales: list[float] = []
+        for name in names:
+            values = sorted(stats.categories.get(name, ()))
+            if not (values if name in stats.categories else stats.numbers[name].n):
+                raise InputError(
+                    f"{source} column {name!r} has no values at all: leave it out (--drop {name})"
+                )
+            if name in stats.categories:
+                _check_count(source, name, len(values))
+                columns.append(Category(name, tuple(values), impute is not None))
+                centers += [0.0] * len(values)
+                scales += [1.0] * len(values)
+                continue
+            number = stats.numbers[name]
+            fill = None if impute is None else number.fill(impute)
+            center, width = number.scaling(fill, scale)
+            if not (np.isfinite(center) and np.isfinite(width)):
+                raise InputError(
+                    f"{source} column {name!r} has values too large to scale: divide them or drop the column"
+                )
+            columns.append(Number(name, fill))
+            centers.append(center)
+            scales.append(width)
+        return cls(tuple(columns), np.array(centers), np.array(scales))
 
     @property
     def features(self) -> list[str]:
@@ -93,11 +355,19 @@ class Encoder:
 
     def encode(self, table: Table) -> np.ndarray:
         """Feature matrix of the table's rows; columns it does not know are left aside."""
-        X = np.empty((len(table), len(self.center)))
+        return self._assemble(len(table), lambda column: _read(column, table))
+
+    def raw(self, table: Table) -> np.ndarray:
+        """The features before scaling: numbers in the table's own units, and indicators."""
+        return np.hstack([_read(column, table) for column in self.columns])
+
+    def _assemble(self, rows: int, read: Callable[[Any], np.ndarray]) -> np.ndarray:
+        X = np.empty((rows, len(self.center)))
         for start, column in zip(self.starts, self.columns, strict=True):
-            X[:, start : start + len(column.features)] = column.read(table)
-        X -= self.center
-        X /= self.scale
+            X[:, start : start + len(column.features)] = read(column)
+        with np.errstate(over="ignore", invalid="ignore"):
+            X -= self.center
+            X /= self.scale
         return X
 
     def notes(self, table: Table) -> list[str]:
@@ -111,31 +381,3 @@ class Encoder:
                     f"column {column.name!r} has values never met in training, taken as none: {shown}"
                 )
         return notes
-
-
-def _categorical(table: Table, names: Sequence[str], categorical: Sequence[str]) -> set[str]:
-    """Columns to one-hot encode: those named, and with "all" every column of words."""
-    chosen = {name for name in categorical if name != "all" or "all" in names}
-    for name in sorted(chosen - set(names)):
-        table.column(name)
-        raise InputError(f"--categorical {name}: the column is not among the features")
-    if "all" in categorical:
-        chosen |= {name for name in names if is_text(table, name)}
-    return chosen
-
-
-def _scaling(table: Table, columns: tuple[Column, ...], scale: str) -> tuple[np.ndarray, np.ndarray]:
-    """Center and scale of every feature; a feature of one value only is left at 0."""
-    centers, scales = [], []
-    for column in columns:
-        X = column.read(table)
-        method = scale if isinstance(column, Number) else "none"
-        with np.errstate(over="ignore", invalid="ignore"):
-            center, width = SCALERS[method](X)
-        if not (np.isfinite(center).all() and np.isfinite(width).all()):
-            raise InputError(
-                f"{table.source} column {column.name!r} has values too large to scale: divide them or drop the column"
-            )
-        centers.append(center)
-        scales.append(np.where(np.ptp(X, axis=0) > 0, width, 1.0))
-    return np.concatenate(centers), np.concatenate(scales)

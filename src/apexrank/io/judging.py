@@ -1,26 +1,60 @@
-"""Ranked rows whose answer is known: from a model and a table, a table with scores, or a TREC run and its qrels."""
+"""Judge ranked rows whose answer is known: those of a model, a column of scores, or a TREC run; default measures."""
 
 from __future__ import annotations
 
+import math
+from collections.abc import Iterable
 from pathlib import Path
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 import polars as pl
 
-from apexrank.errors import InputError
-from apexrank.io.columns import is_text, numbers
-from apexrank.io.labels import answers, positive_value
-from apexrank.io.ranker import TableRanker, group_ids
+from apexrank import metrics
+from apexrank.io.columns import group_ids, is_text, numbers, read_target, refuse_row, row_weights
 from apexrank.io.tables import Table
 from apexrank.metrics._rows import Ties
+from apexrank.metrics.evaluation import find_measure
+
+if TYPE_CHECKING:
+    from apexrank.io.table_ranker import TableRanker
+
+ABOVE_ZERO = math.ulp(0.0)  # the smallest grade that is one
+_CUTS = (10, 50, 100)
+
+ONE_LIST = (
+    "auc",
+    "partial_auc_0.1",
+    "partial_auc_0.01",
+    *(f"precision_at_{k}" for k in _CUTS),
+    *(f"recall_at_{k}" for k in _CUTS),
+    "tpr_at_fpr_0.01",
+    "average_precision",
+    "r_max",
+    "average_reciprocal_rank",
+    "push_dcg",
+)
+MANY_LISTS = (
+    "ndcg",
+    "ndcg_at_5",
+    "ndcg_at_10",
+    "average_precision",
+    "mrr",
+    "err",
+    "winner_takes_all",
+    "precision_at_5",
+    "precision_at_10",
+    "recall_at_10",
+    "auc",
+)
+_OF_RANKS = {"average_reciprocal_rank", "push_dcg", "average_precision", "mrr", "err"}
 
 
 class Judged(NamedTuple):
     """Answers and scores of rows: what measures are made of.
 
-    ``graded`` answers are grades of relevance, others 0 and 1. ``ties`` is the rule of where the rows come from, and
-    ``notes`` are sentences about what was left out.
+    ``graded`` answers are grades of relevance, others 0 and 1. ``ties`` is the rule of where the rows come from,
+    ``notes`` are sentences about what was left out, and ``weight`` says how many times each row counts.
     """
 
     y: np.ndarray
@@ -29,6 +63,7 @@ class Judged(NamedTuple):
     graded: bool = False
     ties: Ties | None = None
     notes: tuple[str, ...] = ()
+    weight: np.ndarray | None = None
 
 
 def judge_table(
@@ -38,42 +73,46 @@ def judge_table(
     positive: str | None = None,
     *,
     grades: bool = False,
+    weight: str | None = None,
 ) -> Judged:
     """Score the rows of a table that has the answers.
 
     The model's positive value goes with its own target only; ``grades`` asks for the target as grades of relevance.
+    ``weight`` is a column of weights: by default the model's, where the table has it.
     """
     if target is None or target == ranker.target:
         target, positive = ranker.target, positive or (None if grades else ranker.positive)
-        positive = positive if positive is None else positive_value(table, target, positive)
+        graded = positive is None
     else:
-        positive = _positive(table, target, positive)
-    y = answers(table, target, positive)
-    return Judged(y, ranker.score(table), ranker.group_ids(table), positive is None)
+        graded = _is_graded(table, target, positive)
+    y, _ = read_target(table, target, positive, graded=graded)
+    weight = weight or (ranker.weight if ranker.weight in table.names else None)
+    weights = None if weight is None else row_weights(table, weight)
+    return Judged(y, ranker.score(table), ranker.group_ids(table), graded, weight=weights)
 
 
 def judge_scores(
-    table: Table, scores: str, target: str, *, groups: str | None = None, positive: str | None = None
+    table: Table,
+    scores: str,
+    target: str,
+    *,
+    groups: str | None = None,
+    positive: str | None = None,
+    weight: str | None = None,
 ) -> Judged:
     """Take the scores from a column of the table; larger is nearer to the top."""
-    positive = _positive(table, target, positive)
+    graded = _is_graded(table, target, positive)
     values = numbers(table, scores)
-    missing = np.isnan(values)
-    if missing.any():
-        raise InputError(f"{table.where(int(missing.argmax()), scores)}: the score is missing; fill it in")
+    refuse_row(table, scores, np.isnan(values), "the score is missing; fill it in")
     ids = None if groups is None else group_ids(table, groups)
-    return Judged(answers(table, target, positive), values, ids, positive is None)
+    weights = None if weight is None else row_weights(table, weight)
+    y, _ = read_target(table, target, positive, graded=graded)
+    return Judged(y, values, ids, graded, weight=weights)
 
 
-def _positive(table: Table, target: str, positive: str | None) -> str | None:
-    """The value that is asked for, the obvious one of two classes, or none of grades."""
-    if positive is not None or is_text(table, target) or _has_negatives(table, target):
-        return positive_value(table, target, positive)
-    return None
-
-
-def _has_negatives(table: Table, target: str) -> bool:
-    return bool((numbers(table, target) < 0).any())
+def _is_graded(table: Table, target: str, positive: str | None) -> bool:
+    """Whether a target holds grades: no positive value is asked for, and it has numbers of at least 0 alone."""
+    return positive is None and not is_text(table, target) and not (numbers(table, target) < 0).any()
 
 
 def judge_run(run: str | Path, qrels: str | Path, *, complete: bool = False) -> Judged:
@@ -109,3 +148,49 @@ def _left_out(retrieved: pl.DataFrame, judgements: pl.DataFrame, complete: bool)
     if not len(found):
         notes.append("no document of the run is judged: are its document ids those of the qrels?")
     return tuple(notes)
+
+
+def default_measures(
+    y: np.ndarray, groups: np.ndarray | None = None, sample_weight: np.ndarray | None = None
+) -> list[str]:
+    """Names of the measures that make sense for lists of this length and kind.
+
+    Examples
+    --------
+    >>> default_measures(np.array([0, 1, 1]))[:2]
+    ['auc', 'partial_auc_0.1']
+    """
+    rows = len(y) if sample_weight is None else float(sample_weight.sum())
+    names: tuple[str, ...] = MANY_LISTS
+    if groups is None and len(np.unique(y)) <= 2:
+        names = tuple(name for name in ONE_LIST if find_measure(name).options.get("k", 1) <= rows)
+    return measurable(names, sample_weight)
+
+
+def measurable(names: Iterable[str], sample_weight: np.ndarray | None) -> list[str]:
+    """Those of the measures that weights allow: some are sums over ranks, and need weights that are whole numbers."""
+    whole = sample_weight is None or (sample_weight == np.floor(sample_weight)).all()
+    return [name for name in names if whole or not (name in _OF_RANKS or name.startswith("ndcg"))]
+
+
+def top_measures(
+    y: np.ndarray,
+    scores: np.ndarray,
+    groups: np.ndarray | None = None,
+    sample_weight: np.ndarray | None = None,
+) -> dict[str, float]:
+    """Every measure that makes sense for such lists, by its name; weights count as repetitions of rows.
+
+    Examples
+    --------
+    >>> y, scores = np.array([1, 0, 1, 0]), np.array([0.9, 0.7, 0.4, 0.1])
+    >>> top_measures(y, scores)["auc"]
+    0.75
+    """
+    names = default_measures(y, groups, sample_weight)
+    return metrics.evaluate(y, scores, names, groups=groups, sample_weight=sample_weight, relevant=ABOVE_ZERO)
+
+
+def label(name: str) -> str:
+    """What people call a measure."""
+    return find_measure(name).label

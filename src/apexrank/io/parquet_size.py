@@ -2,6 +2,9 @@
 
 The end of a file is a structure in Thrift's compact protocol (parquet.thrift: FileMetaData, RowGroup, ColumnChunk,
 ColumnMetaData, SchemaElement); only the number, type and depth of the values of each column are taken from it.
+
+Written by hand because polars tells neither the sizes of columns nor those of pages before it reads them, and ends the
+process on a page that asks for too much; pyarrow, which would tell the former, is no dependency.
 """
 
 from __future__ import annotations
@@ -10,9 +13,8 @@ from pathlib import Path
 from typing import Any, BinaryIO
 
 from apexrank.errors import InputError
+from apexrank.textfile import unpacked_limit
 
-_MOST_TIMES = 500  # flags of which one in a hundred is set shrink to a 300th
-_ALWAYS = 1 << 29
 _BYTES = {0: 1, 1: 4, 2: 8, 3: 12, 4: 4, 5: 8, 6: 16, 7: 16}  # of a value in memory, by its physical type
 _MARK, _ENCRYPTED = b"PAR1", b"PARE"
 _DEEPEST = 32
@@ -25,7 +27,7 @@ Column = tuple[dict[int, Any], int]
 def check_size(path: Path) -> None:
     """Refuse a damaged file, and one that holds far more values than its size lets expect."""
     size, needed = path.stat().st_size, _needed(check_pages(path))
-    most = max(_ALWAYS, _MOST_TIMES * size)
+    most = unpacked_limit(path, "parquet")
     if needed > most:
         raise InputError(
             f"{path} of {size:,} bytes holds {needed / 1e9:.2f} GB of values, and {most / 1e9:.2f} GB is the limit for "

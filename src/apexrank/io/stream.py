@@ -5,6 +5,7 @@ from __future__ import annotations
 import warnings
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
+from functools import reduce
 from io import BytesIO
 from itertools import islice, pairwise
 from pathlib import Path
@@ -14,40 +15,38 @@ import numpy as np
 import polars as pl
 
 from apexrank.errors import InputError
-from apexrank.io.columns import _TEXT, _refuse, numbers, texts
+from apexrank.io.columns import (
+    TEXT,
+    feature_columns,
+    group_ids,
+    merge_words,
+    numbers,
+    refuse_row,
+    row_weights,
+    text_columns,
+    texts,
+    word_counts,
+)
 from apexrank.io.parquet_size import check_pages
-from apexrank.io.ranker import group_ids, row_weights
-from apexrank.io.stream_encode import word_counts
 from apexrank.io.tables import (
+    PARQUET,
     PARQUET_FAULTS,
     Table,
-    _check_header,
-    _check_readable,
-    _check_widths,
-    _first_line,
-    _named,
-    _sniff,
-    _text,
-    _unreadable,
+    check_readable,
+    check_widths,
+    csv_fault,
+    csv_header,
+    csv_text,
+    files_of,
+    first_line,
+    with_header,
 )
 from apexrank.models.blocks import Block, Blocks, checked_rows, default_rows
 
 PIECES = 8  # of a block: besides X no more than an eighth of its rows is in memory, as columns of the file
 LEAST_ROWS = 4096  # of a piece: opening a file takes its time
-_PARQUET = (".parquet", ".pq")
 _CSV = (".csv", ".tsv", ".csv.gz", ".tsv.gz")
 _MOST_TEXT = 1 << 27  # characters of a piece of a CSV file; of one record twice those
-
-
-@dataclass(frozen=True)
-class Chunk(Table):
-    """Some rows of a file; ``first`` of the file's rows come before them."""
-
-    first: int = 0
-
-    def where(self, row: int, column: str) -> str:
-        """Where the value of a row stands in the file, in words."""
-        return super().where(self.first + row, column)
 
 
 class Span(NamedTuple):
@@ -57,14 +56,14 @@ class Span(NamedTuple):
     first: int
     rows: int
 
-    def read(self, columns: Sequence[str] | None = None) -> Chunk:
+    def read(self, columns: Sequence[str] | None = None) -> Table:
         """The rows as a table."""
         try:
             frame = pl.scan_parquet(self.path, glob=False).slice(self.first, self.rows)
             frame = frame if columns is None else frame.select(columns)
-            return Chunk(frame.collect(), self.path, first=self.first)
+            return Table(frame.collect(), self.path, first=self.first)
         except PARQUET_FAULTS as error:
-            raise InputError(f"cannot read {self.path} as Parquet: {_first_line(error)}") from None
+            raise InputError(f"cannot read {self.path} as Parquet: {first_line(error)}") from None
 
     def pieces(self, n: int) -> list[Span]:
         """The span in ``n`` pieces or fewer."""
@@ -110,8 +109,8 @@ class TableBlocks(Blocks):
     ----------
     path : path
         A Parquet file, a folder of them (taken in the order of their names), or a CSV file.
-    make : callable
-        From a table of some rows to a block.
+    make : callable, optional
+        From a table of some rows to a block; needed where blocks are read, not for their tables alone.
     rows : int, optional
         Rows of a block; by default those of 64 MiB with all columns. A Parquet file is read fastest with row groups
         of at most that size. Files with fewer rows share a block, unless there are groups.
@@ -124,13 +123,14 @@ class TableBlocks(Blocks):
     def __init__(
         self,
         path: str | Path,
-        make: Make,
+        make: Make | None = None,
         *,
         rows: int | None = None,
         groups: str | None = None,
         files: list[ParquetFile] | None = None,
     ) -> None:
-        self.path, self.make, self.groups = Path(path), make, groups
+        self.path, self.groups = Path(path), groups
+        self.make: Any = make
         self.pieces = 1 if groups is not None else PIECES  # a group is scaled as a whole
         self.is_csv = str(path).lower().endswith(_CSV)
         self.files = files or ([] if self.is_csv else _with_rows(self.path))
@@ -184,28 +184,17 @@ class TableBlocks(Blocks):
             del some
 
 
-def files_of(path: Path) -> list[Path]:
-    """The files that are read of a path: the Parquet files of a folder, or the path itself.
-
-    Examples
-    --------
-    >>> [file.name for file in files_of(Path("rows.csv"))]
-    ['rows.csv']
-    """
-    return sorted(p for p in path.iterdir() if p.suffix.lower() in _PARQUET) if path.is_dir() else [path]
-
-
 def parquet_files(path: Path) -> list[Path]:
     """The Parquet files that a path stands for, each of them readable."""
     files = files_of(path)
     if not files:
         raise InputError(f"{str(path)!r} has no Parquet file: give a folder of .parquet files")
     for file in files:
-        if file.suffix.lower() not in _PARQUET:
+        if file.suffix.lower() not in PARQUET:
             raise InputError(
                 f"cannot read {str(file)!r} in blocks: use .parquet, a folder of them, .csv or .csv.gz"
             )
-        _check_readable(file)
+        check_readable(file)
         check_pages(file)
     return files
 
@@ -227,7 +216,7 @@ def _with_rows(path: Path) -> list[ParquetFile]:
             rows = int(frame.select(pl.len()).collect().item())
             found.append(ParquetFile(str(file), rows, dict(frame.collect_schema())))
         except PARQUET_FAULTS as error:
-            raise InputError(f"cannot read {file} as Parquet: {_first_line(error)}") from None
+            raise InputError(f"cannot read {file} as Parquet: {first_line(error)}") from None
     if not any(file.rows for file in found):
         raise InputError(f"{path} has no rows: add some")
     return [file for file in found if file.rows]
@@ -268,38 +257,37 @@ def _group_bounds(path: str, n: int, rows: int, groups: str) -> list[int]:
     return [*sorted(set(bounds)), n]
 
 
-def _csv_chunks(path: Path, rows: int, groups: str | None = None) -> Iterator[Chunk]:
+def _csv_chunks(path: Path, rows: int, groups: str | None = None) -> Iterator[Table]:
     """Rows of a CSV file; a record ends where a line does and all quotes are closed."""
-    _check_readable(path)
-    separator = _sniff(path)
-    header = _check_header(path, separator)
+    check_readable(path)
+    separator, header = csv_header(path)
     first, rest, checked = 0, None, False
     for text in _csv_texts(path, rows):
         try:
             frame = pl.read_csv(BytesIO(text), separator=separator, infer_schema=False, encoding="utf8")
         except pl.exceptions.PolarsError as error:
-            raise _unreadable(path, separator, len(header), error) from None
-        frame = _named(path, frame, header)
+            raise csv_fault(path, separator, len(header), error) from None
+        frame = with_header(path, frame, header)
         if not checked and frame[header[-1]].null_count():
-            _check_widths(path, separator, len(header))  # the reader fills short lines and says nothing
+            check_widths(path, separator, len(header))  # the reader fills short lines and says nothing
             checked = True
         frame = frame.filter(~pl.all_horizontal(pl.all().is_null()))
         if rest is not None:
             frame, rest = pl.concat([rest, frame]), None
-        chunk = Chunk(frame, str(path), separator, first=first)
+        chunk = Table(frame, str(path), separator, first=first)
         if groups is not None and frame.height:
             ids = group_ids(chunk, groups)
             last = int(np.flatnonzero(ids != ids[-1])[-1]) + 1 if np.any(ids != ids[-1]) else 0
-            rest, chunk = frame[last:], Chunk(frame[:last], str(path), separator, first=first)
+            rest, chunk = frame[last:], Table(frame[:last], str(path), separator, first=first)
         first += len(chunk)
         if len(chunk):
             yield chunk
     if rest is not None and rest.height:
-        yield Chunk(rest, str(path), separator, first=first)
+        yield Table(rest, str(path), separator, first=first)
 
 
 def _csv_texts(path: Path, rows: int) -> Iterator[bytes]:
-    with _text(path, streamed=True) as file:
+    with csv_text(path, streamed=True) as file:
         header, some, n, size, open_quotes = "", [], 0, 0, 0
         for number, line in enumerate(file, start=1):
             if not header:
@@ -345,19 +333,16 @@ class _Columns:
         else:
             y = numbers(table, self.target)
             missing = np.isnan(y)
-        _refuse(table, self.target, missing, "the target is missing; fill it in or take the row out")
+        refuse_row(table, self.target, missing, "the target is missing; fill it in or take the row out")
         return y
 
 
 def _is_of_words(blocks: TableBlocks, target: str) -> bool:
-    """Whether a column is of words, see :func:`apexrank.io.columns.is_text`: all rows decide, not those of a block."""
-    if not blocks.is_csv and not any(file.schema.get(target) in _TEXT for file in blocks.files):
+    """Whether a target is of words (:func:`apexrank.io.columns.text_columns`): all rows decide, not a block."""
+    if not blocks.is_csv and not any(file.schema.get(target) in TEXT for file in blocks.files):
         return False
-    wrong = words = 0
-    for table in blocks.tables([target]):
-        some = word_counts(table, [target]).get(target, (0, table.column(target).drop_nulls().len()))
-        wrong, words = wrong + some[0], words + some[1]
-    return 2 * wrong > words
+    counts = reduce(merge_words, (word_counts(table, [target]) for table in blocks.tables([target])))
+    return target in text_columns(counts)
 
 
 def read_blocks(
@@ -398,31 +383,15 @@ def read_blocks(
     (True, ['x'])
     """
     roles = {"target": target, "sample_weight": sample_weight, "groups": groups}
-    taken = {column: role for role, column in roles.items() if column is not None}
-    whole = TableBlocks(path, _nothing, rows=rows)
-    names = _feature_names(whole.head(), features, taken)
+    if isinstance(features, str):
+        raise InputError(f"features must be a list of names, got {features!r}: put it in brackets")
+    whole = TableBlocks(path, rows=rows)
+    found = feature_columns(whole.head(), roles, features or ())
+    names = tuple(found if features is None else features)
     if features is None:
-        whole.note_later_columns(list(taken))
+        whole.note_later_columns([name for name in roles.values() if name is not None])
     make = _Columns(names, target, _is_of_words(whole, target), sample_weight, groups)
     rows = rows or default_rows(len(names))
     blocks = TableBlocks(path, make, rows=rows, groups=groups, files=whole.files)
     blocks.names = names
     return blocks
-
-
-def _feature_names(head: Table, features: Sequence[str] | None, taken: dict[str, str]) -> tuple[str, ...]:
-    if isinstance(features, str):
-        raise InputError(f"features must be a list of names, got {features!r}: put it in brackets")
-    for name in (*taken, *(features or ())):
-        head.column(name)
-    for name in features or ():
-        if name in taken:
-            raise InputError(f"column {name!r} is the {taken[name]}: it cannot be a feature as well")
-    names = tuple(name for name in head.names if name not in taken) if features is None else tuple(features)
-    if not names:
-        raise InputError(f"{head.source} has no column left to use as a feature")
-    return names
-
-
-def _nothing(table: Table) -> Any:
-    raise NotImplementedError

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import operator
+from collections import Counter
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from functools import reduce
@@ -11,23 +12,19 @@ from typing import Any
 
 import numpy as np
 
-from apexrank.errors import InputError
-from apexrank.io.judging import Judged
-from apexrank.io.labels import grades, target_values
-from apexrank.io.ranker import Recipe, TableRanker, Thresholds, _summary, row_weights
-from apexrank.io.stream import TableBlocks
-from apexrank.io.stream_encode import (
-    TableStats,
-    build_encoder,
-    check_choices,
-    merge_stats,
+from apexrank.io.columns import (
+    choose_positive,
+    grades,
     merge_words,
-    positive_of,
-    table_stats,
+    row_weights,
     target_counts,
+    target_values,
     word_counts,
-    words_in,
 )
+from apexrank.io.encode import Encoder, TableStats, check_encoding, one_hot_columns, table_stats
+from apexrank.io.judging import Judged
+from apexrank.io.stream import TableBlocks
+from apexrank.io.table_ranker import Recipe, TableRanker
 from apexrank.io.tables import Table
 from apexrank.models.blocks import Block, Blocks
 from apexrank.rankers.blocks import fit_blocks
@@ -42,7 +39,6 @@ class _Encoded:
     """Makes a block of a table: features of the encoder, answers, weights and groups."""
 
     ranker: TableRanker
-    weight: str | None
 
     def __call__(self, table: Table) -> Block:
         ranker = self.ranker
@@ -50,8 +46,9 @@ class _Encoded:
             y = grades(table, ranker.target)
         else:
             y = (target_values(table, ranker.target) == ranker.positive).to_numpy().astype(np.int64)
-        weight = None if self.weight is None else row_weights(table, self.weight)
-        return Block(ranker.features(table), y, weight, ranker.group_ids(table))
+        weight = None if ranker.weight is None else row_weights(table, ranker.weight)
+        groups = ranker.group_ids(table)
+        return Block(ranker.scaled(table, ranker.encoder.encode(table), groups, weight), y, weight, groups)
 
 
 def map_tables(
@@ -67,7 +64,7 @@ def map_tables(
     >>> import polars as pl
     >>> with tempfile.TemporaryDirectory() as folder:
     ...     pl.DataFrame({"x": [0.0, 1.0, 2.0]}).write_parquet(f"{folder}/rows.parquet")
-    ...     tables = TableBlocks(folder, _unused, rows=2)
+    ...     tables = TableBlocks(folder, rows=2)
     ...     map_tables(tables, len), map_tables(tables, len, merge=operator.add)
     ([2, 1], 3)
     """
@@ -132,11 +129,9 @@ def fit_table_blocks(
     >>> ranker.positive, int(judged.scores.argmax())
     ('1', 2)
     """
-    scale = "none" if recipe.scale == "query" else recipe.scale
-    check_choices(recipe.impute, scale)
-    if recipe.scale == "query" and recipe.groups is None:
-        raise InputError("--scale query scales inside each group: name the column with --groups")
-    tables = TableBlocks(path, _unused, rows=rows, groups=recipe.groups)
+    scale = recipe.encoder_scale
+    check_encoding(recipe.impute, scale)
+    tables = TableBlocks(path, rows=rows, groups=recipe.groups)
     head = tables.head()
     names = recipe.feature_columns(head)
     if not recipe.features:
@@ -145,58 +140,43 @@ def fit_table_blocks(
         )
     positive = None
     if not recipe.graded:
-        counts = mapped(tables, target_counts, recipe.target, merge=operator.add)
-        positive = positive_of(counts, recipe.target, recipe.positive, str(path))
+        counts = mapped(tables, _target_counter, recipe.target, merge=operator.add)
+        ordered = dict(sorted(counts.items(), key=lambda item: (-item[1], item[0])))
+        positive = choose_positive(ordered, str(path), recipe.target, recipe.positive)
     words = mapped(tables, word_counts, names, merge=merge_words) if "all" in recipe.categorical else {}
-    chosen = words_in(words, names, recipe.categorical)
-    stats = mapped(tables, _checked_stats, names, chosen, recipe, merge=merge_stats)
-    encoder = build_encoder(stats, names, recipe.impute, scale, str(path))
-    ranker = TableRanker(
-        estimator=estimator,
-        encoder=encoder,
-        target=recipe.target,
-        positive=positive,
-        id=recipe.id,
-        groups=recipe.groups,
-        ignored=[name for name in head.names if name not in names],
-        mean=np.zeros(len(encoder.features)),
-        thresholds=None,
-        training={"scale": recipe.scale},
-        weight=recipe.weight,
-    )
-    tables.make = _Encoded(ranker, recipe.weight)
+    chosen = one_hot_columns(names, recipe.categorical, words)
+    stats = mapped(tables, _checked_stats, names, chosen, recipe, merge=TableStats.merge)
+    encoder = Encoder.of_stats(stats, names, recipe.impute, scale, str(path))
+    ranker = TableRanker.unfitted(recipe, estimator, encoder, positive, head.names)
+    tables.make = _Encoded(ranker)
     fit_blocks(estimator, tables if source is None else source(tables))
-    judged = _judge(ranker, mapped(tables, _score, ranker))
-    all_rows: Any = judged.y  # only counted
-    ranker.training = _summary(all_rows, recipe, judged.y, estimator)
-    if positive is not None:
-        ranker.thresholds = Thresholds.learn(judged.scores[judged.y == 0])
+    judged, mean = _judge(ranker, mapped(tables, _score, ranker))
+    ranker.learn_from(judged, mean)
     return ranker, judged
+
+
+def _target_counter(table: Table, target: str) -> Counter[str]:
+    return Counter(target_counts(table, target))
 
 
 def _checked_stats(table: Table, names: list[str], chosen: set[str], recipe: Recipe) -> TableStats:
     """Statistics of the features; grades and weights that cannot be used are found in the same pass."""
     if recipe.graded:
         grades(table, recipe.target)
-    stats = table_stats(table, names, chosen, recipe.impute)
-    if recipe.weight is not None:
-        row_weights(table, recipe.weight)
-    return stats
+    weight = None if recipe.weight is None else row_weights(table, recipe.weight)
+    return table_stats(table, names, chosen, recipe.impute, weight)
 
 
-def _score(table: Table, ranker: TableRanker) -> tuple[np.ndarray, ...]:
-    block = _Encoded(ranker, None)(table)
-    return block.X.sum(axis=0), block.y, ranker._scores(block.X), block.groups  # type: ignore[return-value]
+def _score(table: Table, ranker: TableRanker) -> tuple[Any, ...]:
+    X, y, weight, groups = _Encoded(ranker)(table)
+    total = X.sum(axis=0) if weight is None else weight @ X
+    return total, y, ranker.score_rows(table, X), weight, groups
 
 
-def _judge(ranker: TableRanker, parts: list[Any]) -> Judged:
-    """All answers and scores; also takes the mean row."""
-    sums, y, scores, groups = zip(*parts, strict=True)
-    found = np.concatenate(y)
-    ranker.mean = np.sum(sums, axis=0) / len(found)
-    ids = None if ranker.groups is None else np.concatenate(groups)
-    return Judged(found, np.concatenate(scores), ids, ranker.positive is None)
-
-
-def _unused(table: Table) -> Block:
-    raise NotImplementedError
+def _judge(ranker: TableRanker, parts: list[Any]) -> tuple[Judged, np.ndarray]:
+    """All answers and scores, and the mean row."""
+    sums, *columns = zip(*parts, strict=True)
+    joined: Any = (None if column[0] is None else np.concatenate(column) for column in columns)
+    y, scores, weight, groups = joined
+    mean = np.sum(sums, axis=0) / (len(y) if weight is None else weight.sum())
+    return Judged(y, scores, groups, ranker.positive is None, weight=weight), mean

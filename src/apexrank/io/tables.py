@@ -8,22 +8,24 @@ from __future__ import annotations
 import csv
 import difflib
 import io
-from collections.abc import Iterator, Mapping
-from contextlib import ExitStack, contextmanager
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass, field
+from itertools import chain
 from pathlib import Path
-from typing import Any, TextIO, TypeVar
+from typing import TextIO, TypeVar
 
 import polars as pl
 
 from apexrank.atomic import replacing
 from apexrank.datasets.letor import read_letor
-from apexrank.datasets.unpacking import DAMAGED, GZIP_MARK, unpacked, unpacking
 from apexrank.errors import InputError
 from apexrank.io.parquet_size import check_size
+from apexrank.textfile import is_gzip, not_utf8, opened, reading, unpacked
 from apexrank.validation import check_polars_threads
 
 _SEPARATORS = ",;\t"
+PARQUET = (".parquet", ".pq")
 _FEW_CELLS = 1 << 24
 _LONGEST_FIELD = 1 << 27  # characters; the fast reader takes fields of any length
 _ZLIB_MARK = "x\x01"  # the fast reader would unpack such a file, however large it becomes
@@ -48,6 +50,8 @@ class Table:
         What a format says of its columns: the names of the ``target``, ``groups`` and ``id`` columns.
     unnamed : float, optional
         What a feature is that the file does not name, where the format says so: 0 in LETOR files.
+    first : int
+        How many rows of the file come before these.
 
     Examples
     --------
@@ -61,6 +65,7 @@ class Table:
     separator: str | None = None
     roles: Mapping[str, str] = field(default_factory=dict)
     unnamed: float | None = None
+    first: int = 0
 
     def __len__(self) -> int:
         return self.frame.height
@@ -81,6 +86,7 @@ class Table:
 
     def where(self, row: int, column: str) -> str:
         """Where the value of a row (counted from 0) stands, in words."""
+        row += self.first
         if self.separator is None:
             return f"{self.source} row {row + 1}, column {column!r}"
         return f"{self.source} line {_line_of_row(Path(self.source), self.separator, row)}, column {column!r}"
@@ -107,12 +113,23 @@ def read_table(path: str | Path) -> Table:
     """
     path = Path(path)
     read = _by_suffix(path, _READERS)
-    _check_readable(path)
+    check_readable(path)
     check_polars_threads("tables are read")
     table = read(path)
     if not len(table):
         raise InputError(f"{path} has column names but no rows: add some")
     return table
+
+
+def files_of(path: Path) -> list[Path]:
+    """The files that are read of a path: the Parquet files of a folder, or the path itself.
+
+    Examples
+    --------
+    >>> [file.name for file in files_of(Path("rows.csv"))]
+    ['rows.csv']
+    """
+    return sorted(p for p in path.iterdir() if p.suffix.lower() in PARQUET) if path.is_dir() else [path]
 
 
 def write_table(frame: pl.DataFrame, path: str | Path) -> None:
@@ -146,19 +163,15 @@ def _by_suffix(path: Path, choices: dict[str, _T]) -> _T:
     raise InputError(f"cannot tell the format of {str(path)!r} by its name: use one of {known}")
 
 
-def _check_readable(path: Path) -> None:
-    try:
+def check_readable(path: Path) -> None:
+    """Refuse a path that is no file with something in it."""
+    with reading(path):
         if path.exists() and not path.is_dir() and not path.is_file():
             raise InputError(
                 f"cannot read {str(path)!r}: a table is read twice; save the stream to a file first"
             )
         with path.open("rb") as file:
             empty = not file.read(1)
-    except IsADirectoryError:
-        raise InputError(f"cannot read {str(path)!r}: it is a folder; give a file in it") from None
-    except OSError as error:
-        reason = (error.strerror or type(error).__name__).lower()
-        raise InputError(f"cannot read {str(path)!r}: {reason}") from None
     if any("\ud800" <= letter <= "\udfff" for letter in str(path)):
         raise InputError(f"cannot read {str(path)!r}: its name is not UTF-8 text; rename it")
     if empty:
@@ -170,30 +183,24 @@ def _read_parquet(path: Path) -> Table:
         check_size(path)
         return Table(pl.read_parquet(path, glob=False), str(path))
     except PARQUET_FAULTS as error:
-        raise InputError(f"cannot read {path} as Parquet: {_first_line(error)}") from None
+        raise InputError(f"cannot read {path} as Parquet: {first_line(error)}") from None
 
 
 def _read_csv(path: Path) -> Table:
-    separator = _sniff(path)
-    header = _check_header(path, separator)
-    with _text(path):  # whose errors those of a damaged file are
-        content = unpacked(path) if _is_packed(path) else path
+    separator, header = csv_header(path)
+    with reading(path):
+        content = unpacked(path) if is_gzip(path) else path
     _check_cells(path, content, separator, len(header))
     try:
         frame = pl.read_csv(content, separator=separator, infer_schema=False, glob=False)
     except (pl.exceptions.PolarsError, OSError) as error:
-        raise _unreadable(path, separator, len(header), error) from None
-    frame = _named(path, frame, header)
+        raise csv_fault(path, separator, len(header), error) from None
+    frame = with_header(path, frame, header)
     # The reader fills a short line with missing values and says nothing: look when one could hide.
     if frame.height and frame[frame.columns[-1]].null_count():
-        _check_widths(path, separator, len(header))
+        check_widths(path, separator, len(header))
         frame = frame.filter(~pl.all_horizontal(pl.all().is_null()))
     return Table(frame, str(path), separator)
-
-
-def _is_packed(path: Path) -> bool:
-    with path.open("rb") as file:
-        return file.read(2) == GZIP_MARK
 
 
 def _read_letor(path: Path) -> Table:
@@ -210,7 +217,7 @@ def _check_cells(path: Path, content: Path | bytes, separator: str, width: int) 
     most = max(_FEW_CELLS, 4 * size) // width
     if size <= most or _count_lines(content) <= most:
         return
-    _check_widths(path, separator, width)
+    check_widths(path, separator, width)
     rows = sum(1 for _ in _lines(path, separator))
     if rows > most:
         raise InputError(f"{path}: most of its {rows} lines are blank; take them out")
@@ -223,38 +230,33 @@ def _count_lines(content: Path | bytes) -> int:
         return sum(part.count(b"\n") for part in iter(lambda: file.read(1 << 20), b""))
 
 
-def _first_line(error: BaseException) -> str:
+def first_line(error: BaseException) -> str:
     return (str(error).strip() or type(error).__name__).splitlines()[0]
 
 
 @contextmanager
-def _text(path: Path, streamed: bool = False) -> Iterator[TextIO]:
-    """Open a CSV file's text; what cannot be decoded or split is an error of one line."""
+def csv_text(path: Path, streamed: bool = False) -> Iterator[TextIO]:
+    """Open a CSV file's text; what cannot be decoded is an error of one line."""
     try:
-        with ExitStack() as stack:
-            file: Any = stack.enter_context(path.open("rb"))
-            if file.peek(2)[:2] == GZIP_MARK:
-                file = stack.enter_context(unpacking(path, file, streamed=streamed))
-            yield stack.enter_context(io.TextIOWrapper(file, encoding="utf-8-sig", newline="\n"))
+        with (
+            reading(path),
+            opened(path, streamed=streamed) as file,
+            io.TextIOWrapper(file, encoding="utf-8-sig", newline="\n") as text,
+        ):
+            yield text
     except UnicodeDecodeError:
-        raise InputError(
-            f"{path} is not UTF-8 text (line {_undecodable(path)}): save it as UTF-8 CSV"
-        ) from None
-    except DAMAGED:
-        raise _damaged(path) from None
-    except OSError as error:
-        raise InputError(f"cannot read {path} as CSV: {_first_line(error)}") from None
+        raise not_utf8(path, _undecodable(path)) from None
 
 
-def _sniff(path: Path) -> str:
-    with _text(path) as file:
-        header = next((line for line in file if line.strip()), "")
-    return max(_SEPARATORS, key=header.count)
-
-
-def _check_header(path: Path, separator: str) -> list[str]:
-    """Column names, each given once: the reader would rename a second one silently."""
-    header = next((fields for _, fields in _lines(path, separator) if fields), [])
+def csv_header(path: Path) -> tuple[str, list[str]]:
+    """Separator and column names, each given once: the reader would rename a second one silently."""
+    with csv_text(path) as file:
+        first: list[str] = []  # lines up to that of the names
+        while not first or (first[-1] and not first[-1].strip()):
+            first.append(file.readline())
+        separator = max(_SEPARATORS, key=first[-1].count)
+        rows = _split(path, chain(first, file), separator)
+        header = next((fields for _, fields in rows if fields), [])
     if not header:
         raise InputError(f"{path} is empty: it needs a line of column names and at least one row")
     if header[0].startswith(_ZLIB_MARK):
@@ -266,7 +268,7 @@ def _check_header(path: Path, separator: str) -> list[str]:
         if name in seen:
             raise InputError(f"{path} line 1: two columns are named {name!r}; rename one")
         seen.add(name)
-    return header
+    return separator, header
 
 
 def _records(path: Path, separator: str) -> Iterator[tuple[int, list[str]]]:
@@ -279,20 +281,24 @@ def _records(path: Path, separator: str) -> Iterator[tuple[int, list[str]]]:
 
 
 def _lines(path: Path, separator: str, streamed: bool = False) -> Iterator[tuple[int, list[str]]]:
-    """Line number and fields of every row; one that cannot be split is an error with its line."""
-    with _text(path, streamed) as file:
-        reader = csv.reader(file, delimiter=separator)
-        start = 1
-        try:
-            for fields in reader:
-                yield start, fields
-                start = reader.line_num + 1
-        except csv.Error as error:
-            reason = str(error).partition(" - ")[0]
-            raise InputError(f"{path} line {start}: {reason}; correct the line") from None
+    """Line number and fields of every row."""
+    with csv_text(path, streamed) as file:
+        yield from _split(path, file, separator)
 
 
-def _check_widths(path: Path, separator: str, width: int) -> None:
+def _split(path: Path, lines: Iterable[str], separator: str) -> Iterator[tuple[int, list[str]]]:
+    """Line number and fields of rows; one that cannot be split is an error with its line."""
+    reader, line = csv.reader(lines, delimiter=separator), 1
+    try:
+        for fields in reader:
+            yield line, fields
+            line = reader.line_num + 1
+    except csv.Error as error:
+        reason = str(error).partition(" - ")[0]
+        raise InputError(f"{path} line {line}: {reason}; correct the line") from None
+
+
+def check_widths(path: Path, separator: str, width: int) -> None:
     earlier = csv.field_size_limit(_LONGEST_FIELD)
     try:
         for line, fields in _lines(path, separator, streamed=True):
@@ -305,19 +311,21 @@ def _check_widths(path: Path, separator: str, width: int) -> None:
         csv.field_size_limit(earlier)
 
 
-def _unreadable(path: Path, separator: str, width: int, error: Exception) -> InputError:
+def csv_fault(path: Path, separator: str, width: int, error: Exception) -> InputError:
     """What is wrong with a file that the fast reader gave up on, and in which line."""
-    _check_widths(path, separator, width)
-    with _text(path, streamed=True) as file:  # readers take quotes in different ways where they do not match
+    check_widths(path, separator, width)
+    with csv_text(
+        path, streamed=True
+    ) as file:  # readers take quotes in different ways where they do not match
         first = next((number for number, line in enumerate(file, start=1) if '"' in line), None)
     if first is None:
-        return InputError(f"cannot read {path} as CSV: {_first_line(error)}")
+        return InputError(f"cannot read {path} as CSV: {first_line(error)}")
     return InputError(
         f"cannot read {path} as CSV: its quotes do not match from line {first} on; correct them"
     )
 
 
-def _named(path: Path, frame: pl.DataFrame, header: list[str]) -> pl.DataFrame:
+def with_header(path: Path, frame: pl.DataFrame, header: list[str]) -> pl.DataFrame:
     """The frame with the names of ``header``; refuse a line of names that two readers split in two ways."""
     if frame.columns == header:
         return frame
@@ -338,23 +346,13 @@ def _same_name(name: str, wanted: str) -> bool:
     return name == wanted or name.replace('""', '"') == wanted
 
 
-def _damaged(path: Path) -> InputError:
-    return InputError(
-        f"cannot read {path} as CSV: the gzip data end early or are damaged; copy the file again"
-    )
-
-
 def _undecodable(path: Path) -> int:
     """Number of the first line that is not UTF-8."""
     number = 0
     try:
-        with path.open("rb") as plain:
-            packed = plain.peek(2)[:2] == GZIP_MARK
-            file: Any = unpacking(path, plain, streamed=True) if packed else plain
+        with reading(path), opened(path, streamed=True) as file:
             for number, line in enumerate(file, start=1):  # noqa: B007
                 line.decode()
-    except DAMAGED:
-        raise _damaged(path) from None
     except UnicodeDecodeError:
         return number
     return 1

@@ -9,21 +9,37 @@ from __future__ import annotations
 import gzip
 import math
 import re
+from collections.abc import Mapping, Sequence
 from pathlib import Path
+from typing import Any, NamedTuple
 
 import polars as pl
 
 from apexrank.atomic import write_bytes
-from apexrank.datasets.unpacking import DAMAGED, unpacked
 from apexrank.errors import InputError
-from apexrank.io.trec_rows import KEY, QRELS, RUN, Layout, Rows, checked_rows, refuse_row
+from apexrank.textfile import read_bytes, single_blanks
 
-_BYTE_ORDER_MARK = b"\xef\xbb\xbf"
-_TO_BLANKS = bytes.maketrans(b"\t\v\f\r", b"    ")
 _NUMBER = re.compile(rb"[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?")
 # What some reader of these files splits at, or drops: a mark that opens the file is no part of an id.
 _BREAKS_A_LINE = r"[\s\p{Cc}\x{FEFF}]"
 _UNFIT = "is empty or has white space in it, which the format cannot hold; rename it"
+Rows = pl.DataFrame | Mapping[str, Any] | Sequence[Any]
+
+KEY = ["query", "document"]
+_IDS = (pl.String, pl.Categorical, pl.Enum, pl.Null)
+
+
+class Layout(NamedTuple):
+    """The columns of one kind of file, and the one that holds numbers."""
+
+    kind: str
+    fields: tuple[str, ...]
+    value: str
+    reader: str
+
+
+RUN = Layout("run", ("query", "Q0", "document", "rank", "score", "tag"), "score", "read_run")
+QRELS = Layout("qrels", ("query", "iteration", "document", "relevance"), "relevance", "read_qrels")
 
 
 def read_run(path: str | Path) -> pl.DataFrame:
@@ -208,8 +224,8 @@ def judged(run: Rows, qrels: Rows, *, complete: bool = False) -> pl.DataFrame:
     >>> judged(run, qrels).rows()
     [('q1', 'd7', 2.5, 0.0), ('q1', 'd3', 0.5, 1.0), ('q1', 'd8', -inf, 2.0)]
     """
-    retrieved = checked_rows(run, RUN).with_row_index("row")
-    judgements = checked_rows(qrels, QRELS).with_columns(pl.col("relevance").clip(0.0))
+    retrieved = _checked_rows(run, RUN).with_row_index("row")
+    judgements = _checked_rows(qrels, QRELS).with_columns(pl.col("relevance").clip(0.0))
     found = retrieved.join(judgements.select("query"), on="query", how="semi").join(
         judgements, on=KEY, how="left"
     )
@@ -242,8 +258,8 @@ def _not_retrieved(retrieved: pl.DataFrame, judgements: pl.DataFrame, complete: 
 
 def _read(path: Path, layout: Layout) -> pl.DataFrame:
     """All columns of a file; the careful pass is made only to say where a fault is."""
-    content = _content(path)
-    lines = _single_blanks(content)
+    content = read_bytes(path)
+    lines = single_blanks(content)
     if not lines:
         raise InputError(f"{path} is empty: a {layout.kind} file has lines of {' '.join(layout.fields)!r}")
     schema = {name: pl.Float64 if name == layout.value else pl.String for name in layout.fields}
@@ -259,40 +275,6 @@ def _read(path: Path, layout: Layout) -> pl.DataFrame:
         _raise_first_fault(path, content, layout)
         raise InputError(f"cannot read {path} as a {layout.kind} file: {reason}")
     return frame
-
-
-def _content(path: Path) -> bytes:
-    """The text of a file, checked to be UTF-8, without its byte order mark."""
-    try:
-        content = unpacked(path)
-    except IsADirectoryError:
-        raise InputError(f"cannot read {str(path)!r}: it is a folder; give a file in it") from None
-    except DAMAGED as error:
-        reason = str(error).lower()
-        raise InputError(
-            f"cannot read {str(path)!r}: {reason}; the gzip data end early or are damaged, copy the file again"
-        ) from None
-    except OSError as error:
-        reason = error.strerror or str(error)
-        raise InputError(f"cannot read {str(path)!r}: {reason.lower()}") from None
-    try:
-        content.decode("utf-8")
-    except UnicodeDecodeError as error:
-        line = content.count(b"\n", 0, error.start) + 1
-        raise InputError(f"{path} line {line}: not UTF-8 text; save the file as UTF-8") from None
-    if b"\0" in content:
-        line = content.count(b"\n", 0, content.index(b"\0")) + 1
-        raise InputError(f"{path} line {line}: a zero byte, so this is no text file; save it as UTF-8 text")
-    return content.removeprefix(_BYTE_ORDER_MARK)
-
-
-def _single_blanks(content: bytes) -> bytes:
-    """Lines of fields with one blank between them and no blank lines, which is CSV to a fast reader."""
-    text = content.translate(_TO_BLANKS)
-    for several, one in ((b"  ", b" "), (b" \n", b"\n"), (b"\n ", b"\n"), (b"\n\n", b"\n")):
-        while several in text:
-            text = text.replace(several, one)
-    return text.strip(b" \n")
 
 
 def _raise_first_fault(path: Path, content: bytes, layout: Layout) -> None:
@@ -332,14 +314,71 @@ def _check_width(where: str, fields: list[bytes], layout: Layout, is_first: bool
     )
 
 
+def _checked_rows(data: Rows, layout: Layout) -> pl.DataFrame:
+    """Query, document and number of each row, each document once in a query."""
+    query, document, value = _columns(data, layout)
+    for ids in (query, document):
+        if not (ids.dtype in _IDS or ids.dtype.is_integer()):
+            raise InputError(f"{layout.kind} column {ids.name!r} holds {ids.dtype} values: ids are text")
+        _refuse_row(ids.is_null(), ids, layout.kind, "is missing; fill it in")
+    if not (value.dtype.is_numeric() or value.dtype == pl.Null):
+        raise InputError(f"{layout.kind} column {value.name!r} holds {value.dtype} values, not numbers")
+    number = value.cast(pl.Float64)
+    bad = ~number.is_finite().fill_null(False)
+    _refuse_row(bad, value, layout.kind, "is not a finite number; correct it")
+    frame = pl.DataFrame([query.cast(pl.String), document.cast(pl.String), number])
+    again = ~frame.select(pl.struct(KEY).is_first_distinct()).to_series()
+    _refuse_row(again, document, layout.kind, "is there twice in its query; keep one")
+    return frame
+
+
+def _columns(data: Rows, layout: Layout) -> list[pl.Series]:
+    """The three columns by their names in a frame or mapping, or by position in a sequence."""
+    names = [*KEY, layout.value]
+    if isinstance(data, list | tuple):
+        if len(data) != len(names):
+            raise InputError(f"the {layout.kind} needs three arrays ({', '.join(names)}), got {len(data)}")
+        data = dict(zip(names, data, strict=True))
+    columns = [_series(data, name, layout.kind) for name in names]
+    if len({len(column) for column in columns}) > 1:
+        sizes = ", ".join(f"{len(column)} of {column.name}" for column in columns)
+        raise InputError(f"the {layout.kind} needs columns of one length, got {sizes}")
+    return columns
+
+
+def _series(data: Any, name: str, kind: str) -> pl.Series:
+    try:
+        values = data[name]
+    except (KeyError, IndexError, TypeError, pl.exceptions.ColumnNotFoundError):
+        raise InputError(f"the {kind} has no column {name!r}") from None
+    if isinstance(values, pl.Series):
+        return values.alias(name)
+    try:
+        # Through a list: arrays of objects and pandas columns then need no special treatment. Whole numbers
+        # and fractions may mix, but text and a pandas gap may not: the gap would become the id "NaN".
+        listed = values.tolist() if hasattr(values, "tolist") else list(values)
+        return pl.Series(name, listed, strict=name in KEY)
+    except (TypeError, ValueError, pl.exceptions.PolarsError):
+        raise InputError(
+            f"{kind} column {name!r} needs one value a row, all of one kind and encodable as UTF-8"
+        ) from None
+
+
+def _refuse_row(bad: pl.Series, column: pl.Series, kind: str, message: str) -> None:
+    """Name the first bad row and what is wrong with it."""
+    if bad.any():
+        row = int(bad.to_numpy().argmax())
+        raise InputError(f"{kind} row {row + 1}: {column.name} {column[row]!r} {message}")
+
+
 def _writable(data: Rows, layout: Layout) -> pl.DataFrame:
     """Rows whose ids stay whole when a reader splits the lines at white space."""
-    frame = checked_rows(data, layout)
+    frame = _checked_rows(data, layout)
     if not frame.height:
         raise InputError(f"the {layout.kind} has no rows: there is nothing to write")
     for name in KEY:
         bad = _breaks_a_line(frame[name])
-        refuse_row(bad, frame[name], layout.kind, _UNFIT)
+        _refuse_row(bad, frame[name], layout.kind, _UNFIT)
     return frame
 
 

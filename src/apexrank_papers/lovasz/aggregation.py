@@ -17,9 +17,10 @@ from sklearn.utils import Bunch
 from apexrank import metrics
 from apexrank.aggregation.learn import LovaszAggregator
 from apexrank.aggregation.rank_aggregation import aggregate
-from apexrank.datasets import Fold, mq2008_agg_folds
+from apexrank.datasets import Fold
 from apexrank.validation import segment
 from apexrank_papers.folds import gap_text, over_folds
+from apexrank_papers.lovasz.mq2008_agg import mq2008_agg_folds
 from apexrank_papers.result import Result, Verdict, claim, signed_verdict
 
 MEASURES = {"ndcg": "NDCG", "ndcg@10": "NDCG at 10"}

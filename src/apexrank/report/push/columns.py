@@ -11,7 +11,7 @@ import polars as pl
 
 from apexrank.errors import InputError
 from apexrank.io.columns import is_text, numbers, texts
-from apexrank.io.ranker import Recipe
+from apexrank.io.table_ranker import Recipe
 from apexrank.io.tables import Table
 from apexrank.report.page import counted
 

@@ -10,10 +10,9 @@ import numpy as np
 import polars as pl
 
 from apexrank.errors import InputError
-from apexrank.io.columns import numbers, texts
+from apexrank.io.columns import labels, numbers, positive_value, row_weights, target_values, texts
 from apexrank.io.encode import Encoder
-from apexrank.io.labels import labels, positive_value, target_values
-from apexrank.io.ranker import Recipe, row_weights
+from apexrank.io.table_ranker import Recipe
 from apexrank.io.tables import Table
 from apexrank.metrics.roc import auc
 from apexrank.report.page import Stages
@@ -55,8 +54,8 @@ def compare_table(
     target, positive, id, weight, features, drop
         As in `apexrank.io.Recipe`. What is named in ``features`` is not left out as text or as an id.
     categorical, impute, scale
-        As in :meth:`apexrank.io.encode.Encoder.learn`; with ``categorical`` only the columns named there are one-hot
-        encoded.
+        As in :meth:`apexrank.io.encode.Encoder.fit_transform`; with ``categorical`` only the columns named there are
+        one-hot encoded.
     test_table : Table, optional
         Held-out rows; by default a share of the table's. It needs the columns that are used, no others.
     **options
@@ -91,10 +90,15 @@ def compare_table(
         weights = None if weight is None else _weights(table, weight)
         train, test, used, caveats = _parts(table, test_table, recipe, categorical, options, notes)
         filling = impute or "median"
-        encoder = Encoder.learn(
-            train.table, used.names, categorical=used.one_hot, impute=filling, scale=scale
+        encoder, X = Encoder.fit_transform(
+            train.table,
+            used.names,
+            categorical=used.one_hot,
+            impute=filling,
+            scale=scale,
+            sample_weight=None if weights is None else weights[train.rows],
         )
-        X, X_test = encoder.encode(train.table), encoder.encode(test.table)
+        X_test = encoder.encode(test.table)
         _note_missing(encoder, train, test, filling, notes)
         notes += encoder.notes(test.table) + _leaks(encoder, X, train.y)
     found = compare_pushes(

@@ -1,0 +1,437 @@
+"""LETOR files (SVMlight lines with query ids): read them into a matrix, and write them.
+
+A line is ``relevance qid:ID feature:value feature:value ... # comment``; features are numbered from 1, in any order,
+and one that is not named is 0. scikit-learn's ``load_svmlight_file`` is faster, but reads no ``NULL``, no query ids
+that are text and no document ids, and its errors name no line.
+"""
+
+from __future__ import annotations
+
+import gzip
+import math
+import re
+from array import array
+from collections.abc import Iterable, Iterator
+from contextlib import ExitStack
+from numbers import Real
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import ArrayLike, DTypeLike
+from scipy.sparse import csr_array, issparse
+from sklearn.utils import Bunch
+
+from apexrank.atomic import replacing
+from apexrank.errors import InputError
+from apexrank.textfile import numbered_lines
+from apexrank.validation import is_missing, segment
+
+_NULL_CHOICES = ("raise", "nan", "zero", "min")
+_MOST_NAMES = 1_000_000
+_FEW_CELLS = 100_000_000  # of 0.8 GB
+_DOCID = re.compile(rb"\bdocid\s*=\s*(\S+)")
+
+
+def read_letor(
+    path: str | Path,
+    *,
+    n_features: int | None = None,
+    null: str | float = "raise",
+    sparse: bool = False,
+    dtype: DTypeLike = np.float64,
+) -> Bunch:
+    r"""Read a LETOR file, plain or gzip-compressed.
+
+    Parameters
+    ----------
+    path : str or Path
+        Lines ``relevance qid:ID feature:value ... # comment``. Empty lines and lines that only comment are passed over;
+        the rows of a query need not stand together.
+    n_features : int, optional
+        Number of columns; default: the largest feature number of the file.
+    null : {"raise", "nan", "zero", "min"} or float, default="raise"
+        What a value ``NULL`` (or ``nan``) becomes. ``"min"`` is LETOR's own way: the smallest value that the feature
+        has in the query, 0 when it has none there.
+    sparse : bool, default=False
+        Give ``data`` as a CSR array without its zeros.
+    dtype : {float64, float32}, default=float64
+        Type of ``data``.
+
+    Returns
+    -------
+    Bunch
+        With ``data``, ``target`` (relevance), ``groups`` (query ids, as text), ``docids`` (objects of type str: what
+        ``docid = ...`` names in the comment, else its first word, else the number of the row, counted from 1),
+        ``feature_names`` (``None`` for more than a million features) and ``source`` (the path).
+
+    Raises
+    ------
+    InputError
+        Naming file and line, for what cannot be read.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> from apexrank.datasets.letor import read_letor
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     path = Path(folder) / "queries.txt"
+    ...     _ = path.write_text("2 qid:7 1:0.5 3:NULL # docid = D1\n0 qid:7 2:1 3:4\n")
+    ...     queries = read_letor(path, null="min")
+    >>> queries.data.tolist(), queries.target.tolist()
+    ([[0.5, 0.0, 4.0], [0.0, 1.0, 4.0]], [2.0, 0.0])
+    >>> queries.groups.tolist(), queries.docids.tolist()
+    (['7', '7'], ['D1', '2'])
+    """
+    _check_options(n_features, null, dtype)
+    rows = _read_rows(path)
+    if not len(rows.lines):
+        raise InputError(f"{path} has no rows: it needs lines such as '1 qid:7 1:0.5 2:3 # docid = D1'")
+    if n_features is None and not len(rows.columns):
+        raise InputError(f"{path} names no feature in any line: give n_features")
+    groups = np.array(rows.qids)
+    columns, values = np.frombuffer(rows.columns, np.intc) - 1, np.frombuffer(rows.values)
+    width = int(columns.max() + 1 if n_features is None else n_features)
+    _check_entries(path, rows, columns, values, width, null)
+    indptr = np.frombuffer(rows.ends, np.int64)
+    values = _filled(values, columns, indptr, groups, width, null)
+    return Bunch(
+        data=_matrix(path, (values, columns, indptr), (len(groups), width), sparse, dtype),
+        target=np.array(rows.relevance),
+        groups=groups,
+        docids=np.array(rows.docids, dtype=object),
+        feature_names=feature_names(width),
+        source=str(path),
+    )
+
+
+def feature_names(width: int) -> list[str] | None:
+    """``feature_1`` and so on, or ``None`` for more than a million."""
+    # hashed features have numbers up to 2**31: their names would need more memory than the data
+    return [f"feature_{j}" for j in range(1, width + 1)] if width <= _MOST_NAMES else None
+
+
+def _check_options(n_features: Any, null: Any, dtype: DTypeLike) -> None:
+    if np.dtype(dtype) not in (np.float32, np.float64):
+        raise InputError(f"dtype must be float32 or float64, got {np.dtype(dtype)}")
+    if n_features is not None and (not isinstance(n_features, int | np.integer) or n_features < 1):
+        raise InputError(f"n_features must be a whole number of at least 1, got {n_features!r}")
+    if null not in _NULL_CHOICES and not (isinstance(null, Real) and math.isfinite(null)):
+        raise InputError(f"unknown null {null!r}: use one of {', '.join(_NULL_CHOICES)}, or a finite number")
+
+
+def _check_entries(
+    path: str | Path, rows: _LetorRows, columns: np.ndarray, values: np.ndarray, width: int, null: str | float
+) -> None:
+    def refuse(bad: np.ndarray, what: str) -> None:
+        if bad.any():
+            entry = int(np.argmax(bad))
+            row = np.searchsorted(np.frombuffer(rows.ends, np.int64), entry, side="right") - 1
+            raise InputError(f"{path} line {rows.lines[row]}: feature {columns[entry] + 1} {what}")
+
+    refuse(np.isinf(values), "is infinite; give a finite number")
+    refuse(columns >= width, f"is beyond n_features={width}; raise n_features or leave it out")
+    if null == "raise":
+        refuse(np.isnan(values), "is NULL; choose null='nan', 'zero', 'min' or a number to put there")
+
+
+def _filled(
+    values: np.ndarray,
+    columns: np.ndarray,
+    indptr: np.ndarray,
+    groups: np.ndarray,
+    width: int,
+    null: str | float,
+) -> np.ndarray:
+    """Values with every NaN replaced as ``null`` says."""
+    missing = np.isnan(values)
+    if null in ("raise", "nan") or not missing.any():
+        return values
+    if null == "min":
+        return np.where(missing, _query_minima(values, columns, indptr, groups, width), values)
+    return np.where(missing, 0.0 if null == "zero" else float(null), values)
+
+
+def _query_minima(
+    values: np.ndarray, columns: np.ndarray, indptr: np.ndarray, groups: np.ndarray, width: int
+) -> np.ndarray:
+    """For each entry the smallest value of its feature in its query, 0 when all are NULL."""
+    queries = segment(groups, len(groups))
+    query = np.repeat(queries.of_rows(), np.diff(indptr))
+    cells = segment(query * np.int64(width) + columns, len(values))
+    low = np.fmin.reduceat(values[cells.order], cells.indptr[:-1])
+    # a document that does not name the feature has a 0 there
+    unnamed = np.diff(cells.indptr) < np.diff(queries.indptr)[cells.names // width]
+    low = np.where(unnamed, np.fmin(low, 0.0), low)
+    return np.nan_to_num(low)[cells.of_rows()]
+
+
+def _matrix(
+    path: str | Path, entries: tuple[np.ndarray, ...], shape: tuple[int, int], sparse: bool, dtype: DTypeLike
+) -> Any:
+    values, columns, indptr = entries
+    matrix = csr_array((values.astype(dtype, copy=False), columns, indptr), shape=shape)
+    if sparse:
+        matrix.sort_indices()
+        matrix.eliminate_zeros()
+        return matrix
+    most = max(_FEW_CELLS, 100 * len(values))
+    if shape[0] * shape[1] > most:  # nearly all of them zeros that nobody wrote
+        raise InputError(
+            f"{path}: {shape[0]:,} x {shape[1]:,} numbers, nearly all of them zeros, are more than {most:,}; drop rows "
+            "or features from the file, or read it in Python with sparse=True"
+        )
+    try:
+        return matrix.toarray()
+    except MemoryError:
+        raise InputError(
+            f"{path}: {shape[0]:,} x {shape[1]:,} numbers do not fit into memory; drop rows or features from the file, "
+            "or read it in Python with sparse=True"
+        ) from None
+
+
+class _LetorRows(NamedTuple):
+    """What a file says, row by row; the features of row i are the entries from ``ends[i]`` to ``ends[i + 1]``."""
+
+    lines: array
+    relevance: array
+    qids: list[str]
+    docids: list[str]
+    ends: array
+    columns: array
+    values: array
+
+
+def _read_rows(path: str | Path) -> _LetorRows:
+    """Rows of the file in their order; the first line that cannot be read is an error."""
+    rows = _LetorRows(array("q"), array("d"), [], [], array("q", [0]), array("i"), array("d"))
+    names: tuple[bytes, ...] = ()
+    columns = array("i")
+    for number, line in numbered_lines(path):
+        content, _, comment = line.partition(b"#")
+        fields = content.split(None, 2)
+        if not fields:
+            continue
+        try:
+            relevance, query, *rest = fields
+            rows.relevance.append(_relevance(relevance))
+            rows.qids.append(_qid(query))
+            if rest:
+                new_names, values = _pairs(rest[0])
+                # in most files every line names the same features
+                if new_names != names:
+                    names, columns = new_names, _columns(new_names)
+                rows.values.extend(map(float, values))
+                rows.columns.extend(columns)
+            rows.lines.append(number)
+            rows.docids.append(_docid(comment, len(rows.lines)))
+            rows.ends.append(len(rows.values))
+        except (ValueError, OverflowError):
+            raise InputError(f"{path} line {number}: {_fault(line)}") from None
+    return rows
+
+
+def _relevance(text: bytes) -> float:
+    value = float(text)
+    if not 0 <= value < math.inf or b"_" in text:
+        raise ValueError
+    return value
+
+
+def _qid(text: bytes) -> str:
+    if not text.startswith(b"qid:") or len(text) == 4:
+        raise ValueError
+    return text[4:].decode()
+
+
+def _pairs(text: bytes) -> tuple[tuple[bytes, ...], tuple[bytes, ...]]:
+    if b"_" in text:  # Python would read 1_000 as a number
+        raise ValueError
+    names, values = zip(*[pair.split(b":") for pair in text.replace(b"NULL", b"nan").split()], strict=True)
+    return names, values
+
+
+def _columns(names: tuple[bytes, ...]) -> array:
+    columns = array("i", map(int, names))
+    if min(columns) < 1 or len(set(columns)) < len(columns):
+        raise ValueError
+    return columns
+
+
+def _docid(comment: bytes, row: int) -> str:
+    named = _DOCID.search(comment)
+    if named:
+        return named[1].decode()
+    words = comment.split(None, 1)
+    return words[0].decode() if words else str(row)
+
+
+def _fault(line: bytes) -> str:
+    """What is wrong with a line that could not be read, and what to do."""
+    if b"\0" in line or not _decodes(line):
+        return "this is not UTF-8 text; give a text file, plain or gzip-compressed"
+    relevance, *fields = line.partition(b"#")[0].split()
+    if not _is(float, relevance):
+        return f"the relevance {_shown(relevance)} is not a number; start the line with one"
+    if not 0 <= float(relevance) < math.inf:
+        return f"the relevance is {_shown(relevance)}; it must be a finite number of at least 0"
+    if not fields or not fields[0].startswith(b"qid:") or fields[0] == b"qid:":
+        return "there is no query id after the relevance; write it as qid:ID"
+    seen: set[int] = set()
+    for field in fields[1:]:
+        name, colon, value = field.partition(b":")
+        if not colon or not _is(int, name):
+            return f"{_shown(field)} is not a feature; write number:value"
+        if not 1 <= int(name) < 2**31:
+            return f"{_shown(field)} has feature number {_shown(name)}; number the features from 1"
+        if not _is(float, value.replace(b"NULL", b"nan")):
+            return f"the value of feature {int(name)} is {_shown(value)}; write a number or NULL"
+        if int(name) in seen:
+            return f"feature {int(name)} stands there twice; take one of them out"
+        seen.add(int(name))
+    return "it cannot be read; write relevance qid:ID number:value ..."
+
+
+def _decodes(line: bytes) -> bool:
+    try:
+        line.decode()
+    except UnicodeDecodeError:
+        return False
+    return True
+
+
+def _is(kind: type, text: bytes) -> bool:
+    try:
+        kind(text)
+    except ValueError:
+        return False
+    return b"_" not in text
+
+
+def _shown(text: bytes) -> str:
+    return repr(text.decode() if len(text) <= 40 else text[:40].decode(errors="ignore") + "...")
+
+
+def write_letor(
+    path: str | Path,
+    X: Any,
+    y: ArrayLike,
+    groups: ArrayLike,
+    docids: ArrayLike | None = None,
+    *,
+    zeros: bool | None = None,
+) -> None:
+    """Write a LETOR file, whole or not at all, gzip-compressed when its name ends in ``.gz``.
+
+    :func:`read_letor` gives back the same numbers to the last bit; NaN is written as ``NULL``.
+
+    Parameters
+    ----------
+    path : str or Path
+        The file to write; an old one is replaced.
+    X : array, frame or sparse matrix of shape (n, d)
+        Features.
+    y : array of n numbers
+        Relevance, at least 0.
+    groups : array of n ids
+        Query ids without blanks and without ``#``.
+    docids : array of n ids, optional
+        Ids without blanks, written as ``#docid = ID``.
+    zeros : bool, optional
+        Whether to write features that are 0; default: for dense X only. Without them the reader cannot see a last
+        column of zeros: give it ``n_features``.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> from apexrank.datasets.letor import write_letor
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     path = Path(folder) / "queries.txt"
+    ...     write_letor(path, [[0.1, 0], [0, 2]], [1, 0], ["q1", "q1"], ["D1", "D2"], zeros=False)
+    ...     print(path.read_text(), end="")
+    1 qid:q1 1:0.1 #docid = D1
+    0 qid:q1 2:2.0 #docid = D2
+    """
+    rows = _checked_matrix(X)
+    n = rows.shape[0]
+    relevance = _checked_relevance(y, n)
+    queries = _checked_ids("groups", groups, n, forbidden="#")
+    comments = (
+        [""] * n if docids is None else [f" #docid = {id_}" for id_ in _checked_ids("docids", docids, n)]
+    )
+    all_features = not issparse(X) if zeros is None else zeros
+    lines = (
+        f"{grade} qid:{query}{features}{comment}\n".encode()
+        for grade, query, features, comment in zip(
+            relevance, queries, _feature_texts(rows, all_features), comments, strict=True
+        )
+    )
+    _write_whole(Path(path), lines)
+
+
+def _checked_matrix(X: Any) -> Any:
+    rows: Any = csr_array(X, dtype=np.float64) if issparse(X) else np.asarray(X, dtype=np.float64)
+    if rows.ndim != 2:
+        raise InputError(f"X needs one row per document: expected two dimensions, got shape {rows.shape}")
+    if np.isinf(rows.data if issparse(rows) else rows).any():
+        raise InputError(
+            "X holds an infinite value: replace it by a finite number, or by NaN, which is written as NULL"
+        )
+    if issparse(rows):
+        rows.sum_duplicates()
+    return rows
+
+
+def _checked_relevance(y: ArrayLike, n: int) -> list[str]:
+    relevance = np.asarray(y, dtype=np.float64)
+    if relevance.shape != (n,):
+        raise InputError(f"y needs one relevance per row: expected {n} numbers, got shape {relevance.shape}")
+    if not (np.isfinite(relevance) & (relevance >= 0)).all():
+        raise InputError(
+            "y holds a relevance that is negative or not finite: relevance is a number of at least 0"
+        )
+    # grades are written as LETOR has them, 2 and not 2.0
+    return [repr(int(grade)) if grade.is_integer() else repr(grade) for grade in relevance.tolist()]
+
+
+def _checked_ids(name: str, ids: ArrayLike, n: int, forbidden: str = "") -> list[str]:
+    found = np.asarray(ids)
+    if found.shape != (n,):
+        raise InputError(f"{name} needs one id per row: expected {n} ids, got shape {found.shape}")
+    texts = [str(id_) for id_ in found.tolist()]
+    for row, text in enumerate(texts):
+        if is_missing(found[row]):
+            raise InputError(f"{name} row {row}: the id is missing; fill it in or take the row out")
+        if not text or any(
+            c.isspace() or c in forbidden or "\ud800" <= c <= "\udfff" or c == "\0" for c in text
+        ):
+            marks = f" or {forbidden}" if forbidden else ""
+            raise InputError(
+                f"{name} row {row}: {text!r} cannot be written; an id is text without blanks{marks}"
+            )
+    return texts
+
+
+def _feature_texts(rows: Any, zeros: bool) -> Iterator[str]:
+    """The features of each row, each after a blank."""
+    for i in range(rows.shape[0]):
+        if issparse(rows) and not zeros:
+            entries = slice(*rows.indptr[i : i + 2])
+            columns, values = rows.indices[entries].tolist(), rows.data[entries].tolist()
+        else:
+            values = (rows[[i]].toarray()[0] if issparse(rows) else rows[i]).tolist()
+            columns = range(len(values))
+        yield "".join(
+            f" {j + 1}:{'NULL' if value != value else repr(value)}"
+            for j, value in zip(columns, values, strict=True)
+            if zeros or value != 0
+        )
+
+
+def _write_whole(path: Path, lines: Iterable[bytes]) -> None:
+    with replacing(path) as temporary, ExitStack() as stack:
+        file: Any = stack.enter_context(temporary.open("wb"))
+        if path.suffix.lower() == ".gz":
+            # neither time nor name goes into the file: same data, same bytes
+            file = stack.enter_context(gzip.GzipFile("", "wb", 6, file, mtime=0))
+        file.writelines(lines)

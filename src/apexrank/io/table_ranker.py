@@ -1,0 +1,453 @@
+"""Fit a ranker on a table and rank other tables with it: columns become features, features become scores.
+
+The one path from a table to a model: :func:`fit_table` reads every column once, encodes the matrix once, fits the
+estimator and scores the training rows. Weights count as repetitions of rows in all of it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+import polars as pl
+from sklearn import config_context
+
+from apexrank.errors import InputError
+from apexrank.io.columns import feature_columns, group_ids, read_target, row_weights
+from apexrank.io.encode import Encoder
+from apexrank.io.judging import Judged
+from apexrank.io.tables import Table
+from apexrank.preprocessing import QueryNormalizer
+from apexrank.validation import segment
+
+CERTIFICATE = ("n_iter_", "converged_", "objective_", "dual_gap_", "grad_norm_")
+
+
+@dataclass(frozen=True)
+class Recipe:
+    """What each column of a training table is for.
+
+    Parameters
+    ----------
+    target : str
+        The column that says which rows are positive, or how relevant they are.
+    positive : str, optional
+        Its positive value; not needed for 0/1, true/false, yes/no and the like.
+    graded : bool
+        The target holds grades of relevance, numbers of at least 0.
+    id : str, optional
+        Names the rows; never a feature.
+    groups : str, optional
+        Rows are ranked inside each group.
+    weight : str, optional
+        How many times each row counts.
+    features, drop : sequences of str
+        Columns to use (all the others by default), and columns to leave out.
+    categorical, impute, scale
+        See :meth:`apexrank.io.encode.Encoder.fit_transform`. ``scale="query"`` brings every number to the range 0 to 1
+        inside each group, LETOR's query-level scaling.
+    """
+
+    target: str
+    positive: str | None = None
+    graded: bool = False
+    id: str | None = None
+    groups: str | None = None
+    weight: str | None = None
+    features: Sequence[str] = ()
+    drop: Sequence[str] = ()
+    categorical: Sequence[str] = ()
+    impute: str | None = None
+    scale: str = "standard"
+
+    @property
+    def encoder_scale(self) -> str:
+        """The scale of the encoder; that inside groups comes after it."""
+        if self.scale == "query" and self.groups is None:
+            raise InputError("--scale query scales inside each group: name the column with --groups")
+        return "none" if self.scale == "query" else self.scale
+
+    def feature_columns(self, table: Table) -> list[str]:
+        """Columns of the table that are features, in the table's order."""
+        roles = {"target": self.target, "id": self.id, "groups": self.groups, "weight": self.weight}
+        return feature_columns(table, roles, self.features, self.drop)
+
+
+@dataclass(frozen=True)
+class Thresholds:
+    """Training negatives above a score: at most ``counts[j]`` of all ``total`` score more than ``scores[j]``.
+
+    Kept for a few hundred counts only, so that a model file stays small. Negatives count as often as their weights say;
+    weights that are whole numbers, or none, make the counts exact.
+    """
+
+    counts: np.ndarray
+    scores: np.ndarray
+    total: float
+
+    @classmethod
+    def learn(cls, negatives: np.ndarray, weight: np.ndarray | None = None, size: int = 512) -> Thresholds:
+        """Take the table from the training negatives' scores."""
+        weight = np.ones(len(negatives)) if weight is None else weight
+        negatives, weight = negatives[weight > 0], weight[weight > 0]
+        falling = np.argsort(-negatives, kind="stable")
+        below = np.cumsum(weight[falling])
+        unit = 1.0 if (weight == np.floor(weight)).all() else float(weight.min())
+        steps = unit * np.floor(np.geomspace(1, below[-1] / unit, size))
+        counts = np.unique(np.concatenate([[0.0], steps[steps < below[-1]]]))
+        rows = falling[np.searchsorted(below, counts, side="right")]
+        return cls(counts, negatives[rows], float(below[-1]))
+
+    def at(self, fpr: float) -> float:
+        """Score that at most a share ``fpr`` of the training negatives exceeds.
+
+        Examples
+        --------
+        >>> Thresholds.learn(np.arange(10.0)).at(0.2)
+        7.0
+        """
+        if not 0 <= fpr < 1:
+            raise InputError(f"the false positive rate must be at least 0 and below 1, got {fpr!r}")
+        # Dividing, not multiplying fpr by the total: 29 / 100 is the float 0.29, but 0.29 * 100 is less than 29.
+        return float(self.scores[np.searchsorted(self.counts / self.total, fpr, side="right") - 1])
+
+
+@dataclass
+class TableRanker:
+    """A fitted estimator and everything it takes to use it on a table.
+
+    Made by :meth:`fit`; kept with :func:`apexrank.io.save_model`.
+
+    Parameters
+    ----------
+    estimator : estimator
+        A fitted linear ranker.
+    encoder : Encoder
+        From columns to features.
+    target : str
+        The training target.
+    positive : str, optional
+        Its positive value; None when the target holds grades of relevance.
+    id, groups : str, optional
+        Columns that name rows and groups.
+    ignored : list of str
+        Training columns that are not features.
+    mean : array
+        Training mean of each encoded feature, what :meth:`contributions` compares with.
+    thresholds : Thresholds, optional
+        For a wanted false positive rate; None with grades.
+    training : dict
+        What was learned from: number of rows, of positives, and the solver's certificate.
+    weight : str, optional
+        Column of row weights in training.
+
+    Examples
+    --------
+    >>> import polars as pl
+    >>> from apexrank import PNormPush
+    >>> table = Table(pl.DataFrame({"x": [0.0, 1.0, 2.0, 1.5], "fraud": [0, 0, 1, 0]}))
+    >>> ranker = TableRanker.fit(table, Recipe(target="fraud"), PNormPush(p=2, alpha=0.1))
+    >>> ranker.score(table).argmax()
+    np.int64(2)
+    """
+
+    estimator: Any
+    encoder: Encoder
+    target: str
+    positive: str | None
+    id: str | None
+    groups: str | None
+    ignored: list[str]
+    mean: np.ndarray
+    thresholds: Thresholds | None
+    training: dict[str, Any] = field(default_factory=dict)
+    weight: str | None = None
+
+    @classmethod
+    def fit(cls, table: Table, recipe: Recipe, estimator: Any) -> TableRanker:
+        """Learn the encoding and fit ``estimator`` on the table."""
+        return fit_table(table, recipe, estimator)[0]
+
+    @classmethod
+    def unfitted(
+        cls, recipe: Recipe, estimator: Any, encoder: Encoder, positive: str | None, names: Sequence[str]
+    ) -> TableRanker:
+        """A ranker that knows its columns, those called ``names`` in the table, but not yet its coefficients."""
+        used = {column.name for column in encoder.columns}
+        return cls(
+            estimator=estimator,
+            encoder=encoder,
+            target=recipe.target,
+            positive=positive,
+            id=recipe.id,
+            groups=recipe.groups,
+            ignored=[name for name in names if name not in used],
+            mean=np.zeros(len(encoder.center)),
+            thresholds=None,
+            training={"scale": recipe.scale},
+            weight=recipe.weight,
+        )
+
+    def learn_from(self, judged: Judged, mean: np.ndarray) -> None:
+        """Keep what is to be known of the training rows: their mean, thresholds of the negatives, and a summary."""
+        self.mean = mean
+        if self.positive is not None:
+            negative = judged.y == 0
+            weight = None if judged.weight is None else judged.weight[negative]
+            self.thresholds = Thresholds.learn(judged.scores[negative], weight)
+        found = {name: getattr(self.estimator, name, None) for name in CERTIFICATE}
+        self.training = {
+            "rows": len(judged.y),
+            "positives": int((judged.y > 0).sum()),
+            "scale": self.training["scale"],
+            **{name.rstrip("_"): value for name, value in found.items() if value is not None},
+        }
+
+    @property
+    def coef(self) -> np.ndarray:
+        """One coefficient per feature."""
+        return np.ravel(self.estimator.coef_)
+
+    def features(self, table: Table) -> np.ndarray:
+        """Feature matrix of the table's rows, scaled as in training."""
+        return self.scaled(table, self.encoder.encode(table), self.group_ids(table))
+
+    def scaled(
+        self, table: Table, X: np.ndarray, groups: np.ndarray | None, weight: np.ndarray | None = None
+    ) -> np.ndarray:
+        """Encoded rows, scaled inside their groups where training was; rows of weight 0 have no part in that."""
+        _refuse_overflow(table, np.isfinite(X).all(axis=1))
+        if self.training["scale"] != "query" or groups is None:
+            return X
+        counted = np.full(len(X), True) if weight is None else weight > 0
+        X[counted] = QueryNormalizer().fit_transform(X[counted], groups=groups[counted])
+        return X
+
+    def check(self, table: Table, known: Iterable[str | None] = ()) -> list[str]:
+        """Sentences about what is odd in a table; a missing column is an error.
+
+        ``known`` names columns that are not odd although training did not have them.
+        """
+        for column in self.encoder.columns:
+            table.column(column.name)
+        known = {column.name for column in self.encoder.columns}.union(self.ignored, known)
+        extra = [name for name in table.names if name not in known]
+        shown = ", ".join(map(repr, extra[:5])) + (", ..." if len(extra) > 5 else "")
+        notes = [f"{table.source} has columns the model does not know, left aside: {shown}"] if extra else []
+        return notes + self.encoder.notes(table)
+
+    def score(self, table: Table) -> np.ndarray:
+        """Ranking score of each row: higher means nearer to the top."""
+        return self.score_rows(table, self.features(table))
+
+    def score_rows(self, table: Table, X: np.ndarray) -> np.ndarray:
+        """Scores of the rows of a table by their features."""
+        with np.errstate(over="ignore", invalid="ignore"):
+            _refuse_overflow(table, np.isfinite(X @ self.coef))
+            scores = (
+                self.estimator.predict(X) if self.positive is None else self.estimator.decision_function(X)
+            )
+        _refuse_overflow(table, np.isfinite(scores))
+        return scores
+
+    def group_ids(self, table: Table) -> np.ndarray | None:
+        """Group of each row, or None when the model ranks one list."""
+        return None if self.groups is None else group_ids(table, self.groups)
+
+    def contributions(self, table: Table) -> np.ndarray:
+        """``Σ_j coef_j·(x_j − mean_j)`` over the features of each column: rows by columns.
+
+        The sum over a row is how far its score lies above that of the average training row.
+        """
+        with np.errstate(over="ignore", invalid="ignore"):
+            parts = (self.features(table) - self.mean) * self.coef
+            return np.add.reduceat(parts, self.encoder.starts, axis=1)
+
+    def explain(self, table: Table, n: int = 3) -> list[list[str]]:
+        """The ``n`` columns that lift each row most, such as ``amount=+0.83``; fewer when fewer lift it."""
+        parts = self.contributions(table)
+        best = np.argsort(-parts, axis=1, kind="stable")[:, :n]
+        names = [column.name for column in self.encoder.columns]
+        return [
+            [f"{names[j]}={signed(part)}" for j, part in zip(row, lifts[row], strict=True) if part > 0]
+            for row, lifts in zip(best, parts, strict=True)
+        ]
+
+
+def fit_table(table: Table, recipe: Recipe, estimator: Any) -> tuple[TableRanker, Judged]:
+    """Fit ``estimator`` on a table.
+
+    Returns
+    -------
+    ranker, judged
+        The fitted ranker, and answers, scores, groups and weights of its training rows.
+    """
+    y, positive = read_target(table, recipe.target, recipe.positive, graded=recipe.graded)
+    scale = recipe.encoder_scale
+    names = recipe.feature_columns(table)
+    weight = None if recipe.weight is None else row_weights(table, recipe.weight)
+    if weight is not None and not weight.any():
+        raise InputError(
+            f"{table.source} column {recipe.weight!r}: all weights are 0; give some rows a weight above 0"
+        )
+    encoder, X = Encoder.fit_transform(
+        table,
+        names,
+        categorical=recipe.categorical,
+        impute=recipe.impute,
+        scale=scale,
+        sample_weight=weight,
+    )
+    groups = None if recipe.groups is None else group_ids(table, recipe.groups)
+    ranker = TableRanker.unfitted(recipe, estimator, encoder, positive, table.names)
+    X = ranker.scaled(table, X, groups, weight)
+    ranker.estimator = _fit(estimator, X, y, groups=groups, sample_weight=weight)
+    judged = Judged(y, ranker.score_rows(table, X), groups, positive is None, weight=weight)
+    ranker.learn_from(judged, np.average(X, axis=0, weights=weight))
+    return ranker, judged
+
+
+def _refuse_overflow(table: Table, fits: np.ndarray) -> None:
+    if not fits.all():
+        row = int((~fits).argmax())
+        raise InputError(f"{table.source} row {row + 1}: its values are too large to score; correct them")
+
+
+def signed(value: float) -> str:
+    """Two digits and a sign: the size of scores depends on p, so a fixed number of decimals would not do.
+
+    Examples
+    --------
+    >>> signed(0.8312), signed(-0.002), signed(1234.5)
+    ('+0.83', '-0.0020', '+1234')
+    """
+    return f"{value:+#.2g}".rstrip(".") if abs(value) < 100 else f"{value:+.0f}"
+
+
+def _fit(estimator: Any, X: np.ndarray, y: np.ndarray, **given: np.ndarray | None) -> Any:
+    """The fitted estimator, the best one of a search; ``given`` are groups and weights."""
+    arguments = {name: values for name, values in given.items() if values is not None}
+    searches = hasattr(estimator, "param_grid")
+    if searches and "groups" not in arguments:
+        raise InputError(
+            "cross-validation of a model of grades leaves out whole groups: name them with --groups"
+        )
+    weight = arguments.get("sample_weight")
+    try:
+        with config_context(enable_metadata_routing=searches):
+            if searches and weight is not None:
+                # Measures of ranks need whole weights: with others the folds are scored without.
+                whole = bool((weight == np.floor(weight)).all())
+                estimator.scoring.set_score_request(groups=True, sample_weight=whole)
+            estimator.fit(X, y, **arguments)
+    except InputError:
+        raise
+    except ValueError as error:
+        # scikit-learn's own checks speak over many lines; the first one says what is wrong.
+        raise InputError(str(error).strip().splitlines()[0]) from error
+    return getattr(estimator, "best_estimator_", estimator)
+
+
+def rank_table(
+    ranker: TableRanker,
+    table: Table,
+    *,
+    top: int | None = None,
+    fpr: float | None = None,
+    explain: bool = False,
+    keep: bool = False,
+    id: str | None = None,
+) -> pl.DataFrame:
+    """Rank the rows of a table, best first, inside each group when the model has groups.
+
+    Parameters
+    ----------
+    ranker : TableRanker
+        A fitted model.
+    table : Table
+        Rows to rank; has every feature column of the model.
+    top : int, optional
+        Keep so many rows (of each group).
+    fpr : float, optional
+        Keep the rows above the score that at most this share of the training negatives exceeded.
+    explain : bool
+        Add ``why_1`` to ``why_3``, the columns that lift the row most.
+    keep : bool
+        Add all other columns of the table.
+    id : str, optional
+        Column that names the rows; by default the model's, or the row number when the table lacks it.
+
+    Returns
+    -------
+    polars.DataFrame
+        The group and id columns, ``rank``, ``score``, then what was asked for.
+    """
+    _check_budget(ranker, top, fpr)
+    scores = ranker.score(table)
+    groups = ranker.group_ids(table)
+    rows, ranks = _order(scores, groups)
+    kept = np.ones(len(rows), dtype=bool) if top is None else ranks <= top
+    if fpr is not None:
+        assert ranker.thresholds is not None  # _check_budget has seen to it
+        kept &= scores[rows] > ranker.thresholds.at(fpr)
+    rows, ranks = rows[kept], ranks[kept]
+    columns = _names(ranker, table, id, rows)
+    columns += [pl.Series("rank", ranks), pl.Series("score", scores[rows])]
+    if explain:
+        columns += _why(ranker, Table(table.frame[rows], table.source))
+    if keep:
+        given = {column.name for column in columns if column.name not in ("rank", "score")}
+        columns += [table.frame[name][rows] for name in table.names if name not in given]
+    return _frame(table, columns)
+
+
+def _check_budget(ranker: TableRanker, top: int | None, fpr: float | None) -> None:
+    if top is not None and fpr is not None:
+        raise InputError("--top and --fpr are two ways to set a budget: give one of them")
+    if top is not None and top < 1:
+        raise InputError(f"--top needs a number of at least 1, got {top}")
+    if fpr is not None and ranker.thresholds is None:
+        raise InputError("--fpr needs a model of two classes, but this one ranks by grades: use --top")
+    if fpr is not None and ranker.groups is not None:
+        raise InputError(
+            "--fpr compares scores over the whole list, but the model ranks inside groups: use --top"
+        )
+
+
+def _order(scores: np.ndarray, groups: np.ndarray | None) -> tuple[np.ndarray, np.ndarray]:
+    """Row numbers, best first inside each group, and their ranks; groups and ties keep the table's order."""
+    segments = segment(groups, len(scores))
+    first = segments.order[segments.indptr[:-1]][segments.of_rows()]
+    best = np.lexsort((-scores, first))
+    starts, sizes = np.unique(first[best], return_index=True, return_counts=True)[1:]
+    return best, np.arange(len(scores)) - np.repeat(starts, sizes) + 1
+
+
+def _names(ranker: TableRanker, table: Table, id: str | None, rows: np.ndarray) -> list[pl.Series]:
+    """The columns that say which row it is."""
+    names = [] if ranker.groups is None else [ranker.groups]
+    if id is not None:
+        table.column(id)
+    wanted = id or ranker.id
+    if wanted is not None and wanted in table.names and wanted not in names:
+        names.append(wanted)
+    columns = [table.frame[name][rows] for name in names]
+    return columns if wanted in names else [*columns, pl.Series("row", rows + 1)]
+
+
+def _why(ranker: TableRanker, table: Table) -> list[pl.Series]:
+    reasons = ranker.explain(table)
+    padded = [[*row, None, None, None] for row in reasons]
+    return [pl.Series(f"why_{i + 1}", [row[i] for row in padded], dtype=pl.String) for i in range(3)]
+
+
+def _frame(table: Table, columns: list[pl.Series]) -> pl.DataFrame:
+    names = [column.name for column in columns]
+    for name in names:
+        if names.count(name) > 1:
+            raise InputError(
+                f"{table.source} has a column {name!r} of its own: rename it, or leave out --keep"
+            )
+    return pl.DataFrame(columns)

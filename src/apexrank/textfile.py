@@ -1,0 +1,195 @@
+"""Text files, plain or gzip: bounded unpacking, UTF-8 and errors that name the line.
+
+Every reader of a text format (CSV, LETOR, TREC, PrefLib, host graphs) opens its file here, so that a damaged or hostile
+file gives the same one-line :class:`~apexrank.errors.InputError` everywhere. :func:`numbered_lines` is for formats that
+are read line by line, :func:`read_text` and :func:`read_bytes` for those that are read at once.
+"""
+
+from __future__ import annotations
+
+import codecs
+import gzip
+import io
+import zlib
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+from apexrank.errors import InputError
+
+GZIP_MARK = b"\x1f\x8b"
+DAMAGED = (EOFError, zlib.error, gzip.BadGzipFile)
+_DAMAGE = "the gzip data end early or are damaged; copy the file again"
+_STEP = 1 << 20
+
+# How many times its size on disk a file may unpack to, and what it may always unpack to: a small file can hold
+# gigabytes of equal values. Text of numbers shrinks to a tenth, and with a larger factor a file of 1 MB could take 1 GB
+# of memory; flags in Parquet of which one in a hundred is set shrink to a 300th.
+_LIMITS = {"gzip": (60, 1 << 26), "npz": (40, 1 << 28), "parquet": (500, 1 << 29)}
+
+
+def unpacked_limit(path: str | Path, kind: str) -> int:
+    """Most bytes that a file of a kind ("gzip", "npz" or "parquet") may unpack to."""
+    times, always = _LIMITS[kind]
+    return max(always, times * Path(path).stat().st_size)
+
+
+class _BoundedGzip(gzip.GzipFile):
+    """A gzip file that refuses to give more bytes than ``most``, or more of one line where its text is ``streamed``."""
+
+    most = 0
+    streamed = False
+    start = 0  # of the line
+
+    def read(self, size: int | None = -1) -> bytes:
+        """At most ``size`` bytes; all of them in steps, so that the bound is seen in time."""
+        if size is None or size < 0:
+            return b"".join(iter(lambda: self.read(_STEP), b""))
+        given = super().read(size)
+        if self.streamed and b"\n" in given:
+            self.start = self.tell() - len(given) + given.rindex(b"\n")
+        if self.tell() - self.start > self.most:
+            raise InputError(
+                f"{self.name}: it unpacks to more than {self.most >> 20} MB{' in one line' if self.streamed else ''}, "
+                "far more than its size lets expect; if that is as it should be, unpack it first"
+            )
+        return given
+
+
+def unpacking(path: str | Path, packed: Any, *, streamed: bool = False) -> io.BufferedReader:
+    r"""The text of a gzip file that is open as ``packed``; a bomb is an `InputError` that names ``path``.
+
+    Text that is ``streamed``, and never in memory as a whole, may be of any length, but for its lines.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     path = Path(folder) / "notes.gz"
+    ...     _ = path.write_bytes(gzip.compress(b"one\ntwo\n"))
+    ...     with path.open("rb") as packed, unpacking(path, packed) as file:
+    ...         file.readlines()
+    [b'one\n', b'two\n']
+    """
+    file = _BoundedGzip(filename=str(path), fileobj=packed, mode="rb")
+    file.streamed = streamed
+    file.most = unpacked_limit(path, "gzip")
+    # a buffer of its own, because gzip's readline runs in Python
+    return io.BufferedReader(file, _STEP)
+
+
+@contextmanager
+def opened(path: str | Path, *, streamed: bool = False) -> Iterator[Any]:
+    """The bytes of a file, unpacked where it is a gzip file."""
+    with Path(path).open("rb") as file:
+        if file.peek(2)[:2] != GZIP_MARK:
+            yield file
+            return
+        with unpacking(path, file, streamed=streamed) as text:
+            yield text
+
+
+def is_gzip(path: str | Path) -> bool:
+    """Whether a file begins like a gzip file, whatever its name."""
+    with Path(path).open("rb") as file:
+        return file.read(2) == GZIP_MARK
+
+
+def unpacked(path: str | Path) -> bytes:
+    """All bytes of a file, unpacked where it is a gzip file; damage is one of `DAMAGED`."""
+    with opened(path) as file:
+        return file.read()
+
+
+def reason_of(error: OSError) -> str:
+    """Why the system refused, in lower case."""
+    return (error.strerror or str(error) or type(error).__name__).lower()
+
+
+@contextmanager
+def reading(path: str | Path) -> Iterator[None]:
+    """Turn what goes wrong while a file is read into an `InputError`."""
+    try:
+        yield
+    except IsADirectoryError:
+        raise InputError(f"cannot read {str(path)!r}: it is a folder; give a file in it") from None
+    except DAMAGED as error:
+        raise InputError(f"cannot read {str(path)!r}: {str(error).lower()}; {_DAMAGE}") from None
+    except OSError as error:
+        raise InputError(f"cannot read {str(path)!r}: {reason_of(error)}") from None
+
+
+def read_bytes(path: str | Path) -> bytes:
+    """All bytes of a text file, checked to be UTF-8, without its byte order mark."""
+    with reading(path):
+        content = unpacked(path)
+    try:
+        content.decode("utf-8")
+    except UnicodeDecodeError as error:
+        raise not_utf8(path, line_at(content, error.start)) from None
+    if b"\0" in content:
+        line = line_at(content, content.index(b"\0"))
+        raise InputError(f"{path} line {line}: a zero byte, so this is no text file; save it as UTF-8 text")
+    return content.removeprefix(codecs.BOM_UTF8)
+
+
+def read_text(path: str | Path) -> str:
+    """The text of a file."""
+    return read_bytes(path).decode("utf-8")
+
+
+def line_at(content: bytes, position: int) -> int:
+    """Number of the line, from 1, that holds a byte."""
+    return content.count(b"\n", 0, position) + 1
+
+
+def not_utf8(path: str | Path, line: int) -> InputError:
+    """The error for a line that cannot be decoded."""
+    return InputError(f"{path} line {line}: this is not UTF-8 text; save the file as UTF-8")
+
+
+def numbered_lines(path: str | Path, *, whole: bool = True) -> Iterator[tuple[int, bytes]]:
+    r"""Line numbers, from 1, and lines of a file, with their ends and without its byte order mark.
+
+    ``whole`` says that all lines will be read: a gzip file is then unpacked once before, so that a bomb is refused
+    before its lines are taken apart one by one, which is ten times slower than unpacking them.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     path = Path(folder) / "notes.txt"
+    ...     _ = path.write_bytes(b"one\ntwo")
+    ...     list(numbered_lines(path))
+    [(1, b'one\n'), (2, b'two')]
+    """
+    number = 0
+    with reading(path):
+        try:
+            with Path(path).open("rb") as plain:
+                packed = plain.peek(2)[:2] == GZIP_MARK
+                if packed and whole:
+                    with unpacking(path, plain) as file:
+                        while file.read(_STEP):
+                            pass
+                    plain.seek(0)
+                for number, line in enumerate(unpacking(path, plain) if packed else plain, 1):
+                    yield number, line.removeprefix(codecs.BOM_UTF8) if number == 1 else line
+        except DAMAGED:
+            raise InputError(f"{path} line {number + 1}: {_DAMAGE}") from None
+
+
+def single_blanks(content: bytes) -> bytes:
+    r"""Lines of fields with one blank between them and no blank lines, which is CSV to a fast reader.
+
+    Examples
+    --------
+    >>> single_blanks(b" a\t b\r\n\n c  d\n")
+    b'a b\nc d'
+    """
+    text = content.translate(bytes.maketrans(b"\t\v\f\r", b"    "))
+    for several, one in ((b"  ", b" "), (b" \n", b"\n"), (b"\n ", b"\n"), (b"\n\n", b"\n")):
+        while several in text:
+            text = text.replace(several, one)
+    return text.strip(b" \n")

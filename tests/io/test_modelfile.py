@@ -1,0 +1,347 @@
+"""The model file: bit for bit, and no trust in what a stranger wrote."""
+
+import json
+from pathlib import Path
+
+import numpy as np
+import polars as pl
+import pytest
+
+from apexrank import InputError, IRPush, PNormPush, PNormPushCV, RankBoost
+from apexrank.io import ModelFileError, Recipe, Table, TableRanker, load_model, read_table, save_model
+from apexrank.io.modelfile import pack, unpack
+from apexrank.rankers import (
+    CrucialPairsPush,
+    Isotron,
+    ListwiseRanker,
+    MonotoneRetargeting,
+    PushBoost,
+    UnknownLinkRegressor,
+)
+
+VECTORS = Path(__file__).parents[1] / "vectors"
+OLDER = [path for version in (1, 2) for path in sorted((VECTORS / f"models_v{version}").glob("*.apex"))]
+
+
+@pytest.fixture(scope="module")
+def rows():
+    rng = np.random.default_rng(3)
+    X = rng.normal(size=(120, 2)) * [1e-3, 1e5]
+    y = np.where(X[:, 0] * 1e3 + rng.normal(size=120) > 0.5, "yes", "no")
+    city = np.array(["São Paulo", "a,b", 'q"uote'])[rng.integers(3, size=120)]
+    return Table(pl.DataFrame({"id": np.arange(120), "a": X[:, 0], "b": X[:, 1], "city": city, "y": y}))
+
+
+def fit(rows, estimator, **options):
+    recipe = Recipe(target="y", id="id", categorical=["city"], **options)
+    return TableRanker.fit(rows, recipe, estimator)
+
+
+@pytest.fixture(scope="module")
+def model(rows):
+    return fit(rows, PNormPush(8.0, alpha=1e-3), impute="median")
+
+
+@pytest.fixture
+def saved(tmp_path, model):
+    path = tmp_path / "model.apex"
+    save_model(path, model)
+    return path
+
+
+@pytest.mark.parametrize(
+    "estimator",
+    [
+        PNormPush(8.0, alpha=1e-3),
+        PNormPush(2.0, alpha=1e-3, side="both"),
+        IRPush(alpha=1e-3),
+        RankBoost(t_max=5),
+        PNormPushCV(ps=[1, 4], alphas=[1e-3], cv=3),
+    ],
+    ids=lambda estimator: type(estimator).__name__,
+)
+@pytest.mark.parametrize("scale", ["standard", "minmax"])
+def test_scores_are_the_same_bits(tmp_path, rows, estimator, scale):
+    before = fit(rows, estimator, scale=scale)
+    save_model(tmp_path / "m.apex", before)
+    after = load_model(tmp_path / "m.apex")
+    assert after.score(rows).tobytes() == before.score(rows).tobytes()
+    assert after.contributions(rows).tobytes() == before.contributions(rows).tobytes()
+    assert after.thresholds.at(0.1) == before.thresholds.at(0.1)
+    assert after.estimator.get_params() == before.estimator.get_params()
+    assert type(after.estimator) is type(before.estimator)
+
+
+def test_everything_comes_back(saved, model, rows):
+    after = load_model(saved)
+    assert after.encoder.columns == model.encoder.columns
+    for name in ("target", "positive", "id", "groups", "weight", "ignored"):
+        assert getattr(after, name) == getattr(model, name)
+    assert after.training == model.training
+    assert after.estimator.converged_ is True
+    np.testing.assert_array_equal(
+        after.estimator.predict(after.encoder.encode(rows)),
+        model.estimator.predict(model.encoder.encode(rows)),
+    )
+
+
+@pytest.mark.parametrize("path", OLDER, ids=lambda path: f"{path.parent.name}-{path.stem}")
+def test_files_of_older_formats_still_load(path):
+    scores = json.loads((path.parent / "scores.json").read_text())
+    model = load_model(path)
+    rows = read_table(VECTORS / "models_v1" / "rows.csv")
+    np.testing.assert_allclose(model.score(rows), scores[path.stem], rtol=1e-13)
+    version = int(path.parent.name[-1])
+    assert path.read_bytes().startswith(b"apexrank model %d\n" % version)
+    assert model.weight == ("w" if (version, path.stem) == (2, "push") else None)
+    if model.thresholds is not None:
+        negatives = np.sort(model.score(rows)[rows.frame["y"].to_numpy() == "no"])[::-1]
+        assert model.thresholds.at(0.1) == pytest.approx(negatives[3], rel=1e-12)
+
+
+@pytest.mark.parametrize(
+    "estimator",
+    [
+        MonotoneRetargeting(alpha=1.0),
+        ListwiseRanker(alpha=1.0),
+        CrucialPairsPush(alpha=0.1),
+        UnknownLinkRegressor(alpha=0.1),
+        UnknownLinkRegressor(2.0, alpha=0.1, link="least_squares", output_range=(0.0, np.inf)),
+        Isotron(max_iter=20),
+    ],
+    ids=lambda estimator: type(estimator).__name__,
+)
+def test_every_linear_estimator_of_grades(tmp_path, rows, estimator):
+    stars = pl.Series(np.arange(120) % 4 + (rows.frame["y"] == "yes").to_numpy())
+    graded = Table(rows.frame.with_columns(stars=stars))
+    recipe = Recipe(target="stars", graded=True, id="id", drop=["y"], categorical=["city"])
+    before = TableRanker.fit(graded, recipe, estimator)
+    save_model(tmp_path / "m.apex", before)
+    after = load_model(tmp_path / "m.apex")
+    assert after.score(graded).tobytes() == before.score(graded).tobytes()
+    assert after.contributions(graded).tobytes() == before.contributions(graded).tobytes()
+    assert after.estimator.get_params() == before.estimator.get_params()
+    if isinstance(estimator, UnknownLinkRegressor):
+        X = after.features(graded)
+        for one, other in zip(
+            after.estimator.predict_interval(X), before.estimator.predict_interval(X), strict=True
+        ):
+            np.testing.assert_array_equal(one, other)
+    header, arrays = unpack((tmp_path / "m.apex").read_bytes())
+    arrays["knots"] = arrays["knots"][::-1] if len(arrays["knots"]) else np.zeros(1)
+    refused(tmp_path / "m.apex", pack(header, arrays), "link")
+
+
+def test_boosted_rankers_are_refused_in_one_line(tmp_path, rows):
+    model = fit(rows, PNormPush(alpha=1e-3))
+    model.estimator = PushBoost()
+    with pytest.raises(
+        InputError, match="a PushBoost cannot be kept in a model file: its rounds are estimators"
+    ):
+        save_model(tmp_path / "m.apex", model)
+    model.estimator = MonotoneRetargeting(kernel="rbf")
+    with pytest.raises(InputError, match="with a kernel its scores are not linear"):
+        save_model(tmp_path / "m.apex", model)
+
+
+def test_a_file_without_its_weight_column_is_refused(saved):
+    header, arrays = unpack(saved.read_bytes())
+    del header["weight"]
+    refused(saved, pack(header, arrays), "'weight' is missing")
+
+
+def test_the_weight_column_is_kept(tmp_path, rows):
+    weighted = Table(rows.frame.with_columns(w=pl.lit(2.0)))
+    save_model(tmp_path / "m.apex", fit(weighted, PNormPush(alpha=1e-3), weight="w"))
+    assert load_model(tmp_path / "m.apex").weight == "w"
+
+
+def test_names_are_never_paths(tmp_path, rows, monkeypatch):
+    """A model file names columns and categories, and none of them is ever opened."""
+    monkeypatch.chdir(tmp_path)
+    odd = Table(rows.frame.rename({"a": "../../a", "b": "/etc/passwd", "id": "C:\\id"}))
+    recipe = Recipe(target="y", id="C:\\id", categorical=["city"])
+    save_model("m.apex", TableRanker.fit(odd, recipe, PNormPush(alpha=1e-3)))
+    assert load_model("m.apex").score(odd).shape == (120,)
+    assert [path.name for path in tmp_path.iterdir()] == ["m.apex"]
+
+
+def test_an_oversized_file_is_refused_unread(tmp_path):
+    path = tmp_path / "m.apex"
+    with open(path, "wb") as file:
+        file.truncate((1 << 30) + 1)  # sparse: takes no room on disk
+    with pytest.raises(ModelFileError, match="is too large for a model file"):
+        load_model(path)
+
+
+def test_same_model_same_bytes(saved, model, tmp_path):
+    save_model(tmp_path / "again.apex", model)
+    assert (tmp_path / "again.apex").read_bytes() == saved.read_bytes()
+
+
+def test_missing_certificate_comes_back_as_nan(tmp_path, rows):
+    save_model(tmp_path / "m.apex", fit(rows, PNormPush(alpha=0)))
+    assert np.isnan(load_model(tmp_path / "m.apex").estimator.dual_gap_)
+
+
+def test_infinite_p_is_kept(tmp_path, model, rows):
+    infinite = fit(rows, PNormPush(8.0, alpha=1e-3))
+    infinite.estimator.p = np.inf
+    save_model(tmp_path / "m.apex", infinite)
+    assert load_model(tmp_path / "m.apex").estimator.p == np.inf
+
+
+def test_header_can_be_read_by_anyone(saved):
+    lines = saved.read_bytes().split(b"\n")
+    assert lines[0] == b"apexrank model 3"
+    assert json.loads(lines[3])["estimator"]["class"] == "PNormPush"
+
+
+def refused(path, data, message):
+    path.write_bytes(data)
+    with pytest.raises(ModelFileError, match=message) as caught:
+        load_model(path)
+    assert str(path) in str(caught.value)
+    assert "\n" not in str(caught.value)
+
+
+def test_every_truncation_is_refused(saved):
+    data = saved.read_bytes()
+    for end in range(0, len(data) - 1, 97):
+        refused(saved, data[:end], "model file|damaged")
+
+
+def test_every_changed_byte_is_refused(saved):
+    data = bytearray(saved.read_bytes())
+    for position in range(0, len(data), 61):
+        changed = data.copy()
+        changed[position] ^= 0xFF
+        refused(saved, bytes(changed), "model file|damaged|format")
+
+
+@pytest.mark.parametrize(
+    ("data", "message"),
+    [
+        (b"", "not an apexrank model file"),
+        (b"\x80\x04\x95cposix\nsystem\n", "not an apexrank model file"),
+        (b"apexrank model 4\nsha256 0\n", "has format 4, but this apexrank reads formats 1 to 3"),
+        (b"apexrank model 0\nsha256 0\n", "has format 0"),
+        (b"PK\x03\x04" + b"\0" * 60, "not an apexrank model file"),
+        (b"apexrank model x\nsha256 0\n", "is not a number"),
+        (b"apexrank model 1\nsha256 0\nheader 2\n{}\n", "damaged or cut short"),
+    ],
+)
+def test_other_files_are_refused(tmp_path, data, message):
+    refused(tmp_path / "m.apex", data, message)
+
+
+def test_missing_file_and_folder(tmp_path):
+    for path in (tmp_path / "gone.apex", tmp_path):
+        with pytest.raises(ModelFileError, match=r"no such file|is a folder"):
+            load_model(path)
+
+
+def change_entry(name, value):
+    def change(header, arrays):
+        header[name] = value
+
+    return change
+
+
+def change_array(name, value):
+    def change(header, arrays):
+        arrays[name] = value(arrays[name])
+
+    return change
+
+
+def change_column(**fields):
+    def change(header, arrays):
+        header["columns"][0] |= fields
+
+    return change
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        (change_entry("target", None), "'target' is missing or of the wrong type"),
+        (change_entry("negatives", True), "'negatives' is missing or of the wrong type"),
+        (change_entry("negatives", 10**400), "thresholds is out of order"),
+        (change_entry("negatives", 1), "thresholds is out of order"),
+        (change_entry("columns", [3]), "not a JSON object"),
+        (change_entry("columns", []), "is empty"),
+        (change_entry("ignored", [3]), "holds something else"),
+        (change_entry("training", {"rows": [1]}), "neither text nor a number"),
+        (change_entry("estimator", {"class": "Popen", "params": {}}), "unknown estimator 'Popen'"),
+        (change_entry("estimator", {"class": "PNormPush", "params": {"shell": 1}}), "no such parameters"),
+        (change_entry("estimator", {"class": "PNormPush", "params": {"p": [1]}}), "neither text nor"),
+        (change_column(kind="code"), "unknown kind of column 'code'"),
+        (change_column(name="b"), "names one twice"),
+        (change_column(fill="1"), "'fill' is missing or of the wrong type"),
+        (change_array("coef", lambda a: a[:-1]), "do not fit"),
+        (change_array("coef", lambda a: a * np.nan), "'coef' holds values that are not finite"),
+        (change_array("scale", np.zeros_like), "scale is not positive"),
+        (change_array("scores", lambda a: a[::-1]), "out of order"),
+        (change_array("counts", lambda a: a[:0]), "out of order"),
+        (change_array("coef", lambda a: a.astype(np.int64)), "not those of a model"),
+        (lambda header, arrays: arrays.pop("mean"), "not those of a model"),
+        (lambda header, arrays: header["columns"][2].update(values=["u", "u", "v"]), "names one twice"),
+    ],
+)
+def test_contradictions_are_refused_although_the_checksum_is_right(saved, change, message):
+    header, arrays = unpack(saved.read_bytes())
+    change(header, arrays)
+    refused(saved, pack(header, arrays), message)
+
+
+def repack(data, old, new):
+    """Replace a piece of the header and make length and checksum right again."""
+    import hashlib
+
+    magic, _, body = data.split(b"\n", 2)
+    line, rest = body.split(b"\n", 1)
+    size = int(line.split()[1])
+    assert old in rest[:size]
+    header = rest[:size].replace(old, new)
+    body = b"header %d\n" % len(header) + header + rest[size:]
+    return magic + b"\nsha256 " + hashlib.sha256(body).hexdigest().encode() + b"\n" + body
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "message"),
+    [
+        (b'"shape": [5]', b'"shape": [99999999999999999]', "longer than the file"),
+        (b'"shape": [5]', b'"shape": [-5]', "no proper length"),
+        (b'"shape": [5]', b'"shape": [4]', "belong to no array"),
+        (b'"<f8"', b'"|O8"', "unknown type"),
+        (b'"rows": 120', b'"rows": NaN', "not JSON"),
+        (b'"rows": 120', b'"rows": ' + b"[" * 100_000, "not JSON"),
+        (b'"name": "a", "fill": ', b'"name": "a", "fill": 1e999, "was": ', "not finite"),
+    ],
+)
+def test_hostile_headers_are_refused(saved, old, new, message):
+    refused(saved, repack(saved.read_bytes(), old, new), message)
+
+
+def test_header_longer_than_the_file(saved):
+    data = saved.read_bytes()
+    import hashlib
+
+    body = b"header 999999999999\n{}"
+    start = data.split(b"\n", 1)[0]
+    refused(
+        saved, start + b"\nsha256 " + hashlib.sha256(body).hexdigest().encode() + b"\n" + body, "longer than"
+    )
+
+
+def test_what_is_not_data_is_not_saved(tmp_path, rows):
+    from apexrank.prices import Power
+
+    with pytest.raises(InputError, match="cannot be kept in a model file: give it by name"):
+        save_model(tmp_path / "m.apex", fit(rows, PNormPush(price=Power(2.0), alpha=1e-3)))
+    from sklearn.linear_model import LogisticRegression
+
+    with pytest.raises(InputError, match="a LogisticRegression cannot be kept"):
+        save_model(tmp_path / "m.apex", fit(rows, LogisticRegression()))
+    assert not list(tmp_path.iterdir())

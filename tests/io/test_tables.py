@@ -1,0 +1,429 @@
+"""Tables, encodings, labels, rankers of tables and atomic writes."""
+
+import gzip
+import os
+from contextlib import suppress
+
+import numpy as np
+import polars as pl
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from apexrank import InputError, PNormPush
+from apexrank.atomic import check_writable, replacing, write_bytes
+from apexrank.io import Recipe, Table, TableRanker, rank_table, read_table, write_table
+from apexrank.io.columns import is_text, labels, numbers, positive_value, texts
+from apexrank.io.encode import Encoder
+from apexrank.io.judging import top_measures
+from apexrank.io.table_ranker import Thresholds
+from apexrank.validation import segment
+
+
+def table(**columns):
+    return Table(pl.DataFrame(columns))
+
+
+def written(tmp_path, text, name="t.csv"):
+    path = tmp_path / name
+    path.write_bytes(text if isinstance(text, bytes) else text.encode())
+    return path
+
+
+class TestReading:
+    def test_fields_stay_text(self, tmp_path):
+        read = read_table(written(tmp_path, "id,x\n007,1.50\n"))
+        assert read.frame.rows() == [("007", "1.50")]
+
+    @pytest.mark.parametrize("separator", [",", ";", "\t"])
+    def test_separator_of_the_header(self, tmp_path, separator):
+        text = "a,b\n1,2\n".replace(",", separator)
+        assert read_table(written(tmp_path, text)).names == ["a", "b"]
+
+    def test_gzip_and_byte_order_mark(self, tmp_path):
+        path = written(tmp_path, gzip.compress("\ufeffa,b\n1,2\n".encode()), "t.csv.gz")
+        assert read_table(path).frame.rows() == [("1", "2")]
+
+    def test_blank_lines_are_skipped_and_lines_still_counted(self, tmp_path):
+        read = read_table(written(tmp_path, 'a,b\n"x\ny",1\n\n,\nz,2\n\n'))
+        assert read.frame["b"].to_list() == ["1", "2"]
+        assert "line 6, column 'b'" in read.where(1, "b")
+
+    @pytest.mark.parametrize(
+        ("text", "message"),
+        [
+            ("", "is empty"),
+            ("a,b\n", "no rows"),
+            ("a,b\n1,2\n3\n", "line 3: the row has 1 fields, the header 2"),
+            ("a,b\n1,2\n3,4,5\n", "line 3: the row has 3 fields, the header 2"),
+            ("a,b\n1,2\n3,4\n,5,\n", "line 4: the row has 3 fields"),
+            ("a,b,a\n1,2,3\n", "two columns are named 'a'"),
+            (",a\n1,2\n", "column 1 has no name"),
+            ("a,b\n1,é\n".encode("latin1"), "UTF-8"),
+            ('a,b\n1,"x\n', "cannot read"),
+        ],
+    )
+    def test_bad_csv(self, tmp_path, text, message):
+        path = written(tmp_path, text)
+        with pytest.raises(InputError, match=message) as caught:
+            read_table(path)
+        assert str(path) in str(caught.value)
+        assert "\n" not in str(caught.value)
+
+    @pytest.mark.parametrize("name", ["gone.csv", "t.xlsx", "folder.csv", "text.parquet", "cut.parquet"])
+    def test_bad_files(self, tmp_path, name):
+        (tmp_path / "folder.csv").mkdir()
+        written(tmp_path, "a,b\n1,2\n", "text.parquet")
+        written(tmp_path, b"PAR1 and no more", "cut.parquet")
+        with pytest.raises(InputError) as caught:
+            read_table(tmp_path / name)
+        assert name in str(caught.value)
+        assert "\n" not in str(caught.value)
+
+    def test_unknown_column_suggests_a_name(self):
+        with pytest.raises(InputError, match="did you mean 'amount'"):
+            table(amount=[1.0]).column("amuont")
+        with pytest.raises(InputError, match="it has 'a', 'b'"):
+            table(a=[1.0], b=[1.0]).column("zzzzz")
+
+    @given(values=st.lists(st.floats(allow_nan=False, allow_infinity=False), min_size=1, max_size=20))
+    @settings(max_examples=30, deadline=None)
+    def test_csv_and_parquet_keep_every_bit(self, values, tmp_path_factory):
+        folder = tmp_path_factory.mktemp("bits")
+        frame = pl.DataFrame({"x": values, "one": 1})
+        for name in ("t.csv", "t.parquet"):
+            write_table(frame, folder / name)
+            assert numbers(read_table(folder / name), "x").tolist() == values
+
+
+class TestColumns:
+    def test_words_for_missing_and_booleans(self):
+        assert np.isnan(numbers(table(x=["NA", " ", "nan", None, "NULL"]), "x")).all()
+        assert numbers(table(x=["True", "false", " TRUE "]), "x").tolist() == [1, 0, 1]
+        assert numbers(table(x=[True, False]), "x").tolist() == [1, 0]
+        assert np.isnan(numbers(table(x=["true", "NA"]), "x")[1])
+
+    @pytest.mark.parametrize(
+        ("values", "message"),
+        [
+            (["1", "abc"], "row 2, column 'x': 'abc' is not a number"),
+            (["1", "inf"], "row 2, column 'x': the value is infinite"),
+            ([1.0, -np.inf], "row 2, column 'x': the value is infinite"),
+            (["true", "2"], "row 1, column 'x': 'true' is not a number"),
+            ([[1], [2]], "holds List"),
+        ],
+    )
+    def test_not_numbers(self, values, message):
+        with pytest.raises(InputError, match=message):
+            numbers(table(x=values), "x")
+
+    def test_text_of_numbers_has_one_spelling(self):
+        assert texts(table(x=[1.0, 2.5]), "x").to_list() == texts(table(x=["1", "2.5"]), "x").to_list()
+        assert texts(table(x=["1.00", " a "]), "x").to_list() == ["1", "a"]
+
+    def test_missing_is_an_error_unless_imputed(self):
+        gaps = table(x=["1", "", "3"], city=["a", None, "b"])
+        with pytest.raises(InputError, match="row 2, column 'x': the value is missing"):
+            Encoder.learn(gaps, ["x"])
+        with pytest.raises(InputError, match="row 2, column 'city': the value is missing"):
+            Encoder.learn(gaps, ["city"], categorical=["city"])
+        encoder = Encoder.learn(gaps, ["x", "city"], categorical=["city"], impute="median")
+        assert encoder.raw(gaps).tolist() == [[1, 1, 0], [2, 0, 0], [3, 0, 1]]
+        assert (
+            Encoder.learn(gaps, ["x"], impute="median", sample_weight=np.array([3, 5, 2])).columns[0].fill
+            == 1
+        )
+
+    def test_column_without_values(self):
+        empty = table(x=["", "NA"])
+        for categorical in ([], ["x"]):
+            with pytest.raises(InputError, match="no values at all"):
+                Encoder.learn(table(x=[None, None]), ["x"], categorical=categorical, impute="median")
+        with pytest.raises(InputError, match="no values at all"):
+            Encoder.learn(empty, ["x"], impute="mean")
+
+    def test_ids_are_not_categories(self):
+        with pytest.raises(InputError, match="2000 different values"):
+            Encoder.learn(table(x=[f"id{i}" for i in range(2000)]), ["x"], categorical=["x"])
+
+    def test_numbers_with_a_slip_are_not_text(self):
+        assert not is_text(table(x=["1", "2", "3x"]), "x")
+        assert is_text(table(x=["a", "b", "3"]), "x")
+        assert not is_text(table(x=[1.0, 2.0]), "x")
+
+
+class TestEncoder:
+    def test_unknown_value_is_none_of_the_known(self):
+        encoder = Encoder.learn(table(city=["a", "b"]), ["city"], categorical=["city"])
+        new = table(city=["b", "c"])
+        assert encoder.encode(new).tolist() == [[0, 1], [0, 0]]
+        assert "'c'" in encoder.notes(new)[0]
+
+    @pytest.mark.parametrize("scale", ["standard", "minmax", "none"])
+    def test_scaling(self, scale):
+        x = np.array([1.0, 2.0, 6.0])
+        X = Encoder.learn(table(x=x, one=[5.0] * 3), ["x", "one"], scale=scale).encode(
+            table(x=x, one=[5.0] * 3)
+        )
+        expected = {"standard": (x - x.mean()) / x.std(), "minmax": (x - 1) / 5, "none": x}
+        np.testing.assert_allclose(X[:, 0], expected[scale], rtol=1e-15)
+        assert np.ptp(X[:, 1]) == 0
+
+    def test_all_text_columns(self):
+        data = table(x=[1.0, 2.0], city=["a", "b"], kind=["u", "v"])
+        encoder = Encoder.learn(data, data.names, categorical=["all"])
+        assert encoder.features == ["x", "city=a", "city=b", "kind=u", "kind=v"]
+        assert encoder.starts.tolist() == [0, 1, 3]
+
+    @pytest.mark.parametrize(
+        ("options", "message"),
+        [
+            ({"scale": "robust"}, "unknown scale 'robust': use one of standard"),
+            ({"impute": "zero"}, "unknown imputation 'zero': use one of median"),
+            ({"categorical": ["citty"]}, "no column 'citty'"),
+            ({"categorical": ["y"]}, "not among the features"),
+        ],
+    )
+    def test_bad_options(self, options, message):
+        with pytest.raises(InputError, match=message):
+            Encoder.learn(table(x=[1.0, 2.0], y=[0, 1]), ["x"], **options)
+
+    def test_values_too_large_to_scale(self):
+        with pytest.raises(InputError, match="too large to scale"):
+            Encoder.learn(table(x=[1e300, -1e300]), ["x"])
+
+
+class TestLabels:
+    @pytest.mark.parametrize(
+        ("values", "positive"),
+        [
+            ([0, 1], "1"),
+            ([0.0, 1.0], "1"),
+            ([-1, 1], "1"),
+            ([True, False], "true"),
+            (["False", "True"], "true"),
+            (["No", "Yes"], "Yes"),
+            (["n", "y"], "y"),
+            (["negative", "positive"], "positive"),
+        ],
+    )
+    def test_obvious_positive(self, values, positive):
+        assert positive_value(table(y=values), "y") == positive
+
+    @pytest.mark.parametrize("values", [["cat", "dog"], [1, 2], [0, 1, 2], ["yes", "no", "maybe"]])
+    def test_not_obvious(self, values):
+        with pytest.raises(InputError, match="--positive VALUE"):
+            positive_value(table(y=values), "y")
+
+    def test_one_against_the_rest(self):
+        grades = table(y=["a", "b", "c", "a"])
+        assert labels(grades, "y", positive_value(grades, "y", "b")).tolist() == [0, 1, 0, 0]
+        assert labels(table(y=[1, 2, 3]), "y", positive_value(table(y=[1, 2, 3]), "y", "2.0")).tolist() == [
+            0,
+            1,
+            0,
+        ]
+
+    @pytest.mark.parametrize(
+        ("values", "positive", "message"),
+        [
+            (["a", "a"], None, "one value only"),
+            (["a", "b"], "c", "no value 'c'; it has 'a', 'b'"),
+            (["a", None], None, "row 2, column 'y': the target is missing"),
+        ],
+    )
+    def test_bad_target(self, values, positive, message):
+        with pytest.raises(InputError, match=message):
+            positive_value(table(y=values), "y", positive)
+
+
+@pytest.fixture
+def payments():
+    rng = np.random.default_rng(5)
+    X = rng.normal(size=(200, 3))
+    y = (X @ [1.0, -0.5, 0.2] + rng.normal(size=200) > 1).astype(int)
+    city = np.array(["Oslo", "Rome", "Lima"])[rng.integers(3, size=200)]
+    frame = pl.DataFrame(
+        {"case": [f"{i:04d}" for i in range(200)], "city": city, "query": 5 + np.arange(200) // 20}
+    )
+    return Table(frame.with_columns(a=X[:, 0], b=X[:, 1], c=X[:, 2], fraud=y))
+
+
+def fitted(data, p=4.0, **recipe):
+    options = {"target": "fraud", "id": "case", "drop": ["query"], "categorical": ["city"]} | recipe
+    return TableRanker.fit(data, Recipe(**options), PNormPush(p, alpha=1e-3))
+
+
+class TestTableRanker:
+    def test_scores_are_those_of_the_estimator_by_hand(self, payments):
+        ranker = fitted(payments, drop=["query", "city"], categorical=[])
+        X = payments.frame.select("a", "b", "c").to_numpy()
+        Z = (X - X.mean(axis=0)) / X.std(axis=0)
+        expected = PNormPush(4.0, alpha=1e-3).fit(Z, payments.frame["fraud"].to_numpy()).decision_function(Z)
+        np.testing.assert_allclose(ranker.score(payments), expected, rtol=1e-9)
+
+    def test_contributions_add_up_to_the_score(self, payments):
+        ranker = fitted(payments)
+        scores = ranker.score(payments)
+        total = ranker.contributions(payments).sum(axis=1)
+        np.testing.assert_allclose(total, scores - scores.mean(), atol=1e-10)
+        assert ranker.contributions(payments).shape == (200, 4)
+
+    def test_explanations_name_what_lifts(self, payments):
+        ranker = fitted(payments)
+        for row, reasons in zip(ranker.contributions(payments), ranker.explain(payments), strict=True):
+            assert len(reasons) == min(3, (row > 0).sum())
+            assert all("=+" in reason for reason in reasons)
+
+    def test_column_order_and_extra_columns_do_not_matter(self, payments):
+        ranker = fitted(payments)
+        shuffled = Table(payments.frame.select(reversed(payments.names)).with_columns(extra=1))
+        np.testing.assert_array_equal(ranker.score(shuffled), ranker.score(payments))
+        assert "'extra'" in ranker.check(shuffled)[0]
+        assert not ranker.check(payments)
+        assert not ranker.check(shuffled, known=["extra"])
+
+    def test_missing_column_is_named(self, payments):
+        with pytest.raises(InputError, match="no column 'b'"):
+            fitted(payments).score(Table(payments.frame.drop("b")))
+
+    def test_weights_are_repetitions(self, payments):
+        weight = np.arange(200) % 3
+        once = Table(payments.frame.with_columns(w=weight))
+        again = Table(payments.frame[np.repeat(np.arange(200), weight)])
+        weighted, repeated = fitted(once, weight="w"), fitted(again)
+        np.testing.assert_allclose(weighted.coef, repeated.coef, rtol=1e-5, atol=1e-7)
+
+    @pytest.mark.parametrize(
+        ("recipe", "message"),
+        [
+            ({"features": ["a", "fraud"]}, "'fraud' is the target"),
+            ({"features": ["a"], "drop": ["a"]}, "no column left"),
+            ({"weight": "b"}, "a weight must be a number of at least 0"),
+            ({"weight": "zero"}, "column 'zero': all weights are 0"),
+            ({"drop": ["nothing"]}, "no column 'nothing'"),
+            ({"id": "nothing"}, "no column 'nothing'"),
+        ],
+    )
+    def test_bad_recipes(self, payments, recipe, message):
+        with pytest.raises(InputError, match=message):
+            fitted(Table(payments.frame.with_columns(zero=0)), **recipe)
+
+    def test_values_too_large_to_score(self, payments):
+        huge = Table(payments.frame.with_columns(a=pl.lit(1e308), b=pl.lit(-1e308)))
+        ranker = fitted(payments)
+        ranker.estimator.coef_ = ranker.estimator.coef_ * 1e3
+        with pytest.raises(InputError, match="too large to score"):
+            ranker.score(huge)
+
+
+class TestThresholds:
+    @given(st.lists(st.integers(-5, 5), min_size=1, max_size=60), st.floats(0, 0.999))
+    @settings(deadline=None)
+    def test_never_more_than_asked(self, scores, fpr):
+        negatives = np.array(scores, dtype=float)
+        threshold = Thresholds.learn(negatives).at(fpr)
+        assert (negatives > threshold).mean() <= fpr
+
+    def test_as_many_as_asked_when_scores_differ(self):
+        negatives = np.random.default_rng(0).permutation(100.0 * np.arange(100))
+        thresholds = Thresholds.learn(negatives)
+        assert [int((negatives > thresholds.at(k / 100)).sum()) for k in range(60)] == list(range(60))
+
+    def test_stays_small(self):
+        thresholds = Thresholds.learn(np.arange(1e5))
+        assert len(thresholds.counts) <= 513
+        assert thresholds.at(0.01) >= 98_900
+
+    @pytest.mark.parametrize("fpr", [-0.1, 1.0, np.nan])
+    def test_bad_rate(self, fpr):
+        with pytest.raises(InputError, match="false positive rate"):
+            Thresholds.learn(np.arange(3.0)).at(fpr)
+
+
+class TestRanking:
+    def test_best_first_with_ids(self, payments):
+        ranker = fitted(payments)
+        ranked = rank_table(ranker, payments, top=7, explain=True)
+        assert ranked.columns == ["case", "rank", "score", "why_1", "why_2", "why_3"]
+        best = np.argsort(-ranker.score(payments), kind="stable")[:7]
+        assert ranked["case"].to_list() == [f"{i:04d}" for i in best]
+        assert ranked["rank"].to_list() == list(range(1, 8))
+
+    def test_inside_groups(self, payments):
+        ranker = fitted(payments, groups="query", drop=[])
+        ranked = rank_table(ranker, payments, top=3)
+        assert ranked.columns == ["query", "case", "rank", "score"]
+        assert ranked["rank"].to_list() == [1, 2, 3] * 10
+        assert ranked["query"].unique(maintain_order=True).to_list() == list(range(5, 15))
+        scores, groups = ranker.score(payments), segment(payments.frame["query"].to_numpy(), 200)
+        for q, part in enumerate(ranked.partition_by("query", maintain_order=True)):
+            assert part["score"].to_list() == sorted(scores[groups.rows(q)], reverse=True)[:3]
+
+    def test_false_positive_rate(self, payments):
+        ranker = fitted(payments)
+        ranked = rank_table(ranker, payments, fpr=0.05, keep=True)
+        negatives = (payments.frame["fraud"] == 0).sum()
+        assert 0.04 < (ranked["fraud"] == 0).sum() / negatives <= 0.05
+
+    def test_without_ids_rows_are_numbered(self, payments):
+        ranked = rank_table(fitted(payments), Table(payments.frame.drop("case")), top=1)
+        assert ranked.columns == ["row", "rank", "score"]
+        assert ranked["row"][0] == np.argmax(fitted(payments).score(payments)) + 1
+
+    def test_keep_takes_every_column_once(self, payments):
+        ranked = rank_table(fitted(payments), payments, keep=True, id="city")
+        assert ranked.columns == ["city", "rank", "score", "case", "query", "a", "b", "c", "fraud"]
+
+    @pytest.mark.parametrize(
+        ("options", "message"),
+        [
+            ({"top": 1, "fpr": 0.1}, "give one of them"),
+            ({"top": 0}, "at least 1"),
+            ({"id": "nobody"}, "no column 'nobody'"),
+            ({"keep": True}, "a column 'score' of its own"),
+        ],
+    )
+    def test_bad_options(self, payments, options, message):
+        own = Table(payments.frame.with_columns(score=pl.lit(1.0)))
+        with pytest.raises(InputError, match=message):
+            rank_table(fitted(payments), own, **options)
+
+    def test_rate_needs_one_list(self, payments):
+        with pytest.raises(InputError, match="use --top"):
+            rank_table(fitted(payments, groups="query", drop=[]), payments, fpr=0.1)
+
+    def test_measures_fit_the_length_of_the_list(self, payments):
+        y, scores = payments.frame["fraud"].to_numpy(), fitted(payments).score(payments)
+        assert "precision_at_100" in top_measures(y, scores)
+        grouped = top_measures(y, scores, payments.frame["query"].to_numpy())
+        assert "precision_at_10" in grouped
+        assert "precision_at_50" not in grouped
+
+
+class TestAtomic:
+    def test_failing_write_leaves_the_old_file(self, tmp_path):
+        path = written(tmp_path, "old", "a.txt")
+        with suppress(RuntimeError), replacing(path) as temporary:
+            temporary.write_text("half")
+            raise RuntimeError
+        assert path.read_text() == "old"
+        assert list(tmp_path.iterdir()) == [path]
+
+    def test_keeps_mode_and_link(self, tmp_path):
+        path = written(tmp_path, "old", "a.txt")
+        path.chmod(0o640)
+        link = tmp_path / "link.txt"
+        link.symlink_to(path)
+        write_bytes(link, b"new")
+        assert link.is_symlink()
+        assert path.read_text() == "new"
+        assert path.stat().st_mode & 0o777 == 0o640
+
+    def test_refusals(self, tmp_path):
+        for path in (tmp_path, tmp_path / "no" / "a.txt", os.devnull):
+            with pytest.raises(InputError, match="cannot write"):
+                check_writable(path)
+        with pytest.raises(InputError, match="cannot tell the format"):
+            write_table(pl.DataFrame({"a": [1]}), tmp_path / "a.docx")
+        assert not list(tmp_path.iterdir())
