@@ -86,7 +86,9 @@ CASES = {
     "LpqRank outside": Case(partial(LpqRank, 3, teleport="outside"), copies=False),
     "LpqRank p=inf": Case(partial(LpqRank, np.inf, 1.5)),
     # where rounding decides, roots are found less exactly
-    "LpqRank p=2 ratio=1": Case(partial(LpqRank, 2, 1, tol=1e-8), close=1e-6),
+    # at ratio 1 rounding is amplified where growth factors of cycles nearly tie, as they do in graphs of three vertices:
+    # the bound stops at 1.1e-8, which the docstring of `solve_ratio_one` says, whatever the tolerance
+    "LpqRank p=2 ratio=1": Case(partial(LpqRank, 2, 1, tol=1e-7), close=1e-6),
     "LpqRank labelled": Case(LpqRank, BOTH, by_source=False, alike=False),
     "LpqRank trust=same": Case(partial(LpqRank, trust="same", distrust="along"), BOTH, alike=False),
     "ConcaveConvexRank": Case(partial(ConcaveConvexRank, np.square, two_fifths, degree=0.8)),
