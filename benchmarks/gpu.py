@@ -101,8 +101,8 @@ def kernel_rows(X, y, p: float, configs: bool) -> dict:
     """Time of one value and gradient, and its share of the copy bandwidth counting X once."""
     import torch
 
-    from apexrank.models.device import DeviceRows
-    from apexrank.models.triton_rows import Config, FusedRows, default_config
+    from apexrank.problem.device import DeviceRows
+    from apexrank.problem.triton_rows import Config, FusedRows, default_config
 
     bandwidth, size = copy_bandwidth(X), X.numel() * X.element_size()
     w = np.random.default_rng(0).standard_normal(X.shape[1]) / X.shape[1]
@@ -153,7 +153,7 @@ def kernel_rows(X, y, p: float, configs: bool) -> dict:
 def fit_rows(X, y, p: float = 4.0, repeats: int = 3) -> dict:
     """Wall time of ``PNormPush(p).fit``, and what two passes in double precision say of the answer."""
     from apexrank import PNormPush
-    from apexrank.models.device import DeviceProblem, DevicePush
+    from apexrank.problem.device import DeviceProblem, DevicePush
 
     first = wall_seconds(lambda: PNormPush(p=p).fit(X, y), 1)
     time_of_fit = wall_seconds(lambda: PNormPush(p=p).fit(X, y), repeats)
@@ -189,8 +189,8 @@ def odd_shapes() -> list[dict]:
     """The fused kernel against two passes where shapes are awkward, with weights and in double precision."""
     import torch
 
-    from apexrank.models.device import DeviceRows
-    from apexrank.models.triton_rows import FusedRows
+    from apexrank.problem.device import DeviceRows
+    from apexrank.problem.triton_rows import FusedRows
 
     rows = []
     for n, d, dtype, weighted in (
@@ -233,7 +233,7 @@ def cupy_row() -> dict:
     except ImportError as error:
         return {"cupy": f"not there: {error}"}
     from apexrank import PNormPush, metrics
-    from apexrank.models.device import DeviceProblem, DevicePush
+    from apexrank.problem.device import DeviceProblem, DevicePush
 
     X, y = make_data(200_000, 32)
     A, b = cupy.from_dlpack(X), cupy.from_dlpack(y)

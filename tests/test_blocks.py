@@ -12,12 +12,12 @@ from scipy.optimize import approx_fprime
 from apexrank.errors import InputError
 from apexrank.models.block_problem import ListBlocks
 from apexrank.models.block_push import PushBlocks
-from apexrank.models.blocks import ArrayBlocks, Block, Blocks, column_moments, merge_moments, survey
-from apexrank.models.linear import LinearProblem
+from apexrank.problem.blocks import ArrayBlocks, Block, Blocks, column_moments, merge_moments, survey
+from apexrank.problem import Problem
 from apexrank.objectives.push import Push
 from apexrank.objectives.retarget import Retarget
 from apexrank.rankers.base import SeparableWarning
-from apexrank.rankers.blocks import fit_blocks
+from apexrank.rankers.base import fit_blocks
 from apexrank.rankers.push import IRPush, PNormPush, RankBoost
 from apexrank.rankers.retarget import MonotoneRetargeting
 
@@ -56,7 +56,7 @@ class Counted(Blocks):
 def test_value_gradient_and_hessian_are_those_in_memory(price, side):
     X, y, weight = two_classes()
     options = {"price": price, "side": side, "balance": 0.7}
-    local = LinearProblem(X, Push(y == 1, sample_weight=weight, **options), 0.3, weight)
+    local = Problem(X, Push(y == 1, sample_weight=weight, **options), 0.3, weight)
     blocks = ArrayBlocks(X, y, weight, rows=130)
     found = survey(blocks, binary=True)
     push = Push([True, False], sample_weight=np.array([found.labels[1], found.labels[0]]), **options)
@@ -115,7 +115,7 @@ def test_an_ir_push_in_blocks():
 def test_any_cut_into_blocks_gives_the_same_sums(rows, seed):
     X, y, weight = two_classes(150, seed=seed)
     push = Push(y == 1, sample_weight=weight)
-    expected = LinearProblem(X, push, 0.1, weight).value_and_grad(np.full(4, 0.2))
+    expected = Problem(X, push, 0.1, weight).value_and_grad(np.full(4, 0.2))
     blocks = ArrayBlocks(X, y, weight, rows=rows)
     found = survey(blocks, binary=True)
     totals = np.array([found.labels[1], found.labels[0]])
@@ -210,7 +210,7 @@ def test_retargeting_in_blocks_has_the_coefficients_of_one_in_memory(divergence,
 
 def test_units_of_lists_are_those_in_memory():
     X, y, groups = lists()
-    local = LinearProblem(X, Retarget(y, groups=groups, offsets="sqrt"), 1.0)
+    local = Problem(X, Retarget(y, groups=groups, offsets="sqrt"), 1.0)
     blocks = ArrayBlocks(X, y, groups=groups, rows=30)
     ranker = MonotoneRetargeting()
     problem = ListBlocks(

@@ -14,7 +14,7 @@ from sklearn.neighbors import KNeighborsClassifier
 from sklearn.tree import DecisionTreeClassifier, DecisionTreeRegressor
 
 from apexrank import InputError, PushBoost, datasets, metrics
-from apexrank.rankers.threshold import p_classification_intercept
+from apexrank.rankers.base import p_classification_intercept
 from tests.oracles import push_objective
 
 

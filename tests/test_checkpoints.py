@@ -25,8 +25,8 @@ from apexrank import (
     checkpoint,
     checkpoints,
 )
-from apexrank.models.blocks import ArrayBlocks
-from apexrank.rankers.blocks import fit_blocks
+from apexrank.problem.blocks import ArrayBlocks
+from apexrank.rankers.base import fit_blocks
 
 pytestmark = pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
 

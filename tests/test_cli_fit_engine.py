@@ -18,7 +18,7 @@ from apexrank.io.encode import Encoder
 from apexrank.io.stream import Span, TableBlocks, read_blocks
 from apexrank.io.stream_encode import KEPT_VALUES, MOST_VALUES, NumberStats, merge_stats, table_stats
 from apexrank.io.stream_fit import fit_table_blocks, map_tables
-from apexrank.rankers.blocks import fit_blocks
+from apexrank.rankers.base import fit_blocks
 from apexrank.rankers.push import PNormPush
 from apexrank.rankers.retarget import MonotoneRetargeting
 

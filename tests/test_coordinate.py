@@ -6,7 +6,7 @@ from sklearn.datasets import load_breast_cancer
 
 from apexrank import PNormPush
 from apexrank.datasets import threshold_features
-from apexrank.models.linear import LinearProblem
+from apexrank.problem import Problem
 from apexrank.objectives import Push
 from apexrank.prices import Power
 from apexrank.solvers import CoordinateDescent, coordinate
@@ -113,16 +113,16 @@ def test_no_closed_form_for_other_columns(example):
 def test_coordinate_descent_makes_one_evaluation_a_round(thresholds):
     X, positive = thresholds
     objective = Counting(Push(positive, price="identity"))
-    CoordinateDescent(t_max=30, tol=0).solve(LinearProblem(X, objective), np.zeros(X.shape[1]))
+    CoordinateDescent(t_max=30, tol=0).solve(Problem(X, objective), np.zeros(X.shape[1]))
     assert objective.calls == 31
-    CoordinateDescent(t_max=30, tol=0).solve(LinearProblem(X, objective, alpha=1e-3), np.zeros(X.shape[1]))
+    CoordinateDescent(t_max=30, tol=0).solve(Problem(X, objective, penalty=1e-3), np.zeros(X.shape[1]))
     assert objective.calls > 31 + 4 * 31  # a penalty has no closed form
 
 
 @pytest.mark.parametrize("p", [1, 4])
 def test_coordinate_descent_goes_the_same_way(thresholds, monkeypatch, p):
     X, positive = thresholds
-    problem = LinearProblem(X, Push(positive, price=Power(p)))
+    problem = Problem(X, Push(positive, price=Power(p)))
     closed = CoordinateDescent(t_max=40, tol=0).solve(problem, np.zeros(X.shape[1]))
     monkeypatch.setattr(coordinate, "two_valued_step", lambda *_: None)
     searched = CoordinateDescent(t_max=40, tol=0).solve(problem, np.zeros(X.shape[1]))
@@ -132,7 +132,7 @@ def test_coordinate_descent_goes_the_same_way(thresholds, monkeypatch, p):
 
 def test_a_separating_column_still_ends():
     positive = np.array([True, True, False, False])
-    problem = LinearProblem(np.array([[1.0, 0.3], [1.0, 0.1], [0.0, 0.4], [0.0, 0.2]]), Push(positive))
+    problem = Problem(np.array([[1.0, 0.3], [1.0, 0.1], [0.0, 0.4], [0.0, 0.2]]), Push(positive))
     solution = CoordinateDescent().solve(problem, np.zeros(2))
     assert solution.separable
     assert np.isfinite(solution.w).all()

@@ -16,11 +16,11 @@ pytest.importorskip("array_api_compat", reason="array-api-compat is not installe
 
 from apexrank import IRPush, PNormPush, metrics  # noqa: E402
 from apexrank.errors import InputError  # noqa: E402
-from apexrank.models import triton_rows  # noqa: E402
-from apexrank.models.device import ClassSums, DeviceProblem, DevicePush, DeviceRows  # noqa: E402
-from apexrank.models.device_arrays import column_units, is_device_array, to_host  # noqa: E402
-from apexrank.models.linear import LinearProblem  # noqa: E402
-from apexrank.models.linear import column_units as host_units  # noqa: E402
+from apexrank.problem import triton_rows  # noqa: E402
+from apexrank.problem.device import ClassSums, DeviceProblem, DevicePush, DeviceRows  # noqa: E402
+from apexrank.problem.device_arrays import column_units, is_device_array, to_host  # noqa: E402
+from apexrank.problem.design import Problem  # noqa: E402
+from apexrank.problem.design import column_units as host_units  # noqa: E402
 from apexrank.objectives import Push  # noqa: E402
 from apexrank.prices import Power  # noqa: E402
 from apexrank.rankers.base import SeparableWarning  # noqa: E402
@@ -225,7 +225,7 @@ def test_strides_and_gradients_do_not_matter(data):
 def test_rows_in_blocks(data, monkeypatch):
     X, y, weight = data
     wanted = fitted(torch.from_numpy(X), y, weight).coef_
-    monkeypatch.setattr("apexrank.models.device_arrays.BLOCK_BYTES", 8 * 5 * 64)
+    monkeypatch.setattr("apexrank.problem.device_arrays.BLOCK_BYTES", 8 * 5 * 64)
     np.testing.assert_allclose(fitted(torch.from_numpy(X), y, weight).coef_, wanted, rtol=1e-10)
 
 
@@ -247,7 +247,7 @@ def test_gradient_and_hessian_by_the_host(data, side, weighted):
     X, y, weight = data
     weight = weight if weighted else None
     push = Push(y == 1, price=Power(2.5), side=side, balance=0.7, sample_weight=weight)
-    host = LinearProblem(X, push, 1e-3, weight)
+    host = Problem(X, push, 1e-3, weight)
     labels, weights = torch.from_numpy(y == 1), None if weight is None else torch.from_numpy(weight)
     there = DeviceProblem(
         torch.from_numpy(X), DevicePush(labels, p=2.5, side=side, balance=0.7, weight=weights), 1e-3
@@ -405,7 +405,7 @@ def test_single_precision_sums_still_converge(seed, solver):
     X = rng.standard_normal((5000, 10)).astype(np.float32)
     score = 2 * X @ rng.standard_normal(10) / np.sqrt(10) + rng.gumbel(size=5000)
     y = score > np.quantile(score, 0.9)
-    exact = LBFGS(tol=1e-8).solve(LinearProblem(X, Push(y, price=Power(4)), 1e-6), np.zeros(10))
+    exact = LBFGS(tol=1e-8).solve(Problem(X, Push(y, price=Power(4)), 1e-6), np.zeros(10))
     tensor, labels = torch.from_numpy(X), torch.from_numpy(y)
     problem = DeviceProblem(tensor, DevicePush(labels), 1e-6)
     problem.rows = SinglePrecisionRows(tensor, labels, None)

@@ -18,8 +18,8 @@ from apexrank.distributed import DaskBlocks, MonotoneRetargeting, PNormPush, rep
 from apexrank.distributed import metrics as lazy
 from apexrank.distributed.blocks import collection_blocks
 from apexrank.errors import InputError
-from apexrank.models.blocks import ArrayBlocks, Block
-from apexrank.rankers.blocks import fit_blocks
+from apexrank.problem.blocks import ArrayBlocks, Block
+from apexrank.rankers.base import fit_blocks
 from apexrank.solvers import LBFGS
 
 EXACT = {"rtol": 1e-8, "atol": 1e-10}

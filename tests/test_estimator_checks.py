@@ -45,7 +45,7 @@ from apexrank.rankers import (
     UnknownLinkRegressor,
 )
 from apexrank.rankers.base import BinaryRanker, LinearFit
-from apexrank.rankers.kernelised import KernelFit
+from apexrank.rankers.kernel import KernelFit
 from apexrank.rankers.listwise import GradedRanker
 
 # say how to fit, not what

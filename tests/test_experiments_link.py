@@ -11,7 +11,7 @@ from sklearn.isotonic import IsotonicRegression
 
 from apexrank.errors import InputError
 from apexrank.objectives.link import UnknownLink
-from apexrank.rankers.ordered import perfectly_ordered
+from apexrank_papers.link.ordered import perfectly_ordered
 from apexrank_papers import REGISTRY
 from apexrank_papers.link.link_convergence import (
     BOUND,

@@ -28,9 +28,9 @@ from apexrank import (
 from apexrank.checks import check_not_huge
 from apexrank.errors import InputError
 from apexrank.graph import ConcaveConvexRank, TopMeanRank
-from apexrank.models.blocks import ArrayBlocks
+from apexrank.problem.blocks import ArrayBlocks
 from apexrank.rankers import Isotron, perfectly_ordered
-from apexrank.rankers.blocks import fit_blocks
+from apexrank.rankers.base import fit_blocks
 
 # what the documentation promises: coefficients that run away, or stop short, come with one of these
 DOCUMENTED = pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")

@@ -8,7 +8,7 @@ from sklearn.preprocessing import StandardScaler
 
 from apexrank import InputError, PNormPush, metrics
 from apexrank.losses import LOSSES
-from apexrank.models.linear import LinearProblem
+from apexrank.problem import Problem
 from apexrank.objectives.top import InfinitePush
 from apexrank.rankers import CollapsedWarning, SeparableWarning
 from apexrank.solvers import Continuation, Newton
@@ -36,6 +36,11 @@ def highest_height(scores, positive, loss, weight=None):
     pairs = LOSSES.get(loss).value(scores[up][:, None] - scores[down][None, :])
     height = (weight[up] @ pairs).max()
     return np.log(height) if loss == "exponential" else height
+
+
+def count(y, loss, p=np.inf):
+    """What the sum over positives is divided by: ``I·K^{1/p}``, 1 for the exponential loss."""
+    return 1.0 if loss == "exponential" else y.sum() * (~y).sum() ** (1 / p)
 
 
 def epigraph_oracle(X, y, loss, alpha, rho=0.0):
@@ -76,7 +81,7 @@ def test_value_gradient_and_hessian_of_the_smoothed_objective(loss, side):
     for extra in ({}, {"sample_weight": weight, "groups": groups}):
         objective = InfinitePush(positive, loss=loss, side=side, balance=0.6, beta=3.0, **extra)
         for round_of in (objective, objective.sharpened(X @ np.array([0.2, 0.1, -0.3]))):
-            problem, w = LinearProblem(X, round_of, 0.1), np.array([0.3, -0.2, 0.5])
+            problem, w = Problem(X, round_of, 0.1), np.array([0.3, -0.2, 0.5])
             value, grad = problem.value_and_grad(w)
             numeric = numerical_gradient(lambda v, p=problem: p.value_and_grad(v)[0], w, 1e-4)
             np.testing.assert_allclose(grad, numeric, rtol=1e-7, atol=1e-7)
@@ -85,7 +90,7 @@ def test_value_gradient_and_hessian_of_the_smoothed_objective(loss, side):
                 e = step * np.eye(3)[j]
                 slope = (problem.value_and_grad(w + e)[1] - problem.value_and_grad(w - e)[1]) / (2 * step)
                 np.testing.assert_allclose(hessian[j], slope, rtol=1e-5, atol=1e-5)
-            held = LinearProblem(sparse.csr_array(X), round_of, 0.1)
+            held = Problem(sparse.csr_array(X), round_of, 0.1)
             np.testing.assert_allclose(held.hessian(w), hessian, rtol=1e-10)
             assert held.value_and_grad(w)[0] == pytest.approx(value)
 
@@ -110,16 +115,17 @@ def test_limit_is_the_highest_height(loss):
 @pytest.mark.parametrize("loss", FITTED)
 def test_against_a_general_solver(loss, alpha, rho):
     X, y = tiny()
-    ranker = PNormPush(p=np.inf, loss=loss, alpha=alpha, l1_ratio=rho).fit(X, y)
+    n = count(y, loss)
+    ranker = PNormPush(p=np.inf, loss=loss, alpha=alpha / n, l1_ratio=rho).fit(X, y)
     w, value = epigraph_oracle(X, y, loss, alpha, rho)
     assert ranker.converged_
-    assert ranker.objective_ == pytest.approx(value, abs=1e-5)
-    assert 0 <= ranker.dual_gap_ < 1e-6
-    assert ranker.objective_ - ranker.dual_gap_ <= value + 1e-9
+    assert n * ranker.objective_ == pytest.approx(value, abs=1e-5)
+    assert 0 <= n * ranker.dual_gap_ < 1e-6
+    assert n * (ranker.objective_ - ranker.dual_gap_) <= value + 1e-9
     np.testing.assert_allclose(ranker.coef_[0], w, atol=2e-2)
     penalty = alpha * ((1 - rho) / 2 * (ranker.coef_**2).sum() + rho * np.abs(ranker.coef_).sum())
     scores = X @ ranker.coef_[0]
-    assert ranker.objective_ == pytest.approx(highest_height(scores, y, loss) + penalty, rel=1e-12)
+    assert n * ranker.objective_ == pytest.approx(highest_height(scores, y, loss) + penalty, rel=1e-12)
 
 
 def test_dual_of_toppush_as_printed():
@@ -138,9 +144,9 @@ def test_dual_of_toppush_as_printed():
     best = minimize(
         dual, start, method="SLSQP", bounds=[(0, None)] * len(start), constraints=equal, options=options
     )
-    ranker = PNormPush(p=np.inf, loss="squared_hinge", alpha=penalty * I).fit(X, y)
-    # TopPush divides the sum of losses by I: its optimum is −dual/I
-    assert ranker.objective_ == pytest.approx(-best.fun, rel=1e-7)
+    ranker = PNormPush(p=np.inf, loss="squared_hinge", alpha=penalty).fit(X, y)
+    # TopPush divides the sum of losses by I, as we do: its optimum is −dual/I
+    assert ranker.objective_ == pytest.approx(-best.fun / I, rel=1e-7)
     w = (up.T @ best.x[:I] - down.T @ best.x[I:]) / (penalty * I)
     np.testing.assert_allclose(ranker.coef_[0], w, atol=1e-4)
     slack = np.maximum(0, 1 - up @ ranker.coef_[0] + (down @ ranker.coef_[0]).max())
@@ -150,11 +156,13 @@ def test_dual_of_toppush_as_printed():
 @pytest.mark.parametrize("loss", ["exponential", "logistic", "squared_hinge"])
 def test_limit_of_a_growing_p(wdbc, loss):
     X, y = wdbc
-    limit = PNormPush(p=np.inf, loss=loss, alpha=0.01).fit(X, y)
-    fits = [PNormPush(p=p, loss=loss, alpha=0.01).fit(X, y) for p in (64, 1024, 1e5)]
-    above = [fit.objective_ - limit.objective_ for fit in fits]
+    limit, *fits = (
+        PNormPush(p=p, loss=loss, alpha=0.01 / count(y, loss, p)).fit(X, y) for p in (np.inf, 64, 1024, 1e5)
+    )
+    lowest = count(y, loss) * limit.objective_
+    above = [count(y, loss, fit.p) * fit.objective_ - lowest for fit in fits]
     assert above[0] > 5 * above[1] > 25 * above[2] > 0
-    assert above[2] < 1e-4 * limit.objective_
+    assert above[2] < 1e-4 * lowest
     distance = [np.abs(fit.coef_ - limit.coef_).max() / np.abs(limit.coef_).max() for fit in fits]
     assert distance[2] < 1e-3
     assert distance[2] < distance[1] < distance[0]
@@ -167,9 +175,9 @@ def test_limit_of_a_growing_p(wdbc, loss):
 @pytest.mark.parametrize("loss", FITTED)
 def test_gap_is_closed_on_real_data(wdbc, loss, alpha):
     X, y = wdbc
-    ranker = PNormPush(p=np.inf, loss=loss, alpha=alpha).fit(X, y)
+    ranker = PNormPush(p=np.inf, loss=loss, alpha=alpha / count(y, loss)).fit(X, y)
     assert ranker.converged_
-    assert 0 <= ranker.dual_gap_ < 1e-6
+    assert 0 <= count(y, loss) * ranker.dual_gap_ < 1e-6
     assert ranker.n_iter_ < 150
     assert ranker.history_[-1] == ranker.objective_
 
@@ -177,10 +185,11 @@ def test_gap_is_closed_on_real_data(wdbc, loss, alpha):
 def test_gap_bounds_the_distance_from_the_minimum_at_any_smoothing(wdbc):
     X, y = wdbc
     for loss in FITTED:
-        best = PNormPush(p=np.inf, loss=loss, alpha=0.1).fit(X, y)
+        alpha = 0.1 / count(y, loss)
+        best = PNormPush(p=np.inf, loss=loss, alpha=alpha).fit(X, y)
         lowest = best.objective_ - best.dual_gap_
         for max_iter in (1, 3, 8):
-            problem = LinearProblem(X, InfinitePush(y, loss=loss), 0.1)
+            problem = Problem(X, InfinitePush(y, loss=loss), alpha)
             early = Continuation(max_iter=max_iter).solve(problem, np.zeros(6))
             assert not early.converged
             assert early.n_iter == max_iter
@@ -195,7 +204,7 @@ def test_without_penalty_there_is_no_gap(loss):
     assert np.isnan(ranker.dual_gap_)
     assert ranker.converged_
     assert ranker.objective_ == pytest.approx(
-        PNormPush(p=np.inf, loss=loss, alpha=1e-9).fit(X, y).objective_, rel=1e-5
+        PNormPush(p=np.inf, loss=loss, alpha=1e-9 / count(y, loss)).fit(X, y).objective_, rel=1e-5
     )
 
 
@@ -208,7 +217,7 @@ def test_separable_data():
     for loss in ("hinge", "squared_hinge"):
         ranker = PNormPush(p=np.inf, loss=loss, alpha=0).fit(X, y)
         assert ranker.converged_
-        assert ranker.objective_ < 1e-6
+        assert y.sum() * ranker.objective_ < 1e-6
     defaults = PNormPush(p=np.inf).fit(X, y)
     assert defaults.converged_
     assert defaults.dual_gap_ < 1e-6
@@ -219,13 +228,15 @@ def test_groups_have_their_own_maximum(wdbc, loss):
     X, y = wdbc
     rng = np.random.default_rng(0)
     groups = rng.integers(0, 9, len(y))
-    ranker = PNormPush(p=np.inf, loss=loss, alpha=0.1).fit(X, y, groups=groups)
-    assert ranker.dual_gap_ < 1e-6
+    n = count(y, loss) / (1.0 if loss == "exponential" else 9)  # positives of a group, on average
+    ranker = PNormPush(p=np.inf, loss=loss, alpha=0.1 / n).fit(X, y, groups=groups)
+    assert n * ranker.dual_gap_ < 1e-6
     scores = X @ ranker.coef_[0]
     heights = [highest_height(scores[groups == q], y[groups == q], loss) for q in range(9)]
-    assert ranker.objective_ == pytest.approx(np.mean(heights) + 0.05 * (ranker.coef_**2).sum(), rel=1e-12)
+    value = np.mean(heights) + 0.05 * (ranker.coef_**2).sum()
+    assert n * ranker.objective_ == pytest.approx(value, rel=1e-12)
     order = rng.permutation(len(y))
-    shuffled = PNormPush(p=np.inf, loss=loss, alpha=0.1).fit(X[order], y[order], groups=groups[order])
+    shuffled = PNormPush(p=np.inf, loss=loss, alpha=0.1 / n).fit(X[order], y[order], groups=groups[order])
     np.testing.assert_allclose(shuffled.coef_, ranker.coef_, atol=1e-3)
 
 
@@ -252,7 +263,7 @@ def test_many_rows(loss):
     X = rng.normal(size=(100_000, 20))
     y = X[:, 0] + X[:, 1] - 0.5 * X[:, 2] + 2 * rng.normal(size=len(X)) > 2
     with pytest.warns(CollapsedWarning):
-        ranker = PNormPush(p=np.inf, loss=loss).fit(X, y)
+        ranker = PNormPush(p=np.inf, loss=loss, alpha=1e-6 / count(y, loss)).fit(X, y)
     assert ranker.converged_
     assert ranker.dual_gap_ < 1e-6
     assert np.isfinite(ranker.coef_).all()
@@ -301,10 +312,11 @@ def overlapping():
 def test_a_minimum_at_zero_ranks_as_growing_p_does_and_says_so(overlapping, loss):
     X, y = overlapping
     with pytest.warns(CollapsedWarning, match="Use a finite p"):
-        limit = PNormPush(p=np.inf, loss=loss, alpha=1e-3).fit(X, y)
-    assert limit.dual_gap_ < 1.1e-6 * max(1.0, limit.objective_)
+        limit = PNormPush(p=np.inf, loss=loss, alpha=1e-3 / count(y, loss)).fit(X, y)
+    n = count(y, loss)
+    assert n * limit.dual_gap_ < 1.1e-6 * max(1.0, n * limit.objective_)
     zero = np.log(y.sum()) if loss == "exponential" else y.sum() * LOSSES.get(loss).value(0.0)
-    assert limit.objective_ == pytest.approx(zero, rel=2e-6)
+    assert n * limit.objective_ == pytest.approx(zero, rel=2e-6)
     growing = PNormPush(p=1e5, alpha=0).fit(X, y)
     directions = [ranker.coef_[0] / np.linalg.norm(ranker.coef_[0]) for ranker in (limit, growing)]
     np.testing.assert_allclose(*directions, atol=1e-3)

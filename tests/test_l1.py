@@ -9,11 +9,12 @@ from sklearn.datasets import load_breast_cancer
 from sklearn.preprocessing import StandardScaler
 
 from apexrank import InputError, PNormPush, PNormPushCV
-from apexrank.models.linear import ElasticNetProblem, LinearProblem
 from apexrank.objectives import Push
 from apexrank.objectives.classification import PClassification
+from apexrank.penalties import elastic_net
 from apexrank.prices import Power
-from apexrank.solvers import LBFGS, Auto, OrthantNewton, SplitLBFGS
+from apexrank.problem import Problem
+from apexrank.solvers import LBFGS, Auto, CoordinateDescent, Newton
 from tests.oracles import numerical_gradient, push_objective
 
 EXAMPLE = Path(__file__).parent.parent / "examples" / "push" / "sparse_scorecard.py"
@@ -43,6 +44,11 @@ def classification_value(scores, positive, p, weight=None):
     return minimize_scalar(cost, bracket=(-1, 1), tol=1e-12).fun
 
 
+def classification_count(positive, p):
+    """What the form is divided by: ``(I^p·K)^{1/(p+1)}``."""
+    return (positive.sum() ** p * (~positive).sum()) ** (1 / (p + 1))
+
+
 def split_oracle(smooth, alpha, rho, d):
     """Minimum of ``smooth(w) + alpha·[(1 − ρ)/2·|w|² + ρ·|w|₁]`` by SLSQP on w = x⁺ − x⁻."""
 
@@ -65,7 +71,9 @@ def test_against_a_general_solver(p, rho, share, solver):
     ranker.set_params(alpha=alpha).fit(X, y)
 
     def smooth(w):
-        return classification_value(X @ w, y, p) if rho == 1 else push_objective(X @ w, y, p=p)
+        if rho == 1:
+            return classification_value(X @ w, y, p) / classification_count(y, p)
+        return push_objective(X @ w, y, p=p)
 
     w, value = split_oracle(smooth, alpha, rho, X.shape[1])
     assert ranker.converged_
@@ -89,11 +97,11 @@ def test_p_classification_is_a_function_of_the_push(p):
     numeric = numerical_gradient(lambda s: objective.value_and_grad(s)[0], scores, 1e-3)
     np.testing.assert_allclose(gradient, numeric, rtol=1e-7)
     X = rng.normal(size=(30, 3))
-    problem, w = LinearProblem(X, objective, 0.1), rng.normal(size=3)
+    problem, w = Problem(X, objective, 0.1), rng.normal(size=3)
     numeric = [numerical_gradient(lambda v, i=i: problem.value_and_grad(v)[1][i], w, 1e-4) for i in range(3)]
     np.testing.assert_allclose(problem.hessian(w), numeric, rtol=1e-6)
     # one pass over X and two passes agree
-    two = LinearProblem(np.asfortranarray(X), objective, 0.1).value_and_grad(w)
+    two = Problem(np.asfortranarray(X), objective, 0.1).value_and_grad(w)
     assert problem.value_and_grad(w)[0] == pytest.approx(two[0], rel=1e-13)
     np.testing.assert_allclose(problem.value_and_grad(w)[1], two[1], rtol=1e-11)
 
@@ -114,13 +122,14 @@ def test_optimality_conditions_of_the_elastic_net(wdbc, p, share):
     assert np.abs(pull[~kept]).max() <= l1 + 1e-9
 
 
-@pytest.mark.parametrize("solver", [OrthantNewton(), SplitLBFGS()], ids=lambda s: type(s).__name__)
+@pytest.mark.parametrize("solver", [Newton(), LBFGS()], ids=lambda s: type(s).__name__)
 @pytest.mark.parametrize("rho", [0.5, 1.0])
 def test_solvers_find_the_same_zeros(wdbc, rho, solver):
     X, y = wdbc
     push = Push(y, price=Power(4))
-    problem = ElasticNetProblem(X, PClassification(push) if rho == 1 else push, 0.1 if rho < 1 else 10.0, rho)
-    solution, exact = (s.solve(problem, np.zeros(30)) for s in (solver, OrthantNewton(tol=1e-10)))
+    objective, alpha = (push, 0.1) if rho < 1 else (PClassification(push), 10.0 / classification_count(y, 4))
+    problem = Problem(X, objective, elastic_net(alpha, rho))
+    solution, exact = (s.solve(problem, np.zeros(30)) for s in (solver, Newton(tol=1e-10)))
     assert solution.converged
     assert np.all(np.diff(solution.history) < 1e-12 * solution.value)
     assert solution.value == pytest.approx(exact.value, rel=1e-9)
@@ -131,44 +140,42 @@ def test_solvers_find_the_same_zeros(wdbc, rho, solver):
 def test_dual_gap_of_the_elastic_net_is_the_written_out_one():
     X, y = tiny()
     rng, p, alpha, rho = np.random.default_rng(3), 5.0, 0.3, 0.6
-    problem, w = ElasticNetProblem(X, Push(y, price=Power(p)), alpha, rho), rng.normal(size=4)
-    smooth, grad = problem.value_and_grad(w)
-    value = problem.penalised(smooth, w)
+    problem, w = Problem(X, Push(y, price=Power(p)), elastic_net(alpha, rho)), rng.normal(size=4)
+    value, grad = problem.penalised(w)
     f, g = X[y] @ w, X[~y] @ w
     a, b = np.exp(-f) / np.exp(-f).sum(), np.exp(p * g) / np.exp(p * g).sum()
     v = X[y].T @ a - X[~y].T @ b
     conjugate = (np.maximum(np.abs(v) - rho * alpha, 0) ** 2).sum() / (2 * (1 - rho) * alpha)
     dual = -(a * np.log(a)).sum() - (b * np.log(b)).sum() / p - conjugate
-    assert value == pytest.approx(push_objective(X @ w, y, p=p) + problem.penalty(w), rel=1e-12)
+    assert value == pytest.approx(push_objective(X @ w, y, p=p) + problem.penalty.value(w), rel=1e-12)
     assert problem.certificate(w, value, grad).gap == pytest.approx(value - dual, rel=1e-10)
 
 
 def test_dual_gap_of_pure_l1_is_the_written_out_one():
     X, y = tiny()
     p, alpha, w = 3.0, 2.0, np.array([0.4, 0.1, -0.2, 0.0])
-    problem = ElasticNetProblem(X, PClassification(Push(y, price=Power(p))), alpha, 1.0)
-    smooth, grad = problem.value_and_grad(w)
-    value = problem.penalised(smooth, w)
+    n = classification_count(y, p)
+    problem = Problem(X, PClassification(Push(y, price=Power(p))), elastic_net(alpha / n, 1.0))
+    value, grad = problem.penalised(w)
     f, g = X[y] @ w, X[~y] @ w
     b = (np.log(np.exp(-f).sum()) - np.log(np.exp(p * g).sum())) / (p + 1)
     a, q = np.exp(-(f + b)), np.exp(p * (g + b))
     s = min(1, alpha / np.abs(X[y].T @ a - X[~y].T @ q).max())
     assert s < 1
     a, q = s * a, s * q
-    dual = (a - a * np.log(a)).sum() + (q - q * np.log(q)).sum() / p
+    dual = ((a - a * np.log(a)).sum() + (q - q * np.log(q)).sum() / p) / n
     assert problem.certificate(w, value, grad).gap == pytest.approx(value - dual, rel=1e-10)
 
 
 def test_pure_l1_gap_bounds_the_distance_from_the_minimum_for_other_objectives():
     X, y = tiny()
-    problem = ElasticNetProblem(X, Push(y, price="log1p", side="bottom"), 2.0, 1.0)
-    best = OrthantNewton(tol=1e-10).solve(problem, np.zeros(4))
+    problem = Problem(X, Push(y, price="log1p", side="bottom"), elastic_net(2.0 / y.sum(), 1.0))
+    best = Newton(tol=1e-10).solve(problem, np.zeros(4))
     assert best.gap <= 1e-7
     rng = np.random.default_rng(0)
     for size in (1e-3, 0.1, 1.0):
         w = best.w + size * rng.normal(size=4)
-        value, grad = problem.value_and_grad(w)
-        value = problem.penalised(value, w)
+        value, grad = problem.penalised(w)
         assert problem.certificate(w, value, grad).gap >= value - best.value > 0
 
 
@@ -209,15 +216,21 @@ def test_pure_l1_on_other_forms_of_the_push(options):
     ranker = PNormPush(l1_ratio=1.0, **options)
     alpha = 0.2 * ranker.alpha_max(X, y)
     ranker.set_params(alpha=alpha).fit(X, y)
-    oracle = {"p": 4.0, **options}
-    w, value = split_oracle(lambda w: push_objective(X @ w, y, **oracle), alpha, 1.0, 4)
+    oracle, (up, down) = {"p": 4.0, **options}, (y.sum(), (~y).sum())
+    count = {  # of the rows priced, of the pairs' mean, and of both sides of it
+        "log1p": up,
+        "exponential": 1.0,
+        "squared_hinge": up * down ** (1 / 3),
+        "logistic": up * down**0.25 + down * up**0.25,
+    }[options.get("loss", options.get("price"))]
+    w, value = split_oracle(lambda w: push_objective(X @ w, y, **oracle) / count, alpha, 1.0, 4)
     assert ranker.objective_ == pytest.approx(value, rel=1e-7)
     np.testing.assert_allclose(ranker.coef_[0], w, atol=1e-3)
 
 
 def test_pure_l1_gives_the_best_push_of_its_size():
     X, y = tiny()
-    ranker = PNormPush(p=4, l1_ratio=1.0, alpha=1.0).fit(X, y)
+    ranker = PNormPush(p=4, l1_ratio=1.0, alpha=1.0 / classification_count(y, 4)).fit(X, y)
     size = np.abs(ranker.coef_).sum()
     room = {"type": "ineq", "fun": lambda x: size - x.sum()}
     best = minimize(
@@ -234,7 +247,8 @@ def test_pure_l1_gives_the_best_push_of_its_size():
 def test_separable_data_have_a_finite_sparse_answer(wdbc):
     X, y = wdbc
     for rho in (0.5, 1.0):
-        ranker = PNormPush(p=4, alpha=1e-3, l1_ratio=rho).fit(X, y)
+        alpha = 1e-3 / (1.0 if rho < 1 else classification_count(y, 4))
+        ranker = PNormPush(p=4, alpha=alpha, l1_ratio=rho).fit(X, y)
         assert ranker.converged_
         assert np.isfinite(ranker.coef_).all()
         assert np.isfinite(ranker.dual_gap_)
@@ -268,7 +282,7 @@ def test_sparse_matrices_weights_and_groups(wdbc):
 def test_auto_starts_with_lbfgs_on_large_problems_and_hands_over(wdbc, monkeypatch):
     monkeypatch.setattr("apexrank.solvers.auto.CHEAP", 0)
     X, y = wdbc
-    problem = ElasticNetProblem(X, Push(y, price=Power(64)), 1e-3, 0.9)
+    problem = Problem(X, Push(y, price=Power(64)), elastic_net(1e-3, 0.9))
     solution = Auto().solve(problem, np.zeros(30))
     assert solution.converged
     assert solution.n_iter > 100
@@ -278,8 +292,8 @@ def test_auto_starts_with_lbfgs_on_large_problems_and_hands_over(wdbc, monkeypat
 
 def test_iteration_limit_is_not_convergence(wdbc):
     X, y = wdbc
-    problem = ElasticNetProblem(X, Push(y), 1e-3, 0.5)
-    for solver in (OrthantNewton(max_iter=2), SplitLBFGS(max_iter=2)):
+    problem = Problem(X, Push(y), elastic_net(1e-3, 0.5))
+    for solver in (Newton(max_iter=2), LBFGS(max_iter=2)):
         solution = solver.solve(problem, np.zeros(30))
         assert (solution.n_iter, solution.converged) == (2, False)
 
@@ -296,8 +310,8 @@ def test_choice_by_cross_validation_takes_the_share(wdbc):
     [
         ({"l1_ratio": 1.5}, "l1_ratio must be between 0 and 1, got 1.5"),
         ({"l1_ratio": np.nan}, "l1_ratio must be between 0 and 1"),
-        ({"l1_ratio": 0.5, "solver": "coordinate"}, "solver 'coordinate' cannot fit l1_ratio > 0: use auto"),
-        ({"l1_ratio": 0.5, "solver": LBFGS()}, "solver 'LBFGS' cannot fit l1_ratio > 0"),
+        ({"l1_ratio": 0.5, "solver": "coordinate"}, "solver 'coordinate' cannot fit an L1 penalty: use auto, lbfgs"),
+        ({"l1_ratio": 0.5, "solver": CoordinateDescent()}, "solver 'CoordinateDescent' cannot fit an L1 penalty"),
         ({"l1_ratio": 1.0, "p": np.inf}, "no minimum under a pure L1 penalty"),
     ],
 )

@@ -3,9 +3,10 @@ import pytest
 from scipy import sparse
 
 from apexrank.kernels import rows
-from apexrank.models.linear import LinearProblem, column_units, pull_back, scores_of
 from apexrank.objectives import Push
 from apexrank.prices import Custom, Power
+from apexrank.problem import Problem
+from apexrank.problem.design import column_units, pull_back, scores_of
 from tests.oracles import numerical_gradient
 
 
@@ -17,7 +18,8 @@ def make_rows(n=3000, d=7, seed=0):
 
 def two_pass(X, objective, w, alpha):
     value, slope = objective.value_and_grad(X @ w)
-    return value + alpha / 2 * w @ w, X.T @ slope + alpha * w
+    n = objective.count
+    return value / n + alpha / 2 * w @ w, X.T @ slope / n + alpha * w
 
 
 @pytest.mark.parametrize("weighted", [False, True])
@@ -28,8 +30,8 @@ def test_one_pass_equals_two_passes(price, side, weighted):
     weight = rng.integers(0, 3, len(X)).astype(float) if weighted else None
     objective = Push(positive, price=price, side=side, balance=0.3, sample_weight=weight)
     w = rng.normal(size=X.shape[1])
-    problem = LinearProblem(X, objective, alpha=0.1)
-    assert problem._one_pass
+    problem = Problem(X, objective, 0.1)
+    assert problem.design.sums(objective, w) is not None
     value, gradient = problem.value_and_grad(w)
     expected = two_pass(X, objective, w, 0.1)
     assert value == pytest.approx(expected[0], rel=1e-13)
@@ -53,8 +55,8 @@ def test_every_layout_gives_the_same_numbers(convert):
     w = rng.normal(size=X.shape[1])
     for options in ({}, {"groups": rng.integers(0, 50, len(X))}):
         objective = Push(positive, **options)
-        expected = LinearProblem(X, objective, 0.1).value_and_grad(w)
-        value, gradient = LinearProblem(convert(X), objective, 0.1).value_and_grad(w)
+        expected = Problem(X, objective, 0.1).value_and_grad(w)
+        value, gradient = Problem(convert(X), objective, 0.1).value_and_grad(w)
         assert value == pytest.approx(expected[0], rel=1e-12)
         np.testing.assert_allclose(gradient, expected[1], rtol=1e-9, atol=1e-12)
 
@@ -63,7 +65,7 @@ def test_gradient_by_finite_differences_for_a_price_the_kernel_does_not_know():
     X, positive, rng = make_rows(n=60, d=4)
     objective = Push(positive, price=Custom(lambda r: r**1.5, lambda r: 1.5 * r**0.5))
     assert not objective.streams
-    problem = LinearProblem(X, objective, alpha=0.01)
+    problem = Problem(X, objective, 0.01)
     w = rng.normal(size=4) / 4
     numeric = numerical_gradient(lambda w: problem.value_and_grad(w)[0], w, 1e-3)
     np.testing.assert_allclose(problem.value_and_grad(w)[1], numeric, rtol=1e-7)
@@ -75,7 +77,7 @@ def test_rescaling_of_the_running_maximum_for_sorted_rows():
     positive = np.arange(len(X)) % 3 == 0
     for order in (slice(None), slice(None, None, -1)):
         objective = Push(positive[order], price=Power(1024))
-        got = LinearProblem(X[order].copy(), objective).value_and_grad(np.array([1.0, 0.5]))
+        got = Problem(X[order].copy(), objective).value_and_grad(np.array([1.0, 0.5]))
         expected = two_pass(X[order], objective, np.array([1.0, 0.5]), 0.0)
         assert got[0] == pytest.approx(expected[0], rel=1e-14)
         # an exponent p·s of 6e6 is itself rounded to 1e-9: no formula can do better
@@ -84,7 +86,7 @@ def test_rescaling_of_the_running_maximum_for_sorted_rows():
 
 def test_number_of_threads_does_not_change_a_bit(monkeypatch):
     X, positive, rng = make_rows(n=50_000, d=5)
-    problem = LinearProblem(X, Push(positive), 0.1)
+    problem = Problem(X, Push(positive), 0.1)
     w = rng.normal(size=5)
     monkeypatch.setattr(rows.numba.config, "NUMBA_NUM_THREADS", 1)
     one = problem.value_and_grad(w)
@@ -136,23 +138,24 @@ def test_column_units_of_many_rows_see_rare_values():
 
 def test_dual_gap_bounds_the_distance_from_the_minimum():
     X, positive, rng = make_rows(n=200, d=3)
-    problem = LinearProblem(X, Push(positive), alpha=0.05)
+    problem = Problem(X, Push(positive), 0.05)
     from apexrank.solvers import LBFGS
 
     best = LBFGS(tol=1e-10).solve(problem, np.zeros(3)).value
     for _ in range(20):
-        value, grad = problem.value_and_grad(rng.normal(size=3))
-        assert 0 <= value - best <= problem.dual_gap(grad) * (1 + 1e-9)
+        w = rng.normal(size=3)
+        value, grad = problem.value_and_grad(w)
+        assert 0 <= value - best <= problem.dual_gap(w, value, grad) * (1 + 1e-9)
 
 
 def test_the_gap_is_the_gap_of_a_dual_feasible_point():
     # primal in the scaling of (1/p)·log R; dual value H(a) + H(b)/p − |v|²/(2α) at the two softmax vectors
     X, positive, rng = make_rows(n=80, d=3)
     p, alpha, w = 5.0, 0.2, rng.normal(size=3)
-    value, grad = LinearProblem(X, Push(positive, price=Power(p)), alpha).value_and_grad(w)
+    value, grad = Problem(X, Push(positive, price=Power(p)), alpha).value_and_grad(w)
     f, g = X[positive] @ w, X[~positive] @ w
     a, b = np.exp(-f) / np.exp(-f).sum(), np.exp(p * g) / np.exp(p * g).sum()
     v = X[positive].T @ a - X[~positive].T @ b
     dual = -(a * np.log(a)).sum() - (b * np.log(b)).sum() / p - v @ v / (2 * alpha)
-    gap = LinearProblem(X, Push(positive, price=Power(p)), alpha).dual_gap(grad)
+    gap = Problem(X, Push(positive, price=Power(p)), alpha).dual_gap(w, value, grad)
     assert gap == pytest.approx(value - dual, rel=1e-10)

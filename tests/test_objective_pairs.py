@@ -3,7 +3,7 @@ import pytest
 
 from apexrank.errors import InputError
 from apexrank.losses import LOSSES
-from apexrank.models.linear import LinearProblem
+from apexrank.problem import Problem
 from apexrank.objectives import CrucialPairs, Push
 from apexrank.prices import Power
 from tests.oracles import LOG_PRICES, WITH_EXPONENTIAL_LOSS, WITH_OTHER_LOSSES, numerical_gradient
@@ -93,7 +93,7 @@ def test_hessian_by_finite_differences(price, p, weighted):
     relevance = rng.integers(0, 4, 30)
     weight = rng.integers(0, 3, 30).astype(float) if weighted else None
     objective = make(price, p, relevance, groups=group, sample_weight=weight)
-    problem = LinearProblem(X, objective, 0.1)
+    problem = Problem(X, objective, 0.1)
     w = np.array([0.3, -0.2, 0.1])
     numeric = [numerical_gradient(lambda v, i=i: problem.value_and_grad(v)[1][i], w, 1e-4) for i in range(3)]
     assert objective.has_hessian

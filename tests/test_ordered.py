@@ -7,10 +7,10 @@ from hypothesis import strategies as st
 from scipy.optimize import linprog, nnls
 
 from apexrank.errors import InputError
-from apexrank.models.linear import LinearProblem
+from apexrank.problem import Problem
 from apexrank.objectives.retarget import Retarget
-from apexrank.rankers import ordered
-from apexrank.rankers.ordered import perfectly_ordered
+from apexrank_papers.link import ordered
+from apexrank_papers.link.ordered import perfectly_ordered
 from apexrank.solvers import Newton
 
 LINKS = {
@@ -140,7 +140,7 @@ def test_it_is_retargeting_without_a_penalty():
     X, y, _ = single_index("logistic", 60, 3)
     y = y + 0.2 * np.random.default_rng(1).normal(size=60)
     fit = perfectly_ordered(X, y, tol=1e-10)
-    problem = LinearProblem(X, Retarget(y, margin=2.0, offsets="linear"), alpha=0.0)
+    problem = Problem(X, Retarget(y, margin=2.0, offsets="linear"), penalty=0.0)
     expected = Newton(tol=1e-12).solve(problem, np.zeros(3))
     assert fit.history[-1] ** 2 / 2 == pytest.approx(expected.value, rel=1e-9)
     np.testing.assert_allclose(fit.coef, expected.w, rtol=1e-6)

@@ -20,7 +20,7 @@ from apexrank.divergences import DIVERGENCES
 from apexrank.errors import InputError
 from apexrank.groups import Segments, segment
 from apexrank.losses import LOSSES
-from apexrank.models.linear import LinearProblem
+from apexrank.problem import Problem
 from apexrank.objectives import (
     CosineTargets,
     CrucialPairs,
@@ -510,7 +510,7 @@ def test_a_linear_model_sees_every_layout_alike(case, lists, seed):
     X = rng.normal(size=(len(lists), 3)) * (rng.uniform(size=(len(lists), 3)) < 0.7)
     objective, w = case.build(lists), rng.normal(size=3)
     layouts = [np.ascontiguousarray(X), np.asfortranarray(X), sparse.csr_array(X), sparse.csc_array(X)]
-    one, *others = [LinearProblem(layout, objective, 0.1, lists.weight) for layout in layouts]
+    one, *others = [Problem(layout, objective, 0.1, lists.weight) for layout in layouts]
     value, slope = objective.value_and_grad(X @ w)
     close(one.value_and_grad(w), (value + 0.05 * w @ w, X.T @ slope + 0.1 * w))
     for other in others:

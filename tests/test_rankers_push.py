@@ -18,7 +18,7 @@ from sklearn.preprocessing import MinMaxScaler, StandardScaler
 from apexrank import InputError, IRPush, PNormPush, PNormPushCV, RankBoost, metrics, push_path
 from apexrank.prices import Custom
 from apexrank.rankers import SeparableWarning
-from apexrank.rankers.threshold import balanced_threshold, p_classification_intercept
+from apexrank.rankers.base import balanced_threshold, p_classification_intercept
 from apexrank.solvers import LBFGS
 from tests.oracles import push_objective
 

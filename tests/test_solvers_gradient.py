@@ -5,7 +5,7 @@ import pytest
 from scipy import sparse
 
 from apexrank.errors import InputError
-from apexrank.models.linear import LinearProblem
+from apexrank.problem import Problem
 from apexrank.objectives import Push
 from apexrank.objectives.link import UnknownLink
 from apexrank.objectives.listwise import CosineTargets, SquaredTargets
@@ -15,7 +15,7 @@ from apexrank.rankers.push import PNormPush
 from apexrank.rankers.retarget import MonotoneRetargeting
 from apexrank.rankers.solving import solver_for
 from apexrank.solvers import LBFGS
-from apexrank.solvers.gradient import AcceleratedGradient, GradientDescent, gradient_lipschitz
+from apexrank_papers.link.gradient import AcceleratedGradient, GradientDescent, gradient_lipschitz
 
 OPTIONS = {"max_iter": 7, "tol": 1e-3, "verbose": 1}
 
@@ -35,7 +35,7 @@ def problem_of(kind, alpha, X, y):
         "unknown link": lambda: UnknownLink(y, strong_convexity=0.5),
         "kl": lambda: Retarget(y, divergence="kl", groups=groups, joint_convexity=True),
     }[kind]()
-    return LinearProblem(X, objective, alpha)
+    return Problem(X, objective, alpha)
 
 
 KINDS = ["retarget", "retarget, groups", "unknown link", "kl"]
@@ -86,30 +86,30 @@ def test_the_constant_is_an_eigenvalue(kind, monkeypatch):
     X, y = rows_and_grades(d=12)
     X = X / X.std(axis=0)
     if "wide" in kind:
-        monkeypatch.setattr("apexrank.solvers.gradient.WIDEST_HESSIAN", 11)
+        monkeypatch.setattr("apexrank_papers.link.gradient.WIDEST_HESSIAN", 11)
     given = sparse.csr_matrix(X) if "sparse" in kind else X.astype(np.float32 if "single" in kind else float)
-    problem = LinearProblem(given, Retarget(y), alpha=2.0)
+    problem = Problem(given, Retarget(y), penalty=2.0)
     Z = (X if kind == "sparse" else X - X.mean(axis=0)) / problem.scale
     expected = np.linalg.eigvalsh(Z.T @ Z + 2.0 * np.diag(problem.scale**-2.0))[-1]
     found = gradient_lipschitz(problem)
     slack = 1.03 if "wide" in kind else 1 + 1e-5
     assert expected * (1 - 1e-5) <= found <= expected * slack
     # a bound of one's own is one with respect to the scores
-    assert gradient_lipschitz(LinearProblem(given, Retarget(y)), 5.0) == pytest.approx(
-        5.0 * gradient_lipschitz(LinearProblem(given, Retarget(y))), rel=0.03
+    assert gradient_lipschitz(Problem(given, Retarget(y)), 5.0) == pytest.approx(
+        5.0 * gradient_lipschitz(Problem(given, Retarget(y))), rel=0.03
     )
 
 
 def test_an_objective_that_sees_a_shift_has_the_curvature_of_it():
     X, y = rows_and_grades()
-    problem = LinearProblem(X, CosineTargets(y), alpha=0.0)
+    problem = Problem(X, CosineTargets(y), penalty=0.0)
     assert gradient_lipschitz(problem, 1.0) == pytest.approx(np.linalg.norm(X / problem.scale, 2) ** 2)
 
 
 def chain(d):
     """Least squares with Nesterov's worst function: information travels one coordinate a step."""
     X = np.eye(d + 1, d) - np.eye(d + 1, d, -1)
-    return LinearProblem(X, SquaredTargets(np.eye(d + 1)[0] * d), alpha=0.0)
+    return Problem(X, SquaredTargets(np.eye(d + 1)[0] * d), penalty=0.0)
 
 
 def distance_and_minimum(problem, w0):
@@ -187,7 +187,7 @@ def test_restarts_make_convergence_linear():
     rng = np.random.default_rng(0)
     X = np.linalg.qr(rng.normal(size=(60, 20)))[0]
     X = (X - X.mean(axis=0)) @ np.diag(np.geomspace(1, 100, 20)) @ np.linalg.qr(rng.normal(size=(20, 20)))[0]
-    problem = LinearProblem(X, SquaredTargets(rng.normal(size=60)), alpha=1e-6)
+    problem = Problem(X, SquaredTargets(rng.normal(size=60)), penalty=1e-6)
     solvers = [AcceleratedGradient(20_000, 1e-10, 1.0, restart) for restart in (True, False)]
     fast, slow = (solver.solve(problem, np.zeros(20)) for solver in solvers)
     assert fast.converged
@@ -207,7 +207,7 @@ def test_decreasing_steps_are_those_of_table_42():
 def test_decreasing_steps_do_without_smoothness():
     """s = 0: a cost with kinks, whose minimum with a penalty is w = 0."""
     X, y = rows_and_grades()
-    problem = LinearProblem(X, UnknownLink(y, strong_convexity=0.0, normalize=True), alpha=1e-3)
+    problem = Problem(X, UnknownLink(y, strong_convexity=0.0, normalize=True), penalty=1e-3)
     start = np.ones(6) / problem.scale
     history = GradientDescent(3000, 0.0, step=(1.0, 1.0)).solve(problem, start).history
     assert min(history) < 0.02 * history[0]
@@ -275,7 +275,7 @@ def test_bad_steps_are_refused(step):
 
 def test_an_objective_without_a_lipschitz_gradient_is_refused():
     X, y = rows_and_grades()
-    problem = LinearProblem(X, Push(y > 1), alpha=1.0)
+    problem = Problem(X, Push(y > 1), penalty=1.0)
     for solver in (GradientDescent(), AcceleratedGradient()):
         with pytest.raises(InputError, match=r"give lipschitz.*or use GradientDescent\(step=\(a, b\)\)"):
             solver.solve(problem, np.zeros(6))

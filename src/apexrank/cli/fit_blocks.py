@@ -34,23 +34,12 @@ def fit_by_engine(
 
 
 def _check(recipe: Recipe, estimator: Any) -> None:
-    from apexrank.rankers.blocks import check_lists, check_push, check_solver
-    from apexrank.rankers.push import IRPush, PNormPush
-    from apexrank.rankers.retarget import MonotoneRetargeting
+    from apexrank.rankers.base import LinearFit
 
     if hasattr(estimator, "cv") or hasattr(estimator, "param_grid"):
         raise InputError("--cv needs the table in memory: choose the parameters on some of the rows")
-    if isinstance(estimator, MonotoneRetargeting):
-        if recipe.groups is None:
-            raise InputError("--engine needs the groups of --model retarget: name the column with --groups")
-        check_lists(estimator)
-    elif isinstance(estimator, PNormPush | IRPush):
-        if recipe.groups is not None:
-            raise InputError("--engine fits a push on one list: leave out --groups, or use --model retarget")
-        check_push(estimator)
-    else:
-        raise InputError("--engine takes --model push, ir and retarget: others need the table in memory")
-    check_solver(estimator)
+    if not isinstance(estimator, LinearFit) or getattr(estimator, "kernel", None) is not None:
+        raise InputError("--engine takes linear models: others need the table in memory")
 
 
 def _fit_on_dask(

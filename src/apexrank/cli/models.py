@@ -20,7 +20,7 @@ class Model(NamedTuple):
     graded: bool = False
 
 
-ALPHAS = (1e-4, 1e-3, 1e-2, 0.1, 1.0, 10.0, 100.0)
+ALPHAS = (1e-6, 1e-5, 1e-4, 1e-3, 1e-2, 0.1, 1.0)
 
 MODELS = {
     "push": Model("PNormPush"),

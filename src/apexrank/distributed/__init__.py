@@ -1,11 +1,11 @@
 """Rankers on Dask collections: rows stay where they are, coefficients travel.
 
-:class:`PNormPush` and :class:`MonotoneRetargeting` have the parameters of their namesakes in :mod:`apexrank.rankers`.
-A pass sends the coefficients to the blocks and brings a few sums back (:mod:`.blocks`); measures are in
-:mod:`.metrics`.
+Every linear estimator fits Dask arrays and data frames. A pass sends the coefficients to the blocks and brings a few sums
+back, or the scores of all rows (:mod:`apexrank.problem`). ``predict`` and ``decision_function`` of a Dask collection are
+lazy Dask arrays; measures are in :mod:`.metrics`. :func:`collection_blocks` chooses whether blocks are kept in memory.
 """
 
-from apexrank.distributed.blocks import DaskBlocks, repartition_by_group
-from apexrank.distributed.rankers import MonotoneRetargeting, PNormPush
+from apexrank.problem.dask import DaskBlocks, collection_blocks, repartition_by_group
+from apexrank.rankers import MonotoneRetargeting, PNormPush
 
-__all__ = ["DaskBlocks", "MonotoneRetargeting", "PNormPush", "repartition_by_group"]
+__all__ = ["DaskBlocks", "MonotoneRetargeting", "PNormPush", "collection_blocks", "repartition_by_group"]

@@ -17,11 +17,9 @@ from apexrank.io.columns import Number
 from apexrank.io.encode import Encoder
 from apexrank.io.ranker import TableRanker
 from apexrank.io.tables import Table
-from apexrank.rankers.base import LinearRanker
-from apexrank.rankers.listwise import GradedRanker
-from apexrank.rankers.pairs import CrucialPairsPush
+from apexrank.rankers.base import GradedRanker, LinearBinaryRanker
 
-_LINEAR = (LinearRanker, GradedRanker, CrucialPairsPush)
+_LINEAR = (LinearBinaryRanker, GradedRanker)
 
 
 class LinearForm(NamedTuple):

@@ -29,8 +29,8 @@ from apexrank.io.stream_encode import (
     words_in,
 )
 from apexrank.io.tables import Table
-from apexrank.models.blocks import Block, Blocks
-from apexrank.rankers.blocks import fit_blocks
+from apexrank.problem.blocks import Block, Blocks
+from apexrank.rankers.base import fit_blocks
 
 Source = Callable[[TableBlocks], Blocks]
 Map = Callable[..., Any]

@@ -9,7 +9,8 @@ import numpy as np
 from apexrank.errors import InputError
 from apexrank.groups import segment
 from apexrank.losses import LOSSES, Exponential, Loss
-from apexrank.objectives.forms import form_of, log_form
+from apexrank.objectives.base import HessianTerm, Objective
+from apexrank.objectives.forms import form_of, log_form, natural_count
 from apexrank.objectives.graded import GradedPairs
 from apexrank.objectives.rows import ClassRows, log_weights
 from apexrank.prices import PRICES, Price
@@ -62,7 +63,7 @@ class ListedPairs:
         return float((scores[self.upper] - scores[self.lower])[counted].min())
 
 
-class CrucialPairs:
+class CrucialPairs(Objective):
     """The push on graded relevance, or on pairs given one by one, as a convex function of the scores.
 
     Parameters
@@ -83,8 +84,6 @@ class CrucialPairs:
     >>> bool(gradient[0] < gradient[1] < gradient[2])
     True
     """
-
-    streams = False
 
     def __init__(
         self,
@@ -153,7 +152,7 @@ class CrucialPairs:
         return float(value.mean()), mass, log_r, memory
 
     @property
-    def has_hessian(self) -> bool:
+    def has_hessian(self) -> bool:  # type: ignore[override]
         """Whether :meth:`hessian` can be used: exponential loss, and relevance of few grades in few groups."""
         return (
             isinstance(self.loss, Exponential)
@@ -161,7 +160,7 @@ class CrucialPairs:
             and self.pairs.is_coarse
         )
 
-    def hessian(self, scores: np.ndarray) -> list[tuple[float, np.ndarray, Any, Any]]:
+    def hessian(self, scores: np.ndarray) -> list[HessianTerm]:
         """Hessian ``diag(d) + U·S·Uᵀ`` with respect to the scores, U and S sparse.
 
         As for the bipartite push (:class:`~apexrank.objectives.side.ExponentialSide`), once for each level with the
@@ -181,7 +180,21 @@ class CrucialPairs:
         return 1.0 if self.form is log_form else self.value_and_grad(np.zeros(len(self.positive)))[0]
 
     @property
-    def separable_below(self) -> float:
+    def count(self) -> float:
+        """1 for ``log R``; otherwise R or its root at equal scores, in units of the loss of a tied pair."""
+        return natural_count(self)
+
+    @property
+    def priced_weight(self) -> float:
+        """Weight of the priced items, mean over the groups."""
+        return float(np.exp(self.items.log_weight).sum()) / self.n_groups
+
+    @property
+    def bounded_below(self) -> bool:  # type: ignore[override]
+        return self.form is not log_form or self.price.name == "exponential"
+
+    @property
+    def separable_below(self) -> float:  # type: ignore[override]
         """Every value calls for a look at :meth:`separated`, unless the loss reaches zero."""
         return -np.inf if self.loss.reaches_zero else np.inf
 

@@ -11,7 +11,8 @@ from apexrank.errors import InputError
 from apexrank.groups import segment
 from apexrank.kernels.rows import RowSummer
 from apexrank.losses import LOSSES, Exponential, Loss
-from apexrank.objectives.forms import form_of, log_form
+from apexrank.objectives.base import HessianTerm, Objective
+from apexrank.objectives.forms import form_of, log_form, natural_count
 from apexrank.objectives.rows import log_weights, two_classes
 from apexrank.objectives.side import ExponentialSide, PairSumSide
 from apexrank.prices import PRICES, Price
@@ -19,7 +20,7 @@ from apexrank.prices import PRICES, Price
 STREAMED_PRICES = ("power", "identity", "log1p")
 
 
-class Push:
+class Push(Objective):
     """The push as a convex function of the scores, near-linear in the number of rows.
 
     What is minimised is ``R = Σ_k g(Σ_i ℓ(f_i − g_k))`` in the form that is convex (:func:`form_of`): with the
@@ -90,11 +91,11 @@ class Push:
         return value, grad
 
     @property
-    def has_hessian(self) -> bool:
+    def has_hessian(self) -> bool:  # type: ignore[override]
         """Whether :meth:`hessian` can be used: exponential loss and one group."""
         return self.n_groups == 1 and isinstance(self.loss, Exponential)
 
-    def hessian(self, scores: np.ndarray) -> list[tuple[float, np.ndarray, np.ndarray, np.ndarray]]:
+    def hessian(self, scores: np.ndarray) -> list[HessianTerm]:
         """Terms ``factor·(diag(d) + U·S·Uᵀ)`` whose sum is the Hessian, U with three columns."""
         scores = np.asarray(scores, dtype=float)
         with np.errstate(over="ignore", invalid="ignore"):
@@ -103,7 +104,7 @@ class Push:
             ]
 
     @property
-    def streams(self) -> bool:
+    def streams(self) -> bool:  # type: ignore[override]
         """Whether :meth:`stream` can be used: exponential loss, one group, a price that the row kernel knows."""
         return self.has_hessian and self.n_groups_skipped == 0 and self.price.name in STREAMED_PRICES
 
@@ -112,6 +113,29 @@ class Push:
         parts = [(factor, *side.stream(sums)) for factor, side in self._sides]
         value = sum(factor * v for factor, v, _ in parts)
         return float(value), np.sum([factor * g for factor, _, g in parts], axis=0)
+
+    def stream_hessian(self, sums: Any) -> np.ndarray:
+        """Hessian with respect to the coefficients, from one more pass over the rows."""
+        terms = [
+            (factor * own, term) for factor, side in self._sides for own, term in side.stream_curvature(sums)
+        ]
+        return np.tensordot([factor for factor, _ in terms], sums.scatter([term for _, term in terms]), axes=1)
+
+    @property
+    def count(self) -> float:
+        """1 for ``log R``; otherwise R or its root at equal scores, in units of the loss of a tied pair."""
+        return natural_count(self)
+
+    @property
+    def priced_weight(self) -> float:
+        """Weight of the priced rows, mean over the groups and sum over the sides."""
+        return sum(
+            factor * float(np.exp(side.outer.log_weight).sum()) / self.n_groups for factor, side in self._sides
+        )
+
+    @property
+    def bounded_below(self) -> bool:  # type: ignore[override]
+        return self.form is not log_form or self.price.name == "exponential"
 
     @property
     def total(self) -> float:
@@ -128,7 +152,7 @@ class Push:
         return weight / np.where(self.positive, weight[self.positive].sum(), weight[~self.positive].sum())
 
     @property
-    def separable_below(self) -> float:
+    def separable_below(self) -> float:  # type: ignore[override]
         """A value below this calls for a look at :meth:`separated`: it takes pairs that are no longer misranked."""
         return sum(factor * side.price_of_one_misrank() for factor, side in self._sides)
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -28,6 +28,19 @@ class State(NamedTuple):
     by_inner: np.ndarray
     by_outer: np.ndarray
     log_r: np.ndarray
+
+
+class Scatter(NamedTuple):
+    """A sum ``Σ c_i·(x_i − centre)(x_i − centre)ᵀ`` over the rows of one class.
+
+    With t the exponent ``slope·s + shift``, c is ``u·e^t``, or ``u·σ(t)·σ(−t)`` for the softplus.
+    """
+
+    label: int
+    slope: float
+    shift: float
+    centre: np.ndarray
+    softplus: bool
 
 
 @dataclass(frozen=True)
@@ -115,6 +128,31 @@ class ExponentialSide(Side):
         outer = sums.softplus(np.full(2, self.sign), shift=inner.value[inn], active=~is_inner)
         gradient = self.sign * (outer.rows[out] - outer.mass[out] * inner.rows[inn])
         return float(outer.value[out]), gradient
+
+
+    def stream_curvature(self, sums: Any) -> list[tuple[float, Scatter]]:
+        """Terms ``factor·Σ c·(x − centre)(x − centre)ᵀ`` of the Hessian with respect to the coefficients.
+
+        With a the inner softmax, μ its mean row, c = mass · elasticity of the outer rows and M their mass, it is
+        ``M·Cov_a + Σ_k c_k·(x_k − μ)(x_k − μ)ᵀ``; with ``(1/p)·log R`` that is ``Cov_inner + p·Cov_outer``.
+        """
+        out, inn = int(self.outer_is_positive), int(not self.outer_is_positive)
+        if self.form is log_form:
+            slope = np.empty(2)
+            slope[out], slope[inn] = self.sign * self.price.order, -self.sign
+            both = sums.log_sum_exp(slope)
+            return [
+                (scale, Scatter(label, slope[label], -both.value[label], both.rows[label], False))
+                for label, scale in ((inn, 1.0), (out, self.price.order))
+            ]
+        is_inner = np.arange(2) == inn
+        inner = sums.log_sum_exp(np.full(2, -self.sign), active=is_inner)
+        outer = sums.softplus(np.full(2, self.sign), shift=inner.value[inn], active=~is_inner)
+        centre, shift = inner.rows[inn], inner.value[inn]
+        return [
+            (outer.mass[out], Scatter(inn, -self.sign, -shift, centre, False)),
+            (1.0, Scatter(out, self.sign, shift, centre, True)),
+        ]
 
 
 @dataclass(frozen=True)

@@ -204,8 +204,9 @@ class InfinitePush(Push):
     (0.25, 0.25)
     """
 
-    has_hessian = True
-    streams = False
+    has_hessian = True  # type: ignore[assignment]
+    streams = False  # type: ignore[assignment]
+    is_smoothed = True
 
     def __init__(
         self,
@@ -267,6 +268,15 @@ class InfinitePush(Push):
     def finite(self, p: float) -> Push:
         """The push with a finite p on the same rows, exponential loss."""
         return Push(self.positive, price=Power(p), **self._common)
+
+    @property
+    def bounded_below(self) -> bool:  # type: ignore[override]
+        return not isinstance(self.loss, Exponential)
+
+    @property
+    def count(self) -> float:
+        """1 in logarithms, otherwise the limit at equal scores in units of the loss of a tied pair."""
+        return 1.0 if not self.bounded_below else self.total / float(self.loss.value(np.zeros(1))[0])
 
     @property
     def total(self) -> float:

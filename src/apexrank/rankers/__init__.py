@@ -1,11 +1,11 @@
 """Rankers: thin scikit-learn estimators that store, validate, build, solve and expose."""
 
-from apexrank.rankers.base import CollapsedWarning, LinearRanker, SeparableWarning
+from apexrank.rankers.base import CollapsedWarning, SeparableWarning, fit_blocks
 from apexrank.rankers.boost import PushBoost
+from apexrank.rankers.compose import LinearRanker
 from apexrank.rankers.isotron import Isotron
 from apexrank.rankers.link import Link, UnknownLinkRegressor
 from apexrank.rankers.listwise import ListwiseRanker
-from apexrank.rankers.ordered import perfectly_ordered
 from apexrank.rankers.pairs import CrucialPairsPush
 from apexrank.rankers.push import IRPush, PNormPush, RankBoost
 from apexrank.rankers.rerank import TwoStagePush
@@ -28,6 +28,6 @@ __all__ = [
     "SeparableWarning",
     "TwoStagePush",
     "UnknownLinkRegressor",
-    "perfectly_ordered",
+    "fit_blocks",
     "push_path",
 ]

@@ -13,7 +13,8 @@ from sklearn.preprocessing import minmax_scale
 from threadpoolctl import threadpool_limits
 
 from apexrank.errors import InputError
-from apexrank.rankers import IRPush, LinearRanker, PNormPush
+from apexrank.rankers import IRPush, PNormPush
+from apexrank.rankers.base import LinearBinaryRanker
 
 P_VALUES = (1, 2, 4, 8, 16, 64)
 
@@ -45,7 +46,7 @@ def over_splits(
         return np.array(Parallel(n_jobs=n_jobs)(delayed(measure)(seed) for seed in seeds))
 
 
-def fitted(X: np.ndarray, y: np.ndarray, solver: str = "auto", t_max: int = 100) -> list[LinearRanker]:
+def fitted(X: np.ndarray, y: np.ndarray, solver: str = "auto", t_max: int = 100) -> list[LinearBinaryRanker]:
     """The P-Norm Push for p = 1, 2, 4, 8, 16, 64, then the IR Push.
 
     ``solver="auto"`` goes to the minimum; ``solver="coordinate"`` makes the ``t_max`` steps of JMLR 2009, Fig. 2.
@@ -57,11 +58,11 @@ def fitted(X: np.ndarray, y: np.ndarray, solver: str = "auto", t_max: int = 100)
     return [*pushes, IRPush().fit(X, y)]
 
 
-def _minimum(p: float, X: np.ndarray, y: np.ndarray, t_max: int) -> LinearRanker:
+def _minimum(p: float, X: np.ndarray, y: np.ndarray, t_max: int) -> LinearBinaryRanker:
     return PNormPush(p).fit(X, y)
 
 
-def _papers_steps(p: float, X: np.ndarray, y: np.ndarray, t_max: int) -> LinearRanker:
+def _papers_steps(p: float, X: np.ndarray, y: np.ndarray, t_max: int) -> LinearBinaryRanker:
     with warnings.catch_warnings():
         # Stopping after t_max steps is the papers' setting, not a failure.
         warnings.simplefilter("ignore", ConvergenceWarning)

@@ -1,8 +1,7 @@
 """Rows that come in blocks: from disk one after another, or from the workers of a cluster.
 
-Every objective here is a sum, or the logarithm of a sum, of parts over rows or over whole groups. So a block gives its
-part for given coefficients, and the parts are merged in the order of the blocks, whoever computed them: the sums
-of a push are the same to the last bit in one process and on many workers.
+What a block gives for given coefficients, scores or sums, is put together in the order of the blocks, whoever computed
+it: the sums of a push are the same to the last bit in one process and on many workers.
 """
 
 from __future__ import annotations
@@ -17,7 +16,7 @@ import numpy as np
 
 from apexrank.checks import check_not_huge, check_weight_range, weight_range
 from apexrank.errors import InputError
-from apexrank.models.linear import BLOCK_BYTES, FAR, usable_units
+from apexrank.problem.design import BLOCK_BYTES, usable_units
 
 ROWS_BYTES = 2**26  # of X in a block, where nobody says
 MIXED_LABELS = "y has both words and numbers: give labels of one kind"
@@ -54,9 +53,13 @@ class Blocks:
 
     def map(self, function: Callable[..., Any], *args: Any) -> list[Any]:
         """``function(block, *args)`` of every block, in their order."""
-        results = []
+        return self.map_with(lambda block, _, *rest: function(block, *rest), None, *args)
+
+    def map_with(self, function: Callable[..., Any], own: Sequence[Any] | None, *args: Any) -> list[Any]:
+        """``function(block, own[k], *args)`` of every block k, in their order."""
+        results: list[Any] = []
         for block in self:
-            results.append(function(block, *args))
+            results.append(function(block, None if own is None else own[len(results)], *args))
             del block  # or two would be in memory while the next one is read
         return results
 
@@ -197,11 +200,6 @@ class Moments(NamedTuple):
         """Whether there is more to see of a column than rounding."""
         return self.spread > 1e-12 * self.largest
 
-    @property
-    def shift(self) -> np.ndarray | None:
-        """What to subtract from columns so far from zero that scores would lose the digits that rank."""
-        return self.mean if np.any(np.abs(self.mean) > FAR * self.unit) else None
-
 
 def merge_moments(a: Moments, b: Moments) -> Moments:
     """Moments of the rows of both; squares are of numbers of at most 1, as those of huge ones would overflow."""
@@ -260,6 +258,7 @@ class Survey(NamedTuple):
     sizes: tuple[int, ...]  # rows of each block
     label_type: np.dtype = np.dtype(object)  # of y
     weights: tuple[float, float] = (np.inf, 0.0)  # the smallest that is not 0, and the largest
+    grouped: bool = False  # whether there are group ids
 
     @property
     def n_features(self) -> int:
@@ -275,7 +274,8 @@ def survey(blocks: Blocks, *, binary: bool) -> Survey:
     >>> found.n_rows, found.moments.mean.tolist(), found.labels
     (3, [3.0], {0: 1.0, 1: 2.0})
     """
-    parts = [part for part in blocks.map(_survey_block, binary) if part.n_rows]
+    every = blocks.map(_survey_block, binary)
+    parts = [part for part in every if part.n_rows]
     if not parts:
         raise InputError("there is no row in any block")
     widths = {part.n_features for part in parts}
@@ -293,10 +293,47 @@ def survey(blocks: Blocks, *, binary: bool) -> Survey:
         sum(part.n_rows for part in parts),
         moments,
         labels,
-        tuple(part.n_rows for part in parts),
+        tuple(part.n_rows for part in every),
         _common_type([part.label_type for part in parts]),
         (min(lightest), max(heaviest)),
+        any(part.grouped for part in parts),
     )
+
+
+def gathered(blocks: Blocks) -> tuple[np.ndarray, np.ndarray | None, np.ndarray | None]:
+    """Labels, weights and group ids of all rows in memory; weights that some blocks lack are 1."""
+    y, weight, groups = zip(*blocks.map(_columns_of), strict=True)
+    if any(own is None for own in groups) and not all(own is None for own in groups):
+        raise InputError("some blocks have group ids and others have none: give one per row, or none at all")
+    weights = None
+    if any(own is not None for own in weight):
+        weights = np.concatenate(
+            [np.ones(len(v)) if own is None else own for v, own in zip(y, weight, strict=True)]
+        )
+    return np.concatenate(y), weights, None if groups[0] is None else np.concatenate(groups)
+
+
+def _columns_of(block: Block) -> tuple[Any, Any, Any]:
+    weight = None if block.weight is None else np.asarray(block.weight, dtype=np.float64)
+    return np.asarray(block.y), weight, None if block.groups is None else np.asarray(block.groups)
+
+
+def classes_of(found: Survey) -> list[Any]:
+    """The two values of y, the positive one last; more or fewer are refused."""
+    try:
+        classes = sorted(found.labels)
+    except TypeError:
+        raise InputError(MIXED_LABELS) from None
+    if len(classes) > 2:
+        raise InputError(
+            f"Only binary classification is supported: the target has {len(classes)} values; "
+            "mark the wanted class as positive first"
+        )
+    if len(classes) < 2:
+        raise InputError(
+            f"ranking needs positives and negatives, but the target has only one class: {classes[0]!r}"
+        )
+    return classes
 
 
 def _common_type(types: list[np.dtype]) -> np.dtype:
@@ -324,7 +361,7 @@ def _survey_block(block: Block, binary: bool) -> Survey:
     with np.errstate(over="ignore", invalid="ignore"):
         moments = column_moments(block.X, weight)
     check_not_huge("X", block.X)
-    return Survey(n, moments, labels, (n,), y.dtype, weights)
+    return Survey(n, moments, labels, (n,), y.dtype, weights, block.groups is not None)
 
 
 def _is_missing(value: Any) -> bool:

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
+from copy import copy
 from typing import Any
 
 import numpy as np
 
 from apexrank.errors import InputError, MissingExtraError
-from apexrank.models.blocks import Block, Blocks
+from apexrank.problem.blocks import Block, Blocks
 
 UNEVEN = "cut X, y, groups and sample_weight into the same partitions (rechunk, or columns of one data frame)"
 
@@ -84,7 +85,7 @@ class DaskBlocks(Blocks):
     Parameters
     ----------
     parts : list of Delayed
-        One :class:`apexrank.models.blocks.Block` each.
+        One :class:`apexrank.problem.blocks.Block` each.
     persist : bool, optional
         Keep the blocks in memory between passes instead of computing them in every pass. By default with a Client
         only.
@@ -123,13 +124,24 @@ class DaskBlocks(Blocks):
 
     def map(self, function: Callable[..., Any], *args: Any) -> list[Any]:
         """``function(block, *args)`` of every block, in their order, each where the block is."""
-        if self.client is None:
-            return checked_results(dask_module().compute(*self._tasks(function, args)))
-        if not self.persist:
-            return checked_results(self.client.gather(self.client.compute(self._tasks(function, args))))
-        return checked_results(self._by_worker(function, args))
+        return self._map(function, None, args)
 
-    def _by_worker(self, function: Callable[..., Any], args: tuple[Any, ...]) -> list[Any]:
+    def map_with(self, function: Callable[..., Any], own: Sequence[Any] | None, *args: Any) -> list[Any]:
+        """``function(block, own[k], *args)`` of every block k, in their order, each where the block is."""
+        return self._map(function, own, args)
+
+    def _map(
+        self, function: Callable[..., Any], own: Sequence[Any] | None, args: tuple[Any, ...]
+    ) -> list[Any]:
+        if self.client is None:
+            return checked_results(dask_module().compute(*self._tasks(function, args, own)))
+        if not self.persist:
+            return checked_results(self.client.gather(self.client.compute(self._tasks(function, args, own))))
+        return checked_results(self._by_worker(function, own, args))
+
+    def _by_worker(
+        self, function: Callable[..., Any], own: Sequence[Any] | None, args: tuple[Any, ...]
+    ) -> list[Any]:
         """One task for each thread of a worker, over all blocks it has: a task costs milliseconds, a block not more."""
         homes = self._homes()
         shares: dict[Any, list[int]] = {}
@@ -140,7 +152,14 @@ class DaskBlocks(Blocks):
             threads = min(len(numbers), self.n_threads.get(home, 1))
             batches += [(home, numbers[first::threads]) for first in range(threads)]
         tasks = [
-            self._task(home, _each, function, [self.parts[number] for number in numbers], *args)
+            self._task(
+                home,
+                _each,
+                function,
+                [self.parts[number] for number in numbers],
+                None if own is None else [own[number] for number in numbers],
+                *args,
+            )
             for home, numbers in batches
         ]
         results: list[Any] = [None] * len(homes)
@@ -172,9 +191,13 @@ class DaskBlocks(Blocks):
         # a worker that has died by then must not hold up the rest
         return self.client.submit(*call, pure=False, workers=workers, allow_other_workers=home is not None)
 
-    def _tasks(self, function: Callable[..., Any], args: tuple[Any, ...]) -> list[Any]:
+    def _tasks(
+        self, function: Callable[..., Any], args: tuple[Any, ...], own: Sequence[Any] | None = None
+    ) -> list[Any]:
         task = dask_module().delayed(Caught(function), pure=False, traverse=False)
-        return [task(part, *args) for part in self.parts]
+        if own is None:
+            return [task(part, *args) for part in self.parts]
+        return [task(part, share, *args) for part, share in zip(self.parts, own, strict=True)]
 
     def prepared(self, function: Callable[..., Any], *args: Any) -> DaskBlocks:
         """Blocks of ``function(block, *args)``; the blocks themselves are let go, and computed again if asked for."""
@@ -196,8 +219,10 @@ def _itself(block: Any) -> Any:
     return block
 
 
-def _each(function: Callable[..., Any], blocks: list[Any], *args: Any) -> list[Any]:
-    return [Caught(function)(block, *args) for block in blocks]
+def _each(function: Callable[..., Any], blocks: list[Any], own: list[Any] | None, *args: Any) -> list[Any]:
+    if own is None:
+        return [Caught(function)(block, *args) for block in blocks]
+    return [Caught(function)(block, share, *args) for block, share in zip(blocks, own, strict=True)]
 
 
 def collection_blocks(
@@ -358,3 +383,57 @@ def repartition_by_group(frame: Any, groups: str, npartitions: int | None = None
         raise InputError(f"a Dask data frame with the column {groups!r} is needed to bring groups together")
     # the only method whose rows come in the same order every time
     return frame.shuffle(groups, npartitions=npartitions or frame.npartitions, shuffle_method="tasks")
+
+
+# ---------------------------------------------------------------- scores
+
+
+def lazy(estimator: Any, method: str, X: Any, dtype: Any) -> Any:
+    """``estimator.method(X)`` of a Dask array or data frame, as a lazy Dask array."""
+    names = getattr(estimator, "feature_names_in_", None)
+    if names is not None and hasattr(X, "columns") and list(map(str, X.columns)) != list(names):
+        raise InputError("X has other columns than in fit: give the same ones in the same order")
+    if hasattr(X, "partitions") and hasattr(X, "columns"):
+        X = _plain_rows(X)
+    elif X.numblocks[1] > 1:
+        X = X.rechunk({1: -1})
+    if X.shape[1] != estimator.n_features_in_:
+        raise InputError(
+            f"X has {X.shape[1]} features, but the ranker was fitted on {estimator.n_features_in_}"
+        )
+    return X.map_blocks(_apply, _nameless(estimator), method, dtype, drop_axis=1, dtype=dtype)
+
+
+def _nameless(estimator: Any) -> Any:
+    """The estimator for plain rows, of which no names of columns are known."""
+    other = copy(estimator)
+    other.__dict__.pop("feature_names_in_", None)
+    return other
+
+
+def _plain_rows(frame: Any) -> Any:
+    """A data frame as an array whose chunks are its partitions."""
+    import dask.array as da
+
+    read = dask_module().delayed(frame_rows, pure=False)
+    shape = (np.nan, len(frame.columns))
+    return da.concatenate([da.from_delayed(read(part), shape, np.float64) for part in frame.to_delayed()])
+
+
+def _apply(rows: np.ndarray, ranker: Any, method: str, dtype: Any) -> np.ndarray:
+    return getattr(ranker, method)(rows) if len(rows) else np.empty(0, dtype)
+
+
+def accuracy(ranker: Any, X: Any, y: Any, sample_weight: Any) -> float:
+    """Share of the rows whose class ``predict`` finds, by weight, computed by the workers."""
+    blocks = collection_blocks(X, y, None, sample_weight, persist=False)
+    right, total = np.sum(blocks.map(_hits, _nameless(ranker)), axis=0)
+    return float(right / total)
+
+
+def _hits(block: Block, ranker: Any) -> tuple[float, float]:
+    """Weight of the rows whose class is found, and of all rows."""
+    weight = np.ones(len(block.y)) if block.weight is None else np.asarray(block.weight, dtype=float)
+    if not len(weight):
+        return 0.0, 0.0
+    return float(weight[ranker.predict(block.X) == block.y].sum()), float(weight.sum())

@@ -1,4 +1,4 @@
-"""Scores ``Σ_i a_i k(x_i, x)`` instead of linear ones: what estimators with a ``kernel`` share."""
+"""Kernel machines: scores ``Σ_i a_i k(x_i, x)`` as linear scores of coordinates in the kernel's feature space."""
 
 from __future__ import annotations
 
@@ -8,20 +8,52 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 from scipy import sparse
+from scipy.linalg import solve_triangular
+from scipy.linalg.lapack import dpstrf
 from sklearn.metrics.pairwise import pairwise_kernels
 
 from apexrank.errors import InputError
-from apexrank.models.kernel import KernelFeatures
-from apexrank.models.linear import scores_of
+from apexrank.problem.design import scores_of
+from apexrank.problem.training import Training
 from apexrank.rankers.base import LinearFit, checked_rows
 
 MOST_ROWS_FOR_KERNEL = 10_000  # five matrices of that size are 4 GB
 
 
+class KernelFeatures:
+    """Coordinates of rows in a kernel's feature space: ``Z·Zᵀ = K`` by pivoted Cholesky, to rounding.
+
+    Linear scores ``Z·w`` are then scores ``K·a`` with ``aᵀKa = |w|²``; a is 0 except for the pivots, as many as K has
+    rank.
+    """
+
+    def __init__(self, K: np.ndarray) -> None:
+        n = len(K)
+        if K.shape != (n, n):
+            raise InputError(f"Precomputed kernels must be square, got shape {K.shape}")
+        factor, pivots, rank, _ = dpstrf(np.array(K, dtype=float, order="F"), lower=1)
+        if rank == 0:
+            raise InputError("the kernel is zero for all rows: choose another kernel or its parameters")
+        self.pivots = pivots - 1
+        self.corner = np.tril(factor[:rank, :rank])
+        self.Z = np.empty((n, rank))
+        self.Z[self.pivots] = np.vstack([self.corner, factor[rank:, :rank]])
+        probe = np.random.default_rng(0).normal(size=n)
+        wanted = K @ probe
+        if np.abs(self.Z @ (probe @ self.Z) - wanted).max() > 1e-6 * np.abs(wanted).max():
+            raise InputError("the kernel must be symmetric and positive semi-definite: choose another one")
+
+    def dual(self, w: np.ndarray) -> np.ndarray:
+        """``a`` of ``w``."""
+        a = np.zeros(len(self.Z))
+        a[self.pivots[: len(w)]] = solve_triangular(self.corner, w, lower=True, trans="T")
+        return a
+
+
 class KernelFit(LinearFit):
     """Base class of linear estimators that can take a kernel; a mixin, its place is before other bases.
 
-    A subclass fits linear scores of ``_kernel_features(rows).Z`` and hands the result to ``_keep_kernel``. The kernel
+    A subclass fits on ``_with_features(data)`` and hands the features to ``_keep_kernel``. The kernel
     of ``fit`` scores new rows until the next ``fit``.
     """
 
@@ -34,18 +66,28 @@ class KernelFit(LinearFit):
     X_fit_: Any
     kernel_: Any
 
+    @property
+    def takes_device_arrays(self) -> bool:  # type: ignore[override]
+        return self.kernel is None
+
     def __sklearn_tags__(self):
         tags = super().__sklearn_tags__()
         tags.input_tags.pairwise = self.kernel == "precomputed"
         return tags
 
-    def _kernel_features(self, rows: Any, most_rows: int = MOST_ROWS_FOR_KERNEL) -> KernelFeatures:
-        n = rows.shape[0]
-        if n > most_rows:
+    def _with_features(self, data: Training) -> tuple[Training, KernelFeatures | None]:
+        """Rows of coordinates in the kernel's space, and these; the rows themselves without a kernel."""
+        if self.kernel is None:
+            return data, None
+        if type(data) is not Training:
+            raise InputError("a kernel needs its rows in memory: use kernel=None, or an array")
+        n = data.X.shape[0]
+        if n > MOST_ROWS_FOR_KERNEL:
             raise InputError(
-                f"a kernel of {n} x {n} rows is too large: fit at most {most_rows}, or use kernel=None"
+                f"a kernel of {n} x {n} rows is too large: fit at most {MOST_ROWS_FOR_KERNEL}, or use kernel=None"
             )
-        return KernelFeatures(self._kernel_of(rows, rows, self.kernel))
+        features = KernelFeatures(self._kernel_of(data.X, data.X, self.kernel))
+        return Training(features.Z, *data.columns()), features
 
     def _keep_kernel(self, features: KernelFeatures, rows: Any) -> None:
         """Turn the coefficients of the features into those of the kernel."""

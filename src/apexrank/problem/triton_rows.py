@@ -13,8 +13,8 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from apexrank.models.device import ClassSums, DeviceRows
-from apexrank.models.device_arrays import Array, is_tensor, namespace
+from apexrank.problem.device import ClassSums, DeviceRows
+from apexrank.problem.device_arrays import Array, is_tensor, namespace
 
 try:
     import triton

@@ -15,7 +15,7 @@ from sklearn.utils.validation import column_or_1d
 
 from apexrank.checks import on_host
 from apexrank.errors import InputError
-from apexrank.models.linear import SCALE_ROWS
+from apexrank.problem.design import SCALE_ROWS
 
 Array = Any  # of any array library
 
@@ -199,7 +199,7 @@ def chosen_classes(classes: np.ndarray, above: Array) -> Any:
 
 
 def column_units(X: Array, weight: Array | None) -> tuple[np.ndarray, np.ndarray]:
-    """Mean and standard deviation of each column, as :func:`apexrank.models.linear.column_units`, on the device."""
+    """Mean and standard deviation of each column, as :func:`apexrank.problem.design.column_units`, on the device."""
     n = X.shape[0]
     if n <= SCALE_ROWS:
         return _moments(X, weight)[:2]
@@ -225,19 +225,3 @@ def _moments(rows: Array, weight: Array | None) -> tuple[np.ndarray, np.ndarray,
     spread = np.sqrt(np.maximum(to_host(variance), 0.0))
     scale = to_host(largest)
     return to_host(mean) * scale, np.where(spread > 1e-12, spread, 1.0) * scale, constant
-
-
-def device_intercept(scores: Array, positive: Array, weight: Array | None, p: float) -> float:
-    """P-Classification's intercept ``[LSE(−f) − LSE(p·g)] / (p + 1)``, from scores on a device."""
-    above, below = (
-        _log_sum_exp(factor * scores, rows, weight) for factor, rows in ((-1.0, positive), (p, ~positive))
-    )
-    return (above - below) / (p + 1)
-
-
-def _log_sum_exp(t: Array, rows: Array, weight: Array | None) -> float:
-    """``log Σ u·exp(t)`` of some rows."""
-    xp = namespace(t)
-    t = xp.where(rows, t if weight is None else t + xp.log(weight), xp.full_like(t, -np.inf))
-    highest = xp.max(t)
-    return float(highest + xp.log(xp.sum(xp.exp(t - highest))))

@@ -11,31 +11,27 @@ import math
 from collections.abc import Callable
 from dataclasses import dataclass
 from numbers import Real
+from typing import ClassVar
 
 import numpy as np
 from scipy.sparse.linalg import LinearOperator, eigsh
 
 from apexrank.errors import InputError
-from apexrank.models.linear import (
-    WIDEST_HESSIAN,
-    LinearProblem,
-    curvature_products,
-    pull_back,
-    scores_of,
-)
+from apexrank.problem.design import WIDEST_HESSIAN
+from apexrank.problem.problem import Problem
 from apexrank.solvers.base import Solution, report
 
 
-def gradient_lipschitz(problem: LinearProblem, smoothness: float | None = None) -> float:
+def gradient_lipschitz(problem: Problem, smoothness: float | None = None) -> float:
     """Lipschitz constant of the gradient with respect to ``u = w·scale``, the coordinates solvers work in.
 
     It is the largest eigenvalue of ``(l·ZᵀZ + alpha)/scale²``. l bounds the curvature with respect to the scores, the
-    objective's ``smoothness`` unless given; Z is X, less its means where the objective does not see a shift.
+    objective's ``smoothness`` unless given, divided as the objective is; Z is X, less its means where the objective does not see a shift.
 
     Examples
     --------
     >>> from apexrank.objectives.retarget import Retarget
-    >>> problem = LinearProblem(np.array([[1.0], [3.0]]), Retarget([0, 1]), alpha=0.5)
+    >>> problem = Problem(np.array([[1.0], [3.0]]), Retarget([0, 1]), penalty=0.5)
     >>> float(gradient_lipschitz(problem) * problem.scale[0] ** 2)
     2.5
     """
@@ -45,20 +41,21 @@ def gradient_lipschitz(problem: LinearProblem, smoothness: float | None = None) 
             "steps 1/L need an objective with a Lipschitz gradient: give lipschitz, its bound with respect to the "
             "scores, or use GradientDescent(step=(a, b)) or solver='lbfgs'"
         )
+    bound = float(bound) / problem.count
     seen = not getattr(problem.objective, "shift_invariant", True)
     centre = np.zeros_like(problem.centre) if seen else problem.centre
     scale, d = problem.scale, problem.n_features
     if d <= WIDEST_HESSIAN:
-        n = problem.X.shape[0]
-        gram, _ = curvature_products(problem.X, centre, np.ones(n), np.zeros((n, 0)))
-        curvature = (float(bound) * gram + problem.alpha * np.eye(d)) / np.outer(scale, scale)
+        n = problem.design.n_rows
+        gram, _ = problem.design.curvature(centre, np.ones(n), np.zeros((n, 0)))
+        curvature = (bound * gram + problem.penalty.hessian(d)) / np.outer(scale, scale)
         return float(np.linalg.eigvalsh(curvature)[-1])
 
     def product(v: np.ndarray) -> np.ndarray:
         v = v.ravel() / scale
-        scores = scores_of(problem.X, v) - centre @ v
-        pulled = pull_back(problem.X, scores) - centre * scores.sum()
-        return (float(bound) * pulled + problem.alpha * v) / scale
+        scores = problem.design.scores(v) - centre @ v
+        pulled = problem.design.pull_back(scores) - centre * scores.sum()
+        return (bound * pulled + problem.penalty.smooth(v)[1]) / scale
 
     operator = LinearOperator((d, d), product, dtype=float)
     found = eigsh(operator, 1, v0=np.ones(d), tol=1e-2, return_eigenvectors=False)
@@ -89,11 +86,12 @@ class GradientDescent:
     --------
     >>> from apexrank.objectives.retarget import Retarget
     >>> X = np.array([[0.0, 1.0], [1.0, 0.0], [2.0, 2.0], [3.0, 1.0]])
-    >>> solution = GradientDescent().solve(LinearProblem(X, Retarget([0, 1, 1, 2]), alpha=0.1), np.zeros(2))
+    >>> solution = GradientDescent().solve(Problem(X, Retarget([0, 1, 1, 2]), penalty=0.1), np.zeros(2))
     >>> solution.w.round(4).tolist(), bool(solution.converged)
     ([0.6488, -0.309], True)
     """
 
+    takes: ClassVar[frozenset[str]] = frozenset({"quadratic"})
     max_iter: int = 1000
     tol: float = 1e-6
     step: tuple[float, float] | None = None
@@ -101,7 +99,7 @@ class GradientDescent:
     verbose: int = 0
 
     @np.errstate(over="ignore", invalid="ignore")
-    def solve(self, problem: LinearProblem, w0: np.ndarray) -> Solution:
+    def solve(self, problem: Problem, w0: np.ndarray) -> Solution:
         """Minimise from ``w0``; steps so long that the value overflows end it, not converged."""
         length_of, solution, w = self._step_lengths(problem), Solution(w0), w0
         while True:
@@ -115,7 +113,7 @@ class GradientDescent:
             w = w - length_of(solution.n_iter) * grad / problem.scale**2
             solution.n_iter += 1
 
-    def _step_lengths(self, problem: LinearProblem) -> Callable[[int], float]:
+    def _step_lengths(self, problem: Problem) -> Callable[[int], float]:
         if self.step is None:
             constant = 1 / gradient_lipschitz(problem, self.lipschitz)
             return lambda t: constant
@@ -150,11 +148,12 @@ class AcceleratedGradient:
     --------
     >>> from apexrank.objectives.retarget import Retarget
     >>> X = np.array([[0.0, 1.0], [1.0, 0.0], [2.0, 2.0], [3.0, 1.0]])
-    >>> solution = AcceleratedGradient().solve(LinearProblem(X, Retarget([0, 1, 1, 2]), alpha=0.1), np.zeros(2))
+    >>> solution = AcceleratedGradient().solve(Problem(X, Retarget([0, 1, 1, 2]), penalty=0.1), np.zeros(2))
     >>> solution.w.round(4).tolist(), bool(solution.converged)
     ([0.6488, -0.309], True)
     """
 
+    takes: ClassVar[frozenset[str]] = frozenset({"quadratic"})
     max_iter: int = 1000
     tol: float = 1e-6
     lipschitz: float | None = None
@@ -162,7 +161,7 @@ class AcceleratedGradient:
     verbose: int = 0
 
     @np.errstate(over="ignore", invalid="ignore")
-    def solve(self, problem: LinearProblem, w0: np.ndarray) -> Solution:
+    def solve(self, problem: Problem, w0: np.ndarray) -> Solution:
         """Minimise from ``w0``."""
         unit = gradient_lipschitz(problem, self.lipschitz) * problem.scale**2
         solution, ahead, reached, a = Solution(w0), w0, w0, 1.0
