@@ -512,7 +512,8 @@ def test_a_linear_model_sees_every_layout_alike(case, lists, seed):
     layouts = [np.ascontiguousarray(X), np.asfortranarray(X), sparse.csr_array(X), sparse.csc_array(X)]
     one, *others = [Problem(layout, objective, 0.1, lists.weight) for layout in layouts]
     value, slope = objective.value_and_grad(X @ w)
-    close(one.value_and_grad(w), (value + 0.05 * w @ w, X.T @ slope + 0.1 * w))
+    n = objective.count
+    close(one.value_and_grad(w), (value / n + 0.05 * w @ w, X.T @ slope / n + 0.1 * w))
     for other in others:
         close(other.value_and_grad(w), one.value_and_grad(w))
         if objective.has_hessian:

@@ -374,11 +374,11 @@ def test_bad_rows(data):
 # ---------------------------------------------------------------- as a listwise loss
 
 
-def test_listwise_loss_is_the_sum_over_groups(data):
+def test_listwise_loss_is_the_mean_over_groups(data):
     X, y = data
     groups = np.repeat(np.arange(12), 10)
     grades = np.digitize(y, [-0.5, 0.5])
-    ranker = ListwiseRanker("unknown_link", strong_convexity=0.8, alpha=0.3, tol=1e-10)
+    ranker = ListwiseRanker("unknown_link", strong_convexity=0.8, alpha=0.3 / 12, tol=1e-10)
     ranker.fit(X, grades, groups=groups)
     costs = [
         UnknownLink(grades[groups == q], strong_convexity=0.8).value_and_grad(X[groups == q] @ ranker.coef_)
@@ -387,9 +387,10 @@ def test_listwise_loss_is_the_sum_over_groups(data):
     slope = sum(X[groups == q].T @ grad for q, (_, grad) in enumerate(costs)) + 0.3 * ranker.coef_
     np.testing.assert_allclose(slope, 0, atol=1e-7)
     penalty = 0.15 * ranker.coef_ @ ranker.coef_
-    assert ranker.objective_ == pytest.approx(sum(value for value, _ in costs) + penalty, rel=1e-10)
+    value = sum(value for value, _ in costs) + penalty
+    assert 12 * ranker.objective_ == pytest.approx(value, rel=1e-10)
     assert ranker.score(X, grades, groups=groups) > 0.9
-    scaled = ListwiseRanker("unknown_link", strong_convexity=1.6, alpha=0.15, tol=1e-10)
+    scaled = ListwiseRanker("unknown_link", strong_convexity=1.6, alpha=0.15 / 12, tol=1e-10)
     np.testing.assert_allclose(scaled.fit(X, grades, groups=groups).coef_, 2 * ranker.coef_, rtol=1e-6)
 
 

@@ -18,7 +18,7 @@ from apexrank.objectives.listwise import (
     softmax_of_lists,
 )
 from apexrank.rankers.listwise import ListwiseRanker
-from apexrank.rankers.retarget import MonotoneRetargeting
+from apexrank_papers.retargeting.published import PublishedRetargeting
 from tests.oracles import numerical_gradient
 
 KINDS = [SquaredTargets, SoftmaxTargets, CosineTargets]
@@ -136,16 +136,18 @@ def test_softmax_of_lists(data):
 
 def test_pointwise_is_ridge(data):
     X, y, groups = data
-    ours = ListwiseRanker("pointwise", alpha=2.0).fit(X, y, groups=groups)
+    ours = ListwiseRanker("pointwise", alpha=2.0 / len(y)).fit(X, y, groups=groups)
     np.testing.assert_allclose(ours.coef_, Ridge(alpha=2.0).fit(X, y).coef_, rtol=1e-8)
-    poisson = ListwiseRanker("pointwise", divergence="i-divergence", alpha=2.0, tol=1e-9).fit(X, y)
-    theirs = PoissonRegressor(alpha=2.0 / len(y), tol=1e-10, max_iter=1000).fit(X, y)
+    alpha = 2.0 / len(y)
+    poisson = ListwiseRanker("pointwise", divergence="i-divergence", alpha=alpha, tol=1e-9).fit(X, y)
+    theirs = PoissonRegressor(alpha=alpha, tol=1e-10, max_iter=1000).fit(X, y)
     np.testing.assert_allclose(poisson.coef_, theirs.coef_, rtol=1e-5)
 
 
 def test_listnet_is_its_cross_entropy(data):
     X, y, groups = data
-    ranker = ListwiseRanker("listnet", alpha=0.5, tol=1e-9).fit(X, y, groups=groups)
+    alpha = 0.5 / len(np.unique(groups))
+    ranker = ListwiseRanker("listnet", alpha=alpha, tol=1e-9).fit(X, y, groups=groups)
 
     def cross_entropy(w):
         total = 0.25 * w @ w
@@ -163,15 +165,17 @@ def test_listnet_is_its_cross_entropy(data):
 def test_listnet_is_the_first_step_of_retargeting(data):
     X, y, groups = data
     some = groups != 3  # a list of one relevance has a say in ListNet only
-    listnet = ListwiseRanker("listnet", tol=1e-9).fit(X[some], y[some], groups=groups[some])
-    first = MonotoneRetargeting("kl", margin=0.0, max_alternations=1, start=np.exp(y), tol=1e-9)
+    alpha = 1 / len(np.unique(groups[some]))
+    listnet = ListwiseRanker("listnet", alpha=alpha, tol=1e-9).fit(X[some], y[some], groups=groups[some])
+    first = PublishedRetargeting("kl", max_alternations=1, start=np.exp(y), tol=1e-9)
     first.fit(X, y, groups=groups)
     np.testing.assert_allclose(first.coef_, listnet.coef_, rtol=1e-6)
 
 
 def test_ndcg_consistent_targets(data):
     X, y, groups = data
-    ranker = ListwiseRanker("ndcg_consistent", alpha=0.5).fit(X, y, groups=groups)
+    alpha = 0.5 / len(np.unique(groups))
+    ranker = ListwiseRanker("ndcg_consistent", alpha=alpha).fit(X, y, groups=groups)
     target, centred = np.zeros(len(y)), X.copy()
     for q in np.unique(groups):
         rows = groups == q
@@ -185,7 +189,8 @@ def test_ndcg_consistent_targets(data):
 
 def test_rank_cosine_reaches_a_stationary_point(data):
     X, y, groups = data
-    ranker = ListwiseRanker("rank_cosine", alpha=1e-3, tol=1e-8).fit(X, y, groups=groups)
+    n = len(np.unique(groups))
+    ranker = ListwiseRanker("rank_cosine", alpha=1e-3 / n, tol=1e-8).fit(X, y, groups=groups)
 
     def cost(w):
         total = 5e-4 * w @ w
@@ -195,7 +200,7 @@ def test_rank_cosine_reaches_a_stationary_point(data):
             total += 0.5 * (1 - g @ s / np.linalg.norm(g) / np.sqrt(s @ s + 1))
         return total
 
-    assert ranker.objective_ == pytest.approx(cost(ranker.coef_))
+    assert n * ranker.objective_ == pytest.approx(cost(ranker.coef_))
     assert np.abs(numerical_gradient(cost, ranker.coef_, step=1e-3)).max() < 1e-6
     assert np.isnan(ranker.dual_gap_)
 
@@ -204,18 +209,20 @@ def test_rank_cosine_reaches_a_stationary_point(data):
 @pytest.mark.parametrize("normalize", [False, True])
 def test_every_loss_ranks(data, loss, normalize):
     X, y, groups = data
-    ranker = ListwiseRanker(loss, alpha=0.1, normalize=normalize).fit(X, y, groups=groups)
+    alpha = 0.1 / (len(y) if loss == "pointwise" and not normalize else len(np.unique(groups)))
+    ranker = ListwiseRanker(loss, alpha=alpha, normalize=normalize).fit(X, y, groups=groups)
     assert ranker.converged_
     assert ranker.score(X, y, groups=groups) > 0.9
     assert ranker.score(X, y, groups=groups) == pytest.approx(ndcg(y, ranker.predict(X), groups=groups))
-    thin = ListwiseRanker(loss, alpha=0.1, normalize=normalize).fit(sparse.csr_array(X), y, groups=groups)
+    thin = ListwiseRanker(loss, alpha=alpha, normalize=normalize).fit(sparse.csr_array(X), y, groups=groups)
     np.testing.assert_allclose(thin.predict(X), ranker.predict(X), atol=1e-4)
 
 
 def test_normalised_losses_weigh_groups_alike(data):
     X, y, groups = data
     weight = 1 / np.bincount(groups)[groups]
-    ranker = ListwiseRanker("pointwise", normalize=True, alpha=0.1).fit(X, y, groups=groups)
+    alpha = 0.1 / len(np.unique(groups))
+    ranker = ListwiseRanker("pointwise", normalize=True, alpha=alpha).fit(X, y, groups=groups)
     np.testing.assert_allclose(
         ranker.coef_, Ridge(alpha=0.1).fit(X, y, sample_weight=weight).coef_, rtol=1e-8
     )
@@ -228,7 +235,7 @@ def test_warm_start_and_routing(data):
     assert ranker.fit(X, y, groups=groups).n_iter_ == 1 < cold
     with sklearn.config_context(enable_metadata_routing=True):
         request = ListwiseRanker().set_fit_request(groups=True).set_score_request(groups=True)
-        search = GridSearchCV(request, {"alpha": [0.1, 10.0]}, cv=GroupKFold(3)).fit(X, y, groups=groups)
+        search = GridSearchCV(request, {"alpha": [0.01, 1.0]}, cv=GroupKFold(3)).fit(X, y, groups=groups)
         assert search.score(X, y, groups=groups) > 0.9
 
 

@@ -3,6 +3,7 @@ import pytest
 from scipy import sparse
 from scipy.stats import kendalltau
 
+from apexrank.losses import LOSSES
 from apexrank import CrucialPairsPush, InputError, PNormPush
 from tests.test_objective_pairs import brute_force
 
@@ -22,11 +23,13 @@ def graded():
 )
 def test_graded_relevance(graded, loss, tol):
     X, y, groups = graded
-    ranker = CrucialPairsPush(p=2, loss=loss, alpha=1e-3, tol=tol).fit(X, y, groups=groups)
-    assert ranker.converged_
     pi = ((y[:, None] > y[None, :]) & (groups[:, None] == groups[None, :])).astype(float)
+    tied = brute_force(np.zeros(400), pi, groups, loss, "power", 2.0, np.ones(400))
+    n = 1.0 if loss == "exponential" else tied / LOSSES.get(loss).value(np.zeros(1))[0]
+    ranker = CrucialPairsPush(p=2, loss=loss, alpha=1e-3 / n, tol=tol).fit(X, y, groups=groups)
+    assert ranker.converged_
     value = brute_force(ranker.predict(X), pi, groups, loss, "power", 2.0, np.ones(400))
-    assert ranker.objective_ == pytest.approx(value + 5e-4 * (ranker.coef_**2).sum(), rel=1e-9)
+    assert n * ranker.objective_ == pytest.approx(value + 5e-4 * (ranker.coef_**2).sum(), rel=1e-9)
     assert kendalltau(ranker.predict(X), y).statistic > 0.5
 
 
