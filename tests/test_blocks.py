@@ -8,16 +8,16 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from scipy.optimize import approx_fprime
+from sklearn.base import clone
 
 from apexrank.errors import InputError
-from apexrank.models.block_problem import ListBlocks
-from apexrank.models.block_push import PushBlocks
-from apexrank.problem.blocks import ArrayBlocks, Block, Blocks, column_moments, merge_moments, survey
-from apexrank.problem import Problem
 from apexrank.objectives.push import Push
 from apexrank.objectives.retarget import Retarget
-from apexrank.rankers.base import SeparableWarning
-from apexrank.rankers.base import fit_blocks
+from apexrank.problem import BlockDesign, Problem
+from apexrank.problem.blocks import ArrayBlocks, Block, Blocks, column_moments, merge_moments, survey
+from apexrank.rankers.base import SeparableWarning, fit_blocks
+from apexrank.rankers.link import UnknownLinkRegressor
+from apexrank.rankers.boost import PushBoost
 from apexrank.rankers.push import IRPush, PNormPush, RankBoost
 from apexrank.rankers.retarget import MonotoneRetargeting
 
@@ -60,7 +60,7 @@ def test_value_gradient_and_hessian_are_those_in_memory(price, side):
     blocks = ArrayBlocks(X, y, weight, rows=130)
     found = survey(blocks, binary=True)
     push = Push([True, False], sample_weight=np.array([found.labels[1], found.labels[0]]), **options)
-    problem = PushBlocks(blocks, found, push, 1, 0.3)
+    problem = Problem(BlockDesign(blocks, found, 1), push, 0.3)
     w = np.array([0.3, -0.02, 1.0, 0.1])
     for at in (np.zeros(4), w):
         value, grad = problem.value_and_grad(at)
@@ -119,9 +119,8 @@ def test_any_cut_into_blocks_gives_the_same_sums(rows, seed):
     blocks = ArrayBlocks(X, y, weight, rows=rows)
     found = survey(blocks, binary=True)
     totals = np.array([found.labels[1], found.labels[0]])
-    value, grad = PushBlocks(blocks, found, Push([True, False], sample_weight=totals), 1, 0.1).value_and_grad(
-        np.full(4, 0.2)
-    )
+    push = Push([True, False], sample_weight=totals)
+    value, grad = Problem(BlockDesign(blocks, found, 1), push, 0.1).value_and_grad(np.full(4, 0.2))
     assert value == pytest.approx(expected[0], rel=1e-12)
     np.testing.assert_allclose(grad, expected[1], rtol=1e-10, atol=1e-12)
     np.testing.assert_allclose(
@@ -138,7 +137,8 @@ def test_passes_over_the_blocks():
         found = survey(blocks, binary=True)
         assert blocks.passes == 1
         totals = np.array([found.labels[1], found.labels[0]])
-        problem = PushBlocks(blocks, found, Push([True, False], sample_weight=totals, **options), 1, 0.1)
+        push = Push([True, False], sample_weight=totals, **options)
+        problem = Problem(BlockDesign(blocks, found, 1), push, 0.1)
         problem.value_and_grad(np.ones(4))
         assert blocks.passes == 1 + passes, options
         problem.hessian(np.ones(4))
@@ -212,10 +212,7 @@ def test_units_of_lists_are_those_in_memory():
     X, y, groups = lists()
     local = Problem(X, Retarget(y, groups=groups, offsets="sqrt"), 1.0)
     blocks = ArrayBlocks(X, y, groups=groups, rows=30)
-    ranker = MonotoneRetargeting()
-    problem = ListBlocks(
-        blocks, survey(blocks, binary=False), lambda r, g, w: ranker._objective(r, g, w, None), 1.0
-    )
+    problem = Problem(BlockDesign(blocks, survey(blocks, binary=False)), local.objective, 1.0)
     for name in ("total", "curvature", "value_unit", "grad_unit"):
         assert getattr(problem, name) == pytest.approx(getattr(local, name), rel=1e-12), name
     np.testing.assert_allclose(problem.scale, local.scale, rtol=1e-12)
@@ -231,6 +228,40 @@ def test_blocks_without_a_pair_count_nothing():
     np.testing.assert_allclose(ranker.coef_, local.coef_, **EXACT)
     with pytest.raises(InputError, match="no pair to rank"):
         fit_blocks(MonotoneRetargeting(), ArrayBlocks(X, np.ones_like(y), groups=groups, rows=20))
+
+
+@pytest.mark.parametrize(
+    "ranker",
+    [
+        PNormPush(loss="logistic", alpha=0.05, tol=1e-9),
+        PNormPush(p=np.inf, alpha=0.1),
+        PNormPush(price="exponential", alpha=0.1, tol=1e-9),
+        PNormPush(alpha=0.05, l1_ratio=0.5, tol=1e-9),
+        PNormPush(alpha=0.05, l1_ratio=1.0, tol=1e-9),
+        PNormPush(p=2, solver="coordinate", alpha=0.1, max_iter=30),
+        RankBoost(t_max=10),
+    ],
+    ids=str,
+)
+@pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
+def test_what_is_no_sum_over_rows_is_fitted_on_the_scores(ranker):
+    X, y, weight = two_classes(300)
+    local = clone(ranker).fit(X, y, sample_weight=weight)
+    found = fit_blocks(ranker, ArrayBlocks(X, y, weight, rows=70))
+    np.testing.assert_allclose(found.coef_, local.coef_, rtol=1e-6, atol=1e-8)
+    np.testing.assert_allclose(found.intercept_, local.intercept_, rtol=1e-6, atol=1e-8)
+
+
+def test_groups_may_lie_in_several_blocks():
+    X, y, groups = lists()
+    order = np.random.default_rng(0).permutation(len(y))
+    mixed = Listed(*(Block(X[some], y[some], None, groups[some]) for some in np.array_split(order, 5)))
+    local = MonotoneRetargeting(tol=1e-10).fit(X, y, groups=groups)
+    np.testing.assert_allclose(fit_blocks(MonotoneRetargeting(tol=1e-10), mixed).coef_, local.coef_, **EXACT)
+    push = PNormPush(p=2, alpha=0.1, tol=1e-8)
+    labels = Listed(*(Block(X[some], y[some] > 1, None, groups[some]) for some in np.array_split(order, 5)))
+    expected = clone(push).fit(X, y > 1, groups=groups)
+    np.testing.assert_allclose(fit_blocks(push, labels).coef_, expected.coef_, rtol=1e-6, atol=1e-8)
 
 
 def test_bounds_keep_groups_whole():
@@ -286,15 +317,11 @@ def test_only_one_block_is_alive():
 @pytest.mark.parametrize(
     ("ranker", "message"),
     [
-        (PNormPush(loss="logistic"), "not over pairs"),
-        (PNormPush(p=np.inf), "not over pairs"),
-        (PNormPush(price="exponential"), "not over pairs"),
-        (PNormPush(l1_ratio=0.5), "ridge penalty only"),
-        (PNormPush(solver="coordinate"), "cannot fit in blocks"),
-        (RankBoost(), "cannot be fitted in blocks"),
-        (MonotoneRetargeting(kernel="rbf"), "linear retargeting"),
+        (MonotoneRetargeting(kernel="rbf"), "a kernel needs its rows in memory"),
         (MonotoneRetargeting(margin=0), "equal scores"),
-        (MonotoneRetargeting(solver="accelerated"), "cannot fit in blocks"),
+        (UnknownLinkRegressor(), "needs its rows in memory"),
+        (PushBoost(), "needs its rows in memory"),
+        (PNormPush(solver="simplex"), "unknown solver"),
     ],
     ids=lambda value: value if isinstance(value, str) else type(value).__name__,
 )
@@ -311,7 +338,6 @@ def test_bad_rows_are_refused():
     labels = (y > 1).astype(int)
     hole = X.copy()
     hole[77, 2] = np.nan
-    mixed = np.random.default_rng(0).permutation(groups)
     cases = [
         (
             PNormPush(),
@@ -321,8 +347,11 @@ def test_bad_rows_are_refused():
         (PNormPush(), ArrayBlocks(X, y, rows=50), "4 values"),
         (PNormPush(), ArrayBlocks(X, 0 * labels, rows=50), "only one class"),
         (PNormPush(), ArrayBlocks(X, labels, -np.ones(len(y)), rows=50), "at least 0"),
-        (MonotoneRetargeting(), ArrayBlocks(X, y, rows=50), "group id"),
-        (MonotoneRetargeting(), ArrayBlocks(X, y, groups=mixed, rows=50), "has rows in block"),
+        (
+            PNormPush(),
+            Listed(Block(X[:9], labels[:9]), Block(X[9:], labels[9:], None, groups[9:])),
+            "some blocks have group ids",
+        ),
     ]
     for ranker, blocks, message in cases:
         with pytest.raises(InputError, match=message):

@@ -14,13 +14,13 @@ from sklearn.exceptions import DataConversionWarning
 torch = pytest.importorskip("torch", reason="PyTorch is not installed")
 pytest.importorskip("array_api_compat", reason="array-api-compat is not installed")
 
-from apexrank import IRPush, PNormPush, metrics  # noqa: E402
+from apexrank import PNormPush, PushBoost, metrics  # noqa: E402
 from apexrank.errors import InputError  # noqa: E402
 from apexrank.problem import triton_rows  # noqa: E402
-from apexrank.problem.device import ClassSums, DeviceProblem, DevicePush, DeviceRows  # noqa: E402
-from apexrank.problem.device_arrays import column_units, is_device_array, to_host  # noqa: E402
-from apexrank.problem.design import Problem  # noqa: E402
+from apexrank.problem import Problem  # noqa: E402
 from apexrank.problem.design import column_units as host_units  # noqa: E402
+from apexrank.problem.device import ClassSums, DeviceDesign, DeviceRows  # noqa: E402
+from apexrank.problem.device_arrays import column_units, is_device_array, to_host  # noqa: E402
 from apexrank.objectives import Push  # noqa: E402
 from apexrank.prices import Power  # noqa: E402
 from apexrank.rankers.base import SeparableWarning  # noqa: E402
@@ -249,9 +249,10 @@ def test_gradient_and_hessian_by_the_host(data, side, weighted):
     push = Push(y == 1, price=Power(2.5), side=side, balance=0.7, sample_weight=weight)
     host = Problem(X, push, 1e-3, weight)
     labels, weights = torch.from_numpy(y == 1), None if weight is None else torch.from_numpy(weight)
-    there = DeviceProblem(
-        torch.from_numpy(X), DevicePush(labels, p=2.5, side=side, balance=0.7, weight=weights), 1e-3
-    )
+    total = np.ones(len(y)) if weight is None else weight
+    totals = np.array([total[y == 1].sum(), total[y == 0].sum()])
+    two = Push(np.array([True, False]), price=Power(2.5), side=side, balance=0.7, sample_weight=totals)
+    there = Problem(DeviceDesign(torch.from_numpy(X), labels, weights), two, 1e-3, weights)
     w = np.random.default_rng(0).standard_normal(5)
     for ours, theirs in zip(there.value_and_grad(w), host.value_and_grad(w), strict=True):
         np.testing.assert_allclose(ours, theirs, rtol=1e-10)
@@ -277,18 +278,13 @@ def test_measures_take_scores_of_a_tensor(data):
 @pytest.mark.parametrize(
     ("options", "words"),
     [
-        ({"loss": "hinge"}, "loss 'hinge' is not for arrays on a device: bring X to the host with X.cpu"),
-        ({"price": "log1p"}, "price 'log1p' is not for arrays on a device"),
-        ({"p": np.inf}, "p=inf is not for arrays on a device"),
-        ({"l1_ratio": 0.5}, "l1_ratio > 0: not for arrays on a device"),
-        ({"solver": "coordinate"}, "solver 'coordinate': not for arrays on a device"),
         ({"side": "left"}, "unknown side 'left'"),
         ({"p": 0.5}, "p must be"),
         ({"alpha": -1.0}, "alpha must be"),
     ],
-    ids=["loss", "price", "p-inf", "l1", "solver", "side", "p", "alpha"],
+    ids=["side", "p", "alpha"],
 )
-def test_what_needs_the_host_is_refused_by_name(data, options, words):
+def test_bad_parameters_are_refused_by_name(data, options, words):
     X, y, _ = data
     with pytest.raises(InputError, match=words) as caught:
         fitted(torch.from_numpy(X), y, **options)
@@ -324,12 +320,10 @@ def test_faults_of_the_data_are_refused(data):
     ):
         with pytest.raises(InputError, match=words):
             fitted(rows, labels, weight)
-    with pytest.raises(InputError, match="groups: not for arrays on a device"):
-        PNormPush().fit(tensor, y, groups=y)
     with pytest.raises(ValueError, match="X has 2 features, but PNormPush is expecting 5"):
         fitted(tensor, y).decision_function(tensor[:, :2])
-    with pytest.raises(InputError, match="alpha_max: not for arrays on a device"):
-        PNormPush(l1_ratio=0.5).alpha_max(tensor, y)
+    ranker = PNormPush(l1_ratio=0.5)
+    assert ranker.alpha_max(tensor, y) == pytest.approx(ranker.alpha_max(X, y), rel=1e-10)
 
 
 def test_huge_entries_are_not_taken_for_infinity():
@@ -352,9 +346,40 @@ def test_which_arrays_are_on_a_device():
     assert is_device_array(torch.zeros(2))
 
 
-def test_other_rankers_take_tensors_as_numpy_does(data):
+@pytest.mark.parametrize(
+    "options",
+    [
+        {"loss": "hinge", "tol": 1e-2},
+        {"price": "log1p"},
+        {"price": "log1p", "side": "both"},
+        {"p": np.inf, "alpha": 0.1},
+        {"l1_ratio": 0.5, "alpha": 0.01},
+        {"l1_ratio": 1.0, "alpha": 0.01},
+        {"solver": "coordinate", "max_iter": 20},
+    ],
+    ids=str,
+)
+@pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
+def test_every_push_on_a_device(data, options):
+    X, y, weight = data
+    rows = slice(0, 400)
+    host = fitted(X[rows], y[rows], weight[rows], **options)
+    there = fitted(torch.from_numpy(X[rows]), y[rows], weight[rows], **options)
+    assert_near(there.coef_, host.coef_, 1e-5 if options.get("p") == np.inf else 1e-7)
+
+
+def test_groups_on_a_device(data):
     X, y, _ = data
-    ranker = IRPush().fit(torch.from_numpy(X), y)
+    groups = np.arange(len(y)) % 7
+    options = {"p": 2, "alpha": 0.1, "tol": 1e-9}
+    host = PNormPush(**options).fit(X, y, groups=groups)
+    for given in (groups, torch.from_numpy(groups)):
+        assert_near(PNormPush(**options).fit(torch.from_numpy(X), y, groups=given).coef_, host.coef_, 1e-7)
+
+
+def test_rankers_of_trees_take_tensors_as_numpy_does(data):
+    X, y, _ = data
+    ranker = PushBoost(n_estimators=2).fit(torch.from_numpy(X), y)
     assert isinstance(ranker.decision_function(torch.from_numpy(X)), np.ndarray)
 
 
@@ -407,8 +432,9 @@ def test_single_precision_sums_still_converge(seed, solver):
     y = score > np.quantile(score, 0.9)
     exact = LBFGS(tol=1e-8).solve(Problem(X, Push(y, price=Power(4)), 1e-6), np.zeros(10))
     tensor, labels = torch.from_numpy(X), torch.from_numpy(y)
-    problem = DeviceProblem(tensor, DevicePush(labels), 1e-6)
-    problem.rows = SinglePrecisionRows(tensor, labels, None)
+    push = Push(np.array([True, False]), price=Power(4), sample_weight=np.array([y.sum(), (~y).sum()]))
+    problem = Problem(DeviceDesign(tensor, labels), push, 1e-6)
+    problem.design.rows = SinglePrecisionRows(tensor, labels, None)
     found = solver(tol=1e-6).solve(problem, np.zeros(10))
     assert found.converged
     np.testing.assert_allclose(found.w, exact.w, atol=1e-5 * np.abs(exact.w).max())
@@ -535,7 +561,7 @@ def test_arithmetic_of_the_kernels(monkeypatch, weighted, dtype, n, d, programs)
 def test_there_is_no_kernel_for_small_wide_or_foreign_matrices():
     X, y = torch.zeros(10, 3), torch.zeros(10, dtype=torch.bool)
     assert triton_rows.fused_rows(X, y, None) is None
-    assert isinstance(DeviceProblem(torch.eye(2), DevicePush(torch.tensor([True, False]))).rows, DeviceRows)
+    assert isinstance(DeviceDesign(torch.eye(2), torch.tensor([True, False])).rows, DeviceRows)
 
 
 def test_an_unknown_solver_is_called_unknown():

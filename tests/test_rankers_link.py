@@ -329,15 +329,16 @@ def test_ways_to_give_a_kernel(data):
     np.testing.assert_allclose(back.index(X), X @ back.coef_)
 
 
-def test_a_kernel_fits_what_no_direction_does():
+def test_a_kernel_fits_what_no_direction_does(monkeypatch):
     rng = np.random.default_rng(6)
     X = rng.normal(size=(300, 2))
     y = np.sqrt((X**2).sum(axis=1))
     model = UnknownLinkRegressor(alpha=1e-3, kernel="rbf").fit(X[:200], y[:200])
     assert model.score(X[200:], y[200:]) > 0.9
     assert UnknownLinkRegressor().fit(X[:200], y[:200]).score(X[200:], y[200:]) < 0.2
+    monkeypatch.setattr("apexrank.rankers.kernel.MOST_ROWS_FOR_KERNEL", 100)
     with pytest.raises(InputError, match="fit at most 100, or use kernel=None"):
-        model._kernel_features(X, most_rows=100)
+        model.fit(X, y)
 
 
 # ---------------------------------------------------------------- bad input
@@ -352,7 +353,6 @@ def test_a_kernel_fits_what_no_direction_does():
         ({"output_range": (1, 0)}, r"output_range must be \(low, high\) with low < high"),
         ({"output_range": 3}, r"output_range must be \(low, high\) with low < high"),
         ({"output_range": (0, np.nan)}, r"output_range must be \(low, high\)"),
-        ({"solver": "coordinate"}, "solver 'coordinate' is for pushes"),
         ({"solver": "sgd"}, "unknown solver 'sgd'"),
         ({"kernel": "cubic"}, "kernel 'cubic' cannot be used"),
         ({"tol": -1}, "tol must be"),

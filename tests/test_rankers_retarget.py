@@ -231,7 +231,8 @@ def test_linear_kernel_is_the_linear_fit(data):
 @pytest.mark.parametrize("divergence", ["squared", "kl"])
 def test_rbf_kernel_minimises_over_all_coefficients(data, divergence):
     X, y, groups = (part[:80] for part in data)
-    ranker = MonotoneRetargeting(divergence, alpha=0.5, kernel="rbf", gamma=0.7, tol=1e-8).fit(
+    alpha = 0.5 / n_lists(y, groups)
+    ranker = MonotoneRetargeting(divergence, alpha=alpha, kernel="rbf", gamma=0.7, tol=1e-8).fit(
         X, y, groups=groups
     )
     K = rbf_kernel(X, gamma=0.7)

@@ -405,14 +405,16 @@ class LinearBinaryRanker(BinaryRanker, LinearFit):
     def _intercept(self, data: Training, problem: Problem, w: np.ndarray) -> float:
         """Intercept of scores; from sums over the rows where they are not in memory."""
         power, objective = self._power(), problem.objective
-        if power is None or type(data) is Training or not objective.streams:
+        can_sum = power is not None and objective.streams and type(data) is not Training
+        sums = problem.design.sums(objective, w) if can_sum else None
+        if power is None or sums is None:
             positive, weight, _ = data.columns()
             return intercept_of(problem.scores(w), positive, weight, power)
         p, sign = power
         outer, inner = (0, 1) if sign > 0 else (1, 0)
         slope = np.empty(2)
         slope[outer], slope[inner] = sign * p, -sign
-        found = problem.design.sums(objective, w).log_sum_exp(slope).value
+        found = sums.log_sum_exp(slope).value
         return sign * float((found[inner] - found[outer]) / (p + 1)) - problem.design.offset(w)
 
     def decision_function(self, X: ArrayLike) -> np.ndarray:
