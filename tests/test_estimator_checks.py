@@ -43,7 +43,7 @@ from apexrank.rankers import (
     TwoStagePush,
     UnknownLinkRegressor,
 )
-from apexrank.penalties import Lasso, NonNegative, Ridge
+from apexrank.penalties import ElasticNet, NonNegative, Ridge
 from apexrank.rankers.base import BinaryRanker, GradedRanker, LinearBinaryRanker, LinearFit
 from apexrank.rankers.kernel import KernelFit
 from apexrank_papers.retargeting.published import PublishedRetargeting
@@ -129,7 +129,7 @@ OF_GRADES = [
     MonotoneRetargeting("kl", alpha=0.1),
     MonotoneRetargeting("i-divergence", joint_convexity=False, alpha=0.1),
     MonotoneRetargeting(kernel="rbf"),
-    LinearRanker("retarget", Lasso(1e-2), tol=1e-9),
+    LinearRanker("retarget", ElasticNet(1e-2, 0.5), tol=1e-10),
     LinearRanker("listnet", NonNegative(Ridge(0.1))),
     PublishedRetargeting(start="softmax", max_alternations=3),
     PublishedRetargeting("kl", start="softmax", max_alternations=3),

@@ -70,8 +70,8 @@ class LinearRanker(GradedRanker):
         "unknown_link"; or an objective's class, or anything that is called as
         ``objective(labels, sample_weight=..., groups=...)`` and gives an :class:`~apexrank.objectives.base.Objective`,
         such as ``functools.partial(Retarget, divergence="kl")``.
-    penalty : Penalty
-        One of :mod:`apexrank.penalties`.
+    penalty : Penalty, optional
+        One of :mod:`apexrank.penalties`; ``Ridge(1e-3)`` by default.
     objective_params : dict, optional
         Further arguments of the objective; for "push" also ``p``.
     solver : {"auto", "lbfgs", "newton", "coordinate"} or a solver
@@ -104,7 +104,7 @@ class LinearRanker(GradedRanker):
     def __init__(
         self,
         objective: str | Callable[..., Objective] = "push",
-        penalty: Penalty = Ridge(1e-3),
+        penalty: Penalty | None = None,
         *,
         objective_params: dict[str, Any] | None = None,
         solver: str | Solver = "auto",
@@ -132,9 +132,10 @@ class LinearRanker(GradedRanker):
 
     def _penalty(self) -> Penalty:
         self._check_numbers()
-        if not isinstance(self.penalty, Penalty):
-            raise InputError(f"penalty must be one of apexrank.penalties, such as Ridge(0.1), got {self.penalty!r}")
-        return self.penalty
+        penalty = Ridge(1e-3) if self.penalty is None else self.penalty
+        if not isinstance(penalty, Penalty):
+            raise InputError(f"penalty must be one of apexrank.penalties, such as Ridge(0.1), got {penalty!r}")
+        return penalty
 
     def fit(
         self,
