@@ -6,9 +6,9 @@ import numpy as np
 from sklearn.linear_model import LogisticRegression
 
 from apexrank import IRPush, PNormPush, metrics
-from apexrank.problem import Problem
 from apexrank.objectives import Push
 from apexrank.prices import Power
+from apexrank.problem import Problem
 from benchmarks.timing import peak_megabytes, report, seconds
 
 

@@ -35,9 +35,9 @@ def pass_seconds(threads: int, dtype: str) -> float:
 
 
 def one_pass(dtype: str) -> float:
-    from apexrank.problem import Problem
     from apexrank.objectives import Push
     from apexrank.prices import Power
+    from apexrank.problem import Problem
     from benchmarks.timing import seconds
 
     parts = [rows_of(k, ROWS // BLOCKS, COLUMNS) for k in range(BLOCKS)]

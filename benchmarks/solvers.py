@@ -6,9 +6,9 @@ import numpy as np
 from sklearn.datasets import load_breast_cancer
 from sklearn.preprocessing import scale
 
-from apexrank.problem import Problem
 from apexrank.objectives import Push
 from apexrank.prices import Power
+from apexrank.problem import Problem
 from apexrank.solvers import LBFGS, Auto, Newton
 from benchmarks.push_linear import make_data
 from benchmarks.timing import report, seconds

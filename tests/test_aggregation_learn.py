@@ -404,7 +404,10 @@ SUMS = {
 def test_sums_of_functions_of_the_size(judged, name):
     X, y, groups = judged
     f, same = SUMS[name]
-    found, expected = LovaszAggregator(f).fit(X, y, groups=groups), LovaszAggregator(same).fit(X, y, groups=groups)
+    found, expected = (
+        LovaszAggregator(f).fit(X, y, groups=groups),
+        LovaszAggregator(same).fit(X, y, groups=groups),
+    )
     np.testing.assert_allclose(found.weights_, expected.weights_, rtol=1e-9)
     assert found.objective_ == pytest.approx(expected.objective_, rel=1e-12)
 

@@ -16,8 +16,8 @@ from apexrank.objectives.retarget import Retarget
 from apexrank.problem import BlockDesign, Problem
 from apexrank.problem.blocks import ArrayBlocks, Block, Blocks, column_moments, merge_moments, survey
 from apexrank.rankers.base import SeparableWarning, fit_blocks
-from apexrank.rankers.link import UnknownLinkRegressor
 from apexrank.rankers.boost import PushBoost
+from apexrank.rankers.link import UnknownLinkRegressor
 from apexrank.rankers.push import IRPush, PNormPush, RankBoost
 from apexrank.rankers.retarget import MonotoneRetargeting
 

@@ -21,8 +21,8 @@ from apexrank.bounds import (
     positives_needed,
 )
 from apexrank.errors import InputError
-from apexrank.problem import Problem
 from apexrank.objectives.link import UnknownLink
+from apexrank.problem import Problem
 from apexrank.solvers import Newton
 
 LINEAR = partial(log_covering_linear, norm_bound=2.0, feature_bound=3.0, n_features=5)

@@ -6,9 +6,9 @@ from sklearn.datasets import load_breast_cancer
 
 from apexrank import PNormPush
 from apexrank.datasets import threshold_features
-from apexrank.problem import Problem
 from apexrank.objectives import Push
 from apexrank.prices import Power
+from apexrank.problem import Problem
 from apexrank.solvers import CoordinateDescent, coordinate
 from apexrank.solvers.coordinate import line_search, two_valued_step
 

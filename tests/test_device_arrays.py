@@ -16,13 +16,12 @@ pytest.importorskip("array_api_compat", reason="array-api-compat is not installe
 
 from apexrank import PNormPush, PushBoost, metrics  # noqa: E402
 from apexrank.errors import InputError  # noqa: E402
-from apexrank.problem import triton_rows  # noqa: E402
-from apexrank.problem import Problem  # noqa: E402
+from apexrank.objectives import Push  # noqa: E402
+from apexrank.prices import Power  # noqa: E402
+from apexrank.problem import Problem, triton_rows  # noqa: E402
 from apexrank.problem.design import column_units as host_units  # noqa: E402
 from apexrank.problem.device import ClassSums, DeviceDesign, DeviceRows  # noqa: E402
 from apexrank.problem.device_arrays import column_units, is_device_array, to_host  # noqa: E402
-from apexrank.objectives import Push  # noqa: E402
-from apexrank.prices import Power  # noqa: E402
 from apexrank.rankers.base import SeparableWarning  # noqa: E402
 from apexrank.solvers import LBFGS, Newton  # noqa: E402
 

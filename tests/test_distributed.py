@@ -14,9 +14,14 @@ import pytest
 from distributed import Client, LocalCluster
 
 from apexrank import metrics, rankers
-from apexrank.distributed import DaskBlocks, MonotoneRetargeting, PNormPush, repartition_by_group
+from apexrank.distributed import (
+    DaskBlocks,
+    MonotoneRetargeting,
+    PNormPush,
+    collection_blocks,
+    repartition_by_group,
+)
 from apexrank.distributed import metrics as lazy
-from apexrank.distributed import collection_blocks
 from apexrank.errors import InputError
 from apexrank.problem.blocks import ArrayBlocks, Block
 from apexrank.rankers.base import fit_blocks
@@ -355,9 +360,7 @@ def test_scores_of_rankers_are_those_of_arrays(client):
     ranker = PNormPush(alpha=0.1).fit(rows, labels)
     assert ranker.score(rows, labels) == pytest.approx(ranker.score(X, y), rel=1e-12)
     lazy_weight = da.from_array(weight, chunks=300)
-    assert ranker.score(rows, labels, lazy_weight) == pytest.approx(
-        ranker.score(X, y, weight), rel=1e-12
-    )
+    assert ranker.score(rows, labels, lazy_weight) == pytest.approx(ranker.score(X, y, weight), rel=1e-12)
     assert ranker.score(X, y) == ranker.score(X, y)
     with pytest.raises(InputError, match="y must be a Dask array"):
         ranker.score(rows, y)

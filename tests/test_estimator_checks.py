@@ -28,6 +28,7 @@ from apexrank.graph import (
 )
 from apexrank.graph.base import IteratedRank, plain_graph
 from apexrank.graph.mapped import MappedRank
+from apexrank.penalties import ElasticNet, NonNegative, Ridge
 from apexrank.preprocessing import QueryNormalizer
 from apexrank.rankers import (
     CrucialPairsPush,
@@ -43,7 +44,6 @@ from apexrank.rankers import (
     TwoStagePush,
     UnknownLinkRegressor,
 )
-from apexrank.penalties import ElasticNet, NonNegative, Ridge
 from apexrank.rankers.base import BinaryRanker, GradedRanker, LinearBinaryRanker, LinearFit
 from apexrank.rankers.kernel import KernelFit
 from apexrank_papers.retargeting.published import PublishedRetargeting

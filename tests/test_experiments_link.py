@@ -11,7 +11,6 @@ from sklearn.isotonic import IsotonicRegression
 
 from apexrank.errors import InputError
 from apexrank.objectives.link import UnknownLink
-from apexrank_papers.link.ordered import perfectly_ordered
 from apexrank_papers import REGISTRY
 from apexrank_papers.link.link_convergence import (
     BOUND,
@@ -37,6 +36,7 @@ from apexrank_papers.link.link_order import (
     link_order,
 )
 from apexrank_papers.link.link_recovery import METHODS, _beside_isotron, _within, link_recovery
+from apexrank_papers.link.ordered import perfectly_ordered
 
 WORDS = {"agrees", "within noise", "differs"}
 

@@ -5,9 +5,9 @@ import pytest
 from scipy.optimize import minimize
 
 from apexrank import PNormPush, metrics
-from apexrank.problem import Problem
 from apexrank.objectives import Push
 from apexrank.prices import Power
+from apexrank.problem import Problem
 from apexrank.solvers import LBFGS, CoordinateDescent, Newton
 from tests.oracles import push_objective
 

@@ -8,8 +8,8 @@ from sklearn.preprocessing import StandardScaler
 
 from apexrank import InputError, PNormPush, metrics
 from apexrank.losses import LOSSES
-from apexrank.problem import Problem
 from apexrank.objectives.top import InfinitePush
+from apexrank.problem import Problem
 from apexrank.rankers import CollapsedWarning, SeparableWarning
 from apexrank.solvers import Continuation, Newton
 from tests.oracles import numerical_gradient

@@ -310,8 +310,14 @@ def test_choice_by_cross_validation_takes_the_share(wdbc):
     [
         ({"l1_ratio": 1.5}, "l1_ratio must be between 0 and 1, got 1.5"),
         ({"l1_ratio": np.nan}, "l1_ratio must be between 0 and 1"),
-        ({"l1_ratio": 0.5, "solver": "coordinate"}, "solver 'coordinate' cannot fit an L1 penalty: use auto, lbfgs"),
-        ({"l1_ratio": 0.5, "solver": CoordinateDescent()}, "solver 'CoordinateDescent' cannot fit an L1 penalty"),
+        (
+            {"l1_ratio": 0.5, "solver": "coordinate"},
+            "solver 'coordinate' cannot fit an L1 penalty: use auto, lbfgs",
+        ),
+        (
+            {"l1_ratio": 0.5, "solver": CoordinateDescent()},
+            "solver 'CoordinateDescent' cannot fit an L1 penalty",
+        ),
         ({"l1_ratio": 1.0, "p": np.inf}, "no minimum under a pure L1 penalty"),
     ],
 )

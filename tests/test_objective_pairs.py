@@ -3,9 +3,9 @@ import pytest
 
 from apexrank.errors import InputError
 from apexrank.losses import LOSSES
-from apexrank.problem import Problem
 from apexrank.objectives import CrucialPairs, Push
 from apexrank.prices import Power
+from apexrank.problem import Problem
 from tests.oracles import LOG_PRICES, WITH_EXPONENTIAL_LOSS, WITH_OTHER_LOSSES, numerical_gradient
 
 CASES = [

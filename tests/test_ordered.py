@@ -7,11 +7,11 @@ from hypothesis import strategies as st
 from scipy.optimize import linprog, nnls
 
 from apexrank.errors import InputError
-from apexrank.problem import Problem
 from apexrank.objectives.retarget import Retarget
+from apexrank.problem import Problem
+from apexrank.solvers import Newton
 from apexrank_papers.link import ordered
 from apexrank_papers.link.ordered import perfectly_ordered
-from apexrank.solvers import Newton
 
 LINKS = {
     "logistic": lambda t: 1 / (1 + np.exp(-3 * t)),

@@ -56,7 +56,9 @@ def test_prox_is_the_brute_force_minimiser(penalty, v, step):
     low, high = (float(np.clip(bound, -9, 9)) for bound in penalty.bounds)
     for own, target in zip(found, v, strict=True):
         best = minimize_scalar(
-            lambda u, t=target: 0.5 * (u - t) ** 2 + step * penalty.l1 * abs(u), bounds=(low, high), method="bounded"
+            lambda u, t=target: 0.5 * (u - t) ** 2 + step * penalty.l1 * abs(u),
+            bounds=(low, high),
+            method="bounded",
         )
         cost = 0.5 * (own - target) ** 2 + step * penalty.l1 * abs(own)
         assert cost <= best.fun + 1e-9

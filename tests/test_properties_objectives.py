@@ -20,7 +20,6 @@ from apexrank.divergences import DIVERGENCES
 from apexrank.errors import InputError
 from apexrank.groups import Segments, segment
 from apexrank.losses import LOSSES
-from apexrank.problem import Problem
 from apexrank.objectives import (
     CosineTargets,
     CrucialPairs,
@@ -37,6 +36,7 @@ from apexrank.objectives import (
 from apexrank.objectives.retarget import known_divergence
 from apexrank.objectives.swaps import telling_lists
 from apexrank.prices import PRICES, Custom, Power
+from apexrank.problem import Problem
 from apexrank.submodular import Sqrt, Top
 from tests.strategies import SEEDS, JudgedLists, judged_lists
 

@@ -3,8 +3,8 @@ import pytest
 from scipy import sparse
 from scipy.stats import kendalltau
 
-from apexrank.losses import LOSSES
 from apexrank import CrucialPairsPush, InputError, PNormPush
+from apexrank.losses import LOSSES
 from tests.test_objective_pairs import brute_force
 
 

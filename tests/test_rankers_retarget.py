@@ -289,9 +289,7 @@ def test_kernel_features():
 @pytest.mark.parametrize("order", ["hidden", "blocks"])
 def test_alternations_lower_the_cost(data, divergence, order):
     X, y, groups = data
-    ranker = PublishedRetargeting(
-        divergence, order=order, max_alternations=12, alpha=0.1, tol=1e-9
-    )
+    ranker = PublishedRetargeting(divergence, order=order, max_alternations=12, alpha=0.1, tol=1e-9)
     ranker.fit(X, y, groups=groups)
     assert ranker.coef_path_.shape == (12, 4)
     np.testing.assert_array_equal(ranker.coef_path_[-1], ranker.coef_)
@@ -364,8 +362,7 @@ def test_first_alternations_are_the_likelihoods(data):
 def test_i_divergence_is_kl_for_one_list(data):
     X, y, _ = data
     one, two = (
-        PublishedRetargeting(d, max_alternations=4, tol=1e-9).fit(X, y)
-        for d in ("kl", "i-divergence")
+        PublishedRetargeting(d, max_alternations=4, tol=1e-9).fit(X, y) for d in ("kl", "i-divergence")
     )
     np.testing.assert_allclose(one.coef_, two.coef_, rtol=1e-6)
 

@@ -5,9 +5,9 @@ from scipy.optimize import minimize_scalar
 from sklearn.datasets import load_breast_cancer
 from sklearn.preprocessing import minmax_scale
 
-from apexrank.problem import Problem
 from apexrank.objectives import Push
 from apexrank.prices import Power
+from apexrank.problem import Problem
 from apexrank.solvers import LBFGS, Auto, CoordinateDescent, Newton
 from tests.oracles import numerical_gradient, papers_coordinate_descent
 

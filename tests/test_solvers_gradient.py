@@ -5,17 +5,16 @@ import pytest
 from scipy import sparse
 
 from apexrank.errors import InputError
-from apexrank.problem import Problem
 from apexrank.objectives import Push
 from apexrank.objectives.link import UnknownLink
 from apexrank.objectives.listwise import CosineTargets, SquaredTargets
 from apexrank.objectives.retarget import Retarget
+from apexrank.problem import Problem
 from apexrank.rankers.listwise import ListwiseRanker
 from apexrank.rankers.push import PNormPush
 from apexrank.rankers.retarget import MonotoneRetargeting
 from apexrank.solvers import LBFGS
 from apexrank_papers.link.gradient import AcceleratedGradient, GradientDescent, gradient_lipschitz
-
 
 
 def rows_and_grades(seed=0, n=120, d=6):

@@ -127,7 +127,7 @@ class Penalty:
         return own + float(w @ g) + self.conjugate(-g)
 
     def conjugate(self, v: np.ndarray) -> float:
-        """``k*(v) = max_u <u, v> − k(u)`` of ``k = μ/2·|u|² + l1·|u|₁`` on the box; infinite where there is no maximum."""
+        """``k*(v) = max_u <u, v> − k(u)`` of ``k = μ/2·|u|² + l1·|u|₁`` on the box; infinite without a maximum."""
         mu, (low, high) = self.convexity, self.bounds
         if mu > 0:
             excess = np.sign(v) * np.maximum(np.abs(v) - self.l1, 0.0)

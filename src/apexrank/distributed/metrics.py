@@ -13,9 +13,9 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from apexrank import metrics
-from apexrank.problem.dask import collection_blocks, dask_module
 from apexrank.errors import InputError
 from apexrank.problem.blocks import Block
+from apexrank.problem.dask import collection_blocks, dask_module
 
 if TYPE_CHECKING:
     import polars as pl

@@ -260,7 +260,9 @@ def _build_estimator(given: dict[str, Any], training: dict[str, Any], arrays: di
         raise broken(f"unknown estimator {given['class']!r}")
     estimator = getattr(rankers, given["class"])()
     params = {key: math.inf if v == "inf" else v for key, v in _plain_values(given["params"]).items()}
-    if given["class"] == "MonotoneRetargeting":  # of files from before the alternation had an estimator of its own
+    if (
+        given["class"] == "MonotoneRetargeting"
+    ):  # of files from before the alternation had an estimator of its own
         params = {key: value for key, value in params.items() if key not in ("max_alternations", "start")}
     if set(params) - set(estimator.get_params()):
         raise broken(f"a {given['class']} has no such parameters")

@@ -65,7 +65,7 @@ class Objective:
         raise NotImplementedError
 
     def separated(self, scores: np.ndarray) -> bool:
-        """Whether growing scores would lower the objective for ever, so that without a penalty there is no minimiser."""
+        """Whether growing scores would lower the objective for ever: without a penalty there is no minimiser."""
         return False
 
     @property

@@ -119,7 +119,9 @@ class Push(Objective):
         terms = [
             (factor * own, term) for factor, side in self._sides for own, term in side.stream_curvature(sums)
         ]
-        return np.tensordot([factor for factor, _ in terms], sums.scatter([term for _, term in terms]), axes=1)
+        return np.tensordot(
+            [factor for factor, _ in terms], sums.scatter([term for _, term in terms]), axes=1
+        )
 
     @property
     def count(self) -> float:
@@ -130,7 +132,8 @@ class Push(Objective):
     def priced_weight(self) -> float:
         """Weight of the priced rows, mean over the groups and sum over the sides."""
         return sum(
-            factor * float(np.exp(side.outer.log_weight).sum()) / self.n_groups for factor, side in self._sides
+            factor * float(np.exp(side.outer.log_weight).sum()) / self.n_groups
+            for factor, side in self._sides
         )
 
     @property

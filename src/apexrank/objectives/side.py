@@ -129,7 +129,6 @@ class ExponentialSide(Side):
         gradient = self.sign * (outer.rows[out] - outer.mass[out] * inner.rows[inn])
         return float(outer.value[out]), gradient
 
-
     def stream_curvature(self, sums: Any) -> list[tuple[float, Scatter]]:
         """Terms ``factor·Σ c·(x − centre)(x − centre)ᵀ`` of the Hessian with respect to the coefficients.
 

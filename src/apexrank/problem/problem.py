@@ -98,9 +98,7 @@ class Problem:
             # so far from zero that scores would lose the digits that rank: the objective does not see the shift
             self.design, centre = design.moved(centre), 0 * centre
         self.centre = centre
-        self.scale = np.hypot(
-            self.spread, np.sqrt(self.penalty.diagonal(self.n_features) / self.curvature)
-        )
+        self.scale = np.hypot(self.spread, np.sqrt(self.penalty.diagonal(self.n_features) / self.curvature))
 
     def with_objective(self, objective: Objective) -> Self:
         """The same problem with another objective of the same kind, in the same units."""
@@ -226,7 +224,9 @@ class Problem:
         penalty = self.penalty
         if not np.isscalar(penalty.curvature):
             definite = penalty.convexity > 0 and not penalty.is_bounded
-            return dual - 0.5 * float(slope @ np.linalg.solve(penalty.curvature, slope)) if definite else np.nan
+            return (
+                dual - 0.5 * float(slope @ np.linalg.solve(penalty.curvature, slope)) if definite else np.nan
+            )
         if penalty.convexity > 0:
             return dual - penalty.conjugate(-slope)
         if penalty.l1 == 0 or not self.objective.bounded_below:

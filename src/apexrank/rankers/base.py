@@ -41,7 +41,6 @@ from apexrank.problem.problem import Problem
 from apexrank.problem.training import BlockTraining, DeviceTraining, Make, Training
 from apexrank.solvers import SOLVERS, Solution, Solver, solver_for
 
-
 Power = tuple[float, float]
 
 
@@ -241,7 +240,9 @@ class BinaryRanker(ClassifierMixin, BaseEstimator):
     def _validate(self, X: Any, y: Any, sample_weight: Any) -> tuple[Matrix, np.ndarray, np.ndarray | None]:
         """Checked X, the mask of positives, and weights, in memory."""
         if isinstance(X, Blocks) or is_dask(X):
-            raise InputError(f"{type(self).__name__} needs its rows in memory: give an array or a sparse matrix")
+            raise InputError(
+                f"{type(self).__name__} needs its rows in memory: give an array or a sparse matrix"
+            )
         data = read_binary(self, X, y, sample_weight, None)
         return data.X, data.labels, data.weight
 
@@ -399,7 +400,7 @@ class LinearBinaryRanker(BinaryRanker, LinearFit):
         return self
 
     def _power(self) -> Power | None:
-        """The p of the intercept in closed form, and 1 for the top of the list or −1 for its bottom, if there is one."""
+        """The p of an intercept in closed form, and 1 for the top of the list or −1 for its bottom, if any."""
         return None
 
     def _intercept(self, data: Training, problem: Problem, w: np.ndarray) -> float:

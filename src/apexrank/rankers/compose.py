@@ -53,7 +53,9 @@ def _is_binary(ranker: Any) -> bool:
 def _ranks_classes(ranker: Any) -> bool:
     if _is_binary(ranker):
         return True
-    raise AttributeError("decision_function is for objectives of two classes: use predict, which gives the scores")
+    raise AttributeError(
+        "decision_function is for objectives of two classes: use predict, which gives the scores"
+    )
 
 
 class LinearRanker(GradedRanker):
@@ -134,7 +136,9 @@ class LinearRanker(GradedRanker):
         self._check_numbers()
         penalty = Ridge(1e-3) if self.penalty is None else self.penalty
         if not isinstance(penalty, Penalty):
-            raise InputError(f"penalty must be one of apexrank.penalties, such as Ridge(0.1), got {penalty!r}")
+            raise InputError(
+                f"penalty must be one of apexrank.penalties, such as Ridge(0.1), got {penalty!r}"
+            )
         return penalty
 
     def fit(

@@ -192,7 +192,8 @@ class PNormPush(LinearBinaryRanker):
 class IRPush(LinearBinaryRanker):
     """Linear ranker for the mean over positives of ``ln(1 + Σ_k e^{−(f_i − g_k)})``, the IR Push (JMLR 2009, eq. 2).
 
-    The sign of the paper's formula is corrected. It lifts each positive by a discount like that of DCG, and behaves much like a P-Norm Push with a large p.
+    The sign of the paper's formula is corrected. It lifts each positive by a discount like that of DCG, and behaves
+    much like a P-Norm Push with a large p.
 
     Parameters and attributes are those of :class:`PNormPush`.
 

@@ -68,8 +68,8 @@ class MonotoneRetargeting(KernelFit, GradedRanker):
         Rows of a group of equal relevance are free among themselves, or should have equal scores.
     margin : float
         Unit of the margins, which are differences of the offsets below. For "squared" it only scales the scores
-        (alpha being the same). 0 is allowed with ``reward`` only: without a margin equal scores of all rows, w = 0, are a
-        minimum.
+        (alpha being the same). 0 is allowed with ``reward`` only: without a margin equal scores of all rows, w = 0,
+        are a minimum.
     offsets : {"sqrt", "linear", "gain", "binary"}, array or callable
         Offset of a level of relevance r: ``√r``, ``r``, ``2^r − 1``, ``1[r > 0]``, or the offsets of relevance 0, 1,
         2, …, or a function. Levels of equal offsets are ordered without a margin.

@@ -49,7 +49,12 @@ class Continuation:
             error = self._certify(problem, total)
             report(self.verbose, total)
             stalled = total.converged and error > MIN_PROGRESS * previous
-            if total.separable or error <= self.tol * problem.value_unit or stalled or total.n_iter >= self.max_iter:
+            if (
+                total.separable
+                or error <= self.tol * problem.value_unit
+                or stalled
+                or total.n_iter >= self.max_iter
+            ):
                 break
             previous = error
             sharper = problem.objective.sharpened(problem.scores(total.w))  # type: ignore[attr-defined]

@@ -15,8 +15,8 @@ from apexrank.solvers.base import Problem, Solution, report
 class LBFGS:
     """SciPy's L-BFGS-B on ``u = w·scale``, stopped by our own certificates; any penalty.
 
-    Bounds are those of L-BFGS-B. With an L1 norm it works on ``u = x⁺ − x⁻`` with x ≥ 0, where the norm is a sum, so that
-    zeros are exact. Needs ``value_and_grad`` only. When the line search gives up before the certificate holds
+    Bounds are those of L-BFGS-B. With an L1 norm it works on ``u = x⁺ − x⁻`` with x ≥ 0, where the norm is a sum, so
+    that zeros are exact. Needs ``value_and_grad`` only. When the line search gives up before the certificate holds
     (rounding), it is started once more from there with a clean memory.
 
     Examples

@@ -16,8 +16,8 @@ from apexrank.errors import InputError
 from apexrank.objectives.link import UnknownLink
 from apexrank.plot.convergence import ConvergenceDisplay
 from apexrank.rankers.link import UnknownLinkRegressor
-from apexrank_papers.link.ordered import OrderedFit, perfectly_ordered
 from apexrank_papers.link.link_data import Sample, angle, check_draws
+from apexrank_papers.link.ordered import OrderedFit, perfectly_ordered
 from apexrank_papers.push.push_figures import claim, new_figure
 from apexrank_papers.result import Experiment, Result, Verdict
 

@@ -29,10 +29,10 @@ from sklearn.tree import DecisionTreeClassifier
 
 from apexrank.datasets import load_magic, load_pima, threshold_features
 from apexrank.metrics import auc, partial_auc, tpr_at_fpr
-from apexrank.problem import Problem
 from apexrank.objectives import Push
 from apexrank.objectives.base import Objective
 from apexrank.plot.style import light, line_style
+from apexrank.problem import Problem
 from apexrank.rankers import PNormPush, PushBoost
 from apexrank.solvers import CoordinateDescent, Newton
 from apexrank_papers.push.fitting import over_splits, unit_range
