@@ -267,7 +267,7 @@ def test_lists_of_one_relevance_change_nothing(judged):
     equal = np.array(["none"] * 4)
     model = LovaszAggregator().fit(X, y, groups=groups)
     more = LovaszAggregator().fit(
-        np.vstack([X, np.ones((4, 4))]), np.append(y, [1.0] * 4), np.append(groups, equal)
+        np.vstack([X, np.ones((4, 4))]), np.append(y, [1.0] * 4), groups=np.append(groups, equal)
     )
     np.testing.assert_allclose(model.weights_, more.weights_)
     assert (more.n_lists_, more.n_lists_skipped_) == (model.n_lists_, model.n_lists_skipped_ + 1)

@@ -158,7 +158,7 @@ def test_weights_are_repetitions(slope):
     count = rng.integers(0, 4, len(y))
     X[count.argmin()] *= 100  # its norm does not count either
     rows = rng.permutation(np.repeat(np.arange(len(y)), count))
-    weighted, repeated = Isotron(slope).fit(X, y, count), Isotron(slope).fit(X[rows], y[rows])
+    weighted, repeated = Isotron(slope).fit(X, y, sample_weight=count), Isotron(slope).fit(X[rows], y[rows])
     np.testing.assert_allclose(weighted.coef_, repeated.coef_, rtol=1e-9)
     np.testing.assert_allclose(weighted.predict(X), repeated.predict(X), rtol=1e-9, atol=1e-12)
     np.testing.assert_allclose(weighted.history_, repeated.history_, rtol=1e-9)
@@ -203,4 +203,4 @@ def test_bad_parameters_are_refused_in_one_line(arguments, message):
 
 def test_weights_of_zero_are_refused():
     with pytest.raises(ValueError, match=r"all rows have weight 0|at least one non-zero number"):
-        Isotron().fit([[0.0], [1.0]], [0.0, 1.0], [0.0, 0.0])
+        Isotron().fit([[0.0], [1.0]], [0.0, 1.0], sample_weight=[0.0, 0.0])

@@ -35,6 +35,7 @@ from apexrank import (
     DemotedRank,
     InDegree,
     IRPush,
+    LinearRanker,
     ListwiseRanker,
     LovaszBregmanKMeans,
     LovaszMallows,

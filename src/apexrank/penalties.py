@@ -62,7 +62,8 @@ class Penalty:
 
     def smooth(self, w: np.ndarray) -> tuple[float, np.ndarray]:
         """``½·w'Aw`` and its gradient ``Aw``."""
-        slope = self.curvature * w if np.isscalar(self.curvature) else self.curvature @ w
+        A = self.curvature
+        slope = A @ w if isinstance(A, np.ndarray) else A * w
         return 0.5 * float(w @ slope), slope
 
     def value(self, w: np.ndarray) -> float:
@@ -75,24 +76,20 @@ class Penalty:
 
     def hessian(self, n_features: int) -> np.ndarray:
         """Hessian A of the smooth part."""
-        return (
-            self.curvature * np.eye(n_features) if np.isscalar(self.curvature) else np.array(self.curvature)
-        )
+        A = self.curvature
+        return A.copy() if isinstance(A, np.ndarray) else A * np.eye(n_features)
 
     def diagonal(self, n_features: int) -> np.ndarray:
         """Diagonal of A."""
-        return (
-            np.full(n_features, float(self.curvature))
-            if np.isscalar(self.curvature)
-            else np.diag(self.curvature)
-        )
+        A = self.curvature
+        return np.diag(A) if isinstance(A, np.ndarray) else np.full(n_features, float(A))
 
     def prox(self, v: np.ndarray, step: float) -> np.ndarray:
         """``argmin_u ½·|u − v|² + step·(h(u) − ½·u'Au)``, the proximal operator of the part that is not smooth.
 
         Examples
         --------
-        >>> Lasso(1.0).prox(np.array([3.0, -0.5]), 2.0).tolist()
+        >>> Lasso(1.0).prox(np.array([3.0, 0.5]), 2.0).tolist()
         [1.0, 0.0]
         """
         shrunk = np.sign(v) * np.maximum(np.abs(v) - step * self.l1, 0.0)
@@ -253,7 +250,7 @@ class Quadratic(Penalty):
             )
 
     @cached_property
-    def curvature(self) -> np.ndarray:  # type: ignore[override]
+    def curvature(self) -> np.ndarray:
         P = np.asarray(self.P, dtype=float)
         return self.alpha * 0.5 * (P + P.T)
 

@@ -14,7 +14,7 @@ import numpy as np
 
 from apexrank import metrics
 from apexrank.errors import InputError
-from apexrank.problem.blocks import Block
+from apexrank.problem.blocks import Block, check_whole
 from apexrank.problem.dask import collection_blocks, dask_module
 
 if TYPE_CHECKING:
@@ -76,22 +76,8 @@ def per_group(
     column = scores[:, None] if hasattr(scores, "chunks") else scores.to_frame()
     blocks = collection_blocks(column, y_true, groups, persist=False)
     tables = [table for table in blocks.map(_measure, names, options) if table is not None]
-    _check_whole([table["group"].to_numpy() for table in tables])
+    check_whole([table["group"].to_numpy() for table in tables])
     return pl.concat(tables).sort("group")
-
-
-def _check_whole(groups: list[np.ndarray]) -> None:
-    """Refuse a group of which two blocks have rows."""
-    names = np.concatenate(groups)
-    block = np.repeat(np.arange(len(groups)), [len(own) for own in groups])
-    order = np.argsort(names, kind="stable")
-    twice = np.flatnonzero(names[order][1:] == names[order][:-1])
-    if len(twice):
-        first, second = block[order[twice[0]]], block[order[twice[0] + 1]]
-        raise InputError(
-            f"group {names[order[twice[0]]]!s} has rows in block {first} and in block {second}: sort the rows "
-            "by group, or with Dask use repartition_by_group"
-        )
 
 
 def _measure(block: Block, names: list[str], options: dict[str, Any]) -> pl.DataFrame | None:

@@ -29,7 +29,7 @@ from apexrank.io.stream_encode import (
     words_in,
 )
 from apexrank.io.tables import Table
-from apexrank.problem.blocks import Block, Blocks
+from apexrank.problem.blocks import Block, Blocks, check_whole, groups_in
 from apexrank.rankers.base import fit_blocks
 
 Source = Callable[[TableBlocks], Blocks]
@@ -165,7 +165,10 @@ def fit_table_blocks(
         weight=recipe.weight,
     )
     tables.make = _Encoded(ranker, recipe.weight)
-    fit_blocks(estimator, tables if source is None else source(tables))
+    blocks = tables if source is None else source(tables)
+    if recipe.scale == "query":  # features are scaled inside the groups of a block
+        check_whole(blocks.map(groups_in))
+    fit_blocks(estimator, blocks)
     judged = _judge(ranker, mapped(tables, _score, ranker))
     all_rows: Any = judged.y  # only counted
     ranker.training = _summary(all_rows, recipe, judged.y, estimator)

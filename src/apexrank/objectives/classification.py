@@ -73,7 +73,7 @@ class PClassification(Objective):
         else:
             U, S = np.column_stack([U, grad]), block_diag(S, corner)
         terms = [(factor, diagonal, U, S), *others]
-        return [(slope * factor, *rest) for factor, *rest in terms]  # type: ignore[misc]
+        return [(slope * factor, *rest) for factor, *rest in terms]
 
     @property
     def total(self) -> float:

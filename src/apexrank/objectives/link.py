@@ -126,7 +126,7 @@ class UnknownLink(Objective):
         return factor, total
 
     @property
-    def lists(self) -> LevelOrder | None:  # type: ignore[override]
+    def lists(self) -> LevelOrder | None:
         """Lists inside which a model measures the spread of its columns; for one list any sample of rows will do."""
         return self.order if self.n_groups > 1 else None
 
@@ -203,7 +203,7 @@ class UnknownLink(Objective):
         return [(1.0, diagonal, U, S)]
 
     @cached_property
-    def total(self) -> float:  # type: ignore[override]
+    def total(self) -> float:
         """Natural unit of the value: that of all-equal scores, ``s/2·Σ (y − mean)²``."""
         return self.value_and_grad(np.zeros(self.n))[0] or 1.0
 

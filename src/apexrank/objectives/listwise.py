@@ -62,7 +62,7 @@ class FixedTargets(Objective):
         return sparse.csr_array((values, self.list_of_row, np.arange(n + 1)), shape=(n, self.n_groups))
 
     @cached_property
-    def total(self) -> float:  # type: ignore[override]
+    def total(self) -> float:
         """Natural unit of value and gradient: the value of all-equal scores."""
         return abs(self.value_and_grad(np.zeros(len(self.targets)))[0]) or 1.0
 

@@ -283,7 +283,7 @@ class Retarget(Objective):
         return sparse.hstack(columns, format="csr"), S
 
     @cached_property
-    def total(self) -> float:  # type: ignore[override]
+    def total(self) -> float:
         """Natural unit of the value: that of all-equal scores."""
         return abs(self.value_and_grad(np.zeros(self.n))[0]) or 1.0
 

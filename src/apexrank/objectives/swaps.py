@@ -56,7 +56,7 @@ class SwapLikelihood(Objective):
     """
 
     has_hessian = False
-    total = float(np.log(2))  # type: ignore[assignment]  # the value of all-equal scores
+    total = float(np.log(2))  # the value of all-equal scores
     separable_below = np.inf  # every value calls for a look at `separated`
 
     def __init__(self, relevance: np.ndarray, f: SetFunction, lists: Segments) -> None:

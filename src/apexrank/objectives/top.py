@@ -204,8 +204,8 @@ class InfinitePush(Push):
     (0.25, 0.25)
     """
 
-    has_hessian = True  # type: ignore[assignment]
-    streams = False  # type: ignore[assignment]
+    has_hessian = True
+    streams = False
     is_smoothed = True
 
     def __init__(

@@ -318,6 +318,25 @@ def _columns_of(block: Block) -> tuple[Any, Any, Any]:
     return np.asarray(block.y), weight, None if block.groups is None else np.asarray(block.groups)
 
 
+def check_whole(groups: list[np.ndarray]) -> None:
+    """Refuse a group of which two blocks have rows."""
+    names = np.concatenate(groups)
+    block = np.repeat(np.arange(len(groups)), [len(own) for own in groups])
+    order = np.argsort(names, kind="stable")
+    twice = np.flatnonzero(names[order][1:] == names[order][:-1])
+    if len(twice):
+        first, second = block[order[twice[0]]], block[order[twice[0] + 1]]
+        raise InputError(
+            f"group {names[order[twice[0]]]!s} has rows in block {first} and in block {second}: sort the rows "
+            "by group, or with Dask use repartition_by_group"
+        )
+
+
+def groups_in(block: Block) -> np.ndarray:
+    """Group ids of a block, each once."""
+    return np.unique(np.asarray(block.groups))
+
+
 def classes_of(found: Survey) -> list[Any]:
     """The two values of y, the positive one last; more or fewer are refused."""
     try:

@@ -156,7 +156,8 @@ class SparseDesign(DenseDesign):
     can_move = False
 
     def column(self, j: int) -> np.ndarray:
-        return self.X[:, [j]].toarray().ravel().astype(np.float64)
+        column: Any = self.X[:, [j]]
+        return column.toarray().ravel().astype(np.float64)
 
     def sums(self, objective: Objective, w: np.ndarray) -> None:
         return None

@@ -291,15 +291,15 @@ class LinearFit(BaseEstimator):
     def _penalty(self) -> Penalty:
         """The penalty, checked."""
         self._check_numbers()
-        return Ridge(self.alpha)  # type: ignore[attr-defined]
+        return Ridge(self.alpha)
 
     def _solver(self, problem: Problem) -> Solver:
         return solver_for(
             getattr(self, "solver", "auto"),
             problem,
-            max_iter=self.max_iter,  # type: ignore[attr-defined]
-            tol=self.tol,  # type: ignore[attr-defined]
-            verbose=self.verbose,  # type: ignore[attr-defined]
+            max_iter=self.max_iter,
+            tol=self.tol,
+            verbose=self.verbose,
         )
 
     def _minimise(self, data: Training, make: Make, w0: np.ndarray | None = None) -> Problem:

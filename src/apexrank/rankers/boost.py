@@ -251,7 +251,7 @@ class PushBoost(BinaryRanker):
         if self.p == np.inf and self.price == "power":
             raise InputError("p=inf cannot be boosted, its slope sees a single negative: use a large p")
         push = PNormPush(self.p, loss=self.loss, price=self.price, side=self.side)
-        objective = push._objective(data.positive, data.weight, data.groups)
+        objective: Any = push._objective(data.positive, data.weight, data.groups)
         rounds = self._boost(data, objective, held_out, rng)
         if not rounds.weak:
             _check_seen(self._weak_learner(), data.X)

@@ -159,7 +159,7 @@ class LinearRanker(GradedRanker):
         problem = self._minimise(data, self._objective, w0)
         if binary:
             w, self.coef_ = self.coef_, self.coef_[None, :]
-            self.intercept_ = np.array([LinearBinaryRanker._intercept(self, data, problem, w)])  # type: ignore[arg-type]
+            self.intercept_ = np.array([LinearBinaryRanker._intercept(self, data, problem, w)])
         return self
 
     def _power(self) -> None:
@@ -192,13 +192,13 @@ class LinearRanker(GradedRanker):
     @available_if(_ranks_classes)
     def decision_function(self, X: ArrayLike) -> np.ndarray:
         """Ranking score of each row: higher means nearer to the top; above 0 is predicted positive."""
-        return LinearBinaryRanker.decision_function(self, X)  # type: ignore[arg-type]
+        return LinearBinaryRanker.decision_function(self, X)
 
     def predict(self, X: ArrayLike) -> np.ndarray:
         """Class of each row for an objective of two classes, else its ranking score."""
         check_is_fitted(self)
         if _is_binary(self):
-            return BinaryRanker.predict(self, X)  # type: ignore[arg-type]
+            return BinaryRanker.predict(self, X)
         return super().predict(X)
 
     def score(
@@ -211,5 +211,5 @@ class LinearRanker(GradedRanker):
     ) -> float:
         """Accuracy for two classes, else the mean NDCG over the groups."""
         if _is_binary(self):
-            return ClassifierMixin.score(self, X, y, sample_weight)  # type: ignore[arg-type]
+            return ClassifierMixin.score(self, X, y, sample_weight)
         return super().score(X, y, sample_weight=sample_weight, groups=groups)

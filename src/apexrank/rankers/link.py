@@ -240,7 +240,7 @@ class UnknownLinkRegressor(RegressorMixin, KernelFit):
         self.warm_start = warm_start
         self.verbose = verbose
 
-    takes_device_arrays = False  # type: ignore[assignment]
+    takes_device_arrays = False
 
     def fit(
         self,
@@ -269,8 +269,8 @@ class UnknownLinkRegressor(RegressorMixin, KernelFit):
             self._constant(fitted.X.shape[1], np.where(counted, values, np.nan))
         else:
             problem = self._minimise(fitted, self._objective, w0)
-            objective, theta = problem.objective, problem.scores(self.coef_)
-            assert isinstance(objective, UnknownLink)
+            objective: Any = problem.objective
+            theta = problem.scores(self.coef_)
             self.fitted_ = objective.fitted(theta)
         if features is not None:
             self._keep_kernel(features, data.X)
@@ -278,7 +278,8 @@ class UnknownLinkRegressor(RegressorMixin, KernelFit):
         if constant:
             self.link_ = Link([0.0], values[counted][:1])
         elif self.link == "cost":
-            self.link_ = Link(*objective.link(theta), slope=1 / self.strong_convexity)
+            knots, levels = objective.link(theta)
+            self.link_ = Link(knots, levels, slope=1 / self.strong_convexity)
         else:
             self.link_ = self._fit_link(data.X, values, weight)
         self.recovered_phi_ = ConvexFunction(self.link_)

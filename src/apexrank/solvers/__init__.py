@@ -58,7 +58,7 @@ def solver_for(
     solver: Any = SOLVERS[spec](max_iter, tol, verbose=verbose) if isinstance(spec, str) else spec
     needs = set() if problem is None else problem.needs
     name = spec if isinstance(spec, str) else type(spec).__name__
-    takes = getattr(solver, "takes", frozenset())
+    takes: frozenset[str] = getattr(solver, "takes", frozenset())
     # the limit is the work of Continuation, around a solver that knows all penalties
     known = LBFGS.takes if "limit" in needs else needs
     able = [other for other, kind in SOLVERS.items() if known <= kind.takes]

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import Any, ClassVar, Protocol
+from typing import Any, Protocol
 
 import numpy as np
 
@@ -43,12 +43,9 @@ class Solution:
 class Solver(Protocol):
     """Minimises a problem from a starting point.
 
-    ``takes`` names what it knows besides a smooth objective with a ridge penalty (:attr:`Problem.needs`);
-    ``needs_scores`` says that it evaluates the objective on scores of its own.
+    It may have ``takes``, the names of what it knows besides a smooth objective with a ridge penalty
+    (:attr:`Problem.needs`), and ``needs_scores``, which says that it evaluates the objective on scores of its own.
     """
-
-    takes: ClassVar[frozenset[str]] = frozenset()
-    needs_scores: ClassVar[bool] = False
 
     def solve(self, problem: Any, w0: np.ndarray) -> Solution: ...
 

@@ -26,8 +26,8 @@ def gradient_lipschitz(problem: Problem, smoothness: float | None = None) -> flo
     """Lipschitz constant of the gradient with respect to ``u = w·scale``, the coordinates solvers work in.
 
     It is the largest eigenvalue of ``(l·ZᵀZ + alpha)/scale²``. l bounds the curvature with respect to the scores, the
-    objective's ``smoothness`` unless given, divided as the objective is; Z is X, less its means where the objective does
-    not see a shift.
+    objective's ``smoothness`` unless given, divided as the objective is; Z is X, less its means where the objective
+    does not see a shift.
 
     Examples
     --------

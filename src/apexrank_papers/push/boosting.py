@@ -58,7 +58,7 @@ class AdaBoostLoss(Objective):
     """
 
     n_groups, has_hessian = 1, False
-    total = 1.0  # type: ignore[assignment]
+    total = 1.0
 
     def __init__(self, positive: np.ndarray) -> None:
         self.positive, self.sign = positive, np.where(positive, 1.0, -1.0)

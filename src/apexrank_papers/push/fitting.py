@@ -55,7 +55,8 @@ def fitted(X: np.ndarray, y: np.ndarray, solver: str = "auto", t_max: int = 100)
     if solver not in PUSHES:
         raise InputError(f"unknown solver {solver!r}: use one of {', '.join(PUSHES)}")
     pushes = [PUSHES[solver](p, X, y, t_max) for p in P_VALUES]
-    return [*pushes, IRPush().fit(X, y)]
+    positives = np.sum(y == np.max(y))  # of which the papers' objective is a sum
+    return [*pushes, IRPush(alpha=1e-6 / positives).fit(X, y)]
 
 
 def _minimum(p: float, X: np.ndarray, y: np.ndarray, t_max: int) -> LinearBinaryRanker:

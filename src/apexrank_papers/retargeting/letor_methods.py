@@ -51,8 +51,8 @@ def grid(make: Callable[..., BaseEstimator], **choices: tuple[Any, ...]) -> Cand
         for values in product(*choices.values()):
             options = dict(zip(choices, values, strict=True))
             ranker = make(**options)
-            ranker.set_params(alpha=ranker.alpha / _summands(ranker, train))  # type: ignore[attr-defined]
-            fitted = ranker.fit(train.data, train.target, groups=train.groups)  # type: ignore[attr-defined]
+            ranker.set_params(alpha=ranker.alpha / _summands(ranker, train))
+            fitted = ranker.fit(train.data, train.target, groups=train.groups)
             yield ", ".join(f"{name}={value}" for name, value in options.items()), fitted.predict
 
     return candidates
@@ -83,7 +83,8 @@ def alternations(divergence: str, normalize: bool, starts: tuple[str, ...] = ("r
                 start=start,
                 max_alternations=MOST_ALTERNATIONS,
             ).fit(train.data, train.target, groups=train.groups)
-            for k, coef in enumerate(ranker.coef_path_):
+            path: np.ndarray = ranker.coef_path_
+            for k, coef in enumerate(path):
                 yield f"start={start}, alpha={alpha:g}, alternations={k + 1}", partial(_linear, coef=coef)
 
     return candidates

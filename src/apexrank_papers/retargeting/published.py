@@ -161,6 +161,8 @@ class PublishedRetargeting(GradedRanker):
     (3, 1)
     """
 
+    coef_path_: np.ndarray
+
     def __init__(
         self,
         divergence: str | Divergence = "squared",
