@@ -5,8 +5,9 @@ from __future__ import annotations
 from typing import Any
 
 from apexrank.errors import InputError
+from apexrank.problem.problem import Problem
 from apexrank.solvers.auto import Auto
-from apexrank.solvers.base import Problem, Solution, Solver
+from apexrank.solvers.base import Solution, Solver
 from apexrank.solvers.continuation import Continuation
 from apexrank.solvers.coordinate import CoordinateDescent
 from apexrank.solvers.lbfgs import LBFGS
@@ -18,7 +19,6 @@ __all__ = [
     "Continuation",
     "CoordinateDescent",
     "Newton",
-    "Problem",
     "Solution",
     "Solver",
     "solver_for",
