@@ -8,7 +8,7 @@ from sklearn.preprocessing import StandardScaler
 
 from apexrank import InputError, PNormPush, metrics
 from apexrank.losses import LOSSES
-from apexrank.objectives.top import InfinitePush
+from apexrank.objectives.infinite_push import InfinitePush
 from apexrank.problem import Problem
 from apexrank.rankers import CollapsedWarning, SeparableWarning
 from apexrank.solvers import Continuation, Newton

@@ -22,9 +22,9 @@ from apexrank.models.torch_rows import (
     weighty_rows,
 )
 from apexrank.objectives.forms import form_of
+from apexrank.objectives.infinite_push import InfinitePush
 from apexrank.objectives.pairs import CrucialPairs
 from apexrank.objectives.push import Push
-from apexrank.objectives.top import InfinitePush
 from apexrank.prices import PRICES, Identity, Power, Price
 
 SIDES = {"top": (1.0,), "bottom": (-1.0,), "both": (1.0, -1.0)}  # sign of the scores

@@ -12,8 +12,8 @@ from scipy.special import expit
 
 from apexrank.kernels.rows import BOTH, RowSummer, RowSums
 from apexrank.objectives.base import Objective
+from apexrank.objectives.push import Scatter
 from apexrank.objectives.rows import log_weights
-from apexrank.objectives.side import Scatter
 from apexrank.problem.blocks import Block, Blocks, Survey
 from apexrank.problem.design import Design, curvature_products, pull_back, row_slices, scores_of
 

@@ -15,7 +15,7 @@ from scipy import sparse
 from apexrank.checks import check_not_huge
 from apexrank.kernels.rows import BOTH, RowSums
 from apexrank.objectives.base import Objective
-from apexrank.objectives.side import Scatter
+from apexrank.objectives.push import Scatter
 from apexrank.problem.design import Design
 from apexrank.problem.device_arrays import (
     Array,
