@@ -14,7 +14,7 @@ from apexrank.objectives.link import UnknownLink, check_margin
 from apexrank.rankers.link import ConvexFunction, Link
 from tests.oracles import numerical_gradient
 
-VECTORS = json.loads((Path(__file__).parent / "vectors" / "projections.json").read_text())
+VECTORS = json.loads((Path(__file__).parent.parent / "vectors" / "projections.json").read_text())
 
 
 def cost_by_definition(theta, y, s):

@@ -10,7 +10,7 @@ from apexrank.objectives.forms import log_form, plain_form, root_form
 from apexrank.prices import Custom, Power
 from tests.oracles import log_push_risk, numerical_gradient, push_objective
 
-VECTORS = json.loads((Path(__file__).parent / "vectors" / "push.json").read_text())
+VECTORS = json.loads((Path(__file__).parent.parent / "vectors" / "push.json").read_text())
 REGISTRY = [
     ("exponential", "log1p", 1),
     *(

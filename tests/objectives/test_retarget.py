@@ -15,7 +15,7 @@ from apexrank.objectives.margins import LevelOrder, level_offsets
 from apexrank.objectives.retarget import Retarget
 from tests.oracles import numerical_gradient
 
-VECTORS = json.loads((Path(__file__).parent / "vectors" / "projections.json").read_text())
+VECTORS = json.loads((Path(__file__).parent.parent / "vectors" / "projections.json").read_text())
 EXPONENTIAL = ["kl", "i-divergence", "shifted-i-divergence"]
 
 

@@ -25,7 +25,7 @@ from apexrank.problem.device_arrays import column_units, is_device_array, to_hos
 from apexrank.rankers.base import SeparableWarning  # noqa: E402
 from apexrank.solvers import LBFGS, Newton  # noqa: E402
 
-ROOT = Path(__file__).parent.parent
+ROOT = Path(__file__).parent.parent.parent
 SIDES = pytest.mark.parametrize("side", ["top", "bottom", "both"])
 WEIGHTS = pytest.mark.parametrize("weighted", [False, True], ids=["plain", "weighted"])
 

@@ -5,7 +5,7 @@ from scipy.stats import kendalltau
 
 from apexrank import CrucialPairsPush, InputError, PNormPush
 from apexrank.losses import LOSSES
-from tests.test_objective_pairs import brute_force
+from tests.objectives.test_pairs import brute_force
 
 
 @pytest.fixture(scope="module")

@@ -17,7 +17,7 @@ from apexrank.problem import Problem
 from apexrank.solvers import LBFGS, Auto, CoordinateDescent, Newton
 from tests.oracles import numerical_gradient, push_objective
 
-EXAMPLE = Path(__file__).parent.parent / "examples" / "push" / "sparse_scorecard.py"
+EXAMPLE = Path(__file__).parent.parent.parent / "examples" / "push" / "sparse_scorecard.py"
 
 
 @pytest.fixture(scope="module")

@@ -176,7 +176,8 @@ class Push(Objective):
 #
 # A side puts a price on each outer item's height over the inner items. Top: outer negatives, inner positives, sign +1.
 # Bottom is the same with the classes swapped and the scores negated, ``Σ_i g(Σ_k ℓ(f_i − g_k))``. With ``x = sign·s``
-# of the inner and ``t = sign·s`` of the outer items the height of an outer item is always ``r_k = Σ_i u_i ℓ(x_i − t_k)``.
+# of the inner and ``t = sign·s`` of the outer items the height of an outer item is always
+# ``r_k = Σ_i u_i ℓ(x_i − t_k)``.
 
 
 class State(NamedTuple):
