@@ -32,13 +32,19 @@ def _listwise(loss: str) -> Callable[..., Objective]:
     return make
 
 
+def _unknown_link(y: np.ndarray, *, sample_weight: Any, groups: Any, **options: Any) -> UnknownLink:
+    """One link for all rows is a regression, whose cost is a mean over them."""
+    options = {"normalize": groups is None, **options}
+    return UnknownLink(y, sample_weight=sample_weight, groups=groups, **options)
+
+
 OBJECTIVES: dict[str, Callable[..., Objective]] = {
     "push": Push,
     "infinite_push": InfinitePush,
     "pairs": CrucialPairs,
     "retarget": Retarget,
     **{name: _listwise(name) for name in LISTWISE},
-    "unknown_link": UnknownLink,
+    "unknown_link": _unknown_link,
 }
 
 
