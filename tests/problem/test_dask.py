@@ -171,6 +171,7 @@ class Murderous(LBFGS):
         return super().solve(problem, w0)
 
 
+@pytest.mark.slow
 def test_a_killed_worker_changes_nothing_but_the_time(client):
     parts = [dask.delayed(made_on_a_worker)(k) for k in range(4)]
     quiet = fit_blocks(rankers.PNormPush(alpha=0.01, solver=LBFGS()), DaskBlocks(parts))
