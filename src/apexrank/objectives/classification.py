@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -75,7 +76,7 @@ class PClassification(Objective):
         terms = [(factor, diagonal, U, S), *others]
         return [(slope * factor, *rest) for factor, *rest in terms]
 
-    @property
+    @cached_property
     def total(self) -> float:
         """Natural unit of value and gradient: the value of all-equal scores."""
         return self.value_and_grad(np.zeros(len(self.positive)))[0]

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from copy import copy
 from dataclasses import dataclass, replace
+from functools import cached_property
 from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
@@ -278,7 +279,7 @@ class InfinitePush(Push):
         """1 in logarithms, otherwise the limit at equal scores in units of the loss of a tied pair."""
         return 1.0 if not self.bounded_below else self.total / float(self.loss.value(np.zeros(1))[0])
 
-    @property
+    @cached_property
     def total(self) -> float:
         """Natural unit of value and gradient: 1 in logarithms, the value of all-equal scores otherwise."""
         return 1.0 if isinstance(self.loss, Exponential) else self.limit(np.zeros(len(self.positive)))

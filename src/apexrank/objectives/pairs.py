@@ -313,7 +313,7 @@ class CrucialPairs(Objective):
         order = self.price.order * self.n_groups if self.form is log_form else 0.0
         return [(1.0, *self.pairs.hessian(scores, mass, curvature, gradient, order))]
 
-    @property
+    @cached_property
     def total(self) -> float:
         """Natural unit of value and gradient: 1 for ``log R``, the value of all-equal scores otherwise."""
         return 1.0 if self.form is log_form else self.value_and_grad(np.zeros(len(self.positive)))[0]

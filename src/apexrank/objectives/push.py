@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -142,7 +143,7 @@ class Push(Objective):
     def bounded_below(self) -> bool:  # type: ignore[override]
         return self.form is not log_form or self.price.name == "exponential"
 
-    @property
+    @cached_property
     def total(self) -> float:
         """Natural unit of value and gradient: 1 for ``log R``, the value of all-equal scores otherwise."""
         return 1.0 if self.form is log_form else self.value_and_grad(np.zeros(len(self.positive)))[0]

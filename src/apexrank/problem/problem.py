@@ -171,7 +171,8 @@ class Problem:
 
     def scores(self, w: np.ndarray) -> np.ndarray:
         """Scores of the rows as they were given."""
-        return self.design.scores(w) + self.design.offset(w)
+        scores = self.design.scores(w)
+        return scores if self.design.shift is None else scores + self.design.offset(w)
 
     def grad_norm(self, grad: np.ndarray) -> float:
         """Largest gradient entry in units of its column's standard deviation.
