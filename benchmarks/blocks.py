@@ -19,9 +19,9 @@ import numpy as np
 
 from apexrank.distributed import DaskBlocks
 from apexrank.io.stream import read_blocks
-from apexrank.models.blocks import ArrayBlocks, Block
+from apexrank.problem.blocks import ArrayBlocks, Block
 from apexrank.rankers import PNormPush
-from apexrank.rankers.blocks import fit_blocks
+from apexrank.rankers.base import fit_blocks
 from apexrank.solvers import LBFGS
 from benchmarks.timing import report
 

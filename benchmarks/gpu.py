@@ -101,8 +101,8 @@ def kernel_rows(X, y, p: float, configs: bool) -> dict:
     """Time of one value and gradient, and its share of the copy bandwidth counting X once."""
     import torch
 
-    from apexrank.models.device import DeviceRows
-    from apexrank.models.triton_rows import Config, FusedRows, default_config
+    from apexrank.problem.device import DeviceRows
+    from apexrank.problem.triton_rows import Config, FusedRows, default_config
 
     bandwidth, size = copy_bandwidth(X), X.numel() * X.element_size()
     w = np.random.default_rng(0).standard_normal(X.shape[1]) / X.shape[1]
@@ -150,16 +150,28 @@ def kernel_rows(X, y, p: float, configs: bool) -> dict:
     }
 
 
+def device_problem(X, positive, p: float = 4.0, alpha: float = 1e-6, fused: bool = True):
+    """The push as a problem whose rows stay on the device."""
+    from apexrank.objectives import Push
+    from apexrank.prices import Power
+    from apexrank.problem import Problem
+    from apexrank.problem.device import DeviceDesign
+
+    up = float(positive.sum())
+    totals = np.array([up, len(positive) - up])
+    push = Push(np.array([True, False]), price=Power(p), sample_weight=totals)
+    return Problem(DeviceDesign(X, positive, fused=fused), push, alpha)
+
+
 def fit_rows(X, y, p: float = 4.0, repeats: int = 3) -> dict:
     """Wall time of ``PNormPush(p).fit``, and what two passes in double precision say of the answer."""
     from apexrank import PNormPush
-    from apexrank.models.device import DeviceProblem, DevicePush
 
     first = wall_seconds(lambda: PNormPush(p=p).fit(X, y), 1)
     time_of_fit = wall_seconds(lambda: PNormPush(p=p).fit(X, y), repeats)
     ranker = PNormPush(p=p).fit(X, y)
     w = ranker.coef_[0]
-    exact = DeviceProblem(X, DevicePush(y != 0, p=p), ranker.alpha, fused=False)
+    exact = device_problem(X, y != 0, p, ranker.alpha, fused=False)
     value, grad = exact.value_and_grad(w)
     some = slice(0, min(len(y), 200_000))
     small = {}
@@ -189,8 +201,8 @@ def odd_shapes() -> list[dict]:
     """The fused kernel against two passes where shapes are awkward, with weights and in double precision."""
     import torch
 
-    from apexrank.models.device import DeviceRows
-    from apexrank.models.triton_rows import FusedRows
+    from apexrank.problem.device import DeviceRows
+    from apexrank.problem.triton_rows import FusedRows
 
     rows = []
     for n, d, dtype, weighted in (
@@ -233,16 +245,15 @@ def cupy_row() -> dict:
     except ImportError as error:
         return {"cupy": f"not there: {error}"}
     from apexrank import PNormPush, metrics
-    from apexrank.models.device import DeviceProblem, DevicePush
 
     X, y = make_data(200_000, 32)
     A, b = cupy.from_dlpack(X), cupy.from_dlpack(y)
     ours, theirs = PNormPush().fit(A, b), PNormPush().fit(X, y)
-    plain = DeviceProblem(A, DevicePush(b != 0), 1e-6, fused=False)
+    plain = device_problem(A, b != 0, fused=False)
     scores = ours.decision_function(A)
     return {
         "cupy": cupy.__version__,
-        "rows": type(DeviceProblem(A, DevicePush(b != 0), 1e-6).rows).__name__,
+        "rows": type(device_problem(A, b != 0).design.rows).__name__,
         "coefficients apart": float(np.abs(ours.coef_ - theirs.coef_).max()),
         "scaled gradient in two passes of CuPy": plain.grad_norm(plain.value_and_grad(ours.coef_[0])[1]),
         "scores are": type(scores).__module__ + "." + type(scores).__name__,

@@ -6,9 +6,9 @@ import numpy as np
 from sklearn.linear_model import LogisticRegression
 
 from apexrank import IRPush, PNormPush, metrics
-from apexrank.models.linear import LinearProblem
 from apexrank.objectives import Push
 from apexrank.prices import Power
+from apexrank.problem import Problem
 from benchmarks.timing import peak_megabytes, report, seconds
 
 
@@ -29,7 +29,7 @@ def gradient_rows(X: np.ndarray, y: np.ndarray) -> list[dict]:
             "p = 4": Push(y, price=Power(4)),
             "IR Push": Push(y, price="log1p", side="bottom"),
         }.items():
-            problem = LinearProblem(rows_of_type, objective, 1e-6)
+            problem = Problem(rows_of_type, objective, 1e-6)
             ours = seconds(lambda problem=problem, w=w: problem.value_and_grad(w))
             rows.append(
                 {

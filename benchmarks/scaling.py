@@ -35,16 +35,16 @@ def pass_seconds(threads: int, dtype: str) -> float:
 
 
 def one_pass(dtype: str) -> float:
-    from apexrank.models.linear import LinearProblem
     from apexrank.objectives import Push
     from apexrank.prices import Power
+    from apexrank.problem import Problem
     from benchmarks.timing import seconds
 
     parts = [rows_of(k, ROWS // BLOCKS, COLUMNS) for k in range(BLOCKS)]
     X = np.concatenate([X.astype(dtype) for X, _ in parts])
     positive = np.concatenate([y for _, y in parts]) == 1
     del parts
-    problem = LinearProblem(X, Push(positive, price=Power(4)), 1e-4)
+    problem = Problem(X, Push(positive, price=Power(4)), 1e-4)
     w = np.full(COLUMNS, 1e-2)
     return seconds(lambda: problem.value_and_grad(w))
 
@@ -76,7 +76,7 @@ def counting_solver() -> tuple[object, list[float]]:
 
 def block_seconds(blocks) -> float:
     from apexrank import PNormPush
-    from apexrank.rankers.blocks import fit_blocks
+    from apexrank.rankers.base import fit_blocks
 
     solver, times = counting_solver()
     fit_blocks(PNormPush(p=4, alpha=1e-4, solver=solver), blocks)
@@ -84,7 +84,7 @@ def block_seconds(blocks) -> float:
 
 
 def make_block(k: int):
-    from apexrank.models.blocks import Block
+    from apexrank.problem.blocks import Block
 
     return Block(*rows_of(k, ROWS // BLOCKS, COLUMNS))
 
@@ -104,7 +104,7 @@ def dask_seconds(workers: int) -> float:
 
 
 def file_seconds() -> float:
-    from apexrank.models.blocks import ArrayBlocks
+    from apexrank.problem.blocks import ArrayBlocks
 
     with tempfile.TemporaryDirectory() as scratch:
         path = Path(scratch) / "X.npy"

@@ -6,15 +6,15 @@ import numpy as np
 from sklearn.datasets import load_breast_cancer
 from sklearn.preprocessing import scale
 
-from apexrank.models.linear import LinearProblem
 from apexrank.objectives import Push
 from apexrank.prices import Power
+from apexrank.problem import Problem
 from apexrank.solvers import LBFGS, Auto, Newton
 from benchmarks.push_linear import make_data
 from benchmarks.timing import report, seconds
 
 
-def problems() -> dict[str, LinearProblem]:
+def problems() -> dict[str, Problem]:
     X, y = load_breast_cancer(return_X_y=True)
     wdbc = {f"wdbc x 6, p = {p}": (X[:, :6], y == 0, p, 1e-6) for p in (1, 16)}
     wdbc |= {f"wdbc x 30 (separable), p = {p}": (scale(X), y == 0, p, 1e-6) for p in (1, 16, 64)}
@@ -23,7 +23,7 @@ def problems() -> dict[str, LinearProblem]:
         for n, d in ((30_000, 20), (100_000, 64), (300_000, 200))
     }
     return {
-        name: LinearProblem(X, Push(positive, price=Power(p)), alpha)
+        name: Problem(X, Push(positive, price=Power(p)), alpha)
         for name, (X, positive, p, alpha) in (wdbc | big).items()
     }
 

@@ -21,8 +21,8 @@ from apexrank.bounds import (
     positives_needed,
 )
 from apexrank.errors import InputError
-from apexrank.models.linear import LinearProblem
 from apexrank.objectives.link import UnknownLink
+from apexrank.problem import Problem
 from apexrank.solvers import Newton
 
 LINEAR = partial(log_covering_linear, norm_bound=2.0, feature_bound=3.0, n_features=5)
@@ -233,7 +233,7 @@ def test_the_package_knows_the_module():
 
 
 def coefficients(X, y, alpha, s=1.0):
-    problem = LinearProblem(X, UnknownLink(y, strong_convexity=s, normalize=True), alpha)
+    problem = Problem(X, UnknownLink(y, strong_convexity=s, normalize=True), alpha)
     return Newton(500, 1e-12).solve(problem, np.zeros(X.shape[1])).w
 
 

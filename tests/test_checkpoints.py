@@ -25,8 +25,9 @@ from apexrank import (
     checkpoint,
     checkpoints,
 )
-from apexrank.models.blocks import ArrayBlocks
-from apexrank.rankers.blocks import fit_blocks
+from apexrank.problem.blocks import ArrayBlocks
+from apexrank.rankers.base import fit_blocks
+from apexrank_papers.retargeting.published import PublishedRetargeting
 
 pytestmark = pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
 
@@ -50,12 +51,12 @@ FITS = {
     "lbfgs": lambda: fit_table(PNormPush(p=4, alpha=1e-2, solver="lbfgs")),
     "coordinate": lambda: fit_table(PNormPush(p=2, solver="coordinate", max_iter=20)),
     "rankboost": lambda: fit_table(RankBoost(t_max=20)),
-    "lasso": lambda: fit_table(PNormPush(p=4, alpha=0.05, l1_ratio=1.0)),
+    "lasso": lambda: fit_table(PNormPush(p=4, alpha=0.05 / 20, l1_ratio=1.0)),
     "infinite": lambda: fit_table(PNormPush(p=np.inf, alpha=0.1)),
     "ir": lambda: fit_table(IRPush(alpha=1e-2)),
     "cv": lambda: fit_table(PNormPushCV(ps=[1, 4], alphas=[0.1, 1.0], cv=2)),
     "retarget": lambda: fit_lists(MonotoneRetargeting(alpha=0.1)),
-    "alternations": lambda: fit_lists(MonotoneRetargeting(alpha=0.1, margin=0, max_alternations=3)),
+    "alternations": lambda: fit_lists(PublishedRetargeting(alpha=0.1, max_alternations=3)),
     "listwise": lambda: fit_lists(ListwiseRanker(alpha=0.1)),
     "blocks": lambda: lambda: fit_blocks(PNormPush(p=4, alpha=1e-2), ArrayBlocks(X, Y, rows=25)),
     "blocks lbfgs": lambda: (

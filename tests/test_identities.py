@@ -5,9 +5,9 @@ import pytest
 from scipy.optimize import minimize
 
 from apexrank import PNormPush, metrics
-from apexrank.models.linear import LinearProblem
 from apexrank.objectives import Push
 from apexrank.prices import Power
+from apexrank.problem import Problem
 from apexrank.solvers import LBFGS, CoordinateDescent, Newton
 from tests.oracles import push_objective
 
@@ -30,7 +30,7 @@ def test_theorem_4_solvers_may_differ_in_lambda_but_not_in_the_pairs(data, p):
     # a copied column makes λ ambiguous; e^{−(Mλ)_ik} is not
     X, positive = data
     doubled = np.column_stack([X, X[:, 0]])
-    problem = LinearProblem(doubled, Push(positive, price=Power(p)))
+    problem = Problem(doubled, Push(positive, price=Power(p)))
     ends = [
         solver.solve(problem, start).w
         for solver, start in (
@@ -50,7 +50,7 @@ def test_theorem_4_solvers_may_differ_in_lambda_but_not_in_the_pairs(data, p):
 def test_bregman_primal_equals_the_dual_at_the_optimum(data, p):
     # JMLR 2009, sec. 11, with the inner sum of γ over i' only (the printed i'k' does not give eq. 11)
     X, positive = data
-    w = Newton(tol=1e-10).solve(LinearProblem(X, Push(positive, price=Power(p))), np.zeros(3)).w
+    w = Newton(tol=1e-10).solve(Problem(X, Push(positive, price=Power(p))), np.zeros(3)).w
     loss = np.exp(-pair_margins(X, positive, w))
     I, K = loss.shape
     q = loss * loss.sum(axis=0) ** (p - 1)

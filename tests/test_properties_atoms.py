@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from apexrank import divergences, losses, prices, submodular
 from apexrank.divergences import DIVERGENCES, KL, Separable
 from apexrank.losses import LOSSES, ZeroOne
-from apexrank.objectives.side import PAIR_SUMS
+from apexrank.objectives.push import PAIR_SUMS
 from apexrank.prices import PRICES, Custom, Power
 from apexrank.submodular import SET_FUNCTIONS, SetFunction, is_by_size
 from apexrank.submodular.base import all_subsets

@@ -20,7 +20,7 @@ train, test = (datasets.make_letor_example(150, random_state=seed, noise=1.5) fo
 
 # %%
 # Scaling and retargeting in one pipeline, alpha chosen on whole queries.
-alphas = [0.1, 1.0, 10.0, 100.0, 1000.0, 10_000.0]
+alphas = [1e-3, 1e-2, 0.1, 1.0, 10.0, 100.0]
 with sklearn.config_context(enable_metadata_routing=True):
     ranker = MonotoneRetargeting().set_fit_request(groups=True).set_score_request(groups=True)
     pipeline = make_pipeline(QueryNormalizer(), ranker)

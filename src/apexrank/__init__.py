@@ -17,14 +17,19 @@ if TYPE_CHECKING:
     from apexrank import divergences as divergences
     from apexrank import export as export
     from apexrank import graph as graph
+    from apexrank import io as io
     from apexrank import losses as losses
     from apexrank import metrics as metrics
     from apexrank import objectives as objectives
+    from apexrank import penalties as penalties
     from apexrank import plot as plot
     from apexrank import preprocessing as preprocessing
     from apexrank import prices as prices
+    from apexrank import problem as problem
     from apexrank import projections as projections
+    from apexrank import rankers as rankers
     from apexrank import report as report
+    from apexrank import solvers as solvers
     from apexrank import submodular as submodular
     from apexrank.aggregation import LovaszBregman as LovaszBregman
     from apexrank.aggregation import LovaszBregmanKMeans as LovaszBregmanKMeans
@@ -42,6 +47,7 @@ if TYPE_CHECKING:
     from apexrank.graph import TrustRank as TrustRank
     from apexrank.rankers import CrucialPairsPush as CrucialPairsPush
     from apexrank.rankers import IRPush as IRPush
+    from apexrank.rankers import LinearRanker as LinearRanker
     from apexrank.rankers import ListwiseRanker as ListwiseRanker
     from apexrank.rankers import MonotoneRetargeting as MonotoneRetargeting
     from apexrank.rankers import PNormPush as PNormPush

@@ -195,7 +195,7 @@ def penalised_cost(w: np.ndarray, lists: list[tuple[np.ndarray, ...]], f: str) -
 def test_minimum_by_another_solver(judged, f, nonnegative):
     X, y, groups = judged
     model = LovaszAggregator(f, normalize=None, alpha=0.02, nonnegative=nonnegative, tol=1e-9)
-    model.fit(X, y, groups)
+    model.fit(X, y, groups=groups)
     bounds = [(0, None)] * 4 if nonnegative else None
     options = {"bounds": bounds, "method": "SLSQP", "tol": 1e-13}
     found = minimize(penalised_cost, np.zeros(4), (told_lists(X, y, groups, f), f), jac="3-point", **options)
@@ -209,7 +209,7 @@ def test_minimum_by_another_solver(judged, f, nonnegative):
 
 def test_nonnegative_minimum_has_no_way_down(judged):
     X, y, groups = judged
-    model = LovaszAggregator(alpha=0.01, nonnegative=True, missing="indicator").fit(X, y, groups)
+    model = LovaszAggregator(alpha=0.01, nonnegative=True, missing="indicator").fit(X, y, groups=groups)
     points = model._points(X, segment(groups, len(y)))
     told = np.isin(groups, [q for q in np.unique(groups) if np.ptp(y[groups == q]) > 0])
     lists = segment(groups[told], told.sum())
@@ -254,8 +254,8 @@ def test_rows_of_a_list_may_stand_anywhere(judged, rng):
     X, y, groups = judged
     shuffled = rng.permutation(len(y))
     for f in ("sqrt", "top"):
-        one = LovaszAggregator(f, tol=1e-9).fit(X, y, groups)
-        two = LovaszAggregator(f, tol=1e-9).fit(X[shuffled], y[shuffled], groups[shuffled])
+        one = LovaszAggregator(f, tol=1e-9).fit(X, y, groups=groups)
+        two = LovaszAggregator(f, tol=1e-9).fit(X[shuffled], y[shuffled], groups=groups[shuffled])
         np.testing.assert_allclose(one.weights_, two.weights_, atol=1e-5)
         expected = one.predict(X, groups)[shuffled]
         np.testing.assert_allclose(two.predict(X[shuffled], groups[shuffled]), expected, atol=1e-5)
@@ -264,9 +264,9 @@ def test_rows_of_a_list_may_stand_anywhere(judged, rng):
 def test_lists_of_one_relevance_change_nothing(judged):
     X, y, groups = judged
     equal = np.array(["none"] * 4)
-    model = LovaszAggregator().fit(X, y, groups)
+    model = LovaszAggregator().fit(X, y, groups=groups)
     more = LovaszAggregator().fit(
-        np.vstack([X, np.ones((4, 4))]), np.append(y, [1.0] * 4), np.append(groups, equal)
+        np.vstack([X, np.ones((4, 4))]), np.append(y, [1.0] * 4), groups=np.append(groups, equal)
     )
     np.testing.assert_allclose(model.weights_, more.weights_)
     assert (more.n_lists_, more.n_lists_skipped_) == (model.n_lists_, model.n_lists_skipped_ + 1)
@@ -274,19 +274,19 @@ def test_lists_of_one_relevance_change_nothing(judged):
 
 def test_warm_start_is_at_the_minimum(judged):
     X, y, groups = judged
-    model = LovaszAggregator(warm_start=True).fit(X, y, groups)
+    model = LovaszAggregator(warm_start=True).fit(X, y, groups=groups)
     assert model.n_iter_ > 1
-    assert model.fit(X, y, groups).n_iter_ == 1
+    assert model.fit(X, y, groups=groups).n_iter_ == 1
 
 
 def test_warm_start_from_weights_below_zero(judged):
     """Where the slope of the problem without bounds is 0 already, which says nothing about the one with bounds."""
     X, y, groups = judged
-    model = LovaszAggregator(alpha=0.01, warm_start=True, tol=1e-9).fit(X, y, groups)
+    model = LovaszAggregator(alpha=0.01, warm_start=True, tol=1e-9).fit(X, y, groups=groups)
     assert model.weights_.min() < 0
-    model.set_params(nonnegative=True).fit(X, y, groups)
+    model.set_params(nonnegative=True).fit(X, y, groups=groups)
     assert model.weights_.min() == 0
-    fresh = LovaszAggregator(alpha=0.01, nonnegative=True, tol=1e-9).fit(X, y, groups)
+    fresh = LovaszAggregator(alpha=0.01, nonnegative=True, tol=1e-9).fit(X, y, groups=groups)
     assert model.objective_ == pytest.approx(fresh.objective_, abs=1e-12)
     np.testing.assert_allclose(model.weights_, fresh.weights_, atol=1e-6)
 
@@ -335,16 +335,16 @@ def test_only_the_order_counts_for_places(scores, groups):
 def test_missing_documents_get_no_points_or_a_weight_of_their_own():
     X = np.array([[1.0, NAN], [NAN, 1.0], [NAN, 2.0], [NAN, 1.0], [1.0, NAN]])
     y, groups = [1, 0, 0, 0, 1], ["a", "a", "a", "b", "b"]
-    plain = LovaszAggregator(kind="ranks").fit(X, y, groups)
+    plain = LovaszAggregator(kind="ranks").fit(X, y, groups=groups)
     points = list_points(X, segment(groups, 5), kind="ranks")
     np.testing.assert_allclose(plain.predict(X, groups), np.nan_to_num(points) @ plain.weights_)
     assert plain.listed_weights_.tolist() == [0, 0]
-    both = LovaszAggregator(kind="ranks", missing="indicator").fit(X, y, groups)
+    both = LovaszAggregator(kind="ranks", missing="indicator").fit(X, y, groups=groups)
     expected = np.nan_to_num(points) @ both.weights_ + ~np.isnan(X) @ both.listed_weights_
     np.testing.assert_allclose(both.predict(X, groups), expected)
     assert both.listed_weights_[0] > 0 > both.listed_weights_[1]
     with pytest.raises(ValueError, match="NaN"):
-        LovaszAggregator(kind="ranks", missing="raise").fit(X, y, groups)
+        LovaszAggregator(kind="ranks", missing="raise").fit(X, y, groups=groups)
 
 
 @pytest.mark.parametrize("kind", ["scores", "ranks"])
@@ -353,7 +353,7 @@ def test_unlisted_documents_are_not_above_listed_ones(normalize, kind):
     ranks = np.array([[1.0, 2], [2, NAN], [NAN, 1], [3, 3], [2, NAN], [1, 1], [NAN, NAN], [NAN, 1]])
     y, groups = [3, 2, 0, 1, 1, 2, 0, 0], list("aaaabbbc")
     X = ranks if kind == "ranks" else 10 - ranks**2
-    points = LovaszAggregator(normalize=normalize, kind=kind, nonnegative=True).fit(X, y, groups)
+    points = LovaszAggregator(normalize=normalize, kind=kind, nonnegative=True).fit(X, y, groups=groups)
     points.coef_ = np.array([1.0, 0.0])  # the points of one ranker
     first, listed, lists = points.predict(X, groups), ~np.isnan(ranks[:, 0]), np.array(groups)
     for name in "ab":
@@ -367,9 +367,9 @@ def test_unlisted_documents_have_the_last_standard_score():
     X = np.array([[4.0], [NAN], [1.0], [NAN], [1.0], [NAN], [9.0]])
     y, groups = [1, 0, 0, 0, 0, 1, 0], list("aaaaabb")
     scores = np.array([np.sqrt(2), -np.sqrt(0.5), -np.sqrt(0.5), -np.sqrt(0.5), -np.sqrt(0.5), 0, 0])
-    model = LovaszAggregator(normalize="zscore").fit(X, y, groups)
+    model = LovaszAggregator(normalize="zscore").fit(X, y, groups=groups)
     np.testing.assert_allclose(model.predict(X, groups), scores * model.weights_, rtol=1e-12)
-    both = LovaszAggregator(normalize="zscore", missing="indicator").fit(X, y, groups)
+    both = LovaszAggregator(normalize="zscore", missing="indicator").fit(X, y, groups=groups)
     given = ~np.isnan(X[:, 0])
     expected = np.where(given, scores * both.weights_ + both.listed_weights_, 0)
     np.testing.assert_allclose(both.predict(X, groups), expected, rtol=1e-12)
@@ -381,13 +381,13 @@ def test_plain_ranks_with_unlisted_documents_are_refused():
     plain = LovaszAggregator(normalize=None, kind="ranks")
     message = "X contains NaN, and with normalize=None and kind='ranks'.*: use missing='indicator'"
     with pytest.raises(InputError, match=message):
-        plain.fit(X, y, groups)
+        plain.fit(X, y, groups=groups)
     assert not plain.__sklearn_tags__().input_tags.allow_nan
-    plain.fit(X[3:], y[3:], groups[3:])
+    plain.fit(X[3:], y[3:], groups=groups[3:])
     assert plain.predict(X[3:]).argmax() == 0
     with pytest.raises(InputError, match=message):
         plain.predict(X)
-    both = LovaszAggregator(normalize=None, kind="ranks", missing="indicator").fit(X, y, groups)
+    both = LovaszAggregator(normalize=None, kind="ranks", missing="indicator").fit(X, y, groups=groups)
     assert both.listed_weights_[0] > 0
     assert both.predict(X)[:3].argmin() == 2
 
@@ -403,7 +403,10 @@ SUMS = {
 def test_sums_of_functions_of_the_size(judged, name):
     X, y, groups = judged
     f, same = SUMS[name]
-    found, expected = LovaszAggregator(f).fit(X, y, groups), LovaszAggregator(same).fit(X, y, groups)
+    found, expected = (
+        LovaszAggregator(f).fit(X, y, groups=groups),
+        LovaszAggregator(same).fit(X, y, groups=groups),
+    )
     np.testing.assert_allclose(found.weights_, expected.weights_, rtol=1e-9)
     assert found.objective_ == pytest.approx(expected.objective_, rel=1e-12)
 
@@ -414,16 +417,16 @@ def test_documents_missing_at_random_want_weights_of_their_own(rng):
     X = (truth + 0.3 * rng.normal(size=(200, 5))).reshape(-1, 1)
     X[rng.random(len(X)) < 0.3] = NAN
     y, groups = (truth > 0.5).ravel().astype(float), np.repeat(np.arange(200), 5)
-    zero = LovaszAggregator(missing="zero").fit(X, y, groups)
-    both = LovaszAggregator(missing="indicator").fit(X, y, groups)
+    zero = LovaszAggregator(missing="zero").fit(X, y, groups=groups)
+    both = LovaszAggregator(missing="indicator").fit(X, y, groups=groups)
     assert both.listed_weights_[0] < 0 < zero.weights_[0] < both.weights_[0]
-    assert both.score(X, y, groups) > zero.score(X, y, groups)
+    assert both.score(X, y, groups=groups) > zero.score(X, y, groups=groups)
 
 
 def test_the_order_is_the_weighted_aggregate(judged):
     """What is learnt is what the unsupervised method does with these weights."""
     X, y, groups = judged
-    model = LovaszAggregator(nonnegative=True).fit(X, y, groups)
+    model = LovaszAggregator(nonnegative=True).fit(X, y, groups=groups)
     rows = groups == "q3"
     merged = aggregate(X[rows].T, model.weights_, method="lovasz-bregman", normalize="borda")
     assert list(merged.order) == np.argsort(-model.predict(X[rows], groups[rows])).tolist()
@@ -431,9 +434,9 @@ def test_the_order_is_the_weighted_aggregate(judged):
 
 def test_score_is_ndcg(judged):
     X, y, groups = judged
-    model = LovaszAggregator().fit(X, y, groups)
+    model = LovaszAggregator().fit(X, y, groups=groups)
     expected = ndcg(y, model.predict(X, groups), groups=groups)
-    assert model.score(X, y, groups) == pytest.approx(expected)
+    assert model.score(X, y, groups=groups) == pytest.approx(expected)
     assert expected > 0.8
 
 
@@ -445,7 +448,7 @@ def test_groups_travel_through_a_search(judged):
     with sklearn.config_context(enable_metadata_routing=True):
         search = GridSearchCV(LovaszAggregator(), {"alpha": [1e-3, 1.0]}, cv=GroupKFold(3))
         search.fit(X, y, groups=groups)
-    direct = LovaszAggregator(**search.best_params_).fit(X, y, groups)
+    direct = LovaszAggregator(**search.best_params_).fit(X, y, groups=groups)
     np.testing.assert_allclose(search.best_estimator_.weights_, direct.weights_)
     for fold in range(3):
         assert 0.5 < search.cv_results_[f"split{fold}_test_score"][0] < 1
@@ -568,7 +571,8 @@ def test_the_list_of_fit_is_a_copy_and_goes_with_it(judged, rng):
     rows, before = X.copy(), model.predict(X)
     X[:] = 0
     np.testing.assert_array_equal(model.predict(rows), before)
-    assert not hasattr(model.fit(*judged), "list_")
+    X, y, groups = judged
+    assert not hasattr(model.fit(X, y, groups=groups), "list_")
 
 
 def test_rows_of_another_list_are_not_ranked_in_silence():

@@ -17,7 +17,7 @@ from apexrank.io import Recipe, TableRanker, load_model, read_table
 from apexrank.io.encode import KEPT_VALUES, MOST_VALUES, Encoder, NumberStats, TableStats, table_stats
 from apexrank.io.stream import Span, TableBlocks, read_blocks
 from apexrank.io.stream_fit import fit_table_blocks, map_tables
-from apexrank.rankers.blocks import fit_blocks
+from apexrank.rankers.base import fit_blocks
 from apexrank.rankers.push import PNormPush
 from apexrank.rankers.retarget import MonotoneRetargeting
 
@@ -110,17 +110,40 @@ def test_groups_stay_whole(tmp_path, suffix, scale):
     np.testing.assert_array_equal(judged.groups, expected.group_ids(table))
 
 
-def test_groups_apart_are_refused(tmp_path):
-    queries().sample(fraction=1, shuffle=True, seed=0).write_parquet(tmp_path / "rows.parquet")
-    with pytest.raises(InputError, match="sort the rows by group"):
-        fit_blocks(MonotoneRetargeting(), read_blocks(tmp_path, "stars", groups="q", rows=25))
+def test_groups_may_be_apart(tmp_path):
+    shuffled = queries().sample(fraction=1, shuffle=True, seed=0)
+    shuffled.write_parquet(tmp_path / "rows.parquet")
+    found = fit_blocks(
+        MonotoneRetargeting(tol=1e-10), read_blocks(tmp_path, "stars", groups="q", rows=25)
+    ).coef_
+    whole = tmp_path / "whole.csv"
+    queries().write_csv(whole)
+    expected = fit_blocks(MonotoneRetargeting(tol=1e-10), read_blocks(whole, "stars", groups="q")).coef_
+    np.testing.assert_allclose(found, expected, rtol=1e-7)
 
 
-def test_a_group_in_two_small_files_is_refused(tmp_path):
+def test_a_group_in_two_small_files_is_refused_where_it_is_scaled_by_itself(tmp_path):
     queries()[::2].write_parquet(tmp_path / "a.parquet")
     queries()[1::2].write_parquet(tmp_path / "b.parquet")
+    recipe = Recipe(target="stars", graded=True, groups="q", scale="query")
     with pytest.raises(InputError, match="has rows in block 0 and in block 1"):
-        fit_blocks(MonotoneRetargeting(), read_blocks(tmp_path, "stars", groups="q"))
+        fit_table_blocks(tmp_path, recipe, MonotoneRetargeting())
+
+
+@pytest.mark.parametrize(
+    ("options", "groups"),
+    [
+        ({"loss": "logistic", "p": 2, "tol": 1e-8}, None),
+        ({"p": 2, "l1_ratio": 0.5, "tol": 1e-9}, None),
+        ({"p": 2, "tol": 1e-8}, "city"),
+    ],
+    ids=["logistic", "elastic net", "groups"],
+)
+def test_every_push_in_blocks(folder, options, groups):
+    recipe = Recipe(**{**vars(RECIPE), "groups": groups, "drop": ["city"] if groups is None else []})
+    ranker, _ = fit_table_blocks(folder, recipe, PNormPush(alpha=0.1, **options), rows=90)
+    table = read_table(folder.parent / "claims.csv")
+    same_model(ranker, TableRanker.fit(table, recipe, PNormPush(alpha=0.1, **options)), rtol=1e-5)
 
 
 @pytest.mark.parametrize("rows", [7, 90, 10_000])
@@ -241,11 +264,6 @@ def test_dask_workers_read_the_files(folder, tmp_path):
         (["--engine", "spark"], "unknown engine"),
         (["--engine", "blocks", "--workers", "2"], "--engine dask"),
         (["--cv"], "--cv needs the table in memory"),
-        (["--model", "rankboost"], "push, ir and retarget"),
-        (["--groups", "city"], "one list"),
-        (["-p", "inf"], "not over pairs"),
-        (["--loss", "logistic"], "not over pairs"),
-        (["--model", "retarget"], "--groups"),
         (["--categorical", "town"], "no column 'town'|not among the features"),
         (["--scale", "query"], "name the column with --groups"),
         (["--scale", "odd"], "unknown scale"),

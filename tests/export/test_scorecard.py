@@ -34,6 +34,7 @@ from apexrank.export.rounding import nice_unit
 from apexrank.export.scorecard import add_up, round_scorecard
 from apexrank.io import Recipe, Table, TableRanker
 from apexrank.rankers import CollapsedWarning
+from apexrank_papers.retargeting.published import PublishedRetargeting
 
 
 def push_objective(w, X, y, p, alpha):
@@ -174,7 +175,7 @@ class TestPoints:
         "ranker",
         [
             PNormPush(p=8, alpha=0.05, l1_ratio=0.9),
-            PNormPush(p=4, alpha=5.0, l1_ratio=1.0),
+            PNormPush(p=4, alpha=0.05, l1_ratio=1.0),
             PNormPush(p=np.inf, alpha=0.1),
             PNormPush(p=2, alpha=0.1, loss="logistic"),
             IRPush(alpha=0.1),
@@ -467,9 +468,9 @@ class TestFaults:
         rng = np.random.default_rng(0)
         X, groups = rng.normal(size=(40, 2)), np.repeat(np.arange(4), 10)
         y = (X[:, 0] > 0) + 0
-        ranker = MonotoneRetargeting(margin=0, max_alternations=2, alpha=0.1).fit(X, y, groups=groups)
+        ranker = PublishedRetargeting(max_alternations=2, alpha=0.1).fit(X, y, groups=groups)
         with pytest.raises(
-            InputError, match="MonotoneRetargeting cannot become a scorecard: it was fitted without"
+            InputError, match="PublishedRetargeting cannot become a scorecard: it was fitted without"
         ):
             round_scorecard(ranker, X, y, groups=groups)
 

@@ -86,8 +86,8 @@ CASES = {
     "LpqRank outside": Case(partial(LpqRank, 3, teleport="outside"), copies=False),
     "LpqRank p=inf": Case(partial(LpqRank, np.inf, 1.5)),
     # where rounding decides, roots are found less exactly
-    # at ratio 1 rounding is amplified where growth factors of cycles nearly tie, as they do in graphs of three vertices:
-    # the bound stops at 1.1e-8, which the docstring of `solve_ratio_one` says, whatever the tolerance
+    # at ratio 1 rounding is amplified where growth factors of cycles nearly tie, as they may in graphs of three
+    # vertices: the bound stops at 1.1e-8 there, whatever the tolerance (see `solve_ratio_one`)
     "LpqRank p=2 ratio=1": Case(partial(LpqRank, 2, 1, tol=1e-7), close=1e-6),
     "LpqRank labelled": Case(LpqRank, BOTH, by_source=False, alike=False),
     "LpqRank trust=same": Case(partial(LpqRank, trust="same", distrust="along"), BOTH, alike=False),

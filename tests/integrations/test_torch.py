@@ -40,7 +40,7 @@ def push(target, groups, weight, **options):
 
 def listwise(kind, **options):
     def objective(target, groups, weight):
-        return ListwiseRanker(kind, **options)._objective(target.astype(float), groups, weight)
+        return ListwiseRanker(kind, **options)._objective(target.astype(float), weight, groups)
 
     return objective
 

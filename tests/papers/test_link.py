@@ -11,7 +11,6 @@ from sklearn.isotonic import IsotonicRegression
 
 from apexrank.errors import InputError
 from apexrank.objectives.link import UnknownLink
-from apexrank.rankers.ordered import perfectly_ordered
 from apexrank_papers import REGISTRY
 from apexrank_papers.link.convergence import (
     BOUND,
@@ -36,6 +35,7 @@ from apexrank_papers.link.order import (
     _relative,
     link_order,
 )
+from apexrank_papers.link.ordered import perfectly_ordered
 from apexrank_papers.link.recovery import METHODS, _beside_isotron, _within, link_recovery
 
 WORDS = {"agrees", "within noise", "differs"}

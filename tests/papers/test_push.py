@@ -157,7 +157,7 @@ def test_the_papers_steps_are_an_option_and_no_warning():
 
 
 def test_unfinished_minimisation_still_warns(monkeypatch):
-    monkeypatch.setattr("apexrank_papers.push.fitting.IRPush", lambda: _Lazy())
+    monkeypatch.setattr("apexrank_papers.push.fitting.IRPush", lambda **options: _Lazy())
     X, y = np.random.default_rng(0).random((30, 3)), np.arange(30) % 2
     with pytest.warns(ConvergenceWarning):
         fitted(X, y, "coordinate", t_max=1)

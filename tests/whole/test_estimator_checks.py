@@ -13,7 +13,6 @@ from sklearn.tree import DecisionTreeClassifier
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
 import apexrank
-from apexrank import distributed
 from apexrank.aggregation import LovaszAggregator, LovaszBregmanKMeans, LovaszMallows
 from apexrank.graph import (
     AntiTrustRank,
@@ -28,6 +27,7 @@ from apexrank.graph import (
     TrustRank,
 )
 from apexrank.graph.base import IteratedRank, plain_graph
+from apexrank.penalties import ElasticNet, NonNegative, Ridge
 from apexrank.preprocessing import QueryNormalizer
 from apexrank.rankers import (
     CrucialPairsPush,
@@ -43,10 +43,10 @@ from apexrank.rankers import (
     TwoStagePush,
     UnknownLinkRegressor,
 )
-from apexrank.rankers.base import BinaryRanker, LinearFit
-from apexrank.rankers.kernelised import KernelFit
-from apexrank.rankers.listwise import GradedRanker
+from apexrank.rankers.base import BinaryRanker, GradedRanker, LinearBinaryRanker, LinearFit
+from apexrank.rankers.kernel import KernelFit
 from apexrank_papers.push.thresholds import ThresholdFeatures
+from apexrank_papers.retargeting.published import PublishedRetargeting
 
 # say how to fit, not what
 BASES = {
@@ -55,8 +55,9 @@ BASES = {
     GraphRank,
     IteratedRank,
     KernelFit,
+    LinearBinaryRanker,
     LinearFit,
-    LinearRanker,
+    IteratedRank,
 }
 
 
@@ -111,7 +112,7 @@ PUSHES = [
     PushBoost(n_estimators=10),
     PushBoost(DecisionTreeClassifier(max_depth=3), p=16, n_estimators=5, learning_rate=0.3),
     PushBoost(LogisticRegression(), price="log1p", side="bottom", n_estimators=3),
-    distributed.PNormPush(alpha=1e-2),
+    LinearRanker("push", Ridge(1e-2)),
 ]
 
 OF_GRADES = [
@@ -127,10 +128,11 @@ OF_GRADES = [
     MonotoneRetargeting(reward=0.1, normalize=True),
     MonotoneRetargeting("kl", alpha=0.1),
     MonotoneRetargeting("i-divergence", joint_convexity=False, alpha=0.1),
-    MonotoneRetargeting(margin=0.0, max_alternations=3, start="softmax"),
-    MonotoneRetargeting("kl", margin=0.0, max_alternations=3, start="softmax"),
     MonotoneRetargeting(kernel="rbf"),
-    distributed.MonotoneRetargeting(),
+    LinearRanker("retarget", ElasticNet(1e-2, 0.5), tol=1e-10),
+    LinearRanker("listnet", NonNegative(Ridge(0.1))),
+    PublishedRetargeting(start="softmax", max_alternations=3),
+    PublishedRetargeting("kl", start="softmax", max_alternations=3),
 ]
 
 REGRESSORS = [
@@ -248,7 +250,7 @@ def modules():
 
 
 def is_ours(kind):
-    return kind.__module__.startswith("apexrank.")
+    return kind.__module__.startswith(("apexrank.", "apexrank_papers."))
 
 
 def estimators_of(module):

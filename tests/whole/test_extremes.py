@@ -27,10 +27,11 @@ from apexrank import (
 )
 from apexrank.errors import InputError
 from apexrank.graph import ConcaveConvexRank, TopMeanRank
-from apexrank.models.blocks import ArrayBlocks
-from apexrank.rankers import Isotron, perfectly_ordered
-from apexrank.rankers.blocks import fit_blocks
+from apexrank.problem.blocks import ArrayBlocks
+from apexrank.rankers import Isotron
+from apexrank.rankers.base import fit_blocks
 from apexrank.validation import check_not_huge
+from apexrank_papers.link.ordered import perfectly_ordered
 
 # what the documentation promises: coefficients that run away, or stop short, come with one of these
 DOCUMENTED = pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
@@ -277,11 +278,12 @@ def test_rows_in_blocks_have_the_same_limits():
     decaying, groups = np.exp(-8.0 * np.arange(24)), np.arange(24) // 8
 
     def in_blocks(ranker, rows, weight=None):
-        return fit_blocks(ranker, ArrayBlocks(rows, y, weight, groups, rows=8))
+        own = groups if isinstance(ranker, MonotoneRetargeting) else None
+        return fit_blocks(ranker, ArrayBlocks(rows, y, weight, own, rows=8))
 
     tiny = np.column_stack([X, 1e-120 * X[:, 0]])
     for rows, weight in ((X, decaying), (X, decaying[::-1]), (tiny, None), (X * 1e90, None)):
-        wanted = PNormPush(2, alpha=0.1).fit(rows, y, weight).coef_
+        wanted = PNormPush(2, alpha=0.1).fit(rows, y, sample_weight=weight).coef_
         assert in_blocks(PNormPush(2, alpha=0.1), rows, weight).coef_ == pytest.approx(wanted, rel=1e-6)
     for make in (lambda: PNormPush(2), MonotoneRetargeting):
         for size in (1e-300, 1e300):
@@ -301,11 +303,11 @@ def test_rows_on_a_device_have_the_same_limits():
     X, y = table()
 
     def on_device(rows, weight=None):
-        return PNormPush(2, alpha=0.1).fit(torch.tensor(rows), y, weight)
+        return PNormPush(2, alpha=0.1).fit(torch.tensor(rows), y, sample_weight=weight)
 
     decaying = np.exp(-15.0 * np.arange(len(X)))
     for rows, weight in ((X, decaying), (np.column_stack([X, 1e-120 * X[:, 0]]), None)):
-        wanted = PNormPush(2, alpha=0.1).fit(rows, y, weight).coef_
+        wanted = PNormPush(2, alpha=0.1).fit(rows, y, sample_weight=weight).coef_
         assert np.asarray(on_device(rows, weight).coef_) == pytest.approx(wanted, rel=1e-6, abs=1e-12)
     with pytest.raises(InputError, match=r"the largest sample_weight is 1e\+300"):
         on_device(X, np.full(len(X), 1e300))

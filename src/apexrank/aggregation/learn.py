@@ -17,13 +17,14 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 from apexrank.aggregation.fusion import OF_RANKS, RRF, dcg_points
 from apexrank.errors import InputError
 from apexrank.kernels.inversions import mean_ranks, sort_rows
-from apexrank.models.linear import LinearProblem
 from apexrank.objectives.listwise import SoftmaxTargets
 from apexrank.objectives.margins import checked_relevance
 from apexrank.objectives.swaps import SwapLikelihood, order_likelihood, telling_lists
+from apexrank.penalties import NonNegative, Penalty
 from apexrank.preprocessing import QueryNormalizer
-from apexrank.rankers.listwise import GradedRanker
-from apexrank.solvers import BoundedLBFGS, NonNegativeProblem, Solver
+from apexrank.problem import Problem
+from apexrank.rankers.base import GradedRanker
+from apexrank.solvers import LBFGS, Solver
 from apexrank.submodular import SetFunction, is_by_size, set_function
 from apexrank.validation import Segments, check_choice, check_frame, segment
 
@@ -85,7 +86,7 @@ class LovaszAggregator(GradedRanker):
     nonnegative : bool
         Keep the weights (also those for being listed) at 0 or above, as trust in a voter is; then they can serve as
         ``weights`` of the unsupervised methods. Otherwise a ranker may be turned round.
-    solver : {"auto", "lbfgs", "newton", "gradient", "accelerated"} or solver
+    solver : {"auto", "lbfgs", "newton"} or solver
         Ignored with ``nonnegative``, which takes L-BFGS with bounds. "newton" is for ``f="top"`` with m = 1.
     max_iter, tol, warm_start, verbose
         As in :class:`~apexrank.rankers.retarget.MonotoneRetargeting`.
@@ -159,7 +160,16 @@ class LovaszAggregator(GradedRanker):
         tags.input_tags.allow_nan = self.missing != "raise" and not self._zero_is_best
         return tags
 
-    def fit(self, X: ArrayLike, y: ArrayLike, groups: ArrayLike | None = None) -> Self:
+    takes_device_arrays = False
+
+    def fit(
+        self,
+        X: ArrayLike,
+        y: ArrayLike,
+        *,
+        sample_weight: None = None,
+        groups: ArrayLike | None = None,
+    ) -> Self:
         """Fit on what the rankers (columns) say of documents (rows) with relevance y, larger is better.
 
         Parameters
@@ -168,9 +178,13 @@ class LovaszAggregator(GradedRanker):
             Scores or ranks; NaN where a ranker does not list a document.
         y : array of shape (n,)
             Relevance.
+        sample_weight : None
+            Documents have no weights.
         groups : array of shape (n,), optional
             The list of each document, in any order; by default all are one list.
         """
+        if sample_weight is not None:
+            raise InputError("documents of LovaszAggregator have no weights: leave out sample_weight")
         w0 = self.coef_.copy() if self.warm_start and hasattr(self, "coef_") else None
         if y is None:
             raise InputError(
@@ -188,7 +202,7 @@ class LovaszAggregator(GradedRanker):
             self.list_ = rows.copy()
         kept, told = telling_lists(relevance, lists)
         self.n_lists_, self.n_lists_skipped_ = len(told), len(lists) - len(told)
-        self._minimise(points[kept], self._objective(relevance[kept], told), None, w0)
+        self._solve(Problem(points[kept], self._objective(relevance[kept], told), self._penalty()), w0)
         width = rows.shape[1]
         self.weights_ = self.coef_[:width]
         self.listed_weights_ = self.coef_[width:] if self.missing == "indicator" else np.zeros(width)
@@ -272,13 +286,14 @@ class LovaszAggregator(GradedRanker):
             raise InputError("the swaps of this f have no Hessian: use solver='auto' or 'lbfgs'")
         return objective
 
-    def _problem(self, X: Any, objective: Any, weight: np.ndarray | None) -> LinearProblem:
-        return (NonNegativeProblem if self.nonnegative else LinearProblem)(X, objective, self.alpha, weight)
+    def _penalty(self) -> Penalty:
+        ridge = super()._penalty()
+        return NonNegative(ridge) if self.nonnegative else ridge
 
-    def _solver(self) -> Solver:
+    def _solver(self, problem: Problem) -> Solver:
         if self.nonnegative:
-            return BoundedLBFGS(self.max_iter, self.tol, verbose=self.verbose)
-        return super()._solver()
+            return LBFGS(self.max_iter, self.tol, verbose=self.verbose)
+        return super()._solver(problem)
 
 
 def _is_elsewhere(rows: np.ndarray, listed: np.ndarray) -> bool:

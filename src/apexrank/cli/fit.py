@@ -48,7 +48,7 @@ MODELS = {
     "listwise": Model("ListwiseRanker", graded=True),
     "pairs": Model("CrucialPairsPush", graded=True),
 }
-ALPHAS = (1e-4, 1e-3, 1e-2, 0.1, 1.0, 10.0, 100.0)
+ALPHAS = (1e-6, 1e-5, 1e-4, 1e-3, 1e-2, 0.1, 1.0)
 ENGINES = ("blocks", "dask")
 
 
@@ -241,7 +241,7 @@ def _fit_by_engine(
         raise InputError(f"unknown engine {engine!r}: use one of {', '.join(ENGINES)}")
     if workers is not None and (engine != "dask" or workers < 1):
         raise InputError("--workers is a number of processes of --engine dask, at least 1")
-    _check_engine(recipe, estimator)
+    _check_engine(estimator)
     if engine == "blocks":
         return fit_table_blocks(train, recipe, estimator)
     if train.suffix.lower() in (".csv", ".tsv", ".gz"):
@@ -249,24 +249,13 @@ def _fit_by_engine(
     return _fit_on_dask(train, recipe, estimator, workers)
 
 
-def _check_engine(recipe: Recipe, estimator: Any) -> None:
-    from apexrank.rankers.blocks import check_lists, check_push, check_solver
-    from apexrank.rankers.push import IRPush, PNormPush
-    from apexrank.rankers.retarget import MonotoneRetargeting
+def _check_engine(estimator: Any) -> None:
+    from apexrank.rankers.base import LinearFit
 
     if hasattr(estimator, "cv") or hasattr(estimator, "param_grid"):
         raise InputError("--cv needs the table in memory: choose the parameters on some of the rows")
-    if isinstance(estimator, MonotoneRetargeting):
-        if recipe.groups is None:
-            raise InputError("--engine needs the groups of --model retarget: name the column with --groups")
-        check_lists(estimator)
-    elif isinstance(estimator, PNormPush | IRPush):
-        if recipe.groups is not None:
-            raise InputError("--engine fits a push on one list: leave out --groups, or use --model retarget")
-        check_push(estimator)
-    else:
-        raise InputError("--engine takes --model push, ir and retarget: others need the table in memory")
-    check_solver(estimator)
+    if not isinstance(estimator, LinearFit) or getattr(estimator, "kernel", None) is not None:
+        raise InputError("--engine takes linear models: others need the table in memory")
 
 
 def _fit_on_dask(

@@ -1,8 +1,9 @@
 """Rankers on Dask collections: rows stay where they are, coefficients travel.
 
-:class:`PNormPush` and :class:`MonotoneRetargeting` have the parameters of their namesakes in :mod:`apexrank.rankers`.
-A pass sends the coefficients to the blocks and brings a few sums back (:mod:`.blocks`); measures are in
-:mod:`.metrics`.
+Every linear estimator fits Dask arrays and data frames. A pass sends the coefficients to the blocks and brings back a
+few sums, or the scores of all rows (:mod:`apexrank.problem`). ``predict`` and ``decision_function`` of a Dask
+collection are lazy Dask arrays; measures are in :mod:`.metrics`. :func:`collection_blocks` chooses whether blocks are
+kept in memory between passes.
 """
 
 from typing import TYPE_CHECKING
@@ -10,9 +11,10 @@ from typing import TYPE_CHECKING
 from apexrank.lazy import attach
 
 if TYPE_CHECKING:
-    from apexrank.distributed.blocks import DaskBlocks as DaskBlocks
-    from apexrank.distributed.blocks import repartition_by_group as repartition_by_group
-    from apexrank.distributed.rankers import MonotoneRetargeting as MonotoneRetargeting
-    from apexrank.distributed.rankers import PNormPush as PNormPush
+    from apexrank.problem.dask import DaskBlocks as DaskBlocks
+    from apexrank.problem.dask import collection_blocks as collection_blocks
+    from apexrank.problem.dask import repartition_by_group as repartition_by_group
+    from apexrank.rankers import MonotoneRetargeting as MonotoneRetargeting
+    from apexrank.rankers import PNormPush as PNormPush
 else:
     __getattr__, __dir__, __all__ = attach(__name__)

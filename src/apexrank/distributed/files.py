@@ -6,8 +6,8 @@ from collections.abc import Callable
 from functools import reduce
 from typing import Any
 
-from apexrank.distributed.blocks import Caught, DaskBlocks, checked_results, dask_module
 from apexrank.io.stream import Span, TableBlocks, load_spans
+from apexrank.problem.dask import Caught, DaskBlocks, checked_results, dask_module
 
 MERGED = 8  # results that one task merges
 

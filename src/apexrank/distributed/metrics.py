@@ -13,10 +13,9 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from apexrank import metrics
-from apexrank.distributed.blocks import collection_blocks, dask_module
 from apexrank.errors import InputError
-from apexrank.models.block_problem import check_whole
-from apexrank.models.blocks import Block
+from apexrank.problem.blocks import Block, check_whole
+from apexrank.problem.dask import collection_blocks, dask_module
 
 if TYPE_CHECKING:
     import polars as pl

@@ -15,11 +15,9 @@ from apexrank.export.features import CategoryColumn, Feature, NumberColumn, foll
 from apexrank.io.encode import Encoder, Number
 from apexrank.io.table_ranker import TableRanker
 from apexrank.io.tables import Table
-from apexrank.rankers.base import LinearRanker
-from apexrank.rankers.listwise import GradedRanker
-from apexrank.rankers.pairs import CrucialPairsPush
+from apexrank.rankers.base import GradedRanker, LinearBinaryRanker
 
-_LINEAR = (LinearRanker, GradedRanker, CrucialPairsPush)
+_LINEAR = (LinearBinaryRanker, GradedRanker)
 
 
 class LinearForm(NamedTuple):

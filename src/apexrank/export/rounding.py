@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from apexrank.errors import InputError
-from apexrank.rankers.base import LinearRanker
+from apexrank.rankers.base import LinearBinaryRanker
 from apexrank.rankers.listwise import ListwiseRanker
 from apexrank.rankers.pairs import CrucialPairsPush
 from apexrank.rankers.retarget import MonotoneRetargeting
@@ -41,14 +41,12 @@ def nice_unit(spread: float) -> float:
 
 def training_objective(ranker: Any, X: np.ndarray, y: np.ndarray, groups: Any, weight: Any) -> Any:
     """The function of scores that the ranker's ``fit`` minimises on these rows; y is 0/1, or grades."""
-    if isinstance(ranker, LinearRanker):
+    if isinstance(ranker, LinearBinaryRanker):
         return ranker._objective(y > 0, weight, groups)
-    if isinstance(ranker, ListwiseRanker):
-        return ranker._objective(y, groups, weight)
-    if isinstance(ranker, CrucialPairsPush) and ranker.truth is None:
-        return ranker._objective(X, y, groups, None, weight)
-    if isinstance(ranker, MonotoneRetargeting) and ranker.max_alternations is None:
-        return ranker._objective(y, groups, weight, None)
+    if isinstance(ranker, ListwiseRanker | CrucialPairsPush | MonotoneRetargeting) and (
+        getattr(ranker, "truth", None) is None
+    ):
+        return ranker._objective(y, weight, groups)
     raise InputError(
         f"{type(ranker).__name__} cannot become a scorecard: it was fitted without an objective of labels to round by"
     )
@@ -88,7 +86,8 @@ class CardObjective:
     def _of_scores(self, scores: np.ndarray) -> float:
         # For p = ∞ value_and_grad is of a smoothed objective.
         exact = getattr(self.objective, "limit", None)
-        return float(self.objective.value_and_grad(scores)[0] if exact is None else exact(scores))
+        value = self.objective.value_and_grad(scores)[0] if exact is None else exact(scores)
+        return float(value) / self.objective.count
 
     def best(self, points: np.ndarray) -> Rounded:
         """Find the best scale: the objective is convex in it, so it falls, then rises, in log s as well."""

@@ -193,9 +193,10 @@ def iterate(
 def rounding_of(links: InLinks) -> float:
     """Bound on what a step loses by rounding, relative to each score.
 
-    The sum over in-links has ``links.roundings``; NumPy's pairwise sums over n vertices, one of what dangling vertices
-    hold and one to normalise, have at most n or ``19 + log2(n)`` each (blocks of 128 in eight lanes, then a tree);
-    products, powers and quotients add a dozen. All terms are non-negative, so that relative errors of terms do not grow.
+    The sum over in-links has ``links.roundings``. NumPy's pairwise sums over n vertices, one of the score that dangling
+    vertices hold and one to normalise, have at most n or ``19 + log2(n)`` each (blocks of 128 in eight lanes, then a
+    tree). Products, powers and quotients add a dozen. All terms are non-negative, so that their relative errors do not
+    grow.
     """
     pairwise = min(links.n, 19 + math.log2(max(links.n, 1)))
     return 0.5 * float(np.finfo(float).eps) * (links.roundings + 2 * pairwise + 12)

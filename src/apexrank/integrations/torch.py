@@ -15,13 +15,13 @@ from apexrank.errors import InputError
 from apexrank.integrations.boosting import check_retarget, gain_shares
 from apexrank.losses import LOSSES, Exponential, Loss
 from apexrank.objectives.forms import form_of
+from apexrank.objectives.infinite_push import InfinitePush
 from apexrank.objectives.link import UnknownLink, check_margin
 from apexrank.objectives.margins import Offsets
 from apexrank.objectives.pairs import CrucialPairs
 from apexrank.objectives.push import Push
 from apexrank.objectives.retarget import Retarget
 from apexrank.objectives.swaps import order_likelihood, telling_lists
-from apexrank.objectives.top import InfinitePush
 from apexrank.prices import PRICES, Identity, Power, Price
 from apexrank.submodular import SetFunction, set_function
 from apexrank.validation import check_finite, on_host, segment

@@ -41,7 +41,7 @@ from apexrank.io.tables import (
     first_line,
     with_header,
 )
-from apexrank.models.blocks import Block, Blocks, checked_rows, default_rows
+from apexrank.problem.blocks import Block, Blocks, checked_rows, default_rows
 
 PIECES = 8  # of a block: besides X no more than an eighth of its rows is in memory, as columns of the file
 LEAST_ROWS = 4096  # of a piece: opening a file takes its time
@@ -354,7 +354,7 @@ def read_blocks(
     groups: str | None = None,
     rows: int | None = None,
 ) -> TableBlocks:
-    """Blocks of a file or folder that may be larger than memory, for :func:`apexrank.rankers.blocks.fit_blocks`.
+    """Blocks of a file or folder that may be larger than memory, for :func:`apexrank.rankers.base.fit_blocks`.
 
     Parameters
     ----------
@@ -372,7 +372,7 @@ def read_blocks(
     Examples
     --------
     >>> import tempfile
-    >>> from apexrank.rankers.blocks import fit_blocks
+    >>> from apexrank.rankers.base import fit_blocks
     >>> from apexrank.rankers.push import PNormPush
     >>> with tempfile.TemporaryDirectory() as folder:
     ...     frame = pl.DataFrame({"x": [0.0, 1.0, 2.0, 1.5], "fraud": [0, 0, 1, 0]})

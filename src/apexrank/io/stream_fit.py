@@ -26,8 +26,8 @@ from apexrank.io.judging import Judged
 from apexrank.io.stream import TableBlocks
 from apexrank.io.table_ranker import Recipe, TableRanker
 from apexrank.io.tables import Table
-from apexrank.models.blocks import Block, Blocks
-from apexrank.rankers.blocks import fit_blocks
+from apexrank.problem.blocks import Block, Blocks, check_whole, groups_in
+from apexrank.rankers.base import fit_blocks
 
 Source = Callable[[TableBlocks], Blocks]
 Map = Callable[..., Any]
@@ -149,7 +149,10 @@ def fit_table_blocks(
     encoder = Encoder.of_stats(stats, names, recipe.impute, scale, str(path))
     ranker = TableRanker.unfitted(recipe, estimator, encoder, positive, head.names)
     tables.make = _Encoded(ranker)
-    fit_blocks(estimator, tables if source is None else source(tables))
+    blocks = tables if source is None else source(tables)
+    if recipe.scale == "query":  # features are scaled inside the groups of a block
+        check_whole(blocks.map(groups_in))
+    fit_blocks(estimator, blocks)
     judged, mean = _judge(ranker, mapped(tables, _score, ranker))
     ranker.learn_from(judged, mean)
     return ranker, judged

@@ -7,6 +7,7 @@ from apexrank.lazy import attach
 if TYPE_CHECKING:
     from apexrank.objectives.classification import PClassification as PClassification
     from apexrank.objectives.forms import form_of as form_of
+    from apexrank.objectives.infinite_push import InfinitePush as InfinitePush
     from apexrank.objectives.link import UnknownLink as UnknownLink
     from apexrank.objectives.listwise import CosineTargets as CosineTargets
     from apexrank.objectives.listwise import SoftmaxTargets as SoftmaxTargets
@@ -15,6 +16,5 @@ if TYPE_CHECKING:
     from apexrank.objectives.push import Push as Push
     from apexrank.objectives.retarget import Retarget as Retarget
     from apexrank.objectives.swaps import SwapLikelihood as SwapLikelihood
-    from apexrank.objectives.top import InfinitePush as InfinitePush
 else:
     __getattr__, __dir__, __all__ = attach(__name__)

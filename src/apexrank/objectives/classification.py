@@ -2,15 +2,20 @@
 
 from __future__ import annotations
 
+from functools import cached_property
 from typing import Any
 
 import numpy as np
+from scipy import sparse
+from scipy.linalg import block_diag
 
 from apexrank.kernels.rows import RowSummer
+from apexrank.objectives.base import HessianTerm, Objective
+from apexrank.objectives.pairs import CrucialPairs
 from apexrank.objectives.push import Push
 
 
-class PClassification:
+class PClassification(Objective):
     """``min_b Σ_i e^{−(f_i + b)} + (1/p)·Σ_k e^{p(g_k + b)} = (1 + 1/p)·e^{p/(p+1)·V}`` with ``V = (1/p)·log R``.
 
     It grows with V, so without a penalty it ranks as the push does, and with one it has the same path of answers:
@@ -18,7 +23,7 @@ class PClassification:
 
     Parameters
     ----------
-    push : Push
+    push : Push or CrucialPairs
         With the exponential loss and the power or identity price; sides and groups are those of V.
 
     Examples
@@ -29,7 +34,9 @@ class PClassification:
     (2.0, [-1.0, 1.0])
     """
 
-    def __init__(self, push: Push) -> None:
+    is_exponential = True
+
+    def __init__(self, push: Push | CrucialPairs) -> None:
         self.push = push
         self.positive, self.log_weight = push.positive, push.log_weight
         self.n_groups, self.has_hessian, self.streams = push.n_groups, push.has_hessian, push.streams
@@ -49,23 +56,35 @@ class PClassification:
         """Value and gradient for a model that can sum its rows by their scores."""
         return self._chain(*self.push.stream(sums))
 
-    def hessian(self, scores: np.ndarray) -> list[tuple[float, np.ndarray, Any, Any]]:
+    def stream_hessian(self, sums: Any) -> np.ndarray:
+        """``e^{κV}·(∇²V + κ·∇V∇Vᵀ)`` with respect to the coefficients."""
+        value, grad = self.push.stream(sums)
+        curvature = self.push.stream_hessian(sums) + self.exponent * np.outer(grad, grad)
+        return float(np.exp(self.exponent * value)) * curvature
+
+    def hessian(self, scores: np.ndarray) -> list[HessianTerm]:
         """``e^{κV}·(∇²V + κ·∇V∇Vᵀ)`` with κ = p/(p + 1), in the terms of :meth:`Push.hessian`."""
         value, grad = self.push.value_and_grad(scores)
         slope = float(np.exp(self.exponent * value))
         (factor, diagonal, U, S), *others = self.push.hessian(scores)
-        S = np.pad(S, (0, 1))
-        S[-1, -1] = self.exponent / factor
-        terms = [(factor, diagonal, np.column_stack([U, grad]), S), *others]
-        return [(slope * factor, *rest) for factor, *rest in terms]  # type: ignore[misc]
+        corner = np.array([[self.exponent / factor]])
+        if sparse.issparse(U):
+            U = sparse.hstack([U, grad[:, None]], format="csr")
+            S = sparse.block_diag([S, corner], format="csr")
+        else:
+            U, S = np.column_stack([U, grad]), block_diag(S, corner)
+        terms = [(factor, diagonal, U, S), *others]
+        return [(slope * factor, *rest) for factor, *rest in terms]
 
-    @property
+    @cached_property
     def total(self) -> float:
         """Natural unit of value and gradient: the value of all-equal scores."""
         return self.value_and_grad(np.zeros(len(self.positive)))[0]
 
-    is_exponential = True
-    separable_below = -np.inf
+    @property
+    def count(self) -> float:
+        """``e^{κV}`` of all-equal scores: ``(I^p·K)^{1/(p+1)}`` for I positives and K negatives."""
+        return self.total / self.factor
 
     def separated(self, scores: np.ndarray) -> bool:
         """As :meth:`Push.separated`."""

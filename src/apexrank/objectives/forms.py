@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from typing import Any
 
 import numpy as np
 
 from apexrank.errors import InputError
 from apexrank.losses import Exponential, Loss
-from apexrank.prices import Power, Price
+from apexrank.prices import Identity, Power, Price
 
 Form = Callable[[np.ndarray, float], tuple[np.ndarray, np.ndarray]]
 """``form(log R, p)`` gives the value to minimise and the logarithm of its derivative with respect to R."""
@@ -57,3 +58,17 @@ def form_of(loss: Loss, price: Price) -> Form:
     if isinstance(price, Power):
         return root_form
     return log_form if price.name == "exponential" else plain_form
+
+
+def natural_count(objective: Any) -> float:
+    """What a problem divides an objective with a loss and a price by, so that it does not grow with the rows.
+
+    1 for ``log R``. For the power and the identity price the value at equal scores in units of the loss of a tied
+    pair, ``I·K^{1/p}`` and ``I·K`` for I positives and K negatives; for other prices the mean over groups of the
+    weight of the rows that are priced.
+    """
+    if objective.form is log_form:
+        return 1.0
+    if isinstance(objective.price, Power | Identity):
+        return float(objective.total / objective.loss.value(np.zeros(1))[0])
+    return objective.priced_weight

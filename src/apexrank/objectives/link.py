@@ -17,6 +17,7 @@ from scipy import sparse
 
 from apexrank.errors import InputError
 from apexrank.kernels.permutahedron import SortedFit, Staircase
+from apexrank.objectives.base import HessianTerm, Objective
 from apexrank.objectives.margins import LevelOrder, checked_relevance
 from apexrank.objectives.retarget import row_weights
 from apexrank.validation import check_finite
@@ -44,7 +45,7 @@ class LinkKnots(NamedTuple):
     value: np.ndarray
 
 
-class UnknownLink:
+class UnknownLink(Objective):
     """``Σ_q min_φ Σ_{i in q} [φ(y_i) + φ*(θ_i) − y_i θ_i]`` over all s-strongly convex functions φ.
 
     That is how far y is from being some increasing, 1/s-Lipschitz function of the scores θ, the gradient of φ*. With
@@ -86,12 +87,6 @@ class UnknownLink:
     (18.0, [3.0, 0.0, -3.0])
     """
 
-    streams = False
-    log_weight = None
-    shift_invariant = True
-    is_convex = True
-    separable_below = -np.inf
-
     def __init__(
         self,
         y: ArrayLike,
@@ -117,18 +112,18 @@ class UnknownLink:
         self.staircase = Staircase(
             values - self.order.spread(self.middle), self.order.lists, self.order.weight
         )
-        self.factor = self._factors(normalize, group_weight)
+        self.factor, self.group_total = self._factors(normalize, group_weight)
 
-    def _factors(self, normalize: bool, group_weight: ArrayLike | None) -> np.ndarray:
-        """Factor of each list."""
-        order = self.order
+    def _factors(self, normalize: bool, group_weight: ArrayLike | None) -> tuple[np.ndarray, float]:
+        """Factor of each list, and the weight of all lists."""
+        order, total = self.order, float(len(self.order))
         factor = 1 / order.sums(order.weight) if normalize else np.ones(len(order))
         if group_weight is not None:
             given = np.asarray(group_weight, dtype=float)[order.rows]
-            factor = factor * given[order.lists[:-1]]
+            factor, total = factor * given[order.lists[:-1]], float(given[order.lists[:-1]].sum())
             if np.any(given != order.spread(given[order.lists[:-1]])):
                 raise InputError("group_weight must be the same for all rows of a group")
-        return factor
+        return factor, total
 
     @property
     def lists(self) -> LevelOrder | None:
@@ -136,7 +131,7 @@ class UnknownLink:
         return self.order if self.n_groups > 1 else None
 
     @property
-    def has_hessian(self) -> bool:
+    def has_hessian(self) -> bool:  # type: ignore[override]
         return self.s > 0
 
     @property
@@ -190,7 +185,7 @@ class UnknownLink:
         theta = at.theta[rows] + self.s * (value - at.values[rows])
         return LinkKnots(np.maximum.accumulate(theta.ravel()), value.ravel() + self.middle[0])
 
-    def hessian(self, scores: np.ndarray) -> list[tuple[float, np.ndarray, Any, Any]]:
+    def hessian(self, scores: np.ndarray) -> list[HessianTerm]:
         """``diag(d) + U·S·Uᵀ`` with respect to the scores, where no pooled block is about to change.
 
         ``1/s`` times identity minus block means on blocks of more than one row, 0 elsewhere.
@@ -207,13 +202,15 @@ class UnknownLink:
         S = sparse.diags_array(np.divide(-1.0, mass, out=np.zeros(shape[1]), where=mass > 0))
         return [(1.0, diagonal, U, S)]
 
-    def stream(self, sums: Any) -> tuple[float, np.ndarray]:
-        raise NotImplementedError("the order of the rows is needed first")
-
     @cached_property
     def total(self) -> float:
         """Natural unit of the value: that of all-equal scores, ``s/2·Σ (y − mean)²``."""
         return self.value_and_grad(np.zeros(self.n))[0] or 1.0
+
+    @property
+    def count(self) -> float:
+        """Weight of the groups that say something: their number, without ``group_weight``."""
+        return self.group_total
 
     @property
     def value_unit(self) -> float:
@@ -224,7 +221,3 @@ class UnknownLink:
     def curvature(self) -> float:
         """Natural unit of the curvature with respect to the scores."""
         return float(self.factor @ self.order.sums(self.order.weight)) / (self.s or 1.0)
-
-    def separated(self, scores: np.ndarray) -> bool:
-        """The objective reaches its minimum also where all rows are in order."""
-        return False

@@ -11,12 +11,13 @@ from scipy import sparse
 from scipy.special import xlogy
 
 from apexrank.errors import InputError
+from apexrank.objectives.base import HessianTerm, Objective
 from apexrank.validation import segment
 
 MOST_RANKS = 1e8
 
 
-class FixedTargets:
+class FixedTargets(Objective):
     """Base class: lists of rows with targets; rows of a list share an offset, which the model need not fit.
 
     Parameters
@@ -27,17 +28,17 @@ class FixedTargets:
         The lists; by default one list of all rows, so that the offset is one intercept.
     weight : array-like of shape (n,), optional
         Weight of each row.
+    count : float, optional
+        What the sum is divided by in a problem; by default the number of lists with a row of positive weight.
     """
 
-    streams = False
-    log_weight: np.ndarray | None = None
-    shift_invariant = True
-    is_convex = True
-    has_hessian = True
-    separable_below = -np.inf
-
     def __init__(
-        self, targets: ArrayLike, *, groups: ArrayLike | None = None, weight: ArrayLike | None = None
+        self,
+        targets: ArrayLike,
+        *,
+        groups: ArrayLike | None = None,
+        weight: ArrayLike | None = None,
+        count: float | None = None,
     ) -> None:
         self.targets = np.asarray(targets, dtype=float)
         n = len(self.targets)
@@ -49,6 +50,7 @@ class FixedTargets:
         self.positive = np.zeros(n, dtype=bool)  # no item is positive as such
         segments = segment(groups, n)
         self.list_of_row, self.n_groups = segments.of_rows(), len(segments)
+        self._count = float((self.sums(self.weight) > 0).sum()) if count is None else float(count)
 
     def sums(self, values: np.ndarray) -> np.ndarray:
         """Sum over each list."""
@@ -59,23 +61,15 @@ class FixedTargets:
         n = len(values)
         return sparse.csr_array((values, self.list_of_row, np.arange(n + 1)), shape=(n, self.n_groups))
 
-    def value_and_grad(self, scores: np.ndarray) -> tuple[float, np.ndarray]:
-        raise NotImplementedError
-
-    def hessian(self, scores: np.ndarray) -> list[tuple[float, np.ndarray, Any, Any]]:
-        raise NotImplementedError
-
-    def stream(self, sums: Any) -> tuple[float, np.ndarray]:
-        raise NotImplementedError
-
     @cached_property
     def total(self) -> float:
         """Natural unit of value and gradient: the value of all-equal scores."""
         return abs(self.value_and_grad(np.zeros(len(self.targets)))[0]) or 1.0
 
-    def separated(self, scores: np.ndarray) -> bool:
-        """Fixed targets are never surpassed."""
-        return False
+    @property
+    def count(self) -> float:
+        """Number of lists, or of rows for a regression on all of them."""
+        return self._count
 
 
 class SquaredTargets(FixedTargets):
@@ -106,7 +100,7 @@ class SquaredTargets(FixedTargets):
         """Natural unit of the curvature with respect to the scores."""
         return float(self.weight.sum()) or 1.0
 
-    def hessian(self, scores: np.ndarray) -> list[tuple[float, np.ndarray, Any, Any]]:
+    def hessian(self, scores: np.ndarray) -> list[HessianTerm]:
         """``diag(w) − w·wᵀ/|w|`` for each list."""
         total = self.sums(self.weight)
         inverse = np.divide(-1.0, total, out=np.zeros(self.n_groups), where=total > 0)
@@ -127,9 +121,14 @@ class SoftmaxTargets(FixedTargets):
     """
 
     def __init__(
-        self, targets: ArrayLike, *, groups: ArrayLike | None = None, weight: ArrayLike | None = None
+        self,
+        targets: ArrayLike,
+        *,
+        groups: ArrayLike | None = None,
+        weight: ArrayLike | None = None,
+        count: float | None = None,
     ) -> None:
-        super().__init__(targets, groups=groups, weight=weight)
+        super().__init__(targets, groups=groups, weight=weight, count=count)
         if np.any(self.targets < 0):
             raise InputError(
                 "targets of an I-divergence must not be negative: add a constant, or use 'squared'"
@@ -161,7 +160,7 @@ class SoftmaxTargets(FixedTargets):
         constant = self._entropy - float(xlogy(self._mass, self._mass).sum())
         return float(constant - cross), self._fit(log_share) - aim
 
-    def hessian(self, scores: np.ndarray) -> list[tuple[float, np.ndarray, Any, Any]]:
+    def hessian(self, scores: np.ndarray) -> list[HessianTerm]:
         """``diag(m) − m·mᵀ/|m|`` for each list, m the fitted values."""
         fit = self._fit(self._log_share(scores))
         inverse = np.divide(-1.0, self._mass, out=np.zeros(self.n_groups), where=self._mass > 0)

@@ -15,6 +15,7 @@ from scipy import sparse
 
 from apexrank.divergences import DIVERGENCES, KL, Divergence, IDivergence, ShiftedIDivergence, Squared
 from apexrank.errors import InputError
+from apexrank.objectives.base import HessianTerm, Objective
 from apexrank.objectives.margins import (
     LevelOrder,
     Margins,
@@ -35,7 +36,7 @@ class Targets(NamedTuple):
     primal: np.ndarray
 
 
-class Retarget:
+class Retarget(Objective):
     """``Σ_q min_r D_φ(r ‖ link(θ_q))`` over targets r in the right order, with margins between levels of relevance.
 
     Scores θ are the natural parameters of the divergence. A list's targets z, in units of the scores, lie in
@@ -94,11 +95,7 @@ class Retarget:
     (1.0, array([-1.,  0.,  1.]))
     """
 
-    streams = False
-    log_weight = None
-    shift_invariant = True
-    has_hessian = True
-    separable_below = -np.inf
+    lists: LevelOrder
 
     def __init__(
         self,
@@ -136,12 +133,13 @@ class Retarget:
     def _set_factors(self, normalize: bool, group_weight: ArrayLike | None) -> None:
         """Factor of each list, and the sum of its targets."""
         lists = self.lists
-        factor = np.ones(len(lists))
+        factor, self.group_total = np.ones(len(lists)), float(len(lists))
         if normalize:
             factor /= lists.sums(lists.weight)
         if group_weight is not None:
             given = _per_row("group_weight", group_weight, self.n)[lists.rows]
             factor *= given[lists.lists[:-1]]
+            self.group_total = float(given[lists.lists[:-1]].sum())
             if np.any(given != lists.spread(given[lists.lists[:-1]])):
                 raise InputError("group_weight must be the same for all rows of a group")
         self.mass = np.ones(len(lists))
@@ -165,7 +163,11 @@ class Retarget:
         return isinstance(self.divergence, Squared)
 
     @property
-    def is_convex(self) -> bool:
+    def bounded_below(self) -> bool:  # type: ignore[override]
+        return not self.margins.reward.any()
+
+    @property
+    def is_convex(self) -> bool:  # type: ignore[override]
         """Whether the objective is known to be convex: squared, or by Lemma 8."""
         product = 2 * (self.target_penalty + 1) * self.score_penalty
         return self.is_squared or product >= 1 - 1e-12
@@ -238,7 +240,7 @@ class Retarget:
         primal[at.rows] = shift + self.lists.spread(self.mass) * share
         return Targets(natural, primal)
 
-    def hessian(self, scores: np.ndarray) -> list[tuple[float, np.ndarray, Any, Any]]:
+    def hessian(self, scores: np.ndarray) -> list[HessianTerm]:
         """``diag(d) + U·S·Uᵀ`` with respect to the scores, where no pooled block is about to change (3.20).
 
         The targets move with the mean of their block. "squared": identity minus those means. Otherwise, with p the
@@ -286,6 +288,11 @@ class Retarget:
         return abs(self.value_and_grad(np.zeros(self.n))[0]) or 1.0
 
     @property
+    def count(self) -> float:
+        """Weight of the groups that say something: their number, without ``group_weight``."""
+        return self.group_total
+
+    @property
     def value_unit(self) -> float:
         """Unit of the gap: margins set the size of a squared distance, distributions have a size of their own."""
         return self.total if self.is_squared else 1.0
@@ -299,10 +306,6 @@ class Retarget:
     def collapses(self) -> bool:
         """Whether equal scores of all rows are a minimum: no margin and no reward."""
         return not (self.margins.offset.any() or self.margins.reward.any())
-
-    def separated(self, scores: np.ndarray) -> bool:
-        """The objective reaches its minimum also where all levels are separated."""
-        return False
 
 
 def known_divergence(divergence: str | Divergence) -> Divergence:

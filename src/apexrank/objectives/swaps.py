@@ -8,11 +8,12 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from itertools import combinations
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
 from apexrank.errors import InputError
+from apexrank.objectives.base import Objective
 from apexrank.objectives.listwise import SoftmaxTargets
 from apexrank.objectives.push import Push
 from apexrank.validation import Segments
@@ -23,7 +24,7 @@ if TYPE_CHECKING:
 MOST_TERMS = 10_000_000  # rows of all pairs of levels together, beyond which swaps are refused
 
 
-class SwapLikelihood:
+class SwapLikelihood(Objective):
     """Mean negative log-likelihood of all swaps of two documents, of an order against the same with the two swapped.
 
     For documents a above b at ranks r < s the odds are ``exp((δ_r − δ_s)(z_a − z_b))`` in the model, whose normaliser
@@ -54,10 +55,8 @@ class SwapLikelihood:
     (0.693147, [-0.2929, 0.2929])
     """
 
-    streams = False
     has_hessian = False
-    log_weight: np.ndarray | None = None
-    total = float(np.log(2))  # natural unit of value and gradient: the value of all-equal scores
+    total = float(np.log(2))  # the value of all-equal scores
     separable_below = np.inf  # every value calls for a look at `separated`
 
     def __init__(self, relevance: np.ndarray, f: SetFunction, lists: Segments) -> None:
@@ -84,12 +83,6 @@ class SwapLikelihood:
         """Objective and its gradient with respect to the scores."""
         value, slope = self.push.value_and_grad(self.gain * scores[self.rows])
         return value, np.bincount(self.rows, self.gain * slope, len(scores))
-
-    def hessian(self, scores: np.ndarray) -> list[tuple[float, np.ndarray, Any, Any]]:
-        raise NotImplementedError
-
-    def stream(self, sums: Any) -> tuple[float, np.ndarray]:
-        raise NotImplementedError
 
     def separated(self, scores: np.ndarray) -> bool:
         """Whether every pair is in order, so that without a penalty there is no finite minimiser."""
@@ -135,7 +128,7 @@ def order_likelihood(
     for q in range(len(lists)):
         targets[lists.rows(q)] = f.subgradient(relevance[lists.rows(q)])
     weight = np.full(len(relevance), 1 / len(lists))
-    return SoftmaxTargets(targets, groups=lists.of_rows(), weight=weight)
+    return SoftmaxTargets(targets, groups=lists.of_rows(), weight=weight, count=1.0)
 
 
 def _is_first_only(deltas: np.ndarray) -> bool:

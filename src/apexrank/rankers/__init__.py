@@ -6,14 +6,14 @@ from apexrank.lazy import attach
 
 if TYPE_CHECKING:
     from apexrank.rankers.base import CollapsedWarning as CollapsedWarning
-    from apexrank.rankers.base import LinearRanker as LinearRanker
     from apexrank.rankers.base import SeparableWarning as SeparableWarning
+    from apexrank.rankers.base import fit_blocks as fit_blocks
     from apexrank.rankers.boost import PushBoost as PushBoost
+    from apexrank.rankers.compose import LinearRanker as LinearRanker
     from apexrank.rankers.isotron import Isotron as Isotron
     from apexrank.rankers.link import Link as Link
     from apexrank.rankers.link import UnknownLinkRegressor as UnknownLinkRegressor
     from apexrank.rankers.listwise import ListwiseRanker as ListwiseRanker
-    from apexrank.rankers.ordered import perfectly_ordered as perfectly_ordered
     from apexrank.rankers.pairs import CrucialPairsPush as CrucialPairsPush
     from apexrank.rankers.push import IRPush as IRPush
     from apexrank.rankers.push import PNormPush as PNormPush

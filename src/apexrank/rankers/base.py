@@ -1,4 +1,4 @@
-"""What linear rankers share: solving, certificates and warnings; validation, scores and prediction."""
+"""What linear estimators share: reading rows, solving, certificates and warnings, scores and prediction."""
 
 from __future__ import annotations
 
@@ -7,6 +7,8 @@ from typing import Any, Self
 
 import numpy as np
 from numpy.typing import ArrayLike
+from scipy import sparse
+from scipy.special import logsumexp
 from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils.multiclass import check_classification_targets, type_of_target
@@ -20,18 +22,26 @@ from sklearn.utils.validation import (
 
 from apexrank.errors import InputError
 from apexrank.losses import Hinge
-from apexrank.models.device_arrays import (
+from apexrank.objectives.base import Objective
+from apexrank.objectives.margins import checked_relevance
+from apexrank.penalties import Penalty, Ridge
+from apexrank.problem.blocks import Blocks, classes_of, survey
+from apexrank.problem.design import Matrix, scores_of
+from apexrank.problem.device_arrays import (
     checked_labels,
     checked_matrix,
     checked_weights,
     chosen_classes,
     is_device_array,
     scores_on_device,
+    to_host,
 )
-from apexrank.models.linear import LinearProblem, Objective, scores_of
-from apexrank.rankers.threshold import balanced_threshold
-from apexrank.solvers import Solution, Solver
-from apexrank.validation import check_finite, check_frame, check_weights
+from apexrank.problem.problem import Problem
+from apexrank.problem.training import BlockTraining, DeviceTraining, Make, Training
+from apexrank.solvers import SOLVERS, Solution, Solver, solver_for
+from apexrank.validation import check_finite, check_frame, check_weight_range, check_weights
+
+Power = tuple[float, float]
 
 
 class SeparableWarning(ConvergenceWarning):
@@ -42,17 +52,40 @@ class CollapsedWarning(ConvergenceWarning):
     """The objective for p = inf has its minimum at equal scores for all rows."""
 
 
+# ---------------------------------------------------------------- reading rows
+
+
+def validated(estimator: BaseEstimator, X: Any, y: Any = "no_validation", **options: Any) -> Any:
+    """scikit-learn's ``validate_data`` for rows of numbers, dense or CSR, in single or double precision."""
+    check_frame(X)
+    found = validate_data(
+        estimator, X, y, **{"accept_sparse": "csr", "dtype": [np.float64, np.float32], **options}
+    )
+    rows, *rest = found if isinstance(found, tuple) else (found,)
+    if sparse.issparse(rows):
+        rows = rows.astype(np.float64, copy=False)
+    return (rows, *rest) if rest else rows
+
+
+def validated_weight(sample_weight: Any, X: Any) -> np.ndarray | None:
+    """Weights of the rows, one finite number of at least 0 each."""
+    if sample_weight is None:
+        return None
+    weight = _check_sample_weight(sample_weight, X, dtype=np.float64, ensure_non_negative=True)
+    check_weights(weight)
+    return weight
+
+
 def checked_rows(ranker: BaseEstimator, X: ArrayLike) -> Any:
-    """Rows to be scored by a fitted ranker."""
+    """Rows to be scored by a fitted estimator."""
     check_is_fitted(ranker)
     if _stays_on_device(ranker, X):
         return _device_rows(ranker, X, reset=False)
-    check_frame(X)
-    return validate_data(ranker, X, accept_sparse="csr", dtype=[np.float64, np.float32], reset=False)
+    return validated(ranker, X, reset=False)
 
 
 def _stays_on_device(ranker: Any, X: Any) -> bool:
-    """Whether X is an array on a device and the ranker can work there; other rankers take what NumPy makes of it."""
+    """Whether X is an array on a device and the estimator works there; others take what NumPy makes of it."""
     return getattr(ranker, "takes_device_arrays", False) and is_device_array(X)
 
 
@@ -61,6 +94,137 @@ def _device_rows(ranker: BaseEstimator, X: Any, *, reset: bool) -> Any:
     _check_feature_names(ranker, rows, reset=reset)
     _check_n_features(ranker, rows, reset=reset)
     return rows
+
+
+def is_dask(X: Any) -> bool:
+    """Whether X is a Dask collection."""
+    return hasattr(X, "__dask_graph__")
+
+
+def blocks_of(X: Any, y: Any, sample_weight: Any, groups: Any) -> Blocks | None:
+    """X itself where it is blocks, the blocks of Dask collections, or None for rows in memory."""
+    if isinstance(X, Blocks):
+        if any(column is not None for column in (y, sample_weight, groups)):
+            raise InputError("blocks have labels, weights and groups of their own: give y=None")
+        return X
+    if is_dask(X):
+        from apexrank.problem.dask import collection_blocks
+
+        return collection_blocks(X, y, groups, sample_weight)
+    if any(map(is_dask, (y, sample_weight, groups))):
+        raise InputError("X must be a Dask array or data frame, as the others are: give all of one kind")
+    return None
+
+
+def _block_training(estimator: Any, blocks: Blocks, *, binary: bool) -> BlockTraining:
+    found = survey(blocks, binary=binary)
+    classes = classes_of(found) if binary else None
+    estimator.n_features_in_ = found.n_features
+    estimator.__dict__.pop("feature_names_in_", None)
+    if blocks.names is not None:
+        estimator.feature_names_in_ = np.array(list(blocks.names), dtype=object)
+    if classes is not None:
+        estimator.classes_ = np.array(classes, dtype=found.label_type)
+    return BlockTraining(blocks, found, classes)
+
+
+def read_binary(estimator: Any, X: Any, y: Any, sample_weight: Any, groups: Any) -> Training:
+    """Checked rows with the mask of positives; sets ``classes_``."""
+    blocks = blocks_of(X, y, sample_weight, groups)
+    if blocks is not None:
+        return _block_training(estimator, blocks, binary=True)
+    if _stays_on_device(estimator, X):
+        X = _device_rows(estimator, X, reset=True)
+        estimator.classes_, positive = checked_labels(y, X)
+        return DeviceTraining(X, positive, _device_weight(sample_weight, X), groups, binary=True)
+    X, y = validated(estimator, X, y)
+    check_classification_targets(y)
+    estimator.classes_, label = np.unique(y, return_inverse=True)
+    if len(estimator.classes_) > 2:
+        raise InputError(
+            "Only binary classification is supported: the target has "
+            f"{len(estimator.classes_)} values ({type_of_target(y)}); mark the wanted class as positive first"
+        )
+    if len(estimator.classes_) < 2:
+        raise InputError(
+            f"ranking needs positives and negatives, but the target has only one class: {estimator.classes_[0]!r}"
+        )
+    return Training(X, label == 1, validated_weight(sample_weight, X), groups)
+
+
+def read_graded(
+    estimator: Any, X: Any, y: Any, sample_weight: Any, groups: Any, reset: bool = True
+) -> Training:
+    """Checked rows with relevance as floats."""
+    blocks = blocks_of(X, y, sample_weight, groups)
+    if blocks is not None:
+        return _block_training(estimator, blocks, binary=False)
+    if y is None:
+        raise InputError("requires y to be passed, but the target y is None: give the relevance of each row")
+    if _stays_on_device(estimator, X):
+        X = _device_rows(estimator, X, reset=reset)
+        relevance = checked_relevance(to_host(y))
+        return DeviceTraining(X, relevance, _device_weight(sample_weight, X), groups, binary=False)
+    X, y = validated(estimator, X, y, y_numeric=True, reset=reset)
+    return Training(X, checked_relevance(y), validated_weight(sample_weight, X), groups)
+
+
+def _device_weight(sample_weight: Any, X: Any) -> Any:
+    if sample_weight is None:
+        return None
+    from apexrank.problem.device import ends_of_weights
+
+    weight = checked_weights(sample_weight, X)
+    check_weight_range(*ends_of_weights(weight))
+    return weight
+
+
+# ---------------------------------------------------------------- thresholds
+
+
+def p_classification_intercept(
+    scores: np.ndarray, positive: np.ndarray, weight: np.ndarray | None, p: float
+) -> float:
+    """Closed-form intercept ``b = [LSE(−f) − LSE(p·g)] / (p + 1)`` of P-Classification.
+
+    It minimises ``Σ_i e^{−(f_i + b)} + (1/p)·Σ_k e^{p(g_k + b)}`` (Ertekin & Rudin 2011).
+    """
+    up, down = (None, None) if weight is None else (weight[positive], weight[~positive])
+    positives = logsumexp(-scores[positive], b=up)
+    negatives = logsumexp(p * scores[~positive], b=down)
+    return float((positives - negatives) / (p + 1))
+
+
+def balanced_threshold(scores: np.ndarray, positive: np.ndarray, weight: np.ndarray | None) -> float:
+    """Threshold with the least balanced training error: the largest true minus false positive rate.
+
+    Halfway between the two neighbouring scores.
+    """
+    weight = np.ones(len(scores)) if weight is None else weight
+    scores, positive, weight = scores[weight > 0], positive[weight > 0], weight[weight > 0]
+    order = np.argsort(-scores, kind="stable")
+    s, up, down = scores[order], (weight * positive)[order], (weight * ~positive)[order]
+    advantage = np.cumsum(up) / up.sum() - np.cumsum(down) / down.sum()
+    cuts = np.flatnonzero(s[:-1] > s[1:])
+    if not len(cuts):
+        return float(s[0])
+    best = cuts[np.argmax(advantage[cuts])]
+    return float(s[best + 1] + (s[best] - s[best + 1]) / 2)
+
+
+def intercept_of(
+    scores: np.ndarray, positive: np.ndarray, weight: np.ndarray | None, power: Power | None
+) -> float:
+    """P-Classification's intercept for a push of one side, with None that of the least balanced training error."""
+    if power is None:
+        return -balanced_threshold(scores, positive, weight)
+    p, sign = power
+    if sign > 0:
+        return p_classification_intercept(scores, positive, weight, p)
+    return -p_classification_intercept(-scores, ~positive, weight, p)
+
+
+# ---------------------------------------------------------------- base classes
 
 
 class BinaryRanker(ClassifierMixin, BaseEstimator):
@@ -73,47 +237,50 @@ class BinaryRanker(ClassifierMixin, BaseEstimator):
         tags.classifier_tags.multi_class = False
         return tags
 
-    def _validate(self, X, y, sample_weight):
-        """Checked X, the mask of positives, and weights."""
-        if _stays_on_device(self, X):
-            X = _device_rows(self, X, reset=True)
-            self.classes_, positive = checked_labels(y, X)
-            return X, positive, None if sample_weight is None else checked_weights(sample_weight, X)
-        check_frame(X)
-        X, y = validate_data(self, X, y, accept_sparse="csr", dtype=[np.float64, np.float32])
-        check_classification_targets(y)
-        self.classes_, label = np.unique(y, return_inverse=True)
-        if len(self.classes_) > 2:
+    def _validate(self, X: Any, y: Any, sample_weight: Any) -> tuple[Matrix, np.ndarray, np.ndarray | None]:
+        """Checked X, the mask of positives, and weights, in memory."""
+        if isinstance(X, Blocks) or is_dask(X):
             raise InputError(
-                "Only binary classification is supported: the target has "
-                f"{len(self.classes_)} values ({type_of_target(y)}); mark the wanted class as positive first"
+                f"{type(self).__name__} needs its rows in memory: give an array or a sparse matrix"
             )
-        if len(self.classes_) < 2:
-            raise InputError(
-                f"ranking needs positives and negatives, but the target has only one class: {self.classes_[0]!r}"
-            )
-        if sample_weight is not None:
-            sample_weight = _check_sample_weight(sample_weight, X, dtype=np.float64, ensure_non_negative=True)
-            check_weights(sample_weight)
-        if not isinstance(X, np.ndarray):
-            X = X.astype(np.float64, copy=False)
-        return X, label == 1, sample_weight
+        data = read_binary(self, X, y, sample_weight, None)
+        return data.X, data.labels, data.weight
 
     def predict(self, X: ArrayLike) -> np.ndarray:
         """Class of each row: ``classes_[1]`` where the score is above 0."""
+        if is_dask(X):
+            return _lazy(self, "predict", X, self.classes_.dtype)
         above = self.decision_function(X) > 0
         if is_device_array(above):
             return chosen_classes(self.classes_, above)
         return self.classes_[above.astype(int)]
 
+    def score(self, X: ArrayLike, y: ArrayLike, sample_weight: ArrayLike | None = None) -> float:
+        """Share of the rows whose class ``predict`` finds, by weight."""
+        if not is_dask(X):
+            return super().score(X, y, sample_weight)
+        from apexrank.problem.dask import accuracy
+
+        return accuracy(self, X, y, sample_weight)
+
     def decision_function(self, X: ArrayLike) -> np.ndarray:
         raise NotImplementedError
 
 
-class LinearFit(BaseEstimator):
-    """Base class of everything with linear scores: solves a problem, keeps answer and certificates, warns."""
+def _lazy(ranker: Any, method: str, X: Any, dtype: Any) -> Any:
+    from apexrank.problem.dask import lazy
 
-    alpha: float
+    check_is_fitted(ranker)
+    return lazy(ranker, method, X, dtype)
+
+
+class LinearFit(BaseEstimator):
+    """Base class of everything with linear scores: solves a problem, keeps answer and certificates, warns.
+
+    A subclass has ``alpha`` or a ``_penalty``, ``max_iter``, ``tol``, ``verbose`` and mostly ``solver``.
+    """
+
+    takes_device_arrays = True
     coef_: np.ndarray
 
     def __sklearn_tags__(self):
@@ -121,17 +288,32 @@ class LinearFit(BaseEstimator):
         tags.input_tags.sparse = True
         return tags
 
-    def _problem(self, X: Any, objective: Objective, weight: np.ndarray | None) -> LinearProblem:
-        return LinearProblem(X, objective, self.alpha, weight)
-
-    def _minimise(
-        self, X: Any, objective: Any, weight: np.ndarray | None, w0: np.ndarray | None = None
-    ) -> np.ndarray:
-        """Fit the coefficients; returns the scores of the rows."""
+    def _penalty(self) -> Penalty:
+        """The penalty, checked."""
         self._check_numbers()
-        problem = self._problem(X, objective, weight)
-        start = w0 if w0 is not None and len(w0) == X.shape[1] else np.zeros(X.shape[1])
-        solution = self._solver().solve(problem, start)
+        return Ridge(self.alpha)
+
+    def _solver(self, problem: Problem) -> Solver:
+        return solver_for(
+            getattr(self, "solver", "auto"),
+            problem,
+            max_iter=self.max_iter,
+            tol=self.tol,
+            verbose=self.verbose,
+        )
+
+    def _minimise(self, data: Training, make: Make, w0: np.ndarray | None = None) -> Problem:
+        """Fit the coefficients; returns the problem, whose design and objective know the rows."""
+        penalty = self._penalty()
+        spec = getattr(self, "solver", "auto")
+        whole = getattr(SOLVERS.get(spec) if isinstance(spec, str) else spec, "needs_scores", False)
+        design, objective = data.compose(make, whole)
+        return self._solve(Problem(design, objective, penalty, data.weight), w0)
+
+    def _solve(self, problem: Problem, w0: np.ndarray | None = None) -> Problem:
+        d = problem.n_features
+        start = w0 if w0 is not None and len(w0) == d else np.zeros(d)
+        solution = self._solver(problem).solve(problem, start)
         self.coef_ = solution.w
         self.objective_ = float(solution.value)
         self.dual_gap_ = float(solution.gap)
@@ -139,35 +321,41 @@ class LinearFit(BaseEstimator):
         self.converged_ = bool(solution.converged)
         self.n_iter_ = max(1, solution.n_iter)
         self.history_ = np.array(solution.history)
-        self._warn(solution)
-        return problem.scores(solution.w)
+        self._warn(solution, problem.objective)
+        return problem
+
+    def _warm(self) -> np.ndarray | None:
+        """The coefficients to start from."""
+        warm = getattr(self, "warm_start", False) and hasattr(self, "coef_")
+        return np.ravel(self.coef_).copy() if warm else None
 
     def _check_numbers(self) -> None:
         for name, lowest in (("alpha", 0), ("tol", 0), ("max_iter", 1), ("t_max", 1)):
             check_finite(name, getattr(self, name, lowest), lowest)
 
-    def _warn(self, solution: Solution) -> None:
+    def _warn(self, solution: Solution, objective: Objective) -> None:
         if solution.separable:
             warnings.warn(
                 "the training data are separated by the scores, so with alpha=0 the objective has no finite "
                 "minimiser; the coefficients are a separating direction. Set alpha > 0 for a unique answer.",
                 SeparableWarning,
-                stacklevel=4,
+                stacklevel=5,
             )
         elif solution.collapsed:
             warnings.warn(
                 "the classes overlap so far that with p=inf equal scores for all rows (w = 0) are a minimum; the "
                 "coefficients have the direction of those for growing p, close to zero. Use a finite p.",
                 CollapsedWarning,
-                stacklevel=4,
+                stacklevel=5,
             )
         elif not solution.converged:
-            hint = "; at a kink of the hinge loss it need not vanish" if _has_kinks(self) else ""
+            kinks = isinstance(getattr(objective, "loss", None), Hinge)
+            hint = "; at a kink of the hinge loss it need not vanish" if kinks else ""
             warnings.warn(
                 f"not converged after {solution.n_iter} iterations: scaled gradient norm "
                 f"{solution.grad_norm:.1e} is above tol{hint}. Raise max_iter, tol or alpha.",
                 ConvergenceWarning,
-                stacklevel=4,
+                stacklevel=5,
             )
 
     def _scores(self, X: ArrayLike) -> np.ndarray:
@@ -181,49 +369,136 @@ class LinearFit(BaseEstimator):
             raise InputError(f"row {row} of X has numbers too large to score: correct or scale them")
         return scores
 
-    def _solver(self) -> Solver:
-        raise NotImplementedError
 
-
-def _has_kinks(ranker: Any) -> bool:
-    loss = getattr(ranker, "loss", None)
-    return isinstance(loss, Hinge) or loss == Hinge.name
-
-
-class LinearRanker(BinaryRanker, LinearFit):
+class LinearBinaryRanker(BinaryRanker, LinearFit):
     """Base class of the linear rankers of two classes.
 
-    A subclass says which objective it minimises (``_objective``) and with which solver (``_solver``).
+    A subclass has ``_objective(positive, weight, groups)``.
     """
 
-    warm_start: bool
     intercept_: np.ndarray
 
     def fit(
         self,
         X: ArrayLike,
         y: ArrayLike,
+        *,
         sample_weight: ArrayLike | None = None,
         groups: ArrayLike | None = None,
     ) -> Self:
         """Fit on rows X with two-valued labels y.
 
         ``sample_weight`` counts as repetitions of rows. With ``groups`` (one id per row) only rows of the same
-        group are compared, and every group counts the same.
+        group are compared, and every group counts the same. X may be an array, a sparse matrix, a data frame, Dask
+        collections (with y and the rest), or :class:`~apexrank.problem.Blocks` (with y=None).
         """
-        w0 = self.coef_[0].copy() if self.warm_start and hasattr(self, "coef_") else None
-        rows, positive, weight = self._validate(X, y, sample_weight)
-        scores = self._minimise(rows, self._objective(positive, weight, groups), weight, w0)
-        self.coef_ = self.coef_[None, :]
-        self.intercept_ = np.array([self._intercept(scores, positive, weight)])
+        w0 = self._warm()
+        data = read_binary(self, X, y, sample_weight, groups)
+        problem = self._minimise(data, self._objective, w0)
+        w, self.coef_ = self.coef_, self.coef_[None, :]
+        self.intercept_ = np.array([self._intercept(data, problem, w)])
         return self
 
-    def _intercept(self, scores: np.ndarray, positive: np.ndarray, weight: np.ndarray | None) -> float:
-        return -balanced_threshold(scores, positive, weight)
+    def _power(self) -> Power | None:
+        """The p of an intercept in closed form, and 1 for the top of the list or −1 for its bottom, if any."""
+        return None
+
+    def _intercept(self, data: Training, problem: Problem, w: np.ndarray) -> float:
+        """Intercept of scores; from sums over the rows where they are not in memory."""
+        power, objective = self._power(), problem.objective
+        can_sum = power is not None and objective.streams and type(data) is not Training
+        sums = problem.design.sums(objective, w) if can_sum else None
+        if power is None or sums is None:
+            positive, weight, _ = data.columns()
+            return intercept_of(problem.scores(w), positive, weight, power)
+        p, sign = power
+        outer, inner = (0, 1) if sign > 0 else (1, 0)
+        slope = np.empty(2)
+        slope[outer], slope[inner] = sign * p, -sign
+        found = sums.log_sum_exp(slope).value
+        return sign * float((found[inner] - found[outer]) / (p + 1)) - problem.design.offset(w)
 
     def decision_function(self, X: ArrayLike) -> np.ndarray:
         """Ranking score of each row: higher means nearer to the top; above 0 is predicted positive."""
+        if is_dask(X):
+            return _lazy(self, "decision_function", X, np.float64)
         return self._scores(X) + float(self.intercept_[0])
 
-    def _objective(self, positive: np.ndarray, weight: np.ndarray | None, groups: Any) -> Any:
+    def _objective(self, positive: np.ndarray, weight: np.ndarray | None, groups: Any) -> Objective:
         raise NotImplementedError
+
+
+class GradedRanker(LinearFit):
+    """Base class of linear rankers of graded relevance: ``predict`` is the ranking score, ``score`` the NDCG."""
+
+    def __sklearn_tags__(self):
+        tags = super().__sklearn_tags__()
+        tags.target_tags.required = True
+        return tags
+
+    def predict(self, X: ArrayLike) -> np.ndarray:
+        """Ranking score of each row: higher means nearer to the top of its group."""
+        return _lazy(self, "predict", X, np.float64) if is_dask(X) else self._scores(X)
+
+    def score(
+        self,
+        X: ArrayLike,
+        y: ArrayLike,
+        *,
+        sample_weight: ArrayLike | None = None,
+        groups: ArrayLike | None = None,
+    ) -> float:
+        """Mean NDCG over the groups that have a relevant row (gain 2^y − 1, discount 1/log2(1 + rank)).
+
+        Relevance below 0 has no gain: then the relevance is counted from the lowest one.
+        """
+        from apexrank.metrics import ndcg
+
+        relevance = checked_relevance(y)
+        relevance = relevance - min(0.0, float(relevance.min(initial=0.0)))
+        return ndcg(relevance, self._in_groups(X, groups), groups=groups, sample_weight=sample_weight)
+
+    def _in_groups(self, X: ArrayLike, groups: ArrayLike | None) -> np.ndarray:
+        """Ranking score of each row in its group; groups play no part unless a subclass says otherwise."""
+        return self.predict(X)
+
+
+def fit_blocks(ranker: Any, blocks: Blocks) -> Any:
+    """Fit a linear estimator on blocks of rows, of which one at a time is in memory.
+
+    The objective, the penalty, the solver and the certificates are those of ``ranker.fit``, and so are the coefficients
+    up to rounding and ``tol``. One pass surveys the rows. The exponential push without groups then keeps nothing of a
+    row: each value and gradient is one more pass (two for the log1p price), and so is each Hessian. Every other
+    objective brings labels and scores of all rows to memory, some 100 bytes a row, and takes two passes for each.
+
+    Parameters
+    ----------
+    ranker : linear estimator
+        Fitted in place; kernels need their rows in memory.
+    blocks : Blocks
+        :class:`apexrank.problem.ArrayBlocks` of an array or a memory map, or what
+        :func:`apexrank.io.stream.read_blocks` finds in files.
+
+    Returns
+    -------
+    ranker
+        The fitted ranker, with the attributes that ``fit`` gives it.
+
+    Notes
+    -----
+    Two-class rankers whose intercept is the threshold of least balanced error (any but power price and one side) bring
+    the scores and labels of all rows together once: about 50 bytes a row while they are sorted. Columns so far from
+    zero that scores would lose digits are moved there in a copy of each block, which takes the memory of a second one.
+
+    Examples
+    --------
+    >>> from apexrank import PNormPush
+    >>> from apexrank.problem import ArrayBlocks
+    >>> rng = np.random.default_rng(0)
+    >>> X = rng.normal(size=(1000, 3))
+    >>> y = X[:, 0] + rng.normal(size=1000) > 1
+    >>> ranker = fit_blocks(PNormPush(p=2, alpha=0.1), ArrayBlocks(X, y, rows=300))
+    >>> bool(np.allclose(ranker.coef_, PNormPush(p=2, alpha=0.1).fit(X, y).coef_, rtol=1e-8))
+    True
+    """
+    return ranker.fit(blocks, None)

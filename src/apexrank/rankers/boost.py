@@ -4,31 +4,118 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
 from itertools import islice
 from numbers import Integral, Real
-from typing import Any, ClassVar, Self
+from typing import Any, ClassVar, NamedTuple, Self
 
 import numpy as np
 from numpy.typing import ArrayLike
-from sklearn.base import _fit_context, clone, is_regressor
+from sklearn import config_context
+from sklearn.base import BaseEstimator, ClassifierMixin, _fit_context, clone, is_regressor
 from sklearn.model_selection import GroupShuffleSplit, StratifiedShuffleSplit
 from sklearn.tree import BaseDecisionTree, DecisionTreeClassifier
 from sklearn.utils import check_random_state, get_tags
 from sklearn.utils._param_validation import Interval
-from sklearn.utils.validation import check_is_fitted, has_fit_parameter, validate_data
+from sklearn.utils.validation import check_is_fitted, has_fit_parameter
 
 from apexrank.errors import InputError
 from apexrank.losses import Loss
-from apexrank.models.linear import Matrix, varies
+from apexrank.metrics import get_scorer
 from apexrank.objectives import Push
 from apexrank.prices import Price
-from apexrank.rankers.base import BinaryRanker, checked_rows
+from apexrank.problem.design import Matrix, varies
+from apexrank.rankers.base import BinaryRanker, checked_rows, intercept_of, validated
 from apexrank.rankers.push import PNormPush
-from apexrank.rankers.rounds import Rounds, Rows, output_of
 from apexrank.solvers.coordinate import line_search
-from apexrank.validation import check_frame
 
 NO_EDGE = 1e-10  # a weak ranker that is better than chance by less than this is no better
+
+
+def output_of(estimator: Any, X: Matrix) -> np.ndarray:
+    """What a fitted estimator of two classes ranks by: decision function, probability or prediction."""
+    if hasattr(estimator, "decision_function"):
+        output = estimator.decision_function(X)
+    elif hasattr(estimator, "predict_proba"):
+        output = estimator.predict_proba(X)[:, 1]
+    else:
+        output = estimator.predict(X)
+    return np.asarray(output, dtype=np.float64).reshape(X.shape[0])
+
+
+class BoostRows(NamedTuple):
+    """Rows with labels, weights and groups."""
+
+    X: Matrix
+    positive: np.ndarray
+    weight: np.ndarray | None = None
+    groups: np.ndarray | None = None
+
+    def take(self, rows: np.ndarray) -> BoostRows:
+        weight, groups = (None if part is None else part[rows] for part in (self.weight, self.groups))
+        return BoostRows(self.X[rows], self.positive[rows], weight, groups)
+
+
+class _Scored(ClassifierMixin, BaseEstimator):
+    """Scores that are already there, in the shape that a scorer asks for."""
+
+    def __init__(self, scores: np.ndarray) -> None:
+        self.scores = scores
+        self.classes_ = np.array([False, True])
+
+    def decision_function(self, X: Any) -> np.ndarray:
+        return self.scores
+
+
+@dataclass
+class Rounds:
+    """The weak rankers so far, their steps, and value and measure after each round, the start included."""
+
+    held_out: BoostRows | None
+    scoring: str | Callable[..., float]
+    weak: list[Any] = field(default_factory=list)
+    steps: list[float] = field(default_factory=list)
+    values: list[float] = field(default_factory=list)
+    measures: list[float] = field(default_factory=list)
+    stop_reason: str = ""
+
+    def __post_init__(self) -> None:
+        self.scorer = get_scorer(self.scoring) if isinstance(self.scoring, str) else self.scoring
+        self.held_out_scores = np.zeros(0 if self.held_out is None else len(self.held_out.positive))
+
+    def add(self, weak: Any, step: float, value: float) -> None:
+        """Note a round."""
+        self.weak.append(weak)
+        self.steps.append(step)
+        if self.held_out is not None:
+            self.held_out_scores = self.held_out_scores + step * output_of(weak, self.held_out.X)
+        self.note(value)
+
+    def note(self, value: float) -> None:
+        """Note the objective, and measure the held-out rows."""
+        self.values.append(value)
+        self.measures.append(float("nan") if self.held_out is None else self._measure(self.held_out))
+
+    def _measure(self, rows: BoostRows) -> float:
+        extra = {"groups": rows.groups, "sample_weight": rows.weight}
+        given = {name: column for name, column in extra.items() if column is not None}
+        with config_context(enable_metadata_routing=True):  # so that a scorer takes groups
+            measure = self.scorer(_Scored(self.held_out_scores), rows.X, rows.positive, **given)
+        if np.isnan(measure):
+            raise InputError("scoring gives no number on the held-out rows: they need rows of both classes")
+        return measure
+
+    @property
+    def best(self) -> int:
+        """Round with the best measure, the first of them, and at least one."""
+        return 1 + int(np.argmax(self.measures[1:])) if self.weak else 0
+
+    def limit(self, n_estimators: int, n_iter_no_change: int) -> None:
+        """Stop after the last round, or when the measure has not improved for long."""
+        if self.stop_reason == "" and len(self.weak) >= n_estimators:
+            self.stop_reason = "n_estimators"
+        if self.held_out is not None and len(self.weak) - self.best >= n_iter_no_change:
+            self.stop_reason = "validation"
 
 
 class PushBoost(BinaryRanker):
@@ -144,6 +231,7 @@ class PushBoost(BinaryRanker):
         self,
         X: ArrayLike,
         y: ArrayLike,
+        *,
         sample_weight: ArrayLike | None = None,
         groups: ArrayLike | None = None,
         eval_set: tuple[Any, ...] | None = None,
@@ -153,7 +241,7 @@ class PushBoost(BinaryRanker):
         ``eval_set`` is ``(X, y)`` or ``(X, y, groups)`` of the rows that early stopping looks at.
         """
         rows, positive, weight = self._validate(X, y, sample_weight)
-        data = Rows(rows, positive, weight, None if groups is None else np.asarray(groups))
+        data = BoostRows(rows, positive, weight, None if groups is None else np.asarray(groups))
         if not has_fit_parameter(self._weak_learner(), "sample_weight"):
             raise InputError(
                 f"{type(self._weak_learner()).__name__}.fit takes no sample_weight: it cannot be boosted"
@@ -163,17 +251,17 @@ class PushBoost(BinaryRanker):
         if self.p == np.inf and self.price == "power":
             raise InputError("p=inf cannot be boosted, its slope sees a single negative: use a large p")
         push = PNormPush(self.p, loss=self.loss, price=self.price, side=self.side)
-        objective = push._objective(data.positive, data.weight, data.groups)
+        objective: Any = push._objective(data.positive, data.weight, data.groups)
         rounds = self._boost(data, objective, held_out, rng)
         if not rounds.weak:
             _check_seen(self._weak_learner(), data.X)
         self._store(rounds)
-        self.intercept_ = push._intercept(self._scores(data.X), data.positive, data.weight)
+        self.intercept_ = intercept_of(self._scores(data.X), data.positive, data.weight, push._power())
         return self
 
     def _hold_out(
-        self, data: Rows, eval_set: tuple[Any, ...] | None, rng: np.random.RandomState
-    ) -> tuple[Rows, Rows | None]:
+        self, data: BoostRows, eval_set: tuple[Any, ...] | None, rng: np.random.RandomState
+    ) -> tuple[BoostRows, BoostRows | None]:
         """The rows to fit on and the rows to look at, if any."""
         if eval_set is not None:
             if self.validation_fraction is not None:
@@ -186,15 +274,14 @@ class PushBoost(BinaryRanker):
         train, test = next(split.split(data.X, data.positive, data.groups))
         return data.take(train), data.take(test)
 
-    def _check_eval_set(self, X: Any, y: Any, groups: Any = None) -> Rows:
-        check_frame(X)
-        X, y = validate_data(self, X, y, accept_sparse="csr", dtype=[np.float64, np.float32], reset=False)
+    def _check_eval_set(self, X: Any, y: Any, groups: Any = None) -> BoostRows:
+        X, y = validated(self, X, y, reset=False)
         if not np.isin(y, self.classes_).all():
             raise InputError(f"eval_set has labels that y has not: y has {self.classes_.tolist()}")
-        return Rows(X, y == self.classes_[1], groups=None if groups is None else np.asarray(groups))
+        return BoostRows(X, y == self.classes_[1], groups=None if groups is None else np.asarray(groups))
 
     def _boost(
-        self, data: Rows, objective: Push, held_out: Rows | None, rng: np.random.RandomState
+        self, data: BoostRows, objective: Push, held_out: BoostRows | None, rng: np.random.RandomState
     ) -> Rounds:
         rounds, scores = Rounds(held_out, self.scoring), np.zeros(len(data.positive))
         value, slope = objective.value_and_grad(scores)
@@ -214,7 +301,7 @@ class PushBoost(BinaryRanker):
                 self._report(rounds)
         return rounds
 
-    def _fit_weak(self, data: Rows, slope: np.ndarray, rng: np.random.RandomState) -> Any:
+    def _fit_weak(self, data: BoostRows, slope: np.ndarray, rng: np.random.RandomState) -> Any:
         weight = _weights(slope, np.ones(len(slope)) if data.weight is None else data.weight)
         weak = _seeded(self._weak_learner(), rng)
         target = np.where(data.positive, 1.0, -1.0) if is_regressor(weak) else data.positive.astype(int)

@@ -4,19 +4,18 @@ from __future__ import annotations
 
 import math
 from numbers import Integral, Real
-from typing import Any, Self
+from typing import Self
 
 import numpy as np
 from numpy.typing import ArrayLike
 from scipy import sparse
 from sklearn.base import BaseEstimator, RegressorMixin
-from sklearn.utils.validation import _check_sample_weight, validate_data
 
 from apexrank.errors import InputError
 from apexrank.kernels.lipschitz import lipschitz_isotonic_link
-from apexrank.models.linear import Matrix, pull_back, tied_scores
-from apexrank.rankers.base import checked_rows
-from apexrank.validation import SMALLEST, check_finite, check_frame, check_not_huge, check_weights
+from apexrank.problem.design import Matrix, pull_back, tied_scores
+from apexrank.rankers.base import checked_rows, validated, validated_weight
+from apexrank.validation import SMALLEST, check_finite, check_not_huge
 
 
 class Isotron(RegressorMixin, BaseEstimator):
@@ -89,17 +88,22 @@ class Isotron(RegressorMixin, BaseEstimator):
         tags.input_tags.sparse = True
         return tags
 
-    def fit(self, X: ArrayLike, y: ArrayLike, sample_weight: ArrayLike | None = None) -> Self:
-        """Fit on rows X with values y; rows of weight 2 count as two equal rows."""
+    def fit(
+        self,
+        X: ArrayLike,
+        y: ArrayLike,
+        *,
+        sample_weight: ArrayLike | None = None,
+        groups: None = None,
+    ) -> Self:
+        """Fit on rows X with values y; rows of weight 2 count as two equal rows. There are no ``groups``."""
+        if groups is not None:
+            raise InputError("one link is for all rows: leave out groups")
         slope = self._check_numbers()
-        options: dict[str, Any] = {"accept_sparse": "csr", "dtype": [np.float64, np.float32]}
-        check_frame(X)
-        rows, y = validate_data(self, X, y, y_numeric=True, **options)
+        rows, y = validated(self, X, y, y_numeric=True)
         y = np.asarray(y, dtype=float)
-        if sparse.issparse(rows):
-            rows = rows.astype(np.float64, copy=False)
-        weight = _check_sample_weight(sample_weight, rows, dtype=np.float64, ensure_non_negative=True)
-        check_weights(weight)
+        weight = validated_weight(1.0 if sample_weight is None else sample_weight, rows)
+        assert weight is not None
         check_not_huge("X", rows)
         check_not_huge("y", y)
         if not weight.any():  # newer versions of scikit-learn say so themselves

@@ -8,17 +8,16 @@ from typing import Any, Literal, Self
 import numpy as np
 from numpy.typing import ArrayLike
 from sklearn.base import RegressorMixin
-from sklearn.utils.validation import _check_sample_weight, validate_data
 
 from apexrank.errors import InputError
 from apexrank.kernels.lipschitz import lipschitz_isotonic_link
-from apexrank.models.linear import tied_scores
 from apexrank.objectives.link import UnknownLink, check_margin
-from apexrank.rankers.base import checked_rows
-from apexrank.rankers.kernelised import KernelFit
-from apexrank.rankers.solving import solver_for
+from apexrank.problem.blocks import Blocks
+from apexrank.problem.design import tied_scores
+from apexrank.problem.training import Training
+from apexrank.rankers.base import checked_rows, is_dask, validated, validated_weight
+from apexrank.rankers.kernel import KernelFit
 from apexrank.solvers import Solver
-from apexrank.validation import check_frame, check_weights
 
 TINY = 1e-120
 SAME = 64  # roundings by which the kernel scores of equal rows may differ
@@ -166,8 +165,8 @@ class UnknownLinkRegressor(RegressorMixin, KernelFit):
         alpha/2 times the squared norm in the kernel's space, and wants a larger alpha. At most 10,000 rows.
     gamma, degree, coef0, kernel_params
         Of the kernel, as in scikit-learn's ``KernelRidge``.
-    solver : {"auto", "lbfgs", "newton", "gradient", "accelerated"} or solver
-        "auto" takes Newton for small problems and L-BFGS otherwise; the last two are the dissertation's.
+    solver : {"auto", "lbfgs", "newton"} or solver
+        "auto" takes Newton for small problems and L-BFGS otherwise.
     max_iter, tol
         Limits of the solver: iterations, and gradient in units of the objective at w = 0.
     warm_start : bool
@@ -241,48 +240,68 @@ class UnknownLinkRegressor(RegressorMixin, KernelFit):
         self.warm_start = warm_start
         self.verbose = verbose
 
-    def fit(self, X: ArrayLike, y: ArrayLike, sample_weight: ArrayLike | None = None) -> Self:
+    takes_device_arrays = False
+
+    def fit(
+        self,
+        X: ArrayLike,
+        y: ArrayLike,
+        *,
+        sample_weight: ArrayLike | None = None,
+        groups: None = None,
+    ) -> Self:
         """Fit on rows X with values y; ``sample_weight`` counts as repetitions of rows.
 
-        A constant y is fitted by w = 0.
+        A constant y is fitted by w = 0. There are no ``groups``: one link is for all rows.
         """
-        w0 = self.coef_.copy() if self.warm_start and hasattr(self, "coef_") else None
-        rows, values, weight = self._validate(X, y, sample_weight)
-        features = None if self.kernel is None else self._kernel_features(rows)
-        Z = rows if features is None else features.Z
+        if groups is not None:
+            raise InputError(
+                "one link is for all rows: leave out groups, or use ListwiseRanker('unknown_link')"
+            )
+        w0 = self._warm()
+        data = self._read(X, y, sample_weight)
+        values, weight = data.labels, data.weight
+        fitted, features = self._with_features(data)
         self._forget_kernel()
         counted = np.full(len(values), True) if weight is None else weight > 0
         constant = np.ptp(values[counted]) == 0
         if constant:
-            self._constant(Z.shape[1], np.where(counted, values, np.nan))
+            self._constant(fitted.X.shape[1], np.where(counted, values, np.nan))
         else:
-            objective = UnknownLink(
-                values, strong_convexity=self.strong_convexity, normalize=True, sample_weight=weight
-            )
-            theta = self._minimise(Z, objective, weight, w0)
+            problem = self._minimise(fitted, self._objective, w0)
+            objective: Any = problem.objective
+            theta = problem.scores(self.coef_)
             self.fitted_ = objective.fitted(theta)
         if features is not None:
-            self._keep_kernel(features, rows)
+            self._keep_kernel(features, data.X)
         self.output_range_ = self._range()
         if constant:
             self.link_ = Link([0.0], values[counted][:1])
         elif self.link == "cost":
-            self.link_ = Link(*objective.link(theta), slope=1 / self.strong_convexity)
+            knots, levels = objective.link(theta)
+            self.link_ = Link(knots, levels, slope=1 / self.strong_convexity)
         else:
-            self.link_ = self._fit_link(rows, values, weight)
+            self.link_ = self._fit_link(data.X, values, weight)
         self.recovered_phi_ = ConvexFunction(self.link_)
         return self
 
-    def _validate(self, X: Any, y: Any, sample_weight: Any) -> tuple[Any, np.ndarray, np.ndarray | None]:
+    def _objective(self, values: np.ndarray, weight: np.ndarray | None, groups: Any) -> UnknownLink:
+        return UnknownLink(
+            values, strong_convexity=self.strong_convexity, normalize=True, sample_weight=weight
+        )
+
+    def _read(self, X: Any, y: Any, sample_weight: Any) -> Training:
         """Checked X, y as floats, and weights; parameters are checked, too."""
         check_margin(self.strong_convexity)
         self._check_numbers()
         if self.link not in LINKS:
             raise InputError(f"unknown link {self.link!r}: use one of {', '.join(LINKS)}")
-        check_frame(X)
-        rows, y = validate_data(
-            self, X, y, accept_sparse="csr", dtype=[np.float64, np.float32], y_numeric=True
-        )
+        if isinstance(X, Blocks) or is_dask(X):
+            raise InputError(
+                "UnknownLinkRegressor needs its rows in memory; for their order alone use "
+                "LinearRanker('unknown_link')"
+            )
+        rows, y = validated(self, X, y, y_numeric=True)
         values = np.asarray(y, dtype=float)
         low, high = self._range()
         outside = np.flatnonzero((values < low) | (values > high))
@@ -296,16 +315,10 @@ class UnknownLinkRegressor(RegressorMixin, KernelFit):
             raise InputError(
                 f"y spreads over {spread:.1g}, beyond what squares can hold: measure it in another unit"
             )
-        if sample_weight is not None:
-            sample_weight = _check_sample_weight(
-                sample_weight, rows, dtype=np.float64, ensure_non_negative=True
-            )
-            check_weights(sample_weight)
-            if not sample_weight.any():
-                raise InputError("all rows have weight 0: give at least one row a weight above 0")
-        if not isinstance(rows, np.ndarray):
-            rows = rows.astype(np.float64, copy=False)
-        return rows, values, sample_weight
+        weight = validated_weight(sample_weight, rows)
+        if weight is not None and not weight.any():
+            raise InputError("all rows have weight 0: give at least one row a weight above 0")
+        return Training(rows, values, weight, None)
 
     def _range(self) -> tuple[float, float]:
         if self.output_range is None:
@@ -358,11 +371,3 @@ class UnknownLinkRegressor(RegressorMixin, KernelFit):
         low, high = self.output_range_
         below, above = self.link_.interval(theta, low, high)
         return np.clip(below, low, high), np.clip(above, low, high)
-
-    def _solver(self) -> Solver:
-        if self.solver == "coordinate":
-            raise InputError(
-                "solver 'coordinate' is for pushes: use auto, lbfgs, newton, gradient or accelerated"
-            )
-        options = {"max_iter": self.max_iter, "tol": self.tol, "verbose": self.verbose}
-        return solver_for(self.solver, l1=False, infinite=False, **options)

@@ -1,4 +1,4 @@
-"""Rankers of graded relevance in groups; the classical listwise losses."""
+"""The classical listwise losses as rankers of graded relevance."""
 
 from __future__ import annotations
 
@@ -6,7 +6,6 @@ from typing import Any, Self
 
 import numpy as np
 from numpy.typing import ArrayLike
-from sklearn.utils.validation import _check_sample_weight, validate_data
 
 from apexrank.errors import InputError
 from apexrank.objectives.link import UnknownLink, check_margin
@@ -18,81 +17,12 @@ from apexrank.objectives.listwise import (
     ideal_dcg,
     softmax_of_lists,
 )
-from apexrank.objectives.margins import checked_relevance
-from apexrank.rankers.base import LinearFit
-from apexrank.rankers.solving import solver_for
+from apexrank.rankers.base import GradedRanker, read_graded
 from apexrank.solvers import Solver
-from apexrank.validation import check_frame, check_weights, segment
+from apexrank.validation import segment
 
 LOSSES = ("pointwise", "listnet", "rank_cosine", "ndcg_consistent", "unknown_link")
 OF_TARGETS: dict[str, type[FixedTargets]] = {"squared": SquaredTargets, "i-divergence": SoftmaxTargets}
-
-
-class GradedRanker(LinearFit):
-    """Base class of linear rankers of graded relevance: ``predict`` is the ranking score, ``score`` the NDCG."""
-
-    solver: str | Solver
-    max_iter: int
-    tol: float
-    verbose: int
-
-    def __sklearn_tags__(self):
-        tags = super().__sklearn_tags__()
-        tags.target_tags.required = True
-        return tags
-
-    def predict(self, X: ArrayLike) -> np.ndarray:
-        """Ranking score of each row: higher means nearer to the top of its group."""
-        return self._scores(X)
-
-    def score(
-        self,
-        X: ArrayLike,
-        y: ArrayLike,
-        groups: ArrayLike | None = None,
-        sample_weight: ArrayLike | None = None,
-    ) -> float:
-        """Mean NDCG over the groups that have a relevant row (gain 2^y − 1, discount 1/log2(1 + rank)).
-
-        Relevance below 0 has no gain: then the relevance is counted from the lowest one.
-        """
-        from apexrank.metrics import ndcg
-
-        relevance = checked_relevance(y)
-        relevance = relevance - min(0.0, float(relevance.min(initial=0.0)))
-        return ndcg(relevance, self._in_groups(X, groups), groups=groups, sample_weight=sample_weight)
-
-    def _in_groups(self, X: ArrayLike, groups: ArrayLike | None) -> np.ndarray:
-        """Ranking score of each row in its group; groups play no part unless a subclass says otherwise."""
-        return self.predict(X)
-
-    def _validate(
-        self, X: Any, y: Any, sample_weight: Any, reset: bool = True
-    ) -> tuple[Any, np.ndarray, np.ndarray | None]:
-        """Checked X, relevance as floats, and weights."""
-        if y is None:
-            raise InputError(
-                "requires y to be passed, but the target y is None: give the relevance of each row"
-            )
-        options: dict[str, Any] = {"accept_sparse": "csr", "dtype": [np.float64, np.float32], "reset": reset}
-        check_frame(X)
-        rows, y = validate_data(self, X, y, y_numeric=True, **options)
-        if sample_weight is not None:
-            sample_weight = _check_sample_weight(
-                sample_weight, rows, dtype=np.float64, ensure_non_negative=True
-            )
-            check_weights(sample_weight)
-        if not isinstance(rows, np.ndarray):
-            rows = rows.astype(np.float64, copy=False)
-        return rows, checked_relevance(y), sample_weight
-
-    def _solver(self) -> Solver:
-        if self.solver == "coordinate":
-            raise InputError(
-                "solver 'coordinate' is for pushes: use auto, lbfgs, newton, gradient or accelerated"
-            )
-        options = {"max_iter": self.max_iter, "tol": self.tol, "verbose": self.verbose}
-        return solver_for(self.solver, l1=False, infinite=False, **options)
 
 
 class ListwiseRanker(GradedRanker):
@@ -114,7 +44,7 @@ class ListwiseRanker(GradedRanker):
     divergence : {"squared", "i-divergence"}
         Of the regressions: least squares, or Poisson regression.
     alpha : float
-        The penalty is ``alpha/2·|w|²``.
+        The penalty is ``alpha/2·|w|²``; the loss is a mean over the groups, or over the rows for "pointwise".
     normalize : bool
         Divide the loss of each group by its number of rows.
     strong_convexity : float
@@ -144,7 +74,7 @@ class ListwiseRanker(GradedRanker):
         loss: str = "listnet",
         *,
         divergence: str = "squared",
-        alpha: float = 1.0,
+        alpha: float = 1e-3,
         normalize: bool = False,
         strong_convexity: float = 1.0,
         solver: str | Solver = "auto",
@@ -173,20 +103,20 @@ class ListwiseRanker(GradedRanker):
         self,
         X: ArrayLike,
         y: ArrayLike,
-        groups: ArrayLike | None = None,
+        *,
         sample_weight: ArrayLike | None = None,
+        groups: ArrayLike | None = None,
     ) -> Self:
         """Fit on rows X with relevance y, larger is better, and one group id per row (one list by default).
 
         ``sample_weight`` counts as repetitions of rows.
         """
-        w0 = self.coef_.copy() if self.warm_start and hasattr(self, "coef_") else None
-        rows, relevance, weight = self._validate(X, y, sample_weight)
-        self._minimise(rows, self._objective(relevance, groups, weight), weight, w0)
+        w0 = self._warm()
+        self._minimise(read_graded(self, X, y, sample_weight, groups), self._objective, w0)
         return self
 
     def _objective(
-        self, relevance: np.ndarray, groups: Any, weight: np.ndarray | None
+        self, relevance: np.ndarray, weight: np.ndarray | None, groups: Any
     ) -> FixedTargets | UnknownLink:
         if self.loss not in LOSSES:
             raise InputError(f"unknown loss {self.loss!r}: use one of {', '.join(LOSSES)}")
@@ -214,7 +144,7 @@ class ListwiseRanker(GradedRanker):
         targets_of = OF_TARGETS[self.divergence]
         if self.loss == "ndcg_consistent":
             return targets_of(_gain_shares(relevance, groups, weight), groups=groups, weight=row_weight)
-        return targets_of(relevance, weight=row_weight)
+        return targets_of(relevance, weight=row_weight, count=row_weight.sum())
 
     def _row_weights(self, n: int, groups: Any, weight: np.ndarray | None) -> np.ndarray:
         count = np.ones(n) if weight is None else weight

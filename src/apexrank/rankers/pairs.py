@@ -8,21 +8,20 @@ from typing import Any, Self
 import numpy as np
 from numpy.typing import ArrayLike
 from scipy import sparse
-from sklearn.utils.validation import _check_sample_weight, validate_data
 
 from apexrank.errors import InputError
 from apexrank.losses import Loss
 from apexrank.objectives import CrucialPairs
 from apexrank.prices import PRICES, Price
-from apexrank.rankers.base import LinearFit
-from apexrank.rankers.solving import solver_for
+from apexrank.problem.blocks import Blocks
+from apexrank.problem.training import Training
+from apexrank.rankers.base import GradedRanker, is_dask, read_graded, validated
 from apexrank.solvers import Solver
-from apexrank.validation import check_frame, check_weights
 
 MOST_ROWS_FOR_TRUTH = 3000
 
 
-class CrucialPairsPush(LinearFit):
+class CrucialPairsPush(GradedRanker):
     """Linear ranker for ``Σ_k g(Σ_i ℓ(s_i − s_k)·π_ik)``, π saying which item should stand above which.
 
     The crucial-pairs formulation of JMLR 2009, sec. 7. What matters is given in one of three ways: graded relevance
@@ -81,18 +80,14 @@ class CrucialPairsPush(LinearFit):
         self.warm_start = warm_start
         self.verbose = verbose
 
-    def __sklearn_tags__(self):
-        tags = super().__sklearn_tags__()
-        tags.target_tags.required = True
-        return tags
-
     def fit(
         self,
         X: ArrayLike,
         y: ArrayLike | None = None,
+        *,
+        sample_weight: ArrayLike | None = None,
         groups: ArrayLike | None = None,
         pairs: tuple[ArrayLike, ...] | None = None,
-        sample_weight: ArrayLike | None = None,
     ) -> Self:
         """Fit on rows X.
 
@@ -102,49 +97,39 @@ class CrucialPairsPush(LinearFit):
             One row per item.
         y : array of numbers, optional
             Relevance, larger is better, any number of grades; not needed with ``pairs`` or ``truth``.
+        sample_weight : array, optional
+            Weights of rows with ``y``; pairs have weights of their own.
         groups : array, optional
             One id per row. Only rows of a group are compared by ``y``, and every group counts the same.
         pairs : tuple (upper, lower) or (upper, lower, weight), optional
             Row numbers: row ``upper[j]`` should stand above row ``lower[j]``.
-        sample_weight : array, optional
-            Weights of rows with ``y``; pairs have weights of their own.
         """
-        w0 = self.coef_.copy() if self.warm_start and hasattr(self, "coef_") else None
-        rows, relevance = self._validate(X, y, pairs)
-        weight = sample_weight
-        if weight is not None:
-            weight = _check_sample_weight(weight, rows, dtype=np.float64, ensure_non_negative=True)
-            check_weights(weight)
-        self._minimise(rows, self._objective(rows, relevance, groups, pairs, weight), weight, w0)
+        w0 = self._warm()
+        if pairs is None and self.truth is None:
+            if y is None and not isinstance(X, Blocks):
+                raise InputError(
+                    "requires y to be passed, but the target y is None: give relevance y, pairs, or a truth function"
+                )
+            data = read_graded(self, X, y, sample_weight, groups)
+            self._minimise(data, self._objective, w0)
+            return self
+        if isinstance(X, Blocks) or is_dask(X):
+            raise InputError("pairs and truth name rows in memory: give an array, or relevance y")
+        if sample_weight is not None:
+            raise InputError("sample_weight goes with relevance y: give pairs their weights as a third array")
+        rows = validated(self, X)
+        named = pairs if pairs is not None else self._pairs_of_truth(rows)
+        data = Training(rows, np.zeros(rows.shape[0]), None, groups)
+        self._minimise(data, lambda y, weight, groups: self._objective(None, None, groups, named, len(y)), w0)
         return self
 
-    def predict(self, X: ArrayLike) -> np.ndarray:
-        """Ranking score of each row: higher means nearer to the top."""
-        return self._scores(X)
-
-    def _validate(self, X: Any, y: Any, pairs: Any) -> tuple[Any, np.ndarray | None]:
-        check_frame(X)
-        options: dict[str, Any] = {"accept_sparse": "csr", "dtype": [np.float64, np.float32]}
-        if pairs is not None or self.truth is not None:
-            return validate_data(self, X, **options), None
-        if y is None:
-            raise InputError(
-                "requires y to be passed, but the target y is None: give relevance y, pairs, or a truth function"
-            )
-        rows, relevance = validate_data(self, X, y, y_numeric=True, **options)
-        return rows, relevance
-
     def _objective(
-        self, rows: Any, relevance: np.ndarray | None, groups: Any, pairs: Any, weight: np.ndarray | None
+        self, relevance: Any, weight: np.ndarray | None, groups: Any, pairs: Any = None, n: int | None = None
     ) -> CrucialPairs:
-        if relevance is None and pairs is None:
-            pairs = self._pairs_of_truth(rows)
-        if relevance is None and weight is not None:
-            raise InputError("sample_weight goes with relevance y: give pairs their weights as a third array")
         return CrucialPairs(
             relevance,
             pairs=pairs,
-            n=rows.shape[0],
+            n=n,
             loss=self.loss,
             price=PRICES.get(self.price, p=self.p),
             sample_weight=weight,
@@ -168,7 +153,3 @@ class CrucialPairsPush(LinearFit):
         np.fill_diagonal(table, 0.0)
         upper, lower = np.nonzero(table)
         return upper, lower, table[upper, lower]
-
-    def _solver(self) -> Solver:
-        options = {"max_iter": self.max_iter, "tol": self.tol, "verbose": self.verbose}
-        return solver_for(self.solver, l1=False, infinite=False, **options)

@@ -10,21 +10,17 @@ from sklearn.base import clone
 
 from apexrank.errors import InputError
 from apexrank.losses import LOSSES, Exponential, Loss
-from apexrank.models.device import DeviceProblem, DevicePush
-from apexrank.models.device_arrays import device_intercept, host_hint, is_device_array, to_host
-from apexrank.models.linear import ElasticNetProblem, LinearProblem, Objective
-from apexrank.objectives import Push
+from apexrank.objectives import InfinitePush, Push
+from apexrank.objectives.base import Objective
 from apexrank.objectives.classification import PClassification
-from apexrank.objectives.top import InfinitePush
+from apexrank.penalties import Lasso, Penalty, elastic_net
 from apexrank.prices import PRICES, Identity, Power, Price
-from apexrank.rankers.base import LinearRanker
-from apexrank.rankers.solving import solver_for
-from apexrank.rankers.threshold import p_classification_intercept
-from apexrank.solvers import Auto, CoordinateDescent, Solution, Solver
-from apexrank.validation import check_between, check_finite
+from apexrank.problem.problem import Problem
+from apexrank.rankers.base import LinearBinaryRanker, read_binary
+from apexrank.solvers import CoordinateDescent, Solution, Solver
 
 
-class PNormPush(LinearRanker):
+class PNormPush(LinearBinaryRanker):
     """Linear ranker that concentrates at the top of the list (JMLR 2009).
 
     With positives' scores f and negatives' scores g it minimises
@@ -59,8 +55,8 @@ class PNormPush(LinearRanker):
     l1_ratio : float, default 0
         Share of the L1 norm in the penalty: 0 is ridge, in between elastic net; above 0 many coefficients are
         exactly zero. With 1 (lasso) ``(1/p)·log R`` has no minimum, so the penalty is put on the P-Classification
-        form of the same push, ``(1 + 1/p)·R^{1/(p+1)}``: a sum over examples, so ``alpha`` is then in units that grow
-        with their number (at w = 0 the form is ``(1 + 1/p)·(I^p·K)^{1/(p+1)}``). :meth:`alpha_max` gives the scale.
+        form of the same push, ``(1 + 1/p)·(R/R₀)^{1/(p+1)}`` with R₀ the value of R at w = 0, where both forms have
+        the same gradient. :meth:`alpha_max` gives the scale.
     solver : {"auto", "lbfgs", "newton", "coordinate"} or a solver
         ``auto`` takes Newton for small or stiff problems and L-BFGS for the rest. ``coordinate`` is the papers'
         algorithm, ``max_iter`` its ``t_max``; it depends on the features' units (scale them to [0, 1] first), and
@@ -101,8 +97,6 @@ class PNormPush(LinearRanker):
     4
     """
 
-    takes_device_arrays = True
-
     def __init__(
         self,
         p: float = 4.0,
@@ -136,80 +130,39 @@ class PNormPush(LinearRanker):
     def _is_infinite(self) -> bool:
         return self.price == "power" and self.p == np.inf
 
-    @property
-    def _has_l1(self) -> bool:
-        check_finite("alpha", self.alpha, 0)
-        check_between("l1_ratio", self.l1_ratio, 0, 1)
-        return self.l1_ratio * self.alpha > 0
+    def _penalty(self) -> Penalty:
+        self._check_numbers()
+        return elastic_net(self.alpha, self.l1_ratio)
 
-    def _objective(self, positive: Any, weight: Any, groups: Any) -> Any:
-        if is_device_array(positive):
-            return self._on_device(positive, weight, groups)
-        common = {"side": self.side, "balance": self.balance, "sample_weight": weight, "groups": groups}
+    def _objective(self, positive: np.ndarray, weight: np.ndarray | None, groups: Any) -> Objective:
+        is_lasso = isinstance(self._penalty(), Lasso)
+        common: dict[str, Any] = {"loss": self.loss, "side": self.side, "balance": self.balance}
+        common |= {"sample_weight": weight, "groups": groups}
         if self._is_infinite:
-            self._refuse_unbounded()
-            return InfinitePush(positive, loss=self.loss, **common)
-        push = Push(positive, loss=self.loss, price=PRICES.get(self.price, p=self.p), **common)
+            if is_lasso and isinstance(LOSSES.get(self.loss), Exponential):
+                raise InputError(
+                    "p=inf with the exponential loss has no minimum under a pure L1 penalty: "
+                    "use l1_ratio < 1 or another loss"
+                )
+            return InfinitePush(positive, **common)
+        push = Push(positive, price=PRICES.get(self.price, p=self.p), **common)
         # log R falls for ever along a separating direction, where every other form stays above 0
         falls = isinstance(push.loss, Exponential) and isinstance(push.price, Power | Identity)
-        return PClassification(push) if falls and self._is_lasso else push
+        return PClassification(push) if falls and is_lasso else push
 
-    def _on_device(self, positive: Any, weight: Any, groups: Any) -> DevicePush:
-        """The objective for arrays that stay on their device; what needs the host is refused."""
-        self._solver()  # refuses names that are none
-        fitted = self.solver if isinstance(self.solver, str) else type(self.solver).__name__.lower()
-        needs_host = {
-            "groups": groups is not None,
-            "l1_ratio > 0": self._has_l1,
-            f"solver {self.solver!r}": fitted not in ("auto", "lbfgs", "newton"),
-        }
-        for name, needed in needs_host.items():
-            if needed:
-                hint = f"bring X to the host with {host_hint(positive)}"
-                raise InputError(f"{name}: not for arrays on a device; {hint}")
-        options: dict[str, Any] = {"loss": self.loss, "price": self.price, "p": self.p, "side": self.side}
-        return DevicePush(positive, **options, balance=self.balance, weight=weight)
-
-    @property
-    def _is_lasso(self) -> bool:
-        return self._has_l1 and self.l1_ratio == 1
-
-    def _refuse_unbounded(self) -> None:
-        if self._is_lasso and isinstance(LOSSES.get(self.loss), Exponential):
-            raise InputError(
-                "p=inf with the exponential loss has no minimum under a pure L1 penalty: "
-                "use l1_ratio < 1 or another loss"
-            )
-
-    def _problem(self, X: Any, objective: Objective, weight: np.ndarray | None) -> LinearProblem:
-        if isinstance(objective, DevicePush):
-            return DeviceProblem(X, objective, self.alpha)
-        if self._has_l1:
-            return ElasticNetProblem(X, objective, self.alpha, self.l1_ratio, weight)
-        return super()._problem(X, objective, weight)
-
-    def _solver(self) -> Solver:
-        options = {"max_iter": self.max_iter, "tol": self.tol, "verbose": self.verbose}
-        return solver_for(self.solver, l1=self._has_l1, infinite=self._is_infinite, **options)
-
-    def _intercept(self, scores: Any, positive: Any, weight: Any) -> float:
-        """P-Classification's for exponential loss, power price and one side; least balanced error otherwise."""
+    def _power(self) -> tuple[float, float] | None:
+        """P-Classification's for exponential loss, power price and one side."""
         price = None if self._is_infinite else PRICES.get(self.price, p=self.p)
         exponential = isinstance(LOSSES.get(self.loss), Exponential)
-        if not (isinstance(price, Power) and exponential and self.side != "both"):
-            if is_device_array(scores):
-                weight = None if weight is None else to_host(weight)
-                scores, positive = to_host(scores), to_host(positive)
-            return super()._intercept(scores, positive, weight)
-        intercept = device_intercept if is_device_array(scores) else p_classification_intercept
-        if self.side == "top":
-            return intercept(scores, positive, weight, price.order)
-        return -intercept(-scores, ~positive, weight, price.order)
+        if isinstance(price, Power) and exponential and self.side != "both":
+            return price.order, 1.0 if self.side == "top" else -1.0
+        return None
 
     def alpha_max(
         self,
         X: ArrayLike,
         y: ArrayLike,
+        *,
         sample_weight: ArrayLike | None = None,
         groups: ArrayLike | None = None,
     ) -> float:
@@ -229,21 +182,18 @@ class PNormPush(LinearRanker):
         """
         if self._is_infinite or not self.l1_ratio > 0:
             raise InputError("alpha_max needs l1_ratio > 0 and a finite p")
-        if is_device_array(X):
-            raise InputError(
-                f"alpha_max: not for arrays on a device; bring X to the host with {host_hint(X)}"
-            )
         ranker = clone(self).set_params(alpha=1.0)
-        rows, positive, weight = ranker._validate(X, y, sample_weight)
-        problem = ranker._problem(rows, ranker._objective(positive, weight, groups), weight)
+        data = read_binary(ranker, X, y, sample_weight, groups)
+        problem = Problem(*data.compose(ranker._objective), 0.0, data.weight)
         slope = problem.value_and_grad(np.zeros(problem.n_features))[1]
         return float(np.abs(slope).max()) / self.l1_ratio
 
 
-class IRPush(LinearRanker):
-    """Linear ranker for ``Σ_i ln(1 + Σ_k e^{−(f_i − g_k)})``, the IR Push (JMLR 2009, eq. 2, sign corrected).
+class IRPush(LinearBinaryRanker):
+    """Linear ranker for the mean over positives of ``ln(1 + Σ_k e^{−(f_i − g_k)})``, the IR Push (JMLR 2009, eq. 2).
 
-    It lifts each positive by a discount like that of DCG, and behaves much like a P-Norm Push with a large p.
+    The sign of the paper's formula is corrected. It lifts each positive by a discount like that of DCG, and behaves
+    much like a P-Norm Push with a large p.
 
     Parameters and attributes are those of :class:`PNormPush`.
 
@@ -272,11 +222,8 @@ class IRPush(LinearRanker):
     def _objective(self, positive: np.ndarray, weight: np.ndarray | None, groups: Any) -> Any:
         return Push(positive, price="log1p", side="bottom", sample_weight=weight, groups=groups)
 
-    def _solver(self) -> Solver:
-        return Auto(self.max_iter, self.tol, self.verbose)
 
-
-class RankBoost(LinearRanker):
+class RankBoost(LinearBinaryRanker):
     """RankBoost: coordinate descent on the exponential pairwise misranking loss, a push with p = 1.
 
     ``t_max`` rounds are part of the method (fewer rounds regularise), so reaching them is not a failure to
@@ -299,6 +246,8 @@ class RankBoost(LinearRanker):
     True
     """
 
+    solver = "coordinate"
+
     def __init__(
         self,
         t_max: int = 100,
@@ -317,12 +266,12 @@ class RankBoost(LinearRanker):
     def _objective(self, positive: np.ndarray, weight: np.ndarray | None, groups: Any) -> Any:
         return Push(positive, price="identity", sample_weight=weight, groups=groups)
 
-    def _solver(self) -> Solver:
+    def _solver(self, problem: Problem) -> Solver:
         return CoordinateDescent(self.t_max, self.tol, self.verbose)
 
-    def _intercept(self, scores: np.ndarray, positive: np.ndarray, weight: np.ndarray | None) -> float:
-        return p_classification_intercept(scores, positive, weight, p=1.0)
+    def _power(self) -> tuple[float, float]:
+        return 1.0, 1.0
 
-    def _warn(self, solution: Solution) -> None:
+    def _warn(self, solution: Solution, objective: Objective) -> None:
         if solution.separable:
-            super()._warn(solution)
+            super()._warn(solution, objective)

@@ -10,11 +10,10 @@ from numpy.typing import ArrayLike
 from sklearn.base import _fit_context, clone
 from sklearn.utils._param_validation import Interval
 
-from apexrank.models.linear import Matrix
-from apexrank.rankers.base import BinaryRanker, checked_rows
+from apexrank.problem.design import Matrix
+from apexrank.rankers.base import BinaryRanker, balanced_threshold, checked_rows
+from apexrank.rankers.boost import output_of
 from apexrank.rankers.push import PNormPush
-from apexrank.rankers.rounds import output_of
-from apexrank.rankers.threshold import balanced_threshold
 from apexrank.validation import segment
 
 
@@ -84,6 +83,7 @@ class TwoStagePush(BinaryRanker):
         self,
         X: ArrayLike,
         y: ArrayLike,
+        *,
         sample_weight: ArrayLike | None = None,
         groups: ArrayLike | None = None,
     ) -> Self:

@@ -16,7 +16,7 @@ from sklearn.utils import _safe_indexing, column_or_1d, indexable
 
 from apexrank.errors import InputError
 from apexrank.metrics import get_scorer
-from apexrank.rankers.base import LinearRanker
+from apexrank.rankers.base import LinearBinaryRanker
 from apexrank.rankers.push import PNormPush
 
 DEFAULT_PS = (1, 2, 4, 8, 16, 64)
@@ -50,7 +50,7 @@ def push_path(
     return path
 
 
-class PNormPushCV(LinearRanker):
+class PNormPushCV(LinearBinaryRanker):
     """P-Norm Push whose p and alpha are chosen by cross-validation on a top-of-list measure.
 
     In each fold and for each alpha the path over p is warm-started. The pair with the best mean score is fitted
@@ -111,10 +111,13 @@ class PNormPushCV(LinearRanker):
         self.n_jobs = n_jobs
         self.verbose = verbose
 
+    takes_device_arrays = False
+
     def fit(
         self,
         X: ArrayLike,
         y: ArrayLike,
+        *,
         sample_weight: ArrayLike | None = None,
         groups: ArrayLike | None = None,
     ) -> Self:

@@ -7,19 +7,9 @@ from typing import Any, Protocol
 
 import numpy as np
 
-from apexrank.models.linear import Certificate
+from apexrank.problem.problem import Problem
 
-
-class Problem(Protocol):
-    """A convex function with certificates."""
-
-    scale: np.ndarray
-
-    def value_and_grad(self, w: np.ndarray) -> tuple[float, np.ndarray]: ...
-
-    def certificate(self, w: np.ndarray, value: float, grad: np.ndarray) -> Certificate: ...
-
-    def unbounded(self, value: float, w: np.ndarray) -> bool: ...
+__all__ = ["Problem", "Solution", "Solver", "report"]
 
 
 @dataclass
@@ -51,7 +41,11 @@ class Solution:
 
 
 class Solver(Protocol):
-    """Minimises a problem from a starting point."""
+    """Minimises a problem from a starting point.
+
+    It may have ``takes``, the names of what it knows besides a smooth objective with a ridge penalty
+    (:attr:`Problem.needs`), and ``needs_scores``, which says that it evaluates the objective on scores of its own.
+    """
 
     def solve(self, problem: Any, w0: np.ndarray) -> Solution: ...
 

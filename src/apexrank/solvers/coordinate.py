@@ -5,16 +5,15 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cache, partial
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 from scipy.optimize import brentq
 
 from apexrank.checkpoints import recall
 from apexrank.losses import Exponential
-from apexrank.models.linear import LinearProblem, pull_back
 from apexrank.prices import Identity, Power
-from apexrank.solvers.base import Solution, report
+from apexrank.solvers.base import Problem, Solution, report
 
 WIDEST_STEP = 1e12
 
@@ -31,11 +30,13 @@ class CoordinateDescent:
     Needs a linear problem: scores, single columns, and the gradient with respect to the scores.
     """
 
+    takes: ClassVar[frozenset[str]] = frozenset()
+    needs_scores: ClassVar[bool] = True
     t_max: int = 100
     tol: float = 1e-6
     verbose: int = 0
 
-    def solve(self, problem: LinearProblem, w0: np.ndarray) -> Solution:
+    def solve(self, problem: Problem, w0: np.ndarray) -> Solution:
         """Minimise from ``w0``."""
         solution, w, scores = Solution(w0), w0.copy(), problem.scores(w0)
         while True:
@@ -46,7 +47,7 @@ class CoordinateDescent:
             if done or solution.n_iter >= self.t_max:
                 return solution
             j = int(np.abs(grad).argmax())
-            column = problem.column(j)
+            column = problem.design.column(j)
             step = self._length(problem, scores, at_scores, j, column, w)
             w[j] += step
             scores = scores + step * column
@@ -54,21 +55,23 @@ class CoordinateDescent:
 
     @staticmethod
     def _look(
-        problem: LinearProblem, w: np.ndarray, at_scores: Callable[[], tuple[float, np.ndarray]]
+        problem: Problem, w: np.ndarray, at_scores: Callable[[], tuple[float, np.ndarray]]
     ) -> tuple[float, np.ndarray]:
         """Penalised value and gradient."""
 
         def compute() -> tuple[np.ndarray, np.ndarray]:
             value, slope = at_scores()
-            value += 0.5 * problem.alpha * float(w @ w)
-            return np.asarray(value), pull_back(problem.X, slope) + problem.alpha * w
+            own, pull = problem.penalty.smooth(w)
+            return np.asarray(value / problem.count + own), (
+                problem.design.pull_back(slope) / problem.count + pull
+            )
 
         value, grad = recall(problem, "coordinate gradient", w, compute)
         return float(value), grad
 
     def _length(
         self,
-        problem: LinearProblem,
+        problem: Problem,
         scores: np.ndarray,
         at_scores: Callable[[], tuple[float, np.ndarray]],
         j: int,
@@ -85,18 +88,20 @@ class CoordinateDescent:
 
     @staticmethod
     def _step(
-        problem: LinearProblem,
+        problem: Problem,
         scores: np.ndarray,
         slope: np.ndarray,
         column: np.ndarray,
         w_j: float,
         unit: float,
     ) -> float:
+        alpha = problem.penalty.convexity * problem.count
+
         def comes_apart(step: float) -> bool:
-            return problem.alpha == 0 and problem.objective.separated(scores + step * (column / unit))
+            return alpha == 0 and problem.objective.separated(scores + step * (column / unit))
 
         # the first step tried is 1: in units of the column's spread it is a sensible one
-        penalty, w = problem.alpha / unit**2, w_j * unit
+        penalty, w = alpha / unit**2, w_j * unit
         return line_search(problem.objective, scores, slope, column / unit, comes_apart, penalty, w) / unit
 
 

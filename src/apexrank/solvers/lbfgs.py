@@ -10,28 +10,35 @@ from scipy.optimize import OptimizeResult, minimize
 
 from apexrank.solvers.base import Problem, Solution, report
 
-Bounds = tuple[float | None, float | None]
-
 
 @dataclass(frozen=True)
 class LBFGS:
-    """SciPy's L-BFGS on ``u = w · scale``, stopped by our own certificates.
+    """SciPy's L-BFGS-B on ``u = w·scale``, stopped by our own certificates; any penalty.
 
-    Needs ``value_and_grad`` only. When the line search gives up before the certificate holds (rounding), it is
-    started once more from there with a clean memory.
+    Bounds are those of L-BFGS-B. With an L1 norm it works on ``u = x⁺ − x⁻`` with x ≥ 0, where the norm is a sum, so
+    that zeros are exact. Needs ``value_and_grad`` only. When the line search gives up before the certificate holds
+    (rounding), it is started once more from there with a clean memory.
+
+    Examples
+    --------
+    >>> from apexrank.objectives import Push
+    >>> from apexrank.penalties import NonNegative, Ridge
+    >>> X = np.array([[-1.0, 1.0], [1.0, -1.0]])
+    >>> LBFGS().solve(Problem(X, Push([True, False]), NonNegative(Ridge(1.0))), np.zeros(2)).w.round(4).tolist()
+    [0.0, 2.0]
     """
 
-    bounds: ClassVar[Bounds | None] = None  # of each coefficient
+    takes: ClassVar[frozenset[str]] = frozenset({"l1", "bounds", "quadratic"})
     max_iter: int = 1000
     tol: float = 1e-6
     memory: int = 30
     verbose: int = 0
 
     def solve(self, problem: Problem, w0: np.ndarray) -> Solution:
-        """Minimise from ``w0``."""
+        """Minimise from ``w0``, or from the nearest point inside the bounds: certificates hold there only."""
+        w0 = np.clip(w0, *problem.penalty.bounds) if problem.penalty.is_bounded else w0
         solution = Solution(w0)
-        value, grad = problem.value_and_grad(w0)
-        if solution.update(problem, w0, value, grad, self.tol):
+        if solution.update(problem, w0, *problem.penalised(w0), self.tol):
             return solution
         for _ in range(2):
             start = solution.n_iter
@@ -41,31 +48,33 @@ class LBFGS:
         return solution
 
     def _run(self, problem: Problem, solution: Solution) -> None:
-        scale, latest = problem.scale, {}
+        coordinates = (Split if problem.penalty.l1 > 0 else Scaled)(problem)
+        latest: dict[bytes, tuple[float, np.ndarray]] = {}
 
-        def scaled(u: np.ndarray) -> tuple[float, np.ndarray]:
-            value, grad = problem.value_and_grad(u / scale)
+        def value_and_grad(x: np.ndarray) -> tuple[float, np.ndarray]:
+            value, grad = problem.value_and_grad(coordinates.to_w(x))
             if not (np.isfinite(value) and np.isfinite(grad).all()):
-                return np.inf, np.zeros_like(u)  # the line search steps back
-            latest[u.tobytes()] = value, grad
-            return value, grad / scale
+                return np.inf, np.zeros_like(x)  # the line search steps back
+            latest[x.tobytes()] = value, grad
+            return coordinates.value(value, x), coordinates.gradient(grad)
 
         def after_iteration(intermediate_result: OptimizeResult) -> None:
-            u = intermediate_result.x
-            value, grad = latest[u.tobytes()]
+            x = intermediate_result.x
+            w, (value, grad) = coordinates.to_w(x), latest[x.tobytes()]
             latest.clear()
             solution.n_iter += 1
-            done = solution.update(problem, u / scale, value, grad, self.tol)
+            value += problem.penalty.l1 * float(np.abs(w).sum())
+            done = solution.update(problem, w, value, grad, self.tol)
             report(self.verbose, solution)
             if done:
                 raise StopIteration
 
         minimize(
-            scaled,
-            solution.w * scale,
+            value_and_grad,
+            coordinates.of(solution.w),
             jac=True,
             method="L-BFGS-B",
-            bounds=self.bounds and [self.bounds] * len(scale),
+            bounds=coordinates.bounds,
             callback=after_iteration,
             options={
                 "maxiter": self.max_iter - solution.n_iter,
@@ -76,3 +85,51 @@ class LBFGS:
                 "maxls": 50,
             },
         )
+
+
+class Scaled:
+    """Coordinates ``u = w·scale``."""
+
+    def __init__(self, problem: Problem) -> None:
+        self.scale = problem.scale
+        low, high = problem.penalty.bounds
+        bounded = problem.penalty.is_bounded
+        self.bounds = [(low * unit, high * unit) for unit in self.scale] if bounded else None
+
+    def of(self, w: np.ndarray) -> np.ndarray:
+        return w * self.scale
+
+    def to_w(self, x: np.ndarray) -> np.ndarray:
+        return x / self.scale
+
+    def value(self, value: float, x: np.ndarray) -> float:
+        return value
+
+    def gradient(self, grad: np.ndarray) -> np.ndarray:
+        return grad / self.scale
+
+
+class Split:
+    """Coordinates ``x⁺, x⁻ ≥ 0`` with ``w·scale = x⁺ − x⁻``, in which the L1 norm is linear."""
+
+    def __init__(self, problem: Problem) -> None:
+        self.scale = problem.scale
+        low, high = problem.penalty.bounds
+        self.bounds = [
+            *((0.0, high * unit) for unit in self.scale),
+            *((0.0, -low * unit) for unit in self.scale),
+        ]
+        self.cost = problem.penalty.l1 / np.concatenate([self.scale, self.scale])
+
+    def of(self, w: np.ndarray) -> np.ndarray:
+        u = w * self.scale
+        return np.concatenate([np.maximum(u, 0), np.maximum(-u, 0)])
+
+    def to_w(self, x: np.ndarray) -> np.ndarray:
+        return (x[: len(self.scale)] - x[len(self.scale) :]) / self.scale
+
+    def value(self, value: float, x: np.ndarray) -> float:
+        return value + float(self.cost @ x)
+
+    def gradient(self, grad: np.ndarray) -> np.ndarray:
+        return np.concatenate([grad, -grad]) / np.tile(self.scale, 2) + self.cost

@@ -16,13 +16,13 @@ from sklearn.metrics import r2_score
 
 from apexrank.errors import InputError
 from apexrank.kernels.lipschitz import lipschitz_isotonic_link
-from apexrank.models.linear import LinearProblem
 from apexrank.objectives.link import UnknownLink
+from apexrank.problem import Problem
 from apexrank.solvers import LBFGS, Newton
-from apexrank.solvers.gradient import AcceleratedGradient, GradientDescent, gradient_lipschitz
 from apexrank_papers.figure import new_figure
 from apexrank_papers.link.convergence_display import ConvergenceDisplay
 from apexrank_papers.link.data import angle
+from apexrank_papers.link.gradient import AcceleratedGradient, GradientDescent, gradient_lipschitz
 from apexrank_papers.result import Result, Verdict, claim
 
 if TYPE_CHECKING:
@@ -135,7 +135,7 @@ def _solvers(step: float) -> dict[str, Callable[[int], Any]]:
 def _descend(X: np.ndarray, y: np.ndarray, alpha: float, n_iter: int, marks: list[int]) -> Descent:
     cost: Any = UnknownLink(y, normalize=True)
     published: Any = GradMaPr(y, normalize=True)
-    problem, w0 = LinearProblem(X, cost, alpha), np.zeros(X.shape[1])
+    problem, w0 = Problem(X, cost, alpha), np.zeros(X.shape[1])
     step = 1 / gradient_lipschitz(problem)
     solvers = _solvers(step)
     solutions = {name: make(n_iter).solve(problem, w0) for name, make in solvers.items()}

@@ -29,9 +29,10 @@ from sklearn.tree import DecisionTreeClassifier
 
 from apexrank.datasets import load_magic, load_pima
 from apexrank.metrics import auc, partial_auc, tpr_at_fpr
-from apexrank.models.linear import LinearProblem
 from apexrank.objectives import Push
+from apexrank.objectives.base import Objective
 from apexrank.plot.style import light, line_style
+from apexrank.problem import Problem
 from apexrank.rankers import PNormPush, PushBoost
 from apexrank.solvers import CoordinateDescent, Newton
 from apexrank_papers.figure import new_figure
@@ -45,7 +46,7 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 
-class AdaBoostLoss:
+class AdaBoostLoss(Objective):
     """AdaBoost's ``Σ_i e^{−f_i} + Σ_k e^{g_k}`` as an objective of the scores, its logarithm to be exact.
 
     The logarithm takes the same coordinate steps and cannot overflow.
@@ -57,8 +58,8 @@ class AdaBoostLoss:
     (2.0, [-0.5, 0.5])
     """
 
-    log_weight, n_groups, total, streams, has_hessian = None, 1, 1.0, False, False
-    separable_below = -np.inf
+    n_groups, has_hessian = 1, False
+    total = 1.0
 
     def __init__(self, positive: np.ndarray) -> None:
         self.positive, self.sign = positive, np.where(positive, 1.0, -1.0)
@@ -87,7 +88,7 @@ def f_skew(positive: np.ndarray, scores: np.ndarray) -> tuple[float, float]:
 
 def boosting_path(X: np.ndarray, objective: Any, rounds: list[int]) -> Iterator[tuple[int, np.ndarray]]:
     """Scores of coordinate descent (JMLR 2009, Fig. 2) after each of the numbers of rounds."""
-    problem, w, done = LinearProblem(X, objective), np.zeros(X.shape[1]), 0
+    problem, w, done = Problem(X, objective), np.zeros(X.shape[1]), 0
     for target in rounds:
         w, done = CoordinateDescent(target - done, tol=0.0).solve(problem, w).w, target
         yield target, problem.scores(w)
@@ -124,7 +125,7 @@ def _short(value: float) -> str:
 def _boost_set(name: str, X: np.ndarray, positive: np.ndarray, marks: list[int]) -> pl.DataFrame:
     """One row for each algorithm and number of rounds."""
     rank, classify = Push(positive, price="identity"), AdaBoostLoss(positive)
-    least = Newton(tol=1e-10).solve(LinearProblem(X, rank), np.zeros(X.shape[1])).value
+    least = Newton(tol=1e-10).solve(Problem(X, rank), np.zeros(X.shape[1])).value
     constant = np.column_stack([X, np.ones(len(X))])
     algorithms = {
         "RankBoost": (X, rank),

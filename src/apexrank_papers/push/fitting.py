@@ -9,7 +9,8 @@ from sklearn.exceptions import ConvergenceWarning
 from sklearn.preprocessing import minmax_scale
 
 from apexrank.errors import InputError
-from apexrank.rankers import IRPush, LinearRanker, PNormPush
+from apexrank.rankers import IRPush, PNormPush
+from apexrank.rankers.base import LinearBinaryRanker
 
 P_VALUES = (1, 2, 4, 8, 16, 64)
 COLUMNS = (*(f"p={p}" for p in P_VALUES), "IR")
@@ -24,7 +25,7 @@ def unit_range(X: np.ndarray) -> np.ndarray:
     return minmax_scale(X)
 
 
-def fitted(X: np.ndarray, y: np.ndarray, solver: str = "auto", t_max: int = 100) -> list[LinearRanker]:
+def fitted(X: np.ndarray, y: np.ndarray, solver: str = "auto", t_max: int = 100) -> list[LinearBinaryRanker]:
     """The P-Norm Push for p = 1, 2, 4, 8, 16, 64, then the IR Push.
 
     ``solver="auto"`` goes to the minimum; ``solver="coordinate"`` makes the ``t_max`` steps of JMLR 2009, Fig. 2.
@@ -39,4 +40,5 @@ def fitted(X: np.ndarray, y: np.ndarray, solver: str = "auto", t_max: int = 100)
             pushes = [PNormPush(p, solver=solver, max_iter=t_max).fit(X, y) for p in P_VALUES]
     else:
         raise InputError(f"unknown solver {solver!r}: use one of auto, coordinate")
-    return [*pushes, IRPush().fit(X, y)]
+    positives = np.sum(y == np.max(y))  # of which the papers' objective is a sum
+    return [*pushes, IRPush(alpha=1e-6 / positives).fit(X, y)]

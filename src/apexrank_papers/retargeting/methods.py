@@ -15,6 +15,7 @@ from apexrank import metrics
 from apexrank.datasets import Fold
 from apexrank.rankers import CrucialPairsPush, ListwiseRanker, MonotoneRetargeting
 from apexrank.validation import segment
+from apexrank_papers.retargeting.published import PublishedRetargeting
 
 Scorer = Callable[[np.ndarray], np.ndarray]
 Candidates = Callable[[Bunch, Bunch], Iterator[tuple[str, Scorer]]]
@@ -49,10 +50,22 @@ def grid(make: Callable[..., BaseEstimator], **choices: tuple[Any, ...]) -> Cand
     def candidates(train: Bunch, _validation: Bunch) -> Iterator[tuple[str, Scorer]]:
         for values in product(*choices.values()):
             options = dict(zip(choices, values, strict=True))
-            fitted = make(**options).fit(train.data, train.target, groups=train.groups)
+            ranker = make(**options)
+            ranker.set_params(alpha=ranker.alpha / _summands(ranker, train))
+            fitted = ranker.fit(train.data, train.target, groups=train.groups)
             yield ", ".join(f"{name}={value}" for name, value in options.items()), fitted.predict
 
     return candidates
+
+
+def _summands(ranker: BaseEstimator, train: Bunch) -> float:
+    """How many terms the dissertation sums up that the ranker takes the mean of, so that alpha means the same."""
+    lists = segment(train.groups, len(train.target))
+    if isinstance(ranker, MonotoneRetargeting):
+        return sum(np.ptp(train.target[lists.rows(q)]) > 0 for q in range(len(lists)))
+    if isinstance(ranker, ListwiseRanker):
+        return len(train.target) if ranker.loss == "pointwise" else len(lists)
+    return 1.0
 
 
 def alternations(divergence: str, normalize: bool, starts: tuple[str, ...] = ("relevance",)) -> Candidates:
@@ -63,15 +76,15 @@ def alternations(divergence: str, normalize: bool, starts: tuple[str, ...] = ("r
 
     def candidates(train: Bunch, _validation: Bunch) -> Iterator[tuple[str, Scorer]]:
         for start, alpha in product(starts, PENALTIES):
-            ranker = MonotoneRetargeting(
+            ranker = PublishedRetargeting(
                 divergence,
-                margin=0.0,
                 normalize=normalize,
                 alpha=alpha,
                 start=start,
                 max_alternations=MOST_ALTERNATIONS,
             ).fit(train.data, train.target, groups=train.groups)
-            for k, coef in enumerate(ranker.coef_path_):
+            path: np.ndarray = ranker.coef_path_
+            for k, coef in enumerate(path):
                 yield f"start={start}, alpha={alpha:g}, alternations={k + 1}", partial(_linear, coef=coef)
 
     return candidates

@@ -1,0 +1,330 @@
+"""Penalties on the coefficients of a linear model: what a problem adds to its objective.
+
+A penalty is ``½·w'Aw + l1·|w|₁`` on a box ``low ≤ w ≤ high`` that contains 0. Its kinds say what A, l1 and the box are;
+value, gradient, proximal operator, least-norm subgradient and duality gap follow from these three, here, once. So
+a solver that knows the L1 norm and bounds knows all of them.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+
+from apexrank.errors import InputError
+from apexrank.validation import check_between, check_finite
+
+__all__ = ["Bounded", "ElasticNet", "Lasso", "NonNegative", "Penalty", "Quadratic", "Ridge"]
+
+INFINITE = (-np.inf, np.inf)
+
+
+class Penalty:
+    """Base class: ``h(w) = ½·w'Aw + l1·|w|₁`` for ``low ≤ w ≤ high``, infinite elsewhere.
+
+    Attributes
+    ----------
+    curvature : float or array of shape (d, d)
+        A, positive semi-definite; a number stands for a multiple of the identity.
+    convexity : float
+        The smallest eigenvalue μ of A: h is μ-strongly convex.
+    l1 : float
+        Weight of the L1 norm.
+    bounds : (float, float)
+        The box, low ≤ 0 ≤ high.
+    """
+
+    l1: float = 0.0
+    bounds: tuple[float, float] = INFINITE
+
+    @property
+    def curvature(self) -> Any:
+        raise NotImplementedError
+
+    @property
+    def convexity(self) -> float:
+        return float(self.curvature)
+
+    @property
+    def is_bounded(self) -> bool:
+        """Whether the box is not the whole space."""
+        return self.bounds != INFINITE
+
+    @property
+    def is_smooth(self) -> bool:
+        """Whether the penalty is its quadratic part."""
+        return self.l1 == 0 and not self.is_bounded
+
+    def check(self, n_features: int) -> None:
+        """Raise InputError for parameters that make no penalty on so many coefficients."""
+
+    def smooth(self, w: np.ndarray) -> tuple[float, np.ndarray]:
+        """``½·w'Aw`` and its gradient ``Aw``."""
+        A = self.curvature
+        slope = A @ w if isinstance(A, np.ndarray) else A * w
+        return 0.5 * float(w @ slope), slope
+
+    def value(self, w: np.ndarray) -> float:
+        """``h(w)``."""
+        low, high = self.bounds
+        if np.any(w < low) or np.any(w > high):
+            return float("inf")
+        value = self.smooth(w)[0]
+        return value + self.l1 * float(np.abs(w).sum()) if self.l1 else value
+
+    def hessian(self, n_features: int) -> np.ndarray:
+        """Hessian A of the smooth part."""
+        A = self.curvature
+        return A.copy() if isinstance(A, np.ndarray) else A * np.eye(n_features)
+
+    def diagonal(self, n_features: int) -> np.ndarray:
+        """Diagonal of A."""
+        A = self.curvature
+        return np.diag(A) if isinstance(A, np.ndarray) else np.full(n_features, float(A))
+
+    def prox(self, v: np.ndarray, step: float) -> np.ndarray:
+        """``argmin_u ½·|u − v|² + step·(h(u) − ½·u'Au)``, the proximal operator of the part that is not smooth.
+
+        Examples
+        --------
+        >>> Lasso(1.0).prox(np.array([3.0, 0.5]), 2.0).tolist()
+        [1.0, 0.0]
+        """
+        shrunk = np.sign(v) * np.maximum(np.abs(v) - step * self.l1, 0.0)
+        return np.clip(shrunk, *self.bounds)
+
+    def subgradient(self, w: np.ndarray, grad: np.ndarray) -> np.ndarray:
+        """Least-norm subgradient of the whole problem at w, for the gradient of all its smooth parts; 0 at a minimum.
+
+        At a bound a slope that pushes out of the box counts nothing.
+        """
+        if self.is_smooth:
+            return grad
+        low, high = self.bounds
+        # a bound at 0 leaves one of the two one-sided derivatives at the kink of |w|
+        falls = np.where(w < high, np.minimum(grad + np.where(w < 0, -self.l1, self.l1), 0.0), 0.0)
+        rises = np.where(w > low, np.maximum(grad + np.where(w > 0, self.l1, -self.l1), 0.0), 0.0)
+        return falls + rises
+
+    def gap(self, w: np.ndarray, grad: np.ndarray) -> float:
+        """Upper bound on the distance from the minimum, for the gradient of the smooth parts; nan where there is none.
+
+        With μ the convexity, ``g = ∇ − μ·w`` is the gradient of a convex function; by Fenchel's inequality the
+        distance is at most ``k(w) + <w, g> + k*(−g)``, where ``k = μ/2·|w|² + l1·|w|₁`` on the box and k* is its
+        conjugate. Without l1 and bounds that is ``|∇|²/(2μ)``.
+        """
+        mu = self.convexity
+        if self.l1 == 0:
+            slope = self.subgradient(w, grad)
+            return float(slope @ slope) / (2 * mu) if mu > 0 else float("nan")
+        g = grad - mu * w
+        own = 0.5 * mu * float(w @ w) + self.l1 * float(np.abs(w).sum())
+        return own + float(w @ g) + self.conjugate(-g)
+
+    def conjugate(self, v: np.ndarray) -> float:
+        """``k*(v) = max_u <u, v> − k(u)`` of ``k = μ/2·|u|² + l1·|u|₁`` on the box; infinite without a maximum."""
+        mu, (low, high) = self.convexity, self.bounds
+        if mu > 0:
+            excess = np.sign(v) * np.maximum(np.abs(v) - self.l1, 0.0)
+            u = np.clip(excess / mu, low, high)
+            return float((excess * u - 0.5 * mu * u**2).sum())
+        # v on the edge of the dual box counts as inside, whatever rounding says
+        excess = np.sign(v) * np.maximum(np.abs(v) - (1 + 1e-12) * self.l1, 0.0)
+        kept = excess != 0
+        return float((excess[kept] * np.where(excess[kept] > 0, high, low)).sum())
+
+    def shrink(self, v: np.ndarray) -> float:
+        """The largest s ≤ 1 with a finite conjugate at ``s·v``, for a penalty without a quadratic part."""
+        low, high = self.bounds
+        endless = np.where(v > 0, high == np.inf, low == -np.inf)
+        largest = float(np.abs(v).max(initial=0.0, where=endless))
+        return min(1.0, self.l1 / max(largest, np.finfo(float).tiny))
+
+
+@dataclass(frozen=True)
+class Ridge(Penalty):
+    """``alpha/2·|w|²``.
+
+    Examples
+    --------
+    >>> Ridge(2.0).value(np.array([1.0, 3.0]))
+    10.0
+    """
+
+    alpha: float = 1.0
+
+    def check(self, n_features: int) -> None:
+        check_finite("alpha", self.alpha, 0)
+
+    @property
+    def curvature(self) -> float:
+        return self.alpha
+
+
+@dataclass(frozen=True)
+class ElasticNet(Penalty):
+    """``alpha·[(1 − l1_ratio)/2·|w|² + l1_ratio·|w|₁]``.
+
+    Examples
+    --------
+    >>> ElasticNet(2.0, l1_ratio=0.5).value(np.array([1.0, -3.0]))
+    9.0
+    """
+
+    alpha: float = 1.0
+    l1_ratio: float = 0.5
+
+    def check(self, n_features: int) -> None:
+        check_finite("alpha", self.alpha, 0)
+        check_between("l1_ratio", self.l1_ratio, 0, 1)
+
+    @property
+    def curvature(self) -> float:
+        return (1 - self.l1_ratio) * self.alpha
+
+    @property
+    def l1(self) -> float:  # type: ignore[override]
+        return self.l1_ratio * self.alpha
+
+
+@dataclass(frozen=True)
+class Lasso(Penalty):
+    """``alpha·|w|₁``. It needs an objective that is bounded below.
+
+    Examples
+    --------
+    >>> Lasso(2.0).value(np.array([1.0, -3.0]))
+    8.0
+    """
+
+    alpha: float = 1.0
+
+    def check(self, n_features: int) -> None:
+        check_finite("alpha", self.alpha, 0)
+
+    @property
+    def curvature(self) -> float:
+        return 0.0
+
+    @property
+    def l1(self) -> float:  # type: ignore[override]
+        return self.alpha
+
+
+@dataclass(frozen=True, eq=False)
+class Quadratic(Penalty):
+    """``alpha/2·w'Pw`` for a symmetric positive semi-definite P, such as the squared differences of neighbours.
+
+    Only a positive definite P certifies the distance from the minimum (``dual_gap_``); with another one the scaled
+    gradient says when to stop.
+
+    Parameters
+    ----------
+    P : array of shape (d, d)
+    alpha : float
+
+    Examples
+    --------
+    >>> neighbours = np.diff(np.eye(3), axis=0)
+    >>> Quadratic(neighbours.T @ neighbours).value(np.array([1.0, 2.0, 4.0]))
+    2.5
+    """
+
+    P: Any
+    alpha: float = 1.0
+
+    def check(self, n_features: int) -> None:
+        check_finite("alpha", self.alpha, 0)
+        P = np.asarray(self.P, dtype=float)
+        if P.shape != (n_features, n_features):
+            raise InputError(
+                f"P needs a row and a column for each of the {n_features} features, got shape {P.shape}"
+            )
+        if not np.isfinite(P).all() or not np.allclose(P, P.T, rtol=1e-10, atol=1e-12 * np.abs(P).max()):
+            raise InputError("P must be symmetric, of finite numbers")
+        if self._eigenvalues[0] < -1e-10 * max(self._eigenvalues[-1], 0.0):
+            raise InputError(
+                f"P must be positive semi-definite, but has the eigenvalue {self._eigenvalues[0]:.3g}"
+            )
+
+    @cached_property
+    def curvature(self) -> np.ndarray:
+        P = np.asarray(self.P, dtype=float)
+        return self.alpha * 0.5 * (P + P.T)
+
+    @cached_property
+    def _eigenvalues(self) -> np.ndarray:
+        return np.linalg.eigvalsh(np.asarray(self.P, dtype=float))
+
+    @property
+    def convexity(self) -> float:
+        lowest, highest = self._eigenvalues[[0, -1]]
+        return self.alpha * float(lowest) if lowest > 1e-12 * highest else 0.0
+
+
+@dataclass(frozen=True)
+class Bounded(Penalty):
+    """Another penalty on the box ``low ≤ w ≤ high``, which must contain 0.
+
+    Examples
+    --------
+    >>> Bounded(Ridge(1.0), low=-1.0, high=2.0).value(np.array([0.0, 3.0]))
+    inf
+    """
+
+    base: Penalty = Ridge()
+    low: float = -np.inf
+    high: float = np.inf
+
+    def check(self, n_features: int) -> None:
+        self.base.check(n_features)
+        if not (self.low <= 0 <= self.high and self.low < self.high):
+            raise InputError(f"bounds must have low <= 0 <= high, got {self.low!r} and {self.high!r}")
+        if self.base.is_bounded:
+            raise InputError("a penalty has one pair of bounds: give low and high once")
+
+    @property
+    def curvature(self) -> Any:
+        return self.base.curvature
+
+    @property
+    def convexity(self) -> float:
+        return self.base.convexity
+
+    @property
+    def l1(self) -> float:  # type: ignore[override]
+        return self.base.l1
+
+    @property
+    def bounds(self) -> tuple[float, float]:  # type: ignore[override]
+        return self.low, self.high
+
+
+@dataclass(frozen=True)
+class NonNegative(Bounded):
+    """Another penalty with coefficients of at least 0.
+
+    Examples
+    --------
+    >>> NonNegative(Ridge(1.0)).value(np.array([-1.0]))
+    inf
+    """
+
+    low: float = 0.0
+
+
+def elastic_net(alpha: float, l1_ratio: float) -> Penalty:
+    """The penalty of an estimator with ``alpha`` and ``l1_ratio``: ridge where no L1 norm is left.
+
+    Examples
+    --------
+    >>> elastic_net(0.1, 0.0), elastic_net(0.1, 1.0)
+    (Ridge(alpha=0.1), Lasso(alpha=0.1))
+    """
+    check_finite("alpha", alpha, 0)
+    check_between("l1_ratio", l1_ratio, 0, 1)
+    if l1_ratio * alpha == 0:
+        return Ridge(alpha)
+    return Lasso(alpha) if l1_ratio == 1 else ElasticNet(alpha, l1_ratio)

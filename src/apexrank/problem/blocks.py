@@ -1,0 +1,404 @@
+"""Rows that come in blocks: from disk one after another, or from the workers of a cluster.
+
+What a block gives for given coefficients, scores or sums, is put together in the order of the blocks, whoever computed
+it: the sums of a push are the same to the last bit in one process and on many workers.
+"""
+
+from __future__ import annotations
+
+import mmap
+from collections.abc import Callable, Iterator, Sequence
+from functools import reduce
+from numbers import Integral
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from apexrank.errors import InputError
+from apexrank.problem.design import BLOCK_BYTES, usable_units
+from apexrank.validation import check_not_huge, check_weight_range, weight_range
+
+ROWS_BYTES = 2**26  # of X in a block, where nobody says
+MIXED_LABELS = "y has both words and numbers: give labels of one kind"
+
+
+class Block(NamedTuple):
+    """Some rows: features, labels or relevance, and where given weights and group ids."""
+
+    X: np.ndarray
+    y: np.ndarray
+    weight: np.ndarray | None = None
+    groups: np.ndarray | None = None
+
+
+class Blocks:
+    """Blocks of rows that can be gone through any number of times, always in the same order.
+
+    A subclass has ``__iter__``, which reads one block at a time; or, where blocks live elsewhere, ``map`` and
+    ``prepared``.
+
+    Attributes
+    ----------
+    threads : int, optional
+        Threads that the work on one block may use; None for all.
+    names : sequence of str, optional
+        Names of the columns of X.
+    """
+
+    threads: int | None = None
+    names: Sequence[str] | None = None
+
+    def __iter__(self) -> Iterator[Any]:
+        raise NotImplementedError
+
+    def map(self, function: Callable[..., Any], *args: Any) -> list[Any]:
+        """``function(block, *args)`` of every block, in their order."""
+        return self.map_with(lambda block, _, *rest: function(block, *rest), None, *args)
+
+    def map_with(self, function: Callable[..., Any], own: Sequence[Any] | None, *args: Any) -> list[Any]:
+        """``function(block, own[k], *args)`` of every block k, in their order."""
+        results: list[Any] = []
+        for block in self:
+            results.append(function(block, None if own is None else own[len(results)], *args))
+            del block  # or two would be in memory while the next one is read
+        return results
+
+    def prepared(self, function: Callable[..., Any], *args: Any) -> Blocks:
+        """Blocks of ``function(block, *args)``, to be used instead of these.
+
+        What is kept in memory is prepared once, what is read in every pass is prepared in every pass.
+        """
+        return _Prepared(self, function, args)
+
+
+class _Prepared(Blocks):
+    def __init__(self, source: Blocks, function: Callable[..., Any], args: tuple[Any, ...]) -> None:
+        self.source, self.function, self.args = source, function, args
+        self.threads, self.names = source.threads, source.names
+
+    def __iter__(self) -> Iterator[Any]:
+        for block in self.source:
+            part = self.function(block, *self.args)
+            del block
+            yield part
+            del part
+
+
+class ArrayBlocks(Blocks):
+    """Slices of an array, which may be a memory-mapped file larger than memory.
+
+    Pages of a memory map that was opened with mode "r" or "r+" are given back after each block, so that no more than
+    one block of X is in memory.
+
+    Parameters
+    ----------
+    X : array of shape (n, d), or path of a ``.npy`` file
+        The rows; a file is memory-mapped.
+    y : array of shape (n,)
+        Labels or relevance.
+    sample_weight, groups : arrays of shape (n,), optional
+        With groups, whose rows have to stand together, no block ends inside one.
+    rows : int, optional
+        Rows of a block; by default those of 64 MiB.
+
+    Examples
+    --------
+    >>> blocks = ArrayBlocks(np.arange(10.0)[:, None], np.arange(10) % 2, rows=4)
+    >>> blocks.map(lambda block: len(block.y))
+    [4, 4, 2]
+    """
+
+    def __init__(
+        self,
+        X: Any,
+        y: Any,
+        sample_weight: Any = None,
+        groups: Any = None,
+        *,
+        rows: int | None = None,
+    ) -> None:
+        self.X = _mapped(X) if isinstance(X, str) or hasattr(X, "__fspath__") else X
+        if getattr(self.X, "ndim", 0) != 2 or not isinstance(self.X, np.ndarray):
+            raise InputError("X must be an array of two dimensions, or the path of a .npy file with one")
+        self.columns: list[Any] = [None if c is None else np.asarray(c) for c in (y, sample_weight, groups)]
+        for name, column in zip(("y", "sample_weight", "groups"), self.columns, strict=True):
+            if column is not None and column.shape != (len(self.X),):
+                raise InputError(
+                    f"{name} needs one value per row: expected {len(self.X)}, got {column.shape}"
+                )
+        if y is None or not len(self.X):
+            raise InputError("there is no row, or no y: give one label per row")
+        rows = default_rows(self.X.shape[1]) if rows is None else checked_rows(rows)
+        self.bounds = _bounds(len(self.X), rows, self.columns[2])
+
+    def __iter__(self) -> Iterator[Block]:
+        for first, last in zip(self.bounds[:-1], self.bounds[1:], strict=True):
+            columns: list[Any] = [None if c is None else c[first:last] for c in self.columns]
+            yield Block(self.X[first:last], *columns)
+            _give_back(self.X)
+
+
+def default_rows(n_features: int) -> int:
+    """Rows of a block where nobody says: 64 MiB of double precision."""
+    return max(1, ROWS_BYTES // (8 * max(1, n_features)))
+
+
+def checked_rows(rows: Any) -> int:
+    """A number of rows that a block can have."""
+    if not isinstance(rows, Integral) or rows < 1:
+        raise InputError(f"rows must be a whole number of at least 1, got {rows!r}")
+    return int(rows)
+
+
+def _mapped(path: Any) -> np.ndarray:
+    try:
+        found = np.load(path, mmap_mode="r")
+    except (OSError, ValueError, EOFError) as error:
+        reason = getattr(error, "strerror", None) or "it is no .npy file of numbers"
+        raise InputError(f"cannot read {str(path)!r} as an array: {reason}") from None
+    if not isinstance(found, np.ndarray):  # an archive of several
+        found.close()
+        raise InputError(f"{str(path)!r} holds several arrays: save X alone as .npy")
+    return found
+
+
+def _bounds(n: int, rows: int, groups: np.ndarray | None) -> np.ndarray:
+    """Bounds of blocks of about so many rows, moved back to where a group begins."""
+    bounds = np.append(np.arange(0, n, rows), n)
+    if groups is None:
+        return bounds
+    starts = np.concatenate([[0], 1 + np.flatnonzero(groups[1:] != groups[:-1]), [n]])
+    return np.unique(starts[np.searchsorted(starts, bounds, side="right") - 1])
+
+
+def _give_back(X: Any) -> None:
+    """Let the pages of a shared memory map go; those that a copy-on-write map has changed exist nowhere else."""
+    if getattr(X, "mode", None) not in ("r", "r+") or not hasattr(mmap, "MADV_DONTNEED"):
+        return
+    base = X.base
+    while isinstance(base, np.ndarray):
+        base = base.base
+    if isinstance(base, mmap.mmap):
+        base.madvise(mmap.MADV_DONTNEED)
+
+
+class Moments(NamedTuple):
+    """Weight, mean, standard deviation and largest size of each column."""
+
+    weight: float
+    mean: np.ndarray
+    spread: np.ndarray
+    largest: np.ndarray
+
+    @property
+    def unit(self) -> np.ndarray:
+        """Unit of a column: its standard deviation, or its size where rounding is all there is to see."""
+        return np.where(self.varies, self.spread, np.where(self.largest > 0, self.largest, 1.0))
+
+    @property
+    def varies(self) -> np.ndarray:
+        """Whether there is more to see of a column than rounding."""
+        return self.spread > 1e-12 * self.largest
+
+
+def merge_moments(a: Moments, b: Moments) -> Moments:
+    """Moments of the rows of both; squares are of numbers of at most 1, as those of huge ones would overflow."""
+    weight = a.weight + b.weight
+    largest = np.maximum(a.largest, b.largest)
+    if weight == 0:
+        return a._replace(largest=largest)
+    unit = np.where(largest > 0, largest, 1.0)
+    share, rest = a.weight / weight, b.weight / weight
+    step = (b.mean / unit - a.mean / unit) * unit
+    squares = (
+        share * (a.spread / unit) ** 2 + rest * (b.spread / unit) ** 2 + share * rest * (step / unit) ** 2
+    )
+    return Moments(weight, a.mean + rest * step, unit * np.sqrt(squares), largest)
+
+
+def column_moments(X: np.ndarray, weight: np.ndarray | None) -> Moments:
+    """Moments of the columns of finite rows, from a few megabytes of them at a time."""
+    rows = max(1, BLOCK_BYTES // (8 * max(1, X.shape[1])))
+    return reduce(
+        merge_moments,
+        (
+            _moments(X[a : a + rows], None if weight is None else weight[a : a + rows], a)
+            for a in range(0, len(X), rows)
+        ),
+    )
+
+
+def _moments(rows: np.ndarray, weight: np.ndarray | None, first: int) -> Moments:
+    rows = np.asarray(rows, dtype=np.float64)
+    if not np.isfinite(rows).all():
+        row, column = np.argwhere(~np.isfinite(rows))[0]
+        raise InputError(
+            f"row {first + row} of a block is missing or infinite in column {column}: fill or drop it"
+        )
+    weight = np.ones(len(rows)) if weight is None else np.asarray(weight, dtype=np.float64)
+    total = float(weight.sum())
+    if total == 0:
+        zero = np.zeros(rows.shape[1])
+        return Moments(0.0, zero, zero, zero)
+    largest = np.abs(rows[weight > 0]).max(axis=0)
+    unit = np.where(largest > 0, largest, 1.0)
+    scaled = rows / unit
+    mean = weight @ scaled / total
+    scaled -= mean
+    spread = np.sqrt(np.einsum("i,ij,ij->j", weight, scaled, scaled) / total)
+    return Moments(total, mean * unit, spread * unit, largest)
+
+
+class Survey(NamedTuple):
+    """What has to be known of all rows before a fit, from one pass over the blocks."""
+
+    n_rows: int
+    moments: Moments
+    labels: dict[Any, float]  # weight of each value of y; empty for relevance
+    sizes: tuple[int, ...]  # rows of each block
+    label_type: np.dtype = np.dtype(object)  # of y
+    weights: tuple[float, float] = (np.inf, 0.0)  # the smallest that is not 0, and the largest
+    grouped: bool = False  # whether there are group ids
+
+    @property
+    def n_features(self) -> int:
+        return len(self.moments.mean)
+
+
+def survey(blocks: Blocks, *, binary: bool) -> Survey:
+    """Count and check the rows of all blocks; ``binary`` also sums the weight of each label.
+
+    Examples
+    --------
+    >>> found = survey(ArrayBlocks(np.array([[1.0], [3.0], [5.0]]), np.array([0, 1, 1]), rows=2), binary=True)
+    >>> found.n_rows, found.moments.mean.tolist(), found.labels
+    (3, [3.0], {0: 1.0, 1: 2.0})
+    """
+    every = blocks.map(_survey_block, binary)
+    parts = [part for part in every if part.n_rows]
+    if not parts:
+        raise InputError("there is no row in any block")
+    widths = {part.n_features for part in parts}
+    if len(widths) > 1:
+        raise InputError(f"blocks have different numbers of columns: {', '.join(map(str, sorted(widths)))}")
+    labels: dict[Any, float] = {}
+    for part in parts:
+        for value, weight in part.labels.items():
+            labels[value] = labels.get(value, 0.0) + weight
+    lightest, heaviest = zip(*(part.weights for part in parts), strict=True)
+    check_weight_range(min(lightest), max(heaviest))
+    moments = reduce(merge_moments, (part.moments for part in parts))
+    usable_units(moments.unit, lambda: moments.varies)  # or the fit is refused
+    return Survey(
+        sum(part.n_rows for part in parts),
+        moments,
+        labels,
+        tuple(part.n_rows for part in every),
+        _common_type([part.label_type for part in parts]),
+        (min(lightest), max(heaviest)),
+        any(part.grouped for part in parts),
+    )
+
+
+def gathered(blocks: Blocks) -> tuple[np.ndarray, np.ndarray | None, np.ndarray | None]:
+    """Labels, weights and group ids of all rows in memory; weights that some blocks lack are 1."""
+    y, weight, groups = zip(*blocks.map(_columns_of), strict=True)
+    if any(own is None for own in groups) and not all(own is None for own in groups):
+        raise InputError("some blocks have group ids and others have none: give one per row, or none at all")
+    weights = None
+    if any(own is not None for own in weight):
+        weights = np.concatenate(
+            [np.ones(len(v)) if own is None else own for v, own in zip(y, weight, strict=True)]
+        )
+    return np.concatenate(y), weights, None if groups[0] is None else np.concatenate(groups)
+
+
+def _columns_of(block: Block) -> tuple[Any, Any, Any]:
+    weight = None if block.weight is None else np.asarray(block.weight, dtype=np.float64)
+    return np.asarray(block.y), weight, None if block.groups is None else np.asarray(block.groups)
+
+
+def check_whole(groups: list[np.ndarray]) -> None:
+    """Refuse a group of which two blocks have rows."""
+    names = np.concatenate(groups)
+    block = np.repeat(np.arange(len(groups)), [len(own) for own in groups])
+    order = np.argsort(names, kind="stable")
+    twice = np.flatnonzero(names[order][1:] == names[order][:-1])
+    if len(twice):
+        first, second = block[order[twice[0]]], block[order[twice[0] + 1]]
+        raise InputError(
+            f"group {names[order[twice[0]]]!s} has rows in block {first} and in block {second}: sort the rows "
+            "by group, or with Dask use repartition_by_group"
+        )
+
+
+def groups_in(block: Block) -> np.ndarray:
+    """Group ids of a block, each once."""
+    return np.unique(np.asarray(block.groups))
+
+
+def classes_of(found: Survey) -> list[Any]:
+    """The two values of y, the positive one last; more or fewer are refused."""
+    try:
+        classes = sorted(found.labels)
+    except TypeError:
+        raise InputError(MIXED_LABELS) from None
+    if len(classes) > 2:
+        raise InputError(
+            f"Only binary classification is supported: the target has {len(classes)} values; "
+            "mark the wanted class as positive first"
+        )
+    if len(classes) < 2:
+        raise InputError(
+            f"ranking needs positives and negatives, but the target has only one class: {classes[0]!r}"
+        )
+    return classes
+
+
+def _common_type(types: list[np.dtype]) -> np.dtype:
+    """The type that all labels fit in; words and numbers have none, and are told apart by their values later."""
+    if len({kind.kind in "SU" for kind in types}) > 1:
+        return np.dtype(object)
+    return np.result_type(*types)
+
+
+def _survey_block(block: Block, binary: bool) -> Survey:
+    n, weight = len(block.y), block.weight
+    if block.X.shape[0] != n or block.X.ndim != 2:
+        raise InputError(f"a block has {block.X.shape[0]} rows of X but {n} of y: cut both at the same rows")
+    if weight is not None and not (np.isfinite(weight).all() and (np.asarray(weight) >= 0).all()):
+        raise InputError("sample_weight must be finite numbers of at least 0")
+    if not n:
+        nothing = np.zeros(block.X.shape[1])
+        return Survey(0, Moments(0.0, nothing, nothing, nothing), {}, ())
+    weights = weight_range(weight)
+    # small weights may stand beside larger ones of other blocks
+    check_weight_range(np.inf, max(weights[1], 1.0))
+    y = np.asarray(block.y)
+    labels = _label_weights(y, weight) if binary else {}
+    # huge numbers are refused once they are known to be finite
+    with np.errstate(over="ignore", invalid="ignore"):
+        moments = column_moments(block.X, weight)
+    check_not_huge("X", block.X)
+    return Survey(n, moments, labels, (n,), y.dtype, weights, block.groups is not None)
+
+
+def _is_missing(value: Any) -> bool:
+    return (
+        value is None or type(value).__name__ == "NAType" or bool(value != value)
+    )  # pandas' NA is no truth value
+
+
+def _label_weights(y: np.ndarray, weight: np.ndarray | None) -> dict[Any, float]:
+    """Weight of each value of y."""
+    missing = np.array([_is_missing(value) for value in y]) if y.dtype == object else y != y
+    if missing.any():
+        raise InputError(f"row {int(missing.argmax())} of a block has no y: fill it in or drop the row")
+    try:
+        values, index = np.unique(y, return_inverse=True)
+    except TypeError:
+        raise InputError(MIXED_LABELS) from None
+    if y.dtype.kind == "f" and np.any(values != np.trunc(values)):
+        odd = values[values != np.trunc(values)][0]
+        raise InputError(f"y has values such as {odd:g}, which are no classes: give labels of two values")
+    return dict(zip(values.tolist(), np.bincount(index, weight).tolist(), strict=True))

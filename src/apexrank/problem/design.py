@@ -1,0 +1,316 @@
+"""Rows of linear models in memory: scores ``X·w`` and what problems take from them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from copy import copy
+from typing import Any, Self
+
+import numpy as np
+from scipy import sparse
+from sklearn.utils.sparsefuncs import mean_variance_axis
+
+from apexrank.errors import InputError
+from apexrank.kernels.rows import RowSummer
+from apexrank.objectives.base import Objective
+from apexrank.validation import SMALLEST, check_not_huge
+
+Matrix = Any  # a dense array, or a SciPy sparse matrix in CSR format
+
+BLOCK_BYTES = 2**22
+SCALE_ROWS = 2**14
+FAR = 1e4  # spreads from zero at which a column is moved there, in a copy of X
+WIDEST_HESSIAN = 2000  # features
+
+
+class Design:
+    """Base class: rows of which linear scores are taken, wherever they are.
+
+    A subclass has ``scores``, ``pull_back``, ``curvature``, ``column``, ``take``, ``units``, ``varies`` and
+    ``moved``; where an objective streams, ``sums`` may give value and gradient in one pass. An objective that does not
+    stream is evaluated here, in memory, on the scores of all rows (8 bytes a row).
+
+    Attributes
+    ----------
+    n_rows, n_features : int
+    shift : array, optional
+        What was subtracted from the rows as given.
+    is_rough : bool
+        Whether sums are in single precision.
+    """
+
+    n_rows: int
+    n_features: int
+    shift: np.ndarray | None = None
+    is_rough = False
+    can_move = True
+    summarised = False
+
+    def scores(self, w: np.ndarray) -> np.ndarray:
+        """Scores of the rows as kept, in double precision."""
+        raise NotImplementedError
+
+    def pull_back(self, r: np.ndarray) -> np.ndarray:
+        """``Xᵀ·r``."""
+        raise NotImplementedError
+
+    def curvature(self, centre: np.ndarray, weight: np.ndarray, U: Any) -> tuple[np.ndarray, np.ndarray]:
+        """``Zᵀ·diag(weight)·Z`` and ``Zᵀ·U`` for ``Z = X − centre``."""
+        raise NotImplementedError
+
+    def column(self, j: int) -> np.ndarray:
+        """Column j in double precision."""
+        raise NotImplementedError
+
+    def take(self, rows: np.ndarray) -> np.ndarray:
+        """Some rows, in memory and in double precision."""
+        raise NotImplementedError
+
+    def units(self, sample_weight: Any) -> tuple[np.ndarray, np.ndarray]:
+        """Mean and standard deviation of each column, the units in which a solver works and stops."""
+        raise NotImplementedError
+
+    def varies(self) -> np.ndarray:
+        """Whether a column has different values."""
+        raise NotImplementedError
+
+    def moved(self, shift: np.ndarray) -> Self:
+        """The same rows less ``shift``."""
+        raise NotImplementedError
+
+    def sums(self, objective: Objective, w: np.ndarray) -> Any:
+        """Sums over the rows for the objective's ``stream``, or None where there are none."""
+        return None
+
+    def offset(self, w: np.ndarray) -> float:
+        """What the scores of the rows as given have more than those of the rows as kept."""
+        return 0.0 if self.shift is None else float(self.shift @ w)
+
+    def evaluate(self, objective: Objective, w: np.ndarray) -> tuple[float, np.ndarray]:
+        """Value of the objective and its gradient with respect to w."""
+        sums = self.sums(objective, w) if objective.streams else None
+        if sums is not None:
+            return objective.stream(sums)
+        value, slope = objective.value_and_grad(self.scores(w))
+        return value, self.pull_back(slope)
+
+    def hessian(self, objective: Objective, w: np.ndarray, centre: np.ndarray) -> np.ndarray:
+        """Hessian of the objective with respect to w; ``centre`` is what keeps products of the rows small."""
+        total = np.zeros((self.n_features, self.n_features))
+        for factor, diagonal, U, S in objective.hessian(self.scores(w)):
+            gram, V = self.curvature(centre, diagonal, U)
+            total += factor * (gram + V @ S @ V.T)
+        return total
+
+    def separated(self, objective: Objective, w: np.ndarray) -> bool:
+        """Whether the objective calls the scores separated."""
+        return objective.separated(self.scores(w))
+
+
+class DenseDesign(Design):
+    """Rows in an array.
+
+    Row-major rows and an objective that streams need one pass for value and gradient; everything else takes two.
+    """
+
+    def __init__(self, X: np.ndarray) -> None:
+        check_not_huge("X", X)
+        self.X = X
+        self.n_rows, self.n_features = X.shape
+
+    def scores(self, w: np.ndarray) -> np.ndarray:
+        return scores_of(self.X, w)
+
+    def pull_back(self, r: np.ndarray) -> np.ndarray:
+        return pull_back(self.X, r)
+
+    def curvature(self, centre: np.ndarray, weight: np.ndarray, U: Any) -> tuple[np.ndarray, np.ndarray]:
+        return curvature_products(self.X, centre, weight, U)
+
+    def column(self, j: int) -> np.ndarray:
+        return self.X[:, j].astype(np.float64)
+
+    def take(self, rows: np.ndarray) -> np.ndarray:
+        return self.X[rows].astype(np.float64)
+
+    def units(self, sample_weight: Any) -> tuple[np.ndarray, np.ndarray]:
+        return column_units(self.X, sample_weight)
+
+    def varies(self) -> np.ndarray:
+        return varies(self.X)
+
+    def moved(self, shift: np.ndarray) -> Self:
+        other = copy(self)
+        other.X, other.shift = self.X - shift, shift
+        return other
+
+    def sums(self, objective: Objective, w: np.ndarray) -> RowSummer | None:
+        if not self.X.flags.c_contiguous:
+            return None
+        return RowSummer(self.X, w, objective.positive.view(np.uint8), objective.log_weight)
+
+
+class SparseDesign(DenseDesign):
+    """Rows in a SciPy sparse matrix in CSR format; they are never moved, which would fill them."""
+
+    can_move = False
+
+    def column(self, j: int) -> np.ndarray:
+        column: Any = self.X[:, [j]]
+        return column.toarray().ravel().astype(np.float64)
+
+    def sums(self, objective: Objective, w: np.ndarray) -> None:
+        return None
+
+
+def design_of(X: Matrix) -> Design:
+    """The design of rows in memory, dense or sparse."""
+    return SparseDesign(X) if sparse.issparse(X) else DenseDesign(X)
+
+
+def row_slices(X: np.ndarray) -> Iterator[slice]:
+    """Slices of rows of a few megabytes each."""
+    rows = max(1, BLOCK_BYTES // (8 * max(1, X.shape[1])))
+    return (slice(a, a + rows) for a in range(0, X.shape[0], rows))
+
+
+def scores_of(X: Matrix, w: np.ndarray) -> np.ndarray:
+    """``X @ w`` in double precision, without a double-precision copy of a single-precision X."""
+    if sparse.issparse(X) or X.dtype == np.float64:
+        return X @ w
+    return np.concatenate([X[block].astype(np.float64) @ w for block in row_slices(X)])
+
+
+def tied_scores(X: Matrix, w: np.ndarray) -> np.ndarray:
+    """``X @ w`` where equal rows have equal scores to the last bit, which BLAS does not promise.
+
+    Isotonic regression is not continuous there: rounding that tells equal rows apart gives them different values.
+
+    Examples
+    --------
+    >>> tied_scores(np.array([[1.0, 2.0], [3.0, 4.0]]), np.array([1.0, -1.0])).tolist()
+    [-1.0, -1.0]
+    """
+    return X @ w if sparse.issparse(X) else np.einsum("ij,j->i", X, w)
+
+
+def pull_back(X: Matrix, r: np.ndarray) -> np.ndarray:
+    """``X.T @ r`` in double precision."""
+    if sparse.issparse(X) or X.dtype == np.float64:
+        return X.T @ r
+    return np.sum([X[block].astype(np.float64).T @ r[block] for block in row_slices(X)], axis=0)
+
+
+def curvature_products(
+    X: Matrix, centre: np.ndarray, weight: np.ndarray, U: Any
+) -> tuple[np.ndarray, np.ndarray]:
+    """``Z.T @ diag(weight) @ Z`` and ``Z.T @ U`` for ``Z = X − centre`` and weights >= 0, block by block.
+
+    An objective that does not see a shift of the scores has the same Hessian for Z as for X, but far from zero X's
+    products would cancel. A sparse X is taken as it is.
+    """
+    if sparse.issparse(X):
+        V = X.T @ U
+        return (X.T @ sparse.diags_array(weight) @ X).toarray(), V.toarray() if sparse.issparse(V) else V
+    U = U.tocsr() if sparse.issparse(U) else U
+    root, d = np.sqrt(weight), X.shape[1]
+    gram, V = np.zeros((d, d)), np.zeros((d, U.shape[1]))
+    for block in row_slices(X):
+        Z = X[block] - centre
+        V += (U[block].T @ Z).T
+        Z *= root[block, None]
+        gram += Z.T @ Z
+    return gram, V
+
+
+def column_units(X: Matrix, sample_weight: np.ndarray | None) -> tuple[np.ndarray, np.ndarray]:
+    """Mean and standard deviation of each column, from 16,000 random rows of a dense X that has more.
+
+    They only set the units in which a solver works and stops. A column that looks constant is looked at in full; one
+    that is gets its own size as unit.
+    """
+    if sparse.issparse(X):
+        mean, variance = mean_variance_axis(X, axis=0, weights=sample_weight)
+        return mean, _unit_of(variance, np.abs(mean))
+    n = X.shape[0]
+    some = slice(None) if n <= SCALE_ROWS else np.random.default_rng(0).integers(0, n, SCALE_ROWS)
+    sample = X[some]
+    mean, spread = _moments(sample, None if sample_weight is None else sample_weight[some])
+    if n > SCALE_ROWS:
+        for j in np.flatnonzero(np.ptp(sample, axis=0) == 0):
+            mean[[j]], spread[[j]] = _moments(X[:, [j]], sample_weight)
+    return mean, spread
+
+
+def _moments(rows: np.ndarray, weight: np.ndarray | None) -> tuple[np.ndarray, np.ndarray]:
+    if weight is not None and weight.any():
+        rows, weight = rows[weight > 0], weight[weight > 0]
+    else:
+        weight = None
+    size = np.abs(rows).max(axis=0).astype(np.float64)
+    largest = np.where(size > 0, size, 1.0)  # squares of huge numbers would overflow
+    rows = rows / largest
+    mean = np.average(rows, axis=0, weights=weight)
+    variance = np.average((rows - mean) ** 2, axis=0, weights=weight)
+    return mean * largest, _unit_of(variance, np.ones(len(largest))) * largest
+
+
+def _unit_of(variance: np.ndarray, size: np.ndarray) -> np.ndarray:
+    """Unit of a column: its standard deviation, or its size where rounding is all there is to see."""
+    spread = np.sqrt(np.maximum(variance, 0.0))
+    return np.where(spread > 1e-12 * size, spread, np.where(size > 0, size, 1.0))
+
+
+def spread_inside(design: Design, lists: Any) -> np.ndarray:
+    """Standard deviation of each column around the means of its lists, which are all an objective of lists can see.
+
+    Of many lists random ones of about 16,000 rows are taken.
+    """
+    rows, bounds, weight = lists.rows, lists.lists, lists.weight
+    sizes = np.diff(bounds)
+    chosen = np.arange(len(sizes))
+    if len(rows) > SCALE_ROWS:
+        chosen = np.random.default_rng(0).permutation(len(sizes))
+        chosen = np.sort(chosen[: 1 + np.searchsorted(np.cumsum(sizes[chosen]), SCALE_ROWS)])
+    some = np.concatenate([np.arange(bounds[q], bounds[q + 1]) for q in chosen])
+    sample, count = design.take(rows[some]), weight[some][:, None]
+    largest = np.abs(sample).max(axis=0)
+    largest = np.where(largest > 0, largest, 1.0)  # squares of huge numbers would overflow
+    sample /= largest
+    starts = np.concatenate([[0], np.cumsum(sizes[chosen])])
+    totals = np.add.reduceat(count, starts[:-1], axis=0)
+    means = np.add.reduceat(count * sample, starts[:-1], axis=0) / totals
+    sample -= np.repeat(means, sizes[chosen], axis=0)
+    return _unit_of((count * sample**2).sum(axis=0) / totals.sum(), np.ones(len(largest))) * largest
+
+
+def usable_units(spread: np.ndarray, varying: Callable[[], np.ndarray]) -> np.ndarray:
+    """Units of the columns, 1 for those that differ by too little to be computed with, as for columns of zeros.
+
+    Such columns get a coefficient of about 0. Where no other column varies, nothing could be ranked: that is refused.
+
+    Examples
+    --------
+    >>> usable_units(np.array([2.0, 1e-120]), lambda: np.array([True, True])).tolist()
+    [2.0, 1.0]
+    """
+    tiny = spread < SMALLEST
+    if not tiny.any():
+        return spread
+    if not (varying() & ~tiny).any():
+        j = int(tiny.argmax())
+        raise InputError(f"column {j} of X differs by no more than {spread[j]:.3g}: scale X first")
+    return np.where(tiny, 1.0, spread)
+
+
+def varies(X: Matrix) -> np.ndarray:
+    """Whether a column has different values.
+
+    Examples
+    --------
+    >>> varies(np.array([[1.0, 2.0], [1.0, 3.0]])).tolist()
+    [False, True]
+    """
+    if sparse.issparse(X):
+        return X.max(axis=0).toarray().ravel() > X.min(axis=0).toarray().ravel()
+    return X.max(axis=0) > X.min(axis=0)

@@ -1,0 +1,244 @@
+"""A linear problem: a design, an objective of its scores and a penalty, with certificates of its minimum."""
+
+from __future__ import annotations
+
+from copy import copy
+from typing import Any, NamedTuple, Self
+
+import numpy as np
+
+from apexrank.checkpoints import remembered
+from apexrank.errors import InputError
+from apexrank.objectives.base import Objective
+from apexrank.penalties import Penalty, Ridge
+from apexrank.problem.design import FAR, WIDEST_HESSIAN, Design, design_of, spread_inside, usable_units
+
+LEAST_TOTAL = 1e-290  # with its inverse, the range of an objective at equal scores
+CLOSE = 1e-6  # values between which rounding in single precision may hide the difference
+
+
+class Certificate(NamedTuple):
+    """Bounds on the distance from the minimum: scaled gradient norm, duality gap, and the gap's natural unit."""
+
+    grad_norm: float
+    gap: float
+    unit: float
+
+
+def checked_total(total: float) -> float:
+    """The unit of the objective, of which squares are taken."""
+    if not LEAST_TOTAL <= total <= 1 / LEAST_TOTAL:
+        raise InputError(
+            f"at equal scores the objective is {total:.3g}, out of the range of computation: "
+            "divide the weights by their mean, or scale the target"
+        )
+    return total
+
+
+class Problem:
+    """``min_w objective(X·w)/count + penalty(w)``.
+
+    ``value_and_grad`` and ``hessian`` are those of the smooth part, which is all but the L1 norm and the bounds of
+    the penalty; solvers take those from ``penalty``.
+
+    Parameters
+    ----------
+    design : Design or matrix
+        The rows; a matrix stands for its :class:`DenseDesign` or :class:`SparseDesign`.
+    objective : Objective
+        A function of the scores of all rows, which is divided by its ``count``.
+    penalty : Penalty or float
+        A number is the alpha of a :class:`~apexrank.penalties.Ridge`.
+    sample_weight : array, optional
+        Weights of the rows, for the units of the columns only.
+
+    Attributes
+    ----------
+    scale, spread, centre : arrays of shape (n_features,)
+        Units of the columns with and without the penalty, and their means.
+    total, curvature, grad_unit, value_unit : float
+        Natural units of value, curvature, gradient and duality gap.
+
+    Examples
+    --------
+    >>> from apexrank.objectives import Push
+    >>> from apexrank.penalties import NonNegative
+    >>> problem = Problem(np.array([[-1.0], [1.0]]), Push([True, False]), NonNegative(Ridge(1.0)))
+    >>> problem.certificate(np.zeros(1), *problem.value_and_grad(np.zeros(1))).gap
+    0.0
+    """
+
+    def __init__(
+        self,
+        design: Design | Any,
+        objective: Objective,
+        penalty: Penalty | float = 0.0,
+        sample_weight: Any = None,
+    ) -> None:
+        self.design: Design = design if isinstance(design, Design) else design_of(design)
+        self.penalty = penalty if isinstance(penalty, Penalty) else Ridge(penalty)
+        self.penalty.check(self.design.n_features)
+        self.objective, self.count = objective, objective.count
+        self.total = checked_total(objective.total) / self.count
+        # what a unit of the scores changes: the value itself, unless the objective is quadratic
+        self.curvature = objective.curvature / self.count
+        self.grad_unit = np.sqrt(self.total * self.curvature)
+        self.value_unit = objective.value_unit / self.count
+        self._set_units(sample_weight)
+        self._last: tuple[np.ndarray, float, np.ndarray] | None = None
+
+    def _set_units(self, sample_weight: Any) -> None:
+        design, lists = self.design, self.objective.lists
+        centre, spread = design.units(sample_weight)
+        if lists is not None and design.can_move:
+            spread = spread_inside(design, lists)
+        self.spread = usable_units(spread, design.varies)
+        unseen = self.objective.shift_invariant and design.can_move and design.shift is None
+        if unseen and np.any(np.abs(centre) > FAR * self.spread):
+            # so far from zero that scores would lose the digits that rank: the objective does not see the shift
+            self.design, centre = design.moved(centre), 0 * centre
+        self.centre = centre
+        self.scale = np.hypot(self.spread, np.sqrt(self.penalty.diagonal(self.n_features) / self.curvature))
+
+    def with_objective(self, objective: Objective) -> Self:
+        """The same problem with another objective of the same kind, in the same units."""
+        other = copy(self)
+        other.objective, other.count = objective, objective.count
+        return other
+
+    @property
+    def n_features(self) -> int:
+        return self.design.n_features
+
+    def value_and_grad(self, w: np.ndarray) -> tuple[float, np.ndarray]:
+        """Smooth part and its gradient; not finite, without a word, where the scores are beyond all bounds."""
+        value, grad = self._evaluate(w)
+        return self._steadied(w, value, grad) if self.design.is_rough else value, grad
+
+    @remembered
+    def _evaluate(self, w: np.ndarray) -> tuple[float, np.ndarray]:
+        with np.errstate(over="ignore", invalid="ignore"):
+            value, grad = self.design.evaluate(self.objective, w)
+            if self.count != 1:
+                value, grad = value / self.count, grad / self.count
+            own, slope = self.penalty.smooth(w)
+            return value + own, grad + slope
+
+    def _steadied(self, w: np.ndarray, value: float, grad: np.ndarray) -> float:
+        """The value, without rounding noise relative to that of the point before if the two are close.
+
+        In single precision the value is known to about 1e-8, which hides what a step close to the minimum gains. The
+        gradient still tells: the gain is ``½·(∇ + ∇before)·step``, up to the third power of the step.
+        """
+        if self._last is not None:
+            before, value_before, grad_before = self._last
+            steady = value_before + 0.5 * float((grad + grad_before) @ (w - before))
+            if max(abs(value - value_before), abs(value - steady)) <= CLOSE:
+                value = steady
+        self._last = w.copy(), value, grad
+        return value
+
+    def penalised(self, w: np.ndarray) -> tuple[float, np.ndarray]:
+        """The whole value, and the gradient of the smooth part."""
+        value, grad = self.value_and_grad(w)
+        l1 = self.penalty.l1
+        return value + l1 * float(np.abs(w).sum()) if l1 else value, grad
+
+    @property
+    def needs(self) -> set[str]:
+        """What a solver must know besides a ridge: "l1", "bounds", "quadratic" or "limit"."""
+        penalty = self.penalty
+        found = {"l1": penalty.l1 > 0, "bounds": penalty.is_bounded, "limit": self.objective.is_smoothed}
+        found["quadratic"] = not np.isscalar(penalty.curvature)
+        return {name for name, needed in found.items() if needed}
+
+    @property
+    def hessian_cost(self) -> float:
+        """Multiplications that :meth:`hessian` takes; infinite without a formula, and for too many features."""
+        n, d = self.design.n_rows, self.n_features
+        return float(n) * d * d if self.objective.has_hessian and d <= WIDEST_HESSIAN else np.inf
+
+    @remembered
+    def hessian(self, w: np.ndarray) -> np.ndarray:
+        """Hessian of the smooth part: a dense n_features x n_features matrix."""
+        return self.penalty.hessian(self.n_features) + (
+            self.design.hessian(self.objective, w, self.centre) / self.count
+        )
+
+    def slope(self, w: np.ndarray) -> np.ndarray:
+        """Gradient of the objective alone."""
+        return self.design.pull_back(self.objective.value_and_grad(self.design.scores(w))[1]) / self.count
+
+    def scores(self, w: np.ndarray) -> np.ndarray:
+        """Scores of the rows as they were given."""
+        scores = self.design.scores(w)
+        return scores if self.design.shift is None else scores + self.design.offset(w)
+
+    def grad_norm(self, grad: np.ndarray) -> float:
+        """Largest gradient entry in units of its column's standard deviation.
+
+        For ``log R`` without penalty it is how far, in standard deviations, the weighted means of the positives and
+        of the negatives still are from each other. A penalty adds its own curvature to the unit.
+        """
+        return float(np.abs(grad / self.scale).max(initial=0.0)) / self.grad_unit
+
+    def certificate(self, w: np.ndarray, value: float, grad: np.ndarray) -> Certificate:
+        """Certificate at ``w``, for the whole value and the gradient of the smooth part there.
+
+        Without an L1 norm w = 0, where all rows are tied, has only the columns' spread as unit: a penalty does not
+        excuse a gradient. Without a quadratic part everything is relative to the objective, which may be far below
+        the one at w = 0.
+        """
+        penalty = self.penalty
+        slope = penalty.subgradient(w, grad)
+        norm, gap = self.grad_norm(slope), self.dual_gap(w, value, grad)
+        if penalty.l1 == 0:
+            if not w.any():
+                norm = float(np.abs(slope / self.spread).max(initial=0.0)) / self.grad_unit
+                gap = gap if norm == 0 else np.inf
+            return Certificate(norm, gap, max(self.value_unit, abs(value)))
+        if penalty.convexity > 0:
+            return Certificate(norm, gap, max(self.value_unit, abs(value)))
+        unit = min(self.total, value)
+        return Certificate(norm * self.total / unit, gap, unit)
+
+    def dual_gap(self, w: np.ndarray, value: float, grad: np.ndarray) -> float:
+        """Upper bound on value − minimum, from the dual point that is the objective's gradient; nan if there is none.
+
+        A lasso needs a dual point in its box ``|Xᵀθ| ≤ l1``, so θ is scaled down to ``s·θ``; an objective F ≥ 0 makes
+        ``−F*(sθ) ≥ s·dual``, and one that is an exponential has ``−F*(sθ) = s·dual − s·log(s)·F``.
+        """
+        penalty, objective = self.penalty, self.objective
+        if not objective.is_convex:
+            return float("nan")
+        if penalty.l1 == 0 or penalty.convexity > 0:
+            return max(penalty.gap(w, grad), 0.0) if penalty.l1 else penalty.gap(w, grad)
+        if not objective.bounded_below:
+            return float("nan")
+        loss, s = value - penalty.value(w), penalty.shrink(-grad)
+        dual = loss - float(w @ grad)
+        exponential = loss if objective.is_exponential else 0.0
+        return max(value - (s * dual - s * np.log(s) * exponential - penalty.conjugate(-s * grad)), 0.0)
+
+    def dual_bound(self, dual: float, slope: np.ndarray) -> float:
+        """Lower bound of the minimum from a dual point of the objective, of value ``dual`` and with ``Xᵀθ = slope``."""
+        penalty = self.penalty
+        if not np.isscalar(penalty.curvature):
+            definite = penalty.convexity > 0 and not penalty.is_bounded
+            return (
+                dual - 0.5 * float(slope @ np.linalg.solve(penalty.curvature, slope)) if definite else np.nan
+            )
+        if penalty.convexity > 0:
+            return dual - penalty.conjugate(-slope)
+        if penalty.l1 == 0 or not self.objective.bounded_below:
+            return float("nan")
+        s = penalty.shrink(-slope)
+        return s * dual - penalty.conjugate(-s * slope)
+
+    def unbounded(self, value: float, w: np.ndarray) -> bool:
+        """Whether w separates the classes while no penalty holds it back."""
+        return (
+            value * self.count < self.objective.separable_below
+            and self.penalty.value(w) == 0
+            and self.design.separated(self.objective, w)
+        )

@@ -1,0 +1,221 @@
+"""A linear ranker put together by its user: any objective of scores with any penalty."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import partial
+from typing import Any, Self
+
+import numpy as np
+from numpy.typing import ArrayLike
+from sklearn.base import ClassifierMixin
+from sklearn.utils import ClassifierTags
+from sklearn.utils.metaestimators import available_if
+from sklearn.utils.validation import check_is_fitted
+
+from apexrank.errors import InputError
+from apexrank.objectives import CrucialPairs, InfinitePush, Push, Retarget, UnknownLink
+from apexrank.objectives.base import Objective
+from apexrank.objectives.classification import PClassification
+from apexrank.penalties import Penalty, Ridge
+from apexrank.prices import Power
+from apexrank.rankers.base import BinaryRanker, GradedRanker, LinearBinaryRanker, read_binary, read_graded
+from apexrank.rankers.listwise import LOSSES as LISTWISE
+from apexrank.rankers.listwise import ListwiseRanker
+from apexrank.solvers import Solver
+
+
+def _listwise(loss: str) -> Callable[..., Objective]:
+    def make(y: np.ndarray, *, sample_weight: Any, groups: Any, **options: Any) -> Objective:
+        return ListwiseRanker(loss, **options)._objective(y, sample_weight, groups)
+
+    return make
+
+
+def _unknown_link(y: np.ndarray, *, sample_weight: Any, groups: Any, **options: Any) -> UnknownLink:
+    """One link for all rows is a regression, whose cost is a mean over them."""
+    options = {"normalize": groups is None, **options}
+    return UnknownLink(y, sample_weight=sample_weight, groups=groups, **options)
+
+
+OBJECTIVES: dict[str, Callable[..., Objective]] = {
+    "push": Push,
+    "infinite_push": InfinitePush,
+    "pairs": CrucialPairs,
+    "retarget": Retarget,
+    **{name: _listwise(name) for name in LISTWISE},
+    "unknown_link": _unknown_link,
+}
+
+
+def _is_binary(ranker: Any) -> bool:
+    """Whether the objective ranks two classes."""
+    kind = OBJECTIVES.get(ranker.objective) if isinstance(ranker.objective, str) else ranker.objective
+    while isinstance(kind, partial):
+        kind = kind.func
+    return isinstance(kind, type) and issubclass(kind, Push)
+
+
+def _ranks_classes(ranker: Any) -> bool:
+    if _is_binary(ranker):
+        return True
+    raise AttributeError(
+        "decision_function is for objectives of two classes: use predict, which gives the scores"
+    )
+
+
+class LinearRanker(GradedRanker):
+    """Linear scores that minimise ``objective(X·w)/count + penalty(w)``, both chosen by the user.
+
+    An objective of two classes (the pushes) makes it a classifier, whose ``decision_function`` is the ranking score and
+    whose ``predict`` is a class; with the others ``predict`` is the ranking score. The objective is a mean over
+    groups or rows, so that the penalty means the same for any number of them.
+
+    Parameters
+    ----------
+    objective : str or callable
+        "push", "infinite_push", "pairs", "retarget", "listnet", "pointwise", "rank_cosine", "ndcg_consistent" or
+        "unknown_link"; or an objective's class, or anything that is called as
+        ``objective(labels, sample_weight=..., groups=...)`` and gives an :class:`~apexrank.objectives.base.Objective`,
+        such as ``functools.partial(Retarget, divergence="kl")``.
+    penalty : Penalty, optional
+        One of :mod:`apexrank.penalties`; ``Ridge(1e-3)`` by default.
+    objective_params : dict, optional
+        Further arguments of the objective; for "push" also ``p``.
+    solver : {"auto", "lbfgs", "newton", "coordinate"} or a solver
+        What a solver cannot fit is an error.
+    max_iter, tol, warm_start, verbose
+        As in :class:`PNormPush`.
+
+    Attributes
+    ----------
+    coef_ : array of shape (n_features,), or (1, n_features) for two classes
+    classes_, intercept_ : arrays
+        For two classes; the second one is positive.
+    objective_, dual_gap_, grad_norm_, converged_, n_iter_, history_
+        As in :class:`PNormPush`.
+
+    Examples
+    --------
+    >>> from apexrank import LinearRanker
+    >>> from apexrank.penalties import Lasso, NonNegative, Ridge
+    >>> rng = np.random.default_rng(0)
+    >>> X, queries = rng.normal(size=(60, 4)), np.repeat(np.arange(6), 10)
+    >>> y = np.digitize(X[:, 0] - X[:, 1], [0.0, 1.0])
+    >>> lasso = LinearRanker("retarget", Lasso(0.3)).fit(X, y, groups=queries)
+    >>> lasso.coef_.round(3).tolist()
+    [0.696, -0.688, 0.0, 0.0]
+    >>> LinearRanker("listnet", NonNegative(Ridge(0.1))).fit(X, y, groups=queries).coef_.round(3).tolist()
+    [0.386, 0.0, 0.0, 0.0]
+    """
+
+    def __init__(
+        self,
+        objective: str | Callable[..., Objective] = "push",
+        penalty: Penalty | None = None,
+        *,
+        objective_params: dict[str, Any] | None = None,
+        solver: str | Solver = "auto",
+        max_iter: int = 1000,
+        tol: float = 1e-6,
+        warm_start: bool = False,
+        verbose: int = 0,
+    ) -> None:
+        self.objective = objective
+        self.penalty = penalty
+        self.objective_params = objective_params
+        self.solver = solver
+        self.max_iter = max_iter
+        self.tol = tol
+        self.warm_start = warm_start
+        self.verbose = verbose
+
+    def __sklearn_tags__(self):
+        tags = super().__sklearn_tags__()
+        if _is_binary(self):
+            tags.estimator_type = "classifier"
+            tags.classifier_tags = ClassifierTags(multi_class=False)
+        tags.target_tags.positive_only = self.objective == "ndcg_consistent"
+        return tags
+
+    def _penalty(self) -> Penalty:
+        self._check_numbers()
+        penalty = Ridge(1e-3) if self.penalty is None else self.penalty
+        if not isinstance(penalty, Penalty):
+            raise InputError(
+                f"penalty must be one of apexrank.penalties, such as Ridge(0.1), got {penalty!r}"
+            )
+        return penalty
+
+    def fit(
+        self,
+        X: ArrayLike,
+        y: ArrayLike,
+        *,
+        sample_weight: ArrayLike | None = None,
+        groups: ArrayLike | None = None,
+    ) -> Self:
+        """Fit on rows X with labels of two classes, relevance, or values, as the objective asks.
+
+        ``sample_weight`` counts as repetitions of rows; ``groups`` has one id per row. X may also be Dask collections,
+        an array on a device, or :class:`~apexrank.problem.Blocks` (with y=None).
+        """
+        w0, binary = self._warm(), _is_binary(self)
+        data = (read_binary if binary else read_graded)(self, X, y, sample_weight, groups)
+        problem = self._minimise(data, self._objective, w0)
+        if binary:
+            w, self.coef_ = self.coef_, self.coef_[None, :]
+            self.intercept_ = np.array([LinearBinaryRanker._intercept(self, data, problem, w)])
+        return self
+
+    def _power(self) -> None:
+        """No closed form of the intercept is known for any objective."""
+
+    def _objective(self, labels: np.ndarray, weight: np.ndarray | None, groups: Any) -> Objective:
+        make, options = self.objective, dict(self.objective_params or {})
+        if isinstance(make, str):
+            if make not in OBJECTIVES:
+                raise InputError(f"unknown objective {make!r}: use one of {', '.join(OBJECTIVES)}")
+            make = OBJECTIVES[make]
+        if make in (Push, CrucialPairs) and "p" in options:
+            options["price"] = Power(options.pop("p"))
+        objective = make(labels, sample_weight=weight, groups=groups, **options)
+        penalty = self._penalty()
+        if penalty.l1 > 0 and penalty.convexity == 0 and not objective.bounded_below:
+            return self._bounded(objective)
+        return objective
+
+    @staticmethod
+    def _bounded(objective: Objective) -> Objective:
+        """A form of the objective that stays above 0, as a lasso needs."""
+        if isinstance(objective, Push | CrucialPairs) and not isinstance(objective, InfinitePush):
+            return PClassification(objective)
+        raise InputError(
+            f"{type(objective).__name__} falls for ever along some scores, so a pure L1 penalty has no minimum: use "
+            "ElasticNet, or another loss"
+        )
+
+    @available_if(_ranks_classes)
+    def decision_function(self, X: ArrayLike) -> np.ndarray:
+        """Ranking score of each row: higher means nearer to the top; above 0 is predicted positive."""
+        return LinearBinaryRanker.decision_function(self, X)
+
+    def predict(self, X: ArrayLike) -> np.ndarray:
+        """Class of each row for an objective of two classes, else its ranking score."""
+        check_is_fitted(self)
+        if _is_binary(self):
+            return BinaryRanker.predict(self, X)
+        return super().predict(X)
+
+    def score(
+        self,
+        X: ArrayLike,
+        y: ArrayLike,
+        *,
+        sample_weight: ArrayLike | None = None,
+        groups: ArrayLike | None = None,
+    ) -> float:
+        """Accuracy for two classes, else the mean NDCG over the groups."""
+        if _is_binary(self):
+            return ClassifierMixin.score(self, X, y, sample_weight)
+        return super().score(X, y, sample_weight=sample_weight, groups=groups)

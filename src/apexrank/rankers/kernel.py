@@ -1,0 +1,127 @@
+"""Kernel machines: scores ``Σ_i a_i k(x_i, x)`` as linear scores of coordinates in the kernel's feature space."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike
+from scipy import sparse
+from scipy.linalg import solve_triangular
+from scipy.linalg.lapack import dpstrf
+from sklearn.metrics.pairwise import pairwise_kernels
+
+from apexrank.errors import InputError
+from apexrank.problem.design import scores_of
+from apexrank.problem.training import Training
+from apexrank.rankers.base import LinearFit, checked_rows
+
+MOST_ROWS_FOR_KERNEL = 10_000  # five matrices of that size are 4 GB
+
+
+class KernelFeatures:
+    """Coordinates of rows in a kernel's feature space: ``Z·Zᵀ = K`` by pivoted Cholesky, to rounding.
+
+    Linear scores ``Z·w`` are then scores ``K·a`` with ``aᵀKa = |w|²``; a is 0 except for the pivots, as many as K has
+    rank.
+    """
+
+    def __init__(self, K: np.ndarray) -> None:
+        n = len(K)
+        if K.shape != (n, n):
+            raise InputError(f"Precomputed kernels must be square, got shape {K.shape}")
+        factor, pivots, rank, _ = dpstrf(np.array(K, dtype=float, order="F"), lower=1)
+        if rank == 0:
+            raise InputError("the kernel is zero for all rows: choose another kernel or its parameters")
+        self.pivots = pivots - 1
+        self.corner = np.tril(factor[:rank, :rank])
+        self.Z = np.empty((n, rank))
+        self.Z[self.pivots] = np.vstack([self.corner, factor[rank:, :rank]])
+        probe = np.random.default_rng(0).normal(size=n)
+        wanted = K @ probe
+        if np.abs(self.Z @ (probe @ self.Z) - wanted).max() > 1e-6 * np.abs(wanted).max():
+            raise InputError("the kernel must be symmetric and positive semi-definite: choose another one")
+
+    def dual(self, w: np.ndarray) -> np.ndarray:
+        """``a`` of ``w``."""
+        a = np.zeros(len(self.Z))
+        a[self.pivots[: len(w)]] = solve_triangular(self.corner, w, lower=True, trans="T")
+        return a
+
+
+class KernelFit(LinearFit):
+    """Base class of linear estimators that can take a kernel; a mixin, its place is before other bases.
+
+    A subclass fits on ``_with_features(data)`` and hands the features to ``_keep_kernel``. The kernel
+    of ``fit`` scores new rows until the next ``fit``.
+    """
+
+    kernel: str | Callable[..., float] | None
+    gamma: float | None
+    degree: float
+    coef0: float
+    kernel_params: dict[str, Any] | None
+    dual_coef_: np.ndarray
+    X_fit_: Any
+    kernel_: Any
+
+    @property
+    def takes_device_arrays(self) -> bool:  # type: ignore[override]
+        return self.kernel is None
+
+    def __sklearn_tags__(self):
+        tags = super().__sklearn_tags__()
+        tags.input_tags.pairwise = self.kernel == "precomputed"
+        return tags
+
+    def _with_features(self, data: Training) -> tuple[Training, KernelFeatures | None]:
+        """Rows of coordinates in the kernel's space, and these; the rows themselves without a kernel."""
+        if self.kernel is None:
+            return data, None
+        if type(data) is not Training:
+            raise InputError("a kernel needs its rows in memory: use kernel=None, or an array")
+        n = data.X.shape[0]
+        if n > MOST_ROWS_FOR_KERNEL:
+            raise InputError(
+                f"a kernel of {n} x {n} rows is too large: fit at most {MOST_ROWS_FOR_KERNEL}, or use kernel=None"
+            )
+        features = KernelFeatures(self._kernel_of(data.X, data.X, self.kernel))
+        return Training(features.Z, *data.columns()), features
+
+    def _keep_kernel(self, features: KernelFeatures, rows: Any) -> None:
+        """Turn the coefficients of the features into those of the kernel."""
+        self.dual_coef_, self.X_fit_, self.kernel_ = features.dual(self.coef_), rows, self.kernel
+        del self.coef_
+
+    def _forget_kernel(self) -> None:
+        for name in ("dual_coef_", "X_fit_", "kernel_"):
+            self.__dict__.pop(name, None)
+
+    def _kernel_of(self, rows: Any, others: Any, kernel: Any) -> np.ndarray:
+        """Kernel of rows and other rows; with "precomputed" it is given."""
+        if kernel == "precomputed":
+            return rows.toarray() if sparse.issparse(rows) else rows
+        params = {"gamma": self.gamma, "degree": self.degree, "coef0": self.coef0}
+        if callable(kernel):
+            params = self.kernel_params or {}
+        try:
+            return pairwise_kernels(rows, others, metric=kernel, filter_params=True, **params)
+        except (KeyError, ValueError) as error:
+            raise InputError(f"kernel {kernel!r} cannot be used: {error}") from None
+
+    def _scores(self, X: ArrayLike) -> np.ndarray:
+        if not hasattr(self, "dual_coef_"):
+            return super()._scores(X)
+        K, a = self._kernel_of_used(checked_rows(self, X))
+        return scores_of(K, a)
+
+    def _kernel_of_used(self, rows: Any) -> tuple[np.ndarray, np.ndarray]:
+        """Kernel of rows and those rows of ``fit`` that have a coefficient, and these coefficients."""
+        used = np.flatnonzero(self.dual_coef_)
+        a = self.dual_coef_[used]
+        if not len(used):
+            return np.zeros((rows.shape[0], 0)), a
+        if self.kernel_ == "precomputed":
+            return self._kernel_of(rows[:, used], None, self.kernel_), a
+        return self._kernel_of(rows, self.X_fit_[used], self.kernel_), a

@@ -1,0 +1,239 @@
+"""Monotone retargeting as published: targets and coefficients in turn, stopped early."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Callable
+from numbers import Integral
+from typing import Any, Literal, NamedTuple, Self
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from apexrank.divergences import Divergence, IDivergence, ShiftedIDivergence, Squared
+from apexrank.errors import InputError
+from apexrank.objectives.listwise import FixedTargets, SoftmaxTargets, SquaredTargets
+from apexrank.objectives.retarget import Retarget
+from apexrank.problem.design import scores_of
+from apexrank.problem.problem import Problem
+from apexrank.problem.training import Training
+from apexrank.projections import onto_ordered_simplex
+from apexrank.rankers.base import CollapsedWarning, GradedRanker, read_graded
+from apexrank.solvers import Solution, Solver, solver_for
+
+Start = str | ArrayLike | Callable[[np.ndarray], np.ndarray]
+
+STARTS: dict[str, Callable[[np.ndarray], np.ndarray]] = {
+    "relevance": lambda relevance: relevance,
+    "gain": lambda relevance: np.exp2(relevance) - 1,
+    "softmax": np.exp,
+}
+
+
+COLLAPSED = 1e-4  # of the first coefficients, below which alternations have gone too far
+
+
+class Path(NamedTuple):
+    """Coefficients and cost after each alternation, the last targets, and the last fit of the coefficients."""
+
+    coefs: np.ndarray
+    costs: np.ndarray
+    targets: np.ndarray
+    last: Solution
+
+
+class Alternation:
+    """The two halves of one alternation, on the lists of a :class:`Retarget` objective without margins.
+
+    The coefficients are fitted to the targets by ridge regression with an offset for each list ("squared"), by
+    ListNet's likelihood ("kl"), or by Poisson regression with one offset for all lists ("i-divergence"): with an offset
+    for each list that would be the same as "kl". The targets are the projection of the scores onto the ordered
+    simplex, with hidden order or shared by the rows of a level.
+    """
+
+    def __init__(self, X: Any, objective: Retarget, alpha: float) -> None:
+        self.objective, self.lists, self.alpha = objective, objective.lists, alpha
+        self.X = X[self.lists.rows]
+        number = self.lists.spread(np.arange(len(self.lists)))
+        self.is_squared = isinstance(objective.divergence, Squared)
+        one_offset = isinstance(objective.divergence, IDivergence | ShiftedIDivergence)
+        self.offset_groups = None if one_offset else number
+        self.factor = self.lists.spread(objective.factor / objective.mass)
+        self.name = "squared" if self.is_squared else "kl"
+
+    def start(self, start: Start, relevance: np.ndarray) -> np.ndarray:
+        """First targets: a function of the relevance, divided by its sum in each list."""
+        if isinstance(start, str):
+            if start not in STARTS:
+                raise InputError(
+                    f"unknown start {start!r}: use one of {', '.join(STARTS)}, an array or a function"
+                )
+            values = self._named_start(start, relevance)
+        else:
+            values = np.asarray(start(relevance) if callable(start) else start, dtype=float)
+            if values.shape != relevance.shape:
+                raise InputError(
+                    f"start needs one number per row: expected {len(relevance)}, got {values.shape}"
+                )
+        values = values[self.lists.rows]
+        total = self.lists.sums(self.lists.weight * values)
+        if not np.isfinite(values).all() or values.min() < 0 or total.min() <= 0:
+            raise InputError(
+                "the first targets must be at least 0, not all 0 in a group: use start='softmax'"
+            )
+        return values / self.lists.spread(total)
+
+    def _named_start(self, start: str, relevance: np.ndarray) -> np.ndarray:
+        if start != "softmax":
+            with np.errstate(over="ignore"):
+                return STARTS[start](relevance)
+        lists, values = self.lists, np.zeros(len(relevance))
+        grades = relevance[lists.rows]
+        values[lists.rows] = np.exp(grades - lists.spread(np.maximum.reduceat(grades, lists.lists[:-1])))
+        return values
+
+    def coefficients(self, targets: np.ndarray, w0: np.ndarray, solver: Solver) -> Solution:
+        """The coefficients that fit the targets best."""
+        kind: type[FixedTargets] = SquaredTargets if self.is_squared else SoftmaxTargets
+        weight = self.lists.weight * self.factor
+        objective = kind(targets, groups=self.offset_groups, weight=weight, count=1.0)
+        return solver.solve(Problem(self.X, objective, self.alpha, self.lists.weight), w0)
+
+    def targets(self, w: np.ndarray) -> np.ndarray:
+        """The targets on the ordered simplex nearest to the scores."""
+        lists, scores = self.lists, scores_of(self.X, w)
+        if self.objective.margins.order == "hidden":
+            order, targets = lists.sort(scores), np.empty(len(scores))
+            targets[order] = onto_ordered_simplex(self.name, scores[order], lists.lists, lists.weight[order])
+            return targets
+        starts, sizes = lists.levels[:-1], np.diff(lists.levels)
+        total = np.add.reduceat(lists.weight, starts)
+        mean = np.add.reduceat(lists.weight * scores, starts) / total
+        return np.repeat(onto_ordered_simplex(self.name, mean, lists.lists_in_levels(), total), sizes)
+
+    def run(self, targets: np.ndarray, n: int, w0: np.ndarray, solver: Solver) -> Path:
+        """``n`` fits of the coefficients, with new targets between them and after the last."""
+        coefs, costs, solution = [], [], Solution(w0)
+        for _ in range(n):
+            solution = self.coefficients(targets, solution.w, solver)
+            coefs.append(solution.w)
+            costs.append(solution.value)
+            targets = self.targets(solution.w)
+        return Path(np.array(coefs), np.array(costs), targets, solution)
+
+
+class PublishedRetargeting(GradedRanker):
+    """Monotone retargeting as published (MR): coefficients and targets on the ordered simplex are fitted in turn.
+
+    The cost, a sum over the groups plus ``alpha/2·|w|²``, has a trivial minimum, all targets equal and w = 0, and the
+    alternations go there: the scores shrink with each. What ranks well is the early part of the path; choose the
+    number on held-out data by ``coef_path_``. :class:`apexrank.MonotoneRetargeting` has margins and a certificate.
+
+    Parameters
+    ----------
+    divergence : {"squared", "kl", "i-divergence", "shifted-i-divergence"}
+        With "i-divergence" all groups share one offset, as with one for each it would be "kl"; what remains in the end
+        are scores that tell groups by their size.
+    order, normalize, solver, max_iter, tol, warm_start, verbose
+        As in :class:`apexrank.MonotoneRetargeting`.
+    alpha : float
+        The penalty is ``alpha/2·|w|²``, beside a sum over the groups.
+    max_alternations : int
+        Fits of the coefficients, with new targets between them and after the last.
+    start : {"relevance", "gain", "softmax"}, array or callable
+        First targets, up to their sum in each group.
+
+    Attributes
+    ----------
+    coef_ : array of shape (n_features,)
+    coef_path_ : array of shape (max_alternations, n_features)
+        Coefficients after each alternation.
+    targets_ : array of shape (n_samples,)
+        The last targets, on the simplex; nan for rows without a say.
+    history_, objective_, grad_norm_, converged_, n_iter_, n_groups_
+        The cost after each alternation and the last one, of which ``grad_norm_`` and ``converged_`` are; groups with
+        rows of different relevance.
+
+    Examples
+    --------
+    >>> X, y = np.array([[0.0], [1.0], [2.0], [1.5]]), [0, 1, 2, 1]
+    >>> PublishedRetargeting(max_alternations=3).fit(X, y).coef_path_.shape
+    (3, 1)
+    """
+
+    coef_path_: np.ndarray
+
+    def __init__(
+        self,
+        divergence: str | Divergence = "squared",
+        *,
+        order: Literal["hidden", "blocks"] = "hidden",
+        alpha: float = 1.0,
+        normalize: bool = False,
+        max_alternations: int = 5,
+        start: Start = "relevance",
+        solver: str | Solver = "auto",
+        max_iter: int = 1000,
+        tol: float = 1e-6,
+        warm_start: bool = False,
+        verbose: int = 0,
+    ) -> None:
+        self.divergence = divergence
+        self.order = order
+        self.alpha = alpha
+        self.normalize = normalize
+        self.max_alternations = max_alternations
+        self.start = start
+        self.solver = solver
+        self.max_iter = max_iter
+        self.tol = tol
+        self.warm_start = warm_start
+        self.verbose = verbose
+
+    def fit(
+        self,
+        X: ArrayLike,
+        y: ArrayLike,
+        *,
+        sample_weight: ArrayLike | None = None,
+        groups: ArrayLike | None = None,
+    ) -> Self:
+        """Fit on rows X with relevance y; arguments as in :meth:`apexrank.MonotoneRetargeting.fit`."""
+        k = self.max_alternations
+        if not isinstance(k, Integral) or k < 1:
+            raise InputError(f"max_alternations must be a whole number of at least 1, got {k!r}")
+        self._check_numbers()
+        w0 = self._warm()
+        data = read_graded(self, X, y, sample_weight, groups)
+        if type(data) is not Training:
+            raise InputError("PublishedRetargeting needs its rows in memory")
+        relevance, weight, lists = data.columns()
+        objective = Retarget(
+            relevance,
+            groups=lists,
+            divergence=self.divergence,
+            order=self.order,
+            margin=0.0,
+            normalize=self.normalize,
+            sample_weight=weight,
+        )
+        steps = Alternation(data.X, objective, self.alpha)
+        first = np.zeros(data.n_features) if w0 is None or len(w0) != data.n_features else w0
+        solver = solver_for(self.solver, max_iter=self.max_iter, tol=self.tol, verbose=self.verbose)
+        path = steps.run(steps.start(self.start, relevance), int(k), first, solver)
+        self.coef_, self.coef_path_, self.history_ = path.coefs[-1], path.coefs, path.costs
+        self.objective_, self.dual_gap_, self.grad_norm_ = float(path.costs[-1]), np.nan, path.last.grad_norm
+        self.converged_, self.n_iter_ = bool(path.last.converged), len(path.costs)
+        self.n_groups_ = objective.n_groups
+        self.targets_ = np.full(len(relevance), np.nan)
+        self.targets_[objective.lists.rows] = path.targets
+        size = np.abs(path.coefs).max(axis=1)
+        if size[-1] < COLLAPSED * size[0]:
+            warnings.warn(
+                f"after {len(size)} alternations the scores have shrunk to {size[-1] / size[0]:.0e} of the first: "
+                "monotone retargeting without margins ends at equal scores. Use fewer alternations, or "
+                "MonotoneRetargeting.",
+                CollapsedWarning,
+                stacklevel=2,
+            )
+        return self
