@@ -28,7 +28,8 @@ _DEFINITION = re.compile(r"^(?:def|class) ([^\W_]\w*)", re.M)
 def attach(package: str) -> tuple[Callable[[str], Any], Callable[[], list[str]], list[str]]:
     """Make ``__getattr__``, ``__dir__`` and ``__all__`` of a package from its ``if TYPE_CHECKING`` block.
 
-    Public functions and classes that the ``__init__`` defines itself are in ``__all__`` as well.
+    Public functions and classes that the ``__init__`` defines itself are in ``__all__`` as well. Modules of the package
+    are in ``dir`` alone: a star import need not load them all.
 
     Examples
     --------
@@ -39,7 +40,8 @@ def attach(package: str) -> tuple[Callable[[str], Any], Callable[[], list[str]],
     module = sys.modules[package]
     source = module.__spec__.loader.get_source(package)  # type: ignore[union-attr]
     homes = {name: home for home, name in _IMPORT.findall(source)}
-    public = sorted([*homes, *_DEFINITION.findall(source)])
+    names = sorted([*homes, *_DEFINITION.findall(source)])
+    public = [name for name in names if homes.get(name) != package]
 
     def load(name: str) -> Any:
         if name not in homes:
@@ -49,4 +51,4 @@ def attach(package: str) -> tuple[Callable[[str], Any], Callable[[], list[str]],
         setattr(module, name, value)  # the next use finds it without asking here
         return value
 
-    return load, lambda: public, public
+    return load, lambda: names, public
