@@ -10,6 +10,7 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
+import tempfile
 import time
 from pathlib import Path
 
@@ -71,8 +72,18 @@ def run(name: str, environment: dict[str, str], options: list[str]) -> int:
     return subprocess.run(command, cwd=ROOT, env=os.environ | environment, check=False).returncode
 
 
+def demo(name: str, environment: dict[str, str]) -> str:
+    """Return what ``apexrank demo`` prints under a setting."""
+    python = Path(OLDEST if name == "oldest" else sys.executable)
+    with tempfile.TemporaryDirectory() as folder:
+        command = [str(python.with_name("apexrank")), "demo"]
+        return subprocess.run(
+            command, cwd=folder, env=os.environ | environment, check=True, capture_output=True, text=True
+        ).stdout
+
+
 def main(arguments: list[str]) -> int:
-    """Run the settings asked for, or all, and print a line for each."""
+    """Run the settings asked for, or all, and print a line for each; then compare the demo's output under them."""
     cut = arguments.index("--") if "--" in arguments else len(arguments)
     known, options = settings(), arguments[cut + 1 :]
     wanted = arguments[:cut] or list(known)
@@ -87,7 +98,12 @@ def main(arguments: list[str]) -> int:
         state = f"left out: {reason}" if reason else "green" if code == 0 else f"red (exit code {code})"
         outcome[name] = (code, f"{name:13} {state}, {time.monotonic() - began:.0f} s")
     print("\n".join(["", "tests under other processors:", *(line for _, line in outcome.values())]))
-    return max(code for code, _ in outcome.values())
+    possible = [name for name in wanted if missing(name) is None]
+    shown = {demo(name, known[name]) for name in possible}
+    print(
+        f"apexrank demo under {', '.join(possible)}: {'equal' if len(shown) == 1 else 'NOT equal'} as printed"
+    )
+    return max(*(code for code, _ in outcome.values()), int(len(shown) > 1))
 
 
 if __name__ == "__main__":
