@@ -26,10 +26,10 @@ for name, score in ours.top(4):
 print(f"the estimator's error is at most {ours.error_bound_:.0e}, after {ours.n_iter_} steps")
 
 # %%
-# A crawl of 10,000 pages. What is exact? Scores with a bound of 1e-13.
+# A crawl of 10,000 pages. What is exact? Scores with a bound of 1e-12.
 web = datasets.make_crawl(10_000, random_state=0).adjacency
 crawl = nx.from_scipy_sparse_array(web, create_using=nx.DiGraph)
-exact = PageRank(tol=1e-13).fit(web)
+exact = PageRank(tol=1e-12).fit(web)
 
 
 def networkx_scores(**options):

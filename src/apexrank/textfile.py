@@ -118,6 +118,10 @@ def reading(path: str | Path) -> Iterator[None]:
         raise InputError(f"cannot read {str(path)!r}: {str(error).lower()}; {_DAMAGE}") from None
     except OSError as error:
         raise InputError(f"cannot read {str(path)!r}: {reason_of(error)}") from None
+    except ValueError as error:
+        if "null byte" not in str(error):  # of the path; faults of the content have errors of their own
+            raise
+        raise InputError(f"cannot read {str(path)!r}: {error}") from None
 
 
 def read_bytes(path: str | Path) -> bytes:

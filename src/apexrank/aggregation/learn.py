@@ -167,7 +167,6 @@ class LovaszAggregator(GradedRanker):
         X: ArrayLike,
         y: ArrayLike,
         *,
-        sample_weight: None = None,
         groups: ArrayLike | None = None,
     ) -> Self:
         """Fit on what the rankers (columns) say of documents (rows) with relevance y, larger is better.
@@ -178,13 +177,9 @@ class LovaszAggregator(GradedRanker):
             Scores or ranks; NaN where a ranker does not list a document.
         y : array of shape (n,)
             Relevance.
-        sample_weight : None
-            Documents have no weights.
         groups : array of shape (n,), optional
             The list of each document, in any order; by default all are one list.
         """
-        if sample_weight is not None:
-            raise InputError("documents of LovaszAggregator have no weights: leave out sample_weight")
         w0 = self.coef_.copy() if self.warm_start and hasattr(self, "coef_") else None
         if y is None:
             raise InputError(

@@ -66,6 +66,7 @@ def _convert(model: Any, types: list[tuple[str, Any]], target_opset: int | None)
         # Not registered: other models of other libraries keep skl2onnx's own converters.
         return convert_sklearn(
             model,
+            name="apexrank",  # skl2onnx would draw one, and no two files would be equal
             initial_types=types,
             target_opset=target_opset,
             custom_conversion_functions={SimpleImputer: convert_imputer, OneHotEncoder: convert_one_hot},
