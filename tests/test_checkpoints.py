@@ -445,6 +445,7 @@ def write_rows(path: Path):
     pl.DataFrame({f"x{j}": rows[:, j] for j in range(4)}).with_columns(y=y.astype(int)).write_parquet(path)
 
 
+@pytest.mark.slow
 def test_killed_and_started_again_the_command_writes_the_same_model(tmp_path, counted):
     train, kept = tmp_path / "rows.parquet", tmp_path / "fit.checkpoint"
     write_rows(train)

@@ -140,6 +140,7 @@ def test_metropolis_draws_of_flat_posteriors_visit_all_orders_equally(name, n):
 
 
 @pytest.mark.parametrize("f", [Sqrt(), Top(2), Chain()], ids=["sqrt", "top-n", "chain"])
+@pytest.mark.slow
 def test_metropolis_sees_both_orders_of_two_equal_items(f):
     draws = OrderPosterior([[0.5, 0.5]], f=f).sample(4000, method="metropolis", random_state=1)
     assert abs((draws[:, 0] == 0).mean() - 0.5) < 4 * 0.5 / np.sqrt(4000)

@@ -247,6 +247,7 @@ def test_maximum_likelihood_at_its_ends():
 @pytest.mark.parametrize(
     ("atom", "n"), [(Sqrt(), 8), (Product(), 6), (Top(3), 40)], ids=["sqrt", "product", "top"]
 )
+@pytest.mark.slow
 def test_annealed_normaliser_is_within_its_error(atom, n):
     exact, estimate = BoxNormaliser(atom, n), AnnealedNormaliser(atom, n, 48)
     for strength in (0.3, 3.0, 30.0):

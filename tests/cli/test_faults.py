@@ -278,6 +278,7 @@ class TestStandardStreams:
         assert (shown.code, shown.stdout[:10]) == (0, "rank,item,"), shown
 
     @pytest.mark.parametrize("closed", [["stdin"], ["stdout"], ["stderr"], ["stdin", "stdout", "stderr"]])
+    @pytest.mark.slow
     def test_closed_streams(self, cli, folder, closed):
         """A file that gets the number of a closed stream must not get what is printed as well."""
         assert cli(OUTPUTS["rank.csv"]).code == 0

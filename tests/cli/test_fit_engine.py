@@ -99,6 +99,7 @@ def test_a_fit_in_blocks_has_the_model_of_one_in_memory(folder, kind, impute, sc
 
 @pytest.mark.parametrize("scale", ["standard", "query"])
 @pytest.mark.parametrize("suffix", ["parquet", "csv"])
+@pytest.mark.slow
 def test_groups_stay_whole(tmp_path, suffix, scale):
     path = tmp_path / f"rows.{suffix}"
     getattr(queries(), f"write_{suffix}")(path)

@@ -434,6 +434,7 @@ def _assert_one_line(stdout, stderr, words):
     assert not stdout
 
 
+@pytest.mark.slow
 def test_a_broken_line_far_down(folder):
     ends = np.random.default_rng(0).integers(0, 5000, size=(1_000_000, 2))
     pl.DataFrame(ends).write_csv("large.txt", separator=" ", include_header=False)

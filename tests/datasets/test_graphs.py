@@ -49,6 +49,7 @@ def assert_lean(adjacency):
 
 @needs_files
 @pytest.mark.parametrize(("name", "file", "n", "links", "negative", "loops"), FILES)
+@pytest.mark.slow
 def test_counts_of_the_files(data, name, file, n, links, negative, loops):
     bunch = loader(name)()
     assert_lean(bunch.adjacency)

@@ -822,6 +822,7 @@ def test_without_damping_the_teleport_is_all():
 
 
 @pytest.mark.parametrize("method", ["blend", "fixed-point"])
+@pytest.mark.slow
 def test_nothing_dense(method):
     """Dense matrices of this size would take 20 GB each."""
     rng, n, links = np.random.default_rng(0), 50_000, 40_000

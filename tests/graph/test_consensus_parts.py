@@ -125,6 +125,7 @@ def check_projection(kind, candidates, prices, base, damping, start, **costs):
 @pytest.mark.parametrize("kind", BOTH)
 @pytest.mark.parametrize("zeros", [False, True])
 @pytest.mark.parametrize("seed", range(25))
+@pytest.mark.slow
 def test_projection_onto_a_hull(kind, zeros, seed):
     check_projection(kind, *hull_case(seed, kind=kind, zeros=zeros))
 

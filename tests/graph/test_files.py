@@ -269,11 +269,13 @@ class TestFaults:
         assert says in message
 
     @pytest.mark.parametrize("broken", ["17", "17 18 19", "seventeen 18"])
+    @pytest.mark.slow
     def test_line_1_000_001(self, tmp_path, broken):
         lines = "".join(f"{i} {i + 1}\n" for i in range(1000)) * 1000
         path = written(tmp_path, f"{lines}{broken}\n4 5\n")
         assert message_of(edges_of_file, path).startswith(f"{path} line 1000001: ")
 
+    @pytest.mark.slow
     def test_negative_weight_in_line_1_000_001(self, tmp_path):
         lines = "".join(f"{i} {i + 1} 2\n" for i in range(1000)) * 1000
         path = written(tmp_path, f"# weights\n{lines}8 9 -2\n4 5 1\n")

@@ -132,6 +132,7 @@ def test_vectors(case):
 
 @pytest.mark.parametrize("p", [1.5, 2.0, 3.0, 8.0])
 @pytest.mark.parametrize("part", range(3))
+@pytest.mark.slow
 def test_bounds_hold_and_are_met_on_random_graphs(p, part):
     for seed in range(10 * part, 10 * part + 10):
         W, v = random_graph(seed)
@@ -204,6 +205,7 @@ def test_powers_beyond_floating_point(n):
 
 @pytest.mark.parametrize("weight", [1e-1, 1e-3, 1e-6, 1e-9, 1e-13])
 @pytest.mark.parametrize("p", [2.0, 3.0, 8.0])
+@pytest.mark.slow
 def test_bound_stays_true_for_growth_factors_that_nearly_tie(weight, p):
     W, v = self_loops(30)
     W[0, 3] = weight

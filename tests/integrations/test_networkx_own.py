@@ -70,6 +70,7 @@ def run_theirs(folder):
     return json.loads((folder / "outcome.json").read_text())
 
 
+@pytest.mark.slow
 def test_their_tests_pass_through_the_backend(tmp_path, counted):
     outcome = run_theirs(tmp_path)
     passed, calls = outcome.pop("passed"), outcome.pop("calls")

@@ -83,6 +83,7 @@ def test_bca_is_scipys(queries):
     assert (ours.low, ours.high) == pytest.approx(tuple(theirs.confidence_interval), rel=1e-12)
 
 
+@pytest.mark.slow
 def test_intervals_cover():
     """Of 200 samples about 95 % have the true AUC in their interval (Φ(1/√2) for normal scores one apart)."""
     truth, covered = stats.norm.cdf(1 / np.sqrt(2)), 0

@@ -105,6 +105,7 @@ def test_many_levels_have_no_hessian():
     assert not CrucialPairs(pairs=(np.array([0]), np.array([1])), n=2).has_hessian
 
 
+@pytest.mark.slow
 def test_a_million_levels_stay_near_linear():
     rng = np.random.default_rng(2)
     relevance, scores = rng.permutation(200_000), rng.normal(size=200_000) * 1e3

@@ -35,6 +35,7 @@ def folder(tmp_path, monkeypatch):
     return tmp_path
 
 
+@pytest.mark.slow
 def test_letor_folder(folder):
     result = papers.run("letor", data=str(folder), paper="mq2008", trees=False)
     view = result.view

@@ -433,6 +433,7 @@ LONG = "a very long $name$ that goes on and on and\non"
     ("top", "name", "decimals"),
     [(10, "item", 9), (50, "item", 9), (50, LONG, 0), (10, LONG, 9), (150, "item", 9)],
 )
+@pytest.mark.slow
 def test_no_two_texts_overlap(data, top, name, decimals):
     y, scores = data
     two = {f"ranker {key}": np.round(scores[key], decimals) for key in ("p = 0", "p = 1")}

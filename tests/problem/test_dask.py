@@ -208,6 +208,7 @@ def test_no_worker_holds_the_rows_of_another(client):
     assert blocks.parts == []
 
 
+@pytest.mark.slow
 def test_retargeting_on_groups_in_any_order(client):
     frame = graded_frame()
     local = rankers.MonotoneRetargeting(tol=1e-10).fit(

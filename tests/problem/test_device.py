@@ -103,6 +103,7 @@ def test_scores_and_predictions_are_of_the_same_kind(data):
     assert there.score(tensor, y) == host.score(X, y)
 
 
+@pytest.mark.slow
 def test_works_where_scikit_learn_dispatches_arrays():
     code = """
 import torch

@@ -437,6 +437,7 @@ class TestVoters:
 
     @pytest.mark.parametrize("seed", range(8))
     @pytest.mark.parametrize("spread", [0.0, 1.0, 4.0])
+    @pytest.mark.slow
     def test_one_crowd_has_no_camps(self, spread, seed):
         rng = np.random.default_rng(seed)
         for n in (3, 6, 12):

@@ -69,6 +69,7 @@ def test_regret_is_logarithmic(streams):
 @pytest.mark.parametrize(
     "step", [lambda t: 0.05, lambda t: 0.2 / np.sqrt(t)], ids=["constant", "square root"]
 )
+@pytest.mark.slow
 def test_other_steps_have_more_regret(streams, step):
     """What the test above asks for is not had for nothing."""
     short, long = np.mean([regret(stream, step) for stream in streams], axis=0)

@@ -376,6 +376,7 @@ def locked_sparse(X):
 
 @DOCUMENTED
 @every_ranker
+@pytest.mark.slow
 def test_tables_of_any_make(make, counted):
     """All of them hold the column that ranks, so all are ranked by it."""
     X, y = table()

@@ -232,6 +232,7 @@ print(*growth([lambda: kept.append((np.ones(40_000), [object() for _ in range(9)
 """
 
 
+@pytest.mark.slow
 def test_a_leak_would_be_seen():
     """The measure itself: what every step keeps is far beyond both bounds.
 

@@ -77,20 +77,22 @@ class Newton:
         """First of the steps 1, 1/2, 1/4 …, projected, that lowers the value enough; None where rounding hides any."""
         penalty, length = problem.penalty, 1.0
         unit = problem.total if penalty.l1 else problem.value_unit
-        norm, rounding = problem.grad_norm(slope), 1e-14 * max(unit, abs(value))
+        # the value is a sum of terms as large as the total, and is rounded like them
+        norm, rounding = problem.grad_norm(slope), 1e-14 * max(unit, abs(value), problem.total)
         while length > 1e-12:
             trial, descent = w + length * step, length * float(slope @ step)
             if not penalty.is_smooth:
                 trial = _projected(problem, w, slope, trial)
                 descent = float(slope @ (trial - w))
+            if np.array_equal(trial, w):
+                return None
             new_value, new_grad = problem.penalised(trial)
             if descent < 0 and new_value <= value + 1e-4 * descent:
                 return trial, new_value, new_grad
-            # close to the minimum the value no longer tells, but the gradient does
-            if (
-                abs(new_value - value) <= rounding
-                and problem.grad_norm(penalty.subgradient(trial, new_grad)) < norm
-            ):
+            # close to the minimum the value no longer tells, as rounding hides what there is to gain, but the
+            # gradient does
+            hidden = 0 <= -descent <= rounding or abs(new_value - value) <= rounding
+            if hidden and problem.grad_norm(penalty.subgradient(trial, new_grad)) < norm:
                 return trial, new_value, new_grad
             length /= 2
         return None
