@@ -7,6 +7,7 @@ import sys
 from pathlib import Path
 
 import networkx as nx
+import pytest
 
 THEIRS = [
     "networkx.algorithms.link_analysis.pagerank_alg",  # the examples of its docstrings
