@@ -57,7 +57,7 @@ class Objective:
         raise NotImplementedError
 
     def stream(self, sums: Any) -> tuple[float, np.ndarray]:
-        """Value and gradient with respect to the coefficients, from sums over the rows (:class:`RowSummer`)."""
+        """Value and gradient with respect to the coefficients, from sums over the rows (``RowSummer``)."""
         raise NotImplementedError
 
     def stream_hessian(self, sums: Any) -> np.ndarray:
