@@ -39,6 +39,7 @@ from apexrank.export import round_scorecard
 from apexrank.graph import TopMeanRank
 from apexrank.kernels import csr
 from apexrank.report import compare_pushes, summarise_votes
+from tests.whole import can_import
 
 X, Y = datasets.make_push_example(160, random_state=3, return_X_y=True)
 NOISE = np.random.default_rng(5).normal(size=160)
@@ -251,7 +252,6 @@ NAMED = """
 import json
 import numpy as np
 from apexrank import ConsensusRank, LpqRank, MonotoneRetargeting, aggregate, metrics
-from tests.whole import can_import
 
 names = [f"page {i}" for i in np.random.default_rng(0).permutation(40)]
 sources, targets = np.random.default_rng(1).integers(0, 40, (2, 200))

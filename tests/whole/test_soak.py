@@ -61,6 +61,7 @@ from apexrank.io import Recipe, Table, TableRanker, load_model, read_table, save
 from apexrank.preprocessing import QueryNormalizer
 from apexrank.rankers import Isotron
 from apexrank_papers.push.thresholds import ThresholdFeatures
+from tests.whole import can_import
 
 quiet = pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
 
@@ -226,7 +227,6 @@ ROOT = Path(__file__).parents[2]
 LEAK = """
 import numpy as np
 from tests.whole.test_soak import growth
-from tests.whole import can_import
 kept = []
 # arrays so large that the system gives fresh memory for each
 print(*growth([lambda: kept.append((np.ones(40_000), [object() for _ in range(9)]))], 300), len(kept))
