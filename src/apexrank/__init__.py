@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from apexrank import divergences as divergences
     from apexrank import export as export
     from apexrank import graph as graph
+    from apexrank import integrations as integrations
     from apexrank import io as io
     from apexrank import losses as losses
     from apexrank import metrics as metrics

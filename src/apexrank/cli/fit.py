@@ -111,7 +111,7 @@ class EngineOptions:
 
     engine: str | None = _engine(
         "Read the table in passes of some rows at a time: blocks (in one process; the default for a folder) "
-        "or dask (processes that keep their rows in memory). For push, ir and retarget."
+        "or dask (processes that keep their rows in memory). For linear models."
     )
     workers: int | None = _engine("Processes of --engine dask; one per core by default.")
     checkpoint: Path | None = _engine(

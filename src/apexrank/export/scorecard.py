@@ -347,7 +347,11 @@ def _chosen(form: LinearForm, spread: np.ndarray, features: int | Sequence[str] 
         return varies
     if isinstance(features, int | Integral):
         _check_whole("features", features)
-        first = np.argsort(-np.abs(form.weights) * spread, kind="stable")[: int(features)]
+        size = np.abs(form.weights) * spread
+        # equal columns have coefficients that are equal but for rounding: the first of them is taken
+        first = np.argsort(-np.round(size / max(size.max(initial=0.0), 1e-300), 9), kind="stable")[
+            : int(features)
+        ]
         return varies & np.isin(np.arange(len(spread)), first)
     wanted = [features] if isinstance(features, str) else list(features)
     known = {name for feature in form.features for name in (feature.label, feature.column.name)}

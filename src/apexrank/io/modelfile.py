@@ -95,6 +95,11 @@ def save_model(path: str | Path, model: TableRanker) -> None:
     InputError
         When the path cannot be written or the estimator cannot be kept as data.
     """
+    if not isinstance(model, TableRanker):
+        raise InputError(
+            f"a model file keeps a TableRanker, not {type(model).__name__}: fit one with "
+            "TableRanker.fit(table, recipe, ranker)"
+        )
     write_bytes(path, pack(_describe(model), _arrays(model)))
 
 

@@ -116,14 +116,15 @@ def _measure(sample: Sample, y: np.ndarray, fits: dict[str, OrderedFit]) -> list
 def _answer(sample: Sample, y: np.ndarray, w: np.ndarray) -> dict[str, float]:
     """How near w is, what it costs, and what rounding of its scores may cost where there is nothing else to pay.
 
-    The gradient of m is 1-Lipschitz, so that scores that are off by e from some of no cost pay at most ``|e|²/2``.
+    The gradient of m is 1-Lipschitz, so that scores that are off by e from some of no cost pay at most ``|e|²/2``. The
+    cost itself is a sum of terms as large as the total, and is rounded like them.
     """
     cost = UnknownLink(y)
     digits = (len(w) + 2) * np.finfo(float).eps * float((np.abs(sample.X) @ np.abs(w)).max())
     return {
         "angle": angle(w, sample.u),
         "cost": cost.value_and_grad(sample.X @ w)[0] / cost.total,
-        "rounding": len(y) * digits**2 / 2 / cost.total,
+        "rounding": len(y) * digits**2 / 2 / cost.total + float(np.finfo(float).eps),
     }
 
 
