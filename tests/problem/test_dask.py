@@ -27,6 +27,7 @@ from apexrank.problem.blocks import ArrayBlocks, Block
 from apexrank.rankers.base import fit_blocks
 from apexrank.solvers import LBFGS
 
+pytestmark = pytest.mark.slow  # a cluster of processes
 EXACT = {"rtol": 1e-8, "atol": 1e-10}
 
 
