@@ -20,10 +20,8 @@ OLDEST = ROOT / ".venv-oldest" / "bin" / "python"
 
 def numpy_features() -> list[str]:
     """Names of NumPy's optional instruction sets that this processor has, as this version calls them."""
-    try:
-        from numpy._core import _multiarray_umath as core
-    except ImportError:  # NumPy 1
-        from numpy.core import _multiarray_umath as core
+    from numpy._core import _multiarray_umath as core
+
     return [name for name in core.__cpu_dispatch__ if core.__cpu_features__.get(name)]
 
 
