@@ -142,13 +142,14 @@ def check_not_huge(name: str, values: Any) -> None:
 
 
 def _sum_of_squares(values: np.ndarray) -> float:
+    # not np.vdot, which hands BLAS an array at an odd address (Dask sends such ones) and may crash there
     with np.errstate(over="ignore", invalid="ignore"):
         if values.flags.forc:
             flat = values.ravel(order="K")
-            return float(np.vdot(flat, flat))
+            return float(flat @ flat)
         rows = max(1, _BLOCK // max(1, values[:1].size))  # a view that is no block of memory is copied
-        parts = (values[start : start + rows] for start in range(0, len(values), rows))
-        return sum(float(np.vdot(part, part)) for part in parts)
+        flats = (values[start : start + rows].ravel() for start in range(0, len(values), rows))
+        return sum(float(flat @ flat) for flat in flats)
 
 
 class Segments(NamedTuple):
