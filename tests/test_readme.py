@@ -1,4 +1,4 @@
-"""What the README shows is run, in order, in one folder, and must print what the README says."""
+"""What each section of the README shows is run, in order, in one folder, and must print what the README says."""
 
 import re
 import shlex
@@ -12,7 +12,12 @@ from tests.figures import same_output
 
 ROOT = Path(__file__).parent.parent
 README = (ROOT / "README.md").read_text(encoding="utf-8")
-BLOCKS = re.findall(r"^```(\w+)\n(.*?)^```", README, flags=re.MULTILINE | re.DOTALL)
+SECTIONS = dict(re.findall(r"^## ([^\n]+)\n(.*?)(?=^## |\Z)", README, flags=re.MULTILINE | re.DOTALL))
+SHOWN = {
+    title: blocks
+    for title, text in SECTIONS.items()
+    if (blocks := re.findall(r"^```(\w+)\n(.*?)^```", text, flags=re.MULTILINE | re.DOTALL))
+}
 
 
 def assert_prints(expected: str, got: str) -> None:
@@ -25,11 +30,6 @@ def commands(block: str) -> list[tuple[str, str]]:
     return [(command, output) for command, _, output in (part.partition("\n") for part in parts)]
 
 
-@pytest.fixture(scope="module")
-def folder(tmp_path_factory):
-    return tmp_path_factory.mktemp("readme")
-
-
 def run(arguments: list[str], folder: Path, script: str | None = None) -> str:
     result = subprocess.run(
         arguments, cwd=folder, input=script, capture_output=True, text=True, timeout=300, check=False
@@ -38,22 +38,28 @@ def run(arguments: list[str], folder: Path, script: str | None = None) -> str:
     return result.stdout
 
 
-def test_everything_shown_in_order(folder):
+@pytest.mark.parametrize("title", SHOWN)
+def test_everything_shown_in_order(title, tmp_path):
     """A block of Python and the text after it, and the commands of each console."""
     program = str(Path(sys.executable).with_name("apexrank"))
-    n_examples = n_commands = 0
-    for (kind, block), (_, after) in zip(BLOCKS, [*BLOCKS[1:], ("", "")], strict=True):
+    blocks = SHOWN[title]
+    for (kind, block), (_, after) in zip(blocks, [*blocks[1:], ("", "")], strict=True):
         if kind == "python":
-            assert_prints(after, run([sys.executable, "-W", "error", "-"], folder, block))
-            n_examples += 1
+            assert_prints(after, run([sys.executable, "-W", "error", "-"], tmp_path, block))
         for command, output in commands(block) if kind == "console" else ():
             name, *arguments = shlex.split(command)
             assert name == "apexrank"
-            assert_prints(output, run([program, *arguments], folder))
-            n_commands += 1
-    assert n_examples >= 3
-    assert n_commands >= 8
-    assert (folder / "roc-top.png").stat().st_size > 10_000
+            assert_prints(output, run([program, *arguments], tmp_path))
+    drawn = {picture.name: picture.stat().st_size for picture in tmp_path.glob("*.png")}
+    assert drawn.keys() == set(re.findall(r'savefig\("([^"]+)"\)', SECTIONS[title]))
+    assert all(size > 10_000 for size in drawn.values())
+
+
+def test_blocks_of_all_kinds_are_found():
+    blocks = [block for blocks in SHOWN.values() for block in blocks]
+    assert len(blocks) == len(re.findall(r"^```\w+$", README, flags=re.MULTILINE))  # none outside a section
+    assert sum(kind == "python" for kind, _ in blocks) >= 3
+    assert sum(len(commands(block)) for kind, block in blocks if kind == "console") >= 8
 
 
 def test_names_and_files_that_are_mentioned_exist():
