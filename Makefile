@@ -9,8 +9,8 @@ export APEXRANK_DATA
 
 help:
 	@echo "make demo   install into $(VENV) and run 'apexrank demo'"
-	@echo "make test   install with the test tools, then lint, types and the quick tests (minutes)"
-	@echo "make test-all   the same with the long tests: kills, soak, browser, experiments"
+	@echo "make test   install with the test tools, then lint, types and the quick tests (four minutes)"
+	@echo "make test-all   the same with the long tests: kills, soak, browser, experiments, more examples"
 	@echo "make test-processors  all tests as other processors, thread counts and library versions compute (an hour)"
 	@echo "make test-busy  all tests beside a busy loop on every core"
 	@echo "make explore    all tests, with newly drawn examples for the properties"
@@ -58,7 +58,7 @@ lint: $(VENV)/test
 	$(BIN)/mypy
 
 unit: $(VENV)/test
-	$(BIN)/python -m pytest -n 2 -m "not slow"
+	$(BIN)/python -m pytest -n 2 -m "not slow" --hypothesis-profile=quick
 
 # the whole suite under each setting; "make test-processors SETTINGS='haswell plain' TIER='-m \"not slow\"'" is quicker
 test-processors: $(VENV)/test .venv-oldest

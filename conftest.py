@@ -31,6 +31,14 @@ def pytest_report_header() -> list[str]:
     return [f"{', '.join(OPTIONAL[n])} left out: {n} is not installed (make extras)" for n in MISSING]
 
 
+@pytest.hookimpl(tryfirst=True)  # before -m leaves any out
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Put the papers' experiments, their docstrings included, in the long tier."""
+    for item in items:
+        if {"apexrank_papers", "papers"} & {*item.path.parts}:
+            item.add_marker("slow")
+
+
 def pytest_terminal_summary(terminalreporter) -> None:
     """Print what tests counted by the fixture ``counted``."""
     totals: Counter[str] = Counter()

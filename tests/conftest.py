@@ -7,8 +7,9 @@ from hypothesis import settings
 from threadpoolctl import threadpool_limits
 
 # The first call of a kernel compiles it, which is slow once and says nothing about the code. Every machine draws the
-# same examples; make explore draws new ones.
+# same examples, make test fewer of them; make explore draws new ones.
 settings.register_profile("apexrank", deadline=None, derandomize=True)
+settings.register_profile("quick", deadline=None, derandomize=True, max_examples=25)
 settings.register_profile("explore", deadline=None)
 settings.load_profile("apexrank")
 

@@ -237,6 +237,7 @@ def coefficients(X, y, alpha, s=1.0):
     return Newton(500, 1e-12).solve(problem, np.zeros(X.shape[1])).w
 
 
+@pytest.mark.slow
 @given(st.integers(0, 10**6), st.integers(2, 12), st.floats(-2, 1), st.floats(-2, 1), st.floats(-3, 1))
 def test_coefficients_move_less_than_the_bound(seed, n, log_alpha, log_s, log_change):
     rng = np.random.default_rng(seed)

@@ -48,6 +48,7 @@ def direct(atom, x, rows, bounds, start):
     ).x
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("seed", range(3))
 @pytest.mark.parametrize("atom", ATOMS, ids=lambda atom: atom.name)
 def test_sequential_parallel_and_direct_agree(atom, seed):
@@ -64,6 +65,7 @@ def test_sequential_parallel_and_direct_agree(atom, seed):
     np.testing.assert_allclose(results[0].x, results[1].x, atol=1e-8)
 
 
+@pytest.mark.slow
 @both
 @pytest.mark.parametrize("atom", ATOMS, ids=lambda atom: atom.name)
 def test_the_certificate_can_be_checked_by_hand(atom, parallel):

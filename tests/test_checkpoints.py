@@ -466,6 +466,7 @@ def test_killed_and_started_again_the_command_writes_the_same_model(tmp_path, co
     counted("fits killed and resumed from a checkpoint to the same bytes", len(sizes))
 
 
+@pytest.mark.slow
 def test_the_command_refuses_a_checkpoint_that_is_an_input(tmp_path):
     train = tmp_path / "rows.csv"
     train.write_text("x,y\n1,0\n2,1\n")

@@ -36,6 +36,7 @@ def inside(penalty, w):
     return np.clip(w, *penalty.bounds)
 
 
+@pytest.mark.slow
 @ALL
 @given(VECTORS)
 def test_value_is_the_smooth_part_and_the_norm(penalty, w):

@@ -64,6 +64,7 @@ def queries(draw, elements):
 SIMPLE = st.one_of(st.sampled_from([0.0, 1.0, -2.5]), st.floats(-100, 100, width=16))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("method", METHODS)
 @given(table=queries(st.one_of(SIMPLE, st.just(np.nan))))
 def test_against_a_loop(method, table):
@@ -98,6 +99,7 @@ def test_rank_against_scipy():
     np.testing.assert_array_equal(QueryNormalizer("rank").fit_transform(X), smaller / 25)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("method", METHODS)
 @given(table=queries(SIMPLE), seed=st.integers(0, 99))
 def test_order_of_rows_and_names_of_queries_do_not_matter(method, table, seed):
@@ -111,6 +113,7 @@ def test_order_of_rows_and_names_of_queries_do_not_matter(method, table, seed):
     )
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("method", METHODS)
 @given(table=queries(st.floats(-1e307, 1e307)))
 def test_any_magnitude_gives_finite_values_in_range(method, table):
@@ -195,6 +198,7 @@ def test_learnt_ranks_are_shares_of_the_training_rows():
     assert not hasattr(fitted, "scale_")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("method", METHODS)
 @given(table=queries(st.one_of(SIMPLE, st.just(np.nan))))
 def test_learnt_scaling_is_that_of_one_query(method, table):

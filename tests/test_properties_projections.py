@@ -270,6 +270,7 @@ def test_the_nearest_point_of_the_set(name, draw):
     assert aim.best_descent(y, slope) >= -tol * (1 + np.abs(slope).sum()) * (1 + np.abs(y).max())
 
 
+@pytest.mark.slow
 @each_target
 @few
 @given(draws())

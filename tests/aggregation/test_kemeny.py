@@ -95,6 +95,7 @@ def circle_of_two_sizes(seed, large):
     return counts
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("large", [1e3, 1e7, 1e10, 1e11])
 @pytest.mark.parametrize("by_subsets", [6, 0], ids=["subsets", "programme"])
 def test_small_margins_beside_large_ones(large, by_subsets, monkeypatch):

@@ -193,6 +193,7 @@ def test_weights_are_repetitions(init):
     np.testing.assert_allclose(weighted.cluster_centers_, repeated.cluster_centers_, rtol=0, atol=1e-13)
 
 
+@pytest.mark.slow
 def test_starts_are_drawn_by_weight_times_divergence():
     """Frequencies of pairs of centres beside their probabilities: two trials for each centre, the better stays."""
     X = np.array([[3.0, 2.0, 0.0], [0.0, 1.0, 2.0], [1.0, 5.0, 0.0]])
@@ -353,6 +354,7 @@ def test_planted_orders_are_found(name, noise, seed):
     assert adjusted_rand_score(truth, theirs.fit_predict(standardised)) >= 0.95
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("seed", range(3))
 def test_elbow_and_silhouette_point_to_the_planted_number(seed):
     X, _ = planted(seed, 1.5)

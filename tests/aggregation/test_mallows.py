@@ -94,6 +94,7 @@ def test_posterior_is_the_enumerated_distribution(name):
     np.testing.assert_allclose(posterior.pairwise_marginals(), before, atol=1e-12)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", ["sqrt", "product", "chain"])
 def test_exact_draws_of_orders(name):
     atom, f = ATOMS[name]
@@ -102,6 +103,7 @@ def test_exact_draws_of_orders(name):
     assert p_value(draws, np.exp(logs - logsumexp(logs))) > 1e-3
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("name", "n_samples"), [("sqrt", 20000), ("product", 20000), ("chain", 6000)])
 def test_metropolis_draws_of_orders(name, n_samples):
     atom, f = ATOMS[name]
@@ -125,6 +127,7 @@ FLAT = {
 }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("n", [2, 3, 4])
 @pytest.mark.parametrize("name", FLAT)
 def test_metropolis_draws_of_flat_posteriors_visit_all_orders_equally(name, n):
@@ -364,6 +367,7 @@ def mixed(seed=0):
     return np.concatenate(parts), np.repeat([0, 1, 2], [120, 80, 100])
 
 
+@pytest.mark.slow
 def test_mixture_recovers_planted_components():
     X, label = mixed()
     model = LovaszMallows(Product(), n_components=3, random_state=0).fit(X)
@@ -381,6 +385,7 @@ def test_mixture_recovers_planted_components():
     assert np.argmin(bics) == 2
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("f", ["sqrt", Top(2), Chain()], ids=["sqrt", "top", "chain"])
 @pytest.mark.parametrize("seed", [0, 1, 2])
 @pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
@@ -423,6 +428,7 @@ def test_monte_carlo_normaliser():
     assert np.isclose(estimate.thetas_[0], exact.thetas_[0], rtol=0.05)
 
 
+@pytest.mark.slow
 def test_more_items_than_the_exact_sum_can_take():
     order = np.random.default_rng(0).permutation(24)
     X = (

@@ -325,6 +325,7 @@ def test_draws(name, theta, thin):
     assert np.isclose(d.var(), exact.variance, rtol=0.15)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("n", [2, 3, 4])
 @pytest.mark.parametrize("f", [Sqrt(), Product(), Chain()], ids=["sqrt", "product", "chain"])
 def test_chains_of_flat_densities_are_uniform(f, n):

@@ -266,6 +266,7 @@ FORMS = {
 }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("form", FORMS)
 @every_rule
 @settings(max_examples=3)

@@ -801,6 +801,7 @@ def test_ties_of_draws_are_those_of_exact_sums(method, monkeypatch):
     assert drawn[0].tolist() == aggregate(rows, weights, method=method).ranks.tolist()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("method", "voters", "items", "most"),
     [("lovasz-bregman", 5, 20_000, 2**28), ("copeland", 4_000, 20, 2**26)],

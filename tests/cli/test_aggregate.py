@@ -357,6 +357,7 @@ class TestOutput:
             "b": [2, 0],
         }
 
+    @pytest.mark.slow
     @pytest.mark.parametrize("name", ["ranks.png", "ranks.svg"])
     def test_figure(self, folder, name):
         pytest.importorskip("matplotlib")

@@ -270,6 +270,7 @@ class TestStandardStreams:
         assert (found.returncode, found.stderr) == (0, b"")
         assert b"?" in found.stdout
 
+    @pytest.mark.slow
     @pytest.mark.parametrize("stderr", ["/dev/full", "left", None])
     def test_lost_stderr_changes_no_exit_code(self, cli, stderr):
         assert cli("rank model.apex gone.csv", stderr=stderr, whole=True).code == 2
@@ -288,6 +289,7 @@ class TestStandardStreams:
         assert (ended.code, ended.stderr) == (0, "")
         assert (folder / "rank.csv").read_bytes() == wanted
 
+    @pytest.mark.slow
     @pytest.mark.parametrize(
         ("redirection", "code", "stderr"),
         [("> /dev/full", 2, FULL), ("| true", 141, ""), (">&-", 0, ""), ("2>&-", 0, ""), ("<&-", 0, "")],
@@ -412,6 +414,7 @@ class TestSignals:
         assert (folder / "fit.apex").read_bytes() == OLD
         assert set(folder.iterdir()) == before
 
+    @pytest.mark.slow
     def test_on_every_line_of_a_write(self, cli, folder):
         contents = set()
         for line, (number, code, words) in zip(count(1), cycle(self.SIGNALS), strict=False):

@@ -82,6 +82,7 @@ def same_model(found, expected, rtol=1e-8):
     assert found.training["positives"] == expected.training["positives"]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("scale", ["standard", "minmax", "none"])
 @pytest.mark.parametrize("impute", ["median", "mean"])
 @pytest.mark.parametrize("kind", ["folder", "csv"])
@@ -111,6 +112,7 @@ def test_groups_stay_whole(tmp_path, suffix, scale):
     np.testing.assert_array_equal(judged.groups, expected.group_ids(table))
 
 
+@pytest.mark.slow
 def test_groups_may_be_apart(tmp_path):
     shuffled = queries().sample(fraction=1, shuffle=True, seed=0)
     shuffled.write_parquet(tmp_path / "rows.parquet")
@@ -373,6 +375,7 @@ def test_dask_merges_where_the_rows_are(tmp_path, monkeypatch):
     assert map_spans(tables, len) == [20] * 45
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("position", ["first", "middle", "last"])
 def test_empty_files_in_a_folder_count_nothing(tmp_path, position):
     frame = queries()
@@ -437,6 +440,7 @@ def test_bad_weights_and_grades_are_found_before_the_fit(tmp_path):
                 fit_table_blocks(tmp_path, recipe, None, rows=25, mapped=mapped)
 
 
+@pytest.mark.slow
 def test_what_a_target_is_is_decided_by_all_rows(tmp_path):
     x = np.random.default_rng(0).normal(size=200)
     none = np.where((np.arange(200) >= 100) & (x > 0), "fraud", "none")

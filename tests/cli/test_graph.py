@@ -491,6 +491,7 @@ class TestProcess:
             [*self.COMMAND, *shlex.split(command)], capture_output=True, text=True, timeout=120, check=False
         )
 
+    @pytest.mark.slow
     def test_help_loads_nothing_heavy(self):
         heavy = "numpy", "scipy", "sklearn", "polars", "numba", "apexrank.graph"
         code = (

@@ -278,6 +278,7 @@ class TestDemo:
 
 
 class TestReproduce:
+    @pytest.mark.slow
     def test_list(self):
         assert "table5" in run("reproduce").stdout
         assert "table1" in json.loads(run("reproduce --list --json").stdout)["names"]

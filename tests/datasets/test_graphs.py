@@ -78,6 +78,7 @@ def test_ratings_and_times_belong_together(data):
     assert got == {(int(a), int(b)): (int(rating), float(time)) for a, b, rating, time in lines}
 
 
+@pytest.mark.slow
 @needs_files
 def test_blogs_as_networkx_reads_them(data):
     bunch = graphs.load_polblogs()
@@ -119,6 +120,7 @@ links_with_signs = st.dictionaries(
 )
 
 
+@pytest.mark.slow
 @given(links=links_with_signs)
 def test_a_signed_file_comes_back(tmp_path_factory, links):
     file = tmp_path_factory.getbasetemp() / "trust.txt.gz"

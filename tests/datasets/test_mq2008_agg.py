@@ -90,6 +90,7 @@ def lists():
     return load_mq2008_agg(path=DATA / "aggregation" / "MQ2008-agg")
 
 
+@pytest.mark.slow
 @needs_files
 def test_counts(lists):
     assert lists.data.shape == (15_211, 25)
@@ -103,6 +104,7 @@ def test_counts(lists):
         assert len(cells) == known.sum()
 
 
+@pytest.mark.slow
 @needs_files
 def test_small_numbers_are_the_best_ones(lists):
     """The figures of the docstring, counted pair by pair."""
@@ -123,6 +125,7 @@ def test_small_numbers_are_the_best_ones(lists):
     assert (np.flatnonzero(~np.array(listed)) + 1).tolist() == [13, 20, 24, 25]
 
 
+@pytest.mark.slow
 @needs_files
 @pytest.mark.skipif(not (DATA / "letor" / "MQ2008").is_dir(), reason="MQ2008 is not in APEXRANK_DATA/letor")
 def test_the_documents_are_those_of_mq2008(lists):

@@ -102,6 +102,7 @@ class TestPoints:
         assert card.objective.naive == pytest.approx(values[naive], abs=1e-6)
         assert card.objective.model == pytest.approx(model[-1].objective_, rel=1e-9)
 
+    @pytest.mark.slow
     @given(seed=st.integers(0, 10_000), max_points=st.integers(1, 12))
     @settings(max_examples=15)
     def test_between_the_model_and_simple_rounding(self, seed, max_points):
@@ -139,6 +140,7 @@ class TestPoints:
             if abs(moved[j]) <= max_points:
                 assert best_scale(moved) >= card.objective.card - 1e-6
 
+    @pytest.mark.slow
     @pytest.mark.parametrize("part", ["_SCALES", "_PASSES"])
     def test_both_halves_of_the_search_help(self, monkeypatch, part):
         data = load_breast_cancer()
@@ -403,6 +405,7 @@ class TestLoss:
         with pytest.raises(InputError, match="give these as X, too"):
             card.loss(**{given: y})
 
+    @pytest.mark.slow
     def test_few_rows_have_no_precision_at_50(self):
         X, y = small_problem(0)
         model = PNormPush(p=2, alpha=0.1).fit(X[:40], y[:40])

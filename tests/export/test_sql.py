@@ -139,6 +139,7 @@ class TestRankers:
         assert len(short) < len(full)
         assert repr(ranker.coef_[0, 0].item()).removeprefix("-") in full
 
+    @pytest.mark.slow
     def test_very_many_columns(self, database):
         rng = np.random.default_rng(0)
         X = rng.normal(size=(6, 1500))
@@ -147,6 +148,7 @@ class TestRankers:
         found = scores_in(database, ranker, dict(zip(names, X.T, strict=True)), feature_names=names)
         assert_close(found, ranker.decision_function(X))
 
+    @pytest.mark.slow
     @given(
         names=st.lists(
             st.text(
@@ -172,6 +174,7 @@ class TestRankers:
 
 
 class TestPipelines:
+    @pytest.mark.slow
     @pytest.mark.parametrize(
         "scaler",
         [
@@ -217,6 +220,7 @@ class TestPipelines:
         y = (frame["visits"] + 2 * (frame["floor"] == 2) + rng.normal(size=n) > 5).astype(int)
         return frame, y
 
+    @pytest.mark.slow
     def test_columns(self, database, dialect):
         frame, y = self.mixed()
         encode = ColumnTransformer(
@@ -336,6 +340,7 @@ class TestTables:
         recipe = Recipe("fraud", id="id", categorical=["city", "code"], impute=impute)
         return TableRanker.fit(Table(frame), recipe, PNormPush(p=4, alpha=1e-2))
 
+    @pytest.mark.slow
     @pytest.mark.parametrize("codes", [pl.Int64, pl.Float64, pl.String], ids=str)
     def test_as_the_encoder_does(self, database, dialect, codes):
         frame = self.frame()

@@ -39,6 +39,7 @@ SEED = 20_251
 EACH = 360  # times 14 targets: more than 5,000 inputs
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("target", TARGETS)
 def test_any_bytes_give_a_value_or_an_error_of_ours(target, tmp_path, counted):
     seen = set()

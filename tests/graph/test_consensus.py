@@ -155,6 +155,7 @@ def test_the_example_with_fixed_weights(example):
 # ---------------------------------------------------------------- minima
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", BOTH)
 @pytest.mark.parametrize("seed", range(12))
 def test_restarts_find_the_best_of_a_grid(kind, seed):
@@ -163,6 +164,7 @@ def test_restarts_find_the_best_of_a_grid(kind, seed):
     assert rank.disagreement_ == pytest.approx(two_layer_minima(kind, *problem)[0], abs=1e-6)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", BOTH)
 def test_a_hidden_minimum_needs_more_restarts(kind):
     problem = random_layers(1014, n=5, m=2)
@@ -208,6 +210,7 @@ def test_degenerate_problems_converge_however_they_are_rounded(kind, seed, metho
         assert fitted(turned, method, divergence=kind, tol=1e-10).converged_, draw
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("seed", "damping"), [(118, 0.999), (120, 0.999), (193, 0.999), (198, 0.999), (359, None)]
 )
@@ -318,6 +321,7 @@ def test_the_penalised_cost_of_brew_never_rises(kind, beta, seed):
     assert np.diff(rank.objectives_).max() <= 1e-13
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", BOTH)
 @pytest.mark.parametrize("seed", [1, 2, 4])
 def test_the_limit_of_brew(kind, seed):
@@ -418,6 +422,7 @@ def test_a_fit_can_be_repeated_cloned_and_pickled():
     assert back.top(2) == one.top(2)
 
 
+@pytest.mark.slow
 def test_random_states_matter_only_for_restarts():
     problem = random_layers(1014, n=5, m=2)
     found = [fitted(problem, n_restarts=3, random_state=state).disagreement_ for state in range(6)]
@@ -589,6 +594,7 @@ def test_orders_of_ranks_are_kept_where_they_can_be(block):
     assert attainable >= 6
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("seed", [0, 1, 2, 4, 5])
 def test_nothing_near_that_keeps_the_order_is_better(seed):
     problem = layers, teleport, damping = random_layers(seed, m=3, n=4)
@@ -608,6 +614,7 @@ def test_nothing_near_that_keeps_the_order_is_better(seed):
     assert rank.disagreement_ <= value + 1e-6
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("seed", "shape", "restarts"),
     [
@@ -649,6 +656,7 @@ def test_an_order_that_holds_anyway_costs_nothing():
     assert kept.order_violation_ == 0
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", BOTH)
 @pytest.mark.parametrize("block", range(4))
 def test_orders_at_vertices(kind, block):

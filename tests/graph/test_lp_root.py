@@ -147,6 +147,7 @@ def test_bounds_hold_and_are_met_on_random_graphs(p, part):
         assert relative <= solution.relative_bound + 1e-13, seed
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("p", [1.0, 1.5, 2.0, 3.0])
 def test_plain_iteration_ends_there(p):
     rng = np.random.default_rng(5)
@@ -177,6 +178,7 @@ def self_loops(n):
     return W, np.full(n, 1 / n)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("p", [2.0, 8.0, 16.0])
 def test_gap_far_below_rounding(p):
     W, v = self_loops(30)

@@ -61,6 +61,7 @@ def test_p_and_q_of_one_is_pagerank(seed):
     assert (LpqRank(1, 1).fit_predict(graph) == PageRank().fit_predict(graph)).all()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("p", [1.0, 1.5, 2.0, 4.0, 20.0, 100.0, np.inf])
 @pytest.mark.parametrize("outside", [False, True])
 @pytest.mark.parametrize("weighted", [False, True])
@@ -73,6 +74,7 @@ def test_lpq_rank(p, outside, weighted):
         assert hilbert_distance(scores, expected) < 1e-11  # every score to its own digits
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("seed", range(200))
 def test_the_certificate_is_never_below_the_error(seed):
     rng = np.random.default_rng(seed)
@@ -324,6 +326,7 @@ def test_weights_at_the_ends_of_the_range_of_numbers():
         LpqRank().fit((list("abc"), list("bca")), trusted={"a": 1e308, "b": 1e308})
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("columns", [None, 2])
 def test_rounding_of_long_sums_is_in_the_bound(columns):
     n = 300_000

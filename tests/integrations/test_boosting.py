@@ -453,6 +453,7 @@ def test_an_objective_serves_several_data_in_turn():
     assert np.abs(objective(2 - y, scores)[0] - first).max() > 0.1
 
 
+@pytest.mark.slow
 def test_nothing_is_imported_before_it_is_needed():
     code = (
         "import sys, apexrank.integrations.boosting as b; b.PushObjective()([1, 0], [0.0, 0.0]); "

@@ -277,6 +277,7 @@ def test_networkx_knows_the_backend():
     assert ConvertedGraph.__networkx_backend__ in nx.config.backends
 
 
+@pytest.mark.slow
 def test_apexrank_does_not_import_networkx():
     code = (
         "import sys, apexrank, apexrank.graph, apexrank.integrations.networkx as backend;"

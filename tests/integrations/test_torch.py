@@ -161,6 +161,7 @@ def test_value_and_gradient_are_those_of_the_objective(name, grouped, weighted):
     np.testing.assert_allclose(s.grad.numpy(), gradient, rtol=1e-9, atol=1e-12)
 
 
+@pytest.mark.slow
 @every_loss
 @every_setting
 def test_gradient_by_differences(name, grouped):
@@ -330,6 +331,7 @@ def test_columns_of_a_table(name):
     )
 
 
+@pytest.mark.slow
 def test_a_network_learns_the_top():
     rng = np.random.default_rng(0)
     X = rng.normal(size=(400, 2))

@@ -134,6 +134,7 @@ def unpack(rows):
     return y, lower, np.where(lower == -INF, -1.0, lower) + room, weight
 
 
+@pytest.mark.slow
 @given(ROWS)
 def test_is_optimal(rows):
     y, lower, upper, weight = unpack(rows)

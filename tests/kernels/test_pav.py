@@ -60,6 +60,7 @@ def test_blocks_are_the_level_sets_of_each_segment(segments, increasing):
         np.testing.assert_allclose(fitted, mean[block], rtol=1e-12, atol=1e-11)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("offset", [0.0, 1e8, -3e12])
 @pytest.mark.parametrize("scale", [1.0, 1e-3])
 def test_far_from_zero_it_is_exact_to_the_last_place(offset, scale):

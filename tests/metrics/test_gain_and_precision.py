@@ -93,6 +93,7 @@ def orders_of_ties(rows):
             yield [rows[i][0] for i in order]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", PAIRS)
 @given(rows=short_lists, k=st.integers(1, 7))
 def test_ties_are_all_their_orders(name, rows, k):

@@ -354,6 +354,7 @@ def orders_of_ties(y, scores):
         yield np.array([grade for part in parts for grade in part])
 
 
+@pytest.mark.slow
 @settings(max_examples=20)
 @given(
     st.lists(st.tuples(grades, st.integers(0, 2)), min_size=2, max_size=5).map(lambda rows: np.array(rows).T)

@@ -84,6 +84,7 @@ def test_only_what_runs_is_mutated(toy):
     }
 
 
+@pytest.mark.slow
 def test_a_mutant_changes_one_place(toy):
     swapped = next(m for m in module_mutants(toy, "losses") if m.operator == "ReplaceAndWithOr")
     assert mutated_source(toy, swapped) == MODULE.replace("x and y", "x or y")

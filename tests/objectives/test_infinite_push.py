@@ -153,6 +153,7 @@ def test_dual_of_toppush_as_printed():
     np.testing.assert_allclose(best.x[:I], 2 * slack, atol=1e-3)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("loss", ["exponential", "logistic", "squared_hinge"])
 def test_limit_of_a_growing_p(wdbc, loss):
     X, y = wdbc

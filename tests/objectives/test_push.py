@@ -40,7 +40,9 @@ def random_case(seed, n=23):
     return rng.normal(size=n), positive, rng
 
 
-@pytest.mark.parametrize("side", SIDES)
+@pytest.mark.parametrize(
+    "side", ["both", *(pytest.param(side, marks=pytest.mark.slow) for side in ("top", "bottom"))]
+)
 @pytest.mark.parametrize(("loss", "price", "p"), REGISTRY)
 def test_against_the_sum_over_pairs_and_finite_differences(loss, price, p, side):
     scores, positive, rng = random_case(3)

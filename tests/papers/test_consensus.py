@@ -151,7 +151,6 @@ class TestCorroborated:
 
 
 class TestStudy:
-    @pytest.mark.slow
     def test_tables(self, small_study):
         settings = [*study.GROUPS["junk layers"], *study.GROUPS["colluding junk"]]
         cells = len(settings) * len(study.METHODS) * len(study.MEASURES)
@@ -162,19 +161,16 @@ class TestStudy:
         assert len(small_study.verdicts) == len(study.JUDGED) * 2 * 2
         assert len(small_study.figure.axes) == 2
 
-    @pytest.mark.slow
     def test_baseline_is_beside_itself(self, small_study):
         base = small_study.table.filter(method=study.MEAN)
         assert (base["difference"] == 0).all()
         assert (base["difference_noise"] == 0).all()
 
-    @pytest.mark.slow
     def test_same_seeds_same_numbers_whatever_else_is_run(self, small_study):
         again = study.consensus_study(**SMALL | {"groups": ("colluding junk",)})
         [setting] = study.GROUPS["colluding junk"]
         assert again.table.equals(small_study.table.filter(setting=setting))
 
-    @pytest.mark.slow
     def test_what_holds_in_any_size(self, small_study):
         means = {
             (setting, method): mean
@@ -192,7 +188,6 @@ class TestStudy:
         colluding = "junk layers, colluding"
         assert means[colluding, study.CORROBORATE] > means[colluding, study.MEAN]
 
-    @pytest.mark.slow
     def test_oracle_is_the_best_single_layer(self, small_study):
         for measure, sign in study.MEASURES.items():
             part = small_study.table.filter(measure=measure)

@@ -48,7 +48,6 @@ KINDS = ["retarget", "retarget, groups", "unknown link", "kl"]
     ],
     ids=["plain", "accelerated", "no restart"],
 )
-@pytest.mark.slow
 def test_reaches_the_answer_of_lbfgs(kind, solver):
     # plain gradient descent needs 30,000 steps on "kl" with a smaller penalty
     problem = problem_of(kind, 10.0 if kind == "kl" else 1.0, *rows_and_grades())

@@ -85,7 +85,6 @@ def test_every_result_is_whole(name, n_axes, results, tmp_path):
     assert plt.get_fignums() == before
 
 
-@pytest.mark.slow
 def test_every_view_fits_a_terminal(results):
     for name in ("toy-graphs", "linkfarm", "spam-labels"):
         view = results(name).view
@@ -146,7 +145,6 @@ def test_toy_verdicts_can_differ(results):
 # Link farms
 
 
-@pytest.mark.slow
 def test_linkfarm_has_every_ranking_once(results):
     table = results("linkfarm").table
     assert table.select("method", "p", "ratio", "labels", "measure").is_unique().all()
@@ -164,7 +162,6 @@ def test_linkfarm_has_every_ranking_once(results):
     assert (bound["value"] <= TOL).all()
 
 
-@pytest.mark.slow
 def test_linkfarm_numbers_from_the_links_and_from_networkx(results):
     found = Found(results("linkfarm").table)
     farmed = farmed_crawl("synthetic", 1500, 3, 20, 0, 0)
@@ -189,7 +186,6 @@ def test_linkfarm_numbers_from_the_links_and_from_networkx(results):
     ("p", "ratio", "way", "method"),
     [(2.0, RATIO, "against", "Lin-L_pq"), (1.0, 1.0, "along", TRUSTRANK)],
 )
-@pytest.mark.slow
 def test_lin_ranks_are_those_of_the_estimator(results, p, ratio, way, method):
     farmed = farmed_crawl("synthetic", 1500, 3, 20, 0, 0)
     trusted, distrusted = labelled_sample(farmed.spam, 0.05, np.random.default_rng(0))
@@ -207,7 +203,6 @@ def changed(table, value, **where):
     )
 
 
-@pytest.mark.slow
 def test_linkfarm_verdicts_can_be_both(results):
     table = results("linkfarm").table
     found, mass = Found(table), {"measure": "spam mass"}
@@ -253,7 +248,6 @@ def test_linkfarm_verdicts_can_be_both(results):
     assert linkfarm.falls(changed(table, 0.9, p=np.inf, **mass), RATIO, "row").word == "differs"
 
 
-@pytest.mark.slow
 def test_verdict_on_labels_has_three_words(results):
     table = results("linkfarm").table.filter(pl.col("labels").is_not_null(), measure="spam mass")
     ours = {"method": "Lin-L_pq"}
@@ -267,7 +261,6 @@ def test_verdict_on_labels_has_three_words(results):
         assert linkfarm.below_established(nothing, method).word == "within noise"
 
 
-@pytest.mark.slow
 def test_verdicts_on_the_farms(results):
     table, farmed = results("linkfarm").table, farmed_crawl("synthetic", 1500, 3, 20, 0, 0)
     lpq = {"method": "L_pq", "p": 2.0, "ratio": RATIO}
@@ -324,7 +317,6 @@ def test_honest_pages_above_are_on_cycles_or_ordinary():
     assert honest_above(farmed, scores)["ordinary pages above"] == 0
 
 
-@pytest.mark.slow
 def test_the_notes_say_who_stands_above_the_farms(results):
     table, farmed = results("linkfarm").table, farmed_crawl("synthetic", 1500, 3, 20, 0, 0)
     lpq = {"method": "L_pq", "p": 2.0, "ratio": RATIO}
@@ -394,7 +386,6 @@ def test_a_sample_of_one_kind_is_refused():
         labelled_sample(np.zeros(50, dtype=bool), 0.1, np.random.default_rng(0))
 
 
-@pytest.mark.slow
 def test_farms_in_cnr_2000(monkeypatch):
     use_data(monkeypatch, "cnr-2000.csr.npz")
     farmed = farmed_crawl("auto", 0, 50, 200, 0, 0)
@@ -579,7 +570,6 @@ def test_trust_says_what_it_needs(options, message):
         trust.trust(**options)
 
 
-@pytest.mark.slow
 def test_bitcoin_otc_as_it_comes_out(monkeypatch):
     use_data(monkeypatch, "soc-sign-bitcoinotc.csv.gz")
     assert graphs.load_bitcoin_otc().adjacency.shape == (5881, 5881)

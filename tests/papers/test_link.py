@@ -135,7 +135,6 @@ def test_recovery_says_the_worst_draw_and_how_many_there_are(recovery):
     assert f"worst of 3 draws {angles.filter(link='logistic')['worst'][0]:.2f}" in recovery.verdicts[0].why
 
 
-@pytest.mark.slow
 def test_recovery_repeats_itself_but_for_the_clock():
     first, second, third = (
         link_recovery(n=200, d=2, draws=2, steps=1, random_state=seed).table for seed in (0, 0, 2)
@@ -194,7 +193,6 @@ def gap(result, alpha, solver):
     return result.table.filter(alpha=alpha, solver=solver)["gap"].to_list()
 
 
-@pytest.mark.slow
 def test_rates_hold_and_gradmapr_is_no_gradient(convergence):
     assert words(convergence) == {
         "gradient descent: 1/√T": "agrees",
@@ -246,7 +244,6 @@ def by_hand(n_iter, alpha):
 
 
 @pytest.mark.parametrize("alpha", [1e-2, 1e-8])
-@pytest.mark.slow
 def test_gaps_are_those_of_plain_loops(convergence, alpha):
     plain, fast, bound = by_hand(10, alpha)
     for name, expected in ((PLAIN, plain), (PUBLISHED, fast), (BOUND, bound)):
@@ -271,7 +268,6 @@ def test_gradmapr_is_isotonic_regression_where_slopes_are_free_and_not_the_gradi
         assert is_gradient or error > 0.1
 
 
-@pytest.mark.slow
 def test_solvers_are_drawn_for_both_penalties(convergence):
     axes = convergence.figure.axes
     assert [ax.get_title() for ax in axes] == ["alpha = 0.01", "alpha = 1e-08"]
@@ -289,7 +285,6 @@ def order():
     return link_order(n=60, d=3, draws=3, max_iter=3000)
 
 
-@pytest.mark.slow
 def test_a_perfect_order_is_found_and_costs_nothing(order):
     found = words(order)
     assert found["a perfect w is found"] == "agrees"
@@ -338,7 +333,6 @@ def test_no_cost_is_judged_up_to_rounding(cost, word):
     assert f"cost {cost:.0e} in 1 answers" in verdict.why
 
 
-@pytest.mark.slow
 def test_momentum_ends_at_the_strict_order_and_says_so(order):
     assert "With momentum the search ends as soon as all rows are in strict order" in order.notes[1]
     clean = order.table.filter(pl.col("noise") == 0)
@@ -347,7 +341,6 @@ def test_momentum_ends_at_the_strict_order_and_says_so(order):
         assert f"{part['ordered'].sum()} of 6 {method} in" in order.verdicts[1].why
 
 
-@pytest.mark.slow
 def test_noise_leaves_a_distance(order):
     noisy = order.table.filter(pl.col("noise") > 0)
     assert (noisy.filter(pl.col("method") != REGRESSOR)["distance"] > 0.1).all()
@@ -375,7 +368,6 @@ def test_linear_means_the_same_factor_twice(late, word):
     assert _linear(part).word == word
 
 
-@pytest.mark.slow
 def test_histories_are_drawn(order):
     plain, quick, noisy = order.figure.axes
     assert plain.get_title() == "Perfect order, turns as published"

@@ -116,7 +116,6 @@ def _means(result, measure):
     return result.table.filter(measure=measure)["ours"].to_list()
 
 
-@pytest.mark.slow
 def test_table5_directions():
     result = papers.run("table5", n_splits=12)
     verdicts = {verdict.row: verdict for verdict in result.verdicts}
@@ -139,7 +138,6 @@ def test_table3_falls_at_the_top():
     assert all("level as printed" in verdict.why for verdict in result.verdicts)
 
 
-@pytest.mark.slow
 def test_table4_needs_the_bad_returns_as_positives():
     bad, good = _verdicts("table4", n_splits=10), _verdicts("table4-good", n_splits=10)
     for row in ("AUC", "R4_01", "R8_01", "R16_01", "DCG", "AveR"):
@@ -148,7 +146,6 @@ def test_table4_needs_the_bad_returns_as_positives():
         assert good[row].word == "differs", good[row]
 
 
-@pytest.mark.slow
 def test_the_papers_steps_are_an_option_and_no_warning():
     result = papers.run("table5", n_splits=2, solver="coordinate")
     assert _means(result, "AUC")[0] > _means(result, "AUC")[4]
@@ -194,7 +191,6 @@ def test_figures(name):
     assert {verdict.word for verdict in result.verdicts} <= {"agrees", "within noise", "differs"}
 
 
-@pytest.mark.slow
 def test_a_large_p_stops_generalising_with_fifty_rows():
     verdicts = _verdicts("colt-figure5-pima-50", n_splits=30)
     assert {verdict.word for verdict in verdicts.values()} == {"agrees"}
@@ -202,7 +198,6 @@ def test_a_large_p_stops_generalising_with_fifty_rows():
 
 
 @pytest.mark.parametrize("name", ["figure5-magic", "figure6-ionosphere"])
-@pytest.mark.slow
 def test_a_push_helps_at_the_top_in_training_and_testing(name):
     verdicts = _verdicts(name, n_splits=12)
     for row in ("train top", "train left", "test left"):

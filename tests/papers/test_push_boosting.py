@@ -51,7 +51,6 @@ def test_the_path_ends_at_adaboosts_minimum(small):
     assert np.exp(-sign * early).sum() > np.exp(-sign * late).sum()
 
 
-@pytest.mark.slow
 def test_adaboost_ranker():
     result = papers.run("adaboost-ranker", rounds=500)
     words = {verdict.row: verdict.word for verdict in result.verdicts}
@@ -70,7 +69,6 @@ def test_adaboost_ranker_says_so_when_it_has_not_converged():
     assert "differs" in words
 
 
-@pytest.mark.slow
 def test_capacity(monkeypatch):
     short = partial(boosting._trees, depth=1, rounds=3)
     for unused in ("stumps", boosting.FULL):

@@ -47,7 +47,6 @@ def test_no_figure_is_kept_behind_the_callers_back():
 
 
 @pytest.mark.parametrize(("name", "n_axes"), [*zip(NAMES, (12, 1, 3, 1, 3, 2, 6), strict=True)])
-@pytest.mark.slow
 def test_every_figure_can_be_drawn(name, n_axes, results, tmp_path):
     figure = results(name).figure
     assert len(figure.axes) == n_axes

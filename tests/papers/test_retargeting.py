@@ -35,7 +35,6 @@ def folder(tmp_path, monkeypatch):
     return tmp_path
 
 
-@pytest.mark.slow
 def test_letor_folder(folder):
     result = papers.run("letor", data=str(folder), paper="mq2008", trees=False)
     view = result.view
@@ -84,7 +83,6 @@ def run(*args, code):
     return result
 
 
-@pytest.mark.slow
 def test_command_line(folder, monkeypatch):
     monkeypatch.setattr(methods, "peers", lambda: ([], []))
     result = run("--data", folder, "--paper", "ohsumed", "--json", code=1)
@@ -116,7 +114,6 @@ def test_boosted_trees(folder, name):
             assert metrics.ndcg(fold.test.target, chosen.scores, groups=fold.test.groups) > 0.7
 
 
-@pytest.mark.slow
 @pytest.mark.skipif(not MQ2008.is_dir(), reason="MQ2008 is not in APEXRANK_DATA/letor")
 def test_mq2008():
     """Five folds, alpha chosen on validation: the figures of the README and a little below."""

@@ -70,6 +70,7 @@ def test_gradient_by_finite_differences_for_a_price_the_kernel_does_not_know():
     np.testing.assert_allclose(problem.value_and_grad(w)[1], numeric, rtol=1e-7)
 
 
+@pytest.mark.slow
 def test_rescaling_of_the_running_maximum_for_sorted_rows():
     # scores that grow from row to row move the running maximum all the time
     X = np.linspace(-2000, 2000, 5001)[:, None].repeat(2, axis=1)

@@ -383,6 +383,7 @@ def test_rankers_of_trees_take_tensors_as_numpy_does(data):
     assert isinstance(ranker.decision_function(torch.from_numpy(X)), np.ndarray)
 
 
+@pytest.mark.slow
 def test_pytorch_is_not_imported_for_host_arrays():
     code = (
         "import sys; from apexrank import PNormPush; PNormPush().fit([[0.0], [1.0], [2.0]], [0, 1, 1]);"
@@ -391,6 +392,7 @@ def test_pytorch_is_not_imported_for_host_arrays():
     assert run_python(code) == ["False", "False", "False"]
 
 
+@pytest.mark.slow
 def test_device_path_needs_no_numba_and_no_command_line():
     code = """
 import sys

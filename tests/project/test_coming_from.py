@@ -66,6 +66,7 @@ def test_there_is_something_to_look_at():
     assert len(re.findall(r"`apexrank reproduce ", text)) > 10
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("package", ["lightgbm", "xgboost"])
 @pytest.mark.filterwarnings("ignore")  # theirs
 def test_their_code_on_the_page_runs(package):
@@ -79,6 +80,7 @@ def test_their_code_on_the_page_runs(package):
             assert metrics.auc(truth, names["scores"]) > 0.95
 
 
+@pytest.mark.slow
 @pytest.mark.filterwarnings("ignore")
 def test_what_is_said_of_lightgbm():
     lightgbm = pytest.importorskip("lightgbm", reason="lightgbm is not installed")

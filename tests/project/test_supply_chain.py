@@ -176,6 +176,7 @@ def test_licences_are_read(text, expected):
     assert licences(message_from_string(text)) == expected
 
 
+@pytest.mark.slow
 def test_the_code_runs_no_data_starts_no_program_and_opens_no_connection(counted):
     paths = sorted(SRC.rglob("*.py"))
     found = {str(path.relative_to(SRC)): list(findings(path.read_text(encoding="utf-8"))) for path in paths}

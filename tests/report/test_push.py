@@ -155,6 +155,7 @@ def precision_at_10(y, scores):
     return y[np.argsort(-scores, kind="stable")[:10]].mean()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("name", "measure"), [("auc", roc_auc_score), ("precision_at_10", precision_at_10)])
 def test_intervals_are_those_of_a_naive_bootstrap(name, measure):
     X, y = small(80)

@@ -97,6 +97,7 @@ def test_a_curved_loss_does_not_throw_the_player_far():
         assert np.abs(player.w).max() < 1
 
 
+@pytest.mark.slow
 def test_partial_fit_is_the_same_player(streams):
     stream = streams[0]
     ranker, player = MonotoneRetargeting(alpha=SIGMA), OnlineGradient(SIGMA, np.zeros(3))

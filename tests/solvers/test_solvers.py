@@ -19,6 +19,7 @@ def wdbc():
     return minmax_scale(X[:, :6]), y == 0
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("price", "side"), [(Power(1), "top"), (Power(4), "top"), ("log1p", "bottom")], ids=str
 )
@@ -81,6 +82,7 @@ def test_starting_at_the_answer_takes_no_iteration(wdbc):
     assert LBFGS().solve(problem, solution.w).n_iter == 0
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "solver", [LBFGS(), Newton(), CoordinateDescent(t_max=1000)], ids=lambda s: type(s).__name__
 )
@@ -126,6 +128,7 @@ def test_hessian_by_finite_differences(wdbc, price, side, weighted):
     np.testing.assert_allclose(hessian, Problem(sparse.csr_array(X), problem.objective, 0.1).hessian(w))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("p", [1, 4, 64])
 @pytest.mark.parametrize("alpha", [0, 1e-6, 1e-2])
 def test_newton_and_lbfgs_find_the_same_minimum(wdbc, p, alpha):
@@ -138,6 +141,7 @@ def test_newton_and_lbfgs_find_the_same_minimum(wdbc, p, alpha):
     assert np.abs(X @ (newton.w - fast.w)).max() <= 1e-6 * np.abs(X @ fast.w).max()
 
 
+@pytest.mark.slow
 def test_newton_solves_stiff_problems():
     # separable with a tiny penalty and unscaled columns: L-BFGS does not get there in 1000 iterations
     X, y = load_breast_cancer(return_X_y=True)

@@ -133,6 +133,7 @@ FIT = [(1e-90, 1e-90), (1e90, 1e90), (1e90, 1e-90), (1.0, 1e-120), (1.0, 0.0)]
 MAY_REFUSE = [(size, size) for size in (5e-322, 1e-300, 1e150, 1e300)] + [(1e-150, 1e150), (1e-150, 0.0)]
 
 
+@pytest.mark.slow
 @DOCUMENTED
 @every_ranker
 def test_features_of_any_size(make, counted):
