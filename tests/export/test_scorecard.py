@@ -29,9 +29,8 @@ from apexrank import (
 )
 from apexrank.datasets import make_push_example
 from apexrank.errors import InputError
-from apexrank.export import rounding
-from apexrank.export.rounding import nice_unit
-from apexrank.export.scorecard import add_up, round_scorecard
+from apexrank.export import scorecard
+from apexrank.export.scorecard import Rounded, add_up, nice_unit, round_scorecard, search_points
 from apexrank.io import Recipe, Table, TableRanker
 from apexrank.rankers import CollapsedWarning
 from apexrank_papers.retargeting.published import PublishedRetargeting
@@ -146,7 +145,7 @@ class TestPoints:
         X, y = data.data[rows], data.target[rows]
         model = make_pipeline(StandardScaler(), PNormPush(p=8, alpha=1e-2)).fit(X, y)
         whole = round_scorecard(model, X, y, max_points=2)
-        monkeypatch.setattr(rounding, part, {"_SCALES": 1, "_PASSES": 0}[part])
+        monkeypatch.setattr(scorecard, part, {"_SCALES": 1, "_PASSES": 0}[part])
         assert whole.objective.card < round_scorecard(model, X, y, max_points=2).objective.card
 
     def test_a_common_divisor_is_taken_out(self):
@@ -159,9 +158,9 @@ class TestPoints:
                 return float(np.abs(points - [4, 2]).sum())
 
             def best(self, points):
-                return rounding.Rounded(points, 1.0, self.at(None, points, 1.0))
+                return Rounded(points, 1.0, self.at(None, points, 1.0))
 
-        best = rounding.search_points(Distance(), np.array([2.0, 1.0]), 5)
+        best = search_points(Distance(), np.array([2.0, 1.0]), 5)
         assert (best.points.tolist(), best.scale, best.value) == ([2, 1], 2.0, 0.0)
 
     @pytest.mark.slow

@@ -18,6 +18,7 @@ At ``alpha = 1`` there is no bound: iteration ends when scores change by at most
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import KW_ONLY, dataclass, field
 from itertools import chain
 from typing import TYPE_CHECKING, Any
 
@@ -33,6 +34,7 @@ NAME = "apexrank"
 WEIGHT_POSITION = 6  # of weight among the arguments of nx.pagerank
 
 
+@dataclass(eq=False)
 class ConvertedGraph:
     """The edges of a networkx graph as arrays, which networkx keeps for later calls.
 
@@ -59,30 +61,25 @@ class ConvertedGraph:
 
     __networkx_backend__ = NAME
 
-    def __init__(
-        self,
-        nodes: list[Any],
-        sources: np.ndarray,
-        targets: np.ndarray,
-        weights: dict[Any, np.ndarray],
-        *,
-        directed: bool,
-        multigraph: bool,
-    ) -> None:
-        self.nodes, self.sources, self.targets, self.weights = nodes, sources, targets, weights
-        self._directed, self._multigraph = directed, multigraph
-        self._links: dict[Any, Graph] = {}
+    nodes: list[Any]
+    sources: np.ndarray
+    targets: np.ndarray
+    weights: dict[Any, np.ndarray]
+    _: KW_ONLY
+    directed: bool
+    multigraph: bool
+    _links: dict[Any, Graph] = field(default_factory=dict, init=False, repr=False)
 
     def __len__(self) -> int:
         return len(self.nodes)
 
     def is_directed(self) -> bool:
         """Whether edges lead one way."""
-        return self._directed
+        return self.directed
 
     def is_multigraph(self) -> bool:
         """Whether there may be several edges between two nodes."""
-        return self._multigraph
+        return self.multigraph
 
     def links(self, weight: Any = None) -> Graph:
         """The links, weighted by an edge attribute or (None) all alike; parallel edges are added up."""
@@ -92,13 +89,11 @@ class ConvertedGraph:
                     f"this graph was converted without the edge attribute {weight!r}: "
                     f"convert it with edge_attrs={{{weight!r}: 1}}, or use weight=None"
                 )
-            self._links[weight] = self._summed(None if weight is None else self.weights[weight])
+            from apexrank.graph.graph import Graph
+
+            values = None if weight is None else self.weights[weight]
+            self._links[weight] = Graph.from_edges(self.sources, self.targets, values, names=self.nodes)
         return self._links[weight]
-
-    def _summed(self, weights: np.ndarray | None) -> Graph:
-        from apexrank.graph.graph import Graph
-
-        return Graph.from_edges(self.sources, self.targets, weights, names=self.nodes)
 
 
 class BackendInterface:
@@ -137,13 +132,12 @@ class BackendInterface:
             parallel = np.fromiter(map(len, edges), np.int64, len(edges))
             sources, targets = np.repeat(sources, parallel), np.repeat(targets, parallel)
             edges = list(chain.from_iterable(keys.values() for keys in edges))
-        nodes = list(number)
         weights = {
             attribute: _attribute(edges, attribute, default)
             for attribute, default in (edge_attrs or {}).items()
         }
         kind = {"directed": graph.is_directed(), "multigraph": graph.is_multigraph()}
-        return ConvertedGraph(nodes, sources, targets, weights, **kind)
+        return ConvertedGraph(list(number), sources, targets, weights, **kind)
 
     @staticmethod
     def convert_to_nx(result: Any, *, name: str | None = None) -> Any:
@@ -152,17 +146,12 @@ class BackendInterface:
             return result
         import networkx as nx
 
-        kinds = {
-            (False, False): nx.Graph,
-            (True, False): nx.DiGraph,
-            (False, True): nx.MultiGraph,
-            (True, True): nx.MultiDiGraph,
-        }
-        graph = kinds[result.is_directed(), result.is_multigraph()]()
+        kind = f"{'Multi' if result.multigraph else ''}{'Di' if result.directed else ''}Graph"
+        graph = getattr(nx, kind)()
         graph.add_nodes_from(result.nodes)
         weights = {attribute: values.tolist() for attribute, values in result.weights.items()}
         for k, (i, j) in enumerate(zip(result.sources.tolist(), result.targets.tolist(), strict=True)):
-            if result.is_directed() or i <= j:
+            if result.directed or i <= j:
                 attributes = {attribute: values[k] for attribute, values in weights.items()}
                 graph.add_edges_from([(result.nodes[i], result.nodes[j], attributes)])
         return graph
