@@ -103,7 +103,7 @@ def booster_rows(
     if weight is not None:
         weight = weight.astype(float)
         if sizes is not None and len(weight) == len(sizes) != len(y):  # XGBoost weighs whole queries
-            weight, list_weight = None, np.repeat(weight, sizes)
+            list_weight, weight = np.repeat(weight, sizes), None
         elif len(weight) != len(y):
             raise InputError(
                 f"there are {len(weight)} weights for {len(y)} rows: give one per row, or one per group"
