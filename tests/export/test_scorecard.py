@@ -20,6 +20,7 @@ from sklearn.preprocessing import MinMaxScaler, OneHotEncoder, StandardScaler
 from apexrank import (
     CrucialPairsPush,
     IRPush,
+    LinearRanker,
     ListwiseRanker,
     MonotoneRetargeting,
     PNormPush,
@@ -32,6 +33,7 @@ from apexrank.errors import InputError
 from apexrank.export import scorecard
 from apexrank.export.scorecard import Rounded, add_up, nice_unit, round_scorecard, search_points
 from apexrank.io import Recipe, Table, TableRanker
+from apexrank.penalties import Bounded, Ridge
 from apexrank.rankers import CollapsedWarning
 from apexrank_papers.retargeting.published import PublishedRetargeting
 
@@ -178,8 +180,9 @@ class TestPoints:
             PNormPush(p=np.inf, alpha=0.1),
             PNormPush(p=2, alpha=0.1, loss="logistic"),
             IRPush(alpha=0.1),
+            LinearRanker("push", Bounded(Ridge(0.1), high=0.0)),
         ],
-        ids=["elastic", "lasso", "infinite", "logistic", "ir"],
+        ids=["elastic", "lasso", "infinite", "logistic", "ir", "composed"],
     )
     def test_the_objective_is_the_rankers_own(self, cancer, ranker):
         _, X, y = cancer
@@ -201,7 +204,12 @@ class TestPoints:
 
     @pytest.mark.parametrize(
         "ranker",
-        [CrucialPairsPush(p=2, alpha=0.1), ListwiseRanker(alpha=0.1), MonotoneRetargeting(alpha=0.1)],
+        [
+            CrucialPairsPush(p=2, alpha=0.1),
+            ListwiseRanker(alpha=0.1),
+            MonotoneRetargeting(alpha=0.1),
+            LinearRanker("retarget", Ridge(0.1)),
+        ],
         ids=lambda r: type(r).__name__,
     )
     def test_grades(self, ranker):

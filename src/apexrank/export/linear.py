@@ -45,7 +45,7 @@ _NUMBER = re.compile(r"-?(0|[1-9]\d*)(\.\d*)?([eE][+-]?\d+)?")
 
 
 @dataclass(frozen=True)
-class Column:
+class TableColumn:
     """A column of the table: numbers, or categories where there are ``values``.
 
     Parameters
@@ -77,12 +77,12 @@ class Feature:
 
     Examples
     --------
-    >>> age = Feature(Column("age", 0)).scaled(40.0, 10.0)
+    >>> age = Feature(TableColumn("age", 0)).scaled(40.0, 10.0)
     >>> age.slope, age.center, age.label
     (0.1, 40.0, 'age')
     """
 
-    column: Column
+    column: TableColumn
     value: Any = None
     slope: float = 1.0
     center: float = 0.0
@@ -125,7 +125,7 @@ class Feature:
         return numbers
 
 
-def _column_of(X: Any, column: Column) -> np.ndarray:
+def _column_of(X: Any, column: TableColumn) -> np.ndarray:
     """One column by its name in a frame, by its place in an array."""
     if hasattr(X, "columns"):
         if column.name not in list(X.columns):
@@ -169,7 +169,7 @@ def linear_form(model: Any, feature_names: Sequence[str] | None = None) -> Linea
         features = _table_features(model)
     else:
         names = _column_names(model, feature_names)
-        features = [Feature(Column(name, j)) for j, name in enumerate(names)]
+        features = [Feature(TableColumn(name, j)) for j, name in enumerate(names)]
         if isinstance(model, Pipeline):
             features = follow(model[:-1], features)
     if len(features) != len(coef):
@@ -249,9 +249,11 @@ def _table_features(model: TableRanker) -> list[Feature]:
     features: list[Feature] = []
     for index, column in enumerate(model.encoder.columns):
         if isinstance(column, Number):
-            features.append(Feature(Column(column.name, index, column.fill)))
+            features.append(Feature(TableColumn(column.name, index, column.fill)))
             continue
-        known = Column(column.name, index, values=column.values, as_text=True, needs_value=not column.fill)
+        known = TableColumn(
+            column.name, index, values=column.values, as_text=True, needs_value=not column.fill
+        )
         features += [Feature(known, value) for value in column.values]
     return _scaled(features, model.encoder.center, model.encoder.scale)
 
@@ -337,7 +339,7 @@ def follow(step: Any, features: Sequence[Feature]) -> list[Feature]:
     Examples
     --------
     >>> scaler = StandardScaler().fit([[1.0], [3.0]])
-    >>> [(f.slope, f.center) for f in follow(scaler, [Feature(Column("x", 0))])]
+    >>> [(f.slope, f.center) for f in follow(scaler, [Feature(TableColumn("x", 0))])]
     [(1.0, 2.0)]
     """
     if step is None or isinstance(step, str):

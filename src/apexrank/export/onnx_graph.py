@@ -34,8 +34,8 @@ from sklearn.preprocessing import OneHotEncoder
 from apexrank import rankers
 from apexrank.errors import InputError
 from apexrank.export.linear import (
-    Column,
     LinearForm,
+    TableColumn,
     as_table,
     check_categories,
     check_imputer,
@@ -366,7 +366,7 @@ class TableForm:
     classes_: np.ndarray | None
 
     @property
-    def columns(self) -> list[Column]:
+    def columns(self) -> list[TableColumn]:
         """The columns in their order."""
         return list(dict.fromkeys(feature.column for feature in self.form.features))
 
@@ -393,7 +393,7 @@ def convert_table(scope: Any, operator: Any, container: Any) -> None:
     _write_score(write, operator, parts, intercept)
 
 
-def _category(write: Writer, column: Column, text: str, own: dict[str, float]) -> str:
+def _category(write: Writer, column: TableColumn, text: str, own: dict[str, float]) -> str:
     """Weight of each row's category; a missing one is NaN where the model needs a value."""
     keys = {value: j for j, value in enumerate(own)}
     for j, value in enumerate(own):

@@ -115,7 +115,7 @@ class Scorecard:
                 raise InputError("y, groups and sample_weight belong to rows: give these as X, too")
             judged, points = self.training
         else:
-            points, judged = self.score(X), judge(self.model, X, y, groups, sample_weight)
+            points, judged = self.score(X), judge_rows(self.model, X, y, groups, sample_weight)
         table = compare(
             {"model": judged.scores, "scorecard": points},
             None,
@@ -254,7 +254,7 @@ def round_scorecard(
     model = found(model)
     form = linear_form(model, _default_names(model) if feature_names is None else feature_names)
     U = raw_matrix(model, form, X)
-    judged = judge(model, X, y, groups, sample_weight)
+    judged = judge_rows(model, X, y, groups, sample_weight)
     if len(U) != len(judged.y):
         raise InputError(f"X has {len(U)} rows, y {len(judged.y)}: they must be of the same rows")
     counted = U if judged.weight is None else U[judged.weight > 0]
@@ -336,7 +336,7 @@ def _chosen(form: LinearForm, spread: np.ndarray, features: int | Sequence[str] 
     return varies & np.array([f.label in wanted or f.column.name in wanted for f in form.features])
 
 
-def judge(model: Any, X: Any, y: Any, groups: Any, sample_weight: Any) -> Judged:
+def judge_rows(model: Any, X: Any, y: Any, groups: Any, sample_weight: Any) -> Judged:
     """Labels of the model's positive class, or grades, and the scores of the rows by the model itself.
 
     A TableRanker finds y and groups in the table where they are not given.
@@ -345,7 +345,7 @@ def judge(model: Any, X: Any, y: Any, groups: Any, sample_weight: Any) -> Judged
     --------
     >>> from apexrank import IRPush
     >>> ranker = IRPush().fit([[0.0], [1.0], [2.0], [1.5]], ["no", "no", "yes", "yes"])
-    >>> judge(ranker, [[3.0], [0.5]], ["yes", "no"], None, None).y.tolist()
+    >>> judge_rows(ranker, [[3.0], [0.5]], ["yes", "no"], None, None).y.tolist()
     [1, 0]
     """
     if isinstance(model, TableRanker):

@@ -10,9 +10,9 @@ from typing import Any, NamedTuple
 
 from apexrank.errors import InputError
 from apexrank.export.linear import (
-    Column,
     Feature,
     LinearForm,
+    TableColumn,
     are_booleans,
     as_number,
     is_whole,
@@ -217,11 +217,11 @@ class _Writer:
             total = f"NULLIF({total}, {value})"
         return total
 
-    def _double(self, column: Column) -> str:
+    def _double(self, column: TableColumn) -> str:
         value = f"CAST({self.column(column.name)} AS DOUBLE PRECISION)"
         return value if self.dialect.nan is None else f"NULLIF({value}, {self.dialect.nan})"
 
-    def _category(self, column: Column, own: list[tuple[Feature, float]]) -> str:
+    def _category(self, column: TableColumn, own: list[tuple[Feature, float]]) -> str:
         weights: dict[Any, float] = {}
         for feature, weight in own:  # a column may have been encoded twice
             weights[feature.value] = weights.get(feature.value, 0.0) + weight
@@ -232,7 +232,7 @@ class _Writer:
         end = "" if column.knows_all else f" ELSE {self.number(0.0)}"
         return f"CASE {' '.join(cases)}{end} END"
 
-    def _missing_case(self, column: Column, weights: dict[Any, float]) -> list[str]:
+    def _missing_case(self, column: TableColumn, weights: dict[Any, float]) -> list[str]:
         """What a missing value is worth: without this case it is like one that is not known."""
         value, values = self._category_value(column), column.values
         if column.fill is not None or None in values:
@@ -242,13 +242,13 @@ class _Writer:
             return [f"WHEN {value} IS NULL OR {value} IN ({', '.join(words)}) THEN NULL"]
         return []
 
-    def _category_value(self, column: Column) -> str:
+    def _category_value(self, column: TableColumn) -> str:
         if column.as_text:
             return f"TRIM(CAST({self.column(column.name)} AS VARCHAR))"
         numeric = all(isinstance(value, int | float) for value in column.values if value is not None)
         return self._double(column) if numeric else self.column(column.name)
 
-    def _is(self, column: Column, value: Any) -> str:
+    def _is(self, column: TableColumn, value: Any) -> str:
         """Whether the column has a value."""
         name = self._category_value(column)
         if not isinstance(value, str):

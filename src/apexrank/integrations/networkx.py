@@ -170,11 +170,25 @@ class BackendInterface:
         """Rank nodes with the arguments of ``nx.pagerank``; scores are within ``tol`` of the exact ones, in L1."""
         if len(G) == 0:
             return {}
+        from networkx import PowerIterationFailedConvergence
+
+        from apexrank.graph.power import Linear, Walk, iterate, l1_bound, no_bound
+
         teleport = _shares(G.nodes, personalization, "personalization")
         start = teleport if nstart is None else _shares(G.nodes, nstart, "nstart")
         handed = teleport if dangling is None else _shares(G.nodes, dangling, "dangling")
-        scores = _iterated(G.links(weight), alpha, teleport, start, handed, tol, max_iter)
-        return dict(zip(G.nodes, scores.tolist(), strict=True))
+        jump = (1 - alpha) * teleport
+        with Walk(G.links(weight), Linear(), alpha, teleport) as walk:
+
+            def step(r: np.ndarray) -> np.ndarray:
+                """``α·(inflow(r) + held·handed) + (1 − α)·teleport``, held being the sum over dangling nodes."""
+                return walk.links.sums(r * walk.rate) + jump + (alpha * walk.held(r)) * handed
+
+            bound = l1_bound(abs(alpha)) if abs(alpha) < 1 else no_bound
+            answer = iterate(step, start, bound, tol, max_iter)
+        if not answer.converged:
+            raise PowerIterationFailedConvergence(max_iter)
+        return dict(zip(G.nodes, answer.scores.tolist(), strict=True))
 
 
 def get_info() -> dict[str, Any]:
@@ -234,31 +248,3 @@ def _shares(nodes: list[Any], values: Mapping[Any, float] | None, what: str) -> 
     from apexrank.graph.base import as_shares
 
     return as_shares(weights)
-
-
-def _iterated(
-    links: Graph,
-    alpha: float,
-    teleport: np.ndarray,
-    start: np.ndarray,
-    handed: np.ndarray,
-    tol: float,
-    max_iter: int,
-) -> np.ndarray:
-    """Iterate ``r ← α·(inflow(r) + held·handed) + (1 − α)·teleport``, held being the sum over dangling nodes."""
-    from networkx import PowerIterationFailedConvergence
-
-    from apexrank.graph.power import Linear, Walk, iterate, l1_bound, no_bound
-
-    jump = (1 - alpha) * teleport
-    with Walk(links, Linear(), alpha, teleport) as walk:
-
-        def step(r: np.ndarray) -> np.ndarray:
-            held = walk.held(r)
-            return walk.links.sums(r * walk.rate) + jump + (alpha * held) * handed
-
-        bound = l1_bound(abs(alpha)) if abs(alpha) < 1 else no_bound
-        answer = iterate(step, start, bound, tol, max_iter)
-    if not answer.converged:
-        raise PowerIterationFailedConvergence(max_iter)
-    return answer.scores
