@@ -148,7 +148,7 @@ class LinearForm(NamedTuple):
 
 
 def linear_form(model: Any, feature_names: Sequence[str] | None = None) -> LinearForm:
-    """Write a fitted ranker, a pipeline that ends in one, or a model file's ranker as a linear form.
+    """Write a fitted ranker, a pipeline that ends in one, a model file's ranker or a scorecard as a linear form.
 
     Examples
     --------
@@ -161,6 +161,8 @@ def linear_form(model: Any, feature_names: Sequence[str] | None = None) -> Linea
     >>> bool(np.isclose(form.weights[0], model[-1].coef_[0, 0] / 20))
     True
     """
+    if hasattr(model, "points_form"):  # a scorecard
+        return model.points_form
     model = found(model)
     coef, intercept = coefficients(last_step(model))
     if isinstance(model, TableRanker):

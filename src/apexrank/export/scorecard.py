@@ -24,7 +24,7 @@ from apexrank.export.linear import (
     linear_form,
     raw_matrix,
 )
-from apexrank.export.sql import form_to_sql
+from apexrank.export.sql import to_sql
 from apexrank.io.columns import read_target
 from apexrank.io.judging import ABOVE_ZERO, Judged, measurable
 from apexrank.io.table_ranker import TableRanker
@@ -162,11 +162,14 @@ class Scorecard:
         dialect: str | None = None,
     ) -> str:
         """The points as SQL; arguments as in :func:`apexrank.export.to_sql`."""
-        features = [self.form.features[j] for j in self.kept]
-        form = LinearForm(
-            tuple(Feature(one.column, one.value) for one in features), self.points / self.units, 0.0
-        )
-        return form_to_sql(form, self.model, table=table, score=score, id=id, dialect=dialect)
+        return to_sql(self, table=table, score=score, id=id, dialect=dialect)
+
+    @property
+    def points_form(self) -> LinearForm:
+        """The points as a linear form of the columns in their own units."""
+        features = (self.form.features[j] for j in self.kept)
+        raw = tuple(Feature(feature.column, feature.value) for feature in features)
+        return LinearForm(raw, self.points / self.units, 0.0)
 
     def __str__(self) -> str:
         width = max(len(f"{points:+d}") for points in self.points)
@@ -324,10 +327,8 @@ def _chosen(form: LinearForm, spread: np.ndarray, features: int | Sequence[str] 
         _check_whole("features", features)
         size = np.abs(form.weights) * spread
         # equal columns have coefficients that are equal but for rounding: the first of them is taken
-        first = np.argsort(-np.round(size / max(size.max(initial=0.0), 1e-300), 9), kind="stable")[
-            : int(features)
-        ]
-        return varies & np.isin(np.arange(len(spread)), first)
+        order = np.argsort(-np.round(size / max(size.max(initial=0.0), 1e-300), 9), kind="stable")
+        return varies & np.isin(np.arange(len(spread)), order[: int(features)])
     wanted = [features] if isinstance(features, str) else list(features)
     known = {name for feature in form.features for name in (feature.label, feature.column.name)}
     for name in wanted:
@@ -432,13 +433,10 @@ class CardObjective:
                 "round by"
             )
         labels = judged.y if judged.graded else judged.y > 0
-        self.objective, self.penalty = (
-            ranker._objective(labels, judged.weight, judged.groups),
-            ranker._penalty(),
-        )
-        slopes, centers = (
-            np.array([getattr(f, name) for f in form.features]) for name in ("slope", "center")
-        )
+        self.objective = ranker._objective(labels, judged.weight, judged.groups)
+        self.penalty = ranker._penalty()
+        slopes = np.array([feature.slope for feature in form.features])
+        centers = np.array([feature.center for feature in form.features])
         # what a point of each feature adds to the score of each row, and to the ranker's own coefficient
         self.V, self.w = np.asfortranarray((U - centers) / units), 1 / (units * slopes)
         self.size = float(np.linalg.norm(coefficients(ranker)[0]))

@@ -84,7 +84,7 @@ def to_sql(
 
     Parameters
     ----------
-    model : fitted ranker, Pipeline or TableRanker
+    model : fitted ranker, Pipeline, TableRanker or Scorecard
         A pipeline may hold StandardScaler, MinMaxScaler, MaxAbsScaler, RobustScaler, SimpleImputer, OneHotEncoder and
         ColumnTransformer before its ranker.
     table : str, optional
@@ -123,26 +123,12 @@ def to_sql(
     FROM "payments" AS r
     ORDER BY 1 DESC NULLS LAST
     """
-    form = linear_form(model, feature_names)
-    return form_to_sql(form, model, table=table, score=score, id=id, dialect=dialect, digits=digits)
-
-
-def form_to_sql(
-    form: LinearForm,
-    model: Any,
-    *,
-    table: str | None,
-    score: str,
-    id: str | Sequence[str] | None,
-    dialect: str | None,
-    digits: int = 17,
-) -> str:
-    """Write a linear form as :func:`to_sql` writes a model, whose id and other columns a statement needs."""
     kind = dialect or "standard"
     if kind not in DIALECTS:
         raise InputError(f"unknown dialect {kind!r}: use one of {', '.join(DIALECTS)}")
     if not isinstance(digits, Integral) or isinstance(digits, bool) or not 1 <= digits <= 17:
         raise InputError(f"digits must be a whole number between 1 and 17, got {digits!r}")
+    form, model = linear_form(model, feature_names), getattr(model, "model", model)  # a card knows its model
     writer = _Writer(DIALECTS[kind], int(digits), "" if table is None else f"{_ROWS}.")
     columns = list(dict.fromkeys(feature.column.name for feature in form.features))
     seen: dict[str, str] = {}
