@@ -94,7 +94,7 @@ class Feature:
 
     @property
     def label(self) -> str:
-        """Name for people."""
+        """Display name."""
         if self.is_number:
             return self.column.name
         return f"{self.column.name}={'missing' if self.value is None else self.value}"
@@ -105,7 +105,7 @@ class Feature:
         return replace(self, slope=self.slope / scale, center=moved)
 
     def read(self, X: Any) -> np.ndarray:
-        """The values u of all rows of an array or a frame."""
+        """Values u of the rows of an array or a frame."""
         values, name, fill = _column_of(X, self.column), self.column.name, self.column.fill
         if not self.is_number:
             known = (fill if is_missing(value) else value for value in values.tolist())
@@ -126,7 +126,7 @@ class Feature:
 
 
 def _column_of(X: Any, column: TableColumn) -> np.ndarray:
-    """One column by its name in a frame, by its place in an array."""
+    """Select a column by name from a frame, by position from an array."""
     if hasattr(X, "columns"):
         if column.name not in list(X.columns):
             raise InputError(f"the table has no column {column.name!r}")
@@ -202,7 +202,7 @@ def first_fitted(model: Any) -> Any:
 
 
 def coefficients(ranker: Any) -> tuple[np.ndarray, float]:
-    """Coefficients and intercept of a fitted linear ranker; anything else is refused by its name."""
+    """Coefficients and intercept of a fitted linear ranker; InputError names anything else."""
     check_linear(ranker)
     check_is_fitted(ranker)
     if not hasattr(ranker, "coef_"):
@@ -212,19 +212,19 @@ def coefficients(ranker: Any) -> tuple[np.ndarray, float]:
 
 
 def check_linear(ranker: Any) -> None:
-    """Refuse what has no coefficients, by its name."""
+    """Raise InputError unless ``ranker`` is a linear ranker of this library."""
     if not isinstance(ranker, LinearBinaryRanker | GradedRanker):
         raise refusal(ranker, "it is no linear ranker of this library")
 
 
 def refusal(step: Any, advice: str) -> InputError:
-    """Error that names a step or estimator which cannot be written as a sum over columns, and says why."""
+    """Error that names a step or estimator which cannot be exported, and the reason."""
     name = type(step).__name__
     return InputError(f"{name} cannot be exported: {_REASONS.get(name, advice)}")
 
 
 def _column_names(model: Any, given: Sequence[str] | None) -> list[str]:
-    """Names of the columns of X, checked: those given, or those of the frame the model was fitted on."""
+    """Column names of X, checked: those given, or those of the frame that the model was fitted on."""
     first = first_fitted(model)
     known = getattr(first, "feature_names_in_", None)
     if isinstance(given, str):
@@ -243,7 +243,7 @@ def _column_names(model: Any, given: Sequence[str] | None) -> list[str]:
 
 
 def _table_features(model: TableRanker) -> list[Feature]:
-    """Features of a model file, as its encoder makes them."""
+    """Features of a model file's encoder."""
     if model.training.get("scale") == "query":
         raise InputError(
             "a model with --scale query cannot be exported: it scales inside each group, which needs all its rows"
@@ -261,7 +261,7 @@ def _table_features(model: TableRanker) -> list[Feature]:
 
 
 def raw_matrix(model: Any, form: LinearForm, X: Any) -> np.ndarray:
-    """The features u of the rows of X: numbers in the table's own units, and indicators."""
+    """Unscaled features u of the rows of X: numbers in the table's own units, and indicators."""
     if isinstance(model, TableRanker):
         return model.encoder.raw(as_table(X))
     if not hasattr(X, "columns"):
@@ -270,7 +270,7 @@ def raw_matrix(model: Any, form: LinearForm, X: Any) -> np.ndarray:
 
 
 def as_table(X: Any) -> Table:
-    """A table, from one or from a frame."""
+    """Convert a frame to a Table; a Table is returned as it is."""
     import polars as pl
 
     if isinstance(X, Table):
@@ -282,7 +282,7 @@ def as_table(X: Any) -> Table:
 
 
 def spellings(value: str, values: Collection[str] = ()) -> list[str]:
-    """How a table may write a category, one of ``values``: 3 as 3.0, and true as 1 where there is nothing but booleans.
+    """Ways to write a category, one of ``values``: 3 as 3.0, and true as 1 where all values are booleans.
 
     Examples
     --------
@@ -302,7 +302,7 @@ def spellings(value: str, values: Collection[str] = ()) -> list[str]:
 
 
 def are_booleans(values: Collection[str]) -> bool:
-    """Whether a column of texts was one of true and false."""
+    """Whether the values are the words true and false."""
     words = {value.lower() for value in values}
     return bool(words) and words <= {"true", "false"} and len(words) == len(values)
 
@@ -313,7 +313,7 @@ def is_whole(value: str) -> bool:
 
 
 def as_number(value: str) -> float | None:
-    """The number that a text is, where a column of numbers may have it: 007 is none, nor are numbers of 17 digits.
+    """Parse a number as a numeric column would hold it, or None: for 007, and for integers beyond 2**53.
 
     Examples
     --------
@@ -331,12 +331,12 @@ def as_number(value: str) -> float | None:
 
 
 def follow(step: Any, features: Sequence[Feature]) -> list[Feature]:
-    """What a fitted step makes of the features.
+    """Features after a fitted step.
 
     Raises
     ------
     InputError
-        When the step is not one that can be followed; it is named.
+        When the step has no linear form; it is named.
 
     Examples
     --------
@@ -403,7 +403,7 @@ def _impute(step: SimpleImputer, features: Sequence[Feature]) -> list[Feature]:
 
 
 def check_imputer(step: SimpleImputer) -> None:
-    """Refuse an imputer that adds features or leaves columns out."""
+    """Raise InputError for an imputer that adds features or drops columns."""
     if step.add_indicator:
         raise refusal(step, "add_indicator=True is not supported; fit it without")
     for j, value in enumerate(step.statistics_.tolist()):
@@ -425,13 +425,13 @@ def _one_hot(step: OneHotEncoder, features: Sequence[Feature]) -> list[Feature]:
 
 
 def kept_categories(step: OneHotEncoder, j: int) -> list[int]:
-    """Numbers of the categories of column j that have an indicator."""
+    """Indices of the categories of column j that are not dropped."""
     dropped = None if step.drop_idx_ is None else step.drop_idx_[j]
     return [k for k in range(len(step.categories_[j])) if k != dropped]
 
 
 def check_categories(step: OneHotEncoder) -> None:
-    """Refuse what an indicator of a column's values cannot say."""
+    """Raise InputError for encodings other than one indicator per category."""
     rare = getattr(step, "infrequent_categories_", None)
     if rare is not None and any(values is not None for values in rare):
         raise refusal(step, "min_frequency and max_categories are not supported; fit it without")

@@ -1,4 +1,4 @@
-"""Rankers as ONNX graphs: all of them by way of skl2onnx, with one input for each column of a frame or table."""
+"""Export to ONNX by skl2onnx; the graphs are made in :mod:`.onnx_graph`, which needs the extra packages."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ def to_onnx(
         ``(rows, 1)`` for each column of a frame. A frame must have the columns that the model was fitted on, in any
         order. By default one tensor of doubles; for a TableRanker always one input for each column.
     path : str or Path, optional
-        File to write as well, whole or not at all.
+        File to write as well, atomically.
     target_opset : int, optional
         Version of the ONNX operators.
 
@@ -77,7 +77,7 @@ def to_onnx(
 
 
 def register_onnx() -> None:
-    """Tell skl2onnx how to convert the linear rankers, so that ``skl2onnx.to_onnx`` takes them; may be repeated.
+    """Register converters of the linear rankers with skl2onnx, for ``skl2onnx.to_onnx``; may be called repeatedly.
 
     Examples
     --------

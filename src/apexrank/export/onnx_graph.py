@@ -72,19 +72,19 @@ _TYPES = {
 
 
 class Input(NamedTuple):
-    """A column of a frame, and what its tensor holds."""
+    """A column of a frame, and the element type of its tensor."""
 
     name: str
     kind: int
 
     @property
     def inner_type(self) -> Any:
-        """Its type after the cast at the beginning of the graph: all steps work on doubles."""
+        """Type after the cast at the start of the graph: all steps work on doubles."""
         return StringTensorType if self.kind == TensorProto.STRING else DoubleTensorType
 
 
 def register_converters() -> None:
-    """Tell skl2onnx how to convert the linear rankers and the linear form of a table's ranker."""
+    """Register converters of the linear rankers and of a table's linear form with skl2onnx."""
     converters = dict.fromkeys(_RANKERS, convert_ranker) | {TableForm: convert_table}
     for kind, convert in converters.items():
         alias = f"Apexrank{kind.__name__}"
@@ -92,7 +92,7 @@ def register_converters() -> None:
 
 
 def table_graph(model: TableRanker, X: Any, target_opset: int | None) -> onnx.ModelProto:
-    """The graph of a table's ranker; columns that X has in single precision are floats."""
+    """Graph of a table's ranker; columns that are single precision in X are floats."""
     opset = _TABLE_OPSET if target_opset is None else target_opset
     if opset < _OLDEST_OPSET:
         raise InputError(f"target_opset must be at least {_OLDEST_OPSET}, got {opset}")
@@ -107,7 +107,7 @@ def table_graph(model: TableRanker, X: Any, target_opset: int | None) -> onnx.Mo
 
 
 def model_graph(model: Any, X: Any, target_opset: int | None) -> onnx.ModelProto:
-    """The graph of a ranker or pipeline."""
+    """Graph of a ranker or pipeline."""
     coefficients(last_step(model))
     _check_steps(model)
     if isinstance(model, Pipeline):
@@ -146,7 +146,7 @@ def _convert(
 
 
 def _check_steps(model: Any, outermost: bool = True) -> None:
-    """Refuse what skl2onnx cannot convert, and steps of this library that have no graph, such as those of groups."""
+    """Raise InputError for steps that skl2onnx cannot convert, and for steps of this library that need groups."""
     parts: list[Any] = []
     if isinstance(model, Pipeline):
         parts = [step for _, step in model.steps]
@@ -168,7 +168,7 @@ def _check_steps(model: Any, outermost: bool = True) -> None:
 
 
 def _array_type(first: Any, X: Any) -> list[tuple[str, Any]]:
-    """One tensor: doubles, or what X holds."""
+    """Type of a single tensor: doubles, or the type of X."""
     wanted = [columns for *_, columns in getattr(first, "transformers_", ())]
     lists = [[one] if isinstance(one, str) else one for one in wanted if isinstance(one, str | list)]
     if any(isinstance(name, str) for names in lists for name in names):
@@ -184,7 +184,7 @@ def _array_type(first: Any, X: Any) -> list[tuple[str, Any]]:
 
 
 def _frame_inputs(first: Any, X: Any) -> list[Input]:
-    """The columns that the model was fitted on, in its order, with the types that they have in X."""
+    """Columns that the model was fitted on, in its order, with their types in X."""
     given = {str(name): name for name in X.columns}
     known = getattr(first, "feature_names_in_", None)
     names = list(given) if known is None else [str(name) for name in known]
@@ -200,7 +200,7 @@ def _frame_inputs(first: Any, X: Any) -> list[Input]:
 
 
 def _kind(name: str, values: np.ndarray) -> int:
-    """Type of the tensor of a column."""
+    """Element type of the tensor of a column."""
     if values.dtype.kind == "f":
         return TensorProto.FLOAT if values.itemsize <= 4 else TensorProto.DOUBLE
     objects = values.ravel().tolist() if values.dtype.kind == "O" else ()
@@ -225,7 +225,7 @@ def _selects(model: Any) -> bool:
 def _column_graph(
     model: Any, inputs: list[Input], types: list[tuple[str, Any]], target_opset: int | None
 ) -> onnx.ModelProto:
-    """A graph with one input for each column, cast to doubles and joined as the model wants them."""
+    """Graph with one input per column, cast to double and concatenated where the model takes one tensor."""
     names = _input_names(one.name for one in inputs)
     if "" in names:
         raise InputError("a column has an empty name, which ONNX cannot have: rename it")
@@ -255,7 +255,7 @@ def _column_graph(
 
 
 def _input_names(names: Iterable[str]) -> dict[str, str]:
-    """What each column is called in the graph: the outputs keep their names, a column of the same name gives way.
+    """Input name of each column: a column with the name of an output is renamed.
 
     Examples
     --------
@@ -275,7 +275,7 @@ def _input_names(names: Iterable[str]) -> dict[str, str]:
 
 
 class Writer:
-    """Adds operators of unused names; arrays among their inputs become constants."""
+    """Add operators with unique names to a graph; arrays among their inputs become constants."""
 
     def __init__(self, scope: Any, container: Any) -> None:
         self.scope, self.container = scope, container
@@ -283,7 +283,7 @@ class Writer:
     def __call__(
         self, kind: str, *inputs: str | np.ndarray, output: str | None = None, **options: Any
     ) -> str:
-        """Add an operator; gives the name of its output."""
+        """Add an operator and return the name of its output."""
         names = [one if isinstance(one, str) else self._constant(one) for one in inputs]
         output = output or self.scope.get_unique_variable_name(kind.lower())
         name = self.scope.get_unique_operator_name(kind)
@@ -301,7 +301,7 @@ class Writer:
         return name
 
     def joined(self, variables: list[Any], kind: int) -> str:
-        """All columns of some inputs side by side, as numbers of one kind, or as text."""
+        """Concatenate the columns of the inputs, as numbers of one type or as text."""
         # skl2onnx would join them by FeatureVectorizer, which rounds doubles to singles.
         parts = [variable.full_name for variable in variables]
         if kind != TensorProto.STRING:
@@ -309,7 +309,7 @@ class Writer:
         return parts[0] if len(parts) == 1 else self("Concat", *parts, axis=1)
 
     def lookup(self, text: str, codes: dict[str, int], default: int) -> str:
-        """Whole number of each text."""
+        """Map each text to an integer."""
         options: dict[str, Any] = {"keys_strings": list(codes), "values_int64s": list(codes.values())}
         options |= {"default_int64": default, "op_domain": "ai.onnx.ml", "op_version": 2}
         return self("LabelEncoder", text, **options)
@@ -328,7 +328,7 @@ def parse_ranker(scope: Any, model: Any, inputs: list[Any], custom_parsers: Any 
 
 
 def ranker_shapes(operator: Any) -> None:
-    """One number a row."""
+    """Set the output shapes to one number per row."""
     for output in operator.outputs:
         output.type.shape = [operator.inputs[0].get_first_dimension()]
 
@@ -342,7 +342,7 @@ def convert_ranker(scope: Any, operator: Any, container: Any) -> None:
 
 
 def _write_score(write: Writer, operator: Any, parts: list[str], intercept: float) -> None:
-    """Add up parts of shape (rows, 1), and say which class they make."""
+    """Sum parts of shape (rows, 1) to the score, and derive the label."""
     total = parts[0]
     for part in parts[1:]:
         total = write("Add", total, part)
@@ -360,7 +360,7 @@ def _write_score(write: Writer, operator: Any, parts: list[str], intercept: floa
 
 @dataclass(frozen=True, eq=False)
 class TableForm:
-    """The linear form of a table's ranker, as a model that skl2onnx knows; its inputs are the table's columns."""
+    """Linear form of a table's ranker as a model for skl2onnx; its inputs are the table's columns."""
 
     form: LinearForm
     classes_: np.ndarray | None
@@ -372,7 +372,7 @@ class TableForm:
 
 
 def convert_table(scope: Any, operator: Any, container: Any) -> None:
-    """Fill, centre and add up the numbers, look up the categories."""
+    """Impute, centre and sum the numbers; look up the categories."""
     model, write = operator.raw_operator, Writer(scope, container)
     inputs = dict(zip(model.columns, operator.inputs, strict=True))
     weighted = list(zip(model.form.features, model.form.weights.tolist(), strict=True))
@@ -425,7 +425,7 @@ def convert_imputer(scope: Any, operator: Any, container: Any) -> None:
 
 
 def one_hot_shapes(operator: Any) -> None:
-    """Doubles, one for each category that is not dropped."""
+    """Set the output type: doubles, one per category that is not dropped."""
     encoder = operator.raw_operator
     width = sum(len(kept_categories(encoder, j)) for j in range(len(encoder.categories_)))
     operator.outputs[0].type = DoubleTensorType([operator.inputs[0].get_first_dimension(), width])
@@ -450,7 +450,7 @@ def convert_one_hot(scope: Any, operator: Any, container: Any) -> None:
 
 
 def _each_column(write: Writer, variables: list[Any]) -> Iterator[tuple[bool, str]]:
-    """Each column of the inputs as (rows, 1), and whether it is text."""
+    """Iterate over the columns of the inputs as (rows, 1), with whether each is text."""
     for variable in variables:
         for j in range(variable.type.shape[1]):
             column = write("Gather", variable.full_name, np.array([j]), axis=1)

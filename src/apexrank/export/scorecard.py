@@ -1,4 +1,4 @@
-"""Scorecards: a linear ranker rounded to points that a person can add up, and what the rounding costs."""
+"""Scorecards: a linear ranker rounded to integer points that a person can add up, and the loss from rounding."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ _PASSES = 50
 
 
 class Losses(NamedTuple):
-    """Penalised training objective of the model, of the card, and of points rounded in the simple way."""
+    """Penalised training objective of the model, of the card, and of naive rounding."""
 
     model: float
     card: float
@@ -94,7 +94,7 @@ class Scorecard:
         n_resamples: int = 2000,
         random_state: Any = 0,
     ) -> pl.DataFrame:
-        """What rounding costs: measures of the model and of the card on the same rows.
+        """Compare measures of the model and of the card on the same rows.
 
         Parameters
         ----------
@@ -179,7 +179,7 @@ class Scorecard:
         return "\n".join(["Add up the points; the highest sum comes first.", *lines])
 
     def _rules(self) -> list[str]:
-        """The rules in words, each on one line even where a name is not."""
+        """Rules in words, one line each even where a name has several."""
         rules = []
         for j, unit, is_present in zip(self.kept, self.units.tolist(), self.present, strict=True):
             feature = self.form.features[j]
@@ -295,14 +295,14 @@ def round_scorecard(
 
 
 def _default_names(model: Any) -> list[str] | None:
-    """x0, x1, … where the model knows no names."""
+    """Names x0, x1, … for a model fitted without names."""
     if isinstance(model, TableRanker) or hasattr(first := first_fitted(model), "feature_names_in_"):
         return None
     return [f"x{j}" for j in range(getattr(first, "n_features_in_", 0))]
 
 
 def _check_training(model: Any, own: float, judged: Judged) -> None:
-    """Warn where the rows look like those of training, but for weights."""
+    """Warn where the rows look like the training rows without their weights."""
     training = model.training if isinstance(model, TableRanker) and judged.weight is None else {}
     trained = training.get("objective") if training.get("rows") == len(judged.y) else None
     if trained is not None and abs(own - trained) > _SAME * max(1.0, abs(trained)):
@@ -319,7 +319,7 @@ def _check_whole(name: str, value: Any) -> None:
 
 
 def _chosen(form: LinearForm, spread: np.ndarray, features: int | Sequence[str] | None) -> np.ndarray:
-    """Mask of the features that may have points: a column of one value has none."""
+    """Mask of the features that may have points; constant columns have none."""
     varies = spread > 0
     if features is None:
         return varies
@@ -369,7 +369,7 @@ def judge_rows(model: Any, X: Any, y: Any, groups: Any, sample_weight: Any) -> J
 
 
 def _default_measures(judged: Judged) -> list[str]:
-    """Names of measures that make sense for such answers and so many rows."""
+    """Default measures for this kind of labels and number of rows."""
     names: tuple[str, ...] = OF_MANY_LISTS if judged.graded or judged.groups is not None else OF_ONE_LIST
     rows = len(judged.y) if judged.weight is None else judged.weight.sum()
     if judged.groups is None:
@@ -397,7 +397,7 @@ class Rounded(NamedTuple):
 
 
 def nice_unit(spread: float) -> float:
-    """The number 1, 2 or 5 times a power of ten that is nearest in ratio.
+    """Nearest number of the form 1, 2 or 5 times a power of ten, by ratio.
 
     Examples
     --------
@@ -459,7 +459,7 @@ class CardObjective:
         return total if np.isfinite(total) else np.inf
 
     def best(self, points: np.ndarray) -> Rounded:
-        """Find the best scale: the objective is convex in it, so it falls, then rises, in log s as well."""
+        """Minimise over the scale: the objective is convex in s, hence unimodal in log s."""
         scores = self.V @ points
         middle = np.log(self.size / np.linalg.norm(self.w * points))
         s = np.exp(_golden(lambda t: self.at(scores, points, np.exp(t)), middle - _WIDEST, middle + _WIDEST))
@@ -467,9 +467,9 @@ class CardObjective:
 
 
 def _golden(f: Callable[[float], float], low: float, high: float, steps: int = 30) -> float:
-    """Minimum of a function that falls, then rises, by golden sections.
+    """Minimise a unimodal function by golden-section search.
 
-    Values may be infinite towards the upper end, where parabolas and slopes would not do.
+    scipy's bounded search may discard the wrong end where values are infinite, as they may be for large scales.
 
     Examples
     --------
@@ -535,7 +535,7 @@ def _by_ones(objective: CardObjective, best: Rounded, free: np.ndarray, max_poin
 def _one_pass(
     objective: CardObjective, best: Rounded, free: np.ndarray, max_points: int, quick: bool
 ) -> Rounded:
-    """Try a step up and down for each feature; ``quick`` leaves out those that do not help at the present scale."""
+    """Try a step up and down for each feature; ``quick`` skips those that do not help at the current scale."""
     scores = objective.V @ best.points
     for j in np.flatnonzero(free):
         for step in (1, -1):

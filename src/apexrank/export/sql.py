@@ -1,4 +1,4 @@
-"""Scores as SQL: one arithmetic expression of a table's columns, which any database can compute."""
+"""Export to SQL: the score as one arithmetic expression of a table's columns."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ _ROWS = "r"  # what the table is called inside the statement
 
 
 class Dialect(NamedTuple):
-    """How a database differs from the others.
+    """Differences between databases.
 
     ``not_finite`` are its NaN and infinities, as far as it has them; ``number`` is the number of a column ``{0}`` whose
     values are numbers, NULL of any other; ``folds_case`` says that names which differ by case are one.
@@ -171,7 +171,7 @@ class _Writer:
         return self.prefix + self.name(name)
 
     def number(self, value: float) -> str:
-        """A literal of so many digits."""
+        """Numeric literal, rounded to ``digits``."""
         if not isfinite(value):
             raise InputError(f"a coefficient is {value}, which SQL cannot write: fit the model again")
         rounded = float(f"{value:.{self.digits - 1}e}") + 0.0  # adding 0 takes the sign off a zero
@@ -180,7 +180,7 @@ class _Writer:
         return literal(rounded)
 
     def expression(self, form: LinearForm) -> str:
-        """The whole sum; terms of weight 0 are left out."""
+        """Sum over all features; terms of weight 0 are left out."""
         constant, terms = float(form.intercept), []
         weighted = zip(form.features, form.weights.tolist(), strict=True)
         for column, run in groupby(weighted, lambda pair: pair[0].column):
@@ -219,7 +219,7 @@ class _Writer:
         return f"CASE {' '.join(cases)}{end} END"
 
     def _missing_case(self, column: TableColumn, weights: dict[Any, float]) -> list[str]:
-        """What a missing value is worth: without this case it is like one that is not known."""
+        """Case for a missing value; without it, a missing value counts as an unknown one."""
         value, values = self._category_value(column), column.values
         if column.fill is not None or None in values:
             return [f"WHEN {value} IS NULL THEN {self.number(weights.get(column.fill, 0.0))}"]
@@ -235,7 +235,7 @@ class _Writer:
         return self._double(column) if numeric else self.column(column.name)
 
     def _is(self, column: TableColumn, value: Any) -> str:
-        """Whether the column has a value."""
+        """Condition that the column has this value."""
         name = self._category_value(column)
         if not isinstance(value, str):
             return f"{name} = {literal(float(value))}"
@@ -253,7 +253,7 @@ class _Writer:
 
 
 def _nested_sum(terms: list[str]) -> str:
-    """A sum in halves, so that its depth grows with the logarithm of its length.
+    """Sum nested in halves, so that its depth is logarithmic in its length.
 
     Examples
     --------
@@ -268,7 +268,7 @@ def _nested_sum(terms: list[str]) -> str:
 
 
 def text(value: str) -> str:
-    """A text as SQL writes it.
+    """Quote a text for SQL.
 
     Examples
     --------
@@ -279,7 +279,7 @@ def text(value: str) -> str:
 
 
 def literal(value: float) -> str:
-    """A number with an exponent, which makes it a double, never a decimal or an integer.
+    """Write a number with an exponent, so that databases read it as a double.
 
     Examples
     --------

@@ -1,4 +1,4 @@
-"""The objectives and measures inside LightGBM and XGBoost: one object for each of their interfaces.
+"""Objectives and measures for LightGBM and XGBoost; one object serves all of their interfaces.
 
 An objective here is a function of the scores, and boosted trees only ask for its slope and curvature in each row.
 Neither package is imported here: their data are known by their methods.
@@ -60,16 +60,17 @@ class BoosterRows(NamedTuple):
         return {"sample_weight": self.weight, "groups": self.groups}
 
     def same(self, other: BoosterRows) -> bool:
-        """Whether both are equal, number by number."""
+        """Whether all arrays are equal."""
         return all(
             a is b or (a is not None and b is not None and np.array_equal(a, b))
             for a, b in zip(self, other, strict=True)
         )
 
 
-TWO_ROWS = BoosterRows(
-    np.array([1.0, 0.0]), None, None, None
-)  # the least data on which parameters can be tried
+# the smallest data set on which parameters can be tried
+TWO_ROWS = BoosterRows(np.array([1.0, 0.0]), None, None, None)
+# least curvature of a row, where the mean row has 1 at first: a leaf of rows without influence stays where it is
+FLOOR = 1e-3
 
 
 def booster_rows(
@@ -130,11 +131,6 @@ def _ids(ids: ArrayLike | None, sizes: np.ndarray | None, n: int) -> np.ndarray 
     if sizes.sum() != n:
         raise InputError(f"the sizes of the groups sum to {int(sizes.sum())}, but there are {n} rows")
     return np.repeat(np.arange(len(sizes)), sizes)
-
-
-FLOOR = (
-    1e-3  # least curvature of a row, the mean row having 1 at first: a leaf of rows without a say stays put
-)
 
 
 class _Built(NamedTuple):
@@ -201,14 +197,14 @@ class BoosterObjective:
 
     def _build(self, rows: BoosterRows) -> _Built:
         """The objective of these rows, which are the same in each round."""
-        if self._built is None or not self._built.rows.same(rows):
+        built = self._built
+        if built is None or not built.rows.same(rows):
             objective = self._objective(rows)
             curvature = self._slopes(objective, np.zeros(len(rows.y)))[1]
             total, count = float(curvature.sum()), int(np.count_nonzero(curvature))
-            scale = count / total if total > 0 else 1.0
-            object.__setattr__(self, "_built", _Built(rows, objective, scale))
-        assert self._built is not None
-        return self._built
+            built = _Built(rows, objective, count / total if total > 0 else 1.0)
+            object.__setattr__(self, "_built", built)
+        return built
 
     def __getstate__(self) -> dict[str, Any]:
         return self.__dict__ | {"_built": None}  # made again from the rows
@@ -290,21 +286,16 @@ class PushObjective(BoosterObjective):
             return InfinitePush(rows.y > 0, beta=self.beta, **common)
         return Push(rows.y > 0, price=Power(self.p), **common)
 
-    @property
-    def _order(self) -> float:
-        """Curvature of the outer class in units of its slope."""
-        if self.price == "log1p":
-            return 1.0
-        is_exponential = isinstance(LOSSES.get(self.loss), Exponential)
-        # other losses of the highest negative's score are curved themselves, by at most their slope
-        return self.p if self.p != np.inf else self.beta + (not is_exponential)
-
     def _slopes(self, objective: Any, scores: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         grad = objective.value_and_grad(scores)[1]
-        inner = np.zeros(len(grad), dtype=bool)
-        if self.side != "both" and isinstance(LOSSES.get(self.loss), Exponential):
+        is_exponential = isinstance(LOSSES.get(self.loss), Exponential)
+        # curvature in units of the slope; for p = ∞ other losses of the highest negative's score add at most 1
+        order = self.p if self.p != np.inf else self.beta + (not is_exponential)
+        bound = np.abs(grad) * (1.0 if self.price == "log1p" else order)
+        if is_exponential and self.side != "both":
             inner = objective.positive == (self.side == "top")
-        return grad, np.abs(grad) * np.where(inner, 1.0, self._order)
+            bound[inner] = np.abs(grad[inner])
+        return grad, bound
 
 
 @dataclass(frozen=True, eq=False)
@@ -442,7 +433,7 @@ class RetargetObjective(BoosterObjective):
 
 
 def check_retarget(offsets: Offsets, **options: Any) -> None:
-    """Refuse parameters of :class:`apexrank.objectives.Retarget` that no data would suit.
+    """Raise InputError for parameters of :class:`apexrank.objectives.Retarget` that are wrong for any data.
 
     A function of the relevance is not tried: it need not be defined for grades that the data do not have.
 
@@ -587,7 +578,7 @@ class BoosterMetric:
 
     @property
     def __name__(self) -> str:
-        """Name in the tables of both packages."""
+        """Name in the logs of both packages."""
         return type(self.measure).__name__ if isinstance(self.measure, BoosterObjective) else self.measure
 
     @property

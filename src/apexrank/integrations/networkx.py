@@ -74,7 +74,7 @@ class ConvertedGraph:
         return len(self.nodes)
 
     def is_directed(self) -> bool:
-        """Whether edges lead one way."""
+        """Whether edges are directed."""
         return self.directed
 
     def is_multigraph(self) -> bool:
@@ -97,7 +97,7 @@ class ConvertedGraph:
 
 
 class BackendInterface:
-    """What networkx calls: its entry point ``networkx.backends``.
+    """Backend interface of networkx, its entry point ``networkx.backends``.
 
     Examples
     --------
@@ -117,7 +117,7 @@ class BackendInterface:
     def convert_from_nx(
         graph: Any, *, edge_attrs: Mapping[Any, float] | None = None, **not_needed: Any
     ) -> ConvertedGraph:
-        """Take the edges of a networkx graph, with the attributes named (and their defaults) in ``edge_attrs``."""
+        """Convert a networkx graph, with the edge attributes (and defaults) in ``edge_attrs``."""
         import numpy as np
 
         number = {node: i for i, node in enumerate(graph)}
@@ -141,7 +141,7 @@ class BackendInterface:
 
     @staticmethod
     def convert_to_nx(result: Any, *, name: str | None = None) -> Any:
-        """Turn a converted graph back into networkx's; anything else is returned as it is."""
+        """Convert back to networkx; anything but a converted graph is returned as it is."""
         if not isinstance(result, ConvertedGraph):
             return result
         import networkx as nx
@@ -192,7 +192,7 @@ class BackendInterface:
 
 
 def get_info() -> dict[str, Any]:
-    """What networkx shows of this backend: its entry point ``networkx.backend_info``.
+    """Description of the backend, the entry point ``networkx.backend_info``.
 
     Examples
     --------

@@ -118,7 +118,7 @@ def as_column(scores: Tensor) -> Tensor:
 
 
 def check_length(name: str, values: Any, n: int) -> None:
-    """Refuse what has not one value per score."""
+    """Raise InputError unless there is one value per score."""
     if tuple(values.shape) != (n,):
         raise InputError(
             f"{name} needs one value for each of the {n} scores, got shape {tuple(values.shape)}"
@@ -183,7 +183,7 @@ class TensorRows(NamedTuple):
 
 
 def weighty_rows(scores: Tensor, groups: Any, weight: Any) -> TensorRows:
-    """Rows that count, on the device of the scores."""
+    """Rows of positive weight, on the device of the scores."""
     n = len(scores)
     if weight is None:
         kept, weights = torch.arange(n, device=scores.device), scores.new_ones(n)
@@ -217,7 +217,7 @@ def group_numbers(groups: Any, scores: Tensor) -> Tensor:
 
 
 def group_sums(values: Tensor, group: Tensor, n_groups: int) -> Tensor:
-    """Sum of the values of each group, in double precision where the device has it: single loses digits one by one."""
+    """Sum per group, in double precision where the device has it: summing in single precision loses digits."""
     wide = values if values.device.type == "mps" else values.double()
     return wide.new_zeros(n_groups).index_add(0, group, wide).to(values.dtype)
 
