@@ -198,7 +198,12 @@ def first_fitted(model: Any) -> Any:
     """The first step of a pipeline that has seen X; "passthrough" has not."""
     if not isinstance(model, Pipeline):
         return model
-    return first_fitted(next(step for _, step in model.steps if not (step is None or isinstance(step, str))))
+    return first_fitted(next(step for _, step in model.steps if not is_placeholder(step)))
+
+
+def is_placeholder(step: Any) -> bool:
+    """Whether a step is "passthrough", None or "drop" instead of an estimator."""
+    return step is None or isinstance(step, str)
 
 
 def coefficients(ranker: Any) -> tuple[np.ndarray, float]:
@@ -344,7 +349,7 @@ def follow(step: Any, features: Sequence[Feature]) -> list[Feature]:
     >>> [(f.slope, f.center) for f in follow(scaler, [Feature(TableColumn("x", 0))])]
     [(1.0, 2.0)]
     """
-    if step is None or isinstance(step, str):
+    if is_placeholder(step):
         return [] if step == "drop" else list(features)
     if type(step) not in _RULES:
         known = ", ".join(kind.__name__ for kind in _RULES if kind is not FunctionTransformer)

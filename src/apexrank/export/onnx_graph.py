@@ -25,7 +25,6 @@ from skl2onnx.common.data_types import (
     Int64TensorType,
     StringTensorType,
 )
-from sklearn.base import BaseEstimator
 from sklearn.compose import ColumnTransformer
 from sklearn.impute import SimpleImputer
 from sklearn.pipeline import FeatureUnion, Pipeline
@@ -42,6 +41,7 @@ from apexrank.export.linear import (
     check_linear,
     coefficients,
     first_fitted,
+    is_placeholder,
     kept_categories,
     last_step,
     linear_form,
@@ -111,7 +111,7 @@ def model_graph(model: Any, X: Any, target_opset: int | None) -> onnx.ModelProto
     coefficients(last_step(model))
     _check_steps(model)
     if isinstance(model, Pipeline):
-        model = Pipeline([(name, step) for name, step in model.steps if isinstance(step, BaseEstimator)])
+        model = Pipeline([(name, step) for name, step in model.steps if not is_placeholder(step)])
     if not hasattr(X, "columns"):
         return _convert(model, _array_type(first_fitted(model), X), target_opset)
     inputs = _frame_inputs(first_fitted(model), X)
@@ -150,7 +150,7 @@ def _check_steps(model: Any, outermost: bool = True) -> None:
     parts: list[Any] = []
     if isinstance(model, Pipeline):
         parts = [step for _, step in model.steps]
-        if not outermost and not all(isinstance(step, BaseEstimator) for step in parts):
+        if not outermost and any(map(is_placeholder, parts)):
             raise InputError("a passthrough step inside another step cannot be exported: leave it out")
     elif isinstance(model, ColumnTransformer):
         parts = [step for _, step, _ in model.transformers_]

@@ -34,7 +34,7 @@ NAME = "apexrank"
 WEIGHT_POSITION = 6  # of weight among the arguments of nx.pagerank
 
 
-@dataclass(eq=False)
+@dataclass(eq=False, repr=False)
 class ConvertedGraph:
     """The edges of a networkx graph as arrays, which networkx keeps for later calls.
 
