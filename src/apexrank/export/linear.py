@@ -33,6 +33,7 @@ from apexrank.io.tables import Table
 from apexrank.rankers.base import GradedRanker, LinearBinaryRanker
 from apexrank.validation import is_missing
 
+LINEAR = LinearBinaryRanker | GradedRanker
 _REASONS = {
     "PushBoost": "its rounds are trees or other estimators, not coefficients",
     "TwoStagePush": "it ranks twice; export its first_ and second_",
@@ -218,7 +219,7 @@ def coefficients(ranker: Any) -> tuple[np.ndarray, float]:
 
 def check_linear(ranker: Any) -> None:
     """Raise InputError unless ``ranker`` is a linear ranker of this library."""
-    if not isinstance(ranker, LinearBinaryRanker | GradedRanker):
+    if not isinstance(ranker, LINEAR):
         raise refusal(ranker, "it is no linear ranker of this library")
 
 

@@ -33,6 +33,7 @@ from sklearn.preprocessing import OneHotEncoder
 from apexrank import rankers
 from apexrank.errors import InputError
 from apexrank.export.linear import (
+    LINEAR,
     LinearForm,
     TableColumn,
     as_table,
@@ -52,41 +53,27 @@ from apexrank.io.table_ranker import TableRanker
 from apexrank.validation import is_missing
 
 OUTPUTS = ("score", "label")
-_RANKERS = (
-    rankers.PNormPush,
-    rankers.PNormPushCV,
-    rankers.IRPush,
-    rankers.RankBoost,
-    rankers.CrucialPairsPush,
-    rankers.ListwiseRanker,
-    rankers.MonotoneRetargeting,
-    rankers.LinearRanker,
-)
 _TABLE_OPSET, _OLDEST_OPSET = 17, 13  # the former old enough for most runtimes
 _TEXT = "OUST"  # kinds of NumPy arrays that are strings in ONNX
-_TYPES = {
-    TensorProto.FLOAT: FloatTensorType,
-    TensorProto.DOUBLE: DoubleTensorType,
-    TensorProto.STRING: StringTensorType,
-}
 
 
 class Input(NamedTuple):
-    """A column of a frame, and the element type of its tensor."""
+    """A column of a frame, and the type of its tensor."""
 
     name: str
-    kind: int
+    tensor: Any
 
     @property
     def inner_type(self) -> Any:
         """Type after the cast at the start of the graph: all steps work on doubles."""
-        return StringTensorType if self.kind == TensorProto.STRING else DoubleTensorType
+        return StringTensorType if self.tensor is StringTensorType else DoubleTensorType
 
 
 def register_converters() -> None:
     """Register converters of the linear rankers and of a table's linear form with skl2onnx."""
-    converters = dict.fromkeys(_RANKERS, convert_ranker) | {TableForm: convert_table}
-    for kind, convert in converters.items():
+    public = (getattr(rankers, name) for name in dir(rankers))
+    linear = [kind for kind in public if isinstance(kind, type) and issubclass(kind, LINEAR)]
+    for kind, convert in [*((kind, convert_ranker) for kind in linear), (TableForm, convert_table)]:
         alias = f"Apexrank{kind.__name__}"
         update_registered_converter(kind, alias, ranker_shapes, convert, parser=parse_ranker, overwrite=True)
 
@@ -100,8 +87,8 @@ def table_graph(model: TableRanker, X: Any, target_opset: int | None) -> onnx.Mo
     schema = {} if X is None else as_table(X).frame.schema
     inputs = []
     for column in form.columns:
-        number = TensorProto.FLOAT if schema.get(column.name) == pl.Float32 else TensorProto.DOUBLE
-        inputs.append(Input(column.name, TensorProto.STRING if column.values else number))
+        number = FloatTensorType if schema.get(column.name) == pl.Float32 else DoubleTensorType
+        inputs.append(Input(column.name, StringTensorType if column.values else number))
     types = [(f"column_{j}", one.inner_type([None, 1])) for j, one in enumerate(inputs)]
     return _column_graph(form, inputs, types, opset)
 
@@ -179,8 +166,8 @@ def _array_type(first: Any, X: Any) -> list[tuple[str, Any]]:
     array: Any = X if sparse.issparse(X) else np.asarray(X)
     if array.ndim != 2 or array.shape[1] != width:
         raise InputError(f"X must be rows of {width} columns like those of fit, got the shape {array.shape}")
-    kind = _kind("X", array.data[:0] if sparse.issparse(array) else array)
-    return [("X", _TYPES[kind]([None, width]))]
+    tensor = _tensor_type("X", array.data[:0] if sparse.issparse(array) else array)
+    return [("X", tensor([None, width]))]
 
 
 def _frame_inputs(first: Any, X: Any) -> list[Input]:
@@ -196,21 +183,21 @@ def _frame_inputs(first: Any, X: Any) -> list[Input]:
             raise InputError(f"X has a column {name!r}, which the model was not fitted on: leave it out")
     if len(names) != first.n_features_in_:
         raise InputError(f"X must have {first.n_features_in_} columns like those of fit, got {len(names)}")
-    return [Input(name, _kind(name, np.asarray(X[given[name]]))) for name in names]
+    return [Input(name, _tensor_type(name, np.asarray(X[given[name]]))) for name in names]
 
 
-def _kind(name: str, values: np.ndarray) -> int:
-    """Element type of the tensor of a column."""
+def _tensor_type(name: str, values: np.ndarray) -> Any:
+    """Type of the tensor of a column."""
     if values.dtype.kind == "f":
-        return TensorProto.FLOAT if values.itemsize <= 4 else TensorProto.DOUBLE
+        return FloatTensorType if values.itemsize <= 4 else DoubleTensorType
     objects = values.ravel().tolist() if values.dtype.kind == "O" else ()
     present = [value for value in objects if not is_missing(value)]
     is_nullable = bool(present) and all(isinstance(value, int | float | np.number) for value in present)
     # Counts go with measured numbers, and a column that is whole in a few rows need not be so in all.
     if values.dtype.kind in "iub" or is_nullable:
-        return TensorProto.DOUBLE
+        return DoubleTensorType
     if values.dtype.kind in "OUT":
-        return TensorProto.STRING
+        return StringTensorType
     raise InputError(f"{name!r} holds {values.dtype} values, which have no ONNX type: give numbers or text")
 
 
@@ -242,14 +229,13 @@ def _column_graph(
         parts = [f"{prefix}column_{j}" for j in range(len(inputs))]
         nodes.insert(0, helper.make_node("Concat", parts, list(inner.values()), axis=1))
     for one, part in zip(inputs, parts, strict=True):
-        kind, to = (
-            ("Identity", {}) if one.kind == TensorProto.STRING else ("Cast", {"to": TensorProto.DOUBLE})
-        )
-        nodes.insert(0, helper.make_node(kind, [names[one.name]], [part], **to))
+        name = names[one.name]
+        if one.tensor is StringTensorType:
+            nodes.insert(0, helper.make_node("Identity", [name], [part]))
+        else:
+            nodes.insert(0, helper.make_node("Cast", [name], [part], to=TensorProto.DOUBLE))
         # The column's own name, for whoever has to fill in the input.
-        ends.append(
-            helper.make_tensor_value_info(names[one.name], one.kind, ["rows", 1], doc_string=one.name)
-        )
+        ends.append(helper.make_value_info(name, one.tensor(["rows", 1]).to_onnx_type(), doc_string=one.name))
     graph.CopyFrom(helper.make_graph(nodes, graph.name, ends, graph.output, graph.initializer))
     return proto
 
