@@ -30,7 +30,7 @@ from apexrank import (
 )
 from apexrank.datasets import make_push_example
 from apexrank.errors import InputError
-from apexrank.export import scorecard
+from apexrank.export import scorecard, to_sql
 from apexrank.export.scorecard import Rounded, add_up, nice_unit, round_scorecard, search_points
 from apexrank.io import Recipe, Table, TableRanker
 from apexrank.penalties import Bounded, Ridge
@@ -353,6 +353,7 @@ class TestCard:
         scores = card.score(frame)
         np.testing.assert_allclose(np.ravel(found), scores, rtol=1e-9)
         np.testing.assert_allclose([row[1] for row in ranked], np.sort(scores)[::-1], rtol=1e-9)
+        assert to_sql(card, table="t", id="n") == card.to_sql(table="t", id="n")
 
     def test_pipeline_with_columns(self, payments):
         frame = payments[1].to_pandas()
