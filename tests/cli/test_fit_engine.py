@@ -11,12 +11,11 @@ import pytest
 from typer.testing import CliRunner
 
 from apexrank.cli.app import app
-from apexrank.distributed.files import map_spans
 from apexrank.errors import InputError
 from apexrank.io import Recipe, TableRanker, load_model, read_table
 from apexrank.io.encode import KEPT_VALUES, MOST_VALUES, Encoder, NumberStats, TableStats, table_stats
 from apexrank.io.stream import Span, TableBlocks, read_blocks
-from apexrank.io.stream_fit import fit_table_blocks, map_tables
+from apexrank.io.stream_fit import fit_table_blocks, map_spans, map_tables
 from apexrank.rankers.base import fit_blocks
 from apexrank.rankers.push import PNormPush
 from apexrank.rankers.retarget import MonotoneRetargeting

@@ -27,6 +27,7 @@ from sklearn.preprocessing import (
 from apexrank import (
     CrucialPairsPush,
     IRPush,
+    LinearRanker,
     ListwiseRanker,
     MonotoneRetargeting,
     PNormPush,
@@ -39,6 +40,7 @@ from apexrank import (
 from apexrank.errors import InputError, MissingExtraError
 from apexrank.export.onnx import register_onnx, to_onnx
 from apexrank.io import Recipe, Table, TableRanker
+from apexrank.penalties import Ridge
 from apexrank.preprocessing import QueryNormalizer
 
 DOUBLE, SINGLE = (
@@ -70,11 +72,13 @@ BINARY = [
     PNormPushCV(ps=[1, 4], alphas=[1e-2], cv=2),
     IRPush(alpha=1e-2),
     RankBoost(t_max=20),
+    LinearRanker("push", Ridge(1e-2)),
 ]
 GRADED = [
     CrucialPairsPush(p=2, alpha=1e-2),
     ListwiseRanker(loss="listnet", alpha=1e-2),
     MonotoneRetargeting(alpha=0.1),
+    LinearRanker("retarget", Ridge(0.1)),
 ]
 
 

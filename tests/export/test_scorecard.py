@@ -20,6 +20,7 @@ from sklearn.preprocessing import MinMaxScaler, OneHotEncoder, StandardScaler
 from apexrank import (
     CrucialPairsPush,
     IRPush,
+    LinearRanker,
     ListwiseRanker,
     MonotoneRetargeting,
     PNormPush,
@@ -29,10 +30,10 @@ from apexrank import (
 )
 from apexrank.datasets import make_push_example
 from apexrank.errors import InputError
-from apexrank.export import rounding
-from apexrank.export.rounding import nice_unit
-from apexrank.export.scorecard import add_up, round_scorecard
+from apexrank.export import scorecard, to_sql
+from apexrank.export.scorecard import Rounded, add_up, nice_unit, round_scorecard, search_points
 from apexrank.io import Recipe, Table, TableRanker
+from apexrank.penalties import Bounded, Ridge
 from apexrank.rankers import CollapsedWarning
 from apexrank_papers.retargeting.published import PublishedRetargeting
 
@@ -148,7 +149,7 @@ class TestPoints:
         X, y = data.data[rows], data.target[rows]
         model = make_pipeline(StandardScaler(), PNormPush(p=8, alpha=1e-2)).fit(X, y)
         whole = round_scorecard(model, X, y, max_points=2)
-        monkeypatch.setattr(rounding, part, {"_SCALES": 1, "_PASSES": 0}[part])
+        monkeypatch.setattr(scorecard, part, {"_SCALES": 1, "_PASSES": 0}[part])
         assert whole.objective.card < round_scorecard(model, X, y, max_points=2).objective.card
 
     def test_a_common_divisor_is_taken_out(self):
@@ -161,9 +162,9 @@ class TestPoints:
                 return float(np.abs(points - [4, 2]).sum())
 
             def best(self, points):
-                return rounding.Rounded(points, 1.0, self.at(None, points, 1.0))
+                return Rounded(points, 1.0, self.at(None, points, 1.0))
 
-        best = rounding.search_points(Distance(), np.array([2.0, 1.0]), 5)
+        best = search_points(Distance(), np.array([2.0, 1.0]), 5)
         assert (best.points.tolist(), best.scale, best.value) == ([2, 1], 2.0, 0.0)
 
     @pytest.mark.slow
@@ -181,8 +182,9 @@ class TestPoints:
             PNormPush(p=np.inf, alpha=0.1),
             PNormPush(p=2, alpha=0.1, loss="logistic"),
             IRPush(alpha=0.1),
+            LinearRanker("push", Bounded(Ridge(0.1), high=0.0)),
         ],
-        ids=["elastic", "lasso", "infinite", "logistic", "ir"],
+        ids=["elastic", "lasso", "infinite", "logistic", "ir", "composed"],
     )
     def test_the_objective_is_the_rankers_own(self, cancer, ranker):
         _, X, y = cancer
@@ -204,7 +206,12 @@ class TestPoints:
 
     @pytest.mark.parametrize(
         "ranker",
-        [CrucialPairsPush(p=2, alpha=0.1), ListwiseRanker(alpha=0.1), MonotoneRetargeting(alpha=0.1)],
+        [
+            CrucialPairsPush(p=2, alpha=0.1),
+            ListwiseRanker(alpha=0.1),
+            MonotoneRetargeting(alpha=0.1),
+            LinearRanker("retarget", Ridge(0.1)),
+        ],
         ids=lambda r: type(r).__name__,
     )
     def test_grades(self, ranker):
@@ -348,6 +355,7 @@ class TestCard:
         scores = card.score(frame)
         np.testing.assert_allclose(np.ravel(found), scores, rtol=1e-9)
         np.testing.assert_allclose([row[1] for row in ranked], np.sort(scores)[::-1], rtol=1e-9)
+        assert to_sql(card, table="t", id="n") == card.to_sql(table="t", id="n")
 
     def test_pipeline_with_columns(self, payments):
         frame = payments[1].to_pandas()

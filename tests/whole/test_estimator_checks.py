@@ -14,7 +14,6 @@ from sklearn.utils.estimator_checks import parametrize_with_checks
 
 import apexrank
 from apexrank.aggregation import LovaszAggregator, LovaszBregmanKMeans, LovaszMallows
-from apexrank.export.onnx_converters import TableForm
 from apexrank.graph import (
     AntiTrustRank,
     ConcaveConvexRank,
@@ -58,7 +57,6 @@ BASES = {
     KernelFit,
     LinearBinaryRanker,
     LinearFit,
-    TableForm,  # a table's encoding and ranker as skl2onnx sees them
 }
 
 

@@ -265,8 +265,7 @@ def _fit_on_dask(
         from distributed import Client, LocalCluster
     except ImportError as error:
         raise MissingExtraError('--engine dask needs Dask: pip install "apexrank[dask]"') from error
-    from apexrank.distributed.files import map_spans, span_blocks
-    from apexrank.io.stream_fit import fit_table_blocks
+    from apexrank.io.stream_fit import fit_table_blocks, map_spans, span_blocks
 
     with (
         LocalCluster(

@@ -1,7 +1,7 @@
-"""Fitted rankers outside Python: ONNX graphs, SQL expressions, and scorecards of small whole numbers.
+"""Exports of fitted rankers: ONNX graphs, SQL expressions, and scorecards of integer points.
 
-All three begin with the linear form of a model in the columns of its table (:mod:`.linear`), with the steps of a
-scikit-learn pipeline (:mod:`.features`) folded in.
+All three start from the linear form of a model in the columns of its table (:mod:`.linear`), into which the steps of
+a scikit-learn pipeline are folded.
 """
 
 from typing import TYPE_CHECKING

@@ -1,23 +1,140 @@
-"""The linear form of a fitted ranker in the columns of its table: what all exports begin with."""
+"""The linear form of a fitted ranker in the columns of its table, which every export starts from.
+
+The steps of a scikit-learn pipeline are folded into it, so that each feature is a formula of one column.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import re
+from collections.abc import Callable, Collection, Sequence
+from dataclasses import dataclass, replace
+from math import isfinite
 from typing import Any, NamedTuple
 
 import numpy as np
 from scipy import sparse
+from sklearn.compose import ColumnTransformer
+from sklearn.impute import SimpleImputer
 from sklearn.pipeline import Pipeline
+from sklearn.preprocessing import (
+    FunctionTransformer,
+    MaxAbsScaler,
+    MinMaxScaler,
+    OneHotEncoder,
+    RobustScaler,
+    StandardScaler,
+)
 from sklearn.utils.validation import check_is_fitted
 
 from apexrank.errors import InputError
-from apexrank.export.features import CategoryColumn, Feature, NumberColumn, follow, refusal
-from apexrank.io.encode import Encoder, Number
+from apexrank.io.encode import Number
 from apexrank.io.table_ranker import TableRanker
 from apexrank.io.tables import Table
 from apexrank.rankers.base import GradedRanker, LinearBinaryRanker
+from apexrank.validation import is_missing
 
-_LINEAR = (LinearBinaryRanker, GradedRanker)
+LINEAR = LinearBinaryRanker | GradedRanker
+_REASONS = {
+    "PushBoost": "its rounds are trees or other estimators, not coefficients",
+    "TwoStagePush": "it ranks twice; export its first_ and second_",
+    "UnknownLinkRegressor": "its predictions pass through a fitted link",
+    "Isotron": "its predictions pass through a fitted link",
+    "QueryNormalizer": "it scales inside each group, which needs all rows of the group",
+}
+_WHOLE = re.compile(r"-?\d+")
+_NUMBER = re.compile(r"-?(0|[1-9]\d*)(\.\d*)?([eE][+-]?\d+)?")
+
+
+@dataclass(frozen=True)
+class TableColumn:
+    """A column of the table: numbers, or categories where there are ``values``.
+
+    Parameters
+    ----------
+    name, index : str, int
+        Its name and its place among the model's columns.
+    fill : value, optional
+        Replacement of a missing value.
+    values : tuple
+        The known categories; None stands for a missing value that is a category of its own.
+    as_text : bool
+        Categories are compared as text without surrounding blanks, 1.0 like 1, as in tables.
+    knows_all, needs_value : bool
+        The model refuses an unknown category, or a missing one.
+    """
+
+    name: str
+    index: int
+    fill: Any = None
+    values: tuple[Any, ...] = ()
+    as_text: bool = False
+    knows_all: bool = False
+    needs_value: bool = False
+
+
+@dataclass(frozen=True)
+class Feature:
+    """``slope·(u − center)``, u a column's number or the indicator of one of its values.
+
+    Examples
+    --------
+    >>> age = Feature(TableColumn("age", 0)).scaled(40.0, 10.0)
+    >>> age.slope, age.center, age.label
+    (0.1, 40.0, 'age')
+    """
+
+    column: TableColumn
+    value: Any = None
+    slope: float = 1.0
+    center: float = 0.0
+
+    @property
+    def is_number(self) -> bool:
+        """Whether u is the column's number."""
+        return not self.column.values
+
+    @property
+    def label(self) -> str:
+        """Display name."""
+        if self.is_number:
+            return self.column.name
+        return f"{self.column.name}={'missing' if self.value is None else self.value}"
+
+    def scaled(self, center: float, scale: float) -> Feature:
+        """The feature less ``center``, divided by ``scale``."""
+        moved = self.center + center / self.slope
+        return replace(self, slope=self.slope / scale, center=moved)
+
+    def read(self, X: Any) -> np.ndarray:
+        """Values u of the rows of an array or a frame."""
+        values, name, fill = _column_of(X, self.column), self.column.name, self.column.fill
+        if not self.is_number:
+            known = (fill if is_missing(value) else value for value in values.tolist())
+            return np.array([value == self.value for value in known], dtype=float)
+        try:
+            numbers = values.astype(float)
+        except (TypeError, ValueError):
+            raise InputError(f"column {name!r} holds something other than numbers: correct it") from None
+        missing = np.isnan(numbers)
+        if missing.any():
+            if fill is None:
+                raise InputError(
+                    f"column {name!r} has no value in row {int(missing.argmax()) + 1}; fill it in, "
+                    "or put a SimpleImputer into the pipeline"
+                )
+            numbers[missing] = fill
+        return numbers
+
+
+def _column_of(X: Any, column: TableColumn) -> np.ndarray:
+    """Select a column by name from a frame, by position from an array."""
+    if hasattr(X, "columns"):
+        if column.name not in list(X.columns):
+            raise InputError(f"the table has no column {column.name!r}")
+        return np.asarray(X[column.name])
+    if X.ndim != 2 or X.shape[1] <= column.index:
+        raise InputError(f"X must have rows and at least {column.index + 1} columns, got the shape {X.shape}")
+    return X[:, column.index]
 
 
 class LinearForm(NamedTuple):
@@ -32,7 +149,7 @@ class LinearForm(NamedTuple):
 
 
 def linear_form(model: Any, feature_names: Sequence[str] | None = None) -> LinearForm:
-    """Write a fitted ranker, a pipeline that ends in one, or a model file's ranker as a linear form.
+    """Write a fitted ranker, a pipeline that ends in one, a model file's ranker or a scorecard as a linear form.
 
     Examples
     --------
@@ -45,19 +162,19 @@ def linear_form(model: Any, feature_names: Sequence[str] | None = None) -> Linea
     >>> bool(np.isclose(form.weights[0], model[-1].coef_[0, 0] / 20))
     True
     """
+    if hasattr(model, "points_form"):  # a scorecard
+        return model.points_form
     model = found(model)
+    coef, intercept = coefficients(last_step(model))
     if isinstance(model, TableRanker):
         if feature_names is not None:
             raise InputError("the model knows the names of its columns: leave out feature_names")
-        coef, intercept = coefficients(model.estimator)
-        features = table_features(model)
+        features = _table_features(model)
     else:
-        steps = list(model.steps) if isinstance(model, Pipeline) else [("ranker", model)]
-        coef, intercept = coefficients(last_step(model))
-        names = column_names(model, feature_names)
-        features = [Feature(NumberColumn(name, j)) for j, name in enumerate(names)]
-        for _, step in steps[:-1]:
-            features = follow(step, features)
+        names = _column_names(model, feature_names)
+        features = [Feature(TableColumn(name, j)) for j, name in enumerate(names)]
+        if isinstance(model, Pipeline):
+            features = follow(model[:-1], features)
     if len(features) != len(coef):
         raise InputError(
             f"the steps before the ranker make {len(features)} features, but it has {len(coef)} coefficients"
@@ -78,8 +195,20 @@ def last_step(model: Any) -> Any:
     return found(model.steps[-1][1]) if isinstance(model, Pipeline) else model
 
 
+def first_fitted(model: Any) -> Any:
+    """The first step of a pipeline that has seen X; "passthrough" has not."""
+    if not isinstance(model, Pipeline):
+        return model
+    return first_fitted(next(step for _, step in model.steps if not is_placeholder(step)))
+
+
+def is_placeholder(step: Any) -> bool:
+    """Whether a step is "passthrough", None or "drop" instead of an estimator."""
+    return step is None or isinstance(step, str)
+
+
 def coefficients(ranker: Any) -> tuple[np.ndarray, float]:
-    """Coefficients and intercept of a fitted linear ranker; anything else is refused by its name."""
+    """Coefficients and intercept of a fitted linear ranker; InputError names anything else."""
     check_linear(ranker)
     check_is_fitted(ranker)
     if not hasattr(ranker, "coef_"):
@@ -89,13 +218,19 @@ def coefficients(ranker: Any) -> tuple[np.ndarray, float]:
 
 
 def check_linear(ranker: Any) -> None:
-    """Refuse what has no coefficients, by its name."""
-    if not isinstance(ranker, _LINEAR):
+    """Raise InputError unless ``ranker`` is a linear ranker of this library."""
+    if not isinstance(ranker, LINEAR):
         raise refusal(ranker, "it is no linear ranker of this library")
 
 
-def column_names(model: Any, given: Sequence[str] | None) -> list[str]:
-    """Names of the columns of X, checked: those given, or those of the frame the model was fitted on."""
+def refusal(step: Any, advice: str) -> InputError:
+    """Error that names a step or estimator which cannot be exported, and the reason."""
+    name = type(step).__name__
+    return InputError(f"{name} cannot be exported: {_REASONS.get(name, advice)}")
+
+
+def _column_names(model: Any, given: Sequence[str] | None) -> list[str]:
+    """Column names of X, checked: those given, or those of the frame that the model was fitted on."""
     first = first_fitted(model)
     known = getattr(first, "feature_names_in_", None)
     if isinstance(given, str):
@@ -113,38 +248,26 @@ def column_names(model: Any, given: Sequence[str] | None) -> list[str]:
     return names
 
 
-def first_fitted(model: Any) -> Any:
-    """The first step of a pipeline that has seen X; "passthrough" has not."""
-    if not isinstance(model, Pipeline):
-        return model
-    return first_fitted(next(step for _, step in model.steps if not (step is None or isinstance(step, str))))
-
-
-def table_features(model: TableRanker) -> list[Feature]:
-    """Features of a model file, as its encoder makes them."""
+def _table_features(model: TableRanker) -> list[Feature]:
+    """Features of a model file's encoder."""
     if model.training.get("scale") == "query":
         raise InputError(
             "a model with --scale query cannot be exported: it scales inside each group, which needs all its rows"
         )
-    features = raw_features(model.encoder)
-    centers, scales = model.encoder.center.tolist(), model.encoder.scale.tolist()
-    return [feature.scaled(c, s) for feature, c, s in zip(features, centers, scales, strict=True)]
-
-
-def raw_features(encoder: Encoder) -> list[Feature]:
-    """Features before scaling."""
     features: list[Feature] = []
-    for index, column in enumerate(encoder.columns):
+    for index, column in enumerate(model.encoder.columns):
         if isinstance(column, Number):
-            features.append(Feature(NumberColumn(column.name, index, column.fill)))
+            features.append(Feature(TableColumn(column.name, index, column.fill)))
             continue
-        known = CategoryColumn(column.name, index, column.values, as_text=True, needs_value=not column.fill)
+        known = TableColumn(
+            column.name, index, values=column.values, as_text=True, needs_value=not column.fill
+        )
         features += [Feature(known, value) for value in column.values]
-    return features
+    return _scaled(features, model.encoder.center, model.encoder.scale)
 
 
 def raw_matrix(model: Any, form: LinearForm, X: Any) -> np.ndarray:
-    """The features u of the rows of X: numbers in the table's own units, and indicators."""
+    """Unscaled features u of the rows of X: numbers in the table's own units, and indicators."""
     if isinstance(model, TableRanker):
         return model.encoder.raw(as_table(X))
     if not hasattr(X, "columns"):
@@ -153,9 +276,186 @@ def raw_matrix(model: Any, form: LinearForm, X: Any) -> np.ndarray:
 
 
 def as_table(X: Any) -> Table:
-    """A table, from one or from a frame."""
+    """Convert a frame to a Table; a Table is returned as it is."""
     import polars as pl
 
     if isinstance(X, Table):
         return X
     return Table(X if isinstance(X, pl.DataFrame) else pl.DataFrame(X))
+
+
+# ---------------------------------------------------------------- spellings of categories
+
+
+def spellings(value: str, values: Collection[str] = ()) -> list[str]:
+    """Ways to write a category, one of ``values``: 3 as 3.0, and true as 1 where all values are booleans.
+
+    Examples
+    --------
+    >>> spellings("3"), spellings("Oslo"), spellings("1e16")
+    (['3', '3.', '3.0', '3.00'], ['Oslo'], ['1e16', '1e+16'])
+    >>> spellings("true", ["false", "true"])
+    ['true', '1', 'True']
+    """
+    if are_booleans(values):
+        ways = [value, str(int(value.lower() == "true")), value.capitalize()]
+    elif is_whole(value):
+        ways = [value, f"{value}.", f"{value}.0", f"{value}.00"]
+    else:
+        number = as_number(value)
+        ways = [value] if number is None else [value, repr(number)]
+    return list(dict.fromkeys(ways))
+
+
+def are_booleans(values: Collection[str]) -> bool:
+    """Whether the values are the words true and false."""
+    words = {value.lower() for value in values}
+    return bool(words) and words <= {"true", "false"} and len(words) == len(values)
+
+
+def is_whole(value: str) -> bool:
+    """Whether a text is a whole number."""
+    return _WHOLE.fullmatch(value) is not None
+
+
+def as_number(value: str) -> float | None:
+    """Parse a number as a numeric column would hold it, or None: for 007, and for integers beyond 2**53.
+
+    Examples
+    --------
+    >>> as_number("1.50"), as_number("007"), as_number("9007199254740993"), as_number("Oslo")
+    (1.5, None, None, None)
+    """
+    if not _NUMBER.fullmatch(value):
+        return None
+    number = float(value)
+    exact = not is_whole(value) or abs(number) < 2**53
+    return number if exact and isfinite(number) else None
+
+
+# ---------------------------------------------------------------- steps of pipelines
+
+
+def follow(step: Any, features: Sequence[Feature]) -> list[Feature]:
+    """Features after a fitted step.
+
+    Raises
+    ------
+    InputError
+        When the step has no linear form; it is named.
+
+    Examples
+    --------
+    >>> scaler = StandardScaler().fit([[1.0], [3.0]])
+    >>> [(f.slope, f.center) for f in follow(scaler, [Feature(TableColumn("x", 0))])]
+    [(1.0, 2.0)]
+    """
+    if is_placeholder(step):
+        return [] if step == "drop" else list(features)
+    if type(step) not in _RULES:
+        known = ", ".join(kind.__name__ for kind in _RULES if kind is not FunctionTransformer)
+        raise refusal(step, f"use {known}")
+    return _RULES[type(step)](step, features)
+
+
+def _pipeline(step: Pipeline, features: Sequence[Feature]) -> list[Feature]:
+    for _, part in step.steps:
+        features = follow(part, features)
+    return list(features)
+
+
+def _columns(step: ColumnTransformer, features: Sequence[Feature]) -> list[Feature]:
+    # Columns may be given by name, number, slice, mask or function; fit has turned all of them into numbers.
+    places = step._transformer_to_input_indices
+    made: dict[str, list[Feature]] = {}
+    for name, part, _ in step.transformers_:
+        own = [features[j] for j in places[name]]
+        made[name] = follow(part, own) if own else []  # a step without columns was never fitted
+    ordered = sorted(step.output_indices_.items(), key=lambda item: item[1].start)
+    return [feature for name, _ in ordered for feature in made.get(name, [])]
+
+
+def _scale(step: Any, features: Sequence[Feature]) -> list[Feature]:
+    center, scale = None, step.scale_
+    if getattr(step, "clip", False):
+        raise refusal(step, "clip=True is no straight line; fit it with clip=False")
+    if isinstance(step, MinMaxScaler):
+        center, scale = -step.min_ / step.scale_, 1 / step.scale_
+    elif isinstance(step, RobustScaler):
+        center = step.center_
+    elif isinstance(step, StandardScaler) and step.with_mean:
+        center = step.mean_
+    return _scaled(features, center, scale)
+
+
+def _scaled(features: Sequence[Feature], center: Any, scale: Any) -> list[Feature]:
+    centers = np.zeros(len(features)) if center is None else center
+    scales = np.ones(len(features)) if scale is None else scale
+    return [f.scaled(float(c), float(s)) for f, c, s in zip(features, centers, scales, strict=True)]
+
+
+def _impute(step: SimpleImputer, features: Sequence[Feature]) -> list[Feature]:
+    check_imputer(step)
+    if not is_missing(step.missing_values):
+        raise refusal(step, f"missing_values={step.missing_values!r} is not supported; use nan")
+    filled = []
+    for feature, value in zip(features, step.statistics_.tolist(), strict=True):
+        if feature.is_number and feature.column.fill is None:
+            # A step before this one may have scaled the column: its fill is told in the column's own units.
+            own = value if isinstance(value, str) else value / feature.slope + feature.center
+            feature = replace(feature, column=replace(feature.column, fill=own))
+        filled.append(feature)
+    return filled
+
+
+def check_imputer(step: SimpleImputer) -> None:
+    """Raise InputError for an imputer that adds features or drops columns."""
+    if step.add_indicator:
+        raise refusal(step, "add_indicator=True is not supported; fit it without")
+    for j, value in enumerate(step.statistics_.tolist()):
+        if is_missing(value):
+            name = getattr(step, "feature_names_in_", range(j + 1))[j]
+            raise refusal(step, f"column {name!r} had no values at all; leave it out")
+
+
+def _one_hot(step: OneHotEncoder, features: Sequence[Feature]) -> list[Feature]:
+    check_categories(step)
+    made = []
+    for j, feature in enumerate(features):
+        if not feature.is_number or (feature.slope, feature.center) != (1.0, 0.0):
+            raise refusal(step, f"column {feature.column.name!r} is changed before it; encode it as it is")
+        known = tuple(None if is_missing(value) else value for value in step.categories_[j].tolist())
+        column = replace(feature.column, values=known, knows_all=step.handle_unknown == "error")
+        made += [Feature(column, known[k]) for k in kept_categories(step, j)]
+    return made
+
+
+def kept_categories(step: OneHotEncoder, j: int) -> list[int]:
+    """Indices of the categories of column j that are not dropped."""
+    dropped = None if step.drop_idx_ is None else step.drop_idx_[j]
+    return [k for k in range(len(step.categories_[j])) if k != dropped]
+
+
+def check_categories(step: OneHotEncoder) -> None:
+    """Raise InputError for encodings other than one indicator per category."""
+    rare = getattr(step, "infrequent_categories_", None)
+    if rare is not None and any(values is not None for values in rare):
+        raise refusal(step, "min_frequency and max_categories are not supported; fit it without")
+    if any(sum(map(is_missing, values.tolist())) > 1 for values in step.categories_):
+        raise refusal(step, "it tells None from NaN, which both are missing values; use one of them")
+
+
+def _identity(step: FunctionTransformer, features: Sequence[Feature]) -> list[Feature]:
+    if step.func is not None:
+        raise refusal(step, "its function is code; apply it to the table instead")
+    return list(features)
+
+
+_RULES: dict[type, Callable[[Any, Sequence[Feature]], list[Feature]]] = {
+    **dict.fromkeys((StandardScaler, MinMaxScaler, MaxAbsScaler, RobustScaler), _scale),
+    SimpleImputer: _impute,
+    OneHotEncoder: _one_hot,
+    ColumnTransformer: _columns,
+    Pipeline: _pipeline,
+    FunctionTransformer: _identity,
+}

@@ -1,4 +1,4 @@
-"""Rankers as ONNX graphs: all of them by way of skl2onnx, with one input for each column of a frame or table."""
+"""Export to ONNX by skl2onnx; the graphs are made in :mod:`.onnx_graph`, which needs the extra packages."""
 
 from __future__ import annotations
 
@@ -12,16 +12,6 @@ from apexrank.io.table_ranker import TableRanker
 
 if TYPE_CHECKING:
     import onnx
-
-_RANKERS = (
-    "PNormPush",
-    "PNormPushCV",
-    "IRPush",
-    "RankBoost",
-    "CrucialPairsPush",
-    "ListwiseRanker",
-    "MonotoneRetargeting",
-)
 
 
 def to_onnx(
@@ -43,7 +33,7 @@ def to_onnx(
         ``(rows, 1)`` for each column of a frame. A frame must have the columns that the model was fitted on, in any
         order. By default one tensor of doubles; for a TableRanker always one input for each column.
     path : str or Path, optional
-        File to write as well, whole or not at all.
+        File to write as well, atomically.
     target_opset : int, optional
         Version of the ONNX operators.
 
@@ -70,19 +60,16 @@ def to_onnx(
     >>> [output.name for output in graph.graph.output]
     ['label', 'score']
     """
-    _import_onnx()
+    register_onnx()
     import onnx
 
     from apexrank.export.onnx_graph import model_graph, table_graph
 
     if path is not None:
         check_writable(path)
-    register_onnx()
     model = found(model)
-    if isinstance(model, TableRanker):
-        graph = table_graph(model, X, target_opset)
-    else:
-        graph = model_graph(model, X, target_opset)
+    make = table_graph if isinstance(model, TableRanker) else model_graph
+    graph = make(model, X, target_opset)
     onnx.checker.check_model(graph, full_check=True)
     if path is not None:
         write_bytes(path, graph.SerializeToString())
@@ -90,7 +77,7 @@ def to_onnx(
 
 
 def register_onnx() -> None:
-    """Tell skl2onnx how to convert the linear rankers, so that ``skl2onnx.to_onnx`` takes them; may be repeated.
+    """Register converters of the linear rankers with skl2onnx, for ``skl2onnx.to_onnx``; may be called repeatedly.
 
     Examples
     --------
@@ -103,28 +90,10 @@ def register_onnx() -> None:
     >>> graph.graph.input[0].type.tensor_type.elem_type  # double
     11
     """
-    skl2onnx = _import_onnx()
-    from apexrank import rankers
-    from apexrank.export.onnx_converters import (
-        TableForm,
-        convert_ranker,
-        convert_table,
-        parse_ranker,
-        ranker_shapes,
-    )
-
-    converters = {getattr(rankers, name): convert_ranker for name in _RANKERS} | {TableForm: convert_table}
-    for kind, convert in converters.items():
-        alias = f"Apexrank{kind.__name__}"
-        skl2onnx.update_registered_converter(
-            kind, alias, ranker_shapes, convert, parser=parse_ranker, overwrite=True
-        )
-
-
-def _import_onnx() -> Any:
-    """The package skl2onnx, or an error that says how to install it."""
     try:
-        import skl2onnx
+        import skl2onnx  # noqa: F401
     except ImportError as error:
         raise MissingExtraError('ONNX needs onnx and skl2onnx: pip install "apexrank[export]"') from error
-    return skl2onnx
+    from apexrank.export.onnx_graph import register_converters
+
+    register_converters()

@@ -1,8 +1,14 @@
-"""ONNX graphs made by skl2onnx: one tensor for an array, one for each column of a frame or table."""
+"""ONNX graphs made by skl2onnx, with one tensor for an array and one input for each column of a frame or table.
+
+skl2onnx has its converters here for the linear rankers, for the linear form of a table's ranker, and for imputers and
+one-hot encoders: its own imputer knows neither doubles nor gaps in text; its own one-hot encoder knows neither missing
+values nor fractions, and stops at unknown ones.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -10,58 +16,102 @@ import onnx
 import polars as pl
 from onnx import TensorProto, helper
 from scipy import sparse
-from skl2onnx import convert_sklearn
+from skl2onnx import convert_sklearn, update_registered_converter
+from skl2onnx._supported_operators import sklearn_operator_name_map
 from skl2onnx.common._registration import get_shape_calculator
-from skl2onnx.common.data_types import DoubleTensorType, FloatTensorType, StringTensorType
-from sklearn.base import BaseEstimator
+from skl2onnx.common.data_types import (
+    DoubleTensorType,
+    FloatTensorType,
+    Int64TensorType,
+    StringTensorType,
+)
 from sklearn.compose import ColumnTransformer
 from sklearn.impute import SimpleImputer
 from sklearn.pipeline import FeatureUnion, Pipeline
 from sklearn.preprocessing import OneHotEncoder
 
+from apexrank import rankers
 from apexrank.errors import InputError
-from apexrank.export.features import NumberColumn
-from apexrank.export.linear import as_table, check_linear, coefficients, first_fitted, last_step, linear_form
-from apexrank.export.onnx_converters import TableForm, convert_imputer, convert_one_hot, one_hot_shapes
+from apexrank.export.linear import (
+    LINEAR,
+    LinearForm,
+    TableColumn,
+    as_table,
+    check_categories,
+    check_imputer,
+    check_linear,
+    coefficients,
+    first_fitted,
+    is_placeholder,
+    kept_categories,
+    last_step,
+    linear_form,
+    refusal,
+    spellings,
+)
 from apexrank.io.table_ranker import TableRanker
 from apexrank.validation import is_missing
 
 OUTPUTS = ("score", "label")
 _TABLE_OPSET, _OLDEST_OPSET = 17, 13  # the former old enough for most runtimes
-_TYPES = {
-    TensorProto.FLOAT: FloatTensorType,
-    TensorProto.DOUBLE: DoubleTensorType,
-    TensorProto.STRING: StringTensorType,
-}
+_TEXT = "OUST"  # kinds of NumPy arrays that are strings in ONNX
+
+
+class Input(NamedTuple):
+    """A column of a frame, and the type of its tensor."""
+
+    name: str
+    tensor: Any
+
+    @property
+    def inner_type(self) -> Any:
+        """Type after the cast at the start of the graph: all steps work on doubles."""
+        return StringTensorType if self.tensor is StringTensorType else DoubleTensorType
+
+
+def register_converters() -> None:
+    """Register converters of the linear rankers and of a table's linear form with skl2onnx."""
+    public = (getattr(rankers, name) for name in dir(rankers))
+    linear = [kind for kind in public if isinstance(kind, type) and issubclass(kind, LINEAR)]
+    for kind, convert in [*((kind, convert_ranker) for kind in linear), (TableForm, convert_table)]:
+        alias = f"Apexrank{kind.__name__}"
+        update_registered_converter(kind, alias, ranker_shapes, convert, parser=parse_ranker, overwrite=True)
 
 
 def table_graph(model: TableRanker, X: Any, target_opset: int | None) -> onnx.ModelProto:
-    """The graph of a table's ranker; columns that X has in single precision are floats."""
+    """Graph of a table's ranker; columns that are single precision in X are floats."""
     opset = _TABLE_OPSET if target_opset is None else target_opset
     if opset < _OLDEST_OPSET:
         raise InputError(f"target_opset must be at least {_OLDEST_OPSET}, got {opset}")
-    form = TableForm(linear_form(model), model.positive is not None)
+    form = TableForm(linear_form(model), None if model.positive is None else np.array([0, 1]))
     schema = {} if X is None else as_table(X).frame.schema
     inputs = []
     for column in form.columns:
-        kind = TensorProto.FLOAT if schema.get(column.name) == pl.Float32 else TensorProto.DOUBLE
-        inputs.append(Input(column.name, kind if isinstance(column, NumberColumn) else TensorProto.STRING))
-    _check_names(one.name for one in inputs)
-    types = [(f"column_{j}", _inner(one)([None, 1])) for j, one in enumerate(inputs)]
-    return _with_columns(_convert(form, types, opset), inputs)
+        number = FloatTensorType if schema.get(column.name) == pl.Float32 else DoubleTensorType
+        inputs.append(Input(column.name, StringTensorType if column.values else number))
+    types = [(f"column_{j}", one.inner_type([None, 1])) for j, one in enumerate(inputs)]
+    return _column_graph(form, inputs, types, opset)
 
 
 def model_graph(model: Any, X: Any, target_opset: int | None) -> onnx.ModelProto:
-    """The graph of a ranker or pipeline."""
+    """Graph of a ranker or pipeline."""
     coefficients(last_step(model))
-    _refuse_own_steps(model)
-    columns = _frame_inputs(model, X) if hasattr(X, "columns") else None
-    types = _array_type(first_fitted(model), X) if columns is None else _inner_types(model, columns)
-    graph = _convert(_without_passthrough(model), types, target_opset)
-    return graph if columns is None else _with_columns(graph, columns)
+    _check_steps(model)
+    if isinstance(model, Pipeline):
+        model = Pipeline([(name, step) for name, step in model.steps if not is_placeholder(step)])
+    if not hasattr(X, "columns"):
+        return _convert(model, _array_type(first_fitted(model), X), target_opset)
+    inputs = _frame_inputs(first_fitted(model), X)
+    if _selects(model) or len({one.inner_type for one in inputs}) == 2:
+        types = [(one.name, one.inner_type([None, 1])) for one in inputs]
+    else:  # one tensor where it will do, as most converters of skl2onnx read only one
+        types = [("X", inputs[0].inner_type([None, len(inputs)]))]
+    return _column_graph(model, inputs, types, target_opset)
 
 
-def _convert(model: Any, types: list[tuple[str, Any]], target_opset: int | None) -> onnx.ModelProto:
+def _convert(
+    model: Any, types: list[tuple[str, Any]], target_opset: int | None, prefix: str | None = None
+) -> onnx.ModelProto:
     try:
         # Not registered: other models of other libraries keep skl2onnx's own converters.
         return convert_sklearn(
@@ -74,29 +124,20 @@ def _convert(model: Any, types: list[tuple[str, Any]], target_opset: int | None)
                 SimpleImputer: get_shape_calculator("SklearnSimpleImputer"),
                 OneHotEncoder: one_hot_shapes,
             },
+            naming=prefix,
         )
     except InputError:
         raise
-    except (
-        RuntimeError,
-        TypeError,
-        ValueError,
-        AttributeError,
-    ) as error:  # what skl2onnx raises where it is lost
+    except (RuntimeError, TypeError, ValueError, AttributeError) as error:  # skl2onnx where it is lost
         raise InputError(f"the pipeline cannot be exported: {str(error).strip().splitlines()[0]}") from None
 
 
-def _refuse_own_steps(model: Any) -> None:
-    """Refuse steps of this library that have no graph, such as those that need groups."""
-    for step in _inner_steps(model)[:-1]:
-        if type(step).__module__.split(".")[0] == "apexrank":
-            check_linear(step)
-
-
-def _inner_steps(model: Any, outermost: bool = True) -> list[Any]:
+def _check_steps(model: Any, outermost: bool = True) -> None:
+    """Raise InputError for steps that skl2onnx cannot convert, and for steps of this library that need groups."""
+    parts: list[Any] = []
     if isinstance(model, Pipeline):
         parts = [step for _, step in model.steps]
-        if not outermost and any(step is None or isinstance(step, str) for step in parts):
+        if not outermost and any(map(is_placeholder, parts)):
             raise InputError("a passthrough step inside another step cannot be exported: leave it out")
     elif isinstance(model, ColumnTransformer):
         parts = [step for _, step, _ in model.transformers_]
@@ -104,42 +145,34 @@ def _inner_steps(model: Any, outermost: bool = True) -> list[Any]:
             raise InputError("a ColumnTransformer of a slice of names cannot be exported: list the names")
     elif isinstance(model, FeatureUnion):
         parts = [step for _, step in model.transformer_list]
-    else:
-        return [model]
-    return [inner for part in parts if isinstance(part, BaseEstimator) for inner in _inner_steps(part, False)]
+    elif type(model).__module__.split(".")[0] == "apexrank":
+        check_linear(model)
+    for part in parts:
+        _check_steps(part, outermost=False)
 
 
-class Input(NamedTuple):
-    """A column of a frame, and what its tensor holds."""
-
-    name: str
-    kind: int
+# ---------------------------------------------------------------- inputs
 
 
-def _array_type(model: Any, X: Any) -> list[tuple[str, Any]]:
-    """One tensor: doubles, or what X holds."""
-    if _takes_names(model):
+def _array_type(first: Any, X: Any) -> list[tuple[str, Any]]:
+    """Type of a single tensor: doubles, or the type of X."""
+    wanted = [columns for *_, columns in getattr(first, "transformers_", ())]
+    lists = [[one] if isinstance(one, str) else one for one in wanted if isinstance(one, str | list)]
+    if any(isinstance(name, str) for names in lists for name in names):
         raise InputError("the ColumnTransformer takes columns by their names: give some rows of a frame as X")
-    width = model.n_features_in_
+    width = first.n_features_in_
     if X is None:
         return [("X", DoubleTensorType([None, width]))]
     array: Any = X if sparse.issparse(X) else np.asarray(X)
     if array.ndim != 2 or array.shape[1] != width:
         raise InputError(f"X must be rows of {width} columns like those of fit, got the shape {array.shape}")
-    kind = _kind("X", array.data[:0] if sparse.issparse(array) else array)
-    return [("X", _TYPES[kind]([None, width]))]
+    tensor = _tensor_type("X", array.data[:0] if sparse.issparse(array) else array)
+    return [("X", tensor([None, width]))]
 
 
-def _takes_names(model: Any) -> bool:
-    wanted = [columns for *_, columns in getattr(model, "transformers_", ())]
-    lists = [[one] if isinstance(one, str) else one for one in wanted if isinstance(one, str | list)]
-    return any(isinstance(name, str) for names in lists for name in names)
-
-
-def _frame_inputs(model: Any, X: Any) -> list[Input]:
-    """The columns that the model was fitted on, in its order, with the types that they have in X."""
+def _frame_inputs(first: Any, X: Any) -> list[Input]:
+    """Columns that the model was fitted on, in its order, with their types in X."""
     given = {str(name): name for name in X.columns}
-    first = first_fitted(model)
     known = getattr(first, "feature_names_in_", None)
     names = list(given) if known is None else [str(name) for name in known]
     for name in names:
@@ -150,63 +183,22 @@ def _frame_inputs(model: Any, X: Any) -> list[Input]:
             raise InputError(f"X has a column {name!r}, which the model was not fitted on: leave it out")
     if len(names) != first.n_features_in_:
         raise InputError(f"X must have {first.n_features_in_} columns like those of fit, got {len(names)}")
-    _check_names(names)
-    return [Input(name, _kind(name, np.asarray(X[given[name]]))) for name in names]
+    return [Input(name, _tensor_type(name, np.asarray(X[given[name]]))) for name in names]
 
 
-def _check_names(names: Iterable[str]) -> None:
-    """Refuse what ONNX cannot name an input."""
-    if "" in names:
-        raise InputError("a column has an empty name, which ONNX cannot have: rename it")
-
-
-def _input_names(names: Iterable[str]) -> dict[str, str]:
-    """What each column is called in the graph: the outputs keep their names, a column of the same name gives way.
-
-    Examples
-    --------
-    >>> _input_names(["amount", "score"])
-    {'amount': 'amount', 'score': 'score_input'}
-    """
-    names = list(names)
-    own: dict[str, str] = {name: name for name in names if name not in OUTPUTS}
-    for name in set(names).intersection(OUTPUTS):
-        free = f"{name}_input"
-        while free in own.values():
-            free += "_"
-        own[name] = free
-    return {name: own[name] for name in names}
-
-
-def _kind(name: str, values: np.ndarray) -> int:
+def _tensor_type(name: str, values: np.ndarray) -> Any:
+    """Type of the tensor of a column."""
     if values.dtype.kind == "f":
-        return TensorProto.FLOAT if values.itemsize <= 4 else TensorProto.DOUBLE
+        return FloatTensorType if values.itemsize <= 4 else DoubleTensorType
+    objects = values.ravel().tolist() if values.dtype.kind == "O" else ()
+    present = [value for value in objects if not is_missing(value)]
+    is_nullable = bool(present) and all(isinstance(value, int | float | np.number) for value in present)
     # Counts go with measured numbers, and a column that is whole in a few rows need not be so in all.
-    if values.dtype.kind in "iub" or _holds_numbers(values):
-        return TensorProto.DOUBLE
+    if values.dtype.kind in "iub" or is_nullable:
+        return DoubleTensorType
     if values.dtype.kind in "OUT":
-        return TensorProto.STRING
+        return StringTensorType
     raise InputError(f"{name!r} holds {values.dtype} values, which have no ONNX type: give numbers or text")
-
-
-def _holds_numbers(values: np.ndarray) -> bool:
-    """Whether objects are numbers and gaps, as in a nullable column."""
-    if values.dtype.kind != "O":
-        return False
-    present = [value for value in values.ravel().tolist() if not is_missing(value)]
-    return bool(present) and all(isinstance(value, int | float | np.number) for value in present)
-
-
-def _inner_types(model: Any, inputs: list[Input]) -> list[tuple[str, Any]]:
-    """What skl2onnx is told of a frame: one tensor where it will do, as most of its converters read only one."""
-    texts = {one.kind == TensorProto.STRING for one in inputs}
-    if _selects(model) or len(texts) == 2:
-        return [(one.name, _inner(one)([None, 1])) for one in inputs]
-    return [("X", _inner(inputs[0])([None, len(inputs)]))]
-
-
-def _inner(one: Input) -> Any:
-    return StringTensorType if one.kind == TensorProto.STRING else DoubleTensorType
 
 
 def _selects(model: Any) -> bool:
@@ -217,52 +209,254 @@ def _selects(model: Any) -> bool:
     return isinstance(first, ColumnTransformer)
 
 
-def _without_passthrough(model: Any) -> Any:
-    """The pipeline without the steps that do nothing."""
-    if not isinstance(model, Pipeline):
-        return model
-    return Pipeline(
-        [(name, step) for name, step in model.steps if not (step is None or isinstance(step, str))]
-    )
-
-
-def _with_columns(proto: onnx.ModelProto, inputs: list[Input]) -> onnx.ModelProto:
-    """Put one input for each column before a graph, cast to doubles and joined as the graph wants them."""
-    graph, names = proto.graph, _input_names(one.name for one in inputs)
-    inner = _set_apart(graph, names.values())
-    ends, nodes = [], []
-    for one in inputs:
-        # The column's own name, for whoever has to fill in the input.
-        ends.append(
-            helper.make_tensor_value_info(names[one.name], one.kind, ["rows", 1], doc_string=one.name)
-        )
-    parts = inner if len(inner) == len(inputs) else [f"{inner[0]}_{j}" for j in range(len(inputs))]
+def _column_graph(
+    model: Any, inputs: list[Input], types: list[tuple[str, Any]], target_opset: int | None
+) -> onnx.ModelProto:
+    """Graph with one input per column, cast to double and concatenated where the model takes one tensor."""
+    names = _input_names(one.name for one in inputs)
+    if "" in names:
+        raise InputError("a column has an empty name, which ONNX cannot have: rename it")
+    prefix = "model_"  # of everything inside, so that nothing there has the name of a column
+    while any(name.startswith(prefix) for name in names.values()):
+        prefix = f"_{prefix}"
+    proto = _convert(model, types, target_opset, prefix)
+    graph = proto.graph
+    inner = {one.name: f"{prefix}input_{j}" for j, one in enumerate(graph.input)}
+    for node in graph.node:
+        node.input[:] = [inner.get(name, name) for name in node.input]
+    parts, nodes, ends = list(inner.values()), list(graph.node), []
+    if len(inner) < len(inputs):
+        parts = [f"{prefix}column_{j}" for j in range(len(inputs))]
+        nodes.insert(0, helper.make_node("Concat", parts, list(inner.values()), axis=1))
     for one, part in zip(inputs, parts, strict=True):
-        if one.kind == TensorProto.STRING:
-            nodes.append(helper.make_node("Identity", [names[one.name]], [part]))
+        name = names[one.name]
+        if one.tensor is StringTensorType:
+            nodes.insert(0, helper.make_node("Identity", [name], [part]))
         else:
-            nodes.append(helper.make_node("Cast", [names[one.name]], [part], to=TensorProto.DOUBLE))
-    if len(inner) != len(inputs):
-        nodes.append(helper.make_node("Concat", parts, inner, axis=1))
-    nodes += list(graph.node)
-    del graph.node[:], graph.input[:]
-    graph.node.extend(nodes)
-    graph.input.extend(ends)
+            nodes.insert(0, helper.make_node("Cast", [name], [part], to=TensorProto.DOUBLE))
+        # The column's own name, for whoever has to fill in the input.
+        ends.append(helper.make_value_info(name, one.tensor(["rows", 1]).to_onnx_type(), doc_string=one.name))
+    graph.CopyFrom(helper.make_graph(nodes, graph.name, ends, graph.output, graph.initializer))
     return proto
 
 
-def _set_apart(graph: onnx.GraphProto, taken: Iterable[str]) -> list[str]:
-    """Rename everything inside so that no name is that of a column; gives the inputs' new names."""
-    prefix, outputs = "model_", {one.name for one in graph.output}
-    while any(name.startswith(prefix) for name in taken):
-        prefix = f"_{prefix}"
+def _input_names(names: Iterable[str]) -> dict[str, str]:
+    """Input name of each column: a column with the name of an output is renamed.
 
-    def renamed(name: str) -> str:
-        return name if not name or name in outputs else prefix + name
+    Examples
+    --------
+    >>> _input_names(["amount", "score"])
+    {'amount': 'amount', 'score': 'score_input'}
+    """
+    own = {name: name for name in names}
+    for name in own.keys() & set(OUTPUTS):
+        free = f"{name}_input"
+        while free in own.values():
+            free += "_"
+        own[name] = free
+    return own
 
-    for node in graph.node:
-        node.input[:] = [renamed(name) for name in node.input]
-        node.output[:] = [renamed(name) for name in node.output]
-    for one in (*graph.initializer, *graph.value_info):
-        one.name = renamed(one.name)
-    return [renamed(one.name) for one in graph.input]
+
+# ---------------------------------------------------------------- converters
+
+
+class Writer:
+    """Add operators with unique names to a graph; arrays among their inputs become constants."""
+
+    def __init__(self, scope: Any, container: Any) -> None:
+        self.scope, self.container = scope, container
+
+    def __call__(
+        self, kind: str, *inputs: str | np.ndarray, output: str | None = None, **options: Any
+    ) -> str:
+        """Add an operator and return the name of its output."""
+        names = [one if isinstance(one, str) else self._constant(one) for one in inputs]
+        output = output or self.scope.get_unique_variable_name(kind.lower())
+        name = self.scope.get_unique_operator_name(kind)
+        self.container.add_node(kind, names, [output], name=name, **options)
+        return output
+
+    def _constant(self, values: np.ndarray) -> str:
+        name = self.scope.get_unique_variable_name("constant")
+        kind, content = TensorProto.STRING, values.ravel().tolist()
+        if values.dtype.kind in _TEXT:
+            content = [str(value).encode() for value in content]
+        else:
+            kind = helper.np_dtype_to_tensor_dtype(values.dtype)
+        self.container.add_initializer(name, kind, list(values.shape), content)
+        return name
+
+    def joined(self, variables: list[Any], kind: int) -> str:
+        """Concatenate the columns of the inputs, as numbers of one type or as text."""
+        # skl2onnx would join them by FeatureVectorizer, which rounds doubles to singles.
+        parts = [variable.full_name for variable in variables]
+        if kind != TensorProto.STRING:
+            parts = [self("Cast", part, to=kind) for part in parts]
+        return parts[0] if len(parts) == 1 else self("Concat", *parts, axis=1)
+
+    def lookup(self, text: str, codes: dict[str, int], default: int) -> str:
+        """Map each text to an integer."""
+        options: dict[str, Any] = {"keys_strings": list(codes), "values_int64s": list(codes.values())}
+        options |= {"default_int64": default, "op_domain": "ai.onnx.ml", "op_version": 2}
+        return self("LabelEncoder", text, **options)
+
+
+def parse_ranker(scope: Any, model: Any, inputs: list[Any], custom_parsers: Any = None) -> Any:
+    """Declare the outputs: a label where there are two classes, and the score."""
+    operator = scope.declare_local_operator(sklearn_operator_name_map[type(model)], model)
+    operator.inputs = list(inputs)
+    classes = getattr(model, "classes_", None)
+    if classes is not None:
+        label = StringTensorType if classes.dtype.kind in _TEXT else Int64TensorType
+        operator.outputs.append(scope.declare_local_variable("label", label([None])))
+    operator.outputs.append(scope.declare_local_variable("score", DoubleTensorType([None])))
+    return operator.outputs
+
+
+def ranker_shapes(operator: Any) -> None:
+    """Set the output shapes to one number per row."""
+    for output in operator.outputs:
+        output.type.shape = [operator.inputs[0].get_first_dimension()]
+
+
+def convert_ranker(scope: Any, operator: Any, container: Any) -> None:
+    """``score = Cast(X)·w + b`` in doubles; ``label`` says whether it is above 0."""
+    coef, intercept = coefficients(operator.raw_operator)
+    write = Writer(scope, container)
+    X = write.joined(operator.inputs, TensorProto.DOUBLE)
+    _write_score(write, operator, [write("MatMul", X, coef[:, None])], intercept)
+
+
+def _write_score(write: Writer, operator: Any, parts: list[str], intercept: float) -> None:
+    """Sum parts of shape (rows, 1) to the score, and derive the label."""
+    total = parts[0]
+    for part in parts[1:]:
+        total = write("Add", total, part)
+    # flat only now: a vector of coefficients would fail where there are no rows
+    total = write("Add", write("Reshape", total, np.array([-1])), np.array([intercept]))
+    *label, score = (variable.full_name for variable in operator.outputs)
+    # The model refuses infinite values: ∞ − ∞ makes their scores NaN, and adds 0 to all the others.
+    write("Add", total, write("Sub", total, total), output=score)
+    if label:
+        classes = operator.raw_operator.classes_
+        classes = classes if classes.dtype.kind in _TEXT else classes.astype(np.int64)
+        above = write("Cast", write("Greater", score, np.array([0.0])), to=TensorProto.INT64)
+        write("Gather", classes, above, output=label[0], axis=0)
+
+
+@dataclass(frozen=True, eq=False)
+class TableForm:
+    """Linear form of a table's ranker as a model for skl2onnx; its inputs are the table's columns."""
+
+    form: LinearForm
+    classes_: np.ndarray | None
+
+    @property
+    def columns(self) -> list[TableColumn]:
+        """The columns in their order."""
+        return list(dict.fromkeys(feature.column for feature in self.form.features))
+
+
+def convert_table(scope: Any, operator: Any, container: Any) -> None:
+    """Impute, centre and sum the numbers; look up the categories."""
+    model, write = operator.raw_operator, Writer(scope, container)
+    inputs = dict(zip(model.columns, operator.inputs, strict=True))
+    weighted = list(zip(model.form.features, model.form.weights.tolist(), strict=True))
+    numbers = [(feature, weight) for feature, weight in weighted if feature.is_number]
+    parts, intercept = [], model.form.intercept
+    if numbers:
+        X = write.joined([inputs[feature.column] for feature, _ in numbers], TensorProto.DOUBLE)
+        fills = np.array([[feature.column.fill for feature, _ in numbers]], dtype=float)  # None becomes NaN
+        X = write("Where", write("IsNaN", X), fills, X)
+        X = write("Sub", X, np.array([[feature.center for feature, _ in numbers]]))
+        parts.append(write("MatMul", X, np.array([[weight] for _, weight in numbers])))
+    for column, variable in inputs.items():
+        if column.values:
+            own = {feature.value: weight for feature, weight in weighted if feature.column == column}
+            parts.append(_category(write, column, variable.full_name, own))
+    # The center of an indicator is a constant of its own.
+    intercept -= sum(weight * feature.center for feature, weight in weighted if not feature.is_number)
+    _write_score(write, operator, parts, intercept)
+
+
+def _category(write: Writer, column: TableColumn, text: str, own: dict[str, float]) -> str:
+    """Weight of each row's category; a missing one is NaN where the model needs a value."""
+    keys = {value: j for j, value in enumerate(own)}
+    for j, value in enumerate(own):
+        for spelling in spellings(value, column.values):
+            keys.setdefault(spelling, j)
+    keys[""] = len(own)
+    worth = np.array([*own.values(), np.nan if column.needs_value else 0.0, 0.0])
+    return write("Gather", worth, write.lookup(text, keys, len(own) + 1), axis=0)
+
+
+def convert_imputer(scope: Any, operator: Any, container: Any) -> None:
+    """``Where(missing, fill, X)``.
+
+    A missing number is NaN (or what the imputer says), a missing text is empty.
+    """
+    imputer, write, inputs = operator.raw_operator, Writer(scope, container), operator.inputs
+    check_imputer(imputer)
+    gap = imputer.missing_values
+    if isinstance(inputs[0].type, StringTensorType):
+        X, fills = write.joined(inputs, TensorProto.STRING), imputer.statistics_.astype(str)
+        found = write.lookup(X, {"" if is_missing(gap) else str(gap): 1}, 0)
+        missing = write("Cast", found, to=TensorProto.BOOL)
+    else:
+        is_double = isinstance(inputs[0].type, DoubleTensorType)
+        X = write.joined(inputs, TensorProto.DOUBLE if is_double else TensorProto.FLOAT)
+        fills = imputer.statistics_.astype(np.float64 if is_double else np.float32)
+        missing = write("IsNaN", X) if is_missing(gap) else write("Equal", X, np.array([gap], fills.dtype))
+    write("Where", missing, fills[None, :], X, output=operator.outputs[0].full_name)
+
+
+def one_hot_shapes(operator: Any) -> None:
+    """Set the output type: doubles, one per category that is not dropped."""
+    encoder = operator.raw_operator
+    width = sum(len(kept_categories(encoder, j)) for j in range(len(encoder.categories_)))
+    operator.outputs[0].type = DoubleTensorType([operator.inputs[0].get_first_dimension(), width])
+
+
+def convert_one_hot(scope: Any, operator: Any, container: Any) -> None:
+    """``value == category``; a missing value is NaN or empty text.
+
+    A value that is not known makes the whole row NaN where the encoder would refuse it.
+    """
+    encoder, write = operator.raw_operator, Writer(scope, container)
+    check_categories(encoder)
+    blocks = []
+    for j, (is_text, column) in enumerate(_each_column(write, operator.inputs)):
+        found = (_is_text_of if is_text else _is_number_of)(write, column, encoder, encoder.categories_[j])
+        block = write("Cast", found, to=TensorProto.DOUBLE)
+        if encoder.handle_unknown == "error":
+            # 0/0 where no category was found
+            block = write("Div", block, write("MatMul", block, np.ones((len(encoder.categories_[j]), 1))))
+        blocks.append(write("Gather", block, np.array(kept_categories(encoder, j)), axis=1))
+    write("Concat", *blocks, output=operator.outputs[0].full_name, axis=1)
+
+
+def _each_column(write: Writer, variables: list[Any]) -> Iterator[tuple[bool, str]]:
+    """Iterate over the columns of the inputs as (rows, 1), with whether each is text."""
+    for variable in variables:
+        for j in range(variable.type.shape[1]):
+            column = write("Gather", variable.full_name, np.array([j]), axis=1)
+            yield isinstance(variable.type, StringTensorType), column
+
+
+def _is_text_of(write: Writer, column: str, encoder: Any, categories: np.ndarray) -> str:
+    words = ["" if is_missing(value) else str(value) for value in categories.tolist()]
+    if len(set(words)) < len(words):
+        raise refusal(
+            encoder, "it knows both a missing and an empty text, which are one in ONNX; fill the gaps"
+        )
+    code = write.lookup(column, {word: k for k, word in enumerate(words)}, -1)
+    return write("Equal", code, np.arange(len(words))[None, :])
+
+
+def _is_number_of(write: Writer, column: str, encoder: Any, categories: np.ndarray) -> str:
+    values = np.array(
+        [[np.nan if is_missing(value) else value for value in categories.tolist()]], dtype=float
+    )
+    X = write("Cast", column, to=TensorProto.DOUBLE)
+    is_gap = write("And", write("IsNaN", X), np.isnan(values))
+    return write("Or", write("Equal", X, values), is_gap)

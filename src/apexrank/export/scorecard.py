@@ -1,9 +1,9 @@
-"""Scorecards: a linear ranker rounded to points that a person can add up, and what the rounding costs."""
+"""Scorecards: a linear ranker rounded to integer points that a person can add up, and the loss from rounding."""
 
 from __future__ import annotations
 
 import warnings
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from numbers import Integral
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -13,8 +13,8 @@ from numpy.typing import ArrayLike
 from sklearn.utils.validation import _check_sample_weight
 
 from apexrank.errors import InputError
-from apexrank.export.features import Feature
 from apexrank.export.linear import (
+    Feature,
     LinearForm,
     as_table,
     coefficients,
@@ -24,10 +24,9 @@ from apexrank.export.linear import (
     linear_form,
     raw_matrix,
 )
-from apexrank.export.rounding import CardObjective, naive_points, nice_unit, search_points, training_objective
-from apexrank.export.sql import Statement, form_to_sql, shown_columns
+from apexrank.export.sql import to_sql
 from apexrank.io.columns import read_target
-from apexrank.io.judging import ABOVE_ZERO, measurable
+from apexrank.io.judging import ABOVE_ZERO, Judged, measurable
 from apexrank.io.table_ranker import TableRanker
 from apexrank.metrics.confidence import compare
 from apexrank.metrics.evaluation import find_measure, find_measures, ranking_scores
@@ -38,19 +37,13 @@ if TYPE_CHECKING:
 OF_ONE_LIST = ("auc", "partial_auc_0.1", "precision_at_50", "average_precision")
 OF_MANY_LISTS = ("ndcg", "ndcg_at_10", "average_precision")
 _SAME = 1e-5  # of the objective: a model of the same rows and weights has the same one
-
-
-class Answers(NamedTuple):
-    """Labels 0 and 1 or grades of rows, and what goes with them."""
-
-    y: np.ndarray
-    groups: np.ndarray | None
-    weight: np.ndarray | None
-    graded: bool
+_SCALES = 64  # scales at which the coefficients are rounded, before single points are changed
+_WIDEST = 6.0  # the best scale is looked for within a factor e^6 of the model's own
+_PASSES = 50
 
 
 class Losses(NamedTuple):
-    """Penalised training objective of the model, of the card, and of points rounded in the simple way."""
+    """Penalised training objective of the model, of the card, and of naive rounding."""
 
     model: float
     card: float
@@ -84,7 +77,7 @@ class Scorecard:
     form: LinearForm = field(repr=False)
     kept: np.ndarray = field(repr=False)
     present: np.ndarray = field(repr=False)
-    training: tuple[Answers, np.ndarray, np.ndarray] = field(repr=False)
+    training: tuple[Judged, np.ndarray] = field(repr=False)
 
     def score(self, X: Any) -> np.ndarray:
         """Points of each row of a table, frame or array; the higher, the nearer to the top."""
@@ -101,7 +94,7 @@ class Scorecard:
         n_resamples: int = 2000,
         random_state: Any = 0,
     ) -> pl.DataFrame:
-        """What rounding costs: measures of the model and of the card on the same rows.
+        """Compare measures of the model and of the card on the same rows.
 
         Parameters
         ----------
@@ -120,32 +113,33 @@ class Scorecard:
         if X is None:
             if any(given is not None for given in (y, groups, sample_weight)):
                 raise InputError("y, groups and sample_weight belong to rows: give these as X, too")
-            known, before, after = self.training
+            judged, points = self.training
         else:
-            known = answers_of(self.model, X, y, groups, sample_weight)
-            before, after = model_scores(self.model, X), self.score(X)
-        names = self.measures or default_measures(known)
+            points, judged = self.score(X), judge_rows(self.model, X, y, groups, sample_weight)
         table = compare(
-            {"model": before, "scorecard": after},
+            {"model": judged.scores, "scorecard": points},
             None,
-            known.y,
-            known.groups,
-            measures=names,
+            judged.y,
+            judged.groups,
+            measures=self.measures or _default_measures(judged),
             confidence=confidence,
             n_resamples=n_resamples,
-            relevant=ABOVE_ZERO if known.graded else None,
-            sample_weight=known.weight,
+            relevant=ABOVE_ZERO if judged.graded else None,
+            sample_weight=judged.weight,
             random_state=random_state,
         )
-        return _side_by_side(table)
+        before, after = table.partition_by("ranker", maintain_order=True)
+        after = after.select(
+            "measure", "difference", scorecard="value", low="difference_low", high="difference_high"
+        )
+        joined = before.select("measure", model="value").join(after, on="measure", maintain_order="left")
+        return joined.select("measure", "model", "scorecard", "difference", "low", "high")
 
     def to_frame(self) -> pl.DataFrame:
         """The card as a table: feature, points, unit (null where it is there or not), the rule in words."""
         import polars as pl
 
-        units = [
-            None if there else unit for there, unit in zip(self.present, self.units.tolist(), strict=True)
-        ]
+        units = [None if there else unit for there, unit in zip(self.present, self.units, strict=True)]
         return pl.DataFrame(
             {"feature": self.features, "points": self.points, "unit": units, "rule": self._rules()},
             schema_overrides={"unit": pl.Float64},
@@ -168,9 +162,14 @@ class Scorecard:
         dialect: str | None = None,
     ) -> str:
         """The points as SQL; arguments as in :func:`apexrank.export.to_sql`."""
-        features = tuple(Feature(one.column, one.value) for one in self._kept_features())
-        form = LinearForm(features, self.points / self.units, 0.0)
-        return form_to_sql(form, Statement(table, score, *shown_columns(self.model, id)), dialect=dialect)
+        return to_sql(self, table=table, score=score, id=id, dialect=dialect)
+
+    @property
+    def points_form(self) -> LinearForm:
+        """The points as a linear form of the columns in their own units."""
+        features = (self.form.features[j] for j in self.kept)
+        raw = tuple(Feature(feature.column, feature.value) for feature in features)
+        return LinearForm(raw, self.points / self.units, 0.0)
 
     def __str__(self) -> str:
         width = max(len(f"{points:+d}") for points in self.points)
@@ -179,12 +178,19 @@ class Scorecard:
         ]
         return "\n".join(["Add up the points; the highest sum comes first.", *lines])
 
-    def _kept_features(self) -> list[Feature]:
-        return [self.form.features[j] for j in self.kept]
-
     def _rules(self) -> list[str]:
-        parts = zip(self._kept_features(), self.units.tolist(), self.present, strict=True)
-        return [_rule(feature, unit, bool(there)) for feature, unit, there in parts]
+        """Rules in words, one line each even where a name has several."""
+        rules = []
+        for j, unit, is_present in zip(self.kept, self.units.tolist(), self.present, strict=True):
+            feature = self.form.features[j]
+            column, fill = feature.column, feature.column.fill
+            if not feature.is_number:
+                rule = f"if {column.name} is {'missing' if feature.value is None else feature.value}"
+            else:
+                rule = f"if {column.name}" if is_present else f"for every {unit:g} of {column.name}"
+                rule += "" if fill is None else f" (missing: {fill:.6g})"
+            rules.append(" ".join(rule.splitlines()))
+        return rules
 
 
 def round_scorecard(
@@ -250,83 +256,55 @@ def round_scorecard(
         find_measures(measures)
     model = found(model)
     form = linear_form(model, _default_names(model) if feature_names is None else feature_names)
-    known = answers_of(model, X, y, groups, sample_weight)
     U = raw_matrix(model, form, X)
-    if len(U) != len(known.y):
-        raise InputError(f"X has {len(U)} rows, y {len(known.y)}: they must be of the same rows")
-    counted = U if known.weight is None else U[known.weight > 0]
+    judged = judge_rows(model, X, y, groups, sample_weight)
+    if len(U) != len(judged.y):
+        raise InputError(f"X has {len(U)} rows, y {len(judged.y)}: they must be of the same rows")
+    counted = U if judged.weight is None else U[judged.weight > 0]
     present = np.array([np.isin(column, (0.0, 1.0)).all() for column in counted.T])
-    deviations = (U - np.average(U, axis=0, weights=known.weight)) ** 2
-    # rounding gives equal numbers a spread
-    spread = np.where(
-        np.ptp(counted, axis=0) > 0, np.sqrt(np.average(deviations, axis=0, weights=known.weight)), 0.0
-    )
+    deviations = (U - np.average(U, axis=0, weights=judged.weight)) ** 2
+    spread = np.sqrt(np.average(deviations, axis=0, weights=judged.weight))
+    spread[np.ptp(counted, axis=0) == 0] = 0.0  # rounding gives equal numbers a spread
     units = np.array(
-        [1.0 if there or not sd > 0 else nice_unit(sd) for there, sd in zip(present, spread, strict=True)]
+        [1.0 if there or sd == 0 else nice_unit(sd) for there, sd in zip(present, spread, strict=True)]
     )
     wanted = np.where(_chosen(form, spread, features), form.weights * units, 0.0)
     if not wanted.any():
         raise InputError(
             "no feature with a coefficient and different values is left: there is nothing to round"
         )
-    objective, own = _card_objective(model, form, U, units, known)
-    _check_training(model, own, known)
+    objective = CardObjective(last_step(model), form, U, units, judged)
+    _check_training(model, objective.of_model, judged)
     best = search_points(objective, wanted, int(max_points))
     naive = objective.best(naive_points(wanted, int(max_points)))
     order = np.argsort(-np.abs(best.points), kind="stable")
     kept = order[best.points[order] != 0]
-    points, scores = best.points[kept], add_up(U[:, kept], best.points[kept], units[kept])
+    points = best.points[kept]
     return Scorecard(
         features=[form.features[j].label for j in kept],
         points=points,
         units=units[kept],
-        objective=Losses(own, best.value, naive.value),
+        objective=Losses(objective.of_model, best.value, naive.value),
         measures=measures,
         model=model,
         form=form,
         kept=kept,
         present=present[kept],
-        training=(known, model_scores(model, X), scores),
+        training=(judged, add_up(U[:, kept], points, units[kept])),
     )
 
 
 def _default_names(model: Any) -> list[str] | None:
-    """x0, x1, … where the model knows no names."""
+    """Names x0, x1, … for a model fitted without names."""
     if isinstance(model, TableRanker) or hasattr(first := first_fitted(model), "feature_names_in_"):
         return None
     return [f"x{j}" for j in range(getattr(first, "n_features_in_", 0))]
 
 
-def _card_objective(
-    model: Any, form: LinearForm, U: np.ndarray, units: np.ndarray, known: Answers
-) -> tuple[CardObjective, float]:
-    """The objective in points, and its value for the model itself."""
-    ranker = last_step(model)
-    slopes, centers = (np.array([getattr(f, name) for f in form.features]) for name in ("slope", "center"))
-    V = np.asfortranarray((U - centers) / units)
-    coef = coefficients(ranker)[0]
-    objective = training_objective(ranker, V, known.y, known.groups, known.weight)
-    l1_ratio = getattr(ranker, "l1_ratio", 0.0)
-    card = CardObjective(objective, V, 1 / (units * slopes), coef, ranker.alpha, l1_ratio)
-    own = card.at(V @ (form.weights * units), form.weights * units, 1.0)
-    nothing = card.at(np.zeros(len(V)), np.zeros(len(units)), 1.0)
-    if hasattr(objective, "limit") and nothing <= own + getattr(ranker, "tol", 0.0) * max(1.0, abs(nothing)):
-        raise InputError(
-            "with p=inf equal scores for all these rows are as good as the model's: there is nothing to round by, "
-            "fit it with a finite p"
-        )
-    return card, own
-
-
-def _check_training(model: Any, own: float, known: Answers) -> None:
-    """Warn where the rows look like those of training, but for weights."""
-    if (
-        not isinstance(model, TableRanker)
-        or model.training.get("rows") != len(known.y)
-        or known.weight is not None
-    ):
-        return
-    trained = model.training.get("objective")
+def _check_training(model: Any, own: float, judged: Judged) -> None:
+    """Warn where the rows look like the training rows without their weights."""
+    training = model.training if isinstance(model, TableRanker) and judged.weight is None else {}
+    trained = training.get("objective") if training.get("rows") == len(judged.y) else None
     if trained is not None and abs(own - trained) > _SAME * max(1.0, abs(trained)):
         warnings.warn(
             f"the model's objective is {own:.6g} on these rows, {trained:.6g} in its training, on as many rows: if it "
@@ -341,7 +319,7 @@ def _check_whole(name: str, value: Any) -> None:
 
 
 def _chosen(form: LinearForm, spread: np.ndarray, features: int | Sequence[str] | None) -> np.ndarray:
-    """Mask of the features that may have points: a column of one value has none."""
+    """Mask of the features that may have points; constant columns have none."""
     varies = spread > 0
     if features is None:
         return varies
@@ -349,10 +327,8 @@ def _chosen(form: LinearForm, spread: np.ndarray, features: int | Sequence[str] 
         _check_whole("features", features)
         size = np.abs(form.weights) * spread
         # equal columns have coefficients that are equal but for rounding: the first of them is taken
-        first = np.argsort(-np.round(size / max(size.max(initial=0.0), 1e-300), 9), kind="stable")[
-            : int(features)
-        ]
-        return varies & np.isin(np.arange(len(spread)), first)
+        order = np.argsort(-np.round(size / max(size.max(initial=0.0), 1e-300), 9), kind="stable")
+        return varies & np.isin(np.arange(len(spread)), order[: int(features)])
     wanted = [features] if isinstance(features, str) else list(features)
     known = {name for feature in form.features for name in (feature.label, feature.column.name)}
     for name in wanted:
@@ -361,48 +337,44 @@ def _chosen(form: LinearForm, spread: np.ndarray, features: int | Sequence[str] 
     return varies & np.array([f.label in wanted or f.column.name in wanted for f in form.features])
 
 
-def answers_of(model: Any, X: Any, y: Any, groups: Any, sample_weight: Any) -> Answers:
-    """Labels of the model's positive class, or grades; those of a table where a TableRanker is given no others.
+def judge_rows(model: Any, X: Any, y: Any, groups: Any, sample_weight: Any) -> Judged:
+    """Labels of the model's positive class, or grades, and the scores of the rows by the model itself.
+
+    A TableRanker finds y and groups in the table where they are not given.
 
     Examples
     --------
     >>> from apexrank import IRPush
     >>> ranker = IRPush().fit([[0.0], [1.0], [2.0], [1.5]], ["no", "no", "yes", "yes"])
-    >>> answers_of(ranker, None, ["yes", "no"], None, None).y.tolist()
+    >>> judge_rows(ranker, [[3.0], [0.5]], ["yes", "no"], None, None).y.tolist()
     [1, 0]
     """
     if isinstance(model, TableRanker):
-        table = as_table(X)
+        X = as_table(X)
         if y is None:
-            y, _ = read_target(table, model.target, model.positive, graded=model.positive is None)
-        groups = model.group_ids(table) if groups is None else groups
+            y, _ = read_target(X, model.target, model.positive, graded=model.positive is None)
+        groups = model.group_ids(X) if groups is None else groups
     if y is None:
         raise InputError("y is missing: give the labels or grades of the rows of X")
-    ranker, y = last_step(model), np.asarray(y)
-    weight = (
-        None if sample_weight is None else _check_sample_weight(sample_weight, y, ensure_non_negative=True)
-    )
-    groups = None if groups is None else np.asarray(groups)
-    classes = getattr(ranker, "classes_", None)
-    if classes is None:
-        return Answers(y.astype(float), groups, weight, True)
-    if not np.isin(y, classes).all():
+    y, weight = np.asarray(y), sample_weight
+    if weight is not None:
+        weight = _check_sample_weight(weight, y, ensure_non_negative=True)
+    classes = getattr(last_step(model), "classes_", None)
+    if classes is not None and not np.isin(y, classes).all():
         raise InputError(f"y has labels that the model does not know: it knows {classes.tolist()}")
-    return Answers((y == classes[1]).astype(np.int64), groups, weight, False)
+    labels = y.astype(float) if classes is None else (y == classes[1]).astype(np.int64)
+    groups = None if groups is None else np.asarray(groups)
+    scores = model.score(X) if isinstance(model, TableRanker) else ranking_scores(model, X)
+    return Judged(labels, scores, groups, classes is None, weight=weight)
 
 
-def model_scores(model: Any, X: Any) -> np.ndarray:
-    """Ranking scores of the rows by the model itself."""
-    return model.score(as_table(X)) if isinstance(model, TableRanker) else ranking_scores(model, X)
-
-
-def default_measures(known: Answers) -> list[str]:
-    """Names of measures that make sense for such answers and so many rows."""
-    names: tuple[str, ...] = OF_MANY_LISTS if known.graded or known.groups is not None else OF_ONE_LIST
-    rows = len(known.y) if known.weight is None else known.weight.sum()
-    if known.groups is None:
+def _default_measures(judged: Judged) -> list[str]:
+    """Default measures for this kind of labels and number of rows."""
+    names: tuple[str, ...] = OF_MANY_LISTS if judged.graded or judged.groups is not None else OF_ONE_LIST
+    rows = len(judged.y) if judged.weight is None else judged.weight.sum()
+    if judged.groups is None:
         names = tuple(name for name in names if find_measure(name).options.get("k", 1) <= rows)
-    return measurable(names, known.weight)
+    return measurable(names, judged.weight)
 
 
 def add_up(U: np.ndarray, points: np.ndarray, units: np.ndarray) -> np.ndarray:
@@ -413,26 +385,168 @@ def add_up(U: np.ndarray, points: np.ndarray, units: np.ndarray) -> np.ndarray:
     return np.round(U @ (points * np.round(denominator / units)) / denominator, 9)
 
 
-def _side_by_side(table: pl.DataFrame) -> pl.DataFrame:
-    import polars as pl
-
-    before = table.filter(pl.col("ranker") == "model").select("measure", model="value")
-    after = table.filter(pl.col("ranker") == "scorecard").select(
-        "measure", "difference", scorecard="value", low="difference_low", high="difference_high"
-    )
-    joined = before.join(after, on="measure", how="left", maintain_order="left")
-    return joined.select("measure", "model", "scorecard", "difference", "low", "high")
+# ---------------------------------------------------------------- the search for points
 
 
-def _rule(feature: Feature, unit: float, there: bool) -> str:
-    """The rule in words, on one line even where a name is not."""
-    return " ".join(_words(feature, unit, there).splitlines())
+class Rounded(NamedTuple):
+    """Points, the scale that makes coefficients of them, and the objective of these coefficients."""
+
+    points: np.ndarray
+    scale: float
+    value: float
 
 
-def _words(feature: Feature, unit: float, there: bool) -> str:
-    if not feature.is_number:
-        value = "missing" if feature.value is None else feature.value
-        return f"if {feature.column.name} is {value}"
-    fill = feature.column.fill
-    missing = "" if fill is None else f" (missing: {fill:.6g})"
-    return f"if {feature.label}{missing}" if there else f"for every {unit:g} of {feature.label}{missing}"
+def nice_unit(spread: float) -> float:
+    """Nearest number of the form 1, 2 or 5 times a power of ten, by ratio.
+
+    Examples
+    --------
+    >>> [nice_unit(spread) for spread in (0.7, 34.0, 1400.0, 0.0031)]
+    [0.5, 50.0, 1000.0, 0.002]
+    """
+    exponent = int(np.floor(np.log10(spread)))
+    choices = [float(f"{digit}e{power}") for power in (exponent, exponent + 1) for digit in (1, 2, 5)]
+    return min(choices, key=lambda unit: abs(np.log(unit / spread)))
+
+
+class CardObjective:
+    """The ranker's penalised objective of the coefficients ``s·points_j/unit_j``, at the best s > 0.
+
+    Parameters
+    ----------
+    ranker : linear ranker
+        Its objective of the judged rows, its penalty and its coefficients, whose size is that of the first s.
+    form, U : LinearForm, array of shape (n_rows, n_features)
+        The model, and the features of the rows.
+    units : array of shape (n_features,)
+        What a point counts for.
+    judged : Judged
+        Labels, groups and weights of the rows.
+    """
+
+    def __init__(
+        self, ranker: Any, form: LinearForm, U: np.ndarray, units: np.ndarray, judged: Judged
+    ) -> None:
+        if not hasattr(ranker, "_objective") or getattr(ranker, "truth", None) is not None:
+            raise InputError(
+                f"{type(ranker).__name__} cannot become a scorecard: it was fitted without an objective of labels to "
+                "round by"
+            )
+        labels = judged.y if judged.graded else judged.y > 0
+        self.objective = ranker._objective(labels, judged.weight, judged.groups)
+        self.penalty = ranker._penalty()
+        slopes = np.array([feature.slope for feature in form.features])
+        centers = np.array([feature.center for feature in form.features])
+        # what a point of each feature adds to the score of each row, and to the ranker's own coefficient
+        self.V, self.w = np.asfortranarray((U - centers) / units), 1 / (units * slopes)
+        self.size = float(np.linalg.norm(coefficients(ranker)[0]))
+        self.of_model = self.at(self.V @ (form.weights * units), form.weights * units, 1.0)
+        nothing = self.at(np.zeros(len(U)), np.zeros(len(units)), 1.0)
+        slack = getattr(ranker, "tol", 0.0) * max(1.0, abs(nothing))
+        if hasattr(self.objective, "limit") and nothing <= self.of_model + slack:
+            raise InputError(
+                "with p=inf equal scores for all these rows are as good as the model's: there is nothing to round by, "
+                "fit it with a finite p"
+            )
+
+    def at(self, scores: np.ndarray, points: np.ndarray, s: float) -> float:
+        """Objective of the points at the scale s, given their scores."""
+        # for p = ∞ value_and_grad is of a smoothed objective
+        exact = getattr(self.objective, "limit", None)
+        with np.errstate(over="ignore", invalid="ignore"):
+            value = self.objective.value_and_grad(s * scores)[0] if exact is None else exact(s * scores)
+            total = float(value) / self.objective.count + self.penalty.value(s * self.w * points)
+        return total if np.isfinite(total) else np.inf
+
+    def best(self, points: np.ndarray) -> Rounded:
+        """Minimise over the scale: the objective is convex in s, hence unimodal in log s."""
+        scores = self.V @ points
+        middle = np.log(self.size / np.linalg.norm(self.w * points))
+        s = np.exp(_golden(lambda t: self.at(scores, points, np.exp(t)), middle - _WIDEST, middle + _WIDEST))
+        return Rounded(points, float(s), self.at(scores, points, s))
+
+
+def _golden(f: Callable[[float], float], low: float, high: float, steps: int = 30) -> float:
+    """Minimise a unimodal function by golden-section search.
+
+    scipy's bounded search may discard the wrong end where values are infinite, as they may be for large scales.
+
+    Examples
+    --------
+    >>> round(float(_golden(lambda t: (t - 1) ** 2 if t < 2 else np.inf, -6.0, 6.0)), 4)
+    1.0
+    """
+    share = (np.sqrt(5) - 1) / 2
+    left, right = high - share * (high - low), low + share * (high - low)
+    at_left, at_right = f(left), f(right)
+    for _ in range(steps):
+        if at_left <= at_right:
+            high, right, at_right = right, left, at_left
+            left = high - share * (high - low)
+            at_left = f(left)
+        else:
+            low, left, at_left = left, right, at_right
+            right = low + share * (high - low)
+            at_right = f(right)
+    return left if at_left <= at_right else right
+
+
+def naive_points(wanted: np.ndarray, max_points: int) -> np.ndarray:
+    """Scale the largest coefficient to ``max_points`` and round.
+
+    Examples
+    --------
+    >>> naive_points(np.array([0.9, -0.31, 0.1]), 3).tolist()
+    [3, -1, 0]
+    """
+    return np.round(wanted * (max_points / np.abs(wanted).max())).astype(np.int64)
+
+
+def search_points(objective: CardObjective, wanted: np.ndarray, max_points: int) -> Rounded:
+    """Round at many scales, then change single points of the best two cards by one while the objective falls.
+
+    ``wanted`` are the coefficients in units of a point; features where it is 0 keep 0 points. Simple rounding is
+    improved in the same way, so the result is never worse than it.
+    """
+    steps = np.linspace(0.51, max_points + 0.49, _SCALES)
+    ratios = wanted / np.abs(wanted).max()
+    candidates = {tuple(np.round(ratios * t).astype(np.int64).tolist()) for t in steps}
+    rounded = [objective.best(np.array(points)) for points in sorted(candidates)]
+    starts = sorted(rounded, key=lambda one: one.value)[:2]
+    starts.append(objective.best(naive_points(wanted, max_points)))
+    improved = (_by_ones(objective, start, wanted != 0, max_points) for start in starts)
+    best = min(improved, key=lambda one: one.value)
+    divisor = int(np.gcd.reduce(best.points))
+    return Rounded(best.points // divisor, best.scale * divisor, best.value)
+
+
+def _by_ones(objective: CardObjective, best: Rounded, free: np.ndarray, max_points: int) -> Rounded:
+    """Coordinate descent in steps of one point, until no step lowers the objective at its own best scale."""
+    for _ in range(_PASSES):
+        before = best.value
+        best = _one_pass(objective, best, free, max_points, quick=True)
+        if best.value >= before:
+            best = _one_pass(objective, best, free, max_points, quick=False)
+        if best.value >= before:
+            break
+    return best
+
+
+def _one_pass(
+    objective: CardObjective, best: Rounded, free: np.ndarray, max_points: int, quick: bool
+) -> Rounded:
+    """Try a step up and down for each feature; ``quick`` skips those that do not help at the current scale."""
+    scores = objective.V @ best.points
+    for j in np.flatnonzero(free):
+        for step in (1, -1):
+            points = best.points.copy()
+            points[j] += step
+            if abs(points[j]) > max_points or not points.any():
+                continue
+            moved = scores + step * objective.V[:, j]
+            if quick and objective.at(moved, points, best.scale) >= best.value:
+                continue
+            better = objective.best(points)
+            if better.value < best.value:
+                best, scores = better, moved
+    return best

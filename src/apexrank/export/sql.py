@@ -1,4 +1,4 @@
-"""Scores as SQL: one arithmetic expression of a table's columns, which any database can compute."""
+"""Export to SQL: the score as one arithmetic expression of a table's columns."""
 
 from __future__ import annotations
 
@@ -9,23 +9,23 @@ from numbers import Integral
 from typing import Any, NamedTuple
 
 from apexrank.errors import InputError
-from apexrank.export.features import (
-    CategoryColumn,
+from apexrank.export.linear import (
     Feature,
-    NumberColumn,
+    LinearForm,
+    TableColumn,
     are_booleans,
     as_number,
     is_whole,
+    linear_form,
     spellings,
 )
-from apexrank.export.linear import LinearForm, linear_form
 
 FAR = 1e3  # units of a column from zero beyond which its centre stays in the expression
 _ROWS = "r"  # what the table is called inside the statement
 
 
 class Dialect(NamedTuple):
-    """How a database differs from the others.
+    """Differences between databases.
 
     ``not_finite`` are its NaN and infinities, as far as it has them; ``number`` is the number of a column ``{0}`` whose
     values are numbers, NULL of any other; ``folds_case`` says that names which differ by case are one.
@@ -84,7 +84,7 @@ def to_sql(
 
     Parameters
     ----------
-    model : fitted ranker, Pipeline or TableRanker
+    model : fitted ranker, Pipeline, TableRanker or Scorecard
         A pipeline may hold StandardScaler, MinMaxScaler, MaxAbsScaler, RobustScaler, SimpleImputer, OneHotEncoder and
         ColumnTransformer before its ranker.
     table : str, optional
@@ -123,37 +123,27 @@ def to_sql(
     FROM "payments" AS r
     ORDER BY 1 DESC NULLS LAST
     """
-    form = linear_form(model, feature_names)
-    statement = Statement(table, score, *shown_columns(model, id))
-    return form_to_sql(form, statement, dialect=dialect, digits=digits)
-
-
-class Statement(NamedTuple):
-    """What to rank: a table, or None for an expression; the score's name, columns to show, and others it has."""
-
-    table: str | None
-    score: str
-    shown: tuple[str, ...]
-    others: tuple[str, ...]
-
-
-def shown_columns(model: Any, id: str | Sequence[str] | None) -> tuple[tuple[str, ...], tuple[str, ...]]:
-    """Columns that a statement shows, and columns of the table that are not features."""
-    id = getattr(model, "id", None) if id is None else id
-    return (id,) if isinstance(id, str) else tuple(id or ()), tuple(getattr(model, "ignored", ()))
-
-
-def form_to_sql(form: LinearForm, statement: Statement, *, dialect: str | None, digits: int = 17) -> str:
-    """Write a linear form as :func:`to_sql` writes a model."""
-    table, score, shown, others = statement
-    writer = _writer(dialect, digits, qualified=table is not None)
+    kind = dialect or "standard"
+    if kind not in DIALECTS:
+        raise InputError(f"unknown dialect {kind!r}: use one of {', '.join(DIALECTS)}")
+    if not isinstance(digits, Integral) or isinstance(digits, bool) or not 1 <= digits <= 17:
+        raise InputError(f"digits must be a whole number between 1 and 17, got {digits!r}")
+    form, model = linear_form(model, feature_names), getattr(model, "model", model)  # a card knows its model
+    writer = _Writer(DIALECTS[kind], int(digits), "" if table is None else f"{_ROWS}.")
     columns = list(dict.fromkeys(feature.column.name for feature in form.features))
-    if writer.dialect.folds_case:
-        _refuse_same_names(columns)
+    seen: dict[str, str] = {}
+    for name in columns if writer.dialect.folds_case else ():
+        other = seen.setdefault(name.lower(), name)
+        if other != name:
+            raise InputError(
+                f"columns {other!r} and {name!r} differ only by case, and most databases cannot tell: rename one"
+            )
     expression = writer.expression(form)
     if table is None:
         return expression
-    if score.lower() in map(str.lower, shown or (*columns, *others)):
+    id = getattr(model, "id", None) if id is None else id
+    shown = [id] if isinstance(id, str) else list(id or ())
+    if score.lower() in map(str.lower, shown or [*columns, *getattr(model, "ignored", ())]):
         raise InputError(f"the statement has a column {score!r} already: choose another name of the score")
     named = f"{expression} AS {writer.name(score)}"
     parts = [*map(writer.column, shown), named] if shown else [named, f"{_ROWS}.*"]
@@ -163,25 +153,6 @@ def form_to_sql(form: LinearForm, statement: Statement, *, dialect: str | None, 
         f"FROM {writer.name(table)} AS {_ROWS}\n"
         f"ORDER BY {parts.index(named) + 1} DESC NULLS LAST"
     )
-
-
-def _refuse_same_names(columns: Sequence[str]) -> None:
-    seen: dict[str, str] = {}
-    for name in columns:
-        other = seen.setdefault(name.lower(), name)
-        if other != name:
-            raise InputError(
-                f"columns {other!r} and {name!r} differ only by case, and most databases cannot tell: rename one"
-            )
-
-
-def _writer(dialect: str | None, digits: int, qualified: bool) -> _Writer:
-    name = dialect or "standard"
-    if name not in DIALECTS:
-        raise InputError(f"unknown dialect {name!r}: use one of {', '.join(DIALECTS)}")
-    if not isinstance(digits, Integral) or isinstance(digits, bool) or not 1 <= digits <= 17:
-        raise InputError(f"digits must be a whole number between 1 and 17, got {digits!r}")
-    return _Writer(DIALECTS[name], int(digits), f"{_ROWS}." if qualified else "")
 
 
 class _Writer:
@@ -200,7 +171,7 @@ class _Writer:
         return self.prefix + self.name(name)
 
     def number(self, value: float) -> str:
-        """A literal of so many digits."""
+        """Numeric literal, rounded to ``digits``."""
         if not isfinite(value):
             raise InputError(f"a coefficient is {value}, which SQL cannot write: fit the model again")
         rounded = float(f"{value:.{self.digits - 1}e}") + 0.0  # adding 0 takes the sign off a zero
@@ -209,71 +180,62 @@ class _Writer:
         return literal(rounded)
 
     def expression(self, form: LinearForm) -> str:
-        """The whole sum; terms of weight 0 are left out."""
+        """Sum over all features; terms of weight 0 are left out."""
         constant, terms = float(form.intercept), []
-        for column, run in groupby(zip(form.features, form.weights.tolist(), strict=True), _column):
+        weighted = zip(form.features, form.weights.tolist(), strict=True)
+        for column, run in groupby(weighted, lambda pair: pair[0].column):
             own = [(feature, weight) for feature, weight in run if weight]
-            if not own:
-                continue
-            if isinstance(column, CategoryColumn):
+            if own and column.values:
                 constant -= sum(weight * feature.center for feature, weight in own)
                 terms.append(self._category(column, own))
                 continue
             for feature, weight in own:
-                far = abs(feature.center * feature.slope) > FAR
-                constant -= 0.0 if far else weight * feature.center
-                terms.append(self._number_term(feature, weight, far))
+                value = self._double(column)
+                if column.fill is not None:
+                    value = f"COALESCE({value}, {self.number(column.fill)})"
+                if abs(feature.center * feature.slope) > FAR:
+                    value = f"({_nested_sum([value, self.number(-feature.center)])})"
+                else:
+                    constant -= weight * feature.center
+                terms.append(f"{self.number(weight)} * {value}")
         total = _nested_sum([self.number(constant), *terms])
         for value in self.dialect.not_finite:
             total = f"NULLIF({total}, {value})"
         return total
 
-    def _number_term(self, feature: Feature, weight: float, keep_center: bool) -> str:
-        value = self._number_column(feature.column)
-        if keep_center:
-            value = f"({_nested_sum([value, self.number(-feature.center)])})"
-        return f"{self.number(weight)} * {value}"
-
-    def _number_column(self, column: NumberColumn | CategoryColumn) -> str:
-        value = self._double(column)
-        return value if column.fill is None else f"COALESCE({value}, {self.number(column.fill)})"
-
-    def _double(self, column: NumberColumn | CategoryColumn) -> str:
+    def _double(self, column: TableColumn) -> str:
         value = f"CAST({self.column(column.name)} AS DOUBLE PRECISION)"
         return value if self.dialect.nan is None else f"NULLIF({value}, {self.dialect.nan})"
 
-    def _category(self, column: CategoryColumn, own: list[tuple[Feature, float]]) -> str:
+    def _category(self, column: TableColumn, own: list[tuple[Feature, float]]) -> str:
         weights: dict[Any, float] = {}
         for feature, weight in own:  # a column may have been encoded twice
             weights[feature.value] = weights.get(feature.value, 0.0) + weight
-        cases = [self._missing_case(column, weights)]
-        known = [value for value in column.values if value is not None]
-        listed = known if column.knows_all else [value for value in known if value in weights]
-        for value in listed:
-            cases.append(f"WHEN {self._is(column, value)} THEN {self.number(weights.get(value, 0.0))}")
+        cases = self._missing_case(column, weights)
+        for value in column.values:
+            if value is not None and (column.knows_all or value in weights):
+                cases.append(f"WHEN {self._is(column, value)} THEN {self.number(weights.get(value, 0.0))}")
         end = "" if column.knows_all else f" ELSE {self.number(0.0)}"
-        return f"CASE {' '.join(filter(None, cases))}{end} END"
+        return f"CASE {' '.join(cases)}{end} END"
 
-    def _missing_case(self, column: CategoryColumn, weights: dict[Any, float]) -> str:
-        """What a missing value is worth: without this case it is like one that is not known."""
-        value = self._category_value(column)
-        if column.fill is not None:
-            return f"WHEN {value} IS NULL THEN {self.number(weights.get(column.fill, 0.0))}"
-        if None in column.values:
-            return f"WHEN {value} IS NULL THEN {self.number(weights.get(None, 0.0))}"
+    def _missing_case(self, column: TableColumn, weights: dict[Any, float]) -> list[str]:
+        """Case for a missing value; without it, a missing value counts as an unknown one."""
+        value, values = self._category_value(column), column.values
+        if column.fill is not None or None in values:
+            return [f"WHEN {value} IS NULL THEN {self.number(weights.get(column.fill, 0.0))}"]
         if column.needs_value:
-            words = ["''"] if self.dialect.nan is None or "nan" in column.values else ["''", "'nan'", "'NaN'"]
-            return f"WHEN {value} IS NULL OR {value} IN ({', '.join(words)}) THEN NULL"
-        return ""
+            words = ["''"] if self.dialect.nan is None or "nan" in values else ["''", "'nan'", "'NaN'"]
+            return [f"WHEN {value} IS NULL OR {value} IN ({', '.join(words)}) THEN NULL"]
+        return []
 
-    def _category_value(self, column: CategoryColumn) -> str:
+    def _category_value(self, column: TableColumn) -> str:
         if column.as_text:
             return f"TRIM(CAST({self.column(column.name)} AS VARCHAR))"
         numeric = all(isinstance(value, int | float) for value in column.values if value is not None)
         return self._double(column) if numeric else self.column(column.name)
 
-    def _is(self, column: CategoryColumn, value: Any) -> str:
-        """Whether the column has a value."""
+    def _is(self, column: TableColumn, value: Any) -> str:
+        """Condition that the column has this value."""
         name = self._category_value(column)
         if not isinstance(value, str):
             return f"{name} = {literal(float(value))}"
@@ -290,12 +252,8 @@ class _Writer:
         return " OR ".join(ways)
 
 
-def _column(pair: tuple[Feature, float]) -> NumberColumn | CategoryColumn:
-    return pair[0].column
-
-
 def _nested_sum(terms: list[str]) -> str:
-    """A sum in halves, so that its depth grows with the logarithm of its length.
+    """Sum nested in halves, so that its depth is logarithmic in its length.
 
     Examples
     --------
@@ -310,7 +268,7 @@ def _nested_sum(terms: list[str]) -> str:
 
 
 def text(value: str) -> str:
-    """A text as SQL writes it.
+    """Quote a text for SQL.
 
     Examples
     --------
@@ -321,7 +279,7 @@ def text(value: str) -> str:
 
 
 def literal(value: float) -> str:
-    """A number with an exponent, which makes it a double, never a decimal or an integer.
+    """Write a number with an exponent, so that databases read it as a double.
 
     Examples
     --------

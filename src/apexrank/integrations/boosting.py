@@ -1,4 +1,4 @@
-"""The objectives and measures inside LightGBM and XGBoost: one object for each of their interfaces.
+"""Objectives and measures for LightGBM and XGBoost; one object serves all of their interfaces.
 
 An objective here is a function of the scores, and boosted trees only ask for its slope and curvature in each row.
 Neither package is imported here: their data are known by their methods.
@@ -6,8 +6,8 @@ Neither package is imported here: their data are known by their methods.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
-from typing import Any, NamedTuple, Protocol
+from dataclasses import dataclass, field, fields
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -25,13 +25,13 @@ from apexrank.objectives import (
     Push,
     Retarget,
     SoftmaxTargets,
-    SquaredTargets,
     UnknownLink,
 )
 from apexrank.objectives.link import check_margin
-from apexrank.objectives.listwise import FixedTargets, ideal_dcg, softmax_of_lists
 from apexrank.objectives.margins import Offsets, level_offsets, offset_table
 from apexrank.prices import Power
+from apexrank.rankers.listwise import LOSSES as LISTWISE
+from apexrank.rankers.listwise import ListwiseRanker
 from apexrank.validation import check_finite
 
 __all__ = [
@@ -54,17 +54,23 @@ class BoosterRows(NamedTuple):
     groups: np.ndarray | None
     list_weight: np.ndarray | None
 
+    @property
+    def data(self) -> dict[str, Any]:
+        """Weights and groups as arguments of an objective."""
+        return {"sample_weight": self.weight, "groups": self.groups}
+
     def same(self, other: BoosterRows) -> bool:
-        """Whether both are equal, number by number."""
+        """Whether all arrays are equal."""
         return all(
             a is b or (a is not None and b is not None and np.array_equal(a, b))
             for a, b in zip(self, other, strict=True)
         )
 
 
-TWO_ROWS = BoosterRows(
-    np.array([1.0, 0.0]), None, None, None
-)  # the least data on which parameters can be tried
+# the smallest data set on which parameters can be tried
+TWO_ROWS = BoosterRows(np.array([1.0, 0.0]), None, None, None)
+# least curvature of a row, where the mean row has 1 at first: a leaf of rows without influence stays where it is
+FLOOR = 1e-3
 
 
 def booster_rows(
@@ -94,8 +100,16 @@ def booster_rows(
         raise InputError(
             f"the label is missing or infinite in row {int(np.argmin(np.isfinite(y)))}: fill or drop it"
         )
-    sizes, weight = _given(group), _given(sample_weight)
-    return scores, _with_weights(y, weight, sizes, _ids(ids, sizes, len(y)))
+    sizes, weight, list_weight = _given(group), _given(sample_weight), None
+    if weight is not None:
+        weight = weight.astype(float)
+        if sizes is not None and len(weight) == len(sizes) != len(y):  # XGBoost weighs whole queries
+            list_weight, weight = np.repeat(weight, sizes), None
+        elif len(weight) != len(y):
+            raise InputError(
+                f"there are {len(weight)} weights for {len(y)} rows: give one per row, or one per group"
+            )
+    return scores, BoosterRows(y, weight, _ids(ids, sizes, len(y)), list_weight)
 
 
 def _given(values: Any) -> np.ndarray | None:
@@ -117,30 +131,6 @@ def _ids(ids: ArrayLike | None, sizes: np.ndarray | None, n: int) -> np.ndarray 
     if sizes.sum() != n:
         raise InputError(f"the sizes of the groups sum to {int(sizes.sum())}, but there are {n} rows")
     return np.repeat(np.arange(len(sizes)), sizes)
-
-
-def _with_weights(
-    y: np.ndarray, weight: np.ndarray | None, sizes: np.ndarray | None, groups: np.ndarray | None
-) -> BoosterRows:
-    if weight is None:
-        return BoosterRows(y, None, groups, None)
-    if len(weight) == len(y):
-        return BoosterRows(y, weight.astype(float), groups, None)
-    if sizes is not None and len(weight) == len(sizes):  # XGBoost weighs whole queries
-        return BoosterRows(y, None, groups, np.repeat(weight.astype(float), sizes))
-    raise InputError(f"there are {len(weight)} weights for {len(y)} rows: give one per row, or one per group")
-
-
-FLOOR = (
-    1e-3  # least curvature of a row, the mean row having 1 at first: a leaf of rows without a say stays put
-)
-
-
-class ScoreObjective(Protocol):
-    """What :mod:`apexrank.objectives` has."""
-
-    def value_and_grad(self, scores: np.ndarray) -> tuple[float, np.ndarray]:
-        """Objective and its gradient with respect to the scores."""
 
 
 class _Built(NamedTuple):
@@ -207,24 +197,36 @@ class BoosterObjective:
 
     def _build(self, rows: BoosterRows) -> _Built:
         """The objective of these rows, which are the same in each round."""
-        if self._built is None or not self._built.rows.same(rows):
+        built = self._built
+        if built is None or not built.rows.same(rows):
             objective = self._objective(rows)
             curvature = self._slopes(objective, np.zeros(len(rows.y)))[1]
             total, count = float(curvature.sum()), int(np.count_nonzero(curvature))
-            scale = count / total if total > 0 else 1.0
-            object.__setattr__(self, "_built", _Built(rows, objective, scale))
-        assert self._built is not None
-        return self._built
+            built = _Built(rows, objective, count / total if total > 0 else 1.0)
+            object.__setattr__(self, "_built", built)
+        return built
 
     def __getstate__(self) -> dict[str, Any]:
         return self.__dict__ | {"_built": None}  # made again from the rows
 
-    def _objective(self, rows: BoosterRows) -> ScoreObjective:
+    def _objective(self, rows: BoosterRows) -> Any:
         raise NotImplementedError
 
     def _slopes(self, objective: Any, scores: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """Gradient, and the diagonal that bounds the Hessian."""
         raise NotImplementedError
+
+
+def options_of(made: Any) -> dict[str, Any]:
+    """The parameters of an objective or loss that is a dataclass, other than groups.
+
+    Examples
+    --------
+    >>> options_of(PClassificationObjective(p=2))
+    {'p': 2}
+    """
+    names = [one.name for one in fields(made) if one.init and one.name != "groups"]
+    return {name: getattr(made, name) for name in names}
 
 
 @dataclass(frozen=True, eq=False)
@@ -277,34 +279,23 @@ class PushObjective(BoosterObjective):
         self._objective(TWO_ROWS)  # refuses what does not go together before there are any data
 
     def _objective(self, rows: BoosterRows) -> Any:
-        common: dict[str, Any] = {
-            "loss": self.loss,
-            "side": self.side,
-            "balance": self.balance,
-            "sample_weight": rows.weight,
-            "groups": rows.groups,
-        }
+        common = {"loss": self.loss, "side": self.side, "balance": self.balance, **rows.data}
         if self.price == "log1p":
             return Push(rows.y > 0, price="log1p", **common)
         if self.p == np.inf:
             return InfinitePush(rows.y > 0, beta=self.beta, **common)
         return Push(rows.y > 0, price=Power(self.p), **common)
 
-    @property
-    def _order(self) -> float:
-        """Curvature of the outer class in units of its slope."""
-        if self.price == "log1p":
-            return 1.0
-        is_exponential = isinstance(LOSSES.get(self.loss), Exponential)
-        # other losses of the highest negative's score are curved themselves, by at most their slope
-        return self.p if self.p != np.inf else self.beta + (not is_exponential)
-
     def _slopes(self, objective: Any, scores: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         grad = objective.value_and_grad(scores)[1]
-        inner = np.zeros(len(grad), dtype=bool)
-        if self.side != "both" and isinstance(LOSSES.get(self.loss), Exponential):
+        is_exponential = isinstance(LOSSES.get(self.loss), Exponential)
+        # curvature in units of the slope; for p = ∞ other losses of the highest negative's score add at most 1
+        order = self.p if self.p != np.inf else self.beta + (not is_exponential)
+        bound = np.abs(grad) * (1.0 if self.price == "log1p" else order)
+        if is_exponential and self.side != "both":
             inner = objective.positive == (self.side == "top")
-        return grad, np.abs(grad) * np.where(inner, 1.0, self._order)
+            bound[inner] = np.abs(grad[inner])
+        return grad, bound
 
 
 @dataclass(frozen=True, eq=False)
@@ -336,15 +327,14 @@ class PClassificationObjective(BoosterObjective):
         check_finite("p", self.p, 1)
 
     def _objective(self, rows: BoosterRows) -> PClassification:
-        push = Push(rows.y > 0, price=Power(self.p), sample_weight=rows.weight, groups=rows.groups)
-        return PClassification(push)
+        return PClassification(Push(rows.y > 0, price=Power(self.p), **rows.data))
 
     def _slopes(self, objective: PClassification, scores: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         grad = objective.value_and_grad(scores)[1]
         return grad, np.abs(grad) * np.where(objective.positive, 1.0, self.p)
 
 
-FIXED = ("listnet", "ndcg_consistent", "pointwise", "rank_cosine")
+FIXED = tuple(name for name in LISTWISE if name != "unknown_link")  # that one is LinkObjective
 COLLAPSED = "without margins equal scores of all rows are a minimum: set margin > 0 and offsets that differ"
 
 
@@ -381,9 +371,7 @@ class PairsObjective(BoosterObjective):
             )
 
     def _objective(self, rows: BoosterRows) -> CrucialPairs:
-        return CrucialPairs(
-            rows.y, loss=self.loss, price=Power(self.p), sample_weight=rows.weight, groups=rows.groups
-        )
+        return CrucialPairs(rows.y, loss=self.loss, price=Power(self.p), **rows.data)
 
     def _slopes(self, objective: CrucialPairs, scores: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         _, mass, log_r, memory = objective._evaluate(scores)
@@ -425,18 +413,12 @@ class RetargetObjective(BoosterObjective):
     joint_convexity: bool | tuple[float, float] = True
 
     def __post_init__(self) -> None:
-        check_retarget(self.offsets, **self._options)
+        check_retarget(**options_of(self))
         if self.margin == 0:
             raise InputError(COLLAPSED)
 
-    @property
-    def _options(self) -> dict[str, Any]:
-        names = ("divergence", "order", "margin", "normalize", "joint_convexity")
-        return {name: getattr(self, name) for name in names}
-
     def _objective(self, rows: BoosterRows) -> Retarget:
-        data: dict[str, Any] = {"groups": rows.groups, "sample_weight": rows.weight}
-        objective = Retarget(rows.y, offsets=self.offsets, **data, **self._options)
+        objective = Retarget(rows.y, **rows.data, **options_of(self))
         if objective.collapses:
             raise InputError(COLLAPSED)
         return objective
@@ -451,7 +433,7 @@ class RetargetObjective(BoosterObjective):
 
 
 def check_retarget(offsets: Offsets, **options: Any) -> None:
-    """Refuse parameters of :class:`apexrank.objectives.Retarget` that no data would suit.
+    """Raise InputError for parameters of :class:`apexrank.objectives.Retarget` that are wrong for any data.
 
     A function of the relevance is not tried: it need not be defined for grades that the data do not have.
 
@@ -496,13 +478,7 @@ class LinkObjective(BoosterObjective):
         check_margin(self.strong_convexity)
 
     def _objective(self, rows: BoosterRows) -> UnknownLink:
-        return UnknownLink(
-            rows.y,
-            groups=rows.groups,
-            strong_convexity=self.strong_convexity,
-            normalize=self.normalize,
-            sample_weight=rows.weight,
-        )
+        return UnknownLink(rows.y, **rows.data, **options_of(self))
 
     def _slopes(self, objective: UnknownLink, scores: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         order, bound = objective.order, np.zeros(len(scores))
@@ -537,17 +513,10 @@ class ListwiseObjective(BoosterObjective):
         if self.loss not in FIXED:
             raise InputError(f"unknown loss {self.loss!r}: use one of {', '.join(FIXED)}")
 
-    def _objective(self, rows: BoosterRows) -> FixedTargets:
-        y, weight, groups = rows.y, rows.weight, rows.groups
-        if self.loss == "listnet":
-            return SoftmaxTargets(softmax_of_lists(y, groups, weight), groups=groups, weight=weight)
-        if self.loss == "pointwise":
-            return SquaredTargets(y, weight=weight)
-        if self.loss == "rank_cosine":
-            return CosineTargets(y, groups=groups, weight=weight)
-        return SquaredTargets(gain_shares(y, groups, weight), groups=groups, weight=weight)
+    def _objective(self, rows: BoosterRows) -> Any:
+        return ListwiseRanker(self.loss)._objective(rows.y, rows.weight, rows.groups)
 
-    def _slopes(self, objective: FixedTargets, scores: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    def _slopes(self, objective: Any, scores: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         grad, weight = objective.value_and_grad(scores)[1], objective.weight
         if isinstance(objective, SoftmaxTargets):
             return grad, np.maximum(grad + weight * objective.targets, 0.0)
@@ -555,21 +524,6 @@ class ListwiseObjective(BoosterObjective):
             length = objective.sums(weight * scores**2) + 1
             return grad, 3 * weight / length[objective.list_of_row]
         return grad, weight
-
-
-def gain_shares(relevance: np.ndarray, groups: np.ndarray | None, weight: np.ndarray | None) -> np.ndarray:
-    """Gain ``2^y − 1`` of each row in units of its list's best DCG; 0 where nothing is relevant.
-
-    Examples
-    --------
-    >>> gain_shares(np.array([1.0, 0.0]), None, None).tolist()
-    [1.0, 0.0]
-    """
-    if relevance.min() < 0:
-        raise InputError("negative values of the relevance have no gain 2^y − 1: add a constant to it")
-    gain = np.exp2(relevance) - 1
-    best = ideal_dcg(gain, groups, weight)
-    return np.divide(gain, best, where=best > 0, out=np.zeros(len(gain)))
 
 
 _NO_GROUP = object()  # LightGBM's estimators always say what the groups are, those of XGBoost never
@@ -624,7 +578,7 @@ class BoosterMetric:
 
     @property
     def __name__(self) -> str:
-        """Name in the tables of both packages."""
+        """Name in the logs of both packages."""
         return type(self.measure).__name__ if isinstance(self.measure, BoosterObjective) else self.measure
 
     @property

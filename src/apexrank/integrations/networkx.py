@@ -18,6 +18,7 @@ At ``alpha = 1`` there is no bound: iteration ends when scores change by at most
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import KW_ONLY, dataclass, field
 from itertools import chain
 from typing import TYPE_CHECKING, Any
 
@@ -33,6 +34,7 @@ NAME = "apexrank"
 WEIGHT_POSITION = 6  # of weight among the arguments of nx.pagerank
 
 
+@dataclass(eq=False, repr=False)
 class ConvertedGraph:
     """The edges of a networkx graph as arrays, which networkx keeps for later calls.
 
@@ -59,30 +61,25 @@ class ConvertedGraph:
 
     __networkx_backend__ = NAME
 
-    def __init__(
-        self,
-        nodes: list[Any],
-        sources: np.ndarray,
-        targets: np.ndarray,
-        weights: dict[Any, np.ndarray],
-        *,
-        directed: bool,
-        multigraph: bool,
-    ) -> None:
-        self.nodes, self.sources, self.targets, self.weights = nodes, sources, targets, weights
-        self._directed, self._multigraph = directed, multigraph
-        self._links: dict[Any, Graph] = {}
+    nodes: list[Any]
+    sources: np.ndarray
+    targets: np.ndarray
+    weights: dict[Any, np.ndarray]
+    _: KW_ONLY
+    directed: bool
+    multigraph: bool
+    _links: dict[Any, Graph] = field(default_factory=dict, init=False, repr=False)
 
     def __len__(self) -> int:
         return len(self.nodes)
 
     def is_directed(self) -> bool:
-        """Whether edges lead one way."""
-        return self._directed
+        """Whether edges are directed."""
+        return self.directed
 
     def is_multigraph(self) -> bool:
         """Whether there may be several edges between two nodes."""
-        return self._multigraph
+        return self.multigraph
 
     def links(self, weight: Any = None) -> Graph:
         """The links, weighted by an edge attribute or (None) all alike; parallel edges are added up."""
@@ -92,17 +89,15 @@ class ConvertedGraph:
                     f"this graph was converted without the edge attribute {weight!r}: "
                     f"convert it with edge_attrs={{{weight!r}: 1}}, or use weight=None"
                 )
-            self._links[weight] = self._summed(None if weight is None else self.weights[weight])
+            from apexrank.graph.graph import Graph
+
+            values = None if weight is None else self.weights[weight]
+            self._links[weight] = Graph.from_edges(self.sources, self.targets, values, names=self.nodes)
         return self._links[weight]
-
-    def _summed(self, weights: np.ndarray | None) -> Graph:
-        from apexrank.graph.graph import Graph
-
-        return Graph.from_edges(self.sources, self.targets, weights, names=self.nodes)
 
 
 class BackendInterface:
-    """What networkx calls: its entry point ``networkx.backends``.
+    """Backend interface of networkx, its entry point ``networkx.backends``.
 
     Examples
     --------
@@ -122,7 +117,7 @@ class BackendInterface:
     def convert_from_nx(
         graph: Any, *, edge_attrs: Mapping[Any, float] | None = None, **not_needed: Any
     ) -> ConvertedGraph:
-        """Take the edges of a networkx graph, with the attributes named (and their defaults) in ``edge_attrs``."""
+        """Convert a networkx graph, with the edge attributes (and defaults) in ``edge_attrs``."""
         import numpy as np
 
         number = {node: i for i, node in enumerate(graph)}
@@ -137,32 +132,26 @@ class BackendInterface:
             parallel = np.fromiter(map(len, edges), np.int64, len(edges))
             sources, targets = np.repeat(sources, parallel), np.repeat(targets, parallel)
             edges = list(chain.from_iterable(keys.values() for keys in edges))
-        nodes = list(number)
         weights = {
             attribute: _attribute(edges, attribute, default)
             for attribute, default in (edge_attrs or {}).items()
         }
         kind = {"directed": graph.is_directed(), "multigraph": graph.is_multigraph()}
-        return ConvertedGraph(nodes, sources, targets, weights, **kind)
+        return ConvertedGraph(list(number), sources, targets, weights, **kind)
 
     @staticmethod
     def convert_to_nx(result: Any, *, name: str | None = None) -> Any:
-        """Turn a converted graph back into networkx's; anything else is returned as it is."""
+        """Convert back to networkx; anything but a converted graph is returned as it is."""
         if not isinstance(result, ConvertedGraph):
             return result
         import networkx as nx
 
-        kinds = {
-            (False, False): nx.Graph,
-            (True, False): nx.DiGraph,
-            (False, True): nx.MultiGraph,
-            (True, True): nx.MultiDiGraph,
-        }
-        graph = kinds[result.is_directed(), result.is_multigraph()]()
+        kind = f"{'Multi' if result.multigraph else ''}{'Di' if result.directed else ''}Graph"
+        graph = getattr(nx, kind)()
         graph.add_nodes_from(result.nodes)
         weights = {attribute: values.tolist() for attribute, values in result.weights.items()}
         for k, (i, j) in enumerate(zip(result.sources.tolist(), result.targets.tolist(), strict=True)):
-            if result.is_directed() or i <= j:
+            if result.directed or i <= j:
                 attributes = {attribute: values[k] for attribute, values in weights.items()}
                 graph.add_edges_from([(result.nodes[i], result.nodes[j], attributes)])
         return graph
@@ -181,15 +170,29 @@ class BackendInterface:
         """Rank nodes with the arguments of ``nx.pagerank``; scores are within ``tol`` of the exact ones, in L1."""
         if len(G) == 0:
             return {}
+        from networkx import PowerIterationFailedConvergence
+
+        from apexrank.graph.power import Linear, Walk, iterate, l1_bound, no_bound
+
         teleport = _shares(G.nodes, personalization, "personalization")
         start = teleport if nstart is None else _shares(G.nodes, nstart, "nstart")
         handed = teleport if dangling is None else _shares(G.nodes, dangling, "dangling")
-        scores = _iterated(G.links(weight), alpha, teleport, start, handed, tol, max_iter)
-        return dict(zip(G.nodes, scores.tolist(), strict=True))
+        jump = (1 - alpha) * teleport
+        with Walk(G.links(weight), Linear(), alpha, teleport) as walk:
+
+            def step(r: np.ndarray) -> np.ndarray:
+                """``α·(inflow(r) + held·handed) + (1 − α)·teleport``, held being the sum over dangling nodes."""
+                return walk.links.sums(r * walk.rate) + jump + (alpha * walk.held(r)) * handed
+
+            bound = l1_bound(abs(alpha)) if abs(alpha) < 1 else no_bound
+            answer = iterate(step, start, bound, tol, max_iter)
+        if not answer.converged:
+            raise PowerIterationFailedConvergence(max_iter)
+        return dict(zip(G.nodes, answer.scores.tolist(), strict=True))
 
 
 def get_info() -> dict[str, Any]:
-    """What networkx shows of this backend: its entry point ``networkx.backend_info``.
+    """Description of the backend, the entry point ``networkx.backend_info``.
 
     Examples
     --------
@@ -245,31 +248,3 @@ def _shares(nodes: list[Any], values: Mapping[Any, float] | None, what: str) -> 
     from apexrank.graph.base import as_shares
 
     return as_shares(weights)
-
-
-def _iterated(
-    links: Graph,
-    alpha: float,
-    teleport: np.ndarray,
-    start: np.ndarray,
-    handed: np.ndarray,
-    tol: float,
-    max_iter: int,
-) -> np.ndarray:
-    """Iterate ``r ← α·(inflow(r) + held·handed) + (1 − α)·teleport``, held being the sum over dangling nodes."""
-    from networkx import PowerIterationFailedConvergence
-
-    from apexrank.graph.power import Linear, Walk, iterate, l1_bound, no_bound
-
-    jump = (1 - alpha) * teleport
-    with Walk(links, Linear(), alpha, teleport) as walk:
-
-        def step(r: np.ndarray) -> np.ndarray:
-            held = walk.held(r)
-            return walk.links.sums(r * walk.rate) + jump + (alpha * held) * handed
-
-        bound = l1_bound(abs(alpha)) if abs(alpha) < 1 else no_bound
-        answer = iterate(step, start, bound, tol, max_iter)
-    if not answer.converged:
-        raise PowerIterationFailedConvergence(max_iter)
-    return answer.scores

@@ -7,12 +7,13 @@ gradient are computed in near-linear time, and the gradient crosses back.
 
 from __future__ import annotations
 
+from dataclasses import KW_ONLY, dataclass
 from typing import Any, Literal, NamedTuple
 
 import numpy as np
 
 from apexrank.errors import InputError
-from apexrank.integrations.boosting import check_retarget, gain_shares
+from apexrank.integrations.boosting import FIXED, check_retarget, options_of
 from apexrank.losses import LOSSES, Exponential, Loss
 from apexrank.objectives.forms import form_of
 from apexrank.objectives.infinite_push import InfinitePush
@@ -23,6 +24,7 @@ from apexrank.objectives.push import Push
 from apexrank.objectives.retarget import Retarget
 from apexrank.objectives.swaps import order_likelihood, telling_lists
 from apexrank.prices import PRICES, Identity, Power, Price
+from apexrank.rankers.listwise import OF_TARGETS, gain_shares
 from apexrank.submodular import SetFunction, set_function
 from apexrank.validation import check_finite, on_host, segment
 
@@ -73,15 +75,20 @@ class ScoreLoss(torch.nn.Module):
     relevance), and whole groups.
     """
 
+    def __post_init__(self) -> None:
+        super().__init__()  # the losses are dataclasses
+        self._prepare()
+
+    def _prepare(self) -> None:
+        """Check the parameters."""
+
     def forward(self, scores: Tensor, target: Any, groups: Any = None, sample_weight: Any = None) -> Tensor:
         """Loss of the scores, of shape (n,) or (n, 1); the gradient goes to the scores only."""
-        column = as_column(scores)
-        return self._loss(column, target, groups, sample_weight)
+        return self._loss(as_column(scores), target, groups, sample_weight)
 
     def _loss(self, scores: Tensor, target: Any, groups: Any, weight: Any) -> Tensor:
         target = to_numpy(checked_target(target, len(scores)))
-        groups, weight = (None if x is None else to_numpy(x) for x in (groups, weight))
-        return OnHost.apply(scores, self._objective(target, groups, weight))
+        return OnHost.apply(scores, self._objective(target, to_numpy(groups), to_numpy(weight)))
 
     def _objective(self, target: Any, groups: Any, weight: Any) -> Any:
         raise NotImplementedError
@@ -111,7 +118,7 @@ def as_column(scores: Tensor) -> Tensor:
 
 
 def check_length(name: str, values: Any, n: int) -> None:
-    """Refuse what has not one value per score."""
+    """Raise InputError unless there is one value per score."""
     if tuple(values.shape) != (n,):
         raise InputError(
             f"{name} needs one value for each of the {n} scores, got shape {tuple(values.shape)}"
@@ -129,10 +136,10 @@ def checked_target(target: Any, n: int) -> Any:
     return values
 
 
-def to_numpy(values: Any) -> np.ndarray:
-    """A tensor, or anything like an array, on the host."""
+def to_numpy(values: Any) -> Any:
+    """A tensor, or anything like an array, on the host; None stays."""
     if not isinstance(values, torch.Tensor):
-        return np.asarray(on_host(values))
+        return None if values is None else np.asarray(on_host(values))
     tensor = values.detach().cpu()
     return (tensor.double() if tensor.is_floating_point() else tensor).numpy()  # NumPy has no bfloat16
 
@@ -176,7 +183,7 @@ class TensorRows(NamedTuple):
 
 
 def weighty_rows(scores: Tensor, groups: Any, weight: Any) -> TensorRows:
-    """Rows that count, on the device of the scores."""
+    """Rows of positive weight, on the device of the scores."""
     n = len(scores)
     if weight is None:
         kept, weights = torch.arange(n, device=scores.device), scores.new_ones(n)
@@ -210,7 +217,7 @@ def group_numbers(groups: Any, scores: Tensor) -> Tensor:
 
 
 def group_sums(values: Tensor, group: Tensor, n_groups: int) -> Tensor:
-    """Sum of the values of each group, in double precision where the device has it: single loses digits one by one."""
+    """Sum per group, in double precision where the device has it: summing in single precision loses digits."""
     wide = values if values.device.type == "mps" else values.double()
     return wide.new_zeros(n_groups).index_add(0, group, wide).to(values.dtype)
 
@@ -232,6 +239,7 @@ def group_log_sum_exp(t: Tensor, group: Tensor, n_groups: int) -> Tensor:
 SIDES = {"top": (1.0,), "bottom": (-1.0,), "both": (1.0, -1.0)}  # sign of the scores
 
 
+@dataclass(eq=False, repr=False)
 class PushLoss(ScoreLoss):
     """The push of :class:`apexrank.objectives.Push` (JMLR 2009, sec. 2) as a loss of a network's scores.
 
@@ -256,22 +264,19 @@ class PushLoss(ScoreLoss):
     [-1.0, 0.5, 0.5]
     """
 
-    def __init__(
-        self,
-        p: float = 4.0,
-        *,
-        loss: str | Loss = "exponential",
-        price: str | Price = "power",
-        side: str = "top",
-        balance: float = 1.0,
-    ) -> None:
-        super().__init__()
-        self.p, self.loss, self.price, self.side, self.balance = p, loss, price, side, balance
-        self._price, self._of_pair = PRICES.get(price, p=p), LOSSES.get(loss)
+    p: float = 4.0
+    _: KW_ONLY
+    loss: str | Loss = "exponential"
+    price: str | Price = "power"
+    side: str = "top"
+    balance: float = 1.0
+
+    def _prepare(self) -> None:
+        self._price, self._of_pair = PRICES.get(self.price, p=self.p), LOSSES.get(self.loss)
         form_of(self._of_pair, self._price)
-        check_finite("balance", balance, 0)
-        if side not in SIDES:
-            raise InputError(f"unknown side {side!r}: use one of {', '.join(SIDES)}")
+        check_finite("balance", self.balance, 0)
+        if self.side not in SIDES:
+            raise InputError(f"unknown side {self.side!r}: use one of {', '.join(SIDES)}")
 
     @property
     def is_native(self) -> bool:
@@ -341,6 +346,7 @@ class PClassificationLoss(PushLoss):
         return (1 + 1 / p) * torch.exp(p / (p + 1) * super()._loss(scores, target, groups, weight))
 
 
+@dataclass(eq=False, repr=False)
 class InfinitePushLoss(ScoreLoss):
     """The push with p = ∞, ``Σ_i ℓ(f_i − max_k g_k)``, its maximum smoothed: only the highest negatives count.
 
@@ -362,26 +368,23 @@ class InfinitePushLoss(ScoreLoss):
     0.25
     """
 
-    def __init__(
-        self,
-        *,
-        loss: str | Loss = "exponential",
-        side: str = "top",
-        balance: float = 1.0,
-        beta: float = 16.0,
-    ) -> None:
-        super().__init__()
-        check_finite("beta", beta, 0)
-        if beta == 0:
+    _: KW_ONLY
+    loss: str | Loss = "exponential"
+    side: str = "top"
+    balance: float = 1.0
+    beta: float = 16.0
+
+    def _prepare(self) -> None:
+        check_finite("beta", self.beta, 0)
+        if self.beta == 0:
             raise InputError("beta must be above 0, got 0")
-        self.loss, self.side, self.balance, self.beta = loss, side, balance, beta
         self._objective(np.array([1.0, 0.0]), None, None)  # refuses what does not go together
 
     def _objective(self, target: np.ndarray, groups: Any, weight: Any) -> InfinitePush:
-        options: dict[str, Any] = {"loss": self.loss, "side": self.side, "balance": self.balance}
-        return InfinitePush(target > 0, **options, beta=self.beta, sample_weight=weight, groups=groups)
+        return InfinitePush(target > 0, sample_weight=weight, groups=groups, **options_of(self))
 
 
+@dataclass(eq=False, repr=False)
 class CrucialPairsLoss(ScoreLoss):
     """The push on graded relevance, or on listed pairs: :class:`apexrank.objectives.CrucialPairs`.
 
@@ -403,31 +406,27 @@ class CrucialPairsLoss(ScoreLoss):
     True
     """
 
-    def __init__(
-        self, p: float = 4.0, *, loss: str | Loss = "exponential", price: str | Price = "power"
-    ) -> None:
-        super().__init__()
-        self.p, self.loss, self.price = p, loss, price
-        self._price = PRICES.get(price, p=p)
-        form_of(LOSSES.get(loss), self._price)
+    p: float = 4.0
+    _: KW_ONLY
+    loss: str | Loss = "exponential"
+    price: str | Price = "power"
+
+    def _prepare(self) -> None:
+        self._price = PRICES.get(self.price, p=self.p)
+        form_of(LOSSES.get(self.loss), self._price)
 
     def _loss(self, scores: Tensor, target: Any, groups: Any, weight: Any) -> Tensor:
         if not isinstance(target, tuple):
             return super()._loss(scores, target, groups, weight)
-        pairs = tuple(to_numpy(part) for part in target)
-        groups, weight = (None if x is None else to_numpy(x) for x in (groups, weight))
-        options: dict[str, Any] = {"loss": self.loss, "price": self._price, "sample_weight": weight}
-        return OnHost.apply(scores, CrucialPairs(pairs=pairs, n=len(scores), groups=groups, **options))
+        named = {"pairs": tuple(map(to_numpy, target)), "n": len(scores)}
+        return OnHost.apply(scores, self._objective(None, to_numpy(groups), to_numpy(weight), **named))
 
-    def _objective(self, target: np.ndarray, groups: Any, weight: Any) -> CrucialPairs:
-        options: dict[str, Any] = {"loss": self.loss, "price": self._price, "sample_weight": weight}
-        return CrucialPairs(target, groups=groups, **options)
+    def _objective(self, target: Any, groups: Any, weight: Any, **pairs: Any) -> CrucialPairs:
+        options: dict[str, Any] = {"loss": self.loss, "price": self._price, **pairs}
+        return CrucialPairs(target, groups=groups, sample_weight=weight, **options)
 
 
-LISTWISE_KINDS = ("listnet", "pointwise", "rank_cosine", "ndcg_consistent")
-LISTWISE_DIVERGENCES = ("squared", "i-divergence")
-
-
+@dataclass(eq=False, repr=False)
 class ListwiseLoss(ScoreLoss):
     """The classical listwise losses of :class:`apexrank.ListwiseRanker`, all PyTorch, on the device of the scores.
 
@@ -453,17 +452,16 @@ class ListwiseLoss(ScoreLoss):
     [-0.5, 0.5]
     """
 
-    def __init__(
-        self, kind: str = "listnet", *, divergence: str = "squared", normalize: bool = False
-    ) -> None:
-        super().__init__()
-        if kind not in LISTWISE_KINDS:
-            raise InputError(f"unknown kind {kind!r}: use one of {', '.join(LISTWISE_KINDS)}")
-        if divergence not in LISTWISE_DIVERGENCES:
-            raise InputError(
-                f"unknown divergence {divergence!r}: use one of {', '.join(LISTWISE_DIVERGENCES)}"
-            )
-        self.kind, self.divergence, self.normalize = kind, divergence, normalize
+    kind: str = "listnet"
+    _: KW_ONLY
+    divergence: str = "squared"
+    normalize: bool = False
+
+    def _prepare(self) -> None:
+        if self.kind not in FIXED:
+            raise InputError(f"unknown kind {self.kind!r}: use one of {', '.join(FIXED)}")
+        if self.divergence not in OF_TARGETS:
+            raise InputError(f"unknown divergence {self.divergence!r}: use one of {', '.join(OF_TARGETS)}")
 
     def _loss(self, scores: Tensor, target: Any, groups: Any, weight: Any) -> Tensor:
         relevance = like("target", checked_target(target, len(scores)), scores)
@@ -512,6 +510,7 @@ def _cosine(s: Tensor, target: Tensor, lists: TensorRows) -> Tensor:
     return 0.5 * (1 - cosine[size > 0] / size[size > 0]).sum()
 
 
+@dataclass(eq=False, repr=False)
 class RetargetLoss(ScoreLoss):
     """Monotone retargeting: the divergence of the scores from the nearest targets in the right order.
 
@@ -532,32 +531,23 @@ class RetargetLoss(ScoreLoss):
     [-1.0, 0.0, 1.0]
     """
 
-    def __init__(
-        self,
-        divergence: str = "squared",
-        *,
-        order: Literal["hidden", "blocks"] = "hidden",
-        margin: float = 1.0,
-        offsets: Offsets = "linear",
-        reward: float = 0.0,
-        normalize: bool = False,
-        joint_convexity: bool | tuple[float, float] = False,
-    ) -> None:
-        super().__init__()
-        self.divergence, self.order, self.margin, self.offsets = divergence, order, margin, offsets
-        self.reward, self.normalize, self.joint_convexity = reward, normalize, joint_convexity
-        check_retarget(offsets, **self._options)
+    divergence: str = "squared"
+    _: KW_ONLY
+    order: Literal["hidden", "blocks"] = "hidden"
+    margin: float = 1.0
+    offsets: Offsets = "linear"
+    reward: float = 0.0
+    normalize: bool = False
+    joint_convexity: bool | tuple[float, float] = False
 
-    @property
-    def _options(self) -> dict[str, Any]:
-        names = ("divergence", "order", "margin", "reward", "normalize", "joint_convexity")
-        return {name: getattr(self, name) for name in names}
+    def _prepare(self) -> None:
+        check_retarget(**options_of(self))
 
     def _objective(self, target: np.ndarray, groups: Any, weight: Any) -> Retarget:
-        data: dict[str, Any] = {"groups": groups, "sample_weight": weight}
-        return Retarget(target, offsets=self.offsets, **data, **self._options)
+        return Retarget(target, groups=groups, sample_weight=weight, **options_of(self))
 
 
+@dataclass(eq=False, repr=False)
 class UnknownLinkLoss(ScoreLoss):
     """How far the target is from being some increasing function of the scores, one per group.
 
@@ -578,19 +568,18 @@ class UnknownLinkLoss(ScoreLoss):
     18.0
     """
 
-    def __init__(self, strong_convexity: float = 1.0, *, normalize: bool = False) -> None:
-        super().__init__()
-        check_margin(strong_convexity)
-        self.strong_convexity, self.normalize = strong_convexity, normalize
+    strong_convexity: float = 1.0
+    _: KW_ONLY
+    normalize: bool = False
+
+    def _prepare(self) -> None:
+        check_margin(self.strong_convexity)
 
     def _objective(self, target: np.ndarray, groups: Any, weight: Any) -> UnknownLink:
-        options: dict[str, Any] = {
-            "strong_convexity": self.strong_convexity,
-            "normalize": self.normalize,
-        }
-        return UnknownLink(target, groups=groups, sample_weight=weight, **options)
+        return UnknownLink(target, groups=groups, sample_weight=weight, **options_of(self))
 
 
+@dataclass(eq=False, repr=False)
 class SwapLikelihoodLoss(ScoreLoss):
     """Negative log-likelihood of judged lists in the Lovász–Mallows model (Iyer and Bilmes 2013, eq. 28 and 29).
 
@@ -610,16 +599,15 @@ class SwapLikelihoodLoss(ScoreLoss):
     0.693147
     """
 
-    def __init__(self, f: str | SetFunction = "sqrt") -> None:
-        super().__init__()
-        self.f = f
-        self._function = set_function(f)
+    f: str | SetFunction = "sqrt"
+
+    def _prepare(self) -> None:
+        self._function = set_function(self.f)
 
     def _loss(self, scores: Tensor, target: Any, groups: Any, weight: Any) -> Tensor:
         if weight is not None:
             raise InputError("SwapLikelihoodLoss takes no sample_weight: repeat the lists instead")
         relevance = to_numpy(checked_target(target, len(scores))).astype(np.float64)
-        groups = None if groups is None else to_numpy(groups)
-        rows, lists = telling_lists(relevance, segment(groups, len(scores)))
+        rows, lists = telling_lists(relevance, segment(to_numpy(groups), len(scores)))
         chosen = scores[torch.from_numpy(rows).to(scores.device)]
         return OnHost.apply(chosen, order_likelihood(relevance[rows], self._function, lists))

@@ -23,15 +23,17 @@ from apexrank.io.columns import (
 )
 from apexrank.io.encode import Encoder, TableStats, check_encoding, one_hot_columns, table_stats
 from apexrank.io.judging import Judged
-from apexrank.io.stream import TableBlocks
+from apexrank.io.stream import Span, TableBlocks, load_spans
 from apexrank.io.table_ranker import Recipe, TableRanker
 from apexrank.io.tables import Table
 from apexrank.problem.blocks import Block, Blocks, check_whole, groups_in
+from apexrank.problem.dask import Caught, DaskBlocks, checked_results, dask_module
 from apexrank.rankers.base import fit_blocks
 
 Source = Callable[[TableBlocks], Blocks]
 Map = Callable[..., Any]
 Merge = Callable[[Any, Any], Any]
+MERGED = 8  # results that one task of Dask merges
 
 
 @dataclass(frozen=True)
@@ -78,6 +80,62 @@ def _results(tables: TableBlocks, function: Callable[..., Any], args: tuple[Any,
         del table  # or two would be in memory while the next one is read
         yield result
         del result
+
+
+def span_blocks(tables: TableBlocks) -> DaskBlocks:
+    """Blocks of Parquet files, read once by the workers that then keep them.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> import polars as pl
+    >>> from apexrank.io.stream import read_blocks
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     pl.DataFrame({"x": [0.0, 1.0, 2.0], "y": [0, 1, 1]}).write_parquet(f"{folder}/rows.parquet")
+    ...     blocks = span_blocks(read_blocks(folder, "y", rows=2))
+    ...     print(blocks.map(lambda block: block.X.ravel().tolist()))
+    [[0.0, 1.0], [2.0]]
+    """
+    load = dask_module().delayed(Caught(load_spans), pure=True, traverse=False)
+    parts = [load(spans, tables.make, tables.pieces) for spans in tables.shares]
+    return DaskBlocks(parts, names=tables.names)
+
+
+def map_spans(
+    tables: TableBlocks, function: Callable[..., Any], *args: Any, merge: Merge | None = None
+) -> Any:
+    """:func:`map_tables` on Dask workers, none of which keeps a table.
+
+    The workers merge, too, some results at a time, so that only one comes back.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> import polars as pl
+    >>> from apexrank.io.stream import read_blocks
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     pl.DataFrame({"x": [0.0, 1.0, 2.0], "y": [0, 1, 1]}).write_parquet(f"{folder}/rows.parquet")
+    ...     map_spans(read_blocks(folder, "y", rows=2), len, merge=operator.add)
+    3
+    """
+    dask = dask_module()
+    read = dask.delayed(Caught(_of_span), pure=False, traverse=False)
+    pieces = [piece for span in tables.spans for piece in span.pieces(tables.pieces)]
+    tasks = [read(span, function, *args) for span in pieces]
+    if merge is None:
+        return checked_results(dask.compute(*tasks))
+    merged = dask.delayed(Caught(_merge_some), pure=False, traverse=False)
+    while len(tasks) > 1:
+        tasks = [merged(merge, *tasks[a : a + MERGED]) for a in range(0, len(tasks), MERGED)]
+    return checked_results(dask.compute(*tasks))[0]
+
+
+def _merge_some(merge: Merge, *results: Any) -> Any:
+    return reduce(merge, results)
+
+
+def _of_span(span: Span, function: Callable[..., Any], *args: Any) -> Any:
+    return function(span.read(), *args)
 
 
 def fit_table_blocks(

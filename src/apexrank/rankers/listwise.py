@@ -143,7 +143,7 @@ class ListwiseRanker(GradedRanker):
             return CosineTargets(relevance, groups=groups, weight=row_weight)
         targets_of = OF_TARGETS[self.divergence]
         if self.loss == "ndcg_consistent":
-            return targets_of(_gain_shares(relevance, groups, weight), groups=groups, weight=row_weight)
+            return targets_of(gain_shares(relevance, groups, weight), groups=groups, weight=row_weight)
         return targets_of(relevance, weight=row_weight, count=row_weight.sum())
 
     def _row_weights(self, n: int, groups: Any, weight: np.ndarray | None) -> np.ndarray:
@@ -155,8 +155,8 @@ class ListwiseRanker(GradedRanker):
         return np.divide(count, size, where=size > 0, out=np.zeros(n))
 
 
-def _gain_shares(relevance: np.ndarray, groups: Any, weight: np.ndarray | None) -> np.ndarray:
-    """Gain of each row in units of its group's best DCG; 0 where nothing is relevant."""
+def gain_shares(relevance: np.ndarray, groups: Any, weight: np.ndarray | None) -> np.ndarray:
+    """Gain ``2^y − 1`` of each row in units of its group's best DCG; 0 where nothing is relevant."""
     if relevance.min() < 0:
         raise InputError("Negative values in the relevance y have no gain 2^y − 1: add a constant to it")
     with np.errstate(over="ignore"):
