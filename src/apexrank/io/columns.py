@@ -29,7 +29,6 @@ _OBVIOUS = (
     ("neg", "pos"),
 )
 _POSITIVES = {frozenset(pair): pair[1] for pair in _OBVIOUS}
-WordCounts = dict[str, tuple[int, int]]
 
 
 def numbers(table: Table, name: str, advice: str = "") -> np.ndarray:
@@ -47,7 +46,7 @@ def numbers(table: Table, name: str, advice: str = "") -> np.ndarray:
     """
     series = table.column(name)
     if series.dtype in TEXT:
-        values = _parse(table, series.cast(pl.String), advice)
+        values = _parsed(table, series.cast(pl.String), advice)
     elif series.dtype.is_numeric() or series.dtype in (pl.Boolean, pl.Null):
         values = series.cast(pl.Float64)
     else:
@@ -57,7 +56,7 @@ def numbers(table: Table, name: str, advice: str = "") -> np.ndarray:
     return array
 
 
-def _parse(table: Table, text: pl.Series, advice: str) -> pl.Series:
+def _parsed(table: Table, text: pl.Series, advice: str) -> pl.Series:
     words = text.str.strip_chars().str.to_lowercase()
     given = ~words.is_in(_MISSING_WORDS) & words.is_not_null()
     if given.any() and words.filter(given).is_in(list(_BOOLEAN_WORDS)).all():
@@ -70,35 +69,27 @@ def _parse(table: Table, text: pl.Series, advice: str) -> pl.Series:
     return values
 
 
-def word_counts(table: Table, names: Sequence[str]) -> WordCounts:
-    """For columns of text: the number of words that are not numbers, and of all words."""
-    found = {}
-    for name in names:
+def word_balance(table: Table, names: Sequence[str]) -> np.ndarray:
+    """For each column the number of words that are not numbers less that of words that are; 0 where it is not text.
+
+    Balances of several tables add up to that of all their rows.
+    """
+    balance = np.zeros(len(names), dtype=np.int64)
+    for j, name in enumerate(names):
         series = table.column(name)
         if series.dtype in TEXT:
             words = series.cast(pl.String).str.strip_chars().str.to_lowercase().drop_nulls()
             words = words.filter(~words.is_in([*_MISSING_WORDS, *_BOOLEAN_WORDS]))
-            found[name] = words.cast(pl.Float64, strict=False).null_count(), len(words)
-    return found
-
-
-def merge_words(a: WordCounts, b: WordCounts) -> WordCounts:
-    """Word counts of the rows of both."""
-    pairs = {name: (a.get(name, (0, 0)), b.get(name, (0, 0))) for name in a | b}
-    return {name: (one[0] + other[0], one[1] + other[1]) for name, (one, other) in pairs.items()}
-
-
-def text_columns(counts: WordCounts) -> set[str]:
-    """Columns of words: text of which less than half reads as numbers.
-
-    A column of numbers with a slip of the pen in it is not, so that the slip is reported.
-    """
-    return {name for name, (wrong, words) in counts.items() if 2 * wrong > words}
+            balance[j] = 2 * words.cast(pl.Float64, strict=False).null_count() - len(words)
+    return balance
 
 
 def is_text(table: Table, name: str) -> bool:
-    """Whether a column is of words, as in :func:`text_columns`."""
-    return name in text_columns(word_counts(table, [name]))
+    """Whether a column is of words: text of which less than half reads as numbers.
+
+    A column of numbers with a slip of the pen in it is not, so that the slip is reported.
+    """
+    return bool(word_balance(table, [name])[0] > 0)
 
 
 def texts(table: Table, name: str) -> pl.Series:

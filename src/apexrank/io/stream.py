@@ -5,7 +5,6 @@ from __future__ import annotations
 import warnings
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
-from functools import reduce
 from io import BytesIO
 from itertools import islice, pairwise
 from pathlib import Path
@@ -19,13 +18,11 @@ from apexrank.io.columns import (
     TEXT,
     feature_columns,
     group_ids,
-    merge_words,
     numbers,
     refuse_row,
     row_weights,
-    text_columns,
     texts,
-    word_counts,
+    word_balance,
 )
 from apexrank.io.parquet_size import check_pages
 from apexrank.io.tables import (
@@ -338,11 +335,10 @@ class _Columns:
 
 
 def _is_of_words(blocks: TableBlocks, target: str) -> bool:
-    """Whether a target is of words (:func:`apexrank.io.columns.text_columns`): all rows decide, not a block."""
+    """Whether a target is of words (:func:`apexrank.io.columns.is_text`): all rows decide, not a block."""
     if not blocks.is_csv and not any(file.schema.get(target) in TEXT for file in blocks.files):
         return False
-    counts = reduce(merge_words, (word_counts(table, [target]) for table in blocks.tables([target])))
-    return target in text_columns(counts)
+    return sum(int(word_balance(table, [target])[0]) for table in blocks.tables([target])) > 0
 
 
 def read_blocks(

@@ -15,13 +15,12 @@ import numpy as np
 from apexrank.io.columns import (
     choose_positive,
     grades,
-    merge_words,
     row_weights,
     target_counts,
     target_values,
-    word_counts,
+    word_balance,
 )
-from apexrank.io.encode import Encoder, TableStats, check_encoding, one_hot_columns, table_stats
+from apexrank.io.encode import Encoder, Stats, check_encoding, merge_stats, one_hot_columns, table_stats
 from apexrank.io.judging import Judged
 from apexrank.io.stream import TableBlocks
 from apexrank.io.table_ranker import Recipe, TableRanker
@@ -143,9 +142,11 @@ def fit_table_blocks(
         counts = mapped(tables, _target_counter, recipe.target, merge=operator.add)
         ordered = dict(sorted(counts.items(), key=lambda item: (-item[1], item[0])))
         positive = choose_positive(ordered, str(path), recipe.target, recipe.positive)
-    words = mapped(tables, word_counts, names, merge=merge_words) if "all" in recipe.categorical else {}
-    chosen = one_hot_columns(names, recipe.categorical, words)
-    stats = mapped(tables, _checked_stats, names, chosen, recipe, merge=TableStats.merge)
+    balance = np.zeros(0)
+    if "all" in recipe.categorical:
+        balance = mapped(tables, word_balance, names, merge=operator.add)
+    chosen = one_hot_columns(names, recipe.categorical, balance)
+    stats = mapped(tables, _checked_stats, names, chosen, recipe, merge=merge_stats)
     encoder = Encoder.of_stats(stats, names, recipe.impute, scale, str(path))
     ranker = TableRanker.unfitted(recipe, estimator, encoder, positive, head.names)
     tables.make = _Encoded(ranker)
@@ -162,7 +163,7 @@ def _target_counter(table: Table, target: str) -> Counter[str]:
     return Counter(target_counts(table, target))
 
 
-def _checked_stats(table: Table, names: list[str], chosen: set[str], recipe: Recipe) -> TableStats:
+def _checked_stats(table: Table, names: list[str], chosen: set[str], recipe: Recipe) -> Stats:
     """Statistics of the features; grades and weights that cannot be used are found in the same pass."""
     if recipe.graded:
         grades(table, recipe.target)
