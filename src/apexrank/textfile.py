@@ -2,7 +2,8 @@
 
 Every reader of a text format (CSV, LETOR, TREC, PrefLib, host graphs) opens its file here, so that a damaged or hostile
 file gives the same one-line :class:`~apexrank.errors.InputError` everywhere. :func:`numbered_lines` is for formats that
-are read line by line, :func:`read_text` and :func:`read_bytes` for those that are read at once.
+are read line by line, :func:`read_text` and :func:`read_bytes` for those that are read at once; :func:`write_lines`
+writes one.
 """
 
 from __future__ import annotations
@@ -11,11 +12,12 @@ import codecs
 import gzip
 import io
 import zlib
-from collections.abc import Iterator
-from contextlib import contextmanager
+from collections.abc import Iterable, Iterator
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from typing import Any
 
+from apexrank.atomic import replacing
 from apexrank.errors import InputError
 
 GZIP_MARK = b"\x1f\x8b"
@@ -57,8 +59,9 @@ class _BoundedGzip(gzip.GzipFile):
         return given
 
 
-def unpacking(path: str | Path, packed: Any, *, streamed: bool = False) -> io.BufferedReader:
-    r"""The text of a gzip file that is open as ``packed``; a bomb is an `InputError` that names ``path``.
+@contextmanager
+def opened(path: str | Path, *, streamed: bool = False) -> Iterator[Any]:
+    r"""The bytes of a file, unpacked where it is a gzip file; a bomb is an `InputError` that names ``path``.
 
     Text that is ``streamed``, and never in memory as a whole, may be of any length, but for its lines.
 
@@ -68,25 +71,18 @@ def unpacking(path: str | Path, packed: Any, *, streamed: bool = False) -> io.Bu
     >>> with tempfile.TemporaryDirectory() as folder:
     ...     path = Path(folder) / "notes.gz"
     ...     _ = path.write_bytes(gzip.compress(b"one\ntwo\n"))
-    ...     with path.open("rb") as packed, unpacking(path, packed) as file:
+    ...     with opened(path) as file:
     ...         file.readlines()
     [b'one\n', b'two\n']
     """
-    file = _BoundedGzip(filename=str(path), fileobj=packed, mode="rb")
-    file.streamed = streamed
-    file.most = unpacked_limit(path, "gzip")
-    # a buffer of its own, because gzip's readline runs in Python
-    return io.BufferedReader(file, _STEP)
-
-
-@contextmanager
-def opened(path: str | Path, *, streamed: bool = False) -> Iterator[Any]:
-    """The bytes of a file, unpacked where it is a gzip file."""
     with Path(path).open("rb") as file:
         if file.peek(2)[:2] != GZIP_MARK:
             yield file
             return
-        with unpacking(path, file, streamed=streamed) as text:
+        packed = _BoundedGzip(filename=str(path), fileobj=file, mode="rb")
+        packed.streamed, packed.most = streamed, unpacked_limit(path, "gzip")
+        # a buffer of its own, because gzip's readline runs in Python
+        with io.BufferedReader(packed, _STEP) as text:
             yield text
 
 
@@ -153,11 +149,20 @@ def not_utf8(path: str | Path, line: int) -> InputError:
     return InputError(f"{path} line {line}: this is not UTF-8 text; save the file as UTF-8")
 
 
+def is_utf8(line: bytes) -> bool:
+    """Whether bytes can be decoded."""
+    try:
+        line.decode()
+    except UnicodeDecodeError:
+        return False
+    return True
+
+
 def numbered_lines(path: str | Path, *, whole: bool = True) -> Iterator[tuple[int, bytes]]:
     r"""Line numbers, from 1, and lines of a file, with their ends and without its byte order mark.
 
-    ``whole`` says that all lines will be read: a gzip file is then unpacked once before, so that a bomb is refused
-    before its lines are taken apart one by one, which is ten times slower than unpacking them.
+    ``whole`` says that all lines will be read and kept: a gzip file is then unpacked once before, so that a bomb is
+    refused before its lines are taken apart one by one, which is ten times slower than unpacking them.
 
     Examples
     --------
@@ -171,17 +176,25 @@ def numbered_lines(path: str | Path, *, whole: bool = True) -> Iterator[tuple[in
     number = 0
     with reading(path):
         try:
-            with Path(path).open("rb") as plain:
-                packed = plain.peek(2)[:2] == GZIP_MARK
-                if packed and whole:
-                    with unpacking(path, plain) as file:
-                        while file.read(_STEP):
-                            pass
-                    plain.seek(0)
-                for number, line in enumerate(unpacking(path, plain) if packed else plain, 1):
+            with opened(path, streamed=not whole) as file:
+                if whole and isinstance(file.raw, gzip.GzipFile):
+                    while file.read(_STEP):
+                        pass
+                    file.seek(0)
+                for number, line in enumerate(file, 1):
                     yield number, line.removeprefix(codecs.BOM_UTF8) if number == 1 else line
         except DAMAGED:
             raise InputError(f"{path} line {number + 1}: {_DAMAGE}") from None
+
+
+def write_lines(path: str | Path, lines: Iterable[bytes]) -> None:
+    """Write a text file, whole or not at all, gzip-compressed when its name ends in ``.gz``."""
+    with replacing(path) as temporary, ExitStack() as stack:
+        file: Any = stack.enter_context(temporary.open("wb"))
+        if Path(path).suffix.lower() == ".gz":
+            # neither time nor name goes into the file: same data, same bytes
+            file = stack.enter_context(gzip.GzipFile("", "wb", 6, file, mtime=0))
+        file.writelines(lines)
 
 
 def single_blanks(content: bytes) -> bytes:

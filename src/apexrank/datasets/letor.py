@@ -7,12 +7,10 @@ that are text and no document ids, and its errors name no line.
 
 from __future__ import annotations
 
-import gzip
 import math
 import re
 from array import array
-from collections.abc import Iterable, Iterator
-from contextlib import ExitStack
+from collections.abc import Iterator
 from numbers import Real
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -22,9 +20,8 @@ from numpy.typing import ArrayLike, DTypeLike
 from scipy.sparse import csr_array, issparse
 from sklearn.utils import Bunch
 
-from apexrank.atomic import replacing
 from apexrank.errors import InputError
-from apexrank.textfile import numbered_lines
+from apexrank.textfile import is_utf8, numbered_lines, write_lines
 from apexrank.validation import is_missing, segment
 
 _NULL_CHOICES = ("raise", "nan", "zero", "min")
@@ -268,7 +265,7 @@ def _docid(comment: bytes, row: int) -> str:
 
 def _fault(line: bytes) -> str:
     """What is wrong with a line that could not be read, and what to do."""
-    if b"\0" in line or not _decodes(line):
+    if b"\0" in line or not is_utf8(line):
         return "this is not UTF-8 text; give a text file, plain or gzip-compressed"
     relevance, *fields = line.partition(b"#")[0].split()
     if not _is(float, relevance):
@@ -290,14 +287,6 @@ def _fault(line: bytes) -> str:
             return f"feature {int(name)} stands there twice; take one of them out"
         seen.add(int(name))
     return "it cannot be read; write relevance qid:ID number:value ..."
-
-
-def _decodes(line: bytes) -> bool:
-    try:
-        line.decode()
-    except UnicodeDecodeError:
-        return False
-    return True
 
 
 def _is(kind: type, text: bytes) -> bool:
@@ -366,7 +355,7 @@ def write_letor(
             relevance, queries, _feature_texts(rows, all_features), comments, strict=True
         )
     )
-    _write_whole(Path(path), lines)
+    write_lines(path, lines)
 
 
 def _checked_matrix(X: Any) -> Any:
@@ -426,12 +415,3 @@ def _feature_texts(rows: Any, zeros: bool) -> Iterator[str]:
             for j, value in zip(columns, values, strict=True)
             if zeros or value != 0
         )
-
-
-def _write_whole(path: Path, lines: Iterable[bytes]) -> None:
-    with replacing(path) as temporary, ExitStack() as stack:
-        file: Any = stack.enter_context(temporary.open("wb"))
-        if path.suffix.lower() == ".gz":
-            # neither time nor name goes into the file: same data, same bytes
-            file = stack.enter_context(gzip.GzipFile("", "wb", 6, file, mtime=0))
-        file.writelines(lines)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import warnings
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
-from io import BytesIO
+from functools import partial
 from itertools import islice, pairwise
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -28,15 +28,12 @@ from apexrank.io.parquet_size import check_pages
 from apexrank.io.tables import (
     PARQUET,
     PARQUET_FAULTS,
+    CsvFile,
     Table,
     check_readable,
-    check_widths,
-    csv_fault,
-    csv_header,
     csv_text,
     files_of,
     first_line,
-    with_header,
 )
 from apexrank.problem.blocks import Block, Blocks, checked_rows, default_rows
 
@@ -257,30 +254,21 @@ def _group_bounds(path: str, n: int, rows: int, groups: str) -> list[int]:
 def _csv_chunks(path: Path, rows: int, groups: str | None = None) -> Iterator[Table]:
     """Rows of a CSV file; a record ends where a line does and all quotes are closed."""
     check_readable(path)
-    separator, header = csv_header(path)
-    first, rest, checked = 0, None, False
+    file = CsvFile.open(path)
+    chunk, first, rest = partial(Table, source=str(path), separator=file.separator), 0, None
     for text in _csv_texts(path, rows):
-        try:
-            frame = pl.read_csv(BytesIO(text), separator=separator, infer_schema=False, encoding="utf8")
-        except pl.exceptions.PolarsError as error:
-            raise csv_fault(path, separator, len(header), error) from None
-        frame = with_header(path, frame, header)
-        if not checked and frame[header[-1]].null_count():
-            check_widths(path, separator, len(header))  # the reader fills short lines and says nothing
-            checked = True
-        frame = frame.filter(~pl.all_horizontal(pl.all().is_null()))
-        if rest is not None:
-            frame, rest = pl.concat([rest, frame]), None
-        chunk = Table(frame, str(path), separator, first=first)
+        frame = file.frame(text)
+        frame = frame if rest is None else pl.concat([rest, frame])
         if groups is not None and frame.height:
-            ids = group_ids(chunk, groups)
-            last = int(np.flatnonzero(ids != ids[-1])[-1]) + 1 if np.any(ids != ids[-1]) else 0
-            rest, chunk = frame[last:], Table(frame[:last], str(path), separator, first=first)
-        first += len(chunk)
-        if len(chunk):
-            yield chunk
+            ids = group_ids(chunk(frame, first=first), groups)
+            others = np.flatnonzero(ids != ids[-1])
+            last = int(others[-1]) + 1 if len(others) else 0
+            frame, rest = frame[:last], frame[last:]
+        if frame.height:
+            yield chunk(frame, first=first)
+        first += frame.height
     if rest is not None and rest.height:
-        yield Table(rest, str(path), separator, first=first)
+        yield chunk(rest, first=first)
 
 
 def _csv_texts(path: Path, rows: int) -> Iterator[bytes]:

@@ -6,7 +6,6 @@ divided by blanks or tabs: plain UTF-8 text or gzip.
 
 from __future__ import annotations
 
-import gzip
 import math
 import re
 from collections.abc import Mapping, Sequence
@@ -15,9 +14,8 @@ from typing import Any, NamedTuple
 
 import polars as pl
 
-from apexrank.atomic import write_bytes
 from apexrank.errors import InputError
-from apexrank.textfile import read_bytes, single_blanks
+from apexrank.textfile import read_bytes, single_blanks, write_lines
 
 _NUMBER = re.compile(rb"[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?")
 # What some reader of these files splits at, or drops: a mark that opens the file is no part of an id.
@@ -128,7 +126,7 @@ def write_run(run: Rows, path: str | Path, tag: str = "apexrank") -> None:
     q1 Q0 d7 1 2.5 push
     q1 Q0 d3 2 0.1 push
     """
-    _write(run_text(run, tag), path)
+    write_lines(path, [run_text(run, tag).encode()])
 
 
 def run_text(run: Rows, tag: str = "apexrank") -> str:
@@ -179,7 +177,7 @@ def write_qrels(qrels: Rows, path: str | Path) -> None:
     as_integer = value.cast(pl.Int64, strict=False).cast(pl.String)
     grade = pl.when(whole).then(as_integer).otherwise(value.cast(pl.String)).alias("relevance")
     lines = frame.with_columns(grade, pl.lit("0").alias("iteration")).select(QRELS.fields)
-    _write(_text(lines), path)
+    write_lines(path, [_text(lines).encode()])
 
 
 def judged(run: Rows, qrels: Rows, *, complete: bool = False) -> pl.DataFrame:
@@ -388,11 +386,3 @@ def _breaks_a_line(words: pl.Series) -> pl.Series:
 
 def _text(lines: pl.DataFrame) -> str:
     return lines.write_csv(separator=" ", include_header=False, quote_style="never")
-
-
-def _write(text: str, path: str | Path) -> None:
-    data = text.encode()
-    if Path(path).suffix.lower() == ".gz":
-        # No time stamp: the same rows make the same file.
-        data = gzip.compress(data, compresslevel=6, mtime=0)
-    write_bytes(path, data)
