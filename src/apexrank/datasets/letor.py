@@ -22,7 +22,7 @@ from sklearn.utils import Bunch
 
 from apexrank.errors import InputError
 from apexrank.textfile import is_utf8, numbered_lines, write_lines
-from apexrank.validation import is_missing, segment
+from apexrank.validation import check_count, is_missing, segment
 
 _NULL_CHOICES = ("raise", "nan", "zero", "min")
 _MOST_NAMES = 1_000_000
@@ -111,8 +111,8 @@ def feature_names(width: int) -> list[str] | None:
 def _check_options(n_features: Any, null: Any, dtype: DTypeLike) -> None:
     if np.dtype(dtype) not in (np.float32, np.float64):
         raise InputError(f"dtype must be float32 or float64, got {np.dtype(dtype)}")
-    if n_features is not None and (not isinstance(n_features, int | np.integer) or n_features < 1):
-        raise InputError(f"n_features must be a whole number of at least 1, got {n_features!r}")
+    if n_features is not None:
+        check_count("n_features", n_features)
     if null not in _NULL_CHOICES and not (isinstance(null, Real) and math.isfinite(null)):
         raise InputError(f"unknown null {null!r}: use one of {', '.join(_NULL_CHOICES)}, or a finite number")
 
@@ -211,13 +211,22 @@ def _read_rows(path: str | Path) -> _LetorRows:
             continue
         try:
             relevance, query, *rest = fields
-            rows.relevance.append(_relevance(relevance))
-            rows.qids.append(_qid(query))
+            grade = float(relevance)
+            # Python would read 1_000 as a number
+            if not 0 <= grade < math.inf or b"_" in b" ".join((relevance, *rest)):
+                raise ValueError
+            if not query.startswith(b"qid:") or query == b"qid:":
+                raise ValueError
+            rows.relevance.append(grade)
+            rows.qids.append(query[4:].decode())
             if rest:
-                new_names, values = _pairs(rest[0])
+                pairs = [pair.split(b":") for pair in rest[0].replace(b"NULL", b"nan").split()]
+                new_names, values = zip(*pairs, strict=True)
                 # in most files every line names the same features
                 if new_names != names:
-                    names, columns = new_names, _columns(new_names)
+                    names, columns = new_names, array("i", map(int, new_names))
+                    if min(columns) < 1 or len(set(columns)) < len(columns):
+                        raise ValueError
                 rows.values.extend(map(float, values))
                 rows.columns.extend(columns)
             rows.lines.append(number)
@@ -226,33 +235,6 @@ def _read_rows(path: str | Path) -> _LetorRows:
         except (ValueError, OverflowError):
             raise InputError(f"{path} line {number}: {_fault(line)}") from None
     return rows
-
-
-def _relevance(text: bytes) -> float:
-    value = float(text)
-    if not 0 <= value < math.inf or b"_" in text:
-        raise ValueError
-    return value
-
-
-def _qid(text: bytes) -> str:
-    if not text.startswith(b"qid:") or len(text) == 4:
-        raise ValueError
-    return text[4:].decode()
-
-
-def _pairs(text: bytes) -> tuple[tuple[bytes, ...], tuple[bytes, ...]]:
-    if b"_" in text:  # Python would read 1_000 as a number
-        raise ValueError
-    names, values = zip(*[pair.split(b":") for pair in text.replace(b"NULL", b"nan").split()], strict=True)
-    return names, values
-
-
-def _columns(names: tuple[bytes, ...]) -> array:
-    columns = array("i", map(int, names))
-    if min(columns) < 1 or len(set(columns)) < len(columns):
-        raise ValueError
-    return columns
 
 
 def _docid(comment: bytes, row: int) -> str:

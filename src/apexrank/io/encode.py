@@ -286,7 +286,7 @@ class Encoder:
         for name in categorical:
             if name != "all":
                 table.column(name)
-        balance = word_balance(table, names if "all" in categorical else [])
+        balance = word_balance(table, names) if "all" in categorical else np.zeros(0)
         chosen = one_hot_columns(names, categorical, balance)
         parsed: dict[str, Any] = {}
         stats = table_stats(table, names, chosen, impute, sample_weight, parsed)
@@ -349,10 +349,12 @@ class Encoder:
 
         Values that are ``parsed`` already are taken out of there.
         """
-        X = np.empty((len(table), len(self.center)))
-        for start, column in zip(self.starts, self.columns, strict=True):
+        X, start = np.empty((len(table), len(self.center))), 0
+        for column in self.columns:
             values: Any = column.parse(table) if parsed is None else parsed.pop(column.name)
-            X[:, start : start + len(column.features)] = column.encode(values)
+            features = column.encode(values)
+            X[:, start : start + features.shape[1]] = features
+            start += features.shape[1]
         return X
 
     def notes(self, table: Table) -> list[str]:
