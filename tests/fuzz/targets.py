@@ -19,7 +19,7 @@ from apexrank.graph.layers import layers_of_table
 from apexrank.graph.reading import as_graph
 from apexrank.graph.vertex_files import earlier_scores, seed_weights
 from apexrank.io import load_model, rank_table, read_qrels, read_run, read_table
-from apexrank.io.columns import grades, is_text, numbers, positive_value, texts
+from apexrank.io.columns import grades, is_text, numbers, read_target, texts
 from apexrank.io.stream import read_blocks
 from apexrank_papers.graphs.networks import load_bitcoin_otc, load_cnr_2000
 from tests.fuzz.binary import ROWS
@@ -77,7 +77,7 @@ def _use(table: Any, rng: Random) -> Any:
     """What verbs do with a column."""
     name = rng.choice(table.names)
     is_text(table, name)
-    return rng.choice((numbers, texts, grades, positive_value))(table, name)
+    return rng.choice((numbers, texts, grades, read_target))(table, name)
 
 
 def _edges(data: bytes, folder: Path, rng: Random) -> Any:

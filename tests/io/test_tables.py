@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from apexrank import InputError, PNormPush
 from apexrank.atomic import check_writable, replacing, write_bytes
 from apexrank.io import Recipe, Table, TableRanker, rank_table, read_table, write_table
-from apexrank.io.columns import is_text, labels, numbers, positive_value, texts
+from apexrank.io.columns import is_text, numbers, read_target, texts
 from apexrank.io.encode import Encoder
 from apexrank.io.judging import top_measures
 from apexrank.io.table_ranker import Thresholds
@@ -208,21 +208,17 @@ class TestLabels:
         ],
     )
     def test_obvious_positive(self, values, positive):
-        assert positive_value(table(y=values), "y") == positive
+        assert read_target(table(y=values), "y")[1] == positive
 
     @pytest.mark.parametrize("values", [["cat", "dog"], [1, 2], [0, 1, 2], ["yes", "no", "maybe"]])
     def test_not_obvious(self, values):
         with pytest.raises(InputError, match="--positive VALUE"):
-            positive_value(table(y=values), "y")
+            read_target(table(y=values), "y")
 
     def test_one_against_the_rest(self):
         grades = table(y=["a", "b", "c", "a"])
-        assert labels(grades, "y", positive_value(grades, "y", "b")).tolist() == [0, 1, 0, 0]
-        assert labels(table(y=[1, 2, 3]), "y", positive_value(table(y=[1, 2, 3]), "y", "2.0")).tolist() == [
-            0,
-            1,
-            0,
-        ]
+        assert read_target(grades, "y", "b")[0].tolist() == [0, 1, 0, 0]
+        assert read_target(table(y=[1, 2, 3]), "y", "2.0")[0].tolist() == [0, 1, 0]
 
     @pytest.mark.parametrize(
         ("values", "positive", "message"),
@@ -234,7 +230,7 @@ class TestLabels:
     )
     def test_bad_target(self, values, positive, message):
         with pytest.raises(InputError, match=message):
-            positive_value(table(y=values), "y", positive)
+            read_target(table(y=values), "y", positive)
 
 
 @pytest.fixture

@@ -1,6 +1,6 @@
 """Data sets of the papers and of the field, made-up ones, and readers of LETOR, PrefLib and web graphs.
 
-Made up: :mod:`.synthetic`, :mod:`.crawl`. Queries: :mod:`.letor`, :mod:`.letor_sets`. Hosts: :mod:`.webspam`. Ballots:
+Made up: :mod:`.synthetic`, :mod:`.crawl`. Queries: :mod:`.letor`. Hosts: :mod:`.webspam`. Ballots:
 :mod:`.preflib`. The UCI sets and networks of the papers are read by `apexrank_papers.push.uci` and
 `apexrank_papers.graphs.networks`, and have their names here.
 """
@@ -12,10 +12,10 @@ from apexrank.lazy import attach
 if TYPE_CHECKING:
     from apexrank.datasets.crawl import make_crawl as make_crawl
     from apexrank.datasets.crawl import plant_farms as plant_farms
+    from apexrank.datasets.letor import Fold as Fold
+    from apexrank.datasets.letor import letor_folds as letor_folds
     from apexrank.datasets.letor import read_letor as read_letor
     from apexrank.datasets.letor import write_letor as write_letor
-    from apexrank.datasets.letor_sets import Fold as Fold
-    from apexrank.datasets.letor_sets import letor_folds as letor_folds
     from apexrank.datasets.preflib import PreferenceProfile as PreferenceProfile
     from apexrank.datasets.preflib import load_preflib as load_preflib
     from apexrank.datasets.preflib import preflib_names as preflib_names

@@ -177,28 +177,6 @@ def read_target(
     return (values == found).to_numpy().astype(np.int64), found
 
 
-def positive_value(table: Table, target: str, positive: str | None = None) -> str:
-    """Return the target's positive value: the one asked for, or the obvious one of two.
-
-    Examples
-    --------
-    >>> positive_value(Table(pl.DataFrame({"fraud": ["No", "Yes", "No"]})), "fraud")
-    'Yes'
-    """
-    return choose_positive(target_counts(table, target), table.source, target, positive)
-
-
-def labels(table: Table, target: str, positive: str | None = None) -> np.ndarray:
-    """One 0 or 1 per row: 1 where the target has the positive value. Both must occur.
-
-    Examples
-    --------
-    >>> labels(Table(pl.DataFrame({"fraud": ["no", "yes", "no"]})), "fraud", "yes").tolist()
-    [0, 1, 0]
-    """
-    return read_target(table, target, positive)[0]
-
-
 def grades(table: Table, target: str) -> np.ndarray:
     """Relevance of each row as a number of at least 0.
 

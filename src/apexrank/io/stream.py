@@ -90,10 +90,12 @@ def _joined(pieces: Iterator[Block], rows: int) -> Block:
         n += len(piece.X)
         columns.append(piece[1:])
         del piece
-    y, weight, groups = (
-        None if column[0] is None else np.concatenate(column) for column in zip(*columns, strict=True)
-    )
-    return Block(X[:n], y, weight, groups)  # type: ignore[arg-type]
+    return Block(X[:n], *map(joined_column, zip(*columns, strict=True)))
+
+
+def joined_column(parts: Sequence[Any]) -> Any:
+    """One column of those of several blocks, or None where they have none."""
+    return None if parts[0] is None else np.concatenate(parts)
 
 
 class TableBlocks(Blocks):

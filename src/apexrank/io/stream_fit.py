@@ -5,7 +5,6 @@ from __future__ import annotations
 import operator
 from collections import Counter
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
 from functools import reduce
 from pathlib import Path
 from typing import Any
@@ -17,37 +16,19 @@ from apexrank.io.columns import (
     grades,
     row_weights,
     target_counts,
-    target_values,
     word_balance,
 )
 from apexrank.io.encode import Encoder, Stats, check_encoding, merge_stats, one_hot_columns, table_stats
 from apexrank.io.judging import Judged
-from apexrank.io.stream import TableBlocks
+from apexrank.io.stream import TableBlocks, joined_column
 from apexrank.io.table_ranker import Recipe, TableRanker
 from apexrank.io.tables import Table
-from apexrank.problem.blocks import Block, Blocks, check_whole, groups_in
+from apexrank.problem.blocks import Blocks, check_whole, groups_in
 from apexrank.rankers.base import fit_blocks
 
 Source = Callable[[TableBlocks], Blocks]
 Map = Callable[..., Any]
 Merge = Callable[[Any, Any], Any]
-
-
-@dataclass(frozen=True)
-class _Encoded:
-    """Makes a block of a table: features of the encoder, answers, weights and groups."""
-
-    ranker: TableRanker
-
-    def __call__(self, table: Table) -> Block:
-        ranker = self.ranker
-        if ranker.positive is None:
-            y = grades(table, ranker.target)
-        else:
-            y = (target_values(table, ranker.target) == ranker.positive).to_numpy().astype(np.int64)
-        weight = None if ranker.weight is None else row_weights(table, ranker.weight)
-        groups = ranker.group_ids(table)
-        return Block(ranker.scaled(table, ranker.encoder.encode(table), groups, weight), y, weight, groups)
 
 
 def map_tables(
@@ -149,7 +130,7 @@ def fit_table_blocks(
     stats = mapped(tables, _checked_stats, names, chosen, recipe, merge=merge_stats)
     encoder = Encoder.of_stats(stats, names, recipe.impute, scale, str(path))
     ranker = TableRanker.unfitted(recipe, estimator, encoder, positive, head.names)
-    tables.make = _Encoded(ranker)
+    tables.make = ranker.block
     blocks = tables if source is None else source(tables)
     if recipe.scale == "query":  # features are scaled inside the groups of a block
         check_whole(blocks.map(groups_in))
@@ -172,7 +153,7 @@ def _checked_stats(table: Table, names: list[str], chosen: set[str], recipe: Rec
 
 
 def _score(table: Table, ranker: TableRanker) -> tuple[Any, ...]:
-    X, y, weight, groups = _Encoded(ranker)(table)
+    X, y, weight, groups = ranker.block(table)
     total = X.sum(axis=0) if weight is None else weight @ X
     return total, y, ranker.score_rows(table, X), weight, groups
 
@@ -180,7 +161,6 @@ def _score(table: Table, ranker: TableRanker) -> tuple[Any, ...]:
 def _judge(ranker: TableRanker, parts: list[Any]) -> tuple[Judged, np.ndarray]:
     """All answers and scores, and the mean row."""
     sums, *columns = zip(*parts, strict=True)
-    joined: Any = (None if column[0] is None else np.concatenate(column) for column in columns)
-    y, scores, weight, groups = joined
+    y, scores, weight, groups = map(joined_column, columns)
     mean = np.sum(sums, axis=0) / (len(y) if weight is None else weight.sum())
     return Judged(y, scores, groups, ranker.positive is None, weight=weight), mean

@@ -15,11 +15,12 @@ import polars as pl
 from sklearn import config_context
 
 from apexrank.errors import InputError
-from apexrank.io.columns import feature_columns, group_ids, read_target, row_weights
+from apexrank.io.columns import feature_columns, grades, group_ids, read_target, row_weights, target_values
 from apexrank.io.encode import Encoder
 from apexrank.io.judging import Judged
 from apexrank.io.tables import Table
 from apexrank.preprocessing import QueryNormalizer
+from apexrank.problem.blocks import Block
 from apexrank.validation import segment
 
 CERTIFICATE = ("n_iter_", "converged_", "objective_", "dual_gap_", "grad_norm_")
@@ -179,15 +180,12 @@ class TableRanker:
         return cls(
             estimator=estimator,
             encoder=encoder,
-            target=recipe.target,
             positive=positive,
-            id=recipe.id,
-            groups=recipe.groups,
             ignored=[name for name in names if name not in used],
             mean=np.zeros(len(encoder.center)),
             thresholds=None,
             training={"scale": recipe.scale},
-            weight=recipe.weight,
+            **{role: getattr(recipe, role) for role in ("target", "id", "groups", "weight")},
         )
 
     def learn_from(self, judged: Judged, mean: np.ndarray) -> None:
@@ -213,6 +211,16 @@ class TableRanker:
     def features(self, table: Table) -> np.ndarray:
         """Feature matrix of the table's rows, scaled as in training."""
         return self.scaled(table, self.encoder.encode(table), self.group_ids(table))
+
+    def block(self, table: Table) -> Block:
+        """Training rows of a table: features, answers, weights and groups."""
+        if self.positive is None:
+            y = grades(table, self.target)
+        else:
+            y = (target_values(table, self.target) == self.positive).to_numpy().astype(np.int64)
+        weight = None if self.weight is None else row_weights(table, self.weight)
+        groups = self.group_ids(table)
+        return Block(self.scaled(table, self.encoder.encode(table), groups, weight), y, weight, groups)
 
     def scaled(
         self, table: Table, X: np.ndarray, groups: np.ndarray | None, weight: np.ndarray | None = None
