@@ -481,7 +481,7 @@ class TestLists:
         entries = np.ones(10), np.zeros(10, np.int32), np.append(np.arange(10), np.full(19_991, 10))
         made = []
         monkeypatch.setattr(letor.csr_array, "toarray", lambda matrix: made.append(matrix.shape))
-        letor._matrix("q.txt", entries, (20_000, 3_500), False, np.float64)
+        letor._dense("q.txt", letor.csr_array(entries, shape=(20_000, 3_500)))
         assert made == [(20_000, 3_500)]
 
     def test_item_that_is_twice_in_a_long_order(self, tmp_path):

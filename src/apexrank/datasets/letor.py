@@ -96,11 +96,15 @@ def read_letor(
     groups = np.array(rows.qids)
     columns, values = np.frombuffer(rows.columns, np.intc) - 1, np.frombuffer(rows.values)
     width = int(columns.max() + 1 if n_features is None else n_features)
-    _check_entries(path, rows, columns, values, width, null)
-    indptr = np.frombuffer(rows.ends, np.int64)
-    values = _filled(values, columns, indptr, groups, width, null)
+    matrix = csr_array((values, columns, np.frombuffer(rows.ends, np.int64)), shape=(len(groups), width))
+    _check_entries(path, rows.lines, matrix, null)
+    _fill_null(matrix, groups, null)
+    matrix.data = matrix.data.astype(dtype, copy=False)
+    if sparse:
+        matrix.sort_indices()
+        matrix.eliminate_zeros()
     return Bunch(
-        data=_matrix(path, (values, columns, indptr), (len(groups), width), sparse, dtype),
+        data=matrix if sparse else _dense(path, matrix),
         target=np.array(rows.relevance),
         groups=groups,
         docids=np.array(rows.docids, dtype=object),
@@ -124,45 +128,37 @@ def _check_options(n_features: Any, null: Any, dtype: DTypeLike) -> None:
         raise InputError(f"unknown null {null!r}: use one of {', '.join(_NULL_CHOICES)}, or a finite number")
 
 
-def _check_entries(
-    path: str | Path, rows: _LetorRows, columns: np.ndarray, values: np.ndarray, width: int, null: str | float
-) -> None:
+def _check_entries(path: str | Path, lines: array, matrix: csr_array, null: str | float) -> None:
     def refuse(bad: np.ndarray, what: str) -> None:
         if bad.any():
             entry = int(np.argmax(bad))
-            row = np.searchsorted(np.frombuffer(rows.ends, np.int64), entry, side="right") - 1
-            raise InputError(f"{path} line {rows.lines[row]}: feature {columns[entry] + 1} {what}")
+            line = lines[np.searchsorted(matrix.indptr, entry, side="right") - 1]
+            raise InputError(f"{path} line {line}: feature {matrix.indices[entry] + 1} {what}")
 
-    refuse(np.isinf(values), "is infinite; give a finite number")
-    refuse(columns >= width, f"is beyond n_features={width}; raise n_features or leave it out")
+    width = matrix.shape[1]
+    refuse(np.isinf(matrix.data), "is infinite; give a finite number")
+    refuse(matrix.indices >= width, f"is beyond n_features={width}; raise n_features or leave it out")
     if null == "raise":
-        refuse(np.isnan(values), "is NULL; choose null='nan', 'zero', 'min' or a number to put there")
+        refuse(np.isnan(matrix.data), "is NULL; choose null='nan', 'zero', 'min' or a number to put there")
 
 
-def _filled(
-    values: np.ndarray,
-    columns: np.ndarray,
-    indptr: np.ndarray,
-    groups: np.ndarray,
-    width: int,
-    null: str | float,
-) -> np.ndarray:
-    """Values with every NaN replaced as ``null`` says."""
-    missing = np.isnan(values)
+def _fill_null(matrix: csr_array, groups: np.ndarray, null: str | float) -> None:
+    """Replace every NaN as ``null`` says."""
+    missing = np.isnan(matrix.data)
     if null in ("raise", "nan") or not missing.any():
-        return values
+        return
     if null == "min":
-        return np.where(missing, _query_minima(values, columns, indptr, groups, width), values)
-    return np.where(missing, 0.0 if null == "zero" else float(null), values)
+        matrix.data[missing] = _query_minima(matrix, groups)[missing]
+    else:
+        matrix.data[missing] = 0.0 if null == "zero" else float(null)
 
 
-def _query_minima(
-    values: np.ndarray, columns: np.ndarray, indptr: np.ndarray, groups: np.ndarray, width: int
-) -> np.ndarray:
+def _query_minima(matrix: csr_array, groups: np.ndarray) -> np.ndarray:
     """For each entry the smallest value of its feature in its query, 0 when all are NULL."""
+    values, width = matrix.data, np.int64(matrix.shape[1])
     queries = segment(groups, len(groups))
-    query = np.repeat(queries.of_rows(), np.diff(indptr))
-    cells = segment(query * np.int64(width) + columns, len(values))
+    query = np.repeat(queries.of_rows(), np.diff(matrix.indptr))
+    cells = segment(query * width + matrix.indices, len(values))
     low = np.fmin.reduceat(values[cells.order], cells.indptr[:-1])
     # a document that does not name the feature has a 0 there
     unnamed = np.diff(cells.indptr) < np.diff(queries.indptr)[cells.names // width]
@@ -170,28 +166,15 @@ def _query_minima(
     return np.nan_to_num(low)[cells.of_rows()]
 
 
-def _matrix(
-    path: str | Path, entries: tuple[np.ndarray, ...], shape: tuple[int, int], sparse: bool, dtype: DTypeLike
-) -> Any:
-    values, columns, indptr = entries
-    matrix = csr_array((values.astype(dtype, copy=False), columns, indptr), shape=shape)
-    if sparse:
-        matrix.sort_indices()
-        matrix.eliminate_zeros()
-        return matrix
-    most = max(_FEW_CELLS, 100 * len(values))
-    if shape[0] * shape[1] > most:  # nearly all of them zeros that nobody wrote
-        raise InputError(
-            f"{path}: {shape[0]:,} x {shape[1]:,} numbers, nearly all of them zeros, are more than {most:,}; drop rows "
-            "or features from the file, or read it in Python with sparse=True"
-        )
+def _dense(path: str | Path, matrix: csr_array) -> np.ndarray:
+    most, size = max(_FEW_CELLS, 100 * matrix.nnz), "{:,} x {:,} numbers".format(*matrix.shape)
+    advice = "drop rows or features from the file, or read it in Python with sparse=True"
+    if matrix.shape[0] * matrix.shape[1] > most:  # nearly all of them zeros that nobody wrote
+        raise InputError(f"{path}: {size}, nearly all of them zeros, are more than {most:,}; {advice}")
     try:
         return matrix.toarray()
     except MemoryError:
-        raise InputError(
-            f"{path}: {shape[0]:,} x {shape[1]:,} numbers do not fit into memory; drop rows or features from the file, "
-            "or read it in Python with sparse=True"
-        ) from None
+        raise InputError(f"{path}: {size} do not fit into memory; {advice}") from None
 
 
 class _LetorRows(NamedTuple):

@@ -13,7 +13,7 @@ from typing import Any, ClassVar, NamedTuple
 import numpy as np
 import polars as pl
 
-from apexrank.errors import InputError
+from apexrank.errors import InputError, quoted
 from apexrank.io.columns import numbers, refuse_row, texts, word_balance
 from apexrank.io.tables import Table
 
@@ -363,7 +363,7 @@ class Encoder:
         for column in self.columns:
             unknown = column.unknown(table) if isinstance(column, Category) else []
             if unknown:
-                shown = ", ".join(map(repr, unknown[:3])) + (", ..." if len(unknown) > 3 else "")
+                shown = quoted(unknown, 3)
                 notes.append(
                     f"column {column.name!r} has values never met in training, taken as none: {shown}"
                 )

@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import polars as pl
 
-from apexrank.errors import InputError
+from apexrank.errors import InputError, quoted
 from apexrank.io.columns import (
     TEXT,
     feature_columns,
@@ -150,9 +150,8 @@ class TableBlocks(Blocks):
         for file in self.files[1:]:
             extra = [name for name in file.schema if name not in self.files[0].schema and name not in known]
             if extra:
-                shown = ", ".join(map(repr, extra[:5])) + (", ..." if len(extra) > 5 else "")
                 warnings.warn(
-                    f"{file.path} has columns that {self.files[0].path} lacks, left aside: {shown}",
+                    f"{file.path} has columns that {self.files[0].path} lacks, left aside: {quoted(extra)}",
                     stacklevel=3,
                 )
                 return
@@ -180,21 +179,6 @@ class TableBlocks(Blocks):
             del some
 
 
-def parquet_files(path: Path) -> list[Path]:
-    """The Parquet files that a path stands for, each of them readable."""
-    files = files_of(path)
-    if not files:
-        raise InputError(f"{str(path)!r} has no Parquet file: give a folder of .parquet files")
-    for file in files:
-        if file.suffix.lower() not in PARQUET:
-            raise InputError(
-                f"cannot read {str(file)!r} in blocks: use .parquet, a folder of them, .csv or .csv.gz"
-            )
-        check_readable(file)
-        check_pages(file)
-    return files
-
-
 class ParquetFile(NamedTuple):
     """What the end of a file says of it."""
 
@@ -204,15 +188,23 @@ class ParquetFile(NamedTuple):
 
 
 def _with_rows(path: Path) -> list[ParquetFile]:
-    """The Parquet files of a path, without those that have no rows."""
+    """The Parquet files of a path, each of them readable, without those that have no rows."""
     found = []
-    for file in parquet_files(path):
+    for file in files_of(path):
+        if file.suffix.lower() not in PARQUET:
+            raise InputError(
+                f"cannot read {str(file)!r} in blocks: use .parquet, a folder of them, .csv or .csv.gz"
+            )
+        check_readable(file)
+        check_pages(file)
         try:
             frame = pl.scan_parquet(file, glob=False)
             rows = int(frame.select(pl.len()).collect().item())
             found.append(ParquetFile(str(file), rows, dict(frame.collect_schema())))
         except PARQUET_FAULTS as error:
             raise InputError(f"cannot read {file} as Parquet: {first_line(error)}") from None
+    if not found:
+        raise InputError(f"{str(path)!r} has no Parquet file: give a folder of .parquet files")
     if not any(file.rows for file in found):
         raise InputError(f"{path} has no rows: add some")
     return [file for file in found if file.rows]

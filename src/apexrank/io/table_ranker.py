@@ -14,7 +14,7 @@ import numpy as np
 import polars as pl
 from sklearn import config_context
 
-from apexrank.errors import InputError
+from apexrank.errors import InputError, quoted
 from apexrank.io.columns import feature_columns, grades, group_ids, read_target, row_weights, target_values
 from apexrank.io.encode import Encoder
 from apexrank.io.judging import Judged
@@ -242,9 +242,12 @@ class TableRanker:
             table.column(column.name)
         known = {column.name for column in self.encoder.columns}.union(self.ignored, known)
         extra = [name for name in table.names if name not in known]
-        shown = ", ".join(map(repr, extra[:5])) + (", ..." if len(extra) > 5 else "")
-        notes = [f"{table.source} has columns the model does not know, left aside: {shown}"] if extra else []
-        return notes + self.encoder.notes(table)
+        notes = self.encoder.notes(table)
+        if extra:
+            notes.insert(
+                0, f"{table.source} has columns the model does not know, left aside: {quoted(extra)}"
+            )
+        return notes
 
     def score(self, table: Table) -> np.ndarray:
         """Ranking score of each row: higher means nearer to the top."""

@@ -19,7 +19,7 @@ import polars as pl
 
 from apexrank.atomic import replacing
 from apexrank.datasets.letor import read_letor
-from apexrank.errors import InputError
+from apexrank.errors import InputError, quoted
 from apexrank.io.parquet_size import check_size
 from apexrank.textfile import is_gzip, is_utf8, not_utf8, numbered_lines, opened, reading, unpacked
 from apexrank.validation import check_polars_threads
@@ -96,10 +96,7 @@ class Table:
 
 def _hint(name: str, names: list[str]) -> str:
     close = difflib.get_close_matches(name, names, n=1)
-    if close:
-        return f"; did you mean {close[0]!r}?"
-    shown = ", ".join(map(repr, names[:8])) + (", ..." if len(names) > 8 else "")
-    return f"; it has {shown}"
+    return f"; did you mean {close[0]!r}?" if close else f"; it has {quoted(names, 8)}"
 
 
 def read_table(path: str | Path) -> Table:

@@ -33,11 +33,10 @@ class Layout(NamedTuple):
     kind: str
     fields: tuple[str, ...]
     value: str
-    reader: str
 
 
-RUN = Layout("run", ("query", "Q0", "document", "rank", "score", "tag"), "score", "read_run")
-QRELS = Layout("qrels", ("query", "iteration", "document", "relevance"), "relevance", "read_qrels")
+RUN = Layout("run", ("query", "Q0", "document", "rank", "score", "tag"), "score")
+QRELS = Layout("qrels", ("query", "iteration", "document", "relevance"), "relevance")
 
 
 def read_run(path: str | Path) -> pl.DataFrame:
@@ -304,7 +303,7 @@ def _check_width(where: str, fields: list[bytes], layout: Layout, is_first: bool
     if is_first and len(fields) == len(other.fields):
         raise InputError(
             f"{where}: has {len(fields)} columns like a {other.kind} file, not {layout.kind}: exchange the two "
-            f"files, or read it with {other.reader}"
+            f"files, or read it with read_{other.kind}"
         )
     raise InputError(
         f"{where}: the row has {len(fields)} fields, a {layout.kind} file {width} "
