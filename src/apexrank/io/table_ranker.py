@@ -267,18 +267,23 @@ class TableRanker:
         """Group of each row, or None when the model ranks one list."""
         return None if self.groups is None else group_ids(table, self.groups)
 
-    def contributions(self, table: Table) -> np.ndarray:
+    def contributions(self, table: Table, X: np.ndarray | None = None) -> np.ndarray:
         """``Σ_j coef_j·(x_j − mean_j)`` over the features of each column: rows by columns.
 
-        The sum over a row is how far its score lies above that of the average training row.
+        The sum over a row is how far its score lies above that of the average training row. ``X`` holds features of
+        some of the table's rows, where they are known: a row is scaled inside its whole group.
         """
+        X = self.features(table) if X is None else X
         with np.errstate(over="ignore", invalid="ignore"):
-            parts = (self.features(table) - self.mean) * self.coef
+            parts = (X - self.mean) * self.coef
             return np.add.reduceat(parts, self.encoder.starts, axis=1)
 
-    def explain(self, table: Table, n: int = 3) -> list[list[str]]:
-        """The ``n`` columns that lift each row most, such as ``amount=+0.83``; fewer when fewer lift it."""
-        parts = self.contributions(table)
+    def explain(self, table: Table, n: int = 3, X: np.ndarray | None = None) -> list[list[str]]:
+        """The ``n`` columns that lift each row most, such as ``amount=+0.83``; fewer when fewer lift it.
+
+        ``X`` is as in :meth:`contributions`.
+        """
+        parts = self.contributions(table, X)
         best = np.argsort(-parts, axis=1, kind="stable")[:, :n]
         names = [column.name for column in self.encoder.columns]
         return [
@@ -396,9 +401,9 @@ def rank_table(
         The group and id columns, ``rank``, ``score``, then what was asked for.
     """
     _check_budget(ranker, top, fpr)
-    scores = ranker.score(table)
-    groups = ranker.group_ids(table)
-    rows, ranks = _order(scores, groups)
+    X = ranker.features(table)
+    scores = ranker.score_rows(table, X)
+    rows, ranks = _order(scores, ranker.group_ids(table))
     kept = np.ones(len(rows), dtype=bool) if top is None else ranks <= top
     if fpr is not None:
         assert ranker.thresholds is not None  # _check_budget has seen to it
@@ -407,7 +412,8 @@ def rank_table(
     columns = _names(ranker, table, id, rows)
     columns += [pl.Series("rank", ranks), pl.Series("score", scores[rows])]
     if explain:
-        columns += _why(ranker, Table(table.frame[rows], table.source))
+        reasons = [[*row, None, None, None] for row in ranker.explain(table, X=X[rows])]
+        columns += [pl.Series(f"why_{i + 1}", [row[i] for row in reasons], dtype=pl.String) for i in range(3)]
     if keep:
         given = {column.name for column in columns if column.name not in ("rank", "score")}
         columns += [table.frame[name][rows] for name in table.names if name not in given]
@@ -446,12 +452,6 @@ def _names(ranker: TableRanker, table: Table, id: str | None, rows: np.ndarray) 
         names.append(wanted)
     columns = [table.frame[name][rows] for name in names]
     return columns if wanted in names else [*columns, pl.Series("row", rows + 1)]
-
-
-def _why(ranker: TableRanker, table: Table) -> list[pl.Series]:
-    reasons = ranker.explain(table)
-    padded = [[*row, None, None, None] for row in reasons]
-    return [pl.Series(f"why_{i + 1}", [row[i] for row in padded], dtype=pl.String) for i in range(3)]
 
 
 def _frame(table: Table, columns: list[pl.Series]) -> pl.DataFrame:
