@@ -88,7 +88,7 @@ def judge_table(
     y, _ = read_target(table, target, positive, graded=graded)
     weight = weight or (ranker.weight if ranker.weight in table.names else None)
     weights = None if weight is None else row_weights(table, weight)
-    return Judged(y, ranker.score(table), ranker.group_ids(table), graded, weight=weights)
+    return Judged(y, ranker.score(table, weights), ranker.group_ids(table), graded, weight=weights)
 
 
 def judge_scores(

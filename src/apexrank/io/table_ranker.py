@@ -208,9 +208,9 @@ class TableRanker:
         """One coefficient per feature."""
         return np.ravel(self.estimator.coef_)
 
-    def features(self, table: Table) -> np.ndarray:
+    def features(self, table: Table, weight: np.ndarray | None = None) -> np.ndarray:
         """Feature matrix of the table's rows, scaled as in training."""
-        return self.scaled(table, self.encoder.encode(table), self.group_ids(table))
+        return self.scaled(table, self.encoder.encode(table), self.group_ids(table), weight)
 
     def block(self, table: Table) -> Block:
         """Training rows of a table: features, answers, weights and groups."""
@@ -249,9 +249,12 @@ class TableRanker:
             )
         return notes
 
-    def score(self, table: Table) -> np.ndarray:
-        """Ranking score of each row: higher means nearer to the top."""
-        return self.score_rows(table, self.features(table))
+    def score(self, table: Table, weight: np.ndarray | None = None) -> np.ndarray:
+        """Ranking score of each row: higher means nearer to the top.
+
+        Rows whose ``weight`` is 0 have no part in the scaling of their group.
+        """
+        return self.score_rows(table, self.features(table, weight))
 
     def score_rows(self, table: Table, X: np.ndarray) -> np.ndarray:
         """Scores of the rows of a table by their features."""
