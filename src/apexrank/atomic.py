@@ -172,6 +172,6 @@ def _flush_folder(folder: Path) -> None:
 
 
 def write_bytes(path: str | Path, data: bytes) -> None:
-    """Write ``data`` to ``path``, whole or not at all."""
+    """Write ``data`` to ``path`` atomically."""
     with replacing(path) as temporary:
         temporary.write_bytes(data)

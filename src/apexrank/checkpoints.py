@@ -1,4 +1,4 @@
-"""Checkpoints of long fits: what the passes over the rows found, kept on disk.
+"""Checkpoints of long fits: the results of passes over the rows, kept on disk.
 
 Solvers are deterministic: given the same values, gradients and Hessians they take the same steps, to the last bit. So a
 checkpoint need not know any solver. It is a journal of what a problem answered, in order; a fit that starts again is
@@ -47,7 +47,7 @@ Method = TypeVar("Method", bound=Callable[[Any, np.ndarray], Any])
 
 
 class Journal:
-    """Answers of problems on disk: those that are there are given back, new ones are added.
+    """Journal of a problem's results on disk: recorded ones are returned, new ones are appended.
 
     ``resumed`` is the number of answers that were there, ``refusal`` the error where the fit turned out to be another.
     """
@@ -68,7 +68,7 @@ class Journal:
         self._checked: Callable[[], Any] = lambda: None
 
     def recall(self, owner: Any, name: str, point: np.ndarray, compute: Callable[[], Answer]) -> Answer:
-        """What ``compute`` gives at ``point`` for the problem ``owner``, from the file where it is there."""
+        """Return the result of ``compute`` at ``point`` for the problem ``owner``, from the file if it is there."""
         if os.getpid() != self._process:  # a worker that was forked from here
             return compute()
         if self.refusal is not None:  # somebody caught it and went on to the next fit
@@ -187,7 +187,7 @@ class Journal:
 
 @contextmanager
 def checkpoint(path: str | Path, about: str = "", every: float = 1.0) -> Iterator[Journal]:
-    """Fits inside the block survive an interruption: the same block, run again, goes on and ends at the same bits.
+    """Let the fits of a block survive an interruption: run again, it resumes and gives bit-identical models.
 
     What values, gradients and Hessians the solver was given is kept in a file, which is removed when the block ends
     well. The same fits must be run in the same order on the same rows; a file of others is refused. It grows by 8 bytes

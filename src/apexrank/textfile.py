@@ -32,7 +32,7 @@ _LIMITS = {"gzip": (60, 1 << 26), "npz": (40, 1 << 28), "parquet": (500, 1 << 29
 
 
 def unpacked_limit(path: str | Path, kind: str) -> int:
-    """Most bytes that a file of a kind ("gzip", "npz" or "parquet") may unpack to."""
+    """Return how many bytes a file of a kind ("gzip", "npz" or "parquet") may unpack to."""
     times, always = _LIMITS[kind]
     return max(always, times * Path(path).stat().st_size)
 
@@ -61,9 +61,9 @@ class _BoundedGzip(gzip.GzipFile):
 
 @contextmanager
 def opened(path: str | Path, *, streamed: bool = False) -> Iterator[Any]:
-    r"""The bytes of a file, unpacked where it is a gzip file; a bomb is an `InputError` that names ``path``.
+    r"""Open a file for bytes, decompressed if it is a gzip file; a gzip bomb raises InputError.
 
-    Text that is ``streamed``, and never in memory as a whole, may be of any length, but for its lines.
+    ``streamed`` text, which is never in memory as a whole, may have any length, but not its lines.
 
     Examples
     --------
@@ -87,25 +87,25 @@ def opened(path: str | Path, *, streamed: bool = False) -> Iterator[Any]:
 
 
 def is_gzip(path: str | Path) -> bool:
-    """Whether a file begins like a gzip file, whatever its name."""
+    """Return whether a file is a gzip file, by its first bytes."""
     with Path(path).open("rb") as file:
         return file.read(2) == GZIP_MARK
 
 
 def unpacked(path: str | Path) -> bytes:
-    """All bytes of a file, unpacked where it is a gzip file; damage is one of `DAMAGED`."""
+    """Read all bytes of a file, decompressed if it is a gzip file; damage raises one of `DAMAGED`."""
     with opened(path) as file:
         return file.read()
 
 
 def reason_of(error: OSError) -> str:
-    """Why the system refused, in lower case."""
+    """Return the reason of a system error in lower case."""
     return (error.strerror or str(error) or type(error).__name__).lower()
 
 
 @contextmanager
 def reading(path: str | Path) -> Iterator[None]:
-    """Turn what goes wrong while a file is read into an `InputError`."""
+    """Turn errors of reading a file into `InputError`."""
     try:
         yield
     except IsADirectoryError:
@@ -121,7 +121,7 @@ def reading(path: str | Path) -> Iterator[None]:
 
 
 def read_bytes(path: str | Path) -> bytes:
-    """All bytes of a text file, checked to be UTF-8, without its byte order mark."""
+    """Read the bytes of a UTF-8 text file, without its byte order mark."""
     with reading(path):
         content = unpacked(path)
     try:
@@ -135,22 +135,22 @@ def read_bytes(path: str | Path) -> bytes:
 
 
 def read_text(path: str | Path) -> str:
-    """The text of a file."""
+    """Read a UTF-8 text file."""
     return read_bytes(path).decode("utf-8")
 
 
 def line_at(content: bytes, position: int) -> int:
-    """Number of the line, from 1, that holds a byte."""
+    """Return the number of the line, from 1, that holds a byte."""
     return content.count(b"\n", 0, position) + 1
 
 
 def not_utf8(path: str | Path, line: int) -> InputError:
-    """The error for a line that cannot be decoded."""
+    """Make the error for a line that cannot be decoded."""
     return InputError(f"{path} line {line}: this is not UTF-8 text; save the file as UTF-8")
 
 
 def is_utf8(line: bytes) -> bool:
-    """Whether bytes can be decoded."""
+    """Return whether bytes are UTF-8 text."""
     try:
         line.decode()
     except UnicodeDecodeError:
@@ -159,7 +159,7 @@ def is_utf8(line: bytes) -> bool:
 
 
 def numbered_lines(path: str | Path, *, whole: bool = True) -> Iterator[tuple[int, bytes]]:
-    r"""Line numbers, from 1, and lines of a file, with their ends and without its byte order mark.
+    r"""Iterate over line numbers, from 1, and lines of a file, without its byte order mark.
 
     ``whole`` says that all lines will be read and kept: a gzip file is then unpacked once before, so that a bomb is
     refused before its lines are taken apart one by one, which is ten times slower than unpacking them.
@@ -188,7 +188,7 @@ def numbered_lines(path: str | Path, *, whole: bool = True) -> Iterator[tuple[in
 
 
 def write_lines(path: str | Path, lines: Iterable[bytes]) -> None:
-    """Write a text file, whole or not at all, gzip-compressed when its name ends in ``.gz``."""
+    """Write a text file atomically, gzip-compressed if its name ends in ``.gz``."""
     with replacing(path) as temporary, ExitStack() as stack:
         file: Any = stack.enter_context(temporary.open("wb"))
         if Path(path).suffix.lower() == ".gz":
@@ -198,7 +198,7 @@ def write_lines(path: str | Path, lines: Iterable[bytes]) -> None:
 
 
 def single_blanks(content: bytes) -> bytes:
-    r"""Lines of fields with one blank between them and no blank lines, which is CSV to a fast reader.
+    r"""Normalise white space to one blank between fields and no blank lines, which polars reads as CSV.
 
     Examples
     --------

@@ -190,7 +190,7 @@ class _LetorRows(NamedTuple):
 
 
 def _read_rows(path: str | Path) -> _LetorRows:
-    """Rows of the file in their order; the first line that cannot be read is an error."""
+    """Parse the rows of a file; the first line that cannot be parsed raises InputError."""
     rows = _LetorRows(array("q"), array("d"), [], [], array("q", [0]), array("i"), array("d"))
     names: tuple[bytes, ...] = ()
     columns = array("i")
@@ -236,7 +236,7 @@ def _docid(comment: bytes, row: int) -> str:
 
 
 def _fault(line: bytes) -> str:
-    """What is wrong with a line that could not be read, and what to do."""
+    """Say what is wrong with a line that cannot be parsed, and what to do."""
     if b"\0" in line or not is_utf8(line):
         return "this is not UTF-8 text; give a text file, plain or gzip-compressed"
     relevance, *fields = line.partition(b"#")[0].split()
@@ -282,7 +282,7 @@ def write_letor(
     *,
     zeros: bool | None = None,
 ) -> None:
-    """Write a LETOR file, whole or not at all, gzip-compressed when its name ends in ``.gz``.
+    """Write a LETOR file atomically, gzip-compressed if its name ends in ``.gz``.
 
     :func:`read_letor` gives back the same numbers to the last bit; NaN is written as ``NULL``.
 
@@ -406,7 +406,7 @@ def letor_folds(
     sparse: bool = False,
     dtype: DTypeLike = np.float64,
 ) -> Iterator[Fold]:
-    """Give the folds of a LETOR set one after the other, all with the same number of features.
+    """Iterate over the folds of a LETOR set, all with the same number of features.
 
     The folder holds either the five parts ``S1.txt`` ... ``S5.txt`` (``A1.txt`` ... in the sets for rank aggregation),
     of which fold k trains on parts k, k + 1 and k + 2, validates on k + 3 and tests on k + 4, counted round; or the
@@ -475,7 +475,7 @@ def _files_of_fold(fold: Path) -> list[Path]:
 
 
 def _read_alike(paths: list[Path], n_features: int | None, options: dict[str, Any]) -> list[Bunch]:
-    """Read files and give all of them the columns of the widest."""
+    """Read files and pad all of them to the width of the widest."""
     parts = [read_letor(path, n_features=n_features, **options) for path in paths]
     width = max(part.data.shape[1] for part in parts)
     for part in parts:

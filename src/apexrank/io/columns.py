@@ -1,6 +1,6 @@
-"""Columns of a table as what they are for: numbers, text, labels or grades, groups and weights.
+"""Read table columns as numbers, text, labels, grades, groups or weights.
 
-Every value that cannot be used is an error that names its line and column.
+A value that cannot be used raises an error that names its line and column.
 """
 
 from __future__ import annotations
@@ -70,9 +70,9 @@ def _parsed(table: Table, text: pl.Series, advice: str) -> pl.Series:
 
 
 def word_balance(table: Table, names: Sequence[str]) -> np.ndarray:
-    """For each column the number of words that are not numbers less that of words that are; 0 where it is not text.
+    """Count, for each column of text, the words that are not numbers minus those that are; 0 for other columns.
 
-    Balances of several tables add up to that of all their rows.
+    The balances of several tables add up to that of all their rows.
     """
     balance = np.zeros(len(names), dtype=np.int64)
     for j, name in enumerate(names):
@@ -85,9 +85,9 @@ def word_balance(table: Table, names: Sequence[str]) -> np.ndarray:
 
 
 def is_text(table: Table, name: str) -> bool:
-    """Whether a column is of words: text of which less than half reads as numbers.
+    """Return whether a column holds words: less than half of its text parses as numbers.
 
-    A column of numbers with a slip of the pen in it is not, so that the slip is reported.
+    A column of numbers with a typing error does not, so that the error is reported.
     """
     return bool(word_balance(table, [name])[0] > 0)
 
@@ -114,13 +114,13 @@ def texts(table: Table, name: str) -> pl.Series:
 
 
 def refuse_row(table: Table, name: str, bad: np.ndarray, message: str) -> None:
-    """Raise an error that names the first bad row of a column."""
+    """Raise InputError for the first bad row of a column, if there is one."""
     if bad.any():
         raise InputError(f"{table.where(int(bad.argmax()), name)}: {message}")
 
 
 def target_values(table: Table, target: str) -> pl.Series:
-    """The target as text; True and TRUE are the same as the true of a column of booleans."""
+    """Read the target as text; True and TRUE equal the true of a boolean column."""
     text = texts(table, target)
     words = text.str.to_lowercase()
     text = text.set(words.is_in(_MISSING_TARGETS).fill_null(False), None)
@@ -128,7 +128,7 @@ def target_values(table: Table, target: str) -> pl.Series:
 
 
 def target_counts(table: Table, target: str, values: pl.Series | None = None) -> dict[str, int]:
-    """How often each value of the target occurs, the most frequent first; none may be missing."""
+    """Count the values of the target, the most frequent first; a missing one raises InputError."""
     text = target_values(table, target) if values is None else values
     missing = text.is_null().to_numpy()
     refuse_row(table, target, missing, "the target is missing; fill it in or take the row out")
@@ -137,7 +137,7 @@ def target_counts(table: Table, target: str, values: pl.Series | None = None) ->
 
 
 def choose_positive(counts: dict[str, int], source: str, target: str, positive: str | None) -> str:
-    """The target's positive value: the one asked for, or the obvious one of two."""
+    """Return the target's positive value: the one asked for, or the obvious one of two."""
     shown = ", ".join(map(repr, list(counts)[:5]))
     shown += f", ... ({len(counts)} in all)" if len(counts) > 5 else ""
     if len(counts) == 1:
@@ -162,7 +162,7 @@ def choose_positive(counts: dict[str, int], source: str, target: str, positive: 
 def read_target(
     table: Table, target: str, positive: str | None = None, *, graded: bool = False
 ) -> tuple[np.ndarray, str | None]:
-    """Labels 0 and 1 and the value that is 1, or grades of relevance and None; the column is read once.
+    """Read labels 0 and 1 and the value that became 1, or grades of relevance and None.
 
     Examples
     --------
@@ -178,7 +178,7 @@ def read_target(
 
 
 def grades(table: Table, target: str) -> np.ndarray:
-    """Relevance of each row as a number of at least 0.
+    """Read the relevance of each row, a number of at least 0.
 
     Examples
     --------
@@ -191,7 +191,7 @@ def grades(table: Table, target: str) -> np.ndarray:
 
 
 def group_ids(table: Table, name: str) -> np.ndarray:
-    """Group of each row; none may be missing."""
+    """Read the group of each row; a missing one raises InputError."""
     text = texts(table, name)
     missing = text.is_null().to_numpy()
     refuse_row(table, name, missing, "the group is missing; fill it in or take the row out")
@@ -199,7 +199,7 @@ def group_ids(table: Table, name: str) -> np.ndarray:
 
 
 def row_weights(table: Table, name: str) -> np.ndarray:
-    """How many times each row counts."""
+    """Read how many times each row counts, a number of at least 0."""
     weight = numbers(table, name)
     refuse_row(table, name, ~(weight >= 0), "a weight must be a number of at least 0")
     return weight
@@ -208,7 +208,7 @@ def row_weights(table: Table, name: str) -> np.ndarray:
 def feature_columns(
     table: Table, roles: Mapping[str, str | None], features: Sequence[str] = (), drop: Sequence[str] = ()
 ) -> list[str]:
-    """Columns of a table that are features, in its order: those named, or all that have no role and are not dropped."""
+    """Return the feature columns in table order: those named, or all without a role that are not dropped."""
     taken = {column: role for role, column in roles.items() if column is not None}
     for name in (*taken, *drop, *features):
         table.column(name)

@@ -1,4 +1,4 @@
-"""Encode a table as a feature matrix, the same way in training and later.
+"""Encode tables as feature matrices, new rows the same way as training rows.
 
 scikit-learn's ColumnTransformer lacks what is needed here: errors that name the line of a bad value, imputation by the
 median of weighted rows, statistics merged over the parts of a file, and an encoding that a model file holds as data.
@@ -25,7 +25,7 @@ _MISSING = "the value is missing; fill it in, or fit with --impute median"
 
 
 def check_encoding(impute: str | None, scale: str) -> None:
-    """Refuse an imputation or a scale of an unknown name."""
+    """Raise InputError for an unknown imputation or scaling."""
     if impute is not None and impute not in IMPUTERS:
         raise InputError(f"unknown imputation {impute!r}: use one of {', '.join(IMPUTERS)}")
     if scale not in SCALERS:
@@ -46,7 +46,7 @@ class Number:
         return [self.name]
 
     def parse(self, table: Table) -> np.ndarray:
-        """The column's numbers; a missing one is NaN, or an error where there is nothing to fill it with."""
+        """Read the column; a missing number is NaN, or an error if there is no value to fill it with."""
         name = self.name
         advice = (
             f"; one-hot encode the column (--categorical {name}), leave it out (--drop {name}) or correct it"
@@ -57,7 +57,7 @@ class Number:
         return values
 
     def encode(self, values: np.ndarray) -> np.ndarray:
-        """Features of parsed values, one column."""
+        """Turn parsed values into one column of features."""
         filled = values if self.fill is None else np.where(np.isnan(values), self.fill, values)
         return filled[:, None]
 
@@ -80,19 +80,19 @@ class Category:
         return [f"{self.name}={value}" for value in self.values]
 
     def parse(self, table: Table) -> pl.Series:
-        """The column's texts; a missing one is null, or an error."""
+        """Read the column; a missing text is null, or an error."""
         text = texts(table, self.name)
         if not self.fill:
             refuse_row(table, self.name, text.is_null().to_numpy(), _MISSING)
         return text
 
     def encode(self, text: pl.Series) -> np.ndarray:
-        """Indicators of parsed texts, one column per known value."""
+        """Turn parsed texts into indicators, one column per known value."""
         codes = text.replace_strict(list(self.values), list(range(len(self.values))), default=-1)
         return (codes.to_numpy()[:, None] == np.arange(len(self.values))).astype(np.float64)
 
     def unknown(self, table: Table) -> list[str]:
-        """Values of the column that were never met in training."""
+        """Return the values of the column that training did not have."""
         found = texts(table, self.name).drop_nulls().unique().sort()
         return [value for value in found if value not in self.values]
 
@@ -102,7 +102,7 @@ KINDS: dict[str, type[Number] | type[Category]] = {kind.kind: kind for kind in (
 
 
 class NumberStats(NamedTuple):
-    """A column of numbers, summed up so that the sums of several tables can be merged.
+    """Mergeable summary of a column of numbers: moments, range, and a sample for the median.
 
     ``n`` and ``missing`` are the weights of the rows with and without a value. ``values`` with ``weights`` are there
     for the median, where one is wanted: all values, or where parts are merged up to 131,072 of them (2 MiB), then
@@ -120,7 +120,7 @@ class NumberStats(NamedTuple):
 
     @classmethod
     def of(cls, column: np.ndarray, weight: np.ndarray | None = None, *, sampled: bool = True) -> NumberStats:
-        """Statistics of one column, NaN where it has no value; weights count as repetitions."""
+        """Summarise a column, NaN where a value is missing; weights count as repetitions."""
         weight = np.ones(len(column)) if weight is None else weight
         is_given = ~np.isnan(column) & (weight > 0)
         given, weights, nothing = column[is_given], weight[is_given], np.empty(0)
@@ -148,7 +148,7 @@ class NumberStats(NamedTuple):
         return NumberStats(n, self.missing + other.missing, mean, squares, *limits, *sample)
 
     def fill(self, impute: str) -> float:
-        """The column's mean, or its median: that of the rows, each repeated as often as its weight says."""
+        """Return the mean, or the weighted median: that of rows repeated as often as their weights say."""
         if impute == "mean":
             return self.mean
         if (self.weights == self.weights[0]).all():
@@ -161,7 +161,7 @@ class NumberStats(NamedTuple):
         return float(pair[0] + (pair[1] - pair[0]) / 2)
 
     def scaling(self, fill: float | None, scale: str) -> tuple[float, float]:
-        """Center and scale of the column with missing values filled; a column of one value is left at 0."""
+        """Return center and scale of the column with missing values filled; a constant column becomes 0."""
         if scale == "none":
             return 0.0, 1.0
         whole = self
@@ -188,7 +188,7 @@ Stats = dict[str, NumberStats | set[str]]  # of a table: of its numbers, and the
 
 
 def merge_stats(a: Stats, b: Stats) -> Stats:
-    """Statistics of the rows of both."""
+    """Merge the statistics of two tables."""
     return {name: found | b[name] for name, found in a.items()}  # type: ignore[operator]
 
 
@@ -200,7 +200,7 @@ def table_stats(
     weight: np.ndarray | None = None,
     keep: dict[str, Any] | None = None,
 ) -> Stats:
-    """Statistics of columns, those ``chosen`` as categories; ``keep`` gets their parsed values."""
+    """Summarise columns, those ``chosen`` as categories; ``keep`` receives their parsed values."""
     found: Stats = {}
     for name in names:
         parsed: Any
@@ -226,7 +226,7 @@ def _check_count(source: str, name: str, n: int) -> None:
 
 
 def one_hot_columns(names: Sequence[str], categorical: Sequence[str], balance: np.ndarray) -> set[str]:
-    """Columns to one-hot encode: those named, and with "all" every column of words, by its word balance."""
+    """Return the columns to one-hot encode: those named, and with "all" every column of words by its balance."""
     chosen = {name for name in categorical if name != "all" or "all" in names}
     for name in sorted(chosen - set(names)):
         raise InputError(f"--categorical {name}: the column is not among the features")
@@ -302,7 +302,7 @@ class Encoder:
     def of_stats(
         cls, stats: Stats, names: Sequence[str], impute: str | None, scale: str, source: str
     ) -> Encoder:
-        """Make the encoder of rows, by their statistics."""
+        """Make the encoder of rows with these statistics."""
         columns: list[Column] = []
         units: list[tuple[float, float]] = []
         for name in names:
@@ -337,7 +337,7 @@ class Encoder:
         return np.concatenate([[0], np.cumsum(widths)[:-1]]).astype(np.intp)
 
     def encode(self, table: Table, parsed: dict[str, Any] | None = None) -> np.ndarray:
-        """Feature matrix of the table's rows; columns it does not know are left aside."""
+        """Return the feature matrix of the table's rows; unknown columns are ignored."""
         X = self.raw(table, parsed)
         with np.errstate(over="ignore", invalid="ignore"):
             X -= self.center
@@ -345,9 +345,9 @@ class Encoder:
         return X
 
     def raw(self, table: Table, parsed: dict[str, Any] | None = None) -> np.ndarray:
-        """The features before scaling: numbers in the table's own units, and indicators.
+        """Return the features before scaling: numbers in the table's own units, and indicators.
 
-        Values that are ``parsed`` already are taken out of there.
+        Columns that have been ``parsed`` before are taken out of that mapping.
         """
         X, start = np.empty((len(table), len(self.center))), 0
         for column in self.columns:
@@ -358,7 +358,7 @@ class Encoder:
         return X
 
     def notes(self, table: Table) -> list[str]:
-        """One sentence for every column with values that training never met."""
+        """Return one sentence for each column with values that training did not have."""
         notes = []
         for column in self.columns:
             unknown = column.unknown(table) if isinstance(column, Category) else []

@@ -98,7 +98,7 @@ class ModelFileError(InputError):
 
 
 def save_model(path: str | Path, model: TableRanker) -> None:
-    """Write a model file, whole or not at all.
+    """Write a model file atomically.
 
     Raises
     ------
@@ -114,7 +114,7 @@ def save_model(path: str | Path, model: TableRanker) -> None:
 
 
 def load_model(path: str | Path) -> TableRanker:
-    """Read a model file and check all of it; its scores equal those before saving, bit for bit.
+    """Read and validate a model file; its scores are bit-identical to those before saving.
 
     Raises
     ------
@@ -159,7 +159,7 @@ def _require(holds: Any, otherwise: str) -> None:
 
 
 def check_fields(given: Any, wanted: Fields) -> None:
-    """Refuse an object that lacks a field, or has it with a type that is not wanted."""
+    """Raise ModelFileError if an object lacks a field or has one of the wrong type."""
     _require(isinstance(given, dict), "an entry of its header is not a JSON object")
     for name, types in wanted.items():
         # A missing field is like one of a type that is never wanted; type() because True is an int to isinstance.
@@ -167,7 +167,7 @@ def check_fields(given: Any, wanted: Fields) -> None:
 
 
 def pack(header: Mapping[str, Any], arrays: Mapping[str, np.ndarray]) -> bytes:
-    """Bytes of a header and its arrays (of dtype float64 or int64).
+    """Serialise a header and its arrays (of dtype float64 or int64).
 
     Examples
     --------
@@ -184,7 +184,7 @@ def pack(header: Mapping[str, Any], arrays: Mapping[str, np.ndarray]) -> bytes:
 
 
 def unpack(data: bytes) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
-    """Return header, with the version as its ``format``, and arrays.
+    """Parse and return the header, with the version as its ``format``, and the arrays.
 
     Every fault is a `ModelFileError` that continues "FILE ...".
     """
@@ -217,7 +217,7 @@ def _number(text: bytes) -> int:
 
 
 def _cut(listed: list[Any], blob: bytes) -> dict[str, np.ndarray]:
-    """Arrays out of their bytes. Sizes are compared with the bytes there are before anything is made."""
+    """Cut the arrays out of their bytes; sizes are checked before anything is allocated."""
     arrays: dict[str, np.ndarray] = {}
     position = 0
     for entry in listed:
@@ -236,7 +236,7 @@ def _cut(listed: list[Any], blob: bytes) -> dict[str, np.ndarray]:
 
 
 def describe(model: TableRanker) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
-    """Header and arrays of a model: what :func:`pack` takes."""
+    """Return header and arrays of a model, the arguments of :func:`pack`."""
     estimator, thresholds = model.estimator, model.thresholds or Thresholds(np.zeros(0), np.zeros(0), 0)
     link = getattr(estimator, "link_", None)
     header = {
@@ -278,7 +278,7 @@ def _describe_estimator(estimator: Any) -> dict[str, Any]:
 
 
 def _estimator_class(name: str) -> Any:
-    """The estimator of that name, if it is one of this library's that a file may hold; else None."""
+    """Return this library's estimator of that name if a file may hold it, else None."""
     from apexrank import rankers
 
     found: Any = getattr(rankers, name, None) if name in dir(rankers) and name not in _REFUSED else None
@@ -286,7 +286,7 @@ def _estimator_class(name: str) -> Any:
 
 
 def _as_json(value: Any, infinite: Any = lambda _: None) -> Any:
-    """A value as JSON can hold it; one that is not finite as ``infinite`` makes it."""
+    """Convert a value to JSON; ``infinite`` converts one that is not finite."""
     value = value.item() if isinstance(value, np.generic) else value
     if isinstance(value, tuple):
         return [_as_json(part, infinite) for part in value]
@@ -346,7 +346,7 @@ def _check_distinct(names: list[str]) -> list[str]:
 
 
 def _check_arrays(n_features: int, arrays: dict[str, np.ndarray]) -> None:
-    """Refuse arrays that do not fit the columns or one another."""
+    """Raise ModelFileError for arrays that do not fit the columns or each other."""
     known = set(arrays) == _ARRAYS and all(array.dtype.kind == "f" for array in arrays.values())
     _require(known, "its arrays are not those of a model")
     fit = len(arrays["intercept"]) == 1 and all(len(arrays[name]) == n_features for name in _OF_FEATURES)
@@ -398,7 +398,7 @@ def _as_param(key: str, value: Any) -> Any:
 
 
 def _set_link(estimator: Any, knots: np.ndarray, values: np.ndarray) -> None:
-    """Give a regression its link back."""
+    """Restore the link of a regression."""
     from apexrank.rankers import Isotron, Link, UnknownLinkRegressor
     from apexrank.rankers.link import ConvexFunction
 

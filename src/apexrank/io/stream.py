@@ -1,4 +1,4 @@
-"""Tables larger than memory: Parquet files and folders of them, and CSV files, read some rows at a time."""
+"""Tables larger than memory: Parquet files, folders of them, and CSV files, read in blocks of rows."""
 
 from __future__ import annotations
 
@@ -44,14 +44,14 @@ _MOST_TEXT = 1 << 27  # characters of a piece of a CSV file; of one record twice
 
 
 class Span(NamedTuple):
-    """Rows of a Parquet file: what one block is read from, here or on another machine that has the file."""
+    """A range of rows of a Parquet file, read here or on another machine that has the file."""
 
     path: str
     first: int
     rows: int
 
     def read(self, columns: Sequence[str] | None = None) -> Table:
-        """The rows as a table."""
+        """Read the rows as a table."""
         try:
             frame = pl.scan_parquet(self.path, glob=False).slice(self.first, self.rows)
             frame = frame if columns is None else frame.select(columns)
@@ -60,13 +60,13 @@ class Span(NamedTuple):
             raise InputError(f"cannot read {self.path} as Parquet: {first_line(error)}") from None
 
     def pieces(self, n: int) -> list[Span]:
-        """The span in ``n`` pieces or fewer."""
+        """Split the span into at most ``n`` pieces."""
         step = piece_rows(self.rows, n)
         return [Span(self.path, self.first + a, min(step, self.rows - a)) for a in range(0, self.rows, step)]
 
 
 def piece_rows(rows: int, n: int) -> int:
-    """Rows of a piece where a block of so many rows is read in ``n`` pieces or fewer."""
+    """Return the rows of a piece if a block of so many rows is read in at most ``n`` pieces."""
     return max(min(rows, LEAST_ROWS), -(-rows // n), 1)
 
 
@@ -74,13 +74,13 @@ Make = Callable[[Table], Block]
 
 
 def load_spans(spans: Sequence[Span], make: Make, pieces: int = PIECES) -> Block:
-    """The block that ``make`` gives of the rows of spans, read in pieces."""
+    """Read the rows of spans in pieces, turn each into a block with ``make``, and join the blocks."""
     parts = (make(piece.read()) for span in spans for piece in span.pieces(pieces))
     return _joined(parts, sum(span.rows for span in spans))
 
 
 def _joined(pieces: Iterator[Block], rows: int) -> Block:
-    """One block of several, X filled as they come."""
+    """Join blocks into one; X is filled as they come."""
     X, n = np.empty((0, 0)), 0
     columns: list[Any] = []
     for piece in pieces:
@@ -94,12 +94,12 @@ def _joined(pieces: Iterator[Block], rows: int) -> Block:
 
 
 def joined_column(parts: Sequence[Any]) -> Any:
-    """One column of those of several blocks, or None where they have none."""
+    """Join the parts of a column, or return None if there are none."""
     return None if parts[0] is None else np.concatenate(parts)
 
 
 class TableBlocks(Blocks):
-    """Blocks made of the rows of files, read again in every pass.
+    """Blocks of rows of files, read again in every pass.
 
     Parameters
     ----------
@@ -137,7 +137,7 @@ class TableBlocks(Blocks):
         self.shares = _shares(self.spans, self.rows if groups is None else 0)
 
     def head(self) -> Table:
-        """The first rows, for the names of the columns."""
+        """Read the first rows, for the column names."""
         if not self.is_csv:
             return Span(self.files[0].path, 0, 100).read()
         head = next(_csv_chunks(self.path, 100), None)
@@ -146,7 +146,7 @@ class TableBlocks(Blocks):
         return head
 
     def note_later_columns(self, known: Sequence[str]) -> None:
-        """Warn of columns that the first file lacks; ``known`` ones are of no concern."""
+        """Warn about columns that the first file lacks, except ``known`` ones."""
         for file in self.files[1:]:
             extra = [name for name in file.schema if name not in self.files[0].schema and name not in known]
             if extra:
@@ -157,9 +157,9 @@ class TableBlocks(Blocks):
                 return
 
     def tables(self, columns: Sequence[str] | None = None) -> Iterator[Table]:
-        """All rows as tables of an eighth of a block; whole blocks where groups have to stay whole.
+        """Iterate over all rows as tables of an eighth of a block, or whole blocks if there are groups.
 
-        ``columns`` are all that a Parquet file has to be read for.
+        Of Parquet files only ``columns`` are read.
         """
         if self.is_csv:
             yield from _csv_chunks(self.path, piece_rows(self.rows, self.pieces), self.groups)
@@ -180,7 +180,7 @@ class TableBlocks(Blocks):
 
 
 class ParquetFile(NamedTuple):
-    """What the end of a file says of it."""
+    """Metadata of a Parquet file, from its footer."""
 
     path: str
     rows: int
@@ -188,7 +188,7 @@ class ParquetFile(NamedTuple):
 
 
 def _with_rows(path: Path) -> list[ParquetFile]:
-    """The Parquet files of a path, each of them readable, without those that have no rows."""
+    """Return the Parquet files of a path that have rows, and check that all are readable."""
     found = []
     for file in files_of(path):
         if file.suffix.lower() not in PARQUET:
@@ -219,7 +219,7 @@ def _spans(files: list[ParquetFile], rows: int, groups: str | None) -> list[Span
 
 
 def _shares(spans: list[Span], rows: int) -> list[list[Span]]:
-    """Spans of each block: neighbours share one while they have no more than ``rows`` rows."""
+    """Group neighbouring spans into blocks of at most ``rows`` rows."""
     shares: list[list[Span]] = []
     n = 0
     for span in spans:
@@ -233,7 +233,7 @@ def _shares(spans: list[Span], rows: int) -> list[list[Span]]:
 
 
 def _group_bounds(path: str, n: int, rows: int, groups: str) -> list[int]:
-    """Bounds of blocks moved to where a group begins, from the column of groups alone."""
+    """Return block bounds, moved to where a group begins."""
     Span(path, 0, 1).read().column(groups)  # whose error names the likely spelling
     bounds = [0]
     for a in range(0, n, rows):
@@ -246,7 +246,7 @@ def _group_bounds(path: str, n: int, rows: int, groups: str) -> list[int]:
 
 
 def _csv_chunks(path: Path, rows: int, groups: str | None = None) -> Iterator[Table]:
-    """Rows of a CSV file; a record ends where a line does and all quotes are closed."""
+    """Iterate over the rows of a CSV file; a record ends with a line in which all quotes are closed."""
     check_readable(path)
     file = CsvFile.open(path)
     chunk, first, rest = partial(Table, source=str(path), separator=file.separator), 0, None
@@ -289,7 +289,7 @@ def _csv_texts(path: Path, rows: int) -> Iterator[bytes]:
 
 @dataclass(frozen=True)
 class _Columns:
-    """Makes a block of named columns, numbers as they are; the target as text where it is of ``words``."""
+    """Turn named columns of a table into a block; the target stays text if it holds ``words``."""
 
     features: tuple[str, ...]
     target: str
@@ -317,7 +317,7 @@ class _Columns:
 
 
 def _is_of_words(blocks: TableBlocks, target: str) -> bool:
-    """Whether a target is of words (:func:`apexrank.io.columns.is_text`): all rows decide, not a block."""
+    """Return whether the target holds words (:func:`apexrank.io.columns.is_text`), judged by all rows."""
     if not blocks.is_csv and not any(file.schema.get(target) in TEXT for file in blocks.files):
         return False
     return sum(int(word_balance(table, [target])[0]) for table in blocks.tables([target])) > 0
@@ -332,7 +332,7 @@ def read_blocks(
     groups: str | None = None,
     rows: int | None = None,
 ) -> TableBlocks:
-    """Blocks of a file or folder that may be larger than memory, for :func:`apexrank.rankers.base.fit_blocks`.
+    """Read a file or folder larger than memory in blocks, for :func:`apexrank.rankers.base.fit_blocks`.
 
     Parameters
     ----------

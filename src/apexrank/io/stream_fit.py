@@ -1,4 +1,4 @@
-"""Fit a ranker of tables on files larger than memory: the model file is that of a fit in memory."""
+"""Fit a table ranker on files larger than memory; the model is that of a fit in memory."""
 
 from __future__ import annotations
 
@@ -34,9 +34,9 @@ Merge = Callable[[Any, Any], Any]
 def map_tables(
     tables: TableBlocks, function: Callable[..., Any], *args: Any, merge: Merge | None = None
 ) -> Any:
-    """``function(table, *args)`` of all rows, a table at a time.
+    """Apply ``function(table, *args)`` to all rows, a table at a time.
 
-    A list; with ``merge`` one result, merged as they come.
+    Returns the list of results, or with ``merge`` one merged result.
 
     Examples
     --------
@@ -159,7 +159,7 @@ def _score(table: Table, ranker: TableRanker) -> tuple[Any, ...]:
 
 
 def _judge(ranker: TableRanker, parts: list[Any]) -> tuple[Judged, np.ndarray]:
-    """All answers and scores, and the mean row."""
+    """Join the parts into all answers and scores, and the mean row."""
     sums, *columns = zip(*parts, strict=True)
     y, scores, weight, groups = map(joined_column, columns)
     mean = np.sum(sums, axis=0) / (len(y) if weight is None else weight.sum())

@@ -1,4 +1,4 @@
-"""Fit a ranker on a table and rank other tables with it: columns become features, features become scores.
+"""Fit a ranker on a table and rank other tables with it.
 
 The one path from a table to a model: :func:`fit_table` reads every column once, encodes the matrix once, fits the
 estimator and scores the training rows. Weights count as repetitions of rows in all of it.
@@ -189,7 +189,7 @@ class TableRanker:
         )
 
     def learn_from(self, judged: Judged, mean: np.ndarray) -> None:
-        """Keep what is to be known of the training rows: their mean, thresholds of the negatives, and a summary."""
+        """Keep the mean of the training rows, the thresholds of the negatives, and a summary."""
         self.mean = mean
         if self.positive is not None:
             negative = judged.y == 0
@@ -234,9 +234,9 @@ class TableRanker:
         return X
 
     def check(self, table: Table, known: Iterable[str | None] = ()) -> list[str]:
-        """Sentences about what is odd in a table; a missing column is an error.
+        """Return warnings about a table to rank; a missing column raises InputError.
 
-        ``known`` names columns that are not odd although training did not have them.
+        ``known`` names columns that need no warning although training did not have them.
         """
         for column in self.encoder.columns:
             table.column(column.name)
@@ -335,7 +335,7 @@ def _refuse_overflow(table: Table, fits: np.ndarray) -> None:
 
 
 def signed(value: float) -> str:
-    """Two digits and a sign: the size of scores depends on p, so a fixed number of decimals would not do.
+    """Format a number with a sign and two significant digits: the size of scores depends on p.
 
     Examples
     --------
@@ -446,7 +446,7 @@ def _order(scores: np.ndarray, groups: np.ndarray | None) -> tuple[np.ndarray, n
 
 
 def _names(ranker: TableRanker, table: Table, id: str | None, rows: np.ndarray) -> list[pl.Series]:
-    """The columns that say which row it is."""
+    """Return the columns that identify the rows."""
     names = [] if ranker.groups is None else [ranker.groups]
     if id is not None:
         table.column(id)

@@ -1,4 +1,4 @@
-"""Read CSV, Parquet and LETOR files into named columns that remember where each value stands in its file.
+"""Read CSV, Parquet and LETOR files into tables that know the file and line of each value, and write tables.
 
 CSV fields stay text until a column is used as numbers, so ids such as ``007`` travel unchanged.
 """
@@ -76,7 +76,7 @@ class Table:
         return self.frame.columns
 
     def column(self, name: str) -> pl.Series:
-        """One column, or an error that names the likely spelling."""
+        """Return a column, or raise an error that suggests the likely spelling."""
         check_polars_threads("columns are read")
         if name not in self.names and self.unnamed is not None and name.startswith("feature_"):
             return pl.Series(name, [self.unnamed], dtype=pl.Float64).new_from_index(0, len(self))
@@ -85,7 +85,7 @@ class Table:
         return self.frame[name]
 
     def where(self, row: int, column: str) -> str:
-        """Where the value of a row (counted from 0) stands, in words."""
+        """Describe the place of the value of a row (counted from 0): file, line or row, and column."""
         row += self.first
         if self.separator is None:
             return f"{self.source} row {row + 1}, column {column!r}"
@@ -121,7 +121,7 @@ def read_table(path: str | Path) -> Table:
 
 
 def files_of(path: Path) -> list[Path]:
-    """The files that are read of a path: the Parquet files of a folder, or the path itself.
+    """Return the files that a path stands for: the Parquet files of a folder, or the path itself.
 
     Examples
     --------
@@ -132,7 +132,7 @@ def files_of(path: Path) -> list[Path]:
 
 
 def write_table(frame: pl.DataFrame, path: str | Path) -> None:
-    """Write a frame as CSV or Parquet, by the suffix of ``path``, whole or not at all."""
+    """Write a frame atomically as CSV or Parquet, by the suffix of ``path``."""
     write = _by_suffix(Path(path), _WRITERS)
     check_polars_threads("tables are written")
     with replacing(path) as temporary:
@@ -140,7 +140,7 @@ def write_table(frame: pl.DataFrame, path: str | Path) -> None:
 
 
 def check_flat(frame: pl.DataFrame) -> None:
-    """Refuse lists and structs, which CSV cannot hold."""
+    """Raise InputError for nested columns, which CSV cannot hold."""
     nested = [name for name, dtype in frame.schema.items() if dtype.is_nested()]
     if nested:
         raise InputError(
@@ -149,7 +149,7 @@ def check_flat(frame: pl.DataFrame) -> None:
 
 
 def check_suffix(path: str | Path) -> None:
-    """Say early that :func:`write_table` could not tell the format of ``path``."""
+    """Raise InputError if :func:`write_table` does not know the format of ``path``."""
     _by_suffix(Path(path), _WRITERS)
 
 
@@ -163,7 +163,7 @@ def _by_suffix(path: Path, choices: dict[str, _T]) -> _T:
 
 
 def check_readable(path: Path) -> None:
-    """Refuse a path that is no file with something in it."""
+    """Raise InputError unless ``path`` is a readable, regular file that is not empty."""
     with reading(path):
         if path.exists() and not path.is_dir() and not path.is_file():
             raise InputError(
@@ -220,7 +220,7 @@ class CsvFile:
 
     @classmethod
     def open(cls, path: Path) -> CsvFile:
-        """Look at the header; a name has to be given once, because polars would rename a second one silently."""
+        """Read the header; a repeated name is an error, because polars would rename it silently."""
         with csv_text(path) as file:
             first: list[str] = []  # lines up to that of the names
             while not first or (first[-1] and not first[-1].strip()):
@@ -242,7 +242,7 @@ class CsvFile:
         return cls(path, separator, header)
 
     def frame(self, content: Path | bytes) -> pl.DataFrame:
-        """Rows of the file, or of a part of it below its header, as columns of text; blank lines are left out."""
+        """Parse the file, or its header and some rows, into columns of text; blank lines are skipped."""
         try:
             frame = pl.read_csv(content, separator=self.separator, infer_schema=False, glob=False)
         except (pl.exceptions.PolarsError, OSError) as error:
@@ -255,7 +255,7 @@ class CsvFile:
         return frame
 
     def check_cells(self, content: Path | bytes) -> None:
-        """Refuse blank and short lines before the reader fills each of them with a cell for every column."""
+        """Raise InputError for masses of blank or short lines, which polars would fill with cells."""
         size = self.path.stat().st_size if isinstance(content, Path) else len(content)
         most = max(_FEW_CELLS, 4 * size) // len(self.names)
         if size <= most or _count_lines(content) <= most:
@@ -282,7 +282,7 @@ class CsvFile:
         self.has_widths = True
 
     def _fault(self, error: Exception) -> InputError:
-        """What is wrong with a file that the fast reader gave up on, and in which line."""
+        """Make the error for a file that polars cannot parse, with the line of the fault."""
         self._check_widths()
         # readers take quotes in different ways where they do not match
         with csv_text(self.path, streamed=True) as file:
@@ -293,7 +293,7 @@ class CsvFile:
         return InputError(f"cannot read {self.path} as CSV: {reason}")
 
     def _with_names(self, frame: pl.DataFrame) -> pl.DataFrame:
-        """Give a frame the names of the header; refuse a line of names that two readers split in two ways."""
+        """Give a frame the names of the header; raise InputError if polars splits that line differently."""
         found, names = frame.columns, self.names
         # the fast reader leaves quotes inside a name doubled
         if len(found) == len(names) and all(
@@ -312,7 +312,7 @@ class CsvFile:
 
 @contextmanager
 def csv_text(path: Path, streamed: bool = False) -> Iterator[TextIO]:
-    """Open a CSV file's text; what cannot be decoded is an error of one line."""
+    """Open a CSV file as text; bytes that are not UTF-8 raise an error that names the line."""
     try:
         with (
             reading(path),
@@ -326,13 +326,13 @@ def csv_text(path: Path, streamed: bool = False) -> Iterator[TextIO]:
 
 
 def csv_rows(path: Path, separator: str) -> Iterator[tuple[int, list[str]]]:
-    """Line number and fields of every row, the header first."""
+    """Iterate over line numbers and fields of all rows, the header first."""
     with csv_text(path, streamed=True) as file:
         yield from _split(path, file, separator)
 
 
 def _split(path: Path, lines: Iterable[str], separator: str) -> Iterator[tuple[int, list[str]]]:
-    """Line number and fields of rows; one that cannot be split is an error with its line."""
+    """Split lines into fields; one that cannot be split raises an error that names it."""
     reader, line = csv.reader(lines, delimiter=separator), 1
     try:
         for fields in reader:

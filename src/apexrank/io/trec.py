@@ -94,7 +94,7 @@ def read_qrels(path: str | Path) -> pl.DataFrame:
 
 
 def write_run(run: Rows, path: str | Path, tag: str = "apexrank") -> None:
-    """Write a TREC run, whole or not at all; gzip when ``path`` ends in ``.gz``.
+    """Write a TREC run atomically, gzip-compressed if ``path`` ends in ``.gz``.
 
     Queries come in the order of their first rows, inside them the highest score first, with ranks from 1.
     Equal scores keep the order of their rows, which the rank then tells; trec_eval ignores it and breaks ties
@@ -129,7 +129,7 @@ def write_run(run: Rows, path: str | Path, tag: str = "apexrank") -> None:
 
 
 def run_text(run: Rows, tag: str = "apexrank") -> str:
-    """The lines of a TREC run; parameters and order as in :func:`write_run`."""
+    """Return the lines of a TREC run; parameters and order as in :func:`write_run`."""
     frame = _writable(run, RUN)
     if _breaks_a_line(pl.Series([str(tag)])).any():
         raise InputError(f"tag {tag!r} {_UNFIT}")
@@ -145,7 +145,7 @@ def run_text(run: Rows, tag: str = "apexrank") -> str:
 
 
 def write_qrels(qrels: Rows, path: str | Path) -> None:
-    """Write TREC qrels in the order of the rows, whole or not at all; gzip when ``path`` ends in ``.gz``.
+    """Write TREC qrels atomically in the order of the rows, gzip-compressed if ``path`` ends in ``.gz``.
 
     Parameters
     ----------
