@@ -11,15 +11,17 @@ same file is written a day later: before that it may belong to a writer that is 
 from __future__ import annotations
 
 import errno
+import gzip
 import os
 import re
 import secrets
 import shutil
 import stat
 import time
-from collections.abc import Iterator
-from contextlib import contextmanager, suppress
+from collections.abc import Iterable, Iterator
+from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
+from typing import Any
 
 from apexrank.errors import InputError
 
@@ -175,3 +177,13 @@ def write_bytes(path: str | Path, data: bytes) -> None:
     """Write ``data`` to ``path`` atomically."""
     with replacing(path) as temporary:
         temporary.write_bytes(data)
+
+
+def write_lines(path: str | Path, lines: Iterable[bytes]) -> None:
+    """Write a text file atomically, gzip-compressed if its name ends in ``.gz``."""
+    with replacing(path) as temporary, ExitStack() as stack:
+        file: Any = stack.enter_context(temporary.open("wb"))
+        if Path(path).suffix.lower() == ".gz":
+            # neither time nor name goes into the file: same data, same bytes
+            file = stack.enter_context(gzip.GzipFile("", "wb", 6, file, mtime=0))
+        file.writelines(lines)

@@ -2,8 +2,7 @@
 
 Every reader of a text format (CSV, LETOR, TREC, PrefLib, host graphs) opens its file here, so that a damaged or hostile
 file gives the same one-line :class:`~apexrank.errors.InputError` everywhere. :func:`numbered_lines` is for formats that
-are read line by line, :func:`read_text` and :func:`read_bytes` for those that are read at once; :func:`write_lines`
-writes one.
+are read line by line, :func:`read_text` and :func:`read_bytes` for those that are read at once.
 """
 
 from __future__ import annotations
@@ -12,12 +11,11 @@ import codecs
 import gzip
 import io
 import zlib
-from collections.abc import Iterable, Iterator
-from contextlib import ExitStack, contextmanager
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-from apexrank.atomic import replacing
 from apexrank.errors import InputError
 
 GZIP_MARK = b"\x1f\x8b"
@@ -185,16 +183,6 @@ def numbered_lines(path: str | Path, *, whole: bool = True) -> Iterator[tuple[in
                     yield number, line.removeprefix(codecs.BOM_UTF8) if number == 1 else line
         except DAMAGED:
             raise InputError(f"{path} line {number + 1}: {_DAMAGE}") from None
-
-
-def write_lines(path: str | Path, lines: Iterable[bytes]) -> None:
-    """Write a text file atomically, gzip-compressed if its name ends in ``.gz``."""
-    with replacing(path) as temporary, ExitStack() as stack:
-        file: Any = stack.enter_context(temporary.open("wb"))
-        if Path(path).suffix.lower() == ".gz":
-            # neither time nor name goes into the file: same data, same bytes
-            file = stack.enter_context(gzip.GzipFile("", "wb", 6, file, mtime=0))
-        file.writelines(lines)
 
 
 def single_blanks(content: bytes) -> bytes:

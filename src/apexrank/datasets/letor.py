@@ -20,8 +20,9 @@ from numpy.typing import ArrayLike, DTypeLike
 from scipy.sparse import csr_array, issparse, vstack
 from sklearn.utils import Bunch
 
+from apexrank.atomic import write_lines
 from apexrank.errors import InputError
-from apexrank.textfile import is_utf8, numbered_lines, write_lines
+from apexrank.textfile import is_utf8, numbered_lines
 from apexrank.validation import check_count, is_missing, segment
 
 _NULL_CHOICES = ("raise", "nan", "zero", "min")

@@ -14,8 +14,9 @@ from typing import Any, NamedTuple
 
 import polars as pl
 
+from apexrank.atomic import write_lines
 from apexrank.errors import InputError
-from apexrank.textfile import read_bytes, single_blanks, write_lines
+from apexrank.textfile import read_bytes, single_blanks
 
 _NUMBER = re.compile(rb"[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?")
 # What some reader of these files splits at, or drops: a mark that opens the file is no part of an id.
