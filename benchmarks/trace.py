@@ -73,7 +73,9 @@ def main() -> None:
         print(f"{module:40} {functions:4}  {', '.join(names)}")
     readers = ("Table.column", "numbers", "texts")
     reads = ", ".join(f"{code.co_qualname} {n}" for code, n in calls.items() if code.co_qualname in readers)
-    print(f"{len(modules)} modules, {len(calls)} functions, {sum(calls.values())} calls; columns read by {reads}")
+    print(
+        f"{len(modules)} modules, {len(calls)} functions, {sum(calls.values())} calls; columns read by {reads}"
+    )
 
 
 if __name__ == "__main__":

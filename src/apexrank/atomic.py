@@ -49,27 +49,20 @@ def check_writable(path: str | Path) -> Path:
     """
     path = Path(path)
     try:
-        problem = _problem(path)
+        folder, mode = os.path.dirname(os.path.realpath(path)), _mode(path)
+        problems = {
+            f"there is no folder {folder!r}; create it first": not stat.S_ISDIR(_mode(folder)),
+            "it is a folder; give a file name": stat.S_ISDIR(mode),
+            "it is not a regular file": mode and not stat.S_ISREG(mode),
+            f"no permission to write in {folder!r}": not os.access(folder, os.W_OK | os.X_OK),
+            "it is read-only; make it writable or choose another name": mode and not os.access(path, os.W_OK),
+        }
+        problem = next((problem for problem, is_there in problems.items() if is_there), None)
     except (OSError, ValueError) as error:  # a name with a NUL in it is a ValueError
         problem = write_failure(error) or str(error)
     if problem is not None:
         raise InputError(f"cannot write {str(path)!r}: {problem}")
     return path
-
-
-def _problem(path: Path) -> str | None:
-    folder, mode = os.path.dirname(os.path.realpath(path)), _mode(path)
-    if not stat.S_ISDIR(_mode(folder)):
-        return f"there is no folder {folder!r}; create it first"
-    if stat.S_ISDIR(mode):
-        return "it is a folder; give a file name"
-    if mode and not stat.S_ISREG(mode):
-        return "it is not a regular file"
-    if not os.access(folder, os.W_OK | os.X_OK):
-        return f"no permission to write in {folder!r}"
-    if mode and not os.access(path, os.W_OK):
-        return "it is read-only; make it writable or choose another name"
-    return None
 
 
 def _mode(path: str | Path) -> int:
