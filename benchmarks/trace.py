@@ -71,11 +71,10 @@ def main() -> None:
     for module, functions in sorted(modules.items()):
         names = sorted(code.co_qualname for code in calls if code.co_filename == f"{ROOT}/{module}")
         print(f"{module:40} {functions:4}  {', '.join(names)}")
-    column = [
-        n for code, n in calls.items() if code.co_qualname in ("Table.column", "numbers", "target_values")
-    ]
+    readers = ("Table.column", "numbers", "texts")
+    reads = ", ".join(f"{code.co_qualname} {n}" for code, n in calls.items() if code.co_qualname in readers)
     print(
-        f"{len(modules)} modules, {len(calls)} functions, {sum(calls.values())} calls; columns read {column}"
+        f"{len(modules)} modules, {len(calls)} functions, {sum(calls.values())} calls; columns read by {reads}"
     )
 
 

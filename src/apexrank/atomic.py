@@ -11,15 +11,17 @@ same file is written a day later: before that it may belong to a writer that is 
 from __future__ import annotations
 
 import errno
+import gzip
 import os
 import re
 import secrets
 import shutil
 import stat
 import time
-from collections.abc import Iterator
-from contextlib import contextmanager, suppress
+from collections.abc import Iterable, Iterator
+from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
+from typing import Any
 
 from apexrank.errors import InputError
 
@@ -47,27 +49,20 @@ def check_writable(path: str | Path) -> Path:
     """
     path = Path(path)
     try:
-        problem = _problem(path)
+        folder, mode = os.path.dirname(os.path.realpath(path)), _mode(path)
+        problems = {
+            f"there is no folder {folder!r}; create it first": not stat.S_ISDIR(_mode(folder)),
+            "it is a folder; give a file name": stat.S_ISDIR(mode),
+            "it is not a regular file": mode and not stat.S_ISREG(mode),
+            f"no permission to write in {folder!r}": not os.access(folder, os.W_OK | os.X_OK),
+            "it is read-only; make it writable or choose another name": mode and not os.access(path, os.W_OK),
+        }
+        problem = next((problem for problem, is_there in problems.items() if is_there), None)
     except (OSError, ValueError) as error:  # a name with a NUL in it is a ValueError
         problem = write_failure(error) or str(error)
     if problem is not None:
         raise InputError(f"cannot write {str(path)!r}: {problem}")
     return path
-
-
-def _problem(path: Path) -> str | None:
-    folder, mode = os.path.dirname(os.path.realpath(path)), _mode(path)
-    if not stat.S_ISDIR(_mode(folder)):
-        return f"there is no folder {folder!r}; create it first"
-    if stat.S_ISDIR(mode):
-        return "it is a folder; give a file name"
-    if mode and not stat.S_ISREG(mode):
-        return "it is not a regular file"
-    if not os.access(folder, os.W_OK | os.X_OK):
-        return f"no permission to write in {folder!r}"
-    if mode and not os.access(path, os.W_OK):
-        return "it is read-only; make it writable or choose another name"
-    return None
 
 
 def _mode(path: str | Path) -> int:
@@ -172,6 +167,16 @@ def _flush_folder(folder: Path) -> None:
 
 
 def write_bytes(path: str | Path, data: bytes) -> None:
-    """Write ``data`` to ``path``, whole or not at all."""
+    """Write ``data`` to ``path`` atomically."""
     with replacing(path) as temporary:
         temporary.write_bytes(data)
+
+
+def write_lines(path: str | Path, lines: Iterable[bytes]) -> None:
+    """Write a text file atomically, gzip-compressed if its name ends in ``.gz``."""
+    with replacing(path) as temporary, ExitStack() as stack:
+        file: Any = stack.enter_context(temporary.open("wb"))
+        if Path(path).suffix.lower() == ".gz":
+            # neither time nor name goes into the file: same data, same bytes
+            file = stack.enter_context(gzip.GzipFile("", "wb", 6, file, mtime=0))
+        file.writelines(lines)

@@ -1,4 +1,4 @@
-"""Checkpoints of long fits: what the passes over the rows found, kept on disk.
+"""Checkpoints of long fits: the results of passes over the rows, kept on disk.
 
 Solvers are deterministic: given the same values, gradients and Hessians they take the same steps, to the last bit. So a
 checkpoint need not know any solver. It is a journal of what a problem answered, in order; a fit that starts again is
@@ -47,7 +47,7 @@ Method = TypeVar("Method", bound=Callable[[Any, np.ndarray], Any])
 
 
 class Journal:
-    """Answers of problems on disk: those that are there are given back, new ones are added.
+    """Journal of a problem's results on disk: recorded ones are returned, new ones are appended.
 
     ``resumed`` is the number of answers that were there, ``refusal`` the error where the fit turned out to be another.
     """
@@ -59,17 +59,16 @@ class Journal:
         self.refusal: InputError | None = None
         self._file = self._open()
         try:
-            self._spans = self._find_records()
+            self.resumed = self._find_records()
         except BaseException:
             self._file.close()
             raise
         self._given, self._waiting, self._flushed = 0, b"", time.monotonic()
         self._writes = True
         self._checked: Callable[[], Any] = lambda: None
-        self.resumed = len(self._spans)
 
     def recall(self, owner: Any, name: str, point: np.ndarray, compute: Callable[[], Answer]) -> Answer:
-        """What ``compute`` gives at ``point`` for the problem ``owner``, from the file where it is there."""
+        """Return the result of ``compute`` at ``point`` for the problem ``owner``, from the file if it is there."""
         if os.getpid() != self._process:  # a worker that was forked from here
             return compute()
         if self.refusal is not None:  # somebody caught it and went on to the next fit
@@ -77,13 +76,13 @@ class Journal:
         key = hashlib.blake2b(
             name.encode() + np.ascontiguousarray(point).tobytes(), digest_size=_KEY
         ).digest()
-        if self._given == len(self._spans):
+        if self._given == self.resumed:
             answer = compute()
             self._add(key + _pack(answer))
             return answer
-        record = self._read(self._given)
+        record = _next_record(self._file) or b""  # new ones are added after the last
         self._given += 1
-        to_check = self._given == len(self._spans) or self._checked() is not owner
+        to_check = self._given == self.resumed or self._checked() is not owner
         self._checked = weakref.ref(owner)
         if record[:_KEY] != key or (to_check and record[_KEY:] != _pack(compute())):
             self.refusal = self._error(
@@ -100,7 +99,7 @@ class Journal:
         done = done and self.refusal is None
         if not done:
             self._flush()
-        empty = not self._spans and self._file.tell() <= len(self._header)
+        empty = not self.resumed and self._file.tell() <= len(self._header)
         if done or empty:
             self.path.unlink(missing_ok=True)  # while it is locked
         with suppress(OSError):  # what a full disk did not take
@@ -122,8 +121,8 @@ class Journal:
                 return file
             file.close()
 
-    def _find_records(self) -> list[tuple[int, int]]:
-        """Place and length of every record that is whole; what comes after them is cut off."""
+    def _find_records(self) -> int:
+        """Count the records that are whole, cut off what comes after them, and go back to the first."""
         file, start = self._file, self._file.read(len(self._header))
         # as a crash may have left it; less than the name may be the start of anything
         cut = (
@@ -137,31 +136,21 @@ class Journal:
             raise self._error(
                 "is of a fit with other options, or of another version: delete it, or give another name"
             )
-        spans, end = [], len(self._header)
-        if start == self._header:
-            while (record := _next_record(file)) is not None:
-                spans.append((end, len(record)))
-                end = file.tell()
+        found, end = 0, len(self._header)
+        while start == self._header and _next_record(file) is not None:
+            found, end = found + 1, file.tell()
         try:
             if start != self._header:  # a new file, or one whose header was cut short
                 file.seek(0)
                 file.write(self._header)
             file.truncate(end)
-            file.seek(end)
+            file.seek(len(self._header))
             file.flush()
         except OSError as error:
             if not start:
                 self.path.unlink(missing_ok=True)
             raise self._unwritable(error) from None
-        return spans
-
-    def _read(self, number: int) -> bytes:
-        start, length = self._spans[number]
-        end = self._file.tell()
-        self._file.seek(start + _LENGTH.size)
-        record = self._file.read(length)
-        self._file.seek(end)
-        return record
+        return found
 
     def _unpacked(self, data: bytes) -> Answer:
         try:
@@ -198,7 +187,7 @@ class Journal:
 
 @contextmanager
 def checkpoint(path: str | Path, about: str = "", every: float = 1.0) -> Iterator[Journal]:
-    """Fits inside the block survive an interruption: the same block, run again, goes on and ends at the same bits.
+    """Let the fits of a block survive an interruption: run again, it resumes and gives bit-identical models.
 
     What values, gradients and Hessians the solver was given is kept in a file, which is removed when the block ends
     well. The same fits must be run in the same order on the same rows; a file of others is refused. It grows by 8 bytes

@@ -1,5 +1,7 @@
 """The errors apexrank raises on purpose: one line that says what is wrong and what to do."""
 
+from collections.abc import Sequence
+
 _MOST_CHARACTERS = 2000
 
 
@@ -21,6 +23,17 @@ def one_line(message: str) -> str:
     if len(message) > _MOST_CHARACTERS:
         message = f"{message[: _MOST_CHARACTERS // 2]} ... {message[-_MOST_CHARACTERS // 3 :]}"
     return message if message.isprintable() else "".join(c if c.isprintable() else " " for c in message)
+
+
+def quoted(names: Sequence[str], most: int = 5) -> str:
+    """List the first of some names in quotes, for a message.
+
+    Examples
+    --------
+    >>> quoted(["a", "b", "c"], most=2)
+    "'a', 'b', ..."
+    """
+    return ", ".join(map(repr, names[:most])) + (", ..." if len(names) > most else "")
 
 
 class InputError(ApexrankError, ValueError):

@@ -30,7 +30,7 @@ _LIMITS = {"gzip": (60, 1 << 26), "npz": (40, 1 << 28), "parquet": (500, 1 << 29
 
 
 def unpacked_limit(path: str | Path, kind: str) -> int:
-    """Most bytes that a file of a kind ("gzip", "npz" or "parquet") may unpack to."""
+    """Return how many bytes a file of a kind ("gzip", "npz" or "parquet") may unpack to."""
     times, always = _LIMITS[kind]
     return max(always, times * Path(path).stat().st_size)
 
@@ -57,10 +57,11 @@ class _BoundedGzip(gzip.GzipFile):
         return given
 
 
-def unpacking(path: str | Path, packed: Any, *, streamed: bool = False) -> io.BufferedReader:
-    r"""The text of a gzip file that is open as ``packed``; a bomb is an `InputError` that names ``path``.
+@contextmanager
+def opened(path: str | Path, *, streamed: bool = False) -> Iterator[Any]:
+    r"""Open a file for bytes, decompressed if it is a gzip file; a gzip bomb raises InputError.
 
-    Text that is ``streamed``, and never in memory as a whole, may be of any length, but for its lines.
+    ``streamed`` text, which is never in memory as a whole, may have any length, but not its lines.
 
     Examples
     --------
@@ -68,48 +69,41 @@ def unpacking(path: str | Path, packed: Any, *, streamed: bool = False) -> io.Bu
     >>> with tempfile.TemporaryDirectory() as folder:
     ...     path = Path(folder) / "notes.gz"
     ...     _ = path.write_bytes(gzip.compress(b"one\ntwo\n"))
-    ...     with path.open("rb") as packed, unpacking(path, packed) as file:
+    ...     with opened(path) as file:
     ...         file.readlines()
     [b'one\n', b'two\n']
     """
-    file = _BoundedGzip(filename=str(path), fileobj=packed, mode="rb")
-    file.streamed = streamed
-    file.most = unpacked_limit(path, "gzip")
-    # a buffer of its own, because gzip's readline runs in Python
-    return io.BufferedReader(file, _STEP)
-
-
-@contextmanager
-def opened(path: str | Path, *, streamed: bool = False) -> Iterator[Any]:
-    """The bytes of a file, unpacked where it is a gzip file."""
     with Path(path).open("rb") as file:
         if file.peek(2)[:2] != GZIP_MARK:
             yield file
             return
-        with unpacking(path, file, streamed=streamed) as text:
+        packed = _BoundedGzip(filename=str(path), fileobj=file, mode="rb")
+        packed.streamed, packed.most = streamed, unpacked_limit(path, "gzip")
+        # a buffer of its own, because gzip's readline runs in Python
+        with io.BufferedReader(packed, _STEP) as text:
             yield text
 
 
 def is_gzip(path: str | Path) -> bool:
-    """Whether a file begins like a gzip file, whatever its name."""
+    """Return whether a file is a gzip file, by its first bytes."""
     with Path(path).open("rb") as file:
         return file.read(2) == GZIP_MARK
 
 
 def unpacked(path: str | Path) -> bytes:
-    """All bytes of a file, unpacked where it is a gzip file; damage is one of `DAMAGED`."""
+    """Read all bytes of a file, decompressed if it is a gzip file; damage raises one of `DAMAGED`."""
     with opened(path) as file:
         return file.read()
 
 
 def reason_of(error: OSError) -> str:
-    """Why the system refused, in lower case."""
+    """Return the reason of a system error in lower case."""
     return (error.strerror or str(error) or type(error).__name__).lower()
 
 
 @contextmanager
 def reading(path: str | Path) -> Iterator[None]:
-    """Turn what goes wrong while a file is read into an `InputError`."""
+    """Turn errors of reading a file into `InputError`."""
     try:
         yield
     except IsADirectoryError:
@@ -125,7 +119,7 @@ def reading(path: str | Path) -> Iterator[None]:
 
 
 def read_bytes(path: str | Path) -> bytes:
-    """All bytes of a text file, checked to be UTF-8, without its byte order mark."""
+    """Read the bytes of a UTF-8 text file, without its byte order mark."""
     with reading(path):
         content = unpacked(path)
     try:
@@ -139,25 +133,34 @@ def read_bytes(path: str | Path) -> bytes:
 
 
 def read_text(path: str | Path) -> str:
-    """The text of a file."""
+    """Read a UTF-8 text file."""
     return read_bytes(path).decode("utf-8")
 
 
 def line_at(content: bytes, position: int) -> int:
-    """Number of the line, from 1, that holds a byte."""
+    """Return the number of the line, from 1, that holds a byte."""
     return content.count(b"\n", 0, position) + 1
 
 
 def not_utf8(path: str | Path, line: int) -> InputError:
-    """The error for a line that cannot be decoded."""
+    """Make the error for a line that cannot be decoded."""
     return InputError(f"{path} line {line}: this is not UTF-8 text; save the file as UTF-8")
 
 
-def numbered_lines(path: str | Path, *, whole: bool = True) -> Iterator[tuple[int, bytes]]:
-    r"""Line numbers, from 1, and lines of a file, with their ends and without its byte order mark.
+def is_utf8(line: bytes) -> bool:
+    """Return whether bytes are UTF-8 text."""
+    try:
+        line.decode()
+    except UnicodeDecodeError:
+        return False
+    return True
 
-    ``whole`` says that all lines will be read: a gzip file is then unpacked once before, so that a bomb is refused
-    before its lines are taken apart one by one, which is ten times slower than unpacking them.
+
+def numbered_lines(path: str | Path, *, whole: bool = True) -> Iterator[tuple[int, bytes]]:
+    r"""Iterate over line numbers, from 1, and lines of a file, without its byte order mark.
+
+    ``whole`` says that all lines will be read and kept: a gzip file is then unpacked once before, so that a bomb is
+    refused before its lines are taken apart one by one, which is ten times slower than unpacking them.
 
     Examples
     --------
@@ -171,21 +174,19 @@ def numbered_lines(path: str | Path, *, whole: bool = True) -> Iterator[tuple[in
     number = 0
     with reading(path):
         try:
-            with Path(path).open("rb") as plain:
-                packed = plain.peek(2)[:2] == GZIP_MARK
-                if packed and whole:
-                    with unpacking(path, plain) as file:
-                        while file.read(_STEP):
-                            pass
-                    plain.seek(0)
-                for number, line in enumerate(unpacking(path, plain) if packed else plain, 1):
+            with opened(path, streamed=not whole) as file:
+                if whole and isinstance(file.raw, gzip.GzipFile):
+                    while file.read(_STEP):
+                        pass
+                    file.seek(0)
+                for number, line in enumerate(file, 1):
                     yield number, line.removeprefix(codecs.BOM_UTF8) if number == 1 else line
         except DAMAGED:
             raise InputError(f"{path} line {number + 1}: {_DAMAGE}") from None
 
 
 def single_blanks(content: bytes) -> bytes:
-    r"""Lines of fields with one blank between them and no blank lines, which is CSV to a fast reader.
+    r"""Normalise white space to one blank between fields and no blank lines, which polars reads as CSV.
 
     Examples
     --------

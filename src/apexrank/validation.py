@@ -47,7 +47,7 @@ def check_count(name: str, value: Any, lowest: int = 1, otherwise: str = "") -> 
     Traceback (most recent call last):
     apexrank.errors.InputError: max_iter must be a whole number of at least 1, got 2.5
     """
-    if not isinstance(value, Integral) or value < lowest:
+    if isinstance(value, bool) or not isinstance(value, Integral) or value < lowest:
         raise InputError(f"{name} must be a whole number of at least {lowest}{otherwise}, got {value!r}")
 
 

@@ -529,7 +529,6 @@ DIRECT = {
     "io/tables.py": "polars, into the temporary file of atomic.py",
     "cli/output.py": "matplotlib, into memory",
     "aggregation/ballot_files.py": "a copy in a temporary folder, read at once",
-    "datasets/letor.py": "into the temporary file of atomic.py",
     "checkpoints.py": "a journal, which is appended to",
 }
 WRITERS = {

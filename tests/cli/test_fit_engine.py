@@ -13,7 +13,7 @@ from typer.testing import CliRunner
 from apexrank.cli.app import app
 from apexrank.errors import InputError
 from apexrank.io import Recipe, TableRanker, load_model, read_table
-from apexrank.io.encode import KEPT_VALUES, MOST_VALUES, Encoder, NumberStats, TableStats, table_stats
+from apexrank.io.encode import KEPT_VALUES, MOST_VALUES, Encoder, NumberStats, merge_stats, table_stats
 from apexrank.io.stream import Span, TableBlocks, read_blocks
 from apexrank.io.stream_fit import fit_table_blocks, map_spans, map_tables
 from apexrank.rankers.base import fit_blocks
@@ -193,7 +193,7 @@ def test_statistics_of_parts_are_those_of_the_whole():
     column = np.where(rng.random(1000) < 0.1, np.nan, rng.normal(3, 2, 1000))
     whole = NumberStats.of(column[:1])
     for a, b in ((1, 10), (10, 400), (400, 1000)):
-        whole = whole.merge(NumberStats.of(column[a:b]))
+        whole |= NumberStats.of(column[a:b])
     filled = np.where(np.isnan(column), np.nanmedian(column), column)
     assert whole.fill("median") == pytest.approx(np.nanmedian(column), rel=1e-15)
     assert whole.fill("mean") == pytest.approx(np.nanmean(column), rel=1e-14)
@@ -207,7 +207,7 @@ def test_the_median_of_many_values_is_off_by_less_than_a_thousandth_of_the_rows(
     parts = [rng.exponential(size=150_000) + k for k in range(8)]
     stats = NumberStats.of(parts[0])
     for part in parts[1:]:
-        stats = stats.merge(NumberStats.of(part))
+        stats |= NumberStats.of(part)
     rank = np.mean(np.concatenate(parts) < stats.fill("median"))
     assert abs(rank - 0.5) < 1e-3
     assert len(stats.values) <= 2**17
@@ -336,11 +336,11 @@ def test_the_encoding_pass_holds_a_bounded_sample(tmp_path, impute, held):
     def watched(table, *args):
         nonlocal most
         part = table_stats(table, *args)
-        alive.extend(weakref.ref(array) for array in (part.numbers["x"].values, part.numbers["x"].weights))
+        alive.extend(weakref.ref(array) for array in (part["x"].values, part["x"].weights))
         most = max(most, sum(ref().nbytes for ref in alive if ref() is not None))
         return part
 
-    whole = map_tables(tables, watched, ["x"], set(), impute, merge=TableStats.merge).numbers["x"]
+    whole = map_tables(tables, watched, ["x"], set(), impute, merge=merge_stats)["x"]
     assert len(alive) >= 2 * n / rows
     assert whole.n == n
     assert whole.values.nbytes + whole.weights.nbytes <= held
@@ -366,11 +366,11 @@ def test_dask_merges_where_the_rows_are(tmp_path, monkeypatch):
         return found
 
     monkeypatch.setattr(dask, "compute", watched)
-    found = map_spans(tables, table_stats, ["x", "t"], {"t"}, "median", merge=TableStats.merge)
+    found = map_spans(tables, table_stats, ["x", "t"], {"t"}, "median", merge=merge_stats)
     assert sent == [1]
-    assert (found.numbers["x"].n, found.categories) == (900, {"t": {"a", "b"}})
-    assert found.numbers["x"].fill("median") == pytest.approx(np.median(frame["x"]), rel=1e-14)
-    assert found.numbers["x"].mean == pytest.approx(frame["x"].mean(), rel=1e-12)
+    assert (found["x"].n, found["t"]) == (900, {"a", "b"})
+    assert found["x"].fill("median") == pytest.approx(np.median(frame["x"]), rel=1e-14)
+    assert found["x"].mean == pytest.approx(frame["x"].mean(), rel=1e-12)
     assert map_spans(tables, len) == [20] * 45
 
 

@@ -14,7 +14,7 @@ import polars as pl
 
 from apexrank import MonotoneRetargeting, PNormPush
 from apexrank.io import Recipe, Table, TableRanker
-from apexrank.io.modelfile import FORMAT, _arrays, _describe, pack, unpack
+from apexrank.io.modelfile import FORMAT, describe, pack, unpack
 
 NASTY_JSON: tuple[Any, ...] = (
     *(None, True, -1, 0, 1, 2**31, 2**53, 2**63, 10**30, 10**400, 0.5, -0.0, 1e308, 5e-324),
@@ -78,7 +78,7 @@ def _models() -> list[bytes]:
         Recipe(target="fraud", id="id", groups="query", graded=True, features=["x"], scale="query"),
         MonotoneRetargeting(alpha=1.0),
     )
-    return [pack(_describe(model), _arrays(model)) for model in (two, graded)]
+    return [pack(*describe(model)) for model in (two, graded)]
 
 
 def model_file(rng: Random) -> bytes:

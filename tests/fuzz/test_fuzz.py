@@ -17,18 +17,18 @@ from apexrank import textfile
 from apexrank.aggregation.ballot_files import check_cells
 from apexrank.cli.options import BallotOptions, EdgeOptions
 from apexrank.datasets import letor, read_letor, read_preflib
-from apexrank.datasets.graphs import load_cnr_2000
 from apexrank.datasets.webspam import load_webspam
 from apexrank.errors import InputError, MissingExtraError
 from apexrank.graph.files import guessed_columns
 from apexrank.graph.reading import as_graph
 from apexrank.graph.vertex_files import named_vertex, read_seeds, seed_weights
 from apexrank.io import load_model, parquet_size, read_qrels, read_run, read_table, stream, write_table
-from apexrank.io.columns import positive_value, texts
+from apexrank.io.columns import read_target, texts
 from apexrank.io.modelfile import pack, unpack
 from apexrank.io.parquet_size import check_size
 from apexrank.io.stream import read_blocks
 from apexrank.textfile import unpacked
+from apexrank_papers.graphs.networks import load_cnr_2000
 from tests.fuzz import work
 from tests.fuzz.binary import ROWS, _models
 from tests.fuzz.generate import generate
@@ -246,7 +246,7 @@ class TestTables:
     def test_column_called_count(self):
         """The table of values has a column of that name, too."""
         rows = read_rows("count", ["0", "1", "1"])
-        assert positive_value(rows, "count") == "1"
+        assert read_target(rows, "count")[1] == "1"
 
     def test_dates_beyond_all_years(self):
         """They can be held but not written, on which the library panics."""
@@ -482,7 +482,7 @@ class TestLists:
         entries = np.ones(10), np.zeros(10, np.int32), np.append(np.arange(10), np.full(19_991, 10))
         made = []
         monkeypatch.setattr(letor.csr_array, "toarray", lambda matrix: made.append(matrix.shape))
-        letor._matrix("q.txt", entries, (20_000, 3_500), False, np.float64)
+        letor._dense("q.txt", letor.csr_array(entries, shape=(20_000, 3_500)))
         assert made == [(20_000, 3_500)]
 
     def test_item_that_is_twice_in_a_long_order(self, tmp_path):

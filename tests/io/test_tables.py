@@ -13,10 +13,11 @@ from hypothesis import strategies as st
 from apexrank import InputError, PNormPush
 from apexrank.atomic import check_writable, replacing, write_bytes
 from apexrank.io import Recipe, Table, TableRanker, rank_table, read_table, write_table
-from apexrank.io.columns import is_text, labels, numbers, positive_value, texts
+from apexrank.io.columns import is_text, numbers, read_target, texts
 from apexrank.io.encode import Encoder
 from apexrank.io.judging import top_measures
 from apexrank.io.table_ranker import Thresholds
+from apexrank.rankers import MonotoneRetargeting
 from apexrank.validation import segment
 
 
@@ -208,21 +209,17 @@ class TestLabels:
         ],
     )
     def test_obvious_positive(self, values, positive):
-        assert positive_value(table(y=values), "y") == positive
+        assert read_target(table(y=values), "y")[1] == positive
 
     @pytest.mark.parametrize("values", [["cat", "dog"], [1, 2], [0, 1, 2], ["yes", "no", "maybe"]])
     def test_not_obvious(self, values):
         with pytest.raises(InputError, match="--positive VALUE"):
-            positive_value(table(y=values), "y")
+            read_target(table(y=values), "y")
 
     def test_one_against_the_rest(self):
         grades = table(y=["a", "b", "c", "a"])
-        assert labels(grades, "y", positive_value(grades, "y", "b")).tolist() == [0, 1, 0, 0]
-        assert labels(table(y=[1, 2, 3]), "y", positive_value(table(y=[1, 2, 3]), "y", "2.0")).tolist() == [
-            0,
-            1,
-            0,
-        ]
+        assert read_target(grades, "y", "b")[0].tolist() == [0, 1, 0, 0]
+        assert read_target(table(y=[1, 2, 3]), "y", "2.0")[0].tolist() == [0, 1, 0]
 
     @pytest.mark.parametrize(
         ("values", "positive", "message"),
@@ -234,7 +231,7 @@ class TestLabels:
     )
     def test_bad_target(self, values, positive, message):
         with pytest.raises(InputError, match=message):
-            positive_value(table(y=values), "y", positive)
+            read_target(table(y=values), "y", positive)
 
 
 @pytest.fixture
@@ -427,3 +424,28 @@ class TestAtomic:
         with pytest.raises(InputError, match="cannot tell the format"):
             write_table(pl.DataFrame({"a": [1]}), tmp_path / "a.docx")
         assert not list(tmp_path.iterdir())
+
+
+def test_reasons_are_those_of_the_whole_group():
+    """Rows that are left out still scale the features of those that stay."""
+    rng = np.random.default_rng(0)
+    data = pl.DataFrame(
+        {"q": np.repeat(np.arange(6), 10), "a": rng.normal(size=60), "b": rng.normal(size=60)}
+    )
+    rows = Table(data.with_columns(stars=(data["a"] * 2 + data["b"] > 0.5).cast(pl.Int64)))
+    recipe = Recipe(target="stars", graded=True, groups="q", scale="query")
+    ranker = TableRanker.fit(rows, recipe, MonotoneRetargeting(alpha=0.1))
+    best = rank_table(ranker, rows, explain=True).filter(pl.col("rank") == 1)
+    assert best["why_1"].str.contains("=").all()
+    assert rank_table(ranker, rows, top=1, explain=True).equals(best)
+
+
+def test_reasons_of_a_letor_file_without_the_last_feature(tmp_path):
+    lines = [f"{i % 3} qid:{i // 5} 1:{i % 4} 2:{i % 3}" for i in range(30)]
+    (tmp_path / "train.txt").write_text("\n".join(lines))
+    (tmp_path / "new.txt").write_text("\n".join(line.partition(" 2:")[0] for line in lines))
+    recipe = Recipe(target="relevance", graded=True, groups="qid", id="docid")
+    ranker = TableRanker.fit(read_table(tmp_path / "train.txt"), recipe, MonotoneRetargeting(alpha=0.1))
+    new = read_table(tmp_path / "new.txt")
+    ranked = rank_table(ranker, new, top=1, explain=True)
+    assert ranked.select("qid", "docid", "rank", "score").equals(rank_table(ranker, new, top=1))

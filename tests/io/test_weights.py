@@ -16,7 +16,7 @@ from apexrank.cli.app import app
 from apexrank.export import round_scorecard
 from apexrank.io import Recipe, Table, load_model
 from apexrank.io.encode import Encoder
-from apexrank.io.judging import default_measures, top_measures
+from apexrank.io.judging import default_measures, judge_table, top_measures
 from apexrank.io.stream_fit import fit_table_blocks
 from apexrank.io.table_ranker import Thresholds, fit_table
 from apexrank.metrics.evaluation import FAMILIES
@@ -319,3 +319,18 @@ def test_scorecards_of_arrays():
     other = round_scorecard(model, X[rows], y[rows])
     assert (one.points.tolist(), one.units.tolist()) == (other.points.tolist(), other.units.tolist())
     assert one.objective == pytest.approx(other.objective, rel=1e-10)
+
+
+def test_rows_of_weight_0_do_not_scale_the_queries_that_are_judged():
+    rng = np.random.default_rng(2)
+    n = 80
+    frame = pl.DataFrame({"q": np.repeat(np.arange(8), 10), "a": rng.normal(size=n), "b": rng.normal(size=n)})
+    stars = (frame["a"] + frame["b"] + rng.normal(size=n) > 0).cast(pl.Int64)
+    frame = frame.with_columns(stars=stars, times=pl.Series(rng.integers(0, 3, n)))
+    recipe = Recipe(target="stars", graded=True, groups="q", scale="query", weight="times")
+    ranker, fitted = fit_table(Table(frame), recipe, rankers.MonotoneRetargeting(alpha=0.1))
+    judged = judge_table(ranker, Table(frame))
+    counted = judged.weight > 0
+    again = judge_table(ranker, Table(repeated(frame)))
+    np.testing.assert_array_equal(judged.scores[counted], fitted.scores[counted])
+    np.testing.assert_allclose(np.repeat(judged.scores, frame["times"]), again.scores, rtol=1e-12)

@@ -12,10 +12,9 @@ from scipy.sparse import csr_array
 from sklearn.metrics import roc_auc_score
 
 import apexrank_papers as papers
-from apexrank.datasets import graphs
 from apexrank.errors import InputError
 from apexrank.graph import LpqRank, PageRank, as_graph
-from apexrank_papers.graphs import EXPERIMENTS, linkfarm, spam_labels, toys, trust
+from apexrank_papers.graphs import EXPERIMENTS, linkfarm, networks, spam_labels, toys, trust
 from apexrank_papers.graphs.farms import RATIO, TOL, closed_cycles, farmed_crawl, labelled_sample
 from apexrank_papers.graphs.rankings import (
     ANTITRUST,
@@ -572,6 +571,6 @@ def test_trust_says_what_it_needs(options, message):
 
 def test_bitcoin_otc_as_it_comes_out(monkeypatch):
     use_data(monkeypatch, "soc-sign-bitcoinotc.csv.gz")
-    assert graphs.load_bitcoin_otc().adjacency.shape == (5881, 5881)
+    assert networks.load_bitcoin_otc().adjacency.shape == (5881, 5881)
     found = dict(trust.trust(data="bitcoin-otc", repeats=3).table.select("method", "auc").rows())
     assert found["TrustRank"] > found["Lin-PageRank"] > found["PageRank"] > found["L_2,2.4"] > 0.7

@@ -85,10 +85,10 @@ def _write(out: Path, train: Table, new: Table, rankers: dict[int, TableRanker])
 
 
 def _picture(train: Table, new: Table, rankers: dict[int, TableRanker], path: Path) -> None:
-    from apexrank.io.columns import labels
+    from apexrank.io.columns import read_target
 
     scores = {f"p = {p}": ranker.score(new) for p, ranker in rankers.items()}
-    save_roc(scores, labels(new, "fraud", "1"), path)
+    save_roc(scores, read_target(new, "fraud", "1")[0], path)
 
 
 def _report(train: Table, new: Table, rankers: dict[int, TableRanker], path: Path) -> None:

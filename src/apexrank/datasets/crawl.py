@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from inspect import cleandoc
-from numbers import Integral, Real
+from numbers import Real
 from typing import Any
 
 import numpy as np
@@ -12,6 +12,7 @@ from sklearn.utils import Bunch, check_random_state
 
 from apexrank.errors import InputError
 from apexrank.kernels.jit import kernel
+from apexrank.validation import check_count
 
 DANGLING = 1 / 3
 LOCALITY = 0.75
@@ -72,7 +73,7 @@ def make_crawl(
     >>> float((crawl.adjacency[~crawl.spam].sum(axis=1) == 0).mean())
     0.33375
     """
-    _check_whole("n", n, 20)
+    check_count("n", n, 20)
     if not (isinstance(spam_share, Real) and 0 <= spam_share < 1):
         raise InputError(f"spam_share must be a number of at least 0 and below 1, got {spam_share!r}")
     farms, boosters = _farm_sizes(int(n), float(spam_share))
@@ -86,7 +87,7 @@ def make_crawl(
             f"{honest} pages of mean degree {mean_degree} have more than 2**31 links: lower n or mean_degree"
         )
     hosts = max(1, honest // _PAGES_PER_HOST) if hosts is None else hosts
-    _check_whole("hosts", hosts, 1)
+    check_count("hosts", hosts, 1)
     if hosts > honest:
         raise InputError(f"hosts must be at most the number of honest pages {honest}, got {hosts}")
     rng = check_random_state(random_state)
@@ -167,9 +168,9 @@ def plant_farms(
     """
     old = _checked_graph(adjacency)
     n = old.shape[0]
-    _check_whole("farms", farms, 1)
-    _check_whole("boosters", boosters, 1)
-    _check_whole("hijacked", hijacked, 0)
+    check_count("farms", farms, 1)
+    check_count("boosters", boosters, 1)
+    check_count("hijacked", hijacked, 0)
     if interlinked and farms < 2:
         raise InputError("interlinked farms need farms >= 2: one target has no other to link to")
     size = n + farms * (boosters + 1)
@@ -193,11 +194,6 @@ def plant_farms(
         hijacked_links=stolen,
         DESCR=cleandoc(plant_farms.__doc__ or ""),
     )
-
-
-def _check_whole(name: str, value: Any, least: int) -> None:
-    if isinstance(value, bool) or not isinstance(value, Integral) or value < least:
-        raise InputError(f"{name} must be a whole number of at least {least}, got {value!r}")
 
 
 def _checked_graph(adjacency: Any) -> csr_array:

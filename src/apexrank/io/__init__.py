@@ -1,4 +1,4 @@
-"""Tables in, model files out: what the command line is made of, usable from Python as well.
+"""Tables and model files: the parts of the command line, for use from Python.
 
 A table (:mod:`.tables`) becomes labels (:mod:`.columns`) and a feature matrix (:mod:`.encode`); a
 :class:`~apexrank.io.table_ranker.TableRanker` fits an estimator on them and is kept in a model file

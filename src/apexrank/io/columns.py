@@ -1,6 +1,6 @@
-"""Columns of a table as what they are for: numbers, text, labels or grades, groups and weights.
+"""Read table columns as numbers, text, labels, grades, groups or weights.
 
-Every value that cannot be used is an error that names its line and column.
+A value that cannot be used raises an error that names its line and column.
 """
 
 from __future__ import annotations
@@ -29,7 +29,6 @@ _OBVIOUS = (
     ("neg", "pos"),
 )
 _POSITIVES = {frozenset(pair): pair[1] for pair in _OBVIOUS}
-WordCounts = dict[str, tuple[int, int]]
 
 
 def numbers(table: Table, name: str, advice: str = "") -> np.ndarray:
@@ -47,7 +46,7 @@ def numbers(table: Table, name: str, advice: str = "") -> np.ndarray:
     """
     series = table.column(name)
     if series.dtype in TEXT:
-        values = _parse(table, series.cast(pl.String), advice)
+        values = _parsed(table, series.cast(pl.String), advice)
     elif series.dtype.is_numeric() or series.dtype in (pl.Boolean, pl.Null):
         values = series.cast(pl.Float64)
     else:
@@ -57,7 +56,7 @@ def numbers(table: Table, name: str, advice: str = "") -> np.ndarray:
     return array
 
 
-def _parse(table: Table, text: pl.Series, advice: str) -> pl.Series:
+def _parsed(table: Table, text: pl.Series, advice: str) -> pl.Series:
     words = text.str.strip_chars().str.to_lowercase()
     given = ~words.is_in(_MISSING_WORDS) & words.is_not_null()
     if given.any() and words.filter(given).is_in(list(_BOOLEAN_WORDS)).all():
@@ -70,35 +69,27 @@ def _parse(table: Table, text: pl.Series, advice: str) -> pl.Series:
     return values
 
 
-def word_counts(table: Table, names: Sequence[str]) -> WordCounts:
-    """For columns of text: the number of words that are not numbers, and of all words."""
-    found = {}
-    for name in names:
+def word_balance(table: Table, names: Sequence[str]) -> np.ndarray:
+    """Count, for each column of text, the words that are not numbers minus those that are; 0 for other columns.
+
+    The balances of several tables add up to that of all their rows.
+    """
+    balance = np.zeros(len(names), dtype=np.int64)
+    for j, name in enumerate(names):
         series = table.column(name)
         if series.dtype in TEXT:
             words = series.cast(pl.String).str.strip_chars().str.to_lowercase().drop_nulls()
             words = words.filter(~words.is_in([*_MISSING_WORDS, *_BOOLEAN_WORDS]))
-            found[name] = words.cast(pl.Float64, strict=False).null_count(), len(words)
-    return found
-
-
-def merge_words(a: WordCounts, b: WordCounts) -> WordCounts:
-    """Word counts of the rows of both."""
-    pairs = {name: (a.get(name, (0, 0)), b.get(name, (0, 0))) for name in a | b}
-    return {name: (one[0] + other[0], one[1] + other[1]) for name, (one, other) in pairs.items()}
-
-
-def text_columns(counts: WordCounts) -> set[str]:
-    """Columns of words: text of which less than half reads as numbers.
-
-    A column of numbers with a slip of the pen in it is not, so that the slip is reported.
-    """
-    return {name for name, (wrong, words) in counts.items() if 2 * wrong > words}
+            balance[j] = 2 * words.cast(pl.Float64, strict=False).null_count() - len(words)
+    return balance
 
 
 def is_text(table: Table, name: str) -> bool:
-    """Whether a column is of words, as in :func:`text_columns`."""
-    return name in text_columns(word_counts(table, [name]))
+    """Return whether a column holds words: less than half of its text parses as numbers.
+
+    A column of numbers with a typing error does not, so that the error is reported.
+    """
+    return bool(word_balance(table, [name])[0] > 0)
 
 
 def texts(table: Table, name: str) -> pl.Series:
@@ -123,13 +114,13 @@ def texts(table: Table, name: str) -> pl.Series:
 
 
 def refuse_row(table: Table, name: str, bad: np.ndarray, message: str) -> None:
-    """Raise an error that names the first bad row of a column."""
+    """Raise InputError for the first bad row of a column, if there is one."""
     if bad.any():
         raise InputError(f"{table.where(int(bad.argmax()), name)}: {message}")
 
 
 def target_values(table: Table, target: str) -> pl.Series:
-    """The target as text; True and TRUE are the same as the true of a column of booleans."""
+    """Read the target as text; True and TRUE equal the true of a boolean column."""
     text = texts(table, target)
     words = text.str.to_lowercase()
     text = text.set(words.is_in(_MISSING_TARGETS).fill_null(False), None)
@@ -137,7 +128,7 @@ def target_values(table: Table, target: str) -> pl.Series:
 
 
 def target_counts(table: Table, target: str, values: pl.Series | None = None) -> dict[str, int]:
-    """How often each value of the target occurs, the most frequent first; none may be missing."""
+    """Count the values of the target, the most frequent first; a missing one raises InputError."""
     text = target_values(table, target) if values is None else values
     missing = text.is_null().to_numpy()
     refuse_row(table, target, missing, "the target is missing; fill it in or take the row out")
@@ -146,7 +137,7 @@ def target_counts(table: Table, target: str, values: pl.Series | None = None) ->
 
 
 def choose_positive(counts: dict[str, int], source: str, target: str, positive: str | None) -> str:
-    """The target's positive value: the one asked for, or the obvious one of two."""
+    """Return the target's positive value: the one asked for, or the obvious one of two."""
     shown = ", ".join(map(repr, list(counts)[:5]))
     shown += f", ... ({len(counts)} in all)" if len(counts) > 5 else ""
     if len(counts) == 1:
@@ -171,7 +162,7 @@ def choose_positive(counts: dict[str, int], source: str, target: str, positive: 
 def read_target(
     table: Table, target: str, positive: str | None = None, *, graded: bool = False
 ) -> tuple[np.ndarray, str | None]:
-    """Labels 0 and 1 and the value that is 1, or grades of relevance and None; the column is read once.
+    """Read labels 0 and 1 and the value that became 1, or grades of relevance and None.
 
     Examples
     --------
@@ -186,30 +177,8 @@ def read_target(
     return (values == found).to_numpy().astype(np.int64), found
 
 
-def positive_value(table: Table, target: str, positive: str | None = None) -> str:
-    """Return the target's positive value: the one asked for, or the obvious one of two.
-
-    Examples
-    --------
-    >>> positive_value(Table(pl.DataFrame({"fraud": ["No", "Yes", "No"]})), "fraud")
-    'Yes'
-    """
-    return choose_positive(target_counts(table, target), table.source, target, positive)
-
-
-def labels(table: Table, target: str, positive: str | None = None) -> np.ndarray:
-    """One 0 or 1 per row: 1 where the target has the positive value. Both must occur.
-
-    Examples
-    --------
-    >>> labels(Table(pl.DataFrame({"fraud": ["no", "yes", "no"]})), "fraud", "yes").tolist()
-    [0, 1, 0]
-    """
-    return read_target(table, target, positive)[0]
-
-
 def grades(table: Table, target: str) -> np.ndarray:
-    """Relevance of each row as a number of at least 0.
+    """Read the relevance of each row, a number of at least 0.
 
     Examples
     --------
@@ -222,7 +191,7 @@ def grades(table: Table, target: str) -> np.ndarray:
 
 
 def group_ids(table: Table, name: str) -> np.ndarray:
-    """Group of each row; none may be missing."""
+    """Read the group of each row; a missing one raises InputError."""
     text = texts(table, name)
     missing = text.is_null().to_numpy()
     refuse_row(table, name, missing, "the group is missing; fill it in or take the row out")
@@ -230,7 +199,7 @@ def group_ids(table: Table, name: str) -> np.ndarray:
 
 
 def row_weights(table: Table, name: str) -> np.ndarray:
-    """How many times each row counts."""
+    """Read how many times each row counts, a number of at least 0."""
     weight = numbers(table, name)
     refuse_row(table, name, ~(weight >= 0), "a weight must be a number of at least 0")
     return weight
@@ -239,7 +208,7 @@ def row_weights(table: Table, name: str) -> np.ndarray:
 def feature_columns(
     table: Table, roles: Mapping[str, str | None], features: Sequence[str] = (), drop: Sequence[str] = ()
 ) -> list[str]:
-    """Columns of a table that are features, in its order: those named, or all that have no role and are not dropped."""
+    """Return the feature columns in table order: those named, or all without a role that are not dropped."""
     taken = {column: role for role, column in roles.items() if column is not None}
     for name in (*taken, *drop, *features):
         table.column(name)

@@ -1,4 +1,4 @@
-"""Encode a table as a feature matrix, the same way in training and later.
+"""Encode tables as feature matrices, new rows the same way as training rows.
 
 scikit-learn's ColumnTransformer lacks what is needed here: errors that name the line of a bad value, imputation by the
 median of weighted rows, statistics merged over the parts of a file, and an encoding that a model file holds as data.
@@ -6,15 +6,15 @@ median of weighted rows, statistics merged over the parts of a file, and an enco
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 import polars as pl
 
-from apexrank.errors import InputError
-from apexrank.io.columns import WordCounts, numbers, refuse_row, text_columns, texts, word_counts
+from apexrank.errors import InputError, quoted
+from apexrank.io.columns import numbers, refuse_row, texts, word_balance
 from apexrank.io.tables import Table
 
 MAX_CATEGORIES = 1000
@@ -25,7 +25,7 @@ _MISSING = "the value is missing; fill it in, or fit with --impute median"
 
 
 def check_encoding(impute: str | None, scale: str) -> None:
-    """Refuse an imputation or a scale of an unknown name."""
+    """Raise InputError for an unknown imputation or scaling."""
     if impute is not None and impute not in IMPUTERS:
         raise InputError(f"unknown imputation {impute!r}: use one of {', '.join(IMPUTERS)}")
     if scale not in SCALERS:
@@ -46,7 +46,7 @@ class Number:
         return [self.name]
 
     def parse(self, table: Table) -> np.ndarray:
-        """The column's numbers; a missing one is NaN, or an error where there is nothing to fill it with."""
+        """Read the column; a missing number is NaN, or an error if there is no value to fill it with."""
         name = self.name
         advice = (
             f"; one-hot encode the column (--categorical {name}), leave it out (--drop {name}) or correct it"
@@ -57,7 +57,7 @@ class Number:
         return values
 
     def encode(self, values: np.ndarray) -> np.ndarray:
-        """Features of parsed values, one column."""
+        """Turn parsed values into one column of features."""
         filled = values if self.fill is None else np.where(np.isnan(values), self.fill, values)
         return filled[:, None]
 
@@ -80,36 +80,29 @@ class Category:
         return [f"{self.name}={value}" for value in self.values]
 
     def parse(self, table: Table) -> pl.Series:
-        """The column's texts; a missing one is null, or an error."""
+        """Read the column; a missing text is null, or an error."""
         text = texts(table, self.name)
         if not self.fill:
             refuse_row(table, self.name, text.is_null().to_numpy(), _MISSING)
         return text
 
     def encode(self, text: pl.Series) -> np.ndarray:
-        """Indicators of parsed texts, one column per known value."""
+        """Turn parsed texts into indicators, one column per known value."""
         codes = text.replace_strict(list(self.values), list(range(len(self.values))), default=-1)
         return (codes.to_numpy()[:, None] == np.arange(len(self.values))).astype(np.float64)
 
     def unknown(self, table: Table) -> list[str]:
-        """Values of the column that were never met in training."""
+        """Return the values of the column that training did not have."""
         found = texts(table, self.name).drop_nulls().unique().sort()
         return [value for value in found if value not in self.values]
 
 
 Column = Number | Category
-
-
-def _read(column: Any, table: Table) -> np.ndarray:
-    """Features of a column, one row for each of the table."""
-    return column.encode(column.parse(table))
-
-
 KINDS: dict[str, type[Number] | type[Category]] = {kind.kind: kind for kind in (Number, Category)}
 
 
 class NumberStats(NamedTuple):
-    """A column of numbers, summed up so that the sums of several tables can be merged.
+    """Mergeable summary of a column of numbers: moments, range, and a sample for the median.
 
     ``n`` and ``missing`` are the weights of the rows with and without a value. ``values`` with ``weights`` are there
     for the median, where one is wanted: all values, or where parts are merged up to 131,072 of them (2 MiB), then
@@ -127,7 +120,7 @@ class NumberStats(NamedTuple):
 
     @classmethod
     def of(cls, column: np.ndarray, weight: np.ndarray | None = None, *, sampled: bool = True) -> NumberStats:
-        """Statistics of one column, NaN where it has no value; weights count as repetitions."""
+        """Summarise a column, NaN where a value is missing; weights count as repetitions."""
         weight = np.ones(len(column)) if weight is None else weight
         is_given = ~np.isnan(column) & (weight > 0)
         given, weights, nothing = column[is_given], weight[is_given], np.empty(0)
@@ -141,7 +134,7 @@ class NumberStats(NamedTuple):
         limits = float(given.min()), float(given.max())
         return cls(n, missing, mean, squares, *limits, *((given, weights) if sampled else (nothing, nothing)))
 
-    def merge(self, other: NumberStats) -> NumberStats:
+    def __or__(self, other: NumberStats) -> NumberStats:
         """Statistics of the rows of both."""
         n = self.n + other.n
         with np.errstate(over="ignore", invalid="ignore"):
@@ -155,7 +148,7 @@ class NumberStats(NamedTuple):
         return NumberStats(n, self.missing + other.missing, mean, squares, *limits, *sample)
 
     def fill(self, impute: str) -> float:
-        """The column's mean, or its median: that of the rows, each repeated as often as its weight says."""
+        """Return the mean, or the weighted median: that of rows repeated as often as their weights say."""
         if impute == "mean":
             return self.mean
         if (self.weights == self.weights[0]).all():
@@ -168,12 +161,12 @@ class NumberStats(NamedTuple):
         return float(pair[0] + (pair[1] - pair[0]) / 2)
 
     def scaling(self, fill: float | None, scale: str) -> tuple[float, float]:
-        """Center and scale of the column with missing values filled; a column of one value is left at 0."""
+        """Return center and scale of the column with missing values filled; a constant column becomes 0."""
         if scale == "none":
             return 0.0, 1.0
         whole = self
         if self.missing and fill is not None:
-            whole = self.merge(NumberStats.of(np.array([fill]), sampled=False)._replace(n=self.missing))
+            whole = self | NumberStats.of(np.array([fill]), sampled=False)._replace(n=self.missing)
         width = whole.high - whole.low
         center, spread = whole.low, width
         if scale == "standard":
@@ -191,18 +184,12 @@ def _thinned(values: np.ndarray, weights: np.ndarray) -> tuple[np.ndarray, np.nd
     return values[order][np.searchsorted(below, middle)], np.full(KEPT_VALUES, below[-1] / KEPT_VALUES)
 
 
-class TableStats(NamedTuple):
-    """What the encoding of a table is learnt from: statistics of its numbers, values of its categories."""
+Stats = dict[str, NumberStats | set[str]]  # of a table: of its numbers, and the values of its categories
 
-    numbers: dict[str, NumberStats]
-    categories: dict[str, set[str]]
 
-    def merge(self, other: TableStats) -> TableStats:
-        """Statistics of the rows of both."""
-        return TableStats(
-            {name: stats.merge(other.numbers[name]) for name, stats in self.numbers.items()},
-            {name: values | other.categories[name] for name, values in self.categories.items()},
-        )
+def merge_stats(a: Stats, b: Stats) -> Stats:
+    """Merge the statistics of two tables."""
+    return {name: found | b[name] for name, found in a.items()}  # type: ignore[operator]
 
 
 def table_stats(
@@ -212,23 +199,22 @@ def table_stats(
     impute: str | None,
     weight: np.ndarray | None = None,
     keep: dict[str, Any] | None = None,
-) -> TableStats:
-    """Statistics of columns, those ``chosen`` as categories; ``keep`` gets their parsed values."""
-    found: dict[str, NumberStats] = {}
-    categories: dict[str, set[str]] = {}
+) -> Stats:
+    """Summarise columns, those ``chosen`` as categories; ``keep`` receives their parsed values."""
+    found: Stats = {}
     for name in names:
+        parsed: Any
         if name in chosen:
-            text = Category(name, (), impute is not None).parse(table)
-            counted = text if weight is None else text.filter(pl.Series(weight > 0))
-            categories[name] = set(counted.drop_nulls().unique())
-            _check_count(table.source, name, len(categories[name]))
-            parsed: Any = text
+            parsed = Category(name, (), impute is not None).parse(table)
+            counted = parsed if weight is None else parsed.filter(pl.Series(weight > 0))
+            found[name] = values = set(counted.drop_nulls().unique())
+            _check_count(table.source, name, len(values))
         else:
             parsed = Number(name, None if impute is None else 0.0).parse(table)
             found[name] = NumberStats.of(parsed, weight, sampled=impute == "median")
         if keep is not None:
             keep[name] = parsed
-    return TableStats(found, categories)
+    return found
 
 
 def _check_count(source: str, name: str, n: int) -> None:
@@ -239,12 +225,14 @@ def _check_count(source: str, name: str, n: int) -> None:
         )
 
 
-def one_hot_columns(names: Sequence[str], categorical: Sequence[str], counts: WordCounts) -> set[str]:
-    """Columns to one-hot encode: those named, and with "all" every column of words, by their word counts."""
+def one_hot_columns(names: Sequence[str], categorical: Sequence[str], balance: np.ndarray) -> set[str]:
+    """Return the columns to one-hot encode: those named, and with "all" every column of words by its balance."""
     chosen = {name for name in categorical if name != "all" or "all" in names}
     for name in sorted(chosen - set(names)):
         raise InputError(f"--categorical {name}: the column is not among the features")
-    return chosen | text_columns(counts) if "all" in categorical else chosen
+    if "all" in categorical:
+        chosen.update(name for name, more in zip(names, balance, strict=True) if more > 0)
+    return chosen
 
 
 @dataclass(frozen=True)
@@ -298,12 +286,12 @@ class Encoder:
         for name in categorical:
             if name != "all":
                 table.column(name)
-        counts = word_counts(table, names) if "all" in categorical else {}
+        balance = word_balance(table, names) if "all" in categorical else np.zeros(0)
+        chosen = one_hot_columns(names, categorical, balance)
         parsed: dict[str, Any] = {}
-        chosen = one_hot_columns(names, categorical, counts)
         stats = table_stats(table, names, chosen, impute, sample_weight, parsed)
         encoder = cls.of_stats(stats, names, impute, scale, table.source)
-        return encoder, encoder._assemble(len(table), lambda column: column.encode(parsed.pop(column.name)))
+        return encoder, encoder.encode(table, parsed)
 
     @classmethod
     def learn(cls, table: Table, names: Sequence[str], **options: Any) -> Encoder:
@@ -312,35 +300,30 @@ class Encoder:
 
     @classmethod
     def of_stats(
-        cls, stats: TableStats, names: Sequence[str], impute: str | None, scale: str, source: str
+        cls, stats: Stats, names: Sequence[str], impute: str | None, scale: str, source: str
     ) -> Encoder:
-        """Make the encoder of rows, by their statistics."""
+        """Make the encoder of rows with these statistics."""
         columns: list[Column] = []
-        centers: list[float] = []
-        scales: list[float] = []
+        units: list[tuple[float, float]] = []
         for name in names:
-            values = sorted(stats.categories.get(name, ()))
-            if not (values if name in stats.categories else stats.numbers[name].n):
+            found = stats[name]
+            if not (found.n if isinstance(found, NumberStats) else found):
                 raise InputError(
                     f"{source} column {name!r} has no values at all: leave it out (--drop {name})"
                 )
-            if name in stats.categories:
-                _check_count(source, name, len(values))
-                columns.append(Category(name, tuple(values), impute is not None))
-                centers += [0.0] * len(values)
-                scales += [1.0] * len(values)
+            if isinstance(found, set):
+                _check_count(source, name, len(found))
+                columns.append(Category(name, tuple(sorted(found)), impute is not None))
+                units += [(0.0, 1.0)] * len(found)
                 continue
-            number = stats.numbers[name]
-            fill = None if impute is None else number.fill(impute)
-            center, width = number.scaling(fill, scale)
-            if not (np.isfinite(center) and np.isfinite(width)):
+            fill = None if impute is None else found.fill(impute)
+            columns.append(Number(name, fill))
+            units.append(found.scaling(fill, scale))
+            if not np.isfinite(units[-1]).all():
                 raise InputError(
                     f"{source} column {name!r} has values too large to scale: divide them or drop the column"
                 )
-            columns.append(Number(name, fill))
-            centers.append(center)
-            scales.append(width)
-        return cls(tuple(columns), np.array(centers), np.array(scales))
+        return cls(tuple(columns), *np.array(units).T.copy())
 
     @property
     def features(self) -> list[str]:
@@ -353,30 +336,34 @@ class Encoder:
         widths = [len(column.features) for column in self.columns]
         return np.concatenate([[0], np.cumsum(widths)[:-1]]).astype(np.intp)
 
-    def encode(self, table: Table) -> np.ndarray:
-        """Feature matrix of the table's rows; columns it does not know are left aside."""
-        return self._assemble(len(table), lambda column: _read(column, table))
-
-    def raw(self, table: Table) -> np.ndarray:
-        """The features before scaling: numbers in the table's own units, and indicators."""
-        return np.hstack([_read(column, table) for column in self.columns])
-
-    def _assemble(self, rows: int, read: Callable[[Any], np.ndarray]) -> np.ndarray:
-        X = np.empty((rows, len(self.center)))
-        for start, column in zip(self.starts, self.columns, strict=True):
-            X[:, start : start + len(column.features)] = read(column)
+    def encode(self, table: Table, parsed: dict[str, Any] | None = None) -> np.ndarray:
+        """Return the feature matrix of the table's rows; unknown columns are ignored."""
+        X = self.raw(table, parsed)
         with np.errstate(over="ignore", invalid="ignore"):
             X -= self.center
             X /= self.scale
         return X
 
+    def raw(self, table: Table, parsed: dict[str, Any] | None = None) -> np.ndarray:
+        """Return the features before scaling: numbers in the table's own units, and indicators.
+
+        Columns that have been ``parsed`` before are taken out of that mapping.
+        """
+        X, start = np.empty((len(table), len(self.center))), 0
+        for column in self.columns:
+            values: Any = column.parse(table) if parsed is None else parsed.pop(column.name)
+            features = column.encode(values)
+            X[:, start : start + features.shape[1]] = features
+            start += features.shape[1]
+        return X
+
     def notes(self, table: Table) -> list[str]:
-        """One sentence for every column with values that training never met."""
+        """Return one sentence for each column with values that training did not have."""
         notes = []
         for column in self.columns:
             unknown = column.unknown(table) if isinstance(column, Category) else []
             if unknown:
-                shown = ", ".join(map(repr, unknown[:3])) + (", ..." if len(unknown) > 3 else "")
+                shown = quoted(unknown, 3)
                 notes.append(
                     f"column {column.name!r} has values never met in training, taken as none: {shown}"
                 )

@@ -1,4 +1,4 @@
-"""Judge ranked rows whose answer is known: those of a model, a column of scores, or a TREC run; default measures."""
+"""Scores and answers of labelled rows, from a model, a column of scores or a TREC run, and their default measures."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ _OF_RANKS = {"average_reciprocal_rank", "push_dcg", "average_precision", "mrr", 
 
 
 class Judged(NamedTuple):
-    """Answers and scores of rows: what measures are made of.
+    """Answers and scores of rows, the input of measures.
 
     ``graded`` answers are grades of relevance, others 0 and 1. ``ties`` is the rule of where the rows come from,
     ``notes`` are sentences about what was left out, and ``weight`` says how many times each row counts.
@@ -75,7 +75,7 @@ def judge_table(
     grades: bool = False,
     weight: str | None = None,
 ) -> Judged:
-    """Score the rows of a table that has the answers.
+    """Score the rows of a labelled table.
 
     The model's positive value goes with its own target only; ``grades`` asks for the target as grades of relevance.
     ``weight`` is a column of weights: by default the model's, where the table has it.
@@ -88,7 +88,7 @@ def judge_table(
     y, _ = read_target(table, target, positive, graded=graded)
     weight = weight or (ranker.weight if ranker.weight in table.names else None)
     weights = None if weight is None else row_weights(table, weight)
-    return Judged(y, ranker.score(table), ranker.group_ids(table), graded, weight=weights)
+    return Judged(y, ranker.score(table, weights), ranker.group_ids(table), graded, weight=weights)
 
 
 def judge_scores(
@@ -135,7 +135,7 @@ def judge_run(run: str | Path, qrels: str | Path, *, complete: bool = False) -> 
 
 
 def _left_out(retrieved: pl.DataFrame, judgements: pl.DataFrame, complete: bool) -> tuple[str, ...]:
-    """Sentences about queries and documents that only one of the files has."""
+    """Return sentences about queries and documents that only one of the files has."""
     asked, known = set(retrieved["query"]), set(judgements["query"])
     notes = []
     if known - asked and not complete:
@@ -153,7 +153,7 @@ def _left_out(retrieved: pl.DataFrame, judgements: pl.DataFrame, complete: bool)
 def default_measures(
     y: np.ndarray, groups: np.ndarray | None = None, sample_weight: np.ndarray | None = None
 ) -> list[str]:
-    """Names of the measures that make sense for lists of this length and kind.
+    """Return the names of the measures that suit lists of this length and kind.
 
     Examples
     --------
@@ -168,7 +168,7 @@ def default_measures(
 
 
 def measurable(names: Iterable[str], sample_weight: np.ndarray | None) -> list[str]:
-    """Those of the measures that weights allow: some are sums over ranks, and need weights that are whole numbers."""
+    """Return the measures that the weights allow: sums over ranks need whole numbers."""
     whole = sample_weight is None or (sample_weight == np.floor(sample_weight)).all()
     return [name for name in names if whole or not (name in _OF_RANKS or name.startswith("ndcg"))]
 
@@ -179,7 +179,7 @@ def top_measures(
     groups: np.ndarray | None = None,
     sample_weight: np.ndarray | None = None,
 ) -> dict[str, float]:
-    """Every measure that makes sense for such lists, by its name; weights count as repetitions of rows.
+    """Compute every measure that suits such lists; weights count as repetitions of rows.
 
     Examples
     --------
@@ -192,5 +192,5 @@ def top_measures(
 
 
 def label(name: str) -> str:
-    """What people call a measure."""
+    """Return the display name of a measure."""
     return find_measure(name).label

@@ -1,4 +1,4 @@
-"""How much a Parquet file holds, by what its end says: a few bytes can stand for gigabytes of equal values.
+"""Size and integrity checks of Parquet files: a few bytes can stand for gigabytes of equal values.
 
 The end of a file is a structure in Thrift's compact protocol (parquet.thrift: FileMetaData, RowGroup, ColumnChunk,
 ColumnMetaData, SchemaElement); only the number, type and depth of the values of each column are taken from it.
@@ -25,7 +25,7 @@ Column = tuple[dict[int, Any], int]
 
 
 def check_size(path: Path) -> None:
-    """Refuse a damaged file, and one that holds far more values than its size lets expect."""
+    """Raise InputError for a damaged file, or one that unpacks to far more than its size suggests."""
     size, needed = path.stat().st_size, _needed(check_pages(path))
     most = unpacked_limit(path, "parquet")
     if needed > most:
@@ -36,9 +36,9 @@ def check_size(path: Path) -> None:
 
 
 def check_pages(path: Path) -> list[Column]:
-    """Refuse a file whose pages have other numbers of values than its end says.
+    """Raise InputError if the pages of a file do not hold the numbers of values in its footer.
 
-    The fast reader believes a page, and ends the whole process where the page asks for memory without end.
+    polars trusts the page headers, and aborts the process if one asks for too much memory.
     """
     size = path.stat().st_size
     columns = _columns(path, size)
@@ -54,7 +54,7 @@ def check_pages(path: Path) -> list[Column]:
 
 
 def _columns(path: Path, size: int) -> list[Column]:
-    """What the end of the file says of each column in each group of rows, and the bytes of one of its values."""
+    """Return the footer's metadata of each column chunk, and the bytes of one of its values."""
     try:
         end = _footer(path, size)
         widths = [_width(element) for element in end[2] if not element.get(5)]

@@ -1,12 +1,11 @@
-"""Tables larger than memory: Parquet files and folders of them, and CSV files, read some rows at a time."""
+"""Tables larger than memory: Parquet files, folders of them, and CSV files, read in blocks of rows."""
 
 from __future__ import annotations
 
 import warnings
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
-from functools import reduce
-from io import BytesIO
+from functools import partial
 from itertools import islice, pairwise
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -14,32 +13,27 @@ from typing import Any, NamedTuple
 import numpy as np
 import polars as pl
 
-from apexrank.errors import InputError
+from apexrank.errors import InputError, quoted
 from apexrank.io.columns import (
     TEXT,
     feature_columns,
     group_ids,
-    merge_words,
     numbers,
     refuse_row,
     row_weights,
-    text_columns,
     texts,
-    word_counts,
+    word_balance,
 )
 from apexrank.io.parquet_size import check_pages
 from apexrank.io.tables import (
     PARQUET,
     PARQUET_FAULTS,
+    CsvFile,
     Table,
     check_readable,
-    check_widths,
-    csv_fault,
-    csv_header,
     csv_text,
     files_of,
     first_line,
-    with_header,
 )
 from apexrank.problem.blocks import Block, Blocks, checked_rows, default_rows
 
@@ -50,14 +44,14 @@ _MOST_TEXT = 1 << 27  # characters of a piece of a CSV file; of one record twice
 
 
 class Span(NamedTuple):
-    """Rows of a Parquet file: what one block is read from, here or on another machine that has the file."""
+    """A range of rows of a Parquet file, read here or on another machine that has the file."""
 
     path: str
     first: int
     rows: int
 
     def read(self, columns: Sequence[str] | None = None) -> Table:
-        """The rows as a table."""
+        """Read the rows as a table."""
         try:
             frame = pl.scan_parquet(self.path, glob=False).slice(self.first, self.rows)
             frame = frame if columns is None else frame.select(columns)
@@ -66,13 +60,13 @@ class Span(NamedTuple):
             raise InputError(f"cannot read {self.path} as Parquet: {first_line(error)}") from None
 
     def pieces(self, n: int) -> list[Span]:
-        """The span in ``n`` pieces or fewer."""
+        """Split the span into at most ``n`` pieces."""
         step = piece_rows(self.rows, n)
         return [Span(self.path, self.first + a, min(step, self.rows - a)) for a in range(0, self.rows, step)]
 
 
 def piece_rows(rows: int, n: int) -> int:
-    """Rows of a piece where a block of so many rows is read in ``n`` pieces or fewer."""
+    """Return the rows of a piece if a block of so many rows is read in at most ``n`` pieces."""
     return max(min(rows, LEAST_ROWS), -(-rows // n), 1)
 
 
@@ -80,13 +74,13 @@ Make = Callable[[Table], Block]
 
 
 def load_spans(spans: Sequence[Span], make: Make, pieces: int = PIECES) -> Block:
-    """The block that ``make`` gives of the rows of spans, read in pieces."""
+    """Read the rows of spans in pieces, turn each into a block with ``make``, and join the blocks."""
     parts = (make(piece.read()) for span in spans for piece in span.pieces(pieces))
     return _joined(parts, sum(span.rows for span in spans))
 
 
 def _joined(pieces: Iterator[Block], rows: int) -> Block:
-    """One block of several, X filled as they come."""
+    """Join blocks into one; X is filled as they come."""
     X, n = np.empty((0, 0)), 0
     columns: list[Any] = []
     for piece in pieces:
@@ -96,14 +90,16 @@ def _joined(pieces: Iterator[Block], rows: int) -> Block:
         n += len(piece.X)
         columns.append(piece[1:])
         del piece
-    y, weight, groups = (
-        None if column[0] is None else np.concatenate(column) for column in zip(*columns, strict=True)
-    )
-    return Block(X[:n], y, weight, groups)  # type: ignore[arg-type]
+    return Block(X[:n], *map(joined_column, zip(*columns, strict=True)))
+
+
+def joined_column(parts: Sequence[Any]) -> Any:
+    """Join the parts of a column, or return None if there are none."""
+    return None if parts[0] is None else np.concatenate(parts)
 
 
 class TableBlocks(Blocks):
-    """Blocks made of the rows of files, read again in every pass.
+    """Blocks of rows of files, read again in every pass.
 
     Parameters
     ----------
@@ -141,7 +137,7 @@ class TableBlocks(Blocks):
         self.shares = _shares(self.spans, self.rows if groups is None else 0)
 
     def head(self) -> Table:
-        """The first rows, for the names of the columns."""
+        """Read the first rows, for the column names."""
         if not self.is_csv:
             return Span(self.files[0].path, 0, 100).read()
         head = next(_csv_chunks(self.path, 100), None)
@@ -150,21 +146,20 @@ class TableBlocks(Blocks):
         return head
 
     def note_later_columns(self, known: Sequence[str]) -> None:
-        """Warn of columns that the first file lacks; ``known`` ones are of no concern."""
+        """Warn about columns that the first file lacks, except ``known`` ones."""
         for file in self.files[1:]:
             extra = [name for name in file.schema if name not in self.files[0].schema and name not in known]
             if extra:
-                shown = ", ".join(map(repr, extra[:5])) + (", ..." if len(extra) > 5 else "")
                 warnings.warn(
-                    f"{file.path} has columns that {self.files[0].path} lacks, left aside: {shown}",
+                    f"{file.path} has columns that {self.files[0].path} lacks, left aside: {quoted(extra)}",
                     stacklevel=3,
                 )
                 return
 
     def tables(self, columns: Sequence[str] | None = None) -> Iterator[Table]:
-        """All rows as tables of an eighth of a block; whole blocks where groups have to stay whole.
+        """Iterate over all rows as tables of an eighth of a block, or whole blocks if there are groups.
 
-        ``columns`` are all that a Parquet file has to be read for.
+        Of Parquet files only ``columns`` are read.
         """
         if self.is_csv:
             yield from _csv_chunks(self.path, piece_rows(self.rows, self.pieces), self.groups)
@@ -184,23 +179,8 @@ class TableBlocks(Blocks):
             del some
 
 
-def parquet_files(path: Path) -> list[Path]:
-    """The Parquet files that a path stands for, each of them readable."""
-    files = files_of(path)
-    if not files:
-        raise InputError(f"{str(path)!r} has no Parquet file: give a folder of .parquet files")
-    for file in files:
-        if file.suffix.lower() not in PARQUET:
-            raise InputError(
-                f"cannot read {str(file)!r} in blocks: use .parquet, a folder of them, .csv or .csv.gz"
-            )
-        check_readable(file)
-        check_pages(file)
-    return files
-
-
 class ParquetFile(NamedTuple):
-    """What the end of a file says of it."""
+    """Metadata of a Parquet file, from its footer."""
 
     path: str
     rows: int
@@ -208,15 +188,23 @@ class ParquetFile(NamedTuple):
 
 
 def _with_rows(path: Path) -> list[ParquetFile]:
-    """The Parquet files of a path, without those that have no rows."""
+    """Return the Parquet files of a path that have rows, and check that all are readable."""
     found = []
-    for file in parquet_files(path):
+    for file in files_of(path):
+        if file.suffix.lower() not in PARQUET:
+            raise InputError(
+                f"cannot read {str(file)!r} in blocks: use .parquet, a folder of them, .csv or .csv.gz"
+            )
+        check_readable(file)
+        check_pages(file)
         try:
             frame = pl.scan_parquet(file, glob=False)
             rows = int(frame.select(pl.len()).collect().item())
             found.append(ParquetFile(str(file), rows, dict(frame.collect_schema())))
         except PARQUET_FAULTS as error:
             raise InputError(f"cannot read {file} as Parquet: {first_line(error)}") from None
+    if not found:
+        raise InputError(f"{str(path)!r} has no Parquet file: give a folder of .parquet files")
     if not any(file.rows for file in found):
         raise InputError(f"{path} has no rows: add some")
     return [file for file in found if file.rows]
@@ -231,7 +219,7 @@ def _spans(files: list[ParquetFile], rows: int, groups: str | None) -> list[Span
 
 
 def _shares(spans: list[Span], rows: int) -> list[list[Span]]:
-    """Spans of each block: neighbours share one while they have no more than ``rows`` rows."""
+    """Group neighbouring spans into blocks of at most ``rows`` rows."""
     shares: list[list[Span]] = []
     n = 0
     for span in spans:
@@ -245,7 +233,7 @@ def _shares(spans: list[Span], rows: int) -> list[list[Span]]:
 
 
 def _group_bounds(path: str, n: int, rows: int, groups: str) -> list[int]:
-    """Bounds of blocks moved to where a group begins, from the column of groups alone."""
+    """Return block bounds, moved to where a group begins."""
     Span(path, 0, 1).read().column(groups)  # whose error names the likely spelling
     bounds = [0]
     for a in range(0, n, rows):
@@ -258,32 +246,23 @@ def _group_bounds(path: str, n: int, rows: int, groups: str) -> list[int]:
 
 
 def _csv_chunks(path: Path, rows: int, groups: str | None = None) -> Iterator[Table]:
-    """Rows of a CSV file; a record ends where a line does and all quotes are closed."""
+    """Iterate over the rows of a CSV file; a record ends with a line in which all quotes are closed."""
     check_readable(path)
-    separator, header = csv_header(path)
-    first, rest, checked = 0, None, False
+    file = CsvFile.open(path)
+    chunk, first, rest = partial(Table, source=str(path), separator=file.separator), 0, None
     for text in _csv_texts(path, rows):
-        try:
-            frame = pl.read_csv(BytesIO(text), separator=separator, infer_schema=False, encoding="utf8")
-        except pl.exceptions.PolarsError as error:
-            raise csv_fault(path, separator, len(header), error) from None
-        frame = with_header(path, frame, header)
-        if not checked and frame[header[-1]].null_count():
-            check_widths(path, separator, len(header))  # the reader fills short lines and says nothing
-            checked = True
-        frame = frame.filter(~pl.all_horizontal(pl.all().is_null()))
-        if rest is not None:
-            frame, rest = pl.concat([rest, frame]), None
-        chunk = Table(frame, str(path), separator, first=first)
+        frame = file.frame(text)
+        frame = frame if rest is None else pl.concat([rest, frame])
         if groups is not None and frame.height:
-            ids = group_ids(chunk, groups)
-            last = int(np.flatnonzero(ids != ids[-1])[-1]) + 1 if np.any(ids != ids[-1]) else 0
-            rest, chunk = frame[last:], Table(frame[:last], str(path), separator, first=first)
-        first += len(chunk)
-        if len(chunk):
-            yield chunk
+            ids = group_ids(chunk(frame, first=first), groups)
+            others = np.flatnonzero(ids != ids[-1])
+            last = int(others[-1]) + 1 if len(others) else 0
+            frame, rest = frame[:last], frame[last:]
+        if frame.height:
+            yield chunk(frame, first=first)
+        first += frame.height
     if rest is not None and rest.height:
-        yield Table(rest, str(path), separator, first=first)
+        yield chunk(rest, first=first)
 
 
 def _csv_texts(path: Path, rows: int) -> Iterator[bytes]:
@@ -310,7 +289,7 @@ def _csv_texts(path: Path, rows: int) -> Iterator[bytes]:
 
 @dataclass(frozen=True)
 class _Columns:
-    """Makes a block of named columns, numbers as they are; the target as text where it is of ``words``."""
+    """Turn named columns of a table into a block; the target stays text if it holds ``words``."""
 
     features: tuple[str, ...]
     target: str
@@ -338,11 +317,10 @@ class _Columns:
 
 
 def _is_of_words(blocks: TableBlocks, target: str) -> bool:
-    """Whether a target is of words (:func:`apexrank.io.columns.text_columns`): all rows decide, not a block."""
+    """Return whether the target holds words (:func:`apexrank.io.columns.is_text`), judged by all rows."""
     if not blocks.is_csv and not any(file.schema.get(target) in TEXT for file in blocks.files):
         return False
-    counts = reduce(merge_words, (word_counts(table, [target]) for table in blocks.tables([target])))
-    return target in text_columns(counts)
+    return sum(int(word_balance(table, [target])[0]) for table in blocks.tables([target])) > 0
 
 
 def read_blocks(
@@ -354,7 +332,7 @@ def read_blocks(
     groups: str | None = None,
     rows: int | None = None,
 ) -> TableBlocks:
-    """Blocks of a file or folder that may be larger than memory, for :func:`apexrank.rankers.base.fit_blocks`.
+    """Read a file or folder larger than memory in blocks, for :func:`apexrank.rankers.base.fit_blocks`.
 
     Parameters
     ----------

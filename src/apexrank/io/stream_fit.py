@@ -1,11 +1,10 @@
-"""Fit a ranker of tables on files larger than memory: the model file is that of a fit in memory."""
+"""Fit a table ranker on files larger than memory; the model is that of a fit in memory."""
 
 from __future__ import annotations
 
 import operator
 from collections import Counter
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
 from functools import reduce
 from pathlib import Path
 from typing import Any
@@ -15,18 +14,16 @@ import numpy as np
 from apexrank.io.columns import (
     choose_positive,
     grades,
-    merge_words,
     row_weights,
     target_counts,
-    target_values,
-    word_counts,
+    word_balance,
 )
-from apexrank.io.encode import Encoder, TableStats, check_encoding, one_hot_columns, table_stats
+from apexrank.io.encode import Encoder, Stats, check_encoding, merge_stats, one_hot_columns, table_stats
 from apexrank.io.judging import Judged
-from apexrank.io.stream import Span, TableBlocks, load_spans
+from apexrank.io.stream import Span, TableBlocks, joined_column, load_spans
 from apexrank.io.table_ranker import Recipe, TableRanker
 from apexrank.io.tables import Table
-from apexrank.problem.blocks import Block, Blocks, check_whole, groups_in
+from apexrank.problem.blocks import Blocks, check_whole, groups_in
 from apexrank.problem.dask import Caught, DaskBlocks, checked_results, dask_module
 from apexrank.rankers.base import fit_blocks
 
@@ -36,29 +33,12 @@ Merge = Callable[[Any, Any], Any]
 MERGED = 8  # results that one task of Dask merges
 
 
-@dataclass(frozen=True)
-class _Encoded:
-    """Makes a block of a table: features of the encoder, answers, weights and groups."""
-
-    ranker: TableRanker
-
-    def __call__(self, table: Table) -> Block:
-        ranker = self.ranker
-        if ranker.positive is None:
-            y = grades(table, ranker.target)
-        else:
-            y = (target_values(table, ranker.target) == ranker.positive).to_numpy().astype(np.int64)
-        weight = None if ranker.weight is None else row_weights(table, ranker.weight)
-        groups = ranker.group_ids(table)
-        return Block(ranker.scaled(table, ranker.encoder.encode(table), groups, weight), y, weight, groups)
-
-
 def map_tables(
     tables: TableBlocks, function: Callable[..., Any], *args: Any, merge: Merge | None = None
 ) -> Any:
-    """``function(table, *args)`` of all rows, a table at a time.
+    """Apply ``function(table, *args)`` to all rows, a table at a time.
 
-    A list; with ``merge`` one result, merged as they come.
+    Returns the list of results, or with ``merge`` one merged result.
 
     Examples
     --------
@@ -201,12 +181,14 @@ def fit_table_blocks(
         counts = mapped(tables, _target_counter, recipe.target, merge=operator.add)
         ordered = dict(sorted(counts.items(), key=lambda item: (-item[1], item[0])))
         positive = choose_positive(ordered, str(path), recipe.target, recipe.positive)
-    words = mapped(tables, word_counts, names, merge=merge_words) if "all" in recipe.categorical else {}
-    chosen = one_hot_columns(names, recipe.categorical, words)
-    stats = mapped(tables, _checked_stats, names, chosen, recipe, merge=TableStats.merge)
+    balance = np.zeros(0)
+    if "all" in recipe.categorical:
+        balance = mapped(tables, word_balance, names, merge=operator.add)
+    chosen = one_hot_columns(names, recipe.categorical, balance)
+    stats = mapped(tables, _checked_stats, names, chosen, recipe, merge=merge_stats)
     encoder = Encoder.of_stats(stats, names, recipe.impute, scale, str(path))
     ranker = TableRanker.unfitted(recipe, estimator, encoder, positive, head.names)
-    tables.make = _Encoded(ranker)
+    tables.make = ranker.block
     blocks = tables if source is None else source(tables)
     if recipe.scale == "query":  # features are scaled inside the groups of a block
         check_whole(blocks.map(groups_in))
@@ -220,7 +202,7 @@ def _target_counter(table: Table, target: str) -> Counter[str]:
     return Counter(target_counts(table, target))
 
 
-def _checked_stats(table: Table, names: list[str], chosen: set[str], recipe: Recipe) -> TableStats:
+def _checked_stats(table: Table, names: list[str], chosen: set[str], recipe: Recipe) -> Stats:
     """Statistics of the features; grades and weights that cannot be used are found in the same pass."""
     if recipe.graded:
         grades(table, recipe.target)
@@ -229,15 +211,14 @@ def _checked_stats(table: Table, names: list[str], chosen: set[str], recipe: Rec
 
 
 def _score(table: Table, ranker: TableRanker) -> tuple[Any, ...]:
-    X, y, weight, groups = _Encoded(ranker)(table)
+    X, y, weight, groups = ranker.block(table)
     total = X.sum(axis=0) if weight is None else weight @ X
     return total, y, ranker.score_rows(table, X), weight, groups
 
 
 def _judge(ranker: TableRanker, parts: list[Any]) -> tuple[Judged, np.ndarray]:
-    """All answers and scores, and the mean row."""
+    """Join the parts into all answers and scores, and the mean row."""
     sums, *columns = zip(*parts, strict=True)
-    joined: Any = (None if column[0] is None else np.concatenate(column) for column in columns)
-    y, scores, weight, groups = joined
+    y, scores, weight, groups = map(joined_column, columns)
     mean = np.sum(sums, axis=0) / (len(y) if weight is None else weight.sum())
     return Judged(y, scores, groups, ranker.positive is None, weight=weight), mean

@@ -1,4 +1,4 @@
-"""Fit a ranker on a table and rank other tables with it: columns become features, features become scores.
+"""Fit a ranker on a table and rank other tables with it.
 
 The one path from a table to a model: :func:`fit_table` reads every column once, encodes the matrix once, fits the
 estimator and scores the training rows. Weights count as repetitions of rows in all of it.
@@ -14,12 +14,13 @@ import numpy as np
 import polars as pl
 from sklearn import config_context
 
-from apexrank.errors import InputError
-from apexrank.io.columns import feature_columns, group_ids, read_target, row_weights
+from apexrank.errors import InputError, quoted
+from apexrank.io.columns import feature_columns, grades, group_ids, read_target, row_weights, target_values
 from apexrank.io.encode import Encoder
 from apexrank.io.judging import Judged
 from apexrank.io.tables import Table
 from apexrank.preprocessing import QueryNormalizer
+from apexrank.problem.blocks import Block
 from apexrank.validation import segment
 
 CERTIFICATE = ("n_iter_", "converged_", "objective_", "dual_gap_", "grad_norm_")
@@ -179,19 +180,16 @@ class TableRanker:
         return cls(
             estimator=estimator,
             encoder=encoder,
-            target=recipe.target,
             positive=positive,
-            id=recipe.id,
-            groups=recipe.groups,
             ignored=[name for name in names if name not in used],
             mean=np.zeros(len(encoder.center)),
             thresholds=None,
             training={"scale": recipe.scale},
-            weight=recipe.weight,
+            **{role: getattr(recipe, role) for role in ("target", "id", "groups", "weight")},
         )
 
     def learn_from(self, judged: Judged, mean: np.ndarray) -> None:
-        """Keep what is to be known of the training rows: their mean, thresholds of the negatives, and a summary."""
+        """Keep the mean of the training rows, the thresholds of the negatives, and a summary."""
         self.mean = mean
         if self.positive is not None:
             negative = judged.y == 0
@@ -210,9 +208,19 @@ class TableRanker:
         """One coefficient per feature."""
         return np.ravel(self.estimator.coef_)
 
-    def features(self, table: Table) -> np.ndarray:
+    def features(self, table: Table, weight: np.ndarray | None = None) -> np.ndarray:
         """Feature matrix of the table's rows, scaled as in training."""
-        return self.scaled(table, self.encoder.encode(table), self.group_ids(table))
+        return self.scaled(table, self.encoder.encode(table), self.group_ids(table), weight)
+
+    def block(self, table: Table) -> Block:
+        """Training rows of a table: features, answers, weights and groups."""
+        if self.positive is None:
+            y = grades(table, self.target)
+        else:
+            y = (target_values(table, self.target) == self.positive).to_numpy().astype(np.int64)
+        weight = None if self.weight is None else row_weights(table, self.weight)
+        groups = self.group_ids(table)
+        return Block(self.scaled(table, self.encoder.encode(table), groups, weight), y, weight, groups)
 
     def scaled(
         self, table: Table, X: np.ndarray, groups: np.ndarray | None, weight: np.ndarray | None = None
@@ -226,21 +234,27 @@ class TableRanker:
         return X
 
     def check(self, table: Table, known: Iterable[str | None] = ()) -> list[str]:
-        """Sentences about what is odd in a table; a missing column is an error.
+        """Return warnings about a table to rank; a missing column raises InputError.
 
-        ``known`` names columns that are not odd although training did not have them.
+        ``known`` names columns that need no warning although training did not have them.
         """
         for column in self.encoder.columns:
             table.column(column.name)
         known = {column.name for column in self.encoder.columns}.union(self.ignored, known)
         extra = [name for name in table.names if name not in known]
-        shown = ", ".join(map(repr, extra[:5])) + (", ..." if len(extra) > 5 else "")
-        notes = [f"{table.source} has columns the model does not know, left aside: {shown}"] if extra else []
-        return notes + self.encoder.notes(table)
+        notes = self.encoder.notes(table)
+        if extra:
+            notes.insert(
+                0, f"{table.source} has columns the model does not know, left aside: {quoted(extra)}"
+            )
+        return notes
 
-    def score(self, table: Table) -> np.ndarray:
-        """Ranking score of each row: higher means nearer to the top."""
-        return self.score_rows(table, self.features(table))
+    def score(self, table: Table, weight: np.ndarray | None = None) -> np.ndarray:
+        """Ranking score of each row: higher means nearer to the top.
+
+        Rows whose ``weight`` is 0 have no part in the scaling of their group.
+        """
+        return self.score_rows(table, self.features(table, weight))
 
     def score_rows(self, table: Table, X: np.ndarray) -> np.ndarray:
         """Scores of the rows of a table by their features."""
@@ -256,18 +270,23 @@ class TableRanker:
         """Group of each row, or None when the model ranks one list."""
         return None if self.groups is None else group_ids(table, self.groups)
 
-    def contributions(self, table: Table) -> np.ndarray:
+    def contributions(self, table: Table, X: np.ndarray | None = None) -> np.ndarray:
         """``Σ_j coef_j·(x_j − mean_j)`` over the features of each column: rows by columns.
 
-        The sum over a row is how far its score lies above that of the average training row.
+        The sum over a row is how far its score lies above that of the average training row. ``X`` holds features of
+        some of the table's rows, where they are known: a row is scaled inside its whole group.
         """
+        X = self.features(table) if X is None else X
         with np.errstate(over="ignore", invalid="ignore"):
-            parts = (self.features(table) - self.mean) * self.coef
+            parts = (X - self.mean) * self.coef
             return np.add.reduceat(parts, self.encoder.starts, axis=1)
 
-    def explain(self, table: Table, n: int = 3) -> list[list[str]]:
-        """The ``n`` columns that lift each row most, such as ``amount=+0.83``; fewer when fewer lift it."""
-        parts = self.contributions(table)
+    def explain(self, table: Table, n: int = 3, X: np.ndarray | None = None) -> list[list[str]]:
+        """The ``n`` columns that lift each row most, such as ``amount=+0.83``; fewer when fewer lift it.
+
+        ``X`` is as in :meth:`contributions`.
+        """
+        parts = self.contributions(table, X)
         best = np.argsort(-parts, axis=1, kind="stable")[:, :n]
         names = [column.name for column in self.encoder.columns]
         return [
@@ -316,7 +335,7 @@ def _refuse_overflow(table: Table, fits: np.ndarray) -> None:
 
 
 def signed(value: float) -> str:
-    """Two digits and a sign: the size of scores depends on p, so a fixed number of decimals would not do.
+    """Format a number with a sign and two significant digits: the size of scores depends on p.
 
     Examples
     --------
@@ -385,9 +404,9 @@ def rank_table(
         The group and id columns, ``rank``, ``score``, then what was asked for.
     """
     _check_budget(ranker, top, fpr)
-    scores = ranker.score(table)
-    groups = ranker.group_ids(table)
-    rows, ranks = _order(scores, groups)
+    X = ranker.features(table)
+    scores = ranker.score_rows(table, X)
+    rows, ranks = _order(scores, ranker.group_ids(table))
     kept = np.ones(len(rows), dtype=bool) if top is None else ranks <= top
     if fpr is not None:
         assert ranker.thresholds is not None  # _check_budget has seen to it
@@ -396,7 +415,8 @@ def rank_table(
     columns = _names(ranker, table, id, rows)
     columns += [pl.Series("rank", ranks), pl.Series("score", scores[rows])]
     if explain:
-        columns += _why(ranker, Table(table.frame[rows], table.source))
+        reasons = [[*row, None, None, None] for row in ranker.explain(table, X=X[rows])]
+        columns += [pl.Series(f"why_{i + 1}", [row[i] for row in reasons], dtype=pl.String) for i in range(3)]
     if keep:
         given = {column.name for column in columns if column.name not in ("rank", "score")}
         columns += [table.frame[name][rows] for name in table.names if name not in given]
@@ -426,7 +446,7 @@ def _order(scores: np.ndarray, groups: np.ndarray | None) -> tuple[np.ndarray, n
 
 
 def _names(ranker: TableRanker, table: Table, id: str | None, rows: np.ndarray) -> list[pl.Series]:
-    """The columns that say which row it is."""
+    """Return the columns that identify the rows."""
     names = [] if ranker.groups is None else [ranker.groups]
     if id is not None:
         table.column(id)
@@ -435,12 +455,6 @@ def _names(ranker: TableRanker, table: Table, id: str | None, rows: np.ndarray) 
         names.append(wanted)
     columns = [table.frame[name][rows] for name in names]
     return columns if wanted in names else [*columns, pl.Series("row", rows + 1)]
-
-
-def _why(ranker: TableRanker, table: Table) -> list[pl.Series]:
-    reasons = ranker.explain(table)
-    padded = [[*row, None, None, None] for row in reasons]
-    return [pl.Series(f"why_{i + 1}", [row[i] for row in padded], dtype=pl.String) for i in range(3)]
 
 
 def _frame(table: Table, columns: list[pl.Series]) -> pl.DataFrame:

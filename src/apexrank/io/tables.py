@@ -1,4 +1,4 @@
-"""Read CSV, Parquet and LETOR files into named columns that remember where each value stands in its file.
+"""Read CSV, Parquet and LETOR files into tables that know the file and line of each value, and write tables.
 
 CSV fields stay text until a column is used as numbers, so ids such as ``007`` travel unchanged.
 """
@@ -11,7 +11,7 @@ import io
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
-from itertools import chain
+from itertools import chain, islice
 from pathlib import Path
 from typing import TextIO, TypeVar
 
@@ -19,9 +19,9 @@ import polars as pl
 
 from apexrank.atomic import replacing
 from apexrank.datasets.letor import read_letor
-from apexrank.errors import InputError
+from apexrank.errors import InputError, quoted
 from apexrank.io.parquet_size import check_size
-from apexrank.textfile import is_gzip, not_utf8, opened, reading, unpacked
+from apexrank.textfile import is_gzip, is_utf8, not_utf8, numbered_lines, opened, reading, unpacked
 from apexrank.validation import check_polars_threads
 
 _SEPARATORS = ",;\t"
@@ -76,7 +76,7 @@ class Table:
         return self.frame.columns
 
     def column(self, name: str) -> pl.Series:
-        """One column, or an error that names the likely spelling."""
+        """Return a column, or raise an error that suggests the likely spelling."""
         check_polars_threads("columns are read")
         if name not in self.names and self.unnamed is not None and name.startswith("feature_"):
             return pl.Series(name, [self.unnamed], dtype=pl.Float64).new_from_index(0, len(self))
@@ -85,19 +85,18 @@ class Table:
         return self.frame[name]
 
     def where(self, row: int, column: str) -> str:
-        """Where the value of a row (counted from 0) stands, in words."""
+        """Describe the place of the value of a row (counted from 0): file, line or row, and column."""
         row += self.first
         if self.separator is None:
             return f"{self.source} row {row + 1}, column {column!r}"
-        return f"{self.source} line {_line_of_row(Path(self.source), self.separator, row)}, column {column!r}"
+        rows = (line for line, fields in csv_rows(Path(self.source), self.separator) if any(fields))
+        line = next(islice(rows, row + 1, None), row + 2)  # after the header; blank lines are no rows
+        return f"{self.source} line {line}, column {column!r}"
 
 
 def _hint(name: str, names: list[str]) -> str:
     close = difflib.get_close_matches(name, names, n=1)
-    if close:
-        return f"; did you mean {close[0]!r}?"
-    shown = ", ".join(map(repr, names[:8])) + (", ..." if len(names) > 8 else "")
-    return f"; it has {shown}"
+    return f"; did you mean {close[0]!r}?" if close else f"; it has {quoted(names, 8)}"
 
 
 def read_table(path: str | Path) -> Table:
@@ -122,7 +121,7 @@ def read_table(path: str | Path) -> Table:
 
 
 def files_of(path: Path) -> list[Path]:
-    """The files that are read of a path: the Parquet files of a folder, or the path itself.
+    """Return the files that a path stands for: the Parquet files of a folder, or the path itself.
 
     Examples
     --------
@@ -133,7 +132,7 @@ def files_of(path: Path) -> list[Path]:
 
 
 def write_table(frame: pl.DataFrame, path: str | Path) -> None:
-    """Write a frame as CSV or Parquet, by the suffix of ``path``, whole or not at all."""
+    """Write a frame atomically as CSV or Parquet, by the suffix of ``path``."""
     write = _by_suffix(Path(path), _WRITERS)
     check_polars_threads("tables are written")
     with replacing(path) as temporary:
@@ -141,7 +140,7 @@ def write_table(frame: pl.DataFrame, path: str | Path) -> None:
 
 
 def check_flat(frame: pl.DataFrame) -> None:
-    """Refuse lists and structs, which CSV cannot hold."""
+    """Raise InputError for nested columns, which CSV cannot hold."""
     nested = [name for name, dtype in frame.schema.items() if dtype.is_nested()]
     if nested:
         raise InputError(
@@ -150,7 +149,7 @@ def check_flat(frame: pl.DataFrame) -> None:
 
 
 def check_suffix(path: str | Path) -> None:
-    """Say early that :func:`write_table` could not tell the format of ``path``."""
+    """Raise InputError if :func:`write_table` does not know the format of ``path``."""
     _by_suffix(Path(path), _WRITERS)
 
 
@@ -164,7 +163,7 @@ def _by_suffix(path: Path, choices: dict[str, _T]) -> _T:
 
 
 def check_readable(path: Path) -> None:
-    """Refuse a path that is no file with something in it."""
+    """Raise InputError unless ``path`` is a readable, regular file that is not empty."""
     with reading(path):
         if path.exists() and not path.is_dir() and not path.is_file():
             raise InputError(
@@ -187,20 +186,11 @@ def _read_parquet(path: Path) -> Table:
 
 
 def _read_csv(path: Path) -> Table:
-    separator, header = csv_header(path)
+    file = CsvFile.open(path)
     with reading(path):
         content = unpacked(path) if is_gzip(path) else path
-    _check_cells(path, content, separator, len(header))
-    try:
-        frame = pl.read_csv(content, separator=separator, infer_schema=False, glob=False)
-    except (pl.exceptions.PolarsError, OSError) as error:
-        raise csv_fault(path, separator, len(header), error) from None
-    frame = with_header(path, frame, header)
-    # The reader fills a short line with missing values and says nothing: look when one could hide.
-    if frame.height and frame[frame.columns[-1]].null_count():
-        check_widths(path, separator, len(header))
-        frame = frame.filter(~pl.all_horizontal(pl.all().is_null()))
-    return Table(frame, str(path), separator)
+    file.check_cells(content)
+    return Table(file.frame(content), str(path), file.separator)
 
 
 def _read_letor(path: Path) -> Table:
@@ -211,32 +201,118 @@ def _read_letor(path: Path) -> Table:
     return Table(pl.concat([names, features], how="horizontal"), str(path), roles=roles, unnamed=0.0)
 
 
-def _check_cells(path: Path, content: Path | bytes, separator: str, width: int) -> None:
-    """Refuse blank and short lines before the reader fills each of them with a cell for every column."""
-    size = path.stat().st_size if isinstance(content, Path) else len(content)
-    most = max(_FEW_CELLS, 4 * size) // width
-    if size <= most or _count_lines(content) <= most:
-        return
-    check_widths(path, separator, width)
-    rows = sum(1 for _ in _lines(path, separator))
-    if rows > most:
-        raise InputError(f"{path}: most of its {rows} lines are blank; take them out")
-
-
-def _count_lines(content: Path | bytes) -> int:
-    if isinstance(content, bytes):
-        return content.count(b"\n")
-    with content.open("rb") as file:
-        return sum(part.count(b"\n") for part in iter(lambda: file.read(1 << 20), b""))
-
-
 def first_line(error: BaseException) -> str:
     return (str(error).strip() or type(error).__name__).splitlines()[0]
 
 
+@dataclass
+class CsvFile:
+    """A CSV file, plain or gzip-compressed, with the separator and the column names of its header.
+
+    polars reads the rows; where it would say nothing, or not in which line a fault is, the lines are looked at one by
+    one.
+    """
+
+    path: Path
+    separator: str
+    names: list[str]
+    has_widths: bool = False  # every line is known to have a field for each name
+
+    @classmethod
+    def open(cls, path: Path) -> CsvFile:
+        """Read the header; a repeated name is an error, because polars would rename it silently."""
+        with csv_text(path) as file:
+            first: list[str] = []  # lines up to that of the names
+            while not first or (first[-1] and not first[-1].strip()):
+                first.append(file.readline())
+            separator = max(_SEPARATORS, key=first[-1].count)
+            rows = _split(path, chain(first, file), separator)
+            header = next((fields for _, fields in rows if fields), [])
+        if not header:
+            raise InputError(f"{path} is empty: it needs a line of column names and at least one row")
+        if header[0].startswith(_ZLIB_MARK):
+            raise InputError(f"{path} is no text but packed by zlib: unpack it, or pack it by gzip")
+        seen: set[str] = set()
+        for position, name in enumerate(header):
+            if not name.strip():
+                raise InputError(f"{path} line 1: column {position + 1} has no name; name it or take it out")
+            if name in seen:
+                raise InputError(f"{path} line 1: two columns are named {name!r}; rename one")
+            seen.add(name)
+        return cls(path, separator, header)
+
+    def frame(self, content: Path | bytes) -> pl.DataFrame:
+        """Parse the file, or its header and some rows, into columns of text; blank lines are skipped."""
+        try:
+            frame = pl.read_csv(content, separator=self.separator, infer_schema=False, glob=False)
+        except (pl.exceptions.PolarsError, OSError) as error:
+            raise self._fault(error) from None
+        frame = self._with_names(frame)
+        # The reader fills a short line with missing values and says nothing: look when one could hide.
+        if frame.height and frame[self.names[-1]].null_count():
+            self._check_widths()
+            frame = frame.filter(~pl.all_horizontal(pl.all().is_null()))
+        return frame
+
+    def check_cells(self, content: Path | bytes) -> None:
+        """Raise InputError for masses of blank or short lines, which polars would fill with cells."""
+        size = self.path.stat().st_size if isinstance(content, Path) else len(content)
+        most = max(_FEW_CELLS, 4 * size) // len(self.names)
+        if size <= most or _count_lines(content) <= most:
+            return
+        self._check_widths()
+        rows = sum(1 for _ in csv_rows(self.path, self.separator))
+        if rows > most:
+            raise InputError(f"{self.path}: most of its {rows} lines are blank; take them out")
+
+    def _check_widths(self) -> None:
+        if self.has_widths:
+            return
+        width = len(self.names)
+        earlier = csv.field_size_limit(_LONGEST_FIELD)
+        try:
+            for line, fields in csv_rows(self.path, self.separator):
+                if len(fields) > width or (any(fields) and len(fields) < width):
+                    raise InputError(
+                        f"{self.path} line {line}: the row has {len(fields)} fields, the header {width}; "
+                        "fix the line (a value that contains the separator needs quotes)"
+                    )
+        finally:
+            csv.field_size_limit(earlier)
+        self.has_widths = True
+
+    def _fault(self, error: Exception) -> InputError:
+        """Make the error for a file that polars cannot parse, with the line of the fault."""
+        self._check_widths()
+        # readers take quotes in different ways where they do not match
+        with csv_text(self.path, streamed=True) as file:
+            first = next((number for number, line in enumerate(file, start=1) if '"' in line), None)
+        reason = first_line(error)
+        if first is not None:
+            reason = f"its quotes do not match from line {first} on; correct them"
+        return InputError(f"cannot read {self.path} as CSV: {reason}")
+
+    def _with_names(self, frame: pl.DataFrame) -> pl.DataFrame:
+        """Give a frame the names of the header; raise InputError if polars splits that line differently."""
+        found, names = frame.columns, self.names
+        # the fast reader leaves quotes inside a name doubled
+        if len(found) == len(names) and all(
+            name in (other, other.replace('""', '"')) for name, other in zip(names, found, strict=True)
+        ):
+            return frame.rename(dict(zip(found, names, strict=True)))
+        if any(name.endswith("\r") for name in found):
+            raise InputError(
+                f"{self.path} line 1 ends in two carriage returns (\\r\\r\\n): save it with plain line ends"
+            )
+        raise InputError(
+            f"{self.path} line 1: the quotes of the column names do not match, or something stands between a quote and "
+            "the separator; correct them"
+        )
+
+
 @contextmanager
 def csv_text(path: Path, streamed: bool = False) -> Iterator[TextIO]:
-    """Open a CSV file's text; what cannot be decoded is an error of one line."""
+    """Open a CSV file as text; bytes that are not UTF-8 raise an error that names the line."""
     try:
         with (
             reading(path),
@@ -244,50 +320,19 @@ def csv_text(path: Path, streamed: bool = False) -> Iterator[TextIO]:
             io.TextIOWrapper(file, encoding="utf-8-sig", newline="\n") as text,
         ):
             yield text
-    except UnicodeDecodeError:
-        raise not_utf8(path, _undecodable(path)) from None
+    except UnicodeDecodeError:  # which does not say in which line
+        lines = numbered_lines(path, whole=False)
+        raise not_utf8(path, next((number for number, line in lines if not is_utf8(line)), 1)) from None
 
 
-def csv_header(path: Path) -> tuple[str, list[str]]:
-    """Separator and column names, each given once: the reader would rename a second one silently."""
-    with csv_text(path) as file:
-        first: list[str] = []  # lines up to that of the names
-        while not first or (first[-1] and not first[-1].strip()):
-            first.append(file.readline())
-        separator = max(_SEPARATORS, key=first[-1].count)
-        rows = _split(path, chain(first, file), separator)
-        header = next((fields for _, fields in rows if fields), [])
-    if not header:
-        raise InputError(f"{path} is empty: it needs a line of column names and at least one row")
-    if header[0].startswith(_ZLIB_MARK):
-        raise InputError(f"{path} is no text but packed by zlib: unpack it, or pack it by gzip")
-    seen: set[str] = set()
-    for position, name in enumerate(header):
-        if not name.strip():
-            raise InputError(f"{path} line 1: column {position + 1} has no name; name it or take it out")
-        if name in seen:
-            raise InputError(f"{path} line 1: two columns are named {name!r}; rename one")
-        seen.add(name)
-    return separator, header
-
-
-def _records(path: Path, separator: str) -> Iterator[tuple[int, list[str]]]:
-    """Line number and fields of every row below the header; empty rows are left out."""
-    seen_header = False
-    for line, fields in _lines(path, separator, streamed=True):
-        if any(fields) and seen_header:
-            yield line, fields
-        seen_header = seen_header or any(fields)
-
-
-def _lines(path: Path, separator: str, streamed: bool = False) -> Iterator[tuple[int, list[str]]]:
-    """Line number and fields of every row."""
-    with csv_text(path, streamed) as file:
+def csv_rows(path: Path, separator: str) -> Iterator[tuple[int, list[str]]]:
+    """Iterate over line numbers and fields of all rows, the header first."""
+    with csv_text(path, streamed=True) as file:
         yield from _split(path, file, separator)
 
 
 def _split(path: Path, lines: Iterable[str], separator: str) -> Iterator[tuple[int, list[str]]]:
-    """Line number and fields of rows; one that cannot be split is an error with its line."""
+    """Split lines into fields; one that cannot be split raises an error that names it."""
     reader, line = csv.reader(lines, delimiter=separator), 1
     try:
         for fields in reader:
@@ -298,71 +343,9 @@ def _split(path: Path, lines: Iterable[str], separator: str) -> Iterator[tuple[i
         raise InputError(f"{path} line {line}: {reason}; correct the line") from None
 
 
-def check_widths(path: Path, separator: str, width: int) -> None:
-    earlier = csv.field_size_limit(_LONGEST_FIELD)
-    try:
-        for line, fields in _lines(path, separator, streamed=True):
-            if len(fields) > width or (any(fields) and len(fields) < width):
-                raise InputError(
-                    f"{path} line {line}: the row has {len(fields)} fields, the header {width}; "
-                    "fix the line (a value that contains the separator needs quotes)"
-                )
-    finally:
-        csv.field_size_limit(earlier)
-
-
-def csv_fault(path: Path, separator: str, width: int, error: Exception) -> InputError:
-    """What is wrong with a file that the fast reader gave up on, and in which line."""
-    check_widths(path, separator, width)
-    with csv_text(
-        path, streamed=True
-    ) as file:  # readers take quotes in different ways where they do not match
-        first = next((number for number, line in enumerate(file, start=1) if '"' in line), None)
-    if first is None:
-        return InputError(f"cannot read {path} as CSV: {first_line(error)}")
-    return InputError(
-        f"cannot read {path} as CSV: its quotes do not match from line {first} on; correct them"
-    )
-
-
-def with_header(path: Path, frame: pl.DataFrame, header: list[str]) -> pl.DataFrame:
-    """The frame with the names of ``header``; refuse a line of names that two readers split in two ways."""
-    if frame.columns == header:
-        return frame
-    if len(frame.columns) == len(header) and all(map(_same_name, frame.columns, header)):
-        return frame.rename(dict(zip(frame.columns, header, strict=True)))
-    if any(name.endswith("\r") for name in frame.columns):
-        raise InputError(
-            f"{path} line 1 ends in two carriage returns (\\r\\r\\n): save it with plain line ends"
-        )
-    raise InputError(
-        f"{path} line 1: the quotes of the column names do not match, or something stands between a quote and the "
-        "separator; correct them"
-    )
-
-
-def _same_name(name: str, wanted: str) -> bool:
-    """Whether a name is the wanted one but for its quotes, which the fast reader leaves doubled."""
-    return name == wanted or name.replace('""', '"') == wanted
-
-
-def _undecodable(path: Path) -> int:
-    """Number of the first line that is not UTF-8."""
-    number = 0
-    try:
-        with reading(path), opened(path, streamed=True) as file:
-            for number, line in enumerate(file, start=1):  # noqa: B007
-                line.decode()
-    except UnicodeDecodeError:
-        return number
-    return 1
-
-
-def _line_of_row(path: Path, separator: str, row: int) -> int:
-    for index, (line, _) in enumerate(_records(path, separator)):
-        if index == row:
-            return line
-    return row + 2
+def _count_lines(content: Path | bytes) -> int:
+    with content.open("rb") if isinstance(content, Path) else io.BytesIO(content) as file:
+        return sum(part.count(b"\n") for part in iter(lambda: file.read(1 << 20), b""))
 
 
 def _write_csv(frame: pl.DataFrame, path: Path) -> None:

@@ -6,7 +6,6 @@ divided by blanks or tabs: plain UTF-8 text or gzip.
 
 from __future__ import annotations
 
-import gzip
 import math
 import re
 from collections.abc import Mapping, Sequence
@@ -15,7 +14,7 @@ from typing import Any, NamedTuple
 
 import polars as pl
 
-from apexrank.atomic import write_bytes
+from apexrank.atomic import write_lines
 from apexrank.errors import InputError
 from apexrank.textfile import read_bytes, single_blanks
 
@@ -35,11 +34,10 @@ class Layout(NamedTuple):
     kind: str
     fields: tuple[str, ...]
     value: str
-    reader: str
 
 
-RUN = Layout("run", ("query", "Q0", "document", "rank", "score", "tag"), "score", "read_run")
-QRELS = Layout("qrels", ("query", "iteration", "document", "relevance"), "relevance", "read_qrels")
+RUN = Layout("run", ("query", "Q0", "document", "rank", "score", "tag"), "score")
+QRELS = Layout("qrels", ("query", "iteration", "document", "relevance"), "relevance")
 
 
 def read_run(path: str | Path) -> pl.DataFrame:
@@ -97,7 +95,7 @@ def read_qrels(path: str | Path) -> pl.DataFrame:
 
 
 def write_run(run: Rows, path: str | Path, tag: str = "apexrank") -> None:
-    """Write a TREC run, whole or not at all; gzip when ``path`` ends in ``.gz``.
+    """Write a TREC run atomically, gzip-compressed if ``path`` ends in ``.gz``.
 
     Queries come in the order of their first rows, inside them the highest score first, with ranks from 1.
     Equal scores keep the order of their rows, which the rank then tells; trec_eval ignores it and breaks ties
@@ -128,11 +126,11 @@ def write_run(run: Rows, path: str | Path, tag: str = "apexrank") -> None:
     q1 Q0 d7 1 2.5 push
     q1 Q0 d3 2 0.1 push
     """
-    _write(run_text(run, tag), path)
+    write_lines(path, [run_text(run, tag).encode()])
 
 
 def run_text(run: Rows, tag: str = "apexrank") -> str:
-    """The lines of a TREC run; parameters and order as in :func:`write_run`."""
+    """Return the lines of a TREC run; parameters and order as in :func:`write_run`."""
     frame = _writable(run, RUN)
     if _breaks_a_line(pl.Series([str(tag)])).any():
         raise InputError(f"tag {tag!r} {_UNFIT}")
@@ -148,7 +146,7 @@ def run_text(run: Rows, tag: str = "apexrank") -> str:
 
 
 def write_qrels(qrels: Rows, path: str | Path) -> None:
-    """Write TREC qrels in the order of the rows, whole or not at all; gzip when ``path`` ends in ``.gz``.
+    """Write TREC qrels atomically in the order of the rows, gzip-compressed if ``path`` ends in ``.gz``.
 
     Parameters
     ----------
@@ -179,7 +177,7 @@ def write_qrels(qrels: Rows, path: str | Path) -> None:
     as_integer = value.cast(pl.Int64, strict=False).cast(pl.String)
     grade = pl.when(whole).then(as_integer).otherwise(value.cast(pl.String)).alias("relevance")
     lines = frame.with_columns(grade, pl.lit("0").alias("iteration")).select(QRELS.fields)
-    _write(_text(lines), path)
+    write_lines(path, [_text(lines).encode()])
 
 
 def judged(run: Rows, qrels: Rows, *, complete: bool = False) -> pl.DataFrame:
@@ -306,7 +304,7 @@ def _check_width(where: str, fields: list[bytes], layout: Layout, is_first: bool
     if is_first and len(fields) == len(other.fields):
         raise InputError(
             f"{where}: has {len(fields)} columns like a {other.kind} file, not {layout.kind}: exchange the two "
-            f"files, or read it with {other.reader}"
+            f"files, or read it with read_{other.kind}"
         )
     raise InputError(
         f"{where}: the row has {len(fields)} fields, a {layout.kind} file {width} "
@@ -388,11 +386,3 @@ def _breaks_a_line(words: pl.Series) -> pl.Series:
 
 def _text(lines: pl.DataFrame) -> str:
     return lines.write_csv(separator=" ", include_header=False, quote_style="never")
-
-
-def _write(text: str, path: str | Path) -> None:
-    data = text.encode()
-    if Path(path).suffix.lower() == ".gz":
-        # No time stamp: the same rows make the same file.
-        data = gzip.compress(data, compresslevel=6, mtime=0)
-    write_bytes(path, data)

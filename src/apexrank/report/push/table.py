@@ -10,7 +10,7 @@ import numpy as np
 import polars as pl
 
 from apexrank.errors import InputError
-from apexrank.io.columns import labels, numbers, positive_value, row_weights, target_values, texts
+from apexrank.io.columns import numbers, read_target, row_weights, target_values, texts
 from apexrank.io.encode import Encoder
 from apexrank.io.table_ranker import Recipe
 from apexrank.io.tables import Table
@@ -181,7 +181,7 @@ def _parts(
     for name in used.names:
         if name not in used.one_hot:
             check_numbers(other, name)
-    value = positive_value(whole.table, recipe.target, recipe.positive)
+    _, value = read_target(whole.table, recipe.target, recipe.positive)
     test = _answered(other, recipe.target, value, notes)
     check_counts(whole.y, test.y)
     return whole, test, used, _same_rows(table, other)
@@ -232,8 +232,8 @@ def _answered(table: Table, target: str, positive: str | None, notes: list[str])
     rows = np.flatnonzero(known)
     # without a separator: line numbers of the file would be wrong for a part of its rows
     kept = replace(table, frame=table.frame[rows], separator=None)
-    y = labels(kept, target, positive_value(kept, target, positive)).astype(bool)
-    return _TablePart(kept, y, rows)
+    y, _ = read_target(kept, target, positive)
+    return _TablePart(kept, y.astype(bool), rows)
 
 
 def _names(table: Table, id: str | None, rows: np.ndarray) -> list[str]:

