@@ -19,6 +19,7 @@ from sklearn.base import BaseEstimator
 from sklearn.metrics import average_precision_score, ndcg_score, roc_auc_score
 
 from apexrank import InputError, metrics
+from apexrank.metrics._rows import check_rows
 from apexrank.metrics.evaluation import FAMILIES, find_measure
 
 INFINITE = float("inf")
@@ -316,6 +317,33 @@ def test_every_weight_is_a_number_of_repetitions(name, grouped, rows, data):
     assert (weighted is None) == (repeated is None)
     if repeated is not None:
         assert flat(weighted) == pytest.approx(flat(repeated), rel=1e-12, abs=1e-12, nan_ok=True)
+
+
+@settings(max_examples=25)
+@given(tied_lists, st.data())
+def test_a_draw_is_the_measure_of_its_rows(rows, data):
+    """Every row once is the sample itself, to the bit; rows drawn several times are repeated, without new ties."""
+    y, scores = rows
+    sample = check_rows(y, scores, relevant=1, graded=True)
+    times = np.array(data.draw(st.lists(st.integers(0, 3), min_size=len(y), max_size=len(y))))
+    assume(times.any())
+    for rule in ({}, {"ties": "pessimistic"}, {"ties": "optimistic"}, {"ties": "given"}):
+        for measure in map(find_measure, NAMES):
+            once = measure.mean(sample.drawn(np.ones(len(y))), "zero", **rule)
+            assert once == measure.mean(sample, "zero", **rule), (measure.name, rule)
+    copy = np.concatenate([np.arange(n) for n in times])
+    drawn, at = np.repeat(y, times), np.repeat(scores, times)
+    for measure in map(find_measure, NAMES):
+        shift, top = 0.0, ([], [])
+        if claims_of(measure.name).ties == "shared":
+            # a positive that no other one is tied with does not share a rank with its copies
+            lone = np.array([np.sum((scores == score) & (y > 0)) == 1 for score in at])
+            shift = 0.1 * copy * (lone & (drawn > 0))
+        if measure.name.startswith("err"):  # the highest grade of the sample, not on the list
+            top = ([y.max()], [-np.inf])
+        expected = measured(np.r_[drawn, top[0]], np.r_[at - shift, top[1]], [measure.name])
+        found = measure.mean(sample.drawn(times.astype(float)), "zero")
+        assert found == same(expected[measure.name]), measure.name
 
 
 @pytest.mark.parametrize("name", ["auc", "precision_at_10", "push_dcg"])

@@ -29,7 +29,8 @@ class ScoredRows:
     """Checked rows of one or many lists.
 
     ``positive`` marks the relevant rows, ``grades`` holds their relevance where the labels are numbers; ``weight``
-    is None when every row counts once; ``grouped`` says whether the user gave groups.
+    is None when every row counts once; ``grouped`` says whether the user gave groups; ``sample`` holds the rows that
+    these were drawn from by a bootstrap, None for rows that were not drawn.
     """
 
     positive: np.ndarray
@@ -38,6 +39,7 @@ class ScoredRows:
     weight: np.ndarray | None = None
     grades: np.ndarray | None = None
     grouped: bool = False
+    sample: ScoredRows | None = None
 
     def __len__(self) -> int:
         return len(self.positive)
@@ -69,14 +71,11 @@ class ScoredRows:
         keys = np.where(self.positive, self.scores, self.scores + margin)
         return ScoredRows(self.positive, keys, self.groups, self.weight)
 
-    def sort(self) -> None:
-        """Sort now, so that rows reweighted later share the order."""
+    def drawn(self, weight: np.ndarray) -> Self:
+        """Bootstrap sample: the same rows, sorted once for all samples, each repeated as often as it was drawn."""
         _ = self._sorted
-
-    def reweighted(self, weight: np.ndarray) -> Self:
-        """The same rows in the same order with other weights."""
         other = copy(self)
-        other.weight = weight
+        other.weight, other.sample = weight, self
         for stale in ("_merged", "lists", "present"):
             other.__dict__.pop(stale, None)
         return other
@@ -182,8 +181,9 @@ class ScoredRows:
         return 2 * number + (self.positive != (ties == "optimistic"))
 
     def _breaks(self, ties: Ties) -> bool:
-        """Whether there are ties between the classes to be broken one way."""
-        return ties != "average" and bool((self._merged.positive * self._merged.negative).any())
+        """Whether there are ties between the classes to be broken one way: in a draw, whether the sample has some."""
+        merged = self._merged if self.sample is None else self.sample._merged
+        return ties != "average" and bool((merged.positive * merged.negative).any())
 
     @cached_property
     def lists(self) -> GradedLists:

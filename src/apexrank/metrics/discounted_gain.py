@@ -255,12 +255,12 @@ def err_values(
             f"{', '.join(get_args(NoMean))}"
         )
     lists = rows.lists
-    top = lists.highest.max(initial=0.0) if max_grade is None else max_grade
+    # a bootstrap draw may lack the highest grade of the sample
+    highest = (rows if rows.sample is None else rows.sample).lists.highest.max(initial=0.0)
+    top = highest if max_grade is None else max_grade
     check_finite("max_grade", top, 0)
-    if top < lists.highest.max(initial=0.0):
-        raise InputError(
-            f"max_grade={max_grade} is below the highest relevance {lists.highest.max():g}: raise it"
-        )
+    if top < highest:
+        raise InputError(f"max_grade={max_grade} is below the highest relevance {highest:g}: raise it")
     relevance = lists.relevance if ties == "given" else lists.sorted_ties(best_first=ties == "optimistic")
     satisfied = _exponential_gain(relevance, float(top)) * lists.listed
     with np.errstate(divide="ignore"):

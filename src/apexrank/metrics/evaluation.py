@@ -35,7 +35,6 @@ class Family(NamedTuple):
     greater_is_better: bool = True
     graded: bool = False
     ties: bool = True
-    drawn: dict[str, Any] = {}  # noqa: RUF012  options for bootstrap draws, in which rows are repeated
 
 
 def _kendall(rows: ScoredRows) -> Values:
@@ -52,7 +51,6 @@ def _kendall(rows: ScoredRows) -> Values:
 
 
 _TEN = {"k": 10}
-_APART = {"apart": True}
 _LINEAR = {"gain": "linear"}
 
 FAMILIES = {
@@ -75,13 +73,9 @@ FAMILIES = {
     "mrr_at": Family(precision.mrr_values, "reciprocal rank at {}", _TEN, "k"),
     "winner_takes_all": Family(partial(precision.precision_at_values, k=1), "winner takes all"),
     "kendall_tau": Family(_kendall, "Kendall's tau (b)", graded=True, ties=False),
-    "average_reciprocal_rank": Family(
-        partial(push.rank_sum_values, g=np.reciprocal), "AveR (sum of 1/rank)", drawn=_APART
-    ),
+    "average_reciprocal_rank": Family(partial(push.rank_sum_values, g=np.reciprocal), "AveR (sum of 1/rank)"),
     "push_dcg": Family(
-        partial(push.rank_sum_values, g=push.log_discount),
-        "DCG of the push papers (sum of 1/ln(1 + rank))",
-        drawn=_APART,
+        partial(push.rank_sum_values, g=push.log_discount), "DCG of the push papers (sum of 1/ln(1 + rank))"
     ),
     "r_max": Family(
         partial(push.p_norm_risk_values, p=np.inf),

@@ -257,23 +257,21 @@ def rank_sum_values(
     of: Of = "rank",
     ties: Ties = "pessimistic",
     normalize: bool = False,
-    apart: bool = False,
 ) -> Values:
-    """Values of the groups; ``apart`` gives the repetitions of a row ranks of their own instead of the worst one."""
     check_choice("of", of, Of)
     levels = rows.levels(ties)
+    # A level without positives may have rank 0, where discounts are infinite.
     filled = np.flatnonzero(levels.positive > 0)
-    if of == "rank" and (apart or ties == "given"):
+    place = (_level_ranks(levels) if of == "rank" else levels.reverse_heights())[filled]
+    sharing = levels.positive[filled]
+    if of == "rank" and (ties == "given" or rows.sample is not None):
+        # Rows in a given order, and copies of a row that is not tied in the sample, take consecutive ranks.
         rows.check_repetitions()
-        which, i, starts = spread_out(levels.positive[filled].astype(np.int64))
-        place = (levels.reverse_heights() + levels.positives_above[0])[filled][which] + i + 1
-        price = np.add.reduceat(_prices(g, place), starts)
-    else:
-        # A level without positives may have rank 0, where discounts are infinite.
-        place = _level_ranks(levels) if of == "rank" else levels.reverse_heights()
-        price = levels.positive[filled] * _prices(g, place[filled])
+        alone = ties == "given" or rows.sample is None or rows.sample.levels(ties).positive[filled] == 1
+        sharing = np.where(alone, 1.0, sharing)
+    level, i, starts = spread_out((levels.positive[filled] / sharing).astype(np.int64))
     total = np.zeros(len(levels.positive))
-    total[filled] = price
+    total[filled] = np.add.reduceat(sharing[level] * _prices(g, place[level] - i), starts)
     value = levels.sums(total)
     value = ratio(value, levels.total_positive) if normalize else value
     return Values(value, levels.has_positive())
