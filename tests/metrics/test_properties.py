@@ -19,7 +19,7 @@ from sklearn.base import BaseEstimator
 from sklearn.metrics import average_precision_score, ndcg_score, roc_auc_score
 
 from apexrank import InputError, metrics
-from apexrank.metrics._rows import check_rows
+from apexrank.metrics._labels import check_rows
 from apexrank.metrics.evaluation import FAMILIES, find_measure
 
 INFINITE = float("inf")
@@ -484,6 +484,18 @@ def test_a_function_is_the_measure_of_its_name(rows):
     named = measured(label, scores, FUNCTIONS, groups=groups)
     for name, function in FUNCTIONS.items():
         assert function(label, scores, groups=groups, empty="zero") == named[name], name
+
+
+def test_functions_say_what_they_take():
+    for name in FUNCTIONS:
+        function = getattr(metrics, name)
+        known = signature(function).parameters
+        assert list(known)[:2] == ["y_true", "scores"], name
+        assert {"empty", "groups", "sample_weight"} <= set(known), name
+        assert function.__doc__.count(">>>"), name
+        needed = {key: 1 for key, option in list(known.items())[2:] if option.default is option.empty}
+        with pytest.raises(TypeError, match=rf"{name}\(\) got an unexpected keyword argument 'tie'"):
+            function([0, 1], [1, 2], **needed, tie="average")
 
 
 class FirstColumn(BaseEstimator):

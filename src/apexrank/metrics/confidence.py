@@ -11,7 +11,8 @@ from numpy.typing import ArrayLike
 from scipy.special import ndtr, ndtri
 
 from apexrank.errors import InputError
-from apexrank.metrics._rows import PLAIN, Empty, ScoredRows, Ties, check_rows
+from apexrank.metrics._labels import check_rows
+from apexrank.metrics._rows import Empty, ScoredRows, Ties
 from apexrank.metrics.evaluation import Measure, find_measures, ranking_scores
 from apexrank.validation import check_choice, check_count
 
@@ -499,6 +500,6 @@ def _samples(
         for measure in measures:
             values = measure.values(rows, **options)
             rows.counted_values(values, empty)  # refuses what the rule for empty groups refuses
-            filled = np.where(values.defined, values.value, PLAIN.get(empty, np.nan))
+            filled = np.where(values.defined, values.value, values.fills.get(empty, np.nan))
             samples[name, measure.name] = filled[rows.present]
     return samples
