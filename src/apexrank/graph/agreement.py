@@ -207,7 +207,11 @@ class Agreement:
 
         Because of that, ``T s`` is ``α Σ_j p_ij s_j`` alone, a contraction by α in the largest entry.
         """
-        s, a, right = start, self.damping, self._right(choice.ranks, choice.costs)
+        s, a, w = start, self.damping, choice.ranks
+        right = self.gradient(w) - choice.costs
+        if self.penalty is not None:
+            right -= self.penalty(w)[1]
+        right -= (w * right).sum()
         for _ in range(MOST_STEPS):
             new = a * self.out.sums(s, choice.mixture) + right
             change = np.abs(new - s).max()
@@ -215,18 +219,6 @@ class Agreement:
             if change * a <= tol * (1 - a) or change <= 1e-15 * np.abs(s).max():
                 break
         return s
-
-    def price_step(
-        self, mixture: np.ndarray, ranks: np.ndarray, costs: np.ndarray, s: np.ndarray
-    ) -> np.ndarray:
-        """One step of the iteration for the prices."""
-        return self.damping * self.out.sums(s, mixture) + self._right(ranks, costs)
-
-    def _right(self, w: np.ndarray, costs: np.ndarray) -> np.ndarray:
-        right = self.gradient(w) - costs
-        if self.penalty is not None:
-            right -= self.penalty(w)[1]
-        return right - (w * right).sum()
 
     def corroborated(self, choice: Choice, temperature: float) -> Improvement:
         """Weights by how well a vertex's other layers bear each of them out; see the kernel."""

@@ -1,7 +1,7 @@
-"""The consensus of least disagreement (dissertation, eq. 5.23 and 5.39), and each vertex's own projection of the ranks.
+"""Methods of consensus: least disagreement (dissertation, eq. 5.23 and 5.39), projection of the ranks, BreW (Fig. 5.6).
 
-Both move every vertex to the point of its hull that is nearest to something: ``blend`` to the prices s of Poisson's
-equation, along which the cost V falls, ``fixed_point`` to the ranks themselves.
+All of them move every vertex to the point of its hull that is nearest to something: ``blend`` to the prices s of
+Poisson's equation, along which the cost V falls, ``fixed_point`` and ``brew`` to the ranks themselves.
 """
 
 from __future__ import annotations
@@ -13,7 +13,8 @@ import numpy as np
 
 from apexrank.graph.agreement import Agreement, Choice, Improvement
 from apexrank.graph.power import Anderson, Progress
-from apexrank.kernels.hulls import SMALLEST
+from apexrank.kernels.hulls import KL, SMALLEST
+from apexrank.projections import onto_simplex
 
 ARMIJO = 1e-4  # share of the promised descent that a step must keep
 SHORTEST, LONGEST = 2.0**-30, 2.0**20
@@ -229,3 +230,52 @@ def _repeated(
             new = _guessed(problem, guess, choice, better)
         choice = problem.at(new, choice.ranks, fine)
     return Consensus(problem.refined(choice, 1e-3 * tol), gap, better.gaps, gap <= tol, values, history)
+
+
+def brew(
+    problem: Agreement,
+    weights: np.ndarray,
+    start: np.ndarray,
+    beta: float,
+    tol: float,
+    max_iter: int,
+    progress: Progress,
+) -> Consensus:
+    """Minimise ``Σ_i w_i D_φ(t̂_i‖ρ) + (1 − β)/β·D_φ(w‖ρ)`` over ρ, w and the hulls in turn (eq. 5.38).
+
+    ``ρ ← βΣ_i w_i t̂_i + (1 − β)w``; every t̂_i the projection of ρ; ``w ∝ ρ_i·exp(−β/(1 − β)·D_φ(t̂_i‖ρ))`` for the
+    Kullback–Leibler divergence, for the squared distance the projection of ``ρ − β/(1 − β)·D`` onto the simplex. The
+    cost never rises. Its minimum has ``w ≠ ρ``, and even for one layer, as β → 0, ρ is not PageRank.
+    """
+
+    def seen_from(w: np.ndarray, weights: np.ndarray) -> Choice:
+        """A choice with the weights w of the vertices in the place of stationary ranks."""
+        return Choice(weights, problem.mix(weights), w, np.inf, np.zeros(0), np.inf)
+
+    w, values, history = start, [], []
+    choice = seen_from(w, weights)
+    ratio, kind = beta / (1 - beta), "kl" if problem.kind == KL else "squared"
+    for _ in range(max_iter):
+        rho = beta * problem.step(choice.mixture, w) + (1 - beta) * w
+        better = problem.improvement(choice, problem.gradient(rho), 0.01 * tol)
+        choice = seen_from(w, better.weights)
+        distances = problem.distances(choice.mixture, rho)
+        old, w = w, onto_simplex(kind, problem.gradient(rho) - ratio * distances)
+        choice = choice._replace(ranks=w)
+        values.append(float((w * distances).sum() + _divergence(problem, w, rho) / ratio))
+        history.append(float(np.abs(w - old).sum()))
+        progress(len(history), history[-1])
+        if history[-1] <= tol:
+            break
+    rho = beta * problem.step(choice.mixture, w) + (1 - beta) * w
+    better = problem.improvement(choice, problem.gradient(rho), 0.01 * tol)
+    final = choice._replace(ranks=rho, value=values[-1])
+    return Consensus(final, better.gap, better.gaps, history[-1] <= tol, values, history)
+
+
+def _divergence(problem: Agreement, w: np.ndarray, rho: np.ndarray) -> float:
+    slope = problem.gradient(rho)
+    found = (problem.phi(w) - problem.phi(rho) - slope * (w - rho)).sum()
+    if problem.kind == KL:
+        found -= (w - rho).sum()
+    return float(max(found, 0.0))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import warnings
-from dataclasses import dataclass
+from dataclasses import KW_ONLY, dataclass
 from numbers import Real
 from typing import Any, Literal, Self
 
@@ -142,6 +142,7 @@ class RatioOneWalk(Walk):
         )
 
 
+@dataclass(eq=False, repr=False)
 class LpqRank(IteratedRank):
     """``r_i ← (Σ_{j→i} (α·r_j·w_ij/d_j)^p + teleport_i^p)^{1/q}``, then normalised (2013, eq. 6.1).
 
@@ -200,33 +201,16 @@ class LpqRank(IteratedRank):
     ['a', 'b', 'hub', 'farm']
     """
 
-    def __init__(
-        self,
-        p: float = 2.0,
-        ratio: float = 1.2,
-        damping: float = 0.85,
-        *,
-        teleport: Literal["inside", "outside"] = "inside",
-        trust: Literal["linear", "same"] = "linear",
-        gamma: float = 0.85,
-        distrust: Direction = "against",
-        neutral: float = 0.5,
-        negative: Literal["edges", "seeds"] = "edges",
-        tol: float = 1e-9,
-        max_iter: int = 1000,
-        warm_start: bool = False,
-        verbose: int = 0,
-        callback: Progress | None = None,
-    ) -> None:
-        super().__init__(damping, tol, max_iter, warm_start, verbose, callback)
-        self.p = p
-        self.ratio = ratio
-        self.teleport = teleport
-        self.trust = trust
-        self.gamma = gamma
-        self.distrust = distrust
-        self.neutral = neutral
-        self.negative = negative
+    p: float = 2.0
+    ratio: float = 1.2
+    damping: float = 0.85
+    _: KW_ONLY
+    teleport: Literal["inside", "outside"] = "inside"
+    trust: Literal["linear", "same"] = "linear"
+    gamma: float = 0.85
+    distrust: Direction = "against"
+    neutral: float = 0.5
+    negative: Literal["edges", "seeds"] = "edges"
 
     def _map(self) -> Map:
         for name, given in (("p", self.p), ("ratio", self.ratio)):

@@ -18,6 +18,7 @@ contracts Thompson's metric ``max|log(x_i/y_i)|`` by h. (The dissertation's cond
 from __future__ import annotations
 
 import math
+from dataclasses import dataclass, field
 from numbers import Real
 from typing import Any, Literal, NamedTuple, Self
 
@@ -65,6 +66,7 @@ class TrustRank(PageRank):
         return self
 
 
+@dataclass(eq=False, repr=False)
 class AntiTrustRank(PageRank):
     """Distrust that flows from spam to those who point at it (Krishnan and Raj, 2006).
 
@@ -92,18 +94,8 @@ class AntiTrustRank(PageRank):
     ['x', 'a', 'b', 'spam']
     """
 
-    def __init__(
-        self,
-        damping: float = 0.85,
-        *,
-        direction: Direction = "against",
-        tol: float = 1e-9,
-        max_iter: int = 1000,
-        verbose: int = 0,
-        callback: Progress | None = None,
-    ) -> None:
-        super().__init__(damping, tol=tol, max_iter=max_iter, verbose=verbose, callback=callback)
-        self.direction = direction
+    direction: Direction = field(default="against", kw_only=True)
+    warm_start: bool = field(default=False, init=False)  # negative scores are no ranks to begin with
 
     def fit(self, graph: Any, y: None = None, *, distrusted: Any = None) -> Self:  # type: ignore[override]
         """Spread distrust from vertices given by names, by a mapping of names to weights, or by one weight a vertex."""
@@ -134,6 +126,7 @@ class AntiTrustRank(PageRank):
         raise InputError(f"{type(self).__name__} does not add up in-links: see distrust_")
 
 
+@dataclass(eq=False, repr=False)
 class DemotedRank(AntiTrustRank):
     """Trust less distrust (Wu, Goel and Davison, 2006): ``trust − beta·distrust``.
 
@@ -159,21 +152,7 @@ class DemotedRank(AntiTrustRank):
     ['c', 'a', 'b', 'spam']
     """
 
-    def __init__(
-        self,
-        damping: float = 0.85,
-        *,
-        beta: float = 1.0,
-        direction: Direction = "against",
-        tol: float = 1e-9,
-        max_iter: int = 1000,
-        verbose: int = 0,
-        callback: Progress | None = None,
-    ) -> None:
-        super().__init__(
-            damping, direction=direction, tol=tol, max_iter=max_iter, verbose=verbose, callback=callback
-        )
-        self.beta = beta
+    beta: float = field(default=1.0, kw_only=True)
 
     def fit(self, graph: Any, y: None = None, *, trusted: Any = None, distrusted: Any = None) -> Self:  # type: ignore[override]
         """Spread trust and distrust from vertices given as in :meth:`TrustRank.fit`."""
