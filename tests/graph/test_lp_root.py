@@ -300,14 +300,9 @@ def test_out_of_steps_is_said(max_iter):
     ("change", "message"),
     [
         ({"damping": 1.0}, "damping must lie between 0 and 1"),
-        ({"p": inf}, "finite p"),
-        ({"p": 0.5}, "at least 1"),
         ({"p": 500.0}, "p = 500 is too large for ratio 1"),
-        ({"v": np.array([0.5, 0.6])}, "sum 1"),
-        ({"v": np.array([1.5, -0.5])}, "non-negative"),
-        ({"dangling": np.zeros(3, dtype=bool)}, "dangling has shape"),
     ],
-    ids=["damping", "infinite p", "small p", "large p", "sum", "negative", "dangling"],
+    ids=["damping", "large p"],
 )
 def test_bad_input(change, message):
     arguments = {

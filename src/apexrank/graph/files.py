@@ -154,7 +154,7 @@ def _look_at(path: Path, source: Column, target: Column, weight: Column) -> _Lay
         raise InputError(f"{path} has no edges: write one a line, source and target")
     number, line = lines[0]
     separator = _separator(line)
-    fields = [_fields(text, separator) for _, text in lines[:2]]
+    fields = [fields_of(text, separator) for _, text in lines[:2]]
     if len(fields[0]) < 2:
         raise InputError(f"{path} line {number}: {line.strip()[:40]!r} is no edge; write source and target")
     named = any(isinstance(name, str) and not name.isdecimal() for name in (source, target, weight))
@@ -201,7 +201,8 @@ def _is_whole(field: str) -> bool:
     return bool(_WHOLE.fullmatch(field)) and not _PADDED.match(field)
 
 
-def _fields(line: str, separator: str | None) -> list[str]:
+def fields_of(line: str, separator: str | None) -> list[str]:
+    """Fields of a line without white space around them; ``separator`` None is white space of any length."""
     if separator is None:
         return line.split()
     try:
@@ -331,7 +332,7 @@ def _records(layout: _Layout) -> Iterator[tuple[int, list[str]]]:
     for number, line in _lines(layout.path):
         if layout.comment and line.startswith(layout.comment):
             continue
-        fields = _fields(line, layout.separator)
+        fields = fields_of(line, layout.separator)
         if not any(fields):
             continue
         if not header:

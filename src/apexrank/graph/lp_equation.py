@@ -52,8 +52,29 @@ class Extra:
     gap: float = nan
 
 
-class Problem:
-    """The data in the units of the module's docstring, the count of applications, and the best answer so far."""
+class LpRoot:
+    """The data in the units of the module's docstring, and the best answer so far with its certificate.
+
+    Attributes
+    ----------
+    scores : ndarray
+        r, non-negative with sum 1.
+    error_bound : float
+        At least ``|r − r*|₁``, up to rounding; inf where nothing can be said.
+    relative_bound : float
+        At least ``max_i |log(r_i/r*_i)|`` over the vertices that are reached from the teleport vector.
+    n_iter : int
+        Applications of B.
+    converged : bool
+        Whether ``error_bound ≤ tol``.
+    mu : float
+        μ = λ^p.
+    gap : float
+        ``1 − ρ(B)/μ`` where the end of the series was taken in closed form (it may lie far below rounding); nan
+        elsewhere. The bound then holds for growth factors that are equal, not just equal up to
+        rounding (2e-14), if the gap is below about 1e-13/tol. Without weights they are equal where they are close
+        to 1: the factor of a cycle of single links is exactly 1, any other at most ``2^{−p/n}``.
+    """
 
     def __init__(
         self,
@@ -76,12 +97,16 @@ class Problem:
         self.n_iter = 0
         # at least ρ': no column sum of B' is larger than 1, and max_i (B'y)_i/y_i is at least ρ' for any y > 0
         self.rho = 1.0
-        self.bound = self.relative = inf
+        self.error_bound = self.relative_bound = inf
         self.z, self.mu, self.gap = v, nan, nan
 
     @property
-    def done(self) -> bool:
-        return self.bound <= self.tol
+    def scores(self) -> np.ndarray:
+        return self.z / self.z.sum()
+
+    @property
+    def converged(self) -> bool:
+        return self.error_bound <= self.tol
 
     def step(self, y: np.ndarray) -> np.ndarray:
         """``B'y``: one iteration."""
@@ -89,7 +114,7 @@ class Problem:
             raise OutOfSteps
         self.n_iter += 1
         if self.progress is not None:
-            self.progress(self.n_iter, self.bound)
+            self.progress(self.n_iter, self.error_bound)
         return self.apply_B(y) / self.a
 
     def root(self, y: np.ndarray) -> np.ndarray:
@@ -141,7 +166,7 @@ class Problem:
     def offer(self, z: np.ndarray, s: float, kappa: float, spread: float, extra: Extra | None = None) -> None:
         """Note the answer z, within ``(1 ± κ)^{1/p}`` of z(s), or below it by ``extra``, if its bound is the best."""
         if not kappa < 0.5:
-            if self.bound == inf:
+            if self.error_bound == inf:
                 self.z, self.mu = z, self.a / s
             return
         extra = extra or Extra()
@@ -149,9 +174,9 @@ class Problem:
         off = expm1(-log1p(-kappa) / self.p) + 4 * EPS
         epsilon = abs(1.0 - phi) + off * phi + extra.phi
         bound = 2.0 * (off + (extra.total + epsilon / (1.0 - self.damping)) / total)
-        if bound < self.bound:
-            self.bound, self.z, self.mu, self.gap = bound, z, self.a / s, extra.gap
-            self.relative = 2.0 * (off + extra.relative + self._move(epsilon, spread, extra.slope))
+        if bound < self.error_bound:
+            self.error_bound, self.z, self.mu, self.gap = bound, z, self.a / s, extra.gap
+            self.relative_bound = 2.0 * (off + extra.relative + self._move(epsilon, spread, extra.slope))
 
     def _move(self, epsilon: float, spread: float, slope: float) -> float:
         """How far log z can be from the root's, as φ grows at least like s^{1/p}, and with the closed part."""
@@ -170,17 +195,17 @@ def over(x: np.ndarray | float, y: np.ndarray) -> np.ndarray:
     return np.divide(x, y, where=y > 0, out=np.zeros_like(y))
 
 
-def plain_steps(problem: Problem, y: np.ndarray) -> tuple[np.ndarray, float]:
+def plain_steps(problem: LpRoot, y: np.ndarray) -> tuple[np.ndarray, float]:
     """``y ← sB'y + b`` with s from φ(y) = 1 until done, or found to be slow; returns the last y and s."""
     defects: list[float] = []
     while True:
         y, s, defect = _step(problem, y)
         defects.append(defect)
-        if problem.done or (len(defects) >= _POWER_STEPS and _slow(defects, problem.tol)):
+        if problem.converged or (len(defects) >= _POWER_STEPS and _slow(defects, problem.tol)):
             return y, s
 
 
-def _step(problem: Problem, y: np.ndarray) -> tuple[np.ndarray, float, float]:
+def _step(problem: LpRoot, y: np.ndarray) -> tuple[np.ndarray, float, float]:
     """``sB'y + b``, offered as an answer, with s and ``|sB'y + b − y|`` in units of M."""
     s = problem.s_of(problem.root(y))
     image = problem.step(y)
@@ -198,7 +223,7 @@ def _slow(defects: list[float], tol: float) -> bool:
     return last >= before or 4 * log(min(tol / last, 1.0)) / log(last / before) > _FEW_STEPS
 
 
-def mixed_steps(problem: Problem, y: np.ndarray, patience: int) -> tuple[np.ndarray, float]:
+def mixed_steps(problem: LpRoot, y: np.ndarray, patience: int) -> tuple[np.ndarray, float]:
     """The same map by Anderson's mixing of the last steps, in log y, which keeps y positive.
 
     Ends early if the change does not fall to a tenth in ``patience`` steps.
@@ -212,7 +237,7 @@ def mixed_steps(problem: Problem, y: np.ndarray, patience: int) -> tuple[np.ndar
         image = np.log(new[support])
         sizes.append(float(np.linalg.norm(image - x)))
         stalled = len(sizes) > patience + 2 and min(sizes[-patience:]) >= 0.1 * min(sizes[:-patience])
-        if problem.done or stalled:
+        if problem.converged or stalled:
             return new, s
         if sizes[-1] > 2 * sizes[-2]:  # the steps so far are no guide here
             guess.forget()

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import csv
 import math
 import re
 from pathlib import Path
@@ -12,9 +11,11 @@ import numpy as np
 import polars as pl
 
 from apexrank.errors import InputError
+from apexrank.graph.files import fields_of
 from apexrank.graph.graph import Graph
 from apexrank.io.columns import numbers
 from apexrank.io.tables import read_table
+from apexrank.textfile import read_text
 
 
 def named_vertex(graph: Graph, text: str) -> Any:
@@ -59,22 +60,11 @@ def read_seeds(path: Path) -> list[tuple[int, str, float]]:
     ...     read_seeds(path)
     [(3, 'example.org', 2.0)]
     """
-    try:
-        text = path.read_text(encoding="utf-8-sig")
-    except IsADirectoryError:
-        raise InputError(f"cannot read {str(path)!r}: it is a folder; give a file in it") from None
-    except UnicodeDecodeError as error:
-        line = error.object.count(b"\n", 0, error.start) + 1
-        raise InputError(f"{path} is not UTF-8 text (line {line}): save it as UTF-8") from None
-    except OSError as error:
-        raise InputError(f"cannot read {str(path)!r}: {(error.strerror or 'it fails').lower()}") from None
-    lines = [(number, line.strip()) for number, line in enumerate(text.split("\n"), start=1)]
+    lines = [(number, line.strip()) for number, line in enumerate(read_text(path).split("\n"), start=1)]
     lines = [(number, line) for number, line in lines if line and not line.startswith("#")]
-    header = _fields(lines[0][1], ",") if lines else []
-    if "vertex" in [name.lower() for name in header]:
-        rows = [
-            _seed_of_csv(path, number, line, [name.lower() for name in header]) for number, line in lines[1:]
-        ]
+    header = [name.lower() for name in fields_of(lines[0][1], ",")] if lines else []
+    if "vertex" in header:
+        rows = [_seed_of_csv(path, number, line, header) for number, line in lines[1:]]
     else:
         rows = [(number, line.strip('"') or line, 1.0) for number, line in lines]
     if not rows:
@@ -82,15 +72,8 @@ def read_seeds(path: Path) -> list[tuple[int, str, float]]:
     return rows
 
 
-def _fields(line: str, separator: str) -> list[str]:
-    try:
-        return [field.strip() for field in next(csv.reader([line], delimiter=separator))]
-    except csv.Error:  # a line feed inside the line, or a field that is too long: no name is so
-        return [field.strip() for field in line.split(separator)]
-
-
 def _seed_of_csv(path: Path, number: int, line: str, header: list[str]) -> tuple[int, str, float]:
-    fields = _fields(line, ",")
+    fields = fields_of(line, ",")
     if len(fields) != len(header):
         raise InputError(f"{path} line {number}: the row has {len(fields)} fields, the header {len(header)}")
     row = dict(zip(header, fields, strict=True))
