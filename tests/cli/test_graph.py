@@ -346,7 +346,7 @@ RANK = "graph rank edges.csv"
         (f"{RANK} --trusted gone.txt", "cannot read 'gone.txt': no such file"),
         (f"{RANK} --trusted folder", "it is a folder"),
         (f"{RANK} --trusted blank.txt", "blank.txt names no vertex"),
-        (f"{RANK} --trusted latin.txt", "latin.txt is not UTF-8"),
+        (f"{RANK} --trusted latin.txt", "latin.txt line 1: this is not UTF-8 text"),
         (f"{RANK} --trusted weights.csv", "weights.csv line 2: '-1' is no weight"),
         (f"{RANK} --trusted words.csv", "words.csv line 2: 'much' is no weight"),
         (f"{RANK} --trusted wide.csv", "wide.csv line 2: the row has 3 fields, the header 2"),

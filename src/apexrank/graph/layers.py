@@ -126,7 +126,8 @@ def as_layers(layers: Any, *, label: Column = None, **options: Any) -> Layers:
     if not given:
         raise InputError("there are no layers: give at least one graph")
     if len(set(names)) < len(names):
-        raise InputError(f"two layers are named {_first_repeated(names)!r}: rename one")
+        repeated = next(name for k, name in enumerate(names) if name in names[:k])
+        raise InputError(f"two layers are named {repeated!r}: rename one")
     _refuse_different_matrices(given)
     graphs = []
     for name, data in zip(names, given, strict=True):
@@ -266,10 +267,6 @@ def _names_of(given: list[Any]) -> tuple[str, ...]:
     return tuple(str(k) for k in range(len(given)))
 
 
-def _first_repeated(names: tuple[str, ...]) -> str:
-    return next(name for k, name in enumerate(names) if name in names[:k])
-
-
 def _refuse_different_matrices(given: list[Any]) -> None:
     shapes = {each.shape for each in given if hasattr(each, "shape") and not hasattr(each, "columns")}
     if len(shapes) > 1:
@@ -280,10 +277,9 @@ def _refuse_different_matrices(given: list[Any]) -> None:
 
 def _over_shared_vertices(graphs: list[Graph]) -> list[Graph]:
     """The same graphs with the vertices of all of them."""
-    first = graphs[0]
-    if all(_same_vertices(first, graph) for graph in graphs[1:]):
-        return graphs
     listed = [graph.labels() for graph in graphs]
+    if all(np.array_equal(names, listed[0]) for names in listed[1:]):
+        return graphs
     if all(names.dtype.kind in "iu" for names in listed):
         shared: Any = np.unique(np.concatenate(listed))
         places = [np.searchsorted(shared, names) for names in listed]
@@ -294,12 +290,6 @@ def _over_shared_vertices(graphs: list[Graph]) -> list[Graph]:
         places = [np.array([number[name] for name in names.tolist()], dtype=np.int64) for names in listed]
     n, names = len(shared), as_names(shared, len(shared))
     return [_moved(graph, place, n, names) for graph, place in zip(graphs, places, strict=True)]
-
-
-def _same_vertices(one: Graph, other: Graph) -> bool:
-    if one.n != other.n or (one.names is None) != (other.names is None):
-        return False
-    return one.names is None or bool((one.names == other.names).all())
 
 
 def _moved(graph: Graph, place: np.ndarray, n: int, names: np.ndarray | None) -> Graph:

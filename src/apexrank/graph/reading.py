@@ -101,7 +101,7 @@ def as_graph(
             "the graph is undirected: leave out directed=True, each edge counts in both directions"
         )
     both_ways = not (as_given if directed is None else directed)
-    if both_ways and _is_matrix(data) and _is_symmetric(data):
+    if both_ways and _is_matrix(data) and not (data != data.T).sum():
         both_ways = False
 
     def part(sign: int | None) -> Graph:
@@ -172,10 +172,6 @@ def _is_plain_pattern(data: Any) -> bool:
         and data.has_canonical_format
         and bool((data.data == 1).all())
     )
-
-
-def _is_symmetric(matrix: Any) -> bool:
-    return not (matrix != matrix.T).sum()
 
 
 def _as_numbers(matrix: Any) -> Any:

@@ -91,16 +91,11 @@ def _seed_of_csv(path: Path, number: int, line: str, header: list[str]) -> tuple
 def earlier_scores(path: Path, graph: Graph) -> np.ndarray:
     """Read the scores of a file of ranks by the names of the vertices; 0 for vertices that it lacks."""
     table = read_table(path)
-    known = {"vertex": table.column("vertex").cast(pl.String), "score": numbers(table, "score")}
-    earlier = pl.DataFrame(known)
-    if (twice := earlier["vertex"].is_duplicated()).any():
-        raise InputError(
-            f"{path} has more than one row of vertex {earlier['vertex'].filter(twice)[0]!r}: keep one"
-        )
-    names = _series(np.arange(graph.n) if graph.names is None else graph.names).cast(pl.String)
-    vertices = pl.DataFrame({"vertex": names}).with_row_index()
-    found = vertices.join(earlier, on="vertex", how="left").sort("index")["score"]
-    scores = found.fill_null(0.0).fill_nan(0.0).to_numpy()
+    vertices = table.column("vertex").cast(pl.String)
+    if (twice := vertices.is_duplicated()).any():
+        raise InputError(f"{path} has more than one row of vertex {vertices.filter(twice)[0]!r}: keep one")
+    known = dict(zip(vertices.to_list(), np.nan_to_num(numbers(table, "score")).tolist(), strict=True))
+    scores = np.array([known.get(str(name), 0.0) for name in graph.labels().tolist()])
     if not (scores > 0).any():
         raise InputError(f"{path} has no positive score of a vertex of this graph: leave out --start")
     return scores
@@ -119,11 +114,7 @@ def ranking_frame(
     [(1, 'shop', 0.6), (2, 'page', 0.4)]
     """
     order = np.argsort(-scores, kind="stable")[:top]
-    ranks, vertices = np.arange(1, len(order) + 1), _series(graph.labels(order))
+    names = graph.labels(order)
+    vertices = names.tolist() if names.dtype == object else names  # objects become text or numbers again
     columns = {name: values[order] for name, values in ({"score": scores} | more).items()}
-    return pl.DataFrame({"rank": ranks, "vertex": vertices, **columns})
-
-
-def _series(names: np.ndarray) -> pl.Series:
-    """Convert names to a polars column; objects become text or numbers again."""
-    return pl.Series(names.tolist() if names.dtype == object else names)
+    return pl.DataFrame({"rank": np.arange(1, len(order) + 1), "vertex": vertices, **columns})
