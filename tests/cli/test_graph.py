@@ -373,7 +373,7 @@ RANK = "graph rank edges.csv"
         (f"{RANK} --ratio 0.5", "ratio must be"),
         (f"{RANK} -p inf --ratio 1", "use a ratio above 1"),
         (f"{RANK} --damping 1", "damping is the share"),
-        (f"{RANK} --trusted good.txt --trust fast", "trust must be linear or same"),
+        (f"{RANK} --trusted good.txt --trust fast", "unknown trust 'fast': use one of linear, same"),
         (f"{RANK} --trusted good.txt --gamma 1", "gamma is what is left"),
         (f"{RANK} --top 0", "Invalid value for '--top'"),
         (f"{RANK} --start ranks.csv", "ranks.csv has more than one row of vertex 'hub'"),

@@ -19,7 +19,7 @@ from sklearn.exceptions import ConvergenceWarning
 from apexrank import InputError, PageRank
 from apexrank.graph import ConsensusRank
 from apexrank.graph.agreement import Agreement
-from apexrank.graph.blend import blend
+from apexrank.graph.blend import Limits, blend
 from apexrank.graph.layers import as_layers
 from apexrank_papers.consensus.loops import LoopedConsensusRank
 from tests.graph.consensus_oracles import (
@@ -269,7 +269,7 @@ def test_the_loops_reach_what_blend_reaches_from_the_same_start(kind, variant):
         flat = prior_of(layers)[opinions(layers)]
         agreement = Agreement(as_layers(list(layers)).hulls, teleport, damping, divergence=kind, prior=flat)
         with agreement:
-            same_start = blend(agreement, flat, teleport, 1e-8, 1000)
+            same_start = blend(agreement, flat, teleport, Limits(1e-8, 1000))
         assert loop.disagreement_ == pytest.approx(same_start.choice.value, abs=1e-6), seed
     assert converged >= 10
 
@@ -795,10 +795,10 @@ def test_weights_far_apart(kind, method, seed):
 @pytest.mark.parametrize(
     ("parameters", "message"),
     [
-        ({"method": "vote"}, "method must be one of"),
+        ({"method": "vote"}, "unknown method 'vote': use one of blend"),
         ({"variant": "triple-loop"}, "variant is one of"),
         ({"method": "brew", "variant": "double-loop"}, "variant is one of"),
-        ({"divergence": "hellinger"}, "divergence must be one of"),
+        ({"divergence": "hellinger"}, "unknown divergence 'hellinger': use one of kl"),
         ({"damping": 1}, "below 1"),
         ({"damping": -0.1}, "damping"),
         ({"pull": -1}, "pull"),

@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 
 from apexrank.errors import InputError
+from apexrank.graph.lp_equation import LpRoot
 from apexrank.graph.lp_root import solve_ratio_one
 
 VECTORS = json.loads((Path(__file__).parent.parent / "vectors" / "graph.json").read_text())
@@ -20,7 +21,7 @@ def solve(W, v, p, damping=0.85, **options):
     options = {"tol": 1e-9, "max_iter": 5000} | options
     d = W.sum(axis=1, keepdims=True)
     B = (damping * np.divide(W, d, where=d > 0, out=np.zeros_like(W)).T) ** p
-    return solve_ratio_one(lambda y: B @ y, v, d[:, 0] == 0, p, damping, **options)
+    return solve_ratio_one(LpRoot(lambda y: B @ y, v, d[:, 0] == 0, p, damping, **options))
 
 
 def exact_solve(mu, B, b):
@@ -270,7 +271,8 @@ def test_steps_are_counted_and_reported():
         calls.append(1)
         return B @ y
 
-    solution = solve_ratio_one(apply_B, v, d == 0, 2, 0.85, progress=lambda *args: seen.append(args))
+    problem = LpRoot(apply_B, v, d == 0, 2, 0.85, progress=lambda *args: seen.append(args))
+    solution = solve_ratio_one(problem)
     assert solution.converged
     assert len(calls) == solution.n_iter == len(seen)
     assert [k for k, _ in seen] == list(range(1, solution.n_iter + 1))
@@ -312,4 +314,4 @@ def test_bad_input(change, message):
         "damping": 0.85,
     } | change
     with pytest.raises(InputError, match=message):
-        solve_ratio_one(lambda y: 0.0 * y, **arguments)
+        solve_ratio_one(LpRoot(lambda y: 0.0 * y, **arguments))

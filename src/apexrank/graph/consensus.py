@@ -13,16 +13,16 @@ from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils import check_random_state
 
 from apexrank.errors import InputError
-from apexrank.graph.agreement import KINDS, Agreement
+from apexrank.graph.agreement import Agreement, Divergence
 from apexrank.graph.base import GraphRank, Teleport, check_damping, teleport_vectors
-from apexrank.graph.blend import Consensus, blend, brew, corroborated, fixed_point
+from apexrank.graph.blend import Consensus, Limits, blend, brew, corroborated, fixed_point
 from apexrank.graph.edges import Column, Edges
 from apexrank.graph.graph import Graph, build
 from apexrank.graph.interventions import RankOrder, cut_hulls
 from apexrank.graph.layers import Layers, as_layers
 from apexrank.graph.power import Progress
 from apexrank.kernels.hulls import Hulls
-from apexrank.validation import check_count, check_finite
+from apexrank.validation import check_choice, check_count, check_finite
 
 Method = Literal["blend", "fixed-point", "corroborate", "brew", "mean", "union"]
 METHODS = get_args(Method)
@@ -135,7 +135,7 @@ class ConsensusRank(GraphRank):
 
     method: Method = "blend"
     _: KW_ONLY
-    divergence: Literal["kl", "squared"] = "kl"
+    divergence: Divergence = "kl"
     damping: float = 0.85
     pull: float = 0.0
     entropy: float = 1.0
@@ -221,10 +221,8 @@ class ConsensusRank(GraphRank):
         return self
 
     def _check(self) -> None:
-        if self.method not in METHODS:
-            raise InputError(f"method must be one of {', '.join(METHODS)}, got {self.method!r}")
-        if self.divergence not in KINDS:
-            raise InputError(f"divergence must be one of {', '.join(KINDS)}, got {self.divergence!r}")
+        check_choice("method", self.method, Method)
+        check_choice("divergence", self.divergence, Divergence)
         check_damping(self.damping)
         if not isinstance(self.pull, int | float | np.number) or not self.pull >= 0:
             raise InputError(f"pull must be a number of at least 0, or inf, got {self.pull!r}")
@@ -248,16 +246,16 @@ class ConsensusRank(GraphRank):
 
     def _solve(self, problem: Agreement, order: RankOrder | None) -> Consensus:
         prior, start = problem.prior, np.full(problem.n, 1 / problem.n)
-        limits = self.tol, self.max_iter, self._progress
+        limits = Limits(self.tol, self.max_iter, self._progress)
         if np.isinf(self.pull) or self.method in ("mean", "union"):
             choice = problem.at(prior, start, 1e-3 * self.tol)
             return Consensus(choice, 0.0, np.zeros(problem.n), True, [choice.value], [0.0])
         if self.method == "brew":
-            return brew(problem, prior, start, self.beta, *limits)
+            return brew(problem, prior, start, self.beta, limits)
         if self.method == "corroborate":
-            return corroborated(problem, prior, start, self.temperature, *limits)
+            return corroborated(problem, prior, start, self.temperature, limits)
         if self.method == "fixed-point":
-            return fixed_point(problem, prior, start, *limits)
+            return fixed_point(problem, prior, start, limits)
         return self._least_disagreement(problem, start, order)
 
     def _least_disagreement(
@@ -270,7 +268,8 @@ class ConsensusRank(GraphRank):
         starts = [self._first_weights(problem, start), *map(problem.onto_simplices, drawn)]
 
         def best(most: int) -> Consensus:
-            ways = (self._descend(problem, each, start, self.tol, most, self._progress) for each in starts)
+            limits = Limits(self.tol, most, self._progress)
+            ways = (self._descend(problem, each, start, limits) for each in starts)
             return min(ways, key=lambda way: way.choice.value)
 
         if order is None:
@@ -289,7 +288,8 @@ class ConsensusRank(GraphRank):
         """Begin where fixed-point nearly ends, so that the descent ends below."""
         few = len(problem.prior) <= FEW
         near, most = (self.tol, STEPS_A_ROUND) if few else (max(self.tol, NEAR), NEAR_STEPS)
-        begun = fixed_point(problem, problem.prior, start, near, min(self.max_iter, most), self._progress)
+        limits = Limits(near, min(self.max_iter, most), self._progress)
+        begun = fixed_point(problem, problem.prior, start, limits)
         first = begun.choice.weights
         if not problem.teleport.all():  # where no rank comes, no price is known: begin a little inside
             first = (1 - INSIDE) * first + INSIDE * problem.prior

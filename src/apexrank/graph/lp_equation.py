@@ -16,11 +16,12 @@ plain map and often converges where that crawls.
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import KW_ONLY, dataclass
 from math import expm1, inf, log, log1p, nan
 
 import numpy as np
 
+from apexrank.errors import InputError
 from apexrank.graph.power import Anderson, Progress
 
 Apply = Callable[[np.ndarray], np.ndarray]
@@ -28,6 +29,7 @@ Apply = Callable[[np.ndarray], np.ndarray]
 EPS = float(np.finfo(float).eps)
 ROUNDING = 8 * EPS  # what one step is allowed to lose of an entry
 TINY = 1e-300  # just above where numbers lose digits
+_LARGEST_EXPONENT = 280.0  # powers of ten on either side of 1 that are left to y
 _FEW_STEPS = 40  # plain steps go on if they are so near the end: mixing would hardly save any
 _POWER_STEPS = 12  # before their speed is judged: the first ones fall faster than the rest
 _MIXED = 8  # steps that are mixed: more are nearly dependent and cost memory
@@ -52,8 +54,30 @@ class Extra:
     gap: float = nan
 
 
+@dataclass(eq=False)
 class LpRoot:
     """The data in the units of the module's docstring, and the best answer so far with its certificate.
+
+    Parameters
+    ----------
+    apply_B : callable
+        ``y ↦ B y`` for y ≥ 0, ``B_ij = (α w_ij/d_j)^p``. It must not underflow:
+        ``(α w_ij/d_j)^p`` has to be a normal number.
+    v : ndarray
+        Teleport vector: non-negative, sum 1. Vertices that cannot be reached from its support get 0.
+    dangling : ndarray of bool
+        Vertices without out-links; their rank is shared out by v.
+    p : float
+        At least 1. At most about ``560/log10(1/((1 − α)·min v))``, 87 for 400,000 vertices: powers leave the range of
+        floating point beyond.
+    damping : float in (0, 1)
+        α.
+    tol : float
+        Wanted bound on ``|r − r*|₁``.
+    max_iter : int
+        Most applications of B.
+    progress : callable, optional
+        Called as ``progress(n_iter, error_bound)`` at each application, with the best bound so far.
 
     Attributes
     ----------
@@ -76,21 +100,28 @@ class LpRoot:
         to 1: the factor of a cycle of single links is exactly 1, any other at most ``2^{−p/n}``.
     """
 
-    def __init__(
-        self,
-        apply_B: Apply,
-        v: np.ndarray,
-        dangling: np.ndarray,
-        p: float,
-        damping: float,
-        tol: float,
-        max_iter: int,
-        progress: Progress | None,
-    ) -> None:
-        self.apply_B, self.p, self.damping, self.tol = apply_B, p, damping, tol
-        self.max_iter, self.progress = max_iter, progress
+    apply_B: Apply
+    v: np.ndarray
+    dangling: np.ndarray
+    p: float
+    damping: float
+    _: KW_ONLY
+    tol: float = 1e-9
+    max_iter: int = 1000
+    progress: Progress | None = None
+
+    def __post_init__(self) -> None:
+        v, p, damping = self.v, self.p, self.damping
+        if not 0 < damping < 1:
+            raise InputError(f"damping must lie between 0 and 1, got {damping!r}")
+        largest = 2 * _LARGEST_EXPONENT / -np.log10((1 - damping) * v[v > 0].min())
+        if p > largest or p * np.log10(damping) < -_LARGEST_EXPONENT:
+            raise InputError(
+                f"p = {p:g} is too large for ratio 1 (here at most about {largest:.0f}), powers leave the range of "
+                "floating point: use a smaller p or a ratio of 1.05"
+            )
         self.a = damping**p
-        self.c = np.where(dangling, 1.0, 1.0 - damping)
+        self.c = np.where(self.dangling, 1.0, 1.0 - damping)
         # v and 1/(1 − α), between which z lies, come to lie on either side of 1
         self.unit = ((1.0 - damping) / v[v > 0].min()) ** 0.5
         self.b = (v * self.unit) ** p

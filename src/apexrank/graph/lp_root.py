@@ -22,12 +22,10 @@ from math import exp, expm1, inf, log, log1p
 import numpy as np
 from scipy.optimize import brentq
 
-from apexrank.errors import InputError
 from apexrank.graph.lp_equation import (
     EPS,
     ROUNDING,
     TINY,
-    Apply,
     Extra,
     LpRoot,
     OutOfSteps,
@@ -35,9 +33,7 @@ from apexrank.graph.lp_equation import (
     over,
     plain_steps,
 )
-from apexrank.graph.power import Progress
 
-_LARGEST_EXPONENT = 280.0  # powers of ten on either side of 1 that are left to y
 _PATIENCE = 40  # mixed steps without progress before a series is tried; ten times as many after it
 _ROUNDS = 30  # series, each with a better s; on random graphs six were the most
 _TIE = 1e-14  # terms that agree to this are the same up to rounding
@@ -50,39 +46,8 @@ _LEAST_LOG_DELTA, _LARGEST_LOG = -690.0, 700.0  # of what floating point holds, 
 _USELESS = 50.0  # logarithm of a factor in a bound, beyond which it says nothing
 
 
-def solve_ratio_one(
-    apply_B: Apply,
-    v: np.ndarray,
-    dangling: np.ndarray,
-    p: float,
-    damping: float,
-    *,
-    tol: float = 1e-9,
-    max_iter: int = 1000,
-    progress: Progress | None = None,
-) -> LpRoot:
+def solve_ratio_one(problem: LpRoot) -> LpRoot:
     """Solve ``λ r_i = (Σ_j B_ij r_j^p + (v_i τ)^p)^{1/p}``, ``|r|₁ = 1``, for p = q.
-
-    Parameters
-    ----------
-    apply_B : callable
-        ``y ↦ B y`` for y ≥ 0, ``B_ij = (α w_ij/d_j)^p``. It must not underflow:
-        ``(α w_ij/d_j)^p`` has to be a normal number.
-    v : ndarray
-        Teleport vector: non-negative, sum 1. Vertices that cannot be reached from its support get 0.
-    dangling : ndarray of bool
-        Vertices without out-links; their rank is shared out by v.
-    p : float
-        At least 1. At most about ``560/log10(1/((1 − α)·min v))``, 87 for 400,000 vertices: powers leave the range of
-        floating point beyond.
-    damping : float in (0, 1)
-        α.
-    tol : float
-        Wanted bound on ``|r − r*|₁``.
-    max_iter : int
-        Most applications of B.
-    progress : callable, optional
-        Called as ``progress(n_iter, error_bound)`` at each application, with the best bound so far.
 
     Notes
     -----
@@ -96,19 +61,10 @@ def solve_ratio_one(
 
     >>> import numpy as np
     >>> B = 0.85**2 * np.array([[0.0, 1.0, 1.0], [1.0, 0.0, 0.0], [0.0, 0.0, 0.0]])
-    >>> solution = solve_ratio_one(lambda y: B @ y, np.full(3, 1 / 3), np.zeros(3, bool), 2, 0.85)
+    >>> solution = solve_ratio_one(LpRoot(lambda y: B @ y, np.full(3, 1 / 3), np.zeros(3, bool), 2, 0.85))
     >>> print(solution.scores.round(6), solution.converged, solution.error_bound < 1e-9)
     [0.471811 0.470037 0.058152] True True
     """
-    if not 0 < damping < 1:
-        raise InputError(f"damping must lie between 0 and 1, got {damping!r}")
-    largest = 2 * _LARGEST_EXPONENT / -np.log10((1 - damping) * v[v > 0].min())
-    if p > largest or p * np.log10(damping) < -_LARGEST_EXPONENT:
-        raise InputError(
-            f"p = {p:g} is too large for ratio 1 (here at most about {largest:.0f}), powers leave the range of "
-            "floating point: use a smaller p or a ratio of 1.05"
-        )
-    problem = LpRoot(apply_B, v, dangling, p, damping, tol, max_iter, progress)
     with suppress(OutOfSteps):
         _solve(problem)
     return problem

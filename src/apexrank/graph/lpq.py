@@ -17,8 +17,10 @@ from apexrank.graph.graph import Graph, SignedGraph
 from apexrank.graph.power import Fixpoint, Inflow, Linear, Map, Progress, Walk, shared_links
 from apexrank.graph.trust import Direction, spread, trust_share
 from apexrank.kernels.csr import InLinks
-from apexrank.validation import check_finite
+from apexrank.validation import check_choice, check_finite
 
+Propagation = Literal["linear", "same"]
+Negative = Literal["edges", "seeds"]
 Seeds = Any  # names, a mapping of names to weights, or one weight a vertex
 # of p·|log flow|: powers of such flows and weights, their products and long sums of them are in range
 SAFE_LOG = 650.0
@@ -109,6 +111,7 @@ class RatioOneWalk(Walk):
     """The walk with q = p > 1, where plain iteration is slow and has no certificate: solved by root finding."""
 
     def solve(self, start: np.ndarray, tol: float, max_iter: int, progress: Progress | None) -> Fixpoint:
+        from apexrank.graph.lp_equation import LpRoot
         from apexrank.graph.lp_root import solve_ratio_one
 
         p, links = self.map.p, self.links  # type: ignore[attr-defined]
@@ -119,16 +122,12 @@ class RatioOneWalk(Walk):
             )
         weights, rate = links.weights**p, self.rate.reshape(len(self.rate)) ** p
         columns = self.teleport.reshape(len(self.teleport), -1).T
+        limits: dict[str, Any] = {"tol": tol, "max_iter": max_iter, "progress": progress}
         found = [
             solve_ratio_one(
-                lambda y: links.sums(rate * y, weights),
-                v,
-                self.graph.dangling,
-                p,
-                self.damping,
-                tol=tol,
-                max_iter=max_iter,
-                progress=progress,
+                LpRoot(
+                    lambda y: links.sums(rate * y, weights), v, self.graph.dangling, p, self.damping, **limits
+                )
             )
             for v in columns
         ]
@@ -206,11 +205,11 @@ class LpqRank(IteratedRank):
     damping: float = 0.85
     _: KW_ONLY
     teleport: Literal["inside", "outside"] = "inside"
-    trust: Literal["linear", "same"] = "linear"
+    trust: Propagation = "linear"
     gamma: float = 0.85
     distrust: Direction = "against"
     neutral: float = 0.5
-    negative: Literal["edges", "seeds"] = "edges"
+    negative: Negative = "edges"
 
     def _map(self) -> Map:
         for name, given in (("p", self.p), ("ratio", self.ratio)):
@@ -284,14 +283,9 @@ class LpqRank(IteratedRank):
         return self
 
     def _check_trust(self) -> None:
-        choices = {
-            "trust": ("linear", "same"),
-            "distrust": ("against", "along"),
-            "negative": ("seeds", "edges"),
-        }
-        for name, allowed in choices.items():
-            if getattr(self, name) not in allowed:
-                raise InputError(f"{name} must be {' or '.join(allowed)}, got {getattr(self, name)!r}")
+        check_choice("trust", self.trust, Propagation)
+        check_choice("distrust", self.distrust, Direction)
+        check_choice("negative", self.negative, Negative)
         check_finite("neutral", self.neutral, 0)
         if self.neutral > 1:
             raise InputError(f"neutral is a factor between 0 and 1, got {self.neutral!r}")

@@ -30,10 +30,9 @@ from apexrank.graph.base import plain_graph, reached_from, teleport_vectors
 from apexrank.graph.graph import Graph
 from apexrank.graph.pagerank import PageRank
 from apexrank.graph.power import Bound, Fixpoint, Linear, Map, Progress, Walk, iterate, l1_bound
-from apexrank.validation import check_finite
+from apexrank.validation import check_choice, check_finite
 
 Direction = Literal["along", "against"]
-DIRECTIONS = ("along", "against")
 
 
 class TrustRank(PageRank):
@@ -109,8 +108,7 @@ class AntiTrustRank(PageRank):
     def _distrust(self, graph: Graph, distrusted: Any, tol: float) -> Fixpoint:
         if distrusted is None:
             raise InputError(f"{type(self).__name__} needs distrusted vertices: fit(graph, distrusted=[…])")
-        if self.direction not in DIRECTIONS:
-            raise InputError(f"direction must be 'against' or 'along' the links, got {self.direction!r}")
+        check_choice("direction", self.direction, Direction)
         links = graph if self.direction == "along" else graph.reversed()
         return self._rank(links, self._seed_shares(graph, distrusted, "distrusted"), tol=tol)
 
@@ -164,15 +162,10 @@ class DemotedRank(AntiTrustRank):
         tol = self.tol / (1 + self.beta)  # the errors of trust and of distrust add up
         good = self._rank(read, self._seed_shares(read, trusted, "trusted"), tol=tol)
         bad = self._distrust(read, distrusted, tol)
-        both = Fixpoint(
-            good.scores - self.beta * bad.scores,
-            max(good.n_iter, bad.n_iter),
-            good.converged and bad.converged,
-            good.error_bound + self.beta * bad.error_bound,
-            np.nan,
-            [],
-        )
-        self._keep(read, both)
+        scores = good.scores - self.beta * bad.scores
+        bound = good.error_bound + self.beta * bad.error_bound
+        steps, converged = max(good.n_iter, bad.n_iter), good.converged and bad.converged
+        self._keep(read, Fixpoint(scores, steps, converged, bound, np.nan, []))
         self.trust_, self.distrust_ = good.scores, bad.scores
         return self
 
@@ -219,8 +212,7 @@ def spread(
     """
     if not isinstance(gamma, Real) or not 0 <= gamma < 1:
         raise InputError(f"gamma is what is left of trust after one link: 0 <= gamma < 1, got {gamma!r}")
-    if direction not in DIRECTIONS:
-        raise InputError(f"direction must be 'along' or 'against' the links, got {direction!r}")
+    check_choice("direction", direction, Direction)
     seeds = np.asarray(seeds, dtype=float)
     if seeds.shape != (graph.n,) or not np.isfinite(seeds).all() or (seeds < 0).any():
         raise InputError(f"seeds need one finite weight of at least 0 for each of the {graph.n} vertices")

@@ -16,8 +16,7 @@ import numpy as np
 from apexrank.errors import InputError
 from apexrank.graph import ConsensusRank
 from apexrank.graph.agreement import Agreement, Choice
-from apexrank.graph.blend import Consensus
-from apexrank.graph.power import Progress
+from apexrank.graph.blend import Consensus, Limits
 
 STOP = 0.5  # of tol, by a loop's own figures: the certificate at the end is more exact
 
@@ -54,31 +53,27 @@ class LoopedConsensusRank(ConsensusRank):
         return LOOPS[self.variant](*arguments)
 
 
-def double_loop(
-    problem: Agreement, weights: np.ndarray, start: np.ndarray, tol: float, max_iter: int, progress: Progress
-) -> Consensus:
+def double_loop(problem: Agreement, weights: np.ndarray, start: np.ndarray, limits: Limits) -> Consensus:
     """Solve for ranks and prices in an inner loop, then take one exponentiated step with all vertices."""
-    s, w, gap = np.zeros(problem.n), start, 0.1
+    tol, s, w, gap = limits.tol, np.zeros(problem.n), start, 0.1
     history: list[float] = []
-    for _ in range(max_iter):
+    for _ in range(limits.max_iter):
         fine = 0.02 * max(min(gap, 1.0), tol)
         choice = problem.at(weights, w, 0.1 * fine)
         w, s = choice.ranks, problem.prices(choice, s, fine)
         gap, weights = _exponentiated(problem, weights, w, s)
         history.append(gap)
-        progress(len(history), gap)
+        limits.progress(len(history), gap)
         if gap <= STOP * tol:
             break
     return _certified(problem, weights, w, s, tol, history)
 
 
-def single_loop(
-    problem: Agreement, weights: np.ndarray, start: np.ndarray, tol: float, max_iter: int, progress: Progress
-) -> Consensus:
+def single_loop(problem: Agreement, weights: np.ndarray, start: np.ndarray, limits: Limits) -> Consensus:
     """One step of the ranks, one of the prices and one of the vertices in each round; no inner loop."""
-    s, w = np.zeros(problem.n), start
+    tol, s, w = limits.tol, np.zeros(problem.n), start
     history: list[float] = []
-    for _ in range(max_iter):
+    for _ in range(limits.max_iter):
         mixture = problem.mix(weights)
         old, w = w, problem.step(mixture, w)
         now = Choice(weights, mixture, w, np.inf, problem.costs(weights, mixture), np.nan)
@@ -86,7 +81,7 @@ def single_loop(
         s -= (problem.teleport * s).sum()
         gap, weights = _exponentiated(problem, weights, w, s)
         history.append(max(gap, float(np.abs(w - old).sum())))
-        progress(len(history), history[-1])
+        limits.progress(len(history), history[-1])
         if history[-1] <= STOP * tol:
             break
     return _certified(problem, weights, w, s, tol, history)
