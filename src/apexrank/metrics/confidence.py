@@ -12,7 +12,7 @@ from scipy.special import ndtr, ndtri
 
 from apexrank.errors import InputError
 from apexrank.metrics._labels import check_rows
-from apexrank.metrics._rows import Empty, ScoredRows, Ties
+from apexrank.metrics._rows import FILLS, Empty, ScoredRows, Ties
 from apexrank.metrics.evaluation import Measure, find_measures, ranking_scores
 from apexrank.validation import check_choice, check_count
 
@@ -500,6 +500,6 @@ def _samples(
         for measure in measures:
             values = measure.values(rows, **options)
             rows.counted_values(values, empty)  # refuses what the rule for empty groups refuses
-            filled = np.where(values.defined, values.value, values.fills.get(empty, np.nan))
+            filled = np.where(values.defined, values.value, FILLS.get(empty, np.nan))
             samples[name, measure.name] = filled[rows.present]
     return samples

@@ -47,8 +47,8 @@ def precision_at(rows: ScoredRows, k: float, *, ties: Ties = "average") -> Value
     0.5
     """
     levels = rows.levels(ties)
-    taken = _cut_rows(levels, k)
-    return Values(ratio(_hits(levels, taken), taken), levels.total_positive > 0)
+    found, taken = _hits(levels, k)
+    return Values(ratio(found, taken), levels.total_positive > 0)
 
 
 @ranking_measure("relevance")
@@ -61,30 +61,26 @@ def recall_at(rows: ScoredRows, k: float, *, ties: Ties = "average") -> Values:
     0.6666666666666666
     """
     levels = rows.levels(ties)
-    found = _hits(levels, _cut_rows(levels, k))
+    found, _ = _hits(levels, k)
     return Values(ratio(found, levels.total_positive), levels.total_positive > 0)
 
 
-def _cut_rows(levels: Levels, k: float) -> np.ndarray:
-    """Number of rows before the cut in each group."""
+def _hits(levels: Levels, k: float) -> tuple[np.ndarray, np.ndarray]:
+    """Positives before the cut in each group, and rows before it; a level that is cut gives its share."""
     if not (0 < k < 1 or (k >= 1 and k == np.floor(k) and np.isfinite(k))):
         raise InputError(f"k must be a number of rows (1, 2, ...) or a fraction between 0 and 1, got {k!r}")
-    if k >= 1:
-        return np.full(len(levels.indptr) - 1, float(k))
-    return k * levels.sums((levels.positive + levels.negative) * levels.listed)
-
-
-def _hits(levels: Levels, rows: np.ndarray) -> np.ndarray:
-    """Positives among the first ``rows`` rows of each group; a level that is cut gives its share."""
-    before, through = levels.rows_above
+    (before, through), listed = levels.rows_above, levels.score > -np.inf
+    rows = np.full(len(levels.indptr) - 1, float(k))
+    if k < 1:
+        rows = k * levels.sums((levels.positive + levels.negative) * listed)
     end = len(before)
     if len(rows) == 1:  # of one long list only the levels down to the cut matter
         end = min(end, int(np.searchsorted(through, rows[0])) + 1)
-    before, through, listed = before[:end], through[:end], levels.listed[:end]
+    before, through, listed = before[:end], through[:end], listed[:end]
     limit = rows[0] if len(rows) == 1 else levels.spread(rows)
     taken = np.clip(limit, before, through) - before
     found = levels.positive[:end] * ratio(taken, through - before) * listed
-    return np.add.reduceat(found, levels.indptr[:-1])
+    return np.add.reduceat(found, levels.indptr[:-1]), rows
 
 
 @ranking_measure("relevance")
@@ -115,31 +111,23 @@ def average_precision(rows: ScoredRows, *, k: int | None = None, ties: Threshold
         rows.repetitions("or use ties='threshold'")
     levels = rows.levels("average" if ties == "threshold" else ties)
     cut = np.inf if k is None else check_cut(k)
-    if ties == "threshold":
-        true, seen = levels.positives_above[1], levels.rows_above[1]
-        sums = levels.positive * ratio(true, seen) * (seen <= cut)
-    else:
-        sums = _precision_sums(levels, cut)
-    total = levels.sums(sums * levels.listed)
-    return Values(ratio(total, levels.total_positive), levels.total_positive > 0)
-
-
-def _precision_sums(levels: Levels, cut: float) -> np.ndarray:
-    """Expected sum of the precisions at the positives of each level, its rows in random order.
-
-    With n rows and r positives above, and m positives among its c rows, position j of the level holds a positive with
-    probability m/c, above which stand in the mean r + (j − 1)(m − 1)/(c − 1) others.
-    """
     m, c = levels.positive, levels.positive + levels.negative
-    n, r = levels.above(c)[0], levels.above(m)[0]
-    sums = m * ratio(r + 1, n + 1) * (n < cut)
-    several = np.flatnonzero((c > 1) & (m > 0))
-    which, i, starts = spread_out(c[several].astype(np.int64))
-    level, j = several[which], i + 1
-    above = r[level] + (j - 1) * (m[level] - 1) / (c[level] - 1)
-    terms = m[level] / c[level] * (above + 1) / (n[level] + j) * (n[level] + j <= cut)
-    sums[several] = np.add.reduceat(terms, starts)
-    return sums
+    r, n = levels.positives_above[0], levels.rows_above[0]
+    if ties == "threshold":
+        sums = m * ratio(r + m, n + c) * (n + c <= cut)
+    else:
+        # The expected sum of the precisions at the positives of a level with its rows in random order: with n rows
+        # and r positives above, and m positives among its c rows, position j of the level holds a positive with
+        # probability m/c, above which stand in the mean r + (j − 1)(m − 1)/(c − 1) others.
+        sums = m * ratio(r + 1, n + 1) * (n < cut)
+        several = np.flatnonzero((c > 1) & (m > 0))
+        which, i, starts = spread_out(c[several].astype(np.int64))
+        level, j = several[which], i + 1
+        above = r[level] + i * (m[level] - 1) / (c[level] - 1)
+        terms = m[level] / c[level] * (above + 1) / (n[level] + j) * (n[level] + j <= cut)
+        sums[several] = np.add.reduceat(terms, starts)
+    total = levels.sums(sums * (levels.score > -np.inf))
+    return Values(ratio(total, levels.total_positive), levels.total_positive > 0)
 
 
 @ranking_measure("relevance")
@@ -160,7 +148,7 @@ def mrr(rows: ScoredRows, *, k: int | None = None, ties: Ties = "average") -> Va
     levels = rows.levels(ties)
     cut = np.inf if k is None else check_cut(k)
     m, c = levels.positive, levels.positive + levels.negative
-    first = np.flatnonzero((m > 0) & (levels.above(m)[0] == 0) & levels.listed)
+    first = np.flatnonzero((m > 0) & (levels.above(m)[0] == 0) & (levels.score > -np.inf))
     value = np.zeros(len(levels.indptr) - 1)
     group = np.searchsorted(levels.indptr, first, side="right") - 1
     value[group] = _first_positive(levels.above(c)[0][first], c[first], m[first], cut)
