@@ -13,8 +13,9 @@ two steps of the walk. How V changes with w is told by prices s, which solve Poi
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import KW_ONLY, dataclass
-from typing import Any, Literal, NamedTuple, Protocol, Self
+from typing import Any, Literal, NamedTuple, Self
 
 import numpy as np
 
@@ -25,6 +26,7 @@ from apexrank.kernels.edges import Links, turned
 from apexrank.kernels.hulls import TINY, Hulls
 
 Divergence = Literal["kl", "squared"]
+Penalty = Callable[[np.ndarray], tuple[float, np.ndarray]]  # one more cost of the ranks: value and gradient
 KINDS = {"kl": kernels.KL, "squared": kernels.SQUARED}
 MOST_STEPS = 10_000  # of the power method, which a bound ends long before
 
@@ -51,12 +53,6 @@ class Improvement(NamedTuple):
     gap: float
     slope: float
     gaps: np.ndarray
-
-
-class Penalty(Protocol):
-    """One more cost of the ranks: value and gradient."""
-
-    def __call__(self, ranks: np.ndarray) -> tuple[float, np.ndarray]: ...
 
 
 @dataclass(eq=False)

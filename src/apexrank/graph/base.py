@@ -286,8 +286,9 @@ def seed_vector(graph: Graph, seeds: Any, what: str) -> np.ndarray:
     """Weights of vertices from floats for all of them, a mapping from names, or the names of those with weight 1."""
     if hasattr(seeds, "columns"):
         raise InputError(f"{what} must be one column: give the names alone, or a mapping of names to weights")
-    of_names = isinstance(seeds, Mapping) or (hasattr(seeds, "items") and _holds_weights(seeds))
-    if of_names:
+    # a pandas series of floats has weights by names, any other is a column of names
+    holds_weights = hasattr(seeds, "items") and getattr(getattr(seeds, "dtype", None), "kind", "O") in "fb"
+    if isinstance(seeds, Mapping) or holds_weights:
         pairs = list(seeds.items())
         weights = np.zeros(graph.n)
         try:
@@ -304,11 +305,6 @@ def seed_vector(graph: Graph, seeds: Any, what: str) -> np.ndarray:
     if not (np.isfinite(weights).all() and (weights >= 0).all()):
         raise InputError(f"{what} weights must be finite and not negative")
     return weights
-
-
-def _holds_weights(series: Any) -> bool:
-    """Whether a series is floats by names, not a column of names."""
-    return getattr(series.dtype, "kind", "O") in "fb"
 
 
 def _names_of(graph: Graph, seeds: Any, what: str) -> list[Any]:

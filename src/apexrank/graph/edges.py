@@ -129,10 +129,13 @@ def choose_columns(
     >>> choose_columns(["time", "From", "To"], None, None, "time", "table")
     (1, 2, 0)
     """
-    at = {
-        role: _position_of_role(given, role, names, what)
-        for role, given in (("source", source), ("target", target), ("weight", weight))
-    }
+    at: dict[str, int | None] = {}
+    lower = [name.strip().lower() for name in names]
+    for role, given in (("source", source), ("target", target), ("weight", weight)):
+        if given is None:
+            at[role] = next((lower.index(known) for known in KNOWN_COLUMNS[role] if known in lower), None)
+        else:
+            at[role] = None if given is False else column_position(given, names, what)
     if at["source"] is None and at["target"] is None:
         free = [i for i in range(len(names)) if i != at["weight"]]
         at["source"], at["target"] = [*free, None, None][:2]
@@ -142,15 +145,6 @@ def choose_columns(
     if len(set(at.values())) < len(at):
         raise InputError(f"{what}: source, target and weight must be three columns; name others")
     return at["source"], at["target"], at["weight"]  # type: ignore[return-value]
-
-
-def _position_of_role(given: Column, role: str, names: list[str], what: str) -> int | None:
-    if given is False:
-        return None
-    if given is None:
-        lower = [name.strip().lower() for name in names]
-        return next((lower.index(known) for known in KNOWN_COLUMNS[role] if known in lower), None)
-    return column_position(given, names, what)
 
 
 def column_position(given: str | int, names: list[str], what: str) -> int:

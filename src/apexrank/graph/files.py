@@ -289,8 +289,16 @@ def _read_carefully(layout: _Layout) -> tuple[Any, Any, Any]:
     targets: list[str] = []
     weights: list[float] = []
     for line, fields in _records(layout):
-        if len(fields) != width or not fields[i] or not fields[j]:
-            raise InputError(f"{layout.path} line {line}: {_fault(layout, fields, i)}")
+        if len(fields) != width:
+            like = "the header" if layout.has_header else "the first edge"
+            raise InputError(
+                f"{layout.path} line {line}: the line has {len(fields)} fields, {like} {width}; correct it"
+            )
+        if not fields[i] or not fields[j]:
+            role = "target" if fields[i] else "source"
+            raise InputError(
+                f"{layout.path} line {line}: the {role} of the edge is missing; fill it in or take the line out"
+            )
         sources.append(fields[i])
         targets.append(fields[j])
         if k is not None:
@@ -303,14 +311,6 @@ def _read_carefully(layout: _Layout) -> tuple[Any, Any, Any]:
     if sources and _are_whole([sources[0], targets[0]]):
         ids = _whole_numbers(layout, *ids)
     return *ids, None if k is None else weights
-
-
-def _fault(layout: _Layout, fields: list[str], source: int) -> str:
-    if len(fields) != len(layout.names):
-        like = "the header" if layout.has_header else "the first edge"
-        return f"the line has {len(fields)} fields, {like} {len(layout.names)}; correct it"
-    role = "target" if fields[source] else "source"
-    return f"the {role} of the edge is missing; fill it in or take the line out"
 
 
 def _whole_numbers(layout: _Layout, sources: list[str], targets: list[str]) -> Any:

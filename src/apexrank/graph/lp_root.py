@@ -164,7 +164,11 @@ class Series:
             # looks that find nothing take their terms back but not their steps, which are too many for a guess
             if self.K > 10 * _GUESS or (guess and problem.n_iter - began > _GUESS):
                 return None
-            self._pace(left)
+            # a period may be longer than the runs: double these after four that did not halve what is left
+            self.stuck += not left < self.left / 2
+            self.left = left
+            if self.stuck == 4:
+                self.half, self.stuck = 2 * self.half, 0
 
     def _pass(self) -> Tail | None:
         """``2·half`` more terms; note the vertices that repeat themselves, and their tail as far as it is known."""
@@ -196,13 +200,6 @@ class Series:
         self.inside[:] = False
         if tail is not None:
             self.inside[tail.where] = True
-
-    def _pace(self, left: float) -> None:
-        """Double the runs after four that did not halve what is left: a period may be longer than they are."""
-        self.stuck += not left < self.left / 2
-        self.left = left
-        if self.stuck == 4:
-            self.half, self.stuck = 2 * self.half, 0
 
     def _left(self, z: np.ndarray) -> float:
         """What the terms to come may add to the bound, but for the closed form."""

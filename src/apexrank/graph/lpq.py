@@ -304,7 +304,13 @@ class LpqRank(IteratedRank):
         if plus is None and minus is None:
             return
         minus = np.zeros(graph.n) if minus is None else minus
-        plus = _all_but(minus) if plus is None else plus
+        if plus is None:  # as much trust as there is distrust, shared by all who are not distrusted
+            others = minus == 0
+            if not others.any():
+                raise InputError(
+                    "every vertex is distrusted, which says nothing: leave some out, or name trusted ones"
+                )
+            plus = np.where(others, minus.sum() / others.sum(), 0.0)
         map_ = Linear() if self.trust == "linear" else self._map()
         # seeds of one unit each, or as many as the bound on a map of degree below 1 asks for
         with np.errstate(over="ignore"):
@@ -332,16 +338,6 @@ class LpqRank(IteratedRank):
                 stacklevel=4,
             )
         return found.scores
-
-
-def _all_but(minus: np.ndarray) -> np.ndarray:
-    """As much trust as there is distrust, shared by all who are not distrusted."""
-    others = minus == 0
-    if not others.any():
-        raise InputError(
-            "every vertex is distrusted, which says nothing: leave some out, or name trusted ones"
-        )
-    return np.where(others, minus.sum() / others.sum(), 0.0)
 
 
 def _seeds(graph: Graph, seeds: Seeds, what: str) -> np.ndarray | None:

@@ -306,19 +306,6 @@ def best_threshold(scores: ArrayLike, spam: ArrayLike) -> Threshold:
     >>> cut, error
     (-inf, 0.0)
     """
-    values, flags = _checked_labels(scores, spam)
-    order = np.argsort(values, kind="stable")
-    ordered, caught = values[order], np.cumsum(flags[order])
-    ends = np.flatnonzero(np.append(ordered[1:] != ordered[:-1], True))
-    # spam left above the cut, and honest vertices at or below it
-    wrong = (caught[-1] - caught[ends]) + (ends + 1 - caught[ends])
-    errors = np.concatenate([[caught[-1]], wrong])
-    best = int(errors.argmin())
-    cut = -np.inf if best == 0 else float(ordered[ends[best - 1]])
-    return Threshold(cut, float(errors[best] / len(values)))
-
-
-def _checked_labels(scores: ArrayLike, spam: ArrayLike) -> tuple[np.ndarray, np.ndarray]:
     values, flags = np.asarray(scores, dtype=float), np.asarray(spam)
     if values.ndim != 1 or values.shape != flags.shape or not len(values):
         raise InputError("best_threshold needs one score and one label for each of at least one vertex")
@@ -326,4 +313,12 @@ def _checked_labels(scores: ArrayLike, spam: ArrayLike) -> tuple[np.ndarray, np.
         raise InputError("spam must say True or False (1 or 0) for each vertex")
     if not np.isfinite(values).all():
         raise InputError("best_threshold needs finite scores: leave out vertices without one")
-    return values, flags.astype(np.int64)
+    order = np.argsort(values, kind="stable")
+    ordered, caught = values[order], np.cumsum(flags[order].astype(np.int64))
+    ends = np.flatnonzero(np.append(ordered[1:] != ordered[:-1], True))
+    # spam left above the cut, and honest vertices at or below it
+    wrong = (caught[-1] - caught[ends]) + (ends + 1 - caught[ends])
+    errors = np.concatenate([[caught[-1]], wrong])
+    best = int(errors.argmin())
+    cut = -np.inf if best == 0 else float(ordered[ends[best - 1]])
+    return Threshold(cut, float(errors[best] / len(values)))

@@ -97,10 +97,9 @@ def bootstrap(
     check_choice("method", method, IntervalMethod)
     check_level(confidence, n_resamples)
     rows = check_rows(y_true, scores, pos_label, groups, sample_weight, relevant, graded=True)
-    options = {} if ties is None else {"ties": ties}
     measures = find_measures([measure] if isinstance(measure, str) else measure)
     if rows.grouped:
-        values = {m.name: rows.counted_values(m.values(rows, **options), empty) for m in measures}
+        values = {m.name: rows.counted_values(m.values(rows, ties), empty) for m in measures}
         found = {
             name: interval_of_mean(own, n_resamples, confidence, method, random_state)
             for name, own in values.items()
@@ -108,8 +107,8 @@ def bootstrap(
     elif method == "bca":
         raise InputError("method='bca' needs groups: use 'percentile' or 'basic' for the rows of one list")
     else:
-        means = [m.mean(rows, empty, **options) for m in measures]
-        draws = draw_rows([rows], measures, n_resamples, random_state, options)[:, 0]
+        means = [m.mean(rows, empty, ties) for m in measures]
+        draws = draw_rows([rows], measures, n_resamples, random_state, ties)[:, 0]
         found = {
             m.name: interval_of_draws(mean, own, confidence, method, n_units(rows))
             for m, mean, own in zip(measures, means, draws.T, strict=True)
@@ -147,7 +146,7 @@ def draw_rows(
     measures: list[Measure],
     n_resamples: int,
     random_state: Any,
-    options: dict[str, Any],
+    ties: Ties | None = None,
 ) -> np.ndarray:
     """Measures of resampled rows, the same draws for every list of scores: (resamples, lists, measures)."""
     rng = np.random.default_rng(random_state)
@@ -157,7 +156,7 @@ def draw_rows(
         for i, rows in enumerate(lists):
             drawn = rows.drawn(weight)
             for j, measure in enumerate(measures):
-                (value,), (defined,) = measure.values(drawn, **options)
+                (value,), (defined,) = measure.values(drawn, ties)
                 draw[i, j] = value if defined else np.nan
     return draws
 
@@ -439,8 +438,7 @@ def compare(
             lists[name] = check_rows(y, scores, pos_label, groups, sample_weight, relevant, graded=True)
         except InputError as error:
             raise InputError(f"{name}: {error}") from None
-    options = {} if ties is None else {"ties": ties}
-    samples = _samples(lists, find_measures(measures), empty, options, n_resamples, random_state)
+    samples = _samples(lists, find_measures(measures), empty, ties, n_resamples, random_state)
 
     def interval(sample: np.ndarray) -> Interval:
         if groups is None:
@@ -479,7 +477,7 @@ def _samples(
     lists: dict[str, ScoredRows],
     measures: list[Measure],
     empty: Empty,
-    options: dict[str, Any],
+    ties: Ties | None,
     n_resamples: int,
     random_state: Any,
 ) -> dict[tuple[str, str], np.ndarray]:
@@ -490,15 +488,15 @@ def _samples(
     """
     samples = {}
     if not next(iter(lists.values())).grouped:
-        draws = draw_rows(list(lists.values()), measures, n_resamples, random_state, options)
+        draws = draw_rows(list(lists.values()), measures, n_resamples, random_state, ties)
         for i, (name, rows) in enumerate(lists.items()):
             for j, measure in enumerate(measures):
-                value = measure.mean(rows, empty, **options)
+                value = measure.mean(rows, empty, ties)
                 samples[name, measure.name] = np.array([value, *draws[:, i, j]])
         return samples
     for name, rows in lists.items():
         for measure in measures:
-            values = measure.values(rows, **options)
+            values = measure.values(rows, ties)
             rows.counted_values(values, empty)  # refuses what the rule for empty groups refuses
             filled = np.where(values.defined, values.value, FILLS.get(empty, np.nan))
             samples[name, measure.name] = filled[rows.present]

@@ -113,16 +113,16 @@ class Measure(NamedTuple):
         percent = self.family.argument in ("max_fpr", "fpr")
         return self.family.label.format(f"{100 * number:g}%" if percent else f"{number:.15g}")
 
-    def values(self, rows: ScoredRows, **options: Any) -> Values:
-        """Value of each group."""
+    def values(self, rows: ScoredRows, ties: Ties | None = None) -> Values:
+        """Value of each group; without a rule for ties by the measure's own."""
         if self.family.graded:
             check_grades(rows.relevance)
-        known = options if self.family.ties else {}
-        return self.family.function.formula(rows, **(self.options | known))
+        rule = {"ties": ties} if ties and self.family.ties else {}
+        return self.family.function.formula(rows, **self.options, **rule)
 
-    def mean(self, rows: ScoredRows, empty: Empty = "skip", **options: Any) -> float:
+    def mean(self, rows: ScoredRows, empty: Empty = "skip", ties: Ties | None = None) -> float:
         """Mean over the groups."""
-        return rows.mean(self.values(rows, **options), empty)
+        return rows.mean(self.values(rows, ties), empty)
 
 
 def find_measure(name: str) -> Measure:
@@ -214,11 +214,10 @@ def evaluate(
     {'auc': 0.75, 'ndcg@2': 0.27541..., 'map': 0.8333...}
     """
     rows = check_rows(y_true, scores, pos_label, groups, sample_weight, relevant, graded=True)
-    options = {} if ties is None else {"ties": ties}
     found = {}
     for measure in find_measures(measures):
         try:
-            found[measure.name] = measure.mean(rows, empty, **options)
+            found[measure.name] = measure.mean(rows, empty, ties)
         except InputError as error:
             raise InputError(f"{measure.name}: {error}") from None
     return found
@@ -253,7 +252,6 @@ def per_group(
     import polars as pl
 
     rows = check_rows(y_true, scores, pos_label, groups, sample_weight, relevant, graded=True)
-    options = {} if ties is None else {"ties": ties}
     times = np.ones(len(rows), dtype=np.int64) if rows.weight is None else rows.weight
     times = times.astype(np.int64) if (times == np.floor(times)).all() else times
     n, n_relevant = (
@@ -262,7 +260,7 @@ def per_group(
     )
     columns = {"group": rows.groups.names, "n": n, "relevant": n_relevant}
     for measure in find_measures(measures):
-        value, defined = measure.values(rows, **options)
+        value, defined = measure.values(rows, ties)
         columns[measure.name] = np.where(defined, value, np.nan)
     return pl.DataFrame({name: column[rows.present] for name, column in columns.items()}, nan_to_null=True)
 

@@ -472,7 +472,7 @@ def paired_intervals(
     if min(np.sum(y), np.sum(~np.asarray(y, dtype=bool))) < FEWEST_OF_A_CLASS:
         draws = np.full((n_resamples, len(lists), len(measures)), np.nan)
     else:
-        draws = draw_rows(lists, measures, n_resamples, random_state, {})
+        draws = draw_rows(lists, measures, n_resamples, random_state)
     n = len(y)
     values: dict[str, list[Interval]] = {}
     gaps: dict[str, list[Interval | None]] = {}
