@@ -355,10 +355,9 @@ def _prior(layers: Layers, hulls: Hulls, given: Any, by_links: bool) -> np.ndarr
     ``by_links``: times the weight of the vertex's links in the layer.
     """
     if isinstance(given, Mapping):
-        unknown = [name for name in given if str(name) not in layers.names]
-        if unknown or len(given) < len(layers):
-            raise InputError(f"layer_prior must have a weight for each of {', '.join(layers.names)}")
         by_name = {str(name): weight for name, weight in given.items()}
+        if by_name.keys() != set(layers.names):
+            raise InputError(f"layer_prior must have a weight for each of {', '.join(layers.names)}")
         given = [by_name[name] for name in layers.names]
     try:
         weights = np.ones(len(layers)) if given is None else np.asarray(given, dtype=float)

@@ -135,9 +135,7 @@ def as_layers(layers: Any, *, label: Column = None, **options: Any) -> Layers:
         if isinstance(graph, SignedGraph):
             raise InputError(f"layer {name!r} is a signed graph: give its .positive part")
         graphs.append(graph)
-    if all(isinstance(data, str | Path) for data in given):
-        graphs = _with_text_names(graphs)
-    _refuse_numbers_beside_text(graphs, names)
+    graphs = _named_alike(graphs, names, are_files=all(isinstance(data, str | Path) for data in given))
     return Layers(tuple(_over_shared_vertices(graphs)), names)
 
 
@@ -226,33 +224,29 @@ def _layers_of(column: Any, what: str) -> tuple[np.ndarray, list[Any]]:
     return np.array([number[value] for value in listed]), found
 
 
-def _names_are_whole(graph: Graph) -> bool:
-    return graph.names is None or graph.names.dtype.kind in "iu"
+def _named_alike(graphs: list[Graph], names: tuple[str, ...], are_files: bool) -> list[Graph]:
+    """Graphs whose vertices are all named by numbers, or all by text.
 
-
-def _with_text_names(graphs: list[Graph]) -> list[Graph]:
-    """Names of vertices as text where a file has others than whole numbers: 7 in one file is 7 in the other."""
-    if all(map(_names_are_whole, graphs)) or not any(map(_names_are_whole, graphs)):
+    The number 7 of one file is the text 7 of another; of other layers it is an error if they have both.
+    """
+    is_whole = [graph.names is None or graph.names.dtype.kind in "iu" for graph in graphs]
+    if all(is_whole) or not any(is_whole):
         return graphs
-    return [
-        replace(graph, names=object_array(map(str, graph.labels().tolist())))
-        if _names_are_whole(graph)
-        else graph
-        for graph in graphs
-    ]
-
-
-def _refuse_numbers_beside_text(graphs: list[Graph], names: tuple[str, ...]) -> None:
-    """Raise InputError if layers name the same vertex by the number 7 here and the text '7' there."""
-    whole = [k for k, graph in enumerate(graphs) if _names_are_whole(graph)]
-    numbers = {str(name) for k in whole for name in graphs[k].labels().tolist()}
-    for k, graph in enumerate(graphs):
-        meant = [name for name in graph.labels().tolist() if isinstance(name, str) and name in numbers]
+    labels = [graph.labels().tolist() for graph in graphs]
+    if are_files:
+        return [
+            replace(graph, names=object_array(map(str, own))) if whole else graph
+            for graph, own, whole in zip(graphs, labels, is_whole, strict=True)
+        ]
+    numbers = {str(name) for own, whole in zip(labels, is_whole, strict=True) if whole for name in own}
+    for layer, own in zip(names, labels, strict=True):
+        meant = [name for name in own if isinstance(name, str) and name in numbers]
         if meant:
             raise InputError(
-                f"layer {names[k]!r} names a vertex by the text {meant[0]!r}, layer {names[whole[0]]!r} by a "
+                f"layer {layer!r} names a vertex by the text {meant[0]!r}, layer {names[is_whole.index(True)]!r} by a "
                 "number: make the ids of all layers text, or of all of them numbers"
             )
+    return graphs
 
 
 def _is_one_graph(data: Any) -> bool:

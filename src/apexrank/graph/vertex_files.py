@@ -26,18 +26,14 @@ def named_vertex(graph: Graph, text: str) -> Any:
 
 def seed_weights(path: Path, graph: Graph, what: str) -> dict[Any, float]:
     """Read the weights of the vertices that a file names; an unknown vertex is an error with its line."""
-    rows = [(line, named_vertex(graph, name), weight) for line, name, weight in read_seeds(path)]
-    try:
-        graph.numbers([vertex for _, vertex, _ in rows], what=what)
-    except InputError:
-        for line, vertex, _ in rows:
-            try:
-                graph.numbers([vertex], what=what)
-            except InputError as error:
-                hint = "; a CSV file needs a column named vertex" if "," in str(vertex) else ""
-                raise InputError(f"{path} line {line}: {error}{hint}") from None
     seeds: dict[Any, float] = {}
-    for line, vertex, weight in rows:
+    for line, name, weight in read_seeds(path):
+        vertex = named_vertex(graph, name)
+        try:
+            graph.numbers([vertex], what=what)
+        except InputError as error:
+            hint = "; a CSV file needs a column named vertex" if "," in name else ""
+            raise InputError(f"{path} line {line}: {error}{hint}") from None
         if seeds.setdefault(vertex, weight) != weight:
             raise InputError(
                 f"{path} line {line}: {vertex!r} has another weight further up; keep one of them"
