@@ -291,9 +291,8 @@ def _read_carefully(layout: _Layout) -> tuple[Any, Any, Any]:
     for line, fields in _records(layout):
         if len(fields) != width:
             like = "the header" if layout.has_header else "the first edge"
-            raise InputError(
-                f"{layout.path} line {line}: the line has {len(fields)} fields, {like} {width}; correct it"
-            )
+            has = f"{len(fields)} field{'s' * (len(fields) != 1)}"
+            raise InputError(f"{layout.path} line {line}: the line has {has}, {like} {width}; correct it")
         if not fields[i] or not fields[j]:
             role = "target" if fields[i] else "source"
             raise InputError(
