@@ -444,7 +444,7 @@ class TestGraphs:
     def test_seeds(self, tmp_path):
         """A line feed inside a line, and a number that Python does not convert."""
         refused(read_seeds, tmp_path / "s.csv", b"vertex,weight\na\rb,1,2\n", "line 2")
-        refused(read_seeds, tmp_path / "s.csv", b"a\n\xe9\n", "(line 2)")
+        refused(read_seeds, tmp_path / "s.csv", b"a\n\xe9\n", "line 2: this is not UTF-8 text")
         digits = b"9" * 5000
         refused(lambda path: seed_weights(path, NUMBERED, "trusted"), tmp_path / "s.txt", digits, "line 1")
         assert named_vertex(NUMBERED, "-12") == -12

@@ -19,8 +19,9 @@ from sklearn.exceptions import ConvergenceWarning
 from apexrank import InputError, PageRank
 from apexrank.graph import ConsensusRank
 from apexrank.graph.agreement import Agreement
-from apexrank.graph.blend import blend
+from apexrank.graph.blend import Limits, blend
 from apexrank.graph.layers import as_layers
+from apexrank_papers.consensus.loops import LoopedConsensusRank
 from tests.graph.consensus_oracles import (
     best_lead,
     corroboration,
@@ -63,9 +64,13 @@ def first_and_slow(n):
     return [0, *(pytest.param(block, marks=pytest.mark.slow) for block in range(1, n))]
 
 
+def unfitted(method, **parameters):
+    return (LoopedConsensusRank if "variant" in parameters else ConsensusRank)(method, **parameters)
+
+
 def fitted(problem, method="blend", *, keep=None, keep_at=None, layer_prior=None, **parameters):
     layers, teleport, damping = problem
-    rank = ConsensusRank(method, damping=damping, **parameters)
+    rank = unfitted(method, damping=damping, **parameters)
     more = {"keep": keep, "keep_at": keep_at, "layer_prior": layer_prior}
     return rank.fit(list(layers), teleport=teleport, **more)
 
@@ -102,7 +107,7 @@ def random_digraph(seed):
 def test_one_layer_or_equal_ones_give_pagerank(method, parameters, copies, seed):
     graph = random_digraph(seed)
     theirs = nx.pagerank(graph, alpha=0.9, tol=1e-15, max_iter=5000)
-    rank = ConsensusRank(method, damping=0.9, **parameters).fit([graph] * copies)
+    rank = unfitted(method, damping=0.9, **parameters).fit([graph] * copies)
     assert dict(zip(rank.names_.tolist(), rank.scores_, strict=True)) == pytest.approx(theirs, abs=1e-8)
     assert rank.first_order_gap_ <= rank.tol
     assert rank.stationarity_ < 1e-10
@@ -267,7 +272,7 @@ def test_the_loops_reach_what_blend_reaches_from_the_same_start(kind, variant):
         flat = prior_of(layers)[opinions(layers)]
         agreement = Agreement(as_layers(list(layers)).hulls, teleport, damping, divergence=kind, prior=flat)
         with agreement:
-            same_start = blend(agreement, flat, teleport, 1e-8, 1000)
+            same_start = blend(agreement, flat, teleport, Limits(1e-8, 1000))
         assert loop.disagreement_ == pytest.approx(same_start.choice.value, abs=1e-6), seed
     assert converged >= 10
 
@@ -798,10 +803,10 @@ def test_weights_far_apart(kind, method, seed):
 @pytest.mark.parametrize(
     ("parameters", "message"),
     [
-        ({"method": "vote"}, "method must be one of"),
+        ({"method": "vote"}, "unknown method 'vote': use one of blend"),
         ({"variant": "triple-loop"}, "variant is one of"),
         ({"method": "brew", "variant": "double-loop"}, "variant is one of"),
-        ({"divergence": "hellinger"}, "divergence must be one of"),
+        ({"divergence": "hellinger"}, "unknown divergence 'hellinger': use one of kl"),
         ({"damping": 1}, "below 1"),
         ({"damping": -0.1}, "damping"),
         ({"pull": -1}, "pull"),
@@ -821,7 +826,7 @@ def test_weights_far_apart(kind, method, seed):
 )
 def test_refused_parameters(parameters, message):
     with pytest.raises(InputError, match=message):
-        ConsensusRank(**parameters).fit([np.eye(2)])
+        unfitted(**({"method": "blend"} | parameters)).fit([np.eye(2)])
 
 
 def test_without_damping_the_teleport_is_all():

@@ -13,7 +13,7 @@ from scipy.optimize import linprog, lsq_linear
 from apexrank import InputError
 from apexrank.graph import ConsensusRank, as_graph, as_layers
 from apexrank.graph.agreement import KINDS, Agreement
-from apexrank.graph.blend import blend
+from apexrank.graph.blend import Limits, blend
 from apexrank.graph.interventions import RankOrder, cut_hulls, row_shares
 from apexrank.graph.power import Anderson
 from apexrank.kernels import hulls as kernels
@@ -295,7 +295,7 @@ def test_the_cost_itself_never_rises_along_the_steps_of_blend(kind, seed, monkey
     monkeypatch.setattr(Agreement, "corrected", corrected)
     problem = problem_of(layers, teleport, damping, kind)
     with problem:
-        found = blend(problem, problem.prior, teleport, 1e-8, 1000)
+        found = blend(problem, problem.prior, teleport, Limits(1e-8, 1000))
     assert found.converged
     exact = []
     for flat, choice in path:
@@ -316,7 +316,7 @@ def test_the_cost_falls_under_a_stiff_penalty_too(seed):
     order.stiffness = 3.0
     problem = problem_of(layers, teleport, damping, penalty=order)
     with problem:
-        found = blend(problem, problem.prior, teleport, 1e-8, 40)
+        found = blend(problem, problem.prior, teleport, Limits(1e-8, 40))
     assert np.diff(found.values).max() < 1e-8
     assert found.values[-1] < found.values[0] - 0.01
 

@@ -509,10 +509,12 @@ class TestErrors:
 
     def test_options(self):
         edges = ([0], [1])
-        assert "repeated must be one of sum, once, error, got 'twice'" in message_of(
+        assert "unknown repeated 'twice': use one of sum, once, error" in message_of(
             as_graph, edges, repeated="twice"
         )
-        assert "self_loops must be one of keep, drop" in message_of(as_graph, edges, self_loops="no")
+        assert "unknown self_loops 'no': use one of keep, drop" in message_of(
+            as_graph, edges, self_loops="no"
+        )
         assert "source='a' names a column, but a tuple" in message_of(as_graph, edges, source="a")
         assert "weight='w' names a column, but a matrix" in message_of(as_graph, np.eye(2), weight="w")
         assert "target=1 names a column, but a networkx" in message_of(as_graph, nx.path_graph(2), target=1)

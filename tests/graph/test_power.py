@@ -257,7 +257,7 @@ BAD = [
     (TopMeanRank(0), {}, "k must be a whole number"),
     (TopMeanRank(2, 9.0), {}, "takes p up to 8"),
     (LpqRank(gamma=1.0), {"trusted": ["a"]}, "gamma is what is left"),
-    (LpqRank(trust="non-linear"), {}, "trust must be linear or same"),
+    (LpqRank(trust="non-linear"), {}, "unknown trust 'non-linear': use one of linear, same"),
     (LpqRank(neutral=2.0), {}, "neutral is a factor"),
     (LpqRank(), {"trusted": ["a"], "distrusted": ["a"]}, "'a' is both trusted and distrusted"),
     (LpqRank(), {"trusted": []}, "trusted is empty"),

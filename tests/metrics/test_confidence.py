@@ -111,10 +111,22 @@ def test_draws_without_a_class_are_left_out():
     assert (interval.low, interval.high) == (1.0, 1.0)
 
 
-def test_repeated_rows_of_a_perfect_list_stand_below_each_other():
-    y = np.repeat([1, 0], 300)
-    interval = bootstrap("average_reciprocal_rank", y, -np.arange(600), n_resamples=200)
-    assert interval.low <= interval.value <= interval.high
+@pytest.mark.parametrize("tied", [1, 2, 3, 10, 100, 600])
+def test_intervals_of_lists_with_any_number_of_ties_hold_the_value(tied):
+    """Copies of a row are no ties: a perfect list, and one that is not, of so many rows to a score."""
+    rng = np.random.default_rng(tied)
+    scores = -(np.arange(600) // tied)
+    for y in (np.repeat([1, 0], 300), (rng.random(600) < np.linspace(0.9, 0.1, 600)).astype(int)):
+        found = bootstrap(["average_reciprocal_rank", "push_dcg", "err", "map"], y, scores, n_resamples=200)
+        for name, interval in found.items():
+            assert interval.low <= interval.value <= interval.high, name
+
+
+def test_a_rare_grade_stays_the_highest_of_a_draw():
+    """A third of the draws lack it; by their own highest grade every row in them would satisfy more."""
+    y, scores = np.r_[np.tile([1, 0], 100), 4], -np.arange(201)
+    interval = bootstrap("err", y, scores, n_resamples=200)
+    assert interval.low <= interval.value <= interval.high < 2 * interval.value
 
 
 def test_one_group_says_nothing_about_others():

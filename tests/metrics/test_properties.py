@@ -19,6 +19,7 @@ from sklearn.base import BaseEstimator
 from sklearn.metrics import average_precision_score, ndcg_score, roc_auc_score
 
 from apexrank import InputError, metrics
+from apexrank.metrics._labels import check_rows
 from apexrank.metrics.evaluation import FAMILIES, find_measure
 
 INFINITE = float("inf")
@@ -318,6 +319,33 @@ def test_every_weight_is_a_number_of_repetitions(name, grouped, rows, data):
         assert flat(weighted) == pytest.approx(flat(repeated), rel=1e-12, abs=1e-12, nan_ok=True)
 
 
+@settings(max_examples=25)
+@given(tied_lists, st.data())
+def test_a_draw_is_the_measure_of_its_rows(rows, data):
+    """Every row once is the sample itself, to the bit; rows drawn several times are repeated, without new ties."""
+    y, scores = rows
+    sample = check_rows(y, scores, relevant=1, graded=True)
+    times = np.array(data.draw(st.lists(st.integers(0, 3), min_size=len(y), max_size=len(y))))
+    assume(times.any())
+    for rule in ({}, {"ties": "pessimistic"}, {"ties": "optimistic"}, {"ties": "given"}):
+        for measure in map(find_measure, NAMES):
+            once = measure.mean(sample.drawn(np.ones(len(y))), "zero", **rule)
+            assert once == measure.mean(sample, "zero", **rule), (measure.name, rule)
+    copy = np.concatenate([np.arange(n) for n in times])
+    drawn, at = np.repeat(y, times), np.repeat(scores, times)
+    for measure in map(find_measure, NAMES):
+        shift, top = 0.0, ([], [])
+        if claims_of(measure.name).ties == "shared":
+            # a positive that no other one is tied with does not share a rank with its copies
+            lone = np.array([np.sum((scores == score) & (y > 0)) == 1 for score in at])
+            shift = 0.1 * copy * (lone & (drawn > 0))
+        if measure.name.startswith("err"):  # the highest grade of the sample, not on the list
+            top = ([y.max()], [-np.inf])
+        expected = measured(np.r_[drawn, top[0]], np.r_[at - shift, top[1]], [measure.name])
+        found = measure.mean(sample.drawn(times.astype(float)), "zero")
+        assert found == same(expected[measure.name]), measure.name
+
+
 @pytest.mark.parametrize("name", ["auc", "precision_at_10", "push_dcg"])
 def test_whole_weights_are_drawn_one_by_one(name):
     rng = np.random.default_rng(5)
@@ -457,6 +485,18 @@ def test_a_function_is_the_measure_of_its_name(rows):
     named = measured(label, scores, FUNCTIONS, groups=groups)
     for name, function in FUNCTIONS.items():
         assert function(label, scores, groups=groups, empty="zero") == named[name], name
+
+
+def test_functions_say_what_they_take():
+    for name in FUNCTIONS:
+        function = getattr(metrics, name)
+        known = signature(function).parameters
+        assert list(known)[:2] == ["y_true", "scores"], name
+        assert {"empty", "groups", "sample_weight"} <= set(known), name
+        assert function.__doc__.count(">>>"), name
+        needed = {key: 1 for key, option in list(known.items())[2:] if option.default is option.empty}
+        with pytest.raises(TypeError, match=rf"{name}\(\) got an unexpected keyword argument 'tie'"):
+            function([0, 1], [1, 2], **needed, tie="average")
 
 
 class FirstColumn(BaseEstimator):

@@ -13,7 +13,9 @@ two steps of the walk. How V changes with w is told by prices s, which solve Poi
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple, Protocol, Self
+from collections.abc import Callable
+from dataclasses import KW_ONLY, dataclass
+from typing import Any, Literal, NamedTuple, Self
 
 import numpy as np
 
@@ -23,6 +25,8 @@ from apexrank.kernels.csr import InLinks
 from apexrank.kernels.edges import Links, turned
 from apexrank.kernels.hulls import TINY, Hulls
 
+Divergence = Literal["kl", "squared"]
+Penalty = Callable[[np.ndarray], tuple[float, np.ndarray]]  # one more cost of the ranks: value and gradient
 KINDS = {"kl": kernels.KL, "squared": kernels.SQUARED}
 MOST_STEPS = 10_000  # of the power method, which a bound ends long before
 
@@ -51,12 +55,7 @@ class Improvement(NamedTuple):
     gaps: np.ndarray
 
 
-class Penalty(Protocol):
-    """One more cost of the ranks: value and gradient."""
-
-    def __call__(self, ranks: np.ndarray) -> tuple[float, np.ndarray]: ...
-
-
+@dataclass(eq=False)
 class Agreement:
     """Costs of layer weights on given hulls; a context, inside which threads work.
 
@@ -66,29 +65,25 @@ class Agreement:
         Candidates of every vertex.
     teleport : ndarray
         Shares of the teleport, which also hands out what vertices without candidates hold.
-    damping, kind, entropy, pull, prior
+    damping, divergence, entropy, pull, prior
         α, the kind of φ, factors of the costs, and a prior weight for each candidate.
     penalty : callable, optional
         One more cost of the ranks.
     """
 
-    def __init__(
-        self,
-        hulls: Hulls,
-        teleport: np.ndarray,
-        damping: float,
-        *,
-        divergence: str = "kl",
-        entropy: float = 1.0,
-        pull: float = 0.0,
-        prior: np.ndarray,
-        penalty: Penalty | None = None,
-    ) -> None:
-        self.hulls, self.teleport, self.damping = hulls, teleport, damping
-        self.kind, self.entropy, self.pull, self.prior = KINDS[divergence], entropy, pull, prior
-        self.penalty = penalty
-        self.base = (1 - damping) * teleport
-        self.n = len(teleport)
+    hulls: Hulls
+    teleport: np.ndarray
+    damping: float
+    _: KW_ONLY
+    prior: np.ndarray
+    divergence: Divergence = "kl"
+    entropy: float = 1.0
+    pull: float = 0.0
+    penalty: Penalty | None = None
+
+    def __post_init__(self) -> None:
+        hulls, self.kind, self.n = self.hulls, KINDS[self.divergence], len(self.teleport)
+        self.base = (1 - self.damping) * self.teleport
         opinions = np.diff(hulls.first)
         self.dangling = np.flatnonzero(opinions == 0)
         self._vertex = np.repeat(np.arange(self.n), opinions)
@@ -97,7 +92,7 @@ class Agreement:
         into = turned(places)
         self.into = InLinks(into.indptr, into.indices)
         self._places = into.weights.astype(np.int64)  # type: ignore[union-attr]
-        self._of_base, self._of_teleport = self.phi(self.base).sum(), self.phi(teleport).sum()
+        self._of_base, self._of_teleport = self.phi(self.base).sum(), self.phi(self.teleport).sum()
         self._rounding = rounding_of(self.into)
 
     def __enter__(self) -> Self:
@@ -207,7 +202,11 @@ class Agreement:
 
         Because of that, ``T s`` is ``α Σ_j p_ij s_j`` alone, a contraction by α in the largest entry.
         """
-        s, a, right = start, self.damping, self._right(choice.ranks, choice.costs)
+        s, a, w = start, self.damping, choice.ranks
+        right = self.gradient(w) - choice.costs
+        if self.penalty is not None:
+            right -= self.penalty(w)[1]
+        right -= (w * right).sum()
         for _ in range(MOST_STEPS):
             new = a * self.out.sums(s, choice.mixture) + right
             change = np.abs(new - s).max()
@@ -215,18 +214,6 @@ class Agreement:
             if change * a <= tol * (1 - a) or change <= 1e-15 * np.abs(s).max():
                 break
         return s
-
-    def price_step(
-        self, mixture: np.ndarray, ranks: np.ndarray, costs: np.ndarray, s: np.ndarray
-    ) -> np.ndarray:
-        """One step of the iteration for the prices."""
-        return self.damping * self.out.sums(s, mixture) + self._right(ranks, costs)
-
-    def _right(self, w: np.ndarray, costs: np.ndarray) -> np.ndarray:
-        right = self.gradient(w) - costs
-        if self.penalty is not None:
-            right -= self.penalty(w)[1]
-        return right - (w * right).sum()
 
     def corroborated(self, choice: Choice, temperature: float) -> Improvement:
         """Weights by how well a vertex's other layers bear each of them out; see the kernel."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Iterable, Mapping
-from numbers import Integral
+from dataclasses import dataclass
 from typing import Any, NamedTuple, Self
 
 import numpy as np
@@ -19,7 +19,7 @@ from apexrank.graph.graph import Graph, SignedGraph
 from apexrank.graph.power import Fixpoint, Progress, Walk
 from apexrank.graph.reading import as_graph
 from apexrank.kernels.csr import reached
-from apexrank.validation import check_finite
+from apexrank.validation import check_count, check_finite
 
 Teleport = ArrayLike | Mapping[Any, float] | Iterable[Any] | None
 
@@ -33,7 +33,7 @@ class InLink(NamedTuple):
 
 
 class GraphRank(BaseEstimator):
-    """Base class of ranks of vertices.
+    """Base class of ranks of vertices. Parameters of a rank are the fields of a dataclass.
 
     Attributes
     ----------
@@ -46,9 +46,6 @@ class GraphRank(BaseEstimator):
     n_features_in_ : int
         Number of vertices, which scikit-learn calls features where a table is square.
     """
-
-    scores_: np.ndarray
-    graph_: Graph
 
     def __sklearn_tags__(self):
         """Of all that is read as a graph scikit-learn knows one thing: a square matrix without negative entries."""
@@ -81,13 +78,20 @@ class GraphRank(BaseEstimator):
     def top(self, k: int, column: int | None = None) -> list[tuple[Any, float]]:
         """The k best vertices and their scores; ``column`` chooses among several teleport vectors."""
         check_is_fitted(self)
-        if not isinstance(k, int | np.integer) or k < 1:
-            raise InputError(f"k must be a whole number of at least 1, got {k!r}")
+        check_count("k", k)
         scores, k = self._one_column(column), min(k, self.graph_.n)
         lowest = np.partition(scores, len(scores) - k)[len(scores) - k]
         candidates = np.flatnonzero(scores >= lowest)
         best = candidates[np.argsort(-scores[candidates], kind="stable")[:k]]
         return list(zip(self.graph_.labels(best).tolist(), scores[best].tolist(), strict=True))
+
+    def _progress(self, step: int, left: float) -> None:
+        """Tell what is left to gain after a step: a bound on the error, or a gap."""
+        if self.verbose:
+            what = "error at most" if isinstance(self, IteratedRank) else "gap"
+            print(f"step {step}: {what} {left:.3g}", flush=True)
+        if self.callback is not None:
+            self.callback(step, left)
 
     def _one_column(self, column: int | None = None) -> np.ndarray:
         if self.scores_.ndim == 1:
@@ -101,6 +105,7 @@ class GraphRank(BaseEstimator):
         return self.scores_[:, column]
 
 
+@dataclass(eq=False, repr=False, kw_only=True)
 class IteratedRank(GraphRank):
     """Base class of ranks that are fixed points of a power step.
 
@@ -116,21 +121,11 @@ class IteratedRank(GraphRank):
         Whether ``error_bound_`` is within ``tol``, steps, and the change ``|r_t − r_{t−1}|₁`` of each.
     """
 
-    def __init__(
-        self,
-        damping: float,
-        tol: float,
-        max_iter: int,
-        warm_start: bool,
-        verbose: int,
-        callback: Progress | None,
-    ) -> None:
-        self.damping = damping
-        self.tol = tol
-        self.max_iter = max_iter
-        self.warm_start = warm_start
-        self.verbose = verbose
-        self.callback = callback
+    tol: float = 1e-9
+    max_iter: int = 1000
+    warm_start: bool = False
+    verbose: int = 0
+    callback: Progress | None = None
 
     def _walk(self, graph: Graph, teleport: np.ndarray) -> Walk:
         raise NotImplementedError
@@ -183,8 +178,7 @@ class IteratedRank(GraphRank):
     def _check_numbers(self) -> None:
         check_damping(self.damping)
         check_finite("tol", self.tol, 0)
-        if not isinstance(self.max_iter, Integral) or self.max_iter < 1:
-            raise InputError(f"max_iter must be a whole number of at least 1, got {self.max_iter!r}")
+        check_count("max_iter", self.max_iter)
 
     def _keep(self, graph: Graph, answer: Fixpoint) -> None:
         self.graph_, self.scores_ = graph, answer.scores
@@ -204,12 +198,6 @@ class IteratedRank(GraphRank):
                 ConvergenceWarning,
                 stacklevel=3,
             )
-
-    def _progress(self, step: int, error: float) -> None:
-        if self.verbose:
-            print(f"step {step}: error at most {error:.3g}", flush=True)
-        if self.callback is not None:
-            self.callback(step, error)
 
     def _start(self, graph: Graph, teleport: np.ndarray, start: Any = None) -> np.ndarray:
         """Equal scores of all vertices the teleport reaches, or earlier scores by the vertices' names."""
@@ -298,8 +286,9 @@ def seed_vector(graph: Graph, seeds: Any, what: str) -> np.ndarray:
     """Weights of vertices from floats for all of them, a mapping from names, or the names of those with weight 1."""
     if hasattr(seeds, "columns"):
         raise InputError(f"{what} must be one column: give the names alone, or a mapping of names to weights")
-    of_names = isinstance(seeds, Mapping) or (hasattr(seeds, "items") and _holds_weights(seeds))
-    if of_names:
+    # a pandas series of floats has weights by names, any other is a column of names
+    holds_weights = hasattr(seeds, "items") and getattr(getattr(seeds, "dtype", None), "kind", "O") in "fb"
+    if isinstance(seeds, Mapping) or holds_weights:
         pairs = list(seeds.items())
         weights = np.zeros(graph.n)
         try:
@@ -316,11 +305,6 @@ def seed_vector(graph: Graph, seeds: Any, what: str) -> np.ndarray:
     if not (np.isfinite(weights).all() and (weights >= 0).all()):
         raise InputError(f"{what} weights must be finite and not negative")
     return weights
-
-
-def _holds_weights(series: Any) -> bool:
-    """Whether a series is floats by names, not a column of names."""
-    return getattr(series.dtype, "kind", "O") in "fb"
 
 
 def _names_of(graph: Graph, seeds: Any, what: str) -> list[Any]:

@@ -1,7 +1,7 @@
-"""The consensus of least disagreement (dissertation, eq. 5.23 and 5.39), and each vertex's own projection of the ranks.
+"""Methods of consensus: least disagreement (dissertation, eq. 5.23 and 5.39), projection of the ranks, BreW (Fig. 5.6).
 
-Both move every vertex to the point of its hull that is nearest to something: ``blend`` to the prices s of Poisson's
-equation, along which the cost V falls, ``fixed_point`` to the ranks themselves.
+All of them move every vertex to the point of its hull that is nearest to something: ``blend`` to the prices s of
+Poisson's equation, along which the cost V falls, ``fixed_point`` and ``brew`` to the ranks themselves.
 """
 
 from __future__ import annotations
@@ -13,7 +13,8 @@ import numpy as np
 
 from apexrank.graph.agreement import Agreement, Choice, Improvement
 from apexrank.graph.power import Anderson, Progress
-from apexrank.kernels.hulls import SMALLEST
+from apexrank.kernels.hulls import KL, SMALLEST
+from apexrank.projections import onto_simplex
 
 ARMIJO = 1e-4  # share of the promised descent that a step must keep
 SHORTEST, LONGEST = 2.0**-30, 2.0**20
@@ -27,6 +28,14 @@ CRAWLING = (
 )
 
 
+class Limits(NamedTuple):
+    """When a method stops, and whom it tells of its steps."""
+
+    tol: float
+    max_iter: int
+    progress: Progress = lambda step, gap: None
+
+
 class Consensus(NamedTuple):
     """Where a method stopped: the choice, its first-order gap, steps, and the cost and the gap of each."""
 
@@ -38,25 +47,18 @@ class Consensus(NamedTuple):
     history: list[float]
 
 
-def blend(
-    problem: Agreement,
-    weights: np.ndarray,
-    start: np.ndarray,
-    tol: float,
-    max_iter: int,
-    progress: Progress | None = None,
-) -> Consensus:
+def blend(problem: Agreement, weights: np.ndarray, start: np.ndarray, limits: Limits) -> Consensus:
     """Descend from ``weights`` to a local minimum of V: its first-order gap is at most ``tol``.
 
     In a step all vertices move to their improvements, or part of the way where V would not fall. V is not convex, so
     that other weights to begin with may lead to another minimum.
     """
-    gap, s, flat, guess = 0.1, np.zeros(problem.n), False, Anderson()
+    tol, gap, s, flat, guess = limits.tol, 0.1, np.zeros(problem.n), False, Anderson()
     choice = problem.at(weights, start, 1e-6)
     values: list[float] = []
     history: list[float] = []
     best: tuple[Choice, Improvement] | None = None
-    for _ in range(max_iter):
+    for _ in range(limits.max_iter):
         fine = max(0.02 * min(gap, 1.0), 0.02 * tol)
         choice = problem.refined(choice, 0.0 if flat else 0.1 * fine)
         s = problem.prices(choice, s, fine)
@@ -65,8 +67,7 @@ def blend(
         gap, flat = better.gap, -better.slope <= _rounding(problem, choice)
         values.append(choice.value)
         history.append(gap)
-        if progress is not None:
-            progress(len(history), gap)
+        limits.progress(len(history), gap)
         if not flat or best is None or gap <= best[1].gap:
             best = choice, better
         if gap <= tol and fine <= 0.05 * max(gap, tol):
@@ -144,14 +145,7 @@ def _rounding(problem: Agreement, choice: Choice) -> float:
     return FLAT * (1 + abs(choice.value) + problem.pull)
 
 
-def fixed_point(
-    problem: Agreement,
-    weights: np.ndarray,
-    start: np.ndarray,
-    tol: float,
-    max_iter: int,
-    progress: Progress | None = None,
-) -> Consensus:
+def fixed_point(problem: Agreement, weights: np.ndarray, start: np.ndarray, limits: Limits) -> Consensus:
     """Alternate the projection of the ranks onto every hull and the ranks that follow.
 
     The gap is that of the projections: 0 where no vertex would move.
@@ -160,17 +154,11 @@ def fixed_point(
     def projected(choice: Choice, fine: float) -> Improvement:
         return problem.improvement(choice, problem.gradient(choice.ranks), 0.02 * fine)
 
-    return _repeated(projected, problem, weights, start, tol, max_iter, progress)
+    return _repeated(projected, problem, weights, start, limits)
 
 
 def corroborated(
-    problem: Agreement,
-    weights: np.ndarray,
-    start: np.ndarray,
-    temperature: float,
-    tol: float,
-    max_iter: int,
-    progress: Progress | None = None,
+    problem: Agreement, weights: np.ndarray, start: np.ndarray, temperature: float, limits: Limits
 ) -> Consensus:
     """Alternate weights by corroboration and the ranks that follow; the gap is how far weights would move."""
 
@@ -178,7 +166,7 @@ def corroborated(
         return problem.corroborated(choice, temperature)
 
     # several weights may bear out one another: half steps from the beginning lead to those it is nearest to
-    return _repeated(moved, problem, weights, start, tol, max_iter, progress, length=0.5, bold_below=1e-4)
+    return _repeated(moved, problem, weights, start, limits, length=0.5, bold_below=1e-4)
 
 
 def _repeated(
@@ -186,9 +174,7 @@ def _repeated(
     problem: Agreement,
     weights: np.ndarray,
     start: np.ndarray,
-    tol: float,
-    max_iter: int,
-    progress: Progress | None,
+    limits: Limits,
     *,
     length: float = 1.0,
     bold_below: float = np.inf,
@@ -199,20 +185,19 @@ def _repeated(
     along the steps, which may circle: then the guesses end, and later a smaller part of the way is gone. Plain steps
     may also crawl: then guesses begin anew.
     """
-    gap, lowest, since, plain = 0.1, np.inf, 0, 0
+    tol, gap, lowest, since, plain = limits.tol, 0.1, np.inf, 0, 0
     guess: Anderson | None = Anderson()
     choice = problem.at(weights, start, 1e-4)
     values: list[float] = []
     history: list[float] = []
-    for _ in range(max_iter):
+    for _ in range(limits.max_iter):
         fine = max(0.02 * min(gap, 1.0), 0.02 * tol)
         choice = problem.refined(choice, 0.1 * fine)
         better = improve(choice, fine)
         gap = better.gap
         values.append(choice.value)
         history.append(gap)
-        if progress is not None:
-            progress(len(history), gap)
+        limits.progress(len(history), gap)
         if gap <= tol and fine <= 0.05 * max(gap, tol):
             break
         since = 0 if gap < lowest else since + 1
@@ -229,3 +214,46 @@ def _repeated(
             new = _guessed(problem, guess, choice, better)
         choice = problem.at(new, choice.ranks, fine)
     return Consensus(problem.refined(choice, 1e-3 * tol), gap, better.gaps, gap <= tol, values, history)
+
+
+def brew(
+    problem: Agreement, weights: np.ndarray, start: np.ndarray, beta: float, limits: Limits
+) -> Consensus:
+    """Minimise ``Σ_i w_i D_φ(t̂_i‖ρ) + (1 − β)/β·D_φ(w‖ρ)`` over ρ, w and the hulls in turn (eq. 5.38).
+
+    ``ρ ← βΣ_i w_i t̂_i + (1 − β)w``; every t̂_i the projection of ρ; ``w ∝ ρ_i·exp(−β/(1 − β)·D_φ(t̂_i‖ρ))`` for the
+    Kullback–Leibler divergence, for the squared distance the projection of ``ρ − β/(1 − β)·D`` onto the simplex. The
+    cost never rises. Its minimum has ``w ≠ ρ``, and even for one layer, as β → 0, ρ is not PageRank.
+    """
+
+    def seen_from(w: np.ndarray, weights: np.ndarray) -> Choice:
+        """A choice with the weights w of the vertices in the place of stationary ranks."""
+        return Choice(weights, problem.mix(weights), w, np.inf, np.zeros(0), np.inf)
+
+    tol, w, values, history = limits.tol, start, [], []
+    choice = seen_from(w, weights)
+    ratio, kind = beta / (1 - beta), "kl" if problem.kind == KL else "squared"
+    for _ in range(limits.max_iter):
+        rho = beta * problem.step(choice.mixture, w) + (1 - beta) * w
+        better = problem.improvement(choice, problem.gradient(rho), 0.01 * tol)
+        choice = seen_from(w, better.weights)
+        distances = problem.distances(choice.mixture, rho)
+        old, w = w, onto_simplex(kind, problem.gradient(rho) - ratio * distances)
+        choice = choice._replace(ranks=w)
+        values.append(float((w * distances).sum() + _divergence(problem, w, rho) / ratio))
+        history.append(float(np.abs(w - old).sum()))
+        limits.progress(len(history), history[-1])
+        if history[-1] <= tol:
+            break
+    rho = beta * problem.step(choice.mixture, w) + (1 - beta) * w
+    better = problem.improvement(choice, problem.gradient(rho), 0.01 * tol)
+    final = choice._replace(ranks=rho, value=values[-1])
+    return Consensus(final, better.gap, better.gaps, history[-1] <= tol, values, history)
+
+
+def _divergence(problem: Agreement, w: np.ndarray, rho: np.ndarray) -> float:
+    slope = problem.gradient(rho)
+    found = (problem.phi(w) - problem.phi(rho) - slope * (w - rho)).sum()
+    if problem.kind == KL:
+        found -= (w - rho).sum()
+    return float(max(found, 0.0))

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import KW_ONLY, dataclass
 from typing import Any
 
 import numpy as np
@@ -17,7 +17,7 @@ from apexrank.errors import InputError
 from apexrank.graph.base import IteratedRank
 from apexrank.graph.graph import Graph
 from apexrank.graph.lpq import Lpq, fast_power
-from apexrank.graph.power import Inflow, Progress, Walk
+from apexrank.graph.power import Inflow, Walk
 from apexrank.kernels.csr import InLinks
 
 LARGEST_P_OF_MEAN = 8.0
@@ -64,6 +64,7 @@ class TopMean:
         return kept
 
 
+@dataclass(eq=False, repr=False)
 class TopMeanRank(IteratedRank):
     """Rank by the generalised mean of the k strongest in-flows, to the power 1/ratio (2013, end of sec. 6.2).
 
@@ -88,23 +89,11 @@ class TopMeanRank(IteratedRank):
     ['b', 'c', 'a', 'd']
     """
 
-    def __init__(
-        self,
-        k: int = 10,
-        p: float = 1.0,
-        ratio: float = 1.2,
-        *,
-        damping: float = 0.85,
-        tol: float = 1e-9,
-        max_iter: int = 1000,
-        warm_start: bool = False,
-        verbose: int = 0,
-        callback: Progress | None = None,
-    ) -> None:
-        super().__init__(damping, tol, max_iter, warm_start, verbose, callback)
-        self.k = k
-        self.p = p
-        self.ratio = ratio
+    k: int = 10
+    p: float = 1.0
+    ratio: float = 1.2
+    _: KW_ONLY
+    damping: float = 0.85
 
     def _walk(self, graph: Graph, teleport: np.ndarray) -> Walk:
         return Walk(graph, TopMean(self.k, self.p, self.ratio), self.damping, teleport)
@@ -155,6 +144,7 @@ class ConcaveConvex:
         return self.f(flow)
 
 
+@dataclass(eq=False, repr=False)
 class ConcaveConvexRank(IteratedRank):
     """Rank by any increasing convex f and concave g: ``r_i ← g(Σ_j f(flow_j) + f(teleport_i))`` (2013, sec. 6.2).
 
@@ -177,23 +167,11 @@ class ConcaveConvexRank(IteratedRank):
     (['c', 'b', 'a'], True)
     """
 
-    def __init__(
-        self,
-        f: Callable[[np.ndarray], np.ndarray] = np.square,
-        g: Callable[[np.ndarray], np.ndarray] = np.sqrt,
-        *,
-        degree: float = math.nan,
-        damping: float = 0.85,
-        tol: float = 1e-9,
-        max_iter: int = 1000,
-        warm_start: bool = False,
-        verbose: int = 0,
-        callback: Progress | None = None,
-    ) -> None:
-        super().__init__(damping, tol, max_iter, warm_start, verbose, callback)
-        self.f = f
-        self.g = g
-        self.degree = degree
+    f: Callable[[np.ndarray], np.ndarray] = np.square
+    g: Callable[[np.ndarray], np.ndarray] = np.sqrt
+    _: KW_ONLY
+    degree: float = math.nan
+    damping: float = 0.85
 
     def _walk(self, graph: Graph, teleport: np.ndarray) -> Walk:
         return Walk(graph, ConcaveConvex(self.f, self.g, self.degree), self.damping, teleport)

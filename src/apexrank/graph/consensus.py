@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Iterable, Mapping, Sequence
-from numbers import Integral
-from typing import Any, Literal, Self
+from dataclasses import KW_ONLY, dataclass
+from typing import Any, Literal, Self, get_args
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -13,21 +13,19 @@ from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils import check_random_state
 
 from apexrank.errors import InputError
-from apexrank.graph.agreement import KINDS, Agreement
+from apexrank.graph.agreement import Agreement, Divergence
 from apexrank.graph.base import GraphRank, Teleport, check_damping, teleport_vectors
-from apexrank.graph.blend import Consensus, blend, corroborated, fixed_point
-from apexrank.graph.brew import brew, double_loop, single_loop
+from apexrank.graph.blend import Consensus, Limits, blend, brew, corroborated, fixed_point
 from apexrank.graph.edges import Column, Edges
 from apexrank.graph.graph import Graph, build
 from apexrank.graph.interventions import RankOrder, cut_hulls
 from apexrank.graph.layers import Layers, as_layers
 from apexrank.graph.power import Progress
 from apexrank.kernels.hulls import Hulls
-from apexrank.validation import check_finite
+from apexrank.validation import check_choice, check_count, check_finite
 
-METHODS = ("blend", "fixed-point", "corroborate", "brew", "mean", "union")
-FIXED = ("mean", "union")  # layer weights
-VARIANTS = {"eigenvector": blend, "double-loop": double_loop, "single-loop": single_loop}
+Method = Literal["blend", "fixed-point", "corroborate", "brew", "mean", "union"]
+METHODS = get_args(Method)
 ROUNDS, STEPS_A_ROUND = 100, 300  # of the method of multipliers
 INSIDE = 1e-3
 # blend begins near the fixed point: gap and most steps, but for few candidates, where it begins at it
@@ -37,6 +35,7 @@ KEPT = 1e-6  # an order of ranks is kept when it is broken by less, in units of 
 Order = Sequence[tuple[Any, Any]]
 
 
+@dataclass(eq=False, repr=False)
 class ConsensusRank(GraphRank):
     """Consensus rank of a graph in several layers (dissertation, chapter 5).
 
@@ -62,9 +61,6 @@ class ConsensusRank(GraphRank):
           with one layer they are not PageRank: see ``stationarity_``. Needs about 1/β times as many steps.
         - ``"mean"`` and ``"union"``: fixed layer weights, for comparison and often good enough. The prior ones; or by
           the weight of a vertex's links in each layer, which is PageRank of all links together.
-    variant : {"eigenvector", "double-loop", "single-loop"}, optional
-        How ``"blend"`` is computed. The default solves for ranks and prices and goes to the nearest points of all
-        hulls, checking that V falls; the loops of the dissertation's Figs. 5.7 and 5.8 need many more steps.
     divergence : {"kl", "squared"}
         φ: the Kullback–Leibler divergence (disagreement in nats), or half the squared Euclidean distance.
     damping : float
@@ -137,38 +133,20 @@ class ConsensusRank(GraphRank):
     (True, True)
     """
 
-    def __init__(
-        self,
-        method: Literal["blend", "fixed-point", "corroborate", "brew", "mean", "union"] = "blend",
-        *,
-        variant: Literal["eigenvector", "double-loop", "single-loop"] | None = None,
-        divergence: Literal["kl", "squared"] = "kl",
-        damping: float = 0.85,
-        pull: float = 0.0,
-        entropy: float = 1.0,
-        temperature: float = 0.3,
-        beta: float = 0.1,
-        n_restarts: int = 0,
-        tol: float = 1e-8,
-        max_iter: int = 5000,
-        random_state: Any = None,
-        verbose: int = 0,
-        callback: Progress | None = None,
-    ) -> None:
-        self.method = method
-        self.variant = variant
-        self.divergence = divergence
-        self.damping = damping
-        self.pull = pull
-        self.entropy = entropy
-        self.temperature = temperature
-        self.beta = beta
-        self.n_restarts = n_restarts
-        self.tol = tol
-        self.max_iter = max_iter
-        self.random_state = random_state
-        self.verbose = verbose
-        self.callback = callback
+    method: Method = "blend"
+    _: KW_ONLY
+    divergence: Divergence = "kl"
+    damping: float = 0.85
+    pull: float = 0.0
+    entropy: float = 1.0
+    temperature: float = 0.3
+    beta: float = 0.1
+    n_restarts: int = 0
+    tol: float = 1e-8
+    max_iter: int = 5000
+    random_state: Any = None
+    verbose: int = 0
+    callback: Progress | None = None
 
     def __sklearn_tags__(self):
         tags = super().__sklearn_tags__()
@@ -243,14 +221,8 @@ class ConsensusRank(GraphRank):
         return self
 
     def _check(self) -> None:
-        if self.method not in METHODS:
-            raise InputError(f"method must be one of {', '.join(METHODS)}, got {self.method!r}")
-        if self.variant is not None and (self.method != "blend" or self.variant not in VARIANTS):
-            raise InputError(
-                f"variant is one of {', '.join(VARIANTS)}, for method='blend', got {self.variant!r}"
-            )
-        if self.divergence not in KINDS:
-            raise InputError(f"divergence must be one of {', '.join(KINDS)}, got {self.divergence!r}")
+        check_choice("method", self.method, Method)
+        check_choice("divergence", self.divergence, Divergence)
         check_damping(self.damping)
         if not isinstance(self.pull, int | float | np.number) or not self.pull >= 0:
             raise InputError(f"pull must be a number of at least 0, or inf, got {self.pull!r}")
@@ -269,42 +241,35 @@ class ConsensusRank(GraphRank):
         if not 0 < self.beta < 1:
             raise InputError(f"beta must be between 0 and 1, got {self.beta!r}")
         check_finite("tol", self.tol, 0)
-        for name, least in (("n_restarts", 0), ("max_iter", 1)):
-            value = getattr(self, name)
-            if not isinstance(value, Integral) or value < least:
-                raise InputError(f"{name} must be a whole number of at least {least}, got {value!r}")
+        check_count("n_restarts", self.n_restarts, 0)
+        check_count("max_iter", self.max_iter)
 
     def _solve(self, problem: Agreement, order: RankOrder | None) -> Consensus:
         prior, start = problem.prior, np.full(problem.n, 1 / problem.n)
-        limits = self.tol, self.max_iter, self._progress
-        if np.isinf(self.pull) or self.method in FIXED:
+        limits = Limits(self.tol, self.max_iter, self._progress)
+        if np.isinf(self.pull) or self.method in ("mean", "union"):
             choice = problem.at(prior, start, 1e-3 * self.tol)
             return Consensus(choice, 0.0, np.zeros(problem.n), True, [choice.value], [0.0])
         if self.method == "brew":
-            return brew(problem, prior, start, self.beta, *limits)
+            return brew(problem, prior, start, self.beta, limits)
         if self.method == "corroborate":
-            return corroborated(problem, prior, start, self.temperature, *limits)
+            return corroborated(problem, prior, start, self.temperature, limits)
         if self.method == "fixed-point":
-            return fixed_point(problem, prior, start, *limits)
+            return fixed_point(problem, prior, start, limits)
         return self._least_disagreement(problem, start, order)
 
     def _least_disagreement(
         self, problem: Agreement, start: np.ndarray, order: RankOrder | None
     ) -> Consensus:
         """The best of several descents; with orders of ranks to keep, rounds of them (method of multipliers)."""
-        descend, first = VARIANTS[self.variant or "eigenvector"], problem.prior
         random = check_random_state(self.random_state)
-        if descend is blend:  # begins where fixed-point nearly ends, so that it ends below
-            few = len(first) <= FEW
-            near, most = (self.tol, STEPS_A_ROUND) if few else (max(self.tol, NEAR), NEAR_STEPS)
-            begun = fixed_point(problem, first, start, near, min(self.max_iter, most), self._progress)
-            first = begun.choice.weights
-            if not problem.teleport.all():  # where no rank comes, no price is known: begin a little inside
-                first = (1 - INSIDE) * first + INSIDE * problem.prior
-        starts = [first, *(_random_weights(random, problem) for _ in range(self.n_restarts))]
+        # normalised, these are a Dirichlet distribution with more weight near the corners
+        drawn = (random.gamma(0.5, size=len(problem.prior)) + 1e-6 for _ in range(self.n_restarts))
+        starts = [self._first_weights(problem, start), *map(problem.onto_simplices, drawn)]
 
         def best(most: int) -> Consensus:
-            ways = (descend(problem, each, start, self.tol, most, self._progress) for each in starts)
+            limits = Limits(self.tol, most, self._progress)
+            ways = (self._descend(problem, each, start, limits) for each in starts)
             return min(ways, key=lambda way: way.choice.value)
 
         if order is None:
@@ -316,6 +281,19 @@ class ConsensusRank(GraphRank):
             order.advance(answer.choice.ranks)
             starts[0] = answer.choice.weights
         return answer
+
+    _descend = staticmethod(blend)
+
+    def _first_weights(self, problem: Agreement, start: np.ndarray) -> np.ndarray:
+        """Begin where fixed-point nearly ends, so that the descent ends below."""
+        few = len(problem.prior) <= FEW
+        near, most = (self.tol, STEPS_A_ROUND) if few else (max(self.tol, NEAR), NEAR_STEPS)
+        limits = Limits(near, min(self.max_iter, most), self._progress)
+        begun = fixed_point(problem, problem.prior, start, limits)
+        first = begun.choice.weights
+        if not problem.teleport.all():  # where no rank comes, no price is known: begin a little inside
+            first = (1 - INSIDE) * first + INSIDE * problem.prior
+        return first
 
     def _keep(
         self,
@@ -356,12 +334,6 @@ class ConsensusRank(GraphRank):
             return
         warnings.warn(message, ConvergenceWarning, stacklevel=3)
 
-    def _progress(self, step: int, gap: float) -> None:
-        if self.verbose:
-            print(f"step {step}: gap {gap:.3g}", flush=True)
-        if self.callback is not None:
-            self.callback(step, gap)
-
 
 def _numbers(graph: Graph, pairs: Order, what: str) -> list[tuple[int, int]]:
     found = []
@@ -383,10 +355,9 @@ def _prior(layers: Layers, hulls: Hulls, given: Any, by_links: bool) -> np.ndarr
     ``by_links``: times the weight of the vertex's links in the layer.
     """
     if isinstance(given, Mapping):
-        unknown = [name for name in given if str(name) not in layers.names]
-        if unknown or len(given) < len(layers):
-            raise InputError(f"layer_prior must have a weight for each of {', '.join(layers.names)}")
         by_name = {str(name): weight for name, weight in given.items()}
+        if by_name.keys() != set(layers.names):
+            raise InputError(f"layer_prior must have a weight for each of {', '.join(layers.names)}")
         given = [by_name[name] for name in layers.names]
     try:
         weights = np.ones(len(layers)) if given is None else np.asarray(given, dtype=float)
@@ -399,10 +370,6 @@ def _prior(layers: Layers, hulls: Hulls, given: Any, by_links: bool) -> np.ndarr
     if by_links:
         mine *= np.stack([graph.out_weight for graph in layers.graphs])[hulls.layer, vertex]
     return mine / np.bincount(vertex, mine, layers.n)[vertex]
-
-
-def _random_weights(random: np.random.RandomState, problem: Agreement) -> np.ndarray:
-    return problem.onto_simplices(random.gamma(0.5, size=len(problem.prior)) + 1e-6)
 
 
 def _of_layers(

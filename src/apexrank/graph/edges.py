@@ -14,7 +14,7 @@ from apexrank.kernels.edges import MOST_IN_INT32, looked_up, seen_ids
 from apexrank.validation import has_polars_threads
 
 if TYPE_CHECKING:
-    import polars as pl
+    pass
 
 Column = str | int | None
 Place = Callable[[int], str]  # where an edge stands, in words
@@ -129,10 +129,13 @@ def choose_columns(
     >>> choose_columns(["time", "From", "To"], None, None, "time", "table")
     (1, 2, 0)
     """
-    at = {
-        role: _position_of_role(given, role, names, what)
-        for role, given in (("source", source), ("target", target), ("weight", weight))
-    }
+    at: dict[str, int | None] = {}
+    lower = [name.strip().lower() for name in names]
+    for role, given in (("source", source), ("target", target), ("weight", weight)):
+        if given is None:
+            at[role] = next((lower.index(known) for known in KNOWN_COLUMNS[role] if known in lower), None)
+        else:
+            at[role] = None if given is False else column_position(given, names, what)
     if at["source"] is None and at["target"] is None:
         free = [i for i in range(len(names)) if i != at["weight"]]
         at["source"], at["target"] = [*free, None, None][:2]
@@ -142,15 +145,6 @@ def choose_columns(
     if len(set(at.values())) < len(at):
         raise InputError(f"{what}: source, target and weight must be three columns; name others")
     return at["source"], at["target"], at["weight"]  # type: ignore[return-value]
-
-
-def _position_of_role(given: Column, role: str, names: list[str], what: str) -> int | None:
-    if given is False:
-        return None
-    if given is None:
-        lower = [name.strip().lower() for name in names]
-        return next((lower.index(known) for known in KNOWN_COLUMNS[role] if known in lower), None)
-    return column_position(given, names, what)
 
 
 def column_position(given: str | int, names: list[str], what: str) -> int:
@@ -266,35 +260,24 @@ def _numbers(sources: Any, targets: Any) -> tuple[np.ndarray, np.ndarray, np.nda
     """Vertex numbers by sorted id, and the ids in order (a range when they are 0 to n − 1)."""
     import polars as pl
 
-    if isinstance(sources, list) or isinstance(targets, list):
-        listed = [ids.tolist() if isinstance(ids, np.ndarray) else list(ids) for ids in (sources, targets)]
-        return _object_numbers(*listed)
     are_whole = isinstance(sources, np.ndarray) and isinstance(targets, np.ndarray)
     if are_whole:
         lowest, highest = min(sources.min(), targets.min()), max(sources.max(), targets.max())
         # a table of all possible ids is the fastest dictionary while it is no larger than the edges
         if lowest >= 0 and highest < 4 * len(sources) + 1024:
             return _dense_numbers(sources, targets, int(highest) + 1)
+    # where a fork has left polars without threads, a dictionary does the same, more slowly
+    if isinstance(sources, list) or isinstance(targets, list) or not has_polars_threads():
+        listed = [ids.tolist() if isinstance(ids, np.ndarray) else list(ids) for ids in (sources, targets)]
+        sources, targets, names = _object_numbers(*listed)
+        return sources, targets, names.astype(np.int64) if are_whole else names
     ends = [pl.Series(ids).cast(pl.Int64 if are_whole else pl.String) for ids in (sources, targets)]
-    if not has_polars_threads():
-        return _numbers_without_threads(*ends)
     ids = pl.concat([each.unique() for each in ends]).unique().sort()
     number = pl.Series(np.arange(len(ids), dtype=index_type(len(ids))))
     sources, targets = (
         each.replace_strict(ids, number, return_dtype=number.dtype).to_numpy() for each in ends
     )
     return sources, targets, ids.to_numpy() if are_whole else object_array(ids.to_list())
-
-
-def _numbers_without_threads(
-    sources: pl.Series, targets: pl.Series
-) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """The same where a fork has left polars without threads; about three times slower for text."""
-    if sources.dtype.is_integer():
-        names, numbers = np.unique(np.concatenate([sources, targets]), return_inverse=True)
-        numbers = numbers.astype(index_type(len(names)))
-        return numbers[: len(sources)], numbers[len(sources) :], names
-    return _object_numbers(sources.to_list(), targets.to_list())
 
 
 def _dense_numbers(

@@ -154,7 +154,7 @@ def _look_at(path: Path, source: Column, target: Column, weight: Column) -> _Lay
         raise InputError(f"{path} has no edges: write one a line, source and target")
     number, line = lines[0]
     separator = _separator(line)
-    fields = [_fields(text, separator) for _, text in lines[:2]]
+    fields = [fields_of(text, separator) for _, text in lines[:2]]
     if len(fields[0]) < 2:
         raise InputError(f"{path} line {number}: {line.strip()[:40]!r} is no edge; write source and target")
     named = any(isinstance(name, str) and not name.isdecimal() for name in (source, target, weight))
@@ -201,7 +201,8 @@ def _is_whole(field: str) -> bool:
     return bool(_WHOLE.fullmatch(field)) and not _PADDED.match(field)
 
 
-def _fields(line: str, separator: str | None) -> list[str]:
+def fields_of(line: str, separator: str | None) -> list[str]:
+    """Fields of a line without white space around them; ``separator`` None is white space of any length."""
     if separator is None:
         return line.split()
     try:
@@ -288,8 +289,15 @@ def _read_carefully(layout: _Layout) -> tuple[Any, Any, Any]:
     targets: list[str] = []
     weights: list[float] = []
     for line, fields in _records(layout):
-        if len(fields) != width or not fields[i] or not fields[j]:
-            raise InputError(f"{layout.path} line {line}: {_fault(layout, fields, i)}")
+        if len(fields) != width:
+            like = "the header" if layout.has_header else "the first edge"
+            has = f"{len(fields)} field{'s' * (len(fields) != 1)}"
+            raise InputError(f"{layout.path} line {line}: the line has {has}, {like} {width}; correct it")
+        if not fields[i] or not fields[j]:
+            role = "target" if fields[i] else "source"
+            raise InputError(
+                f"{layout.path} line {line}: the {role} of the edge is missing; fill it in or take the line out"
+            )
         sources.append(fields[i])
         targets.append(fields[j])
         if k is not None:
@@ -302,14 +310,6 @@ def _read_carefully(layout: _Layout) -> tuple[Any, Any, Any]:
     if sources and _are_whole([sources[0], targets[0]]):
         ids = _whole_numbers(layout, *ids)
     return *ids, None if k is None else weights
-
-
-def _fault(layout: _Layout, fields: list[str], source: int) -> str:
-    if len(fields) != len(layout.names):
-        like = "the header" if layout.has_header else "the first edge"
-        return f"the line has {len(fields)} fields, {like} {len(layout.names)}; correct it"
-    role = "target" if fields[source] else "source"
-    return f"the {role} of the edge is missing; fill it in or take the line out"
 
 
 def _whole_numbers(layout: _Layout, sources: list[str], targets: list[str]) -> Any:
@@ -331,7 +331,7 @@ def _records(layout: _Layout) -> Iterator[tuple[int, list[str]]]:
     for number, line in _lines(layout.path):
         if layout.comment and line.startswith(layout.comment):
             continue
-        fields = _fields(line, layout.separator)
+        fields = fields_of(line, layout.separator)
         if not any(fields):
             continue
         if not header:

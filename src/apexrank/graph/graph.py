@@ -6,7 +6,7 @@ import difflib
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import Any, NamedTuple
+from typing import Any, Literal, NamedTuple
 
 import numpy as np
 from scipy import sparse
@@ -15,9 +15,8 @@ from apexrank.errors import InputError
 from apexrank.graph.edges import Edges, alike, as_weights, index_type, label_of, object_array
 from apexrank.kernels import edges as kernels
 from apexrank.kernels.edges import Links
+from apexrank.validation import check_choice
 
-_REPEATED = ("sum", "once", "error")
-_SELF_LOOPS = ("keep", "drop")
 _MOST_COMPARED = 20_000  # names looked at for one that was meant
 
 
@@ -328,10 +327,8 @@ def build(edges: Edges, directed: bool, repeated: str, self_loops: str, sign: in
 
 def check_rules(repeated: str, self_loops: str) -> None:
     """Raise InputError unless the rules for repeated edges and self-loops are known."""
-    if repeated not in _REPEATED:
-        raise InputError(f"repeated must be one of {', '.join(_REPEATED)}, got {repeated!r}")
-    if self_loops not in _SELF_LOOPS:
-        raise InputError(f"self_loops must be one of {', '.join(_SELF_LOOPS)}, got {self_loops!r}")
+    check_choice("repeated", repeated, Literal["sum", "once", "error"])
+    check_choice("self_loops", self_loops, Literal["keep", "drop"])
 
 
 def graph_of_rows(matrix: sparse.csr_array) -> Graph:

@@ -31,13 +31,7 @@ def cut_hulls(
     """
     corners = {i: _corners(hulls, base, damping, i, pairs, graph) for i, pairs in sorted(keep.items())}
     corners = {i: found for i, found in corners.items() if found.size}
-    parts = []
-    last = 0
-    for i, mixes in corners.items():
-        parts += [_rows(hulls, last, i), _mixed_row(hulls, i, mixes)]
-        last = i + 1
-    parts.append(_rows(hulls, last, len(hulls.first) - 1))
-    return _joined(parts), corners
+    return (_recut(hulls, corners) if corners else hulls), corners
 
 
 def _corners(
@@ -85,52 +79,35 @@ def row_shares(hulls: Hulls, i: int) -> np.ndarray:
     return found
 
 
-def _mixed_row(hulls: Hulls, i: int, mixes: np.ndarray) -> Hulls:
-    shares = (mixes @ row_shares(hulls, i)).T
-    column, candidate = np.nonzero(shares)
-    sizes = np.bincount(column, minlength=len(shares))
+def _recut(hulls: Hulls, corners: Mapping[int, np.ndarray]) -> Hulls:
+    """The hulls with some rows made of their corners, which belong to no layer (−1)."""
+    n, cut = len(hulls.first) - 1, np.array(list(corners))
+    place = np.repeat(np.arange(len(hulls.indices)), np.diff(hulls.entries))
+    row = np.repeat(np.arange(n), np.diff(hulls.indptr))[place]
+    kept = ~np.isin(row, cut)
+    parts = [(row[kept], hulls.indices[place[kept]], hulls.candidate[kept], hulls.share[kept])]
+    for i, mixes in corners.items():
+        shares = mixes @ row_shares(hulls, i)
+        candidate, at = np.nonzero(shares)
+        parts.append(
+            (np.full(len(at), i), hulls.indices[hulls.indptr[i] + at], candidate, shares[candidate, at])
+        )
+    row, column, candidate, share = (np.concatenate(each) for each in zip(*parts, strict=True))
+    order = np.lexsort((candidate, column, row))
+    row, column = row[order], column[order]
+    begins = np.flatnonzero(np.diff(row, prepend=-1) | np.diff(column, prepend=-1))
+    sizes, vertex = np.diff(hulls.first), np.repeat(np.arange(n), np.diff(hulls.first))
+    sizes[cut] = [len(mixes) for mixes in corners.values()]
+    layer = np.full(sizes.sum(), -1, dtype=hulls.layer.dtype)
+    layer[~np.isin(np.repeat(np.arange(n), sizes), cut)] = hulls.layer[~np.isin(vertex, cut)]
     return Hulls(
-        np.array([0, len(shares)]),
-        hulls.indices[hulls.indptr[i] : hulls.indptr[i + 1]],
-        np.concatenate([[0], np.cumsum(sizes)]),
-        candidate.astype(hulls.candidate.dtype),
-        shares[column, candidate],
-        np.array([0, len(mixes)]),
-        np.full(len(mixes), -1, dtype=hulls.layer.dtype),
-    )
-
-
-def _rows(hulls: Hulls, low: int, high: int) -> Hulls:
-    places = slice(hulls.indptr[low], hulls.indptr[high])
-    entries = slice(hulls.entries[places.start], hulls.entries[places.stop])
-    candidates = slice(hulls.first[low], hulls.first[high])
-    return Hulls(
-        hulls.indptr[low : high + 1] - places.start,
-        hulls.indices[places],
-        hulls.entries[places.start : places.stop + 1] - entries.start,
-        hulls.candidate[entries],
-        hulls.share[entries],
-        hulls.first[low : high + 1] - candidates.start,
-        hulls.layer[candidates],
-    )
-
-
-def _joined(parts: list[Hulls]) -> Hulls:
-    def pointers(name: str) -> np.ndarray:
-        steps = [np.diff(getattr(part, name)) for part in parts]
-        return np.concatenate([[0], np.cumsum(np.concatenate(steps))])
-
-    def values(name: str) -> np.ndarray:
-        return np.concatenate([getattr(part, name) for part in parts])
-
-    return Hulls(
-        pointers("indptr"),
-        values("indices"),
-        pointers("entries"),
-        values("candidate"),
-        values("share"),
-        pointers("first"),
-        values("layer"),
+        indptr=np.searchsorted(row[begins], np.arange(n + 1)),
+        indices=column[begins],
+        entries=np.append(begins, len(row)),
+        candidate=candidate[order].astype(hulls.candidate.dtype),
+        share=share[order],
+        first=np.concatenate([[0], np.cumsum(sizes)]),
+        layer=layer,
     )
 
 

@@ -126,7 +126,8 @@ def as_layers(layers: Any, *, label: Column = None, **options: Any) -> Layers:
     if not given:
         raise InputError("there are no layers: give at least one graph")
     if len(set(names)) < len(names):
-        raise InputError(f"two layers are named {_first_repeated(names)!r}: rename one")
+        repeated = next(name for k, name in enumerate(names) if name in names[:k])
+        raise InputError(f"two layers are named {repeated!r}: rename one")
     _refuse_different_matrices(given)
     graphs = []
     for name, data in zip(names, given, strict=True):
@@ -134,9 +135,7 @@ def as_layers(layers: Any, *, label: Column = None, **options: Any) -> Layers:
         if isinstance(graph, SignedGraph):
             raise InputError(f"layer {name!r} is a signed graph: give its .positive part")
         graphs.append(graph)
-    if all(isinstance(data, str | Path) for data in given):
-        graphs = _with_text_names(graphs)
-    _refuse_numbers_beside_text(graphs, names)
+    graphs = _named_alike(graphs, names, are_files=all(isinstance(data, str | Path) for data in given))
     return Layers(tuple(_over_shared_vertices(graphs)), names)
 
 
@@ -225,33 +224,29 @@ def _layers_of(column: Any, what: str) -> tuple[np.ndarray, list[Any]]:
     return np.array([number[value] for value in listed]), found
 
 
-def _names_are_whole(graph: Graph) -> bool:
-    return graph.names is None or graph.names.dtype.kind in "iu"
+def _named_alike(graphs: list[Graph], names: tuple[str, ...], are_files: bool) -> list[Graph]:
+    """Graphs whose vertices are all named by numbers, or all by text.
 
-
-def _with_text_names(graphs: list[Graph]) -> list[Graph]:
-    """Names of vertices as text where a file has others than whole numbers: 7 in one file is 7 in the other."""
-    if all(map(_names_are_whole, graphs)) or not any(map(_names_are_whole, graphs)):
+    The number 7 of one file is the text 7 of another; of other layers it is an error if they have both.
+    """
+    is_whole = [graph.names is None or graph.names.dtype.kind in "iu" for graph in graphs]
+    if all(is_whole) or not any(is_whole):
         return graphs
-    return [
-        replace(graph, names=object_array(map(str, graph.labels().tolist())))
-        if _names_are_whole(graph)
-        else graph
-        for graph in graphs
-    ]
-
-
-def _refuse_numbers_beside_text(graphs: list[Graph], names: tuple[str, ...]) -> None:
-    """Raise InputError if layers name the same vertex by the number 7 here and the text '7' there."""
-    whole = [k for k, graph in enumerate(graphs) if _names_are_whole(graph)]
-    numbers = {str(name) for k in whole for name in graphs[k].labels().tolist()}
-    for k, graph in enumerate(graphs):
-        meant = [name for name in graph.labels().tolist() if isinstance(name, str) and name in numbers]
+    labels = [graph.labels().tolist() for graph in graphs]
+    if are_files:
+        return [
+            replace(graph, names=object_array(map(str, own))) if whole else graph
+            for graph, own, whole in zip(graphs, labels, is_whole, strict=True)
+        ]
+    numbers = {str(name) for own, whole in zip(labels, is_whole, strict=True) if whole for name in own}
+    for layer, own in zip(names, labels, strict=True):
+        meant = [name for name in own if isinstance(name, str) and name in numbers]
         if meant:
             raise InputError(
-                f"layer {names[k]!r} names a vertex by the text {meant[0]!r}, layer {names[whole[0]]!r} by a "
+                f"layer {layer!r} names a vertex by the text {meant[0]!r}, layer {names[is_whole.index(True)]!r} by a "
                 "number: make the ids of all layers text, or of all of them numbers"
             )
+    return graphs
 
 
 def _is_one_graph(data: Any) -> bool:
@@ -266,10 +261,6 @@ def _names_of(given: list[Any]) -> tuple[str, ...]:
     return tuple(str(k) for k in range(len(given)))
 
 
-def _first_repeated(names: tuple[str, ...]) -> str:
-    return next(name for k, name in enumerate(names) if name in names[:k])
-
-
 def _refuse_different_matrices(given: list[Any]) -> None:
     shapes = {each.shape for each in given if hasattr(each, "shape") and not hasattr(each, "columns")}
     if len(shapes) > 1:
@@ -280,10 +271,9 @@ def _refuse_different_matrices(given: list[Any]) -> None:
 
 def _over_shared_vertices(graphs: list[Graph]) -> list[Graph]:
     """The same graphs with the vertices of all of them."""
-    first = graphs[0]
-    if all(_same_vertices(first, graph) for graph in graphs[1:]):
-        return graphs
     listed = [graph.labels() for graph in graphs]
+    if all(np.array_equal(names, listed[0]) for names in listed[1:]):
+        return graphs
     if all(names.dtype.kind in "iu" for names in listed):
         shared: Any = np.unique(np.concatenate(listed))
         places = [np.searchsorted(shared, names) for names in listed]
@@ -294,12 +284,6 @@ def _over_shared_vertices(graphs: list[Graph]) -> list[Graph]:
         places = [np.array([number[name] for name in names.tolist()], dtype=np.int64) for names in listed]
     n, names = len(shared), as_names(shared, len(shared))
     return [_moved(graph, place, n, names) for graph, place in zip(graphs, places, strict=True)]
-
-
-def _same_vertices(one: Graph, other: Graph) -> bool:
-    if one.n != other.n or (one.names is None) != (other.names is None):
-        return False
-    return one.names is None or bool((one.names == other.names).all())
 
 
 def _moved(graph: Graph, place: np.ndarray, n: int, names: np.ndarray | None) -> Graph:

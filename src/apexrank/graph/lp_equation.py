@@ -16,11 +16,12 @@ plain map and often converges where that crawls.
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import KW_ONLY, dataclass
 from math import expm1, inf, log, log1p, nan
 
 import numpy as np
 
+from apexrank.errors import InputError
 from apexrank.graph.power import Anderson, Progress
 
 Apply = Callable[[np.ndarray], np.ndarray]
@@ -28,6 +29,7 @@ Apply = Callable[[np.ndarray], np.ndarray]
 EPS = float(np.finfo(float).eps)
 ROUNDING = 8 * EPS  # what one step is allowed to lose of an entry
 TINY = 1e-300  # just above where numbers lose digits
+_LARGEST_EXPONENT = 280.0  # powers of ten on either side of 1 that are left to y
 _FEW_STEPS = 40  # plain steps go on if they are so near the end: mixing would hardly save any
 _POWER_STEPS = 12  # before their speed is judged: the first ones fall faster than the rest
 _MIXED = 8  # steps that are mixed: more are nearly dependent and cost memory
@@ -52,36 +54,90 @@ class Extra:
     gap: float = nan
 
 
-class Problem:
-    """The data in the units of the module's docstring, the count of applications, and the best answer so far."""
+@dataclass(eq=False)
+class LpRoot:
+    """The data in the units of the module's docstring, and the best answer so far with its certificate.
 
-    def __init__(
-        self,
-        apply_B: Apply,
-        v: np.ndarray,
-        dangling: np.ndarray,
-        p: float,
-        damping: float,
-        tol: float,
-        max_iter: int,
-        progress: Progress | None,
-    ) -> None:
-        self.apply_B, self.p, self.damping, self.tol = apply_B, p, damping, tol
-        self.max_iter, self.progress = max_iter, progress
+    Parameters
+    ----------
+    apply_B : callable
+        ``y ↦ B y`` for y ≥ 0, ``B_ij = (α w_ij/d_j)^p``. It must not underflow:
+        ``(α w_ij/d_j)^p`` has to be a normal number.
+    v : ndarray
+        Teleport vector: non-negative, sum 1. Vertices that cannot be reached from its support get 0.
+    dangling : ndarray of bool
+        Vertices without out-links; their rank is shared out by v.
+    p : float
+        At least 1. At most about ``560/log10(1/((1 − α)·min v))``, 87 for 400,000 vertices: powers leave the range of
+        floating point beyond.
+    damping : float in (0, 1)
+        α.
+    tol : float
+        Wanted bound on ``|r − r*|₁``.
+    max_iter : int
+        Most applications of B.
+    progress : callable, optional
+        Called as ``progress(n_iter, error_bound)`` at each application, with the best bound so far.
+
+    Attributes
+    ----------
+    scores : ndarray
+        r, non-negative with sum 1.
+    error_bound : float
+        At least ``|r − r*|₁``, up to rounding; inf where nothing can be said.
+    relative_bound : float
+        At least ``max_i |log(r_i/r*_i)|`` over the vertices that are reached from the teleport vector.
+    n_iter : int
+        Applications of B.
+    converged : bool
+        Whether ``error_bound ≤ tol``.
+    mu : float
+        μ = λ^p.
+    gap : float
+        ``1 − ρ(B)/μ`` where the end of the series was taken in closed form (it may lie far below rounding); nan
+        elsewhere. The bound then holds for growth factors that are equal, not just equal up to
+        rounding (2e-14), if the gap is below about 1e-13/tol. Without weights they are equal where they are close
+        to 1: the factor of a cycle of single links is exactly 1, any other at most ``2^{−p/n}``.
+    """
+
+    apply_B: Apply
+    v: np.ndarray
+    dangling: np.ndarray
+    p: float
+    damping: float
+    _: KW_ONLY
+    tol: float = 1e-9
+    max_iter: int = 1000
+    progress: Progress | None = None
+
+    def __post_init__(self) -> None:
+        v, p, damping = self.v, self.p, self.damping
+        if not 0 < damping < 1:
+            raise InputError(f"damping must lie between 0 and 1, got {damping!r}")
+        largest = 2 * _LARGEST_EXPONENT / -np.log10((1 - damping) * v[v > 0].min())
+        if p > largest or p * np.log10(damping) < -_LARGEST_EXPONENT:
+            raise InputError(
+                f"p = {p:g} is too large for ratio 1 (here at most about {largest:.0f}), powers leave the range of "
+                "floating point: use a smaller p or a ratio of 1.05"
+            )
         self.a = damping**p
-        self.c = np.where(dangling, 1.0, 1.0 - damping)
+        self.c = np.where(self.dangling, 1.0, 1.0 - damping)
         # v and 1/(1 − α), between which z lies, come to lie on either side of 1
         self.unit = ((1.0 - damping) / v[v > 0].min()) ** 0.5
         self.b = (v * self.unit) ** p
         self.n_iter = 0
         # at least ρ': no column sum of B' is larger than 1, and max_i (B'y)_i/y_i is at least ρ' for any y > 0
         self.rho = 1.0
-        self.bound = self.relative = inf
+        self.error_bound = self.relative_bound = inf
         self.z, self.mu, self.gap = v, nan, nan
 
     @property
-    def done(self) -> bool:
-        return self.bound <= self.tol
+    def scores(self) -> np.ndarray:
+        return self.z / self.z.sum()
+
+    @property
+    def converged(self) -> bool:
+        return self.error_bound <= self.tol
 
     def step(self, y: np.ndarray) -> np.ndarray:
         """``B'y``: one iteration."""
@@ -89,7 +145,7 @@ class Problem:
             raise OutOfSteps
         self.n_iter += 1
         if self.progress is not None:
-            self.progress(self.n_iter, self.bound)
+            self.progress(self.n_iter, self.error_bound)
         return self.apply_B(y) / self.a
 
     def root(self, y: np.ndarray) -> np.ndarray:
@@ -141,7 +197,7 @@ class Problem:
     def offer(self, z: np.ndarray, s: float, kappa: float, spread: float, extra: Extra | None = None) -> None:
         """Note the answer z, within ``(1 ± κ)^{1/p}`` of z(s), or below it by ``extra``, if its bound is the best."""
         if not kappa < 0.5:
-            if self.bound == inf:
+            if self.error_bound == inf:
                 self.z, self.mu = z, self.a / s
             return
         extra = extra or Extra()
@@ -149,9 +205,9 @@ class Problem:
         off = expm1(-log1p(-kappa) / self.p) + 4 * EPS
         epsilon = abs(1.0 - phi) + off * phi + extra.phi
         bound = 2.0 * (off + (extra.total + epsilon / (1.0 - self.damping)) / total)
-        if bound < self.bound:
-            self.bound, self.z, self.mu, self.gap = bound, z, self.a / s, extra.gap
-            self.relative = 2.0 * (off + extra.relative + self._move(epsilon, spread, extra.slope))
+        if bound < self.error_bound:
+            self.error_bound, self.z, self.mu, self.gap = bound, z, self.a / s, extra.gap
+            self.relative_bound = 2.0 * (off + extra.relative + self._move(epsilon, spread, extra.slope))
 
     def _move(self, epsilon: float, spread: float, slope: float) -> float:
         """How far log z can be from the root's, as φ grows at least like s^{1/p}, and with the closed part."""
@@ -170,17 +226,17 @@ def over(x: np.ndarray | float, y: np.ndarray) -> np.ndarray:
     return np.divide(x, y, where=y > 0, out=np.zeros_like(y))
 
 
-def plain_steps(problem: Problem, y: np.ndarray) -> tuple[np.ndarray, float]:
+def plain_steps(problem: LpRoot, y: np.ndarray) -> tuple[np.ndarray, float]:
     """``y ← sB'y + b`` with s from φ(y) = 1 until done, or found to be slow; returns the last y and s."""
     defects: list[float] = []
     while True:
         y, s, defect = _step(problem, y)
         defects.append(defect)
-        if problem.done or (len(defects) >= _POWER_STEPS and _slow(defects, problem.tol)):
+        if problem.converged or (len(defects) >= _POWER_STEPS and _slow(defects, problem.tol)):
             return y, s
 
 
-def _step(problem: Problem, y: np.ndarray) -> tuple[np.ndarray, float, float]:
+def _step(problem: LpRoot, y: np.ndarray) -> tuple[np.ndarray, float, float]:
     """``sB'y + b``, offered as an answer, with s and ``|sB'y + b − y|`` in units of M."""
     s = problem.s_of(problem.root(y))
     image = problem.step(y)
@@ -198,7 +254,7 @@ def _slow(defects: list[float], tol: float) -> bool:
     return last >= before or 4 * log(min(tol / last, 1.0)) / log(last / before) > _FEW_STEPS
 
 
-def mixed_steps(problem: Problem, y: np.ndarray, patience: int) -> tuple[np.ndarray, float]:
+def mixed_steps(problem: LpRoot, y: np.ndarray, patience: int) -> tuple[np.ndarray, float]:
     """The same map by Anderson's mixing of the last steps, in log y, which keeps y positive.
 
     Ends early if the change does not fall to a tenth in ``patience`` steps.
@@ -212,7 +268,7 @@ def mixed_steps(problem: Problem, y: np.ndarray, patience: int) -> tuple[np.ndar
         image = np.log(new[support])
         sizes.append(float(np.linalg.norm(image - x)))
         stalled = len(sizes) > patience + 2 and min(sizes[-patience:]) >= 0.1 * min(sizes[:-patience])
-        if problem.done or stalled:
+        if problem.converged or stalled:
             return new, s
         if sizes[-1] > 2 * sizes[-2]:  # the steps so far are no guide here
             guess.forget()

@@ -17,27 +17,23 @@ from __future__ import annotations
 
 from contextlib import suppress
 from dataclasses import dataclass
-from math import exp, expm1, inf, log, log1p, nan
+from math import exp, expm1, inf, log, log1p
 
 import numpy as np
 from scipy.optimize import brentq
 
-from apexrank.errors import InputError
 from apexrank.graph.lp_equation import (
     EPS,
     ROUNDING,
     TINY,
-    Apply,
     Extra,
+    LpRoot,
     OutOfSteps,
-    Problem,
     mixed_steps,
     over,
     plain_steps,
 )
-from apexrank.graph.power import Progress
 
-_LARGEST_EXPONENT = 280.0  # powers of ten on either side of 1 that are left to y
 _PATIENCE = 40  # mixed steps without progress before a series is tried; ten times as many after it
 _ROUNDS = 30  # series, each with a better s; on random graphs six were the most
 _TIE = 1e-14  # terms that agree to this are the same up to rounding
@@ -50,73 +46,8 @@ _LEAST_LOG_DELTA, _LARGEST_LOG = -690.0, 700.0  # of what floating point holds, 
 _USELESS = 50.0  # logarithm of a factor in a bound, beyond which it says nothing
 
 
-@dataclass(frozen=True)
-class RootSolution:
-    """Rank with its certificate.
-
-    Attributes
-    ----------
-    scores : ndarray
-        r, non-negative with sum 1.
-    error_bound : float
-        At least ``|r − r*|₁``, up to rounding; inf where nothing can be said.
-    relative_bound : float
-        At least ``max_i |log(r_i/r*_i)|`` over the vertices that are reached from the teleport vector.
-    n_iter : int
-        Applications of B.
-    converged : bool
-        Whether ``error_bound ≤ tol``.
-    mu : float
-        μ = λ^p.
-    gap : float
-        ``1 − ρ(B)/μ`` where the end of the series was taken in closed form (it may lie far below rounding); nan
-        elsewhere. The bound then holds for growth factors that are equal, not just equal up to
-        rounding (2e-14), if the gap is below about 1e-13/tol. Without weights they are equal where they are close
-        to 1: the factor of a cycle of single links is exactly 1, any other at most ``2^{−p/n}``.
-    """
-
-    scores: np.ndarray
-    error_bound: float
-    relative_bound: float
-    n_iter: int
-    converged: bool
-    mu: float
-    gap: float = nan
-
-
-def solve_ratio_one(
-    apply_B: Apply,
-    v: np.ndarray,
-    dangling: np.ndarray,
-    p: float,
-    damping: float,
-    *,
-    tol: float = 1e-9,
-    max_iter: int = 1000,
-    progress: Progress | None = None,
-) -> RootSolution:
+def solve_ratio_one(problem: LpRoot) -> LpRoot:
     """Solve ``λ r_i = (Σ_j B_ij r_j^p + (v_i τ)^p)^{1/p}``, ``|r|₁ = 1``, for p = q.
-
-    Parameters
-    ----------
-    apply_B : callable
-        ``y ↦ B y`` for y ≥ 0, ``B_ij = (α w_ij/d_j)^p``. It must not underflow:
-        ``(α w_ij/d_j)^p`` has to be a normal number.
-    v : ndarray
-        Teleport vector: non-negative, sum 1. Vertices that cannot be reached from its support get 0.
-    dangling : ndarray of bool
-        Vertices without out-links; their rank is shared out by v.
-    p : float
-        At least 1. At most about ``560/log10(1/((1 − α)·min v))``, 87 for 400,000 vertices: powers leave the range of
-        floating point beyond.
-    damping : float in (0, 1)
-        α.
-    tol : float
-        Wanted bound on ``|r − r*|₁``.
-    max_iter : int
-        Most applications of B.
-    progress : callable, optional
-        Called as ``progress(n_iter, error_bound)`` at each application, with the best bound so far.
 
     Notes
     -----
@@ -130,27 +61,16 @@ def solve_ratio_one(
 
     >>> import numpy as np
     >>> B = 0.85**2 * np.array([[0.0, 1.0, 1.0], [1.0, 0.0, 0.0], [0.0, 0.0, 0.0]])
-    >>> solution = solve_ratio_one(lambda y: B @ y, np.full(3, 1 / 3), np.zeros(3, bool), 2, 0.85)
+    >>> solution = solve_ratio_one(LpRoot(lambda y: B @ y, np.full(3, 1 / 3), np.zeros(3, bool), 2, 0.85))
     >>> print(solution.scores.round(6), solution.converged, solution.error_bound < 1e-9)
     [0.471811 0.470037 0.058152] True True
     """
-    v = np.asarray(v, dtype=float)
-    _check(v, dangling, p, damping)
-    problem = Problem(apply_B, v, dangling, p, damping, tol, max_iter, progress)
     with suppress(OutOfSteps):
         _solve(problem)
-    return RootSolution(
-        scores=problem.z / problem.z.sum(),
-        error_bound=float(problem.bound),
-        relative_bound=float(problem.relative),
-        n_iter=problem.n_iter,
-        converged=problem.done,
-        mu=float(problem.mu),
-        gap=float(problem.gap),
-    )
+    return problem
 
 
-def _solve(problem: Problem) -> None:
+def _solve(problem: LpRoot) -> None:
     """One method after the other, from the quickest to the most patient, until the bound is met.
 
     ρ' is at most 1, and is 1 where there are cycles of single links. If the first terms leave φ below 1 at s = 1, the
@@ -160,18 +80,18 @@ def _solve(problem: Problem) -> None:
     y = problem.M
     if problem.q == 1.0 and problem.s_of(problem.root(y)) > 1.0:
         y = _rounds(problem, Series.after(problem, terms), guess=True)
-    if not problem.done:
+    if not problem.converged:
         y, s = plain_steps(problem, y)
-    if not problem.done:
+    if not problem.converged:
         problem.prepare(s)
         y, s = mixed_steps(problem, y, _PATIENCE)
-    if not problem.done:
+    if not problem.converged:
         y = _rounds(problem, Series(problem, s), guess=False)
-    if not problem.done:
+    if not problem.converged:
         mixed_steps(problem, y, 10 * _PATIENCE)
 
 
-def _rounds(problem: Problem, series: Series, guess: bool) -> np.ndarray:
+def _rounds(problem: LpRoot, series: Series, guess: bool) -> np.ndarray:
     """Series for fixed s, then ``δ = 1 − sρ'`` and with it s from φ = 1; again with that s until it stays.
 
     Returns the last sum. The first s may be a mere ``guess``.
@@ -179,7 +99,7 @@ def _rounds(problem: Problem, series: Series, guess: bool) -> np.ndarray:
     seen: list[tuple[float, float]] = []
     for _ in range(_ROUNDS):
         found = series.run(first=not seen, guess=guess)
-        if problem.done or found is None:
+        if problem.converged or found is None:
             break
         seen.append((series.s, found))
         series = Series(problem, _next(seen), series.tie)
@@ -195,24 +115,6 @@ def _next(seen: list[tuple[float, float]]) -> float:
     return s + (found - s) / (1.0 - min(slope, 0.0))
 
 
-def _check(v: np.ndarray, dangling: np.ndarray, p: float, damping: float) -> None:
-    if not 0 < damping < 1:
-        raise InputError(f"damping must lie between 0 and 1, got {damping!r}")
-    if not 1 <= p < inf:
-        raise InputError(f"ratio 1 needs a finite p of at least 1, got {p!r}: use a ratio above 1")
-    is_share = v.ndim == 1 and len(v) and np.isfinite(v).all() and (v >= 0).all() and abs(v.sum() - 1) <= 1e-9
-    if not is_share:
-        raise InputError("the teleport vector must be non-negative with sum 1")
-    if np.shape(dangling) != v.shape:
-        raise InputError(f"dangling has shape {np.shape(dangling)}, the teleport vector {v.shape}")
-    largest = 2 * _LARGEST_EXPONENT / -np.log10((1 - damping) * v[v > 0].min())
-    if p > largest or p * np.log10(damping) < -_LARGEST_EXPONENT:
-        raise InputError(
-            f"p = {p:g} is too large for ratio 1 (here at most about {largest:.0f}), powers leave the range of "
-            "floating point: use a smaller p or a ratio of 1.05"
-        )
-
-
 class Series:
     """``y = Σ_{k≤K} u_k``, ``u_k = (sB')^k b``, and bounds on the rest; ``moment`` is ``Σ k·u_k``.
 
@@ -220,7 +122,7 @@ class Series:
     most ``β/(1−β)·W₂`` plus κ·y(s), ``κ = ε·D/(1−β)``. Vertices in ``inside`` repeat themselves and are exempt.
     """
 
-    def __init__(self, problem: Problem, s: float, tie: float = _LOOSE) -> None:
+    def __init__(self, problem: LpRoot, s: float, tie: float = _LOOSE) -> None:
         self.problem, self.s, self.tie = problem, s, tie
         self.y, self.u, self.moment, self.K = problem.b.copy(), problem.b, np.zeros_like(problem.b), 0
         self.half, self.W = 4, [problem.b]
@@ -229,7 +131,7 @@ class Series:
         self.small = problem.tol * problem.p / (32 * problem.D(s))
 
     @classmethod
-    def after(cls, problem: Problem, terms: tuple[np.ndarray, np.ndarray]) -> Series:
+    def after(cls, problem: LpRoot, terms: tuple[np.ndarray, np.ndarray]) -> Series:
         """The series with s = q after the terms that made up M."""
         series = cls(problem, problem.q)
         series.y, series.K = problem.M.copy(), problem.d - 1
@@ -262,7 +164,11 @@ class Series:
             # looks that find nothing take their terms back but not their steps, which are too many for a guess
             if self.K > 10 * _GUESS or (guess and problem.n_iter - began > _GUESS):
                 return None
-            self._pace(left)
+            # a period may be longer than the runs: double these after four that did not halve what is left
+            self.stuck += not left < self.left / 2
+            self.left = left
+            if self.stuck == 4:
+                self.half, self.stuck = 2 * self.half, 0
 
     def _pass(self) -> Tail | None:
         """``2·half`` more terms; note the vertices that repeat themselves, and their tail as far as it is known."""
@@ -294,13 +200,6 @@ class Series:
         self.inside[:] = False
         if tail is not None:
             self.inside[tail.where] = True
-
-    def _pace(self, left: float) -> None:
-        """Double the runs after four that did not halve what is left: a period may be longer than they are."""
-        self.stuck += not left < self.left / 2
-        self.left = left
-        if self.stuck == 4:
-            self.half, self.stuck = 2 * self.half, 0
 
     def _left(self, z: np.ndarray) -> float:
         """What the terms to come may add to the bound, but for the closed form."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import warnings
-from dataclasses import dataclass
+from dataclasses import KW_ONLY, dataclass
 from numbers import Real
 from typing import Any, Literal, Self
 
@@ -17,8 +17,10 @@ from apexrank.graph.graph import Graph, SignedGraph
 from apexrank.graph.power import Fixpoint, Inflow, Linear, Map, Progress, Walk, shared_links
 from apexrank.graph.trust import Direction, spread, trust_share
 from apexrank.kernels.csr import InLinks
-from apexrank.validation import check_finite
+from apexrank.validation import check_choice, check_finite
 
+Propagation = Literal["linear", "same"]
+Negative = Literal["edges", "seeds"]
 Seeds = Any  # names, a mapping of names to weights, or one weight a vertex
 # of p·|log flow|: powers of such flows and weights, their products and long sums of them are in range
 SAFE_LOG = 650.0
@@ -109,6 +111,7 @@ class RatioOneWalk(Walk):
     """The walk with q = p > 1, where plain iteration is slow and has no certificate: solved by root finding."""
 
     def solve(self, start: np.ndarray, tol: float, max_iter: int, progress: Progress | None) -> Fixpoint:
+        from apexrank.graph.lp_equation import LpRoot
         from apexrank.graph.lp_root import solve_ratio_one
 
         p, links = self.map.p, self.links  # type: ignore[attr-defined]
@@ -119,16 +122,12 @@ class RatioOneWalk(Walk):
             )
         weights, rate = links.weights**p, self.rate.reshape(len(self.rate)) ** p
         columns = self.teleport.reshape(len(self.teleport), -1).T
+        limits: dict[str, Any] = {"tol": tol, "max_iter": max_iter, "progress": progress}
         found = [
             solve_ratio_one(
-                lambda y: links.sums(rate * y, weights),
-                v,
-                self.graph.dangling,
-                p,
-                self.damping,
-                tol=tol,
-                max_iter=max_iter,
-                progress=progress,
+                LpRoot(
+                    lambda y: links.sums(rate * y, weights), v, self.graph.dangling, p, self.damping, **limits
+                )
             )
             for v in columns
         ]
@@ -142,6 +141,7 @@ class RatioOneWalk(Walk):
         )
 
 
+@dataclass(eq=False, repr=False)
 class LpqRank(IteratedRank):
     """``r_i ← (Σ_{j→i} (α·r_j·w_ij/d_j)^p + teleport_i^p)^{1/q}``, then normalised (2013, eq. 6.1).
 
@@ -200,33 +200,16 @@ class LpqRank(IteratedRank):
     ['a', 'b', 'hub', 'farm']
     """
 
-    def __init__(
-        self,
-        p: float = 2.0,
-        ratio: float = 1.2,
-        damping: float = 0.85,
-        *,
-        teleport: Literal["inside", "outside"] = "inside",
-        trust: Literal["linear", "same"] = "linear",
-        gamma: float = 0.85,
-        distrust: Direction = "against",
-        neutral: float = 0.5,
-        negative: Literal["edges", "seeds"] = "edges",
-        tol: float = 1e-9,
-        max_iter: int = 1000,
-        warm_start: bool = False,
-        verbose: int = 0,
-        callback: Progress | None = None,
-    ) -> None:
-        super().__init__(damping, tol, max_iter, warm_start, verbose, callback)
-        self.p = p
-        self.ratio = ratio
-        self.teleport = teleport
-        self.trust = trust
-        self.gamma = gamma
-        self.distrust = distrust
-        self.neutral = neutral
-        self.negative = negative
+    p: float = 2.0
+    ratio: float = 1.2
+    damping: float = 0.85
+    _: KW_ONLY
+    teleport: Literal["inside", "outside"] = "inside"
+    trust: Propagation = "linear"
+    gamma: float = 0.85
+    distrust: Direction = "against"
+    neutral: float = 0.5
+    negative: Negative = "edges"
 
     def _map(self) -> Map:
         for name, given in (("p", self.p), ("ratio", self.ratio)):
@@ -300,14 +283,9 @@ class LpqRank(IteratedRank):
         return self
 
     def _check_trust(self) -> None:
-        choices = {
-            "trust": ("linear", "same"),
-            "distrust": ("against", "along"),
-            "negative": ("seeds", "edges"),
-        }
-        for name, allowed in choices.items():
-            if getattr(self, name) not in allowed:
-                raise InputError(f"{name} must be {' or '.join(allowed)}, got {getattr(self, name)!r}")
+        check_choice("trust", self.trust, Propagation)
+        check_choice("distrust", self.distrust, Direction)
+        check_choice("negative", self.negative, Negative)
         check_finite("neutral", self.neutral, 0)
         if self.neutral > 1:
             raise InputError(f"neutral is a factor between 0 and 1, got {self.neutral!r}")
@@ -326,7 +304,13 @@ class LpqRank(IteratedRank):
         if plus is None and minus is None:
             return
         minus = np.zeros(graph.n) if minus is None else minus
-        plus = _all_but(minus) if plus is None else plus
+        if plus is None:  # as much trust as there is distrust, shared by all who are not distrusted
+            others = minus == 0
+            if not others.any():
+                raise InputError(
+                    "every vertex is distrusted, which says nothing: leave some out, or name trusted ones"
+                )
+            plus = np.where(others, minus.sum() / others.sum(), 0.0)
         map_ = Linear() if self.trust == "linear" else self._map()
         # seeds of one unit each, or as many as the bound on a map of degree below 1 asks for
         with np.errstate(over="ignore"):
@@ -354,16 +338,6 @@ class LpqRank(IteratedRank):
                 stacklevel=4,
             )
         return found.scores
-
-
-def _all_but(minus: np.ndarray) -> np.ndarray:
-    """As much trust as there is distrust, shared by all who are not distrusted."""
-    others = minus == 0
-    if not others.any():
-        raise InputError(
-            "every vertex is distrusted, which says nothing: leave some out, or name trusted ones"
-        )
-    return np.where(others, minus.sum() / others.sum(), 0.0)
 
 
 def _seeds(graph: Graph, seeds: Seeds, what: str) -> np.ndarray | None:

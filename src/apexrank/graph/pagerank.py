@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import Any, Self
 
 import numpy as np
 
 from apexrank.graph.base import GraphRank, IteratedRank, plain_graph
 from apexrank.graph.graph import Graph
-from apexrank.graph.power import Linear, Progress, Walk
+from apexrank.graph.power import Linear, Walk
 
 
+@dataclass(eq=False, repr=False)
 class PageRank(IteratedRank):
     """PageRank: ``r_i = α·Σ_{j→i} r_j·w_ij/d_j + teleport_i`` (Brin and Page, 1998).
 
@@ -47,22 +49,13 @@ class PageRank(IteratedRank):
     True
     """
 
-    def __init__(
-        self,
-        damping: float = 0.85,
-        *,
-        tol: float = 1e-9,
-        max_iter: int = 1000,
-        warm_start: bool = False,
-        verbose: int = 0,
-        callback: Progress | None = None,
-    ) -> None:
-        super().__init__(damping, tol, max_iter, warm_start, verbose, callback)
+    damping: float = 0.85
 
     def _walk(self, graph: Graph, teleport: np.ndarray) -> Walk:
         return Walk(graph, Linear(), self.damping, teleport)
 
 
+@dataclass(eq=False, repr=False)
 class InDegree(GraphRank):
     """Weight of the links into each vertex, as a share of all; defenceless against farms.
 
@@ -78,8 +71,7 @@ class InDegree(GraphRank):
     [0.0, 0.667, 0.333]
     """
 
-    def __init__(self, weighted: bool = True) -> None:
-        self.weighted = weighted
+    weighted: bool = True
 
     def fit(self, graph: Any, y: None = None) -> Self:
         """Count the links of a graph, which may be anything :func:`apexrank.graph.as_graph` reads."""

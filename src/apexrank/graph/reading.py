@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -101,7 +102,7 @@ def as_graph(
             "the graph is undirected: leave out directed=True, each edge counts in both directions"
         )
     both_ways = not (as_given if directed is None else directed)
-    if both_ways and _is_matrix(data) and _is_symmetric(data):
+    if both_ways and _is_matrix(data) and not (data != data.T).sum():
         both_ways = False
 
     def part(sign: int | None) -> Graph:
@@ -174,10 +175,6 @@ def _is_plain_pattern(data: Any) -> bool:
     )
 
 
-def _is_symmetric(matrix: Any) -> bool:
-    return not (matrix != matrix.T).sum()
-
-
 def _as_numbers(matrix: Any) -> Any:
     """A matrix of Python objects as floats; a table that is no graph is refused as scikit-learn refuses any table."""
     if matrix.dtype.kind == "O":
@@ -225,11 +222,11 @@ def _edges_of_networkx(graph: Any, weight: Any) -> Edges:
         np.fromiter((number[edge[end]] for edge in graph.edges()), index, m) for end in (0, 1)
     )
     edges = Edges(sources, targets, None, len(names), as_names(names, len(names)))
-    if weight is False:
-        return edges
-    key = "weight" if weight is None else weight
-    given = [value for *_, value in graph.edges(data=key, default=None)]
-    return _with_attribute(edges, given, weight)
+
+    def attribute(key: Any) -> list[Any]:
+        return [value for *_, value in graph.edges(data=key, default=None)]
+
+    return _with_attribute(edges, attribute, weight)
 
 
 def _edges_of_igraph(graph: Any, weight: Any) -> Edges:
@@ -237,19 +234,22 @@ def _edges_of_igraph(graph: Any, weight: Any) -> Edges:
     ends = np.fromiter((end for edge in graph.get_edgelist() for end in edge), np.int32, 2 * m)
     names = graph.vs["name"] if "name" in graph.vs.attributes() else None
     edges = Edges(ends[::2].copy(), ends[1::2].copy(), None, n, as_names(names, n))
-    key = "weight" if weight is None else weight
+
+    def attribute(key: Any) -> list[Any]:
+        return graph.es[key] if key in graph.es.attributes() else [None] * m
+
+    return _with_attribute(edges, attribute, weight)
+
+
+def _with_attribute(edges: Edges, attribute: Callable[[Any], list[Any]], weight: Any) -> Edges:
+    """Edges with an attribute of theirs as weights, 1 where an edge has none."""
     if weight is False:
         return edges
-    return _with_attribute(edges, graph.es[key] if key in graph.es.attributes() else [None] * m, weight)
-
-
-def _with_attribute(edges: Edges, values: list[Any], weight: Any) -> Edges:
-    """Edges with an attribute of theirs as weights, 1 where an edge has none."""
+    values = attribute("weight" if weight is None else weight)
     if all(value is None for value in values):
         if weight is not None and values:
             raise InputError(f"no edge has the attribute {weight!r}: name another with weight=")
         return edges
-
     given = object_array(1.0 if value is None else value for value in values)
     weights = as_weights(given, len(values), lambda row: "edge {!r} to {!r}".format(*edges.ends(row)))
     return replace(edges, weights=weights)

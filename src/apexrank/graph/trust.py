@@ -18,6 +18,7 @@ contracts Thompson's metric ``max|log(x_i/y_i)|`` by h. (The dissertation's cond
 from __future__ import annotations
 
 import math
+from dataclasses import dataclass, field
 from numbers import Real
 from typing import Any, Literal, NamedTuple, Self
 
@@ -29,10 +30,9 @@ from apexrank.graph.base import plain_graph, reached_from, teleport_vectors
 from apexrank.graph.graph import Graph
 from apexrank.graph.pagerank import PageRank
 from apexrank.graph.power import Bound, Fixpoint, Linear, Map, Progress, Walk, iterate, l1_bound
-from apexrank.validation import check_finite
+from apexrank.validation import check_choice, check_finite
 
 Direction = Literal["along", "against"]
-DIRECTIONS = ("along", "against")
 
 
 class TrustRank(PageRank):
@@ -65,6 +65,7 @@ class TrustRank(PageRank):
         return self
 
 
+@dataclass(eq=False, repr=False)
 class AntiTrustRank(PageRank):
     """Distrust that flows from spam to those who point at it (Krishnan and Raj, 2006).
 
@@ -92,18 +93,8 @@ class AntiTrustRank(PageRank):
     ['x', 'a', 'b', 'spam']
     """
 
-    def __init__(
-        self,
-        damping: float = 0.85,
-        *,
-        direction: Direction = "against",
-        tol: float = 1e-9,
-        max_iter: int = 1000,
-        verbose: int = 0,
-        callback: Progress | None = None,
-    ) -> None:
-        super().__init__(damping, tol=tol, max_iter=max_iter, verbose=verbose, callback=callback)
-        self.direction = direction
+    direction: Direction = field(default="against", kw_only=True)
+    warm_start: bool = field(default=False, init=False)  # negative scores are no ranks to begin with
 
     def fit(self, graph: Any, y: None = None, *, distrusted: Any = None) -> Self:  # type: ignore[override]
         """Spread distrust from vertices given by names, by a mapping of names to weights, or by one weight a vertex."""
@@ -117,8 +108,7 @@ class AntiTrustRank(PageRank):
     def _distrust(self, graph: Graph, distrusted: Any, tol: float) -> Fixpoint:
         if distrusted is None:
             raise InputError(f"{type(self).__name__} needs distrusted vertices: fit(graph, distrusted=[…])")
-        if self.direction not in DIRECTIONS:
-            raise InputError(f"direction must be 'against' or 'along' the links, got {self.direction!r}")
+        check_choice("direction", self.direction, Direction)
         links = graph if self.direction == "along" else graph.reversed()
         return self._rank(links, self._seed_shares(graph, distrusted, "distrusted"), tol=tol)
 
@@ -134,6 +124,7 @@ class AntiTrustRank(PageRank):
         raise InputError(f"{type(self).__name__} does not add up in-links: see distrust_")
 
 
+@dataclass(eq=False, repr=False)
 class DemotedRank(AntiTrustRank):
     """Trust less distrust (Wu, Goel and Davison, 2006): ``trust − beta·distrust``.
 
@@ -159,21 +150,7 @@ class DemotedRank(AntiTrustRank):
     ['c', 'a', 'b', 'spam']
     """
 
-    def __init__(
-        self,
-        damping: float = 0.85,
-        *,
-        beta: float = 1.0,
-        direction: Direction = "against",
-        tol: float = 1e-9,
-        max_iter: int = 1000,
-        verbose: int = 0,
-        callback: Progress | None = None,
-    ) -> None:
-        super().__init__(
-            damping, direction=direction, tol=tol, max_iter=max_iter, verbose=verbose, callback=callback
-        )
-        self.beta = beta
+    beta: float = field(default=1.0, kw_only=True)
 
     def fit(self, graph: Any, y: None = None, *, trusted: Any = None, distrusted: Any = None) -> Self:  # type: ignore[override]
         """Spread trust and distrust from vertices given as in :meth:`TrustRank.fit`."""
@@ -185,15 +162,10 @@ class DemotedRank(AntiTrustRank):
         tol = self.tol / (1 + self.beta)  # the errors of trust and of distrust add up
         good = self._rank(read, self._seed_shares(read, trusted, "trusted"), tol=tol)
         bad = self._distrust(read, distrusted, tol)
-        both = Fixpoint(
-            good.scores - self.beta * bad.scores,
-            max(good.n_iter, bad.n_iter),
-            good.converged and bad.converged,
-            good.error_bound + self.beta * bad.error_bound,
-            np.nan,
-            [],
-        )
-        self._keep(read, both)
+        scores = good.scores - self.beta * bad.scores
+        bound = good.error_bound + self.beta * bad.error_bound
+        steps, converged = max(good.n_iter, bad.n_iter), good.converged and bad.converged
+        self._keep(read, Fixpoint(scores, steps, converged, bound, np.nan, []))
         self.trust_, self.distrust_ = good.scores, bad.scores
         return self
 
@@ -240,8 +212,7 @@ def spread(
     """
     if not isinstance(gamma, Real) or not 0 <= gamma < 1:
         raise InputError(f"gamma is what is left of trust after one link: 0 <= gamma < 1, got {gamma!r}")
-    if direction not in DIRECTIONS:
-        raise InputError(f"direction must be 'along' or 'against' the links, got {direction!r}")
+    check_choice("direction", direction, Direction)
     seeds = np.asarray(seeds, dtype=float)
     if seeds.shape != (graph.n,) or not np.isfinite(seeds).all() or (seeds < 0).any():
         raise InputError(f"seeds need one finite weight of at least 0 for each of the {graph.n} vertices")
@@ -335,19 +306,6 @@ def best_threshold(scores: ArrayLike, spam: ArrayLike) -> Threshold:
     >>> cut, error
     (-inf, 0.0)
     """
-    values, flags = _checked_labels(scores, spam)
-    order = np.argsort(values, kind="stable")
-    ordered, caught = values[order], np.cumsum(flags[order])
-    ends = np.flatnonzero(np.append(ordered[1:] != ordered[:-1], True))
-    # spam left above the cut, and honest vertices at or below it
-    wrong = (caught[-1] - caught[ends]) + (ends + 1 - caught[ends])
-    errors = np.concatenate([[caught[-1]], wrong])
-    best = int(errors.argmin())
-    cut = -np.inf if best == 0 else float(ordered[ends[best - 1]])
-    return Threshold(cut, float(errors[best] / len(values)))
-
-
-def _checked_labels(scores: ArrayLike, spam: ArrayLike) -> tuple[np.ndarray, np.ndarray]:
     values, flags = np.asarray(scores, dtype=float), np.asarray(spam)
     if values.ndim != 1 or values.shape != flags.shape or not len(values):
         raise InputError("best_threshold needs one score and one label for each of at least one vertex")
@@ -355,4 +313,12 @@ def _checked_labels(scores: ArrayLike, spam: ArrayLike) -> tuple[np.ndarray, np.
         raise InputError("spam must say True or False (1 or 0) for each vertex")
     if not np.isfinite(values).all():
         raise InputError("best_threshold needs finite scores: leave out vertices without one")
-    return values, flags.astype(np.int64)
+    order = np.argsort(values, kind="stable")
+    ordered, caught = values[order], np.cumsum(flags[order].astype(np.int64))
+    ends = np.flatnonzero(np.append(ordered[1:] != ordered[:-1], True))
+    # spam left above the cut, and honest vertices at or below it
+    wrong = (caught[-1] - caught[ends]) + (ends + 1 - caught[ends])
+    errors = np.concatenate([[caught[-1]], wrong])
+    best = int(errors.argmin())
+    cut = -np.inf if best == 0 else float(ordered[ends[best - 1]])
+    return Threshold(cut, float(errors[best] / len(values)))

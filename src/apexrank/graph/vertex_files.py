@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import csv
 import math
 import re
 from pathlib import Path
@@ -12,9 +11,11 @@ import numpy as np
 import polars as pl
 
 from apexrank.errors import InputError
+from apexrank.graph.files import fields_of
 from apexrank.graph.graph import Graph
 from apexrank.io.columns import numbers
 from apexrank.io.tables import read_table
+from apexrank.textfile import read_text
 
 
 def named_vertex(graph: Graph, text: str) -> Any:
@@ -25,18 +26,14 @@ def named_vertex(graph: Graph, text: str) -> Any:
 
 def seed_weights(path: Path, graph: Graph, what: str) -> dict[Any, float]:
     """Read the weights of the vertices that a file names; an unknown vertex is an error with its line."""
-    rows = [(line, named_vertex(graph, name), weight) for line, name, weight in read_seeds(path)]
-    try:
-        graph.numbers([vertex for _, vertex, _ in rows], what=what)
-    except InputError:
-        for line, vertex, _ in rows:
-            try:
-                graph.numbers([vertex], what=what)
-            except InputError as error:
-                hint = "; a CSV file needs a column named vertex" if "," in str(vertex) else ""
-                raise InputError(f"{path} line {line}: {error}{hint}") from None
     seeds: dict[Any, float] = {}
-    for line, vertex, weight in rows:
+    for line, name, weight in read_seeds(path):
+        vertex = named_vertex(graph, name)
+        try:
+            graph.numbers([vertex], what=what)
+        except InputError as error:
+            hint = "; a CSV file needs a column named vertex" if "," in name else ""
+            raise InputError(f"{path} line {line}: {error}{hint}") from None
         if seeds.setdefault(vertex, weight) != weight:
             raise InputError(
                 f"{path} line {line}: {vertex!r} has another weight further up; keep one of them"
@@ -59,22 +56,11 @@ def read_seeds(path: Path) -> list[tuple[int, str, float]]:
     ...     read_seeds(path)
     [(3, 'example.org', 2.0)]
     """
-    try:
-        text = path.read_text(encoding="utf-8-sig")
-    except IsADirectoryError:
-        raise InputError(f"cannot read {str(path)!r}: it is a folder; give a file in it") from None
-    except UnicodeDecodeError as error:
-        line = error.object.count(b"\n", 0, error.start) + 1
-        raise InputError(f"{path} is not UTF-8 text (line {line}): save it as UTF-8") from None
-    except OSError as error:
-        raise InputError(f"cannot read {str(path)!r}: {(error.strerror or 'it fails').lower()}") from None
-    lines = [(number, line.strip()) for number, line in enumerate(text.split("\n"), start=1)]
+    lines = [(number, line.strip()) for number, line in enumerate(read_text(path).split("\n"), start=1)]
     lines = [(number, line) for number, line in lines if line and not line.startswith("#")]
-    header = _fields(lines[0][1], ",") if lines else []
-    if "vertex" in [name.lower() for name in header]:
-        rows = [
-            _seed_of_csv(path, number, line, [name.lower() for name in header]) for number, line in lines[1:]
-        ]
+    header = [name.lower() for name in fields_of(lines[0][1], ",")] if lines else []
+    if "vertex" in header:
+        rows = [_seed_of_csv(path, number, line, header) for number, line in lines[1:]]
     else:
         rows = [(number, line.strip('"') or line, 1.0) for number, line in lines]
     if not rows:
@@ -82,15 +68,8 @@ def read_seeds(path: Path) -> list[tuple[int, str, float]]:
     return rows
 
 
-def _fields(line: str, separator: str) -> list[str]:
-    try:
-        return [field.strip() for field in next(csv.reader([line], delimiter=separator))]
-    except csv.Error:  # a line feed inside the line, or a field that is too long: no name is so
-        return [field.strip() for field in line.split(separator)]
-
-
 def _seed_of_csv(path: Path, number: int, line: str, header: list[str]) -> tuple[int, str, float]:
-    fields = _fields(line, ",")
+    fields = fields_of(line, ",")
     if len(fields) != len(header):
         raise InputError(f"{path} line {number}: the row has {len(fields)} fields, the header {len(header)}")
     row = dict(zip(header, fields, strict=True))
@@ -108,16 +87,11 @@ def _seed_of_csv(path: Path, number: int, line: str, header: list[str]) -> tuple
 def earlier_scores(path: Path, graph: Graph) -> np.ndarray:
     """Read the scores of a file of ranks by the names of the vertices; 0 for vertices that it lacks."""
     table = read_table(path)
-    known = {"vertex": table.column("vertex").cast(pl.String), "score": numbers(table, "score")}
-    earlier = pl.DataFrame(known)
-    if (twice := earlier["vertex"].is_duplicated()).any():
-        raise InputError(
-            f"{path} has more than one row of vertex {earlier['vertex'].filter(twice)[0]!r}: keep one"
-        )
-    names = _series(np.arange(graph.n) if graph.names is None else graph.names).cast(pl.String)
-    vertices = pl.DataFrame({"vertex": names}).with_row_index()
-    found = vertices.join(earlier, on="vertex", how="left").sort("index")["score"]
-    scores = found.fill_null(0.0).fill_nan(0.0).to_numpy()
+    vertices = table.column("vertex").cast(pl.String)
+    if (twice := vertices.is_duplicated()).any():
+        raise InputError(f"{path} has more than one row of vertex {vertices.filter(twice)[0]!r}: keep one")
+    known = dict(zip(vertices.to_list(), np.nan_to_num(numbers(table, "score")).tolist(), strict=True))
+    scores = np.array([known.get(str(name), 0.0) for name in graph.labels().tolist()])
     if not (scores > 0).any():
         raise InputError(f"{path} has no positive score of a vertex of this graph: leave out --start")
     return scores
@@ -136,11 +110,7 @@ def ranking_frame(
     [(1, 'shop', 0.6), (2, 'page', 0.4)]
     """
     order = np.argsort(-scores, kind="stable")[:top]
-    ranks, vertices = np.arange(1, len(order) + 1), _series(graph.labels(order))
+    names = graph.labels(order)
+    vertices = names.tolist() if names.dtype == object else names  # objects become text or numbers again
     columns = {name: values[order] for name, values in ({"score": scores} | more).items()}
-    return pl.DataFrame({"rank": ranks, "vertex": vertices, **columns})
-
-
-def _series(names: np.ndarray) -> pl.Series:
-    """Convert names to a polars column; objects become text or numbers again."""
-    return pl.Series(names.tolist() if names.dtype == object else names)
+    return pl.DataFrame({"rank": np.arange(1, len(order) + 1), "vertex": vertices, **columns})

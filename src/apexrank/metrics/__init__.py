@@ -29,6 +29,8 @@ if TYPE_CHECKING:
     from apexrank.metrics.precision import mrr as mrr
     from apexrank.metrics.precision import precision_at as precision_at
     from apexrank.metrics.precision import recall_at as recall_at
+    from apexrank.metrics.precision import spam_mass as spam_mass
+    from apexrank.metrics.precision import spam_met as spam_met
     from apexrank.metrics.precision import winner_takes_all as winner_takes_all
     from apexrank.metrics.push import average_reciprocal_rank as average_reciprocal_rank
     from apexrank.metrics.push import heights as heights
@@ -42,7 +44,5 @@ if TYPE_CHECKING:
     from apexrank.metrics.roc import partial_auc as partial_auc
     from apexrank.metrics.roc import roc_points as roc_points
     from apexrank.metrics.roc import tpr_at_fpr as tpr_at_fpr
-    from apexrank.metrics.spam import spam_mass as spam_mass
-    from apexrank.metrics.spam import spam_met as spam_met
 else:
     __getattr__, __dir__, __all__ = attach(__name__)

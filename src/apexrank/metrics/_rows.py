@@ -1,27 +1,197 @@
-"""Labels and scores of ranked lists: checked once, sorted once for all measures."""
+"""Ranked lists, sorted once for all measures.
+
+`ScoredRows` gives them in two forms: `Levels` of tied rows for counts of two classes, and `GradedLists` of single rows.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from copy import copy
 from dataclasses import dataclass
 from functools import cached_property
-from numbers import Real
-from typing import Any, Literal, Self
+from typing import Literal, NamedTuple, Self
 
 import numpy as np
-from numpy.typing import ArrayLike
+from scipy.special import logsumexp
 
 from apexrank.errors import InputError
-from apexrank.metrics._levels import GradedLists, Levels, Values
-from apexrank.validation import Segments, check_choice, check_weights, on_host, segment
+from apexrank.kernels.segments import running_sums
+from apexrank.validation import Segments, check_choice
 
 Ties = Literal["pessimistic", "average", "optimistic", "given"]
 Empty = Literal["skip", "zero", "one", "raise"]
 
 MOST_ROWS = 2e8
-PLAIN = {"zero": 0.0, "one": 1.0}
-_EXACT = 2**53  # the largest whole number up to which doubles hold all of them
+FILLS = {"zero": 0.0, "one": 1.0}  # values of groups that have none
+
+
+@dataclass(frozen=True)
+class Levels:
+    """Tied rows merged. A level is one score of one group; levels run by group, the largest score first.
+
+    ``positive`` and ``negative`` hold the weight of each class in a level; group ``q`` owns the levels from
+    ``indptr[q]`` up to ``indptr[q + 1]``. A score of minus infinity stands for rows that were never put on the list.
+    """
+
+    positive: np.ndarray
+    negative: np.ndarray
+    score: np.ndarray
+    indptr: np.ndarray
+
+    def sums(self, values: np.ndarray) -> np.ndarray:
+        """Sum of one value per level over each group."""
+        return np.add.reduceat(values, self.indptr[:-1])
+
+    def spread(self, values: np.ndarray) -> np.ndarray:
+        """One value per group, repeated for each of its levels."""
+        return np.repeat(values, np.diff(self.indptr))
+
+    def above(self, values: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """Sums over the levels of the group strictly above, and at or above, each level."""
+        return running_sums(values, self.indptr)
+
+    @cached_property
+    def rows_above(self) -> tuple[np.ndarray, np.ndarray]:
+        """Rows of the group strictly above, and at or above, each level."""
+        return self.above(self.positive + self.negative)
+
+    @cached_property
+    def positives_above(self) -> tuple[np.ndarray, np.ndarray]:
+        """Positives of the group strictly above, and at or above, each level."""
+        return self.above(self.positive)
+
+    @cached_property
+    def heights(self) -> np.ndarray:
+        """Weight of the positives below each level, a tie counted half."""
+        # Summed upwards, not taken as "all minus above", so that rounding never makes a zero nonzero.
+        upwards = (self.indptr[-1] - self.indptr)[::-1]
+        strictly, inclusive = running_sums(self.positive[::-1], upwards)
+        return (strictly[::-1] + inclusive[::-1]) / 2
+
+    @cached_property
+    def reverse_heights(self) -> np.ndarray:
+        """Weight of the negatives above each level, a tie counted half."""
+        strictly, inclusive = self.above(self.negative)
+        return (strictly + inclusive) / 2
+
+    @cached_property
+    def ranks(self) -> np.ndarray:
+        """Rank of the positives of each level, the worst of tied ones."""
+        return self.reverse_heights + self.positives_above[1]
+
+    @cached_property
+    def total_positive(self) -> np.ndarray:
+        """Weight of the positives of each group."""
+        return self.sums(self.positive)
+
+    @cached_property
+    def total_negative(self) -> np.ndarray:
+        """Weight of the negatives of each group."""
+        return self.sums(self.negative)
+
+    @property
+    def has_both(self) -> np.ndarray:
+        """Groups with a positive and a negative row."""
+        return (self.total_positive > 0) & (self.total_negative > 0)
+
+    def split(self, positives_first: bool) -> Levels:
+        """Break every tie between the classes one way by giving each class a level of its own."""
+        zero = np.zeros_like(self.positive)
+        pairs = [(self.positive, zero), (zero, self.negative)]
+        pairs = pairs if positives_first else pairs[::-1]
+        return Levels(
+            positive=np.column_stack([pair[0] for pair in pairs]).ravel(),
+            negative=np.column_stack([pair[1] for pair in pairs]).ravel(),
+            score=np.repeat(self.score, 2),
+            indptr=2 * self.indptr,
+        )
+
+
+@dataclass(frozen=True)
+class GradedLists:
+    """Grades of the rows of every list from top to bottom.
+
+    ``starts`` are the rows where a new level of tied rows begins, ``listed`` tells the rows that have a rank from
+    those that were never put on the list; list ``q`` owns the rows from ``indptr[q]`` up to ``indptr[q + 1]``.
+    """
+
+    relevance: np.ndarray
+    listed: np.ndarray
+    starts: np.ndarray
+    indptr: np.ndarray
+
+    @cached_property
+    def sizes(self) -> np.ndarray:
+        return np.diff(self.indptr)
+
+    @cached_property
+    def of_rows(self) -> np.ndarray:
+        """Number of the list each row is in."""
+        return np.repeat(np.arange(len(self.sizes)), self.sizes)
+
+    @cached_property
+    def ranks(self) -> np.ndarray:
+        """1 at the top of every list."""
+        return np.arange(len(self.relevance)) - np.repeat(self.indptr[:-1], self.sizes) + 1
+
+    @cached_property
+    def ideal(self) -> np.ndarray:
+        """Grades of every list in the best order."""
+        return self.relevance[np.lexsort((-self.relevance, self.of_rows))]
+
+    @cached_property
+    def highest(self) -> np.ndarray:
+        """Highest grade of each list."""
+        highest = np.zeros(len(self.sizes))
+        filled = self.sizes > 0
+        highest[filled] = self.ideal[self.indptr[:-1][filled]]
+        return highest
+
+    def sums(self, values: np.ndarray) -> np.ndarray:
+        """Sum over the rows of each list."""
+        return np.bincount(self.of_rows, values, minlength=len(self.sizes)).astype(np.float64)
+
+    def before(self, values: np.ndarray) -> np.ndarray:
+        """Sum over the rows of the list above each row."""
+        return running_sums(values, self.indptr)[0]
+
+    def mean_of_ties(self, values: np.ndarray) -> np.ndarray:
+        """Each value replaced by the mean over the rows tied with it."""
+        if len(self.starts) == len(values):
+            return values
+        counts = np.diff(np.append(self.starts, len(values)))
+        return np.repeat(np.add.reduceat(values, self.starts) / counts, counts)
+
+    def sorted_ties(self, best_first: bool) -> np.ndarray:
+        """Grades with every tie broken one way."""
+        if len(self.starts) == len(self.relevance):
+            return self.relevance
+        counts = np.diff(np.append(self.starts, len(self.relevance)))
+        level = np.repeat(np.arange(len(counts)), counts)
+        sign = -1 if best_first else 1
+        return self.relevance[np.lexsort((sign * self.relevance, level))]
+
+
+def spread_out(times: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """For numbers of rows: which of them each row belongs to, its place there (from 0), and where each begins."""
+    starts = np.cumsum(times) - times
+    which = np.repeat(np.arange(len(times)), times)
+    return which, np.arange(len(which)) - starts[which], starts
+
+
+def ratio(numerator: np.ndarray, denominator: np.ndarray) -> np.ndarray:
+    """Quotient, and 0 where there is nothing to divide by."""
+    return np.divide(numerator, denominator, out=np.zeros_like(numerator), where=denominator != 0)
+
+
+class Values(NamedTuple):
+    """Value of a measure for each group, and whether it has one."""
+
+    value: np.ndarray
+    defined: np.ndarray
+
+
+class LogValues(Values):
+    """Logarithms of values: the mean over the groups is taken before the logarithm."""
 
 
 @dataclass(eq=False)
@@ -29,7 +199,8 @@ class ScoredRows:
     """Checked rows of one or many lists.
 
     ``positive`` marks the relevant rows, ``grades`` holds their relevance where the labels are numbers; ``weight``
-    is None when every row counts once; ``grouped`` says whether the user gave groups.
+    is None when every row counts once; ``grouped`` says whether the user gave groups; ``sample`` holds the rows that
+    these were drawn from by a bootstrap, None for rows that were not drawn.
     """
 
     positive: np.ndarray
@@ -38,14 +209,10 @@ class ScoredRows:
     weight: np.ndarray | None = None
     grades: np.ndarray | None = None
     grouped: bool = False
+    sample: ScoredRows | None = None
 
     def __len__(self) -> int:
         return len(self.positive)
-
-    @property
-    def names(self) -> np.ndarray:
-        """Names of the groups."""
-        return self.groups.names
 
     @property
     def relevance(self) -> np.ndarray:
@@ -69,14 +236,11 @@ class ScoredRows:
         keys = np.where(self.positive, self.scores, self.scores + margin)
         return ScoredRows(self.positive, keys, self.groups, self.weight)
 
-    def sort(self) -> None:
-        """Sort now, so that rows reweighted later share the order."""
+    def drawn(self, weight: np.ndarray) -> Self:
+        """Bootstrap sample: the same rows, sorted once for all samples, each repeated as often as it was drawn."""
         _ = self._sorted
-
-    def reweighted(self, weight: np.ndarray) -> Self:
-        """The same rows in the same order with other weights."""
         other = copy(self)
-        other.weight = weight
+        other.weight, other.sample = weight, self
         for stale in ("_merged", "lists", "present"):
             other.__dict__.pop(stale, None)
         return other
@@ -88,12 +252,14 @@ class ScoredRows:
             return np.ones(len(self.groups), dtype=bool)
         return np.add.reduceat(self.weight[self.groups.order], self.groups.indptr[:-1]) > 0
 
-    def counted_values(self, values: Values, empty: Empty, fills: Mapping[str, float] = PLAIN) -> np.ndarray:
+    def counted_values(self, values: Values, empty: Empty) -> np.ndarray:
         """Values of the groups that take part in a mean, by the rule ``empty`` for groups that have none."""
         check_choice("empty", empty, Empty)
-        value, defined, names = (column[self.present] for column in (*values, self.names))
-        if empty in fills:
-            return np.where(defined, value, fills[empty])
+        value, defined, names = (column[self.present] for column in (*values, self.groups.names))
+        if empty in FILLS:
+            with np.errstate(divide="ignore"):
+                fill = np.log(FILLS[empty]) if isinstance(values, LogValues) else FILLS[empty]
+            return np.where(defined, value, fill)
         if not defined.any():
             whose = "y_true" if len(names) == 1 else "every group"
             raise InputError(
@@ -110,12 +276,27 @@ class ScoredRows:
 
     def mean(self, values: Values, empty: Empty) -> float:
         """Mean of a measure over the groups."""
-        return float(np.mean(self.counted_values(values, empty)))
+        counted = self.counted_values(values, empty)
+        if isinstance(values, LogValues):
+            return float(logsumexp(counted) - np.log(len(counted)))
+        return float(np.mean(counted))
 
-    def check_repetitions(self, otherwise: str = "") -> None:
-        """Refuse weights that are no numbers of repetitions."""
-        if self.weight is not None:
-            _repetitions(self.weight, otherwise)
+    def repetitions(self, otherwise: str = "") -> np.ndarray | None:
+        """Weights as numbers of repetitions, None if every row counts once; raise InputError if they are not."""
+        weight = self.weight
+        if weight is None:
+            return None
+        if (weight != np.floor(weight)).any():
+            raise InputError(
+                "sample_weight must be whole numbers for this measure: they repeat rows, and a rank is a whole number"
+                + (f"; {otherwise}" if otherwise else "")
+            )
+        if weight.sum() > MOST_ROWS:
+            raise InputError(
+                f"sample_weight repeats the rows to {weight.sum():.3g} of them, too many for this measure: divide the "
+                "weights"
+            )
+        return weight.astype(np.int64)
 
     @cached_property
     def _sorted(self) -> tuple[np.ndarray, np.ndarray]:
@@ -139,9 +320,22 @@ class ScoredRows:
 
     @cached_property
     def _merged(self) -> Levels:
-        if len(self.groups) == 1 and self.weight is None and "_sorted" not in self.__dict__:
-            return self._levels_of_one_list()
-        return self._make_levels(self._sorted[1])
+        if len(self.groups) > 1 or self.weight is not None or "_sorted" in self.__dict__:
+            return self._make_levels(self._sorted[1])
+        # One list: to sort the classes apart and merge them takes half the time of sorting row numbers.
+        upper, lower = np.sort(self.scores[self.positive]), np.sort(self.scores[~self.positive])
+        keys = np.concatenate([upper, lower])
+        order = np.argsort(keys, kind="stable")[::-1]  # which merges two sorted runs in linear time
+        keys, positive = keys[order], (order < len(upper)).astype(np.float64)
+        starts = np.flatnonzero(_changes(keys))
+        if len(starts) == len(keys):
+            return Levels(positive, 1 - positive, keys, np.array([0, len(keys)]))
+        return Levels(
+            positive=np.add.reduceat(positive, starts),
+            negative=np.add.reduceat(1 - positive, starts),
+            score=keys[starts],
+            indptr=np.array([0, len(starts)]),
+        )
 
     def _make_levels(self, first: np.ndarray) -> Levels:
         order = self._sorted[0]
@@ -155,23 +349,6 @@ class ScoredRows:
             indptr=np.searchsorted(starts, self.groups.indptr),
         )
 
-    def _levels_of_one_list(self) -> Levels:
-        """Sort the classes apart and merge them: half the time of sorting row numbers."""
-        upper, lower = np.sort(self.scores[self.positive]), np.sort(self.scores[~self.positive])
-        keys = np.concatenate([upper, lower])
-        order = np.argsort(keys, kind="stable")[::-1]  # which merges two sorted runs in linear time
-        keys, positive = keys[order], (order < len(upper)).astype(np.float64)
-        first = _changes(keys)
-        starts = np.flatnonzero(first)
-        if len(starts) == len(keys):
-            return Levels(positive, 1 - positive, keys, np.array([0, len(keys)]))
-        return Levels(
-            positive=np.add.reduceat(positive, starts),
-            negative=np.add.reduceat(1 - positive, starts),
-            score=keys[starts],
-            indptr=np.array([0, len(starts)]),
-        )
-
     def level_of_rows(self, ties: Ties) -> np.ndarray:
         """Number of the level each row stands on."""
         order, first = self._sorted
@@ -182,17 +359,17 @@ class ScoredRows:
         return 2 * number + (self.positive != (ties == "optimistic"))
 
     def _breaks(self, ties: Ties) -> bool:
-        """Whether there are ties between the classes to be broken one way."""
-        return ties != "average" and bool((self._merged.positive * self._merged.negative).any())
+        """Whether there are ties between the classes to be broken one way: in a draw, whether the sample has some."""
+        merged = self._merged if self.sample is None else self.sample._merged
+        return ties != "average" and bool((merged.positive * merged.negative).any())
 
     @cached_property
     def lists(self) -> GradedLists:
         """Every list from top to bottom, with the grades of its rows."""
         rows, sizes = self._sorted[0], np.diff(self.groups.indptr)
         group = np.repeat(np.arange(len(sizes)), sizes)
-        if self.weight is not None:
-            times = _repetitions(self.weight)[rows]
-            rows, group = np.repeat(rows, times), np.repeat(group, times)
+        if (times := self.repetitions()) is not None:
+            rows, group = np.repeat(rows, times[rows]), np.repeat(group, times[rows])
         scores = self.scores[rows]
         return GradedLists(
             relevance=self.relevance[rows],
@@ -207,161 +384,3 @@ def _changes(values: np.ndarray) -> np.ndarray:
     change = np.ones(len(values), dtype=bool)
     np.not_equal(values[1:], values[:-1], out=change[1:])
     return change
-
-
-def _repetitions(weight: np.ndarray, otherwise: str = "") -> np.ndarray:
-    if (weight != np.floor(weight)).any():
-        raise InputError(
-            "sample_weight must be whole numbers for this measure: they repeat rows, and a rank is a whole number"
-            + (f"; {otherwise}" if otherwise else "")
-        )
-    if weight.sum() > MOST_ROWS:
-        raise InputError(
-            f"sample_weight repeats the rows to {weight.sum():.3g} of them, too many for this measure: divide the "
-            "weights"
-        )
-    return weight.astype(np.int64)
-
-
-def check_rows(
-    y_true: ArrayLike,
-    scores: ArrayLike,
-    pos_label: Any = None,
-    groups: ArrayLike | None = None,
-    sample_weight: ArrayLike | None = None,
-    relevant: float | None = None,
-    *,
-    graded: bool = False,
-) -> ScoredRows:
-    """Check labels of two classes, or with ``graded`` perhaps grades of relevance, and the scores that rank them.
-
-    Arrays on a device are copied to the host: they hold a few bytes a row, where the rows themselves have hundreds.
-    """
-    y_true, scores, groups, sample_weight = map(on_host, (y_true, scores, groups, sample_weight))
-    labels = as_labels(y_true)
-    n = len(labels)
-    relevance = None
-    if not graded:
-        positive = two_classes(labels, pos_label)
-    else:
-        positive = relevant_rows(labels, pos_label, relevant)
-        if pos_label is None and not are_classes(labels):
-            relevance = as_grades(labels)
-    weight = None
-    if sample_weight is not None:
-        weight = _column("sample_weight", sample_weight, n)
-        if (weight < 0).any() or np.isinf(weight).any():
-            raise InputError(
-                "sample_weight has a negative or infinite weight: weights are numbers of repetitions"
-            )
-        check_weights(weight)  # pairs have products of weights
-    return ScoredRows(positive, _scores(scores, n), segment(groups, n), weight, relevance, groups is not None)
-
-
-def _scores(scores: ArrayLike, n: int) -> np.ndarray:
-    """Scores as doubles; of whole numbers too large for those only the order is kept."""
-    given = np.asarray(scores)
-    if (
-        given.dtype.kind in "iu"
-        and given.shape == (n,)
-        and max(abs(int(given.min())), int(given.max())) > _EXACT
-    ):
-        return np.unique(given, return_inverse=True)[1].astype(np.float64)
-    return _column("scores", scores, n)
-
-
-def _column(name: str, values: ArrayLike, n: int) -> np.ndarray:
-    try:
-        if np.asarray(values).dtype.kind in "USmM":
-            raise TypeError
-        column = np.asarray(np.ma.filled(np.ma.asarray(values, dtype=np.float64), np.nan))
-    except (TypeError, ValueError):
-        raise InputError(f"{name} must be numbers, one for each of the {n} rows of y_true") from None
-    if column.shape != (n,):
-        raise InputError(
-            f"{name} needs one number for each of the {n} rows of y_true, got shape {column.shape}"
-        )
-    if np.isnan(column).any():
-        raise InputError(f"{name} is NaN in row {int(np.isnan(column).argmax())}: fill or drop it")
-    return column
-
-
-def as_labels(y_true: ArrayLike) -> np.ndarray:
-    """Labels as an array; objects that are all numbers become numbers."""
-    labels = np.asarray(y_true)
-    if labels.ndim != 1 or not len(labels):
-        raise InputError(f"y_true needs one label per row and at least one row, got shape {labels.shape}")
-    if labels.dtype.kind == "O":
-        plain = np.array(labels.tolist()) if all(isinstance(x, Real) for x in labels) else labels
-        labels = plain if plain.dtype.kind in "biuf" else labels
-    return labels
-
-
-def are_classes(labels: np.ndarray) -> bool:
-    """Whether labels only name two classes: one of two numbers is negative."""
-    return labels.dtype.kind not in "biuf" or bool(labels.min() < 0 and len(distinct(labels)) == 2)
-
-
-def relevant_rows(labels: np.ndarray, pos_label: Any, relevant: float | None) -> np.ndarray:
-    """Which rows are relevant: those of at least the grade ``relevant``, or of the label ``pos_label``.
-
-    With neither, numbers of at least 0 are grades, relevant when above 0; of two other labels the larger is. Two
-    numbers above 0 may be either, and are refused.
-    """
-    if relevant is not None:
-        if pos_label is not None:
-            raise InputError("relevant and pos_label both say what is relevant: give one of them")
-        return as_grades(labels) >= relevant
-    if pos_label is not None or are_classes(labels):
-        return two_classes(labels, pos_label)
-    values = distinct(labels)
-    if len(values) == 2 and values[0] > 0:
-        raise InputError(
-            f"y_true has the values {values[0]:g} and {values[1]:g} only: say relevant={values[0]:g} if they are "
-            f"grades, or pos_label={values[1]:g} if they are classes"
-        )
-    return as_grades(labels) > 0
-
-
-def as_grades(labels: np.ndarray) -> np.ndarray:
-    if labels.dtype.kind not in "biuf":
-        raise InputError("y_true must be numbers here, the grades of relevance")
-    grades = labels.astype(np.float64)
-    if not np.isfinite(grades).all():
-        raise InputError(
-            f"y_true is not finite in row {int((~np.isfinite(grades)).argmax())}: fill or drop it"
-        )
-    return grades
-
-
-def two_classes(labels: np.ndarray, pos_label: Any) -> np.ndarray:
-    values = distinct(labels)
-    if len(values) > 2:
-        raise InputError(
-            f"y_true has {len(values)} distinct labels: make it binary, e.g. y_true == {values[-1]!r}"
-        )
-    if pos_label is None:
-        if len(values) < 2:
-            raise InputError(
-                f"y_true has a single class, {values[0]!r}: give positives and negatives, or set pos_label"
-            )
-        pos_label = values[1]
-    elif len(values) == 2 and pos_label not in values:
-        raise InputError(
-            f"pos_label={pos_label!r} is not in y_true: its labels are {values[0]!r}, {values[1]!r}"
-        )
-    return labels == pos_label
-
-
-def distinct(labels: np.ndarray) -> list:
-    """Sorted distinct labels; a missing one differs from itself or compares with nothing."""
-    try:
-        if labels.dtype.kind in "fO" and (labels != labels).any():
-            raise TypeError
-        if labels.dtype.kind in "biuf":
-            low, high = labels.min(), labels.max()
-            if ((labels == low) | (labels == high)).all():  # two values need no sort
-                return [low.item()] if low == high else [low.item(), high.item()]
-        return np.unique(labels).tolist()
-    except TypeError:
-        raise InputError("y_true has missing or mixed labels: fill or drop those rows") from None

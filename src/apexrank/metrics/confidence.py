@@ -11,7 +11,8 @@ from numpy.typing import ArrayLike
 from scipy.special import ndtr, ndtri
 
 from apexrank.errors import InputError
-from apexrank.metrics._rows import PLAIN, Empty, ScoredRows, Ties, check_rows
+from apexrank.metrics._labels import check_rows
+from apexrank.metrics._rows import FILLS, Empty, ScoredRows, Ties
 from apexrank.metrics.evaluation import Measure, find_measures, ranking_scores
 from apexrank.validation import check_choice, check_count
 
@@ -54,11 +55,16 @@ def bootstrap(
     sample_weight: ArrayLike | None = None,
     random_state: Any = 0,
 ) -> Interval | dict[str, Interval]:
-    """Confidence interval of a measure by drawing queries (or rows) with replacement.
+    """Bootstrap confidence interval of a measure, from queries (or rows) drawn with replacement.
 
     With ``groups`` whole groups are drawn, as they are what a new sample would bring. Without them the rows are;
     resamples in which the measure is not defined, such as one without a positive, are left out. Intervals of few
     groups are too short: of ten they cover the truth about 91 times in a hundred instead of 95.
+
+    A row that is drawn several times is repeated. Its copies are not ties: in `average_reciprocal_rank` and
+    `push_dcg`, where tied positives share their worst rank, they take consecutive ranks, as the different rows of a
+    new sample would. Positives that are tied in the sample share their rank in every draw too. Any other rule shifts
+    the draws, and the interval could exclude the value. `err` takes the sample's highest grade in every draw.
 
     Parameters
     ----------
@@ -91,10 +97,9 @@ def bootstrap(
     check_choice("method", method, IntervalMethod)
     check_level(confidence, n_resamples)
     rows = check_rows(y_true, scores, pos_label, groups, sample_weight, relevant, graded=True)
-    options = {} if ties is None else {"ties": ties}
     measures = find_measures([measure] if isinstance(measure, str) else measure)
     if rows.grouped:
-        values = {m.name: rows.counted_values(m.values(rows, **options), empty) for m in measures}
+        values = {m.name: rows.counted_values(m.values(rows, ties), empty) for m in measures}
         found = {
             name: interval_of_mean(own, n_resamples, confidence, method, random_state)
             for name, own in values.items()
@@ -102,8 +107,8 @@ def bootstrap(
     elif method == "bca":
         raise InputError("method='bca' needs groups: use 'percentile' or 'basic' for the rows of one list")
     else:
-        means = [m.mean(rows, empty, **options) for m in measures]
-        draws = draw_rows([rows], measures, n_resamples, random_state, options)[:, 0]
+        means = [m.mean(rows, empty, ties) for m in measures]
+        draws = draw_rows([rows], measures, n_resamples, random_state, ties)[:, 0]
         found = {
             m.name: interval_of_draws(mean, own, confidence, method, n_units(rows))
             for m, mean, own in zip(measures, means, draws.T, strict=True)
@@ -141,19 +146,17 @@ def draw_rows(
     measures: list[Measure],
     n_resamples: int,
     random_state: Any,
-    options: dict[str, Any],
+    ties: Ties | None = None,
 ) -> np.ndarray:
     """Measures of resampled rows, the same draws for every list of scores: (resamples, lists, measures)."""
     rng = np.random.default_rng(random_state)
-    for rows in lists:
-        rows.sort()
     draws = np.empty((n_resamples, len(lists), len(measures)))
     for draw in draws:
         weight = resample_weights(lists[0].weight, len(lists[0]), rng)
         for i, rows in enumerate(lists):
-            drawn = rows.reweighted(weight)
+            drawn = rows.drawn(weight)
             for j, measure in enumerate(measures):
-                (value,), (defined,) = measure.values(drawn, **(options | measure.family.drawn))
+                (value,), (defined,) = measure.values(drawn, ties)
                 draw[i, j] = value if defined else np.nan
     return draws
 
@@ -435,8 +438,7 @@ def compare(
             lists[name] = check_rows(y, scores, pos_label, groups, sample_weight, relevant, graded=True)
         except InputError as error:
             raise InputError(f"{name}: {error}") from None
-    options = {} if ties is None else {"ties": ties}
-    samples = _samples(lists, find_measures(measures), empty, options, n_resamples, random_state)
+    samples = _samples(lists, find_measures(measures), empty, ties, n_resamples, random_state)
 
     def interval(sample: np.ndarray) -> Interval:
         if groups is None:
@@ -475,7 +477,7 @@ def _samples(
     lists: dict[str, ScoredRows],
     measures: list[Measure],
     empty: Empty,
-    options: dict[str, Any],
+    ties: Ties | None,
     n_resamples: int,
     random_state: Any,
 ) -> dict[tuple[str, str], np.ndarray]:
@@ -486,16 +488,16 @@ def _samples(
     """
     samples = {}
     if not next(iter(lists.values())).grouped:
-        draws = draw_rows(list(lists.values()), measures, n_resamples, random_state, options)
+        draws = draw_rows(list(lists.values()), measures, n_resamples, random_state, ties)
         for i, (name, rows) in enumerate(lists.items()):
             for j, measure in enumerate(measures):
-                value = measure.mean(rows, empty, **options)
+                value = measure.mean(rows, empty, ties)
                 samples[name, measure.name] = np.array([value, *draws[:, i, j]])
         return samples
     for name, rows in lists.items():
         for measure in measures:
-            values = measure.values(rows, **options)
+            values = measure.values(rows, ties)
             rows.counted_values(values, empty)  # refuses what the rule for empty groups refuses
-            filled = np.where(values.defined, values.value, PLAIN.get(empty, np.nan))
+            filled = np.where(values.defined, values.value, FILLS.get(empty, np.nan))
             samples[name, measure.name] = filled[rows.present]
     return samples

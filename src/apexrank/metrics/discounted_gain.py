@@ -11,11 +11,10 @@ from numbers import Real
 from typing import Literal, get_args
 
 import numpy as np
-from numpy.typing import ArrayLike
 
 from apexrank.errors import InputError
-from apexrank.metrics._levels import GradedLists, Values, ratio
-from apexrank.metrics._rows import Empty, ScoredRows, Ties, are_classes, as_labels, check_rows
+from apexrank.metrics._labels import ranking_measure
+from apexrank.metrics._rows import GradedLists, ScoredRows, Ties, Values, ratio
 from apexrank.validation import check_choice, check_finite
 
 Gain = Literal["exponential", "linear"] | Callable[[np.ndarray], np.ndarray]
@@ -30,18 +29,15 @@ DISCOUNTS: dict[str, Callable[[np.ndarray], np.ndarray]] = {
 }
 
 
+@ranking_measure("grades")
 def ndcg(
-    y_true: ArrayLike,
-    scores: ArrayLike,
+    rows: ScoredRows,
     *,
     k: int | None = None,
     gain: Gain = "exponential",
     discount: Discount = "log2",
     ties: Ties = "average",
-    empty: Empty = "skip",
-    groups: ArrayLike | None = None,
-    sample_weight: ArrayLike | None = None,
-) -> float:
+) -> Values:
     """Normalised discounted cumulative gain: `dcg` divided by that of the best order.
 
     With the defaults the NDCG of LETOR: gain 2^rel − 1, discount 1 / log2(1 + rank). ``gain="linear"`` gives
@@ -85,18 +81,6 @@ def ndcg(
     >>> round(ndcg([2, 0, 1], [0.5, 0.9, 0.1], k=1), 6)
     0.0
     """
-    rows = graded_rows(y_true, scores, groups, sample_weight)
-    return rows.mean(ndcg_values(rows, k=k, gain=gain, discount=discount, ties=ties), empty)
-
-
-def ndcg_values(
-    rows: ScoredRows,
-    *,
-    k: int | None = None,
-    gain: Gain = "exponential",
-    discount: Discount = "log2",
-    ties: Ties = "average",
-) -> Values:
     lists = rows.lists
     # NDCG does not see the unit of the gains: dividing them by 2^highest keeps 2^rel from overflowing.
     best = _best_first(lists, gain)
@@ -113,18 +97,15 @@ def _best_first(lists: GradedLists, gain: Gain) -> np.ndarray:
     return lists.relevance[np.lexsort((-gains, lists.of_rows))]
 
 
+@ranking_measure("grades")
 def dcg(
-    y_true: ArrayLike,
-    scores: ArrayLike,
+    rows: ScoredRows,
     *,
     k: int | None = None,
     gain: Gain = "exponential",
     discount: Discount = "log2",
     ties: Ties = "average",
-    empty: Empty = "skip",
-    groups: ArrayLike | None = None,
-    sample_weight: ArrayLike | None = None,
-) -> float:
+) -> Values:
     """Discounted cumulative gain Σ gain(rel) · discount(rank) (Järvelin and Kekäläinen 2002). Parameters as in `ndcg`.
 
     A group without a relevant row has the value 0 but is left out of the mean, so that it goes with `ndcg`; set
@@ -137,18 +118,6 @@ def dcg(
     >>> dcg([2, 0, 1], [0.9, 0.5, 0.1], gain="linear", discount="reciprocal")
     2.3333333333333335
     """
-    rows = graded_rows(y_true, scores, groups, sample_weight)
-    return rows.mean(dcg_values(rows, k=k, gain=gain, discount=discount, ties=ties), empty)
-
-
-def dcg_values(
-    rows: ScoredRows,
-    *,
-    k: int | None = None,
-    gain: Gain = "exponential",
-    discount: Discount = "log2",
-    ties: Ties = "average",
-) -> Values:
     lists = rows.lists
     if gain == "exponential" and lists.highest.max(initial=0) > 1000:
         raise InputError("2 to the power of the highest relevance is too large: use gain='linear', or ndcg")
@@ -213,17 +182,10 @@ def _discount_of(discount: Discount) -> Callable[[np.ndarray], np.ndarray]:
     return DISCOUNTS[discount]
 
 
+@ranking_measure("grades")
 def err(
-    y_true: ArrayLike,
-    scores: ArrayLike,
-    *,
-    k: int | None = None,
-    max_grade: float | None = None,
-    ties: NoMean = "pessimistic",
-    empty: Empty = "skip",
-    groups: ArrayLike | None = None,
-    sample_weight: ArrayLike | None = None,
-) -> float:
+    rows: ScoredRows, *, k: int | None = None, max_grade: float | None = None, ties: NoMean = "pessimistic"
+) -> Values:
     """Expected reciprocal rank: where a reader who goes down the list is satisfied (Chapelle et al. 2009).
 
     Σ_r (1/r) · R_r · Π_{i<r} (1 − R_i), where R = (2^rel − 1) / 2^max_grade is the chance that a row satisfies.
@@ -242,25 +204,18 @@ def err(
     >>> round(err([2, 0, 1], [0.9, 0.5, 0.1]), 6)
     0.770833
     """
-    rows = graded_rows(y_true, scores, groups, sample_weight)
-    return rows.mean(err_values(rows, k=k, max_grade=max_grade, ties=ties), empty)
-
-
-def err_values(
-    rows: ScoredRows, *, k: int | None = None, max_grade: float | None = None, ties: NoMean = "pessimistic"
-) -> Values:
     if ties not in get_args(NoMean):
         raise InputError(
             f"ERR has no rule {ties!r} for ties, its expectation has no closed form: use one of "
             f"{', '.join(get_args(NoMean))}"
         )
     lists = rows.lists
-    top = lists.highest.max(initial=0.0) if max_grade is None else max_grade
+    # a bootstrap draw may lack the highest grade of the sample
+    highest = (rows if rows.sample is None else rows.sample).lists.highest.max(initial=0.0)
+    top = highest if max_grade is None else max_grade
     check_finite("max_grade", top, 0)
-    if top < lists.highest.max(initial=0.0):
-        raise InputError(
-            f"max_grade={max_grade} is below the highest relevance {lists.highest.max():g}: raise it"
-        )
+    if top < highest:
+        raise InputError(f"max_grade={max_grade} is below the highest relevance {highest:g}: raise it")
     relevance = lists.relevance if ties == "given" else lists.sorted_ties(best_first=ties == "optimistic")
     satisfied = _exponential_gain(relevance, float(top)) * lists.listed
     with np.errstate(divide="ignore"):
@@ -277,24 +232,3 @@ def check_cut(k: int) -> int:
     if not isinstance(k, Real) or not (1 <= k < np.inf) or k != int(k):
         raise InputError(f"k must be a number of rows, 1, 2, ..., got {k!r}")
     return int(k)
-
-
-def graded_rows(
-    y_true: ArrayLike, scores: ArrayLike, groups: ArrayLike | None, sample_weight: ArrayLike | None
-) -> ScoredRows:
-    """Check rows with a relevance of at least 0."""
-    labels = as_labels(y_true)
-    # what counts as relevant does not matter here; asking for grades keeps 1 and 2 from being taken for classes
-    relevant = 0.0 if labels.dtype.kind in "biuf" and not are_classes(labels) else None
-    rows = check_rows(labels, scores, None, groups, sample_weight, relevant, graded=True)
-    check_grades(rows.relevance)
-    return rows
-
-
-def check_grades(relevance: np.ndarray) -> None:
-    """Refuse a negative grade: what it is worth is not defined."""
-    negative = relevance < 0
-    if negative.any():
-        raise InputError(
-            f"y_true is negative in row {int(negative.argmax())}: shift the grades so that 0 is worst"
-        )

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
-from functools import partial
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
 import numpy as np
@@ -12,11 +11,20 @@ from sklearn.metrics import get_scorer as sklearn_scorer
 from sklearn.metrics import make_scorer
 
 from apexrank.errors import InputError
-from apexrank.metrics import precision, push, roc
-from apexrank.metrics._levels import Values
-from apexrank.metrics._rows import Empty, ScoredRows, Ties, as_labels, check_rows, distinct
-from apexrank.metrics.discounted_gain import check_grades, dcg_values, err_values, ndcg_values
+from apexrank.metrics._labels import (
+    RankMeasure,
+    as_labels,
+    check_grades,
+    check_rows,
+    distinct,
+    ranking_measure,
+)
+from apexrank.metrics._rows import Empty, ScoredRows, Ties, Values
+from apexrank.metrics.discounted_gain import dcg, err, ndcg
 from apexrank.metrics.permutation import kendall_tau
+from apexrank.metrics.precision import average_precision, mrr, precision_at, recall_at, winner_takes_all
+from apexrank.metrics.push import average_reciprocal_rank, p_norm_risk, push_dcg, r_max
+from apexrank.metrics.roc import auc, partial_auc, tpr_at_fpr
 from apexrank.validation import check_choice
 
 if TYPE_CHECKING:
@@ -28,72 +36,55 @@ Need = Literal["both", "positive"]
 class Family(NamedTuple):
     """Measures that share a name up to the number at its end."""
 
-    values: Callable[..., Values]
+    function: RankMeasure
     label: str
-    options: dict[str, Any] = {}  # noqa: RUF012  what `values` is called with
+    options: dict[str, Any] = {}  # noqa: RUF012  what the function is called with
     argument: str | None = None  # what the number at the end of the name means
     greater_is_better: bool = True
     graded: bool = False
     ties: bool = True
-    drawn: dict[str, Any] = {}  # noqa: RUF012  options for bootstrap draws, in which rows are repeated
 
 
+@ranking_measure("grades")
 def _kendall(rows: ScoredRows) -> Values:
     """Kendall's τ_b of scores and relevance in each group; none where either is all tied."""
-    rows.check_repetitions()
-    relevance, scores = rows.relevance, rows.scores
+    times, relevance, scores = rows.repetitions(), rows.relevance, rows.scores
     values = np.full(len(rows.groups), np.nan)
     for q in range(len(rows.groups)):
         own = rows.groups.rows(q)
-        if rows.weight is not None:
-            own = np.repeat(own, rows.weight[own].astype(np.int64))
+        own = own if times is None else np.repeat(own, times[own])
         values[q] = kendall_tau(scores=(relevance[own], scores[own]))
     return Values(np.nan_to_num(values), ~np.isnan(values))
 
 
 _TEN = {"k": 10}
-_APART = {"apart": True}
 _LINEAR = {"gain": "linear"}
 
 FAMILIES = {
-    "auc": Family(roc.auc_values, "AUC"),
-    "partial_auc": Family(roc.partial_auc_values, "partial AUC (FPR <= {})", {"max_fpr": 0.1}, "max_fpr"),
-    "tpr_at_fpr": Family(roc.tpr_at_fpr_values, "TPR at {} FPR", {"fpr": 0.01}, "fpr", ties=False),
-    "precision_at": Family(precision.precision_at_values, "precision at {}", _TEN, "k"),
-    "recall_at": Family(precision.recall_at_values, "recall at {}", _TEN, "k"),
-    "average_precision": Family(precision.average_precision_values, "average precision"),
-    "average_precision_at": Family(precision.average_precision_values, "average precision at {}", _TEN, "k"),
-    "ndcg": Family(ndcg_values, "NDCG", graded=True),
-    "ndcg_at": Family(ndcg_values, "NDCG at {}", _TEN, "k", graded=True),
-    "ndcg_linear": Family(ndcg_values, "NDCG, linear gain", _LINEAR, graded=True),
-    "ndcg_linear_at": Family(ndcg_values, "NDCG at {}, linear gain", _TEN | _LINEAR, "k", graded=True),
-    "dcg": Family(dcg_values, "DCG", graded=True),
-    "dcg_at": Family(dcg_values, "DCG at {}", _TEN, "k", graded=True),
-    "err": Family(err_values, "ERR", graded=True),
-    "err_at": Family(err_values, "ERR at {}", _TEN, "k", graded=True),
-    "mrr": Family(precision.mrr_values, "reciprocal rank"),
-    "mrr_at": Family(precision.mrr_values, "reciprocal rank at {}", _TEN, "k"),
-    "winner_takes_all": Family(partial(precision.precision_at_values, k=1), "winner takes all"),
+    "auc": Family(auc, "AUC"),
+    "partial_auc": Family(partial_auc, "partial AUC (FPR <= {})", {"max_fpr": 0.1}, "max_fpr"),
+    "tpr_at_fpr": Family(tpr_at_fpr, "TPR at {} FPR", {"fpr": 0.01}, "fpr", ties=False),
+    "precision_at": Family(precision_at, "precision at {}", _TEN, "k"),
+    "recall_at": Family(recall_at, "recall at {}", _TEN, "k"),
+    "average_precision": Family(average_precision, "average precision"),
+    "average_precision_at": Family(average_precision, "average precision at {}", _TEN, "k"),
+    "ndcg": Family(ndcg, "NDCG", graded=True),
+    "ndcg_at": Family(ndcg, "NDCG at {}", _TEN, "k", graded=True),
+    "ndcg_linear": Family(ndcg, "NDCG, linear gain", _LINEAR, graded=True),
+    "ndcg_linear_at": Family(ndcg, "NDCG at {}, linear gain", _TEN | _LINEAR, "k", graded=True),
+    "dcg": Family(dcg, "DCG", graded=True),
+    "dcg_at": Family(dcg, "DCG at {}", _TEN, "k", graded=True),
+    "err": Family(err, "ERR", graded=True),
+    "err_at": Family(err, "ERR at {}", _TEN, "k", graded=True),
+    "mrr": Family(mrr, "reciprocal rank"),
+    "mrr_at": Family(mrr, "reciprocal rank at {}", _TEN, "k"),
+    "winner_takes_all": Family(winner_takes_all, "winner takes all"),
     "kendall_tau": Family(_kendall, "Kendall's tau (b)", graded=True, ties=False),
-    "average_reciprocal_rank": Family(
-        partial(push.rank_sum_values, g=np.reciprocal), "AveR (sum of 1/rank)", drawn=_APART
-    ),
-    "push_dcg": Family(
-        partial(push.rank_sum_values, g=push.log_discount),
-        "DCG of the push papers (sum of 1/ln(1 + rank))",
-        drawn=_APART,
-    ),
-    "r_max": Family(
-        partial(push.p_norm_risk_values, p=np.inf),
-        "R_max (positives below the highest negative)",
-        greater_is_better=False,
-    ),
+    "average_reciprocal_rank": Family(average_reciprocal_rank, "AveR (sum of 1/rank)"),
+    "push_dcg": Family(push_dcg, "DCG of the push papers (sum of 1/ln(1 + rank))"),
+    "r_max": Family(r_max, "R_max (positives below the highest negative)", greater_is_better=False),
     "p_norm_risk": Family(
-        push.p_norm_risk_values,
-        "R_{} (normalised)",
-        {"p": 4.0, "normalize": True},
-        "p",
-        greater_is_better=False,
+        p_norm_risk, "R_{} (normalised)", {"p": 4.0, "normalize": True}, "p", greater_is_better=False
     ),
 }
 ALIASES = {
@@ -122,16 +113,16 @@ class Measure(NamedTuple):
         percent = self.family.argument in ("max_fpr", "fpr")
         return self.family.label.format(f"{100 * number:g}%" if percent else f"{number:.15g}")
 
-    def values(self, rows: ScoredRows, **options: Any) -> Values:
-        """Value of each group."""
+    def values(self, rows: ScoredRows, ties: Ties | None = None) -> Values:
+        """Value of each group; without a rule for ties by the measure's own."""
         if self.family.graded:
             check_grades(rows.relevance)
-        known = options if self.family.ties else {}
-        return self.family.values(rows, **(self.options | known))
+        rule = {"ties": ties} if ties and self.family.ties else {}
+        return self.family.function.formula(rows, **self.options, **rule)
 
-    def mean(self, rows: ScoredRows, empty: Empty = "skip", **options: Any) -> float:
+    def mean(self, rows: ScoredRows, empty: Empty = "skip", ties: Ties | None = None) -> float:
         """Mean over the groups."""
-        return rows.mean(self.values(rows, **options), empty)
+        return rows.mean(self.values(rows, ties), empty)
 
 
 def find_measure(name: str) -> Measure:
@@ -146,25 +137,27 @@ def find_measure(name: str) -> Measure:
     """
     if not isinstance(name, str):
         raise InputError(f"a measure is named by text such as 'ndcg_at_10', got {name!r}")
-    base, at, number = _of_trec(name.strip().lower()).replace("@", "_at_").partition("_at_")
+    known = name.strip().lower()
+    stem, _, number = known.rpartition("_")
+    if stem in _TREC and number.isdigit():
+        known = f"{_TREC[stem]}_at_{number}"
+    base, at, number = known.replace("@", "_at_").partition("_at_")
     full = ALIASES.get(base, base) + at + number
     if full in FAMILIES:
         return Measure(name, FAMILIES[full], FAMILIES[full].options)
     stem, _, number = full.rpartition("_")
     if stem in FAMILIES and (argument := FAMILIES[stem].argument):
-        value = _number(number)
-        if value is not None:
+        try:
+            value = float(number)
+        except ValueError:
+            pass
+        else:
             _check_argument(name, stem, argument, value)
             return Measure(name, FAMILIES[stem], FAMILIES[stem].options | {argument: value})
     raise InputError(
         f"unknown measure {name!r}: use one of {', '.join(FAMILIES)}, with a number after those that take one, "
         "such as ndcg_at_10 or partial_auc_0.05"
     )
-
-
-def _of_trec(name: str) -> str:
-    base, _, number = name.rpartition("_")
-    return f"{_TREC[base]}_at_{number}" if base in _TREC and number.isdigit() else name
 
 
 def _check_argument(name: str, stem: str, argument: str, value: float) -> None:
@@ -177,23 +170,13 @@ def _check_argument(name: str, stem: str, argument: str, value: float) -> None:
         raise InputError(f"{name!r} needs {kinds.get(argument, 'a rate between 0 and 1')} at its end")
 
 
-def _number(text: str) -> float | None:
-    try:
-        return float(text)
-    except ValueError:
-        return None
-
-
-def _stripped(name: Any) -> Any:
-    return name.strip() if isinstance(name, str) else name
-
-
 def find_measures(names: str | Iterable[str]) -> list[Measure]:
     """Measures of several names; one string is one name, or several with commas between them."""
     if not isinstance(names, Iterable):
         raise InputError(f"measures must be names such as ['ndcg', 'map'], got {names!r}")
     listed = names.split(",") if isinstance(names, str) else names
-    found = [find_measure(name) for name in dict.fromkeys(_stripped(name) for name in listed)]
+    stripped = [name.strip() if isinstance(name, str) else name for name in listed]
+    found = [find_measure(name) for name in dict.fromkeys(stripped)]
     if not found:
         raise InputError("there is no measure to compute: name at least one, such as 'ndcg'")
     return found
@@ -231,11 +214,10 @@ def evaluate(
     {'auc': 0.75, 'ndcg@2': 0.27541..., 'map': 0.8333...}
     """
     rows = check_rows(y_true, scores, pos_label, groups, sample_weight, relevant, graded=True)
-    options = {} if ties is None else {"ties": ties}
     found = {}
     for measure in find_measures(measures):
         try:
-            found[measure.name] = measure.mean(rows, empty, **options)
+            found[measure.name] = measure.mean(rows, empty, ties)
         except InputError as error:
             raise InputError(f"{measure.name}: {error}") from None
     return found
@@ -270,16 +252,15 @@ def per_group(
     import polars as pl
 
     rows = check_rows(y_true, scores, pos_label, groups, sample_weight, relevant, graded=True)
-    options = {} if ties is None else {"ties": ties}
     times = np.ones(len(rows), dtype=np.int64) if rows.weight is None else rows.weight
     times = times.astype(np.int64) if (times == np.floor(times)).all() else times
     n, n_relevant = (
         np.add.reduceat(counted[rows.groups.order], rows.groups.indptr[:-1])
         for counted in (times, times * rows.positive)
     )
-    columns = {"group": rows.names, "n": n, "relevant": n_relevant}
+    columns = {"group": rows.groups.names, "n": n, "relevant": n_relevant}
     for measure in find_measures(measures):
-        value, defined = measure.values(rows, **options)
+        value, defined = measure.values(rows, ties)
         columns[measure.name] = np.where(defined, value, np.nan)
     return pl.DataFrame({name: column[rows.present] for name, column in columns.items()}, nan_to_null=True)
 
@@ -311,8 +292,8 @@ def empty_groups(
     check_choice("need", need, Need)
     rows = check_rows(y_true, np.zeros(np.shape(y_true)), pos_label, groups, sample_weight)
     levels = rows.levels()
-    enough = levels.has_both() if need == "both" else levels.has_positive()
-    return rows.names[rows.present & ~enough]
+    enough = levels.has_both if need == "both" else levels.total_positive > 0
+    return rows.groups.names[rows.present & ~enough]
 
 
 def get_scorer(name: str) -> Callable[..., float]:
@@ -345,7 +326,12 @@ def get_scorer(name: str) -> Callable[..., float]:
     except InputError as error:
         if "unknown" not in str(error):
             raise
-        return _of_sklearn(name)
+        try:
+            return sklearn_scorer(name)
+        except ValueError:
+            raise InputError(
+                f"unknown scorer {name!r}: use one of {', '.join(FAMILIES)}, or scikit-learn's"
+            ) from None
     return make_scorer(
         one_measure,
         response_method=("decision_function", "predict_proba", "predict"),
@@ -368,15 +354,6 @@ def one_measure(
     pos_label = values[1] if len(values) == 2 and not find_measure(name).family.graded else None
     found = evaluate(labels, scores, [name], pos_label=pos_label, groups=groups, sample_weight=sample_weight)
     return found[name]
-
-
-def _of_sklearn(name: str) -> Callable[..., float]:
-    try:
-        return sklearn_scorer(name)
-    except ValueError:
-        raise InputError(
-            f"unknown scorer {name!r}: use one of {', '.join(FAMILIES)}, or scikit-learn's"
-        ) from None
 
 
 def scorer_names() -> list[str]:

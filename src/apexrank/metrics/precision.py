@@ -5,32 +5,22 @@ Parameters that are not explained here are those of `precision_at` and of `apexr
 
 from __future__ import annotations
 
-from typing import Any, Literal
+from typing import Literal
 
 import numpy as np
 from numpy.typing import ArrayLike
 
 from apexrank.errors import InputError
-from apexrank.metrics._levels import Levels, Values, ratio, spread_out
-from apexrank.metrics._rows import Empty, ScoredRows, Ties, check_rows
+from apexrank.metrics._labels import check_rows, ranking_measure
+from apexrank.metrics._rows import Levels, ScoredRows, Ties, Values, ratio, spread_out
 from apexrank.metrics.discounted_gain import check_cut
 from apexrank.validation import check_choice
 
 ThresholdTies = Literal["pessimistic", "average", "optimistic", "given", "threshold"]
 
 
-def precision_at(
-    y_true: ArrayLike,
-    scores: ArrayLike,
-    k: float,
-    *,
-    relevant: float | None = None,
-    ties: Ties = "average",
-    empty: Empty = "skip",
-    pos_label: Any = None,
-    groups: ArrayLike | None = None,
-    sample_weight: ArrayLike | None = None,
-) -> float:
+@ranking_measure("relevance")
+def precision_at(rows: ScoredRows, k: float, *, ties: Ties = "average") -> Values:
     """Share of positives among the first ``k`` rows.
 
     Parameters
@@ -56,28 +46,13 @@ def precision_at(
     >>> precision_at([2, 1, 0, 1, 0], [0.9, 0.8, 0.7, 0.6, 0.5], k=2, relevant=2)
     0.5
     """
-    rows = check_rows(y_true, scores, pos_label, groups, sample_weight, relevant, graded=True)
-    return rows.mean(precision_at_values(rows, k=k, ties=ties), empty)
-
-
-def precision_at_values(rows: ScoredRows, *, k: float, ties: Ties = "average") -> Values:
     levels = rows.levels(ties)
-    taken = _cut_rows(levels, k)
-    return Values(ratio(_hits(levels, taken), taken), levels.has_positive())
+    found, taken = _hits(levels, k)
+    return Values(ratio(found, taken), levels.total_positive > 0)
 
 
-def recall_at(
-    y_true: ArrayLike,
-    scores: ArrayLike,
-    k: float,
-    *,
-    relevant: float | None = None,
-    ties: Ties = "average",
-    empty: Empty = "skip",
-    pos_label: Any = None,
-    groups: ArrayLike | None = None,
-    sample_weight: ArrayLike | None = None,
-) -> float:
+@ranking_measure("relevance")
+def recall_at(rows: ScoredRows, k: float, *, ties: Ties = "average") -> Values:
     """Share of all positives that stand among the first ``k`` rows. Parameters as in `precision_at`.
 
     Examples
@@ -85,50 +60,31 @@ def recall_at(
     >>> recall_at([1, 1, 0, 1, 0], [0.9, 0.8, 0.7, 0.6, 0.5], k=3)
     0.6666666666666666
     """
-    rows = check_rows(y_true, scores, pos_label, groups, sample_weight, relevant, graded=True)
-    return rows.mean(recall_at_values(rows, k=k, ties=ties), empty)
-
-
-def recall_at_values(rows: ScoredRows, *, k: float, ties: Ties = "average") -> Values:
     levels = rows.levels(ties)
-    found = _hits(levels, _cut_rows(levels, k))
-    return Values(ratio(found, levels.total_positive), levels.has_positive())
+    found, _ = _hits(levels, k)
+    return Values(ratio(found, levels.total_positive), levels.total_positive > 0)
 
 
-def _cut_rows(levels: Levels, k: float) -> np.ndarray:
-    """Number of rows before the cut in each group."""
+def _hits(levels: Levels, k: float) -> tuple[np.ndarray, np.ndarray]:
+    """Positives before the cut in each group, and rows before it; a level that is cut gives its share."""
     if not (0 < k < 1 or (k >= 1 and k == np.floor(k) and np.isfinite(k))):
         raise InputError(f"k must be a number of rows (1, 2, ...) or a fraction between 0 and 1, got {k!r}")
-    if k >= 1:
-        return np.full(len(levels.indptr) - 1, float(k))
-    return k * levels.sums((levels.positive + levels.negative) * levels.listed())
-
-
-def _hits(levels: Levels, rows: np.ndarray) -> np.ndarray:
-    """Positives among the first ``rows`` rows of each group; a level that is cut gives its share."""
-    before, through = levels.rows_above
+    (before, through), listed = levels.rows_above, levels.score > -np.inf
+    rows = np.full(len(levels.indptr) - 1, float(k))
+    if k < 1:
+        rows = k * levels.sums((levels.positive + levels.negative) * listed)
     end = len(before)
     if len(rows) == 1:  # of one long list only the levels down to the cut matter
         end = min(end, int(np.searchsorted(through, rows[0])) + 1)
-    before, through, listed = before[:end], through[:end], levels.listed()[:end]
+    before, through, listed = before[:end], through[:end], listed[:end]
     limit = rows[0] if len(rows) == 1 else levels.spread(rows)
     taken = np.clip(limit, before, through) - before
     found = levels.positive[:end] * ratio(taken, through - before) * listed
-    return np.add.reduceat(found, levels.indptr[:-1])
+    return np.add.reduceat(found, levels.indptr[:-1]), rows
 
 
-def average_precision(
-    y_true: ArrayLike,
-    scores: ArrayLike,
-    *,
-    k: int | None = None,
-    relevant: float | None = None,
-    ties: ThresholdTies = "average",
-    empty: Empty = "skip",
-    pos_label: Any = None,
-    groups: ArrayLike | None = None,
-    sample_weight: ArrayLike | None = None,
-) -> float:
+@ranking_measure("relevance")
+def average_precision(rows: ScoredRows, *, k: int | None = None, ties: ThresholdTies = "average") -> Values:
     """Mean over all positives of the precision at their rank; with groups the mean over these, MAP.
 
     Parameters
@@ -150,57 +106,32 @@ def average_precision(
     >>> round(average_precision([1, 0, 1, 0], [0.9, 0.7, 0.4, 0.1], k=2), 6)
     0.5
     """
-    rows = check_rows(y_true, scores, pos_label, groups, sample_weight, relevant, graded=True)
-    return rows.mean(average_precision_values(rows, k=k, ties=ties), empty)
-
-
-def average_precision_values(
-    rows: ScoredRows, *, k: int | None = None, ties: ThresholdTies = "average"
-) -> Values:
     check_choice("ties", ties, ThresholdTies)
     if ties != "threshold":
-        rows.check_repetitions("or use ties='threshold'")
+        rows.repetitions("or use ties='threshold'")
     levels = rows.levels("average" if ties == "threshold" else ties)
     cut = np.inf if k is None else check_cut(k)
-    if ties == "threshold":
-        true, seen = levels.positives_above[1], levels.rows_above[1]
-        sums = levels.positive * ratio(true, seen) * (seen <= cut)
-    else:
-        sums = _precision_sums(levels, cut)
-    total = levels.sums(sums * levels.listed())
-    return Values(ratio(total, levels.total_positive), levels.has_positive())
-
-
-def _precision_sums(levels: Levels, cut: float) -> np.ndarray:
-    """Expected sum of the precisions at the positives of each level, its rows in random order.
-
-    With n rows and r positives above, and m positives among its c rows, position j of the level holds a positive with
-    probability m/c, above which stand in the mean r + (j − 1)(m − 1)/(c − 1) others.
-    """
     m, c = levels.positive, levels.positive + levels.negative
-    n, r = levels.above(c)[0], levels.above(m)[0]
-    sums = m * ratio(r + 1, n + 1) * (n < cut)
-    several = np.flatnonzero((c > 1) & (m > 0))
-    which, i, starts = spread_out(c[several].astype(np.int64))
-    level, j = several[which], i + 1
-    above = r[level] + (j - 1) * (m[level] - 1) / (c[level] - 1)
-    terms = m[level] / c[level] * (above + 1) / (n[level] + j) * (n[level] + j <= cut)
-    sums[several] = np.add.reduceat(terms, starts)
-    return sums
+    r, n = levels.positives_above[0], levels.rows_above[0]
+    if ties == "threshold":
+        sums = m * ratio(r + m, n + c) * (n + c <= cut)
+    else:
+        # The expected sum of the precisions at the positives of a level with its rows in random order: with n rows
+        # and r positives above, and m positives among its c rows, position j of the level holds a positive with
+        # probability m/c, above which stand in the mean r + (j − 1)(m − 1)/(c − 1) others.
+        sums = m * ratio(r + 1, n + 1) * (n < cut)
+        several = np.flatnonzero((c > 1) & (m > 0))
+        which, i, starts = spread_out(c[several].astype(np.int64))
+        level, j = several[which], i + 1
+        above = r[level] + i * (m[level] - 1) / (c[level] - 1)
+        terms = m[level] / c[level] * (above + 1) / (n[level] + j) * (n[level] + j <= cut)
+        sums[several] = np.add.reduceat(terms, starts)
+    total = levels.sums(sums * (levels.score > -np.inf))
+    return Values(ratio(total, levels.total_positive), levels.total_positive > 0)
 
 
-def mrr(
-    y_true: ArrayLike,
-    scores: ArrayLike,
-    *,
-    k: int | None = None,
-    relevant: float | None = None,
-    ties: Ties = "average",
-    empty: Empty = "skip",
-    pos_label: Any = None,
-    groups: ArrayLike | None = None,
-    sample_weight: ArrayLike | None = None,
-) -> float:
+@ranking_measure("relevance")
+def mrr(rows: ScoredRows, *, k: int | None = None, ties: Ties = "average") -> Values:
     """Reciprocal of the rank of the first positive; with groups the mean over these, MRR.
 
     Parameters as in `average_precision`, except ``ties``, which has no "threshold"; a first positive below rank
@@ -213,20 +144,15 @@ def mrr(
     >>> mrr([0, 1], [0.5, 0.5])  # first or second with the same chance
     0.75
     """
-    rows = check_rows(y_true, scores, pos_label, groups, sample_weight, relevant, graded=True)
-    return rows.mean(mrr_values(rows, k=k, ties=ties), empty)
-
-
-def mrr_values(rows: ScoredRows, *, k: int | None = None, ties: Ties = "average") -> Values:
-    rows.check_repetitions()
+    rows.repetitions()
     levels = rows.levels(ties)
     cut = np.inf if k is None else check_cut(k)
     m, c = levels.positive, levels.positive + levels.negative
-    first = np.flatnonzero((m > 0) & (levels.above(m)[0] == 0) & levels.listed())
+    first = np.flatnonzero((m > 0) & (levels.above(m)[0] == 0) & (levels.score > -np.inf))
     value = np.zeros(len(levels.indptr) - 1)
     group = np.searchsorted(levels.indptr, first, side="right") - 1
     value[group] = _first_positive(levels.above(c)[0][first], c[first], m[first], cut)
-    return Values(value, levels.has_positive())
+    return Values(value, levels.total_positive > 0)
 
 
 def _first_positive(n: np.ndarray, c: np.ndarray, m: np.ndarray, cut: float) -> np.ndarray:
@@ -244,17 +170,8 @@ def _first_positive(n: np.ndarray, c: np.ndarray, m: np.ndarray, cut: float) -> 
     return np.add.reduceat(missed * m[level] / (c[level] - i) / rank * (rank <= cut), starts)
 
 
-def winner_takes_all(
-    y_true: ArrayLike,
-    scores: ArrayLike,
-    *,
-    relevant: float | None = None,
-    ties: Ties = "average",
-    empty: Empty = "skip",
-    pos_label: Any = None,
-    groups: ArrayLike | None = None,
-    sample_weight: ArrayLike | None = None,
-) -> float:
+@ranking_measure("relevance")
+def winner_takes_all(rows: ScoredRows, *, ties: Ties = "average") -> Values:
     """1 if the first row is positive, else 0; with groups the share of lists whose first row is.
 
     One minus the "winner take all" loss of JMLR 2009, sec. 2, 1[max_i f_i <= max_k g_k], when
@@ -265,5 +182,67 @@ def winner_takes_all(
     >>> winner_takes_all([1, 0, 0, 1], [0.9, 0.2, 0.7, 0.4], groups=["a", "a", "b", "b"])
     0.5
     """
-    rows = check_rows(y_true, scores, pos_label, groups, sample_weight, relevant, graded=True)
-    return rows.mean(precision_at_values(rows, k=1, ties=ties), empty)
+    return precision_at.formula(rows, k=1, ties=ties)
+
+
+def spam_mass(spam: ArrayLike, scores: ArrayLike) -> float:
+    """Share of the total score that spam items hold: Σ_spam s / Σ s.
+
+    Parameters
+    ----------
+    spam : array-like of bool, shape (n,)
+        Which items are spam.
+    scores : array-like of shape (n,)
+        Scores of at least 0, such as the probabilities of PageRank; they need not sum to 1.
+
+    Examples
+    --------
+    >>> spam_mass([True, False, False], [0.2, 0.5, 0.3])
+    0.2
+    """
+    rows = _spam_rows(spam, scores)
+    if (rows.scores < 0).any() or not np.isfinite(rows.scores).all() or not rows.scores.any():
+        raise InputError("spam_mass needs finite scores of at least 0, not all 0: they are shares of a total")
+    share = rows.scores / rows.scores.max()  # sums of huge scores would overflow
+    return float(share[rows.positive].sum() / share.sum())
+
+
+def spam_met(
+    spam: ArrayLike, scores: ArrayLike, m: ArrayLike, *, ties: Ties = "average"
+) -> np.ndarray | float:
+    """Number of spam items met in the first ``m`` ranks.
+
+    Parameters
+    ----------
+    spam, scores
+        As in `spam_mass`, but the scores may be any numbers: the largest stand first.
+    m : int or array-like of int
+        One or many numbers of ranks.
+    ties : {"pessimistic", "average", "optimistic", "given"}
+        Spam first among equals, the expected number, spam last, or the order of the rows.
+
+    Examples
+    --------
+    >>> spam_met([1, 0, 0, 1], [0.9, 0.5, 0.3, 0.1], 2)
+    1.0
+    >>> spam_met([1, 0, 0, 1], [0.9, 0.5, 0.3, 0.1], [1, 2, 4]).tolist()
+    [1.0, 1.0, 2.0]
+    """
+    turned: dict[str, Ties] = {"pessimistic": "optimistic", "optimistic": "pessimistic"}
+    levels = _spam_rows(spam, scores).levels(turned.get(ties, ties))
+    wanted = np.asarray(m)
+    if wanted.dtype.kind not in "iuf" or not (wanted >= 0).all():
+        raise InputError("m must be numbers of ranks of at least 0")
+    size = levels.positive + levels.negative
+    before, met = levels.above(size)[0], levels.positives_above[0]
+    level = np.clip(np.searchsorted(before, wanted, side="right") - 1, 0, None)
+    inside = np.minimum(wanted - before[level], size[level])
+    found = met[level] + levels.positive[level] * ratio(inside, size[level])
+    return float(found) if found.ndim == 0 else found
+
+
+def _spam_rows(spam: ArrayLike, scores: ArrayLike) -> ScoredRows:
+    labels = np.asarray(spam)
+    if labels.dtype.kind not in "biuf" or not np.isin(labels, (0, 1)).all():
+        raise InputError("spam must say True or False (1 or 0) for each item")
+    return check_rows(labels.astype(bool), scores, relevant=1, graded=True)

@@ -6,30 +6,20 @@ Parameters that are not explained here are those of `apexrank.metrics.auc`.
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any, Literal
+from typing import Literal
 
 import numpy as np
-from numpy.typing import ArrayLike
-from scipy.special import logsumexp
 
 from apexrank.errors import InputError
-from apexrank.metrics._levels import Levels, Values, ratio, spread_out
-from apexrank.metrics._rows import Empty, ScoredRows, Ties, check_rows
+from apexrank.metrics._labels import ranking_measure, row_measure
+from apexrank.metrics._rows import LogValues, ScoredRows, Ties, Values, ratio, spread_out
 from apexrank.validation import check_choice
 
 Of = Literal["rank", "reverse_height"]
 
 
-def heights(
-    y_true: ArrayLike,
-    scores: ArrayLike,
-    *,
-    ties: Ties = "pessimistic",
-    margin: float = 0.0,
-    pos_label: Any = None,
-    groups: ArrayLike | None = None,
-    sample_weight: ArrayLike | None = None,
-) -> np.ndarray:
+@row_measure
+def heights(rows: ScoredRows, *, ties: Ties = "pessimistic", margin: float = 0.0) -> np.ndarray:
     """Height of each negative k: the number of positives at or below it, #{i : f_i - g_k <= margin}.
 
     The higher a negative stands, the more positives it has wrongly overtaken (JMLR 2009, sec. 2).
@@ -52,21 +42,12 @@ def heights(
     >>> heights(y, [1, 2, 3, 4, 5, 6, 7, 8]).tolist()
     [0.0, 1.0, 2.0, 2.0]
     """
-    data = check_rows(y_true, scores, pos_label, groups, sample_weight)
-    lifted = data.lifted(margin)
-    return lifted.levels(ties).heights[lifted.level_of_rows(ties)[~data.positive]]
+    lifted = rows.lifted(margin)
+    return lifted.levels(ties).heights[lifted.level_of_rows(ties)[~rows.positive]]
 
 
-def reverse_heights(
-    y_true: ArrayLike,
-    scores: ArrayLike,
-    *,
-    ties: Ties = "pessimistic",
-    margin: float = 0.0,
-    pos_label: Any = None,
-    groups: ArrayLike | None = None,
-    sample_weight: ArrayLike | None = None,
-) -> np.ndarray:
+@row_measure
+def reverse_heights(rows: ScoredRows, *, ties: Ties = "pessimistic", margin: float = 0.0) -> np.ndarray:
     """Reverse height of each positive i: the number of negatives at or above it, #{k : f_i - g_k <= margin}.
 
     JMLR 2009, sec. 7. Parameters as in `heights`; one value per positive, in the order of the rows.
@@ -77,20 +58,12 @@ def reverse_heights(
     >>> reverse_heights(y, [1, 2, 3, 4, 5, 6, 7, 8]).tolist()
     [3.0, 2.0, 0.0, 0.0]
     """
-    data = check_rows(y_true, scores, pos_label, groups, sample_weight)
-    lifted = data.lifted(margin)
-    return lifted.levels(ties).reverse_heights()[lifted.level_of_rows(ties)[data.positive]]
+    lifted = rows.lifted(margin)
+    return lifted.levels(ties).reverse_heights[lifted.level_of_rows(ties)[rows.positive]]
 
 
-def ranks(
-    y_true: ArrayLike,
-    scores: ArrayLike,
-    *,
-    ties: Ties = "pessimistic",
-    pos_label: Any = None,
-    groups: ArrayLike | None = None,
-    sample_weight: ArrayLike | None = None,
-) -> np.ndarray:
+@row_measure
+def ranks(rows: ScoredRows, *, ties: Ties = "pessimistic") -> np.ndarray:
     """Rank of each positive i: its reverse height + the number of positives at or above it, itself included.
 
     JMLR 2009, sec. 7; 1 is the top. Parameters as in `auc`; ``ties`` says how a tie with a negative counts,
@@ -102,28 +75,19 @@ def ranks(
     >>> ranks([1, 0, 1, 1], [0.9, 0.8, 0.8, 0.1]).tolist()
     [1.0, 3.0, 4.0]
     """
-    data = check_rows(y_true, scores, pos_label, groups, sample_weight)
-    return _level_ranks(data.levels(ties))[data.level_of_rows(ties)[data.positive]]
+    return rows.levels(ties).ranks[rows.level_of_rows(ties)[rows.positive]]
 
 
-def _level_ranks(levels: Levels) -> np.ndarray:
-    return levels.reverse_heights() + levels.positives_above[1]
-
-
+@ranking_measure("classes")
 def p_norm_risk(
-    y_true: ArrayLike,
-    scores: ArrayLike,
+    rows: ScoredRows,
     p: float,
     *,
     ties: Ties = "pessimistic",
     margin: float = 0.0,
     normalize: bool = False,
     log: bool = False,
-    empty: Empty = "skip",
-    pos_label: Any = None,
-    groups: ArrayLike | None = None,
-    sample_weight: ArrayLike | None = None,
-) -> float:
+) -> Values:
     """R_{p,1} = Σ_k h_k^p, where h_k is the height of negative k (JMLR 2009, sec. 2): smaller is better.
 
     Parameters
@@ -157,53 +121,28 @@ def p_norm_risk(
     >>> round(p_norm_risk(y, [1, 2, 3, 4, 5, 6, 7, 8], p=1024, log=True), 3)
     710.476
     """
-    rows = check_rows(y_true, scores, pos_label, groups, sample_weight)
-    if not log:
-        values = p_norm_risk_values(rows, p=p, ties=ties, margin=margin, normalize=normalize)
-        return rows.mean(values, empty)
-    levels = rows.lifted(margin).levels(ties)
-    base, power, factor = _risk_parts(levels, p, normalize)
-    with np.errstate(divide="ignore"):
-        logs = power * np.log(base) + np.log(factor)
-    logs = rows.counted_values(Values(logs, levels.has_both()), empty, {"zero": -np.inf, "one": 0.0})
-    return float(logsumexp(logs) - np.log(len(logs)))
-
-
-def p_norm_risk_values(
-    rows: ScoredRows, *, p: float, ties: Ties = "pessimistic", margin: float = 0.0, normalize: bool = False
-) -> Values:
-    levels = rows.lifted(margin).levels(ties)
-    base, power, factor = _risk_parts(levels, p, normalize)
-    with np.errstate(over="ignore"):
-        return Values(base**power * factor, levels.has_both())
-
-
-def _risk_parts(levels: Levels, p: float, normalize: bool) -> tuple[np.ndarray, float, np.ndarray]:
-    """Each group's risk as ``base ** power * factor``: only the largest height meets a large power."""
     if not p > 0:
         raise InputError(f"p must be a positive number or inf, got {p!r}")
+    levels = rows.lifted(margin).levels(ties)
     height = np.where(levels.negative > 0, levels.heights, 0.0)
     top = np.maximum.reduceat(height, levels.indptr[:-1])
+    # Each group's risk is base ** power * factor: only the largest height meets a large power.
     factor = levels.sums(levels.negative * ratio(height, levels.spread(top)) ** p)
+    base, power = top, float(p)
     if normalize:
-        share = ratio(factor, levels.total_negative)
-        return ratio(top, levels.total_positive), 1.0, share ** (1 / p)
-    if np.isinf(p):
-        return top, 1.0, np.ones_like(top)
-    return top, float(p), factor
+        base, power = ratio(top, levels.total_positive), 1.0
+        factor = ratio(factor, levels.total_negative) ** (1 / p)
+    elif np.isinf(p):
+        power, factor = 1.0, np.ones_like(top)
+    if not log:
+        with np.errstate(over="ignore"):
+            return Values(base**power * factor, levels.has_both)
+    with np.errstate(divide="ignore"):
+        return LogValues(power * np.log(base) + np.log(factor), levels.has_both)
 
 
-def r_max(
-    y_true: ArrayLike,
-    scores: ArrayLike,
-    *,
-    ties: Ties = "pessimistic",
-    margin: float = 0.0,
-    empty: Empty = "skip",
-    pos_label: Any = None,
-    groups: ArrayLike | None = None,
-    sample_weight: ArrayLike | None = None,
-) -> float:
+@ranking_measure("classes")
+def r_max(rows: ScoredRows, *, ties: Ties = "pessimistic", margin: float = 0.0) -> Values:
     """R_max = max_k h_k, the number of positives below the highest negative (JMLR 2009, sec. 2).
 
     Parameters as in `p_norm_risk`, whose limit for p → ∞ it is (of R^{1/p}).
@@ -213,22 +152,17 @@ def r_max(
     >>> r_max([0, 1, 0, 1, 0, 0, 1, 1], [1, 2, 3, 4, 5, 6, 7, 8])
     2.0
     """
-    rows = check_rows(y_true, scores, pos_label, groups, sample_weight)
-    return rows.mean(p_norm_risk_values(rows, p=np.inf, ties=ties, margin=margin), empty)
+    return p_norm_risk.formula(rows, p=np.inf, ties=ties, margin=margin)
 
 
+@ranking_measure("classes")
 def rank_sum(
-    y_true: ArrayLike,
-    scores: ArrayLike,
+    rows: ScoredRows,
     g: Callable[[np.ndarray], np.ndarray],
     *,
     of: Of = "rank",
     ties: Ties = "pessimistic",
-    empty: Empty = "skip",
-    pos_label: Any = None,
-    groups: ArrayLike | None = None,
-    sample_weight: ArrayLike | None = None,
-) -> float:
+) -> Values:
     """Σ_i g(rank_i), or Σ_i g(reverse height_i), over the positives i for any function g (JMLR 2009, sec. 7).
 
     Parameters
@@ -246,57 +180,30 @@ def rank_sum(
     >>> rank_sum(y, scores, np.log2), rank_sum(y, scores, np.square, of="reverse_height")
     (1.584962500721156, 1.0)
     """
-    rows = check_rows(y_true, scores, pos_label, groups, sample_weight)
-    return rows.mean(rank_sum_values(rows, g=g, of=of, ties=ties), empty)
-
-
-def rank_sum_values(
-    rows: ScoredRows,
-    *,
-    g: Callable[[np.ndarray], np.ndarray],
-    of: Of = "rank",
-    ties: Ties = "pessimistic",
-    normalize: bool = False,
-    apart: bool = False,
-) -> Values:
-    """Values of the groups; ``apart`` gives the repetitions of a row ranks of their own instead of the worst one."""
     check_choice("of", of, Of)
     levels = rows.levels(ties)
+    # A level without positives may have rank 0, where discounts are infinite.
     filled = np.flatnonzero(levels.positive > 0)
-    if of == "rank" and (apart or ties == "given"):
-        rows.check_repetitions()
-        which, i, starts = spread_out(levels.positive[filled].astype(np.int64))
-        place = (levels.reverse_heights() + levels.positives_above[0])[filled][which] + i + 1
-        price = np.add.reduceat(_prices(g, place), starts)
-    else:
-        # A level without positives may have rank 0, where discounts are infinite.
-        place = _level_ranks(levels) if of == "rank" else levels.reverse_heights()
-        price = levels.positive[filled] * _prices(g, place[filled])
-    total = np.zeros(len(levels.positive))
-    total[filled] = price
-    value = levels.sums(total)
-    value = ratio(value, levels.total_positive) if normalize else value
-    return Values(value, levels.has_positive())
-
-
-def _prices(g: Callable[[np.ndarray], np.ndarray], place: np.ndarray) -> np.ndarray:
-    price = np.asarray(g(place), dtype=np.float64)
-    if price.shape != place.shape or np.isnan(price).any():
+    place = (levels.ranks if of == "rank" else levels.reverse_heights)[filled]
+    sharing = levels.positive[filled]
+    if of == "rank" and (ties == "given" or rows.sample is not None):
+        # Rows in a given order, and copies of a row that is not tied in the sample, take consecutive ranks.
+        rows.repetitions()
+        alone = ties == "given" or rows.sample is None or rows.sample.levels(ties).positive[filled] == 1
+        sharing = np.where(alone, 1.0, sharing)
+    level, i, starts = spread_out((levels.positive[filled] / sharing).astype(np.int64))
+    price = np.asarray(g(place[level] - i), dtype=np.float64)
+    if price.shape != level.shape or np.isnan(price).any():
         raise InputError("g must give a number for each of an array of ranks")
-    return price
+    total = np.zeros(len(levels.positive))
+    total[filled] = np.add.reduceat(sharing[level] * price, starts)
+    return Values(levels.sums(total), levels.total_positive > 0)
 
 
+@ranking_measure("classes")
 def average_reciprocal_rank(
-    y_true: ArrayLike,
-    scores: ArrayLike,
-    *,
-    normalize: bool = False,
-    ties: Ties = "pessimistic",
-    empty: Empty = "skip",
-    pos_label: Any = None,
-    groups: ArrayLike | None = None,
-    sample_weight: ArrayLike | None = None,
-) -> float:
+    rows: ScoredRows, *, normalize: bool = False, ties: Ties = "pessimistic"
+) -> Values:
     """AveR = Σ_i 1 / rank_i over the positives (JMLR 2009, sec. 7): larger is better.
 
     The paper calls it an average but prints the sum; ``normalize=True`` divides by the number of positives.
@@ -309,21 +216,12 @@ def average_reciprocal_rank(
     >>> average_reciprocal_rank([1, 0, 1, 0], [0.9, 0.7, 0.4, 0.1], normalize=True)
     0.6666666666666666
     """
-    rows = check_rows(y_true, scores, pos_label, groups, sample_weight)
-    values = rank_sum_values(rows, g=np.reciprocal, ties=ties, normalize=normalize)
-    return rows.mean(values, empty)
+    total, defined = rank_sum.formula(rows, np.reciprocal, ties=ties)
+    return Values(ratio(total, rows.levels().total_positive) if normalize else total, defined)
 
 
-def push_dcg(
-    y_true: ArrayLike,
-    scores: ArrayLike,
-    *,
-    ties: Ties = "pessimistic",
-    empty: Empty = "skip",
-    pos_label: Any = None,
-    groups: ArrayLike | None = None,
-    sample_weight: ArrayLike | None = None,
-) -> float:
+@ranking_measure("classes")
+def push_dcg(rows: ScoredRows, *, ties: Ties = "pessimistic") -> Values:
     """DCG of the push papers, Σ_i 1 / ln(1 + rank_i) over the positives (JMLR 2009, sec. 7).
 
     Natural logarithm, all positives, no cut-off; larger is better. Unlike the usual `dcg`, tied positives share
@@ -334,10 +232,4 @@ def push_dcg(
     >>> round(push_dcg([1, 0, 1, 0], [0.9, 0.7, 0.4, 0.1]), 6)
     2.164043
     """
-    rows = check_rows(y_true, scores, pos_label, groups, sample_weight)
-    return rows.mean(rank_sum_values(rows, g=log_discount, ties=ties), empty)
-
-
-def log_discount(rank: np.ndarray) -> np.ndarray:
-    """1 / ln(1 + rank)."""
-    return 1 / np.log1p(rank)
+    return rank_sum.formula(rows, lambda rank: 1 / np.log1p(rank), ties=ties)

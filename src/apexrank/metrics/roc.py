@@ -12,21 +12,13 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from apexrank.errors import InputError
-from apexrank.metrics._levels import Levels, Values, ratio
-from apexrank.metrics._rows import Empty, ScoredRows, Ties, check_rows
+from apexrank.metrics._labels import check_rows, ranking_measure
+from apexrank.metrics._rows import ScoredRows, Ties, Values, ratio
 from apexrank.validation import check_between
 
 
-def auc(
-    y_true: ArrayLike,
-    scores: ArrayLike,
-    *,
-    ties: Ties = "average",
-    empty: Empty = "skip",
-    pos_label: Any = None,
-    groups: ArrayLike | None = None,
-    sample_weight: ArrayLike | None = None,
-) -> float:
+@ranking_measure("classes")
+def auc(rows: ScoredRows, *, ties: Ties = "average") -> Values:
     """Area under the ROC curve: 1 - R_{1,1} / (I K), the share of pairs ranked rightly (JMLR 2009, sec. 2).
 
     Parameters
@@ -61,29 +53,16 @@ def auc(
     >>> auc([0, 1, 0, 1], [0.5, 0.5, 0.1, 0.8], ties="pessimistic")
     0.75
     """
-    rows = check_rows(y_true, scores, pos_label, groups, sample_weight)
-    return rows.mean(auc_values(rows, ties=ties), empty)
-
-
-def auc_values(rows: ScoredRows, *, ties: Ties = "average") -> Values:
     levels = rows.levels(ties)
     misranked = levels.sums(levels.negative * levels.heights)
     pairs = levels.total_positive * levels.total_negative
-    return Values(1.0 - ratio(misranked, pairs), levels.has_both())
+    return Values(1.0 - ratio(misranked, pairs), levels.has_both)
 
 
+@ranking_measure("classes")
 def partial_auc(
-    y_true: ArrayLike,
-    scores: ArrayLike,
-    *,
-    max_fpr: float = 0.1,
-    min_tpr: float | None = None,
-    ties: Ties = "average",
-    empty: Empty = "skip",
-    pos_label: Any = None,
-    groups: ArrayLike | None = None,
-    sample_weight: ArrayLike | None = None,
-) -> float:
+    rows: ScoredRows, *, max_fpr: float = 0.1, min_tpr: float | None = None, ties: Ties = "average"
+) -> Values:
     """Area under the ROC curve left of ``max_fpr``, divided by the largest possible, ``max_fpr``.
 
     1 is perfect, ``max_fpr / 2`` is chance. scikit-learn's ``roc_auc_score(max_fpr=c)`` stretches the same
@@ -107,14 +86,6 @@ def partial_auc(
     >>> round(partial_auc(y, scores, min_tpr=0.5), 6)
     0.666667
     """
-    rows = check_rows(y_true, scores, pos_label, groups, sample_weight)
-    values = partial_auc_values(rows, max_fpr=max_fpr, min_tpr=min_tpr, ties=ties)
-    return rows.mean(values, empty)
-
-
-def partial_auc_values(
-    rows: ScoredRows, *, max_fpr: float = 0.1, min_tpr: float | None = None, ties: Ties = "average"
-) -> Values:
     if min_tpr is None:
         check_between("max_fpr", max_fpr, 0, 1)
         cut, flipped = float(max_fpr), rows
@@ -125,29 +96,16 @@ def partial_auc_values(
     if not cut > 0:
         raise InputError("the part of the ROC curve is empty: use max_fpr > 0 or min_tpr < 1")
     levels = flipped.levels(ties)
-    return Values(_area_left_of(levels, cut), levels.has_both())
-
-
-def _area_left_of(levels: Levels, cut: float) -> np.ndarray:
-    """Area under each group's ROC curve left of ``cut``, as a share of the largest possible."""
     left, right = levels.above(levels.negative)
     limit = cut * levels.total_negative
     width = np.clip(levels.spread(limit), left, right) - left
     slope = ratio(levels.positive, right - left)
     area = levels.sums(width * (levels.positives_above[0] + slope * width / 2))
-    return ratio(area, limit * levels.total_positive)
+    return Values(ratio(area, limit * levels.total_positive), levels.has_both)
 
 
-def tpr_at_fpr(
-    y_true: ArrayLike,
-    scores: ArrayLike,
-    fpr: float,
-    *,
-    empty: Empty = "skip",
-    pos_label: Any = None,
-    groups: ArrayLike | None = None,
-    sample_weight: ArrayLike | None = None,
-) -> float:
+@ranking_measure("classes")
+def tpr_at_fpr(rows: ScoredRows, fpr: float) -> Values:
     """Largest true positive rate of a threshold whose false positive rate is at most ``fpr``.
 
     Conservative: a threshold takes tied rows together, and there is no interpolation between thresholds, so
@@ -160,11 +118,6 @@ def tpr_at_fpr(
     >>> tpr_at_fpr([1, 0, 1, 0, 1], [0.9, 0.8, 0.7, 0.6, 0.5], fpr=0.49)
     0.3333333333333333
     """
-    rows = check_rows(y_true, scores, pos_label, groups, sample_weight)
-    return rows.mean(tpr_at_fpr_values(rows, fpr=fpr), empty)
-
-
-def tpr_at_fpr_values(rows: ScoredRows, *, fpr: float) -> Values:
     check_between("fpr", fpr, 0, 1)
     levels = rows.levels()
     last = levels.indptr[1:] - 1
@@ -172,7 +125,7 @@ def tpr_at_fpr_values(rows: ScoredRows, *, fpr: float) -> Values:
     # Dividing, not multiplying fpr by K: 29 / 100 is the float 0.29, but 0.29 * 100 is less than 29.
     allowed = ratio(false, levels.spread(false[last])) <= fpr
     reached = np.maximum.reduceat(np.where(allowed, true, 0.0), levels.indptr[:-1])
-    return Values(ratio(reached, true[last]), levels.has_both())
+    return Values(ratio(reached, true[last]), levels.has_both)
 
 
 def roc_points(
@@ -206,7 +159,7 @@ def roc_points(
     ([0.0, 0.0, 1.0, 1.0], [0.0, 1.0, 2.0, 3.0], [inf, 0.9, 0.8, 0.1])
     """
     levels = check_rows(y_true, scores, pos_label, sample_weight=sample_weight).levels()
-    if not levels.has_both().all():
+    if not levels.has_both.all():
         raise InputError("an ROC curve needs a positive and a negative row of nonzero weight")
     there = levels.positive + levels.negative > 0
     false = np.concatenate([[0.0], np.cumsum(levels.negative[there])])

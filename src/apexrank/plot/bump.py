@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from apexrank.errors import InputError
-from apexrank.metrics._rows import check_rows
+from apexrank.metrics._labels import check_rows
 from apexrank.plot.style import COLOURS, estimator_scores, legend, number_column, one_axes, short_name
 
 _GID = "apexrank-bump"

@@ -13,7 +13,7 @@ from scipy.special import logsumexp
 from apexrank.errors import InputError
 from apexrank.losses import LOSSES, Exponential, Loss
 from apexrank.metrics import bootstrap
-from apexrank.metrics._rows import check_rows
+from apexrank.metrics._labels import check_rows
 from apexrank.metrics.evaluation import find_measures
 from apexrank.plot.style import estimator_scores, legend, light, line_style, lines_of, one_axes, pyplot
 from apexrank.prices import PRICES, Price

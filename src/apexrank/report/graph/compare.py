@@ -46,7 +46,7 @@ from apexrank.graph.base import IteratedRank, plain_graph, seed_vector
 from apexrank.graph.graph import Graph
 from apexrank.graph.lpq import LpqRank
 from apexrank.graph.pagerank import PageRank
-from apexrank.metrics.spam import spam_mass, spam_met
+from apexrank.metrics.precision import spam_mass, spam_met
 from apexrank.report.graph.farms import BOOSTERS, FarmSearch, has_links, ranks_of
 from apexrank.report.graph.result import MOST_USUAL, RankCertificate, RankComparison, Riser, rank_label
 from apexrank.report.page import Stages, counted, shorten

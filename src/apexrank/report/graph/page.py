@@ -6,7 +6,7 @@ from math import cos, pi, sin
 
 import numpy as np
 
-from apexrank.metrics.spam import spam_met
+from apexrank.metrics.precision import spam_met
 from apexrank.report.charts import FONT, Axis, Chart, Svg, fit_name, padded, steps_chart, width_of
 from apexrank.report.graph.result import RankComparison, RankedVertex, Suspect, first, rank_label
 from apexrank.report.page import render

@@ -17,7 +17,7 @@ from threadpoolctl import threadpool_limits
 
 from apexrank.errors import InputError
 from apexrank.metrics import get_scorer, precision_at
-from apexrank.metrics._rows import check_rows
+from apexrank.metrics._labels import check_rows
 from apexrank.metrics.confidence import LEAST_DEFINED, Interval, check_level, draw_rows, interval_of_draws
 from apexrank.metrics.evaluation import Measure, find_measure, find_measures
 from apexrank.metrics.roc import auc
@@ -472,7 +472,7 @@ def paired_intervals(
     if min(np.sum(y), np.sum(~np.asarray(y, dtype=bool))) < FEWEST_OF_A_CLASS:
         draws = np.full((n_resamples, len(lists), len(measures)), np.nan)
     else:
-        draws = draw_rows(lists, measures, n_resamples, random_state, {})
+        draws = draw_rows(lists, measures, n_resamples, random_state)
     n = len(y)
     values: dict[str, list[Interval]] = {}
     gaps: dict[str, list[Interval | None]] = {}

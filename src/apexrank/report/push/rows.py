@@ -11,7 +11,7 @@ from numpy.typing import ArrayLike
 from sklearn.utils import check_array
 
 from apexrank.errors import InputError
-from apexrank.metrics._rows import as_labels, distinct
+from apexrank.metrics._labels import as_labels, distinct
 from apexrank.report.page import counted_are
 
 

@@ -1,0 +1,108 @@
+"""The two loops of the dissertation for the consensus of least disagreement (Figs. 5.7 and 5.8), put right.
+
+They are here to be studied beside :class:`apexrank.ConsensusRank`, which is quicker. As printed, the loops let weights
+w of the vertices play against prices s and choices T, in the order ``max_w min_{s,T}``, which has no lower bound. Put
+right it is ``min_T`` of the saddle point in s and w, and T learns by an update of small regret: the exponentiated
+gradient ``λ_ik ∝ λ_ik·exp(−g_ik)``. The step 1 is safe, as mixing loses information: ``D_φ(t(λ)‖t(λ')) ≤ KL(λ‖λ')``.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Any, Literal
+
+import numpy as np
+
+from apexrank.errors import InputError
+from apexrank.graph import ConsensusRank
+from apexrank.graph.agreement import Agreement, Choice
+from apexrank.graph.blend import Consensus, Limits
+
+STOP = 0.5  # of tol, by a loop's own figures: the certificate at the end is more exact
+
+
+@dataclass(eq=False, repr=False)
+class LoopedConsensusRank(ConsensusRank):
+    """Consensus rank of method "blend" by a loop of the dissertation; it begins with the prior weights.
+
+    Parameters
+    ----------
+    variant : {"double-loop", "single-loop"}
+        Fig. 5.7 or Fig. 5.8. Other parameters as in :class:`apexrank.ConsensusRank`.
+
+    Examples
+    --------
+    >>> layers = [(["ann", "bob", "cy"], ["bob", "ann", "ann"]), (["cy"], ["bob"])]
+    >>> LoopedConsensusRank(variant="single-loop").fit(layers).ranking_.tolist()
+    ['ann', 'bob', 'cy']
+    """
+
+    variant: Literal["double-loop", "single-loop"] = field(default="double-loop", kw_only=True)
+
+    def _check(self) -> None:
+        super()._check()
+        if self.method != "blend" or self.variant not in LOOPS:
+            raise InputError(
+                f"variant is one of {', '.join(LOOPS)}, for method='blend', got {self.variant!r}"
+            )
+
+    def _first_weights(self, problem: Agreement, start: np.ndarray) -> np.ndarray:
+        return problem.prior
+
+    def _descend(self, *arguments: Any) -> Consensus:
+        return LOOPS[self.variant](*arguments)
+
+
+def double_loop(problem: Agreement, weights: np.ndarray, start: np.ndarray, limits: Limits) -> Consensus:
+    """Solve for ranks and prices in an inner loop, then take one exponentiated step with all vertices."""
+    tol, s, w, gap = limits.tol, np.zeros(problem.n), start, 0.1
+    history: list[float] = []
+    for _ in range(limits.max_iter):
+        fine = 0.02 * max(min(gap, 1.0), tol)
+        choice = problem.at(weights, w, 0.1 * fine)
+        w, s = choice.ranks, problem.prices(choice, s, fine)
+        gap, weights = _exponentiated(problem, weights, w, s)
+        history.append(gap)
+        limits.progress(len(history), gap)
+        if gap <= STOP * tol:
+            break
+    return _certified(problem, weights, w, s, tol, history)
+
+
+def single_loop(problem: Agreement, weights: np.ndarray, start: np.ndarray, limits: Limits) -> Consensus:
+    """One step of the ranks, one of the prices and one of the vertices in each round; no inner loop."""
+    tol, s, w = limits.tol, np.zeros(problem.n), start
+    history: list[float] = []
+    for _ in range(limits.max_iter):
+        mixture = problem.mix(weights)
+        old, w = w, problem.step(mixture, w)
+        now = Choice(weights, mixture, w, np.inf, problem.costs(weights, mixture), np.nan)
+        s = problem.prices(now, s, np.inf)  # one step
+        s -= (problem.teleport * s).sum()
+        gap, weights = _exponentiated(problem, weights, w, s)
+        history.append(max(gap, float(np.abs(w - old).sum())))
+        limits.progress(len(history), history[-1])
+        if history[-1] <= STOP * tol:
+            break
+    return _certified(problem, weights, w, s, tol, history)
+
+
+def _exponentiated(
+    problem: Agreement, weights: np.ndarray, w: np.ndarray, s: np.ndarray
+) -> tuple[float, np.ndarray]:
+    """First-order gap of the weights, and their next step."""
+    g = problem.gradients(weights, s)
+    above = g - problem.of_vertices(problem.least(g))
+    gap = float((problem.of_vertices(w) * weights * above).sum())
+    return gap, problem.onto_simplices(weights * np.exp(-above))
+
+
+def _certified(
+    problem: Agreement, weights: np.ndarray, w: np.ndarray, s: np.ndarray, tol: float, history: list[float]
+) -> Consensus:
+    choice = problem.at(weights, w, 1e-3 * tol)
+    better = problem.improvement(choice, problem.prices(choice, s, 0.02 * tol), 0.01 * tol)
+    return Consensus(choice, better.gap, better.gaps, better.gap <= tol, [choice.value], history)
+
+
+LOOPS = {"double-loop": double_loop, "single-loop": single_loop}
