@@ -262,7 +262,7 @@ def test_dask_workers_read_the_files(folder, tmp_path):
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        (["--engine", "spark"], "unknown engine"),
+        (["--engine", "spark"], "unknown --engine 'spark': use one of blocks, dask"),
         (["--engine", "blocks", "--workers", "2"], "--engine dask"),
         (["--cv"], "--cv needs the table in memory"),
         (["--categorical", "town"], "no column 'town'|not among the features"),

@@ -107,7 +107,7 @@ def test_orders_to_keep_and_top(folder):
             ["weights.csv", "--label", "day"],
             "weights.csv line 3, column 'weight': the weight 'x' is not a number",
         ),
-        (["minus.csv", "tue.csv"], "a consensus knows no distrust"),
+        (["minus.csv", "tue.csv"], "distrust has no place here: take it out"),
         (["mon.csv", "tue.csv", "--damping", "1"], "damping"),
         (["mon.csv", "tue.csv", "--repeated", "often"], "--repeated"),
         (["mon.csv", "tue.csv", "-o", "mon.csv"], "also an input"),

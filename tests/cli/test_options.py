@@ -10,6 +10,7 @@ from typer.testing import CliRunner
 
 from apexrank.cli import options as opt
 from apexrank.cli.app import app
+from apexrank.cli.output import in_options
 
 
 @dataclass(frozen=True)
@@ -83,4 +84,4 @@ def test_every_option_has_a_help_text():
     ],
 )
 def test_keyword_arguments_become_options(message, told):
-    assert opt.in_options(message) == told
+    assert in_options(message) == told

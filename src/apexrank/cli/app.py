@@ -27,6 +27,7 @@ from apexrank.cli.evaluate import evaluate
 from apexrank.cli.export import export
 from apexrank.cli.fit import fit
 from apexrank.cli.graph import graph_app
+from apexrank.cli.output import in_options
 from apexrank.cli.rank import rank
 from apexrank.cli.reproduce import reproduce
 from apexrank.errors import ApexrankError
@@ -69,7 +70,7 @@ class OneLineErrors(TyperGroup):
         except _UsageError as error:
             code = _report(f"{error.format_message()} (see --help)")  # type: ignore[attr-defined]
         except ApexrankError as error:
-            code = _report(str(error))
+            code = _report(in_options(str(error)))
         except BrokenPipeError:
             code = _reader_has_left()
         except SystemExit as error:
@@ -163,19 +164,14 @@ app = typer.Typer(
 )
 
 
-def _version(wanted: bool) -> None:
-    if wanted:
-        typer.echo(f"apexrank {apexrank.__version__}")
-        raise typer.Exit
-
-
 @app.callback(invoke_without_command=True)
 def _main(
     context: typer.Context,
-    version: Annotated[
-        bool, typer.Option("--version", callback=_version, is_eager=True, help="Show the version and leave.")
-    ] = False,
+    version: Annotated[bool, typer.Option("--version", help="Show the version and leave.")] = False,
 ) -> None:
+    if version:
+        typer.echo(f"apexrank {apexrank.__version__}")
+        raise typer.Exit
     if context.invoked_subcommand is None:
         typer.echo(context.get_help())
 

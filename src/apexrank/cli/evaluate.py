@@ -16,6 +16,8 @@ from apexrank.cli import output as out
 from apexrank.errors import InputError
 
 if TYPE_CHECKING:
+    import polars as pl
+
     from apexrank.io.judging import Judged
 
 _scored = opt.panel("Lists ranked elsewhere")
@@ -45,19 +47,25 @@ class Inputs:
         from apexrank.io import load_model, read_table
         from apexrank.io.judging import judge_run, judge_scores, judge_table
 
+        of_table = (self.test, self.scores, self.target, self.positive, self.groups, self.weight)
+        of_run, of_scores = self.qrels is not None, self.scores is not None
+        has_both = self.positive is not None and self.relevant is not None
+        has_none = not of_run and not of_scores and self.test is None
+        opt.refuse(
+            {
+                "--positive names a class and --relevant a grade: give one of them": has_both,
+                "--qrels goes with a TREC run alone: leave out TEST, --scores, --target, --positive, --groups and "
+                "--weight": of_run and of_table.count(None) < len(of_table),
+                "--complete is about a TREC run: give --qrels, or leave it out": self.complete and not of_run,
+                "--scores names a column of the table itself: leave out the model": of_scores and self.test,
+                "give a model and a table (MODEL TEST), a table with --scores COLUMN, or a run with --qrels "
+                "FILE": has_none,
+                "--groups goes with --scores: a model knows its own groups": self.groups and not of_scores,
+            }
+        )
         if self.qrels is not None:
-            others = (self.test, self.scores, self.target, self.positive, self.groups, self.weight)
-            if any(given is not None for given in others):
-                raise InputError(
-                    "--qrels goes with a TREC run alone: leave out TEST, --scores, --target, --positive, --groups and "
-                    "--weight"
-                )
             return judge_run(self.source, self.qrels, complete=self.complete)
-        if self.complete:
-            raise InputError("--complete is about a TREC run: give --qrels, or leave it out")
         if self.scores is not None:
-            if self.test is not None:
-                raise InputError("--scores names a column of the table itself: leave out the model")
             table = read_table(self.source)
             target = self.target or table.roles.get("target")
             groups = self.groups or table.roles.get("groups")
@@ -66,12 +74,7 @@ class Inputs:
             return judge_scores(
                 table, self.scores, target, groups=groups, positive=self.positive, weight=self.weight
             )
-        if self.test is None:
-            raise InputError(
-                "give a model and a table (MODEL TEST), a table with --scores COLUMN, or a run with --qrels FILE"
-            )
-        if self.groups is not None:
-            raise InputError("--groups goes with --scores: a model knows its own groups")
+        assert self.test is not None  # seen to above
         ranker, table = load_model(self.source), read_table(self.test)
         grades = self.relevant is not None
         judged = judge_table(ranker, table, self.target, self.positive, grades=grades, weight=self.weight)
@@ -90,8 +93,8 @@ class MeasureOptions:
         "Groups without a relevant row: skip (leave out), zero, one or raise.", default="skip"
     )
     ties: str | None = opt.plain(
-        "Rows of equal scores: average, pessimistic, optimistic or given (their order); by default each "
-        "measure has its own rule, runs have trec_eval's."
+        "Rows of equal scores: average, pessimistic, optimistic, given (their order) or, for average precision, "
+        "threshold (tied rows are one step); by default each measure has its own rule, runs have trec_eval's."
     )
     confidence: float | None = opt.plain("Add bootstrap intervals with this confidence, such as 0.95.")
     per_query: bool = opt.plain(
@@ -104,46 +107,44 @@ class MeasureOptions:
 @opt.option_groups
 def evaluate(inputs: Inputs, *, options: MeasureOptions, json: opt.Json = False) -> None:
     """Measure a list on rows whose answer is known."""
-    from apexrank.io.judging import default_measures
+    from apexrank.io.judging import ABOVE_ZERO, default_measures
+    from apexrank.metrics import per_group
 
+    output, each = options.output, options.per_query
     out.check_picture(options.roc)
-    if inputs.positive is not None and inputs.relevant is not None:
-        raise InputError("--positive names a class and --relevant a grade: give one of them")
-    if options.per_query and options.confidence is not None:
+    if each and options.confidence is not None:
         raise InputError("--confidence is about means: leave it out, or leave out --per-query")
-    if options.output is not None and not options.per_query:
+    if output is not None and not each:
         raise InputError("--output is for the table of --per-query: add that, or leave it out")
-    out.check_table(options.output, inputs.source, inputs.test, inputs.qrels)
+    out.check_table(output, inputs.source, inputs.test, inputs.qrels)
     judged = inputs.read()
     if options.roc is not None and judged.groups is not None:
         raise InputError("--roc draws one list, but these rows are ranked inside groups: leave it out")
+    if inputs.relevant is not None and not judged.graded:
+        raise InputError("--relevant is a grade, but the target is a class: leave it out")
+    relevant = ABOVE_ZERO if judged.graded and inputs.relevant is None else inputs.relevant
     for sentence in judged.notes:
         out.note(sentence)
     chosen = opt.split_names(options.measures)
     names = chosen or default_measures(judged.y, judged.groups, judged.weight)
-    about = _about_rows(judged, inputs.relevant, options.ties)
-    if options.per_query:
-        tell = _per_query(judged, names, about, options.output, json)
+    about: dict[str, Any] = {
+        "groups": judged.groups,
+        "sample_weight": judged.weight,
+        "relevant": relevant,
+        "ties": options.ties or judged.ties,
+    }
+    tell: Callable[[], None]
+    if each:
+        table = per_group(judged.y, judged.scores, names, **about)
+        out.write_frame(table, output)
+        tell = partial(_print_groups, table, output, json)
     else:
         names = chosen or _defined(judged, names, about)
-        source = str(inputs.test or inputs.source)
-        tell = _means(judged, names, about | {"empty": options.empty}, options.confidence, source, json)
+        tell = _means(judged, names, about | {"empty": options.empty}, inputs, options, json)
     if options.roc is not None:
-        positives = judged.y if not judged.graded else judged.y >= about["relevant"]
+        positives = judged.y if not judged.graded else judged.y >= relevant
         out.save_roc({str(inputs.source): judged.scores}, positives, options.roc, judged.weight)
     tell()  # after the files are written, as the reader of stdout may leave
-
-
-def _about_rows(judged: Judged, relevant: float | None, ties: str | None) -> dict[str, Any]:
-    """Return the options of all measures."""
-    from apexrank.io.judging import ABOVE_ZERO
-
-    if relevant is not None and not judged.graded:
-        raise InputError("--relevant is a grade, but the target is a class: leave it out")
-    if judged.graded and relevant is None:
-        relevant = ABOVE_ZERO
-    found = {"groups": judged.groups, "sample_weight": judged.weight}
-    return {**found, "relevant": relevant, "ties": ties or judged.ties}
 
 
 def _defined(judged: Judged, names: list[str], options: dict[str, Any]) -> list[str]:
@@ -160,27 +161,21 @@ def _defined(judged: Judged, names: list[str], options: dict[str, Any]) -> list[
     return kept
 
 
-def _per_query(
-    judged: Judged, names: list[str], options: dict[str, Any], output: Path | None, json: bool
-) -> Callable[[], None]:
-    """Write the table of groups; return what prints it."""
-    from apexrank.metrics import per_group
-
-    table = per_group(judged.y, judged.scores, names, **options)
-    out.write_frame(table, output)
+def _print_groups(table: pl.DataFrame, output: Path | None, json: bool) -> None:
     if json:
-        return partial(out.print_json, {"groups": len(table), "table": table.to_dicts()})
-    if output is not None:
-        return partial(typer.echo, f"written: {output}, {len(table)} groups")
-    return partial(out.print_frame, table)
+        out.print_json({"groups": len(table)}, table=table)
+    elif output is None:
+        out.print_frame(table)
+    else:
+        out.print_written(output, f", {out.plural(len(table), 'group')}")
 
 
 def _means(
     judged: Judged,
     names: list[str],
-    options: dict[str, Any],
-    confidence: float | None,
-    source: str,
+    about: dict[str, Any],
+    inputs: Inputs,
+    options: MeasureOptions,
     json: bool,
 ) -> Callable[[], None]:
     """Compute the means; return what prints them."""
@@ -188,12 +183,13 @@ def _means(
     from apexrank.metrics import bootstrap
     from apexrank.metrics import evaluate as evaluate_measures
 
-    values = evaluate_measures(judged.y, judged.scores, names, **options)
+    values, confidence = evaluate_measures(judged.y, judged.scores, names, **about), options.confidence
     intervals: Any = {}
     if confidence is not None:
         with out.working("drawing rows or groups again and again"):
-            intervals = bootstrap(names, judged.y, judged.scores, confidence=confidence, **options)
-    summary = _summary(judged, options)
+            intervals = bootstrap(names, judged.y, judged.scores, confidence=confidence, **about)
+    left_out = [] if options.measures else _unmeasurable(judged)
+    summary = _summary(judged, about) | ({"left_out": left_out} if left_out else {})
     if json:
         ends = {name: [found.low, found.high] for name, found in intervals.items()}
         found = {"confidence": confidence, "intervals": ends} if ends else {}
@@ -203,20 +199,31 @@ def _means(
         [label(name), value] + ([intervals[name].low, intervals[name].high] if intervals else [])
         for name, value in values.items()
     ]
+    title = f"{inputs.test or inputs.source}: {_sentence(summary, about['empty'])}"
+    if left_out:
+        needs = "left out, as they go by ranks and need weights that are whole numbers"
+        title += f"\n{needs}: {', '.join(map(label, left_out))}"
     remarks = []
     if intervals:
         drawn = "groups" if judged.groups is not None else "rows"
         remarks.append(f"low and high: {100 * (confidence or 0):g}% bootstrap intervals over {drawn}")
     if judged.graded and any(name.startswith("err") for name in values):
         remarks.append(f"ERR takes {summary['max_grade']:g} for the highest grade, as these rows do")
-    title = f"{source}: {_sentence(summary, options['empty'])}"
-    return partial(_print_means, headers, rows, title, remarks)
+
+    def tell() -> None:
+        out.print_table(headers, rows, title)
+        for remark in remarks:
+            typer.echo(remark)
+
+    return tell
 
 
-def _print_means(headers: list[str], rows: list[list[Any]], title: str, remarks: list[str]) -> None:
-    out.print_table(headers, rows, title)
-    for remark in remarks:
-        typer.echo(remark)
+def _unmeasurable(judged: Judged) -> list[str]:
+    """Return the default measures that the weights do not allow."""
+    from apexrank.io.judging import default_measures, measurable
+
+    names = default_measures(judged.y, judged.groups)
+    return [name for name in names if name not in measurable(names, judged.weight)]
 
 
 def _summary(judged: Judged, options: dict[str, Any]) -> dict[str, Any]:
@@ -228,6 +235,8 @@ def _summary(judged: Judged, options: dict[str, Any]) -> dict[str, Any]:
         "rows": int((judged.scores > -math.inf).sum()),
         "positives": int(counts["relevant"].sum()),
     }
+    if judged.weight is not None:
+        summary["weight"] = float(judged.weight.sum())
     if judged.graded:
         summary["max_grade"] = float(judged.y.max())
     if judged.groups is not None:
@@ -236,10 +245,12 @@ def _summary(judged: Judged, options: dict[str, Any]) -> dict[str, Any]:
 
 
 def _sentence(summary: dict[str, Any], empty: str) -> str:
-    words = f"{summary['rows']} rows, {summary['positives']} positive"
+    words = f"{out.plural(summary['rows'], 'row')}, {summary['positives']} positive"
+    if "weight" in summary:
+        words += f", weighted ({summary['weight']:.6g} rows in all)"
     if "groups" not in summary:
         return words
     what = {"skip": "left out; --empty zero counts them as 0", "zero": "counted as 0", "one": "counted as 1"}
     without = summary["empty_groups"]
     rest = f", {without} of them without a positive row ({what.get(empty, empty)})" if without else ""
-    return f"{words}, in {summary['groups']} groups{rest}"
+    return f"{words}, in {out.plural(summary['groups'], 'group')}{rest}"

@@ -240,7 +240,11 @@ def feature_columns(
     table: Table, roles: Mapping[str, str | None], features: Sequence[str] = (), drop: Sequence[str] = ()
 ) -> list[str]:
     """Columns of a table that are features, in its order: those named, or all that have no role and are not dropped."""
-    taken = {column: role for role, column in roles.items() if column is not None}
+    taken: dict[str, str] = {}
+    for role, column in roles.items():
+        if column in taken:
+            raise InputError(f"column {column!r} is the {taken[column]}: it cannot be the {role} as well")
+        taken |= {} if column is None else {column: role}
     for name in (*taken, *drop, *features):
         table.column(name)
     for name in features:
