@@ -11,7 +11,7 @@ from typing import Any
 
 import apexrank_papers as papers
 from apexrank.atomic import write_bytes
-from apexrank.cli.output import json_text, note, save_figure, warnings_as_notes, working
+from apexrank.cli.output import json_text, note, save_figure, working
 from apexrank.errors import InputError
 from apexrank.io import write_table
 from apexrank_papers import summary
@@ -93,7 +93,7 @@ def _entry(name: str, options: Mapping[str, Any], folder: Path) -> dict[str, Any
     try:
         for file in file_names(name):
             (folder / file).unlink(missing_ok=True)
-        with working(f"running {name}"), warnings_as_notes():
+        with working(f"running {name}"):
             result = papers.run(name, **given)
         files = write_files(result, name, folder)
     except Exception as error:

@@ -15,10 +15,8 @@ from scipy.stats import kendalltau
 from typer.testing import CliRunner
 
 from apexrank.aggregation import ballot_files, bootstrap, rank_aggregation
-from apexrank.aggregation.ballots import Kind
 from apexrank.aggregation.fusion import Method
 from apexrank.cli import aggregate as verb
-from apexrank.cli import options as opt
 from apexrank.cli.app import app
 
 SCORES = {"ann": [3, 2, 1, 0], "bob": [2, 3, 0.5, 1], "cy": [1, 0, 2, 3], "dee": [3, 1, 2, 0]}
@@ -61,7 +59,6 @@ def ranked(command):
 
 def test_names_are_those_of_the_library():
     assert get_args(Method) == verb.METHODS
-    assert get_args(Kind) == opt.KINDS
     assert ballot_files._SUMS == rank_aggregation._RETRIEVAL
 
 

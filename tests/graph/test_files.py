@@ -230,7 +230,7 @@ class TestFaults:
     @pytest.mark.parametrize(
         ("text", "options", "says"),
         [
-            ("1 2\n3\n", {}, "line 2: the line has 1 fields, the first edge 2"),
+            ("1 2\n3\n", {}, "line 2: the line has 1 field, the first edge 2"),
             ("1 2\n3 4 5\n", {}, "line 2: the line has 3 fields, the first edge 2"),
             ("# c\n1 2 9\n\n3 4\n", {}, "line 4: the line has 2 fields, the first edge 3"),
             ("source,target\n1,2\n3,4,5\n", {}, "line 3: the line has 3 fields, the header 2"),

@@ -195,7 +195,7 @@ def _fit(
     from apexrank.aggregation.kmeans import LovaszBregmanKMeans
 
     what = f"looking for {size} clusters of {len(scores)} voters"
-    with out.working(what), out.warnings_as_notes(f"{size} clusters: "), opt.errors_about(profile):
+    with out.working(what, about=f"{size} clusters: "), opt.errors_about(profile):
         return LovaszBregmanKMeans(size, **parameters).fit(scores, sample_weight=profile.weights)
 
 

@@ -87,7 +87,7 @@ def compare(
     given = asdict(options)
     for name in ("test", "p", "seed"):
         del given[name]
-    with out.working(f"comparing pushes on {len(table)} rows") as status, out.warnings_as_notes():
+    with out.working(f"comparing pushes on {len(table)} rows") as status:
         comparison = compare_table(
             table,
             target=target,

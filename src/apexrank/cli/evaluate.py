@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
 from dataclasses import dataclass
-from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -16,8 +14,6 @@ from apexrank.cli import output as out
 from apexrank.errors import InputError
 
 if TYPE_CHECKING:
-    import polars as pl
-
     from apexrank.io.judging import Judged
 
 _scored = opt.panel("Lists ranked elsewhere")
@@ -133,18 +129,28 @@ def evaluate(inputs: Inputs, *, options: MeasureOptions, json: opt.Json = False)
         "relevant": relevant,
         "ties": options.ties or judged.ties,
     }
-    tell: Callable[[], None]
     if each:
         table = per_group(judged.y, judged.scores, names, **about)
         out.write_frame(table, output)
-        tell = partial(_print_groups, table, output, json)
     else:
         names = chosen or _defined(judged, names, about)
-        tell = _means(judged, names, about | {"empty": options.empty}, inputs, options, json)
+        report = _means(judged, names, about | {"empty": options.empty}, options.confidence)
+        left_out = [] if chosen else _unmeasurable(judged)
+        report |= {"left_out": left_out} if left_out else {}
     if options.roc is not None:
         positives = judged.y if not judged.graded else judged.y >= relevant
         out.save_roc({str(inputs.source): judged.scores}, positives, options.roc, judged.weight)
-    tell()  # after the files are written, as the reader of stdout may leave
+    # after the files are written, as the reader of stdout may leave
+    if not each and json:
+        out.print_json(report)
+    elif not each:
+        _print(report, inputs.test or inputs.source, options.empty)
+    elif json:
+        out.print_json({"groups": len(table)}, table=table)
+    elif output is None:
+        out.print_frame(table)
+    else:
+        out.print_written(output, f", {out.plural(len(table), 'group')}")
 
 
 def _defined(judged: Judged, names: list[str], options: dict[str, Any]) -> list[str]:
@@ -161,63 +167,6 @@ def _defined(judged: Judged, names: list[str], options: dict[str, Any]) -> list[
     return kept
 
 
-def _print_groups(table: pl.DataFrame, output: Path | None, json: bool) -> None:
-    if json:
-        out.print_json({"groups": len(table)}, table=table)
-    elif output is None:
-        out.print_frame(table)
-    else:
-        out.print_written(output, f", {out.plural(len(table), 'group')}")
-
-
-def _means(
-    judged: Judged,
-    names: list[str],
-    about: dict[str, Any],
-    inputs: Inputs,
-    options: MeasureOptions,
-    json: bool,
-) -> Callable[[], None]:
-    """Compute the means; return what prints them."""
-    from apexrank.io.judging import label
-    from apexrank.metrics import bootstrap
-    from apexrank.metrics import evaluate as evaluate_measures
-
-    values, confidence = evaluate_measures(judged.y, judged.scores, names, **about), options.confidence
-    intervals: Any = {}
-    if confidence is not None:
-        with out.working("drawing rows or groups again and again"):
-            intervals = bootstrap(names, judged.y, judged.scores, confidence=confidence, **about)
-    left_out = [] if options.measures else _unmeasurable(judged)
-    summary = _summary(judged, about) | ({"left_out": left_out} if left_out else {})
-    if json:
-        ends = {name: [found.low, found.high] for name, found in intervals.items()}
-        found = {"confidence": confidence, "intervals": ends} if ends else {}
-        return partial(out.print_json, summary | {"measures": values} | found)
-    headers = ["measure", "value"] + (["low", "high"] if intervals else [])
-    rows = [
-        [label(name), value] + ([intervals[name].low, intervals[name].high] if intervals else [])
-        for name, value in values.items()
-    ]
-    title = f"{inputs.test or inputs.source}: {_sentence(summary, about['empty'])}"
-    if left_out:
-        needs = "left out, as they go by ranks and need weights that are whole numbers"
-        title += f"\n{needs}: {', '.join(map(label, left_out))}"
-    remarks = []
-    if intervals:
-        drawn = "groups" if judged.groups is not None else "rows"
-        remarks.append(f"low and high: {100 * (confidence or 0):g}% bootstrap intervals over {drawn}")
-    if judged.graded and any(name.startswith("err") for name in values):
-        remarks.append(f"ERR takes {summary['max_grade']:g} for the highest grade, as these rows do")
-
-    def tell() -> None:
-        out.print_table(headers, rows, title)
-        for remark in remarks:
-            typer.echo(remark)
-
-    return tell
-
-
 def _unmeasurable(judged: Judged) -> list[str]:
     """Return the default measures that the weights do not allow."""
     from apexrank.io.judging import default_measures, measurable
@@ -226,31 +175,57 @@ def _unmeasurable(judged: Judged) -> list[str]:
     return [name for name in names if name not in measurable(names, judged.weight)]
 
 
-def _summary(judged: Judged, options: dict[str, Any]) -> dict[str, Any]:
-    from apexrank.metrics import per_group
+def _means(
+    judged: Judged, names: list[str], about: dict[str, Any], confidence: float | None
+) -> dict[str, Any]:
+    """Return the size of the lists, the means of the measures, and their intervals if wanted."""
+    from apexrank.metrics import bootstrap, per_group
+    from apexrank.metrics import evaluate as evaluate_measures
 
-    known = {name: options[name] for name in ("groups", "relevant")}
-    counts = per_group(judged.y, judged.scores, "mrr", **known)
-    summary: dict[str, Any] = {
+    counts = per_group(judged.y, judged.scores, "mrr", groups=judged.groups, relevant=about["relevant"])
+    report: dict[str, Any] = {
         "rows": int((judged.scores > -math.inf).sum()),
         "positives": int(counts["relevant"].sum()),
     }
     if judged.weight is not None:
-        summary["weight"] = float(judged.weight.sum())
+        report["weight"] = float(judged.weight.sum())
     if judged.graded:
-        summary["max_grade"] = float(judged.y.max())
+        report["max_grade"] = float(judged.y.max())
     if judged.groups is not None:
-        summary |= {"groups": len(counts), "empty_groups": int((counts["relevant"] == 0).sum())}
-    return summary
+        report |= {"groups": len(counts), "empty_groups": int((counts["relevant"] == 0).sum())}
+    report["measures"] = evaluate_measures(judged.y, judged.scores, names, **about)
+    if confidence is not None:
+        with out.working("drawing rows or groups again and again"):
+            found: Any = bootstrap(names, judged.y, judged.scores, confidence=confidence, **about)
+        intervals = {name: [found[name].low, found[name].high] for name in found}
+        report |= {"confidence": confidence, "intervals": intervals}
+    return report
 
 
-def _sentence(summary: dict[str, Any], empty: str) -> str:
-    words = f"{out.plural(summary['rows'], 'row')}, {summary['positives']} positive"
-    if "weight" in summary:
-        words += f", weighted ({summary['weight']:.6g} rows in all)"
-    if "groups" not in summary:
-        return words
-    what = {"skip": "left out; --empty zero counts them as 0", "zero": "counted as 0", "one": "counted as 1"}
-    without = summary["empty_groups"]
-    rest = f", {without} of them without a positive row ({what.get(empty, empty)})" if without else ""
-    return f"{words}, in {out.plural(summary['groups'], 'group')}{rest}"
+def _print(report: dict[str, Any], source: Path, empty: str) -> None:
+    from apexrank.io.judging import label
+
+    title = f"{source}: {out.plural(report['rows'], 'row')}, {report['positives']} positive"
+    if "weight" in report:
+        title += f", weighted ({report['weight']:.6g} rows in all)"
+    if "groups" in report:
+        title += f", in {out.plural(report['groups'], 'group')}"
+    if without := report.get("empty_groups"):
+        what = {
+            "skip": "left out; --empty zero counts them as 0",
+            "zero": "counted as 0",
+            "one": "counted as 1",
+        }
+        title += f", {without} of them without a positive row ({what.get(empty, empty)})"
+    if "left_out" in report:
+        left_out = ", ".join(map(label, report["left_out"]))
+        title += f"\nleft out, as they go by ranks and need weights that are whole numbers: {left_out}"
+    values, intervals = report["measures"], report.get("intervals", {})
+    headers = ["measure", "value", "low", "high"] if intervals else ["measure", "value"]
+    rows = [[label(name), value, *intervals.get(name, ())] for name, value in values.items()]
+    out.print_table(headers, rows, title)
+    if intervals:
+        drawn = "groups" if "groups" in report else "rows"
+        typer.echo(f"low and high: {100 * report['confidence']:g}% bootstrap intervals over {drawn}")
+    if "max_grade" in report and any(name.startswith("err") for name in values):
+        typer.echo(f"ERR takes {report['max_grade']:g} for the highest grade, as these rows do")

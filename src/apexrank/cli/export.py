@@ -145,7 +145,7 @@ def _export_card(ranker: TableRanker, output: Path | None, options: Any) -> Expo
 
     weight = options.weight or ranker.weight
     rows, held_out = (_read(ranker, path, weight) for path in (options.data, options.test))
-    with out.working(f"rounding on {len(rows[0])} rows"), out.warnings_as_notes():
+    with out.working(f"rounding on {len(rows[0])} rows"):
         card = round_scorecard(ranker, rows[0], max_points=options.max_points or 10, sample_weight=rows[1])
         loss = card.loss(held_out[0], sample_weight=held_out[1])
     if output is not None and output.suffix.lower() == ".md":

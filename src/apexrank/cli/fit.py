@@ -166,7 +166,7 @@ def fit(
         if journal is not None and journal.resumed:
             out.note(f"going on from {path}, with what {journal.resumed} passes over the rows had found")
         what = train if table is None else f"{len(table)} rows"
-        with out.working(f"fitting {what}"), out.warnings_as_notes():
+        with out.working(f"fitting {what}"):
             if table is None:
                 ranker, judged = _fit_by_engine(train, recipe, estimator, engine)
             else:
@@ -195,13 +195,10 @@ def build_estimator(name: str, cv: bool, given: dict[str, Any]) -> Any:
 
     model, price = MODELS[name], given.get("price", "power")
     chosen_by_cv = ("alpha",) if model.graded else ("p", "alpha")
-    opt.refuse(
-        {
-            f"--price {price} has no -p: leave out one of them": "p" in given and price != "power",
-            f"--cv chooses p and alpha of --model push, not of --model {name}": cv
-            and not (name == "push" or model.graded),
-        }
-    )
+    if "p" in given and price != "power":
+        raise InputError(f"--price {price} has no -p: leave out one of them")
+    if cv and name != "push" and not model.graded:
+        raise InputError(f"--cv chooses p and alpha of --model push, not of --model {name}")
     for option in chosen_by_cv if cv else ("folds", "scoring"):
         if option in given:
             remedy = "leave out either --cv or" if cv else "add --cv, or leave out"
@@ -305,9 +302,10 @@ def _print(report: dict[str, Any], ranker: TableRanker, source: Path) -> None:
     names = ["p" if params.get("price") == "power" else "price", "divergence", "margin", "alpha"]
     names = ["loss", "alpha"] if report["estimator"] == "ListwiseRanker" else names
     shown = ", ".join(f"{name}={out.show(params[name])}" for name in names if name in params)
+    state = "converged" if report["converged"] else "stopped"
     certificate = "" if gap is None or gap != gap else f", duality gap {gap:.1e}"
     typer.echo(
-        f"{report['estimator']}({shown}): {out.ended(report['converged'], report['n_iter'], 'iteration')}, "
+        f"{report['estimator']}({shown}): {state} after {out.plural(report['n_iter'], 'iteration')}, "
         f"gradient norm {report['grad_norm']:.1e}{certificate}"
     )
     measures, coefficients = report["measures"], report["coefficients"]
@@ -317,4 +315,4 @@ def _print(report: dict[str, Any], ranker: TableRanker, source: Path) -> None:
     largest = sorted(coefficients.items(), key=lambda item: -abs(item[1]))[:few]
     title = "coefficients" if n <= few else f"the {few} largest of {n} coefficients"
     out.print_table(["feature", title], [[name, f"{value:+.3g}"] for name, value in largest])
-    out.print_written(report["model"])
+    typer.echo(f"written: {report['model']}")

@@ -32,16 +32,8 @@ def panel(title: str | None = None) -> Callable[..., Any]:
     """
 
     def option(help: str, *names: str, default: Any = None, choices: Sequence[str] = (), **more: Any) -> Any:
-        def check(param: typer.CallbackParam, value: Any) -> Any:
-            if value not in (None, *choices):
-                raise InputError(
-                    f"unknown {flag(str(param.name))} {value!r}: use one of {', '.join(choices)}"
-                )
-            return value
-
-        check_or_none = check if choices else None
-        info = typer.Option(*names, help=help, rich_help_panel=title, callback=check_or_none, **more)
-        return field(default=default, metadata={"option": info})
+        info = typer.Option(*names, help=help, rich_help_panel=title, **more)
+        return field(default=default, metadata={"option": info, "choices": choices})
 
     return option
 
@@ -75,7 +67,12 @@ def option_groups(command: Callable[..., None]) -> Callable[..., None]:
     @wraps(command)
     def grouped(**given: Any) -> None:
         for name, group in groups.items():
-            given[name] = group(**{each.name: given.pop(each.name) for each in fields(group)})
+            options = {each.name: given.pop(each.name) for each in fields(group)}
+            for each in fields(group):
+                choices, value = each.metadata.get("choices"), options[each.name]
+                if choices and value not in (None, *choices):
+                    raise InputError(f"unknown {flag(each.name)} {value!r}: use one of {', '.join(choices)}")
+            given[name] = group(**options)
         command(**given)
 
     flat = [parameter.replace(kind=inspect.Parameter.KEYWORD_ONLY) for parameter in parameters]

@@ -141,15 +141,15 @@ def plural(number: float, one: str, many: str = "") -> str:
     return f"{number} {one if number == 1 else many or f'{one}s'}"
 
 
-def ended(converged: bool, steps: int, unit: str = "step") -> str:
+def ended(converged: bool, steps: int) -> str:
     """Say how an iteration ended.
 
     Examples
     --------
-    >>> ended(True, 12), ended(False, 1, "iteration")
-    ('converged after 12 steps', 'stopped after 1 iteration')
+    >>> ended(True, 12), ended(False, 1)
+    ('converged after 12 steps', 'stopped after 1 step')
     """
-    return f"{'converged' if converged else 'stopped'} after {plural(steps, unit)}"
+    return f"{'converged' if converged else 'stopped'} after {plural(steps, 'step')}"
 
 
 def print_written(output: Path | None, about: str = "") -> None:
@@ -256,33 +256,32 @@ def is_terminal() -> bool:
     return sys.stdout is not None and sys.stdout.isatty()
 
 
-def working(message: str) -> AbstractContextManager[Any]:
-    """Show a spinner on stderr while a block runs, if stderr is a terminal."""
-    if sys.stderr is None or not sys.stderr.isatty():
-        return nullcontext()
-    from rich.console import Console
+@contextmanager
+def working(message: str, about: str = "") -> Iterator[Any]:
+    """Show a spinner while a block runs, if stderr is a terminal; then print each distinct warning as a note.
 
-    return Console(stderr=True).status(message)
+    The notes begin with ``about``.
+    """
+    spinner: AbstractContextManager[Any] = nullcontext()
+    if sys.stderr is not None and sys.stderr.isatty():
+        from rich.console import Console
+
+        spinner = Console(stderr=True).status(message)
+    with spinner as status, warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always", UserWarning)
+        yield status
+    for text in dict.fromkeys(str(w.message) for w in caught if issubclass(w.category, UserWarning)):
+        note(about + text)
 
 
 def fit_with_progress(estimator: Any, data: Any, what: str, measure: str, **arguments: Any) -> None:
-    """Fit an estimator; show each of its steps, and print its warnings as notes."""
-    with working(what) as status, warnings_as_notes():
+    """Fit an estimator, and show each of its steps."""
+    with working(what) as status:
         if status is not None and "callback" in estimator.get_params():
             estimator.set_params(
                 callback=lambda step, value: status.update(f"{what}: step {step}, {measure} {value:.1e}")
             )
         estimator.fit(data, **arguments)
-
-
-@contextmanager
-def warnings_as_notes(about: str = "") -> Iterator[None]:
-    """Print each distinct warning of the library as a note of one line that begins with ``about``."""
-    with warnings.catch_warnings(record=True) as caught:
-        warnings.simplefilter("always", UserWarning)
-        yield
-    for message in dict.fromkeys(str(w.message) for w in caught if issubclass(w.category, UserWarning)):
-        note(about + message)
 
 
 def check_file(path: Path | None, *inputs: Path | None) -> None:

@@ -72,7 +72,7 @@ def reproduce(
         raise InputError("--resume belongs to 'apexrank reproduce all': leave it out")
     title = papers.get(name).title
     _prepare([name], folder)
-    with out.working(f"running {name}"), out.warnings_as_notes():
+    with out.working(f"running {name}"):
         result = papers.run(name, **given)
     files = [] if folder is None else write_files(result, name, folder)
     if json:

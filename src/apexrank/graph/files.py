@@ -307,7 +307,7 @@ def _read_carefully(layout: _Layout) -> tuple[Any, Any, Any]:
 def _fault(layout: _Layout, fields: list[str], source: int) -> str:
     if len(fields) != len(layout.names):
         like = "the header" if layout.has_header else "the first edge"
-        return f"the line has {len(fields)} fields, {like} {len(layout.names)}; correct it"
+        return f"the line has {len(fields)} field{'s' * (len(fields) != 1)}, {like} {len(layout.names)}; correct it"
     role = "target" if fields[source] else "source"
     return f"the {role} of the edge is missing; fill it in or take the line out"
 

@@ -303,8 +303,9 @@ def check_widths(path: Path, separator: str, width: int) -> None:
     try:
         for line, fields in _lines(path, separator, streamed=True):
             if len(fields) > width or (any(fields) and len(fields) < width):
+                plural = "s" * (len(fields) != 1)
                 raise InputError(
-                    f"{path} line {line}: the row has {len(fields)} fields, the header {width}; "
+                    f"{path} line {line}: the row has {len(fields)} field{plural}, the header {width}; "
                     "fix the line (a value that contains the separator needs quotes)"
                 )
     finally:
