@@ -29,6 +29,7 @@ _METHODS_OF = {  # options that other methods ignore
 _TIES_SHOWN = 5
 _TOP_DRAWN, _TOP_OF_PAGE, _DRAWS_OF_PAGE = 20, 30, 500  # unless --top and --bootstrap say otherwise
 _CHEAP = 2**23  # scores up to which agreement and the Condorcet winner are computed unasked
+_CHEAP_GAPS = 20_000  # voters up to which agreement is, where each has items of its own
 _MOST_PROVEN = 200  # items of a cycle, whose proof is a programme of more than a million rows
 
 
@@ -248,15 +249,20 @@ def _known(profile: BallotFile, result: Aggregation, voters: Aggregation | None 
 
     Where voters ignore items there is no confidence, as the means are then not of the same voters.
     """
-    from apexrank.report.votes.methods import has_gaps
-    from apexrank.report.votes.voters import voter_agreement
+    import numpy as np
 
-    cheap, seen = profile.values.size <= _CHEAP, replace(result, ballots=(voters or result).ballots)
-    agreement = voter_agreement(seen, 0, []) if cheap else None
+    from apexrank.report.votes.methods import has_gaps
+
+    seen = replace(result, ballots=(voters or result).ballots)
+    cheap, agreement = profile.values.size <= _CHEAP, None
+    if cheap and not (has_gaps(seen) and seen.ballots.n_voters > _CHEAP_GAPS):
+        tau, weight = seen.agreement, seen.ballots.weight(slice(None))
+        counted = ~np.isnan(tau) & (weight > 0)
+        agreement = float(np.average(tau[counted], weights=weight[counted])) if counted.any() else None
     known = {
         "method": result.method,
         "confidence": None if has_gaps(result) else result.confidence,
-        "agreement": None if agreement is None or agreement.sampled else agreement.mean,
+        "agreement": agreement,
         "ties": [list(group) for group in result.ties],
     }
     if cheap and voters is None:

@@ -11,7 +11,7 @@ import io
 import os
 import signal
 import sys
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from typing import Annotated, Any
 
@@ -52,19 +52,11 @@ class _Stopped(BaseException):
 class OneLineErrors(TyperGroup):
     """Command group that reports every expected error in one line."""
 
-    def main(
-        self,
-        args: Sequence[str] | None = None,
-        prog_name: str | None = None,
-        complete_var: str | None = None,
-        standalone_mode: bool = True,
-        windows_expand_args: bool = True,
-        **extra: Any,
-    ) -> Any:
+    def main(self, *args: Any, **extra: Any) -> Any:
         """Run a command; usage errors are reported like errors in the data."""
         try:
             with _stopping_cleanly(), _names_as_they_are():
-                code = super().main(args, prog_name, complete_var, False, windows_expand_args, **extra)
+                code = super().main(*args, **extra | {"standalone_mode": False})
             if code == _INTERRUPTED:
                 _report("interrupted")
         except _UsageError as error:

@@ -68,16 +68,11 @@ def cluster(
 ) -> None:
     """Group voters who order the items alike; cluster 1 is the largest."""
     from apexrank.aggregation.fusion import read_rule
-    from apexrank.aggregation.kmeans import silhouette
+    from apexrank.aggregation.kmeans import LovaszBregmanKMeans, silhouette
 
     opt.check_tables(ballots, files.output, files.orders)
     sizes = _sizes(options.k, options.elbow, files.orders)
-    parameters = {
-        "f": _shape(options.f),
-        "euclidean": options.euclidean,
-        "n_init": options.n_init,
-        "random_state": options.seed,
-    }
+    shape = _shape(options.f)
     points = worth.check(reading.kind, ballots)
     rule = read_rule("lovasz-bregman", **opt.RULE_DEFAULTS | {"normalize": worth.normalize, "points": points})
     watch = out.Stopwatch()
@@ -86,7 +81,14 @@ def cluster(
     scores = _scores(profile, rule, missing)
     _check_sizes(sizes, options.f, profile)
     watch.end("reading")
-    models = [_fit(size, profile, scores, parameters) for size in sizes]
+    models = []
+    for size in sizes:
+        what = f"looking for {size} clusters of {len(scores)} voters"
+        with out.working(what, about=f"{size} clusters: "), opt.errors_about(profile):
+            model = LovaszBregmanKMeans(
+                size, f=shape, euclidean=options.euclidean, n_init=options.n_init, random_state=options.seed
+            )
+            models.append(model.fit(scores, sample_weight=profile.weights))
     watch.end("clustering")
     opt.note_ballots(profile, scales=worth.normalize is None)
     elbow = [
@@ -97,9 +99,8 @@ def cluster(
         }
         for model in models
     ]
-    paths = [path for path in (files.output, files.orders) if path is not None]
     report = profile.to_dict(missing) | {"f": options.f, "euclidean": options.euclidean, "seconds": watch}
-    report["files"] = [str(path) for path in paths]
+    report["files"] = [str(path) for path in (files.output, files.orders) if path is not None]
     if options.elbow is not None:
         _show_elbow(profile, report | {"elbow": elbow}, files.output, json)
         return
@@ -187,16 +188,6 @@ def _scores(profile: BallotFile, rule: Any, missing: Any) -> np.ndarray:
             f"all), and clusters need all of them; {profile.cure}"
         )
     return scores
-
-
-def _fit(
-    size: int, profile: BallotFile, scores: np.ndarray, parameters: dict[str, Any]
-) -> LovaszBregmanKMeans:
-    from apexrank.aggregation.kmeans import LovaszBregmanKMeans
-
-    what = f"looking for {size} clusters of {len(scores)} voters"
-    with out.working(what, about=f"{size} clusters: "), opt.errors_about(profile):
-        return LovaszBregmanKMeans(size, **parameters).fit(scores, sample_weight=profile.weights)
 
 
 def _show_elbow(profile: BallotFile, report: dict[str, Any], output: Path | None, json: bool) -> None:

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import typer
 
+from apexrank.atomic import write_bytes
 from apexrank.cli import options as opt
 from apexrank.cli import output as out
 from apexrank.errors import InputError
@@ -127,7 +128,6 @@ def _export_onnx(ranker: TableRanker, output: Path | None, _: Any) -> Exported:
 
 
 def _export_sql(ranker: TableRanker, output: Path | None, options: Any) -> Exported:
-    from apexrank.atomic import write_bytes
     from apexrank.export import to_sql
 
     sql = to_sql(ranker, **opt.given_options(options))
@@ -140,7 +140,6 @@ def _export_sql(ranker: TableRanker, output: Path | None, options: Any) -> Expor
 
 
 def _export_card(ranker: TableRanker, output: Path | None, options: Any) -> Exported:
-    from apexrank.atomic import write_bytes
     from apexrank.export import round_scorecard
 
     weight = options.weight or ranker.weight

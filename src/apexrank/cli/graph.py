@@ -154,24 +154,8 @@ def rank(
     ranked = ranking_frame(estimator.graph_, estimator.scores_, shown.top, **given_labels)
     reasons = {str(vertex): estimator.explain(vertex, top=_LINKS_SHOWN) for vertex in vertices}
     out.write_frame(ranked, output)
-    report = {
-        "edges_file": str(edges),
-        "vertices": estimator.graph_.n,
-        "edges": estimator.graph_.n_edges,
-        **({"negative_edges": given.negative.n_edges} if signed else {}),
-        "method": method,
-        "estimator": type(estimator).__name__,
-        "params": {
-            name: "inf" if value == math.inf else value
-            for name, value in estimator.get_params().items()
-            if name not in _QUIET_PARAMS
-        },
-        "steps": getattr(estimator, "n_iter_", None),
-        "converged": getattr(estimator, "converged_", True),
-        "error_bound": getattr(estimator, "error_bound_", None),
-        "error_bound_is_before_labels": hasattr(estimator, "ranks_") and hasattr(estimator, "trust_"),
-        "seconds": watch,
-    }
+    negative = {"negative_edges": given.negative.n_edges} if signed else {}
+    report = {"edges_file": str(edges), "method": method, **_report(estimator), **negative, "seconds": watch}
     if json:
         report |= {"rows": len(ranked), "output": output}
         if reasons:
@@ -214,6 +198,24 @@ def build_method(name: str, given: set[str], **options: Any) -> Any:
     if "negative" in options and "signed" not in given:
         raise InputError("--negative is about negative edges: add --signed, or leave it out")
     return estimator
+
+
+def _report(estimator: Any) -> dict[str, Any]:
+    """Return what is known of a fitted rank."""
+    return {
+        "vertices": estimator.graph_.n,
+        "edges": estimator.graph_.n_edges,
+        "estimator": type(estimator).__name__,
+        "params": {
+            name: "inf" if value == math.inf else value
+            for name, value in estimator.get_params().items()
+            if name not in _QUIET_PARAMS
+        },
+        "steps": getattr(estimator, "n_iter_", None),
+        "converged": getattr(estimator, "converged_", True),
+        "error_bound": getattr(estimator, "error_bound_", None),
+        "error_bound_is_before_labels": hasattr(estimator, "ranks_") and hasattr(estimator, "trust_"),
+    }
 
 
 def _sentence(report: dict[str, Any]) -> str:

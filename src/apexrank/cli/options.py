@@ -256,7 +256,6 @@ def without_distrust() -> Iterator[None]:
         raise InputError(re.sub("; if that is distrust, .*", advice, str(error))) from None
 
 
-KINDS = ("scores", "ranks", "orders")
 RULE_DEFAULTS = {"normalize": None, "points": None, "k": 60.0, "max_exact": 40, "time_limit": 60.0}
 BallotPath = Annotated[
     Path,
@@ -274,7 +273,7 @@ class BallotOptions:
     kind: str | None = reading(
         "What the cells hold: scores (larger is better, the default), ranks (1 is best), or orders: a row lists "
         "its items from the best on, and may stop early.",
-        choices=KINDS,
+        choices=("scores", "ranks", "orders"),
     )
     items_in: str | None = reading(
         "Where the items are: columns (the default), or rows of a table with one column per voter.",
@@ -297,44 +296,39 @@ class BallotOptions:
 
     def read(self, path: Path) -> BallotFile:
         """Read a file of ballots."""
-        from apexrank.aggregation.ballot_files import (
-            BallotLayout,
-            is_preflib,
-            read_ballot_table,
-            read_preflib_ballots,
-        )
+        from apexrank.aggregation import ballot_files
 
         long = self._check()
         with out.working(f"reading {path}"):
-            if is_preflib(path):
-                names = [each.name for each in fields(self)]
-                self._refuse(f"{path} is a PrefLib file, which says all of itself", *names)
-                return read_preflib_ballots(path)
-            table = read_ballot_table(path)
+            if ballot_files.is_preflib(path):
+                self._refuse(f"{path} is a PrefLib file, which says all of itself", *asdict(self))
+                return ballot_files.read_preflib_ballots(path)
+            table = ballot_files.read_ballot_table(path)
             drop = split_names(self.drop, table.names)
             kind, items_in = self.kind or "scores", self.items_in or "columns"
-            return BallotLayout(kind, items_in, self.id, self.weights, drop, long).read(table)
+            layout = ballot_files.BallotLayout(kind, items_in, self.id, self.weights, drop, long)
+            return layout.read(table)
 
     def _check(self) -> tuple[str, str, str] | None:
         """Refuse options that contradict each other; return the three columns of ``--long``."""
-        names, orders = split_names([self.long or ""]), self.kind == "orders"
-        in_cells = "an order has its items in its cells: leave out"
-        form = f"--long must name the columns of voter, item and score such as user,film,stars, got {self.long!r}"
-        refuse({form: self.long is not None and not len(names) == len(set(names)) == 3})
-        if self.long is not None:
-            self._refuse("--long names the columns itself", "items_in", "id", "drop")
-        refuse(
-            {
-                f"{in_cells} --items-in, one row per voter": orders and self.items_in == "rows",
-                f"{in_cells} --long, one row per voter": orders and self.long is not None,
-            }
-        )
-        return None if self.long is None else (names[0], names[1], names[2])
+        if self.kind == "orders" and self.items_in == "rows":
+            raise InputError("an order has its items in its cells: leave out --items-in, one row per voter")
+        if self.long is None:
+            return None
+        names = split_names([self.long])
+        if len(names) != 3 or len(set(names)) < 3:
+            raise InputError(
+                f"--long must name the columns of voter, item and score such as user,film,stars, got {self.long!r}"
+            )
+        self._refuse("--long names the columns itself", "items_in", "id", "drop")
+        if self.kind == "orders":
+            raise InputError("an order has its items in its cells: leave out --long, one row per voter")
+        return names[0], names[1], names[2]
 
     def _refuse(self, reason: str, *names: str) -> None:
-        given = [name for name in names if getattr(self, name)]
-        if given:
-            raise InputError(f"{reason}: leave out {flag(given[0])}")
+        for name in names:
+            if getattr(self, name):
+                raise InputError(f"{reason}: leave out {flag(name)}")
 
 
 @dataclass(frozen=True)

@@ -22,6 +22,7 @@ from typing import TYPE_CHECKING, Any
 
 import typer
 
+from apexrank.atomic import check_writable, write_bytes
 from apexrank.errors import InputError, MissingExtraError
 
 if TYPE_CHECKING:
@@ -87,7 +88,7 @@ def in_options(message: str) -> str:
     value = r"(?P<quote>['\"])(?P<value>.*?)(?P=quote)"
     message = re.sub(rf"\b({_KEYWORDS})=(?:True\b|{value}|(?=[\s,;:.)]|$))", option, message)
     return re.sub(
-        rf"^(unknown )?({_FIRST})(?= )",
+        rf"^(unknown )?({_FIRST})(?= (?:must |are |is |'|[\d.]+ is ))",  # a file's name may begin like that
         lambda found: f"{found[1] or ''}--{found[2].replace('_', '-')}",
         message,
     )
@@ -286,8 +287,6 @@ def fit_with_progress(estimator: Any, data: Any, what: str, measure: str, **argu
 
 def check_file(path: Path | None, *inputs: Path | None) -> None:
     """Raise InputError early if a file cannot be written or is one of the inputs."""
-    from apexrank.atomic import check_writable
-
     if path is None:
         return
     check_writable(path)
@@ -347,8 +346,6 @@ def draw_without_screen() -> None:
 def save_figure(figure: Any, path: Path) -> None:
     """Write a matplotlib figure atomically and close it."""
     from matplotlib import pyplot as plt
-
-    from apexrank.atomic import write_bytes
 
     picture = BytesIO()
     figure.savefig(picture, format=path.suffix.lower().lstrip("."), dpi=150)
