@@ -324,7 +324,7 @@ RANK = "graph rank edges.csv"
         (
             "graph rank negative.csv",
             "negative.csv line 3: the link from 'b' to 'c' has the negative weight -2; "
-            "if that is distrust, use --method lpq --signed",
+            "if that is distrust, use graph rank --method lpq --signed, otherwise take it out",
         ),
         ("graph rank nan.csv", "nan.csv line 3"),
         ("graph rank inf.csv", "inf.csv line 3"),

@@ -114,7 +114,10 @@ def test_orders_to_keep_and_top(folder):
             ["weights.csv", "--label", "day"],
             "weights.csv line 3, column 'weight': the weight 'x' is not a number",
         ),
-        (["minus.csv", "tue.csv"], "distrust has no place here: take it out"),
+        (
+            ["minus.csv", "tue.csv"],
+            "if that is distrust, use graph rank --method lpq --signed, otherwise take it out",
+        ),
         (["mon.csv", "tue.csv", "--damping", "1"], "damping"),
         (["mon.csv", "tue.csv", "--repeated", "often"], "--repeated"),
         (["mon.csv", "tue.csv", "-o", "mon.csv"], "also an input"),

@@ -121,21 +121,20 @@ def evaluate(inputs: Inputs, *, options: MeasureOptions, json: opt.Json = False)
     relevant = ABOVE_ZERO if judged.graded and inputs.relevant is None else inputs.relevant
     for sentence in judged.notes:
         out.note(sentence)
-    chosen = opt.split_names(options.measures)
-    names = chosen or default_measures(judged.y, judged.groups, judged.weight)
     about: dict[str, Any] = {
         "groups": judged.groups,
         "sample_weight": judged.weight,
         "relevant": relevant,
         "ties": options.ties or judged.ties,
     }
+    chosen = opt.split_names(options.measures)
     if each:
+        names = chosen or default_measures(judged.y, judged.groups, judged.weight)
         table = per_group(judged.y, judged.scores, names, **about)
         out.write_frame(table, output)
     else:
-        names = chosen or _defined(judged, names, about)
+        names, left_out = (chosen, []) if chosen else _defined(judged, about)
         report = _means(judged, names, about | {"empty": options.empty}, options.confidence)
-        left_out = [] if chosen else _unmeasurable(judged)
         report |= {"left_out": left_out} if left_out else {}
     if options.roc is not None:
         positives = judged.y if not judged.graded else judged.y >= relevant
@@ -153,10 +152,12 @@ def evaluate(inputs: Inputs, *, options: MeasureOptions, json: opt.Json = False)
         out.print_written(output, f", {out.plural(len(table), 'group')}")
 
 
-def _defined(judged: Judged, names: list[str], options: dict[str, Any]) -> list[str]:
-    """Leave out default measures that are not defined on these rows."""
+def _defined(judged: Judged, options: dict[str, Any]) -> tuple[list[str], list[str]]:
+    """Return the default measures that are defined on these rows, and those that the weights do not allow."""
+    from apexrank.io.judging import default_measures, measurable
     from apexrank.metrics import per_group
 
+    names = default_measures(judged.y, judged.groups, judged.weight)
     found = per_group(judged.y, judged.scores, names, **options)
     kept = [name for name in names if found[name].null_count() < len(found)]
     if not kept:
@@ -164,15 +165,8 @@ def _defined(judged: Judged, names: list[str], options: dict[str, Any]) -> list[
     if len(kept) < len(names):
         left = ", ".join(name for name in names if name not in kept)
         out.note(f"not defined on these rows and left out: {left}")
-    return kept
-
-
-def _unmeasurable(judged: Judged) -> list[str]:
-    """Return the default measures that the weights do not allow."""
-    from apexrank.io.judging import default_measures, measurable
-
-    names = default_measures(judged.y, judged.groups)
-    return [name for name in names if name not in measurable(names, judged.weight)]
+    unweighted = default_measures(judged.y, judged.groups)
+    return kept, [name for name in unweighted if not measurable([name], judged.weight)]
 
 
 def _means(

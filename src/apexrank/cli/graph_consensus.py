@@ -143,7 +143,7 @@ def _read(edges: list[Path], label: str | None, reading: opt.EdgeOptions) -> Lay
         raise InputError("--label tells the layers of one table: give one file")
     which: Any = edges if label is None else edges[0]
     column = int(label) if label is not None and label.isdecimal() else label
-    with out.working(f"reading {', '.join(map(str, edges))}"), opt.without_distrust():
+    with out.working(f"reading {', '.join(map(str, edges))}"):
         layers = as_layers(which, label=column, **reading.rules())
     if len(layers) == 1:
         raise InputError(

@@ -10,7 +10,7 @@ import csv
 import inspect
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager, nullcontext
+from contextlib import contextmanager
 from dataclasses import asdict, dataclass, field, fields, is_dataclass
 from functools import wraps
 from pathlib import Path
@@ -233,27 +233,17 @@ class EdgeOptions:
         rules = {"directed": not self.undirected, "repeated": self.repeated, "self_loops": loops}
         return {**self.columns(), **rules}
 
-    def read(self, edges: Path, *, signed: bool | None = None) -> Any:
-        """Read a graph or a signed graph, and tell which columns were guessed; ``None``: signs have no meaning."""
+    def read(self, edges: Path, *, signed: bool = False) -> Any:
+        """Read a graph or a signed graph, and tell which columns were guessed."""
         from apexrank.graph.files import guessed_columns
         from apexrank.graph.reading import as_graph
 
-        with out.working(f"reading {edges}"), nullcontext() if signed is not None else without_distrust():
-            graph = as_graph(edges, **self.rules(), signed=bool(signed))
+        with out.working(f"reading {edges}"):
+            graph = as_graph(edges, **self.rules(), signed=signed)
         guessed = guessed_columns(edges, **self.columns())
         if guessed is not None:
             out.note(f"{edges}: {guessed} (--source, --target and --weight choose)")
         return graph
-
-
-@contextmanager
-def without_distrust() -> Iterator[None]:
-    """Change the advice about negative weights for commands that have no ``--signed``."""
-    try:
-        yield
-    except InputError as error:
-        advice = "; distrust has no place here: take it out"
-        raise InputError(re.sub("; if that is distrust, .*", advice, str(error))) from None
 
 
 RULE_DEFAULTS = {"normalize": None, "points": None, "k": 60.0, "max_exact": 40, "time_limit": 60.0}
