@@ -86,6 +86,10 @@ def test_every_option_has_a_help_text():
         ("Raise max_iter, tol or alpha.", "Raise --max-iter, --tol or --alpha."),
         ("or use ties='threshold'", "or use --ties threshold"),
         ("say relevant=1 if they are grades", "say --relevant 1 if they are grades"),
+        (
+            "p must be a number of at least 1, or inf, got 0.5",
+            "-p must be a number of at least 1, or inf, got 0.5",
+        ),
         ("points 2024.csv line 3: odd", "points 2024.csv line 3: odd"),
         ("min_support 5 is more than any item has", "--min-support 5 is more than any item has"),
         ("points.csv: the column 'max_iter or tol'", "points.csv: the column 'max_iter or tol'"),

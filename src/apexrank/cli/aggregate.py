@@ -251,17 +251,16 @@ def _known(profile: BallotFile, result: Aggregation, voters: Aggregation | None 
     """
     import numpy as np
 
-    from apexrank.report.votes.methods import has_gaps
-
     seen = replace(result, ballots=(voters or result).ballots)
+    gaps, seen_gaps = (profile.n_missing and each.ballots.missing == "ignore" for each in (result, seen))
     cheap, agreement = profile.values.size <= _CHEAP, None
-    if cheap and not (has_gaps(seen) and seen.ballots.n_voters > _CHEAP_GAPS):
+    if cheap and not (seen_gaps and seen.ballots.n_voters > _CHEAP_GAPS):
         tau, weight = seen.agreement, seen.ballots.weight(slice(None))
         counted = ~np.isnan(tau) & (weight > 0)
         agreement = float(np.average(tau[counted], weights=weight[counted])) if counted.any() else None
     known = {
         "method": result.method,
-        "confidence": None if has_gaps(result) else result.confidence,
+        "confidence": None if gaps else result.confidence,
         "agreement": agreement,
         "ties": [list(group) for group in result.ties],
     }

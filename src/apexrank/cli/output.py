@@ -46,7 +46,7 @@ _WORDS = {
     r"n_restarts\b": "--restarts",
     r"layer_prior\b": "--prior",
     r"sample_weight\b(?!=)": "--weight",
-    r"^ps(?=:? )": "-p",
+    r"^ps(?=:? )|^p(?= must )": "-p",
     r"^keep (?=must|is|vertex)": "--keep: ",
     r"squared_hinge, zero_one\b": "squared_hinge",  # which only evaluates
     r"grades of relevance are numbers$": (
