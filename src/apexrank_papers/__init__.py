@@ -2,7 +2,7 @@
 
 A folder for each paper or chapter, in whose ``__init__`` the experiments are listed: `push`, `retargeting`, `link`,
 `graphs`, `consensus` and `lovasz`. They share `result` (experiments and verdicts), `splits` (means and their noise),
-`folds` (five-fold ranking data), `printed` (the papers' numbers), `figure` and `summary`.
+`folds` (five-fold ranking data), `printed` (the papers' numbers), `figure`, `summary` and `batch` (all of them).
 
 Examples
 --------

@@ -15,7 +15,6 @@ from scipy.stats import kendalltau
 from typer.testing import CliRunner
 
 from apexrank.aggregation import ballot_files, bootstrap, rank_aggregation
-from apexrank.aggregation.ballots import Kind
 from apexrank.aggregation.fusion import Method
 from apexrank.cli import aggregate as verb
 from apexrank.cli.app import app
@@ -60,7 +59,6 @@ def ranked(command):
 
 def test_names_are_those_of_the_library():
     assert get_args(Method) == verb.METHODS
-    assert get_args(Kind) == ballot_files.KINDS
     assert ballot_files._SUMS == rank_aggregation._RETRIEVAL
 
 
@@ -482,8 +480,8 @@ BAD = {
     "drinks.soi --kind ranks": "drinks.soi is a PrefLib file, which says all of itself: leave out --kind",
     "drinks.soi --items-in rows": "leave out --items-in",
     "drinks.soi --weights n": "leave out --weights",
-    "scores.csv --kind votes": "--kind must be one of scores, ranks, orders, got 'votes'",
-    "scores.csv --items-in lines": "--items-in must be columns or rows",
+    "scores.csv --kind votes": "unknown --kind 'votes': use one of scores, ranks, orders",
+    "scores.csv --items-in lines": "unknown --items-in 'lines': use one of columns, rows",
     "orders.csv --kind orders --items-in rows": "leave out --items-in",
     "scores.csv --long voter,a": "--long must name the columns of voter, item and score such as user,film,stars",
     "scores.csv --long voter,a,a": "got 'voter,a,a'",
@@ -508,7 +506,7 @@ BAD = {
     "scores.csv --compare borda --bootstrap 9": "--bootstrap is for one method",
     "scores.csv --compare borda --figure f.png": "--figure is for one method",
     "scores.csv --normalize loud": "unknown --normalize 'loud'",
-    "scores.csv --missing first": "--missing must be ignore or last",
+    "scores.csv --missing first": "unknown --missing 'first': use one of ignore, last",
     "scores.csv --points borda": "--points are for --kind ranks and orders",
     "drinks.soi --points 1,2": "error: --points must not rise",
     "drinks.soi --points many": "unknown --points 'many'",

@@ -227,7 +227,7 @@ BAD = {
     "long.csv -k 2 --long v,i,s --weights w --kind ranks": "add a row with it, or put it last (--missing last)",
     "again.csv -k 2 --long v,i,s": "again.csv line 3: voter '1' has a row for 'a' already",
     "drinks.soi -k 2 --missing ignore": "drinks.soi order 1: the score of 'c' is missing (5 scores in all)",
-    "scores.csv -k 2 --missing first": "--missing must be ignore or last",
+    "scores.csv -k 2 --missing first": "unknown --missing 'first': use one of ignore, last",
     "scores.csv -k 2 --normalize loud": "unknown --normalize 'loud'",
     "scores.csv -k 2 --points dcg": "--points are for --kind ranks and orders",
     "scores.csv -k 2 --drop b,c,d,e,f": "scores.csv: there is one item only",

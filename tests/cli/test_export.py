@@ -176,7 +176,7 @@ class TestFaults:
         ("options", "words"),
         [
             ("-o model.txt", "cannot tell the format of 'model.txt' by its name: use one of .onnx, .sql"),
-            ("--format pickle", "unknown format 'pickle': use one of onnx, sql, scorecard"),
+            ("--format pickle", "unknown --format 'pickle': use one of onnx, sql, scorecard"),
             ("--format onnx", "an ONNX graph goes to a file"),
             ("--format scorecard", "give them with --data train.csv"),
             ("--format scorecard --data train.csv -o card.sql", "use .csv, .parquet or .md"),

@@ -177,7 +177,7 @@ def test_csv_records_with_line_breaks_and_short_lines(tmp_path):
     parts = list(read_blocks(path, "y", features=["x"], rows=1))
     assert np.concatenate([part.X[:, 0] for part in parts]).tolist() == [1.0, 2.0, 3.0, 4.0]
     path.write_text("x,y\n1,0\n2\n3,1\n")
-    with pytest.raises(InputError, match="line 3: the row has 1 fields"):
+    with pytest.raises(InputError, match="line 3: the row has 1 field, "):
         list(read_blocks(path, "y", rows=1))
 
 
@@ -263,7 +263,7 @@ def test_dask_workers_read_the_files(folder, tmp_path):
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        (["--engine", "spark"], "unknown engine"),
+        (["--engine", "spark"], "unknown --engine 'spark': use one of blocks, dask"),
         (["--engine", "blocks", "--workers", "2"], "--engine dask"),
         (["--cv"], "--cv needs the table in memory"),
         (["--categorical", "town"], "no column 'town'|not among the features"),

@@ -265,7 +265,7 @@ class TestInspect:
     def test_text(self, folder):
         Path("t.csv").write_text(self.TABLE)
         shown = run("graph inspect t.csv").stdout
-        assert shown.startswith("t.csv: directed, weighted, 1 repeated links, added up\n")
+        assert shown.startswith("t.csv: directed, weighted, 1 repeated link, added up\n")
         rows = dict(line.strip().rsplit("  ", 1) for line in shown.splitlines() if "components" in line)
         assert {key.strip(): int(value) for key, value in rows.items()} == {
             "weak components": 2,
@@ -324,7 +324,7 @@ RANK = "graph rank edges.csv"
         (
             "graph rank negative.csv",
             "negative.csv line 3: the link from 'b' to 'c' has the negative weight -2; "
-            "if that is distrust, use --method lpq --signed",
+            "if that is distrust, use graph rank --method lpq --signed, otherwise take it out",
         ),
         ("graph rank nan.csv", "nan.csv line 3"),
         ("graph rank inf.csv", "inf.csv line 3"),
@@ -340,7 +340,7 @@ RANK = "graph rank edges.csv"
         ("graph rank folder", "it is a folder"),
         (f"{RANK} --source from", "edges.csv has no column 'from'"),
         (f"{RANK} --weight 7", "edges.csv has no column 7"),
-        (f"{RANK} --repeated twice", "unknown rule 'twice' for --repeated: use one of sum, once, error"),
+        (f"{RANK} --repeated twice", "unknown --repeated 'twice': use one of sum, once, error"),
         (f"{RANK} --trusted unknown.txt", "unknown.txt line 3: trusted vertex 'hubb' is not in the graph"),
         (f"{RANK} --teleport unknown.txt", "unknown.txt line 3: teleport vertex 'hubb' is not in the graph"),
         (f"{RANK} --trusted gone.txt", "cannot read 'gone.txt': no such file"),
@@ -353,7 +353,7 @@ RANK = "graph rank edges.csv"
         (f"{RANK} --trusted twice.csv", "twice.csv line 3: 'hub' has another weight further up"),
         (f"{RANK} --trusted good.txt --distrusted good.txt", "'hub' is both trusted and distrusted"),
         (f"{RANK} --explain hubb", "'hubb' is not in the graph; did you mean 'hub'?"),
-        (f"{RANK} --method luck", "unknown method 'luck': use one of lpq, pagerank"),
+        (f"{RANK} --method luck", "unknown --method 'luck': use one of lpq, pagerank"),
         (f"{RANK} --method pagerank -p 3", "--method pagerank has no -p: leave it out"),
         (f"{RANK} --method indegree --max-iter 3", "--method indegree has no --max-iter"),
         (f"{RANK} --method indegree --explain hub", "--method indegree has no --explain"),

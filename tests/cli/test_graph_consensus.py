@@ -54,6 +54,13 @@ def test_writes_what_the_library_finds(folder, files):
     assert "converged" in answer.output
 
 
+def test_advice_about_orders_that_cannot_be_kept_names_the_options(folder):
+    answer = run("mon.csv", "tue.csv", "--keep", "d>a")
+    assert answer.exit_code == 0
+    assert "Take orders out, try --restarts, or lower --damping." in answer.stderr
+    assert "n_restarts" not in answer.stderr
+
+
 def test_json_has_certificates_and_options_reach_the_library(folder):
     answer = run("mon.csv", "tue.csv", "--json", "--pull", 0.5, "--damping", 0.7, "--prior", "tue=3,mon=1")
     found = json.loads(answer.output)
@@ -107,7 +114,10 @@ def test_orders_to_keep_and_top(folder):
             ["weights.csv", "--label", "day"],
             "weights.csv line 3, column 'weight': the weight 'x' is not a number",
         ),
-        (["minus.csv", "tue.csv"], "a consensus knows no distrust"),
+        (
+            ["minus.csv", "tue.csv"],
+            "if that is distrust, use graph rank --method lpq --signed, otherwise take it out",
+        ),
         (["mon.csv", "tue.csv", "--damping", "1"], "damping"),
         (["mon.csv", "tue.csv", "--repeated", "often"], "--repeated"),
         (["mon.csv", "tue.csv", "-o", "mon.csv"], "also an input"),

@@ -136,7 +136,7 @@ def test_models_of_two_classes_read_letor_files_too(folder):
         ("fit train.txt --model retarget --cv --alpha 1", "--cv chooses alpha"),
         ("fit plain.csv --target y --model pairs --cv", "leaves out whole groups: name them with --groups"),
         ("rank pairs.apex train.txt --fpr 0.1", "this one ranks by grades: use --top"),
-        ("rank pairs.apex train.txt --format xml", "unknown format 'xml': use one of table, trec"),
+        ("rank pairs.apex train.txt --format xml", "unknown --format 'xml': use one of table, trec"),
         ("evaluate pairs.apex bad.txt", "bad.txt line 2"),
     ],
 )

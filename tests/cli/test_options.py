@@ -1,15 +1,18 @@
 """Groups of options: dataclasses whose fields Typer sees as options of a command."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from pathlib import Path
+from typing import get_args
 
 import pytest
 import typer
 from typer.main import get_command
 from typer.testing import CliRunner
 
+from apexrank.aggregation.ballots import Kind, Missing
 from apexrank.cli import options as opt
 from apexrank.cli.app import app
+from apexrank.cli.output import in_options
 
 
 @dataclass(frozen=True)
@@ -80,7 +83,48 @@ def test_every_option_has_a_help_text():
         ("such as s=2, got 'id=2'", "such as s=2, got 'id=2'"),
         ("unknown normalize 'loud'", "unknown --normalize 'loud'"),
         ("repeated='sum' or 'once' with weight=", "--repeated sum or once with --weight"),
+        ("Raise max_iter, tol or alpha.", "Raise --max-iter, --tol or --alpha."),
+        ("or use ties='threshold'", "or use --ties threshold"),
+        ("say relevant=1 if they are grades", "say --relevant 1 if they are grades"),
+        (
+            "p must be a number of at least 1, or inf, got 0.5",
+            "-p must be a number of at least 1, or inf, got 0.5",
+        ),
+        ("points 2024.csv line 3: odd", "points 2024.csv line 3: odd"),
+        ("min_support 5 is more than any item has", "--min-support 5 is more than any item has"),
+        ("points.csv: the column 'max_iter or tol'", "points.csv: the column 'max_iter or tol'"),
+        (
+            "n_splits=5 cannot be greater than the number of members in each class.",
+            "5 folds need at least 5 rows of each class: give more rows, lower --folds, or leave out --cv",
+        ),
     ],
 )
 def test_keyword_arguments_become_options(message, told):
-    assert opt.in_options(message) == told
+    assert in_options(message) == told
+
+
+def test_choices_are_those_of_the_declaration():
+    @dataclass(frozen=True)
+    class Chosen:
+        shape: str = opt.plain("Round or square.", default="round", choices=("round", "square"))
+
+    small = typer.Typer()
+    seen = []
+
+    @small.command()
+    @opt.option_groups
+    def verb(*, chosen: Chosen) -> None:
+        seen.append(chosen.shape)
+
+    assert CliRunner().invoke(small, ["--shape", "square"]).exit_code == 0
+    result = CliRunner().invoke(small, ["--shape", "oval"])
+    assert str(result.exception) == "unknown --shape 'oval': use one of round, square"
+    assert seen == ["square"]
+
+
+def test_choices_about_ballots_are_those_of_the_library():
+    choices = {each.name: each.metadata["choices"] for each in fields(opt.BallotOptions)}
+    assert choices["kind"] == get_args(Kind)
+    assert {each.name: each.metadata["choices"] for each in fields(opt.PointOptions)}["missing"] == get_args(
+        Missing
+    )

@@ -97,7 +97,7 @@ class TestFit:
     def test_not_converging_is_a_note(self, folder):
         result = run(f"{FIT} --max-iter 1")
         assert "note: not converged after 1 iterations" in result.stderr
-        assert "stopped after 1 iterations" in result.stdout
+        assert "stopped after 1 iteration," in result.stdout
 
     def test_parquet_gives_the_same_model(self, folder):
         run(f"{FIT} -o csv.apex")
@@ -237,6 +237,44 @@ class TestEvaluate:
         run("evaluate model.apex new.csv --roc roc.png")
         assert Path("roc.png").read_bytes().startswith(b"\x89PNG")
 
+    @pytest.mark.parametrize(
+        ("weights", "left_out"), [("0.5", True), ("2", False)], ids=["shares", "whole numbers"]
+    )
+    def test_the_header_says_that_rows_are_weighted(self, folder, weights, left_out):
+        for name in ("train", "new"):
+            frame = pl.read_csv(f"{name}.csv").with_columns(w=pl.lit(float(weights)))
+            frame.write_csv(f"{name}-w.csv")
+        run(f"{FIT} --weight w -o w.apex".replace("train.csv", "train-w.csv"))
+        rows = 100 * float(weights)
+        shown = run("evaluate w.apex new-w.csv").stdout
+        assert f"positive, weighted ({rows:g} rows in all)\n" in shown
+        line = "left out, as they go by ranks and need weights that are whole numbers: average precision, "
+        assert (line in shown) == left_out
+        found = json.loads(run("evaluate w.apex new-w.csv --json").stdout)
+        assert found["weight"] == rows
+        assert (
+            found.get("left_out", [])
+            == ["average_precision", "average_reciprocal_rank", "push_dcg"] * left_out
+        )
+        assert (
+            "average_precision" not in found.get("left_out", [])
+            or "average_precision" not in found["measures"]
+        )
+        chosen = run("evaluate w.apex new-w.csv --measures auc").stdout
+        assert "weighted" in chosen
+        assert "left out" not in chosen
+        assert "weighted" not in run("evaluate w.apex new.csv").stdout
+
+    def test_ties_as_one_step_are_in_the_help_and_in_the_advice(self, folder):
+        pl.read_csv("new.csv").with_columns(w=0.5).write_csv("w.csv")
+        run(f"{FIT} -o m.apex")
+        assert "threshold" in run("evaluate --help").stdout
+        refused = run("evaluate m.apex w.csv --weight w --measures average_precision", code=2).stderr
+        assert "--weight must be whole numbers for this measure" in refused
+        assert "or use --ties threshold" in refused
+        assert "=" not in refused
+        run("evaluate m.apex w.csv --weight w --measures average_precision --ties threshold")
+
 
 class TestDemo:
     @pytest.mark.slow
@@ -340,18 +378,39 @@ TRAIN = "--target fraud --id case --categorical city"
         (f"fit good.csv {TRAIN} -p 0.5", "p must be"),
         (f"fit good.csv {TRAIN} -p many", "Invalid value for '-p'"),
         (f"fit good.csv {TRAIN} --alpha -1", "alpha must be"),
-        (f"fit good.csv {TRAIN} --model forest", "unknown model 'forest': use one of push, ir, rankboost"),
+        (f"fit good.csv {TRAIN} --model forest", "unknown --model 'forest': use one of push, ir, rankboost"),
         (f"fit good.csv {TRAIN} --model ir -p 3", "--model ir has no -p"),
         (f"fit good.csv {TRAIN} --price gold", "unknown price 'gold'"),
-        (f"fit good.csv {TRAIN} --loss gold", "unknown loss 'gold'"),
+        (
+            f"fit good.csv {TRAIN} --loss gold",
+            "unknown loss 'gold': use one of exponential, logistic, hinge, squared_hinge\n",
+        ),
+        (
+            "fit good.csv --target fraud --id fraud",
+            "column 'fraud' is the target: it cannot be the id as well",
+        ),
+        (
+            "fit good.csv --target fraud --weight fraud",
+            "column 'fraud' is the target: it cannot be the weight",
+        ),
         (f"fit good.csv {TRAIN} --side left", "unknown side 'left'"),
         (f"fit good.csv {TRAIN} --scale robust", "unknown scale 'robust'"),
         (f"fit good.csv {TRAIN} --impute zero", "unknown imputation 'zero'"),
         (f"fit good.csv {TRAIN} --cv -p 3", "--cv chooses p"),
         (f"fit good.csv {TRAIN} --cv --model ir", "--cv chooses p and alpha of --model push"),
-        (f"fit good.csv {TRAIN} --scoring auc", "--model push has no --scoring"),
+        (
+            f"fit good.csv {TRAIN} --scoring auc",
+            "--scoring is about cross-validation: add --cv, or leave out --scoring",
+        ),
+        (
+            f"fit good.csv {TRAIN} --folds 3",
+            "--folds is about cross-validation: add --cv, or leave out --folds",
+        ),
         (f"fit good.csv {TRAIN} --cv --folds 2 --scoring luck", "unknown scorer 'luck'"),
-        (f"fit good.csv {TRAIN} --cv", "n_splits=5 cannot be greater"),
+        (
+            f"fit good.csv {TRAIN} --cv",
+            "5 folds need at least 5 rows of each class: give more rows, lower --folds, or leave out --cv",
+        ),
         (f"fit good.csv {TRAIN} -o no/model.apex", "there is no folder"),
         (f"fit good.csv {TRAIN} -o folder", "it is a folder"),
         (f"fit good.csv {TRAIN} -o good.csv", "is also an input"),
@@ -414,7 +473,46 @@ def test_bad_input_is_one_line_and_writes_nothing(tmp_path, monkeypatch, command
     assert {path: path.read_bytes() for path in tmp_path.rglob("*") if path.is_file()} == before
 
 
+@pytest.mark.parametrize("model", ["retarget", "listwise", "pairs"])
+def test_two_classes_are_not_grades(folder, model):
+    pl.read_csv("train.csv").with_columns(pl.lit("yes").alias("answer")).write_csv("yes.csv")
+    result = run(f"fit yes.csv --target answer --id case --groups query --model {model}", code=2)
+    assert result.stderr == (
+        "error: yes.csv line 2, column 'answer': 'yes' is not a number; grades of relevance are numbers; two classes "
+        "such as yes and no are for --model push\n"
+    )
+
+
+@pytest.mark.parametrize(
+    ("rows", "options", "words"),
+    [
+        (
+            2,
+            "",
+            "5 folds need at least 5 rows of each class: give more rows, lower --folds, or leave out --cv",
+        ),
+        (
+            12,
+            "--groups g --model retarget",
+            "5 folds need at least 5 groups, here are 3: lower --folds, or leave",
+        ),
+    ],
+    ids=["rows", "groups"],
+)
+def test_too_few_rows_or_groups_for_cross_validation(folder, rows, options, words):
+    number = np.arange(rows)
+    pl.DataFrame({"x": number, "y": number % 2, "g": number % 3}).write_csv("few.csv")
+    result = run(f"fit few.csv --target y --cv {options}", code=2)
+    assert result.stderr.startswith(f"error: {words}")
+    assert result.stderr.count("\n") == 1
+
+
 class TestProcess:
+    def test_python_runs_the_package(self):
+        command = [sys.executable, "-m", "apexrank", "--version"]
+        done = subprocess.run(command, capture_output=True, text=True, timeout=120, check=True)
+        assert done.stdout == f"apexrank {apexrank.__version__}\n"
+
     """In a process of its own, as a shell runs it."""
 
     def shell(self, *args):

@@ -55,7 +55,7 @@ class TestReading:
         [
             ("", "is empty"),
             ("a,b\n", "no rows"),
-            ("a,b\n1,2\n3\n", "line 3: the row has 1 fields, the header 2"),
+            ("a,b\n1,2\n3\n", "line 3: the row has 1 field, the header 2"),
             ("a,b\n1,2\n3,4,5\n", "line 3: the row has 3 fields, the header 2"),
             ("a,b\n1,2\n3,4\n,5,\n", "line 4: the row has 3 fields"),
             ("a,b,a\n1,2,3\n", "two columns are named 'a'"),

@@ -85,7 +85,7 @@ class TestReading:
         [
             (RUN + "q3 Q0 d1 1 2\n", " line 4: the row has 5 fields, a run file 6"),
             (RUN + "\n\r\nq3 Q0 d1 1 2 my tag\nx\n", " line 6: the row has 7 fields, a run file 6"),
-            ("\n" + RUN + "x\n", " line 5: the row has 1 fields, a run file 6"),
+            ("\n" + RUN + "x\n", " line 5: the row has 1 field, a run file 6"),
             ("a b c d e\n", " line 1: the row has 5 fields, a run file 6"),
             (RUN + QRELS, " line 4: the row has 4 fields, a run file 6"),
             (

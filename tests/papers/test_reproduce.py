@@ -10,10 +10,9 @@ import pytest
 from typer.testing import CliRunner
 
 import apexrank_papers as papers
-from apexrank.cli import reproduce
 from apexrank.cli.app import app
 from apexrank.errors import InputError, MissingDataError, MissingExtraError
-from apexrank_papers import Experiment, Result, Verdict, summary
+from apexrank_papers import Experiment, Result, Verdict, batch, summary
 
 DOCS = Path(__file__).parents[2] / "docs"
 AGREES = Verdict("row 1", "agrees", "every digit")
@@ -121,12 +120,12 @@ def test_one_that_cannot_be_written_does_not_stop_the_others(register, tmp_path,
     register("first", AGREES)
     register("second", AGREES)
 
-    def fails_once(result, name, out, write=reproduce._write):
+    def fails_once(result, name, out, write=batch.write_files):
         if name == "first":
             raise InputError("cannot write a nested column")
         return write(result, name, out)
 
-    monkeypatch.setattr(reproduce, "_write", fails_once)
+    monkeypatch.setattr(batch, "write_files", fails_once)
     run(code=1)
     assert [entry["status"] for entry in written(tmp_path)["experiments"]] == ["failed", "agrees"]
 
@@ -330,7 +329,7 @@ def test_json_on_stdout_is_the_file(register, tmp_path):
 
 
 def test_no_experiment_is_called_all():
-    assert reproduce.ALL not in papers.names()
+    assert "all" not in papers.names()
 
 
 @pytest.mark.parametrize(

@@ -23,7 +23,6 @@ from apexrank.io import columns
 from apexrank.io.tables import Table, read_table
 from apexrank.textfile import DAMAGED, unpacked
 
-KINDS = ("scores", "ranks", "orders")
 PREFLIB = (".soc", ".soi", ".toc", ".toi")
 _TABLES = (".csv", ".tsv", ".parquet", ".pq")
 _SUMS = ("combsum", "combmnz", "rrf")  # methods for which an item that a list omits is worth nothing

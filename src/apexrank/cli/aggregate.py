@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -14,8 +13,6 @@ from apexrank.cli import output as out
 from apexrank.errors import InputError
 
 if TYPE_CHECKING:
-    import polars as pl
-
     from apexrank.aggregation.ballot_files import BallotFile
     from apexrank.aggregation.bootstrap import RankBootstrap
     from apexrank.aggregation.rank_aggregation import Aggregation
@@ -94,69 +91,83 @@ def aggregate(
     json: opt.Json = False,
 ) -> None:
     """Merge the scores, ranks or orders of many voters into one ranking, best first."""
+    import polars as pl
+
     opt.check_tables(ballots, files.output, files.pairwise)
     out.check_picture(files.figure)
     out.check_report(files.report, ballots)
     methods = _methods(options, files)
-    given = {"normalize": worth.normalize, "points": worth.check(reading.kind, ballots)}
-    given = {name: value for name, value in given.items() if value is not None} | opt.given_options(rule)
+    given = opt.given_options(rule)
+    for name, value in (("normalize", worth.normalize), ("points", worth.check(reading.kind, ballots))):
+        given |= {} if value is None else {name: value}
     _check_rules(methods, given, options.min_support)
-    began = time.perf_counter()
+    watch = out.Stopwatch()
     profile = reading.read(ballots)
-    read = time.perf_counter()
+    watch.end("reading")
     given["min_support"] = options.min_support
     results = [_merge(profile, name, worth.missing, given) for name in methods]
-    seconds = {"reading": round(read - began, 3), "merging": round(time.perf_counter() - read, 3)}
+    watch.end("merging")
     result = results[0]
+    opt.note_ballots(
+        profile, scales=worth.normalize is None and any(each.rule.takes_scores for each in results)
+    )
     drawn = _draw_voters(profile, result, options)
-    if files.pairwise is not None:
-        _write_pairwise(profile, result, files.pairwise)
-    scales = worth.normalize is None and any(each.rule.takes_scores for each in results)
-    opt.note_ballots(profile, scales=scales)
-    if options.compare is not None:
-        _show_comparison(profile, results, seconds, files, json)
-        return
-    ranked = _ranked(result, drawn)[: files.top]
-    out.write_frame(ranked, files.output)
-    if files.figure is not None:
-        with out.working(f"drawing {files.figure}"):
-            display = result.plot(top=files.top or _TOP_DRAWN, bootstrap=drawn or 0)
-            out.save_figure(display.figure_, files.figure)
-    if files.report is not None:
-        _write_page(profile, result, drawn, files.report, files.top, options.seed)
+    if options.compare is None:
+        frame, shown = result.to_frame(), "best first"
+        if drawn is not None:
+            ends = {"item": profile.items, "low": drawn.low, "high": drawn.high, "first": drawn.first}
+            frame = frame.join(pl.DataFrame(ends), on="item", maintain_order="left")
+    else:
+        ranks = {each.method: each.ranks for each in results}
+        frame, shown = pl.DataFrame({"item": profile.items, **ranks}), "their ranks by each method"
+        frame = frame.sort(result.method, maintain_order=True)
+    frame = frame[: files.top]
+    out.write_frame(frame, files.output)
+    _write_others(profile, result, drawn, files, options.seed)
     paths = (files.output, files.pairwise, files.figure, files.report)
     written = [str(path) for path in paths if path is not None]
-    if not json and not out.show_frame(ranked, files.output):
-        _note_doubts(profile, result, ranked["item"].to_list())
+    if not json and not out.show_frame(frame, files.output):
+        _note_doubts(profile, results, [] if options.compare else frame["item"].to_list())
         if written:
             typer.echo(f"written: {', '.join(written)}", err=True)  # stdout is the table
         return
-    told = _report(profile, result) | {"bootstrap": options.bootstrap, "seconds": seconds}
-    told |= {"rows": len(ranked), "files": written}
-    if json:
-        out.print_json(told | ({"ranking": ranked.to_dicts()} if files.output is None else {}))
+    told = profile.to_dict(result.ballots.missing) | {"seconds": watch, "rows": len(frame), "files": written}
+    if options.compare is not None:
+        told["methods"] = [_compared(profile, each, result) for each in results]
     else:
-        _print(told, profile, result, files.output)
+        told |= _known(profile, result) | {"bootstrap": options.bootstrap}
+    if json:
+        out.print_json(told, files.output, **{"ranking" if options.compare is None else "ranks": frame})
+        return
+    if options.compare is not None:
+        _print_methods(told, profile)
+    else:
+        _print(told, profile, result)
+    rest = "" if files.output is None else f"; {len(frame)} of {len(profile.items)} items, {shown}"
+    if written:
+        typer.echo(f"written: {', '.join(written)}{rest}")
 
 
 def _methods(options: MergeOptions, files: MergeOutputs) -> list[str]:
     """Return the names of the methods to use."""
     if options.compare is None:
         return [options.method or METHODS[0]]
-    for group, names in ((options, ("method", "bootstrap")), (files, ("pairwise", "figure", "report"))):
-        for name in names:
-            if getattr(group, name) is not None:
-                raise InputError(f"--{name} is for one method: leave it out, or leave out --compare")
+    of_one = ("method", "bootstrap", "pairwise", "figure", "report")
+    for name in of_one:
+        if name in opt.given_options(options) | opt.given_options(files):
+            raise InputError(f"--{name} is for one method: leave it out, or leave out --compare")
     chosen = list(dict.fromkeys(opt.split_names(options.compare)))
     return list(METHODS) if chosen == ["all"] else chosen
 
 
 def _check_rules(methods: list[str], given: dict[str, Any], min_support: float) -> None:
     """Refuse unknown methods, bad options, and options that none of the methods uses."""
+    from apexrank.aggregation.fusion import read_rule
+
     if not methods:
         raise InputError(f"--compare names no method: use some of {', '.join(METHODS)}, or all")
     for name in methods:
-        opt.read_rule(name, min_support=min_support, **given)
+        read_rule(name, **(opt.RULE_DEFAULTS | given), min_support=min_support)
     for option in given:
         users = _METHODS_OF[option]
         if not set(users) & set(methods):
@@ -196,137 +207,119 @@ def _draw_voters(profile: BallotFile, result: Aggregation, options: MergeOptions
         return result.bootstrap(n, random_state=options.seed)
 
 
-def _write_pairwise(profile: BallotFile, result: Aggregation, path: Path) -> None:
-    import polars as pl
-
-    from apexrank.io import write_table
-
-    with opt.errors_about(profile):
-        frame = pl.DataFrame(result.pairwise, schema=profile.items, orient="row")
-    head = "item" if "item" not in profile.items else "preferred item"
-    write_table(frame.insert_column(0, pl.Series(head, profile.items)), path)
-
-
-def _ranked(result: Aggregation, drawn: RankBootstrap | None) -> pl.DataFrame:
-    """Return the items, best first, with the intervals of their ranks where voters were drawn."""
-    import numpy as np
-    import polars as pl
-
-    ranked = result.to_frame()
-    if drawn is None:
-        return ranked
-    order = np.argsort(result.ranks, kind="stable")  # as in the table
-    ends = {"low": drawn.low, "high": drawn.high, "first": drawn.first}
-    return ranked.with_columns(pl.Series(name, values[order]) for name, values in ends.items())
-
-
-def _write_page(
-    profile: BallotFile,
-    result: Aggregation,
-    drawn: RankBootstrap | None,
-    path: Path,
-    top: int | None,
-    seed: int,
+def _write_others(
+    profile: BallotFile, result: Aggregation, drawn: RankBootstrap | None, files: MergeOutputs, seed: int
 ) -> None:
-    """Write the report, with the intervals of the table where voters were drawn for it."""
+    """Write the majorities, the picture and the report, those that are wanted."""
+    import polars as pl
+
+    if files.pairwise is not None:
+        with opt.errors_about(profile):
+            frame = pl.DataFrame(result.pairwise, schema=profile.items, orient="row")
+        head = "item" if "item" not in profile.items else "preferred item"
+        out.write_frame(frame.insert_column(0, pl.Series(head, profile.items)), files.pairwise)
+    if files.figure is not None:
+        with out.working(f"drawing {files.figure}"):
+            display = result.plot(top=files.top or _TOP_DRAWN, bootstrap=drawn or 0)
+            out.save_figure(display.figure_, files.figure)
+    if files.report is None:
+        return
     from apexrank.report import build, summarise_votes
 
     column = profile.voters.to_series(0)
     numbered = f"{column.name} " if column.dtype.is_integer() else ""
-    voters = [f"{numbered}{voter}" for voter in column.to_list()]
-    with out.working(f"making {path}") as status, opt.errors_about(profile):
+    named = replace(result.ballots, voters=[f"{numbered}{voter}" for voter in column.to_list()])
+    what = f"making {files.report}"
+    with out.working(what) as status, opt.errors_about(profile):
         summary = summarise_votes(
-            replace(result, ballots=replace(result.ballots, voters=voters)),
-            bootstrap=_DRAWS_OF_PAGE if drawn is None else drawn,
-            top=top or _TOP_OF_PAGE,
+            replace(result, ballots=named),
+            bootstrap=_DRAWS_OF_PAGE if drawn is None else drawn,  # the intervals of the table
+            top=files.top or _TOP_OF_PAGE,
             random_state=seed,
-            progress=None if status is None else lambda stage: status.update(f"making {path}: {stage}"),
+            progress=None if status is None else lambda stage: status.update(f"{what}: {stage}"),
         )
-        notes = [opt.in_options(text) for text in profile.notes]
+        notes = [out.in_options(text) for text in profile.notes]
         guesses = [f"{text[:1].upper()}{text[1:]}." for text in notes]
         title = profile.title or f"Votes of {Path(profile.source).name}"
-        build(replace(summary, notes=[*guesses, *summary.notes]), path, title=title)
+        build(replace(summary, notes=[*guesses, *summary.notes]), files.report, title=title)
 
 
-def _report(profile: BallotFile, result: Aggregation) -> dict[str, Any]:
-    """Return what is known of the ballots and of their ranking."""
-    report = profile.to_dict(result.ballots.missing) | {
-        "method": result.method,
-        "confidence": _confidence(profile, result),
-        "agreement": _mean_agreement(result),
-        "ties": [list(group) for group in result.ties],
-    }
-    if profile.values.size <= _CHEAP:
-        report["condorcet_winner"] = result.condorcet_winner
-    return report | _certificate(result)
+def _known(profile: BallotFile, result: Aggregation, voters: Aggregation | None = None) -> dict[str, Any]:
+    """Return what is known of a ranking; None where that takes long. Agreement may be with the ballots of another.
 
-
-def _confidence(profile: BallotFile, result: Aggregation) -> float | None:
-    """Return the confidence; None where voters ignore items, as the means are then not of the same voters."""
-    return None if profile.n_missing and result.ballots.missing == "ignore" else result.confidence
-
-
-def _certificate(result: Aggregation) -> dict[str, Any]:
-    """Return what ``kemeny`` proves about its order; empty for other methods."""
-    if result.proof is None:
-        return {}
-    return {"cost": result.cost, "bound": result.bound, "optimal": result.optimal}
-
-
-def _mean_agreement(result: Aggregation) -> float | None:
-    """Average the voters' Kendall tau with the result where it is defined; None where that takes long."""
+    Where voters ignore items there is no confidence, as the means are then not of the same voters.
+    """
     import numpy as np
 
-    ballots = result.ballots
-    gaps = ballots.missing == "ignore" and np.isnan(ballots.scores).any()
-    if ballots.scores.size > _CHEAP or (gaps and ballots.n_voters > _CHEAP_GAPS):
-        return None
-    tau, weight = result.agreement, ballots.weight(slice(None))
-    known = ~np.isnan(tau) & (weight > 0)
-    return float(np.average(tau[known], weights=weight[known])) if known.any() else None
+    seen = replace(result, ballots=(voters or result).ballots)
+    gaps, seen_gaps = (profile.n_missing and each.ballots.missing == "ignore" for each in (result, seen))
+    cheap, agreement = profile.values.size <= _CHEAP, None
+    if cheap and not (seen_gaps and seen.ballots.n_voters > _CHEAP_GAPS):
+        tau, weight = seen.agreement, seen.ballots.weight(slice(None))
+        counted = ~np.isnan(tau) & (weight > 0)
+        agreement = float(np.average(tau[counted], weights=weight[counted])) if counted.any() else None
+    known = {
+        "method": result.method,
+        "confidence": None if gaps else result.confidence,
+        "agreement": agreement,
+        "ties": [list(group) for group in result.ties],
+    }
+    if cheap and voters is None:
+        known["condorcet_winner"] = result.condorcet_winner
+    proof = {"cost": result.cost, "bound": result.bound, "optimal": result.optimal}
+    return known if result.proof is None else known | proof
 
 
-def _print(report: dict[str, Any], profile: BallotFile, result: Aggregation, output: Path | None) -> None:
-    """Print what is known in words, below the table."""
-    facts = [] if report["confidence"] is None else [f"confidence {report['confidence']:.2f}"]
-    if report["agreement"] is not None:
-        facts.append(f"voters agree with it by {report['agreement']:.2f} (mean Kendall tau)")
-    if "condorcet_winner" in report:
-        winner = report["condorcet_winner"]
+def _compared(profile: BallotFile, result: Aggregation, first: Aggregation) -> dict[str, Any]:
+    """Return what is known of one method; agreement is with the same ballots for all."""
+    best = result.order[: int((result.ranks == 1).sum())]
+    return _known(profile, result, first) | {"missing": result.ballots.missing, "first": best}
+
+
+def _print(told: dict[str, Any], profile: BallotFile, result: Aggregation) -> None:
+    """Print what is known of a ranking in words, below the table."""
+    facts = [] if told["confidence"] is None else [f"confidence {told['confidence']:.2f}"]
+    if told["agreement"] is not None:
+        facts.append(f"voters agree with it by {told['agreement']:.2f} (mean Kendall tau)")
+    if "condorcet_winner" in told:
+        winner = told["condorcet_winner"]
         facts.append("no Condorcet winner" if winner is None else f"Condorcet winner {winner}")
-    seconds = report["seconds"]
-    method = f"{report['method']}: {', '.join(facts)}" if facts else report["method"]
-    typer.echo(
-        f"{profile.sentence(report['missing']['rule'])}; {method}; "
-        f"read in {seconds['reading']:.1f} s, merged in {seconds['merging']:.1f} s"
-    )
+    method = f"{result.method}: {', '.join(facts)}" if facts else result.method
+    typer.echo(f"{profile.sentence(result.ballots.missing)}; {method}; {told['seconds']}")
     if result.proof is not None:
         typer.echo(_proof(result))
-    if report["ties"]:
-        typer.echo(_tied(report["ties"]))
-    if report["bootstrap"]:
+    if told["ties"]:
+        typer.echo(_tied(told["ties"]))
+    if told["bootstrap"]:
         typer.echo(
-            f"low, high and first: 95% interval of the rank, and share of first ranks, in {report['bootstrap']} draws "
+            f"low, high and first: 95% interval of the rank, and share of first ranks, in {told['bootstrap']} draws "
             "of the voters"
         )
-    if report["files"]:
-        rest = "" if output is None else f"; {report['rows']} of {report['items']} items, best first"
-        typer.echo(f"written: {', '.join(report['files'])}{rest}")
 
 
-def _note_doubts(profile: BallotFile, result: Aggregation, shown: list[str]) -> None:
-    """Print on stderr what qualifies a table of the items ``shown`` that goes to a program."""
-    opt.note_gaps(profile, result.ballots.missing)
-    _note_proof(profile, result)
-    kept = set(shown)
-    ties = [list(group) for group in result.ties if not kept.isdisjoint(group)]
+def _print_methods(told: dict[str, Any], profile: BallotFile) -> None:
+    """Print what is known of several rankings as a table."""
+    rows = [
+        [
+            f"{row['method']}, missing: {row['missing']}" if profile.n_missing else row["method"],
+            *(" = ".join(row["first"]), row["confidence"], row["agreement"]),
+        ]
+        for row in told["methods"]
+    ]
+    out.print_table(["method", "first", "confidence", "mean Kendall tau with the voters"], rows)
+    typer.echo(f"{profile.sentence(told['missing']['rule'])}; {told['seconds']}")
+
+
+def _note_doubts(profile: BallotFile, results: list[Aggregation], shown: list[str]) -> None:
+    """Print on stderr what qualifies a table that goes to a program; ties of the items ``shown`` are named."""
+    for missing in dict.fromkeys(result.ballots.missing for result in results):
+        opt.note_gaps(profile, missing)
+    for result in results:
+        if result.proof is not None and not result.optimal:
+            out.note(f"{profile.source}: not proven best: {_proof(result)}")
+    ties = [list(group) for group in results[0].ties if not set(shown).isdisjoint(group)]
     if ties:
         out.note(f"{profile.source}: {_tied(ties)}")
-
-
-def _note_proof(profile: BallotFile, result: Aggregation) -> None:
-    if result.proof is not None and not result.optimal:
-        out.note(f"{profile.source}: not proven best: {_proof(result)}")
 
 
 def _tied(ties: list[list[str]]) -> str:
@@ -360,61 +353,3 @@ def _what_proves(result: Aggregation) -> str:
     if not result.proof.late:
         return "weights too far apart for a proof"
     return f"a proof takes more than --time-limit {result.rule.time_limit:g}"
-
-
-def _show_comparison(
-    profile: BallotFile,
-    results: list[Aggregation],
-    seconds: dict[str, float],
-    files: MergeOutputs,
-    json: bool,
-) -> None:
-    """Write or print the ranks by all methods, in the order of the first one."""
-    import polars as pl
-
-    output, first = files.output, results[0]
-    ranks = {result.method: result.ranks for result in results}
-    frame = pl.DataFrame({"item": profile.items, **ranks}).sort(first.method, maintain_order=True)[
-        : files.top
-    ]
-    out.write_frame(frame, output)
-    if not json and not out.show_frame(frame, output):
-        for rule in dict.fromkeys(result.ballots.missing for result in results):
-            opt.note_gaps(profile, rule)
-        for result in results:
-            _note_proof(profile, result)
-        return
-    rows = [_compared(profile, result, first) for result in results]
-    if json:
-        report: dict[str, Any] = {
-            "ballots_file": profile.source,
-            "voters": profile.total,
-            "items": len(profile.items),
-            "methods": rows,
-            "seconds": seconds,
-            "files": [output] if output else [],
-        }
-        out.print_json(report | ({"ranks": frame.to_dicts()} if output is None else {}))
-        return
-    table = []
-    for row in rows:
-        name = f"{row['method']}, missing: {row['missing']}" if profile.n_missing else row["method"]
-        table.append([name, " = ".join(row["first"]), row["confidence"], row["agreement"]])
-    out.print_table(["method", "first", "confidence", "mean Kendall tau with the voters"], table)
-    typer.echo(f"{profile.sentence(rows[0]['missing'])}; merged in {seconds['merging']:.1f} s")
-    if output is not None:
-        typer.echo(
-            f"written: {output}; {len(frame)} of {len(profile.items)} items, their ranks by each method"
-        )
-
-
-def _compared(profile: BallotFile, result: Aggregation, first: Aggregation) -> dict[str, Any]:
-    """Return what is known of one method; agreement is with the same ballots for all."""
-    return {
-        "method": result.method,
-        "missing": result.ballots.missing,
-        "first": result.order[: int((result.ranks == 1).sum())],
-        "confidence": _confidence(profile, result),
-        "agreement": _mean_agreement(replace(result, ballots=first.ballots)),
-        **_certificate(result),
-    }

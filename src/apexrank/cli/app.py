@@ -11,7 +11,7 @@ import io
 import os
 import signal
 import sys
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from typing import Annotated, Any
 
@@ -27,6 +27,7 @@ from apexrank.cli.evaluate import evaluate
 from apexrank.cli.export import export
 from apexrank.cli.fit import fit
 from apexrank.cli.graph import graph_app
+from apexrank.cli.output import in_options
 from apexrank.cli.rank import rank
 from apexrank.cli.reproduce import reproduce
 from apexrank.errors import ApexrankError
@@ -51,25 +52,17 @@ class _Stopped(BaseException):
 class OneLineErrors(TyperGroup):
     """Command group that reports every expected error in one line."""
 
-    def main(
-        self,
-        args: Sequence[str] | None = None,
-        prog_name: str | None = None,
-        complete_var: str | None = None,
-        standalone_mode: bool = True,
-        windows_expand_args: bool = True,
-        **extra: Any,
-    ) -> Any:
+    def main(self, *args: Any, **extra: Any) -> Any:
         """Run a command; usage errors are reported like errors in the data."""
         try:
             with _stopping_cleanly(), _names_as_they_are():
-                code = super().main(args, prog_name, complete_var, False, windows_expand_args, **extra)
+                code = super().main(*args, **extra | {"standalone_mode": False})
             if code == _INTERRUPTED:
                 _report("interrupted")
         except _UsageError as error:
             code = _report(f"{error.format_message()} (see --help)")  # type: ignore[attr-defined]
         except ApexrankError as error:
-            code = _report(str(error))
+            code = _report(in_options(str(error)))
         except BrokenPipeError:
             code = _reader_has_left()
         except SystemExit as error:
@@ -163,19 +156,14 @@ app = typer.Typer(
 )
 
 
-def _version(wanted: bool) -> None:
-    if wanted:
-        typer.echo(f"apexrank {apexrank.__version__}")
-        raise typer.Exit
-
-
 @app.callback(invoke_without_command=True)
 def _main(
     context: typer.Context,
-    version: Annotated[
-        bool, typer.Option("--version", callback=_version, is_eager=True, help="Show the version and leave.")
-    ] = False,
+    version: Annotated[bool, typer.Option("--version", help="Show the version and leave.")] = False,
 ) -> None:
+    if version:
+        typer.echo(f"apexrank {apexrank.__version__}")
+        raise typer.Exit
     if context.invoked_subcommand is None:
         typer.echo(context.get_help())
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 from dataclasses import dataclass
 from itertools import pairwise
 from pathlib import Path
@@ -19,7 +18,6 @@ if TYPE_CHECKING:
     import polars as pl
 
     from apexrank.aggregation.ballot_files import BallotFile
-    from apexrank.aggregation.fusion import Rule
     from apexrank.aggregation.kmeans import LovaszBregmanKMeans
     from apexrank.submodular import SetFunction
 
@@ -69,34 +67,46 @@ def cluster(
     json: opt.Json = False,
 ) -> None:
     """Group voters who order the items alike; cluster 1 is the largest."""
+    from apexrank.aggregation.fusion import read_rule
+    from apexrank.aggregation.kmeans import LovaszBregmanKMeans, silhouette
+
     opt.check_tables(ballots, files.output, files.orders)
     sizes = _sizes(options.k, options.elbow, files.orders)
-    parameters = {
-        "f": _shape(options.f),
-        "euclidean": options.euclidean,
-        "n_init": options.n_init,
-        "random_state": options.seed,
-    }
+    shape = _shape(options.f)
     points = worth.check(reading.kind, ballots)
-    rule = opt.read_rule("lovasz-bregman", normalize=worth.normalize, points=points)
-    began = time.perf_counter()
+    rule = read_rule("lovasz-bregman", **opt.RULE_DEFAULTS | {"normalize": worth.normalize, "points": points})
+    watch = out.Stopwatch()
     profile = reading.read(ballots)
     missing = profile.missing_rule(worth.missing)
     scores = _scores(profile, rule, missing)
     _check_sizes(sizes, options.f, profile)
-    read = time.perf_counter()
-    models = [_fit(size, profile, scores, parameters) for size in sizes]
+    watch.end("reading")
+    models = []
+    for size in sizes:
+        what = f"looking for {size} clusters of {len(scores)} voters"
+        with out.working(what, about=f"{size} clusters: "), opt.errors_about(profile):
+            model = LovaszBregmanKMeans(
+                size, f=shape, euclidean=options.euclidean, n_init=options.n_init, random_state=options.seed
+            )
+            models.append(model.fit(scores, sample_weight=profile.weights))
+    watch.end("clustering")
     opt.note_ballots(profile, scales=worth.normalize is None)
-    seconds = {"reading": round(read - began, 3), "clustering": round(time.perf_counter() - read, 3)}
-    report = profile.to_dict(missing) | {
-        "f": options.f,
-        "euclidean": options.euclidean,
-        "seconds": seconds,
-    }
+    elbow = [
+        {
+            "clusters": model.n_clusters,
+            "inertia": model.inertia_,
+            "silhouette": None if model.n_clusters < 2 else silhouette(model, scores, profile.weights),
+        }
+        for model in models
+    ]
+    report = profile.to_dict(missing) | {"f": options.f, "euclidean": options.euclidean, "seconds": watch}
+    report["files"] = [str(path) for path in (files.output, files.orders) if path is not None]
     if options.elbow is not None:
-        _show_elbow(profile, models, scores, report, files.output, json)
-    else:
-        _show_clusters(profile, models[0], scores, report, files, json)
+        _show_elbow(profile, report | {"elbow": elbow}, files.output, json)
+        return
+    found = {"inertia": models[0].inertia_, "silhouette": elbow[0]["silhouette"]}
+    report |= found | {"steps": models[0].n_iter_, "converged": models[0].converged_}
+    _show_clusters(profile, models[0], scores, report, files, json)
 
 
 def _shape(text: str) -> SetFunction:
@@ -154,7 +164,7 @@ def _check_sizes(sizes: list[int], f: str, profile: BallotFile) -> None:
         )
 
 
-def _scores(profile: BallotFile, rule: Rule, missing: Any) -> np.ndarray:
+def _scores(profile: BallotFile, rule: Any, missing: Any) -> np.ndarray:
     """Return the points of voters × items, of which none may be missing."""
     import numpy as np
 
@@ -175,64 +185,27 @@ def _scores(profile: BallotFile, rule: Rule, missing: Any) -> np.ndarray:
         voter, item = np.argwhere(gaps)[0].tolist()
         raise InputError(
             f"{profile.where(voter, item)}: the score of {profile.items[item]!r} is missing ({gaps.sum()} scores in "
-            f"all), and clusters need all of them; {opt.in_options(profile.cure)}"
+            f"all), and clusters need all of them; {profile.cure}"
         )
     return scores
 
 
-def _fit(
-    size: int, profile: BallotFile, scores: np.ndarray, parameters: dict[str, Any]
-) -> LovaszBregmanKMeans:
-    from apexrank.aggregation.kmeans import LovaszBregmanKMeans
-
-    def words(text: str) -> str:
-        text = text.replace("X has", "there are").replace("Lower n_clusters", "Lower -k")
-        return f"{size} clusters: {text.replace('set euclidean', 'set --euclidean')}"
-
-    what = f"looking for {size} clusters of {len(scores)} voters"
-    with out.working(what), out.warnings_as_notes(words), opt.errors_about(profile):
-        return LovaszBregmanKMeans(size, **parameters).fit(scores, sample_weight=profile.weights)
-
-
-def _silhouette(profile: BallotFile, model: LovaszBregmanKMeans, scores: np.ndarray) -> float | None:
-    """Return the mean silhouette of the voters, which a single cluster lacks."""
-    from apexrank.aggregation.kmeans import silhouette
-
-    return None if model.n_clusters < 2 else silhouette(model, scores, profile.weights)
-
-
-def _show_elbow(
-    profile: BallotFile,
-    models: list[LovaszBregmanKMeans],
-    scores: np.ndarray,
-    report: dict[str, Any],
-    output: Path | None,
-    json: bool,
-) -> None:
+def _show_elbow(profile: BallotFile, report: dict[str, Any], output: Path | None, json: bool) -> None:
     """Write or print the objective and the silhouette for each number of clusters."""
     import polars as pl
 
-    rows = [
-        {
-            "clusters": model.n_clusters,
-            "inertia": model.inertia_,
-            "silhouette": _silhouette(profile, model, scores),
-        }
-        for model in models
-    ]
-    frame = pl.DataFrame(rows)
+    frame, missing = pl.DataFrame(report["elbow"]), report["missing"]["rule"]
     out.write_frame(frame, output)
     if json:
-        out.print_json(report | {"elbow": rows, "files": [output] if output else []})
+        out.print_json(report)
     elif not out.show_frame(frame, output, rows=len(frame)):
-        opt.note_gaps(profile, report["missing"]["rule"])
+        opt.note_gaps(profile, missing)
     else:
         typer.echo(
-            f"{profile.sentence(report['missing']['rule'])}; inertia: look where it stops falling fast; "
+            f"{profile.sentence(missing)}; inertia: look where it stops falling fast; "
             "silhouette: near 1 clusters are far apart, near 0 they touch"
         )
-        if output is not None:
-            typer.echo(f"written: {output}")
+        out.print_written(output)
 
 
 def _show_clusters(
@@ -246,27 +219,17 @@ def _show_clusters(
     """Write or print the clusters and the voters in them; ``report`` has what is known of the ballots."""
     import polars as pl
 
-    clusters, found = _clusters(profile, model, scores)
-    report |= {
-        "inertia": model.inertia_,
-        "silhouette": _silhouette(profile, model, scores),
-        "steps": model.n_iter_,
-        "converged": model.converged_,
-    }
-    rows = [
-        (each["cluster"], rank, item, score)
-        for each in clusters
-        for rank, (item, score) in enumerate(zip(each["order"], each["scores"], strict=True), start=1)
-    ]
-    orders = pl.DataFrame(rows, schema=["cluster", "rank", "item", "score"], orient="row")
-    out.write_frame(orders, files.orders)
-    out.write_frame(found, files.output)
-    report["files"] = [str(path) for path in (files.output, files.orders) if path is not None]
+    clusters, voters = _clusters(profile, model, scores)
+    columns = ["cluster", "order", "scores"]
+    orders = pl.DataFrame(clusters).select(columns).explode("order", "scores")
+    orders = orders.rename({"order": "item", "scores": "score"})
+    rank = pl.int_range(1, pl.len() + 1).over("cluster").alias("rank")
+    out.write_frame(orders.select("cluster", rank, "item", "score"), files.orders)
+    out.write_frame(voters, files.output)
     if json:
-        report["clusters"] = clusters
-        out.print_json(report | ({"voters_clusters": found.to_dicts()} if files.output is None else {}))
+        out.print_json(report | {"clusters": clusters}, files.output, voters_clusters=voters)
     elif files.output is None and not out.is_terminal():
-        out.print_frame(found)
+        out.print_frame(voters)
         opt.note_gaps(profile, report["missing"]["rule"])
     else:
         _print(profile, clusters, report)
@@ -311,11 +274,10 @@ def _print(profile: BallotFile, clusters: list[dict[str, Any]], report: dict[str
         for each in clusters
     ]
     out.print_table(["cluster", "voters", "mean divergence", f"order (first {_ITEMS_SHOWN})"], table)
-    state, seconds = "converged" if report["converged"] else "stopped", report["seconds"]
     apart = "" if report["silhouette"] is None else f", silhouette {report['silhouette']:.2f}"
     typer.echo(
-        f"{profile.sentence(report['missing']['rule'])}; inertia {report['inertia']:.4g}{apart}, {state} after "
-        f"{report['steps']} steps; read in {seconds['reading']:.1f} s, clustered in {seconds['clustering']:.1f} s"
+        f"{profile.sentence(report['missing']['rule'])}; inertia {report['inertia']:.4g}{apart}, "
+        f"{out.ended(report['converged'], report['steps'])}; {report['seconds']}"
     )
     files = ", ".join(report["files"])
     typer.echo(f"written: {files}" if files else "write the cluster of each voter with -o FILE.csv")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import time
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -84,28 +84,22 @@ def compare(
     table = read_table(train)
     other = None if options.test is None else read_table(options.test)
     reading = time.perf_counter() - began
-    categorical = columns.categorical
-    with out.working(f"comparing pushes on {len(table)} rows") as status, out.warnings_as_notes():
+    given = asdict(options)
+    for name in ("test", "p", "seed"):
+        del given[name]
+    with out.working(f"comparing pushes on {len(table)} rows") as status:
         comparison = compare_table(
             table,
             target=target,
             **columns.arguments(table.names),
-            categorical=None if categorical is None else opt.split_names(categorical, table.names),
-            impute=columns.impute,
-            scale=columns.scale,
+            **given,
             test_table=other,
             ps=ps,
-            scoring=options.scoring,
-            holdout=options.holdout,
-            folds=options.folds,
-            top=options.top,
-            confidence=options.confidence,
             n_resamples=_DRAWS,
             random_state=options.seed,
             progress=None if status is None else status.update,
         )
-    comparison.seconds["reading"] = reading
-    comparison.seconds["total"] = time.perf_counter() - began
+    comparison.seconds.update(reading=reading, total=time.perf_counter() - began)
     if page.report is not None:
         build(comparison, page.report, title=page.title or f"Does a push help? {train.name}")
     if json:
@@ -122,20 +116,18 @@ def _check_options(options: PushOptions, ps: list[float]) -> None:
     for power in ps:
         if not power >= 1 or HARDEST < power < math.inf:
             raise InputError(f"-p takes numbers from 1 to {HARDEST:,.0f}, or inf, got {power:g}")
-    scoring, holdout, confidence = options.scoring, options.holdout, options.confidence
-    if not 0 < holdout < 1:
-        raise InputError(f"--holdout must be a share between 0 and 1, got {holdout:g}")
-    if not 0 < confidence < 1:
-        raise InputError(f"--confidence must be between 0 and 1, got {confidence:g}")
-    if (1 - confidence) / 2 * _DRAWS < 1 - 1e-9:
-        highest = 1 - 2 / _DRAWS
-        raise InputError(
-            f"--confidence {confidence:.15g} is more than {_DRAWS:,} draws can tell: at most {highest:g}"
-        )
-    if scoring in _SCORINGS:
-        return
+    scoring, holdout, level = options.scoring, options.holdout, options.confidence
+    too_sure = f"is more than {_DRAWS:,} draws can tell: at most {1 - 2 / _DRAWS:g}"
+    opt.refuse(
+        {
+            f"--holdout must be a share between 0 and 1, got {holdout:g}": not 0 < holdout < 1,
+            f"--confidence must be between 0 and 1, got {level:g}": not 0 < level < 1,
+            f"--confidence {level:.15g} {too_sure}": (1 - level) / 2 * _DRAWS < 1 - 1e-9,
+        }
+    )
     try:
-        find_measure(scoring)
+        if scoring not in _SCORINGS:
+            find_measure(scoring)
     except InputError as error:
         if "unknown" not in str(error):
             raise InputError(f"--scoring {error}") from None
@@ -150,16 +142,14 @@ def _print(comparison: PushComparison, train: Path, report: Path | None) -> None
     from apexrank.report.page import level
     from apexrank.report.push.page import shown_measures
 
-    n = len(comparison.feature_names)
     typer.echo(
         f"{train}: learnt from {comparison.n_train} rows ({comparison.n_train_positives} positive), measured on "
-        f"{comparison.n_test} others ({comparison.n_test_positives} positive), {n} feature{'' if n == 1 else 's'}"
+        f"{comparison.n_test} others ({comparison.n_test_positives} positive), "
+        f"{out.plural(len(comparison.feature_names), 'feature')}"
     )
     decided, *others = shown_measures(comparison)[:_MOST_SHOWN]
-    headers = ["p", label(decided), "difference", "its interval", *map(label, others)]
-    out.print_table(
-        headers, [_row(comparison, number, decided, others) for number in range(len(comparison.ps))]
-    )
+    rows = [_row(comparison, number, decided, others) for number in range(len(comparison.ps))]
+    out.print_table(["p", label(decided), "difference", "its interval", *map(label, others)], rows)
     typer.echo(
         f"* chosen by cross-validation ({comparison.scoring}); difference to p = 1 with its "
         f"{level(comparison.confidence)} interval"
@@ -167,13 +157,11 @@ def _print(comparison: PushComparison, train: Path, report: Path | None) -> None
     for sentence in comparison.notes:
         out.note(sentence)
     verdict = comparison.verdict
-    typer.echo(verdict.text)
-    for sentence in (*verdict.caveats, comparison.left_out):
-        if sentence:
-            typer.echo(sentence)
+    for sentence in filter(None, (verdict.text, *verdict.caveats, comparison.left_out)):
+        typer.echo(sentence)
     if report is not None:
-        size = report.stat().st_size / 1e6
-        typer.echo(f"written: {report} ({size:.1f} MB, after {comparison.seconds['total']:.0f} s)")
+        size, seconds = report.stat().st_size / 1e6, comparison.seconds["total"]
+        out.print_written(report, f" ({size:.1f} MB, after {seconds:.0f} s)")
 
 
 def _row(comparison: PushComparison, number: int, decided: str, others: list[str]) -> list[str]:

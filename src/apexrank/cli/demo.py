@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import re
 import shlex
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
@@ -13,7 +14,7 @@ from apexrank.cli.output import note, prepare_folder, print_json, print_table, s
 from apexrank.errors import MissingExtraError
 
 if TYPE_CHECKING:
-    from apexrank.io import Table, TableRanker
+    from apexrank.io import Table
 
 POWERS = (1, 2, 4, 8, 16)
 _SHOWN = {
@@ -24,6 +25,12 @@ _SHOWN = {
     "tpr_at_fpr_0.01": "TPR at 1% FPR",
     "r_max": "R_max",
 }
+_NEXT = (
+    "apexrank compare {train.csv} --test {new.csv} --target fraud --id case --report {report.html}",
+    "apexrank fit {train.csv} --target fraud --id case -p 16 -o {model.apex}",
+    "apexrank rank {model.apex} {new.csv} --top 10 --explain -o {top.csv}",
+    "apexrank evaluate {model.apex} {new.csv}",
+)
 
 
 def demo(
@@ -32,25 +39,49 @@ def demo(
 ) -> None:
     """Show on made-up card payments how a push clears the top of the list."""
     from apexrank import PNormPush
-    from apexrank.io import Recipe, TableRanker
+    from apexrank.io import Recipe, TableRanker, write_table
     from apexrank.io.judging import judge_table, top_measures
 
-    prepare_folder(out, "train.csv", "new.csv", "roc-top.png", "report.html")
+    names = ("train.csv", "new.csv", "roc-top.png", "report.html")
+    files = [out / name for name in names]
+    prepare_folder(out, *names)
     train, new = _tables()
     with working("fitting p = " + ", ".join(map(str, POWERS))):
         recipe = Recipe(target="fraud", id="case")
         rankers = {p: TableRanker.fit(train, recipe, PNormPush(p=float(p))) for p in POWERS}
+    judged = {p: judge_table(ranker, new) for p, ranker in rankers.items()}
     rows = {}
-    for p, ranker in rankers.items():
-        judged = judge_table(ranker, new)
-        measures = top_measures(judged.y, judged.scores)
+    for p, found in judged.items():
+        measures = top_measures(found.y, found.scores)
         rows[p] = {key: measures[key] for key in _SHOWN}
-    files = _write(out, train, new, rankers)
+    for table, path in zip((train, new), files[:2], strict=True):
+        write_table(table.frame, path)
+    for path, make in zip(files[2:], (_picture, _report), strict=True):
+        try:
+            make(train, new, judged, path)
+        except MissingExtraError as error:
+            files.remove(path)
+            note(f"no {path.name}: {error}")
+    commands = [
+        re.sub("{(.*?)}", lambda found: shlex.quote(str(out / found[1])), command) for command in _NEXT
+    ]
     if json:
-        table = [{"p": p, **measures} for p, measures in rows.items()]
-        print_json({"table": table, "files": files, "next": _next(out)})
+        shown = [{"p": p, **measures} for p, measures in rows.items()]
+        print_json({"table": shown, "files": files, "next": commands})
         return
-    _print(rows, len(train), len(new), files, out)
+    typer.echo(
+        f"Card payments, one in ten a fraud: fitted on {len(train)}, measured on {len(new)} others.\n"
+        "p = 1 gives most to the whole list (AUC), a larger p to its top."
+    )
+    print_table(["p", *_SHOWN.values()], [[p, *measures.values()] for p, measures in rows.items()])
+    first, last = rows[POWERS[0]], rows[POWERS[-1]]
+    frauds = [round(50 * row["precision_at_50"]) for row in (first, last)]
+    typer.echo(
+        f"Of the first 50 payments {frauds[0]} are frauds with p = {POWERS[0]} "
+        f"and {frauds[1]} with p = {POWERS[-1]}; the AUC goes from {first['auc']:.3f} to {last['auc']:.3f}."
+    )
+    typer.echo("written: " + ", ".join(map(str, files)))
+    typer.echo("next:\n" + "\n".join(f"  {command}" for command in commands))
 
 
 def _tables() -> tuple[Table, Table]:
@@ -68,65 +99,15 @@ def _tables() -> tuple[Table, Table]:
     return Table(frame[:half], "train.csv"), Table(frame[half:], "new.csv")
 
 
-def _write(out: Path, train: Table, new: Table, rankers: dict[int, TableRanker]) -> list[Path]:
-    """Write the tables, and the picture and the report where what they need is installed."""
-    from apexrank.io import write_table
-
-    files = [out / "train.csv", out / "new.csv"]
-    for table, path in zip((train, new), files, strict=True):
-        write_table(table.frame, path)
-    for name, make in (("roc-top.png", _picture), ("report.html", _report)):
-        try:
-            make(train, new, rankers, out / name)
-            files.append(out / name)
-        except MissingExtraError as error:
-            note(f"no {name}: {error}")
-    return files
+def _picture(train: Table, new: Table, judged: dict[int, Any], path: Path) -> None:
+    save_roc({f"p = {p}": found.scores for p, found in judged.items()}, judged[POWERS[0]].y, path)
 
 
-def _picture(train: Table, new: Table, rankers: dict[int, TableRanker], path: Path) -> None:
-    from apexrank.io.columns import read_target
-
-    scores = {f"p = {p}": ranker.score(new) for p, ranker in rankers.items()}
-    save_roc(scores, read_target(new, "fraud", "1")[0], path)
-
-
-def _report(train: Table, new: Table, rankers: dict[int, TableRanker], path: Path) -> None:
+def _report(train: Table, new: Table, judged: dict[int, Any], path: Path) -> None:
     from apexrank.report import build, compare_table
     from apexrank.report.page import check_extra
 
     check_extra()
     with working("comparing pushes"):
-        comparison = compare_table(train, test_table=new, target="fraud", id="case", ps=tuple(rankers))
+        comparison = compare_table(train, test_table=new, target="fraud", id="case", ps=POWERS)
     build(comparison, path, title="Does a push help? Made-up card payments")
-
-
-def _next(out: Path) -> list[str]:
-    """Return commands to try on the files just written."""
-    path = {
-        name: shlex.quote(str(out / name))
-        for name in ("train.csv", "new.csv", "report.html", "model.apex", "top.csv")
-    }
-    return [
-        f"apexrank compare {path['train.csv']} --test {path['new.csv']} --target fraud --id case "
-        f"--report {path['report.html']}",
-        f"apexrank fit {path['train.csv']} --target fraud --id case -p 16 -o {path['model.apex']}",
-        f"apexrank rank {path['model.apex']} {path['new.csv']} --top 10 --explain -o {path['top.csv']}",
-        f"apexrank evaluate {path['model.apex']} {path['new.csv']}",
-    ]
-
-
-def _print(rows: dict[int, dict[str, float]], n_train: int, n_new: int, files: list[Path], out: Path) -> None:
-    typer.echo(
-        f"Card payments, one in ten a fraud: fitted on {n_train}, measured on {n_new} others.\n"
-        "p = 1 gives most to the whole list (AUC), a larger p to its top."
-    )
-    print_table(["p", *_SHOWN.values()], [[p, *measures.values()] for p, measures in rows.items()])
-    first, last = rows[POWERS[0]], rows[POWERS[-1]]
-    found = [round(50 * row["precision_at_50"]) for row in (first, last)]
-    typer.echo(
-        f"Of the first 50 payments {found[0]} are frauds with p = {POWERS[0]} "
-        f"and {found[1]} with p = {POWERS[-1]}; the AUC goes from {first['auc']:.3f} to {last['auc']:.3f}."
-    )
-    typer.echo("written: " + ", ".join(map(str, files)))
-    typer.echo("next:\n" + "\n".join(f"  {command}" for command in _next(out)))

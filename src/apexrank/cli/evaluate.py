@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
 from dataclasses import dataclass
-from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -45,19 +43,25 @@ class Inputs:
         from apexrank.io import load_model, read_table
         from apexrank.io.judging import judge_run, judge_scores, judge_table
 
+        of_table = (self.test, self.scores, self.target, self.positive, self.groups, self.weight)
+        of_run, of_scores = self.qrels is not None, self.scores is not None
+        has_both = self.positive is not None and self.relevant is not None
+        has_none = not of_run and not of_scores and self.test is None
+        opt.refuse(
+            {
+                "--positive names a class and --relevant a grade: give one of them": has_both,
+                "--qrels goes with a TREC run alone: leave out TEST, --scores, --target, --positive, --groups and "
+                "--weight": of_run and of_table.count(None) < len(of_table),
+                "--complete is about a TREC run: give --qrels, or leave it out": self.complete and not of_run,
+                "--scores names a column of the table itself: leave out the model": of_scores and self.test,
+                "give a model and a table (MODEL TEST), a table with --scores COLUMN, or a run with --qrels "
+                "FILE": has_none,
+                "--groups goes with --scores: a model knows its own groups": self.groups and not of_scores,
+            }
+        )
         if self.qrels is not None:
-            others = (self.test, self.scores, self.target, self.positive, self.groups, self.weight)
-            if any(given is not None for given in others):
-                raise InputError(
-                    "--qrels goes with a TREC run alone: leave out TEST, --scores, --target, --positive, --groups and "
-                    "--weight"
-                )
             return judge_run(self.source, self.qrels, complete=self.complete)
-        if self.complete:
-            raise InputError("--complete is about a TREC run: give --qrels, or leave it out")
         if self.scores is not None:
-            if self.test is not None:
-                raise InputError("--scores names a column of the table itself: leave out the model")
             table = read_table(self.source)
             target = self.target or table.roles.get("target")
             groups = self.groups or table.roles.get("groups")
@@ -66,12 +70,7 @@ class Inputs:
             return judge_scores(
                 table, self.scores, target, groups=groups, positive=self.positive, weight=self.weight
             )
-        if self.test is None:
-            raise InputError(
-                "give a model and a table (MODEL TEST), a table with --scores COLUMN, or a run with --qrels FILE"
-            )
-        if self.groups is not None:
-            raise InputError("--groups goes with --scores: a model knows its own groups")
+        assert self.test is not None  # seen to above
         ranker, table = load_model(self.source), read_table(self.test)
         grades = self.relevant is not None
         judged = judge_table(ranker, table, self.target, self.positive, grades=grades, weight=self.weight)
@@ -90,8 +89,8 @@ class MeasureOptions:
         "Groups without a relevant row: skip (leave out), zero, one or raise.", default="skip"
     )
     ties: str | None = opt.plain(
-        "Rows of equal scores: average, pessimistic, optimistic or given (their order); by default each "
-        "measure has its own rule, runs have trec_eval's."
+        "Rows of equal scores: average, pessimistic, optimistic, given (their order) or, for average precision, "
+        "threshold (tied rows are one step); by default each measure has its own rule, runs have trec_eval's."
     )
     confidence: float | None = opt.plain("Add bootstrap intervals with this confidence, such as 0.95.")
     per_query: bool = opt.plain(
@@ -104,52 +103,61 @@ class MeasureOptions:
 @opt.option_groups
 def evaluate(inputs: Inputs, *, options: MeasureOptions, json: opt.Json = False) -> None:
     """Measure a list on rows whose answer is known."""
-    from apexrank.io.judging import default_measures
+    from apexrank.io.judging import ABOVE_ZERO, default_measures
+    from apexrank.metrics import per_group
 
+    output, each = options.output, options.per_query
     out.check_picture(options.roc)
-    if inputs.positive is not None and inputs.relevant is not None:
-        raise InputError("--positive names a class and --relevant a grade: give one of them")
-    if options.per_query and options.confidence is not None:
+    if each and options.confidence is not None:
         raise InputError("--confidence is about means: leave it out, or leave out --per-query")
-    if options.output is not None and not options.per_query:
+    if output is not None and not each:
         raise InputError("--output is for the table of --per-query: add that, or leave it out")
-    out.check_table(options.output, inputs.source, inputs.test, inputs.qrels)
+    out.check_table(output, inputs.source, inputs.test, inputs.qrels)
     judged = inputs.read()
     if options.roc is not None and judged.groups is not None:
         raise InputError("--roc draws one list, but these rows are ranked inside groups: leave it out")
+    if inputs.relevant is not None and not judged.graded:
+        raise InputError("--relevant is a grade, but the target is a class: leave it out")
+    relevant = ABOVE_ZERO if judged.graded and inputs.relevant is None else inputs.relevant
     for sentence in judged.notes:
         out.note(sentence)
+    about: dict[str, Any] = {
+        "groups": judged.groups,
+        "sample_weight": judged.weight,
+        "relevant": relevant,
+        "ties": options.ties or judged.ties,
+    }
     chosen = opt.split_names(options.measures)
-    names = chosen or default_measures(judged.y, judged.groups, judged.weight)
-    about = _about_rows(judged, inputs.relevant, options.ties)
-    if options.per_query:
-        tell = _per_query(judged, names, about, options.output, json)
+    if each:
+        names = chosen or default_measures(judged.y, judged.groups, judged.weight)
+        table = per_group(judged.y, judged.scores, names, **about)
+        out.write_frame(table, output)
     else:
-        names = chosen or _defined(judged, names, about)
-        source = str(inputs.test or inputs.source)
-        tell = _means(judged, names, about | {"empty": options.empty}, options.confidence, source, json)
+        names, left_out = (chosen, []) if chosen else _defined(judged, about)
+        report = _means(judged, names, about | {"empty": options.empty}, options.confidence)
+        report |= {"left_out": left_out} if left_out else {}
     if options.roc is not None:
-        positives = judged.y if not judged.graded else judged.y >= about["relevant"]
+        positives = judged.y if not judged.graded else judged.y >= relevant
         out.save_roc({str(inputs.source): judged.scores}, positives, options.roc, judged.weight)
-    tell()  # after the files are written, as the reader of stdout may leave
+    # after the files are written, as the reader of stdout may leave
+    if not each and json:
+        out.print_json(report)
+    elif not each:
+        _print(report, inputs.test or inputs.source, options.empty)
+    elif json:
+        out.print_json({"groups": len(table)}, table=table)
+    elif output is None:
+        out.print_frame(table)
+    else:
+        out.print_written(output, f", {out.plural(len(table), 'group')}")
 
 
-def _about_rows(judged: Judged, relevant: float | None, ties: str | None) -> dict[str, Any]:
-    """Return the options of all measures."""
-    from apexrank.io.judging import ABOVE_ZERO
-
-    if relevant is not None and not judged.graded:
-        raise InputError("--relevant is a grade, but the target is a class: leave it out")
-    if judged.graded and relevant is None:
-        relevant = ABOVE_ZERO
-    found = {"groups": judged.groups, "sample_weight": judged.weight}
-    return {**found, "relevant": relevant, "ties": ties or judged.ties}
-
-
-def _defined(judged: Judged, names: list[str], options: dict[str, Any]) -> list[str]:
-    """Leave out default measures that are not defined on these rows."""
+def _defined(judged: Judged, options: dict[str, Any]) -> tuple[list[str], list[str]]:
+    """Return the default measures that are defined on these rows, and those that the weights do not allow."""
+    from apexrank.io.judging import default_measures, measurable
     from apexrank.metrics import per_group
 
+    names = default_measures(judged.y, judged.groups, judged.weight)
     found = per_group(judged.y, judged.scores, names, **options)
     kept = [name for name in names if found[name].null_count() < len(found)]
     if not kept:
@@ -157,89 +165,61 @@ def _defined(judged: Judged, names: list[str], options: dict[str, Any]) -> list[
     if len(kept) < len(names):
         left = ", ".join(name for name in names if name not in kept)
         out.note(f"not defined on these rows and left out: {left}")
-    return kept
-
-
-def _per_query(
-    judged: Judged, names: list[str], options: dict[str, Any], output: Path | None, json: bool
-) -> Callable[[], None]:
-    """Write the table of groups; return what prints it."""
-    from apexrank.metrics import per_group
-
-    table = per_group(judged.y, judged.scores, names, **options)
-    out.write_frame(table, output)
-    if json:
-        return partial(out.print_json, {"groups": len(table), "table": table.to_dicts()})
-    if output is not None:
-        return partial(typer.echo, f"written: {output}, {len(table)} groups")
-    return partial(out.print_frame, table)
+    unweighted = default_measures(judged.y, judged.groups)
+    return kept, [name for name in unweighted if not measurable([name], judged.weight)]
 
 
 def _means(
-    judged: Judged,
-    names: list[str],
-    options: dict[str, Any],
-    confidence: float | None,
-    source: str,
-    json: bool,
-) -> Callable[[], None]:
-    """Compute the means; return what prints them."""
-    from apexrank.io.judging import label
-    from apexrank.metrics import bootstrap
+    judged: Judged, names: list[str], about: dict[str, Any], confidence: float | None
+) -> dict[str, Any]:
+    """Return the size of the lists, the means of the measures, and their intervals if wanted."""
+    from apexrank.metrics import bootstrap, per_group
     from apexrank.metrics import evaluate as evaluate_measures
 
-    values = evaluate_measures(judged.y, judged.scores, names, **options)
-    intervals: Any = {}
-    if confidence is not None:
-        with out.working("drawing rows or groups again and again"):
-            intervals = bootstrap(names, judged.y, judged.scores, confidence=confidence, **options)
-    summary = _summary(judged, options)
-    if json:
-        ends = {name: [found.low, found.high] for name, found in intervals.items()}
-        found = {"confidence": confidence, "intervals": ends} if ends else {}
-        return partial(out.print_json, summary | {"measures": values} | found)
-    headers = ["measure", "value"] + (["low", "high"] if intervals else [])
-    rows = [
-        [label(name), value] + ([intervals[name].low, intervals[name].high] if intervals else [])
-        for name, value in values.items()
-    ]
-    remarks = []
-    if intervals:
-        drawn = "groups" if judged.groups is not None else "rows"
-        remarks.append(f"low and high: {100 * (confidence or 0):g}% bootstrap intervals over {drawn}")
-    if judged.graded and any(name.startswith("err") for name in values):
-        remarks.append(f"ERR takes {summary['max_grade']:g} for the highest grade, as these rows do")
-    title = f"{source}: {_sentence(summary, options['empty'])}"
-    return partial(_print_means, headers, rows, title, remarks)
-
-
-def _print_means(headers: list[str], rows: list[list[Any]], title: str, remarks: list[str]) -> None:
-    out.print_table(headers, rows, title)
-    for remark in remarks:
-        typer.echo(remark)
-
-
-def _summary(judged: Judged, options: dict[str, Any]) -> dict[str, Any]:
-    from apexrank.metrics import per_group
-
-    known = {name: options[name] for name in ("groups", "relevant")}
-    counts = per_group(judged.y, judged.scores, "mrr", **known)
-    summary: dict[str, Any] = {
+    counts = per_group(judged.y, judged.scores, "mrr", groups=judged.groups, relevant=about["relevant"])
+    report: dict[str, Any] = {
         "rows": int((judged.scores > -math.inf).sum()),
         "positives": int(counts["relevant"].sum()),
     }
+    if judged.weight is not None:
+        report["weight"] = float(judged.weight.sum())
     if judged.graded:
-        summary["max_grade"] = float(judged.y.max())
+        report["max_grade"] = float(judged.y.max())
     if judged.groups is not None:
-        summary |= {"groups": len(counts), "empty_groups": int((counts["relevant"] == 0).sum())}
-    return summary
+        report |= {"groups": len(counts), "empty_groups": int((counts["relevant"] == 0).sum())}
+    report["measures"] = evaluate_measures(judged.y, judged.scores, names, **about)
+    if confidence is not None:
+        with out.working("drawing rows or groups again and again"):
+            found: Any = bootstrap(names, judged.y, judged.scores, confidence=confidence, **about)
+        intervals = {name: [found[name].low, found[name].high] for name in found}
+        report |= {"confidence": confidence, "intervals": intervals}
+    return report
 
 
-def _sentence(summary: dict[str, Any], empty: str) -> str:
-    words = f"{summary['rows']} rows, {summary['positives']} positive"
-    if "groups" not in summary:
-        return words
-    what = {"skip": "left out; --empty zero counts them as 0", "zero": "counted as 0", "one": "counted as 1"}
-    without = summary["empty_groups"]
-    rest = f", {without} of them without a positive row ({what.get(empty, empty)})" if without else ""
-    return f"{words}, in {summary['groups']} groups{rest}"
+def _print(report: dict[str, Any], source: Path, empty: str) -> None:
+    from apexrank.io.judging import label
+
+    title = f"{source}: {out.plural(report['rows'], 'row')}, {report['positives']} positive"
+    if "weight" in report:
+        title += f", weighted ({report['weight']:.6g} rows in all)"
+    if "groups" in report:
+        title += f", in {out.plural(report['groups'], 'group')}"
+    if without := report.get("empty_groups"):
+        what = {
+            "skip": "left out; --empty zero counts them as 0",
+            "zero": "counted as 0",
+            "one": "counted as 1",
+        }
+        title += f", {without} of them without a positive row ({what.get(empty, empty)})"
+    if "left_out" in report:
+        left_out = ", ".join(map(label, report["left_out"]))
+        title += f"\nleft out, as they go by ranks and need weights that are whole numbers: {left_out}"
+    values, intervals = report["measures"], report.get("intervals", {})
+    headers = ["measure", "value", "low", "high"] if intervals else ["measure", "value"]
+    rows = [[label(name), value, *intervals.get(name, ())] for name, value in values.items()]
+    out.print_table(headers, rows, title)
+    if intervals:
+        drawn = "groups" if "groups" in report else "rows"
+        typer.echo(f"low and high: {100 * report['confidence']:g}% bootstrap intervals over {drawn}")
+    if "max_grade" in report and any(name.startswith("err") for name in values):
+        typer.echo(f"ERR takes {report['max_grade']:g} for the highest grade, as these rows do")

@@ -2,22 +2,25 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import typer
 
+from apexrank.atomic import write_bytes
 from apexrank.cli import options as opt
 from apexrank.cli import output as out
 from apexrank.errors import InputError
 
 if TYPE_CHECKING:
-    from apexrank.io import Table, TableRanker
+    from apexrank.io import TableRanker
 
 _SUFFIXES = {".onnx": "onnx", ".sql": "sql", ".csv": "scorecard", ".parquet": "scorecard", ".md": "scorecard"}
-_FORMATS = ("onnx", "sql", "scorecard")
 _sql, _card = opt.panel("SQL"), opt.panel("Scorecard")
+Exported = tuple[dict[str, Any], Callable[[], None]]  # what is known of the file, and what prints it
 
 
 @dataclass(frozen=True)
@@ -29,7 +32,9 @@ class ExportOptions:
         "--output",
         "-o",
     )
-    format: str | None = opt.plain("onnx, sql or scorecard; by default that of the file's name.")
+    format: str | None = opt.plain(
+        "onnx, sql or scorecard; by default that of the file's name.", choices=("onnx", "sql", "scorecard")
+    )
 
 
 @dataclass(frozen=True)
@@ -66,32 +71,21 @@ def export(
     """Write a model for use without Python: ONNX, SQL or a scorecard of whole points."""
     from apexrank.io import load_model
 
-    output, kind = target.output, _format(target.output, target.format)
-    _check(kind, output, sql, card, model)
+    output, kind = target.output, target.format or _format(target.output)
+    _check(kind, output, sql, card)
+    out.check_file(output, model, card.data, card.test)
     ranker = load_model(model)
-    report: dict[str, Any] = {"model": model, "format": kind, "output": output}
-    if kind == "scorecard":
-        _export_card(ranker, report, output, card, json)
-        return
-    if kind == "onnx":
-        assert output is not None  # _check has seen to it
-        sentence = _export_onnx(ranker, report, output)
-    else:
-        sentence = _export_sql(ranker, report, output, sql)
+    export_to = {"onnx": _export_onnx, "sql": _export_sql, "scorecard": _export_card}[kind]
+    found, tell = export_to(ranker, output, sql if kind == "sql" else card)
     if json:
-        out.print_json(report)
+        out.print_json({"model": model, "format": kind, "output": output, **found})
     else:
-        typer.echo(sentence, nl=not sentence.endswith("\n"))
+        tell()
 
 
-def _format(output: Path | None, format: str | None) -> str:
-    if format is not None:
-        if format not in _FORMATS:
-            raise InputError(f"unknown format {format!r}: use one of {', '.join(_FORMATS)}")
-        return format
-    if output is None:
-        return "sql"
-    suffix = output.suffix.lower()
+def _format(output: Path | None) -> str:
+    """Return the format that the name of a file tells."""
+    suffix = ".sql" if output is None else output.suffix.lower()
     if suffix not in _SUFFIXES:
         raise InputError(
             f"cannot tell the format of {str(output)!r} by its name: use one of {', '.join(_SUFFIXES)}, or --format"
@@ -99,103 +93,94 @@ def _format(output: Path | None, format: str | None) -> str:
     return _SUFFIXES[suffix]
 
 
-def _check(kind: str, output: Path | None, sql: SqlOptions, card: CardOptions, model: Path) -> None:
+def _check(kind: str, output: Path | None, sql: SqlOptions, card: CardOptions) -> None:
     """Refuse options of other formats, and an output that cannot be written, before any work."""
-    for owner, group in (("sql", sql), ("scorecard", card)):
-        for option in opt.given_options(group):
-            if owner != kind:
-                raise InputError(f"{opt.flag(option)} is for --format {owner}, not {kind}: leave it out")
-    if sql.table is None:
-        for option in {"score", "id"} & opt.given_options(sql).keys():
-            raise InputError(f"--{option} is for a whole SELECT: name the table with --table")
-    if kind == "onnx" and output is None:
-        raise InputError("an ONNX graph goes to a file: name it with -o model.onnx")
-    if kind == "scorecard" and card.data is None:
-        raise InputError("a scorecard is rounded on rows with the target: give them with --data train.csv")
-    if output is not None and kind == "scorecard" and _SUFFIXES.get(output.suffix.lower()) != kind:
-        raise InputError(f"a scorecard cannot be written to {str(output)!r}: use .csv, .parquet or .md")
-    out.check_file(output, model, card.data, card.test)
+    given = opt.given_options(sql)
+    for owner, options in (("sql", given), ("scorecard", opt.given_options(card))):
+        for option in options if owner != kind else ():
+            raise InputError(f"{opt.flag(option)} is for --format {owner}, not {kind}: leave it out")
+    is_card = output is None or _SUFFIXES.get(output.suffix.lower()) == "scorecard"
+    of_select = "is for a whole SELECT: name the table with --table"
+    needs_rows = "a scorecard is rounded on rows with the target: give them with --data train.csv"
+    opt.refuse(
+        {
+            f"--score {of_select}": "score" in given and sql.table is None,
+            f"--id {of_select}": "id" in given and sql.table is None,
+            "an ONNX graph goes to a file: name it with -o model.onnx": kind == "onnx" and output is None,
+            needs_rows: kind == "scorecard" and card.data is None,
+            f"a scorecard cannot be written to {str(output)!r}: use .csv, .parquet or .md": (
+                kind == "scorecard" and not is_card
+            ),
+        }
+    )
 
 
-def _export_onnx(ranker: TableRanker, report: dict[str, Any], output: Path) -> str:
+def _export_onnx(ranker: TableRanker, output: Path | None, _: Any) -> Exported:
     from apexrank.export import to_onnx
 
     graph = to_onnx(ranker, path=output).graph
-    report["inputs"], report["outputs"] = ([one.name for one in ends] for ends in (graph.input, graph.output))
+    inputs, outputs = ([one.name for one in ends] for ends in (graph.input, graph.output))
     for one in graph.input:
         if one.name != one.doc_string:
             out.note(f"column {one.doc_string!r} is the input {one.name!r}: an output has its name")
-    return f"written: {output}, inputs {_listed(report['inputs'])}, outputs {_listed(report['outputs'])}"
+    about = f", inputs {_listed(inputs)}, outputs {_listed(outputs)}"
+    return {"inputs": inputs, "outputs": outputs}, partial(out.print_written, output, about)
 
 
-def _export_sql(ranker: TableRanker, report: dict[str, Any], output: Path | None, options: SqlOptions) -> str:
-    """Write the SQL, or return it to be printed."""
-    from apexrank.atomic import write_bytes
+def _export_sql(ranker: TableRanker, output: Path | None, options: Any) -> Exported:
     from apexrank.export import to_sql
 
-    report["sql"] = to_sql(ranker, **opt.given_options(options))
-    text = report["sql"] + ("\n" if options.table is None else ";\n")
+    sql = to_sql(ranker, **opt.given_options(options))
+    text = sql + ("\n" if options.table is None else ";\n")
     if output is None:
-        return text
+        return {"sql": sql}, partial(typer.echo, text, nl=False)
     write_bytes(output, text.encode())
-    return (
-        f"written: {output}, {'an expression' if options.table is None else f'a SELECT of {options.table}'}"
-    )
+    about = "an expression" if options.table is None else f"a SELECT of {options.table}"
+    return {"sql": sql}, partial(out.print_written, output, f", {about}")
 
 
-def _export_card(
-    ranker: TableRanker, report: dict[str, Any], output: Path | None, options: CardOptions, json: bool
-) -> None:
-    from apexrank.atomic import write_bytes
+def _export_card(ranker: TableRanker, output: Path | None, options: Any) -> Exported:
     from apexrank.export import round_scorecard
-    from apexrank.io import write_table
 
-    data, test, weight = options.data, options.test, options.weight or ranker.weight
-    assert data is not None  # _check has seen to it
-    rows, held_out = _read(ranker, data, weight), None if test is None else _read(ranker, test, weight)
-    most = options.max_points or 10
-    with out.working(f"rounding on {len(rows)} rows"), out.warnings_as_notes():
-        card = round_scorecard(ranker, rows, max_points=most, sample_weight=_weights(rows, weight))
-        loss = (
-            card.loss() if held_out is None else card.loss(held_out, sample_weight=_weights(held_out, weight))
-        )
+    weight = options.weight or ranker.weight
+    rows, held_out = (_read(ranker, path, weight) for path in (options.data, options.test))
+    with out.working(f"rounding on {len(rows[0])} rows"):
+        card = round_scorecard(ranker, rows[0], max_points=options.max_points or 10, sample_weight=rows[1])
+        loss = card.loss(held_out[0], sample_weight=held_out[1])
     if output is not None and output.suffix.lower() == ".md":
         write_bytes(output, card.to_markdown().encode())
-    elif output is not None:
-        write_table(card.to_frame(), output)
-    if json:
-        found = {
-            "points": card.to_frame().to_dicts(),
-            "objective": card.objective._asdict(),
-            "measured_on": data if test is None else test,
-            "loss": loss.to_dicts(),
-        }
-        out.print_json(report | found)
-        return
-    typer.echo(str(card))
-    where = f"{data}, on which it was rounded" if test is None else str(test)
-    # differences are no finer than the measures they are of
-    cells = [[round(cell, 4) if isinstance(cell, float) else cell for cell in row] for row in loss.rows()]
-    out.print_table(
-        loss.columns, cells, title=f"\nwhat rounding costs on {where} (95% interval of the difference):"
-    )
-    if output is not None:
-        typer.echo(f"written: {output}, {len(card.points)} features of {len(card.form.features)}")
+    else:
+        out.write_frame(card.to_frame(), output)
+    found = {
+        "points": card.to_frame().to_dicts(),
+        "objective": card.objective._asdict(),
+        "measured_on": options.test or options.data,
+        "loss": loss.to_dicts(),
+    }
+
+    def tell() -> None:
+        typer.echo(str(card))
+        where = options.test or f"{options.data}, on which it was rounded"
+        # differences are no finer than the measures they are of
+        cells = [[round(cell, 4) if isinstance(cell, float) else cell for cell in row] for row in loss.rows()]
+        title = f"\nwhat rounding costs on {where} (95% interval of the difference):"
+        out.print_table(loss.columns, cells, title)
+        out.print_written(output, f", {len(card.points)} features of {len(card.form.features)}")
+
+    return found, tell
 
 
-def _weights(table: Table, name: str | None) -> Any:
+def _read(ranker: TableRanker, path: Path | None, weight: str | None) -> tuple[Any, Any]:
+    """Read a table and its weights, if one is given."""
+    from apexrank.io import read_table
     from apexrank.io.columns import row_weights
 
-    return None if name is None else row_weights(table, name)
-
-
-def _read(ranker: TableRanker, path: Path, weight: str | None) -> Table:
-    from apexrank.io import read_table
-
+    if path is None:
+        return None, None
     table = read_table(path)
     for sentence in ranker.check(table, known=[weight]):
         out.note(sentence)
-    return table
+    return table, None if weight is None else row_weights(table, weight)
 
 
 def _listed(names: list[str], most: int = 5) -> str:

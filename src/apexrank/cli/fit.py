@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import logging
 import math
-from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Mapping
+from contextlib import nullcontext
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, NamedTuple
@@ -19,7 +19,6 @@ from apexrank.errors import InputError, MissingExtraError
 if TYPE_CHECKING:
     from apexrank.io import Recipe, TableRanker
     from apexrank.io.judging import Judged
-    from apexrank.io.tables import Table
 
 _model, _engine = opt.panel("Model"), opt.panel("Larger than memory")
 _COEFFICIENTS_SHOWN = 8
@@ -49,7 +48,6 @@ MODELS = {
     "pairs": Model("CrucialPairsPush", graded=True),
 }
 ALPHAS = (1e-6, 1e-5, 1e-4, 1e-3, 1e-2, 0.1, 1.0)
-ENGINES = ("blocks", "dask")
 
 
 @dataclass(frozen=True)
@@ -60,6 +58,7 @@ class ModelOptions:
         "For two classes: push (P-Norm Push), ir (IR Push) or rankboost. For grades of relevance: "
         "retarget (monotone retargeting), pairs (P-Norm Push on pairs) or listwise (baselines by --loss).",
         default="push",
+        choices=tuple(MODELS),
     )
     cv: bool = _model("Choose alpha, and p of push, by cross-validation.", "--cv", default=False)
     p: float | None = _model(
@@ -81,7 +80,7 @@ class ModelOptions:
     offsets: str | None = _model("Of retarget: how margins add up over grades: linear, gain, sqrt or binary.")
     max_iter: int | None = _model("Most iterations.")
     tol: float | None = _model("Stop at this gradient norm.")
-    folds: int | None = _model("Folds of --cv; 5 by default.")
+    folds: int | None = _model("Folds of --cv; 5 by default.", min=2)
     scoring: str | None = _model(
         "What --cv maximises, such as partial_auc, precision_at_100, tpr_at_fpr_0.01; of grades ndcg."
     )
@@ -111,7 +110,8 @@ class EngineOptions:
 
     engine: str | None = _engine(
         "Read the table in passes of some rows at a time: blocks (in one process; the default for a folder) "
-        "or dask (processes that keep their rows in memory). For linear models."
+        "or dask (processes that keep their rows in memory). For linear models.",
+        choices=("blocks", "dask"),
     )
     workers: int | None = _engine("Processes of --engine dask; one per core by default.")
     checkpoint: Path | None = _engine(
@@ -134,82 +134,91 @@ def fit(
     json: opt.Json = False,
 ) -> None:
     """Fit a ranker on a table and write it to a model file."""
+    from apexrank.checkpoints import checkpoint
     from apexrank.io import Recipe, read_table, save_model
+    from apexrank.io.table_ranker import fit_table
     from apexrank.io.tables import files_of
 
     out.check_file(output, train, *files_of(train))
     out.check_file(engine.checkpoint, output, train, *files_of(train))
     given = opt.given_options(options)
-    name, cv = given.pop("model"), given.pop("cv")
-    estimator = build_estimator(name, cv=cv, **given)
+    estimator = build_estimator(given.pop("model"), given.pop("cv"), given)
     in_blocks = engine.engine is not None or engine.workers is not None or train.is_dir()
     table = None if in_blocks else read_table(train)
     roles = {} if table is None else table.roles
-    target = columns.target or roles.get("target")
+    target, model = columns.target or roles.get("target"), MODELS[options.model]
     if target is None:
         raise InputError(f"{train} does not say which column is the target: name it with --target")
-    model = MODELS[name]
-    recipe = Recipe(
-        target=target,
-        graded=model.graded,
-        groups=columns.groups or roles.get("groups"),
-        categorical=opt.split_names(columns.categorical),
-        impute=columns.impute,
-        scale=columns.scale or model.scale,
-        **columns.arguments(() if table is None else table.names) | {"id": columns.id or roles.get("id")},
-    )
+    chosen = {
+        "target": target,
+        "id": columns.id or roles.get("id"),
+        "groups": columns.groups or roles.get("groups"),
+        "categorical": opt.split_names(columns.categorical),
+        "scale": columns.scale or model.scale,
+    }
+    recipe = Recipe(graded=model.graded, **columns.arguments(table.names if table else ()) | chosen)
     if recipe.graded and recipe.positive is not None:
         raise InputError(
-            f"--model {name} takes grades of relevance: leave out --positive, or use --model push"
+            f"--model {options.model} takes grades of relevance: leave out --positive, or use --model push"
         )
-    with _checkpoint(engine.checkpoint, f"{options} {recipe} {engine.engine or in_blocks * 'blocks'}"):
-        if table is None:
-            with out.working(f"fitting {train}"), out.warnings_as_notes():
+    about, path = f"{options} {recipe} {engine.engine or in_blocks * 'blocks'}", engine.checkpoint
+    with nullcontext() if path is None else checkpoint(path, about) as journal:
+        if journal is not None and journal.resumed:
+            out.note(f"going on from {path}, with what {journal.resumed} passes over the rows had found")
+        what = train if table is None else f"{len(table)} rows"
+        with out.working(f"fitting {what}"):
+            if table is None:
                 ranker, judged = _fit_by_engine(train, recipe, estimator, engine)
-        else:
-            ranker, judged = _fit_in_memory(table, recipe, estimator)
+            else:
+                ranker, judged = fit_table(table, recipe, estimator)
         save_model(output, ranker)
-    report = _report(ranker, judged, output) | _chosen(estimator, options.scoring)
+    report = _report(ranker, judged, output)
+    if hasattr(estimator, "best_score_"):
+        scoring = options.scoring or ("ndcg" if model.graded else estimator.scoring)
+        parameters = "alpha" if model.graded else "p and alpha"
+        report["cv"] = {"chosen": parameters, "scoring": scoring, "score": float(estimator.best_score_)}
     if json:
         out.print_json(report)
     else:
-        _print(report, ranker, str(train))
+        _print(report, ranker, train)
 
 
-def build_estimator(name: str, *, cv: bool, **given: Any) -> Any:
+def build_estimator(name: str, cv: bool, given: dict[str, Any]) -> Any:
     """Build the unfitted estimator of a model with the options that were given.
 
     Raises
     ------
     InputError
-        When the model is unknown or has no such option.
+        When the model has no such option.
     """
-    if name not in MODELS:
-        raise InputError(f"unknown model {name!r}: use one of {', '.join(MODELS)}")
-    model = MODELS[name]
-    if "p" in given and given.get("price", "power") != "power":
-        raise InputError(f"--price {given['price']} has no -p: leave out one of them")
-    if not cv:
-        return _make(model, given, f"--model {name}")
-    if name != "push" and not model.graded:
+    import apexrank
+
+    model, price = MODELS[name], given.get("price", "power")
+    chosen_by_cv = ("alpha",) if model.graded else ("p", "alpha")
+    if "p" in given and price != "power":
+        raise InputError(f"--price {price} has no -p: leave out one of them")
+    if cv and name != "push" and not model.graded:
         raise InputError(f"--cv chooses p and alpha of --model push, not of --model {name}")
-    for option in ("alpha",) if model.graded else ("p", "alpha"):
+    for option in chosen_by_cv if cv else ("folds", "scoring"):
         if option in given:
-            raise InputError(f"--cv chooses {option}: leave out either --cv or {opt.flag(option)}")
-    if model.graded:
-        return _search_alpha(model, given, name)
-    return _make(Model("PNormPushCV", renamed={"folds": "cv"}), given, "--cv")
+            remedy = "leave out either --cv or" if cv else "add --cv, or leave out"
+            about = f"--cv chooses {option}" if cv else f"{opt.flag(option)} is about cross-validation"
+            raise InputError(f"{about}: {remedy} {opt.flag(option)}")
+    if cv and not model.graded:
+        return opt.set_parameters(apexrank.PNormPushCV(), given, "--cv", {"folds": "cv"})
+    folds, scoring = given.pop("folds", 5), given.pop("scoring", "ndcg")
+    estimator = getattr(apexrank, model.estimator)()
+    opt.set_parameters(estimator, given, f"--model {name}", model.renamed)
+    return _search_alpha(estimator, folds, scoring) if cv else estimator
 
 
-def _search_alpha(model: Model, given: dict[str, Any], name: str) -> Any:
+def _search_alpha(estimator: Any, folds: int, scoring: str) -> Any:
     """Cross-validate over whole groups; groups travel by scikit-learn's metadata routing."""
     from sklearn import config_context
     from sklearn.model_selection import GridSearchCV, GroupKFold
 
     from apexrank.metrics import get_scorer
 
-    folds, scoring = given.pop("folds", 5), given.pop("scoring", "ndcg")
-    estimator = _make(model, given, f"--model {name}")
     with config_context(enable_metadata_routing=True):
         estimator.set_fit_request(groups=True, sample_weight=True)
         scorer: Any = get_scorer(scoring)
@@ -218,55 +227,32 @@ def _search_alpha(model: Model, given: dict[str, Any], name: str) -> Any:
         return GridSearchCV(estimator, grid, scoring=scorer, cv=GroupKFold(folds), error_score="raise")
 
 
-def _make(model: Model, given: dict[str, Any], chosen: str) -> Any:
-    import apexrank
-
-    estimator = getattr(apexrank, model.estimator)()
-    for option, value in given.items():
-        name = model.renamed.get(option, option)
-        if name not in estimator.get_params():
-            raise InputError(f"{chosen} has no {opt.flag(option)}: leave it out")
-        estimator.set_params(**{name: value})
-    return estimator
-
-
 def _fit_by_engine(
     train: Path, recipe: Recipe, estimator: Any, options: EngineOptions
 ) -> tuple[TableRanker, Judged]:
     """Fit on a file or folder in passes; what an engine cannot do is refused before anything is read."""
-    from apexrank.io.stream_fit import fit_table_blocks
-
-    engine, workers = options.engine or "blocks", options.workers
-    if engine not in ENGINES:
-        raise InputError(f"unknown engine {engine!r}: use one of {', '.join(ENGINES)}")
-    if workers is not None and (engine != "dask" or workers < 1):
-        raise InputError("--workers is a number of processes of --engine dask, at least 1")
-    _check_engine(estimator)
-    if engine == "blocks":
-        return fit_table_blocks(train, recipe, estimator)
-    if train.suffix.lower() in (".csv", ".tsv", ".gz"):
-        raise InputError("--engine dask reads Parquet files: use --engine blocks for CSV")
-    return _fit_on_dask(train, recipe, estimator, workers)
-
-
-def _check_engine(estimator: Any) -> None:
+    from apexrank.io.stream_fit import fit_table_blocks, map_spans, span_blocks
     from apexrank.rankers.base import LinearFit
 
-    if hasattr(estimator, "cv") or hasattr(estimator, "param_grid"):
-        raise InputError("--cv needs the table in memory: choose the parameters on some of the rows")
-    if not isinstance(estimator, LinearFit) or getattr(estimator, "kernel", None) is not None:
-        raise InputError("--engine takes linear models: others need the table in memory")
-
-
-def _fit_on_dask(
-    train: Path, recipe: Recipe, estimator: Any, workers: int | None
-) -> tuple[TableRanker, Judged]:
+    workers, on_dask = options.workers, options.engine == "dask"
+    no_workers = workers is not None and not (on_dask and workers >= 1)
+    is_csv = train.suffix.lower() in (".csv", ".tsv", ".gz")
+    searches = hasattr(estimator, "cv") or hasattr(estimator, "param_grid")
+    linear = isinstance(estimator, LinearFit) and getattr(estimator, "kernel", None) is None
+    opt.refuse(
+        {
+            "--workers is a number of processes of --engine dask, at least 1": no_workers,
+            "--cv needs the table in memory: choose the parameters on some of the rows": searches,
+            "--engine takes linear models: others need the table in memory": not linear,
+            "--engine dask reads Parquet files: use --engine blocks for CSV": on_dask and is_csv,
+        }
+    )
+    if not on_dask:
+        return fit_table_blocks(train, recipe, estimator)
     try:
         from distributed import Client, LocalCluster
     except ImportError as error:
         raise MissingExtraError('--engine dask needs Dask: pip install "apexrank[dask]"') from error
-    from apexrank.io.stream_fit import fit_table_blocks, map_spans, span_blocks
-
     with (
         LocalCluster(
             n_workers=workers,
@@ -280,42 +266,10 @@ def _fit_on_dask(
         return fit_table_blocks(train, recipe, estimator, source=span_blocks, mapped=map_spans)
 
 
-@contextmanager
-def _checkpoint(path: Path | None, about: str) -> Iterator[None]:
-    """Keep a checkpoint if one is wanted."""
-    from apexrank.checkpoints import checkpoint
-
-    if path is None:
-        yield
-        return
-    with checkpoint(path, about) as journal:
-        if journal.resumed:
-            out.note(f"going on from {path}, with what {journal.resumed} passes over the rows had found")
-        yield
-
-
-def _fit_in_memory(table: Table, recipe: Recipe, estimator: Any) -> tuple[TableRanker, Judged]:
-    from apexrank.io.table_ranker import fit_table
-
-    with out.working(f"fitting {len(table)} rows"), out.warnings_as_notes():
-        return fit_table(table, recipe, estimator)
-
-
-def _chosen(estimator: Any, scoring: str | None) -> dict[str, Any]:
-    """Return what cross-validation chose; empty without one."""
-    if not hasattr(estimator, "best_score_"):
-        return {}
-    graded = hasattr(estimator, "param_grid")
-    scoring = scoring or ("ndcg" if graded else estimator.scoring)
-    chosen = "alpha" if graded else "p and alpha"
-    return {"cv": {"chosen": chosen, "scoring": scoring, "score": float(estimator.best_score_)}}
-
-
 def _report(ranker: TableRanker, judged: Judged, output: Path) -> dict[str, Any]:
     from apexrank.io.judging import top_measures
 
     features = ranker.encoder.features
-    coefficients = dict(zip(features, ranker.coef.tolist(), strict=True))
     return {
         "model": output,
         "estimator": type(ranker.estimator).__name__,
@@ -325,11 +279,11 @@ def _report(ranker: TableRanker, judged: Judged, output: Path) -> dict[str, Any]
         "features": len(features),
         **ranker.training,
         "measures": top_measures(judged.y, judged.scores, judged.groups, judged.weight),
-        "coefficients": coefficients,
+        "coefficients": dict(zip(features, ranker.coef.tolist(), strict=True)),
     }
 
 
-def _print(report: dict[str, Any], ranker: TableRanker, source: str) -> None:
+def _print(report: dict[str, Any], ranker: TableRanker, source: Path) -> None:
     from apexrank.io.judging import label
 
     meaning = (
@@ -337,31 +291,26 @@ def _print(report: dict[str, Any], ranker: TableRanker, source: str) -> None:
     )
     typer.echo(
         f"{source}: {report['rows']} rows, {report['positives']} of them positive ({meaning}), "
-        f"{report['features']} features ({report['scale']} scaling)"
+        f"{out.plural(report['features'], 'feature')} ({report['scale']} scaling)"
     )
     if "cv" in report:
         typer.echo("{chosen} chosen by cross-validation: {scoring} {score:.3f}".format_map(report["cv"]))
-    typer.echo(_sentence(report))
-    measures, coefficients = report["measures"], report["coefficients"]
-    shown = [key for key in (_SHOWN_OF_GROUPS if "ndcg" in measures else _SHOWN) if key in measures]
-    typer.echo("on the training rows: " + ", ".join(f"{label(key)} {measures[key]:.3f}" for key in shown))
-    n, few = len(coefficients), _COEFFICIENTS_SHOWN
-    largest = sorted(coefficients.items(), key=lambda item: -abs(item[1]))[:few]
-    title = "coefficients" if n <= few else f"the {few} largest of {n} coefficients"
-    out.print_table(["feature", title], [[name, f"{value:+.3g}"] for name, value in largest])
-    typer.echo(f"written: {report['model']}")
-
-
-def _sentence(report: dict[str, Any]) -> str:
-    params = report["params"]
+    params, gap = report["params"], report["dual_gap"]
     # Only the power price has a p.
     names = ["p" if params.get("price") == "power" else "price", "divergence", "margin", "alpha"]
     names = ["loss", "alpha"] if report["estimator"] == "ListwiseRanker" else names
     shown = ", ".join(f"{name}={out.show(params[name])}" for name in names if name in params)
     state = "converged" if report["converged"] else "stopped"
-    gap = report["dual_gap"]
     certificate = "" if gap is None or gap != gap else f", duality gap {gap:.1e}"
-    return (
-        f"{report['estimator']}({shown}): {state} after {report['n_iter']} iterations, "
+    typer.echo(
+        f"{report['estimator']}({shown}): {state} after {out.plural(report['n_iter'], 'iteration')}, "
         f"gradient norm {report['grad_norm']:.1e}{certificate}"
     )
+    measures, coefficients = report["measures"], report["coefficients"]
+    keys = [key for key in (_SHOWN_OF_GROUPS if "ndcg" in measures else _SHOWN) if key in measures]
+    typer.echo("on the training rows: " + ", ".join(f"{label(key)} {measures[key]:.3f}" for key in keys))
+    n, few = len(coefficients), _COEFFICIENTS_SHOWN
+    largest = sorted(coefficients.items(), key=lambda item: -abs(item[1]))[:few]
+    title = "coefficients" if n <= few else f"the {few} largest of {n} coefficients"
+    out.print_table(["feature", title], [[name, f"{value:+.3g}"] for name, value in largest])
+    typer.echo(f"written: {report['model']}")

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-import time
 from collections.abc import Mapping
 from dataclasses import dataclass
 from importlib import import_module
@@ -19,9 +18,7 @@ from apexrank.cli.graph_consensus import consensus
 from apexrank.errors import InputError
 
 if TYPE_CHECKING:
-    import polars as pl
-
-    from apexrank.graph.graph import Graph, SignedGraph
+    from apexrank.graph.graph import Graph
 
 _LINKS_SHOWN = 10
 _SHOWN_PARAMS = ("p", "ratio", "k", "beta", "damping")
@@ -68,7 +65,7 @@ def _graph(context: typer.Context) -> None:
 class RankOptions:
     """The method and its parameters."""
 
-    method: str = opt.method(f"One of {', '.join(METHODS)}.", default="lpq")
+    method: str = opt.method(f"One of {', '.join(METHODS)}.", default="lpq", choices=tuple(METHODS))
     p: float | None = opt.method(
         "How much more few strong links count than many weak ones: from 1 to inf; 2 by default, 1 in top-mean.",
         "-p",
@@ -76,7 +73,7 @@ class RankOptions:
     ratio: float | None = opt.method(
         "q/p of lpq and top-mean: returns of further links diminish above 1; 1.2 by default."
     )
-    k: int | None = opt.method("Links that count in top-mean; 10 by default.", "-k")
+    k: int | None = opt.method("Links that count in top-mean; 10 by default.", "-k", "--k")
     damping: float | None = opt.method("Share that follows links; 0.85 by default.")
     tol: float | None = opt.method(
         "Stop when the scores are this near to the exact ones (L1); 1e-9 by default."
@@ -132,38 +129,49 @@ def rank(
     json: opt.Json = False,
 ) -> None:
     """Rank the vertices of a graph, best first."""
-    from apexrank.graph.vertex_files import ranking_frame
+    from apexrank.graph.vertex_files import earlier_scores, named_vertex, ranking_frame, seed_weights
 
-    files = opt.given_options(vertex_files)
-    output = shown.output
+    files, output = opt.given_options(vertex_files), shown.output
     out.check_table(output, edges, *files.values())
     flags = {"signed": signed, "explain": bool(shown.explain)}
-    given = {*files, *(name for name, wanted in flags.items() if wanted)}
     parameters = opt.given_options(options)
     method = parameters.pop("method")
-    estimator = build_method(method, given, **parameters)
-    began = time.perf_counter()
-    graph = reading.read(edges, signed=signed)
-    plain = graph.positive if signed else graph
-    arguments, vertices = _read_vertices(files, shown.explain or [], plain)
-    read = time.perf_counter()
-    what = f"ranking {plain.n} vertices"
-    out.fit_with_progress(estimator, graph, what, "error at most", **arguments)
-    report = _report(edges, estimator, graph, method, read - began, time.perf_counter() - read)
+    estimator = build_method(method, {*files, *(name for name in flags if flags[name])}, **parameters)
+    watch = out.Stopwatch()
+    given = reading.read(edges, signed=signed)
+    graph = given.positive if signed else given
+    arguments = {
+        what: earlier_scores(path, graph) if what == "start" else seed_weights(path, graph, what)
+        for what, path in files.items()
+    }
+    vertices = [named_vertex(graph, name) for name in shown.explain or []]
+    graph.numbers(vertices, what="explained")
+    watch.end("reading")
+    out.fit_with_progress(estimator, given, f"ranking {graph.n} vertices", "error at most", **arguments)
+    watch.end("ranking")
     labels = {name: getattr(estimator, f"{name}_", None) for name in ("trust", "distrust")}
     given_labels = {name: values for name, values in labels.items() if values is not None}
     ranked = ranking_frame(estimator.graph_, estimator.scores_, shown.top, **given_labels)
     reasons = {str(vertex): estimator.explain(vertex, top=_LINKS_SHOWN) for vertex in vertices}
     out.write_frame(ranked, output)
+    negative = {"negative_edges": given.negative.n_edges} if signed else {}
+    report = {"edges_file": str(edges), "method": method, **_report(estimator), **negative, "seconds": watch}
     if json:
         report |= {"rows": len(ranked), "output": output}
-        if output is None:
-            report["ranking"] = ranked.to_dicts()
         if reasons:
             report["explain"] = {name: [link._asdict() for link in links] for name, links in reasons.items()}
-        out.print_json(report)
-    else:
-        _print(report, ranked, reasons, output)
+        out.print_json(report, output, ranking=ranked)
+        return
+    if reasons and output is None:
+        head = ranked.head(_LINKS_SHOWN)
+        out.print_table(head.columns, head.rows())
+    elif not out.show_frame(ranked, output):
+        return  # a program gets the ranking alone
+    for name, links in reasons.items():
+        rows = [["(teleport)" if source is None else source, flow, share] for source, flow, share in links]
+        out.print_table([f"into {name} from", "flow", "share"], rows)
+    typer.echo(_sentence(report))
+    out.print_written(output, f", {len(ranked)} of {report['vertices']} vertices, best first")
 
 
 def build_method(name: str, given: set[str], **options: Any) -> Any:
@@ -172,10 +180,8 @@ def build_method(name: str, given: set[str], **options: Any) -> Any:
     Raises
     ------
     InputError
-        When the method is unknown, has no such option, or lacks what it needs.
+        When the method has no such option, or lacks what it needs.
     """
-    if name not in METHODS:
-        raise InputError(f"unknown method {name!r}: use one of {', '.join(METHODS)}")
     method = METHODS[name]
     for option in sorted(given - {*method.takes}):
         raise InputError(f"--method {name} has no --{option}: leave it out")
@@ -183,11 +189,7 @@ def build_method(name: str, given: set[str], **options: Any) -> Any:
         if option not in given:
             raise InputError(f"--method {name} needs --{option} FILE, the vertices it starts from")
     estimator = getattr(import_module("apexrank.graph"), method.estimator)()
-    for option, value in options.items():
-        parameter = method.renamed.get(option, option)
-        if parameter not in estimator.get_params():
-            raise InputError(f"--method {name} has no {opt.flag(option)}: leave it out")
-        estimator.set_params(**{parameter: value})
+    opt.set_parameters(estimator, options, f"--method {name}", method.renamed)
     for option in _ABOUT_LABELS:
         if option in options and not given & {*_LABELLED, "signed"}:
             raise InputError(
@@ -198,75 +200,36 @@ def build_method(name: str, given: set[str], **options: Any) -> Any:
     return estimator
 
 
-def _read_vertices(
-    files: dict[str, Path], explain: list[str], graph: Graph
-) -> tuple[dict[str, Any], list[Any]]:
-    """Return the arguments of ``fit`` that files give, and the vertices to explain."""
-    from apexrank.graph.vertex_files import earlier_scores, named_vertex, seed_weights
-
-    arguments = {
-        what: earlier_scores(path, graph) if what == "start" else seed_weights(path, graph, what)
-        for what, path in files.items()
-    }
-    vertices = [named_vertex(graph, name) for name in explain]
-    graph.numbers(vertices, what="explained")
-    return arguments, vertices
-
-
-def _report(
-    edges: Path, estimator: Any, graph: Graph | SignedGraph, method: str, reading: float, ranking: float
-) -> dict[str, Any]:
-    params = {k: v for k, v in estimator.get_params().items() if k not in _QUIET_PARAMS}
-    negative = getattr(graph, "negative", None)
+def _report(estimator: Any) -> dict[str, Any]:
+    """Return what is known of a fitted rank."""
     return {
-        "edges_file": str(edges),
         "vertices": estimator.graph_.n,
         "edges": estimator.graph_.n_edges,
-        **({} if negative is None else {"negative_edges": negative.n_edges}),
-        "method": method,
         "estimator": type(estimator).__name__,
-        "params": {k: "inf" if v == math.inf else v for k, v in params.items()},
+        "params": {
+            name: "inf" if value == math.inf else value
+            for name, value in estimator.get_params().items()
+            if name not in _QUIET_PARAMS
+        },
         "steps": getattr(estimator, "n_iter_", None),
         "converged": getattr(estimator, "converged_", True),
         "error_bound": getattr(estimator, "error_bound_", None),
         "error_bound_is_before_labels": hasattr(estimator, "ranks_") and hasattr(estimator, "trust_"),
-        "seconds": {"reading": round(reading, 3), "ranking": round(ranking, 3)},
     }
 
 
-def _print(
-    report: dict[str, Any], ranked: pl.DataFrame, reasons: dict[str, Any], output: Path | None
-) -> None:
-    """Print the ranking, the reasons, and how it was found; a program gets the ranking alone."""
-    if reasons and output is None:
-        shown = ranked.head(_LINKS_SHOWN)
-        out.print_table(shown.columns, shown.rows())
-    elif not out.show_frame(ranked, output):
-        return
-    for name, links in reasons.items():
-        rows = [["(teleport)" if source is None else source, flow, share] for source, flow, share in links]
-        out.print_table([f"into {name} from", "flow", "share"], rows)
-    typer.echo(_sentence(report))
-    if output is not None:
-        typer.echo(f"written: {output}, {len(ranked)} of {report['vertices']} vertices, best first")
-
-
 def _sentence(report: dict[str, Any]) -> str:
+    """Say how a ranking was found, and how exact it is."""
     params = ", ".join(f"{k}={out.show(report['params'][k])}" for k in _SHOWN_PARAMS if k in report["params"])
-    edges = f"{report['edges']} edges"
+    size = f"{out.plural(report['vertices'], 'vertex', 'vertices')}, {out.plural(report['edges'], 'edge')}"
     if "negative_edges" in report:
-        edges += f" and {report['negative_edges']} negative ones"
-    found = ""
+        size += f" and {report['negative_edges']} negative ones"
+    found, bound = "", report["error_bound"]
     if report["steps"] is not None:
-        state, bound = "converged" if report["converged"] else "stopped", report["error_bound"]
         certificate = "no bound on the error" if math.isnan(bound) else f"error at most {bound:.1e} (L1)"
         certificate += " before labels" if report["error_bound_is_before_labels"] else ""
-        found = f": {state} after {report['steps']} steps, {certificate}"
-    seconds = report["seconds"]
-    return (
-        f"{report['edges_file']}: {report['vertices']} vertices, {edges}; {report['estimator']}({params}){found}; "
-        f"read in {seconds['reading']:.1f} s, ranked in {seconds['ranking']:.1f} s"
-    )
+        found = f": {out.ended(report['converged'], report['steps'])}, {certificate}"
+    return f"{report['edges_file']}: {size}; {report['estimator']}({params}){found}; {report['seconds']}"
 
 
 @graph_app.command()
@@ -275,24 +238,28 @@ def inspect(
     edges: opt.EdgePath, *, reading: opt.EdgeOptions, signed: Signed = False, json: opt.Json = False
 ) -> None:
     """Say what a file of edges holds: sizes, components, dangling vertices, largest degrees."""
+    from apexrank.graph.files import edges_of_file
+    from apexrank.kernels.edges import count_repeated, in_links
+
     graph = reading.read(edges, signed=signed)
     with out.working(f"looking at {edges}"):
-        parts = (
-            {"positive links": graph.positive, "negative links": graph.negative} if signed else {"": graph}
-        )
-        reports = {name: _inspected(part) for name, part in parts.items()}
-        met = _repeated_links(edges, reading)
+        parts = {"positive links": graph.positive, "negative links": graph.negative} if signed else {}
+        reports = {name: _inspected(part) for name, part in (parts or {"value": graph}).items()}
+        found = edges_of_file(edges, **reading.columns())
+        both_ways, drop_loops = reading.undirected, reading.no_self_loops
+        ends = found.sources, found.targets, found.weights, found.n
+        met = count_repeated(in_links(*ends, both_ways=both_ways, drop_loops=drop_loops, sign=0))
     if json:
-        out.print_json({"edges_file": str(edges), "repeated": met, **(reports if signed else reports[""])})
+        told = reports if signed else reports["value"]
+        out.print_json({"edges_file": str(edges), "repeated": met, **told})
         return
     weighted = any(report.pop("weighted") for report in reports.values())
     words = f"{'un' * reading.undirected}directed, {'un' * (not weighted)}weighted"
-    typer.echo(f"{edges}: {words}, {met} repeated links{opt.REPEATED[reading.repeated] if met else ''}")
-    rows = [
-        [key.replace("_", " "), *(report[key] for report in reports.values())]
-        for key in next(iter(reports.values()))
-    ]
-    out.print_table(["property", *(name or "value" for name in reports)], rows)
+    repeated = f"{out.plural(met, 'repeated link')}{opt.REPEATED[reading.repeated] if met else ''}"
+    typer.echo(f"{edges}: {words}, {repeated}")
+    keys = next(iter(reports.values()))
+    rows = [[key.replace("_", " "), *(report[key] for report in reports.values())] for key in keys]
+    out.print_table(["property", *reports], rows)
 
 
 def _inspected(graph: Graph) -> dict[str, Any]:
@@ -306,18 +273,6 @@ def _inspected(graph: Graph) -> dict[str, Any]:
         _, labels = connected_components(matrix, connection=kind)
         summary[f"largest_{kind}_component"] = int(np.bincount(labels).max())
     return {**summary, "bytes": memory}
-
-
-def _repeated_links(edges: Path, reading: opt.EdgeOptions) -> int:
-    """Count the links of the file that repeat an earlier one."""
-    from apexrank.graph.files import edges_of_file
-    from apexrank.kernels.edges import count_repeated, in_links
-
-    given = edges_of_file(edges, **reading.columns())
-    ends = given.sources, given.targets, given.weights, given.n
-    return count_repeated(
-        in_links(*ends, both_ways=reading.undirected, drop_loops=reading.no_self_loops, sign=0)
-    )
 
 
 graph_app.command("compare")(graph_compare)

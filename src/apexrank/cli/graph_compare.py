@@ -11,7 +11,6 @@ import typer
 
 from apexrank.cli import options as opt
 from apexrank.cli import output as out
-from apexrank.errors import InputError
 
 if TYPE_CHECKING:
     from apexrank.graph.graph import Graph
@@ -80,44 +79,32 @@ def graph_compare(
     json: opt.Json = False,
 ) -> None:
     """Compare PageRank with L_pq ranks, and list the vertices that look like targets of link farms."""
+    from apexrank.graph.vertex_files import seed_weights
+    from apexrank.report import build, compare_ranks
+
     out.check_table(shown.output, edges, labels.spam, labels.trusted)
     out.check_report(shown.report, edges, labels.spam, labels.trusted)
     parameters = asdict(options)
     parameters["ps"] = opt.split_powers(parameters.pop("p"), "1,2,4,8")
-    try:
-        found = _compare(edges, reading, labels, parameters, shown)
-    except InputError as error:
-        raise InputError(_in_words(str(error))) from None
+    began = time.perf_counter()
+    graph = reading.read(edges)
+    if labels.spam is not None:
+        parameters["spam"] = _spam_labels(labels.spam, graph)
+    if labels.trusted is not None:
+        parameters["trusted"] = seed_weights(labels.trusted, graph, "trusted")
+    read = time.perf_counter() - began
+    with out.working(f"comparing ranks of {graph.n} vertices") as status:
+        found = compare_ranks(graph, progress=None if status is None else status.update, **parameters)
+        found.seconds.update(reading=read, total=time.perf_counter() - began)
+        if shown.report is not None:
+            build(found, shown.report, title=shown.title or f"Link farms? {edges.name}")
+    found.seconds["total"] = time.perf_counter() - began
     out.write_frame(found.table(), shown.output)
     if json:
         written = {"report": shown.report, "output": shown.output}
         out.print_json({"edges_file": edges} | found.to_dict() | written)
     else:
         _print(found, edges, shown)
-
-
-def _compare(
-    edges: Path, reading: opt.EdgeOptions, files: LabelFiles, parameters: dict[str, Any], shown: FarmOutputs
-) -> RankComparison:
-    """Read the files, compare the ranks, and write the report."""
-    from apexrank.graph.vertex_files import seed_weights
-    from apexrank.report import build, compare_ranks
-
-    began = time.perf_counter()
-    graph = reading.read(edges)
-    if files.spam is not None:
-        parameters["spam"] = _spam_labels(files.spam, graph)
-    if files.trusted is not None:
-        parameters["trusted"] = seed_weights(files.trusted, graph, "trusted")
-    read = time.perf_counter() - began
-    with out.working(f"comparing ranks of {graph.n} vertices") as status:
-        found = compare_ranks(graph, progress=None if status is None else status.update, **parameters)
-        found.seconds["reading"] = read
-        found.seconds["total"] = time.perf_counter() - began
-        if shown.report is not None:
-            build(found, shown.report, title=shown.title or f"Link farms? {edges.name}")
-    found.seconds["total"] = time.perf_counter() - began
-    return found
 
 
 def _spam_labels(path: Path, graph: Graph) -> dict[Any, float]:
@@ -129,26 +116,6 @@ def _spam_labels(path: Path, graph: Graph) -> dict[Any, float]:
     if not any(known_names(graph, list(labels))):
         seed_weights(path, graph, "spam")  # says which line
     return labels
-
-
-def _in_words(message: str) -> str:
-    """Rewrite the library's parameters as options of this command.
-
-    Examples
-    --------
-    >>> _in_words("ps needs a power above 1 to compare PageRank with, such as 4")
-    '-p needs a power above 1 to compare PageRank with, such as 4'
-    >>> _in_words("raise max_iter or tol")
-    'raise --max-iter or --tol'
-    """
-    message = message.replace("raise max_iter or tol", "raise --max-iter or --tol")
-    message = message.replace("A larger p or a smaller ratio", "A larger -p or a smaller --ratio")
-    message = message.replace(
-        "; if that is distrust, use --method lpq --signed", "; distrust has no place here: take it out"
-    )
-    if message.startswith("ps needs"):
-        message = message.replace("ps needs", "-p needs")
-    return opt.in_options(message)
 
 
 def _print(found: RankComparison, edges: Path, shown: FarmOutputs) -> None:
@@ -170,15 +137,13 @@ def _print(found: RankComparison, edges: Path, shown: FarmOutputs) -> None:
         base, now = (found.measures[i]["spam_mass"] for i in (0, found.chosen))
         typer.echo(f"spam holds {base:.1%} of PageRank's score, {now:.1%} at {power}")
     for sentence in found.notes:
-        out.note(_in_words(sentence))
-    typer.echo(_in_words(found.verdict.text))
+        out.note(sentence)
+    typer.echo(out.in_options(found.verdict.text))
     seconds = found.seconds
     typer.echo(
         f"read in {seconds['reading']:.1f} s, ranked in {seconds['ranking']:.1f} s, {seconds['total']:.1f} s in all"
     )
-    if shown.output is not None:
-        typer.echo(
-            f"written: {shown.output}, {counted(table.height, 'suspect')} at {power}, the most suspicious first"
-        )
+    suspects = f"{counted(table.height, 'suspect')} at {power}, the most suspicious first"
+    out.print_written(shown.output, f", {suspects}")
     if shown.report is not None:
-        typer.echo(f"written: {shown.report} ({shown.report.stat().st_size / 1e6:.1f} MB)")
+        out.print_written(shown.report, f" ({shown.report.stat().st_size / 1e6:.1f} MB)")

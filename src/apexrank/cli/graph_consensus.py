@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import re
-import time
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -15,8 +13,6 @@ from apexrank.cli import output as out
 from apexrank.errors import InputError
 
 if TYPE_CHECKING:
-    import polars as pl
-
     from apexrank.graph.consensus import ConsensusRank
     from apexrank.graph.layers import Layers
 
@@ -105,7 +101,7 @@ def consensus(
     output, teleport = shown.output, known.teleport
     out.check_table(output, *edges, teleport)
     rank = options.build()
-    began = time.perf_counter()
+    watch = out.Stopwatch()
     layers = _read(edges, known.label, reading)
     graph = layers.graphs[0]
     arguments: dict[str, Any] = {
@@ -113,22 +109,27 @@ def consensus(
         "teleport": None if teleport is None else seed_weights(teleport, graph, "teleport"),
         "keep": [tuple(named_vertex(graph, name) for name in _pair(order)) for order in known.keep or ()],
     }
-    read = time.perf_counter()
+    watch.end("reading")
     what = f"ranking {layers.n} vertices in {len(layers)} layers"
-    try:
-        out.fit_with_progress(rank, layers, what, "gap", **arguments)
-    except InputError as error:
-        raise InputError(_in_words(str(error))) from None
+    out.fit_with_progress(rank, layers, what, "gap", **arguments)
+    watch.end("ranking")
     columns = {"disagreement": rank.vertex_disagreement_}
     columns |= {f"weight_{name}": rank.layer_weights_[:, k] for k, name in enumerate(rank.layers_)}
     ranked = ranking_frame(rank.graph_, rank.scores_, shown.top, **columns)
-    report = _report(rank, layers, read - began, time.perf_counter() - read)
     out.write_frame(ranked, output)
+    report = _report(rank, layers) | {"seconds": watch}
     if json:
-        report |= {"rows": len(ranked), "output": output}
-        out.print_json(report | ({"ranking": ranked.to_dicts()} if output is None else {}))
-    else:
-        _print(report, ranked, output)
+        out.print_json(report | {"rows": len(ranked), "output": output}, output, ranking=ranked)
+    elif out.show_frame(ranked, output):
+        rows = [list(layer.values()) for layer in report["layers"]]
+        out.print_table(["layer", "links", "vertices with links", "share"], rows)
+        unit = " nats" if report["divergence"] == "kl" else ""
+        typer.echo(
+            f"{report['vertices']} vertices, {len(rows)} layers; {report['method']}: disagreement "
+            f"{out.show(report['disagreement'])}{unit}, {out.ended(report['converged'], report['steps'])}, first-order "
+            f"gap {report['first_order_gap']:.1e}, |Tw - w| {report['stationarity']:.1e}; {watch}"
+        )
+        out.print_written(output, f", {len(ranked)} of {report['vertices']} vertices, best first")
 
 
 def _read(edges: list[Path], label: str | None, reading: opt.EdgeOptions) -> Layers:
@@ -142,32 +143,13 @@ def _read(edges: list[Path], label: str | None, reading: opt.EdgeOptions) -> Lay
         raise InputError("--label tells the layers of one table: give one file")
     which: Any = edges if label is None else edges[0]
     column = int(label) if label is not None and label.isdecimal() else label
-    try:
-        with out.working(f"reading {', '.join(map(str, edges))}"):
-            layers = as_layers(which, label=column, **reading.rules())
-    except InputError as error:
-        raise InputError(_in_words(str(error))) from None
+    with out.working(f"reading {', '.join(map(str, edges))}"):
+        layers = as_layers(which, label=column, **reading.rules())
     if len(layers) == 1:
         raise InputError(
             f"the column {label!r} of {edges[0]} tells one layer only: name another with --label"
         )
     return layers
-
-
-def _in_words(message: str) -> str:
-    """Rewrite the library's parameters as options of this command.
-
-    Examples
-    --------
-    >>> _in_words("layer_prior must be positive: raise n_restarts")
-    '--prior must be positive: raise --restarts'
-    """
-    message = re.sub("; if that is distrust, .*", "; a consensus knows no distrust: take it out", message)
-    message = (
-        opt.in_options(message).replace("method='blend'", "--method blend").replace("layer_prior", "--prior")
-    )
-    message = re.sub(r"\bn_restarts\b", "--restarts", message)
-    return re.sub(r"\bkeep (?=must|is|vertex)", "--keep: ", message)
 
 
 def _weights(prior: str) -> dict[str, float]:
@@ -197,7 +179,7 @@ def _pair(order: str) -> tuple[str, str]:
     return a, b
 
 
-def _report(rank: ConsensusRank, layers: Layers, reading: float, ranking: float) -> dict[str, Any]:
+def _report(rank: ConsensusRank, layers: Layers) -> dict[str, Any]:
     about = [
         {
             "layer": name,
@@ -218,22 +200,4 @@ def _report(rank: ConsensusRank, layers: Layers, reading: float, ranking: float)
         "order_violation": rank.order_violation_,
         "steps": rank.n_iter_,
         "converged": rank.converged_,
-        "seconds": {"reading": round(reading, 3), "ranking": round(ranking, 3)},
     }
-
-
-def _print(report: dict[str, Any], ranked: pl.DataFrame, output: Path | None) -> None:
-    if not out.show_frame(ranked, output):
-        return
-    rows = [list(layer.values()) for layer in report["layers"]]
-    out.print_table(["layer", "links", "vertices with links", "share"], rows)
-    unit = " nats" if report["divergence"] == "kl" else ""
-    state = "converged" if report["converged"] else "stopped"
-    typer.echo(
-        f"{report['vertices']} vertices, {len(rows)} layers; {report['method']}: disagreement "
-        f"{out.show(report['disagreement'])}{unit}, {state} after {report['steps']} steps, first-order gap "
-        f"{report['first_order_gap']:.1e}, |Tw - w| {report['stationarity']:.1e}; "
-        f"read in {report['seconds']['reading']:.1f} s, ranked in {report['seconds']['ranking']:.1f} s"
-    )
-    if output is not None:
-        typer.echo(f"written: {output}, {len(ranked)} of {report['vertices']} vertices, best first")

@@ -9,8 +9,7 @@ from __future__ import annotations
 import csv
 import inspect
 import re
-import shlex
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass, field, fields, is_dataclass
 from functools import wraps
@@ -27,11 +26,14 @@ if TYPE_CHECKING:
 
 
 def panel(title: str | None = None) -> Callable[..., Any]:
-    """Return a maker of options that the help page lists under one heading; each is a field of a dataclass."""
+    """Return a maker of options that the help page lists under one heading; each is a field of a dataclass.
 
-    def option(help: str, *names: str, default: Any = None, **more: Any) -> Any:
+    ``choices`` are the values that an option may have.
+    """
+
+    def option(help: str, *names: str, default: Any = None, choices: Sequence[str] = (), **more: Any) -> Any:
         info = typer.Option(*names, help=help, rich_help_panel=title, **more)
-        return field(default=default, metadata={"option": info})
+        return field(default=default, metadata={"option": info, "choices": choices})
 
     return option
 
@@ -65,7 +67,12 @@ def option_groups(command: Callable[..., None]) -> Callable[..., None]:
     @wraps(command)
     def grouped(**given: Any) -> None:
         for name, group in groups.items():
-            given[name] = group(**{each.name: given.pop(each.name) for each in fields(group)})
+            options = {each.name: given.pop(each.name) for each in fields(group)}
+            for each in fields(group):
+                choices, value = each.metadata.get("choices"), options[each.name]
+                if choices and value not in (None, *choices):
+                    raise InputError(f"unknown {flag(each.name)} {value!r}: use one of {', '.join(choices)}")
+            given[name] = group(**options)
         command(**given)
 
     flat = [parameter.replace(kind=inspect.Parameter.KEYWORD_ONLY) for parameter in parameters]
@@ -125,34 +132,28 @@ def split_powers(text: str, example: str) -> list[float]:
         ) from None
 
 
-_KEYWORDS = "source|target|weight|repeated|signed|missing|normalize|kind|items_in|id|weights|drop|long"
-_PARAMETERS = "k|normalize|points|max_exact|time_limit|min_support"
-
-
-def in_options(message: str) -> str:
-    """Rewrite parameters and keyword arguments in a message of the library as command-line options.
+def refuse(checks: Mapping[str, Any]) -> None:
+    """Raise InputError with the first message whose condition holds.
 
     Examples
     --------
-    >>> in_options("use signed=True, or name their column with weight=")
-    'use --signed, or name their column with --weight'
-    >>> in_options("max_exact must be at least 0: this looks like long='User name,film,stars'")
-    "--max-exact must be at least 0: this looks like --long 'User name,film,stars'"
+    >>> refuse({"--top counts rows: leave out --all": False})
     """
+    for message, wrong in checks.items():
+        if wrong:
+            raise InputError(message)
 
-    def option(found: re.Match[str]) -> str:
-        value = found["value"]
-        return f"--{found[1].replace('_', '-')}" + ("" if value is None else f" {shlex.quote(value)}")
 
-    message = message.replace("read it by as_graph with signed=True", "use --method lpq --signed")
-    message = message.replace("repeated='sum' or 'once'", "--repeated sum or once")
-    value = r"(?P<quote>['\"])(?P<value>.*?)(?P=quote)"
-    message = re.sub(rf"\b({_KEYWORDS})=(?:True\b|{value}|(?=[\s,;:.)]|$))", option, message)
-    return re.sub(
-        rf"^(unknown )?({_PARAMETERS})\b",
-        lambda found: f"{found[1] or ''}--{found[2].replace('_', '-')}",
-        message,
-    )
+def set_parameters(
+    estimator: Any, given: Mapping[str, Any], chosen: str, renamed: Mapping[str, str] | None = None
+) -> Any:
+    """Set parameters of an estimator; options that it does not have are refused in the name of what was chosen."""
+    for option, value in given.items():
+        name = (renamed or {}).get(option, option)
+        if name not in estimator.get_params():
+            raise InputError(f"{chosen} has no {flag(option)}: leave it out")
+        estimator.set_params(**{name: value})
+    return estimator
 
 
 def argument(help: str) -> Any:
@@ -183,9 +184,10 @@ class FeatureColumns:
     drop: list[str] | None = column("Columns to leave out, such as a,b.")
 
     def arguments(self, known: Sequence[str]) -> dict[str, Any]:
-        """Return the roles as the library takes them; ``known`` are the columns of the table."""
-        names = {"features": split_names(self.features, known), "drop": split_names(self.drop, known)}
-        return {"positive": self.positive, "id": self.id, "weight": self.weight, **names}
+        """Return the options as the library takes them; ``known`` are the columns of the table."""
+        given = asdict(self)
+        lists = [name for name in given if name in ("features", "drop") or isinstance(given[name], list)]
+        return given | {name: split_names(given[name], known) for name in lists}
 
 
 EdgePath = Annotated[Path, argument("File of edges: CSV, TSV or a plain list (also .gz), or Parquet.")]
@@ -215,7 +217,9 @@ class EdgeOptions:
         "Column of their weights; by default weight, rating, value, or none: links weigh 1."
     )
     undirected: bool = reading("Edges count in both directions.", "--undirected", default=False)
-    repeated: str = reading("Repeated edges: sum (of their weights), once or error.", default="sum")
+    repeated: str = reading(
+        "Repeated edges: sum (of their weights), once or error.", default="sum", choices=tuple(REPEATED)
+    )
     no_self_loops: bool = reading("Leave out links of a vertex to itself.", "--no-self-loops", default=False)
 
     def columns(self) -> dict[str, str | int | None]:
@@ -225,34 +229,24 @@ class EdgeOptions:
 
     def rules(self) -> dict[str, Any]:
         """Return the columns and rules as the library takes them."""
-        if self.repeated not in REPEATED:
-            raise InputError(
-                f"unknown rule {self.repeated!r} for --repeated: use one of {', '.join(REPEATED)}"
-            )
         loops = "drop" if self.no_self_loops else "keep"
-        return {
-            **self.columns(),
-            "directed": not self.undirected,
-            "repeated": self.repeated,
-            "self_loops": loops,
-        }
+        rules = {"directed": not self.undirected, "repeated": self.repeated, "self_loops": loops}
+        return {**self.columns(), **rules}
 
     def read(self, edges: Path, *, signed: bool = False) -> Any:
         """Read a graph or a signed graph, and tell which columns were guessed."""
         from apexrank.graph.files import guessed_columns
         from apexrank.graph.reading import as_graph
 
-        try:
-            with out.working(f"reading {edges}"):
-                graph = as_graph(edges, **self.rules(), signed=signed)
-        except InputError as error:
-            raise InputError(in_options(str(error))) from None
+        with out.working(f"reading {edges}"):
+            graph = as_graph(edges, **self.rules(), signed=signed)
         guessed = guessed_columns(edges, **self.columns())
         if guessed is not None:
             out.note(f"{edges}: {guessed} (--source, --target and --weight choose)")
         return graph
 
 
+RULE_DEFAULTS = {"normalize": None, "points": None, "k": 60.0, "max_exact": 40, "time_limit": 60.0}
 BallotPath = Annotated[
     Path,
     argument(
@@ -268,10 +262,12 @@ class BallotOptions:
 
     kind: str | None = reading(
         "What the cells hold: scores (larger is better, the default), ranks (1 is best), or orders: a row lists "
-        "its items from the best on, and may stop early."
+        "its items from the best on, and may stop early.",
+        choices=("scores", "ranks", "orders"),
     )
     items_in: str | None = reading(
-        "Where the items are: columns (the default), or rows of a table with one column per voter."
+        "Where the items are: columns (the default), or rows of a table with one column per voter.",
+        choices=("columns", "rows"),
     )
     long: str | None = reading(
         "Columns of voter, item and score (or rank) of a table with one row per voter and item, such as "
@@ -290,52 +286,39 @@ class BallotOptions:
 
     def read(self, path: Path) -> BallotFile:
         """Read a file of ballots."""
-        from apexrank.aggregation.ballot_files import (
-            BallotLayout,
-            is_preflib,
-            read_ballot_table,
-            read_preflib_ballots,
-        )
+        from apexrank.aggregation import ballot_files
 
         long = self._check()
-        try:
-            with out.working(f"reading {path}"):
-                if is_preflib(path):
-                    names = [each.name for each in fields(self)]
-                    self._refuse(f"{path} is a PrefLib file, which says all of itself", *names)
-                    return read_preflib_ballots(path)
-                table = read_ballot_table(path)
-                drop = split_names(self.drop, table.names)
-                kind, items_in = self.kind or "scores", self.items_in or "columns"
-                return BallotLayout(kind, items_in, self.id, self.weights, drop, long).read(table)
-        except InputError as error:
-            raise InputError(in_options(str(error))) from None
+        with out.working(f"reading {path}"):
+            if ballot_files.is_preflib(path):
+                self._refuse(f"{path} is a PrefLib file, which says all of itself", *asdict(self))
+                return ballot_files.read_preflib_ballots(path)
+            table = ballot_files.read_ballot_table(path)
+            drop = split_names(self.drop, table.names)
+            kind, items_in = self.kind or "scores", self.items_in or "columns"
+            layout = ballot_files.BallotLayout(kind, items_in, self.id, self.weights, drop, long)
+            return layout.read(table)
 
     def _check(self) -> tuple[str, str, str] | None:
         """Refuse options that contradict each other; return the three columns of ``--long``."""
-        from apexrank.aggregation.ballot_files import KINDS
-
-        if self.kind not in (None, *KINDS):
-            raise InputError(f"--kind must be one of {', '.join(KINDS)}, got {self.kind!r}")
-        if self.items_in not in (None, "columns", "rows"):
-            raise InputError(f"--items-in must be columns or rows, got {self.items_in!r}")
-        names = split_names([self.long or ""])
-        if self.long is not None:
-            if len(names) != 3 or len(set(names)) < 3:
-                raise InputError(
-                    "--long must name the columns of voter, item and score such as user,film,stars, got "
-                    f"{self.long!r}"
-                )
-            self._refuse("--long names the columns itself", "items_in", "id", "drop")
-        if self.kind == "orders" and (self.items_in == "rows" or self.long is not None):
-            option = "--items-in" if self.long is None else "--long"
-            raise InputError(f"an order has its items in its cells: leave out {option}, one row per voter")
-        return None if self.long is None else (names[0], names[1], names[2])
+        if self.kind == "orders" and self.items_in == "rows":
+            raise InputError("an order has its items in its cells: leave out --items-in, one row per voter")
+        if self.long is None:
+            return None
+        names = split_names([self.long])
+        if len(names) != 3 or len(set(names)) < 3:
+            raise InputError(
+                f"--long must name the columns of voter, item and score such as user,film,stars, got {self.long!r}"
+            )
+        self._refuse("--long names the columns itself", "items_in", "id", "drop")
+        if self.kind == "orders":
+            raise InputError("an order has its items in its cells: leave out --long, one row per voter")
+        return names[0], names[1], names[2]
 
     def _refuse(self, reason: str, *names: str) -> None:
-        given = [name for name in names if getattr(self, name)]
-        if given:
-            raise InputError(f"{reason}: leave out {flag(given[0])}")
+        for name in names:
+            if getattr(self, name):
+                raise InputError(f"{reason}: leave out {flag(name)}")
 
 
 @dataclass(frozen=True)
@@ -349,7 +332,8 @@ class PointOptions:
         "What a place is worth with ranks and orders: borda (the default), linear, reciprocal, dcg, or 3,2,1."
     )
     missing: str | None = worth(
-        "What a missing score means: ignore (no opinion), or last (below all others; the default of orders)."
+        "What a missing score means: ignore (no opinion), or last (below all others; the default of orders).",
+        choices=("ignore", "last"),
     )
 
     def check(self, kind: str | None, path: Path) -> Any:
@@ -364,8 +348,6 @@ class PointOptions:
         """
         from apexrank.aggregation.ballot_files import is_preflib
 
-        if self.missing not in (None, "ignore", "last"):
-            raise InputError(f"--missing must be ignore or last, got {self.missing!r}")
         if self.points is None:
             return None
         if (kind or "scores") == "scores" and not is_preflib(path):
@@ -376,27 +358,6 @@ class PointOptions:
             return [float(part) for part in self.points.split(",")]
         except ValueError:
             return self.points
-
-
-def read_rule(method: str, **options: Any) -> Any:
-    """Build the rule of an aggregation method; errors name the options.
-
-    Examples
-    --------
-    >>> from apexrank.errors import InputError
-    >>> try:
-    ...     read_rule("rrf", k=-1.0)
-    ... except InputError as error:
-    ...     print(error)
-    --k must be a finite number of at least 0, got -1.0
-    """
-    from apexrank.aggregation import fusion
-
-    defaults = {"normalize": None, "points": None, "k": 60.0, "max_exact": 40, "time_limit": 60.0}
-    try:
-        return fusion.read_rule(method, **(defaults | options))
-    except InputError as error:
-        raise InputError(in_options(str(error))) from None
 
 
 @contextmanager
@@ -410,14 +371,14 @@ def errors_about(ballots: BallotFile) -> Iterator[None]:
             lambda found: f"{found['item']}: {ballots.without.replace('{}', found['item'])}",
             str(error),
         )
-        raise InputError(f"{ballots.source}: {in_options(message)}") from None
+        raise InputError(f"{ballots.source}: {out.in_options(message)}") from None
 
 
 def note_ballots(ballots: BallotFile, *, scales: bool) -> None:
     """Print what was guessed about a file and, if asked, that its voters use different scales."""
     uneven = ballots.uneven_scales() if scales else None
     for sentence in (*ballots.notes, *([uneven] if uneven else [])):
-        out.note(f"{ballots.source}: {in_options(sentence)}")
+        out.note(f"{ballots.source}: {sentence}")
 
 
 def note_gaps(ballots: BallotFile, missing: str) -> None:

@@ -1,13 +1,20 @@
-"""Output of the commands: tables, JSON, notes and progress on the screen; checks before a file is written."""
+"""Output of the commands: tables, JSON, notes and progress on the screen; checks before a file is written.
+
+Errors and notes of the library speak of parameters; `in_options` rewrites them in the words of the command line, in
+one place for all commands.
+"""
 
 from __future__ import annotations
 
 import json
 import math
 import os
+import re
+import shlex
 import sys
+import time
 import warnings
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager, nullcontext, suppress
 from io import BytesIO
 from pathlib import Path
@@ -15,6 +22,7 @@ from typing import TYPE_CHECKING, Any
 
 import typer
 
+from apexrank.atomic import check_writable, write_bytes
 from apexrank.errors import InputError, MissingExtraError
 
 if TYPE_CHECKING:
@@ -24,15 +32,131 @@ _ROWS_ON_SCREEN, _ROWS_OF_FILE = 20, 10
 _PICTURES = (".png", ".svg", ".pdf")
 
 
+# Parameters that are options of another name, and phrases; in this order, unless quoted.
+_WORDS = {
+    r"max_iter, tol or alpha\b": "--max-iter, --tol or --alpha",
+    r"max_iter or tol\b": "--max-iter or --tol",
+    r"A larger p or a smaller ratio\b": "A larger -p or a smaller --ratio",
+    r"X has too few\b": "there are too few",
+    r"Lower n_clusters, or set euclidean\b": "Lower -k, or set --euclidean",
+    r"try n_restarts, or lower damping\b": "try --restarts, or lower --damping",
+    r"read it by as_graph with signed=True": "use graph rank --method lpq --signed, otherwise take it out",
+    r"repeated='sum' or 'once'": "--repeated sum or once",
+    r"relevant=(?=\d)": "--relevant ",
+    r"n_restarts\b": "--restarts",
+    r"layer_prior\b": "--prior",
+    r"sample_weight\b(?!=)": "--weight",
+    r"^ps(?=:? )|^p(?= must )": "-p",
+    r"^keep (?=must|is|vertex)": "--keep: ",
+    r"squared_hinge, zero_one\b": "squared_hinge",  # which only evaluates
+    r"grades of relevance are numbers$": (
+        "grades of relevance are numbers; two classes such as yes and no are for --model push"
+    ),
+    # of scikit-learn
+    r"Cannot have number of splits n_splits=(\d+) greater than the number of groups: (\d+)\.": (
+        r"\1 folds need at least \1 groups, here are \2: lower --folds, or leave out --cv"
+    ),
+    r"(?:Cannot have number of splits )?n_splits=(\d+) .*(?:each class|number of samples: n_samples=\d+)\.": (
+        r"\1 folds need at least \1 rows of each class: give more rows, lower --folds, or leave out --cv"
+    ),
+}
+_KEYWORDS = (
+    "source|target|weights?|repeated|signed|missing|normalize|kind|items_in|id|drop|long|ties|empty|method"
+)
+_FIRST = "k|normalize|points|alpha|l1_ratio|tol|max_iter|max_exact|time_limit|min_support|damping|holdout|confidence"
+
+
+def in_options(message: str) -> str:
+    """Rewrite parameters and keyword arguments in a message of the library as command-line options.
+
+    Examples
+    --------
+    >>> in_options("use signed=True, or name their column with weight=")
+    'use --signed, or name their column with --weight'
+    >>> in_options("max_exact must be at least 0: this looks like long='User name,film,stars'")
+    "--max-exact must be at least 0: this looks like --long 'User name,film,stars'"
+    >>> in_options("ps needs a power above 1; layer_prior must be positive: raise n_restarts")
+    '-p needs a power above 1; --prior must be positive: raise --restarts'
+    """
+
+    def option(found: re.Match[str]) -> str:
+        value = found["value"]
+        return f"--{found[1].replace('_', '-')}" + ("" if value is None else f" {shlex.quote(value)}")
+
+    for words, told in _WORDS.items():
+        message = re.sub(rf"(?<![\w'\"=-]){words}", told, message)
+    value = r"(?P<quote>['\"])(?P<value>.*?)(?P=quote)"
+    message = re.sub(rf"\b({_KEYWORDS})=(?:True\b|{value}|(?=[\s,;:.)]|$))", option, message)
+    return re.sub(
+        rf"^(unknown )?({_FIRST})(?= (?:must |are |is |'|[\d.]+ is ))",  # a file's name may begin like that
+        lambda found: f"{found[1] or ''}--{found[2].replace('_', '-')}",
+        message,
+    )
+
+
 def note(message: str) -> None:
     """Print one line on stderr, beside the result."""
     with suppress(OSError):  # a full or closed stderr is no reason to stop
-        typer.echo(f"note: {' '.join(message.split())}", err=True)
+        typer.echo(f"note: {' '.join(in_options(message).split())}", err=True)
 
 
-def print_json(value: Any) -> None:
-    """Print a value as JSON."""
-    typer.echo(json_text(value))
+class Stopwatch(dict[str, float]):
+    """Seconds of the stages of a command, by name.
+
+    Examples
+    --------
+    >>> watch = Stopwatch()
+    >>> watch |= {"reading": 0.25, "ranking": 1.5}
+    >>> str(watch)
+    'read in 0.2 s, ranked in 1.5 s'
+    """
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._began = time.perf_counter()
+
+    def end(self, stage: str) -> None:
+        """Note how long a stage took, and begin the next one."""
+        now = time.perf_counter()
+        self[stage], self._began = round(now - self._began, 3), now
+
+    def __str__(self) -> str:
+        past = {"reading": "read", "merging": "merged", "clustering": "clustered", "ranking": "ranked"}
+        return ", ".join(f"{past[stage]} in {seconds:.1f} s" for stage, seconds in self.items())
+
+
+def print_json(report: Mapping[str, Any], output: Path | None = None, **tables: pl.DataFrame) -> None:
+    """Print a report as JSON, with the tables that no ``output`` file has."""
+    rows = {} if output is not None else {name: table.to_dicts() for name, table in tables.items()}
+    typer.echo(json_text({**report, **rows}))
+
+
+def plural(number: float, one: str, many: str = "") -> str:
+    """Return a number with its noun.
+
+    Examples
+    --------
+    >>> plural(1, "field"), plural(2, "vertex", "vertices")
+    ('1 field', '2 vertices')
+    """
+    return f"{number} {one if number == 1 else many or f'{one}s'}"
+
+
+def ended(converged: bool, steps: int) -> str:
+    """Say how an iteration ended.
+
+    Examples
+    --------
+    >>> ended(True, 12), ended(False, 1)
+    ('converged after 12 steps', 'stopped after 1 step')
+    """
+    return f"{'converged' if converged else 'stopped'} after {plural(steps, 'step')}"
+
+
+def print_written(output: Path | None, about: str = "") -> None:
+    """Print the name of a file that was written, if one was wanted."""
+    if output is not None:
+        typer.echo(f"written: {output}{about}")
 
 
 def json_text(value: Any) -> str:
@@ -133,18 +257,27 @@ def is_terminal() -> bool:
     return sys.stdout is not None and sys.stdout.isatty()
 
 
-def working(message: str) -> AbstractContextManager[Any]:
-    """Show a spinner on stderr while a block runs, if stderr is a terminal."""
-    if sys.stderr is None or not sys.stderr.isatty():
-        return nullcontext()
-    from rich.console import Console
+@contextmanager
+def working(message: str, about: str = "") -> Iterator[Any]:
+    """Show a spinner while a block runs, if stderr is a terminal; then print each distinct warning as a note.
 
-    return Console(stderr=True).status(message)
+    The notes begin with ``about``.
+    """
+    spinner: AbstractContextManager[Any] = nullcontext()
+    if sys.stderr is not None and sys.stderr.isatty():
+        from rich.console import Console
+
+        spinner = Console(stderr=True).status(message)
+    with spinner as status, warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always", UserWarning)
+        yield status
+    for text in dict.fromkeys(str(w.message) for w in caught if issubclass(w.category, UserWarning)):
+        note(about + text)
 
 
 def fit_with_progress(estimator: Any, data: Any, what: str, measure: str, **arguments: Any) -> None:
-    """Fit an estimator; show each of its steps, and print its warnings as notes."""
-    with working(what) as status, warnings_as_notes():
+    """Fit an estimator, and show each of its steps."""
+    with working(what) as status:
         if status is not None and "callback" in estimator.get_params():
             estimator.set_params(
                 callback=lambda step, value: status.update(f"{what}: step {step}, {measure} {value:.1e}")
@@ -152,20 +285,8 @@ def fit_with_progress(estimator: Any, data: Any, what: str, measure: str, **argu
         estimator.fit(data, **arguments)
 
 
-@contextmanager
-def warnings_as_notes(words: Callable[[str], str] = str) -> Iterator[None]:
-    """Print each distinct warning of the library as a note of one line; ``words`` may rewrite it."""
-    with warnings.catch_warnings(record=True) as caught:
-        warnings.simplefilter("always", UserWarning)
-        yield
-    for message in dict.fromkeys(str(w.message) for w in caught if issubclass(w.category, UserWarning)):
-        note(words(message))
-
-
 def check_file(path: Path | None, *inputs: Path | None) -> None:
     """Raise InputError early if a file cannot be written or is one of the inputs."""
-    from apexrank.atomic import check_writable
-
     if path is None:
         return
     check_writable(path)
@@ -225,8 +346,6 @@ def draw_without_screen() -> None:
 def save_figure(figure: Any, path: Path) -> None:
     """Write a matplotlib figure atomically and close it."""
     from matplotlib import pyplot as plt
-
-    from apexrank.atomic import write_bytes
 
     picture = BytesIO()
     figure.savefig(picture, format=path.suffix.lower().lstrip("."), dpi=150)

@@ -15,8 +15,6 @@ from apexrank.errors import InputError
 if TYPE_CHECKING:
     import polars as pl
 
-_FORMATS = ("table", "trec")
-
 
 @dataclass(frozen=True)
 class RankOptions:
@@ -30,7 +28,9 @@ class RankOptions:
     keep: bool = opt.plain("Keep all columns of the table.", "--keep", default=False)
     id: str | None = opt.plain("Column that names the rows; default: the model's.")
     format: str = opt.plain(
-        "table (CSV or Parquet), or trec: a run file for trec_eval, ranx, ir-measures.", default="table"
+        "table (CSV or Parquet), or trec: a run file for trec_eval, ranx, ir-measures.",
+        default="table",
+        choices=("table", "trec"),
     )
     output: Path | None = opt.plain("File to write; default: the screen.", "--output", "-o")
 
@@ -48,8 +48,6 @@ def rank(
     from apexrank.io.trec import run_text
 
     output, trec = options.output, options.format == "trec"
-    if options.format not in _FORMATS:
-        raise InputError(f"unknown format {options.format!r}: use one of {', '.join(_FORMATS)}")
     (out.check_file if trec else out.check_table)(output, model, new)
     if trec and (options.explain or options.keep):
         raise InputError("a run has no room for other columns: leave out --explain and --keep")
@@ -68,10 +66,9 @@ def rank(
     else:
         out.write_frame(ranked, output)
     if json:
-        summary = {"rows": len(ranked), "output": output}
-        out.print_json(summary | ({"ranking": ranked.to_dicts()} if output is None else {}))
+        out.print_json({"rows": len(ranked), "output": output}, output, ranking=ranked)
     elif output is not None:
-        typer.echo(f"written: {output}, {len(ranked)} of {len(table)} rows, best first")
+        out.print_written(output, f", {len(ranked)} of {len(table)} rows, best first")
     elif trec:
         typer.echo(run_text(ranked, _tag(model)), nl=False)
     else:

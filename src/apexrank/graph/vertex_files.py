@@ -71,7 +71,8 @@ def read_seeds(path: Path) -> list[tuple[int, str, float]]:
 def _seed_of_csv(path: Path, number: int, line: str, header: list[str]) -> tuple[int, str, float]:
     fields = fields_of(line, ",")
     if len(fields) != len(header):
-        raise InputError(f"{path} line {number}: the row has {len(fields)} fields, the header {len(header)}")
+        has = f"{len(fields)} field{'s' * (len(fields) != 1)}"
+        raise InputError(f"{path} line {number}: the row has {has}, the header {len(header)}")
     row = dict(zip(header, fields, strict=True))
     try:
         weight = float(row.get("weight", 1.0))

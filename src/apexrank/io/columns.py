@@ -209,7 +209,11 @@ def feature_columns(
     table: Table, roles: Mapping[str, str | None], features: Sequence[str] = (), drop: Sequence[str] = ()
 ) -> list[str]:
     """Return the feature columns in table order: those named, or all without a role that are not dropped."""
-    taken = {column: role for role, column in roles.items() if column is not None}
+    taken: dict[str, str] = {}
+    for role, column in roles.items():
+        if column in taken:
+            raise InputError(f"column {column!r} is the {taken[column]}: it cannot be the {role} as well")
+        taken |= {} if column is None else {column: role}
     for name in (*taken, *drop, *features):
         table.column(name)
     for name in features:

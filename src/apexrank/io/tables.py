@@ -273,8 +273,9 @@ class CsvFile:
         try:
             for line, fields in csv_rows(self.path, self.separator):
                 if len(fields) > width or (any(fields) and len(fields) < width):
+                    plural = "s" * (len(fields) != 1)
                     raise InputError(
-                        f"{self.path} line {line}: the row has {len(fields)} fields, the header {width}; "
+                        f"{self.path} line {line}: the row has {len(fields)} field{plural}, the header {width}; "
                         "fix the line (a value that contains the separator needs quotes)"
                     )
         finally:

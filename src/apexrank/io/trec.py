@@ -307,7 +307,7 @@ def _check_width(where: str, fields: list[bytes], layout: Layout, is_first: bool
             f"files, or read it with read_{other.kind}"
         )
     raise InputError(
-        f"{where}: the row has {len(fields)} fields, a {layout.kind} file {width} "
+        f"{where}: the row has {len(fields)} field{'s' * (len(fields) != 1)}, a {layout.kind} file {width} "
         f"({' '.join(layout.fields)}); fix the line"
     )
 

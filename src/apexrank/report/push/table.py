@@ -84,7 +84,6 @@ def compare_table(
             features=features,
             drop=drop,
         )
-        _check_roles(recipe)
         wanted = recipe.feature_columns(table)  # refuses names that are no columns before anything takes time
         table = plain_numbers(table, wanted if weight is None else [*wanted, weight], notes)
         weights = None if weight is None else _weights(table, weight)
@@ -124,17 +123,6 @@ def compare_table(
         caveats=tuple(caveats),
         left_out=f"{left:,} of {len(wanted):,} columns {were} left out; the notes say why." if left else "",
     )
-
-
-def _check_roles(recipe: Recipe) -> None:
-    """Raise InputError if a column has two roles."""
-    roles = {"target": recipe.target, "id": recipe.id, "groups": recipe.groups, "weight": recipe.weight}
-    taken: dict[str, str] = {}
-    for role, name in roles.items():
-        if name in taken:
-            raise InputError(f"column {name!r} is the {taken[name]}: it cannot be the {role} as well")
-        if name is not None:
-            taken[name] = role
 
 
 def _weights(table: Table, name: str) -> np.ndarray:
