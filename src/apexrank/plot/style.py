@@ -99,7 +99,7 @@ def lines_of(ax: Any, *kinds: str) -> list[Any]:
     return [line for line in ax.lines if line.get_gid() in kinds]
 
 
-def shorten(text: str, most: int) -> str:
+def shorten(text: str, most: int = 48) -> str:
     """Shorten a name by cutting out its middle, as many names differ only in their ends.
 
     Examples

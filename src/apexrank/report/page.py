@@ -18,13 +18,13 @@ from typing import Any
 
 from apexrank import __version__
 from apexrank.errors import MissingExtraError
+from apexrank.plot.style import shorten as shorten
 
 TEMPLATES = Path(__file__).parent / "templates"
-NAME_LENGTH = 48  # characters of a name that a page shows; all of them are in its title
 
 
 def render(template: str, **context: Any) -> str:
-    """Fill one of the templates of this package.
+    """Fill the template of a page.
 
     Everything that is put into it is escaped. The page's own policy forbids every request and every script but its
     own, whatever the data say.
@@ -37,18 +37,23 @@ def render(template: str, **context: Any) -> str:
         What the template asks for: ``title``, ``subtitle``, ``notes``, ``seconds``, ….
     """
     script = _read("report.js")
-    return (
-        _environment()
-        .get_template(template)
-        .render(
-            style=_read("report.css"),
-            script=script,
-            script_hash=base64.b64encode(hashlib.sha256(script.encode()).digest()).decode(),
-            version=__version__,
-            generated=datetime.now().astimezone(),
-            **context,
-        )
+    return fill(
+        template,
+        style=_read("report.css"),
+        script=script,
+        script_hash=base64.b64encode(hashlib.sha256(script.encode()).digest()).decode(),
+        version=__version__,
+        generated=datetime.now().astimezone(),
+        **context,
     )
+
+
+def fill(template: str, **context: Any) -> str:
+    """Fill a template; the result is markup, which other templates insert without escaping."""
+    environment = _environment()
+    from markupsafe import Markup
+
+    return Markup(environment.get_template(template).render(**context))
 
 
 @cache
@@ -74,7 +79,7 @@ def _environment() -> Any:
         trim_blocks=True,
         lstrip_blocks=True,
     )
-    for text_of in (number, signed, percent, points, whole_percent, shorten, counted):
+    for text_of in (number, signed, percent, points, whole_percent, few_digits, shorten, counted):
         environment.filters[text_of.__name__] = text_of
     return environment
 
@@ -166,6 +171,17 @@ def level(confidence: float) -> str:
     return f"{100 * confidence:.6g} %"
 
 
+def few_digits(value: float) -> str:
+    """Format a number with one decimal at most.
+
+    Examples
+    --------
+    >>> few_digits(26.0), few_digits(6.4999)
+    ('26', '6.5')
+    """
+    return f"{value:.1f}".removesuffix(".0")
+
+
 def power_label(p: float) -> str:
     """Label of a power.
 
@@ -221,20 +237,6 @@ def listed(names: Sequence[str], most: int = 4) -> str:
     if len(names) > most:
         names = [*names[: most - 1], f"{len(names) - most + 1:,} others"]
     return " and ".join(filter(None, [", ".join(names[:-1]), names[-1]]))
-
-
-def shorten(text: str, most: int = NAME_LENGTH) -> str:
-    """Shorten a name by cutting out its middle, as many names differ only in their ends.
-
-    Examples
-    --------
-    >>> shorten("amount of the first payment", 12), shorten("amount")
-    ('amount…yment', 'amount')
-    """
-    if len(text) <= most:
-        return text
-    tail = (most - 1) // 2
-    return f"{text[: most - 1 - tail]}…{text[len(text) - tail :]}"
 
 
 class Stages:

@@ -7,7 +7,7 @@ from math import cos, pi, sin
 import numpy as np
 
 from apexrank.metrics.spam import spam_met
-from apexrank.report.charts import FONT, Axis, Chart, Svg, fit_name, padded, steps_chart, width_of
+from apexrank.report.charts import FONT, Axis, Chart, fit_name, padded, steps_chart, width_of
 from apexrank.report.graph.result import RankComparison, RankedVertex, Suspect, first, rank_label
 from apexrank.report.page import render
 
@@ -148,11 +148,11 @@ def _spam_mass(comparison: RankComparison) -> Chart:
     )
 
 
-def _with_drawings(suspects: list[Suspect]) -> list[tuple[Suspect, Svg | None]]:
+def _with_drawings(suspects: list[Suspect]) -> list[tuple[Suspect, str | None]]:
     return [(each, _drawing(each) if i < _DRAWN and each.links else None) for i, each in enumerate(suspects)]
 
 
-def _drawing(suspect: Suspect) -> Svg:
+def _drawing(suspect: Suspect) -> str:
     """The suspect in the middle, its strongest sources round it, and the links among them."""
     sources = [link.source for link in suspect.links]
     angles = [2 * pi * k / max(1, len(sources)) for k in range(len(sources))]

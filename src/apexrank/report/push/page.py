@@ -11,9 +11,9 @@ from apexrank.metrics import roc_points
 from apexrank.metrics.confidence import Interval
 from apexrank.metrics.evaluation import FAMILIES, find_measure
 from apexrank.plot.style import Curve, corners
-from apexrank.report.charts import Axis, Chart, Svg, padded, steps_chart, thin
-from apexrank.report.page import level, power_label, render
-from apexrank.report.push.result import PushComparison, few_digits
+from apexrank.report.charts import Axis, Chart, padded, steps_chart, thin
+from apexrank.report.page import few_digits, level, power_label, render
+from apexrank.report.push.result import PushComparison
 
 _FEATURES_SHOWN = 30
 _CHARTS = 6
@@ -141,7 +141,7 @@ def _coefficients(comparison: PushComparison, number: int) -> list[dict[str, Any
     ]
 
 
-def _bar(now: float, base: float, most: float) -> Svg:
+def _bar(now: float, base: float, most: float) -> str:
     """A bar from the middle to a share, and a mark where it was at p = 1."""
     x, y = Axis(-most, most, ticks=()), Axis(0, 1, ticks=())
     chart = Chart(x, y, title="", width=160, height=16, margins=(2, 2, 0, 0))

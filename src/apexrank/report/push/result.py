@@ -16,7 +16,7 @@ from apexrank.metrics.confidence import Interval
 from apexrank.metrics.evaluation import find_measure
 from apexrank.metrics.roc import auc
 from apexrank.rankers.push import PNormPush
-from apexrank.report.page import counted, counted_are, json_power, level, number, whole_percent
+from apexrank.report.page import counted, counted_are, few_digits, json_power, level, number, whole_percent
 
 if TYPE_CHECKING:
     import polars as pl
@@ -380,17 +380,6 @@ def _no_push(found: PushComparison) -> tuple[str, str, str]:
         f"{numbers}. {rest}"
     )
     return "no difference", "No clear difference", body
-
-
-def few_digits(value: float) -> str:
-    """Format a count, to one decimal where ties make it a mean.
-
-    Examples
-    --------
-    >>> few_digits(26.0), few_digits(6.4999)
-    ('26', '6.5')
-    """
-    return f"{value:.1f}".removesuffix(".0")
 
 
 def push_bounds(
