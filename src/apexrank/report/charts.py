@@ -150,8 +150,6 @@ class Chart:
     Parameters
     ----------
     x, y : Axis
-    title, description : str
-        For those who cannot see it; the description says what there is to see.
     width, height : int
         In units of the drawing; the page scales it to the room there is.
     margins : tuple (left, right, top, bottom), optional
@@ -159,17 +157,15 @@ class Chart:
 
     Examples
     --------
-    >>> chart = Chart(Axis(0, 1, "p"), Axis(0, 1, "share"), title="A line", description="It rises.")
+    >>> chart = Chart(Axis(0, 1, "p"), Axis(0, 1, "share"))
     >>> chart.line([0, 1], [0, 1])
-    >>> chart.render().count("<polyline")
+    >>> chart.render(title="A line", description="It rises.").count("<polyline")
     1
     """
 
     x: Axis
     y: Axis
     _: KW_ONLY
-    title: str
-    description: str = ""
     width: int = 440
     height: int = 320
     margins: tuple[float, ...] = ()
@@ -185,14 +181,14 @@ class Chart:
         """Draw a line through the points; gaps are where a coordinate is not finite."""
         pixels = np.column_stack(self._pixels(x, y))
         for run in _runs(np.isfinite(pixels).all(axis=1)):
-            self._add("polyline", "line", {"points": _points(pixels[run])}, **style)
+            self._add("polyline", "line", {"points": _points(pixels[run])}, style)
 
     def band(self, x: ArrayLike, low: ArrayLike, high: ArrayLike, **style: Unpack[Style]) -> None:
         """Fill the room between two lines, where both have values."""
         below, above = (np.column_stack(self._pixels(x, end)) for end in (low, high))
         for run in _runs(np.isfinite(below[:, 1]) & np.isfinite(above[:, 1])):
             corners = np.concatenate([below[run], above[run][::-1]])
-            self._add("polygon", "band", {"points": _points(corners)}, **style)
+            self._add("polygon", "band", {"points": _points(corners)}, style)
 
     def points(
         self,
@@ -211,18 +207,18 @@ class Chart:
         for a, b, name in zip(left.tolist(), top.tolist(), names, strict=True):
             if isfinite(a) and isfinite(b):
                 style["title"] = name
-                self._add("path", "mark", {"d": _mark(shape, a, b, size)}, **style)
+                self._add("path", "mark", {"d": _mark(shape, a, b, size)}, style)
 
     def bar(self, x0: float, y0: float, x1: float, y1: float, **style: Unpack[Style]) -> None:
         """Draw a rectangle between two corners."""
         (a, c), (b, d) = (np.sort(ends).tolist() for ends in self._pixels([x0, x1], [y0, y1]))
         box = {"x": a, "y": b, "width": c - a, "height": d - b}
-        self._add("rect", "bar", {name: few_digits(value) for name, value in box.items()}, **style)
+        self._add("rect", "bar", {name: few_digits(value) for name, value in box.items()}, style)
 
     def rule(self, x0: float, y0: float, x1: float, y1: float) -> None:
         """Draw a thin line to compare with."""
         ends = np.column_stack(self._pixels([x0, x1], [y0, y1]))
-        self._add("polyline", "rule", {"points": _points(ends)})
+        self._add("polyline", "rule", {"points": _points(ends)}, {})
 
     def text(
         self,
@@ -238,75 +234,73 @@ class Chart:
         """Write at a point, moved by ``dx`` and ``dy`` units of the drawing."""
         left, top = self._pixels([x], [y])
         place = {"x": few_digits(left[0] + dx), "y": few_digits(top[0] + dy), "text-anchor": anchor}
-        self._add("text", "label", place, text, **style)
+        self._add("text", "label", place, style, text)
 
-    def render(self, start: int = 0, *, spark: bool = False) -> str:
+    def render(self, start: int = 0, title: str = "", description: str = "") -> str:
         """Render the chart as SVG, with the parts of frame ``start`` visible.
 
-        ``spark`` is for a small one beside the numbers that it shows, which has nothing to say on its own.
+        ``title`` and ``description`` are for those who cannot see it. Without a title it is an ornament beside the
+        numbers that it shows, and not read aloud.
         """
         left, right, top, bottom = self.margins
         end, foot = self.width - right, self.height - bottom
-        box = {"left": left, "end": end, "top": top, "foot": foot}
+        shown = {"left": left, "end": end, "top": top, "foot": foot, "start": start}
+        told = {"title": title, "description": description}
         across, down = self.x.shown(end - left), self.y.shown(foot - top, horizontal=False)
         columns = [(left + (end - left) * self.x.place(value), text) for value, text in across]
         rows = [(top + (foot - top) * (1 - self.y.place(value)), text) for value, text in down]
-        return fill("chart.svg", chart=self, columns=columns, rows=rows, start=start, spark=spark, **box)
+        return fill("chart.svg", chart=self, columns=columns, rows=rows, **shown, **told)
 
     def _pixels(self, x: ArrayLike, y: ArrayLike) -> tuple[np.ndarray, np.ndarray]:
         left, right, top, bottom = self.margins
         wide, high = self.width - left - right, self.height - top - bottom
         return left + wide * self.x.place(x), top + high * (1 - self.y.place(y))
 
-    def _add(
-        self,
-        tag: str,
-        kind: str,
-        attributes: dict[str, Any],
-        text: str = "",
-        *,
-        series: int = 0,
-        frame: int | None = None,
-        classes: str = "",
-        title: str | None = None,
-    ) -> None:
-        styled = [kind, "" if kind in ("label", "rule") else f"s{series % SERIES}", classes]
-        given = {"class": " ".join(filter(None, styled)), **attributes}
-        part = {"tag": tag, "attributes": given, "text": text, "frame": frame, "title": title}
-        self.parts.append(part)
+    def _add(self, tag: str, kind: str, attributes: dict[str, Any], style: Style, text: str = "") -> None:
+        series = "" if kind in ("label", "rule") else f"s{style.get('series', 0) % SERIES}"
+        classes = " ".join(filter(None, [kind, series, style.get("classes")]))
+        part = {"tag": tag, "attributes": {"class": classes, **attributes}, "text": text}
+        self.parts.append({**part, "frame": style.get("frame"), "title": style.get("title")})
 
 
 def steps_chart(
-    x: Sequence[str], y: Axis, values: ArrayLike, titles: Sequence[str], *, label: str = "p", **options: Any
+    labels: Sequence[str],
+    y: Axis,
+    values: ArrayLike,
+    texts: Sequence[str],
+    *,
+    bands: tuple[ArrayLike, ArrayLike] | None = None,
+    height: int = 320,
 ) -> Chart:
     """A value for each position of the slider: a line with open marks, and a large mark where the slider stands.
 
     Parameters
     ----------
-    x : sequence of str
-        Names of the positions.
+    labels : sequence of str
+        Labels of the positions, such as "p = 4".
     y : Axis
         Axis of the values.
     values : array-like
         One for each position.
-    titles : sequence of str
-        Tooltips.
-    label : str
-        What the positions are.
-    **options
-        Those of `Chart`; ``bands`` are two arrays, the ends of intervals.
+    texts : sequence of str
+        The values as tooltips say them.
+    bands : two arrays, optional
+        Ends of intervals.
+    height : int
+        That of the chart.
     """
-    bands = options.pop("bands", None)
-    places, values = np.arange(len(x), dtype=float), np.asarray(values, dtype=float)
-    ends = (-0.3, len(x) - 0.7)
-    chart = Chart(Axis(*ends, label, ticks=list(enumerate(x))), y, **options)
+    values = np.asarray(values, dtype=float)
+    ticks = [(place, label.removeprefix("p = ")) for place, label in enumerate(labels)]
+    ends = (-0.3, len(labels) - 0.7)
+    chart = Chart(Axis(*ends, "p", ticks=ticks), y, height=height)
     if bands is not None:
-        chart.band(places, *bands)
+        chart.band(range(len(labels)), *bands)
         chart.rule(ends[0], values[0], ends[1], values[0])
-    chart.line(places, values)
-    for frame, (value, title) in enumerate(zip(values, titles, strict=True)):
-        chart.points([frame], [value], classes="open", titles=[title])
-        chart.points([frame], [value], size=6, frame=frame, titles=[title])
+    chart.line(range(len(labels)), values)
+    for frame, (label, value, text) in enumerate(zip(labels, values, texts, strict=True)):
+        titles = [f"{label}: {text}"]
+        chart.points([frame], [value], classes="open", titles=titles)
+        chart.points([frame], [value], size=6, frame=frame, titles=titles)
     return chart
 
 

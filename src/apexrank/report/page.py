@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import base64
 import hashlib
+import re
 import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
@@ -37,7 +38,7 @@ def render(template: str, **context: Any) -> str:
         What the template asks for: ``title``, ``subtitle``, ``notes``, ``seconds``, ….
     """
     script = _read("report.js")
-    return fill(
+    page = fill(
         template,
         style=_read("report.css"),
         script=script,
@@ -46,6 +47,7 @@ def render(template: str, **context: Any) -> str:
         generated=datetime.now().astimezone(),
         **context,
     )
+    return str(page)
 
 
 def fill(template: str, **context: Any) -> str:
@@ -84,6 +86,7 @@ def _environment() -> Any:
     return environment
 
 
+_FORMS = re.compile(r"\[([^|]*)\|([^]]*)\]")
 _SUPERSCRIPTS = str.maketrans("-0123456789", "⁻⁰¹²³⁴⁵⁶⁷⁸⁹")
 
 
@@ -215,15 +218,15 @@ def counted(number: float, one: str, many: str | None = None) -> str:
     return f"{number:,.15g} {one if number == 1 else many or f'{one}s'}"
 
 
-def counted_are(number: int, what: str) -> str:
-    """A number with its noun and verb.
+def plural(text: str, n: float) -> str:
+    """Fill in a sentence about a count: ``#`` is the number, and of ``[one|many]`` the form that fits it stays.
 
     Examples
     --------
-    >>> counted_are(1, "held-out row"), counted_are(3, "training row")
-    ('1 held-out row is', '3 training rows are')
+    >>> plural("# [vertex links|vertices link] to nobody", 1), plural("# [row is|rows are] held out", 1200)
+    ('1 vertex links to nobody', '1,200 rows are held out')
     """
-    return f"{counted(number, what)} {'is' if number == 1 else 'are'}"
+    return _FORMS.sub(r"\1" if n == 1 else r"\2", text).replace("#", f"{n:,.15g}")
 
 
 def listed(names: Sequence[str], most: int = 4) -> str:

@@ -24,7 +24,7 @@ from apexrank.metrics.roc import auc
 from apexrank.rankers.base import CollapsedWarning, SeparableWarning
 from apexrank.rankers.push import PNormPush
 from apexrank.rankers.select import DEFAULT_PS, push_path
-from apexrank.report.page import Stages, counted_are, level, percent
+from apexrank.report.page import Stages, level, percent, plural
 from apexrank.report.push.result import FEW, PushComparison, push_bounds
 from apexrank.report.push.rows import PushRows, read_rows
 
@@ -522,7 +522,7 @@ def _note_few(y: np.ndarray, confidence: float, n_resamples: int, notes: list[st
     for word, number in (("positive", int(y.sum())), ("negative", int((~y).sum()))):
         if number < FEW:
             rough = "no intervals are shown" if number < FEWEST_OF_A_CLASS else "the intervals are rough"
-            notes.append(f"only {counted_are(number, 'held-out row')} {word}: {rough}")
+            notes.append(plural(f"only # held-out [row is|rows are] {word}: {rough}", number))
     if (1 - confidence) / 2 * n_resamples < 1 - 1e-9:
         notes.append(
             f"{n_resamples:,} draws are too few for intervals of {level(confidence)} confidence: they end at the most "

@@ -16,7 +16,7 @@ from apexrank.metrics.confidence import Interval
 from apexrank.metrics.evaluation import find_measure
 from apexrank.metrics.roc import auc
 from apexrank.rankers.push import PNormPush
-from apexrank.report.page import counted, counted_are, few_digits, json_power, level, number, whole_percent
+from apexrank.report.page import few_digits, json_power, level, number, plural, whole_percent
 
 if TYPE_CHECKING:
     import polars as pl
@@ -317,9 +317,9 @@ def _too_few(found: PushComparison) -> str | None:
     negatives = found.n_test - found.n_test_positives
     for word, rows in (("positive", found.n_test_positives), ("negative", negatives)):
         if rows < FEW:
-            return f"only {counted_are(rows, 'held-out row')} {word}"
+            return plural(f"only # held-out [row is|rows are] {word}", rows)
     if found.places is not None and found.places < FEW and len(found.ps) > 1:
-        return f"cross-validation looks at only {counted(found.places, 'place')} in all folds"
+        return plural("cross-validation looks at only # [place|places] in all folds", found.places)
     return None
 
 

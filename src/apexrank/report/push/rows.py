@@ -12,7 +12,7 @@ from sklearn.utils import check_array
 
 from apexrank.errors import InputError
 from apexrank.metrics._rows import as_labels, distinct
-from apexrank.report.page import counted_are
+from apexrank.report.page import plural
 
 
 class PushRows(NamedTuple):
@@ -173,9 +173,7 @@ def check_counts(y: np.ndarray, y_test: np.ndarray) -> None:
         ("negative", int((~y).sum()), (~y_test).sum()),
     ):
         if train < 2:
-            raise InputError(
-                f"only {counted_are(train, 'training row')} {word}, choosing p needs at least 2: give more rows, or "
-                "hold out fewer"
-            )
+            few = plural(f"only # training [row is|rows are] {word}", train)
+            raise InputError(f"{few}, choosing p needs at least 2: give more rows, or hold out fewer")
         if test < 1:
             raise InputError(f"none of the held-out rows is {word}: give more rows, or hold out more of them")

@@ -34,17 +34,8 @@ from apexrank.aggregation.pairwise import MOST_ITEMS
 from apexrank.aggregation.rank_aggregation import Aggregation, score_items
 from apexrank.errors import InputError
 from apexrank.metrics.permutation import kendall_tau
+from apexrank.plot.aggregation import METHOD_TITLES as TITLES
 
-TITLES = {
-    "lovasz-bregman": "Lovász–Bregman",
-    "borda": "Borda",
-    "copeland": "Copeland",
-    "kemeny": "Kemeny",
-    "median": "Median rank",
-    "combsum": "CombSUM",
-    "combmnz": "CombMNZ",
-    "rrf": "Reciprocal rank fusion",
-}
 SUMS = ("combsum", "combmnz", "rrf")  # favour items that many scored, where missing scores are no opinion
 MOST_PAIRS = 2**33  # voters × items × items of which all majorities are counted: some seconds
 _MOST_SCORES = 2**28  # voters × items of one pass that sorts each ballot: a quarter of a minute

@@ -6,9 +6,11 @@ from typing import Any
 
 import numpy as np
 
+from apexrank.plot.aggregation import METHOD_TITLES as TITLES
+from apexrank.plot.style import bump_heights, places_of, short_name
 from apexrank.report.charts import FONT, Axis, Chart, fit_name, width_of
-from apexrank.report.page import counted, render, shorten
-from apexrank.report.votes.methods import TITLES, one_ballot
+from apexrank.report.page import counted, render
+from apexrank.report.votes.methods import one_ballot
 from apexrank.report.votes.summary import VoteSummary
 
 _SHORT = {"median": "Median", "rrf": "RRF"}  # where there is little room
@@ -44,24 +46,19 @@ def page(summary: VoteSummary, *, title: str | None = None) -> str:
         short=[_SHORT.get(name, TITLES[name]) for name in methods],
         start=0,
         alone=one_ballot(summary.result),
-        bump=bump.render(),
+        bump=bump,
         beyond=beyond,
-        intervals=_intervals(summary).render(),
+        intervals=_intervals(summary),
         rows=[_rows(summary, name) for name in methods],
         listed_of=len(summary.result.items),
-        histogram=_histogram(summary).render(),
-        items=[_cut(label, _LETTERS) for label in summary.labels],
+        histogram=_histogram(summary),
+        items=[short_name(label, _LETTERS) for label in summary.labels],
         letters=_LETTERS_DRAWN,
         camp_items=summary.shown[:_MOST_DRAWN].tolist(),
         shade=_shade,
         notes=summary.notes,
         seconds=summary.seconds,
     )
-
-
-def _cut(name: str, letters: int) -> str:
-    """One line of a name."""
-    return shorten(" ".join(name.split()), letters)
 
 
 def _subtitle(summary: VoteSummary) -> str:
@@ -87,7 +84,7 @@ def _rows(summary: VoteSummary, method: str) -> list[dict[str, Any]]:
     return [
         {
             "rank": f"{each.ranks[i]:,}{' =' if tied[i] else ''}",
-            "name": _cut(labels[i], _LETTERS),
+            "name": short_name(labels[i], _LETTERS),
             "score": float(each.scores[i]),
             "base": int(result.ranks[i]),
             "change": int(result.ranks[i] - each.ranks[i]),
@@ -101,19 +98,17 @@ def _rows(summary: VoteSummary, method: str) -> list[dict[str, Any]]:
 def _bump(summary: VoteSummary) -> tuple[Chart, bool]:
     """Places of the first items by each method, and whether some are beyond the top: a row each below it, in order."""
     methods, labels = list(summary.methods), summary.labels
-    places = np.array([_places(each.ranks, summary.result.ranks) for each in summary.methods.values()])
+    places = np.array([places_of(each.ranks, summary.result.ranks) for each in summary.methods.values()])
     top = min(_BUMPED, len(labels))
     items = np.flatnonzero((places[0] <= top) | (places.min(axis=0) == 1))
     items = items[np.argsort(places[0][items])]
-    heights = np.array([_heights(row[items], top) for row in places])
+    heights = np.array([bump_heights(row[items], top, 0.5) for row in places])
     lowest = float(heights.max()) + 0.6
     at = np.arange(len(methods), dtype=float)
     ticks = [(i, _SHORT.get(name, TITLES[name])) for i, name in enumerate(methods)]
     chart = Chart(
         Axis(-0.1, max(len(methods) - 0.9, 0.1), ticks=ticks, thin=False),
         Axis(lowest, 0.4, ticks=()),
-        title="Places of the first items by each method",
-        description="A line for each item from method to method; the slider lifts out the items that one method moves.",
         width=900,
         height=int(70 + _LINE * lowest),
         margins=(_SIDE, _SIDE, 8, 34),
@@ -123,7 +118,7 @@ def _bump(summary: VoteSummary) -> tuple[Chart, bool]:
         chart.rule(-0.1, top + 0.75, float(at[-1]) + 0.1, top + 0.75)
     for number, item in enumerate(items.tolist()):
         path = heights[:, number]
-        told = f"{_cut(labels[item], _LETTERS_DRAWN)}: " + ", ".join(
+        told = f"{short_name(labels[item], _LETTERS_DRAWN)}: " + ", ".join(
             f"{TITLES[m]} {each.ranks[item]:,}" for m, each in summary.methods.items()
         )
         chart.line(at, path, series=number, title=told, classes="soft")
@@ -143,20 +138,6 @@ def _placed(place: int, name: str) -> str:
     return start + fit_name(name, (_SIDE - 14) / FONT - width_of(start))
 
 
-def _places(own: np.ndarray, other: np.ndarray) -> np.ndarray:
-    """Places 1, 2, … without ties: those are broken by the other ranks, then by number."""
-    places = np.empty(len(own), dtype=np.int64)
-    places[np.lexsort((other, own))] = np.arange(1, len(own) + 1)
-    return places
-
-
-def _heights(places: np.ndarray, top: int) -> np.ndarray:
-    heights = places.astype(float)
-    beyond = np.flatnonzero(places > top)
-    heights[beyond[np.argsort(places[beyond])]] = top + 1.5 + np.arange(len(beyond))
-    return heights
-
-
 def _intervals(summary: VoteSummary) -> Chart:
     """Rank of each item with its interval, and by the method of the slider."""
     items, result, drawn = summary.shown[:_MOST_DRAWN].tolist(), summary.result, summary.drawn
@@ -170,8 +151,6 @@ def _intervals(summary: VoteSummary) -> Chart:
     chart = Chart(
         Axis(1 - 0.03 * last, 1.03 * last + 0.01, "rank, 1 is best", ticks=_rank_ticks(int(last))),
         Axis(len(items) - 0.4, -0.6, ticks=list(enumerate(names))),
-        title="Ranks with their intervals",
-        description="Mark: the rank; bar: its interval; open diamond: where the slider's method differs.",
         width=760,
         height=60 + _LINE * len(items),
         margins=(_SIDE, 60, 8, 46),
@@ -202,8 +181,6 @@ def _histogram(summary: VoteSummary) -> Chart:
     chart = Chart(
         Axis(-1, 1, "Kendall's tau with the result"),
         Axis(0, max(float(shares.max()) * 1.08, 0.01), "share of the voters", percent=True),
-        title="Agreement of the voters with the result",
-        description="1 is the same order, −1 the opposite one.",
         height=260,
     )
     for share, left, right in zip(shares.tolist(), ends[:-1].tolist(), ends[1:].tolist(), strict=True):

@@ -13,11 +13,12 @@ from apexrank.aggregation.bootstrap import RankBootstrap
 from apexrank.aggregation.fusion import Method
 from apexrank.aggregation.rank_aggregation import Aggregation
 from apexrank.errors import InputError
-from apexrank.report.page import Stages, counted, listed, shorten
+from apexrank.plot.aggregation import METHOD_TITLES as TITLES
+from apexrank.plot.style import item_label, shorten
+from apexrank.report.page import Stages, counted, listed
 from apexrank.report.votes.methods import (
     MOST_CHEAP,
     SUMS,
-    TITLES,
     comparable,
     draw_voters,
     has_gaps,
@@ -295,17 +296,6 @@ def _shown(results: dict[str, Aggregation], top: int) -> np.ndarray:
     order = np.argsort(next(iter(results.values())).ranks, kind="stable")
     first = [np.argsort(each.ranks, kind="stable")[:3] for each in results.values()]
     return order[np.isin(order, np.concatenate([order[:top], *first]))]
-
-
-def item_label(name: Any) -> str:
-    """Label of an item: its name, or its number.
-
-    Examples
-    --------
-    >>> item_label("tea"), item_label(3)
-    ('tea', 'item 3')
-    """
-    return f"item {name}" if isinstance(name, int | np.integer) else str(name)
 
 
 def judge_votes(
