@@ -3,6 +3,7 @@
 import re
 import xml.etree.ElementTree as ET
 from itertools import pairwise
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -238,11 +239,11 @@ def test_long_names_keep_both_ends():
 def test_a_page_escapes_and_is_told_what_it_lacks():
     import jinja2
 
-    html = render("base.html", title="<b>&", subtitle="s", notes=["<i>"], seconds={"<u>": 1.0})
+    html = render("base.html", SimpleNamespace(notes=["<i>"], seconds={"<u>": 1.0}), "<b>&")
     assert not re.search(r"<b>|<i>|<u>", html)
     assert "default-src 'none'" in html
     with pytest.raises(jinja2.UndefinedError):
-        render("base.html", title="t")
+        render("base.html", SimpleNamespace(), "t")
 
 
 def luminance(colour):

@@ -24,8 +24,8 @@ from apexrank.plot.style import shorten as shorten
 TEMPLATES = Path(__file__).parent / "templates"
 
 
-def render(template: str, **context: Any) -> str:
-    """Fill the template of a page.
+def render(template: str, result: Any, title: str, **context: Any) -> str:
+    """Fill the template of a page about a result.
 
     Everything that is put into it is escaped. The page's own policy forbids every request and every script but its
     own, whatever the data say.
@@ -34,8 +34,12 @@ def render(template: str, **context: Any) -> str:
     ----------
     template : str
         Name of a file in ``templates/``.
+    result : PushComparison, RankComparison or VoteSummary
+        What the page is about; every page shows its ``notes`` and ``seconds``.
+    title : str
+        Title of the page.
     **context
-        What the template asks for: ``title``, ``subtitle``, ``notes``, ``seconds``, ….
+        What else the template asks for.
     """
     script = _read("report.js")
     page = fill(
@@ -45,6 +49,8 @@ def render(template: str, **context: Any) -> str:
         script_hash=base64.b64encode(hashlib.sha256(script.encode()).digest()).decode(),
         version=__version__,
         generated=datetime.now().astimezone(),
+        result=result,
+        title=title,
         **context,
     )
     return str(page)

@@ -23,9 +23,8 @@ def page(comparison: RankComparison, *, title: str | None = None) -> str:
     charts = {} if comparison.spam is None else {"met": _spam_met(comparison), "mass": _spam_mass(comparison)}
     return render(
         "graph.html",
-        title=title or comparison.title,
-        comparison=comparison,
-        verdict=comparison.verdict,
+        comparison,
+        title or comparison.title,
         labels=[rank_label(p) for p in comparison.ps],
         start=start,
         slopes=_slopes(comparison),
@@ -33,8 +32,6 @@ def page(comparison: RankComparison, *, title: str | None = None) -> str:
         spam_charts=charts,
         rows=[comparison.top_items(i) for i in numbers],
         suspects=[[(each, _drawing(each)) for each in comparison.suspects(i)] for i in numbers],
-        notes=comparison.notes,
-        seconds=comparison.seconds,
     )
 
 

@@ -27,9 +27,8 @@ def page(comparison: PushComparison, *, title: str | None = None) -> str:
     numbers = range(len(comparison.ps))
     return render(
         "push.html",
-        title=title or comparison.title,
-        comparison=comparison,
-        verdict=comparison.verdict,
+        comparison,
+        title or comparison.title,
         labels=[_label(comparison, number) for number in numbers],
         level=level(comparison.confidence),
         start=start,
@@ -40,8 +39,6 @@ def page(comparison: PushComparison, *, title: str | None = None) -> str:
         measure_labels={name: find_measure(name).label for name in comparison.measures},
         coefficients=[_coefficients(comparison, number) for number in numbers],
         more_features=max(0, len(comparison.feature_names) - _FEATURES_SHOWN),
-        notes=comparison.notes,
-        seconds=comparison.seconds,
     )
 
 

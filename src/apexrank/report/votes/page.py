@@ -31,16 +31,14 @@ def page(summary: VoteSummary, *, title: str | None = None) -> str:
     >>> "tea and rum share the first place" in page(summary)
     True
     """
-    total = summary.result.ballots.total
+    votes, items = float(f"{summary.result.ballots.total:.6g}"), summary.result.items
     methods = list(summary.methods)
     bump, beyond = _bump(summary)
     return render(
         "votes.html",
-        title=title
-        or f"{counted(float(f'{total:.6g}'), 'vote')} on {counted(len(summary.result.items), 'item')}",
-        subtitle=_subtitle(summary),
-        summary=summary,
-        verdict=summary.verdict,
+        summary,
+        title or f"{counted(votes, 'vote')} on {counted(len(items), 'item')}",
+        votes=votes,
         labels=[TITLES[name] + (" (the result)" if i == 0 else "") for i, name in enumerate(methods)],
         names=[TITLES[name] for name in methods],
         short=[_SHORT.get(name, TITLES[name]) for name in methods],
@@ -50,27 +48,12 @@ def page(summary: VoteSummary, *, title: str | None = None) -> str:
         beyond=beyond,
         intervals=_intervals(summary),
         rows=[_rows(summary, name) for name in methods],
-        listed_of=len(summary.result.items),
+        listed_of=len(items),
         histogram=_histogram(summary),
         items=[short_name(label, _LETTERS) for label in summary.labels],
         letters=_LETTERS_DRAWN,
         camp_items=summary.shown[:_MOST_DRAWN].tolist(),
         shade=_shade,
-        notes=summary.notes,
-        seconds=summary.seconds,
-    )
-
-
-def _subtitle(summary: VoteSummary) -> str:
-    ballots = summary.result.ballots
-    voters = counted(ballots.n_voters, "ballot")
-    if ballots.total != ballots.n_voters:
-        voters += f" of {counted(float(f'{ballots.total:.6g}'), 'vote')}"
-    merged = f"{voters}, {counted(ballots.n_items, 'item')}, merged by {TITLES[summary.result.method]}"
-    if summary.confidence is None:
-        return merged
-    return (
-        f"{merged}; confidence {summary.confidence:.2f} (1: the voters agree, 0: they cancel each other out)"
     )
 
 
