@@ -93,16 +93,11 @@ def _scatter(comparison: RankComparison) -> Chart:
     for i in range(len(comparison.ps)):
         x, y = comparison.ranks[0][sample], comparison.ranks[i][sample]
         chart.points(x, y, size=2, frame=i, classes="soft")
-        found = comparison.suspects(i)
-        chart.points(
-            [each.base_rank for each in found],
-            [each.rank for each in found],
-            series=1,
-            shape="triangle",
-            size=5,
-            frame=i,
-            titles=[f"{each.name}: {each.base_rank:,} to {each.rank:,}" for each in found],
-        )
+        for each in comparison.suspects(i):
+            titles = [f"{each.name}: {each.base_rank:,} to {each.rank:,}"]
+            chart.points(
+                [each.base_rank], [each.rank], series=1, shape="triangle", size=5, frame=i, titles=titles
+            )
     return chart
 
 

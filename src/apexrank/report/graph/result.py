@@ -199,16 +199,9 @@ class RankComparison:
 
         suspects = self.suspects(i)
         kinds, types = {int: pl.Int64, float: pl.Float64, bool: pl.Boolean}, get_type_hints(Suspect)
-        return pl.DataFrame(
-            [
-                pl.Series(
-                    _RENAMED.get(name, name),
-                    [getattr(suspect, name) for suspect in suspects],
-                    dtype=kinds.get(types[name]),
-                )
-                for name in _TABLE
-            ]
-        )
+        columns = {name: [getattr(suspect, name) for suspect in suspects] for name in _TABLE}
+        overrides = {name: kinds[types[name]] for name in _TABLE if types[name] in kinds}
+        return pl.DataFrame(columns, schema_overrides=overrides).rename(_RENAMED)
 
     def to_dict(self) -> dict[str, Any]:
         """Everything but the scores of all vertices, as plain values."""

@@ -10,7 +10,8 @@ import numpy as np
 import polars as pl
 
 from apexrank.errors import InputError
-from apexrank.io.columns import is_text, numbers, texts
+from apexrank.io.columns import is_text, numbers, text_columns, texts, word_counts
+from apexrank.io.encode import one_hot_columns
 from apexrank.io.table_ranker import Recipe
 from apexrank.io.tables import Table
 from apexrank.report.page import counted
@@ -55,17 +56,17 @@ def plain_numbers(table: Table, names: Sequence[str], notes: list[str], whose: s
     changed, commas = [], []
     for name in names:
         series = table.frame[name] if name in table.names else None
-        if series is None or series.dtype != pl.String or not _unread(series).any():
+        if series is None or series.dtype != pl.String or not _Cells(series).unread.any():
             continue
         if table.separator in (";", "\t") and _has_decimal_commas(series):
             commas.append(name)
             series = _without_commas(series)
-        marks = _marks(series)
-        if marks.any() and marks.sum() <= FEW_MARKS * len(series) and _is_mostly_numbers(series):
-            found = ", ".join(map(repr, series.filter(marks).str.strip_chars().unique().sort()))
-            cells = counted(int(marks.sum()), "cell")
-            notes.append(f"taken as missing: {cells} of column {name!r}{whose} ({found})")
-            series = series.set(marks, None)
+        cells = _Cells(series)
+        few, numbers_mostly = int(cells.marks.sum()), 2 * cells.unread.sum() <= cells.given.sum()
+        if 0 < few <= FEW_MARKS * len(series) and numbers_mostly:
+            found = ", ".join(map(repr, cells.words.filter(cells.marks).unique().sort()))
+            notes.append(f"taken as missing: {counted(few, 'cell')} of column {name!r}{whose} ({found})")
+            series = series.set(cells.marks, None)
         changed.append(series)
     if commas:
         notes.append(f"read with decimal commas: {_columns(commas)}{whose}")
@@ -76,23 +77,15 @@ def _columns(names: Sequence[str]) -> str:
     return f"column{'' if len(names) == 1 else 's'} {', '.join(map(repr, names))}"
 
 
-def _given(series: pl.Series) -> pl.Series:
-    """Mask of the cells with a value."""
-    words = series.str.strip_chars().str.to_lowercase()
-    return words.is_not_null() & ~words.is_in(_MISSING).fill_null(True)
+class _Cells:
+    """Cells of a column of text: its words, which of them are given, and which of those are not numbers."""
 
-
-def _unread(series: pl.Series) -> pl.Series:
-    """Mask of the cells with a value that is not a number."""
-    return _given(series) & series.str.strip_chars().cast(pl.Float64, strict=False).is_null()
-
-
-def _marks(series: pl.Series) -> pl.Series:
-    return series.str.strip_chars().str.to_lowercase().is_in(_MARKS).fill_null(False)
-
-
-def _is_mostly_numbers(series: pl.Series) -> bool:
-    return 2 * _unread(series).sum() <= _given(series).sum()
+    def __init__(self, series: pl.Series) -> None:
+        self.words = series.str.strip_chars()
+        lower = self.words.str.to_lowercase()
+        self.given = lower.is_not_null() & ~lower.is_in(_MISSING).fill_null(True)
+        self.unread = self.given & self.words.cast(pl.Float64, strict=False).is_null()
+        self.marks = lower.is_in(_MARKS).fill_null(False)
 
 
 def _share(words: pl.Series, pattern: str) -> float:
@@ -100,7 +93,8 @@ def _share(words: pl.Series, pattern: str) -> float:
 
 
 def _has_decimal_commas(series: pl.Series) -> bool:
-    words = series.filter(_given(series)).str.strip_chars()
+    cells = _Cells(series)
+    words = cells.words.filter(cells.given)
     fits = words.str.contains(_DECIMAL_COMMA)
     with_comma = words.filter(fits & words.str.contains(",", literal=True))
     # a number with a decimal point beside those with commas leaves open what either means
@@ -120,13 +114,11 @@ def choose_columns(
 ) -> Features:
     """Choose feature columns by the training rows; ``whole`` is their table, with the line numbers of the file."""
     wanted = recipe.feature_columns(train)
-    for name in categorical or ():
-        if name not in wanted and name != "all":
-            raise InputError(f"--categorical {name}: the column is not among the features")
+    counts = word_counts(train, wanted)
+    named_columns = one_hot_columns(wanted, categorical or (), counts)
     found = Features()
     for name in wanted:
-        asked, text = name in recipe.features, is_text(train, name)
-        named = categorical is not None and (name in categorical or ("all" in categorical and text))
+        asked, text, named = name in recipe.features, name in text_columns(counts), name in named_columns
         few = text and texts(train, name).drop_nulls().n_unique() <= FEW_VALUES
         encoded = named or (categorical is None and few)
         reason = None if named or asked else _why_not_plain(train, name, found)
@@ -161,16 +153,19 @@ def _why_not_plain(train: Table, name: str, found: Features) -> str | None:
         return DATES if series.dtype in (pl.Date, pl.Datetime) else f"{series.dtype} values, not numbers"
     if series.dtype != pl.String:
         return None
-    words = series.filter(_given(series)).str.strip_chars()
-    unread = int(_unread(series).sum())
+    cells = _Cells(series)
+    words, unread = cells.words.filter(cells.given), int(cells.unread.sum())
     if not unread:
         return None
     if _share(words, _DATE) >= MOST:
         return DATES
     # a slip of the pen among plain numbers is an error that names its line
-    if unread > FEW_MARKS * len(words) and _share(words.filter(~_marks(words)), _LIKE_A_NUMBER) >= MOST:
+    if (
+        unread > FEW_MARKS * len(words)
+        and _share(cells.words.filter(cells.given & ~cells.marks), _LIKE_A_NUMBER) >= MOST
+    ):
         found.as_text.append(name)
-        shown = ", ".join(map(repr, series.filter(_unread(series)).unique(maintain_order=True)[:3]))
+        shown = ", ".join(map(repr, series.filter(cells.unread).unique(maintain_order=True)[:3]))
         return f"looks like numbers written as text: {shown}, …; write them as plain numbers such as 1234.5"
     return None
 

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
+from functools import partial
 from math import inf, isfinite
-from typing import Any
 
 import numpy as np
 
@@ -25,6 +25,8 @@ def page(comparison: PushComparison, *, title: str | None = None) -> str:
     """HTML of the comparison."""
     start = comparison.chosen
     numbers = range(len(comparison.ps))
+    totals = np.abs(comparison.coef).sum(axis=1, keepdims=True)
+    shares = comparison.coef / np.where(totals, totals, 1.0)  # coefficients of different p differ in size
     return render(
         "push.html",
         comparison,
@@ -37,7 +39,9 @@ def page(comparison: PushComparison, *, title: str | None = None) -> str:
         found=[few_digits(comparison.found(number)) for number in numbers],
         tradeoff={name: _tradeoff(comparison, name) for name in shown_measures(comparison)},
         measure_labels={name: find_measure(name).label for name in comparison.measures},
-        coefficients=[_coefficients(comparison, number) for number in numbers],
+        shares=shares,
+        largest=np.argsort(-np.abs(shares).max(axis=0), kind="stable")[:_FEATURES_SHOWN].tolist(),
+        bar=partial(_bar, most=float(np.abs(shares).max()) or 1.0),
         more_features=max(0, len(comparison.feature_names) - _FEATURES_SHOWN),
     )
 
@@ -100,26 +104,6 @@ def shown_measures(comparison: PushComparison) -> list[str]:
     """The most important measures: the deciding one and the AUC first."""
     first = [name for name in (comparison.decided_by, "auc") if name in comparison.measures]
     return list(dict.fromkeys([*first, *comparison.measures]))[:_CHARTS]
-
-
-def _coefficients(comparison: PushComparison, number: int) -> list[dict[str, Any]]:
-    """Each feature's share of the sum of all |coefficients|, with its sign, here and at p = 1.
-
-    The coefficients of different p differ in size, so only shares can be compared.
-    """
-    totals = np.abs(comparison.coef).sum(axis=1, keepdims=True)
-    shares = comparison.coef / np.where(totals, totals, 1.0)
-    largest = np.argsort(-np.abs(shares).max(axis=0), kind="stable")[:_FEATURES_SHOWN]
-    most = float(np.abs(shares).max()) or 1.0
-    return [
-        {
-            "name": comparison.feature_names[feature],
-            "base": shares[0, feature],
-            "now": shares[number, feature],
-            "bar": _bar(shares[number, feature], shares[0, feature], most),
-        }
-        for feature in largest.tolist()
-    ]
 
 
 def _bar(now: float, base: float, most: float) -> str:
