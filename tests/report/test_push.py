@@ -26,10 +26,11 @@ from apexrank.metrics import Interval
 from apexrank.metrics.evaluation import find_measures
 from apexrank.rankers.push import PNormPush
 from apexrank.report import build, compare_pushes, compare_table
-from apexrank.report.push import columns, compare
+from apexrank.report.push import compare
 from apexrank.report.push.compare import paired_intervals, precision_of_share
 from apexrank.report.push.result import push_bounds
 from apexrank.report.push.rows import hold_out
+from apexrank.report.push.table import FEW_VALUES
 
 quick = partial(compare_pushes, ps=(1, 8), alphas=(1e-6,), folds=2, n_resamples=20)
 quick_table = partial(compare_table, target="fraud", ps=(1, 8), alphas=(1e-6,), folds=2, n_resamples=20)
@@ -1025,7 +1026,7 @@ def test_bad_tables_are_one_line(more, options, message):
 
 
 def test_few_values_is_a_limit_of_training_rows():
-    limit = columns.FEW_VALUES
+    limit = FEW_VALUES
     texts = [f"v{i % limit}" for i in range(200)]
     found = quick_table(Table(frame(many=texts)))
     assert len(found.feature_names) == 2 + limit

@@ -214,9 +214,7 @@ class PushComparison:
     @cached_property
     def ranks(self) -> np.ndarray:
         """Rank of each held-out row, 1 at the top, shape (n_ps, n_test); tied rows keep the order of the input."""
-        ranks = np.empty(self.scores.shape, dtype=np.int64)
-        np.put_along_axis(ranks, self._orders, np.arange(1, self.n_test + 1)[None, :], axis=1)
-        return ranks
+        return np.argsort(self._orders, axis=1) + 1
 
     @cached_property
     def _orders(self) -> np.ndarray:

@@ -160,9 +160,8 @@ def draw_voters(
         notes.append(
             f"Voters were drawn anew {affordable:,} times instead of {n:,}, for the size of the table."
         )
-    with threadpool_limits(
-        limits=1, user_api="blas"
-    ):  # many small products: threads of a busy machine wait for each other
+    # many small products: threads of a busy machine wait for each other
+    with threadpool_limits(limits=1, user_api="blas"):
         return result.bootstrap(min(n, affordable), random_state=random_state)
 
 

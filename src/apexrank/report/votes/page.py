@@ -126,11 +126,7 @@ def _intervals(summary: VoteSummary) -> Chart:
     items, result, drawn = summary.shown[:_MOST_DRAWN].tolist(), summary.result, summary.drawn
     names = [fit_name(summary.labels[i], (_SIDE - 10) / FONT) for i in items]
     ends = [each.ranks[items] for each in summary.methods.values()]
-    intervals: dict[int, tuple[int, int, float]] = {}
-    if drawn is not None:
-        columns = (each[items].tolist() for each in (drawn.low, drawn.high, drawn.first))
-        intervals = dict(zip(items, zip(*columns, strict=True), strict=True))
-    last = float(max([np.max(ends), *(high for _, high, _ in intervals.values())]))
+    last = float(np.max(ends if drawn is None else [*ends, drawn.high[items]]))
     chart = Chart(
         Axis(1 - 0.03 * last, 1.03 * last + 0.01, "rank, 1 is best", ticks=_rank_ticks(int(last))),
         Axis(len(items) - 0.4, -0.6, ticks=list(enumerate(names))),
@@ -140,8 +136,8 @@ def _intervals(summary: VoteSummary) -> Chart:
     )
     for y, item in enumerate(items):
         told = f"{names[y]}: rank {result.ranks[item]:,}"
-        if item in intervals:
-            low, high, first = intervals[item]
+        if drawn is not None:
+            low, high, first = drawn.low[item], drawn.high[item], drawn.first[item]
             told += f", interval {low:,} to {high:,}, first in {first:.0%} of the draws"
             room = 0.006 * last  # an interval of one rank is seen as well
             chart.bar(low - room, y - 0.16, high + room, y + 0.16, title=told, classes="soft")
