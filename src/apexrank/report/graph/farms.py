@@ -253,12 +253,12 @@ class FarmSearch:
 
     def suspects(self, i: int, flagged: np.ndarray, neighbours: int) -> list[Suspect]:
         """Evidence about flagged vertices at the i-th p, with so many in-links of each."""
-        found = []
+        found, falls = [], self._falls(i)
         listed = list_vertices(self.graph, self.scores, self.ranks, i, flagged, flagged)
         for v, vertex in zip(flagged.tolist(), listed, strict=True):
             at = int(np.searchsorted(self.vertices, v))
             sources, unsupported, share, back = (column[at].item() for column in self.support)
-            fall = float(self._falls(i)[at])
+            fall = float(falls[at])
             links, closed, among = self._neighbourhood(v, neighbours)
             suspect = Suspect(
                 **vars(vertex),

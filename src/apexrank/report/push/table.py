@@ -15,7 +15,6 @@ import polars as pl
 
 from apexrank.errors import InputError
 from apexrank.io.columns import (
-    is_text,
     labels,
     numbers,
     positive_value,
@@ -25,7 +24,7 @@ from apexrank.io.columns import (
     texts,
     word_counts,
 )
-from apexrank.io.encode import Encoder, one_hot_columns
+from apexrank.io.encode import Encoder, Number, one_hot_columns
 from apexrank.io.table_ranker import Recipe
 from apexrank.io.tables import Table
 from apexrank.metrics.roc import auc
@@ -386,7 +385,9 @@ def choose_columns(
         encoded = named or (categorical is None and few)
         reason = None if named or asked else _why_not_plain(train, name, found)
         if reason is None:
-            reason = _why_not_text(train, name) if encoded else _why_not_number(train, whole, name, asked)
+            reason = (
+                _why_not_text(train, name) if encoded else _why_not_number(train, whole, name, asked, text)
+            )
         if reason is not None:
             found.left_out.append(name)
             notes.append(f"left out: column {name!r} ({reason})")
@@ -437,10 +438,10 @@ def _why_not_text(train: Table, name: str) -> str | None:
     return "one value only in the training rows" if texts(train, name).n_unique() < 2 else None
 
 
-def _why_not_number(train: Table, whole: Table, name: str, asked: bool) -> str | None:
+def _why_not_number(train: Table, whole: Table, name: str, asked: bool, text: bool) -> str | None:
     """Reason why a column that is not one-hot encoded cannot be used, or None."""
     dtype = train.column(name).dtype
-    if is_text(train, name) and not asked:
+    if text and not asked:
         return f"text, {_different(train, name)}"
     countable = dtype.is_numeric() or dtype in (pl.String, pl.Categorical, pl.Enum, pl.Boolean, pl.Null)
     if not countable and not asked:
@@ -460,8 +461,7 @@ def _why_not_number(train: Table, whole: Table, name: str, asked: bool) -> str |
 
 def check_numbers(table: Table, name: str) -> None:
     """Raise InputError for a value that is not a number, naming its line, and for numbers that cannot be scaled."""
-    advice = f"; one-hot encode the column (--categorical {name}), leave it out (--drop {name}) or correct it"
-    values = numbers(table, name, advice)
+    values = Number(name, fill=0.0).parse(table)
     sizes = np.abs(values[~np.isnan(values)])
     largest = float(sizes.max(initial=0.0))
     if largest > _LARGEST or 0 < largest < _SMALLEST:

@@ -59,18 +59,16 @@ def other_methods(
         if method in found:
             continue
         twin = known.setdefault(_essence(result, method), method)
-        if twin != method:
-            notes.append(f"{TITLES[method]} is left out: here it is the same as {TITLES[twin]}.")
-            continue
-        too_much = _too_much(result, method)
-        if too_much:
-            notes.append(f"{TITLES[method]} is left out: {too_much}.")
-            continue
-        progress(f"merging by {method}")
-        try:
-            found[method] = by_method(result, method)
-        except InputError as error:
-            notes.append(f"{TITLES[method]} is left out: {error}.")
+        same = f"here it is the same as {TITLES[twin]}" if twin != method else ""
+        reason = same or _too_much(result, method)
+        if not reason:
+            progress(f"merging by {method}")
+            try:
+                found[method] = by_method(result, method)
+            except InputError as error:
+                reason = str(error)
+        if reason:
+            notes.append(f"{TITLES[method]} is left out: {reason}.")
     return found
 
 
