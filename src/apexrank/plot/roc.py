@@ -31,19 +31,37 @@ Points = tuple[np.ndarray, ...]
 class TwoPanelDisplay(RankerDisplay):
     """Base class of displays of ROC curves in counts: one panel for the whole list, one for its top."""
 
-    _kind: str
+    _kind: str  # of its lines, matplotlib's gid
+    _reach: str  # option that says how far the second panel goes
 
-    def __init__(self, curves: Mapping[str, tuple[ArrayLike, ArrayLike]]) -> None:
+    def __init__(self, curves: Mapping[str, tuple[ArrayLike, ArrayLike]], **reach: float | None) -> None:
         if not curves:
             raise InputError("there is no curve to draw: give the scores of at least one ranker")
         self.curves = {str(name): Curve(*map(np.asarray, curve)) for name, curve in curves.items()}
+        self._extent = reach[self._reach]
+        if self._extent is not None and not 0 < self._extent < np.inf:
+            raise InputError(f"{self._reach} must be a number above 0, got {self._extent!r}")
 
-    @staticmethod
-    def _roc_curves(
-        scores: Mapping[str, ArrayLike], y_true: ArrayLike, pos_label: Any, sample_weight: ArrayLike | None
-    ) -> dict[str, tuple[np.ndarray, np.ndarray]]:
-        options = {"pos_label": pos_label, "sample_weight": sample_weight}
-        return {name: roc_points(y_true, values, **options)[:2] for name, values in scores.items()}
+    @classmethod
+    def from_scores(
+        cls,
+        scores: Mapping[str, ArrayLike],
+        y_true: ArrayLike,
+        *,
+        pos_label: Any = None,
+        sample_weight: ArrayLike | None = None,
+        axes: Sequence[Any] | None = None,
+        **options: Any,
+    ) -> Self:
+        """Draw the curves of several rankers, ``scores`` by their name, on the same rows.
+
+        ``pos_label`` and ``sample_weight`` as in `apexrank.metrics.auc`; ``options`` are those of the class and of
+        `plot`.
+        """
+        rows = {"pos_label": pos_label, "sample_weight": sample_weight}
+        curves = {name: roc_points(y_true, values, **rows)[:2] for name, values in scores.items()}
+        display = cls(curves, **{cls._reach: options.pop(cls._reach, None)})
+        return display.plot(axes, **options)
 
     def plot(self, axes: Sequence[Any] | None = None, **line_options: Any) -> Self:
         """Draw into two matplotlib axes, or into a new figure.
@@ -76,6 +94,10 @@ class TwoPanelDisplay(RankerDisplay):
         """Points of a curve in both panels."""
         raise NotImplementedError
 
+    def _top(self, total: float, least: float) -> float:
+        """How far the second panel goes: as far as asked for, or 5% of the total but at least ``least``."""
+        return min(total, max(least, np.ceil(0.05 * total))) if self._extent is None else self._extent
+
     def _finish(self) -> None:
         """Set limits, marks, labels and legend, from all the curves that are in the panels now."""
         raise NotImplementedError
@@ -106,6 +128,9 @@ class RocTopDisplay(TwoPanelDisplay):
 
     Examples
     --------
+    >>> y, scores = [1, 0, 1, 0], {"p = 1": [4, 3, 2, 1], "p = 16": [4, 2, 3, 1]}
+    >>> RocTopDisplay.from_scores(scores, y, max_false_positives=1).curves["p = 1"].true_positives.tolist()
+    [0.0, 1.0, 1.0, 2.0, 2.0]
     >>> y = [1, 1, 0, 1, 0, 1, 0, 0]
     >>> display = RocTopDisplay.from_scores({"A": [8, 7, 6, 5, 4, 3, 2, 1], "B": [5, 8, 1, 4, 7, 6, 3, 2]}, y)
     >>> [label.get_text() for label in display.axes_[0].get_legend().get_texts()]
@@ -115,7 +140,7 @@ class RocTopDisplay(TwoPanelDisplay):
     ['A', 'B', 'C']
     """
 
-    _kind = _CURVE
+    _kind, _reach = _CURVE, "max_false_positives"
 
     def __init__(
         self,
@@ -123,51 +148,19 @@ class RocTopDisplay(TwoPanelDisplay):
         *,
         max_false_positives: float | None = None,
     ) -> None:
-        super().__init__(curves)
-        if max_false_positives is not None and not 0 < max_false_positives < np.inf:
-            raise InputError(f"max_false_positives must be a number above 0, got {max_false_positives!r}")
+        super().__init__(curves, max_false_positives=max_false_positives)
         self.max_false_positives = max_false_positives
-
-    @classmethod
-    def from_scores(
-        cls,
-        scores: Mapping[str, ArrayLike],
-        y_true: ArrayLike,
-        *,
-        pos_label: Any = None,
-        sample_weight: ArrayLike | None = None,
-        max_false_positives: float | None = None,
-        axes: Sequence[Any] | None = None,
-        **line_options: Any,
-    ) -> RocTopDisplay:
-        """Draw the curves of several rankers, ``scores`` by their name, on the same rows.
-
-        ``pos_label`` and ``sample_weight`` as in `apexrank.metrics.auc`, the rest as in `plot`.
-
-        Examples
-        --------
-        >>> y, scores = [1, 0, 1, 0], {"p = 1": [4, 3, 2, 1], "p = 16": [4, 2, 3, 1]}
-        >>> RocTopDisplay.from_scores(scores, y, max_false_positives=1).curves["p = 1"].true_positives.tolist()
-        [0.0, 1.0, 1.0, 2.0, 2.0]
-        """
-        curves = cls._roc_curves(scores, y_true, pos_label, sample_weight)
-        return cls(curves, max_false_positives=max_false_positives).plot(axes, **line_options)
 
     def _points(self, curve: Curve) -> tuple[Points, Points]:
         points = corners(curve)
         return points, points
 
-    def _zoom_width(self) -> float:
-        if self.max_false_positives is not None:
-            return self.max_false_positives
-        negatives = max(curve.false_positives[-1] for curve in self.curves.values())
-        return min(negatives, max(10.0, np.ceil(0.05 * negatives)))
-
     def _finish(self) -> None:
         from matplotlib.patches import Rectangle
         from matplotlib.ticker import MaxNLocator, StrMethodFormatter
 
-        (whole, top), width = self.axes_, self._zoom_width()
+        whole, top = self.axes_
+        width = self._top(max(curve.false_positives[-1] for curve in self.curves.values()), 10.0)
         curves = [line.get_xydata().T for line in lines_of(whole, _CURVE)]
         # Before the first false positive every curve is a vertical line, of which only the upper end tells.
         low = min(np.interp(0, x, y) for x, y in curves)
@@ -234,34 +227,13 @@ class PrecisionRecallTopDisplay(TwoPanelDisplay):
     ['GaussianNB']
     """
 
-    _kind = _PRECISION
+    _kind, _reach = _PRECISION, "top"
 
     def __init__(
         self, curves: Mapping[str, tuple[ArrayLike, ArrayLike]], *, top: float | None = None
     ) -> None:
-        super().__init__(curves)
-        if top is not None and not 0 < top < np.inf:
-            raise InputError(f"top must be a number of rows above 0, got {top!r}")
+        super().__init__(curves, top=top)
         self.top = top
-
-    @classmethod
-    def from_scores(
-        cls,
-        scores: Mapping[str, ArrayLike],
-        y_true: ArrayLike,
-        *,
-        pos_label: Any = None,
-        sample_weight: ArrayLike | None = None,
-        top: float | None = None,
-        axes: Sequence[Any] | None = None,
-        **line_options: Any,
-    ) -> PrecisionRecallTopDisplay:
-        """Draw the curves of several rankers, ``scores`` by their name, on the same rows.
-
-        ``pos_label`` and ``sample_weight`` as in `apexrank.metrics.auc`, the rest as in `plot`.
-        """
-        curves = cls._roc_curves(scores, y_true, pos_label, sample_weight)
-        return cls(curves, top=top).plot(axes, **line_options)
 
     def _points(self, curve: Curve) -> tuple[Points, Points]:
         """Precision against recall and against the rows looked at, from the share of positives in the first tie on."""
@@ -270,18 +242,13 @@ class PrecisionRecallTopDisplay(TwoPanelDisplay):
         precision = np.concatenate([precision[:1], precision])
         return (true / true[-1], precision), (rows, precision)
 
-    def _rows_shown(self) -> float:
-        if self.top is not None:
-            return self.top
-        rows = max(curve.false_positives[-1] + curve.true_positives[-1] for curve in self.curves.values())
-        return min(rows, max(20.0, np.ceil(0.05 * rows)))
-
     def _finish(self) -> None:
         from matplotlib.ticker import MaxNLocator, StrMethodFormatter
 
         for curve in self.curves.values():
             self._draw_chance(curve)
-        (whole, first), top = self.axes_, self._rows_shown()
+        whole, first = self.axes_
+        top = self._top(max(np.sum(curve, axis=0)[-1] for curve in self.curves.values()), 20.0)
         visible = [line.get_ydata()[line.get_xdata() <= top] for line in lines_of(first, _PRECISION)]
         drawn = [line.get_ydata() for line in lines_of(whole, _PRECISION)]
         chance = max(line.get_ydata()[0] for line in lines_of(whole, _CHANCE))

@@ -35,7 +35,6 @@ from __future__ import annotations
 import time
 import warnings
 from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
-from numbers import Real
 from typing import Any
 
 import numpy as np
@@ -49,7 +48,7 @@ from apexrank.graph.pagerank import PageRank
 from apexrank.metrics.spam import spam_mass, spam_met
 from apexrank.report.graph.farms import BOOSTERS, FarmSearch, has_links, ranks_of
 from apexrank.report.graph.result import MOST_USUAL, RankCertificate, RankComparison, Riser, rank_label
-from apexrank.report.page import Stages, plural, shorten
+from apexrank.report.page import Stages, plural, read_powers, shorten
 from apexrank.validation import check_count
 
 _NAMED, _LETTERS = 5, 30  # vertices that a sentence lists, and of each name: a phone has room for that
@@ -108,7 +107,9 @@ def compare_ranks(
     >>> compare_ranks(web, ps=(4,)).verdict.kind
     'nothing found'
     """
-    powers = _powers(ps)
+    powers = read_powers(ps)
+    if len(powers) == 1:
+        raise InputError("ps needs a power above 1 to compare PageRank with, such as 4")
     for name, value, least in (("top", top, 1), ("suspects", suspects, 1), ("neighbours", neighbours, 0)):
         check_count(name, value, least)
     stage = Stages(progress)
@@ -166,18 +167,6 @@ def compare_ranks(
         seconds=stage.with_total,
         top=int(top),
     )
-
-
-def _powers(ps: Sequence[float]) -> tuple[float, ...]:
-    """Sorted powers, 1 first."""
-    given = [ps] if isinstance(ps, Real) else list(ps)
-    for p in given:
-        if not isinstance(p, Real) or not float(p) >= 1:
-            raise InputError(f"each p must be a number of at least 1, or inf, got {p!r}")
-    powers = sorted({1.0, *map(float, given)})
-    if len(powers) == 1:
-        raise InputError("ps needs a power above 1 to compare PageRank with, such as 4")
-    return tuple(powers)
 
 
 def _fit(estimator: IteratedRank, graph: Graph, p: float, trusted: Any) -> RankCertificate:

@@ -6,7 +6,6 @@ import warnings
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from math import inf
-from numbers import Real
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -24,7 +23,7 @@ from apexrank.metrics.roc import auc
 from apexrank.rankers.base import CollapsedWarning, SeparableWarning
 from apexrank.rankers.push import PNormPush
 from apexrank.rankers.select import DEFAULT_PS, push_path
-from apexrank.report.page import Stages, level, percent, plural
+from apexrank.report.page import Stages, level, percent, plural, read_powers
 from apexrank.report.push.result import FEW, PushComparison, push_bounds
 from apexrank.report.push.rows import PushRows, read_rows
 from apexrank.validation import check_count
@@ -124,7 +123,11 @@ def compare_pushes(
         check_count("top", top)
     check_seed(random_state)
     stage = Stages(progress)
-    powers, notes = _powers(ps)
+    powers = read_powers(ps)
+    hard = [p for p in powers if HARDEST < p < inf]
+    if hard:
+        raise InputError(f"ps: a finite p is at most {HARDEST:,.0f}, got {hard[0]:g}; use inf")
+    notes = [] if 1 in np.ravel(ps) else ["p = 1 was added: it is what every push is compared with"]
     with stage("read"):
         names = feature_names, row_names, test_row_names
         data = read_rows(X, y, X_test, y_test, sample_weight, names, holdout, random_state)
@@ -196,18 +199,6 @@ def check_seed(random_state: int | None) -> None:
     """Raise InputError unless NumPy takes the seed."""
     if random_state is not None:
         check_count("random_state", random_state, 0, ", or None")
-
-
-def _powers(ps: Sequence[float]) -> tuple[tuple[float, ...], list[str]]:
-    """Sorted powers with 1 among them, and a note if it was added."""
-    given = list(ps)
-    for p in given:
-        if not isinstance(p, Real) or not p >= 1:
-            raise InputError(f"ps must be numbers of at least 1 (inf allowed), got {p!r}")
-        if HARDEST < p < inf:
-            raise InputError(f"ps: a finite p is at most {HARDEST:,.0f}, got {p:g}; use inf")
-    notes = [] if 1 in given else ["p = 1 was added: it is what every push is compared with"]
-    return tuple(sorted({1.0, *map(float, given)})), notes
 
 
 def _length(top: int | None, n_test: int, notes: list[str]) -> int:

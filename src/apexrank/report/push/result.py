@@ -413,14 +413,8 @@ def push_bounds(
         <= log(DELTA)
     ]
     bound = [PushBound(*row) for row in zip(ps, needed, ratios, strict=True)]
-    return bound, factor, _advice(bound, factor, r_min, n_positives, n_negatives, met)
-
-
-def _advice(
-    bound: list[PushBound], factor: float, r_min: float, n_positives: int, n_negatives: int, met: list[float]
-) -> str:
     reach = f"enough up to p = {max(met):g}" if met else f"too few even for p = {bound[0].p:g}"
-    return (
+    advice = (
         f"Each unit of p multiplies the negatives that the worst-case bound asks for by {number(factor)} "
         f"({r_min:.1%} of the held-out pairs are misranked at p = 1). At p = 1 it asks for "
         f"{number(bound[0].negatives)} negatives; the training rows, {n_positives:,} positives and {n_negatives:,} "
@@ -428,3 +422,4 @@ def _advice(
         "take from it that a harder push learns from fewer rows, so of two p that do equally well prefer the "
         "smaller, and trust a large one as far as its interval goes."
     )
+    return bound, factor, advice
