@@ -47,7 +47,14 @@ from apexrank.graph.lpq import LpqRank
 from apexrank.graph.pagerank import PageRank
 from apexrank.metrics.spam import spam_mass, spam_met
 from apexrank.report.graph.farms import BOOSTERS, FarmSearch, has_links, ranks_of
-from apexrank.report.graph.result import MOST_USUAL, RankCertificate, RankComparison, Riser, rank_label
+from apexrank.report.graph.result import (
+    MOST_USUAL,
+    RankCertificate,
+    RankComparison,
+    RankLists,
+    Riser,
+    rank_label,
+)
 from apexrank.report.page import Stages, plural, read_powers, shorten
 from apexrank.validation import check_count
 
@@ -129,14 +136,15 @@ def compare_ranks(
             fits.append(PageRank(**options) if p == 1 else LpqRank(p, ratio, **options))
             certificates.append(_fit(fits[-1], read, p, None if p == 1 else trusted))
     with stage("looking at links", "looking at who links to whom"):
-        ranks = [ranks_of(fit.scores_) for fit in fits]
-        search = FarmSearch(read, fits, ranks, good)
+        scores = [fit.scores_ for fit in fits]
+        lists = RankLists(read, scores, [ranks_of(each) for each in scores])
+        search = FarmSearch(lists, fits, good)
         flagged = [search.flagged(i) for i in range(len(powers))]
         unmoved = np.setdiff1d(search.boosted, np.concatenate(flagged))
         found = [search.suspects(i, those[:suspects], neighbours) for i, those in enumerate(flagged)]
         risers = [search.risers(i) for i in range(len(powers))]
         if bad is not None:
-            measures = [_measures(bad, search.scores[i], flagged[i], top) for i in range(len(powers))]
+            measures = [_measures(bad, scores[i], flagged[i], top) for i in range(len(powers))]
     notes = _rule(search, good) if has_links(read) else []
     notes += [
         f"Not converged at {rank_label(each.p)} after {plural('# [step|steps]', each.n_iter)}: raise max_iter or tol."
@@ -146,14 +154,12 @@ def compare_ranks(
     notes += _about_links(read, search.loops) + _unmoved(read, unmoved) + _circling(risers, powers)
     notes += _about_lists(max(map(len, flagged)), suspects, bad, strangers, good)
     return RankComparison(
-        graph=read,
+        **vars(lists),
         ps=powers,
         ratio=float(ratio),
         damping=float(damping),
-        scores=search.scores,
-        ranks=ranks,
         certificates=certificates,
-        chosen=_chosen(powers, ranks, flagged),
+        chosen=_chosen(powers, lists.ranks, flagged),
         head=search.head,
         has_links=has_links(read),
         usual=search.usual,

@@ -15,7 +15,7 @@ import numpy as np
 from apexrank.graph.base import InLink, IteratedRank
 from apexrank.graph.graph import Graph
 from apexrank.kernels.jit import kernel
-from apexrank.report.graph.result import MOST_USUAL, Riser, Suspect, first, list_vertices
+from apexrank.report.graph.result import MOST_USUAL, RankLists, Riser, Suspect, first
 
 LONGEST_CYCLE = 100  # steps that are followed to see whether a walk comes back
 HEAD_LEAST, HEAD_SHARE = 100, 0.01  # how far down PageRank's list a fall means something
@@ -212,14 +212,12 @@ def ranks_of(scores: np.ndarray) -> np.ndarray:
 class FarmSearch:
     """Evidence of link farms among the vertices in PageRank's head."""
 
-    def __init__(
-        self, graph: Graph, fits: list[IteratedRank], ranks: list[np.ndarray], trusted: np.ndarray | None
-    ) -> None:
-        self.graph, self.fits, self.ranks = graph, fits, ranks
-        self.scores = [fit.scores_ for fit in fits]
+    def __init__(self, lists: RankLists, fits: list[IteratedRank], trusted: np.ndarray | None) -> None:
+        self.lists, self.fits = lists, fits
+        self.graph, self.scores, self.ranks = lists.graph, lists.scores, lists.ranks
+        graph, base = lists.graph, lists.scores[0]
         self.head = min(graph.n, max(HEAD_LEAST, int(HEAD_SHARE * graph.n)))
-        base = self.scores[0]
-        eligible = (ranks[0] <= self.head) & (base > 1 / graph.n)
+        eligible = (lists.ranks[0] <= self.head) & (base > 1 / graph.n)
         if trusted is not None:
             eligible &= ~trusted
         self.vertices = np.flatnonzero(eligible)
@@ -254,8 +252,7 @@ class FarmSearch:
     def suspects(self, i: int, flagged: np.ndarray, neighbours: int) -> list[Suspect]:
         """Evidence about flagged vertices at the i-th p, with so many in-links of each."""
         found, falls = [], self._falls(i)
-        listed = list_vertices(self.graph, self.scores, self.ranks, i, flagged, flagged)
-        for v, vertex in zip(flagged.tolist(), listed, strict=True):
+        for v, vertex in zip(flagged.tolist(), self.lists.rows(i, flagged, flagged), strict=True):
             at = int(np.searchsorted(self.vertices, v))
             sources, unsupported, share, back = (column[at].item() for column in self.support)
             fall = float(falls[at])
@@ -293,8 +290,7 @@ class FarmSearch:
         gain = np.log(base[inside] / now[inside])
         most = inside[np.argsort(-gain, kind="stable")[:RISERS]]
         found = []
-        listed = list_vertices(self.graph, self.scores, self.ranks, i, most, self.flagged(i))
-        for v, vertex in zip(most.tolist(), listed, strict=True):
+        for v, vertex in zip(most.tolist(), self.lists.rows(i, most, self.flagged(i)), strict=True):
             strongest = self.fits[i].explain(vertex.name, top=1)[0]
             riser = Riser(
                 **vars(vertex),

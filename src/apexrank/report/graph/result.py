@@ -100,7 +100,23 @@ class FarmVerdict(NamedTuple):
 
 
 @dataclass(frozen=True, eq=False)
-class RankComparison:
+class RankLists:
+    """Scores and ranks of the vertices of a graph at several p, the first of which is PageRank."""
+
+    graph: Graph
+    scores: list[np.ndarray]
+    ranks: list[np.ndarray]
+
+    def rows(self, i: int, vertices: np.ndarray, flagged: np.ndarray) -> list[RankedVertex]:
+        """Vertices with their ranks and scores at the i-th p and in PageRank."""
+        now, base = self.ranks[i][vertices], self.ranks[0][vertices]
+        columns = now, self.graph.labels(vertices), self.scores[i][vertices], base, self.scores[0][vertices]
+        lists = [column.tolist() for column in (*columns, base - now, np.isin(vertices, flagged))]
+        return [RankedVertex(*row) for row in zip(*lists, strict=True)]
+
+
+@dataclass(frozen=True, eq=False)
+class RankComparison(RankLists):
     """PageRank and L_pq ranks of the same graph, side by side; lists are by the number of a p in ``ps``.
 
     Attributes
@@ -140,12 +156,9 @@ class RankComparison:
     title : str
     """
 
-    graph: Graph
     ps: tuple[float, ...]
     ratio: float
     damping: float
-    scores: list[np.ndarray]
-    ranks: list[np.ndarray]
     certificates: list[RankCertificate]
     chosen: int
     head: int
@@ -164,16 +177,13 @@ class RankComparison:
 
     def top_items(self, i: int, k: int | None = None) -> list[RankedVertex]:
         """The first k vertices at the i-th p, by default ``top``."""
-        return self._items(i, first(self.scores[i], self.top if k is None else k))
+        return self.rows(i, first(self.scores[i], self.top if k is None else k), self.flagged[i])
 
     def fallen(self, i: int, k: int | None = None) -> list[RankedVertex]:
         """PageRank's first k that are not among the first k at the i-th p."""
         k = self.top if k is None else k
         base = first(self.scores[0], k)
-        return self._items(i, base[~np.isin(base, first(self.scores[i], k))])
-
-    def _items(self, i: int, vertices: np.ndarray) -> list[RankedVertex]:
-        return list_vertices(self.graph, self.scores, self.ranks, i, vertices, self.flagged[i])
+        return self.rows(i, base[~np.isin(base, first(self.scores[i], k))], self.flagged[i])
 
     def suspects(self, i: int | None = None) -> list[Suspect]:
         """Suspected farms at the i-th p (by default ``chosen``), the most suspicious first; none at p = 1."""
@@ -233,23 +243,6 @@ class RankComparison:
             "suspects": suspects,
             "risers": [asdict(riser) | {"note": riser.note} for riser in self.risers(i)],
         }
-
-
-def list_vertices(
-    graph: Graph,
-    scores: list[np.ndarray],
-    ranks: list[np.ndarray],
-    i: int,
-    vertices: np.ndarray,
-    flagged: np.ndarray,
-) -> list[RankedVertex]:
-    """Vertices with their ranks and scores at the i-th p and in PageRank."""
-    now, base = ranks[i][vertices].tolist(), ranks[0][vertices].tolist()
-    names, marked = graph.labels(vertices).tolist(), np.isin(vertices, flagged).tolist()
-    score, base_score = scores[i][vertices].tolist(), scores[0][vertices].tolist()
-    change = (ranks[0][vertices] - ranks[i][vertices]).tolist()
-    columns = zip(now, names, score, base, base_score, change, marked, strict=True)
-    return [RankedVertex(*row) for row in columns]
 
 
 def first(scores: np.ndarray, k: int) -> np.ndarray:
