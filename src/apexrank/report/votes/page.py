@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 
 from apexrank.plot.aggregation import METHOD_TITLES as TITLES
@@ -32,7 +30,8 @@ def page(summary: VoteSummary, *, title: str | None = None) -> str:
     True
     """
     votes, items = float(f"{summary.result.ballots.total:.6g}"), summary.result.items
-    methods = list(summary.methods)
+    methods, results = list(summary.methods), list(summary.methods.values())
+    listed = min(len(summary.shown), _MOST_LISTED)
     bump, beyond = _bump(summary)
     return render(
         "votes.html",
@@ -47,8 +46,12 @@ def page(summary: VoteSummary, *, title: str | None = None) -> str:
         bump=bump,
         beyond=beyond,
         intervals=_intervals(summary),
-        rows=[_rows(summary, name) for name in methods],
-        listed_of=len(items),
+        orders=[np.argsort(each.ranks, kind="stable")[:listed].tolist() for each in results],
+        ranks=[each.ranks.tolist() for each in results],
+        scores=[each.scores.tolist() for each in results],
+        tied=[(np.bincount(each.ranks)[each.ranks] > 1).tolist() for each in results],
+        ends=_ends(summary),
+        gaps=bool((summary.result.support < summary.result.ballots.total).any()),
         histogram=_histogram(summary),
         items=[short_name(label, _LETTERS) for label in summary.labels],
         letters=_LETTERS_DRAWN,
@@ -57,25 +60,10 @@ def page(summary: VoteSummary, *, title: str | None = None) -> str:
     )
 
 
-def _rows(summary: VoteSummary, method: str) -> list[dict[str, Any]]:
-    """The first items by one method, and how far they moved against the result."""
-    result, each, labels = summary.result, summary.methods[method], summary.labels
-    order = np.argsort(each.ranks, kind="stable")[: min(len(summary.shown), _MOST_LISTED)]
-    tied = np.bincount(each.ranks)[each.ranks] > 1
-    gaps, drawn = (result.support < result.ballots.total).any(), summary.drawn
-    intervals = {} if drawn is None else {"low": drawn.low, "high": drawn.high, "first": drawn.first}
-    return [
-        {
-            "rank": f"{each.ranks[i]:,}{' =' if tied[i] else ''}",
-            "name": short_name(labels[i], _LETTERS),
-            "score": float(each.scores[i]),
-            "base": int(result.ranks[i]),
-            "change": int(result.ranks[i] - each.ranks[i]),
-            **{name: ends[i].item() for name, ends in intervals.items()},
-            "support": float(result.support[i]) if gaps else None,
-        }
-        for i in order.tolist()
-    ]
+def _ends(summary: VoteSummary) -> list[list[float]] | None:
+    """Ends of the interval of each rank, and the chance to be first; None where no voters were drawn."""
+    drawn = summary.drawn
+    return None if drawn is None else [drawn.low.tolist(), drawn.high.tolist(), drawn.first.tolist()]
 
 
 def _bump(summary: VoteSummary) -> tuple[Chart, bool]:
@@ -123,10 +111,10 @@ def _placed(place: int, name: str) -> str:
 
 def _intervals(summary: VoteSummary) -> Chart:
     """Rank of each item with its interval, and by the method of the slider."""
-    items, result, drawn = summary.shown[:_MOST_DRAWN].tolist(), summary.result, summary.drawn
+    items, result, ends = summary.shown[:_MOST_DRAWN].tolist(), summary.result, _ends(summary)
     names = [fit_name(summary.labels[i], (_SIDE - 10) / FONT) for i in items]
-    ends = [each.ranks[items] for each in summary.methods.values()]
-    last = float(np.max(ends if drawn is None else [*ends, drawn.high[items]]))
+    ranks = [each.ranks[items] for each in summary.methods.values()]
+    last = float(np.max(ranks if ends is None else [*ranks, np.array(ends[1])[items]]))
     chart = Chart(
         Axis(1 - 0.03 * last, 1.03 * last + 0.01, "rank, 1 is best", ticks=_rank_ticks(int(last))),
         Axis(len(items) - 0.4, -0.6, ticks=list(enumerate(names))),
@@ -136,8 +124,8 @@ def _intervals(summary: VoteSummary) -> Chart:
     )
     for y, item in enumerate(items):
         told = f"{names[y]}: rank {result.ranks[item]:,}"
-        if drawn is not None:
-            low, high, first = drawn.low[item], drawn.high[item], drawn.first[item]
+        if ends is not None:
+            low, high, first = (column[item] for column in ends)
             told += f", interval {low:,} to {high:,}, first in {first:.0%} of the draws"
             room = 0.006 * last  # an interval of one rank is seen as well
             chart.bar(low - room, y - 0.16, high + room, y + 0.16, title=told, classes="soft")

@@ -331,14 +331,15 @@ def judge_votes(
     wins = f"{labels[winner]} {_wins(firsts)}"
     if drawn is None:
         return VoteVerdict("agreed", f"{wins}.", details)
-    share, n = float(drawn.first[winner]), len(drawn.ranks)
+    chances, n = drawn.first, len(drawn.ranks)
+    share = float(chances[winner])
     if share >= _SURE:
         text = f"{wins}, and in {share:.0%} of {n:,} draws of the voters."
         return VoteVerdict("settled", text, [*shared, majority])
-    rival = max((number for number in range(len(labels)) if number != winner), key=lambda x: drawn.first[x])
+    rival = max((number for number in range(len(labels)) if number != winner), key=lambda x: chances[x])
     text = (
         f"The first place is not settled: {labels[winner]} leads, but is first in only {share:.0%} of {n:,} draws of "
-        f"the voters, {labels[rival]} in {drawn.first[rival]:.0%}."
+        f"the voters, {labels[rival]} in {chances[rival]:.0%}."
     )
     return VoteVerdict("unsettled", text, details)
 
