@@ -212,7 +212,7 @@ def test_faults_of_the_tradeoff():
         PTradeoffDisplay.from_table({"p": [1, 1, 2], "measure": ["a"] * 3, "value": [1.0, 2.0, 3.0]})
     with pytest.raises(InputError, match="nothing to draw"):
         PTradeoffDisplay([1, 2], {}, {})
-    with pytest.raises(InputError, match="2 matplotlib axes, one for each measure, got 1"):
+    with pytest.raises(InputError, match="2 matplotlib axes, one for each panel, got 1"):
         PTradeoffDisplay.from_values([1, 4, 64], VALUES, axes=[plt.subplots()[1]])
 
 

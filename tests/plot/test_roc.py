@@ -137,7 +137,7 @@ def test_line_options_win_over_the_styles(data):
 
 def test_faults(data):
     y, scores = data
-    with pytest.raises(InputError, match="two matplotlib axes, got 1"):
+    with pytest.raises(InputError, match="2 matplotlib axes, one for each panel, got 1"):
         RocTopDisplay.from_scores(scores, y, axes=plt.subplots()[1])
     with pytest.raises(InputError, match="no curve to draw"):
         RocTopDisplay.from_scores({}, y)

@@ -280,9 +280,9 @@ def test_faults_of_precision(data):
     y, scores = data
     with pytest.raises(InputError, match="no curve to draw"):
         PrecisionRecallTopDisplay.from_scores({}, y)
-    with pytest.raises(InputError, match="top must be a number of rows above 0, got 0"):
+    with pytest.raises(InputError, match="top must be a number above 0, got 0"):
         PrecisionRecallTopDisplay.from_scores(scores, y, top=0)
-    with pytest.raises(InputError, match="two matplotlib axes, got 1"):
+    with pytest.raises(InputError, match="2 matplotlib axes, one for each panel, got 1"):
         PrecisionRecallTopDisplay.from_scores(scores, y, axes=plt.subplots()[1])
 
 

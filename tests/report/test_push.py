@@ -26,10 +26,11 @@ from apexrank.metrics import Interval
 from apexrank.metrics.evaluation import find_measures
 from apexrank.rankers.push import PNormPush
 from apexrank.report import build, compare_pushes, compare_table
-from apexrank.report.push import columns, compare
+from apexrank.report.push import compare
 from apexrank.report.push.compare import paired_intervals, precision_of_share
 from apexrank.report.push.result import push_bounds
 from apexrank.report.push.rows import hold_out
+from apexrank.report.push.table import FEW_VALUES
 
 quick = partial(compare_pushes, ps=(1, 8), alphas=(1e-6,), folds=2, n_resamples=20)
 quick_table = partial(compare_table, target="fraud", ps=(1, 8), alphas=(1e-6,), folds=2, n_resamples=20)
@@ -680,9 +681,9 @@ def broken(ranker, X, y):
         (X, Y, {"holdout": 0.01}, "none of the held-out rows is positive"),
         (X, Y, {"holdout": 0.0}, "holdout must be a share between 0 and 1, got 0.0"),
         (X, Y, {"holdout": 1.5}, "holdout must be a share between 0 and 1, got 1.5"),
-        (X, Y, {"ps": (0.5,)}, "ps must be numbers of at least 1"),
-        (X, Y, {"ps": (np.nan,)}, "ps must be numbers of at least 1"),
-        (X, Y, {"ps": ("4",)}, "ps must be numbers of at least 1"),
+        (X, Y, {"ps": (0.5,)}, "each p must be a number of at least 1, or inf"),
+        (X, Y, {"ps": (np.nan,)}, "each p must be a number of at least 1, or inf"),
+        (X, Y, {"ps": ("4",)}, "each p must be a number of at least 1, or inf"),
         (X, Y, {"ps": (1, 1e300)}, "ps: a finite p is at most 10,000, got 1e+300; use inf"),
         (X, Y, {"scoring": "neg_log_loss"}, "the scoring 'neg_log_loss' failed on a fold: "),
         (X, Y, {"scoring": broken}, "the scoring 'broken' failed on a fold: no luck"),
@@ -1026,7 +1027,7 @@ def test_bad_tables_are_one_line(more, options, message):
 
 
 def test_few_values_is_a_limit_of_training_rows():
-    limit = columns.FEW_VALUES
+    limit = FEW_VALUES
     texts = [f"v{i % limit}" for i in range(200)]
     found = quick_table(Table(frame(many=texts)))
     assert len(found.feature_names) == 2 + limit

@@ -16,6 +16,8 @@ from apexrank.aggregation.rank_aggregation import aggregate
 from apexrank.errors import InputError
 from apexrank.report import summarise_votes
 from apexrank.report.charts import FONT, width_of
+from apexrank.report.page import number as number_text
+from apexrank.report.page import percent
 from apexrank.report.votes import methods as votes_methods
 from apexrank.report.votes import page as votes_page
 from apexrank.report.votes import voters as votes_voters
@@ -649,16 +651,25 @@ class TestPage:
     def test_rows_are_the_orders(self):
         result, _ = poll(4)
         summary = summarise_votes(result, bootstrap=20, top=5)
-        for number, (name, each) in enumerate(summary.methods.items()):
-            rows = votes_page._rows(summary, name)
-            assert [row["name"] for row in rows] == each.order
-            for row in rows:
-                item = NAMES.index(row["name"])
-                assert row["base"] == result.ranks[item]
-                assert row["change"] == result.ranks[item] - each.ranks[item]
-                assert row["first"] == summary.drawn.first[item]
+        for number, each in enumerate(summary.methods.values()):
             table = re.findall(r"<table.*?</table>", page(summary), re.DOTALL)[number]
             assert re.findall(r'<th scope="row"[^>]*><bdi>(\w+)</bdi></th>', table) == each.order
+            for row, label in zip(re.findall(r"<tr>.*?</tr>", table, re.DOTALL)[1:], each.order, strict=True):
+                item = NAMES.index(label)
+                place, score, *others = re.findall(r'<td class="num">([^<]*)</td>', row)
+                assert place.removesuffix(" =") == str(each.ranks[item])
+                assert score == number_text(each.scores[item], 4)
+                if number == 0:
+                    low, high, first = (
+                        column[item]
+                        for column in (summary.drawn.low, summary.drawn.high, summary.drawn.first)
+                    )
+                    assert others == [f"{low} to {high}", percent(first)]
+                    continue
+                assert others == [str(result.ranks[item])]
+                change = result.ranks[item] - each.ranks[item]
+                words = f"up {change}" if change > 0 else f"down {-change}" if change else "same place"
+                assert f'<span class="hidden">{words}</span>' in row
 
     def test_heat_table_says_in_words_who_wins(self):
         result = orders("abc bca cab", [30, 20, 20])

@@ -10,19 +10,22 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from apexrank.errors import InputError
-from apexrank.plot.style import COLOURS, light, number_column, one_axes, short_name
+from apexrank.plot.style import COLOURS, erase, item_label, legend, light, number_column, one_axes, short_name
 
 _GID = "apexrank-aggregation"
 _ROW, _HIGHEST = 0.3, 20.0  # inches a row, inches a figure
 _MOST_VOTERS, _MOST_PLACES = 5_000, 60  # drawn at most: voters looked at, bubbles side by side
 _LARGEST = 230.0  # area of the bubble of all voters, in square points
 _REACH = 1.5  # how far past the last rank of the result the voters' ranks are drawn each in its place
-_TITLES = {
+METHOD_TITLES = {
     "lovasz-bregman": "Lovász–Bregman",
+    "borda": "Borda",
+    "copeland": "Copeland",
+    "kemeny": "Kemeny",
+    "median": "Median rank",
     "combsum": "CombSUM",
     "combmnz": "CombMNZ",
     "rrf": "Reciprocal rank fusion",
-    "median": "Median rank",
 }
 
 
@@ -89,7 +92,7 @@ class AggregationDisplay:
         top: int = 20,
         level: float = 0.95,
     ) -> None:
-        self.names = [f"item {name}" if isinstance(name, int | np.integer) else str(name) for name in names]
+        self.names = [item_label(name) for name in names]
         n = len(self.names)
         self.ranks = _column("ranks", ranks, n)
         self.scores, self.low, self.high, self.first = (
@@ -145,17 +148,14 @@ class AggregationDisplay:
             level = drawn.confidence
             parts = {"low": drawn.low, "high": drawn.high, "first": drawn.first}
         rows = np.unique(np.linspace(0, n_voters - 1, _MOST_VOTERS).round().astype(int))
-        weights = result.ballots.weight(rows)
         voters = result.ballots.voters_said
-        method = _TITLES.get(result.method, result.method.capitalize())
-        title = f"{method} of {voters}, confidence {result.confidence:.2f}"
         display = cls(
             result.items,
             result.ranks,
             scores=result.scores,
             voter_ranks=result.voter_ranks(rows),
-            weights=weights,
-            title=title,
+            weights=result.ballots.weight(rows),
+            title=f"{METHOD_TITLES[result.method]} of {voters}, confidence {result.confidence:.2f}",
             top=top,
             level=level,
             **parts,
@@ -168,8 +168,7 @@ class AggregationDisplay:
         letters = max(len(self._label(item)) for item in self.items)
         self.ax_ = one_axes(ax, (6.0 + 0.085 * letters, min(1.8 + _ROW * k, _HIGHEST)))
         self.figure_ = self.ax_.figure
-        for old in [artist for artist in self.ax_.get_children() if artist.get_gid() == _GID]:
-            old.remove()
+        erase(self.ax_, _GID)
         height = np.arange(k)
         self.bubbles_ = self._draw_voters(height)
         self.intervals_ = self._draw_intervals(height)
@@ -183,16 +182,8 @@ class AggregationDisplay:
         if self.voter_ranks is None:
             return None
         places, rows, shares = self._bubbles(height)
-        return self.ax_.scatter(
-            places,
-            rows,
-            s=np.maximum(_LARGEST * shares, 1.5),
-            color="0.72",
-            linewidths=0,
-            zorder=2,
-            label="voters (area: their share)",
-            gid=_GID,
-        )
+        style = {"s": np.maximum(_LARGEST * shares, 1.5), "color": "0.72", "linewidths": 0, "zorder": 2}
+        return self.ax_.scatter(places, rows, label="voters (area: their share)", gid=_GID, **style)
 
     def _bubbles(self, height: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
         """Places, heights and shares of the voters; near places are one bubble where there are many."""
@@ -214,16 +205,9 @@ class AggregationDisplay:
             return None
         # ends are ranks that are in the interval, so that one of a single rank is seen as well
         low, high = self.low[self.items] - 0.12, self.high[self.items] + 0.12
+        style = {"color": COLOURS[0], "linewidth": 2.6, "alpha": 0.75, "zorder": 3}
         label = f"{self.level:.0%} interval, voters drawn anew"
-        style = {
-            "color": COLOURS[0],
-            "linewidth": 2.6,
-            "alpha": 0.75,
-            "zorder": 3,
-            "label": label,
-            "gid": _GID,
-        }
-        return self.ax_.hlines(height, low, high, **style)
+        return self.ax_.hlines(height, low, high, label=label, gid=_GID, **style)
 
     def _label(self, item: int) -> str:
         tied = (self.ranks == self.ranks[item]).sum() > 1
@@ -263,14 +247,9 @@ class AggregationDisplay:
     def _legend(self) -> None:
         from matplotlib.transforms import ScaledTranslation
 
-        below = ScaledTranslation(0, -38 / 72, self.figure_.dpi_scale_trans)
-        place = {
-            "loc": "upper center",
-            "bbox_to_anchor": (0.5, 0),
-            "bbox_transform": self.ax_.transAxes + below,
-        }
-        options = {"frameon": False, "fontsize": 8, "handletextpad": 0.5, "columnspacing": 1.4, "ncols": 3}
-        self.ax_.legend(**place, **options)
+        below = self.ax_.transAxes + ScaledTranslation(0, -38 / 72, self.figure_.dpi_scale_trans)
+        place = {"loc": "upper center", "bbox_to_anchor": (0.5, 0), "bbox_transform": below, "ncols": 3}
+        legend(self.ax_, fontsize=8, handlelength=2, handletextpad=0.5, columnspacing=1.4, **place)
 
     def _last_place(self) -> float:
         """Last rank that is drawn in its place."""

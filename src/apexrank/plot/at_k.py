@@ -144,21 +144,15 @@ class MeasureAtKDisplay(RankerDisplay):
             name: np.transpose([_interval(table[column].to_numpy(), confidence) for column in names])
             for name, table in tables.items()
         }
-        return cls._from_spans(cuts, spans, measure, confidence).plot(ax, **line_options)
-
-    @classmethod
-    def _from_spans(
-        cls, cuts: np.ndarray, spans: dict[str, np.ndarray], measure: str, confidence: float
-    ) -> MeasureAtKDisplay:
-        """Make a display of mean, low end, high end and number of queries at each cut-off."""
         queries = max((int(span[3].max()) for span in spans.values()), default=1)
         if not queries:
             raise InputError(f"{measure} is not defined in any list: give lists that have a relevant row")
         mean, low, high = ({name: span[part] for name, span in spans.items()} for part in range(3))
-        if queries == 1:
-            return cls(cuts, mean, measure=measure)
-        title = f"Mean of {queries:,} queries, {100 * confidence:g} % interval"
-        return cls(cuts, mean, low, high, measure=measure, title=title)
+        display = cls(cuts, mean, measure=measure)
+        if queries > 1:
+            title = f"Mean of {queries:,} queries, {100 * confidence:g} % interval"
+            display = cls(cuts, mean, low, high, measure=measure, title=title)
+        return display.plot(ax, **line_options)
 
     def plot(self, ax: Any = None, **line_options: Any) -> MeasureAtKDisplay:
         """Draw into matplotlib axes, or into a new figure; ``line_options`` go to ``Axes.plot``."""

@@ -10,7 +10,17 @@ from numpy.typing import ArrayLike
 
 from apexrank.errors import InputError
 from apexrank.metrics._labels import check_rows
-from apexrank.plot.style import COLOURS, estimator_scores, legend, number_column, one_axes, short_name
+from apexrank.plot.style import (
+    COLOURS,
+    bump_heights,
+    erase,
+    estimator_scores,
+    legend,
+    number_column,
+    one_axes,
+    places_of,
+    short_name,
+)
 
 _GID = "apexrank-bump"
 _ROW, _HIGHEST = 0.17, 20.0  # inches a row, inches a figure
@@ -86,11 +96,11 @@ class BumpDisplay:
     def _place(self) -> None:
         """Find who is drawn and how high: the place for the top, then one row each below it."""
         left, right = self.ranks.values()
-        places = np.column_stack([_places(left, right), _places(right, left)])
+        places = np.column_stack([places_of(left, right), places_of(right, left)])
         shown = np.flatnonzero(places.min(axis=1) <= self.top)
         self.items = shown[np.argsort(places[shown, 0])]
         self._places = places[self.items]
-        self._heights = np.column_stack([_heights(side, self.top) for side in self._places.T])
+        self._heights = np.column_stack([bump_heights(side, self.top, 1.0) for side in self._places.T])
         self._moves = [_move(*pair) for pair in self._places.tolist()]
         beyond = self._places > self.top
         directions = {name: self._moves.count(name) for name in _LOOKS}
@@ -164,8 +174,7 @@ class BumpDisplay:
         letters = max(len(self._name(item)) for item in self.items) + 6
         self.ax_ = one_axes(ax, (4.4 + 0.13 * letters, min(1.9 + _ROW * rows, _HIGHEST)))
         self.figure_ = self.ax_.figure
-        for old in [artist for artist in self.ax_.get_children() if artist.get_gid() == _GID]:
-            old.remove()
+        erase(self.ax_, _GID)
         self.lines_ = [self._draw(number, line_options) for number in range(len(self.items))]
         self.ax_.set(xlim=(-0.02, 1.02), ylim=(rows + 0.6, 0.4))
         self.ax_.set_axis_off()
@@ -267,21 +276,6 @@ def _ranks_or_scores(name: object, values: ArrayLike) -> np.ndarray:
     if column is None:
         raise InputError(f"{name!r} needs one number for each item, none of them missing")
     return column
-
-
-def _places(own: np.ndarray, other: np.ndarray) -> np.ndarray:
-    """Places 1, 2, ... without ties: those are broken by the other ranker, then by row."""
-    places = np.empty(len(own), dtype=int)
-    places[np.lexsort((other, own))] = np.arange(1, len(own) + 1)
-    return places
-
-
-def _heights(places: np.ndarray, top: int) -> np.ndarray:
-    """Height of each item: its place, or for those beyond the top their order below an empty row."""
-    heights = places.astype(float)
-    beyond = np.flatnonzero(places > top)
-    heights[beyond[np.argsort(places[beyond])]] = top + 2 + np.arange(len(beyond))
-    return heights
 
 
 def _move(left: int, right: int) -> str:

@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from apexrank.errors import InputError
-from apexrank.plot.style import curve_style, legend, light, lines_of, two_axes
+from apexrank.plot.style import curve_style, legend, light, lines_of, panels
 from apexrank.rankers.link import ConvexFunction, Link
 
 _LINE = "apexrank-link"
@@ -119,7 +119,7 @@ class LinkDisplay:
 
     def plot(self, axes: Sequence[Any] | None = None, **line_options: Any) -> LinkDisplay:
         """Draw into two matplotlib axes, or into a new figure; ``line_options`` go to ``Axes.plot``."""
-        self.axes_ = two_axes(axes)
+        self.axes_ = tuple(panels(axes, 2, 4.8, 4.4))
         self.figure_ = self.axes_[0].figure
         number = len(lines_of(self.axes_[0], _LINE))
         options = curve_style(number) | {"gid": _LINE, "label": self.name} | line_options
@@ -138,17 +138,10 @@ class LinkDisplay:
         label = None if over else "interval (§4.3)"
         style = {"color": colour, "alpha": 0.25, "linewidth": 0, "label": label}
         self.band_ = ax.fill_between(theta, below, above, **style)
-        rows, n = self._thinned(), len(self.y)
-        self.points_ = ax.scatter(
-            self.theta[rows],
-            self.y[rows],
-            s=9,
-            color=colour if over else "0.35",
-            alpha=min(0.6, max(0.15, 150 / len(rows))),
-            linewidths=0,
-            zorder=1,
-            rasterized=True,
-        )
+        rows, n = _few(np.argsort(self.theta, kind="stable"), self.n_points), len(self.y)
+        style = {"s": 9, "linewidths": 0, "alpha": min(0.6, max(0.15, 150 / len(rows)))}
+        style |= {"color": colour if over else "0.35", "zorder": 1, "rasterized": True}
+        self.points_ = ax.scatter(self.theta[rows], self.y[rows], **style)
         title = f"Link; {len(rows):,} of {n:,} rows drawn" if len(rows) < n else f"Link and {n:,} rows"
         ax.set(xlabel="θ = x·w", ylabel="y", title=title, ylim=(low, high))
         return line
@@ -177,19 +170,12 @@ class LinkDisplay:
         sides = [np.nextafter(knots, -np.inf), knots, np.nextafter(knots, np.inf)]
         return np.unique(np.concatenate([grid, *sides]))
 
-    def _thinned(self) -> np.ndarray:
-        """Rows to draw, from the lowest index to the highest."""
-        order = np.argsort(self.theta, kind="stable")
-        if len(order) <= self.n_points:
-            return order
-        return order[np.linspace(0, len(order) - 1, self.n_points).round().astype(int)]
 
-
-def _few(values: np.ndarray) -> np.ndarray:
+def _few(values: np.ndarray, most: int = _MOST_KNOTS) -> np.ndarray:
     """All of them, or so many that the eye cannot tell."""
-    if len(values) <= _MOST_KNOTS:
+    if len(values) <= most:
         return values
-    return values[np.linspace(0, len(values) - 1, _MOST_KNOTS).round().astype(int)]
+    return values[np.linspace(0, len(values) - 1, most).round().astype(int)]
 
 
 def _link_of(estimator: Any) -> Link:

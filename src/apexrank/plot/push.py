@@ -15,7 +15,7 @@ from apexrank.losses import LOSSES, Exponential, Loss
 from apexrank.metrics import bootstrap
 from apexrank.metrics._labels import check_rows
 from apexrank.metrics.evaluation import find_measures
-from apexrank.plot.style import estimator_scores, legend, light, line_style, lines_of, one_axes, pyplot
+from apexrank.plot.style import estimator_scores, legend, light, line_style, lines_of, one_axes, panels
 from apexrank.prices import PRICES, Price
 
 _LINE = "apexrank-line"
@@ -191,7 +191,7 @@ class PTradeoffDisplay:
 
         ``line_options`` go to ``Axes.plot``.
         """
-        self.axes_ = _panels(axes, len(self.mean))
+        self.axes_ = panels(axes, len(self.mean), 3.6, 2.9)
         self.figure_ = self.axes_[0].figure
         drawn = [self._draw(ax, m, line_options) for ax, m in zip(self.axes_, self.mean, strict=True)]
         self.lines_, self.bands_ = [line for line, _ in drawn], [band for _, band in drawn]
@@ -223,22 +223,6 @@ def _positions(ps: np.ndarray) -> np.ndarray:
     """Powers on a scale of doublings, infinity one doubling after the last."""
     finite = ps[np.isfinite(ps)]
     return np.log2(np.where(np.isfinite(ps), ps, 2 * finite.max() if len(finite) else 1.0))
-
-
-def _panels(axes: Sequence[Any] | None, n: int) -> list[Any]:
-    plt = pyplot()
-    if axes is not None:
-        panels = list(np.ravel(np.asarray(axes, dtype=object)))
-        if len(panels) != n:
-            raise InputError(f"axes must be {n} matplotlib axes, one for each measure, got {len(panels)}")
-        return panels
-    columns = min(n, 3)
-    rows = -(-n // columns)
-    size = (3.6 * columns + 0.4, 2.9 * rows)
-    grid = plt.subplots(rows, columns, figsize=size, layout="constrained", squeeze=False)[1].ravel()
-    for spare in grid[n:]:
-        spare.remove()
-    return list(grid[:n])
 
 
 _MOST_PAIRS = 10_000_000

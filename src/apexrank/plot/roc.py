@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import Any, Self
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -16,17 +16,94 @@ from apexrank.plot.style import (
     corners,
     curve_style,
     drawn_counts,
+    erase,
     legend,
     light,
     lines_of,
-    two_axes,
+    panels,
 )
 
 _CURVE, _FRAME = "apexrank-curve", "apexrank-zoom"
 _PRECISION, _CHANCE, _CUT = "apexrank-precision", "apexrank-chance", "apexrank-cut"
+Points = tuple[np.ndarray, ...]
 
 
-class RocTopDisplay(RankerDisplay):
+class TwoPanelDisplay(RankerDisplay):
+    """Base class of displays of ROC curves in counts: one panel for the whole list, one for its top."""
+
+    _kind: str  # of its lines, matplotlib's gid
+    _reach: str  # option that says how far the second panel goes
+
+    def __init__(self, curves: Mapping[str, tuple[ArrayLike, ArrayLike]], **reach: float | None) -> None:
+        if not curves:
+            raise InputError("there is no curve to draw: give the scores of at least one ranker")
+        self.curves = {str(name): Curve(*map(np.asarray, curve)) for name, curve in curves.items()}
+        self._extent = reach[self._reach]
+        if self._extent is not None and not 0 < self._extent < np.inf:
+            raise InputError(f"{self._reach} must be a number above 0, got {self._extent!r}")
+
+    @classmethod
+    def from_scores(
+        cls,
+        scores: Mapping[str, ArrayLike],
+        y_true: ArrayLike,
+        *,
+        pos_label: Any = None,
+        sample_weight: ArrayLike | None = None,
+        axes: Sequence[Any] | None = None,
+        **options: Any,
+    ) -> Self:
+        """Draw the curves of several rankers, ``scores`` by their name, on the same rows.
+
+        ``pos_label`` and ``sample_weight`` as in `apexrank.metrics.auc`; ``options`` are those of the class and of
+        `plot`.
+        """
+        rows = {"pos_label": pos_label, "sample_weight": sample_weight}
+        curves = {name: roc_points(y_true, values, **rows)[:2] for name, values in scores.items()}
+        display = cls(curves, **{cls._reach: options.pop(cls._reach, None)})
+        return display.plot(axes, **options)
+
+    def plot(self, axes: Sequence[Any] | None = None, **line_options: Any) -> Self:
+        """Draw into two matplotlib axes, or into a new figure.
+
+        Parameters
+        ----------
+        axes : pair of matplotlib axes, optional
+            For the whole list and for its top. Curves that an earlier display drew there stay, and the new
+            ones get colours and line styles of their own.
+        **line_options
+            Passed to matplotlib's ``Axes.plot``, for example ``linewidth=3``.
+
+        Returns
+        -------
+        TwoPanelDisplay
+            The display itself.
+        """
+        self.axes_ = tuple(panels(axes, 2, 4.8, 4.4))
+        self.figure_ = self.axes_[0].figure
+        self.lines_ = []
+        for name, curve in self.curves.items():
+            style = curve_style(len(lines_of(self.axes_[0], self._kind))) | line_options
+            drawn = zip(self.axes_, self._points(curve), strict=True)
+            lines = (ax.plot(*points, label=name, gid=self._kind, **style)[0] for ax, points in drawn)
+            self.lines_.append(tuple(lines))
+        self._finish()
+        return self
+
+    def _points(self, curve: Curve) -> tuple[Points, Points]:
+        """Points of a curve in both panels."""
+        raise NotImplementedError
+
+    def _top(self, total: float, least: float) -> float:
+        """How far the second panel goes: as far as asked for, or 5% of the total but at least ``least``."""
+        return min(total, max(least, np.ceil(0.05 * total))) if self._extent is None else self._extent
+
+    def _finish(self) -> None:
+        """Set limits, marks, labels and legend, from all the curves that are in the panels now."""
+        raise NotImplementedError
+
+
+class RocTopDisplay(TwoPanelDisplay):
     """True against false positives in two panels: the whole list, and the leftmost part of the curve.
 
     The leftmost part is the top of the list, where rankers with equal AUC differ; a light frame in the first
@@ -51,6 +128,9 @@ class RocTopDisplay(RankerDisplay):
 
     Examples
     --------
+    >>> y, scores = [1, 0, 1, 0], {"p = 1": [4, 3, 2, 1], "p = 16": [4, 2, 3, 1]}
+    >>> RocTopDisplay.from_scores(scores, y, max_false_positives=1).curves["p = 1"].true_positives.tolist()
+    [0.0, 1.0, 1.0, 2.0, 2.0]
     >>> y = [1, 1, 0, 1, 0, 1, 0, 0]
     >>> display = RocTopDisplay.from_scores({"A": [8, 7, 6, 5, 4, 3, 2, 1], "B": [5, 8, 1, 4, 7, 6, 3, 2]}, y)
     >>> [label.get_text() for label in display.axes_[0].get_legend().get_texts()]
@@ -60,120 +140,51 @@ class RocTopDisplay(RankerDisplay):
     ['A', 'B', 'C']
     """
 
+    _kind, _reach = _CURVE, "max_false_positives"
+
     def __init__(
         self,
         curves: Mapping[str, tuple[ArrayLike, ArrayLike]],
         *,
         max_false_positives: float | None = None,
     ) -> None:
-        self.curves = _named(curves)
-        if max_false_positives is not None and not 0 < max_false_positives < np.inf:
-            raise InputError(f"max_false_positives must be a number above 0, got {max_false_positives!r}")
+        super().__init__(curves, max_false_positives=max_false_positives)
         self.max_false_positives = max_false_positives
 
-    @classmethod
-    def from_scores(
-        cls,
-        scores: Mapping[str, ArrayLike],
-        y_true: ArrayLike,
-        *,
-        pos_label: Any = None,
-        sample_weight: ArrayLike | None = None,
-        max_false_positives: float | None = None,
-        axes: Sequence[Any] | None = None,
-        **line_options: Any,
-    ) -> RocTopDisplay:
-        """Draw the curves of several rankers, ``scores`` by their name, on the same rows.
-
-        ``pos_label`` and ``sample_weight`` as in `apexrank.metrics.auc`, the rest as in `plot`.
-
-        Examples
-        --------
-        >>> y, scores = [1, 0, 1, 0], {"p = 1": [4, 3, 2, 1], "p = 16": [4, 2, 3, 1]}
-        >>> RocTopDisplay.from_scores(scores, y, max_false_positives=1).curves["p = 1"].true_positives.tolist()
-        [0.0, 1.0, 1.0, 2.0, 2.0]
-        """
-        curves = _roc_curves(scores, y_true, pos_label, sample_weight)
-        return cls(curves, max_false_positives=max_false_positives).plot(axes, **line_options)
-
-    def plot(self, axes: Sequence[Any] | None = None, **line_options: Any) -> RocTopDisplay:
-        """Draw into two matplotlib axes, or into a new figure.
-
-        Parameters
-        ----------
-        axes : pair of matplotlib axes, optional
-            For the whole list and for its top. Curves that an earlier display drew there stay, and the new
-            ones get colours and line styles of their own.
-        **line_options
-            Passed to matplotlib's ``Axes.plot``, for example ``linewidth=3``.
-
-        Returns
-        -------
-        RocTopDisplay
-            The display itself.
-        """
-        self.axes_ = two_axes(axes)
-        self.figure_ = self.axes_[0].figure
-        self.lines_ = [self._draw(name, curve, line_options) for name, curve in self.curves.items()]
-        _finish(self.axes_, self._zoom_width())
-        return self
-
-    def _draw(self, name: str, curve: Curve, options: dict[str, Any]) -> tuple[Any, ...]:
-        style = curve_style(len(lines_of(self.axes_[0], _CURVE)))
+    def _points(self, curve: Curve) -> tuple[Points, Points]:
         points = corners(curve)
-        return tuple(ax.plot(*points, label=name, gid=_CURVE, **(style | options))[0] for ax in self.axes_)
+        return points, points
 
-    def _zoom_width(self) -> float:
-        if self.max_false_positives is not None:
-            return self.max_false_positives
-        negatives = max(curve.false_positives[-1] for curve in self.curves.values())
-        return min(negatives, max(10.0, np.ceil(0.05 * negatives)))
+    def _finish(self) -> None:
+        from matplotlib.patches import Rectangle
+        from matplotlib.ticker import MaxNLocator, StrMethodFormatter
 
-
-def _finish(axes: tuple[Any, Any], width: float) -> None:
-    """Limits, frame, labels and legend, from all the curves that are in the panels now."""
-    whole, top = axes
-    curves = [line.get_xydata().T for line in lines_of(whole, _CURVE)]
-    xlim, ylim = _zoom_limits(curves, width)
-    right, highest = max(x[-1] for x, _ in curves), max(y[-1] for _, y in curves)
-    whole.set(title="Whole list", xlim=(-0.02 * right, 1.02 * right), ylim=(-0.02 * highest, 1.04 * highest))
-    top.set(title=f"Top: the first {width:,g} false positives", xlim=xlim, ylim=ylim)
-    _mark(whole, xlim, ylim)
-    legend(whole, loc="lower right")
-    for ax in axes:
-        _dress(ax)
-
-
-def _zoom_limits(curves: list[np.ndarray], width: float) -> tuple[tuple[float, float], tuple[float, float]]:
-    # Before the first false positive every curve is a vertical line, of which only the upper end tells.
-    low = min(np.interp(0, x, y) for x, y in curves)
-    high = max(np.interp(width, x, y) for x, y in curves)
-    pad = 0.06 * max(high - low, 1.0)
-    return (-0.02 * width, width), (low - pad, high + pad)
-
-
-def _dress(ax: Any) -> None:
-    from matplotlib.ticker import MaxNLocator, StrMethodFormatter
-
-    ax.set(xlabel="False positives", ylabel="True positives")
-    light(ax)
-    for axis in (ax.xaxis, ax.yaxis):
-        axis.set_major_locator(MaxNLocator(nbins=7, integer=True, steps=[1, 2, 5, 10]))
-        axis.set_major_formatter(StrMethodFormatter("{x:,.0f}"))
+        whole, top = self.axes_
+        width = self._top(max(curve.false_positives[-1] for curve in self.curves.values()), 10.0)
+        curves = [line.get_xydata().T for line in lines_of(whole, _CURVE)]
+        # Before the first false positive every curve is a vertical line, of which only the upper end tells.
+        low = min(np.interp(0, x, y) for x, y in curves)
+        high = max(np.interp(width, x, y) for x, y in curves)
+        pad = 0.06 * max(high - low, 1.0)
+        xlim, ylim = (-0.02 * width, width), (low - pad, high + pad)
+        right, highest = max(x[-1] for x, _ in curves), max(y[-1] for _, y in curves)
+        limits = {"xlim": (-0.02 * right, 1.02 * right), "ylim": (-0.02 * highest, 1.04 * highest)}
+        whole.set(title="Whole list", **limits)
+        top.set(title=f"Top: the first {width:,g} false positives", xlim=xlim, ylim=ylim)
+        erase(whole, _FRAME)
+        corner, size = (xlim[0], ylim[0]), (xlim[1] - xlim[0], ylim[1] - ylim[0])
+        frame = Rectangle(corner, *size, gid=_FRAME, facecolor="0.95", edgecolor="0.7", zorder=0.5)
+        whole.add_patch(frame)
+        legend(whole, loc="lower right")
+        for ax in self.axes_:
+            ax.set(xlabel="False positives", ylabel="True positives")
+            light(ax)
+            for axis in (ax.xaxis, ax.yaxis):
+                axis.set_major_locator(MaxNLocator(nbins=7, integer=True, steps=[1, 2, 5, 10]))
+                axis.set_major_formatter(StrMethodFormatter("{x:,.0f}"))
 
 
-def _mark(ax: Any, xlim: tuple[float, float], ylim: tuple[float, float]) -> None:
-    """Replace the frame around the zoomed part."""
-    from matplotlib.patches import Rectangle
-
-    for old in [patch for patch in ax.patches if patch.get_gid() == _FRAME]:
-        old.remove()
-    size = xlim[1] - xlim[0], ylim[1] - ylim[0]
-    frame = Rectangle((xlim[0], ylim[0]), *size, gid=_FRAME, facecolor="0.95", edgecolor="0.7", zorder=0.5)
-    ax.add_patch(frame)
-
-
-class PrecisionRecallTopDisplay(RankerDisplay):
+class PrecisionRecallTopDisplay(TwoPanelDisplay):
     """Precision in two panels: against recall for the whole list, against the rows looked at for its top.
 
     Of m rows from the top t are positive: precision is ``t / m``, recall ``t / I`` with I the number of all
@@ -216,136 +227,58 @@ class PrecisionRecallTopDisplay(RankerDisplay):
     ['GaussianNB']
     """
 
+    _kind, _reach = _PRECISION, "top"
+
     def __init__(
         self, curves: Mapping[str, tuple[ArrayLike, ArrayLike]], *, top: float | None = None
     ) -> None:
-        if top is not None and not 0 < top < np.inf:
-            raise InputError(f"top must be a number of rows above 0, got {top!r}")
-        self.curves = _named(curves)
+        super().__init__(curves, top=top)
         self.top = top
 
-    @classmethod
-    def from_scores(
-        cls,
-        scores: Mapping[str, ArrayLike],
-        y_true: ArrayLike,
-        *,
-        pos_label: Any = None,
-        sample_weight: ArrayLike | None = None,
-        top: float | None = None,
-        axes: Sequence[Any] | None = None,
-        **line_options: Any,
-    ) -> PrecisionRecallTopDisplay:
-        """Draw the curves of several rankers, ``scores`` by their name, on the same rows.
+    def _points(self, curve: Curve) -> tuple[Points, Points]:
+        """Precision against recall and against the rows looked at, from the share of positives in the first tie on."""
+        rows, true = drawn_counts(curve.false_positives + curve.true_positives, curve.true_positives)
+        precision = true[1:] / rows[1:]
+        precision = np.concatenate([precision[:1], precision])
+        return (true / true[-1], precision), (rows, precision)
 
-        ``pos_label`` and ``sample_weight`` as in `apexrank.metrics.auc`, the rest as in `plot`.
-        """
-        curves = _roc_curves(scores, y_true, pos_label, sample_weight)
-        return cls(curves, top=top).plot(axes, **line_options)
+    def _finish(self) -> None:
+        from matplotlib.ticker import MaxNLocator, StrMethodFormatter
 
-    def plot(self, axes: Sequence[Any] | None = None, **line_options: Any) -> PrecisionRecallTopDisplay:
-        """Draw into two matplotlib axes, or into a new figure.
-
-        Parameters
-        ----------
-        axes : pair of matplotlib axes, optional
-            For the whole list and for its top. Curves that an earlier display drew there stay, and the new
-            ones get colours and line styles of their own.
-        **line_options
-            Passed to matplotlib's ``Axes.plot``, for example ``linewidth=3``.
-
-        Returns
-        -------
-        PrecisionRecallTopDisplay
-            The display itself.
-        """
-        self.axes_ = two_axes(axes)
-        self.figure_ = self.axes_[0].figure
-        self.lines_ = [self._draw(name, curve, line_options) for name, curve in self.curves.items()]
         for curve in self.curves.values():
-            _chance(self.axes_, curve)
-        _finish_precision(self.axes_, self._rows_shown())
-        return self
+            self._draw_chance(curve)
+        whole, first = self.axes_
+        top = self._top(max(np.sum(curve, axis=0)[-1] for curve in self.curves.values()), 20.0)
+        visible = [line.get_ydata()[line.get_xdata() <= top] for line in lines_of(first, _PRECISION)]
+        drawn = [line.get_ydata() for line in lines_of(whole, _PRECISION)]
+        chance = max(line.get_ydata()[0] for line in lines_of(whole, _CHANCE))
+        whole.set(title=f"Whole list, dot: the first {top:,g} rows", xlabel="Recall", xlim=(-0.02, 1.02))
+        first.set(title=f"Top: the first {top:,g} rows", xlabel="Rows looked at", xlim=(0, top))
+        for ax, values in ((whole, drawn), (first, visible)):
+            highest = max(chance, *(precision.max() for precision in values))
+            ax.set(ylabel="Precision", ylim=(-0.02 * highest, 1.04 * highest))
+            light(ax)
+        first.xaxis.set_major_locator(MaxNLocator(nbins=7, integer=top >= 2, steps=[1, 2, 5, 10]))
+        first.xaxis.set_major_formatter(StrMethodFormatter("{x:,g}"))
+        self._mark_cuts(top)
+        handles = lines_of(whole, _PRECISION) + lines_of(whole, _CHANCE)
+        legend(whole, handles=handles, loc="best")
 
-    def _draw(self, name: str, curve: Curve, options: dict[str, Any]) -> tuple[Any, Any]:
-        style = curve_style(len(lines_of(self.axes_[0], _PRECISION)))
-        rows, recall, precision = _precision_curve(curve)
-        whole, top = (
-            ax.plot(x, precision, label=name, gid=_PRECISION, **(style | options))[0]
-            for ax, x in zip(self.axes_, (recall, rows), strict=True)
-        )
-        return whole, top
+    def _draw_chance(self, curve: Curve) -> None:
+        """Draw the share of positives, once for all rankers of the same rows."""
+        share = curve.true_positives[-1] / (curve.true_positives[-1] + curve.false_positives[-1])
+        if any(np.isclose(line.get_ydata()[0], share) for line in lines_of(self.axes_[0], _CHANCE)):
+            return
+        style = {"color": "0.55", "linewidth": 0.9, "zorder": 1.5}
+        for ax in self.axes_:
+            ax.axhline(share, label=f"chance, {100 * share:.3g} % positive", gid=_CHANCE, **style)
 
-    def _rows_shown(self) -> float:
-        if self.top is not None:
-            return self.top
-        rows = max(curve.false_positives[-1] + curve.true_positives[-1] for curve in self.curves.values())
-        return min(rows, max(20.0, np.ceil(0.05 * rows)))
-
-
-def _precision_curve(curve: Curve) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Rows looked at, recall and precision, from the share of positives in the first tie on."""
-    rows, true = drawn_counts(curve.false_positives + curve.true_positives, curve.true_positives)
-    precision = true[1:] / rows[1:]
-    return rows, true / true[-1], np.concatenate([precision[:1], precision])
-
-
-def _chance(axes: tuple[Any, Any], curve: Curve) -> None:
-    """Draw the share of positives, once for all rankers of the same rows."""
-    share = curve.true_positives[-1] / (curve.true_positives[-1] + curve.false_positives[-1])
-    if any(np.isclose(line.get_ydata()[0], share) for line in lines_of(axes[0], _CHANCE)):
-        return
-    style = {
-        "color": "0.55",
-        "linewidth": 0.9,
-        "zorder": 1.5,
-        "label": f"chance, {100 * share:.3g} % positive",
-    }
-    for ax in axes:
-        ax.axhline(share, gid=_CHANCE, **style)
-
-
-def _finish_precision(axes: tuple[Any, Any], top: float) -> None:
-    """Limits, dots, labels and legend, from all the curves that are in the panels now."""
-    from matplotlib.ticker import MaxNLocator, StrMethodFormatter
-
-    whole, first = axes
-    visible = [line.get_ydata()[line.get_xdata() <= top] for line in lines_of(first, _PRECISION)]
-    drawn = [line.get_ydata() for line in lines_of(whole, _PRECISION)]
-    chance = max(line.get_ydata()[0] for line in lines_of(whole, _CHANCE))
-    whole.set(title=f"Whole list, dot: the first {top:,g} rows", xlabel="Recall", xlim=(-0.02, 1.02))
-    first.set(title=f"Top: the first {top:,g} rows", xlabel="Rows looked at", xlim=(0, top))
-    for ax, values in ((whole, drawn), (first, visible)):
-        highest = max(chance, *(precision.max() for precision in values))
-        ax.set(ylabel="Precision", ylim=(-0.02 * highest, 1.04 * highest))
-        light(ax)
-    first.xaxis.set_major_locator(MaxNLocator(nbins=7, integer=top >= 2, steps=[1, 2, 5, 10]))
-    first.xaxis.set_major_formatter(StrMethodFormatter("{x:,g}"))
-    _mark_cuts(axes, top)
-    handles = lines_of(whole, _PRECISION) + lines_of(whole, _CHANCE)
-    legend(whole, handles=handles, loc="best")
-
-
-def _mark_cuts(axes: tuple[Any, Any], top: float) -> None:
-    """Replace the dots at the last row that the second panel shows."""
-    whole, first = axes
-    for old in lines_of(whole, _CUT):
-        old.remove()
-    for line, counted in zip(lines_of(whole, _PRECISION), lines_of(first, _PRECISION), strict=True):
-        rows, precision = counted.get_data()
-        cut = min(top, rows[-1])
-        point = np.interp(cut, rows, line.get_xdata()), np.interp(cut, rows, rows * precision) / cut
-        whole.plot(*point, marker="o", markersize=6, color=line.get_color(), gid=_CUT)
-
-
-def _roc_curves(
-    scores: Mapping[str, ArrayLike], y_true: ArrayLike, pos_label: Any, sample_weight: ArrayLike | None
-) -> dict[str, tuple[np.ndarray, np.ndarray]]:
-    options = {"pos_label": pos_label, "sample_weight": sample_weight}
-    return {name: roc_points(y_true, values, **options)[:2] for name, values in scores.items()}
-
-
-def _named(curves: Mapping[str, tuple[ArrayLike, ArrayLike]]) -> dict[str, Curve]:
-    if not curves:
-        raise InputError("there is no curve to draw: give the scores of at least one ranker")
-    return {str(name): Curve(*map(np.asarray, curve)) for name, curve in curves.items()}
+    def _mark_cuts(self, top: float) -> None:
+        """Replace the dots at the last row that the second panel shows."""
+        whole, first = self.axes_
+        erase(whole, _CUT)
+        for line, counted in zip(lines_of(whole, _PRECISION), lines_of(first, _PRECISION), strict=True):
+            rows, precision = counted.get_data()
+            cut = min(top, rows[-1])
+            point = np.interp(cut, rows, line.get_xdata()), np.interp(cut, rows, rows * precision) / cut
+            whole.plot(*point, marker="o", markersize=6, color=line.get_color(), gid=_CUT)

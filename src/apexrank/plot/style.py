@@ -25,7 +25,6 @@ STYLES: tuple[Any, ...] = (
     (0, (4, 1, 1, 1)),
 )
 MARKERS = ("o", "s", "^", "D", "v", "P", "X")
-_LONGEST = 30  # letters of a name
 _MOST_POINTS, _CELLS, _CELLS_PER_DOUBLING, _GRID = 4000, 1000, 50, 512
 
 
@@ -64,17 +63,30 @@ def light(ax: Any) -> None:
     ax.spines[["top", "right"]].set_visible(False)
 
 
-def two_axes(axes: Sequence[Any] | None) -> tuple[Any, Any]:
-    """Two panels side by side, the given ones or new ones."""
+def panels(axes: Sequence[Any] | None, n: int, width: float, height: float) -> list[Any]:
+    """Return the n axes given, or n new panels of this size in inches, up to three in a row."""
     plt = pyplot()
     if axes is None:
-        axes = plt.subplots(1, 2, figsize=(10, 4.4), layout="constrained")[1]
-    panels = tuple(np.ravel(np.asarray(axes, dtype=object)))
-    if len(panels) != 2:
+        columns = min(n, 3)
+        rows = -(-n // columns)
+        size = (width * columns + 0.4, height * rows)
+        axes = plt.subplots(rows, columns, figsize=size, layout="constrained", squeeze=False)[1].ravel()
+        for spare in axes[n:]:
+            spare.remove()
+        return list(axes[:n])
+    given = list(np.ravel(np.asarray(axes, dtype=object)))
+    if len(given) != n:
         raise InputError(
-            f"axes must be two matplotlib axes, got {len(panels)}: pass plt.subplots(1, 2)[1] or display.axes_"
+            f"axes must be {n} matplotlib axes, one for each panel, got {len(given)}: pass plt.subplots(1, {n})[1] or "
+            "display.axes_"
         )
-    return panels[0], panels[1]
+    return given
+
+
+def erase(ax: Any, kind: str) -> None:
+    """Remove what a display has drawn into the axes, by its kind (matplotlib's gid)."""
+    for artist in [artist for artist in ax.get_children() if artist.get_gid() == kind]:
+        artist.remove()
 
 
 def legend(ax: Any, **options: Any) -> None:
@@ -87,17 +99,65 @@ def lines_of(ax: Any, *kinds: str) -> list[Any]:
     return [line for line in ax.lines if line.get_gid() in kinds]
 
 
-def short_name(name: str) -> str:
-    """Shorten a name to fit a chart: a long one loses its middle, as long names often differ at their ends.
+def shorten(text: str, most: int = 48) -> str:
+    """Shorten a name by cutting out its middle, as many names differ only in their ends.
+
+    Examples
+    --------
+    >>> shorten("amount of the first payment", 12), shorten("amount", 12)
+    ('amount…yment', 'amount')
+    """
+    if len(text) <= most:
+        return text
+    tail = (most - 1) // 2
+    return f"{text[: most - 1 - tail]}…{text[len(text) - tail :]}"
+
+
+def short_name(name: str, most: int = 30) -> str:
+    """Shorten a name to one line of at most ``most`` letters.
 
     Examples
     --------
     >>> short_name("a name that goes on and on, number 1")
     'a name that goe…d on, number 1'
     """
-    line = " ".join(name.split())
-    half = _LONGEST // 2
-    return line if len(line) <= _LONGEST else f"{line[:half]}…{line[1 - half :]}"
+    return shorten(" ".join(name.split()), most)
+
+
+def item_label(name: Any) -> str:
+    """Label of an item: its name, or its number.
+
+    Examples
+    --------
+    >>> item_label("tea"), item_label(3)
+    ('tea', 'item 3')
+    """
+    return f"item {name}" if isinstance(name, int | np.integer) else str(name)
+
+
+def places_of(ranks: np.ndarray, other: np.ndarray) -> np.ndarray:
+    """Places 1, 2, … without ties, which are broken by the other ranks, then by the order of the items.
+
+    Examples
+    --------
+    >>> places_of(np.array([1, 1, 3]), np.array([2, 1, 3])).tolist()
+    [2, 1, 3]
+    """
+    return np.argsort(np.lexsort((other, ranks))) + 1
+
+
+def bump_heights(places: np.ndarray, top: int, gap: float) -> np.ndarray:
+    """Heights of items in a bump chart: their places, and beyond the top one row each, in order, below a gap.
+
+    Examples
+    --------
+    >>> bump_heights(np.array([1, 9, 2, 5]), 2, 0.5).tolist()
+    [1.0, 4.5, 2.0, 3.5]
+    """
+    heights = places.astype(float)
+    beyond = np.flatnonzero(places > top)
+    heights[beyond[np.argsort(places[beyond])]] = top + 1 + gap + np.arange(len(beyond))
+    return heights
 
 
 def number_column(values: ArrayLike) -> np.ndarray | None:

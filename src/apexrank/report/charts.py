@@ -10,8 +10,7 @@ from __future__ import annotations
 
 import unicodedata
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
-from html import escape
+from dataclasses import KW_ONLY, dataclass, field
 from math import ceil, floor, inf, isfinite, log10
 from typing import Any, TypedDict, Unpack
 
@@ -19,7 +18,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from apexrank.errors import InputError
-from apexrank.report.page import number
+from apexrank.report.page import few_digits, fill, number
 
 SERIES = 7  # as many styles as the style sheet has
 FONT = 15.0  # units of a drawing: the larger of the two sizes that the style sheet has, that of phones
@@ -37,15 +36,6 @@ _SHAPES: dict[str, list[list[tuple[float, float]]]] = {
     "down": [[(0, 1.2), (1.1, -0.84), (-1.1, -0.84)]],
     "plus": [[(-1, 0), (1, 0)], [(0, -1), (0, 1)]],
 }
-
-
-class Svg(str):
-    """Markup that templates insert without escaping."""
-
-    __slots__ = ()
-
-    def __html__(self) -> str:
-        return str(self)
 
 
 class Style(TypedDict, total=False):
@@ -153,14 +143,13 @@ def _decades(low: float, high: float) -> list[float]:
     return powers if len(powers) > 1 else _round_numbers(low, high)
 
 
+@dataclass(eq=False)
 class Chart:
     """A chart that is filled piece by piece and rendered once.
 
     Parameters
     ----------
     x, y : Axis
-    title, description : str
-        For those who cannot see it; the description says what there is to see.
     width, height : int
         In units of the drawing; the page scales it to the room there is.
     margins : tuple (left, right, top, bottom), optional
@@ -168,45 +157,38 @@ class Chart:
 
     Examples
     --------
-    >>> chart = Chart(Axis(0, 1, "p"), Axis(0, 1, "share"), title="A line", description="It rises.")
+    >>> chart = Chart(Axis(0, 1, "p"), Axis(0, 1, "share"))
     >>> chart.line([0, 1], [0, 1])
-    >>> chart.render().count("<polyline")
+    >>> chart.render(title="A line", description="It rises.").count("<polyline")
     1
     """
 
-    def __init__(
-        self,
-        x: Axis,
-        y: Axis,
-        *,
-        title: str,
-        description: str = "",
-        width: int = 440,
-        height: int = 320,
-        margins: tuple[float, float, float, float] | None = None,
-    ) -> None:
-        self.x, self.y = x, y
-        self.title, self.description = title, description
-        self.width, self.height = width, height
-        if margins is None:
-            ticks = FONT * max((width_of(text) for _, text in y.marks()), default=0.0)
-            left = max(_LEFT, ticks + _GAP + (_NAME_WIDTH if y.label else 0))
-            margins = (left, _RIGHT, _TOP, _BOTTOM)
-        self.margins = margins
-        self._parts: list[tuple[int | None, str]] = []
+    x: Axis
+    y: Axis
+    _: KW_ONLY
+    width: int = 440
+    height: int = 320
+    margins: tuple[float, ...] = ()
+    parts: list[dict[str, Any]] = field(default_factory=list, init=False)
+
+    def __post_init__(self) -> None:
+        if not self.margins:
+            ticks = FONT * max((width_of(text) for _, text in self.y.marks()), default=0.0)
+            left = max(_LEFT, ticks + _GAP + (_NAME_WIDTH if self.y.label else 0))
+            self.margins = (left, _RIGHT, _TOP, _BOTTOM)
 
     def line(self, x: ArrayLike, y: ArrayLike, **style: Unpack[Style]) -> None:
         """Draw a line through the points; gaps are where a coordinate is not finite."""
         pixels = np.column_stack(self._pixels(x, y))
         for run in _runs(np.isfinite(pixels).all(axis=1)):
-            self._add("polyline", "line", {"points": _points(pixels[run])}, **style)
+            self._add("polyline", "line", {"points": _points(pixels[run])}, style)
 
     def band(self, x: ArrayLike, low: ArrayLike, high: ArrayLike, **style: Unpack[Style]) -> None:
         """Fill the room between two lines, where both have values."""
         below, above = (np.column_stack(self._pixels(x, end)) for end in (low, high))
         for run in _runs(np.isfinite(below[:, 1]) & np.isfinite(above[:, 1])):
             corners = np.concatenate([below[run], above[run][::-1]])
-            self._add("polygon", "band", {"points": _points(corners)}, **style)
+            self._add("polygon", "band", {"points": _points(corners)}, style)
 
     def points(
         self,
@@ -225,18 +207,18 @@ class Chart:
         for a, b, name in zip(left.tolist(), top.tolist(), names, strict=True):
             if isfinite(a) and isfinite(b):
                 style["title"] = name
-                self._add("path", "mark", {"d": _mark(shape, a, b, size)}, **style)
+                self._add("path", "mark", {"d": _mark(shape, a, b, size)}, style)
 
     def bar(self, x0: float, y0: float, x1: float, y1: float, **style: Unpack[Style]) -> None:
         """Draw a rectangle between two corners."""
         (a, c), (b, d) = (np.sort(ends).tolist() for ends in self._pixels([x0, x1], [y0, y1]))
         box = {"x": a, "y": b, "width": c - a, "height": d - b}
-        self._add("rect", "bar", {name: _short(value) for name, value in box.items()}, **style)
+        self._add("rect", "bar", {name: few_digits(value) for name, value in box.items()}, style)
 
     def rule(self, x0: float, y0: float, x1: float, y1: float) -> None:
         """Draw a thin line to compare with."""
         ends = np.column_stack(self._pixels([x0, x1], [y0, y1]))
-        self._add("polyline", "rule", {"points": _points(ends)}, series=None)
+        self._add("polyline", "rule", {"points": _points(ends)}, {})
 
     def text(
         self,
@@ -247,99 +229,78 @@ class Chart:
         anchor: str = "start",
         dx: float = 0,
         dy: float = 0,
-        frame: int | None = None,
-        classes: str = "",
+        **style: Unpack[Style],
     ) -> None:
         """Write at a point, moved by ``dx`` and ``dy`` units of the drawing."""
         left, top = self._pixels([x], [y])
-        place = {"x": _short(left[0] + dx), "y": _short(top[0] + dy), "text-anchor": anchor}
-        self._add("text", "label", place, text, series=None, frame=frame, classes=classes)
+        place = {"x": few_digits(left[0] + dx), "y": few_digits(top[0] + dy), "text-anchor": anchor}
+        self._add("text", "label", place, style, text)
 
-    def render(self, start: int = 0, *, spark: bool = False) -> Svg:
+    def render(self, start: int = 0, title: str = "", description: str = "") -> str:
         """Render the chart as SVG, with the parts of frame ``start`` visible.
 
-        ``spark`` is for a small one beside the numbers that it shows, which has nothing to say on its own.
+        ``title`` and ``description`` are for those who cannot see it. Without a title it is an ornament beside the
+        numbers that it shows, and not read aloud.
         """
-        body = self._axes() + "".join(_in_frame(part, frame, start) for frame, part in self._parts)
-        box = f'viewBox="0 0 {self.width} {self.height}"'
-        if spark:
-            return Svg(f'<svg class="spark" aria-hidden="true" {box}>{body}</svg>')
-        told = escape(f"{self.title}. {self.description}".strip())
-        head = f"<title>{escape(self.title)}</title><desc>{escape(self.description)}</desc>"
-        return Svg(f'<svg class="chart" role="img" {box} aria-label="{told}">{head}{body}</svg>')
+        left, right, top, bottom = self.margins
+        end, foot = self.width - right, self.height - bottom
+        shown = {"left": left, "end": end, "top": top, "foot": foot, "start": start}
+        told = {"title": title, "description": description}
+        across, down = self.x.shown(end - left), self.y.shown(foot - top, horizontal=False)
+        columns = [(left + (end - left) * self.x.place(value), text) for value, text in across]
+        rows = [(top + (foot - top) * (1 - self.y.place(value)), text) for value, text in down]
+        return fill("chart.svg", chart=self, columns=columns, rows=rows, **shown, **told)
 
     def _pixels(self, x: ArrayLike, y: ArrayLike) -> tuple[np.ndarray, np.ndarray]:
         left, right, top, bottom = self.margins
         wide, high = self.width - left - right, self.height - top - bottom
         return left + wide * self.x.place(x), top + high * (1 - self.y.place(y))
 
-    def _add(
-        self,
-        tag: str,
-        kind: str,
-        attributes: dict[str, Any],
-        text: str = "",
-        *,
-        series: int | None = 0,
-        frame: int | None = None,
-        classes: str = "",
-        title: str | None = None,
-    ) -> None:
-        styled = [kind, "" if series is None else f"s{series % SERIES}", classes]
-        given = {"class": " ".join(filter(None, styled)), **attributes}
-        written = " ".join(f'{key}="{escape(str(value))}"' for key, value in given.items())
-        tip = "" if title is None else f"<title>{escape(str(title))}</title>"
-        self._parts.append((frame, f"<{tag} {written}>{escape(str(text))}{tip}</{tag}>"))
-
-    def _axes(self) -> str:
-        left, right, top, bottom = self.margins
-        end, foot = self.width - right, self.height - bottom
-        parts = []
-        for value, text in self.x.shown(end - left):
-            at = self._pixels([value], [self.y.low])[0][0]
-            parts.append(f'<path class="grid" d="M{_short(at)} {_short(top)}V{_short(foot)}"/>')
-            parts.append(_text("tick", at, foot + 17, "middle", text))
-        for value, text in self.y.shown(foot - top, horizontal=False):
-            at = self._pixels([self.x.low], [value])[1][0]
-            parts.append(f'<path class="grid" d="M{_short(left)} {_short(at)}H{_short(end)}"/>')
-            parts.append(_text("tick", left - 7, at + 4, "end", text))
-        parts.append(_text("name", (left + end) / 2, self.height - 8, "middle", self.x.label))
-        turned = f' transform="translate(14 {_short((top + foot) / 2)}) rotate(-90)"'
-        parts.append(_text("name", 0, 0, "middle", self.y.label, turned))
-        return "".join(parts)
+    def _add(self, tag: str, kind: str, attributes: dict[str, Any], style: Style, text: str = "") -> None:
+        series = "" if kind in ("label", "rule") else f"s{style.get('series', 0) % SERIES}"
+        classes = " ".join(filter(None, [kind, series, style.get("classes")]))
+        part = {"tag": tag, "attributes": {"class": classes, **attributes}, "text": text}
+        self.parts.append({**part, "frame": style.get("frame"), "title": style.get("title")})
 
 
 def steps_chart(
-    x: Sequence[str], y: Axis, values: ArrayLike, titles: Sequence[str], *, label: str = "p", **options: Any
+    labels: Sequence[str],
+    y: Axis,
+    values: ArrayLike,
+    texts: Sequence[str],
+    *,
+    bands: tuple[ArrayLike, ArrayLike] | None = None,
+    height: int = 320,
 ) -> Chart:
     """A value for each position of the slider: a line with open marks, and a large mark where the slider stands.
 
     Parameters
     ----------
-    x : sequence of str
-        Names of the positions.
+    labels : sequence of str
+        Labels of the positions, such as "p = 4".
     y : Axis
         Axis of the values.
     values : array-like
         One for each position.
-    titles : sequence of str
-        Tooltips.
-    label : str
-        What the positions are.
-    **options
-        Those of `Chart`; ``bands`` are two arrays, the ends of intervals.
+    texts : sequence of str
+        The values as tooltips say them.
+    bands : two arrays, optional
+        Ends of intervals.
+    height : int
+        That of the chart.
     """
-    bands = options.pop("bands", None)
-    places, values = np.arange(len(x), dtype=float), np.asarray(values, dtype=float)
-    ends = (-0.3, len(x) - 0.7)
-    chart = Chart(Axis(*ends, label, ticks=list(enumerate(x))), y, **options)
+    values = np.asarray(values, dtype=float)
+    ticks = [(place, label.removeprefix("p = ")) for place, label in enumerate(labels)]
+    ends = (-0.3, len(labels) - 0.7)
+    chart = Chart(Axis(*ends, "p", ticks=ticks), y, height=height)
     if bands is not None:
-        chart.band(places, *bands)
+        chart.band(range(len(labels)), *bands)
         chart.rule(ends[0], values[0], ends[1], values[0])
-    chart.line(places, values)
-    for frame, (value, title) in enumerate(zip(values, titles, strict=True)):
-        chart.points([frame], [value], classes="open", titles=[title])
-        chart.points([frame], [value], size=6, frame=frame, titles=[title])
+    chart.line(range(len(labels)), values)
+    for frame, (label, value, text) in enumerate(zip(labels, values, texts, strict=True)):
+        titles = [f"{label}: {text}"]
+        chart.points([frame], [value], classes="open", titles=titles)
+        chart.points([frame], [value], size=6, frame=frame, titles=titles)
     return chart
 
 
@@ -419,23 +380,8 @@ def fit_name(name: Any, ems: float, *, bold: bool = False) -> str:
     return "…"
 
 
-def _text(kind: str, x: float, y: float, anchor: str, text: str, turned: str = "") -> str:
-    place = turned or f' x="{_short(x)}" y="{_short(y)}"'
-    return f'<text class="{kind}"{place} text-anchor="{anchor}">{escape(text)}</text>' if text else ""
-
-
-def _in_frame(part: str, frame: int | None, start: int) -> str:
-    if frame is None:
-        return part
-    return f'<g class="frame{" on" if frame == start else ""}" data-frame="{frame}">{part}</g>'
-
-
-def _short(value: float) -> str:
-    return f"{value:.1f}".removesuffix(".0")
-
-
 def _points(pixels: np.ndarray) -> str:
-    return " ".join(f"{_short(a)},{_short(b)}" for a, b in pixels.tolist())
+    return " ".join(f"{few_digits(a)},{few_digits(b)}" for a, b in pixels.tolist())
 
 
 def _runs(known: np.ndarray) -> list[np.ndarray]:
@@ -449,6 +395,8 @@ def _mark(shape: str, a: float, b: float, r: float) -> str:
     if shape not in _SHAPES:
         raise InputError(f"unknown shape {shape!r}: use one of {', '.join(_SHAPES)}")
     if shape == "circle":
-        return f"M{_short(a - r)} {_short(b)}a{r} {r} 0 1 0 {2 * r} 0a{r} {r} 0 1 0 {-2 * r} 0z"
-    strokes = [[f"{_short(a + r * x)} {_short(b + r * y)}" for x, y in stroke] for stroke in _SHAPES[shape]]
+        return f"M{few_digits(a - r)} {few_digits(b)}a{r} {r} 0 1 0 {2 * r} 0a{r} {r} 0 1 0 {-2 * r} 0z"
+    strokes = [
+        [f"{few_digits(a + r * x)} {few_digits(b + r * y)}" for x, y in stroke] for stroke in _SHAPES[shape]
+    ]
     return "".join(f"M{'L'.join(stroke)}{'z' if len(stroke) > 2 else ''}" for stroke in strokes)

@@ -7,24 +7,26 @@ from __future__ import annotations
 
 import base64
 import hashlib
+import re
 import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from datetime import datetime
 from functools import cache
 from math import inf
+from numbers import Real
 from pathlib import Path
 from typing import Any
 
 from apexrank import __version__
-from apexrank.errors import MissingExtraError
+from apexrank.errors import InputError, MissingExtraError
+from apexrank.plot.style import shorten as shorten
 
 TEMPLATES = Path(__file__).parent / "templates"
-NAME_LENGTH = 48  # characters of a name that a page shows; all of them are in its title
 
 
-def render(template: str, **context: Any) -> str:
-    """Fill one of the templates of this package.
+def render(template: str, result: Any, title: str, **context: Any) -> str:
+    """Fill the template of a page about a result.
 
     Everything that is put into it is escaped. The page's own policy forbids every request and every script but its
     own, whatever the data say.
@@ -33,22 +35,34 @@ def render(template: str, **context: Any) -> str:
     ----------
     template : str
         Name of a file in ``templates/``.
+    result : PushComparison, RankComparison or VoteSummary
+        What the page is about; every page shows its ``notes`` and ``seconds``.
+    title : str
+        Title of the page.
     **context
-        What the template asks for: ``title``, ``subtitle``, ``notes``, ``seconds``, ….
+        What else the template asks for.
     """
     script = _read("report.js")
-    return (
-        _environment()
-        .get_template(template)
-        .render(
-            style=_read("report.css"),
-            script=script,
-            script_hash=base64.b64encode(hashlib.sha256(script.encode()).digest()).decode(),
-            version=__version__,
-            generated=datetime.now().astimezone(),
-            **context,
-        )
+    page = fill(
+        template,
+        style=_read("report.css"),
+        script=script,
+        script_hash=base64.b64encode(hashlib.sha256(script.encode()).digest()).decode(),
+        version=__version__,
+        generated=datetime.now().astimezone(),
+        result=result,
+        title=title,
+        **context,
     )
+    return str(page)
+
+
+def fill(template: str, **context: Any) -> str:
+    """Fill a template; the result is markup, which other templates insert without escaping."""
+    environment = _environment()
+    from markupsafe import Markup
+
+    return Markup(environment.get_template(template).render(**context))
 
 
 @cache
@@ -74,11 +88,12 @@ def _environment() -> Any:
         trim_blocks=True,
         lstrip_blocks=True,
     )
-    for text_of in (number, signed, percent, points, whole_percent, shorten, counted):
+    for text_of in (number, signed, percent, points, whole_percent, few_digits, shorten, counted):
         environment.filters[text_of.__name__] = text_of
     return environment
 
 
+_FORMS = re.compile(r"\[([^|]*)\|([^]]*)\]")
 _SUPERSCRIPTS = str.maketrans("-0123456789", "⁻⁰¹²³⁴⁵⁶⁷⁸⁹")
 
 
@@ -166,6 +181,17 @@ def level(confidence: float) -> str:
     return f"{100 * confidence:.6g} %"
 
 
+def few_digits(value: float) -> str:
+    """Format a number with one decimal at most.
+
+    Examples
+    --------
+    >>> few_digits(26.0), few_digits(6.4999)
+    ('26', '6.5')
+    """
+    return f"{value:.1f}".removesuffix(".0")
+
+
 def power_label(p: float) -> str:
     """Label of a power.
 
@@ -175,6 +201,21 @@ def power_label(p: float) -> str:
     ('p = 1', 'p = 2.5', 'p = ∞')
     """
     return f"p = {'∞' if p == inf else format(p, 'g')}"
+
+
+def read_powers(ps: float | Sequence[float]) -> tuple[float, ...]:
+    """Sorted powers of a comparison, with 1, the baseline, among them.
+
+    Examples
+    --------
+    >>> read_powers([8, 2])
+    (1.0, 2.0, 8.0)
+    """
+    given = [ps] if isinstance(ps, Real) else list(ps)  # type: ignore[arg-type]
+    for p in given:
+        if not isinstance(p, Real) or not float(p) >= 1:
+            raise InputError(f"each p must be a number of at least 1, or inf, got {p!r}")
+    return tuple(sorted({1.0, *map(float, given)}))
 
 
 def json_power(p: float) -> float | str:
@@ -199,15 +240,15 @@ def counted(number: float, one: str, many: str | None = None) -> str:
     return f"{number:,.15g} {one if number == 1 else many or f'{one}s'}"
 
 
-def counted_are(number: int, what: str) -> str:
-    """A number with its noun and verb.
+def plural(text: str, n: float) -> str:
+    """Fill in a sentence about a count: ``#`` is the number, and of ``[one|many]`` the form that fits it stays.
 
     Examples
     --------
-    >>> counted_are(1, "held-out row"), counted_are(3, "training row")
-    ('1 held-out row is', '3 training rows are')
+    >>> plural("# [vertex links|vertices link] to nobody", 1), plural("# [row is|rows are] held out", 1200)
+    ('1 vertex links to nobody', '1,200 rows are held out')
     """
-    return f"{counted(number, what)} {'is' if number == 1 else 'are'}"
+    return _FORMS.sub(r"\1" if n == 1 else r"\2", text).replace("#", f"{n:,.15g}")
 
 
 def listed(names: Sequence[str], most: int = 4) -> str:
@@ -221,20 +262,6 @@ def listed(names: Sequence[str], most: int = 4) -> str:
     if len(names) > most:
         names = [*names[: most - 1], f"{len(names) - most + 1:,} others"]
     return " and ".join(filter(None, [", ".join(names[:-1]), names[-1]]))
-
-
-def shorten(text: str, most: int = NAME_LENGTH) -> str:
-    """Shorten a name by cutting out its middle, as many names differ only in their ends.
-
-    Examples
-    --------
-    >>> shorten("amount of the first payment", 12), shorten("amount")
-    ('amount…yment', 'amount')
-    """
-    if len(text) <= most:
-        return text
-    tail = (most - 1) // 2
-    return f"{text[: most - 1 - tail]}…{text[len(text) - tail :]}"
 
 
 class Stages:

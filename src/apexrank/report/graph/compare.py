@@ -35,7 +35,6 @@ from __future__ import annotations
 import time
 import warnings
 from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
-from numbers import Integral, Real
 from typing import Any
 
 import numpy as np
@@ -48,8 +47,16 @@ from apexrank.graph.lpq import LpqRank
 from apexrank.graph.pagerank import PageRank
 from apexrank.metrics.precision import spam_mass, spam_met
 from apexrank.report.graph.farms import BOOSTERS, FarmSearch, has_links, ranks_of
-from apexrank.report.graph.result import MOST_USUAL, RankCertificate, RankComparison, Riser, rank_label
-from apexrank.report.page import Stages, counted, shorten
+from apexrank.report.graph.result import (
+    MOST_USUAL,
+    RankCertificate,
+    RankComparison,
+    RankLists,
+    Riser,
+    rank_label,
+)
+from apexrank.report.page import Stages, plural, read_powers, shorten
+from apexrank.validation import check_count
 
 _NAMED, _LETTERS = 5, 30  # vertices that a sentence lists, and of each name: a phone has room for that
 
@@ -107,10 +114,11 @@ def compare_ranks(
     >>> compare_ranks(web, ps=(4,)).verdict.kind
     'nothing found'
     """
-    powers = _powers(ps)
+    powers = read_powers(ps)
+    if len(powers) == 1:
+        raise InputError("ps needs a power above 1 to compare PageRank with, such as 4")
     for name, value, least in (("top", top, 1), ("suspects", suspects, 1), ("neighbours", neighbours, 0)):
-        if isinstance(value, bool) or not isinstance(value, Integral) or value < least:
-            raise InputError(f"{name} must be a whole number of at least {least}, got {value!r}")
+        check_count(name, value, least)
     stage = Stages(progress)
     with stage("reading", "reading the graph"):
         read = plain_graph(graph)
@@ -121,7 +129,7 @@ def compare_ranks(
                 "spam must be some of the vertices, not none or all of them: leave it out otherwise"
             )
     fits: list[IteratedRank] = []
-    certificates = []
+    certificates, measures = [], []
     for p in powers:
         with stage("ranking", f"ranking {read.n} vertices, {rank_label(p)}"):
             options: dict[str, Any] = {"damping": damping, "tol": tol, "max_iter": max_iter}
@@ -129,32 +137,29 @@ def compare_ranks(
             certificates.append(_fit(fits[-1], read, p, None if p == 1 else trusted))
     with stage("looking at links", "looking at who links to whom"):
         scores = [fit.scores_ for fit in fits]
-        ranks = [ranks_of(each) for each in scores]
-        search = FarmSearch(read, fits, ranks, good)
+        lists = RankLists(read, scores, [ranks_of(each) for each in scores])
+        search = FarmSearch(lists, fits, good)
         flagged = [search.flagged(i) for i in range(len(powers))]
         unmoved = np.setdiff1d(search.boosted, np.concatenate(flagged))
-        found = [
-            [search.suspect(int(v), i, neighbours) for v in those[:suspects]]
-            for i, those in enumerate(flagged)
-        ]
+        found = [search.suspects(i, those[:suspects], neighbours) for i, those in enumerate(flagged)]
         risers = [search.risers(i) for i in range(len(powers))]
+        if bad is not None:
+            measures = [_measures(bad, scores[i], flagged[i], top) for i in range(len(powers))]
     notes = _rule(search, good) if has_links(read) else []
     notes += [
-        f"Not converged at {rank_label(each.p)} after {counted(each.n_iter, 'step')}: raise max_iter or tol."
+        f"Not converged at {rank_label(each.p)} after {plural('# [step|steps]', each.n_iter)}: raise max_iter or tol."
         for each in certificates
         if not each.converged
     ]
     notes += _about_links(read, search.loops) + _unmoved(read, unmoved) + _circling(risers, powers)
     notes += _about_lists(max(map(len, flagged)), suspects, bad, strangers, good)
     return RankComparison(
-        graph=read,
+        **vars(lists),
         ps=powers,
         ratio=float(ratio),
         damping=float(damping),
-        scores=scores,
-        ranks=ranks,
         certificates=certificates,
-        chosen=_chosen(powers, ranks, flagged),
+        chosen=_chosen(powers, lists.ranks, flagged),
         head=search.head,
         has_links=has_links(read),
         usual=search.usual,
@@ -163,25 +168,11 @@ def compare_ranks(
         suspect_lists=found,
         riser_lists=risers,
         spam=bad,
-        measures=[]
-        if bad is None
-        else [_measures(bad, *pair, top) for pair in zip(scores, flagged, strict=True)],
+        measures=measures,
         notes=notes,
         seconds=stage.with_total,
         top=int(top),
     )
-
-
-def _powers(ps: Sequence[float]) -> tuple[float, ...]:
-    """Sorted powers, 1 first."""
-    given = [ps] if isinstance(ps, Real) else list(ps)
-    for p in given:
-        if not isinstance(p, Real) or not float(p) >= 1:
-            raise InputError(f"each p must be a number of at least 1, or inf, got {p!r}")
-    powers = sorted({1.0, *map(float, given)})
-    if len(powers) == 1:
-        raise InputError("ps needs a power above 1 to compare PageRank with, such as 4")
-    return tuple(powers)
 
 
 def _fit(estimator: IteratedRank, graph: Graph, p: float, trusted: Any) -> RankCertificate:
@@ -272,25 +263,24 @@ def _rule(search: FarmSearch, trusted: np.ndarray | None) -> list[str]:
         suspected = (
             f"Nobody is suspected where {MOST_USUAL:.0%} of all flow starts at vertices nobody links to."
         )
-    seen = len(search.vertices)
+    looked = plural("PageRank's first # [vertex|vertices], those above the average", search.head)
     return [
         suspected,
-        f"Looked at: {seen:,} of PageRank's first {_vertices(search.head)}, those above the average"
-        f"{' and not trusted' if trusted is not None else ''}; falls further down mean nothing.",
+        f"Looked at: {len(search.vertices):,} of {looked}{' and not trusted' if trusted is not None else ''}; falls "
+        "further down mean nothing.",
     ]
 
 
 def _about_links(graph: Graph, loops: np.ndarray) -> list[str]:
-    notes, dangling, looping = [], int(graph.dangling.sum()), int(loops.sum())
-    if dangling:
-        link, they = ("links", "it holds") if dangling == 1 else ("link", "they hold")
-        notes.append(f"{_vertices(dangling)} {link} to nobody; what {they} goes to all.")
-    if looping:
-        link = "links to itself" if looping == 1 else "link to themselves"
-        notes.append(
-            f"{_vertices(looping)} {link}, which an L_pq norm favours: drop such links where they mean nothing."
-        )
-    return notes
+    texts = (
+        (graph.dangling, "# [vertex links|vertices link] to nobody; what [it holds|they hold] goes to all."),
+        (
+            loops,
+            "# [vertex links to itself|vertices link to themselves], which an L_pq norm favours: drop such links where "
+            "they mean nothing.",
+        ),
+    )
+    return [plural(text, int(those.sum())) for those, text in texts if those.any()]
 
 
 def _unmoved(graph: Graph, unmoved: np.ndarray) -> list[str]:
@@ -298,26 +288,26 @@ def _unmoved(graph: Graph, unmoved: np.ndarray) -> list[str]:
         return []
     names = [shorten(str(graph.label(int(v))), _LETTERS) for v in unmoved[:_NAMED]]
     more = f" and {len(unmoved) - len(names):,} more" if len(unmoved) > len(names) else ""
-    get, whose = ("gets", "its") if len(unmoved) == 1 else ("get", "their")
-    return [
-        f"{_vertices(len(unmoved))} ({', '.join(names)}{more}) {get} most of {whose} rank from vertices nobody else "
-        "links to, but at no p tried do both score and place fall: not suspected."
-    ]
+    text = (
+        "[gets|get] most of [its|their] rank from vertices nobody else links to, but at no p tried do both score and "
+        "place fall: not suspected."
+    )
+    who = plural("# [vertex|vertices]", len(unmoved))
+    return [f"{who} ({', '.join(names)}{more}) {plural(text, len(unmoved))}"]
 
 
 def _circling(risers: list[list[Riser]], powers: Sequence[float]) -> list[str]:
     circling = [sum(riser.cycle > 0 for riser in each) for each in risers]
     i = int(np.argmax(circling))
-    if not circling[i]:
+    n, rising = circling[i], len(risers[i])
+    if not n:
         return []
-    power, rising = rank_label(powers[i]), len(risers[i])
-    if circling[i] == rising == 1:
-        who = f"The vertex that rises at {power}"
-    else:
-        who = f"{circling[i]} of the {rising} vertices that rise most at {power}"
-    link, themselves = ("links", "itself") if circling[i] == 1 else ("link", "themselves")
-    whose = "its" if circling[i] == 1 else "their"
-    return [f"{who} {link} to nobody but {themselves} or round a closed cycle: {whose} rise is no merit."]
+    who = "The vertex that rises" if n == rising == 1 else f"# of the {rising} vertices that rise most"
+    text = (
+        f"{who} at {rank_label(powers[i])} [links|link] to nobody but [itself|themselves] or round a closed cycle: "
+        "[its|their] rise is no merit."
+    )
+    return [plural(text, n)]
 
 
 def _about_lists(
@@ -326,22 +316,19 @@ def _about_lists(
     """Notes on suspects that are not listed and on labels; ``strangers`` is the number of labels of no vertex."""
     notes = []
     if most > shown:
-        listed = "most suspicious is" if shown == 1 else f"{shown} most suspicious are"
-        notes.append(f"Up to {counted(most, 'suspect')} were found at one p; the {listed} listed.")
+        listed = plural("[most suspicious is|# most suspicious are] listed", shown)
+        notes.append(f"Up to {most:,} suspects were found at one p; the {listed}.")
     if spam is not None:
-        labels = int(spam.sum())
-        were = "label was" if labels == 1 else f"{labels:,} labels were"
-        notes.append(f"The spam {were} used to measure, for nothing else.")
-    if strangers:
-        name, are = ("names", "is") if strangers == 1 else ("name", "are")
-        notes.append(f"{counted(strangers, 'spam label')} {name} no vertex of this graph and {are} left out.")
-    if trusted is not None:
         notes.append(
-            f"{_vertices(int(trusted.sum()), 'trusted ')}: the L_pq scores of vertices that no trust reaches are "
-            "halved, PageRank's are as they are."
+            plural("The spam [label was|# labels were] used to measure, for nothing else.", spam.sum())
         )
+    if strangers:
+        text = "# spam [label names|labels name] no vertex of this graph and [is|are] left out."
+        notes.append(plural(text, strangers))
+    if trusted is not None:
+        text = (
+            "# trusted [vertex|vertices]: the L_pq scores of vertices that no trust reaches are halved, PageRank's are "
+            "as they are."
+        )
+        notes.append(plural(text, trusted.sum()))
     return notes
-
-
-def _vertices(n: int, kind: str = "") -> str:
-    return counted(n, f"{kind}vertex", f"{kind}vertices")

@@ -15,7 +15,7 @@ import numpy as np
 from apexrank.graph.base import InLink, IteratedRank
 from apexrank.graph.graph import Graph
 from apexrank.kernels.jit import kernel
-from apexrank.report.graph.result import MOST_USUAL, Riser, Suspect, first
+from apexrank.report.graph.result import MOST_USUAL, RankLists, Riser, Suspect, first
 
 LONGEST_CYCLE = 100  # steps that are followed to see whether a walk comes back
 HEAD_LEAST, HEAD_SHARE = 100, 0.01  # how far down PageRank's list a fall means something
@@ -212,13 +212,12 @@ def ranks_of(scores: np.ndarray) -> np.ndarray:
 class FarmSearch:
     """Evidence of link farms among the vertices in PageRank's head."""
 
-    def __init__(
-        self, graph: Graph, fits: list[IteratedRank], ranks: list[np.ndarray], trusted: np.ndarray | None
-    ) -> None:
-        self.graph, self.fits, self.ranks = graph, fits, ranks
+    def __init__(self, lists: RankLists, fits: list[IteratedRank], trusted: np.ndarray | None) -> None:
+        self.lists, self.fits = lists, fits
+        self.graph, self.scores, self.ranks = lists.graph, lists.scores, lists.ranks
+        graph, base = lists.graph, lists.scores[0]
         self.head = min(graph.n, max(HEAD_LEAST, int(HEAD_SHARE * graph.n)))
-        base = fits[0].scores_
-        eligible = (ranks[0] <= self.head) & (base > 1 / graph.n)
+        eligible = (lists.ranks[0] <= self.head) & (base > 1 / graph.n)
         if trusted is not None:
             eligible &= ~trusted
         self.vertices = np.flatnonzero(eligible)
@@ -245,36 +244,34 @@ class FarmSearch:
         return self.vertices[chosen[np.argsort(-suspicion, kind="stable")]]
 
     def _falls(self, i: int) -> np.ndarray:
-        base, now = self.fits[0].scores_[self.vertices], self.fits[i].scores_[self.vertices]
+        base, now = self.scores[0][self.vertices], self.scores[i][self.vertices]
         # without trust a score may be 0: an endless fall
         with np.errstate(divide="ignore"):
             return np.log(base) - np.log(now)
 
-    def suspect(self, v: int, i: int, neighbours: int) -> Suspect:
-        """Evidence about a flagged vertex at the i-th p."""
-        at = int(np.searchsorted(self.vertices, v))
-        sources, unsupported, share, back = (column[at].item() for column in self.support)
-        rank, base_rank = int(self.ranks[i][v]), int(self.ranks[0][v])
-        fall = float(self._falls(i)[at])
-        links, closed, among = self._neighbourhood(v, neighbours)
-        return Suspect(
-            rank=rank,
-            name=self.graph.label(v),
-            score=float(self.fits[i].scores_[v]),
-            base_rank=base_rank,
-            base_score=float(self.fits[0].scores_[v]),
-            change=base_rank - rank,
-            fall=fall,
-            suspicion=fall * share,
-            in_links=sources,
-            unsupported=unsupported,
-            unsupported_share=share,
-            linked_back=back / max(1, sources),
-            closed=closed,
-            self_loop=bool(self.loops[v]),
-            links=links,
-            among=among,
-        )
+    def suspects(self, i: int, flagged: np.ndarray, neighbours: int) -> list[Suspect]:
+        """Evidence about flagged vertices at the i-th p, with so many in-links of each."""
+        found, falls = [], self._falls(i)
+        for v, vertex in zip(flagged.tolist(), self.lists.rows(i, flagged, flagged), strict=True):
+            at = int(np.searchsorted(self.vertices, v))
+            sources, unsupported, share, back = (column[at].item() for column in self.support)
+            fall = float(falls[at])
+            links, closed, among = self._neighbourhood(v, neighbours)
+            suspect = Suspect(
+                **vars(vertex),
+                fall=fall,
+                suspicion=fall * share,
+                in_links=sources,
+                unsupported=unsupported,
+                unsupported_share=share,
+                linked_back=back / max(1, sources),
+                closed=closed,
+                self_loop=bool(self.loops[v]),
+                links=links,
+                among=among,
+            )
+            found.append(suspect)
+        return found
 
     def _look_around(self, v: int, most: int) -> tuple[list[InLink], float, list[tuple[int, int]]]:
         """The strongest in-links, the closed share, and the links among their sources."""
@@ -288,22 +285,19 @@ class FarmSearch:
         if not i:
             return []
         now, base = self.ranks[i], self.ranks[0]
-        inside = first(self.fits[i].scores_, self.head)
+        inside = first(self.scores[i], self.head)
         inside = inside[now[inside] < base[inside]]
         gain = np.log(base[inside] / now[inside])
-        return [self._riser(int(v), i) for v in inside[np.argsort(-gain, kind="stable")[:RISERS]]]
-
-    def _riser(self, v: int, i: int) -> Riser:
-        rank, base_rank, name = int(self.ranks[i][v]), int(self.ranks[0][v]), self.graph.label(v)
-        strongest = self.fits[i].explain(name, top=1)[0]
-        return Riser(
-            rank=rank,
-            name=name,
-            score=float(self.fits[i].scores_[v]),
-            base_rank=base_rank,
-            change=base_rank - rank,
-            cycle=cycle_length(self.graph, v),
-            self_loop=bool(self.loops[v]),
-            strongest=strongest.source,
-            strongest_share=strongest.share,
-        )
+        most = inside[np.argsort(-gain, kind="stable")[:RISERS]]
+        found = []
+        for v, vertex in zip(most.tolist(), self.lists.rows(i, most, self.flagged(i)), strict=True):
+            strongest = self.fits[i].explain(vertex.name, top=1)[0]
+            riser = Riser(
+                **vars(vertex),
+                cycle=cycle_length(self.graph, v),
+                self_loop=bool(self.loops[v]),
+                strongest=strongest.source,
+                strongest_share=strongest.share,
+            )
+            found.append(riser)
+        return found

@@ -7,12 +7,11 @@ from math import cos, pi, sin
 import numpy as np
 
 from apexrank.metrics.precision import spam_met
-from apexrank.report.charts import FONT, Axis, Chart, Svg, fit_name, padded, steps_chart, width_of
+from apexrank.report.charts import FONT, Axis, Chart, fit_name, padded, steps_chart, width_of
 from apexrank.report.graph.result import RankComparison, RankedVertex, Suspect, first, rank_label
 from apexrank.report.page import render
 
 _POINTS = 900  # in the chart of rank against rank, suspects not counted
-_DRAWN = 10  # suspects at each p whose neighbourhood is drawn
 _LINE_OF_TEXT = 15.0  # units of the drawing between two names
 _SLOPE_MARGINS = (200.0, 150.0, 12.0, 46.0)
 _GAP = 8.0  # between a name and what is beside it
@@ -24,18 +23,15 @@ def page(comparison: RankComparison, *, title: str | None = None) -> str:
     charts = {} if comparison.spam is None else {"met": _spam_met(comparison), "mass": _spam_mass(comparison)}
     return render(
         "graph.html",
-        title=title or comparison.title,
-        comparison=comparison,
-        verdict=comparison.verdict,
+        comparison,
+        title or comparison.title,
         labels=[rank_label(p) for p in comparison.ps],
         start=start,
-        slopes=_slopes(comparison).render(start),
-        scatter=_scatter(comparison).render(start),
-        spam_charts={name: chart.render(start) for name, chart in charts.items()},
+        slopes=_slopes(comparison),
+        scatter=_scatter(comparison),
+        spam_charts=charts,
         rows=[comparison.top_items(i) for i in numbers],
-        suspects=[_with_drawings(comparison.suspects(i)) for i in numbers],
-        notes=comparison.notes,
-        seconds=comparison.seconds,
+        suspects=[[(each, _drawing(each)) for each in comparison.suspects(i)] for i in numbers],
     )
 
 
@@ -46,8 +42,6 @@ def _slopes(comparison: RankComparison) -> Chart:
     chart = Chart(
         Axis(0, 1, ticks=[(0, "PageRank"), (1, "now")]),
         Axis(max(2, deepest), 1, log=True),
-        title="Places in PageRank and now",
-        description="A line for each vertex among the first of either list; suspects are dashed.",
         width=540,
         height=540,
         margins=_SLOPE_MARGINS,
@@ -89,8 +83,6 @@ def _scatter(comparison: RankComparison) -> Chart:
     chart = Chart(
         Axis(1, end, "place in PageRank", log=True),
         Axis(end, 1, "place now", log=True),
-        title="Place now against place in PageRank",
-        description="On the diagonal nothing changes, below it a vertex falls; triangles are suspects.",
         width=560,
         height=460,
     )
@@ -101,16 +93,11 @@ def _scatter(comparison: RankComparison) -> Chart:
     for i in range(len(comparison.ps)):
         x, y = comparison.ranks[0][sample], comparison.ranks[i][sample]
         chart.points(x, y, size=2, frame=i, classes="soft")
-        found = comparison.suspects(i)
-        chart.points(
-            [each.base_rank for each in found],
-            [each.rank for each in found],
-            series=1,
-            shape="triangle",
-            size=5,
-            frame=i,
-            titles=[f"{each.name}: {each.base_rank:,} to {each.rank:,}" for each in found],
-        )
+        for each in comparison.suspects(i):
+            titles = [f"{each.name}: {each.base_rank:,} to {each.rank:,}"]
+            chart.points(
+                [each.base_rank], [each.rank], series=1, shape="triangle", size=5, frame=i, titles=titles
+            )
     return chart
 
 
@@ -123,8 +110,6 @@ def _spam_met(comparison: RankComparison) -> Chart:
     chart = Chart(
         Axis(1, max(2, n), "first vertices of the list", log=True),
         Axis(0, max(0.05, 1.05 * float(max(each.max() for each in met))), "spam among them", percent=True),
-        title="Spam among the first vertices",
-        description="Share of labelled spam; the dashed line is PageRank.",
         height=300,
     )
     for i, share in enumerate(met):
@@ -136,36 +121,22 @@ def _spam_met(comparison: RankComparison) -> Chart:
 def _spam_mass(comparison: RankComparison) -> Chart:
     """Share of the score that spam holds, against p."""
     mass = [measures["spam_mass"] for measures in comparison.measures]
-    labels = [rank_label(p) for p in comparison.ps]
     return steps_chart(
-        [label.removeprefix("p = ") for label in labels],
+        [rank_label(p) for p in comparison.ps],
         Axis(0, padded([0.0, *mass])[1], "score held by spam", percent=True),
         mass,
-        [f"{label}: {value:.2%}" for label, value in zip(labels, mass, strict=True)],
-        title="Spam mass",
-        description="Share of all score that labelled spam holds, for each p.",
+        [f"{value:.2%}" for value in mass],
         height=300,
     )
 
 
-def _with_drawings(suspects: list[Suspect]) -> list[tuple[Suspect, Svg | None]]:
-    return [(each, _drawing(each) if i < _DRAWN and each.links else None) for i, each in enumerate(suspects)]
-
-
-def _drawing(suspect: Suspect) -> Svg:
+def _drawing(suspect: Suspect) -> Chart:
     """The suspect in the middle, its strongest sources round it, and the links among them."""
     sources = [link.source for link in suspect.links]
     angles = [2 * pi * k / max(1, len(sources)) for k in range(len(sources))]
     spots = [(0.0, 0.0), *((sin(angle), cos(angle)) for angle in angles)]
-    chart = Chart(
-        Axis(-2.2, 2.2, ticks=()),
-        Axis(-1.3, 1.3, ticks=()),
-        title=f"Who links to {suspect.name}",
-        description="In the middle the suspect, round it its strongest sources, numbered as in the table.",
-        width=440,
-        height=260,
-        margins=(4, 4, 4, 4),
-    )
+    wide, high = Axis(-2.2, 2.2, ticks=()), Axis(-1.3, 1.3, ticks=())
+    chart = Chart(wide, high, width=440, height=260, margins=(4, 4, 4, 4))
     both = {pair for pair in suspect.among if pair[::-1] in suspect.among}
     for a, b in suspect.among:
         if (a, b) in both and a > b:
@@ -177,4 +148,4 @@ def _drawing(suspect: Suspect) -> Svg:
     for k, (source, (x, y)) in enumerate(zip(sources, spots[1:], strict=True), start=1):
         chart.points([x], [y], classes="open", size=6, titles=[str(source)])
         chart.text(1.17 * x, 1.17 * y, str(k), anchor="middle", dy=4)
-    return chart.render()
+    return chart

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING, Any, NamedTuple, get_type_hints
 
 import numpy as np
 
 from apexrank.graph.base import InLink
 from apexrank.graph.graph import Graph
-from apexrank.report.page import counted, json_power, listed, power_label
+from apexrank.report.page import json_power, listed, plural, power_label
 
 if TYPE_CHECKING:
     import polars as pl
@@ -22,8 +22,12 @@ _TABLE = (
 _RENAMED = {"name": "vertex", "base_rank": "pagerank_rank", "base_score": "pagerank_score"}
 
 
-class RankedVertex(NamedTuple):
-    """A vertex in a list: ``change`` is places won against PageRank; equals share the best of their ranks."""
+@dataclass(frozen=True)
+class RankedVertex:
+    """A vertex in a list: ``change`` is places won against PageRank; equals share the best of their ranks.
+
+    ``suspect`` says whether it looks like the target of a link farm.
+    """
 
     rank: int
     name: Any
@@ -34,7 +38,8 @@ class RankedVertex(NamedTuple):
     suspect: bool
 
 
-class Suspect(NamedTuple):
+@dataclass(frozen=True)
+class Suspect(RankedVertex):
     """A vertex that may be the target of a link farm, and why.
 
     ``fall`` is the logarithm of PageRank's score over the score here, ``suspicion`` that times ``unsupported_share``,
@@ -44,12 +49,6 @@ class Suspect(NamedTuple):
     and a link to itself; ``among`` are links between the vertex (0) and their sources (1, 2, …).
     """
 
-    rank: int
-    name: Any
-    score: float
-    base_rank: int
-    base_score: float
-    change: int
     fall: float
     suspicion: float
     in_links: int
@@ -62,14 +61,10 @@ class Suspect(NamedTuple):
     among: list[tuple[int, int]]
 
 
-class Riser(NamedTuple):
+@dataclass(frozen=True)
+class Riser(RankedVertex):
     """A vertex that gains most: ``cycle`` is the length of the closed cycle it is on, 0 for none."""
 
-    rank: int
-    name: Any
-    score: float
-    base_rank: int
-    change: int
     cycle: int
     self_loop: bool
     strongest: Any
@@ -79,11 +74,7 @@ class Riser(NamedTuple):
     def note(self) -> str:
         """What to keep in mind."""
         if self.cycle:
-            return (
-                "links to nobody but itself"
-                if self.cycle == 1
-                else f"on a closed cycle of {self.cycle} vertices"
-            )
+            return plural("[links to nobody but itself|on a closed cycle of # vertices]", self.cycle)
         return "links to itself, too" if self.self_loop else ""
 
 
@@ -109,7 +100,23 @@ class FarmVerdict(NamedTuple):
 
 
 @dataclass(frozen=True, eq=False)
-class RankComparison:
+class RankLists:
+    """Scores and ranks of the vertices of a graph at several p, the first of which is PageRank."""
+
+    graph: Graph
+    scores: list[np.ndarray]
+    ranks: list[np.ndarray]
+
+    def rows(self, i: int, vertices: np.ndarray, flagged: np.ndarray) -> list[RankedVertex]:
+        """Vertices with their ranks and scores at the i-th p and in PageRank."""
+        now, base = self.ranks[i][vertices], self.ranks[0][vertices]
+        columns = now, self.graph.labels(vertices), self.scores[i][vertices], base, self.scores[0][vertices]
+        lists = [column.tolist() for column in (*columns, base - now, np.isin(vertices, flagged))]
+        return [RankedVertex(*row) for row in zip(*lists, strict=True)]
+
+
+@dataclass(frozen=True, eq=False)
+class RankComparison(RankLists):
     """PageRank and L_pq ranks of the same graph, side by side; lists are by the number of a p in ``ps``.
 
     Attributes
@@ -149,12 +156,9 @@ class RankComparison:
     title : str
     """
 
-    graph: Graph
     ps: tuple[float, ...]
     ratio: float
     damping: float
-    scores: list[np.ndarray]
-    ranks: list[np.ndarray]
     certificates: list[RankCertificate]
     chosen: int
     head: int
@@ -173,21 +177,13 @@ class RankComparison:
 
     def top_items(self, i: int, k: int | None = None) -> list[RankedVertex]:
         """The first k vertices at the i-th p, by default ``top``."""
-        return self._items(i, first(self.scores[i], self.top if k is None else k))
+        return self.rows(i, first(self.scores[i], self.top if k is None else k), self.flagged[i])
 
     def fallen(self, i: int, k: int | None = None) -> list[RankedVertex]:
         """PageRank's first k that are not among the first k at the i-th p."""
         k = self.top if k is None else k
         base = first(self.scores[0], k)
-        return self._items(i, base[~np.isin(base, first(self.scores[i], k))])
-
-    def _items(self, i: int, vertices: np.ndarray) -> list[RankedVertex]:
-        flagged = set(self.flagged[i].tolist())
-        now, base = self.ranks[i][vertices].tolist(), self.ranks[0][vertices].tolist()
-        score, base_score = self.scores[i][vertices].tolist(), self.scores[0][vertices].tolist()
-        names = self.graph.labels(vertices).tolist()
-        columns = zip(vertices.tolist(), now, names, score, base, base_score, strict=True)
-        return [RankedVertex(a, name, s, b, t, b - a, v in flagged) for v, a, name, s, b, t in columns]
+        return self.rows(i, base[~np.isin(base, first(self.scores[i], k))], self.flagged[i])
 
     def suspects(self, i: int | None = None) -> list[Suspect]:
         """Suspected farms at the i-th p (by default ``chosen``), the most suspicious first; none at p = 1."""
@@ -213,16 +209,9 @@ class RankComparison:
 
         suspects = self.suspects(i)
         kinds, types = {int: pl.Int64, float: pl.Float64, bool: pl.Boolean}, get_type_hints(Suspect)
-        return pl.DataFrame(
-            [
-                pl.Series(
-                    _RENAMED.get(name, name),
-                    [getattr(suspect, name) for suspect in suspects],
-                    dtype=kinds.get(types[name]),
-                )
-                for name in _TABLE
-            ]
-        )
+        columns = {name: [getattr(suspect, name) for suspect in suspects] for name in _TABLE}
+        overrides = {name: kinds[types[name]] for name in _TABLE if types[name] in kinds}
+        return pl.DataFrame(columns, schema_overrides=overrides).rename(_RENAMED)
 
     def to_dict(self) -> dict[str, Any]:
         """Everything but the scores of all vertices, as plain values."""
@@ -243,16 +232,16 @@ class RankComparison:
 
     def _of_power(self, i: int) -> dict[str, Any]:
         suspects = [
-            suspect._asdict() | {"links": [link._asdict() for link in suspect.links]}
+            asdict(suspect) | {"links": [link._asdict() for link in suspect.links]}
             for suspect in self.suspects(i)
         ]
         return {
             "certificate": self.certificates[i]._asdict() | {"p": json_power(self.ps[i])},
             **({"measures": self.measures[i]} if self.measures else {}),
             "flagged": len(self.flagged[i]),
-            "top": [item._asdict() for item in self.top_items(i)],
+            "top": [asdict(item) for item in self.top_items(i)],
             "suspects": suspects,
-            "risers": [riser._asdict() | {"note": riser.note} for riser in self.risers(i)],
+            "risers": [asdict(riser) | {"note": riser.note} for riser in self.risers(i)],
         }
 
 
@@ -318,38 +307,39 @@ def _judge(found: RankComparison) -> tuple[str, str]:
             f"Nothing suspicious found: none of PageRank's first {head} vertices gets most of its rank from "
             "vertices nobody else links to."
         )
-    get, whose, they = ("gets", "its", "it does") if n == 1 else ("get", "their", "they do")
-    return "nothing falls", (
-        f"No suspects: {n:,} of PageRank's first {head} vertices {get} most of {whose} rank from vertices nobody else "
-        f"links to, but {they} not fall in both score and place at a p tried. A larger p or a smaller ratio may tell "
-        "more."
+    text = (
+        f"No suspects: # of PageRank's first {head} vertices [gets|get] most of [its|their] rank from vertices nobody "
+        "else links to, but [it does|they do] not fall in both score and place at a p tried. A larger p or a smaller "
+        "ratio may tell more."
     )
+    return "nothing falls", plural(text, n)
 
 
 def _suspects(found: RankComparison) -> str:
     flagged = found.flagged[found.chosen]
     at_top = flagged[np.isin(flagged, first(found.scores[0], found.top))]
     head, top = f"{found.head:,}", min(found.top, found.graph.n)
-    more = f" Among its first {head} there are {len(flagged):,}." if len(flagged) > len(at_top) else ""
     if not len(at_top):
-        does = "does" if len(flagged) == 1 else "do"
-        nobody = (
-            "PageRank's first vertex does not look like the target of a link farm"
-            if top == 1
-            else f"None of PageRank's first {top:,} vertices looks like the target of a link farm"
+        nobody = plural(
+            "[PageRank's first vertex does not look|None of PageRank's first # vertices looks] like the target of a "
+            "link farm",
+            top,
         )
-        return f"{nobody}, but {len(flagged):,} of its first {head} {does}: {_why(found, flagged)}"
-    if top == 1:
-        return f"PageRank's first vertex looks like the target of a link farm: {_why(found, at_top)}{more}"
-    vertices = counted(len(at_top), "vertex", "vertices")
-    look = "looks like the target of a link farm" if len(at_top) == 1 else "look like targets of link farms"
-    return f"PageRank's first {top:,} contain {vertices} that {look}: {_why(found, at_top)}{more}"
+        does = plural(f"# of its first {head} [does|do]", len(flagged))
+        return f"{nobody}, but {does}: {_why(found, flagged)}"
+    who = "PageRank's first vertex looks like the target of a link farm"
+    if top > 1:
+        look = "# [vertex that looks like the target of a link farm|vertices that look like targets of link farms]"
+        who = f"PageRank's first {top:,} contain {plural(look, len(at_top))}"
+    more = f" Among its first {head} there are {len(flagged):,}." if len(flagged) > len(at_top) else ""
+    return f"{who}: {_why(found, at_top)}{more}"
 
 
 def _why(found: RankComparison, vertices: np.ndarray) -> str:
     before, after = (float(np.median(found.ranks[i][vertices])) for i in (0, found.chosen))
-    whose, place, them = ("its", "place", "it") if len(vertices) == 1 else ("their", "median place", "them")
-    return (
-        f"most of {whose} rank comes from vertices nobody else links to. At {rank_label(found.ps[found.chosen])}, of "
-        f"the p tried the one that moves {them} furthest, {whose} {place} goes from {before:,.0f} to {after:,.0f}."
+    text = (
+        f"most of [its|their] rank comes from vertices nobody else links to. At {rank_label(found.ps[found.chosen])}, "
+        f"of the p tried the one that moves [it|them] furthest, [its|their median] place goes from {before:,.0f} to "
+        f"{after:,.0f}."
     )
+    return plural(text, len(vertices))

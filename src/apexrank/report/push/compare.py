@@ -6,7 +6,6 @@ import warnings
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from math import inf
-from numbers import Integral, Real
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -24,9 +23,10 @@ from apexrank.metrics.roc import auc
 from apexrank.rankers.base import CollapsedWarning, SeparableWarning
 from apexrank.rankers.push import PNormPush
 from apexrank.rankers.select import DEFAULT_PS, push_path
-from apexrank.report.page import Stages, counted_are, level, percent
+from apexrank.report.page import Stages, level, percent, plural, read_powers
 from apexrank.report.push.result import FEW, PushComparison, push_bounds
 from apexrank.report.push.rows import PushRows, read_rows
+from apexrank.validation import check_count
 
 HARDEST = 1e4  # a finite p beyond it differs from inf by rounding only, and takes for ever
 TOP = "top"
@@ -118,22 +118,19 @@ def compare_pushes(
     >>> found.verdict.kind, found.n_test
     ('helps', 1200)
     """
-    _check_options(top, confidence, n_resamples, random_state)
+    check_level(confidence, n_resamples)
+    if top is not None:
+        check_count("top", top)
+    check_seed(random_state)
     stage = Stages(progress)
-    powers, notes = _powers(ps)
+    powers = read_powers(ps)
+    hard = [p for p in powers if HARDEST < p < inf]
+    if hard:
+        raise InputError(f"ps: a finite p is at most {HARDEST:,.0f}, got {hard[0]:g}; use inf")
+    notes = [] if 1 in np.ravel(ps) else ["p = 1 was added: it is what every push is compared with"]
     with stage("read"):
-        data = read_rows(
-            X,
-            y,
-            X_test,
-            y_test,
-            holdout,
-            sample_weight,
-            feature_names,
-            row_names,
-            test_row_names,
-            random_state,
-        )
+        names = feature_names, row_names, test_row_names
+        data = read_rows(X, y, X_test, y_test, sample_weight, names, holdout, random_state)
         notes += data.notes
         n_test, n_folds = len(data.y_test), _number_of_folds(data.y, folds, notes)
         top = _length(top, n_test, notes)
@@ -150,24 +147,20 @@ def compare_pushes(
     with stage("measure"):
         found, decided_by = chosen_measures(measures, own.measure, top, n_test, notes)
         n_resamples = _number_of_draws(n_resamples, n_test * len(powers), notes)
-        values, gaps = paired_intervals(
-            data.y_test,
-            scores,
-            found,
-            confidence=confidence,
-            n_resamples=n_resamples,
-            random_state=random_state,
-        )
+        draws: dict[str, Any] = {
+            "confidence": confidence,
+            "n_resamples": n_resamples,
+            "random_state": random_state,
+        }
+        values, gaps = paired_intervals(data.y_test, scores, found, **draws)
         if decided_by != f"precision_at_{top}":
             _note_top(powers, chosen, gaps, top, notes)
         _note_ties(powers, chosen, scores, top, notes)
         _note_few(data.y_test, confidence, n_resamples, notes)
-    positives = int(data.y.sum())
     with stage("bound"):
-        misranked = 1 - auc(data.y_test, scores[0])
-        bound, factor, advice = push_bounds(
-            powers, data.X.shape[1], misranked, positives, len(data.y) - positives
-        )
+        misranked, positives = 1 - auc(data.y_test, scores[0]), int(data.y.sum())
+        counts = positives, len(data.y) - positives
+        bound, factor, advice = push_bounds(powers, data.X.shape[1], misranked, *counts)
     return PushComparison(
         ps=powers,
         chosen=chosen,
@@ -204,27 +197,8 @@ def compare_pushes(
 
 def check_seed(random_state: int | None) -> None:
     """Raise InputError unless NumPy takes the seed."""
-    if random_state is not None and not (isinstance(random_state, Integral) and random_state >= 0):
-        raise InputError(f"random_state must be a whole number of at least 0, or None, got {random_state!r}")
-
-
-def _check_options(top: int | None, confidence: float, n_resamples: int, random_state: int | None) -> None:
-    check_level(confidence, n_resamples)
-    if top is not None and (not isinstance(top, Integral) or top < 1):
-        raise InputError(f"top must be a whole number of at least 1, got {top!r}")
-    check_seed(random_state)
-
-
-def _powers(ps: Sequence[float]) -> tuple[tuple[float, ...], list[str]]:
-    """Sorted powers with 1 among them, and a note if it was added."""
-    given = list(ps)
-    for p in given:
-        if not isinstance(p, Real) or not p >= 1:
-            raise InputError(f"ps must be numbers of at least 1 (inf allowed), got {p!r}")
-        if HARDEST < p < inf:
-            raise InputError(f"ps: a finite p is at most {HARDEST:,.0f}, got {p:g}; use inf")
-    notes = [] if 1 in given else ["p = 1 was added: it is what every push is compared with"]
-    return tuple(sorted({1.0, *map(float, given)})), notes
+    if random_state is not None:
+        check_count("random_state", random_state, 0, ", or None")
 
 
 def _length(top: int | None, n_test: int, notes: list[str]) -> int:
@@ -251,11 +225,18 @@ class Scoring(NamedTuple):
     sign: int = 1
     places: int | None = None
 
+    def of(self, ranker: PNormPush, X: np.ndarray, y: np.ndarray) -> float:
+        """Score of a ranker on the rows of a fold."""
+        try:
+            return float(self.score(ranker, X, y))
+        except Exception as error:
+            reason = (str(error).strip() or type(error).__name__).splitlines()[0]
+            raise InputError(f"the scoring {self.name!r} failed on a fold: {reason}") from error
+
 
 def _number_of_folds(y: np.ndarray, folds: int, notes: list[str]) -> int:
     """Number of folds: as many as asked for, at most as many as the smaller class has rows."""
-    if not isinstance(folds, Integral) or folds < 2:
-        raise InputError(f"folds must be a whole number of at least 2, got {folds!r}")
+    check_count("folds", folds, 2)
     fewest = int(min(y.sum(), (~y).sum()))
     if fewest < folds:
         notes.append(f"{fewest} folds instead of {folds}: one class has only {fewest} training rows")
@@ -326,37 +307,24 @@ def cross_validate(
         raise InputError("alphas needs at least one value")
     cv = StratifiedKFold(folds, shuffle=True, random_state=random_state)
     scores = np.empty((len(alphas), len(ps), folds))
+    options = {"max_iter": SEARCH_ITERATIONS, "tol": SEARCH_TOL}
     with convergence() as troubles:
         for number, (train, test) in enumerate(cv.split(data.X, data.y)):
+            y, weight = data.y[train], None if data.weight is None else data.weight[train]
+            if weight is not None and not (weight[y].any() and weight[~y].any()):
+                raise InputError(
+                    "in one fold a class has no row to learn from with a weight above 0: use fewer folds, or give more "
+                    "rows a weight"
+                )
             for i, alpha in enumerate(alphas):
-                path = _path(data, train, ps, alpha)
-                scores[i, :, number] = [_score(scoring, ranker, data, test) for ranker in path]
+                path = push_path(data.X[train], y, ps, sample_weight=weight, alpha=alpha, **options)
+                scores[i, :, number] = [scoring.of(ranker, data.X[test], data.y[test]) for ranker in path]
     _note_troubles(troubles, scores.size, notes)
     mean = scores.mean(axis=2)
     if np.isnan(mean).all():
         raise InputError("the scorer gave no number on any fold: choose fewer folds or another scoring")
     best = np.where(np.isnan(mean), -inf, mean).argmax(axis=0)
     return [float(alphas[i]) for i in best], scores[best, np.arange(len(ps))]
-
-
-def _path(data: PushRows, train: np.ndarray, ps: Sequence[float], alpha: float) -> list[PNormPush]:
-    weight = None if data.weight is None else data.weight[train]
-    y = data.y[train]
-    if weight is not None and not (weight[y].any() and weight[~y].any()):
-        raise InputError(
-            "in one fold a class has no row to learn from with a weight above 0: use fewer folds, or give more rows a "
-            "weight"
-        )
-    options: dict[str, Any] = {"alpha": alpha, "max_iter": SEARCH_ITERATIONS, "tol": SEARCH_TOL}
-    return push_path(data.X[train], y, ps, sample_weight=weight, **options)
-
-
-def _score(scoring: Scoring, ranker: PNormPush, data: PushRows, test: np.ndarray) -> float:
-    try:
-        return float(scoring.score(ranker, data.X[test], data.y[test]))
-    except Exception as error:
-        reason = (str(error).strip() or type(error).__name__).splitlines()[0]
-        raise InputError(f"the scoring {scoring.name!r} failed on a fold: {reason}") from error
 
 
 def _note_troubles(troubles: list[ConvergenceWarning], fits: int, notes: list[str]) -> None:
@@ -469,27 +437,22 @@ def paired_intervals(
     ([0.833, 1.0], 0.167)
     """
     lists = [check_rows(y, row, graded=True) for row in scores]
-    if min(np.sum(y), np.sum(~np.asarray(y, dtype=bool))) < FEWEST_OF_A_CLASS:
-        draws = np.full((n_resamples, len(lists), len(measures)), np.nan)
-    else:
+    draws = np.full((n_resamples, len(lists), len(measures)), np.nan)
+    if min(np.sum(y), np.sum(~np.asarray(y, dtype=bool))) >= FEWEST_OF_A_CLASS:
         draws = draw_rows(lists, measures, n_resamples, random_state)
-    n = len(y)
+
+    def interval(value: float, drawn: np.ndarray) -> Interval:
+        if np.sum(~np.isnan(drawn)) < max(2, LEAST_DEFINED * len(drawn)):
+            return Interval(value, np.nan, np.nan, np.nan, confidence, len(y))
+        return interval_of_draws(value, drawn, confidence, "percentile", len(y))
+
     values: dict[str, list[Interval]] = {}
     gaps: dict[str, list[Interval | None]] = {}
     for measure, drawn in zip(measures, np.moveaxis(draws, 2, 0), strict=True):
-        points = [measure.mean(rows) for rows in lists]
-        own = list(zip(points, drawn.T, strict=True))
-        base, first = own[0]
-        values[measure.name] = [_interval(value, column, confidence, n) for value, column in own]
-        changes = [_interval(value - base, column - first, confidence, n) for value, column in own[1:]]
-        gaps[measure.name] = [None, *changes]
+        (base, first), *others = own = [(measure.mean(rows), drawn[:, i]) for i, rows in enumerate(lists)]
+        values[measure.name] = [interval(*each) for each in own]
+        gaps[measure.name] = [None, *(interval(value - base, column - first) for value, column in others)]
     return values, gaps
-
-
-def _interval(value: float, draws: np.ndarray, confidence: float, n: int) -> Interval:
-    if np.sum(~np.isnan(draws)) < max(2, LEAST_DEFINED * len(draws)):
-        return Interval(value, np.nan, np.nan, np.nan, confidence, n)
-    return interval_of_draws(value, draws, confidence, "percentile", n)
 
 
 def _note_top(
@@ -522,7 +485,7 @@ def _note_few(y: np.ndarray, confidence: float, n_resamples: int, notes: list[st
     for word, number in (("positive", int(y.sum())), ("negative", int((~y).sum()))):
         if number < FEW:
             rough = "no intervals are shown" if number < FEWEST_OF_A_CLASS else "the intervals are rough"
-            notes.append(f"only {counted_are(number, 'held-out row')} {word}: {rough}")
+            notes.append(plural(f"only # held-out [row is|rows are] {word}: {rough}", number))
     if (1 - confidence) / 2 * n_resamples < 1 - 1e-9:
         notes.append(
             f"{n_resamples:,} draws are too few for intervals of {level(confidence)} confidence: they end at the most "

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
+from functools import partial
 from math import inf, isfinite
-from typing import Any
 
 import numpy as np
 
@@ -11,9 +11,9 @@ from apexrank.metrics import roc_points
 from apexrank.metrics.confidence import Interval
 from apexrank.metrics.evaluation import FAMILIES, find_measure
 from apexrank.plot.style import Curve, corners
-from apexrank.report.charts import Axis, Chart, Svg, padded, steps_chart, thin
-from apexrank.report.page import level, power_label, render
-from apexrank.report.push.result import PushComparison, few_digits
+from apexrank.report.charts import Axis, Chart, padded, steps_chart, thin
+from apexrank.report.page import few_digits, level, power_label, render
+from apexrank.report.push.result import PushComparison
 
 _FEATURES_SHOWN = 30
 _CHARTS = 6
@@ -25,26 +25,24 @@ def page(comparison: PushComparison, *, title: str | None = None) -> str:
     """HTML of the comparison."""
     start = comparison.chosen
     numbers = range(len(comparison.ps))
+    totals = np.abs(comparison.coef).sum(axis=1, keepdims=True)
+    shares = comparison.coef / np.where(totals, totals, 1.0)  # coefficients of different p differ in size
     return render(
         "push.html",
-        title=title or comparison.title,
-        comparison=comparison,
-        verdict=comparison.verdict,
+        comparison,
+        title or comparison.title,
         labels=[_label(comparison, number) for number in numbers],
         level=level(comparison.confidence),
         start=start,
-        roc=[chart.render(start) for chart in _roc(comparison)],
+        roc=_roc(comparison),
         rows=[list(zip(comparison.top_items(i), comparison.lifts(i), strict=True)) for i in numbers],
         found=[few_digits(comparison.found(number)) for number in numbers],
-        tradeoff=[
-            (find_measure(name).label, _tradeoff(comparison, name).render(start))
-            for name in shown_measures(comparison)
-        ],
+        tradeoff={name: _tradeoff(comparison, name) for name in shown_measures(comparison)},
         measure_labels={name: find_measure(name).label for name in comparison.measures},
-        coefficients=[_coefficients(comparison, number) for number in numbers],
+        shares=shares,
+        largest=np.argsort(-np.abs(shares).max(axis=0), kind="stable")[:_FEATURES_SHOWN].tolist(),
+        bar=partial(_bar, most=float(np.abs(shares).max()) or 1.0),
         more_features=max(0, len(comparison.feature_names) - _FEATURES_SHOWN),
-        notes=comparison.notes,
-        seconds=comparison.seconds,
     )
 
 
@@ -61,18 +59,8 @@ def _roc(comparison: PushComparison) -> list[Chart]:
     left = min(negatives, max(10, round(0.05 * negatives)))
     curves = [corners(Curve(*roc_points(comparison.y, row)[:2])) for row in comparison.scores]
     highest = max(float(curve.true_positives[curve.false_positives <= left].max()) for curve in curves)
-    whole = Chart(
-        Axis(0, negatives, "false positives"),
-        Axis(0, positives, "true positives"),
-        title="ROC curve of the held-out rows, whole list",
-        description="True against false positives; the slider draws another p, dashed is p = 1.",
-    )
-    top = Chart(
-        Axis(0, left, "false positives"),
-        Axis(0, max(highest, 1) * 1.05, "true positives"),
-        title="ROC curve of the held-out rows, leftmost part",
-        description=f"The same up to {left} false positives, the top of the list.",
-    )
+    whole = Chart(Axis(0, negatives, "false positives"), Axis(0, positives, "true positives"))
+    top = Chart(Axis(0, left, "false positives"), Axis(0, max(highest, 1) * 1.05, "true positives"))
     whole.rule(0, 0, negatives, positives)
     for frame, curve in enumerate(curves):
         for chart, part in ((whole, curve), (top, _cut(curve, left))):
@@ -93,19 +81,16 @@ def _cut(curve: Curve, left: float) -> Curve:
 
 def _tradeoff(comparison: PushComparison, name: str) -> Chart:
     """A measure at each p with a band of confidence, and where the slider stands."""
-    measure, intervals = find_measure(name), comparison.measures[name]
+    intervals = comparison.measures[name]
     value, low, high = np.array([interval[:3] for interval in intervals]).T
     ends = np.r_[value, low, high]
-    highest = 1.0 if measure.family in _SHARES else inf
-    labels = [power_label(p) for p in comparison.ps]
+    highest = 1.0 if find_measure(name).family in _SHARES else inf
     return steps_chart(
-        [label.removeprefix("p = ") for label in labels],
+        [power_label(p) for p in comparison.ps],
         Axis(*padded(ends, low=0.0 if np.nanmin(ends) >= 0 else -inf, high=highest)),
         value,
-        [f"{label}: {_with_ends(interval)}" for label, interval in zip(labels, intervals, strict=True)],
+        [_with_ends(interval) for interval in intervals],
         bands=(low, high),
-        title=f"{measure.label} against p",
-        description=f"On the held-out rows, with bands of {level(comparison.confidence)} confidence.",
         height=240,
     )
 
@@ -121,31 +106,11 @@ def shown_measures(comparison: PushComparison) -> list[str]:
     return list(dict.fromkeys([*first, *comparison.measures]))[:_CHARTS]
 
 
-def _coefficients(comparison: PushComparison, number: int) -> list[dict[str, Any]]:
-    """Each feature's share of the sum of all |coefficients|, with its sign, here and at p = 1.
-
-    The coefficients of different p differ in size, so only shares can be compared.
-    """
-    totals = np.abs(comparison.coef).sum(axis=1, keepdims=True)
-    shares = comparison.coef / np.where(totals, totals, 1.0)
-    largest = np.argsort(-np.abs(shares).max(axis=0), kind="stable")[:_FEATURES_SHOWN]
-    most = float(np.abs(shares).max()) or 1.0
-    return [
-        {
-            "name": comparison.feature_names[feature],
-            "base": shares[0, feature],
-            "now": shares[number, feature],
-            "bar": _bar(shares[number, feature], shares[0, feature], most),
-        }
-        for feature in largest.tolist()
-    ]
-
-
-def _bar(now: float, base: float, most: float) -> Svg:
+def _bar(now: float, base: float, most: float) -> str:
     """A bar from the middle to a share, and a mark where it was at p = 1."""
     x, y = Axis(-most, most, ticks=()), Axis(0, 1, ticks=())
-    chart = Chart(x, y, title="", width=160, height=16, margins=(2, 2, 0, 0))
+    chart = Chart(x, y, width=160, height=16, margins=(2, 2, 0, 0))
     chart.rule(0, 0, 0, 1)
     chart.bar(0, 0.2, now, 0.8, series=0 if now >= 0 else 1)
     chart.points([base], [0.5], size=4, shape="diamond", classes="baseline")
-    return chart.render(spark=True)
+    return chart.render()

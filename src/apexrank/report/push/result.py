@@ -16,7 +16,7 @@ from apexrank.metrics.confidence import Interval
 from apexrank.metrics.evaluation import find_measure
 from apexrank.metrics.roc import auc
 from apexrank.rankers.push import PNormPush
-from apexrank.report.page import counted, counted_are, json_power, level, number, whole_percent
+from apexrank.report.page import few_digits, json_power, level, number, plural, whole_percent
 
 if TYPE_CHECKING:
     import polars as pl
@@ -214,9 +214,7 @@ class PushComparison:
     @cached_property
     def ranks(self) -> np.ndarray:
         """Rank of each held-out row, 1 at the top, shape (n_ps, n_test); tied rows keep the order of the input."""
-        ranks = np.empty(self.scores.shape, dtype=np.int64)
-        np.put_along_axis(ranks, self._orders, np.arange(1, self.n_test + 1)[None, :], axis=1)
-        return ranks
+        return np.argsort(self._orders, axis=1) + 1
 
     @cached_property
     def _orders(self) -> np.ndarray:
@@ -317,9 +315,9 @@ def _too_few(found: PushComparison) -> str | None:
     negatives = found.n_test - found.n_test_positives
     for word, rows in (("positive", found.n_test_positives), ("negative", negatives)):
         if rows < FEW:
-            return f"only {counted_are(rows, 'held-out row')} {word}"
+            return plural(f"only # held-out [row is|rows are] {word}", rows)
     if found.places is not None and found.places < FEW and len(found.ps) > 1:
-        return f"cross-validation looks at only {counted(found.places, 'place')} in all folds"
+        return plural("cross-validation looks at only # [place|places] in all folds", found.places)
     return None
 
 
@@ -382,17 +380,6 @@ def _no_push(found: PushComparison) -> tuple[str, str, str]:
     return "no difference", "No clear difference", body
 
 
-def few_digits(value: float) -> str:
-    """Format a count, to one decimal where ties make it a mean.
-
-    Examples
-    --------
-    >>> few_digits(26.0), few_digits(6.4999)
-    ('26', '6.5')
-    """
-    return f"{value:.1f}".removesuffix(".0")
-
-
 def push_bounds(
     ps: Sequence[float], n_features: int, r_min: float, n_positives: int, n_negatives: int
 ) -> tuple[list[PushBound], float, str]:
@@ -426,14 +413,8 @@ def push_bounds(
         <= log(DELTA)
     ]
     bound = [PushBound(*row) for row in zip(ps, needed, ratios, strict=True)]
-    return bound, factor, _advice(bound, factor, r_min, n_positives, n_negatives, met)
-
-
-def _advice(
-    bound: list[PushBound], factor: float, r_min: float, n_positives: int, n_negatives: int, met: list[float]
-) -> str:
     reach = f"enough up to p = {max(met):g}" if met else f"too few even for p = {bound[0].p:g}"
-    return (
+    advice = (
         f"Each unit of p multiplies the negatives that the worst-case bound asks for by {number(factor)} "
         f"({r_min:.1%} of the held-out pairs are misranked at p = 1). At p = 1 it asks for "
         f"{number(bound[0].negatives)} negatives; the training rows, {n_positives:,} positives and {n_negatives:,} "
@@ -441,3 +422,4 @@ def _advice(
         "take from it that a harder push learns from fewer rows, so of two p that do equally well prefer the "
         "smaller, and trust a large one as far as its interval goes."
     )
+    return bound, factor, advice

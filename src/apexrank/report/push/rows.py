@@ -12,7 +12,8 @@ from sklearn.utils import check_array
 
 from apexrank.errors import InputError
 from apexrank.metrics._labels import as_labels, distinct
-from apexrank.report.page import counted_are
+from apexrank.plot.style import number_column
+from apexrank.report.page import plural
 
 
 class PushRows(NamedTuple):
@@ -52,26 +53,25 @@ def read_rows(
     y: ArrayLike,
     X_test: Any,
     y_test: ArrayLike | None,
-    holdout: float,
     sample_weight: ArrayLike | None,
-    feature_names: Sequence[str] | None,
-    row_names: Sequence[Any] | None,
-    test_row_names: Sequence[Any] | None,
+    names: tuple[Sequence[Any] | None, ...],
+    holdout: float,
     random_state: int | None,
 ) -> PushRows:
-    """Check the input of `apexrank.report.compare_pushes` and split it."""
+    """Check the input of `apexrank.report.compare_pushes` and split it; ``names`` are of features, rows, test rows."""
+    feature_names, row_names, test_row_names = names
     rows = _matrix("X", X)
     positive, classes = _positives("y", y, len(rows))
     weight = None if sample_weight is None else _weight(sample_weight, len(rows))
     features = _names("feature_names", feature_names, rows.shape[1], "feature", _columns(X))
-    names = _names("row_names", row_names, len(rows), "row")
+    shown = _names("row_names", row_names, len(rows), "row")
     notes = []
     if (X_test is None) != (y_test is None):
         raise InputError("X_test and y_test come together: give both or neither")
     if X_test is None:
         train, test = hold_out(positive, holdout, random_state)
         notes.append(note_of_split(len(test), len(rows)))
-        new, known, names = rows[test], positive[test], [names[row] for row in test]
+        new, known, shown = rows[test], positive[test], [shown[row] for row in test]
         rows, positive, weight = rows[train], positive[train], None if weight is None else weight[train]
     else:
         _check_columns(X, X_test)
@@ -79,11 +79,11 @@ def read_rows(
         if new.shape[1] != rows.shape[1]:
             raise InputError(f"X_test has {new.shape[1]} columns, X {rows.shape[1]}: give the same columns")
         known, _ = _positives("y_test", y_test, len(new), classes)
-        names = _names("test_row_names", test_row_names, len(new), "row")
+        shown = _names("test_row_names", test_row_names, len(new), "row")
     if weight is not None:
         notes.append("row weights count in fitting only: choosing p and measuring count every row once")
     check_counts(positive, known)
-    return PushRows(rows, positive, weight, new, known, names, features, notes)
+    return PushRows(rows, positive, weight, new, known, shown, features, notes)
 
 
 def _matrix(name: str, X: Any) -> np.ndarray:
@@ -123,12 +123,8 @@ def _positives(
 
 
 def _weight(sample_weight: ArrayLike, n: int) -> np.ndarray:
-    try:
-        weight = np.asarray(sample_weight, dtype=np.float64)
-        usable = weight.shape == (n,) and bool((np.isfinite(weight) & (weight >= 0)).all())
-    except (TypeError, ValueError):
-        usable = False
-    if not usable:
+    weight = number_column(sample_weight)
+    if weight is None or len(weight) != n or not (np.isfinite(weight) & (weight >= 0)).all():
         raise InputError("sample_weight must be numbers of at least 0, one for each row of X")
     if not weight.any():
         raise InputError("sample_weight is 0 in all rows: give some a weight above 0")
@@ -168,14 +164,9 @@ def note_of_split(n_test: int, n: int) -> str:
 
 def check_counts(y: np.ndarray, y_test: np.ndarray) -> None:
     """Raise InputError if a class has too few training or held-out rows."""
-    for word, train, test in (
-        ("positive", int(y.sum()), y_test.sum()),
-        ("negative", int((~y).sum()), (~y_test).sum()),
-    ):
+    for word, train, test in (("positive", y.sum(), y_test.sum()), ("negative", (~y).sum(), (~y_test).sum())):
         if train < 2:
-            raise InputError(
-                f"only {counted_are(train, 'training row')} {word}, choosing p needs at least 2: give more rows, or "
-                "hold out fewer"
-            )
+            few = plural(f"only # training [row is|rows are] {word}", train)
+            raise InputError(f"{few}, choosing p needs at least 2: give more rows, or hold out fewer")
         if test < 1:
             raise InputError(f"none of the held-out rows is {word}: give more rows, or hold out more of them")

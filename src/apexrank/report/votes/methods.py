@@ -34,17 +34,8 @@ from apexrank.aggregation.pairwise import MOST_ITEMS
 from apexrank.aggregation.rank_aggregation import Aggregation, score_items
 from apexrank.errors import InputError
 from apexrank.metrics.permutation import kendall_tau
+from apexrank.plot.aggregation import METHOD_TITLES as TITLES
 
-TITLES = {
-    "lovasz-bregman": "Lovász–Bregman",
-    "borda": "Borda",
-    "copeland": "Copeland",
-    "kemeny": "Kemeny",
-    "median": "Median rank",
-    "combsum": "CombSUM",
-    "combmnz": "CombMNZ",
-    "rrf": "Reciprocal rank fusion",
-}
 SUMS = ("combsum", "combmnz", "rrf")  # favour items that many scored, where missing scores are no opinion
 MOST_PAIRS = 2**33  # voters × items × items of which all majorities are counted: some seconds
 _MOST_SCORES = 2**28  # voters × items of one pass that sorts each ballot: a quarter of a minute
@@ -68,18 +59,16 @@ def other_methods(
         if method in found:
             continue
         twin = known.setdefault(_essence(result, method), method)
-        if twin != method:
-            notes.append(f"{TITLES[method]} is left out: here it is the same as {TITLES[twin]}.")
-            continue
-        too_much = _too_much(result, method)
-        if too_much:
-            notes.append(f"{TITLES[method]} is left out: {too_much}.")
-            continue
-        progress(f"merging by {method}")
-        try:
-            found[method] = by_method(result, method)
-        except InputError as error:
-            notes.append(f"{TITLES[method]} is left out: {error}.")
+        same = f"here it is the same as {TITLES[twin]}" if twin != method else ""
+        reason = same or _too_much(result, method)
+        if not reason:
+            progress(f"merging by {method}")
+            try:
+                found[method] = by_method(result, method)
+            except InputError as error:
+                reason = str(error)
+        if reason:
+            notes.append(f"{TITLES[method]} is left out: {reason}.")
     return found
 
 
@@ -169,9 +158,8 @@ def draw_voters(
         notes.append(
             f"Voters were drawn anew {affordable:,} times instead of {n:,}, for the size of the table."
         )
-    with threadpool_limits(
-        limits=1, user_api="blas"
-    ):  # many small products: threads of a busy machine wait for each other
+    # many small products: threads of a busy machine wait for each other
+    with threadpool_limits(limits=1, user_api="blas"):
         return result.bootstrap(min(n, affordable), random_state=random_state)
 
 

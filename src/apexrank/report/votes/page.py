@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 
+from apexrank.plot.aggregation import METHOD_TITLES as TITLES
+from apexrank.plot.style import bump_heights, places_of, short_name
 from apexrank.report.charts import FONT, Axis, Chart, fit_name, width_of
-from apexrank.report.page import counted, render, shorten
-from apexrank.report.votes.methods import TITLES, one_ballot
+from apexrank.report.page import counted, render
+from apexrank.report.votes.methods import one_ballot
 from apexrank.report.votes.summary import VoteSummary
 
 _SHORT = {"median": "Median", "rrf": "RRF"}  # where there is little room
@@ -29,91 +29,57 @@ def page(summary: VoteSummary, *, title: str | None = None) -> str:
     >>> "tea and rum share the first place" in page(summary)
     True
     """
-    total = summary.result.ballots.total
-    methods = list(summary.methods)
+    votes, items = float(f"{summary.result.ballots.total:.6g}"), summary.result.items
+    methods, results = list(summary.methods), list(summary.methods.values())
+    listed = min(len(summary.shown), _MOST_LISTED)
     bump, beyond = _bump(summary)
     return render(
         "votes.html",
-        title=title
-        or f"{counted(float(f'{total:.6g}'), 'vote')} on {counted(len(summary.result.items), 'item')}",
-        subtitle=_subtitle(summary),
-        summary=summary,
-        verdict=summary.verdict,
+        summary,
+        title or f"{counted(votes, 'vote')} on {counted(len(items), 'item')}",
+        votes=votes,
         labels=[TITLES[name] + (" (the result)" if i == 0 else "") for i, name in enumerate(methods)],
         names=[TITLES[name] for name in methods],
         short=[_SHORT.get(name, TITLES[name]) for name in methods],
         start=0,
         alone=one_ballot(summary.result),
-        bump=bump.render(),
+        bump=bump,
         beyond=beyond,
-        intervals=_intervals(summary).render(),
-        rows=[_rows(summary, name) for name in methods],
-        listed_of=len(summary.result.items),
-        histogram=_histogram(summary).render(),
-        items=[_cut(label, _LETTERS) for label in summary.labels],
+        intervals=_intervals(summary),
+        orders=[np.argsort(each.ranks, kind="stable")[:listed].tolist() for each in results],
+        ranks=[each.ranks.tolist() for each in results],
+        scores=[each.scores.tolist() for each in results],
+        tied=[(np.bincount(each.ranks)[each.ranks] > 1).tolist() for each in results],
+        ends=_ends(summary),
+        gaps=bool((summary.result.support < summary.result.ballots.total).any()),
+        histogram=_histogram(summary),
+        items=[short_name(label, _LETTERS) for label in summary.labels],
         letters=_LETTERS_DRAWN,
         camp_items=summary.shown[:_MOST_DRAWN].tolist(),
         shade=_shade,
-        notes=summary.notes,
-        seconds=summary.seconds,
     )
 
 
-def _cut(name: str, letters: int) -> str:
-    """One line of a name."""
-    return shorten(" ".join(name.split()), letters)
-
-
-def _subtitle(summary: VoteSummary) -> str:
-    ballots = summary.result.ballots
-    voters = counted(ballots.n_voters, "ballot")
-    if ballots.total != ballots.n_voters:
-        voters += f" of {counted(float(f'{ballots.total:.6g}'), 'vote')}"
-    merged = f"{voters}, {counted(ballots.n_items, 'item')}, merged by {TITLES[summary.result.method]}"
-    if summary.confidence is None:
-        return merged
-    return (
-        f"{merged}; confidence {summary.confidence:.2f} (1: the voters agree, 0: they cancel each other out)"
-    )
-
-
-def _rows(summary: VoteSummary, method: str) -> list[dict[str, Any]]:
-    """The first items by one method, and how far they moved against the result."""
-    result, each, labels = summary.result, summary.methods[method], summary.labels
-    order = np.argsort(each.ranks, kind="stable")[: min(len(summary.shown), _MOST_LISTED)]
-    tied = np.bincount(each.ranks)[each.ranks] > 1
-    gaps, drawn = (result.support < result.ballots.total).any(), summary.drawn
-    intervals = {} if drawn is None else {"low": drawn.low, "high": drawn.high, "first": drawn.first}
-    return [
-        {
-            "rank": f"{each.ranks[i]:,}{' =' if tied[i] else ''}",
-            "name": _cut(labels[i], _LETTERS),
-            "score": float(each.scores[i]),
-            "base": int(result.ranks[i]),
-            "change": int(result.ranks[i] - each.ranks[i]),
-            **{name: ends[i].item() for name, ends in intervals.items()},
-            "support": float(result.support[i]) if gaps else None,
-        }
-        for i in order.tolist()
-    ]
+def _ends(summary: VoteSummary) -> list[list[float]] | None:
+    """Ends of the interval of each rank, and the chance to be first; None where no voters were drawn."""
+    drawn = summary.drawn
+    return None if drawn is None else [drawn.low.tolist(), drawn.high.tolist(), drawn.first.tolist()]
 
 
 def _bump(summary: VoteSummary) -> tuple[Chart, bool]:
     """Places of the first items by each method, and whether some are beyond the top: a row each below it, in order."""
     methods, labels = list(summary.methods), summary.labels
-    places = np.array([_places(each.ranks, summary.result.ranks) for each in summary.methods.values()])
+    places = np.array([places_of(each.ranks, summary.result.ranks) for each in summary.methods.values()])
     top = min(_BUMPED, len(labels))
     items = np.flatnonzero((places[0] <= top) | (places.min(axis=0) == 1))
     items = items[np.argsort(places[0][items])]
-    heights = np.array([_heights(row[items], top) for row in places])
+    heights = np.array([bump_heights(row[items], top, 0.5) for row in places])
     lowest = float(heights.max()) + 0.6
     at = np.arange(len(methods), dtype=float)
     ticks = [(i, _SHORT.get(name, TITLES[name])) for i, name in enumerate(methods)]
     chart = Chart(
         Axis(-0.1, max(len(methods) - 0.9, 0.1), ticks=ticks, thin=False),
         Axis(lowest, 0.4, ticks=()),
-        title="Places of the first items by each method",
-        description="A line for each item from method to method; the slider lifts out the items that one method moves.",
         width=900,
         height=int(70 + _LINE * lowest),
         margins=(_SIDE, _SIDE, 8, 34),
@@ -123,7 +89,7 @@ def _bump(summary: VoteSummary) -> tuple[Chart, bool]:
         chart.rule(-0.1, top + 0.75, float(at[-1]) + 0.1, top + 0.75)
     for number, item in enumerate(items.tolist()):
         path = heights[:, number]
-        told = f"{_cut(labels[item], _LETTERS_DRAWN)}: " + ", ".join(
+        told = f"{short_name(labels[item], _LETTERS_DRAWN)}: " + ", ".join(
             f"{TITLES[m]} {each.ranks[item]:,}" for m, each in summary.methods.items()
         )
         chart.line(at, path, series=number, title=told, classes="soft")
@@ -143,43 +109,23 @@ def _placed(place: int, name: str) -> str:
     return start + fit_name(name, (_SIDE - 14) / FONT - width_of(start))
 
 
-def _places(own: np.ndarray, other: np.ndarray) -> np.ndarray:
-    """Places 1, 2, … without ties: those are broken by the other ranks, then by number."""
-    places = np.empty(len(own), dtype=np.int64)
-    places[np.lexsort((other, own))] = np.arange(1, len(own) + 1)
-    return places
-
-
-def _heights(places: np.ndarray, top: int) -> np.ndarray:
-    heights = places.astype(float)
-    beyond = np.flatnonzero(places > top)
-    heights[beyond[np.argsort(places[beyond])]] = top + 1.5 + np.arange(len(beyond))
-    return heights
-
-
 def _intervals(summary: VoteSummary) -> Chart:
     """Rank of each item with its interval, and by the method of the slider."""
-    items, result, drawn = summary.shown[:_MOST_DRAWN].tolist(), summary.result, summary.drawn
+    items, result, ends = summary.shown[:_MOST_DRAWN].tolist(), summary.result, _ends(summary)
     names = [fit_name(summary.labels[i], (_SIDE - 10) / FONT) for i in items]
-    ends = [each.ranks[items] for each in summary.methods.values()]
-    intervals: dict[int, tuple[int, int, float]] = {}
-    if drawn is not None:
-        columns = (each[items].tolist() for each in (drawn.low, drawn.high, drawn.first))
-        intervals = dict(zip(items, zip(*columns, strict=True), strict=True))
-    last = float(max([np.max(ends), *(high for _, high, _ in intervals.values())]))
+    ranks = [each.ranks[items] for each in summary.methods.values()]
+    last = float(np.max(ranks if ends is None else [*ranks, np.array(ends[1])[items]]))
     chart = Chart(
         Axis(1 - 0.03 * last, 1.03 * last + 0.01, "rank, 1 is best", ticks=_rank_ticks(int(last))),
         Axis(len(items) - 0.4, -0.6, ticks=list(enumerate(names))),
-        title="Ranks with their intervals",
-        description="Mark: the rank; bar: its interval; open diamond: where the slider's method differs.",
         width=760,
         height=60 + _LINE * len(items),
         margins=(_SIDE, 60, 8, 46),
     )
     for y, item in enumerate(items):
         told = f"{names[y]}: rank {result.ranks[item]:,}"
-        if item in intervals:
-            low, high, first = intervals[item]
+        if ends is not None:
+            low, high, first = (column[item] for column in ends)
             told += f", interval {low:,} to {high:,}, first in {first:.0%} of the draws"
             room = 0.006 * last  # an interval of one rank is seen as well
             chart.bar(low - room, y - 0.16, high + room, y + 0.16, title=told, classes="soft")
@@ -202,8 +148,6 @@ def _histogram(summary: VoteSummary) -> Chart:
     chart = Chart(
         Axis(-1, 1, "Kendall's tau with the result"),
         Axis(0, max(float(shares.max()) * 1.08, 0.01), "share of the voters", percent=True),
-        title="Agreement of the voters with the result",
-        description="1 is the same order, −1 the opposite one.",
         height=260,
     )
     for share, left, right in zip(shares.tolist(), ends[:-1].tolist(), ends[1:].tolist(), strict=True):

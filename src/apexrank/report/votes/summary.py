@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from itertools import combinations
 from numbers import Integral
 from typing import Any, Literal, NamedTuple
 
@@ -13,11 +14,12 @@ from apexrank.aggregation.bootstrap import RankBootstrap
 from apexrank.aggregation.fusion import Method
 from apexrank.aggregation.rank_aggregation import Aggregation
 from apexrank.errors import InputError
-from apexrank.report.page import Stages, counted, listed, shorten
+from apexrank.plot.aggregation import METHOD_TITLES as TITLES
+from apexrank.plot.style import item_label, shorten
+from apexrank.report.page import Stages, counted, listed, plural
 from apexrank.report.votes.methods import (
     MOST_CHEAP,
     SUMS,
-    TITLES,
     comparable,
     draw_voters,
     has_gaps,
@@ -139,17 +141,15 @@ class VoteSummary:
         >>> summarise_votes(close, methods=["borda"], bootstrap=0).disagreements()
         [('lovasz-bregman', 'borda', -1.0)]
         """
-        names = list(self.methods)
-        pairs = [
-            (names[i], names[j], float(self.taus[i, j]))
-            for i in range(len(names))
-            for j in range(i + 1, len(names))
-        ]
-        return sorted((pair for pair in pairs if pair[2] < 1), key=lambda pair: pair[2])
+        pairs = combinations(enumerate(self.methods), 2)
+        taus = [(one, other, float(self.taus[i, j])) for (i, one), (j, other) in pairs]
+        return sorted((pair for pair in taus if pair[2] < 1), key=lambda pair: pair[2])
 
     def to_dict(self) -> dict[str, Any]:
         """The same in plain types, with the items by their names; of the items shown only."""
         labels, shown = self.labels, self.shown.tolist()
+        known = [[None if np.isnan(tau) else tau for tau in row] for row in self.taus.tolist()]
+        taus = zip(self.methods, known, strict=True)
         found: dict[str, Any] = {
             "method": self.result.method,
             "verdict": self.verdict._asdict(),
@@ -160,13 +160,7 @@ class VoteSummary:
                 name: {labels[number]: int(each.ranks[number]) for number in shown}
                 for name, each in self.methods.items()
             },
-            "method_tau": {
-                name: {
-                    other: None if np.isnan(tau) else tau
-                    for other, tau in zip(self.methods, row, strict=True)
-                }
-                for name, row in zip(self.methods, self.taus.tolist(), strict=True)
-            },
+            "method_tau": {name: dict(zip(self.methods, row, strict=True)) for name, row in taus},
             "agreement": {
                 "mean": None if one_ballot(self.result) else self.voters.mean,
                 "voters": len(self.voters.rows),
@@ -177,14 +171,11 @@ class VoteSummary:
             "seconds": dict(self.seconds),
         }
         if self.drawn is not None:
-            low, high, first = self.drawn.low, self.drawn.high, self.drawn.first
+            ends = {name: getattr(self.drawn, name).tolist() for name in ("low", "high", "first")}
             found["bootstrap"] = {
                 "draws": len(self.drawn.ranks),
                 "confidence": self.drawn.confidence,
-                "ranks": {
-                    labels[i]: {"low": int(low[i]), "high": int(high[i]), "first": float(first[i])}
-                    for i in shown
-                },
+                "ranks": {labels[i]: {name: column[i] for name, column in ends.items()} for i in shown},
             }
         if self.camps is not None:
             found["camps"] = self.camps.to_dict(labels, len(shown))
@@ -297,17 +288,6 @@ def _shown(results: dict[str, Aggregation], top: int) -> np.ndarray:
     return order[np.isin(order, np.concatenate([order[:top], *first]))]
 
 
-def item_label(name: Any) -> str:
-    """Label of an item: its name, or its number.
-
-    Examples
-    --------
-    >>> item_label("tea"), item_label(3)
-    ('tea', 'item 3')
-    """
-    return f"item {name}" if isinstance(name, int | np.integer) else str(name)
-
-
 def judge_votes(
     methods: dict[str, Aggregation], drawn: RankBootstrap | None, majorities: Majorities
 ) -> VoteVerdict:
@@ -323,76 +303,69 @@ def judge_votes(
     result = next(iter(methods.values()))
     methods = comparable(methods)
     labels = [shorten(item_label(name)) for name in result.items]
-    first = np.flatnonzero(result.ranks == 1)
+    firsts = {name: np.flatnonzero(each.ranks == 1).tolist() for name, each in methods.items()}
+    first = next(iter(firsts.values()))
+    on_top = (
+        f"{labels[first[0]]} is first"
+        if len(first) == 1
+        else f"{_names(first, labels)} share the first place"
+    )
     if one_ballot(result):
-        return VoteVerdict(
-            "one ballot", f"There is one ballot, whose order this is: {_on_top(first, labels)}.", []
-        )
-    by_methods, by_draws = _by_methods(methods, labels), _by_draws(drawn, labels)
+        return VoteVerdict("one ballot", f"There is one ballot, whose order this is: {on_top}.", [])
     majority = _by_majorities(majorities, labels, first)
-    details = [*by_methods, *by_draws, majority]
+    shared = [
+        f"By {TITLES[name]}, {_names(tops, labels)} share the first place."
+        for name, tops in firsts.items()
+        if len(tops) > 1
+    ]
+    details = [*shared, *_by_draws(drawn, labels), majority]
     if len(first) == len(labels):
         text = f"All {len(labels):,} items are tied: the ballots cancel each other out."
         return VoteVerdict("no order", text, [majority])
     if len(first) > 1:
-        return VoteVerdict("tie", f"{_on_top(first, labels)} by {TITLES[result.method]}.", details)
-    winner = int(first[0])
-    if any(winner not in _firsts(each) for each in methods.values()):
-        return VoteVerdict(
-            "method", f"The winner depends on the method: {_winners(methods, labels)}.", details
-        )
-    wins = f"{labels[winner]} {_wins(methods)}"
+        return VoteVerdict("tie", f"{on_top} by {TITLES[result.method]}.", details)
+    winner = first[0]
+    if any(winner not in tops for tops in firsts.values()):
+        text = f"The winner depends on the method: {_winners(firsts, labels)}."
+        return VoteVerdict("method", text, details)
+    wins = f"{labels[winner]} {_wins(firsts)}"
     if drawn is None:
         return VoteVerdict("agreed", f"{wins}.", details)
-    share, n = float(drawn.first[winner]), len(drawn.ranks)
+    chances, n = drawn.first, len(drawn.ranks)
+    share = float(chances[winner])
     if share >= _SURE:
         text = f"{wins}, and in {share:.0%} of {n:,} draws of the voters."
-        return VoteVerdict("settled", text, [*by_methods, majority])
-    rival = max((number for number in range(len(labels)) if number != winner), key=lambda x: drawn.first[x])
+        return VoteVerdict("settled", text, [*shared, majority])
+    rival = max((number for number in range(len(labels)) if number != winner), key=lambda x: chances[x])
     text = (
         f"The first place is not settled: {labels[winner]} leads, but is first in only {share:.0%} of {n:,} draws of "
-        f"the voters, {labels[rival]} in {drawn.first[rival]:.0%}."
+        f"the voters, {labels[rival]} in {chances[rival]:.0%}."
     )
     return VoteVerdict("unsettled", text, details)
 
 
-def _on_top(first: np.ndarray, labels: list[str]) -> str:
-    names = [labels[number] for number in first.tolist()]
-    return f"{names[0]} is first" if len(names) == 1 else f"{listed(names)} share the first place"
+def _names(numbers: Sequence[int], labels: list[str]) -> str:
+    return listed([labels[number] for number in numbers])
 
 
-def _firsts(result: Aggregation) -> set[int]:
-    return set(np.flatnonzero(result.ranks == 1).tolist())
-
-
-def _winners(methods: dict[str, Aggregation], labels: list[str]) -> str:
+def _winners(firsts: dict[str, list[int]], labels: list[str]) -> str:
     """Who is first by which methods, from the most methods on."""
     groups: dict[str, list[str]] = {}
-    for name, each in methods.items():
-        tops = [labels[number] for number in sorted(_firsts(each))]
-        groups.setdefault(listed(tops) + (" tied" if len(tops) > 1 else ""), []).append(TITLES[name])
+    for name, tops in firsts.items():
+        groups.setdefault(_names(tops, labels) + (" tied" if len(tops) > 1 else ""), []).append(TITLES[name])
     ordered = sorted(groups.items(), key=lambda group: -len(group[1]))
     return ", ".join(f"{tops} by {listed(by, len(by))}" for tops, by in ordered)
 
 
-def _wins(methods: dict[str, Aggregation]) -> str:
+def _wins(firsts: dict[str, list[int]]) -> str:
     """By how many methods an item wins that is first by all of them, alone or tied."""
-    n, alone = len(methods), sum(len(_firsts(each)) == 1 for each in methods.values())
+    n, alone = len(firsts), sum(len(tops) == 1 for tops in firsts.values())
     if n == 1:
-        return f"wins by {TITLES[next(iter(methods))]}"
+        return f"wins by {TITLES[next(iter(firsts))]}"
     if alone < n:
-        rest = "others" if n - alone > 1 else "other"
-        return f"wins by {_WORDS[alone]} of {_WORDS[n]} methods and shares the first place by the {rest}"
+        most = f"wins by {_WORDS[alone]} of {_WORDS[n]} methods"
+        return plural(f"{most} and shares the first place by the [other|others]", n - alone)
     return "wins by both methods" if n == 2 else f"wins by all {_WORDS[n]} methods"
-
-
-def _by_methods(methods: dict[str, Aggregation], labels: list[str]) -> list[str]:
-    """Methods by which the winners share their place, which is less than to win."""
-    tied = {name: sorted(_firsts(each)) for name, each in methods.items() if len(_firsts(each)) > 1}
-    return [
-        f"By {TITLES[name]}, {listed([labels[number] for number in first])} share the first place."
-        for name, first in tied.items()
-    ]
 
 
 def _by_draws(drawn: RankBootstrap | None, labels: list[str]) -> list[str]:
@@ -404,7 +377,7 @@ def _by_draws(drawn: RankBootstrap | None, labels: list[str]) -> list[str]:
     return [f"First place when the voters are drawn anew: {chances} of {len(drawn.ranks):,} draws."]
 
 
-def _by_majorities(found: Majorities, labels: list[str], first: np.ndarray) -> str:
+def _by_majorities(found: Majorities, labels: list[str], first: list[int]) -> str:
     if found.winner is not None:
         though = "" if found.winner in first else ", though it is not first here"
         return f"A majority prefers {labels[found.winner]} to each other item{though} (Condorcet winner)."
@@ -413,7 +386,7 @@ def _by_majorities(found: Majorities, labels: list[str], first: np.ndarray) -> s
         a, b, c = (labels[number] for number in found.circle)
         text += f": majorities go in a circle, {a} over {b}, {b} over {c} and {c} over {a}"
     if found.smith is not None and len(found.smith) < len(labels):
-        text += f"; {listed([labels[number] for number in found.smith.tolist()])} are preferred to all others"
+        text += f"; {_names(found.smith.tolist(), labels)} are preferred to all others"
     return f"{text}."
 
 
@@ -445,21 +418,17 @@ def doubts_of(methods: dict[str, Aggregation], majorities: Majorities, voters: V
             "scores would put all on one scale."
         )
     if result.low_support is not None and result.low_support.any():
-        low = int(result.low_support.sum())
-        rank = "ranks" if low == 1 else "rank"
-        doubts.append(
-            f"{counted(low, 'item')} {rank} last for less support than {result.rule.min_support:g}."
-        )
+        text = f"# [item ranks|items rank] last for less support than {result.rule.min_support:g}."
+        doubts.append(plural(text, result.low_support.sum()))
     if voters.silent:
-        put = "puts" if voters.silent == 1 else "put"
-        doubts.append(f"{counted(voters.silent, 'ballot')} {put} no item before another.")
+        doubts.append(plural("# [ballot puts|ballots put] no item before another.", voters.silent))
     if result.ties:
         groups = [
             " = ".join(shorten(item_label(name), _LETTERS) for name in group[:_TIES_TOLD])
             for group in result.ties[:_TIES_TOLD]
         ]
         if len(result.ties) > len(groups):
-            groups.append(f"and {counted(len(result.ties) - len(groups), 'more group')}")
+            groups.append(plural("and # more [group|groups]", len(result.ties) - len(groups)))
         doubts.append(f"Tied: {'; '.join(groups)}.")
     for each in methods.values():
         if each.proof is not None and not each.optimal:
@@ -480,9 +449,9 @@ def _sums_with_gaps(methods: dict[str, Aggregation]) -> list[str]:
     sums = [TITLES[name] for name in methods if name in SUMS]
     if not sums or not has_gaps(result):
         return []
-    add, which = ("adds", "it is") if len(sums) == 1 else ("add", "they are")
-    favour = f"{listed(sums)} {add} up over the voters, which favours items that many scored"
+    adds = "[adds|add] up over the voters, which favours items that many scored"
     if result.method not in SUMS:
-        return [f"{favour}: {which} shown, but left out of the verdict."]
-    others = len(methods) > len(sums)
-    return [f"{favour}{': the other methods are shown, but left out of the verdict' if others else ''}."]
+        adds += ": [it is|they are] shown, but left out of the verdict"
+    elif len(methods) > len(sums):
+        adds += ": the other methods are shown, but left out of the verdict"
+    return [f"{listed(sums)} {plural(adds, len(sums))}."]

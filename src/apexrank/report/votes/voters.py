@@ -16,7 +16,7 @@ from apexrank.aggregation.kmeans import LovaszBregmanKMeans, silhouette
 from apexrank.aggregation.pairwise import copeland_scores, margins, pairwise_counts
 from apexrank.aggregation.rank_aggregation import Aggregation
 from apexrank.metrics.permutation import kendall_tau
-from apexrank.report.votes.methods import MOST_PAIRS
+from apexrank.report.votes.methods import MOST_PAIRS, has_gaps
 
 _MOST_COUNTED = 1_000  # items whose majorities are all kept, for the set that beats all others
 _MOST_SCORES = 2**23  # of the voters whose agreement is computed
@@ -117,13 +117,12 @@ def smith_set(counts: np.ndarray, total: float) -> np.ndarray:
 def _counts_of(result: Aggregation, items: np.ndarray) -> np.ndarray:
     """Pairwise counts of some items; voters who score none of them prefer none."""
     ballots = result.ballots
-    scores: Any = np.asarray(ballots.scores[:, items], dtype=np.float64)
-    heard = ~np.isnan(scores).all(axis=1)
-    if not heard.any():
+    heard = np.flatnonzero(~np.isnan(np.asarray(ballots.scores[:, items], dtype=np.float64)).all(axis=1))
+    if not len(heard):
         return np.zeros((len(items), len(items)))
-    weights = ballots.weight(slice(None))[heard]
+    seen = some_voters(ballots, heard)
     names = [result.items[number] for number in items.tolist()]
-    return pairwise_counts(replace(ballots, scores=scores[heard], items=names, weights=weights, voters=None))
+    return pairwise_counts(replace(seen, scores=seen.scores[:, items], items=names))
 
 
 def _circle(margin: np.ndarray) -> tuple[int, int, int] | None:
@@ -198,7 +197,7 @@ def voter_agreement(result: Aggregation, random_state: Any, notes: list[str]) ->
     """
     ballots = result.ballots
     most = max(1, _MOST_SCORES // ballots.n_items)
-    if ballots.missing == "ignore" and (result.support < ballots.total).any():
+    if has_gaps(result):
         most = min(most, _MOST_WITH_GAPS)
     rows = _sample(ballots.n_voters, most, random_state)
     sampled = len(rows) < ballots.n_voters
