@@ -583,3 +583,24 @@ def test_rows_of_another_list_are_not_ranked_in_silence():
     with pytest.warns(UserWarning, match=r"give groups=np.zeros\(len\(X\)\)"):
         ranker.predict(X[:8] + 20)
     assert np.ptp(ranker.predict(X[:8] + 20, groups=np.zeros(8))) > 0
+
+
+@pytest.mark.parametrize("options", [{}, {"normalize": "zscore"}, {"f": "top", "missing": "indicator"}], ids=str)
+@pytest.mark.parametrize("grouped", [True, False])
+def test_weights_are_repetitions_of_documents(options, grouped):
+    rng = np.random.default_rng(3)
+    X, y, times = rng.normal(size=(24, 3)), rng.integers(0, 3, 24), rng.integers(0, 4, 24)
+    X[rng.random(X.shape) < 0.1] = NAN
+    groups, again = np.arange(24) % 3 if grouped else None, np.repeat(np.arange(24), times)
+    weighted = LovaszAggregator(**options).fit(X, y, sample_weight=times, groups=groups)
+    repeated = LovaszAggregator(**options).fit(
+        X[again], y[again], groups=None if groups is None else groups[again]
+    )
+    np.testing.assert_array_equal(weighted.coef_, repeated.coef_)
+    np.testing.assert_array_equal(weighted.predict(X, groups), repeated.predict(X, groups))
+
+
+@pytest.mark.parametrize("weight", [[1.5, 1, 1], [2e7, 1, 1], [0, 0, 0], [-1, 1, 1], [1, 1]], ids=str)
+def test_weights_that_are_no_repetitions_are_refused(weight):
+    with pytest.raises(ValueError, match="weight"):
+        LovaszAggregator().fit([[1.0], [2.0], [3.0]], [0, 1, 2], sample_weight=weight)

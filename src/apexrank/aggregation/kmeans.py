@@ -136,7 +136,7 @@ class LovaszBregmanKMeans(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Clu
         self.random_state = random_state
         self.verbose = verbose
 
-    def fit(self, X: ArrayLike, y: None = None, sample_weight: ArrayLike | None = None) -> Self:
+    def fit(self, X: ArrayLike, y: None = None, *, sample_weight: ArrayLike | None = None) -> Self:
         """Cluster the rows of X; ``sample_weight`` counts as repetitions of rows, y is ignored."""
         self._check_parameters()
         scores = self._checked(X, reset=True)

@@ -23,7 +23,7 @@ from apexrank.objectives.swaps import SwapLikelihood, order_likelihood, telling_
 from apexrank.penalties import NonNegative, Penalty
 from apexrank.preprocessing import QueryNormalizer
 from apexrank.problem import Problem
-from apexrank.rankers.base import GradedRanker
+from apexrank.rankers.base import GradedRanker, validated_weight
 from apexrank.solvers import LBFGS, Solver
 from apexrank.submodular import SetFunction, is_by_size, set_function
 from apexrank.validation import Segments, check_choice, check_frame, segment
@@ -31,6 +31,7 @@ from apexrank.validation import Segments, check_choice, check_frame, segment
 ListPoints = Literal["borda", "reciprocal", "dcg", "minmax", "zscore"]
 RankerKind = Literal["scores", "ranks"]
 Unlisted = Literal["zero", "indicator", "raise"]
+MOST_ROWS = 10_000_000  # that weights may make of the rows
 
 
 class LovaszAggregator(GradedRanker):
@@ -167,6 +168,7 @@ class LovaszAggregator(GradedRanker):
         X: ArrayLike,
         y: ArrayLike,
         *,
+        sample_weight: ArrayLike | None = None,
         groups: ArrayLike | None = None,
     ) -> Self:
         """Fit on what the rankers (columns) say of documents (rows) with relevance y, larger is better.
@@ -177,6 +179,8 @@ class LovaszAggregator(GradedRanker):
             Scores or ranks; NaN where a ranker does not list a document.
         y : array of shape (n,)
             Relevance.
+        sample_weight : array of shape (n,), optional
+            How often each document is in its list, whole numbers: copies take places of their own.
         groups : array of shape (n,), optional
             The list of each document, in any order; by default all are one list.
         """
@@ -189,6 +193,10 @@ class LovaszAggregator(GradedRanker):
         rows, y = validate_data(self, X, y, y_numeric=True, **self._reading(reset=True))
         relevance = checked_relevance(y)
         lists = segment(groups, len(relevance))
+        if sample_weight is not None:
+            copies = _copies(sample_weight, rows)
+            rows, relevance = rows[copies], relevance[copies]
+            lists = segment(lists.of_rows()[copies], len(copies))
         self.f_ = self._function()
         self.grouped_ = groups is not None
         self.__dict__.pop("list_", None)
@@ -289,6 +297,18 @@ class LovaszAggregator(GradedRanker):
         if self.nonnegative:
             return LBFGS(self.max_iter, self.tol, verbose=self.verbose)
         return super()._solver(problem)
+
+
+def _copies(sample_weight: ArrayLike, rows: np.ndarray) -> np.ndarray:
+    """Numbers of the rows, each as often as its weight says."""
+    weight = validated_weight(sample_weight, rows)
+    assert weight is not None
+    if (weight % 1).any() or weight.sum() > MOST_ROWS:
+        raise InputError(
+            f"sample_weight must be whole numbers of at most {MOST_ROWS:,} in all, as places in lists are counted: "
+            "divide or round them"
+        )
+    return np.repeat(np.arange(len(rows)), weight.astype(np.int64))
 
 
 def _is_elsewhere(rows: np.ndarray, listed: np.ndarray) -> bool:
