@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from typing import Any, Literal, NamedTuple
 
 import numpy as np
+from sklearn.utils import gen_batches
 
 from apexrank.errors import InputError
 from apexrank.kernels.inversions import SortedRows, sort_rows
@@ -112,16 +113,11 @@ class Ballots:
 
     def blocks(self) -> Iterator[slice]:
         """Slices of voters, few enough to work on in the cache."""
-        step = max(1, BLOCK // self.n_items)
-        for start in range(0, self.n_voters, step):
-            yield slice(start, min(start + step, self.n_voters))
+        return gen_batches(self.n_voters, max(1, BLOCK // self.n_items))
 
-    def columns(self, stop: int | None = None) -> Iterator[slice]:
-        """Slices of the items before ``stop`` (all by default), few enough to work on with all voters at once."""
-        stop = self.n_items if stop is None else stop
-        step = max(8, BLOCK // self.n_voters)
-        for start in range(0, stop, step):
-            yield slice(start, min(start + step, stop))
+    def columns(self) -> Iterator[slice]:
+        """Slices of items, few enough to work on with all voters at once."""
+        return gen_batches(self.n_items, max(8, BLOCK // self.n_voters))
 
     def read(self, rows: slice | np.ndarray) -> np.ndarray:
         """Scores of some voters as float64, checked: no infinity, no voter without any score."""

@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 from sklearn.utils.validation import check_is_fitted, validate_data
 
-from apexrank.aggregation.fusion import OF_RANKS, RRF, dcg_points
+from apexrank.aggregation.fusion import OF_RANKS, RRF
 from apexrank.errors import InputError
 from apexrank.kernels.inversions import mean_ranks, sort_rows
 from apexrank.objectives.listwise import SoftmaxTargets
@@ -383,7 +383,7 @@ def _points_of(places: np.ndarray, size: Any, normalize: str) -> np.ndarray:
     """Points of places in lists of that size."""
     if normalize == "borda":
         return (size + 1 - places) / size
-    return (RRF + 1) / (RRF + places) if normalize == "reciprocal" else dcg_points(places)
+    return (RRF + 1) / (RRF + places) if normalize == "reciprocal" else 1 / np.log2(1 + places)
 
 
 def _places_among(scores: np.ndarray, listed: np.ndarray) -> np.ndarray:

@@ -390,11 +390,10 @@ def read_rule(method: str, **options: Any) -> Any:
     ...     print(error)
     --k must be a finite number of at least 0, got -1.0
     """
-    from apexrank.aggregation import fusion
+    from apexrank.aggregation.fusion import Rule
 
-    defaults = {"normalize": None, "points": None, "k": 60.0, "max_exact": 40, "time_limit": 60.0}
     try:
-        return fusion.read_rule(method, **(defaults | options))
+        return Rule(method, **options)  # type: ignore[arg-type]
     except InputError as error:
         raise InputError(in_options(str(error))) from None
 
