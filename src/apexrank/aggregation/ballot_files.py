@@ -11,20 +11,19 @@ from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from tempfile import TemporaryDirectory
 from typing import Any
 
 import numpy as np
 import polars as pl
 
+from apexrank.datasets.preflib import KINDS as PREFLIB
+from apexrank.datasets.preflib import is_preflib as is_preflib
 from apexrank.datasets.preflib import read_preflib
 from apexrank.errors import InputError
 from apexrank.io import columns
 from apexrank.io.tables import Table, read_table
-from apexrank.textfile import DAMAGED, unpacked
 
 KINDS = ("scores", "ranks", "orders")
-PREFLIB = (".soc", ".soi", ".toc", ".toi")
 _TABLES = (".csv", ".tsv", ".parquet", ".pq")
 _SUMS = ("combsum", "combmnz", "rrf")  # methods for which an item that a list omits is worth nothing
 _UNEVEN = 10.0  # a range of scores this many times wider is another scale
@@ -150,17 +149,6 @@ class BallotFile:
         )
 
 
-def is_preflib(path: Path) -> bool:
-    """Whether a file's name is that of a PrefLib file.
-
-    Examples
-    --------
-    >>> is_preflib(Path("debian.soi.gz")), is_preflib(Path("debian.csv"))
-    (True, False)
-    """
-    return path.name.lower().removesuffix(".gz").endswith(PREFLIB)
-
-
 def read_preflib_ballots(path: Path) -> BallotFile:
     """Read the orders of a PrefLib file as ranks; items of the same name are numbered."""
     profile = read_preflib(path)
@@ -186,34 +174,9 @@ def read_preflib_ballots(path: Path) -> BallotFile:
 def read_ballot_table(path: Path) -> Table:
     """Read a table; a first column without a name, such as pandas writes the index, gets the role ``id``."""
     if not path.name.lower().removesuffix(".gz").endswith(_TABLES):
-        known = ", ".join((*_TABLES, *PREFLIB))
+        known = ", ".join((*_TABLES, *(f".{kind}" for kind in PREFLIB)))
         raise InputError(f"cannot tell the format of {str(path)!r} by its name: use one of {known}")
-    try:
-        return read_table(path)
-    except InputError:
-        text = _text_of(path)
-        unnamed = re.match(r'(?:"")?(?=[,;\t])', text)
-        if unnamed is None:
-            raise
-    rest, name = text[unnamed.end() :], "row"
-    while name in re.split(r'[,;\t"]', rest.partition("\n")[0].strip()):
-        name += "_"
-    with TemporaryDirectory() as folder:
-        copy = Path(folder, "named.csv")
-        copy.write_bytes(f"{name}{rest}".encode())
-        try:
-            table = read_table(copy)
-        except InputError as error:
-            raise InputError(str(error).replace(str(copy), str(path))) from None
-    return replace(table, source=str(path), roles={"id": name})
-
-
-def _text_of(path: Path) -> str:
-    """Return the text of a CSV file; empty where it is not text."""
-    try:
-        return unpacked(path).decode("utf-8-sig")
-    except (OSError, UnicodeDecodeError, *DAMAGED):
-        return ""
+    return read_table(path, index="row")
 
 
 @dataclass(frozen=True)
@@ -315,7 +278,7 @@ chooses)",))
         """Read one row per voter and item; both keep the order in which the table first names them."""
         table.column(score)  # an unknown name is an error with the likely spelling
         cells = _read_columns(table, [score], self.kind, "; correct it")[:, 0]
-        voters, items = _Names.read(table, voter, "voter"), _Names.read(table, item, "item")
+        voters, items = _Names(_named(table, voter, "voter")), _Names(_named(table, item, "item"))
         n_voters, n_items = len(voters.names), len(items.names)
         check_cells(table.source, n_voters, n_items, len(table))
         again = (~pl.Series(voters.codes * n_items + items.codes).is_first_distinct()).arg_true()
@@ -358,8 +321,13 @@ chooses)",))
         names = [name for name in table.names if name not in (*self.drop, *used)]
         who, what = ("items", "voters") if self.items_in == "rows" else ("voters", "items")
         id, unnamed = self.id, table.roles.get("id")
-        if id is None and names and self._is_id(table, names[0]):
-            id = names[0]
+        first = names[0] if names and id is None else None
+        if first is not None and (
+            first == unnamed
+            or is_id_name(first, self.items_in)
+            or (self.kind != "orders" and columns.is_text(table, first))
+        ):
+            id = first
             told = "which has no name" if id == unnamed else repr(id)
             notes.append(f"the first column, {told}, is read as the names of the {who} (id= chooses)")
         elif unnamed in names and unnamed != id:
@@ -371,11 +339,6 @@ chooses)",))
         if self.id is None:
             notes += self._doubts(table, names if id is None else [])
         return id, names, notes
-
-    def _is_id(self, table: Table, name: str) -> bool:
-        if name == table.roles.get("id") or is_id_name(name, self.items_in):
-            return True
-        return self.kind != "orders" and columns.is_text(table, name)
 
     def _doubts(self, table: Table, names: list[str]) -> list[str]:
         """Return notes on a table, and on a first column among ``names``, that may be something else."""
@@ -484,14 +447,11 @@ def _read_columns(table: Table, names: list[str], kind: str, advice: str | None)
             values[:, place] = columns.numbers(replace(table, frame=table.frame.select(name)), name, cure)
         except InputError as error:
             raise InputError(_with_cause(str(error))) from None
-    low = values < 1
-    if kind == "ranks" and low.any():
-        place = int(low.any(axis=0).argmax())
-        row = int(low[:, place].argmax())
-        raise InputError(
-            f"{table.where(row, names[place])}: {values[row, place]:g} is no rank, as 1 is the best; use kind='scores' "
-            "for scores"
-        )
+    if kind == "ranks":
+        place = int((values < 1).any(axis=0).argmax())
+        low = values[:, place] < 1
+        told = f"{values[low.argmax(), place]:g} is no rank, as 1 is the best; use kind='scores' for scores"
+        columns.refuse_row(table, names[place], low, told)
     return values
 
 
@@ -524,24 +484,19 @@ def _with_cause(message: str) -> str:
         return message
     text, percent = found.groups()
     whole, point = text.replace(",", ""), text.replace(",", ".")
-    if percent:
-        cause = f"a percent sign? write {point}"
-    elif re.fullmatch(r"[-+]?\d{1,3},\d{3}", text):
-        cause = f"a thousands separator? write {whole}; a decimal comma? write {point}"
-    elif re.fullmatch(r"[-+]?\d{1,3}(,\d{3})+(\.\d+)?", text):
-        cause = f"a thousands separator? write {whole}"
-    elif re.fullmatch(r"[-+]?\d[\d.]*,\d+", text):
-        cause = f"a decimal comma? write {text.replace('.', '').replace(',', '.')}"
-    else:
-        return message
-    return f"{head}{words} ({cause}){rest}"
+    causes = (
+        (r".*%", f"a percent sign? write {point}"),
+        (r"[-+]?\d{1,3},\d{3}", f"a thousands separator? write {whole}; a decimal comma? write {point}"),
+        (r"[-+]?\d{1,3}(,\d{3})+(\.\d+)?", f"a thousands separator? write {whole}"),
+        (r"[-+]?\d[\d.]*,\d+", f"a decimal comma? write {text.replace('.', '').replace(',', '.')}"),
+    )
+    cause = next((f" ({cause})" for shape, cause in causes if re.fullmatch(shape, text + percent)), "")
+    return f"{head}{words}{cause}{rest}"
 
 
 def _read_weights(table: Table, name: str) -> np.ndarray:
     weights = columns.numbers(table, name)
-    bad = ~(weights >= 0)
-    if bad.any():
-        raise InputError(f"{table.where(int(bad.argmax()), name)}: a weight must be a number of at least 0")
+    columns.refuse_row(table, name, ~(weights >= 0), "a weight must be a number of at least 0")
     return weights
 
 
@@ -566,40 +521,26 @@ def _weights_by_name(table: Table, text: str, names: list[str]) -> np.ndarray:
 def _named(table: Table, column: str, what: str) -> pl.Series:
     """Read a column of names, none of which may be empty."""
     names = columns.texts(table, column)
-    if names.null_count():
-        row = int(names.is_null().arg_max() or 0)
-        raise InputError(f"{table.where(row, column)}: the {what} has no name; name it")
+    columns.refuse_row(table, column, names.is_null().to_numpy(), f"the {what} has no name; name it")
     return names
 
 
 def _item_names(table: Table, column: str) -> list[str]:
     names = _named(table, column, "item")
-    again = (~names.is_first_distinct()).arg_true()
-    if len(again):
-        row = int(again[0])
-        raise InputError(f"{table.where(row, column)}: the item {names[row]!r} is there twice; keep one")
+    again = (~names.is_first_distinct()).to_numpy()
+    name = names[int(again.argmax())]
+    columns.refuse_row(table, column, again, f"the item {name!r} is there twice; keep one")
     return names.to_list()
 
 
-def _encode(text: pl.Series) -> tuple[list[str], np.ndarray]:
-    """Return the distinct names in order of appearance, and the number of each row's name, -1 for null."""
-    names = text.drop_nulls().unique(maintain_order=True)
-    codes = text.cast(pl.Enum(names)).to_physical().cast(pl.Int64).fill_null(-1)
-    return names.to_list(), codes.to_numpy()
-
-
-@dataclass(frozen=True)
 class _Names:
-    """Distinct names of a column, the number of each row's name, and the row where each name is first."""
+    """Distinct names of a column by appearance, the number of each row's name, -1 for null, and their first rows."""
 
-    names: list[str]
-    codes: np.ndarray
-    rows: np.ndarray
-
-    @classmethod
-    def read(cls, table: Table, column: str, what: str) -> _Names:
-        text = _named(table, column, what)
-        return cls(*_encode(text), text.is_first_distinct().arg_true().to_numpy())
+    def __init__(self, text: pl.Series) -> None:
+        names = text.drop_nulls().unique(maintain_order=True)
+        codes = text.cast(pl.Enum(names)).to_physical().cast(pl.Int64).fill_null(-1)
+        self.names, self.codes = names.to_list(), codes.to_numpy()
+        self.rows = text.is_first_distinct().arg_true().to_numpy()
 
     def at(self, row: int) -> str:
         return self.names[self.codes[row]]
@@ -610,20 +551,18 @@ def _voter_weights(table: Table, column: str, voters: _Names) -> np.ndarray:
     weights = _read_weights(table, column)
     own = weights[voters.rows]
     odd = weights != own[voters.codes]
-    if odd.any():
-        row = int(odd.argmax())
-        raise InputError(
-            f"{table.where(row, column)}: voter {voters.at(row)!r} has weight {weights[row]:g} here and "
-            f"{own[voters.codes[row]]:g} before; give it one"
-        )
+    row = int(odd.argmax())
+    here, before = f"{weights[row]:g} here", f"{own[voters.codes[row]]:g} before"
+    told = f"voter {voters.at(row)!r} has weight {here} and {before}; give it one"
+    columns.refuse_row(table, column, odd, told)
     return own
 
 
 def _read_orders(table: Table, places: list[str]) -> tuple[np.ndarray, list[str]]:
     """Return the ranks of the items that each row lists, best first, and the items."""
     lists = pl.DataFrame({str(n): columns.texts(table, place) for n, place in enumerate(places)})
-    items, codes = _encode(lists.select(pl.concat_list(pl.all())).to_series().explode())
-    codes = codes.reshape(lists.shape)
+    found = _Names(lists.select(pl.concat_list(pl.all())).to_series().explode())
+    items, codes = found.names, found.codes.reshape(lists.shape)
     _check_orders(table, places, items, codes)
     check_cells(table.source, len(codes), len(items), codes.size)
     row, place = np.nonzero(codes >= 0)
@@ -635,8 +574,7 @@ def _read_orders(table: Table, places: list[str]) -> tuple[np.ndarray, list[str]
 def _check_orders(table: Table, places: list[str], items: list[str], codes: np.ndarray) -> None:
     """Refuse the first row that is empty, has a gap, or lists an item twice."""
     given = codes >= 0
-    gap = np.zeros(len(codes), dtype=bool)
-    gap[np.nonzero(given[:, 1:] & ~given[:, :-1])[0]] = True
+    gap = (given[:, 1:] & ~given[:, :-1]).any(axis=1)
     ordered = np.sort(codes, axis=1)
     twice = ((ordered[:, 1:] == ordered[:, :-1]) & (ordered[:, 1:] >= 0)).any(axis=1)
     bad = ~given.any(axis=1) | gap | twice
@@ -646,10 +584,8 @@ def _check_orders(table: Table, places: list[str], items: list[str], codes: np.n
     if not given[row].any():
         raise InputError(f"{_row_place(table, row)}: this voter names no item at all; take the row out")
     if gap[row]:
-        place = places[int(given[row].argmin())]
-        raise InputError(
-            f"{table.where(row, place)}: the place is empty but later ones are not; move them up"
-        )
+        where = table.where(row, places[int(given[row].argmin())])
+        raise InputError(f"{where}: the place is empty but later ones are not; move them up")
     listed = codes[row].tolist()
     second = next(place for place, code in enumerate(listed) if code in listed[:place])
     name = items[listed[second]]

@@ -200,6 +200,17 @@ def _extension(path: str | Path) -> str:
     return Path(str(path).lower().removesuffix(".gz")).suffix.removeprefix(".")
 
 
+def is_preflib(path: str | Path) -> bool:
+    """Whether a file's name is that of a PrefLib file.
+
+    Examples
+    --------
+    >>> is_preflib("debian.soi.gz"), is_preflib("debian.csv")
+    (True, False)
+    """
+    return _extension(path) in KINDS
+
+
 def _kind(path: str | Path) -> str:
     kind = _extension(path)
     if kind not in KINDS:

@@ -100,11 +100,13 @@ def _hint(name: str, names: list[str]) -> str:
     return f"; it has {shown}"
 
 
-def read_table(path: str | Path) -> Table:
+def read_table(path: str | Path, *, index: str | None = None) -> Table:
     """Read a CSV (``.csv``, ``.tsv``, also ``.gz``), Parquet or LETOR file with at least one row.
 
     The separator of a CSV file is the one its header uses most: comma, semicolon or tab. A LETOR or SVMlight file
     (``.txt``, ``.svm``, ``.letor``, also ``.gz``) has the columns ``relevance``, ``qid``, ``docid``, ``feature_1`` ….
+    A first column of a CSV file without a name, as pandas writes an index, is called ``index`` and has the role ``id``;
+    without ``index`` it is refused.
 
     Raises
     ------
@@ -115,7 +117,7 @@ def read_table(path: str | Path) -> Table:
     read = _by_suffix(path, _READERS)
     check_readable(path)
     check_polars_threads("tables are read")
-    table = read(path)
+    table = read(path, index) if read is _read_csv else read(path)
     if not len(table):
         raise InputError(f"{path} has column names but no rows: add some")
     return table
@@ -186,8 +188,8 @@ def _read_parquet(path: Path) -> Table:
         raise InputError(f"cannot read {path} as Parquet: {first_line(error)}") from None
 
 
-def _read_csv(path: Path) -> Table:
-    separator, header = csv_header(path)
+def _read_csv(path: Path, index: str | None = None) -> Table:
+    separator, header = csv_header(path, index)
     with reading(path):
         content = unpacked(path) if is_gzip(path) else path
     _check_cells(path, content, separator, len(header))
@@ -195,12 +197,13 @@ def _read_csv(path: Path) -> Table:
         frame = pl.read_csv(content, separator=separator, infer_schema=False, glob=False)
     except (pl.exceptions.PolarsError, OSError) as error:
         raise csv_fault(path, separator, len(header), error) from None
-    frame = with_header(path, frame, header)
+    unnamed = not frame.columns[0]
+    frame = with_header(path, frame.rename({"": header[0]}) if unnamed else frame, header)
     # The reader fills a short line with missing values and says nothing: look when one could hide.
     if frame.height and frame[frame.columns[-1]].null_count():
         check_widths(path, separator, len(header))
         frame = frame.filter(~pl.all_horizontal(pl.all().is_null()))
-    return Table(frame, str(path), separator)
+    return Table(frame, str(path), separator, {"id": header[0]} if unnamed else {})
 
 
 def _read_letor(path: Path) -> Table:
@@ -248,8 +251,11 @@ def csv_text(path: Path, streamed: bool = False) -> Iterator[TextIO]:
         raise not_utf8(path, _undecodable(path)) from None
 
 
-def csv_header(path: Path) -> tuple[str, list[str]]:
-    """Separator and column names, each given once: the reader would rename a second one silently."""
+def csv_header(path: Path, index: str | None = None) -> tuple[str, list[str]]:
+    """Separator and column names, each given once: the reader would rename a second one silently.
+
+    A first column without a name is called ``index``, with as many underscores as tell it from the others.
+    """
     with csv_text(path) as file:
         first: list[str] = []  # lines up to that of the names
         while not first or (first[-1] and not first[-1].strip()):
@@ -261,6 +267,10 @@ def csv_header(path: Path) -> tuple[str, list[str]]:
         raise InputError(f"{path} is empty: it needs a line of column names and at least one row")
     if header[0].startswith(_ZLIB_MARK):
         raise InputError(f"{path} is no text but packed by zlib: unpack it, or pack it by gzip")
+    if index is not None and not header[0]:
+        while index in header:
+            index += "_"
+        header[0] = index
     seen: set[str] = set()
     for position, name in enumerate(header):
         if not name.strip():
