@@ -574,7 +574,7 @@ def _read_orders(table: Table, places: list[str]) -> tuple[np.ndarray, list[str]
 def _check_orders(table: Table, places: list[str], items: list[str], codes: np.ndarray) -> None:
     """Refuse the first row that is empty, has a gap, or lists an item twice."""
     given = codes >= 0
-    gap = (given[:, 1:] & ~given[:, :-1]).any(axis=1)
+    gap = np.any(given[:, 1:] & ~given[:, :-1], axis=1)
     ordered = np.sort(codes, axis=1)
     twice = ((ordered[:, 1:] == ordered[:, :-1]) & (ordered[:, 1:] >= 0)).any(axis=1)
     bad = ~given.any(axis=1) | gap | twice
