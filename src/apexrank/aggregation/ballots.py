@@ -174,14 +174,26 @@ def read_weights(weights: Any, n_voters: int, voters: Sequence[Any] | None) -> n
     """
     if weights is None:
         return None
+    lacks = "weights has no weight for the voter {!r}"
     if voters is not None and library_of(weights, "Series") == "pandas":
-        weights = _by_index(weights, voters)
+        index = weights.index
+        if index.tolist() != list(voters):
+            if not index.is_unique:
+                twice = index[index.duplicated()][0]
+                raise InputError(
+                    f"weights has the voter {twice!r} twice in its index: give each voter one weight"
+                )
+            weights = weights.to_dict()
+            lacks = (
+                "weights is a Series whose index has no voter {!r}: index it as the ballots, or pass "
+                "weights.to_numpy() for weights by row"
+            )
     if isinstance(weights, Mapping):
         if voters is None:
             raise InputError("weights by name need named voters: give one weight for each row")
         unknown = [name for name in voters if name not in weights]
         if unknown:
-            raise InputError(f"weights has no weight for the voter {unknown[0]!r}")
+            raise InputError(lacks.format(unknown[0]))
         weights = [weights[name] for name in voters]
     try:
         w = np.asarray(weights, dtype=np.float64)
@@ -210,23 +222,6 @@ def library_of(data: Any, name: str = "DataFrame") -> str | None:
     """
     homes = {kind.__module__.partition(".")[0] for kind in type(data).__mro__ if kind.__name__ == name}
     return next((library for library in ("pandas", "polars") if library in homes), None)
-
-
-def _by_index(weights: Any, voters: Sequence[Any]) -> Any:
-    """Weights of a pandas Series by the voter's name; as they are where its index has the voters' own order."""
-    names = weights.index.tolist()
-    if names == list(voters):
-        return weights.to_numpy()
-    if not weights.index.is_unique:
-        twice = weights.index[weights.index.duplicated()][0]
-        raise InputError(f"weights has the voter {twice!r} twice in its index: give each voter one weight")
-    unknown = [name for name in voters if name not in weights.index]
-    if unknown:
-        raise InputError(
-            f"weights is a Series whose index has no voter {unknown[0]!r}: "
-            "index it as the ballots, or pass weights.to_numpy() for weights by row"
-        )
-    return weights.to_dict()
 
 
 class Sheet(NamedTuple):

@@ -12,21 +12,20 @@ from typing import Any, ClassVar, Literal, Self
 
 import numpy as np
 from numpy.typing import ArrayLike
-from sklearn.utils.validation import check_is_fitted, validate_data
+from sklearn.utils.validation import check_is_fitted
 
 from apexrank.aggregation.fusion import OF_RANKS, RRF
 from apexrank.errors import InputError
 from apexrank.kernels.inversions import mean_ranks, sort_rows
-from apexrank.objectives.listwise import SoftmaxTargets
 from apexrank.objectives.margins import checked_relevance
-from apexrank.objectives.swaps import SwapLikelihood, order_likelihood, telling_lists
+from apexrank.objectives.swaps import order_likelihood, telling_lists
 from apexrank.penalties import NonNegative, Penalty
 from apexrank.preprocessing import QueryNormalizer
 from apexrank.problem import Problem
-from apexrank.rankers.base import GradedRanker, validated_weight
+from apexrank.rankers.base import GradedRanker, validated, validated_weight
 from apexrank.solvers import LBFGS, Solver
 from apexrank.submodular import SetFunction, is_by_size, set_function
-from apexrank.validation import Segments, check_choice, check_frame, segment
+from apexrank.validation import Segments, check_choice, segment
 
 ListPoints = Literal["borda", "reciprocal", "dcg", "minmax", "zscore"]
 RankerKind = Literal["scores", "ranks"]
@@ -189,8 +188,7 @@ class LovaszAggregator(GradedRanker):
             raise InputError(
                 "requires y to be passed, but the target y is None: give the relevance of each row"
             )
-        check_frame(X)
-        rows, y = validate_data(self, X, y, y_numeric=True, **self._reading(reset=True))
+        rows, y = validated(self, X, y, y_numeric=True, **self._reading(reset=True))
         relevance = checked_relevance(y)
         lists = segment(groups, len(relevance))
         if sample_weight is not None:
@@ -205,7 +203,10 @@ class LovaszAggregator(GradedRanker):
             self.list_ = rows.copy()
         kept, told = telling_lists(relevance, lists)
         self.n_lists_, self.n_lists_skipped_ = len(told), len(lists) - len(told)
-        self._solve(Problem(points[kept], self._objective(relevance[kept], told), self._penalty()), w0)
+        objective = order_likelihood(relevance[kept], self.f_, told)
+        if self.solver == "newton" and not (self.nonnegative or objective.has_hessian):
+            raise InputError("the swaps of this f have no Hessian: use solver='auto' or 'lbfgs'")
+        self._solve(Problem(points[kept], objective, self._penalty()), w0)
         width = rows.shape[1]
         self.weights_ = self.coef_[:width]
         self.listed_weights_ = self.coef_[width:] if self.missing == "indicator" else np.zeros(width)
@@ -218,8 +219,7 @@ class LovaszAggregator(GradedRanker):
         would have there. A new list, whose rows are compared with one another, is a group: ``groups=np.zeros(n)``.
         """
         check_is_fitted(self)
-        check_frame(X)
-        rows = validate_data(self, X, **self._reading(reset=False))
+        rows = validated(self, X, **self._reading(reset=False))
         if groups is None and self.grouped_ and self.normalize is not None:
             raise InputError(
                 "groups are missing, and this LovaszAggregator was fitted with groups: give the list of each row"
@@ -242,7 +242,7 @@ class LovaszAggregator(GradedRanker):
         check_choice("kind", self.kind, RankerKind)
         check_choice("missing", self.missing, Unlisted)
         finite = True if self.missing == "raise" else "allow-nan"
-        return {"dtype": np.float64, "ensure_all_finite": finite, "reset": reset}
+        return {"accept_sparse": False, "dtype": np.float64, "ensure_all_finite": finite, "reset": reset}
 
     @property
     def _zero_is_best(self) -> bool:
@@ -277,17 +277,11 @@ class LovaszAggregator(GradedRanker):
         return np.column_stack([points, known]) if self.missing == "indicator" else points
 
     def _last_points(self, points: np.ndarray, lists: Segments | None) -> np.ndarray:
-        """What the last listed document of each row's list has."""
-        if lists is not None:
-            return _least(points, lists)
-        whole = segment(None, len(self.list_))
-        return _least(list_points(self.list_, self.list_, normalize="zscore", kind=self.kind), whole)[:1]
-
-    def _objective(self, relevance: np.ndarray, lists: Segments) -> SoftmaxTargets | SwapLikelihood:
-        objective = order_likelihood(relevance, self.f_, lists)
-        if self.solver == "newton" and not (self.nonnegative or objective.has_hessian):
-            raise InputError("the swaps of this f have no Hessian: use solver='auto' or 'lbfgs'")
-        return objective
+        """What the last listed document of each row's list has by each ranker; NaN where a ranker lists nothing."""
+        if lists is None:
+            points = list_points(self.list_, self.list_, normalize="zscore", kind=self.kind)
+            return np.fmin.reduce(points)[None]
+        return np.fmin.reduceat(points[lists.order], lists.indptr[:-1])[lists.of_rows()]
 
     def _penalty(self) -> Penalty:
         ridge = super()._penalty()
@@ -315,11 +309,6 @@ def _is_elsewhere(rows: np.ndarray, listed: np.ndarray) -> bool:
     """Whether most numbers lie outside the range of the list's."""
     lowest, highest = np.fmin.reduce(listed), np.fmax.reduce(listed)
     return bool(2 * np.sum((rows < lowest) | (rows > highest)) > np.sum(~np.isnan(rows)))
-
-
-def _least(points: np.ndarray, lists: Segments) -> np.ndarray:
-    """For each row, the least points of its list by each ranker; NaN where the ranker lists nothing of it."""
-    return np.fmin.reduceat(points[lists.order], lists.indptr[:-1])[lists.of_rows()]
 
 
 def list_points(
