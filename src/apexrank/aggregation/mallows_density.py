@@ -24,7 +24,6 @@ from functools import lru_cache
 from typing import Any, Literal, NamedTuple
 
 import numpy as np
-from numpy.typing import ArrayLike
 from scipy.interpolate import CubicHermiteSpline
 from scipy.special import gammaln, logsumexp
 
@@ -261,15 +260,6 @@ SWEEPS = 4
 GROUPS = 8
 
 
-class _Group(NamedTuple):
-    """Particles that know nothing of the other groups, their log-weights, and their divergences' moments so far."""
-
-    scores: np.ndarray
-    log_weights: np.ndarray
-    means: list[float]
-    variances: list[float]
-
-
 class AnnealedNormaliser(Normaliser):
     """An estimate of ``log Z(θ)`` and its standard error, for functions of the size of a set and any number of items.
 
@@ -307,67 +297,56 @@ class AnnealedNormaliser(Normaliser):
         self._rng = np.random.default_rng(random_state)
         # falling sorted uniform scores have the means n/(n + 1), …, 1/(n + 1)
         at_zero = float(gains @ (np.arange(n, 0.0, -1.0) / (n + 1) - 0.5))
-        self._groups = [self._start(n_particles, at_zero) for _ in range(GROUPS)]
         self.largest_theta = MAX_STRENGTH / (at_zero or 1.0)
-        spread = math.sqrt(np.mean([group.variances[0] for group in self._groups]))
-        self._first = STEP / (spread or 1.0)
-        self._thetas = [0.0]
+        # groups of particles that know nothing of each other, their log-weights, and their moments at each θ
+        self._scores = self._rng.random((GROUPS, n_particles, n))
+        self._log_weights = np.zeros((GROUPS, n_particles))
+        self._thetas, self._means = [0.0], [np.full(GROUPS, at_zero)]
+        self._variances = [np.mean((self._divergence(self._scores) - at_zero) ** 2, axis=1)]
+        self._first = STEP / (math.sqrt(self._variances[0].mean()) or 1.0)
         self._reach(self._first)
 
     def at(self, theta: float) -> DivergenceMoments:
         """Moments from the mean curves of all groups."""
         check_finite("theta", theta, 0)
         self._reach(theta)
-        return DivergenceMoments(
-            -float(self._integral(theta)),
-            float(self._mean(theta)),
-            float(np.interp(theta, self._thetas, self._variances)),
-        )
+        variance = np.interp(theta, self._thetas, np.mean(self._variances, axis=1))
+        log_z, mean = -self._integral(theta).mean(), self._curve(theta).mean()
+        return DivergenceMoments(float(log_z), float(mean), float(variance))
 
     def standard_error(self, theta: float) -> float:
         """Standard error of ``log Z(θ)``, from the spread of the groups."""
         self._reach(theta)
-        curves = [_curve(self._thetas, group.means, group.variances) for group in self._groups]
-        values = [float(curve.antiderivative()(theta)) for curve in curves]
-        return float(np.std(values, ddof=1) / math.sqrt(len(values)))
-
-    def _start(self, n_particles: int, at_zero: float) -> _Group:
-        scores = self._rng.random((n_particles, len(self._gains)))
-        variance = float(np.mean((self._divergence(scores) - at_zero) ** 2))
-        return _Group(scores, np.zeros(n_particles), [at_zero], [variance])
+        return float(np.std(self._integral(theta), ddof=1) / math.sqrt(GROUPS))
 
     def _divergence(self, scores: np.ndarray) -> np.ndarray:
-        return (np.sort(scores, axis=1)[:, ::-1] - scores) @ self._gains
+        return (np.sort(scores, axis=-1)[..., ::-1] - scores) @ self._gains
 
     def _reach(self, theta: float) -> None:
+        if self._thetas[-1] >= theta:
+            return
         while self._thetas[-1] < theta:
-            self._thetas.append(self._thetas[-1] + max(self._first, STEP * self._thetas[-1]))
-            self._extend()
+            self._step(self._thetas[-1] + max(self._first, STEP * self._thetas[-1]))
+        # E_t[d] has the slope −Var_t(d); later temperatures do not change what lies between earlier ones
+        self._curve = CubicHermiteSpline(self._thetas, np.array(self._means), -np.array(self._variances))
+        self._integral = self._curve.antiderivative()
 
-    def _extend(self) -> None:
-        """Lead every group to the last temperature."""
-        old, new = self._thetas[-2:]
-        for group in self._groups:
-            group.log_weights[:] -= (new - old) * self._divergence(group.scores)
-            weights = np.exp(group.log_weights - group.log_weights.max())
+    def _step(self, theta: float) -> None:
+        """Lead every group to the next temperature."""
+        self._log_weights -= (theta - self._thetas[-1]) * self._divergence(self._scores)
+        means, variances = np.empty((2, GROUPS))
+        for group, (scores, logs) in enumerate(zip(self._scores, self._log_weights, strict=True)):
+            weights = np.exp(logs - logs.max())
             if weights.sum() ** 2 < 0.5 * len(weights) * (weights @ weights):
-                group.scores[:] = group.scores[_systematic(weights, self._rng)]
-                group.log_weights[:] = 0.0
+                scores[:] = scores[_systematic(weights, self._rng)]
+                logs[:] = 0.0
                 weights = np.ones(len(weights))
-            found = gibbs_sweeps(group.scores, new, self._gains, SWEEPS, self._rng)
-            mean = float(found.mean(axis=0) @ weights / weights.sum())
-            group.means.append(mean)
-            group.variances.append(float(((found - mean) ** 2).mean(axis=0) @ weights / weights.sum()))
-        means = np.mean([group.means for group in self._groups], axis=0)
-        variances = np.mean([group.variances for group in self._groups], axis=0)
-        self._mean = _curve(self._thetas, means, variances)
-        self._integral = self._mean.antiderivative()
-        self._variances = variances
-
-
-def _curve(thetas: list[float], means: ArrayLike, variances: ArrayLike) -> CubicHermiteSpline:
-    """``E_t[d]``, whose slope is ``−Var_t(d)``; later temperatures do not change what lies between earlier ones."""
-    return CubicHermiteSpline(thetas, means, -np.asarray(variances))
+            found = gibbs_sweeps(scores, theta, self._gains, SWEEPS, self._rng)
+            means[group] = found.mean(axis=0) @ weights / weights.sum()
+            variances[group] = ((found - means[group]) ** 2).mean(axis=0) @ weights / weights.sum()
+        self._thetas.append(theta)
+        self._means.append(means)
+        self._variances.append(variances)
 
 
 def _systematic(weights: np.ndarray, rng: np.random.Generator) -> np.ndarray:
