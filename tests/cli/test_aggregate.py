@@ -61,7 +61,6 @@ def ranked(command):
 def test_names_are_those_of_the_library():
     assert get_args(Method) == verb.METHODS
     assert get_args(Kind) == ballot_files.KINDS
-    assert ballot_files._SUMS == rank_aggregation._RETRIEVAL
 
 
 class TestTables:

@@ -11,11 +11,13 @@ from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any
+from typing import Any, get_args
 
 import numpy as np
 import polars as pl
 
+from apexrank.aggregation.ballots import Kind, uneven_ranges
+from apexrank.aggregation.fusion import SUMS
 from apexrank.datasets.preflib import KINDS as PREFLIB
 from apexrank.datasets.preflib import is_preflib as is_preflib
 from apexrank.datasets.preflib import read_preflib
@@ -23,10 +25,8 @@ from apexrank.errors import InputError
 from apexrank.io import columns
 from apexrank.io.tables import Table, read_table
 
-KINDS = ("scores", "ranks", "orders")
+KINDS = get_args(Kind)
 _TABLES = (".csv", ".tsv", ".parquet", ".pq")
-_SUMS = ("combsum", "combmnz", "rrf")  # methods for which an item that a list omits is worth nothing
-_UNEVEN = 10.0  # a range of scores this many times wider is another scale
 _VOTERS = "voter user ranker judge juror ballot respondent participant rater reviewer"
 _ITEMS = "item doc document candidate alternative page url title movie film product"
 _VOTER_WORDS, _ITEM_WORDS, _ID_WORDS = set(_VOTERS.split()), set(_ITEMS.split()), {"id", "name", "index"}
@@ -98,7 +98,7 @@ class BallotFile:
 
     def missing_rule(self, asked: str | None, method: str = "lovasz-bregman") -> Any:
         """Return what a missing score means to a method: the rule that was asked for, or the default."""
-        return asked or ("last" if self.lists and method not in _SUMS else "ignore")
+        return asked or ("last" if self.lists and method not in SUMS else "ignore")
 
     def to_dict(self, missing: str) -> dict[str, Any]:
         """Return the size of the profile in plain types."""
@@ -136,15 +136,11 @@ class BallotFile:
         """Describe scores on scales of different widths, of which the widest would decide."""
         if self.kind != "scores":
             return None
-        ranges = np.nanmax(self.values, axis=1) - np.nanmin(self.values, axis=1)
-        ranges = ranges[ranges > 0]
-        if not len(ranges):
-            return None
-        low, high = np.quantile(ranges, [0.1, 0.9], method="inverted_cdf")
-        if high <= _UNEVEN * low:
+        ranges = uneven_ranges(self.values)
+        if ranges is None:
             return None
         return (
-            f"some voters' scores span {low:.3g}, others' {high:.3g}, and the widest weigh most "
+            f"some voters' scores span {ranges[0]:.3g}, others' {ranges[1]:.3g}, and the widest weigh most "
             "(normalize='minmax' puts all on one scale)"
         )
 
@@ -156,19 +152,14 @@ def read_preflib_ballots(path: Path) -> BallotFile:
     count = Counter(profile.items)
     items = [f"{x} ({n})" if count[x] > 1 else x for n, x in enumerate(profile.items, start=1)]
     numbers = np.arange(1, len(profile.orders) + 1)
-    return BallotFile(
-        str(path),
-        profile.ranks(),
-        items,
-        pl.DataFrame({"row": numbers, "count": profile.counts}),
-        profile.counts.astype(np.float64),
-        lambda voter, _: f"{path} order {voter + 1}",
-        "ranks",
-        lists=True,
-        title=profile.title,
-        cure=_CURE_OF_LISTS,
-        without="take it out of the file",
-    )
+    voters = pl.DataFrame({"row": numbers, "count": profile.counts})
+    weights = profile.counts.astype(np.float64)
+
+    def where(voter: int, item: int) -> str:
+        return f"{path} order {voter + 1}"
+
+    ballots = str(path), profile.ranks(), items, voters, weights, where, "ranks", True, profile.title
+    return BallotFile(*ballots, cure=_CURE_OF_LISTS, without="take it out of the file")
 
 
 def read_ballot_table(path: Path) -> Table:
@@ -217,8 +208,13 @@ chooses)",))
     def read(self, table: Table) -> BallotFile:
         """Read the ballots of a table."""
         if self.long is not None:
-            return self._read_long(table, *self.long)
-        return self._read_items(table) if self.items_in == "rows" else self._read_voters(table)
+            found = self._read_long(table, *self.long)
+        else:
+            found = self._read_items(table) if self.items_in == "rows" else self._read_voters(table)
+        if found.weights is None:
+            return found
+        weights = pl.Series("weight" if self.items_in == "rows" else self.weights, found.weights)
+        return replace(found, voters=found.voters.with_columns(weights))
 
     def _read_voters(self, table: Table) -> BallotFile:
         """Read one row per voter."""
@@ -226,23 +222,16 @@ chooses)",))
         id, names, notes = self._columns(table, [] if self.weights is None else [self.weights])
         notes += self._like_weights(names)
         voters = pl.DataFrame({"row": np.arange(1, len(table) + 1)} if id is None else {id: table.column(id)})
-        if self.weights is not None:
-            voters = voters.with_columns(pl.Series(self.weights, weights))
         lists = self.kind == "orders"
         values, items = _read_orders(table, names) if lists else (self._read_scores(table, names), names)
         _refuse_silent(values, lambda voter: f"{_row_place(table, voter)}: this voter {_SILENT_ROW}")
-        return BallotFile(
-            table.source,
-            values,
-            items,
-            voters,
-            weights,
-            lambda voter, item: _row_place(table, voter) if lists else table.where(voter, names[item]),
-            "ranks" if lists else self.kind,
-            lists=lists,
-            notes=tuple(notes),
-            cure=_CURE_OF_LISTS if lists else BallotFile.cure,
-        )
+        kind, cure = ("ranks", _CURE_OF_LISTS) if lists else (self.kind, BallotFile.cure)
+
+        def where(voter: int, item: int) -> str:
+            return _row_place(table, voter) if lists else table.where(voter, names[item])
+
+        ballots = table.source, values, items, voters, weights, where, kind
+        return BallotFile(*ballots, lists=lists, notes=tuple(notes), cure=cure)
 
     def _read_items(self, table: Table) -> BallotFile:
         """Read one row per item: the columns are the voters."""
@@ -251,28 +240,19 @@ chooses)",))
         if id is None:
             notes.append("no column names the items, which are called row 1, row 2, ... (id= chooses one)")
         values = np.ascontiguousarray(self._read_scores(table, names).T)
-        _refuse_silent(
-            values,
-            lambda voter: (
-                f"{table.source}: column {names[voter]!r} gives no score at all; leave it out "
-                f"(drop={names[voter]!r})"
-            ),
-        )
-        voters, weights = pl.DataFrame({"voter": names}), None
-        if self.weights is not None:
-            weights = _weights_by_name(table, self.weights, names)
-            voters = voters.with_columns(pl.Series("weight", weights))
-        return BallotFile(
-            table.source,
-            values,
-            items,
-            voters,
-            weights,
-            lambda voter, item: table.where(item, names[voter]),
-            self.kind,
-            notes=tuple(notes),
-            without="take the row out",
-        )
+
+        def silent(voter: int) -> str:
+            name = names[voter]
+            return f"{table.source}: column {name!r} gives no score at all; leave it out (drop={name!r})"
+
+        def where(voter: int, item: int) -> str:
+            return table.where(item, names[voter])
+
+        _refuse_silent(values, silent)
+        voters = pl.DataFrame({"voter": names})
+        weights = None if self.weights is None else _weights_by_name(table, self.weights, names)
+        ballots = table.source, values, items, voters, weights, where, self.kind
+        return BallotFile(*ballots, notes=tuple(notes), without="take the row out")
 
     def _read_long(self, table: Table, voter: str, item: str, score: str) -> BallotFile:
         """Read one row per voter and item; both keep the order in which the table first names them."""
@@ -292,21 +272,15 @@ chooses)",))
         values[voters.codes, items.codes] = cells
         first = voters.rows
         _refuse_silent(values, lambda voter: f"{_row_place(table, first[voter])}: this voter {_SILENT_ROW}")
-        told, weights = pl.DataFrame({voter: table.column(voter).gather(first)}), None
-        if self.weights is not None:
-            weights = _voter_weights(table, self.weights, voters)
-            told = told.with_columns(pl.Series(self.weights, weights))
-        return BallotFile(
-            table.source,
-            values,
-            items.names,
-            told,
-            weights,
-            lambda row, _: f"{table.source}, voter {voters.names[row]!r}",
-            self.kind,
-            cure="add a row with it, or put it last (missing='last')",
-            without="take its rows out",
-        )
+        told = pl.DataFrame({voter: table.column(voter).gather(first)})
+        weights = None if self.weights is None else _voter_weights(table, self.weights, voters)
+
+        def where(voter: int, item: int) -> str:
+            return f"{table.source}, voter {voters.names[voter]!r}"
+
+        cure = "add a row with it, or put it last (missing='last')"
+        ballots = table.source, values, items.names, told, weights, where, self.kind
+        return BallotFile(*ballots, cure=cure, without="take its rows out")
 
     def _read_scores(self, table: Table, names: list[str]) -> np.ndarray:
         guess = long_guess(table.names)

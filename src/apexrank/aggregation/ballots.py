@@ -21,6 +21,7 @@ from apexrank.validation import check_polars_threads, is_missing
 
 Kind = Literal["scores", "ranks", "orders"]
 Missing = Literal["ignore", "last"]
+_UNEVEN = 10.0  # a range of scores this many times wider is another scale
 BLOCK = 2**18  # numbers of a block of voters or items: two megabytes stay in the cache
 
 
@@ -150,6 +151,22 @@ class Ballots:
             raise InputError(
                 f"{voter_name(int(numbers[silent[0]]), self.voters)} gives no score at all: drop that ballot"
             )
+
+
+def uneven_ranges(scores: np.ndarray) -> tuple[float, float] | None:
+    """Ranges of the scores of narrow and of wide voters where these are on another scale; None where they are not.
+
+    Examples
+    --------
+    >>> uneven_ranges(np.array([[80.0, 20.0, 50.0], [1.0, 3.0, 2.0], [2.0, 3.0, np.nan]]))
+    (1.0, 60.0)
+    """
+    ranges = np.fmax.reduce(scores, axis=1) - np.fmin.reduce(scores, axis=1)
+    ranges = ranges[ranges > 0]
+    if not len(ranges):
+        return None
+    low, high = np.quantile(ranges, [0.1, 0.9], method="inverted_cdf").tolist()
+    return (low, high) if high > _UNEVEN * low else None
 
 
 def voter_name(number: int, voters: Sequence[Any] | None) -> str:

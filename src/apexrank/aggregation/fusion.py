@@ -35,6 +35,7 @@ Method = Literal["lovasz-bregman", "borda", "copeland", "kemeny", "median", "com
 Normalize = Literal["minmax", "sum", "zscore", "rank", "borda"]
 Points = Literal["borda", "linear", "reciprocal", "dcg"]
 _SCORE_METHODS = ("lovasz-bregman", "combsum", "combmnz")
+SUMS = ("combsum", "combmnz", "rrf")  # for which an item that a list omits is worth nothing
 RRF = 60.0  # the constant of reciprocal rank fusion (Cormack, Clarke and Büttcher, 2009)
 _ALIASES = {"min-max": "minmax", "zmuv": "zscore"}  # as retrieval libraries spell them
 

@@ -27,8 +27,6 @@ if TYPE_CHECKING:
     from apexrank.aggregation.bootstrap import RankBootstrap
     from apexrank.plot.aggregation import AggregationDisplay
 
-_RETRIEVAL = ("combsum", "combmnz", "rrf")
-
 
 def aggregate(
     scores: Any,
@@ -152,7 +150,7 @@ def aggregate(
             "points are for ranks and orders: with kind='scores' use normalize='borda' or another"
         )
     if missing is None:
-        missing = "last" if kind == "orders" and method not in _RETRIEVAL else "ignore"
+        missing = "last" if kind == "orders" and method not in fusion.SUMS else "ignore"
     check_choice("missing", missing, Missing)
     ballots = read_ballots(scores, weights, kind=kind, missing=missing, items=items)
     found = score_items(ballots, rule)
