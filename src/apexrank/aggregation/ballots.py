@@ -273,10 +273,10 @@ def read_ballots(
         names = _check_labels(items.tolist() if isinstance(items, np.ndarray) else list(items))
     sheet = _read_orders(data, names) if kind == "orders" else _read_numbers(data, names)
     values = sheet.values
-    if values.ndim != 2:
-        raise InputError(f"{kind} must be a table of voters × items, got shape {values.shape}")
     if not values.size:
         raise InputError(f"{kind} are empty, shape {values.shape}: give at least one voter and two items")
+    if values.ndim != 2:
+        raise InputError(f"{kind} must be a table of voters × items, got shape {values.shape}")
     if values.shape[1] == 1:
         raise InputError("there is one item only: give at least two to put in order")
     labels = list(range(values.shape[1])) if sheet.items is None else _check_labels(sheet.items)
@@ -316,10 +316,11 @@ def _check_label(name: Any) -> None:
 
 
 def _read_numbers(data: Any, names: list[Any] | None) -> Sheet:
+    voters = None
     if isinstance(data, Mapping):
-        return _read_rows(list(data.values()), names, list(data))
+        voters, data = list(data), list(data.values())
     if isinstance(data, list | tuple) and any(_has_names(row) for row in data):
-        return _read_rows(data, names, None)
+        return _read_rows(data, names, voters)
     library = library_of(data)
     if library is not None and names is not None:
         raise InputError("items are the columns of a data frame: rename its columns, or pass an array")
@@ -329,7 +330,7 @@ def _read_numbers(data: Any, names: list[Any] | None) -> Sheet:
         raise InputError(
             "scores are a sparse matrix, whose zeros could be scores or missing: pass a dense array"
         )
-    return Sheet(_numbers(data, "scores"), names)
+    return Sheet(_numbers(data, "scores"), names, voters)
 
 
 def _read_pandas(frame: Any) -> Sheet:
@@ -360,11 +361,8 @@ def _has_names(row: Any) -> bool:
 
 
 def _read_rows(rows: Sequence[Any], names: list[Any] | None, voters: list[Any] | None) -> Sheet:
-    """Each voter's scores by item, as a mapping or a pandas Series, or as a row of numbers."""
-    named = [_has_names(row) for row in rows]
-    if rows and not any(named):
-        return Sheet(_numbers(list(rows), "scores"), names, voters)
-    if not all(named):
+    """Each voter's scores by item, as a mapping or a pandas Series."""
+    if not all(map(_has_names, rows)):
         raise InputError("scores mix voters with item names and voters without: use the same for all")
     ballots: list[Mapping[Any, Any]] = []
     for row in rows:

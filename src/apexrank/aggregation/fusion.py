@@ -293,12 +293,22 @@ def totals(ballots: Ballots, rule: Rule) -> tuple[np.ndarray, np.ndarray, np.nda
 
 
 def _raw_sums(ballots: Ballots) -> tuple[np.ndarray, np.ndarray]:
-    if ballots.scores.flags.f_contiguous and ballots.scores.dtype == np.float64:
-        return _sums_of_columns(ballots)
-    running = np.zeros((3, ballots.n_items))
-    for rows in ballots.blocks():
-        _add(ballots.scores[rows], ballots.weight(rows), running)
-    return running[0] + running[1], running[2]
+    """Sums of the scores as they are, and of their sizes.
+
+    A table that is stored by columns, such as a data frame's, is added by numpy, as a tree and within ``32ε``.
+    """
+    if not (ballots.scores.flags.f_contiguous and ballots.scores.dtype == np.float64):
+        running = np.zeros((3, ballots.n_items))
+        for rows in ballots.blocks():
+            _add(ballots.scores[rows], ballots.weight(rows), running)
+        return running[0] + running[1], running[2]
+    sums, sizes = np.empty((2, ballots.n_items))
+    with np.errstate(over="ignore", invalid="ignore"):
+        for items in ballots.columns():
+            columns = ballots.scores[:, items].T
+            columns = columns if ballots.weights is None else columns * ballots.weights
+            sums[items], sizes[items] = columns.sum(axis=1), np.abs(columns).sum(axis=1)
+    return sums, sizes
 
 
 def _add(block: np.ndarray, weights: np.ndarray, running: np.ndarray) -> None:
@@ -309,17 +319,6 @@ def _add(block: np.ndarray, weights: np.ndarray, running: np.ndarray) -> None:
     Knuth's TwoSum).
     """
     _add_rows(np.ascontiguousarray(block, dtype=np.float64), weights, *running)
-
-
-def _sums_of_columns(ballots: Ballots) -> tuple[np.ndarray, np.ndarray]:
-    """Of a table that is stored by columns, such as a data frame's; numpy adds those as a tree, within ``32ε``."""
-    sums, sizes = np.empty((2, ballots.n_items))
-    with np.errstate(over="ignore", invalid="ignore"):
-        for items in ballots.columns():
-            columns = ballots.scores[:, items].T
-            columns = columns if ballots.weights is None else columns * ballots.weights
-            sums[items], sizes[items] = columns.sum(axis=1), np.abs(columns).sum(axis=1)
-    return sums, sizes
 
 
 def median_scores(ballots: Ballots, rule: Rule) -> tuple[np.ndarray, np.ndarray]:

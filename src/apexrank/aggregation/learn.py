@@ -225,12 +225,14 @@ class LovaszAggregator(GradedRanker):
                 "groups are missing, and this LovaszAggregator was fitted with groups: give the list of each row"
             )
         lists = None if groups is None and self.normalize is not None else segment(groups, len(rows))
-        if lists is None and _is_elsewhere(rows, self.list_):
-            warnings.warn(
-                "most of X lies outside the list of fit, whose first or last place it gets: if X is a list of its own, "
-                "give groups=np.zeros(len(X))",
-                stacklevel=2,
-            )
+        if lists is None:
+            outside = (rows < np.fmin.reduce(self.list_)) | (rows > np.fmax.reduce(self.list_))
+            if 2 * outside.sum() > np.sum(~np.isnan(rows)):
+                warnings.warn(
+                    "most of X lies outside the list of fit, whose first or last place it gets: if X is a list of its "
+                    "own, give groups=np.zeros(len(X))",
+                    stacklevel=2,
+                )
         return self._points(rows, lists) @ self.coef_
 
     def _in_groups(self, X: ArrayLike, groups: ArrayLike | None) -> np.ndarray:
@@ -303,12 +305,6 @@ def _copies(sample_weight: ArrayLike, rows: np.ndarray) -> np.ndarray:
             "divide or round them"
         )
     return np.repeat(np.arange(len(rows)), weight.astype(np.int64))
-
-
-def _is_elsewhere(rows: np.ndarray, listed: np.ndarray) -> bool:
-    """Whether most numbers lie outside the range of the list's."""
-    lowest, highest = np.fmin.reduce(listed), np.fmax.reduce(listed)
-    return bool(2 * np.sum((rows < lowest) | (rows > highest)) > np.sum(~np.isnan(rows)))
 
 
 def list_points(
