@@ -28,6 +28,7 @@ import numpy as np
 
 from apexrank.aggregation.ballots import Ballots
 from apexrank.errors import InputError
+from apexrank.kernels.inversions import mean_over_ties
 from apexrank.kernels.jit import kernel
 from apexrank.validation import check_choice, check_count, check_finite
 
@@ -150,9 +151,9 @@ def voter_points(ballots: Ballots, rule: Rule, rows: slice | np.ndarray) -> np.n
 
 
 def _points_of_places(ballots: Ballots, rule: Rule, rows: slice | np.ndarray) -> np.ndarray:
-    order, given = ballots.sort(rows)
-    table, points = rule.place_points(ballots.n_items), np.empty(given.shape)
-    _share_points(*order, table, points)
+    places, given = ballots.sort(rows)
+    table = rule.place_points(ballots.n_items)
+    points = mean_over_ties(places, table)
     if given.all():
         return points
     if rule.scale in ("borda", "linear"):
@@ -205,22 +206,6 @@ def normalized(points: np.ndarray, normalize: Normalize | None) -> np.ndarray:
         shifted -= np.nanmean(shifted, axis=1, keepdims=True)
         unit = np.sqrt(np.nanmean(shifted**2, axis=1, keepdims=True))
     return shifted / np.where(unit > 0, unit, 1.0)
-
-
-@kernel()
-def _share_points(order, new, table, points):
-    """Points of the places; tied items share the mean of theirs."""
-    n = order.shape[1]
-    for r in range(order.shape[0]):
-        start = 0
-        while start < n:
-            end, total = start + 1, table[start]
-            while end < n and not new[r, end]:
-                total += table[end]
-                end += 1
-            for i in range(start, end):
-                points[r, order[r, i]] = total / (end - start)
-            start = end
 
 
 # of Σ w|points|: twice the error of a running sum, of the weight of its voters and of decimal numbers, rounded up

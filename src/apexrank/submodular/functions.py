@@ -17,8 +17,9 @@ import numpy as np
 from scipy import sparse
 
 from apexrank.errors import InputError
+from apexrank.kernels.inversions import mean_over_ties, sort_rows
 from apexrank.kernels.jit import kernel
-from apexrank.submodular.base import ROUNDING, SetFunction, by_item, check_scores, orders_of, terms_of
+from apexrank.submodular.base import ROUNDING, SetFunction, by_item, check_scores, terms_of
 from apexrank.validation import Registry, check_count
 
 # ---------------------------------------------------------------- functions of the size
@@ -54,16 +55,7 @@ class BySize(SetFunction):
     def _subgradient(self, y: np.ndarray) -> np.ndarray:
         """Means of δ inside each block of tied items."""
         rows = y.reshape(-1, y.shape[-1])
-        orders = orders_of(rows)
-        ranked = np.take_along_axis(rows, orders, axis=1)
-        starts = np.ones(rows.shape, dtype=bool)
-        starts[:, 1:] = ranked[:, 1:] != ranked[:, :-1]
-        block = np.cumsum(starts) - 1
-        deltas = np.tile(self.deltas(rows.shape[1]), len(rows))
-        # of the deltas of a block only what they have beyond its first one is summed: a block of one keeps its delta
-        first = deltas[np.flatnonzero(starts)]
-        mean = first + np.bincount(block, weights=deltas - first[block]) / np.bincount(block)
-        return by_item(mean[block].reshape(rows.shape), orders).reshape(y.shape)
+        return mean_over_ties(sort_rows(-rows), self.deltas(y.shape[-1])).reshape(y.shape)
 
 
 def is_by_size(f: SetFunction) -> bool:
