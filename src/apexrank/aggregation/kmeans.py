@@ -209,7 +209,7 @@ class LovaszBregmanKMeans(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Clu
 
     def _first_centres(self, rows: ScoreVectors, rng: np.random.RandomState) -> Centres:
         if isinstance(self.init, str):
-            return start(rows, self.n_clusters, rng, spread=self.init == "k-means++")
+            return draw_centres(rows, self.n_clusters, rng, spread=self.init == "k-means++")
         given = self.init(rows.X, self.n_clusters, random_state=rng) if callable(self.init) else self.init
         shape = self.n_clusters, rows.X.shape[1]
         try:
@@ -411,7 +411,7 @@ def refill(rows: ScoreVectors, found: Assignment) -> Assignment:
 # ---------------------------------------------------------------- starts
 
 
-def start(rows: ScoreVectors, k: int, rng: np.random.RandomState, *, spread: bool) -> Centres:
+def draw_centres(rows: ScoreVectors, k: int, rng: Any, *, spread: bool) -> Centres:
     """Rows as first centres, drawn one after the other.
 
     With ``spread`` (k-means++ with the cost in place of the squared distance) a row is drawn in proportion to its
@@ -430,7 +430,7 @@ def start(rows: ScoreVectors, k: int, rng: np.random.RandomState, *, spread: boo
         share = rows.weight * (nearest if chosen and spread else nearest > 0)
         if not share.any():  # all rows are at a centre
             share = rows.weight
-        candidates = _draws(share, sequence, rng.random_sample(trials))
+        candidates = _draws(share, sequence, rng.random(trials))
         costs = all_costs(rows.table, rows.centres_at(candidates).costs)
         costs[costs <= rows.noise] = 0.0
         np.minimum(costs, nearest[:, None], out=costs)

@@ -20,6 +20,7 @@ from sklearn.base import BaseEstimator, DensityMixin
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils.validation import check_array, check_is_fitted, validate_data
 
+from apexrank.aggregation.kmeans import Cost, ScoreVectors, draw_centres
 from apexrank.aggregation.lovasz_bregman import LovaszBregman
 from apexrank.aggregation.mallows_density import (
     MAX_STATES,
@@ -148,8 +149,8 @@ class LovaszMallows(DensityMixin, BaseEstimator):
         divergence = LovaszBregman(self.f)
         normalisers = Normalisers(divergence, scores.shape[1], self.normaliser, self.n_particles)
         rng, limits = generator(self.random_state), (self.max_iter, self.tol)
-        starts = (spread_start(scores, k, divergence, rng) for _ in range(self.n_init if k > 1 else 1))
-        runs = [expectation_maximisation(scores, start, normalisers, fixed, *limits) for start in starts]
+        shares = (spread_start(scores, k, divergence, rng) for _ in range(self.n_init if k > 1 else 1))
+        runs = [expectation_maximisation(scores, first, normalisers, fixed, *limits) for first in shares]
         self._keep(max(runs, key=lambda run: run.history[-1]), scores)
         return self
 
@@ -417,14 +418,10 @@ def best_component(
 
 
 def spread_start(X: np.ndarray, k: int, divergence: LovaszBregman, rng: np.random.Generator) -> np.ndarray:
-    """First shares: voters drawn by their divergence from those before, and all others with the nearest of them."""
-    orders = [orders_of(X[rng.integers(len(X))])]
-    while len(orders) < k:
-        nearest = np.min(divergence.divergence(X, np.array(orders)), axis=1)
-        chance = nearest / nearest.sum() if nearest.sum() > 0 else None
-        orders.append(orders_of(X[rng.choice(len(X), p=chance)]))
-    nearest_order = np.argmin(divergence.divergence(X, np.array(orders)), axis=1)
-    return np.eye(k)[nearest_order] * (1 - SMOOTHING) + SMOOTHING / k
+    """First shares: voters drawn as k-means draws its first centres, and all others with the nearest of them."""
+    voters = ScoreVectors(X, np.ones(len(X)), Cost(divergence, 0.0))
+    nearest = voters.assign(draw_centres(voters, k, rng, spread=True)).labels
+    return np.eye(k)[nearest] * (1 - SMOOTHING) + SMOOTHING / k
 
 
 def expectation_maximisation(
