@@ -9,6 +9,7 @@ from __future__ import annotations
 import re
 from collections import Counter
 from dataclasses import dataclass, field
+from io import StringIO
 from pathlib import Path
 
 import numpy as np
@@ -244,8 +245,8 @@ class _VoteFile:
         self.names: dict[int, str] = {}
         self.claims: dict[str, tuple[int, str]] = {}
         self.votes: list[tuple[int, str, str]] = []
-        lines = [(number, text.strip()) for number, text in enumerate(read_text(path).split("\n"), 1)]
-        lines = [(number, text) for number, text in lines if text]
+        numbered = enumerate(StringIO(read_text(path)), 1)
+        lines = [(number, text) for number, line in numbered if (text := line.strip())]
         if not lines:
             raise InputError(
                 f"{path} is empty: it needs the names of the alternatives and orders such as '3: 1,2'"
