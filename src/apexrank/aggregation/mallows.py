@@ -262,8 +262,7 @@ class LovaszMallows(DensityMixin, BaseEstimator):
         mixture = run.mixture
         self._mixture = mixture
         self.weights_ = mixture.weights
-        self.orders_ = np.array([component.order for component in mixture.components])
-        self.thetas_ = np.array([component.theta for component in mixture.components])
+        self.orders_, self.thetas_ = (np.array(part) for part in zip(*mixture.components, strict=True))
         self.responsibilities_ = softmax(mixture.log_joint(scores), axis=1)
         self.history_ = np.array(run.history) - len(scores) * self._log_volume()
         self.log_likelihood_ = float(self.history_[-1])
@@ -365,8 +364,7 @@ class Mixture:
 
     def log_joint(self, X: np.ndarray) -> np.ndarray:
         """``log w_k + log p(x_i|θ_k, σ_k)``, one row per voter."""
-        orders = np.array([component.order for component in self.components])
-        thetas = np.array([component.theta for component in self.components])
+        orders, thetas = (np.array(part) for part in zip(*self.components, strict=True))
         log_z = [self.normalisers.of(order).at(theta).log_z for order, theta in self.components]
         with np.errstate(divide="ignore"):  # a component that nobody is in has weight 0
             constant = np.log(self.weights) - log_z

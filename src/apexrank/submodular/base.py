@@ -425,12 +425,12 @@ def as_mask(subset: ArrayLike, n: int | None) -> np.ndarray:
         raise InputError(
             "pass the subset as a mask, one boolean per item: this function works for any number of items"
         )
-    if found.ndim != 1 or (
-        found.size and (found.dtype.kind not in "iu" or len(np.unique(found)) < found.size)
-    ):
-        raise InputError("a subset must be a list of different items, or a mask of one boolean per item")
-    if found.size and not (found.min() >= 0 and found.max() < n):
-        raise InputError(f"items are numbered from 0 to {n - 1}, got {found.tolist()}")
     mask = np.zeros(n, dtype=bool)
-    mask[found.astype(np.intp)] = True
+    if found.shape == (0,):
+        return mask
+    if found.ndim != 1 or found.dtype.kind not in "iu" or len(np.unique(found)) < found.size:
+        raise InputError("a subset must be a list of different items, or a mask of one boolean per item")
+    if found.min() < 0 or found.max() >= n:
+        raise InputError(f"items are numbered from 0 to {n - 1}, got {found.tolist()}")
+    mask[found] = True
     return mask
