@@ -361,7 +361,7 @@ def _has_names(row: Any) -> bool:
 
 
 def _read_rows(rows: Sequence[Any], names: list[Any] | None, voters: list[Any] | None) -> Sheet:
-    """Each voter's scores by item, as a mapping or a pandas Series."""
+    """Each voter's scores or places by item, as a mapping or a pandas Series."""
     if not all(map(_has_names, rows)):
         raise InputError("scores mix voters with item names and voters without: use the same for all")
     ballots: list[Mapping[Any, Any]] = []
@@ -374,16 +374,12 @@ def _read_rows(rows: Sequence[Any], names: list[Any] | None, voters: list[Any] |
     column = {item: number for number, item in enumerate(_check_labels(labels))}
     values = np.full((len(ballots), len(labels)), np.nan)
     for number, row in enumerate(ballots):
-        _check_known(row, column)
+        for item in row:
+            if item not in column:
+                raise InputError(f"a ballot names {item!r}, which is not in items")
         numbers = _numbers(list(row.values()), f"the scores of {voter_name(number, voters)}")
         values[number, [column[item] for item in row]] = numbers
     return Sheet(values, labels, voters)
-
-
-def _check_known(row: Iterable[Any], column: Mapping[Any, int]) -> None:
-    for item in row:
-        if item not in column:
-            raise InputError(f"a ballot names {item!r}, which is not in items")
 
 
 def _numbers(values: Any, what: str) -> np.ndarray:
@@ -419,18 +415,13 @@ def _read_orders(data: Any, names: list[Any] | None) -> Sheet:
             return fast
     try:
         orders = data.values() if isinstance(data, Mapping) else data
-        ballots = [_groups(order, voter_name(number, voters)) for number, order in enumerate(orders)]
+        ballots = [_places(order, voter_name(number, voters)) for number, order in enumerate(orders)]
     except TypeError:
         raise InputError("orders must be lists of items, best first, one for each voter") from None
-    found = dict.fromkeys(item for ballot in ballots for group in ballot for item in group)
-    labels = list(found) if names is None else names
-    if names is None and all(isinstance(item, int | np.integer) for item in labels):
-        labels = sorted(labels)  # numbers have an order of their own
-    column = {item: number for number, item in enumerate(labels)}
-    values = np.full((len(ballots), len(labels)), np.nan)
-    for number, ballot in enumerate(ballots):
-        _fill(values[number], ballot, column, voter_name(number, voters))
-    return Sheet(values, labels, voters)
+    found = {item for ballot in ballots for item in ballot}
+    if names is None and all(isinstance(item, int | np.integer) for item in found):
+        names = sorted(found)  # numbers have an order of their own
+    return _read_rows(ballots, names, voters)
 
 
 def _read_permutations(data: np.ndarray, names: list[Any] | None) -> Sheet | None:
@@ -461,29 +452,19 @@ def _rows_of_frame(frame: Any) -> tuple[list[list[Any]], list[Any] | None]:
     return rows, voters
 
 
-def _groups(order: Any, voter: str) -> list[list[Any]]:
-    """The items of an order by place; a list, tuple or set inside it is a tie."""
+def _places(order: Any, voter: str) -> dict[Any, int]:
+    """Place of each item of an order; a list, tuple or set inside it is a tie, whose items get their first place."""
     if isinstance(order, str | bytes):
         raise InputError(f"the ballot of {voter} is text: give a list of items, best first")
     if isinstance(order, Set | Mapping):
         raise InputError("an order is a set, which has no order: pass a list, best first")
-    if isinstance(order, np.ndarray):
-        order = order.tolist()
-    groups = [list(g) if isinstance(g, list | tuple | Set) else [g] for g in order]
-    groups = [[item.item() if isinstance(item, np.generic) else item for item in group] for group in groups]
-    for group in groups:
-        for item in group:
+    places: dict[Any, int] = {}
+    for group in order.tolist() if isinstance(order, np.ndarray) else order:
+        place = len(places) + 1
+        for item in group if isinstance(group, list | tuple | Set) else [group]:
+            item = item.item() if isinstance(item, np.generic) else item
             _check_label(item)
-    return [group for group in groups if group]
-
-
-def _fill(row: np.ndarray, ballot: Sequence[Sequence[Any]], column: Mapping[Any, int], voter: str) -> None:
-    """Write the place of each item of one order; tied items get the first of their places."""
-    place = 1
-    for group in ballot:
-        _check_known(group, column)
-        for item in group:
-            if not np.isnan(row[column[item]]):
+            if item in places:
                 raise InputError(f"{voter} names {item!r} twice: each item once in an order")
-            row[column[item]] = place
-        place += len(group)
+            places[item] = place
+    return places
