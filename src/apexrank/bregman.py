@@ -85,15 +85,13 @@ def bregman_projection(
     """
     atom = DIVERGENCES.get(divergence)
     start = natural_parameters(atom, theta, natural)
-    rows, bounds = _check_rows(A, b, len(start))
+    dual = _Dual(atom, start, *_check_rows(A, b, len(start)))
     check_finite("max_iter", max_iter, 0)
     check_finite("tol", tol, 0)
-    sweep = _parallel_sweep if parallel else _sequential_sweep
-    multipliers = np.zeros(len(bounds))
-    result = _certify(atom, start, rows, bounds, multipliers, 0, tol)
+    sweep = dual.parallel if parallel else dual.sequential
+    result = dual.certify(np.zeros(len(dual.bounds)), 0, tol)
     while not result.converged and result.n_iter < max_iter:
-        multipliers = sweep(atom, start, rows, bounds, multipliers)
-        result = _certify(atom, start, rows, bounds, multipliers, result.n_iter + 1, tol)
+        result = dual.certify(sweep(result.multipliers.copy()), result.n_iter + 1, tol)
     if not result.converged:
         warnings.warn(
             f"Bregman's algorithm stopped after {result.n_iter} sweeps with residual {result.residual:.1e}: "
@@ -104,66 +102,60 @@ def bregman_projection(
     return result
 
 
-def _sequential_sweep(
-    atom: Divergence, start: np.ndarray, rows: np.ndarray, bounds: np.ndarray, multipliers: np.ndarray
-) -> np.ndarray:
-    multipliers = multipliers.copy()
-    theta = start - multipliers @ rows
-    for i, (row, bound) in enumerate(zip(rows, bounds, strict=True)):
-        if multipliers[i] == 0 and row @ atom.grad_inv(theta) <= bound:
-            continue
-        moved = max(0.0, multipliers[i] - float(hyperplane_multiplier(atom, theta, row, bound)))
-        theta = theta - (moved - multipliers[i]) * row
-        multipliers[i] = moved
-    return multipliers
+@dataclass(frozen=True, eq=False)
+class _Dual:
+    """The point ``start`` to project, the half-spaces ``rows·x ≤ bounds``, and steps of their multipliers."""
 
+    atom: Divergence
+    start: np.ndarray
+    rows: np.ndarray
+    bounds: np.ndarray
 
-def _parallel_sweep(
-    atom: Divergence, start: np.ndarray, rows: np.ndarray, bounds: np.ndarray, multipliers: np.ndarray
-) -> np.ndarray:
-    theta = start - multipliers @ rows
-    moving = (multipliers > 0) | (rows @ atom.grad_inv(theta) > bounds)
-    normals = rows[moving]
-    step = hyperplane_multiplier(atom, np.broadcast_to(theta, normals.shape), normals, bounds[moving])
-    moved = np.maximum(0.0, multipliers[moving] - step)
-    multipliers = multipliers.copy()
-    multipliers[moving] += (moved - multipliers[moving]) * _shares(atom, normals)
-    return multipliers
+    def sequential(self, multipliers: np.ndarray) -> np.ndarray:
+        """Project onto one half-space after the other."""
+        theta = self.start - multipliers @ self.rows
+        for i, (row, bound) in enumerate(zip(self.rows, self.bounds, strict=True)):
+            if multipliers[i] == 0 and row @ self.atom.grad_inv(theta) <= bound:
+                continue
+            moved = max(0.0, multipliers[i] - float(hyperplane_multiplier(self.atom, theta, row, bound)))
+            theta = theta - (moved - multipliers[i]) * row
+            multipliers[i] = moved
+        return multipliers
 
+    def parallel(self, multipliers: np.ndarray) -> np.ndarray:
+        """Project onto all half-spaces from one point."""
+        theta = self.start - multipliers @ self.rows
+        moving = (multipliers > 0) | (self.rows @ self.atom.grad_inv(theta) > self.bounds)
+        normals = self.rows[moving]
+        point = np.broadcast_to(theta, normals.shape)
+        step = hyperplane_multiplier(self.atom, point, normals, self.bounds[moving])
+        moved = np.maximum(0.0, multipliers[moving] - step)
+        multipliers[moving] += (moved - multipliers[moving]) * self._shares(normals)
+        return multipliers
 
-def _shares(atom: Divergence, normals: np.ndarray) -> np.ndarray:
-    """How far each row may go: the shares of the rows that meet in a coordinate sum to at most 1.
+    def _shares(self, normals: np.ndarray) -> np.ndarray:
+        """How far each row may go: the shares of the rows that meet in a coordinate sum to at most 1.
 
-    The dual cost is a sum over the coordinates, each convex in the multipliers of its rows. On the simplex every row
-    meets every other.
-    """
-    if not isinstance(atom, Separable):
-        return np.full(len(normals), 1 / len(normals))
-    touches = normals != 0
-    return 1 / np.max(touches * touches.sum(axis=0), axis=1)
+        The dual cost is a sum over the coordinates, each convex in the multipliers of its rows. On the simplex every
+        row meets every other.
+        """
+        if not isinstance(self.atom, Separable):
+            return np.full(len(normals), 1 / len(normals))
+        touches = normals != 0
+        return 1 / np.max(touches * touches.sum(axis=0), axis=1)
 
-
-def _certify(
-    atom: Divergence,
-    start: np.ndarray,
-    rows: np.ndarray,
-    bounds: np.ndarray,
-    multipliers: np.ndarray,
-    n_iter: int,
-    tol: float,
-) -> BregmanResult:
-    x = atom.grad_inv(start - multipliers @ rows)
-    slack = bounds - rows @ x
-    unit = np.abs(rows) @ np.abs(x) + np.abs(bounds)
-    unit = np.where(unit > 0, unit, 1.0)
-    violation = float(np.max(-slack / unit, initial=0.0))
-    priced = float(multipliers @ unit)
-    idle = float(multipliers @ np.abs(slack)) / priced if priced > 0 else 0.0
-    residual = max(violation, idle)
-    value = float(atom.divergence(x, atom.grad_inv(start)))
-    return BregmanResult(
-        x, multipliers, value, float(multipliers @ slack), residual, n_iter, bool(residual <= tol)
-    )
+    def certify(self, multipliers: np.ndarray, n_iter: int, tol: float) -> BregmanResult:
+        x = self.atom.grad_inv(self.start - multipliers @ self.rows)
+        slack = self.bounds - self.rows @ x
+        unit = np.abs(self.rows) @ np.abs(x) + np.abs(self.bounds)
+        unit = np.where(unit > 0, unit, 1.0)
+        violation = float(np.max(-slack / unit, initial=0.0))
+        priced = float(multipliers @ unit)
+        idle = float(multipliers @ np.abs(slack)) / priced if priced > 0 else 0.0
+        residual = max(violation, idle)
+        value = float(self.atom.divergence(x, self.atom.grad_inv(self.start)))
+        gap = float(multipliers @ slack)
+        return BregmanResult(x, multipliers, value, gap, residual, n_iter, bool(residual <= tol))
 
 
 def _check_rows(A: ArrayLike, b: ArrayLike, n: int) -> tuple[np.ndarray, np.ndarray]:

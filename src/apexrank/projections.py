@@ -22,7 +22,7 @@ from apexrank.kernels.pav import check_indptr, clip, pav
 QUADRATIC, ROUNDING = (
     1e-10,
     1e-13,
-)  # relative residuals where Newton is quadratic, and where only rounding is left
+)  # relative residuals where Newton is quadratic, where only rounding is left
 MAX_STEPS = 300
 BELOW_ZERO = -1e-300
 
@@ -104,12 +104,13 @@ def onto_simplex(
         return _threshold(values / atom.weights, bounds, counts, 1 / (atom.weights * np.ones(len(values))))
     inside = counts if own is None else np.array(own)
     unit = values / atom.weights
-    parts = [
-        _onto_count(replace(atom, weight=tuple(inside[i:j])), inside[i:j] * unit[i:j], counts[i:j])
-        for i, j in pairwise(bounds)
-        if i < j
-    ]
-    return np.concatenate([np.empty(0), *parts])
+    y = np.empty(len(values))
+    for i, j in pairwise(bounds):
+        if i < j:
+            part, point = replace(atom, weight=tuple(inside[i:j])), inside[i:j] * unit[i:j]
+            multiplier = hyperplane_multiplier(part, point, counts[i:j], 1.0)
+            y[i:j] = part.grad_inv(point + multiplier * counts[i:j])
+    return y
 
 
 def onto_ordered_simplex(
@@ -209,10 +210,6 @@ def _threshold(x: np.ndarray, indptr: np.ndarray, counts: np.ndarray, slope: np.
         if not np.any(active & (y < 0)):
             return np.maximum(y, 0.0)
         active &= y >= 0
-
-
-def _onto_count(atom: Separable, theta: np.ndarray, counts: np.ndarray) -> np.ndarray:
-    return atom.grad_inv(theta + hyperplane_multiplier(atom, theta, counts, 1.0) * counts)
 
 
 def _segments(indptr: np.ndarray) -> tuple[np.ndarray, np.ndarray]:

@@ -17,11 +17,11 @@ from apexrank.aggregation.kmeans import (
     Cost,
     LovaszBregmanKMeans,
     ScoreVectors,
+    draw_centres,
     elbow,
     lloyd,
     refill,
     silhouette,
-    start,
 )
 from apexrank.aggregation.lovasz_bregman import LovaszBregman
 from apexrank.errors import InputError
@@ -217,7 +217,7 @@ def test_starts_are_drawn_by_weight_times_divergence():
         assert probability.sum() == pytest.approx(1)
         drawn = np.zeros((3, 3))
         for _ in range(1500):
-            first, second = start(rows, 2, rng, spread=spread).means
+            first, second = draw_centres(rows, 2, rng, spread=spread).means
             drawn[np.flatnonzero((first == X).all(axis=1)), np.flatnonzero((second == X).all(axis=1))] += 1
         assert (drawn[probability == 0] == 0).all()
         np.testing.assert_allclose(
@@ -233,7 +233,7 @@ def test_rounding_is_no_reason_to_draw_an_order_twice(spread):
     np.put_along_axis(X, np.repeat(orders, 20, axis=0), -np.sort(-rng.random((60, 7)), axis=1), axis=1)
     rows = ScoreVectors(X, np.ones(60), Cost(LovaszBregman("sqrt"), 0.0))
     for seed in range(20):
-        first = start(rows, 3, np.random.RandomState(seed), spread=spread)
+        first = draw_centres(rows, 3, np.random.RandomState(seed), spread=spread)
         assert len(np.unique(first.orders, axis=0)) == 3
 
 

@@ -23,6 +23,7 @@ from apexrank.datasets import Fold
 from apexrank.errors import InputError
 from apexrank.metrics import ndcg
 from apexrank.objectives import SwapLikelihood
+from apexrank.objectives.swaps import order_likelihood
 from apexrank.submodular import Cardinality, Cut, Indicator, Log, Product, Sqrt, Top
 from apexrank.validation import segment
 from apexrank_papers.lovasz import aggregation as aggregation_letor
@@ -90,9 +91,8 @@ def test_softmax_is_the_likelihood_of_all_orders(rng, y):
     exact = -np.mean([log_p[order] for order in consistent_orders(y)])
     shares = mean_gains(y, gains)
     entropy = -sum(h * np.log(h) for h in shares if h > 0)
-    model = LovaszAggregator("top", normalize=None)
-    model.f_ = model._function()
-    value, _ = model._objective(y, segment(None, 5)).value_and_grad(X @ w)
+    f = LovaszAggregator("top", normalize=None)._function()
+    value, _ = order_likelihood(y, f, segment(None, 5)).value_and_grad(X @ w)
     assert value + entropy + np.log(24) == pytest.approx(exact, abs=1e-12)
 
 
@@ -142,8 +142,7 @@ def test_swaps_of_tied_documents_in_several_lists(rng, f, y):
 def test_softmax_gradient(rng):
     groups = rng.integers(0, 3, 12)
     model = LovaszAggregator("top", normalize=None)
-    model.f_ = model._function()
-    objective = model._objective(rng.integers(0, 3, 12).astype(float), segment(groups, 12))
+    objective = order_likelihood(rng.integers(0, 3, 12).astype(float), model._function(), segment(groups, 12))
     z = rng.normal(size=12)
     numeric = slopes(lambda s: objective.value_and_grad(s)[0], z)
     np.testing.assert_allclose(objective.value_and_grad(z)[1], numeric, atol=1e-8)
@@ -583,3 +582,26 @@ def test_rows_of_another_list_are_not_ranked_in_silence():
     with pytest.warns(UserWarning, match=r"give groups=np.zeros\(len\(X\)\)"):
         ranker.predict(X[:8] + 20)
     assert np.ptp(ranker.predict(X[:8] + 20, groups=np.zeros(8))) > 0
+
+
+@pytest.mark.parametrize(
+    "options", [{}, {"normalize": "zscore"}, {"f": "top", "missing": "indicator"}], ids=str
+)
+@pytest.mark.parametrize("grouped", [True, False])
+def test_weights_are_repetitions_of_documents(options, grouped):
+    rng = np.random.default_rng(3)
+    X, y, times = rng.normal(size=(24, 3)), rng.integers(0, 3, 24), rng.integers(0, 4, 24)
+    X[rng.random(X.shape) < 0.1] = NAN
+    groups, again = np.arange(24) % 3 if grouped else None, np.repeat(np.arange(24), times)
+    weighted = LovaszAggregator(**options).fit(X, y, sample_weight=times, groups=groups)
+    repeated = LovaszAggregator(**options).fit(
+        X[again], y[again], groups=None if groups is None else groups[again]
+    )
+    np.testing.assert_array_equal(weighted.coef_, repeated.coef_)
+    np.testing.assert_array_equal(weighted.predict(X, groups), repeated.predict(X, groups))
+
+
+@pytest.mark.parametrize("weight", [[1.5, 1, 1], [2e7, 1, 1], [0, 0, 0], [-1, 1, 1], [1, 1]], ids=str)
+def test_weights_that_are_no_repetitions_are_refused(weight):
+    with pytest.raises(ValueError, match="weight"):
+        LovaszAggregator().fit([[1.0], [2.0], [3.0]], [0, 1, 2], sample_weight=weight)

@@ -253,7 +253,7 @@ def test_bad_input_of_the_posterior(arguments, message):
 
 def test_bad_arguments_of_the_posterior():
     posterior = OrderPosterior(X5)
-    with pytest.raises(InputError, match="unknown method 'gibbs': use auto, exact or metropolis"):
+    with pytest.raises(InputError, match="unknown method 'gibbs': use one of auto, exact, metropolis"):
         posterior.sample(3, method="gibbs")
     with pytest.raises(InputError, match="item 0 comes twice"):
         posterior.probability([0, 0, 1, 2, 3])
@@ -523,7 +523,7 @@ def test_posterior_of_the_model():
         ({"n_components": 4}, X5, "3 voters cannot make 4 components"),
         ({"n_components": 0}, X5, "n_components must be a whole number of at least 1, got 0"),
         ({"tol": -1}, X5, "tol must be a finite number of at least 0, got -1"),
-        ({"normaliser": "quick"}, X5, "unknown normaliser 'quick': use auto, exact or monte_carlo"),
+        ({"normaliser": "quick"}, X5, "unknown normaliser 'quick': use one of auto, exact, monte_carlo"),
         ({"f": "cube"}, X5, "unknown set function 'cube'"),
     ],
     ids=[

@@ -368,7 +368,7 @@ def test_the_table_of_exact_draws_is_bounded():
     with pytest.raises(InputError, match=r"need too large a table: use method='chain'"):
         draw_scores(lb, lattice, 1e4, np.arange(14), 3, generator(0), "exact")
     assert draw_scores(lb, lattice, 1e4, np.arange(14), 3, generator(0)).shape == (3, 14)
-    with pytest.raises(InputError, match="unknown method 'gibbs': use auto, exact or chain"):
+    with pytest.raises(InputError, match="unknown method 'gibbs': use one of auto, exact, chain"):
         draw_scores(lb, lattice, 1.0, np.arange(14), 3, generator(0), "gibbs")
 
 

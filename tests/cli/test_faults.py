@@ -528,7 +528,6 @@ DIRECT = {
     "atomic.py": "the one place",
     "io/tables.py": "polars, into the temporary file of atomic.py",
     "cli/output.py": "matplotlib, into memory",
-    "aggregation/ballot_files.py": "a copy in a temporary folder, read at once",
     "checkpoints.py": "a journal, which is appended to",
 }
 WRITERS = {

@@ -51,6 +51,17 @@ class TestReading:
         assert "line 6, column 'b'" in read.where(1, "b")
 
     @pytest.mark.parametrize(
+        ("head", "name"), [(",a,b", "row"), ('"",row,b', "row_"), (",row,row_", "row__")]
+    )
+    def test_a_first_column_without_a_name_is_the_index_where_one_is_asked_for(self, tmp_path, head, name):
+        path = written(tmp_path, f"{head}\nx,1,2\ny,3,4\n")
+        table = read_table(path, index="row")
+        assert table.roles == {"id": name}
+        assert table.column(name).to_list() == ["x", "y"]
+        assert table.where(1, name) == f"{path} line 3, column {name!r}"
+        assert not read_table(written(tmp_path, "c,a,b\nx,1,2\n"), index="row").roles
+
+    @pytest.mark.parametrize(
         ("text", "message"),
         [
             ("", "is empty"),

@@ -11,22 +11,21 @@ from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from tempfile import TemporaryDirectory
 from typing import Any
 
 import numpy as np
 import polars as pl
 
+from apexrank.aggregation.ballots import uneven_ranges
+from apexrank.aggregation.fusion import SUMS
+from apexrank.datasets.preflib import KINDS as PREFLIB
+from apexrank.datasets.preflib import is_preflib as is_preflib
 from apexrank.datasets.preflib import read_preflib
 from apexrank.errors import InputError
 from apexrank.io import columns
 from apexrank.io.tables import Table, read_table
-from apexrank.textfile import DAMAGED, unpacked
 
-PREFLIB = (".soc", ".soi", ".toc", ".toi")
 _TABLES = (".csv", ".tsv", ".parquet", ".pq")
-_SUMS = ("combsum", "combmnz", "rrf")  # methods for which an item that a list omits is worth nothing
-_UNEVEN = 10.0  # a range of scores this many times wider is another scale
 _VOTERS = "voter user ranker judge juror ballot respondent participant rater reviewer"
 _ITEMS = "item doc document candidate alternative page url title movie film product"
 _VOTER_WORDS, _ITEM_WORDS, _ID_WORDS = set(_VOTERS.split()), set(_ITEMS.split()), {"id", "name", "index"}
@@ -98,7 +97,7 @@ class BallotFile:
 
     def missing_rule(self, asked: str | None, method: str = "lovasz-bregman") -> Any:
         """Return what a missing score means to a method: the rule that was asked for, or the default."""
-        return asked or ("last" if self.lists and method not in _SUMS else "ignore")
+        return asked or ("last" if self.lists and method not in SUMS else "ignore")
 
     def to_dict(self, missing: str) -> dict[str, Any]:
         """Return the size of the profile in plain types."""
@@ -136,28 +135,13 @@ class BallotFile:
         """Describe scores on scales of different widths, of which the widest would decide."""
         if self.kind != "scores":
             return None
-        ranges = np.nanmax(self.values, axis=1) - np.nanmin(self.values, axis=1)
-        ranges = ranges[ranges > 0]
-        if not len(ranges):
-            return None
-        low, high = np.quantile(ranges, [0.1, 0.9], method="inverted_cdf")
-        if high <= _UNEVEN * low:
+        ranges = uneven_ranges(self.values)
+        if ranges is None:
             return None
         return (
-            f"some voters' scores span {low:.3g}, others' {high:.3g}, and the widest weigh most "
+            f"some voters' scores span {ranges[0]:.3g}, others' {ranges[1]:.3g}, and the widest weigh most "
             "(normalize='minmax' puts all on one scale)"
         )
-
-
-def is_preflib(path: Path) -> bool:
-    """Whether a file's name is that of a PrefLib file.
-
-    Examples
-    --------
-    >>> is_preflib(Path("debian.soi.gz")), is_preflib(Path("debian.csv"))
-    (True, False)
-    """
-    return path.name.lower().removesuffix(".gz").endswith(PREFLIB)
 
 
 def read_preflib_ballots(path: Path) -> BallotFile:
@@ -167,52 +151,22 @@ def read_preflib_ballots(path: Path) -> BallotFile:
     count = Counter(profile.items)
     items = [f"{x} ({n})" if count[x] > 1 else x for n, x in enumerate(profile.items, start=1)]
     numbers = np.arange(1, len(profile.orders) + 1)
-    return BallotFile(
-        str(path),
-        profile.ranks(),
-        items,
-        pl.DataFrame({"row": numbers, "count": profile.counts}),
-        profile.counts.astype(np.float64),
-        lambda voter, _: f"{path} order {voter + 1}",
-        "ranks",
-        lists=True,
-        title=profile.title,
-        cure=_CURE_OF_LISTS,
-        without="take it out of the file",
-    )
+    voters = pl.DataFrame({"row": numbers, "count": profile.counts})
+    weights = profile.counts.astype(np.float64)
+
+    def where(voter: int, item: int) -> str:
+        return f"{path} order {voter + 1}"
+
+    ballots = str(path), profile.ranks(), items, voters, weights, where, "ranks", True, profile.title
+    return BallotFile(*ballots, cure=_CURE_OF_LISTS, without="take it out of the file")
 
 
 def read_ballot_table(path: Path) -> Table:
     """Read a table; a first column without a name, such as pandas writes the index, gets the role ``id``."""
     if not path.name.lower().removesuffix(".gz").endswith(_TABLES):
-        known = ", ".join((*_TABLES, *PREFLIB))
+        known = ", ".join((*_TABLES, *(f".{kind}" for kind in PREFLIB)))
         raise InputError(f"cannot tell the format of {str(path)!r} by its name: use one of {known}")
-    try:
-        return read_table(path)
-    except InputError:
-        text = _text_of(path)
-        unnamed = re.match(r'(?:"")?(?=[,;\t])', text)
-        if unnamed is None:
-            raise
-    rest, name = text[unnamed.end() :], "row"
-    while name in re.split(r'[,;\t"]', rest.partition("\n")[0].strip()):
-        name += "_"
-    with TemporaryDirectory() as folder:
-        copy = Path(folder, "named.csv")
-        copy.write_bytes(f"{name}{rest}".encode())
-        try:
-            table = read_table(copy)
-        except InputError as error:
-            raise InputError(str(error).replace(str(copy), str(path))) from None
-    return replace(table, source=str(path), roles={"id": name})
-
-
-def _text_of(path: Path) -> str:
-    """Return the text of a CSV file; empty where it is not text."""
-    try:
-        return unpacked(path).decode("utf-8-sig")
-    except (OSError, UnicodeDecodeError, *DAMAGED):
-        return ""
+    return read_table(path, index="row")
 
 
 @dataclass(frozen=True)
@@ -253,8 +207,13 @@ chooses)",))
     def read(self, table: Table) -> BallotFile:
         """Read the ballots of a table."""
         if self.long is not None:
-            return self._read_long(table, *self.long)
-        return self._read_items(table) if self.items_in == "rows" else self._read_voters(table)
+            found = self._read_long(table, *self.long)
+        else:
+            found = self._read_items(table) if self.items_in == "rows" else self._read_voters(table)
+        if found.weights is None:
+            return found
+        weights = pl.Series("weight" if self.items_in == "rows" else self.weights, found.weights)
+        return replace(found, voters=found.voters.with_columns(weights))
 
     def _read_voters(self, table: Table) -> BallotFile:
         """Read one row per voter."""
@@ -262,23 +221,16 @@ chooses)",))
         id, names, notes = self._columns(table, [] if self.weights is None else [self.weights])
         notes += self._like_weights(names)
         voters = pl.DataFrame({"row": np.arange(1, len(table) + 1)} if id is None else {id: table.column(id)})
-        if self.weights is not None:
-            voters = voters.with_columns(pl.Series(self.weights, weights))
         lists = self.kind == "orders"
         values, items = _read_orders(table, names) if lists else (self._read_scores(table, names), names)
         _refuse_silent(values, lambda voter: f"{_row_place(table, voter)}: this voter {_SILENT_ROW}")
-        return BallotFile(
-            table.source,
-            values,
-            items,
-            voters,
-            weights,
-            lambda voter, item: _row_place(table, voter) if lists else table.where(voter, names[item]),
-            "ranks" if lists else self.kind,
-            lists=lists,
-            notes=tuple(notes),
-            cure=_CURE_OF_LISTS if lists else BallotFile.cure,
-        )
+        kind, cure = ("ranks", _CURE_OF_LISTS) if lists else (self.kind, BallotFile.cure)
+
+        def where(voter: int, item: int) -> str:
+            return _row_place(table, voter) if lists else table.where(voter, names[item])
+
+        ballots = table.source, values, items, voters, weights, where, kind
+        return BallotFile(*ballots, lists=lists, notes=tuple(notes), cure=cure)
 
     def _read_items(self, table: Table) -> BallotFile:
         """Read one row per item: the columns are the voters."""
@@ -287,34 +239,25 @@ chooses)",))
         if id is None:
             notes.append("no column names the items, which are called row 1, row 2, ... (id= chooses one)")
         values = np.ascontiguousarray(self._read_scores(table, names).T)
-        _refuse_silent(
-            values,
-            lambda voter: (
-                f"{table.source}: column {names[voter]!r} gives no score at all; leave it out "
-                f"(drop={names[voter]!r})"
-            ),
-        )
-        voters, weights = pl.DataFrame({"voter": names}), None
-        if self.weights is not None:
-            weights = _weights_by_name(table, self.weights, names)
-            voters = voters.with_columns(pl.Series("weight", weights))
-        return BallotFile(
-            table.source,
-            values,
-            items,
-            voters,
-            weights,
-            lambda voter, item: table.where(item, names[voter]),
-            self.kind,
-            notes=tuple(notes),
-            without="take the row out",
-        )
+
+        def silent(voter: int) -> str:
+            name = names[voter]
+            return f"{table.source}: column {name!r} gives no score at all; leave it out (drop={name!r})"
+
+        def where(voter: int, item: int) -> str:
+            return table.where(item, names[voter])
+
+        _refuse_silent(values, silent)
+        voters = pl.DataFrame({"voter": names})
+        weights = None if self.weights is None else _weights_by_name(table, self.weights, names)
+        ballots = table.source, values, items, voters, weights, where, self.kind
+        return BallotFile(*ballots, notes=tuple(notes), without="take the row out")
 
     def _read_long(self, table: Table, voter: str, item: str, score: str) -> BallotFile:
         """Read one row per voter and item; both keep the order in which the table first names them."""
         table.column(score)  # an unknown name is an error with the likely spelling
         cells = _read_columns(table, [score], self.kind, "; correct it")[:, 0]
-        voters, items = _Names.read(table, voter, "voter"), _Names.read(table, item, "item")
+        voters, items = _Names(_named(table, voter, "voter")), _Names(_named(table, item, "item"))
         n_voters, n_items = len(voters.names), len(items.names)
         check_cells(table.source, n_voters, n_items, len(table))
         again = (~pl.Series(voters.codes * n_items + items.codes).is_first_distinct()).arg_true()
@@ -328,21 +271,15 @@ chooses)",))
         values[voters.codes, items.codes] = cells
         first = voters.rows
         _refuse_silent(values, lambda voter: f"{_row_place(table, first[voter])}: this voter {_SILENT_ROW}")
-        told, weights = pl.DataFrame({voter: table.column(voter).gather(first)}), None
-        if self.weights is not None:
-            weights = _voter_weights(table, self.weights, voters)
-            told = told.with_columns(pl.Series(self.weights, weights))
-        return BallotFile(
-            table.source,
-            values,
-            items.names,
-            told,
-            weights,
-            lambda row, _: f"{table.source}, voter {voters.names[row]!r}",
-            self.kind,
-            cure="add a row with it, or put it last (missing='last')",
-            without="take its rows out",
-        )
+        told = pl.DataFrame({voter: table.column(voter).gather(first)})
+        weights = None if self.weights is None else _voter_weights(table, self.weights, voters)
+
+        def where(voter: int, item: int) -> str:
+            return f"{table.source}, voter {voters.names[voter]!r}"
+
+        cure = "add a row with it, or put it last (missing='last')"
+        ballots = table.source, values, items.names, told, weights, where, self.kind
+        return BallotFile(*ballots, cure=cure, without="take its rows out")
 
     def _read_scores(self, table: Table, names: list[str]) -> np.ndarray:
         guess = long_guess(table.names)
@@ -357,8 +294,13 @@ chooses)",))
         names = [name for name in table.names if name not in (*self.drop, *used)]
         who, what = ("items", "voters") if self.items_in == "rows" else ("voters", "items")
         id, unnamed = self.id, table.roles.get("id")
-        if id is None and names and self._is_id(table, names[0]):
-            id = names[0]
+        first = names[0] if names and id is None else None
+        if first is not None and (
+            first == unnamed
+            or is_id_name(first, self.items_in)
+            or (self.kind != "orders" and columns.is_text(table, first))
+        ):
+            id = first
             told = "which has no name" if id == unnamed else repr(id)
             notes.append(f"the first column, {told}, is read as the names of the {who} (id= chooses)")
         elif unnamed in names and unnamed != id:
@@ -370,11 +312,6 @@ chooses)",))
         if self.id is None:
             notes += self._doubts(table, names if id is None else [])
         return id, names, notes
-
-    def _is_id(self, table: Table, name: str) -> bool:
-        if name == table.roles.get("id") or is_id_name(name, self.items_in):
-            return True
-        return self.kind != "orders" and columns.is_text(table, name)
 
     def _doubts(self, table: Table, names: list[str]) -> list[str]:
         """Return notes on a table, and on a first column among ``names``, that may be something else."""
@@ -483,14 +420,11 @@ def _read_columns(table: Table, names: list[str], kind: str, advice: str | None)
             values[:, place] = columns.numbers(replace(table, frame=table.frame.select(name)), name, cure)
         except InputError as error:
             raise InputError(_with_cause(str(error))) from None
-    low = values < 1
-    if kind == "ranks" and low.any():
-        place = int(low.any(axis=0).argmax())
-        row = int(low[:, place].argmax())
-        raise InputError(
-            f"{table.where(row, names[place])}: {values[row, place]:g} is no rank, as 1 is the best; use kind='scores' "
-            "for scores"
-        )
+    if kind == "ranks":
+        place = int((values < 1).any(axis=0).argmax())
+        low = values[:, place] < 1
+        told = f"{values[low.argmax(), place]:g} is no rank, as 1 is the best; use kind='scores' for scores"
+        columns.refuse_row(table, names[place], low, told)
     return values
 
 
@@ -523,24 +457,19 @@ def _with_cause(message: str) -> str:
         return message
     text, percent = found.groups()
     whole, point = text.replace(",", ""), text.replace(",", ".")
-    if percent:
-        cause = f"a percent sign? write {point}"
-    elif re.fullmatch(r"[-+]?\d{1,3},\d{3}", text):
-        cause = f"a thousands separator? write {whole}; a decimal comma? write {point}"
-    elif re.fullmatch(r"[-+]?\d{1,3}(,\d{3})+(\.\d+)?", text):
-        cause = f"a thousands separator? write {whole}"
-    elif re.fullmatch(r"[-+]?\d[\d.]*,\d+", text):
-        cause = f"a decimal comma? write {text.replace('.', '').replace(',', '.')}"
-    else:
-        return message
-    return f"{head}{words} ({cause}){rest}"
+    causes = (
+        (r".*%", f"a percent sign? write {point}"),
+        (r"[-+]?\d{1,3},\d{3}", f"a thousands separator? write {whole}; a decimal comma? write {point}"),
+        (r"[-+]?\d{1,3}(,\d{3})+(\.\d+)?", f"a thousands separator? write {whole}"),
+        (r"[-+]?\d[\d.]*,\d+", f"a decimal comma? write {text.replace('.', '').replace(',', '.')}"),
+    )
+    cause = next((f" ({cause})" for shape, cause in causes if re.fullmatch(shape, text + percent)), "")
+    return f"{head}{words}{cause}{rest}"
 
 
 def _read_weights(table: Table, name: str) -> np.ndarray:
     weights = columns.numbers(table, name)
-    bad = ~(weights >= 0)
-    if bad.any():
-        raise InputError(f"{table.where(int(bad.argmax()), name)}: a weight must be a number of at least 0")
+    columns.refuse_row(table, name, ~(weights >= 0), "a weight must be a number of at least 0")
     return weights
 
 
@@ -565,40 +494,26 @@ def _weights_by_name(table: Table, text: str, names: list[str]) -> np.ndarray:
 def _named(table: Table, column: str, what: str) -> pl.Series:
     """Read a column of names, none of which may be empty."""
     names = columns.texts(table, column)
-    if names.null_count():
-        row = int(names.is_null().arg_max() or 0)
-        raise InputError(f"{table.where(row, column)}: the {what} has no name; name it")
+    columns.refuse_row(table, column, names.is_null().to_numpy(), f"the {what} has no name; name it")
     return names
 
 
 def _item_names(table: Table, column: str) -> list[str]:
     names = _named(table, column, "item")
-    again = (~names.is_first_distinct()).arg_true()
-    if len(again):
-        row = int(again[0])
-        raise InputError(f"{table.where(row, column)}: the item {names[row]!r} is there twice; keep one")
+    again = (~names.is_first_distinct()).to_numpy()
+    name = names[int(again.argmax())]
+    columns.refuse_row(table, column, again, f"the item {name!r} is there twice; keep one")
     return names.to_list()
 
 
-def _encode(text: pl.Series) -> tuple[list[str], np.ndarray]:
-    """Return the distinct names in order of appearance, and the number of each row's name, -1 for null."""
-    names = text.drop_nulls().unique(maintain_order=True)
-    codes = text.cast(pl.Enum(names)).to_physical().cast(pl.Int64).fill_null(-1)
-    return names.to_list(), codes.to_numpy()
-
-
-@dataclass(frozen=True)
 class _Names:
-    """Distinct names of a column, the number of each row's name, and the row where each name is first."""
+    """Distinct names of a column by appearance, the number of each row's name, -1 for null, and their first rows."""
 
-    names: list[str]
-    codes: np.ndarray
-    rows: np.ndarray
-
-    @classmethod
-    def read(cls, table: Table, column: str, what: str) -> _Names:
-        text = _named(table, column, what)
-        return cls(*_encode(text), text.is_first_distinct().arg_true().to_numpy())
+    def __init__(self, text: pl.Series) -> None:
+        names = text.drop_nulls().unique(maintain_order=True)
+        codes = text.cast(pl.Enum(names)).to_physical().cast(pl.Int64).fill_null(-1)
+        self.names, self.codes = names.to_list(), codes.to_numpy()
+        self.rows = text.is_first_distinct().arg_true().to_numpy()
 
     def at(self, row: int) -> str:
         return self.names[self.codes[row]]
@@ -609,20 +524,18 @@ def _voter_weights(table: Table, column: str, voters: _Names) -> np.ndarray:
     weights = _read_weights(table, column)
     own = weights[voters.rows]
     odd = weights != own[voters.codes]
-    if odd.any():
-        row = int(odd.argmax())
-        raise InputError(
-            f"{table.where(row, column)}: voter {voters.at(row)!r} has weight {weights[row]:g} here and "
-            f"{own[voters.codes[row]]:g} before; give it one"
-        )
+    row = int(odd.argmax())
+    here, before = f"{weights[row]:g} here", f"{own[voters.codes[row]]:g} before"
+    told = f"voter {voters.at(row)!r} has weight {here} and {before}; give it one"
+    columns.refuse_row(table, column, odd, told)
     return own
 
 
 def _read_orders(table: Table, places: list[str]) -> tuple[np.ndarray, list[str]]:
     """Return the ranks of the items that each row lists, best first, and the items."""
     lists = pl.DataFrame({str(n): columns.texts(table, place) for n, place in enumerate(places)})
-    items, codes = _encode(lists.select(pl.concat_list(pl.all())).to_series().explode())
-    codes = codes.reshape(lists.shape)
+    found = _Names(lists.select(pl.concat_list(pl.all())).to_series().explode())
+    items, codes = found.names, found.codes.reshape(lists.shape)
     _check_orders(table, places, items, codes)
     check_cells(table.source, len(codes), len(items), codes.size)
     row, place = np.nonzero(codes >= 0)
@@ -634,8 +547,7 @@ def _read_orders(table: Table, places: list[str]) -> tuple[np.ndarray, list[str]
 def _check_orders(table: Table, places: list[str], items: list[str], codes: np.ndarray) -> None:
     """Refuse the first row that is empty, has a gap, or lists an item twice."""
     given = codes >= 0
-    gap = np.zeros(len(codes), dtype=bool)
-    gap[np.nonzero(given[:, 1:] & ~given[:, :-1])[0]] = True
+    gap = np.any(given[:, 1:] & ~given[:, :-1], axis=1)
     ordered = np.sort(codes, axis=1)
     twice = ((ordered[:, 1:] == ordered[:, :-1]) & (ordered[:, 1:] >= 0)).any(axis=1)
     bad = ~given.any(axis=1) | gap | twice
@@ -645,10 +557,8 @@ def _check_orders(table: Table, places: list[str], items: list[str], codes: np.n
     if not given[row].any():
         raise InputError(f"{_row_place(table, row)}: this voter names no item at all; take the row out")
     if gap[row]:
-        place = places[int(given[row].argmin())]
-        raise InputError(
-            f"{table.where(row, place)}: the place is empty but later ones are not; move them up"
-        )
+        where = table.where(row, places[int(given[row].argmin())])
+        raise InputError(f"{where}: the place is empty but later ones are not; move them up")
     listed = codes[row].tolist()
     second = next(place for place, code in enumerate(listed) if code in listed[:place])
     name = items[listed[second]]

@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from typing import Any, Literal, NamedTuple
 
 import numpy as np
+from sklearn.utils import gen_batches
 
 from apexrank.errors import InputError
 from apexrank.kernels.inversions import SortedRows, sort_rows
@@ -20,6 +21,7 @@ from apexrank.validation import check_polars_threads, is_missing
 
 Kind = Literal["scores", "ranks", "orders"]
 Missing = Literal["ignore", "last"]
+_UNEVEN = 10.0  # a range of scores this many times wider is another scale
 BLOCK = 2**18  # numbers of a block of voters or items: two megabytes stay in the cache
 
 
@@ -112,16 +114,11 @@ class Ballots:
 
     def blocks(self) -> Iterator[slice]:
         """Slices of voters, few enough to work on in the cache."""
-        step = max(1, BLOCK // self.n_items)
-        for start in range(0, self.n_voters, step):
-            yield slice(start, min(start + step, self.n_voters))
+        return gen_batches(self.n_voters, max(1, BLOCK // self.n_items))
 
-    def columns(self, stop: int | None = None) -> Iterator[slice]:
-        """Slices of the items before ``stop`` (all by default), few enough to work on with all voters at once."""
-        stop = self.n_items if stop is None else stop
-        step = max(8, BLOCK // self.n_voters)
-        for start in range(0, stop, step):
-            yield slice(start, min(start + step, stop))
+    def columns(self) -> Iterator[slice]:
+        """Slices of items, few enough to work on with all voters at once."""
+        return gen_batches(self.n_items, max(8, BLOCK // self.n_voters))
 
     def read(self, rows: slice | np.ndarray) -> np.ndarray:
         """Scores of some voters as float64, checked: no infinity, no voter without any score."""
@@ -156,6 +153,22 @@ class Ballots:
             )
 
 
+def uneven_ranges(scores: np.ndarray) -> tuple[float, float] | None:
+    """Ranges of the scores of narrow and of wide voters where these are on another scale; None where they are not.
+
+    Examples
+    --------
+    >>> uneven_ranges(np.array([[80.0, 20.0, 50.0], [1.0, 3.0, 2.0], [2.0, 3.0, np.nan]]))
+    (1.0, 60.0)
+    """
+    ranges = np.fmax.reduce(scores, axis=1) - np.fmin.reduce(scores, axis=1)
+    ranges = ranges[ranges > 0]
+    if not len(ranges):
+        return None
+    low, high = np.quantile(ranges, [0.1, 0.9], method="inverted_cdf").tolist()
+    return (low, high) if high > _UNEVEN * low else None
+
+
 def voter_name(number: int, voters: Sequence[Any] | None) -> str:
     """What messages call a voter.
 
@@ -178,14 +191,26 @@ def read_weights(weights: Any, n_voters: int, voters: Sequence[Any] | None) -> n
     """
     if weights is None:
         return None
+    lacks = "weights has no weight for the voter {!r}"
     if voters is not None and library_of(weights, "Series") == "pandas":
-        weights = _by_index(weights, voters)
+        index = weights.index
+        if index.tolist() != list(voters):
+            if not index.is_unique:
+                twice = index[index.duplicated()][0]
+                raise InputError(
+                    f"weights has the voter {twice!r} twice in its index: give each voter one weight"
+                )
+            weights = weights.to_dict()
+            lacks = (
+                "weights is a Series whose index has no voter {!r}: index it as the ballots, or pass "
+                "weights.to_numpy() for weights by row"
+            )
     if isinstance(weights, Mapping):
         if voters is None:
             raise InputError("weights by name need named voters: give one weight for each row")
         unknown = [name for name in voters if name not in weights]
         if unknown:
-            raise InputError(f"weights has no weight for the voter {unknown[0]!r}")
+            raise InputError(lacks.format(unknown[0]))
         weights = [weights[name] for name in voters]
     try:
         w = np.asarray(weights, dtype=np.float64)
@@ -214,23 +239,6 @@ def library_of(data: Any, name: str = "DataFrame") -> str | None:
     """
     homes = {kind.__module__.partition(".")[0] for kind in type(data).__mro__ if kind.__name__ == name}
     return next((library for library in ("pandas", "polars") if library in homes), None)
-
-
-def _by_index(weights: Any, voters: Sequence[Any]) -> Any:
-    """Weights of a pandas Series by the voter's name; as they are where its index has the voters' own order."""
-    names = weights.index.tolist()
-    if names == list(voters):
-        return weights.to_numpy()
-    if not weights.index.is_unique:
-        twice = weights.index[weights.index.duplicated()][0]
-        raise InputError(f"weights has the voter {twice!r} twice in its index: give each voter one weight")
-    unknown = [name for name in voters if name not in weights.index]
-    if unknown:
-        raise InputError(
-            f"weights is a Series whose index has no voter {unknown[0]!r}: "
-            "index it as the ballots, or pass weights.to_numpy() for weights by row"
-        )
-    return weights.to_dict()
 
 
 class Sheet(NamedTuple):
@@ -265,10 +273,10 @@ def read_ballots(
         names = _check_labels(items.tolist() if isinstance(items, np.ndarray) else list(items))
     sheet = _read_orders(data, names) if kind == "orders" else _read_numbers(data, names)
     values = sheet.values
-    if values.ndim != 2:
-        raise InputError(f"{kind} must be a table of voters × items, got shape {values.shape}")
     if not values.size:
         raise InputError(f"{kind} are empty, shape {values.shape}: give at least one voter and two items")
+    if values.ndim != 2:
+        raise InputError(f"{kind} must be a table of voters × items, got shape {values.shape}")
     if values.shape[1] == 1:
         raise InputError("there is one item only: give at least two to put in order")
     labels = list(range(values.shape[1])) if sheet.items is None else _check_labels(sheet.items)
@@ -308,10 +316,11 @@ def _check_label(name: Any) -> None:
 
 
 def _read_numbers(data: Any, names: list[Any] | None) -> Sheet:
+    voters = None
     if isinstance(data, Mapping):
-        return _read_rows(list(data.values()), names, list(data))
+        voters, data = list(data), list(data.values())
     if isinstance(data, list | tuple) and any(_has_names(row) for row in data):
-        return _read_rows(data, names, None)
+        return _read_rows(data, names, voters)
     library = library_of(data)
     if library is not None and names is not None:
         raise InputError("items are the columns of a data frame: rename its columns, or pass an array")
@@ -321,7 +330,7 @@ def _read_numbers(data: Any, names: list[Any] | None) -> Sheet:
         raise InputError(
             "scores are a sparse matrix, whose zeros could be scores or missing: pass a dense array"
         )
-    return Sheet(_numbers(data, "scores"), names)
+    return Sheet(_numbers(data, "scores"), names, voters)
 
 
 def _read_pandas(frame: Any) -> Sheet:
@@ -352,11 +361,8 @@ def _has_names(row: Any) -> bool:
 
 
 def _read_rows(rows: Sequence[Any], names: list[Any] | None, voters: list[Any] | None) -> Sheet:
-    """Each voter's scores by item, as a mapping or a pandas Series, or as a row of numbers."""
-    named = [_has_names(row) for row in rows]
-    if rows and not any(named):
-        return Sheet(_numbers(list(rows), "scores"), names, voters)
-    if not all(named):
+    """Each voter's scores or places by item, as a mapping or a pandas Series."""
+    if not all(map(_has_names, rows)):
         raise InputError("scores mix voters with item names and voters without: use the same for all")
     ballots: list[Mapping[Any, Any]] = []
     for row in rows:
@@ -368,16 +374,12 @@ def _read_rows(rows: Sequence[Any], names: list[Any] | None, voters: list[Any] |
     column = {item: number for number, item in enumerate(_check_labels(labels))}
     values = np.full((len(ballots), len(labels)), np.nan)
     for number, row in enumerate(ballots):
-        _check_known(row, column)
+        for item in row:
+            if item not in column:
+                raise InputError(f"a ballot names {item!r}, which is not in items")
         numbers = _numbers(list(row.values()), f"the scores of {voter_name(number, voters)}")
         values[number, [column[item] for item in row]] = numbers
     return Sheet(values, labels, voters)
-
-
-def _check_known(row: Iterable[Any], column: Mapping[Any, int]) -> None:
-    for item in row:
-        if item not in column:
-            raise InputError(f"a ballot names {item!r}, which is not in items")
 
 
 def _numbers(values: Any, what: str) -> np.ndarray:
@@ -413,18 +415,13 @@ def _read_orders(data: Any, names: list[Any] | None) -> Sheet:
             return fast
     try:
         orders = data.values() if isinstance(data, Mapping) else data
-        ballots = [_groups(order, voter_name(number, voters)) for number, order in enumerate(orders)]
+        ballots = [_places(order, voter_name(number, voters)) for number, order in enumerate(orders)]
     except TypeError:
         raise InputError("orders must be lists of items, best first, one for each voter") from None
-    found = dict.fromkeys(item for ballot in ballots for group in ballot for item in group)
-    labels = list(found) if names is None else names
-    if names is None and all(isinstance(item, int | np.integer) for item in labels):
-        labels = sorted(labels)  # numbers have an order of their own
-    column = {item: number for number, item in enumerate(labels)}
-    values = np.full((len(ballots), len(labels)), np.nan)
-    for number, ballot in enumerate(ballots):
-        _fill(values[number], ballot, column, voter_name(number, voters))
-    return Sheet(values, labels, voters)
+    found = {item for ballot in ballots for item in ballot}
+    if names is None and all(isinstance(item, int | np.integer) for item in found):
+        names = sorted(found)  # numbers have an order of their own
+    return _read_rows(ballots, names, voters)
 
 
 def _read_permutations(data: np.ndarray, names: list[Any] | None) -> Sheet | None:
@@ -455,29 +452,19 @@ def _rows_of_frame(frame: Any) -> tuple[list[list[Any]], list[Any] | None]:
     return rows, voters
 
 
-def _groups(order: Any, voter: str) -> list[list[Any]]:
-    """The items of an order by place; a list, tuple or set inside it is a tie."""
+def _places(order: Any, voter: str) -> dict[Any, int]:
+    """Place of each item of an order; a list, tuple or set inside it is a tie, whose items get their first place."""
     if isinstance(order, str | bytes):
         raise InputError(f"the ballot of {voter} is text: give a list of items, best first")
     if isinstance(order, Set | Mapping):
         raise InputError("an order is a set, which has no order: pass a list, best first")
-    if isinstance(order, np.ndarray):
-        order = order.tolist()
-    groups = [list(g) if isinstance(g, list | tuple | Set) else [g] for g in order]
-    groups = [[item.item() if isinstance(item, np.generic) else item for item in group] for group in groups]
-    for group in groups:
-        for item in group:
+    places: dict[Any, int] = {}
+    for group in order.tolist() if isinstance(order, np.ndarray) else order:
+        place = len(places) + 1
+        for item in group if isinstance(group, list | tuple | Set) else [group]:
+            item = item.item() if isinstance(item, np.generic) else item
             _check_label(item)
-    return [group for group in groups if group]
-
-
-def _fill(row: np.ndarray, ballot: Sequence[Sequence[Any]], column: Mapping[Any, int], voter: str) -> None:
-    """Write the place of each item of one order; tied items get the first of their places."""
-    place = 1
-    for group in ballot:
-        _check_known(group, column)
-        for item in group:
-            if not np.isnan(row[column[item]]):
+            if item in places:
                 raise InputError(f"{voter} names {item!r} twice: each item once in an order")
-            row[column[item]] = place
-        place += len(group)
+            places[item] = place
+    return places

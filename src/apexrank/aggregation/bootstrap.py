@@ -7,6 +7,7 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+from sklearn.utils import gen_batches
 
 from apexrank.aggregation.ballots import Ballots
 from apexrank.aggregation.fusion import (
@@ -14,11 +15,11 @@ from apexrank.aggregation.fusion import (
     MEANS,
     ROUNDING,
     Rule,
-    supported_ranks,
+    tied_ranks,
     voter_points,
     weighted_median,
 )
-from apexrank.aggregation.rank_aggregation import score_pairs
+from apexrank.aggregation.rank_aggregation import item_series, score_pairs
 from apexrank.metrics.confidence import check_level, resample_weights
 
 if TYPE_CHECKING:
@@ -76,15 +77,13 @@ class RankBootstrap:
         """Table of ``item``, ``low``, ``high`` and ``first``, in the order of the input."""
         import polars as pl
 
-        same = len({type(name) for name in self.items}) == 1
-        names = self.items if same else [str(name) for name in self.items]
-        return pl.DataFrame({"item": names, "low": self.low, "high": self.high, "first": self.first})
+        ranks = {"low": self.low, "high": self.high, "first": self.first}
+        return pl.DataFrame({"item": item_series(self.items), **ranks})
 
     def _quantile(self, level: float) -> np.ndarray:
-        step = max(1, _BLOCK // len(self.ranks))
-        starts = range(0, self.ranks.shape[1], step)
-        parts = [self.ranks[:, start : start + step] for start in starts]
-        return np.concatenate([np.quantile(part, level, axis=0, method="inverted_cdf") for part in parts])
+        parts = gen_batches(self.ranks.shape[1], max(1, _BLOCK // len(self.ranks)))
+        columns = (self.ranks[:, part] for part in parts)
+        return np.concatenate([np.quantile(part, level, axis=0, method="inverted_cdf") for part in columns])
 
     def __repr__(self) -> str:
         best = int(np.argmax(self.first))
@@ -98,23 +97,17 @@ def resample(result: Aggregation, n: int, confidence: float, random_state: Any) 
     check_level(confidence, n)
     ballots, rng = result.ballots, np.random.default_rng(random_state)
     drawn = _draws(ballots, n, rng)
-    if result.rule.method in LINEAR:
-        blocks = _linear(ballots, result.rule, drawn)
-    elif result.rule.method == "median":
-        blocks = _medians(ballots, result.rule, drawn)
-    else:
-        blocks = _by_pairs(ballots, replace(result.rule, max_exact=0), drawn)
+    score = _linear if result.method in LINEAR else _medians if result.method == "median" else _by_pairs
     low = result.low_support
-    ranks = [supported_ranks(scores, tolerance, low).astype(np.int32) for scores, tolerance in blocks]
+    ranks = [tied_ranks(*block, low).astype(np.int32) for block in score(ballots, result.rule, drawn)]
     return RankBootstrap(result.items, np.concatenate(ranks), float(confidence))
 
 
 def _draws(ballots: Ballots, n: int, rng: np.random.Generator) -> Iterator[np.ndarray]:
     """Weights of the voters in n resamples, some rows at a time."""
-    step = max(1, _BLOCK // max(ballots.n_voters, ballots.n_items))
-    for start in range(0, n, step):
-        size = min(step, n - start)
-        yield np.array([resample_weights(ballots.weights, ballots.n_voters, rng) for _ in range(size)])
+    for part in gen_batches(n, max(1, _BLOCK // max(ballots.n_voters, ballots.n_items))):
+        draws = range(part.start, part.stop)
+        yield np.array([resample_weights(ballots.weights, ballots.n_voters, rng) for _ in draws])
 
 
 def _linear(ballots: Ballots, rule: Rule, drawn: Iterator[np.ndarray]) -> Iterator[Scores]:
@@ -156,11 +149,10 @@ def _medians(ballots: Ballots, rule: Rule, drawn: Iterator[np.ndarray]) -> Itera
 
 
 def _by_pairs(ballots: Ballots, rule: Rule, drawn: Iterator[np.ndarray]) -> Iterator[Scores]:
+    search = replace(rule, max_exact=0)
     for weights in drawn:
-        rows = [_pairs_of_draw(replace(ballots, weights=w), rule) for w in weights]
+        rows = []
+        for resampled in (replace(ballots, weights=w) for w in weights):
+            known = resampled.missing == "last" or resampled.support() > 0
+            rows.append(np.where(known, score_pairs(resampled, search).scores, -np.inf))
         yield np.array(rows), np.zeros(ballots.n_items)
-
-
-def _pairs_of_draw(ballots: Ballots, rule: Rule) -> np.ndarray:
-    scores = score_pairs(ballots, rule).scores
-    return scores if ballots.missing == "last" else np.where(ballots.support() > 0, scores, -np.inf)

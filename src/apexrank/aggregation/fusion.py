@@ -22,12 +22,13 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Any, Literal, NamedTuple
+from typing import Any, Literal
 
 import numpy as np
 
 from apexrank.aggregation.ballots import Ballots
 from apexrank.errors import InputError
+from apexrank.kernels.inversions import mean_over_ties
 from apexrank.kernels.jit import kernel
 from apexrank.validation import check_choice, check_count, check_finite
 
@@ -35,27 +36,52 @@ Method = Literal["lovasz-bregman", "borda", "copeland", "kemeny", "median", "com
 Normalize = Literal["minmax", "sum", "zscore", "rank", "borda"]
 Points = Literal["borda", "linear", "reciprocal", "dcg"]
 _SCORE_METHODS = ("lovasz-bregman", "combsum", "combmnz")
+SUMS = ("combsum", "combmnz", "rrf")  # for which an item that a list omits is worth nothing
 RRF = 60.0  # the constant of reciprocal rank fusion (Cormack, Clarke and Büttcher, 2009)
 _ALIASES = {"min-max": "minmax", "zmuv": "zscore"}  # as retrieval libraries spell them
 
 
+# points of a place among n items, the best one first; k is the constant of "rrf"
+_SCALES: dict[str, Callable[[Any, int, float], Any]] = {
+    "borda": lambda place, n, k: n - place,
+    "linear": lambda place, n, k: (n - place) / (n - 1),
+    "rrf": lambda place, n, k: 1 / (k + place),
+    "reciprocal": lambda place, n, k: 1 / place,
+    "dcg": lambda place, n, k: 1 / np.log2(1 + place),
+}
+OF_RANKS = ("rrf", "reciprocal", "dcg")  # scales that do not depend on the number of items
+
+
 @dataclass(frozen=True)
 class Rule:
-    """A method of aggregation with its options; the parameters are those of `apexrank.aggregation.aggregate`.
+    """A method of aggregation with its options, checked; the parameters are those of `apexrank.aggregation.aggregate`.
 
     Examples
     --------
     >>> Rule("rrf", k=1).place_points(3).round(3).tolist()
     [0.5, 0.333, 0.25]
+    >>> Rule("borda", "min-max").normalize
+    'minmax'
     """
 
     method: Method = "lovasz-bregman"
     normalize: Normalize | None = None
-    points: Points | tuple[float, ...] = "borda"
+    points: Points | Sequence[float] | None = None
     k: float = RRF
     max_exact: int = 40
     time_limit: float = 60.0
     min_support: float = 0.0
+
+    def __post_init__(self) -> None:
+        check_choice("method", self.method, Method)
+        normalize = _ALIASES.get(str(self.normalize), self.normalize)
+        if normalize is not None:
+            check_choice("normalize", normalize, Normalize)
+        for name in ("k", "time_limit", "min_support"):
+            check_finite(name, getattr(self, name), 0)
+        check_count("max_exact", self.max_exact, 0)
+        object.__setattr__(self, "normalize", normalize)
+        object.__setattr__(self, "points", _read_points("borda" if self.points is None else self.points))
 
     @property
     def takes_scores(self) -> bool:
@@ -67,8 +93,8 @@ class Rule:
         return not self.takes_scores or ballots.positional or self.normalize in ("rank", "borda")
 
     @property
-    def scale(self) -> str | tuple[float, ...]:
-        """Which points a place has."""
+    def scale(self) -> Any:
+        """Points of a place: the name of a scale, or the points themselves."""
         if self.method == "rrf":
             return "rrf"
         if not self.takes_scores or self.normalize == "borda":
@@ -77,10 +103,9 @@ class Rule:
 
     def place_points(self, n: int) -> np.ndarray:
         """Points of each of n places, the best one first."""
-        place = np.arange(1.0, n + 1)
         scale = self.scale
         if isinstance(scale, str):
-            return self.points_at(place) if scale in OF_RANKS else _PLACES[scale](place, n)
+            return _SCALES[scale](np.arange(1.0, n + 1), n, self.k)
         table = np.zeros(n)
         table[: len(scale)] = scale[:n]
         return table
@@ -88,51 +113,6 @@ class Rule:
     def takes_ranks(self, ballots: Ballots) -> bool:
         """Whether the points are those of the ranks as they were given."""
         return ballots.ranked and self.scale in OF_RANKS
-
-    def points_at(self, place: np.ndarray) -> np.ndarray:
-        """Points of any places or ranks, which a scale has that does not depend on the number of items.
-
-        Examples
-        --------
-        >>> Rule("rrf", k=60).points_at(np.array([40.0])).item()
-        0.01
-        """
-        if self.scale == "rrf":
-            return 1 / (self.k + place)
-        return 1 / place if self.scale == "reciprocal" else dcg_points(place)
-
-
-def dcg_points(place: np.ndarray) -> np.ndarray:
-    return 1 / np.log2(1 + place)
-
-
-_PLACES: dict[str, Callable[[np.ndarray, int], np.ndarray]] = {
-    "borda": lambda place, n: n - place,
-    "linear": lambda place, n: (n - place) / (n - 1),
-}
-OF_RANKS = ("rrf", "reciprocal", "dcg")
-
-
-def read_rule(
-    method: Any, normalize: Any, points: Any, k: Any, max_exact: Any, time_limit: Any, min_support: Any = 0
-) -> Rule:
-    """Check the options of a method.
-
-    Examples
-    --------
-    >>> read_rule("borda", "min-max", None, 60, 40, 60).normalize
-    'minmax'
-    """
-    check_choice("method", method, Method)
-    normalize = _ALIASES.get(normalize, normalize) if isinstance(normalize, str) else normalize
-    if normalize is not None:
-        check_choice("normalize", normalize, Normalize)
-    check_finite("k", k, 0)
-    check_finite("time_limit", time_limit, 0)
-    check_finite("min_support", min_support, 0)
-    check_count("max_exact", max_exact, 0)
-    scale: Any = "borda" if points is None else _read_points(points)
-    return Rule(method, normalize, scale, float(k), int(max_exact), float(time_limit), float(min_support))
 
 
 def _read_points(points: str | Sequence[float]) -> Any:
@@ -161,8 +141,7 @@ def voter_points(ballots: Ballots, rule: Rule, rows: slice | np.ndarray) -> np.n
            [0. , nan, 3. , nan]])
     """
     if rule.takes_places(ballots):
-        of_ranks = rule.takes_ranks(ballots)
-        points = (_points_of_ranks if of_ranks else _points_of_places)(ballots, rule, rows)
+        points = (_points_of_ranks if rule.takes_ranks(ballots) else _points_of_places)(ballots, rule, rows)
         return normalized(points, rule.normalize) if rule.takes_scores else points
     points = normalized(ballots.read(rows), rule.normalize)
     missing = np.isnan(points)
@@ -172,9 +151,9 @@ def voter_points(ballots: Ballots, rule: Rule, rows: slice | np.ndarray) -> np.n
 
 
 def _points_of_places(ballots: Ballots, rule: Rule, rows: slice | np.ndarray) -> np.ndarray:
-    order, given = ballots.sort(rows)
-    table, points = rule.place_points(ballots.n_items), np.empty(given.shape)
-    _share_points(*order, table, points)
+    places, given = ballots.sort(rows)
+    table = rule.place_points(ballots.n_items)
+    points = mean_over_ties(places, table)
     if given.all():
         return points
     if rule.scale in ("borda", "linear"):
@@ -187,15 +166,16 @@ def _points_of_places(ballots: Ballots, rule: Rule, rows: slice | np.ndarray) ->
 
 def _points_of_ranks(ballots: Ballots, rule: Rule, rows: slice | np.ndarray) -> np.ndarray:
     """Points of the ranks themselves; items that are last share those of the places below all that are ranked."""
-    ranks = -ballots.read(rows)
-    points = rule.points_at(ranks)
+    ranks, points_at = -ballots.read(rows), _SCALES[rule.scale]
+    points = points_at(ranks, ballots.n_items, rule.k)
     if ballots.missing == "ignore":
         return points
     missing = np.isnan(ranks)
     for row in np.flatnonzero(missing.any(axis=1)).tolist():
         unranked = int(missing[row].sum())
         lowest = max(np.nanmax(ranks[row]), ballots.n_items - unranked)
-        points[row, missing[row]] = rule.points_at(lowest + np.arange(1, unranked + 1)).mean()
+        below = lowest + np.arange(1, unranked + 1)
+        points[row, missing[row]] = points_at(below, ballots.n_items, rule.k).mean()
     return points
 
 
@@ -228,41 +208,14 @@ def normalized(points: np.ndarray, normalize: Normalize | None) -> np.ndarray:
     return shifted / np.where(unit > 0, unit, 1.0)
 
 
-@kernel()
-def _share_points(order, new, table, points):
-    """Points of the places; tied items share the mean of theirs."""
-    n = order.shape[1]
-    for r in range(order.shape[0]):
-        start = 0
-        while start < n:
-            end, total = start + 1, table[start]
-            while end < n and not new[r, end]:
-                total += table[end]
-                end += 1
-            for i in range(start, end):
-                points[r, order[r, i]] = total / (end - start)
-            start = end
-
-
 # of Σ w|points|: twice the error of a running sum, of the weight of its voters and of decimal numbers, rounded up
 ROUNDING = 64 * np.finfo(np.float64).eps
 _TOO_LARGE = "scores or weights are too large to be added: divide them all by the same number"
 
 
-class Totals(NamedTuple):
-    """Weighted sums of the points of each item and of their sizes, weight of the voters who gave any, and of all."""
-
-    sums: np.ndarray
-    sizes: np.ndarray
-    hits: np.ndarray
-    total: Any
-
-
 LINEAR: dict[str, Callable[[Any, Any, Any], Any]] = {
     "lovasz-bregman": lambda sums, hits, total: sums / hits,
-    "borda": lambda sums, hits, total: (
-        sums * (total / hits)
-    ),  # times exactly 1 where all voters ranked the item
+    "borda": lambda sums, hits, total: sums * (total / hits),  # times exactly 1 where all ranked the item
     "combsum": lambda sums, hits, total: sums,
     "combmnz": lambda sums, hits, total: sums * hits,
     "rrf": lambda sums, hits, total: sums,
@@ -281,33 +234,15 @@ def linear_scores(ballots: Ballots, rule: Rule) -> tuple[np.ndarray, np.ndarray]
     >>> linear_scores(ballots, Rule("lovasz-bregman"))[0].tolist()
     [2.2, 1.6]
     """
-    sums, sizes, hits, total = totals(ballots, rule)
+    sums, sizes, hits = totals(ballots, rule)
     if rule.method in MEANS:
         check_hits(ballots, hits)
     score = LINEAR[rule.method]
     with np.errstate(over="ignore"):
-        scores = score(sums, hits, total)
+        scores = score(sums, hits, ballots.total)
         if not np.isfinite(scores).all():
             raise InputError(_TOO_LARGE)
-        return scores, score(ROUNDING * sizes, hits, total)
-
-
-class _RunningSums:
-    """Sums of ``w·x`` and of ``|w·x|`` of columns, block by block; those of ``w·x`` within ``4ε·Σ|w·x|`` of the truth.
-
-    The error of plain sums grows with the number of voters, here it does not: eight rows are added as a tree, and what
-    is lost when they are added to the others is kept (Møller 1965, Knuth's TwoSum).
-    """
-
-    def __init__(self, n: int) -> None:
-        self._sums, self._lost, self.sizes = np.zeros((3, n))
-
-    @property
-    def sums(self) -> np.ndarray:
-        return self._sums + self._lost
-
-    def add(self, block: np.ndarray, weights: np.ndarray) -> None:
-        _add_rows(np.ascontiguousarray(block, dtype=np.float64), weights, self._sums, self._lost, self.sizes)
+        return scores, score(ROUNDING * sizes, hits, ballots.total)
 
 
 def check_hits(ballots: Ballots, hits: np.ndarray) -> None:
@@ -319,39 +254,39 @@ def check_hits(ballots: Ballots, hits: np.ndarray) -> None:
         )
 
 
-def totals(ballots: Ballots, rule: Rule) -> Totals:
-    """Sums over all voters; in the clean case of raw scores in one pass and without a copy."""
+def totals(ballots: Ballots, rule: Rule) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Weighted sums of the points of each item and of their sizes, and weight of the voters who gave any.
+
+    In the clean case of raw scores it takes one pass and no copy.
+    """
     if not rule.takes_places(ballots) and rule.normalize is None:
         sums, sizes = _raw_sums(ballots)
         if np.isfinite(sums).all():  # as NaN and infinity would have shown
-            return Totals(sums, sizes, np.full(ballots.n_items, ballots.total), ballots.total)
-    points_of, voters_of = _RunningSums(ballots.n_items), _RunningSums(ballots.n_items)
+            return sums, sizes, np.full(ballots.n_items, ballots.total)
+    points_of, voters_of = np.zeros((2, 3, ballots.n_items))
     everyone = np.ones(ballots.n_items, dtype=bool)
     for rows in ballots.blocks():
         points, w = voter_points(ballots, rule, rows), ballots.weight(rows)
         given = ~np.isnan(points)
-        if not given.all():
-            everyone &= given.all(axis=0)
-            points = np.where(given, points, 0.0)
-        points_of.add(points, w)
-        voters_of.add(given, w)
-    if not np.isfinite(points_of.sums).all():
+        everyone &= given.all(axis=0)
+        _add(np.where(given, points, 0.0), w, points_of)
+        _add(given, w, voters_of)
+    sums = points_of[0] + points_of[1]
+    if not np.isfinite(sums).all():
         raise InputError(_TOO_LARGE)
-    hits = np.where(everyone, ballots.total, voters_of.sums)
-    return Totals(points_of.sums, points_of.sizes, hits, ballots.total)
+    return sums, points_of[2], np.where(everyone, ballots.total, voters_of[0] + voters_of[1])
 
 
 def _raw_sums(ballots: Ballots) -> tuple[np.ndarray, np.ndarray]:
-    if ballots.scores.flags.f_contiguous and ballots.scores.dtype == np.float64:
-        return _sums_of_columns(ballots)
-    raw = _RunningSums(ballots.n_items)
-    for rows in ballots.blocks():
-        raw.add(ballots.scores[rows], ballots.weight(rows))
-    return raw.sums, raw.sizes
+    """Sums of the scores as they are, and of their sizes.
 
-
-def _sums_of_columns(ballots: Ballots) -> tuple[np.ndarray, np.ndarray]:
-    """Of a table that is stored by columns, such as a data frame's; numpy adds those as a tree, within ``32ε``."""
+    A table that is stored by columns, such as a data frame's, is added by numpy, as a tree and within ``32ε``.
+    """
+    if not (ballots.scores.flags.f_contiguous and ballots.scores.dtype == np.float64):
+        running = np.zeros((3, ballots.n_items))
+        for rows in ballots.blocks():
+            _add(ballots.scores[rows], ballots.weight(rows), running)
+        return running[0] + running[1], running[2]
     sums, sizes = np.empty((2, ballots.n_items))
     with np.errstate(over="ignore", invalid="ignore"):
         for items in ballots.columns():
@@ -359,6 +294,16 @@ def _sums_of_columns(ballots: Ballots) -> tuple[np.ndarray, np.ndarray]:
             columns = columns if ballots.weights is None else columns * ballots.weights
             sums[items], sizes[items] = columns.sum(axis=1), np.abs(columns).sum(axis=1)
     return sums, sizes
+
+
+def _add(block: np.ndarray, weights: np.ndarray, running: np.ndarray) -> None:
+    """Add rows to the running sums of ``w·x``, to what rounding took from these, and to the sums of ``|w·x|``.
+
+    The error of plain sums grows with the number of voters; here the first two together are within ``4ε·Σ|w·x|`` of the
+    truth. Eight rows are added as a tree, and what is lost when they are added to the others is kept (Møller 1965,
+    Knuth's TwoSum).
+    """
+    _add_rows(np.ascontiguousarray(block, dtype=np.float64), weights, *running)
 
 
 def median_scores(ballots: Ballots, rule: Rule) -> tuple[np.ndarray, np.ndarray]:
@@ -401,40 +346,29 @@ def weighted_median(values: np.ndarray, weights: np.ndarray | None = None) -> np
     return (values[rows, lower] + values[rows, np.minimum(upper, values.shape[1] - 1)]) / 2
 
 
-def tied_ranks(scores: np.ndarray, tolerance: np.ndarray) -> np.ndarray:
+def tied_ranks(scores: np.ndarray, tolerance: np.ndarray, low: np.ndarray | None = None) -> np.ndarray:
     """Rank of each item in each row, 1 for the largest score; neighbours within a tolerance share the better rank.
+
+    Items of ``low`` support come after all others.
 
     Examples
     --------
     >>> tied_ranks(np.array([0.3, 0.1 + 0.2, 0.9]), np.full(3, 1e-15)).tolist()
     [2, 2, 1]
-    """
-    order = np.argsort(-scores, axis=-1, kind="stable")
-    ordered = np.take_along_axis(scores, order, axis=-1)
-    place = np.arange(1, scores.shape[-1] + 1)
-    near = np.take_along_axis(np.broadcast_to(tolerance, scores.shape), order, axis=-1)
-    with np.errstate(invalid="ignore"):  # −inf less −inf: tied
-        new = ordered[..., :-1] - ordered[..., 1:] > np.maximum(near[..., :-1], near[..., 1:])
-    first = np.ones(scores.shape, dtype=np.int64)
-    first[..., 1:] = np.where(new, place[1:], 1)
-    ranks = np.empty(scores.shape, dtype=np.int64)
-    np.put_along_axis(ranks, order, np.maximum.accumulate(first, axis=-1), axis=-1)
-    return ranks
-
-
-def supported_ranks(scores: np.ndarray, tolerance: np.ndarray, low: np.ndarray | None) -> np.ndarray:
-    """As `tied_ranks`, with the items of low support after all others.
-
-    Examples
-    --------
-    >>> supported_ranks(np.array([1.0, 9.0, 2.0]), np.zeros(3), np.array([False, True, False])).tolist()
+    >>> tied_ranks(np.array([1.0, 9.0, 2.0]), np.zeros(3), np.array([False, True, False])).tolist()
     [2, 3, 1]
     """
-    if low is None or not low.any():
-        return tied_ranks(scores, tolerance)
-    tolerance, ranks = np.broadcast_to(tolerance, scores.shape), np.empty(scores.shape, dtype=np.int64)
-    ranks[..., ~low] = tied_ranks(scores[..., ~low], tolerance[..., ~low])
-    ranks[..., low] = tied_ranks(scores[..., low], tolerance[..., low]) + np.count_nonzero(~low)
+    last = np.broadcast_to(False if low is None else low, scores.shape)
+    order = np.lexsort((-scores, last))
+    columns = (scores, np.broadcast_to(tolerance, scores.shape), last)
+    ordered, near, last = (np.take_along_axis(column, order, axis=-1) for column in columns)
+    with np.errstate(invalid="ignore"):  # −inf less −inf: tied
+        new = ordered[..., :-1] - ordered[..., 1:] > np.maximum(near[..., :-1], near[..., 1:])
+    new |= last[..., :-1] != last[..., 1:]
+    first = np.ones(scores.shape, dtype=np.int64)
+    first[..., 1:] = np.where(new, np.arange(2, scores.shape[-1] + 1), 1)
+    ranks = np.empty(scores.shape, dtype=np.int64)
+    np.put_along_axis(ranks, order, np.maximum.accumulate(first, axis=-1), axis=-1)
     return ranks
 
 
@@ -459,7 +393,7 @@ def low_support(ballots: Ballots, rule: Rule) -> np.ndarray | None:
 
 def confidence(ballots: Ballots, rule: Rule) -> float:
     """Total variation of the mean points, as a share of the mean total variation of the voters' points."""
-    sums, _, hits, total = totals(ballots, rule)
+    sums, _, hits = totals(ballots, rule)
     means = sums[hits > 0] / hits[hits > 0]
     spread = 0.0
     for rows in ballots.blocks():
@@ -468,7 +402,7 @@ def confidence(ballots: Ballots, rule: Rule) -> float:
         spread += float(ballots.weight(rows) @ ranges)
     if spread == 0:
         return 0.0
-    return float(min(1.0, np.ptp(means) * total / spread))
+    return float(min(1.0, np.ptp(means) * ballots.total / spread))
 
 
 @kernel()

@@ -22,7 +22,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, ClusterMixin, TransformerMixin
 from sklearn.exceptions import ConvergenceWarning
-from sklearn.utils import check_random_state
+from sklearn.utils import check_random_state, gen_batches
 from sklearn.utils.validation import _check_sample_weight, check_is_fitted, validate_data
 
 from apexrank.aggregation.lovasz_bregman import LovaszBregman
@@ -136,9 +136,19 @@ class LovaszBregmanKMeans(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Clu
         self.random_state = random_state
         self.verbose = verbose
 
-    def fit(self, X: ArrayLike, y: None = None, sample_weight: ArrayLike | None = None) -> Self:
+    def fit(self, X: ArrayLike, y: None = None, *, sample_weight: ArrayLike | None = None) -> Self:
         """Cluster the rows of X; ``sample_weight`` counts as repetitions of rows, y is ignored."""
-        self._check_parameters()
+        for name in ("n_clusters", "max_iter"):
+            check_count(name, getattr(self, name))
+        given = not isinstance(self.init, str)
+        if not given and self.init not in ("k-means++", "random"):
+            raise InputError(
+                f"unknown init {self.init!r}: use k-means++, random, an array of centres or a callable"
+            )
+        if not (isinstance(self.n_init, str) and self.n_init == "auto"):
+            check_count("n_init", self.n_init, otherwise=" or 'auto'")
+        check_finite("euclidean", self.euclidean, 0)
+        check_finite("tol", self.tol, 0)
         scores = self._checked(X, reset=True)
         if scores.shape[1] < 2:
             raise InputError("X has 1 feature(s): an order needs at least two items, one column each")
@@ -149,18 +159,10 @@ class LovaszBregmanKMeans(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Clu
         rows = self._rows(scores, sample_weight)
         rng = check_random_state(self.random_state)
         n_starts = RESTARTS if self.n_init == "auto" else int(self.n_init)
-        if not isinstance(self.init, str) and not callable(self.init):
+        if given and not callable(self.init):
             n_starts = 1  # given centres lead to the same place each time
-        runs = (
-            lloyd(
-                rows,
-                self._first_centres(rows, rng),
-                max_iter=self.max_iter,
-                tol=self.tol,
-                verbose=bool(self.verbose),
-            )
-            for _ in range(n_starts)
-        )
+        starts = (self._first_centres(rows, rng) for _ in range(n_starts))
+        runs = (lloyd(rows, first, self.max_iter, self.tol, bool(self.verbose)) for first in starts)
         self._keep(min(runs, key=lambda run: run.history[-1]))
         return self
 
@@ -194,18 +196,6 @@ class LovaszBregmanKMeans(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Clu
     def _n_features_out(self) -> int:
         return len(self.cluster_centers_)
 
-    def _check_parameters(self) -> None:
-        for name in ("n_clusters", "max_iter"):
-            check_count(name, getattr(self, name))
-        if not (isinstance(self.n_init, str) and self.n_init == "auto"):
-            check_count("n_init", self.n_init, otherwise=" or 'auto'")
-        check_finite("euclidean", self.euclidean, 0)
-        check_finite("tol", self.tol, 0)
-        if isinstance(self.init, str) and self.init not in ("k-means++", "random"):
-            raise InputError(
-                f"unknown init {self.init!r}: use k-means++, random, an array of centres or a callable"
-            )
-
     def _checked(self, X: Any, reset: bool = False) -> np.ndarray:
         check_frame(X)
         return validate_data(self, X, reset=reset, dtype=[np.float64, np.float32], order="C")
@@ -219,7 +209,7 @@ class LovaszBregmanKMeans(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Clu
 
     def _first_centres(self, rows: ScoreVectors, rng: np.random.RandomState) -> Centres:
         if isinstance(self.init, str):
-            return start(rows, self.n_clusters, rng, spread=self.init == "k-means++")
+            return draw_centres(rows, self.n_clusters, rng, spread=self.init == "k-means++")
         given = self.init(rows.X, self.n_clusters, random_state=rng) if callable(self.init) else self.init
         shape = self.n_clusters, rows.X.shape[1]
         try:
@@ -237,20 +227,18 @@ class LovaszBregmanKMeans(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Clu
         self.labels_, self.inertia_ = run.labels, run.history[-1]
         self.history_, self.n_iter_ = np.array(run.history), len(run.history) - 1
         self.converged_ = run.converged
-        members = len(np.unique(run.labels))
+        members, doubts = len(np.unique(run.labels)), []
         if members < self.n_clusters:
-            warnings.warn(
+            doubts.append(
                 f"only {members} of {self.n_clusters} clusters have rows: X has too few different orders. "
-                "Lower n_clusters, or set euclidean above 0.",
-                ConvergenceWarning,
-                stacklevel=3,
+                "Lower n_clusters, or set euclidean above 0."
             )
         if not run.converged:
-            warnings.warn(
-                f"not converged after {self.n_iter_} steps: rows still move. Raise max_iter or tol.",
-                ConvergenceWarning,
-                stacklevel=3,
+            doubts.append(
+                f"not converged after {self.n_iter_} steps: rows still move. Raise max_iter or tol."
             )
+        for doubt in doubts:
+            warnings.warn(doubt, ConvergenceWarning, stacklevel=3)
 
     def _cost(self) -> Cost:
         return Cost(LovaszBregman(self.f), float(self.euclidean))
@@ -340,8 +328,7 @@ class Cost:
     def table(self, X: np.ndarray) -> Table:
         """Read the rows once for their means and constants."""
         means, constant = X.mean(axis=1, dtype=np.float64), np.empty(len(X))
-        for first in range(0, len(X), BLOCK):
-            part = slice(first, first + BLOCK)
+        for part in gen_batches(len(X), BLOCK):
             centred = X[part] - means[part, None]
             squares = np.einsum("ij,ij->i", centred, centred)
             constant[part] = self.divergence.extension(centred) + 0.5 * self.euclidean * squares
@@ -370,9 +357,7 @@ class ScoreVectors:
 # ---------------------------------------------------------------- steps
 
 
-def lloyd(
-    rows: ScoreVectors, centres: Centres, *, max_iter: int, tol: float, verbose: bool = False
-) -> LloydRun:
+def lloyd(rows: ScoreVectors, centres: Centres, max_iter: int, tol: float, verbose: bool = False) -> LloydRun:
     """Move centres to the means of their rows, and rows to the nearest centres, until nothing changes.
 
     Neither half of a step raises the objective. It ends when no row changes its centre, or when the objective falls by
@@ -382,23 +367,17 @@ def lloyd(
     history = [found.value]
     converged = False
     while not converged and len(history) <= max_iter:
-        found = refill(rows, found)
-        centres = _means(rows, found, centres)
-        before, found = found, rows.assign(centres)
+        before = refill(rows, found)
+        full, means = before.mass > 0, centres.means.copy()
+        means[full] = before.sums[full] / before.mass[full, None]  # a centre without rows stays where it is
+        centres = rows.cost.centres(means)
+        found = rows.assign(centres)
         history.append(found.value)
         if verbose:
             print(f"step {len(history) - 1}: objective {history[-1]:.6g}", flush=True)
         fall = history[-2] - history[-1]
         converged = fall <= tol * history[-1] or np.array_equal(before.labels, found.labels)
     return LloydRun(centres, found.labels, history, converged)
-
-
-def _means(rows: ScoreVectors, found: Assignment, centres: Centres) -> Centres:
-    """Centres at the weighted means of their rows; one without rows stays where it is."""
-    full = found.mass > 0
-    means = centres.means.copy()
-    means[full] = found.sums[full] / found.mass[full, None]
-    return rows.cost.centres(means)
 
 
 def refill(rows: ScoreVectors, found: Assignment) -> Assignment:
@@ -432,7 +411,7 @@ def refill(rows: ScoreVectors, found: Assignment) -> Assignment:
 # ---------------------------------------------------------------- starts
 
 
-def start(rows: ScoreVectors, k: int, rng: np.random.RandomState, *, spread: bool) -> Centres:
+def draw_centres(rows: ScoreVectors, k: int, rng: Any, *, spread: bool) -> Centres:
     """Rows as first centres, drawn one after the other.
 
     With ``spread`` (k-means++ with the cost in place of the squared distance) a row is drawn in proportion to its
@@ -451,7 +430,7 @@ def start(rows: ScoreVectors, k: int, rng: np.random.RandomState, *, spread: boo
         share = rows.weight * (nearest if chosen and spread else nearest > 0)
         if not share.any():  # all rows are at a centre
             share = rows.weight
-        candidates = _draws(share, sequence, rng.random_sample(trials))
+        candidates = _draws(share, sequence, rng.random(trials))
         costs = all_costs(rows.table, rows.centres_at(candidates).costs)
         costs[costs <= rows.noise] = 0.0
         np.minimum(costs, nearest[:, None], out=costs)

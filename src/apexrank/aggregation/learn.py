@@ -12,25 +12,25 @@ from typing import Any, ClassVar, Literal, Self
 
 import numpy as np
 from numpy.typing import ArrayLike
-from sklearn.utils.validation import check_is_fitted, validate_data
+from sklearn.utils.validation import check_is_fitted
 
-from apexrank.aggregation.fusion import OF_RANKS, RRF, dcg_points
+from apexrank.aggregation.fusion import OF_RANKS, RRF
 from apexrank.errors import InputError
 from apexrank.kernels.inversions import mean_ranks, sort_rows
-from apexrank.objectives.listwise import SoftmaxTargets
 from apexrank.objectives.margins import checked_relevance
-from apexrank.objectives.swaps import SwapLikelihood, order_likelihood, telling_lists
+from apexrank.objectives.swaps import order_likelihood, telling_lists
 from apexrank.penalties import NonNegative, Penalty
 from apexrank.preprocessing import QueryNormalizer
 from apexrank.problem import Problem
-from apexrank.rankers.base import GradedRanker
+from apexrank.rankers.base import GradedRanker, validated, validated_weight
 from apexrank.solvers import LBFGS, Solver
 from apexrank.submodular import SetFunction, is_by_size, set_function
-from apexrank.validation import Segments, check_choice, check_frame, segment
+from apexrank.validation import Segments, check_choice, segment
 
 ListPoints = Literal["borda", "reciprocal", "dcg", "minmax", "zscore"]
 RankerKind = Literal["scores", "ranks"]
 Unlisted = Literal["zero", "indicator", "raise"]
+MOST_ROWS = 10_000_000  # that weights may make of the rows
 
 
 class LovaszAggregator(GradedRanker):
@@ -167,6 +167,7 @@ class LovaszAggregator(GradedRanker):
         X: ArrayLike,
         y: ArrayLike,
         *,
+        sample_weight: ArrayLike | None = None,
         groups: ArrayLike | None = None,
     ) -> Self:
         """Fit on what the rankers (columns) say of documents (rows) with relevance y, larger is better.
@@ -177,6 +178,8 @@ class LovaszAggregator(GradedRanker):
             Scores or ranks; NaN where a ranker does not list a document.
         y : array of shape (n,)
             Relevance.
+        sample_weight : array of shape (n,), optional
+            How often each document is in its list, whole numbers: copies take places of their own.
         groups : array of shape (n,), optional
             The list of each document, in any order; by default all are one list.
         """
@@ -185,10 +188,13 @@ class LovaszAggregator(GradedRanker):
             raise InputError(
                 "requires y to be passed, but the target y is None: give the relevance of each row"
             )
-        check_frame(X)
-        rows, y = validate_data(self, X, y, y_numeric=True, **self._reading(reset=True))
+        rows, y = validated(self, X, y, y_numeric=True, **self._reading(reset=True))
         relevance = checked_relevance(y)
         lists = segment(groups, len(relevance))
+        if sample_weight is not None:
+            copies = _copies(sample_weight, rows)
+            rows, relevance = rows[copies], relevance[copies]
+            lists = segment(lists.of_rows()[copies], len(copies))
         self.f_ = self._function()
         self.grouped_ = groups is not None
         self.__dict__.pop("list_", None)
@@ -197,7 +203,10 @@ class LovaszAggregator(GradedRanker):
             self.list_ = rows.copy()
         kept, told = telling_lists(relevance, lists)
         self.n_lists_, self.n_lists_skipped_ = len(told), len(lists) - len(told)
-        self._solve(Problem(points[kept], self._objective(relevance[kept], told), self._penalty()), w0)
+        objective = order_likelihood(relevance[kept], self.f_, told)
+        if self.solver == "newton" and not (self.nonnegative or objective.has_hessian):
+            raise InputError("the swaps of this f have no Hessian: use solver='auto' or 'lbfgs'")
+        self._solve(Problem(points[kept], objective, self._penalty()), w0)
         width = rows.shape[1]
         self.weights_ = self.coef_[:width]
         self.listed_weights_ = self.coef_[width:] if self.missing == "indicator" else np.zeros(width)
@@ -210,19 +219,20 @@ class LovaszAggregator(GradedRanker):
         would have there. A new list, whose rows are compared with one another, is a group: ``groups=np.zeros(n)``.
         """
         check_is_fitted(self)
-        check_frame(X)
-        rows = validate_data(self, X, **self._reading(reset=False))
+        rows = validated(self, X, **self._reading(reset=False))
         if groups is None and self.grouped_ and self.normalize is not None:
             raise InputError(
                 "groups are missing, and this LovaszAggregator was fitted with groups: give the list of each row"
             )
         lists = None if groups is None and self.normalize is not None else segment(groups, len(rows))
-        if lists is None and _is_elsewhere(rows, self.list_):
-            warnings.warn(
-                "most of X lies outside the list of fit, whose first or last place it gets: if X is a list of its own, "
-                "give groups=np.zeros(len(X))",
-                stacklevel=2,
-            )
+        if lists is None:
+            outside = (rows < np.fmin.reduce(self.list_)) | (rows > np.fmax.reduce(self.list_))
+            if 2 * outside.sum() > np.sum(~np.isnan(rows)):
+                warnings.warn(
+                    "most of X lies outside the list of fit, whose first or last place it gets: if X is a list of its "
+                    "own, give groups=np.zeros(len(X))",
+                    stacklevel=2,
+                )
         return self._points(rows, lists) @ self.coef_
 
     def _in_groups(self, X: ArrayLike, groups: ArrayLike | None) -> np.ndarray:
@@ -234,7 +244,7 @@ class LovaszAggregator(GradedRanker):
         check_choice("kind", self.kind, RankerKind)
         check_choice("missing", self.missing, Unlisted)
         finite = True if self.missing == "raise" else "allow-nan"
-        return {"dtype": np.float64, "ensure_all_finite": finite, "reset": reset}
+        return {"accept_sparse": False, "dtype": np.float64, "ensure_all_finite": finite, "reset": reset}
 
     @property
     def _zero_is_best(self) -> bool:
@@ -269,17 +279,11 @@ class LovaszAggregator(GradedRanker):
         return np.column_stack([points, known]) if self.missing == "indicator" else points
 
     def _last_points(self, points: np.ndarray, lists: Segments | None) -> np.ndarray:
-        """What the last listed document of each row's list has."""
-        if lists is not None:
-            return _least(points, lists)
-        whole = segment(None, len(self.list_))
-        return _least(list_points(self.list_, self.list_, normalize="zscore", kind=self.kind), whole)[:1]
-
-    def _objective(self, relevance: np.ndarray, lists: Segments) -> SoftmaxTargets | SwapLikelihood:
-        objective = order_likelihood(relevance, self.f_, lists)
-        if self.solver == "newton" and not (self.nonnegative or objective.has_hessian):
-            raise InputError("the swaps of this f have no Hessian: use solver='auto' or 'lbfgs'")
-        return objective
+        """What the last listed document of each row's list has by each ranker; NaN where a ranker lists nothing."""
+        if lists is None:
+            points = list_points(self.list_, self.list_, normalize="zscore", kind=self.kind)
+            return np.fmin.reduce(points)[None]
+        return np.fmin.reduceat(points[lists.order], lists.indptr[:-1])[lists.of_rows()]
 
     def _penalty(self) -> Penalty:
         ridge = super()._penalty()
@@ -291,15 +295,16 @@ class LovaszAggregator(GradedRanker):
         return super()._solver(problem)
 
 
-def _is_elsewhere(rows: np.ndarray, listed: np.ndarray) -> bool:
-    """Whether most numbers lie outside the range of the list's."""
-    lowest, highest = np.fmin.reduce(listed), np.fmax.reduce(listed)
-    return bool(2 * np.sum((rows < lowest) | (rows > highest)) > np.sum(~np.isnan(rows)))
-
-
-def _least(points: np.ndarray, lists: Segments) -> np.ndarray:
-    """For each row, the least points of its list by each ranker; NaN where the ranker lists nothing of it."""
-    return np.fmin.reduceat(points[lists.order], lists.indptr[:-1])[lists.of_rows()]
+def _copies(sample_weight: ArrayLike, rows: np.ndarray) -> np.ndarray:
+    """Numbers of the rows, each as often as its weight says."""
+    weight = validated_weight(sample_weight, rows)
+    assert weight is not None
+    if (weight % 1).any() or weight.sum() > MOST_ROWS:
+        raise InputError(
+            f"sample_weight must be whole numbers of at most {MOST_ROWS:,} in all, as places in lists are counted: "
+            "divide or round them"
+        )
+    return np.repeat(np.arange(len(rows)), weight.astype(np.int64))
 
 
 def list_points(
@@ -363,7 +368,7 @@ def _points_of(places: np.ndarray, size: Any, normalize: str) -> np.ndarray:
     """Points of places in lists of that size."""
     if normalize == "borda":
         return (size + 1 - places) / size
-    return (RRF + 1) / (RRF + places) if normalize == "reciprocal" else dcg_points(places)
+    return (RRF + 1) / (RRF + places) if normalize == "reciprocal" else 1 / np.log2(1 + places)
 
 
 def _places_among(scores: np.ndarray, listed: np.ndarray) -> np.ndarray:

@@ -20,24 +20,25 @@ from sklearn.base import BaseEstimator, DensityMixin
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils.validation import check_array, check_is_fitted, validate_data
 
+from apexrank.aggregation.kmeans import Cost, ScoreVectors, draw_centres
 from apexrank.aggregation.lovasz_bregman import LovaszBregman
 from apexrank.aggregation.mallows_density import (
     MAX_STATES,
     AnnealedNormaliser,
     BoxNormaliser,
+    DrawMethod,
     Normaliser,
     draw_scores,
     generator,
     maximum_likelihood,
     n_states,
-    size_gains,
-    subset_values,
-    too_large,
 )
 from apexrank.aggregation.posterior import OrderPosterior, check_thetas
 from apexrank.errors import InputError
-from apexrank.submodular import SetFunction, orders_of
-from apexrank.validation import check_count, check_finite, check_frame
+from apexrank.submodular import SetFunction, is_by_size, orders_of
+from apexrank.validation import check_choice, check_count, check_finite, check_frame
+
+NormaliserMethod = Literal["auto", "exact", "monte_carlo"]
 
 
 class LovaszMallows(DensityMixin, BaseEstimator):
@@ -114,7 +115,7 @@ class LovaszMallows(DensityMixin, BaseEstimator):
         *,
         theta: float | ArrayLike | None = None,
         box: tuple[float, float] = (0.0, 1.0),
-        normaliser: Literal["auto", "exact", "monte_carlo"] = "auto",
+        normaliser: NormaliserMethod = "auto",
         n_init: int = 5,
         max_iter: int = 200,
         tol: float = 1e-6,
@@ -134,7 +135,10 @@ class LovaszMallows(DensityMixin, BaseEstimator):
 
     def fit(self, X: ArrayLike, y: None = None) -> Self:
         """Fit orders, θ and weights to the scores X (voters × items), each in the box; y is ignored."""
-        self._check_parameters()
+        self._box()
+        for name in ("n_components", "n_init", "max_iter", "n_particles"):
+            check_count(name, getattr(self, name))
+        check_finite("tol", self.tol, 0)
         scores = self._checked(X, reset=True)
         if len(scores) < self.n_components:
             raise InputError(
@@ -144,18 +148,9 @@ class LovaszMallows(DensityMixin, BaseEstimator):
         fixed = None if self.theta is None else check_thetas(self.theta, k, "components")
         divergence = LovaszBregman(self.f)
         normalisers = Normalisers(divergence, scores.shape[1], self.normaliser, self.n_particles)
-        rng = generator(self.random_state)
-        runs = [
-            expectation_maximisation(
-                scores,
-                spread_start(scores, k, divergence, rng),
-                normalisers,
-                fixed,
-                max_iter=self.max_iter,
-                tol=self.tol,
-            )
-            for _ in range(self.n_init if k > 1 else 1)
-        ]
+        rng, limits = generator(self.random_state), (self.max_iter, self.tol)
+        shares = (spread_start(scores, k, divergence, rng) for _ in range(self.n_init if k > 1 else 1))
+        runs = [expectation_maximisation(scores, first, normalisers, fixed, *limits) for first in shares]
         self._keep(max(runs, key=lambda run: run.history[-1]), scores)
         return self
 
@@ -193,9 +188,7 @@ class LovaszMallows(DensityMixin, BaseEstimator):
         orders = 2.0 * k * float(gammaln(self.n_features_in_ + 1))
         return -2.0 * self.log_likelihood(X) + free * float(np.log(rows)) + orders
 
-    def sample(
-        self, n_samples: int = 1, random_state: Any = None, method: Literal["auto", "exact", "chain"] = "auto"
-    ) -> np.ndarray:
+    def sample(self, n_samples: int = 1, random_state: Any = None, method: DrawMethod = "auto") -> np.ndarray:
         """Scores drawn from the model, one row each, in random order of the components.
 
         Parameters
@@ -210,18 +203,14 @@ class LovaszMallows(DensityMixin, BaseEstimator):
         """
         check_is_fitted(self)
         check_count("n_samples", n_samples)
-        rng = generator(random_state)
+        rng, normalisers = generator(random_state), self._mixture.normalisers
         labels = rng.choice(len(self.weights_), size=n_samples, p=self.weights_)
         scores = np.empty((n_samples, self.n_features_in_))
         for k, (order, theta) in enumerate(self._mixture.components):
-            members = labels == k
-            normaliser = self._mixture.normalisers.of(order)
-            lattice = normaliser.lattice if isinstance(normaliser, BoxNormaliser) else None
-            divergence = self._mixture.normalisers.divergence
+            members, lattice = labels == k, normalisers.of(order).lattice
             if members.any():
-                scores[members] = draw_scores(
-                    divergence, lattice, theta, order, int(members.sum()), rng, method
-                )
+                drawn = int(members.sum()), rng, method
+                scores[members] = draw_scores(normalisers.divergence, lattice, theta, order, *drawn)
         low, high = self._box()
         return low + (high - low) * scores
 
@@ -246,12 +235,6 @@ class LovaszMallows(DensityMixin, BaseEstimator):
         check_frame(X)
         scores = check_array(X, dtype=np.float64, ensure_all_finite=False)
         return OrderPosterior(_in_unit_box(scores, *self._box()), theta, self.f)
-
-    def _check_parameters(self) -> None:
-        self._box()
-        for name in ("n_components", "n_init", "max_iter", "n_particles"):
-            check_count(name, getattr(self, name))
-        check_finite("tol", self.tol, 0)
 
     def _checked(self, X: Any, reset: bool = False) -> np.ndarray:
         check_frame(X)
@@ -279,8 +262,7 @@ class LovaszMallows(DensityMixin, BaseEstimator):
         mixture = run.mixture
         self._mixture = mixture
         self.weights_ = mixture.weights
-        self.orders_ = np.array([component.order for component in mixture.components])
-        self.thetas_ = np.array([component.theta for component in mixture.components])
+        self.orders_, self.thetas_ = (np.array(part) for part in zip(*mixture.components, strict=True))
         self.responsibilities_ = softmax(mixture.log_joint(scores), axis=1)
         self.history_ = np.array(run.history) - len(scores) * self._log_volume()
         self.log_likelihood_ = float(self.history_[-1])
@@ -294,29 +276,19 @@ class LovaszMallows(DensityMixin, BaseEstimator):
         information = self.responsibilities_.sum(axis=0) * [found.variance for found in moments]
         with np.errstate(divide="ignore"):
             self.thetas_se_ = np.where(self.theta is None, 1.0 / np.sqrt(information), 0.0)
-        self._warn(mixture)
-
-    def _warn(self, mixture: Mixture) -> None:
-        if not self.converged_:
-            warnings.warn(
-                f"not converged after {self.n_iter_} steps: raise max_iter or tol",
-                ConvergenceWarning,
-                stacklevel=4,
-            )
-        for order, theta in mixture.components if self.theta is None else ():
+        doubts = [] if run.converged else [f"not converged after {self.n_iter_} steps: raise max_iter or tol"]
+        for normaliser, theta in fitted if self.theta is None else ():
             if theta == 0:
-                warnings.warn(
-                    "theta is 0: these scores are no nearer to their order than random ones, so any order would do",
-                    ConvergenceWarning,
-                    stacklevel=4,
+                doubts.append(
+                    "theta is 0: these scores are no nearer to their order than random ones, so any order would do"
                 )
-            elif theta == mixture.normalisers.of(order).largest_theta:
-                warnings.warn(
+            elif theta == normaliser.largest_theta:
+                doubts.append(
                     "all voters agree with their order, so the likelihood grows with theta without end: it was "
-                    f"stopped at {theta:g}; pass theta= to set it",
-                    ConvergenceWarning,
-                    stacklevel=4,
+                    f"stopped at {theta:g}; pass theta= to set it"
                 )
+        for doubt in doubts:
+            warnings.warn(doubt, ConvergenceWarning, stacklevel=3)
 
 
 def _in_unit_box(scores: np.ndarray, low: float, high: float) -> np.ndarray:
@@ -358,27 +330,20 @@ class Normalisers:
     """
 
     def __init__(
-        self, divergence: LovaszBregman, n: int, method: str = "auto", n_particles: int = 64
+        self, divergence: LovaszBregman, n: int, method: NormaliserMethod = "auto", n_particles: int = 64
     ) -> None:
-        if method not in ("auto", "exact", "monte_carlo"):
-            raise InputError(f"unknown normaliser {method!r}: use auto, exact or monte_carlo")
+        check_choice("normaliser", method, NormaliserMethod)
         self.divergence, self.n = divergence, n
-        self.by_size = size_gains(divergence.f, n) is not None
-        self._values: np.ndarray | None = None
+        self.by_size = is_by_size(divergence.f)
         self._known: dict[bytes, Normaliser] = {}
-        fits = n_states(divergence.f, n) <= MAX_STATES
-        if method == "exact" and not fits:
-            raise too_large(n)
-        if method == "monte_carlo" or not fits:
+        if method == "monte_carlo" or (method == "auto" and n_states(divergence.f, n) > MAX_STATES):
             self._known[b""] = AnnealedNormaliser(divergence.f, n, n_particles)
 
     def of(self, order: np.ndarray) -> Normaliser:
         """The normaliser of an order."""
         key = b"" if self.by_size else order.tobytes()
         if key not in self._known:
-            if not self.by_size and self._values is None:
-                self._values = subset_values(self.divergence.f, self.n)
-            self._known[key] = BoxNormaliser(self.divergence.f, self.n, order, self._values)
+            self._known[key] = BoxNormaliser(self.divergence.f, self.n, order)
         return self._known[key]
 
 
@@ -399,8 +364,7 @@ class Mixture:
 
     def log_joint(self, X: np.ndarray) -> np.ndarray:
         """``log w_k + log p(x_i|θ_k, σ_k)``, one row per voter."""
-        orders = np.array([component.order for component in self.components])
-        thetas = np.array([component.theta for component in self.components])
+        orders, thetas = (np.array(part) for part in zip(*self.components, strict=True))
         log_z = [self.normalisers.of(order).at(theta).log_z for order, theta in self.components]
         with np.errstate(divide="ignore"):  # a component that nobody is in has weight 0
             constant = np.log(self.weights) - log_z
@@ -452,14 +416,10 @@ def best_component(
 
 
 def spread_start(X: np.ndarray, k: int, divergence: LovaszBregman, rng: np.random.Generator) -> np.ndarray:
-    """First shares: voters drawn by their divergence from those before, and all others with the nearest of them."""
-    orders = [orders_of(X[rng.integers(len(X))])]
-    while len(orders) < k:
-        nearest = np.min(divergence.divergence(X, np.array(orders)), axis=1)
-        chance = nearest / nearest.sum() if nearest.sum() > 0 else None
-        orders.append(orders_of(X[rng.choice(len(X), p=chance)]))
-    nearest_order = np.argmin(divergence.divergence(X, np.array(orders)), axis=1)
-    return np.eye(k)[nearest_order] * (1 - SMOOTHING) + SMOOTHING / k
+    """First shares: voters drawn as k-means draws its first centres, and all others with the nearest of them."""
+    voters = ScoreVectors(X, np.ones(len(X)), Cost(divergence, 0.0))
+    nearest = voters.assign(draw_centres(voters, k, rng, spread=True)).labels
+    return np.eye(k)[nearest] * (1 - SMOOTHING) + SMOOTHING / k
 
 
 def expectation_maximisation(
@@ -467,7 +427,6 @@ def expectation_maximisation(
     shares: np.ndarray,
     normalisers: Normalisers,
     fixed: np.ndarray | None = None,
-    *,
     max_iter: int = 200,
     tol: float = 1e-6,
 ) -> MixtureRun:
@@ -484,14 +443,13 @@ def expectation_maximisation(
     ([[0, 1, 2], [2, 1, 0]], True)
     """
     k = shares.shape[1]
+    thetas = [None] * k if fixed is None else fixed.tolist()
     components: list[Component | None] = [None] * k
     history: list[float] = []
     while True:
         found = [
-            best_component(
-                X, shares[:, j], normalisers, None if fixed is None else float(fixed[j]), components[j]
-            )
-            for j in range(k)
+            best_component(X, own, normalisers, theta, old)
+            for own, theta, old in zip(shares.T, thetas, components, strict=True)
         ]
         mixture = Mixture(shares.mean(axis=0), found, normalisers)
         joint = mixture.log_joint(X)

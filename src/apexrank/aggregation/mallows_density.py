@@ -20,10 +20,10 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from typing import Any, NamedTuple, Protocol
+from functools import lru_cache
+from typing import Any, Literal, NamedTuple
 
 import numpy as np
-from numpy.typing import ArrayLike
 from scipy.interpolate import CubicHermiteSpline
 from scipy.special import gammaln, logsumexp
 
@@ -31,12 +31,11 @@ from apexrank.aggregation.lovasz_bregman import LovaszBregman
 from apexrank.errors import InputError
 from apexrank.kernels.mallows import draw_levels, gibbs_sweeps, resolvent, uniformised_powers
 from apexrank.submodular import SetFunction, is_by_size
-from apexrank.validation import check_finite
+from apexrank.submodular.base import by_item
+from apexrank.validation import check_choice, check_finite
 
 MAX_STATES = 2**20  # about 3 seconds for one value of θ
-MAX_STRENGTH = (
-    1e6  # of θ times the mean divergence of uniform scores; beyond it all agree for practical purposes
-)
+MAX_STRENGTH = 1e6  # of θ times the mean divergence of uniform scores, beyond which all agree in practice
 
 
 class DivergenceMoments(NamedTuple):
@@ -45,19 +44,6 @@ class DivergenceMoments(NamedTuple):
     log_z: float
     mean: float
     variance: float
-
-
-class Normaliser(Protocol):
-    """What the model asks of a normaliser, exact or estimated."""
-
-    exact: bool
-    largest_theta: float
-
-    def at(self, theta: float) -> DivergenceMoments:
-        """Moments at θ."""
-
-    def standard_error(self, theta: float) -> float:
-        """Standard error of ``log Z(θ)``: 0 where it is exact."""
 
 
 @dataclass(frozen=True)
@@ -102,14 +88,6 @@ def _clean(cost: np.ndarray) -> np.ndarray:
     return np.where(cost > 1e-14 * cost.max(), cost, 0.0)
 
 
-def too_large(n: int) -> InputError:
-    """The error of every exact method that would need too many states."""
-    return InputError(
-        f"{n} items are too many for the exact sum over subsets, which has at most {MAX_STATES} states: "
-        "use at most 20 items, or a function of the size of a set such as 'top', or the Monte Carlo method"
-    )
-
-
 def _kinds(gains: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     """Which kind each rank is of, and how many ranks each kind has: equal gains make a kind."""
     scale = float(np.abs(gains).max()) or 1.0
@@ -142,6 +120,7 @@ def size_gains(f: SetFunction, n: int) -> np.ndarray | None:
     return f.gains(np.arange(n)) if is_by_size(f) else None
 
 
+@lru_cache(maxsize=1)  # components and voters ask for the same
 def subset_values(f: SetFunction, n: int) -> np.ndarray:
     """The value of f on all 2ⁿ subsets; bit i of an index says whether item i is in the set.
 
@@ -151,13 +130,35 @@ def subset_values(f: SetFunction, n: int) -> np.ndarray:
     >>> subset_values(Top(1), 2).tolist()
     [0.0, 1.0, 1.0, 1.0]
     """
-    if 2**n > MAX_STATES:
-        raise too_large(n)
+    _check_states(2**n, n)
     chunks = np.array_split(np.arange(2**n), max(1, 2**n // 4096))
     return np.concatenate([f._values((chunk[:, None] >> np.arange(n)) & 1 == 1) for chunk in chunks])
 
 
-class BoxNormaliser:
+def _check_states(states: int, n: int) -> None:
+    if states > MAX_STATES:
+        raise InputError(
+            f"{n} items are too many for the exact sum over subsets, which has at most {MAX_STATES} states: "
+            "use at most 20 items, or a function of the size of a set such as 'top', or the Monte Carlo method"
+        )
+
+
+class Normaliser:
+    """Base class: ``Z(θ, σ)``, exact or estimated; ``largest_theta`` is as good as infinite."""
+
+    lattice: Lattice | None = None
+    largest_theta: float
+
+    def at(self, theta: float) -> DivergenceMoments:
+        """``log Z(θ)``, and mean and variance of the divergence under the density."""
+        raise NotImplementedError
+
+    def standard_error(self, theta: float) -> float:
+        """Standard error of ``log Z(θ)``: 0 where it is exact."""
+        return 0.0
+
+
+class BoxNormaliser(Normaliser):
     """Exact ``Z(θ, σ)`` of the density ``exp(−θ·d(x‖σ))/Z`` over scores in [0, 1]ⁿ.
 
     Parameters
@@ -168,8 +169,6 @@ class BoxNormaliser:
         The number of items.
     order : array of shape (n,)
         σ, best first. It only matters where f is not a function of the size of a set; the identity by default.
-    values : array of shape (2ⁿ,), optional
-        What :func:`subset_values` gives for such an f, where it is known already.
 
     Examples
     --------
@@ -179,40 +178,25 @@ class BoxNormaliser:
     (0.0, -0.831369)
     """
 
-    exact = True
+    lattice: Lattice
 
-    def __init__(
-        self,
-        f: SetFunction,
-        n: int,
-        order: np.ndarray | None = None,
-        values: np.ndarray | None = None,
-    ) -> None:
-        if n_states(f, n) > MAX_STATES:
-            raise too_large(n)
+    def __init__(self, f: SetFunction, n: int, order: np.ndarray | None = None) -> None:
+        _check_states(n_states(f, n), n)
         gains = size_gains(f, n)
         if gains is not None:
             self.lattice = Lattice.of_gains(gains)
         else:
             order = np.arange(n) if order is None else np.asarray(order)
-            h = np.empty(n)
-            h[order] = f.gains(order)
-            values = subset_values(f, n) if values is None else values
-            self.lattice = Lattice.of_values(values, order, h)
+            self.lattice = Lattice.of_values(subset_values(f, n), order, by_item(f.gains(order), order))
         self._known: dict[float, DivergenceMoments] = {}
         self.largest_theta = MAX_STRENGTH / (self.at(0.0).mean or 1.0)
 
     def at(self, theta: float) -> DivergenceMoments:
-        """``log Z(θ)``, and mean and variance of the divergence under the density."""
         check_finite("theta", theta, 0)
         theta = float(theta)
         if theta not in self._known:
             self._known[theta] = _moments(self.lattice, theta)
         return self._known[theta]
-
-    def standard_error(self, theta: float) -> float:
-        """0: the value is exact."""
-        return 0.0
 
 
 def _moments(lattice: Lattice, theta: float) -> DivergenceMoments:
@@ -273,18 +257,10 @@ def maximum_likelihood(normaliser: Normaliser, mean_divergence: float, start: fl
 
 STEP = 0.1  # of θ: as a share of θ, but at least of 1/(standard deviation of uniform scores' divergences)
 SWEEPS = 4
+GROUPS = 8
 
 
-class _Group(NamedTuple):
-    """Particles that know nothing of the other groups, their log-weights, and their divergences' moments so far."""
-
-    scores: np.ndarray
-    log_weights: np.ndarray
-    means: list[float]
-    variances: list[float]
-
-
-class AnnealedNormaliser:
+class AnnealedNormaliser(Normaliser):
     """An estimate of ``log Z(θ)`` and its standard error, for functions of the size of a set and any number of items.
 
     The same random numbers serve every θ, so the estimate is a smooth function of θ, whatever is asked first.
@@ -310,11 +286,7 @@ class AnnealedNormaliser:
     True
     """
 
-    exact = False
-
-    def __init__(
-        self, f: SetFunction, n: int, n_particles: int = 64, random_state: int = 0, *, n_groups: int = 8
-    ) -> None:
+    def __init__(self, f: SetFunction, n: int, n_particles: int = 64, random_state: int = 0) -> None:
         gains = size_gains(f, n)
         if gains is None:
             raise InputError(
@@ -325,67 +297,56 @@ class AnnealedNormaliser:
         self._rng = np.random.default_rng(random_state)
         # falling sorted uniform scores have the means n/(n + 1), …, 1/(n + 1)
         at_zero = float(gains @ (np.arange(n, 0.0, -1.0) / (n + 1) - 0.5))
-        self._groups = [self._start(n_particles, at_zero) for _ in range(n_groups)]
         self.largest_theta = MAX_STRENGTH / (at_zero or 1.0)
-        spread = math.sqrt(np.mean([group.variances[0] for group in self._groups]))
-        self._first = STEP / (spread or 1.0)
-        self._thetas = [0.0]
+        # groups of particles that know nothing of each other, their log-weights, and their moments at each θ
+        self._scores = self._rng.random((GROUPS, n_particles, n))
+        self._log_weights = np.zeros((GROUPS, n_particles))
+        self._thetas, self._means = [0.0], [np.full(GROUPS, at_zero)]
+        self._variances = [np.mean((self._divergence(self._scores) - at_zero) ** 2, axis=1)]
+        self._first = STEP / (math.sqrt(self._variances[0].mean()) or 1.0)
         self._reach(self._first)
 
     def at(self, theta: float) -> DivergenceMoments:
-        """``log Z(θ)``, and mean and variance of the divergence, from the mean curves of all groups."""
+        """Moments from the mean curves of all groups."""
         check_finite("theta", theta, 0)
         self._reach(theta)
-        return DivergenceMoments(
-            -float(self._integral(theta)),
-            float(self._mean(theta)),
-            float(np.interp(theta, self._thetas, self._variances)),
-        )
+        variance = np.interp(theta, self._thetas, np.mean(self._variances, axis=1))
+        log_z, mean = -self._integral(theta).mean(), self._curve(theta).mean()
+        return DivergenceMoments(float(log_z), float(mean), float(variance))
 
     def standard_error(self, theta: float) -> float:
         """Standard error of ``log Z(θ)``, from the spread of the groups."""
         self._reach(theta)
-        curves = [_curve(self._thetas, group.means, group.variances) for group in self._groups]
-        values = [float(curve.antiderivative()(theta)) for curve in curves]
-        return float(np.std(values, ddof=1) / math.sqrt(len(values)))
-
-    def _start(self, n_particles: int, at_zero: float) -> _Group:
-        scores = self._rng.random((n_particles, len(self._gains)))
-        variance = float(np.mean((self._divergence(scores) - at_zero) ** 2))
-        return _Group(scores, np.zeros(n_particles), [at_zero], [variance])
+        return float(np.std(self._integral(theta), ddof=1) / math.sqrt(GROUPS))
 
     def _divergence(self, scores: np.ndarray) -> np.ndarray:
-        return (np.sort(scores, axis=1)[:, ::-1] - scores) @ self._gains
+        return (np.sort(scores, axis=-1)[..., ::-1] - scores) @ self._gains
 
     def _reach(self, theta: float) -> None:
+        if self._thetas[-1] >= theta:
+            return
         while self._thetas[-1] < theta:
-            self._thetas.append(self._thetas[-1] + max(self._first, STEP * self._thetas[-1]))
-            self._extend()
+            self._step(self._thetas[-1] + max(self._first, STEP * self._thetas[-1]))
+        # E_t[d] has the slope −Var_t(d); later temperatures do not change what lies between earlier ones
+        self._curve = CubicHermiteSpline(self._thetas, np.array(self._means), -np.array(self._variances))
+        self._integral = self._curve.antiderivative()
 
-    def _extend(self) -> None:
-        """Lead every group to the last temperature."""
-        old, new = self._thetas[-2:]
-        for group in self._groups:
-            group.log_weights[:] -= (new - old) * self._divergence(group.scores)
-            weights = np.exp(group.log_weights - group.log_weights.max())
+    def _step(self, theta: float) -> None:
+        """Lead every group to the next temperature."""
+        self._log_weights -= (theta - self._thetas[-1]) * self._divergence(self._scores)
+        means, variances = np.empty((2, GROUPS))
+        for group, (scores, logs) in enumerate(zip(self._scores, self._log_weights, strict=True)):
+            weights = np.exp(logs - logs.max())
             if weights.sum() ** 2 < 0.5 * len(weights) * (weights @ weights):
-                group.scores[:] = group.scores[_systematic(weights, self._rng)]
-                group.log_weights[:] = 0.0
+                scores[:] = scores[_systematic(weights, self._rng)]
+                logs[:] = 0.0
                 weights = np.ones(len(weights))
-            found = gibbs_sweeps(group.scores, new, self._gains, SWEEPS, self._rng)
-            mean = float(found.mean(axis=0) @ weights / weights.sum())
-            group.means.append(mean)
-            group.variances.append(float(((found - mean) ** 2).mean(axis=0) @ weights / weights.sum()))
-        means = np.mean([group.means for group in self._groups], axis=0)
-        variances = np.mean([group.variances for group in self._groups], axis=0)
-        self._mean = _curve(self._thetas, means, variances)
-        self._integral = self._mean.antiderivative()
-        self._variances = variances
-
-
-def _curve(thetas: list[float], means: ArrayLike, variances: ArrayLike) -> CubicHermiteSpline:
-    """``E_t[d]``, whose slope is ``−Var_t(d)``; later temperatures do not change what lies between earlier ones."""
-    return CubicHermiteSpline(thetas, means, -np.asarray(variances))
+            found = gibbs_sweeps(scores, theta, self._gains, SWEEPS, self._rng)
+            means[group] = found.mean(axis=0) @ weights / weights.sum()
+            variances[group] = ((found - means[group]) ** 2).mean(axis=0) @ weights / weights.sum()
+        self._thetas.append(theta)
+        self._means.append(means)
+        self._variances.append(variances)
 
 
 def _systematic(weights: np.ndarray, rng: np.random.Generator) -> np.ndarray:
@@ -396,6 +357,7 @@ def _systematic(weights: np.ndarray, rng: np.random.Generator) -> np.ndarray:
     )
 
 
+DrawMethod = Literal["auto", "exact", "chain"]
 MAX_CELLS = 2**24  # states times events: 128 MiB
 CHAINS = 32
 
@@ -462,14 +424,12 @@ def chain_scores(
     order: np.ndarray,
     n_samples: int,
     rng: np.random.Generator,
-    *,
-    burn_in: int | None = None,
     thin: int | None = None,
 ) -> np.ndarray:
     """Draws from up to 32 Markov chains, which start as uniform scores in the order σ.
 
     Gibbs sweeps where f is a function of the size of a set, else Metropolis sweeps with uniform proposals for one score
-    at a time. ``burn_in`` (10·n) and ``thin`` (n) count sweeps over all items.
+    at a time: 10·n sweeps over all items before the first draw, then ``thin`` (n) before each.
 
     Examples
     --------
@@ -478,13 +438,11 @@ def chain_scores(
     (3, 30)
     """
     n = len(order)
-    burn_in = 10 * n if burn_in is None else burn_in
-    thin = n if thin is None else thin
     rows = min(n_samples, CHAINS)
     ranked = np.sort(rng.random((rows, n)), axis=1)[:, ::-1].copy()  # column j has rank j in σ
     gains = size_gains(divergence.f, n)
     found: list[np.ndarray] = []
-    for sweeps in [burn_in, *[thin] * (math.ceil(n_samples / rows) - 1)]:
+    for sweeps in [10 * n, *[thin or n] * (math.ceil(n_samples / rows) - 1)]:
         if gains is not None:
             gibbs_sweeps(ranked, theta, gains, sweeps, rng)
         else:
@@ -526,11 +484,10 @@ def draw_scores(
     order: np.ndarray,
     n_samples: int,
     rng: np.random.Generator,
-    method: str = "auto",
+    method: DrawMethod = "auto",
 ) -> np.ndarray:
     """Scores by the method named: "exact", "chain", or "auto", which is exact wherever that fits in memory."""
-    if method not in ("auto", "exact", "chain"):
-        raise InputError(f"unknown method {method!r}: use auto, exact or chain")
+    check_choice("method", method, DrawMethod)
     exact = lattice is not None and can_draw_exactly(theta, lattice)
     if method == "exact" and not exact:
         raise InputError(

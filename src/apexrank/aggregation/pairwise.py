@@ -88,15 +88,13 @@ def condorcet_winner(ballots: Ballots) -> int | None:
     for item, column in _columns(ballots):
         if item == 0 or not _margin(champion, column, weights) > limit:
             best, champion = item, column
-    for _, column in _columns(ballots, best):  # it has beaten those after it
-        if not _margin(champion, column, weights) > limit:
-            return None
-    return best
+    rivals = (column for item, column in _columns(ballots) if item != best)
+    return best if all(_margin(champion, column, weights) > limit for column in rivals) else None
 
 
-def _columns(ballots: Ballots, stop: int | None = None) -> Iterator[tuple[int, np.ndarray]]:
+def _columns(ballots: Ballots) -> Iterator[tuple[int, np.ndarray]]:
     """Each item's scores by all voters, with missing ones as they compare; some columns are copied at a time."""
-    for items in ballots.columns(stop):
+    for items in ballots.columns():
         columns = np.array(ballots.scores[:, items].T, dtype=np.float64, order="C")
         if ballots.missing == "last":
             columns[np.isnan(columns)] = -np.inf

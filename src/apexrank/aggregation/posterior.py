@@ -12,7 +12,7 @@ from __future__ import annotations
 import warnings
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -23,7 +23,7 @@ from apexrank.aggregation.mallows_density import generator, size_gains, subset_v
 from apexrank.errors import InputError
 from apexrank.kernels.mallows import completions, draw_orders, order_marginals, swap_chain
 from apexrank.submodular import SetFunction, check_orders, check_scores, orders_of
-from apexrank.validation import check_count
+from apexrank.validation import check_choice, check_count
 
 MAX_ITEMS = 20  # 2^20 sets
 
@@ -139,8 +139,7 @@ class OrderPosterior:
         **chains
             ``thin``, ``burn_in`` and ``n_chains`` of :meth:`metropolis`.
         """
-        if method not in ("auto", "exact", "metropolis"):
-            raise InputError(f"unknown method {method!r}: use auto, exact or metropolis")
+        check_choice("method", method, Literal["auto", "exact", "metropolis"])
         check_count("n_samples", n_samples)
         if method == "exact" or (method == "auto" and self.exact):
             return draw_orders(self.y, self._values, self._logs, n_samples, generator(random_state))

@@ -27,8 +27,6 @@ if TYPE_CHECKING:
     from apexrank.aggregation.bootstrap import RankBootstrap
     from apexrank.plot.aggregation import AggregationDisplay
 
-_RETRIEVAL = ("combsum", "combmnz", "rrf")
-
 
 def aggregate(
     scores: Any,
@@ -145,18 +143,18 @@ def aggregate(
     >>> aggregate(ballots, [4, 3, 2], kind="orders", method="kemeny")
     Aggregation by kemeny of 9 voters (3 different ballots): ann > bob > cy
     """
-    rule = fusion.read_rule(method, normalize, points, k, max_exact, time_limit, min_support)
+    rule = Rule(method, normalize, points, k, max_exact, time_limit, min_support)
     check_choice("kind", kind, Kind)
     if points is not None and kind == "scores":
         raise InputError(
             "points are for ranks and orders: with kind='scores' use normalize='borda' or another"
         )
     if missing is None:
-        missing = "last" if kind == "orders" and method not in _RETRIEVAL else "ignore"
+        missing = "last" if kind == "orders" and method not in fusion.SUMS else "ignore"
     check_choice("missing", missing, Missing)
     ballots = read_ballots(scores, weights, kind=kind, missing=missing, items=items)
     found = score_items(ballots, rule)
-    ranks = fusion.supported_ranks(found.scores, found.tolerance, fusion.low_support(ballots, rule))
+    ranks = fusion.tied_ranks(found.scores, found.tolerance, fusion.low_support(ballots, rule))
     return Aggregation(ballots.items, found.scores, ranks, ballots, rule, found.tolerance, found.proof)
 
 
@@ -364,14 +362,10 @@ class Aggregation:
         """
         import polars as pl
 
-        names = self.order
-        same = len({type(name) for name in names}) == 1
-        item = pl.Series("item", names if same else [str(name) for name in names])
-        numbers = self._numbers
-        columns = [pl.Series("rank", self.ranks[numbers]), item, pl.Series("score", self.scores[numbers])]
+        columns = {"rank": self.ranks, "item": item_series(self.items), "score": self.scores}
         if self._some_missing:
-            columns.append(pl.Series("support", self.support[numbers]))
-        return pl.DataFrame(columns)
+            columns["support"] = self.support
+        return pl.DataFrame(columns)[self._numbers]
 
     def to_dict(self) -> dict[str, Any]:
         """The order, ranks, scores and, where scores are missing, support by the names of the items, in plain types."""
@@ -397,6 +391,14 @@ class Aggregation:
         more = len(self.items) - len(numbers)
         tail = f" … and {more:,} more" if more else ""
         return f"Aggregation by {self.method} of {self.ballots.voters_said}: {text}{tail}"
+
+
+def item_series(items: list[Any]) -> pl.Series:
+    """A column of the names of items; names of several types are text."""
+    import polars as pl
+
+    same = len({type(name) for name in items}) == 1
+    return pl.Series("item", items if same else [str(name) for name in items])
 
 
 class Scored(NamedTuple):

@@ -162,12 +162,12 @@ def _methods(options: MergeOptions, files: MergeOutputs) -> list[str]:
 
 def _check_rules(methods: list[str], given: dict[str, Any], min_support: float) -> None:
     """Refuse unknown methods, bad options, and options that none of the methods uses."""
-    from apexrank.aggregation.fusion import read_rule
+    from apexrank.aggregation.fusion import Rule
 
     if not methods:
         raise InputError(f"--compare names no method: use some of {', '.join(METHODS)}, or all")
     for name in methods:
-        read_rule(name, **(opt.RULE_DEFAULTS | given), min_support=min_support)
+        Rule(name, **(opt.RULE_DEFAULTS | given), min_support=min_support)  # type: ignore[arg-type]  # checks it
     for option in given:
         users = _METHODS_OF[option]
         if not set(users) & set(methods):

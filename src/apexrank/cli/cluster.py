@@ -67,14 +67,14 @@ def cluster(
     json: opt.Json = False,
 ) -> None:
     """Group voters who order the items alike; cluster 1 is the largest."""
-    from apexrank.aggregation.fusion import read_rule
+    from apexrank.aggregation.fusion import Rule
     from apexrank.aggregation.kmeans import LovaszBregmanKMeans, silhouette
 
     opt.check_tables(ballots, files.output, files.orders)
     sizes = _sizes(options.k, options.elbow, files.orders)
     shape = _shape(options.f)
     points = worth.check(reading.kind, ballots)
-    rule = read_rule("lovasz-bregman", **opt.RULE_DEFAULTS | {"normalize": worth.normalize, "points": points})
+    rule = Rule("lovasz-bregman", **opt.RULE_DEFAULTS | {"normalize": worth.normalize, "points": points})
     watch = out.Stopwatch()
     profile = reading.read(ballots)
     missing = profile.missing_rule(worth.missing)

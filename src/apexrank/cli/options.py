@@ -246,7 +246,13 @@ class EdgeOptions:
         return graph
 
 
-RULE_DEFAULTS = {"normalize": None, "points": None, "k": 60.0, "max_exact": 40, "time_limit": 60.0}
+RULE_DEFAULTS: dict[str, Any] = {
+    "normalize": None,
+    "points": None,
+    "k": 60.0,
+    "max_exact": 40,
+    "time_limit": 60.0,
+}
 BallotPath = Annotated[
     Path,
     argument(

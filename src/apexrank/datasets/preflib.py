@@ -9,13 +9,14 @@ from __future__ import annotations
 import re
 from collections import Counter
 from dataclasses import dataclass, field
+from io import StringIO
 from pathlib import Path
 
 import numpy as np
 
 from apexrank.datasets.sources import DATA_VARIABLE, data_path
 from apexrank.errors import InputError, MissingDataError
-from apexrank.textfile import not_utf8, numbered_lines
+from apexrank.textfile import read_text
 
 Order = tuple[tuple[int, ...], ...]
 
@@ -136,8 +137,13 @@ def read_preflib(path: str | Path) -> PreferenceProfile:
     >>> profile.items, profile.orders, profile.counts.tolist()
     (('tea', 'milk', 'rum'), [((1,), (0, 2)), ((2,),)], [3, 1])
     """
-    kind = _kind(path)
-    return _profile(_VoteFile(path), kind)
+    kind = _extension(path)
+    if kind not in KINDS:
+        raise InputError(
+            f"{str(path)!r} is not a file of orders by its name: it must end in .soc, .soi, .toc or .toi "
+            "(strict or tied, complete or incomplete), or one of them and .gz"
+        )
+    return _VoteFile(path).profile(kind)
 
 
 def load_preflib(name: str, folder: str | Path | None = None) -> PreferenceProfile:
@@ -200,59 +206,15 @@ def _extension(path: str | Path) -> str:
     return Path(str(path).lower().removesuffix(".gz")).suffix.removeprefix(".")
 
 
-def _kind(path: str | Path) -> str:
-    kind = _extension(path)
-    if kind not in KINDS:
-        raise InputError(
-            f"{str(path)!r} is not a file of orders by its name: it must end in .soc, .soi, .toc or .toi "
-            "(strict or tied, complete or incomplete), or one of them and .gz"
-        )
-    return kind
+def is_preflib(path: str | Path) -> bool:
+    """Whether a file's name is that of a PrefLib file.
 
-
-def _profile(file: _VoteFile, kind: str) -> PreferenceProfile:
-    if not file.names:
-        raise InputError(f"{file.path} names no alternative: write '# ALTERNATIVE NAME 1: ...' for each")
-    if not file.votes:
-        raise InputError(f"{file.path} holds no orders: write a line such as '3: 1,2' for each")
-    declared_at, declared = file.claims.get("DATA TYPE", (0, kind))
-    if declared != kind:
-        raise file.error(declared_at, f"the data type is {declared!r}, but the file is a .{kind}: rename it")
-    index = {item: i for i, item in enumerate(sorted(file.names))}
-    orders, counts, total = [], [], 0
-    for number, count, text in file.votes:
-        voters = _voters(file, number, count)
-        try:
-            orders.append(parse_order(text, index, kind))
-        except ValueError as error:
-            raise file.error(number, str(error)) from None
-        total += voters
-        if total > MOST:
-            raise file.error(number, f"with this one the counts add up to more than {MOST}; divide them all")
-        counts.append(voters)
-    file.check("NUMBER ALTERNATIVES", len(index), "have a name")
-    for key in OLD_TOTALS[:2]:
-        file.check(key, total, "is the sum of the counts")
-    distinct = {tuple(frozenset(group) for group in order) for order in orders}
-    file.check("NUMBER UNIQUE ORDERS", len(distinct), "different orders follow")
-    metadata = {key: value for key, (_, value) in file.claims.items()}
-    return PreferenceProfile(
-        items=tuple(file.names[item] for item in index),
-        orders=orders,
-        counts=np.array(counts),
-        title=metadata.get("TITLE", ""),
-        metadata=metadata,
-        source=str(file.path),
-    )
-
-
-def _voters(file: _VoteFile, number: int, count: str) -> int:
-    voters = parse_whole(count)
-    if re.fullmatch(r"\s*[0-9]{19,}\s*", count) and (voters is None or voters > MOST):
-        raise file.error(number, f"the count {shown(count)} is above {MOST}, the largest that is read")
-    if not voters:
-        raise file.error(number, f"the count {shown(count)} is not a whole number of at least 1")
-    return voters
+    Examples
+    --------
+    >>> is_preflib("debian.soi.gz"), is_preflib("debian.csv")
+    (True, False)
+    """
+    return _extension(path) in KINDS
 
 
 class _VoteFile:
@@ -283,8 +245,8 @@ class _VoteFile:
         self.names: dict[int, str] = {}
         self.claims: dict[str, tuple[int, str]] = {}
         self.votes: list[tuple[int, str, str]] = []
-        lines = [(number, self._decoded(number, line)) for number, line in numbered_lines(path)]
-        lines = [(number, text) for number, text in lines if text]
+        numbered = enumerate(StringIO(read_text(path)), 1)
+        lines = [(number, text) for number, line in numbered if (text := line.strip())]
         if not lines:
             raise InputError(
                 f"{path} is empty: it needs the names of the alternatives and orders such as '3: 1,2'"
@@ -292,29 +254,52 @@ class _VoteFile:
         is_current = lines[0][1].startswith("#")
         (self._read_current if is_current else self._read_old)(lines)
 
-    def error(self, number: int, what: str) -> InputError:
-        """What is wrong in a line."""
+    def profile(self, kind: str) -> PreferenceProfile:
+        """What the file says, checked; ``kind`` is its extension."""
+        if not self.names:
+            raise InputError(f"{self.path} names no alternative: write '# ALTERNATIVE NAME 1: ...' for each")
+        if not self.votes:
+            raise InputError(f"{self.path} holds no orders: write a line such as '3: 1,2' for each")
+        declared_at, declared = self.claims.get("DATA TYPE", (0, kind))
+        if declared != kind:
+            told = f"the data type is {declared!r}, but the file is a .{kind}: rename it"
+            raise self._error(declared_at, told)
+        index = {item: i for i, item in enumerate(sorted(self.names))}
+        orders, counts, total = [], [], 0
+        for number, count, text in self.votes:
+            try:
+                counts.append(_parse_count(count))
+                orders.append(parse_order(text, index, kind))
+            except ValueError as error:
+                raise self._error(number, str(error)) from None
+            total += counts[-1]
+            if total > MOST:
+                told = f"with this one the counts add up to more than {MOST}; divide them all"
+                raise self._error(number, told)
+        distinct = {tuple(frozenset(group) for group in order) for order in orders}
+        self._check("NUMBER ALTERNATIVES", len(index), "have a name")
+        for key in OLD_TOTALS[:2]:
+            self._check(key, total, "is the sum of the counts")
+        self._check("NUMBER UNIQUE ORDERS", len(distinct), "different orders follow")
+        metadata = {key: value for key, (_, value) in self.claims.items()}
+        items = tuple(self.names[item] for item in index)
+        return PreferenceProfile(
+            items, orders, np.array(counts), metadata.get("TITLE", ""), metadata, str(self.path)
+        )
+
+    def _error(self, number: int, what: str) -> InputError:
         return InputError(f"{self.path} line {number}: {what}")
 
-    def check(self, key: str, true: int, what: str) -> None:
+    def _check(self, key: str, true: int, what: str) -> None:
         """Refuse a claim of another total than the true one."""
-        if key not in self.claims:
-            return
-        number, value = self.claims[key]
+        number, value = self.claims.get(key, (0, str(true)))
         if parse_whole(value) != true:
-            raise self.error(
-                number, f"{key.lower()} is {value!r}, but {true} {what}; the file is cut off or wrong"
-            )
-
-    def _decoded(self, number: int, line: bytes) -> str:
-        try:
-            return line.decode().strip()
-        except UnicodeDecodeError:
-            raise not_utf8(self.path, number) from None
+            told = f"{key.lower()} is {value!r}, but {true} {what}; the file is cut off or wrong"
+            raise self._error(number, told)
 
     def _name(self, number: int, item: int, name: str) -> None:
         if item in self.names:
-            raise self.error(number, f"alternative {item} stands there twice; number each one once")
+            raise self._error(number, f"alternative {item} stands there twice; number each one once")
         self.names[item] = name
 
     def _read_current(self, lines: list[tuple[int, str]]) -> None:
@@ -324,7 +309,7 @@ class _VoteFile:
             named = _NAME.fullmatch(key)
             if not text.startswith("#"):
                 if not colon:
-                    raise self.error(number, f"{shown(text)} is not a vote; write count: 1,2,{{3,4}}")
+                    raise self._error(number, f"{shown(text)} is not a vote; write count: 1,2,{{3,4}}")
                 self.votes.append((number, key, value))
             elif named:
                 self._name(number, int(named[1]), value)
@@ -335,25 +320,34 @@ class _VoteFile:
         number, text = lines[0]
         n = parse_whole(text)
         if n is None:
-            raise self.error(number, f"{shown(text)} is no header '# ...' and no number of alternatives")
+            raise self._error(number, f"{shown(text)} is no header '# ...' and no number of alternatives")
         for number, text in lines[1 : n + 1]:
             id_, comma, name = text.partition(",")
             item = parse_whole(id_)
             if item is None or not comma:
-                raise self.error(
-                    number, f"{shown(text)} is not an alternative; write number,name for all {n}"
-                )
+                told = f"{shown(text)} is not an alternative; write number,name for all {n}"
+                raise self._error(number, told)
             self._name(number, item, name.strip())
         if len(lines) < n + 2:
-            raise self.error(
-                number, f"the file ends here; it needs {n} alternatives, their totals and orders"
-            )
+            told = f"the file ends here; it needs {n} alternatives, their totals and orders"
+            raise self._error(number, told)
         number, text = lines[n + 1]
         totals = text.split(",")
         if len(totals) != len(OLD_TOTALS):
-            raise self.error(number, f"{shown(text)} is no line of totals; write voters,sum of counts,orders")
+            raise self._error(
+                number, f"{shown(text)} is no line of totals; write voters,sum of counts,orders"
+            )
         self.claims.update(zip(OLD_TOTALS, ((number, total.strip()) for total in totals), strict=True))
         self.votes += [(number, *text.partition(",")[::2]) for number, text in lines[n + 2 :]]
+
+
+def _parse_count(text: str) -> int:
+    voters = parse_whole(text)
+    if re.fullmatch(r"\s*[0-9]{19,}\s*", text) and (voters is None or voters > MOST):
+        raise ValueError(f"the count {shown(text)} is above {MOST}, the largest that is read")
+    if not voters:
+        raise ValueError(f"the count {shown(text)} is not a whole number of at least 1")
+    return voters
 
 
 def parse_order(text: str, index: dict[int, int], kind: str) -> Order:

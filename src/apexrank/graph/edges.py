@@ -11,7 +11,7 @@ import numpy as np
 
 from apexrank.errors import InputError
 from apexrank.kernels.edges import MOST_IN_INT32, looked_up, seen_ids
-from apexrank.validation import has_polars_threads
+from apexrank.validation import has_polars_threads, is_missing
 
 if TYPE_CHECKING:
     pass
@@ -184,7 +184,7 @@ def as_weights(values: Any, m: int, place: Place = _nowhere) -> np.ndarray:
 
 
 def _weight(value: Any, row: int, place: Place) -> float:
-    if is_missing(value):
+    if is_blank(value):
         return np.nan
     try:
         if isinstance(value, str):
@@ -194,12 +194,9 @@ def _weight(value: Any, row: int, place: Place) -> float:
         raise InputError(f"{_at(place, row)}the weight {value!r} is not a number; correct it") from None
 
 
-def is_missing(value: Any) -> bool:
-    """Whether a cell of a table is empty, in the ways of numpy, pandas and text files."""
-    # pandas' missing value cannot be compared, so its type is looked at first
-    if value is None or type(value).__name__ in ("NAType", "NaTType"):
-        return True
-    return value == "" or bool(value != value)
+def is_blank(value: Any) -> bool:
+    """Whether a cell of a table is empty: missing, or text without a letter."""
+    return is_missing(value) or value == ""
 
 
 def _plain_ids(values: Any, role: str, place: Place) -> Any:
@@ -240,7 +237,7 @@ def _plain_objects(ids: list[Any], role: str, place: Place) -> Any:
     kinds = set(map(type, ids))
     if kinds == {str}:
         return _plain_ids(pl.Series(ids, dtype=pl.String), role, place)
-    _refuse_missing(np.fromiter(map(is_missing, ids), bool, len(ids)), role, place)
+    _refuse_missing(np.fromiter(map(is_blank, ids), bool, len(ids)), role, place)
     if kinds and all(issubclass(kind, int | np.integer) and kind is not bool for kind in kinds):
         try:
             return np.array(ids, dtype=np.int64)

@@ -18,7 +18,7 @@ from apexrank.graph.edges import (
     choose_columns,
     column_position,
     edges_of_frame,
-    is_missing,
+    is_blank,
     object_array,
     sorted_if_alike,
 )
@@ -214,7 +214,7 @@ def _layers_of(column: Any, what: str) -> tuple[np.ndarray, list[Any]]:
         listed = [None if empty else text for text, empty in zip(written.tolist(), missing, strict=True)]
     else:
         listed = values.tolist()
-    empty = [row for row, value in enumerate(listed) if is_missing(value)]
+    empty = [row for row, value in enumerate(listed) if is_blank(value)]
     if empty:
         raise InputError(f"{what} row {empty[0] + 1} has no label: say which layer its edge belongs to")
     found = sorted_if_alike(list(dict.fromkeys(listed)))

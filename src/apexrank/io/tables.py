@@ -99,11 +99,13 @@ def _hint(name: str, names: list[str]) -> str:
     return f"; did you mean {close[0]!r}?" if close else f"; it has {quoted(names, 8)}"
 
 
-def read_table(path: str | Path) -> Table:
+def read_table(path: str | Path, *, index: str | None = None) -> Table:
     """Read a CSV (``.csv``, ``.tsv``, also ``.gz``), Parquet or LETOR file with at least one row.
 
     The separator of a CSV file is the one its header uses most: comma, semicolon or tab. A LETOR or SVMlight file
     (``.txt``, ``.svm``, ``.letor``, also ``.gz``) has the columns ``relevance``, ``qid``, ``docid``, ``feature_1`` ….
+    A first column of a CSV file without a name, as pandas writes an index, is called ``index`` and has the role ``id``;
+    without ``index`` it is refused.
 
     Raises
     ------
@@ -114,7 +116,7 @@ def read_table(path: str | Path) -> Table:
     read = _by_suffix(path, _READERS)
     check_readable(path)
     check_polars_threads("tables are read")
-    table = read(path)
+    table = read(path, index) if read is _read_csv else read(path)
     if not len(table):
         raise InputError(f"{path} has column names but no rows: add some")
     return table
@@ -185,12 +187,13 @@ def _read_parquet(path: Path) -> Table:
         raise InputError(f"cannot read {path} as Parquet: {first_line(error)}") from None
 
 
-def _read_csv(path: Path) -> Table:
-    file = CsvFile.open(path)
+def _read_csv(path: Path, index: str | None = None) -> Table:
+    file = CsvFile.open(path, index)
     with reading(path):
         content = unpacked(path) if is_gzip(path) else path
     file.check_cells(content)
-    return Table(file.frame(content), str(path), file.separator)
+    roles = {"id": file.names[0]} if file.has_index else {}
+    return Table(file.frame(content), str(path), file.separator, roles)
 
 
 def _read_letor(path: Path) -> Table:
@@ -216,11 +219,15 @@ class CsvFile:
     path: Path
     separator: str
     names: list[str]
+    has_index: bool = False  # the first column has no name in the file
     has_widths: bool = False  # every line is known to have a field for each name
 
     @classmethod
-    def open(cls, path: Path) -> CsvFile:
-        """Read the header; a repeated name is an error, because polars would rename it silently."""
+    def open(cls, path: Path, index: str | None = None) -> CsvFile:
+        """Read the header; a repeated name is an error, because polars would rename it silently.
+
+        A first column without a name is called ``index``, with as many underscores as tell it from the others.
+        """
         with csv_text(path) as file:
             first: list[str] = []  # lines up to that of the names
             while not first or (first[-1] and not first[-1].strip()):
@@ -232,6 +239,11 @@ class CsvFile:
             raise InputError(f"{path} is empty: it needs a line of column names and at least one row")
         if header[0].startswith(_ZLIB_MARK):
             raise InputError(f"{path} is no text but packed by zlib: unpack it, or pack it by gzip")
+        has_index = index is not None and not header[0]
+        if index is not None and has_index:
+            while index in header:
+                index += "_"
+            header[0] = index
         seen: set[str] = set()
         for position, name in enumerate(header):
             if not name.strip():
@@ -239,7 +251,7 @@ class CsvFile:
             if name in seen:
                 raise InputError(f"{path} line 1: two columns are named {name!r}; rename one")
             seen.add(name)
-        return cls(path, separator, header)
+        return cls(path, separator, header, has_index)
 
     def frame(self, content: Path | bytes) -> pl.DataFrame:
         """Parse the file, or its header and some rows, into columns of text; blank lines are skipped."""
@@ -247,7 +259,7 @@ class CsvFile:
             frame = pl.read_csv(content, separator=self.separator, infer_schema=False, glob=False)
         except (pl.exceptions.PolarsError, OSError) as error:
             raise self._fault(error) from None
-        frame = self._with_names(frame)
+        frame = self._with_names(frame.rename({"": self.names[0]}) if self.has_index else frame)
         # The reader fills a short line with missing values and says nothing: look when one could hide.
         if frame.height and frame[self.names[-1]].null_count():
             self._check_widths()

@@ -67,9 +67,9 @@ def assign(table: Table, weight: np.ndarray, centres: Costs) -> Assignment:
     n_chunks = -(-n // chunk)
     labels, costs = np.empty(n, np.int32), np.empty(n)
     value, mass, sums = np.zeros(n_chunks), np.zeros((n_chunks, k)), np.zeros((n_chunks, k, table.X.shape[1]))
-    data = *table, _padded(centres.slopes), *centres[1:], weight, chunk
+    data, out = (table, _padded(centres), weight, chunk), (labels, costs, value, mass, sums)
     with _threads(table, k, n_chunks) as threads:
-        threads.share_range(lambda a, b: _assign(*data, a, b, labels, costs, value, mass, sums), n_chunks)
+        threads.share_range(lambda a, b: _assign(*data, a, b, *out), n_chunks)
     return Assignment(labels, costs, float(value.sum()), mass.sum(axis=0), sums.sum(axis=0))
 
 
@@ -85,16 +85,16 @@ def all_costs(table: Table, centres: Costs) -> np.ndarray:
     """
     n, k = len(table.X), len(centres.bias)
     out = np.empty((n, k))
-    data = *table, _padded(centres.slopes), *centres[1:], MIN_CHUNK_ROWS
-    n_chunks = -(-n // MIN_CHUNK_ROWS)
+    n_chunks, padded = -(-n // MIN_CHUNK_ROWS), _padded(centres)
     with _threads(table, k, n_chunks) as threads:
-        threads.share_range(lambda a, b: _all_costs(*data, a, b, out), n_chunks)
+        threads.share_range(lambda a, b: _all_costs(table, padded, a, b, out), n_chunks)
     return out
 
 
-def _padded(slopes: np.ndarray) -> np.ndarray:
-    """Slopes with items of slope 0 up to the next multiple of ``AT_A_TIME``."""
-    return np.pad(slopes, ((0, 0), (0, -slopes.shape[1] % AT_A_TIME)))
+def _padded(centres: Costs) -> Costs:
+    """Centres with items of slope 0 up to the next multiple of ``AT_A_TIME``."""
+    more = -centres.slopes.shape[1] % AT_A_TIME
+    return centres._replace(slopes=np.pad(centres.slopes, ((0, 0), (0, more))))
 
 
 def _threads(table: Table, k: int, n_chunks: int) -> Threads:
@@ -102,61 +102,45 @@ def _threads(table: Table, k: int, n_chunks: int) -> Threads:
 
 
 @kernel()
-def _assign(
-    X,
-    means,
-    constant,
-    slopes,
-    bias,
-    level,
-    pull,
-    weight,
-    chunk,
-    first,
-    last,
-    labels,
-    costs,
-    value,
-    mass,
-    sums,
-):
-    n, n_items = X.shape
-    block = np.zeros((slopes.shape[1], SIDE_BY_SIDE))
-    values = np.empty((bias.size, SIDE_BY_SIDE))
+def _assign(table, centres, weight, chunk, first, last, labels, costs, value, mass, sums):
+    n, n_items = table.X.shape
+    block = np.zeros((centres.slopes.shape[1], SIDE_BY_SIDE))
+    values = np.empty((centres.bias.size, SIDE_BY_SIDE))
     for b in range(first, last):
         end = min(n, (b + 1) * chunk)
         for start in range(b * chunk, end, SIDE_BY_SIDE):
             stop = min(end, start + SIDE_BY_SIDE)
-            _block_costs(X, start, stop, means, slopes, bias, level, pull, block, values)
+            _block_costs(table.X, table.means, centres, start, stop, block, values)
             for i in range(start, stop):
                 best = 0
-                for c in range(1, bias.size):
+                for c in range(1, centres.bias.size):
                     if values[c, i - start] < values[best, i - start]:
                         best = c
                 labels[i] = best
-                costs[i] = max(0.0, constant[i] + values[best, i - start])
+                costs[i] = max(0.0, table.constant[i] + values[best, i - start])
                 w = weight[i]
                 value[b] += w * costs[i]
                 mass[b, best] += w
                 for j in range(n_items):
-                    sums[b, best, j] += w * X[i, j]
+                    sums[b, best, j] += w * table.X[i, j]
 
 
 @kernel()
-def _all_costs(X, means, constant, slopes, bias, level, pull, chunk, first, last, out):
-    block = np.zeros((slopes.shape[1], SIDE_BY_SIDE))
-    values = np.empty((bias.size, SIDE_BY_SIDE))
-    end = min(len(X), last * chunk)
-    for start in range(first * chunk, end, SIDE_BY_SIDE):
+def _all_costs(table, centres, first, last, out):
+    block = np.zeros((centres.slopes.shape[1], SIDE_BY_SIDE))
+    values = np.empty((centres.bias.size, SIDE_BY_SIDE))
+    end = min(len(table.X), last * MIN_CHUNK_ROWS)
+    for start in range(first * MIN_CHUNK_ROWS, end, SIDE_BY_SIDE):
         stop = min(end, start + SIDE_BY_SIDE)
-        _block_costs(X, start, stop, means, slopes, bias, level, pull, block, values)
+        _block_costs(table.X, table.means, centres, start, stop, block, values)
         for i in range(start, stop):
-            for c in range(bias.size):
-                out[i, c] = max(0.0, constant[i] + values[c, i - start])
+            for c in range(centres.bias.size):
+                out[i, c] = max(0.0, table.constant[i] + values[c, i - start])
 
 
 @kernel()
-def _block_costs(X, start, stop, means, slopes, bias, level, pull, block, out):
+def _block_costs(X, means, centres, start, stop, block, out):
+    slopes, bias, level, pull = centres
     # turned: the inner loops below run over rows, whose sums lie side by side in vector registers. Rows beyond
     # ``stop`` keep an earlier block's values, and nobody reads their sums
     for i in range(start, stop):

@@ -62,9 +62,20 @@ def mean_ranks(rows: SortedRows) -> np.ndarray:
     >>> mean_ranks(sort_rows(np.array([[7, 5, 9, 5]]))).tolist()
     [[3.0, 1.5, 4.0, 1.5]]
     """
-    ranks = np.empty(rows.order.shape)
-    _mean_ranks(*rows, ranks)
-    return ranks
+    return mean_over_ties(rows, np.arange(1.0, rows.order.shape[1] + 1))
+
+
+def mean_over_ties(rows: SortedRows, table: np.ndarray) -> np.ndarray:
+    """What ``table`` has for the place of each item; tied items share the mean of theirs.
+
+    Examples
+    --------
+    >>> mean_over_ties(sort_rows(np.array([[7, 5, 9, 5]])), np.array([8.0, 4.0, 2.0, 1.0])).tolist()
+    [[2.0, 6.0, 1.0, 6.0]]
+    """
+    means = np.empty(rows.order.shape)
+    _mean_over_ties(*rows, table, means)
+    return means
 
 
 def count_pairs(first: SortedRows, second: SortedRows) -> PairCounts:
@@ -105,15 +116,18 @@ def _n_rows(first: SortedRows, second: SortedRows) -> int:
 
 
 @kernel()
-def _mean_ranks(order, new, ranks):
-    m, n = order.shape
-    for r in range(m):
-        end = n
-        while end > 0:
-            start = _tie_start(new[r], end)
+def _mean_over_ties(order, new, table, out):
+    n = order.shape[1]
+    for r in range(order.shape[0]):
+        start = 0
+        while start < n:
+            end, more = start + 1, 0.0
+            while end < n and not new[r, end]:
+                more += table[end] - table[start]  # an item that is not tied keeps its value to the last bit
+                end += 1
             for i in range(start, end):
-                ranks[r, order[r, i]] = (start + 1 + end) / 2
-            end = start
+                out[r, order[r, i]] = table[start] + more / (end - start)
+            start = end
 
 
 @kernel()

@@ -35,26 +35,26 @@ def _truncated_exponential(slope, width, rng):
 
 
 @kernel()
-def _redraw(others, own_gain, theta, gains, rng, heights, masses):
-    """One score given the others (falling): its log-density ``−θ(f̂ − δ_i v)`` is concave, linear between them."""
+def _redraw(ends, own_gain, theta, gains, rng, heights, masses):
+    """One score given the others: its log-density ``−θ(f̂ − δ_i v)`` is concave, and linear between them.
+
+    ``ends`` are the others, falling, between 1 and 0.
+    """
     n = len(gains)
     # heights at the others' scores, from the lowest up, relative to that at 0: between two of them the log-density is
     # a line, whose slope depends on how many lie above
     heights[n] = 0.0
     highest = 0.0
     for p in range(n - 1, -1, -1):  # p others lie above the score
-        low = others[p] if p < n - 1 else 0.0
-        high = others[p - 1] if p > 0 else 1.0
-        heights[p] = heights[p + 1] + theta * (own_gain - gains[p]) * (high - low)
+        heights[p] = heights[p + 1] + theta * (own_gain - gains[p]) * (ends[p] - ends[p + 1])
         highest = max(highest, heights[p])
     total = 0.0
     for p in range(n):
-        low = others[p] if p < n - 1 else 0.0
-        high = others[p - 1] if p > 0 else 1.0
-        steep = abs(theta * (own_gain - gains[p])) * (high - low)
+        width = ends[p] - ends[p + 1]
+        steep = abs(theta * (own_gain - gains[p])) * width
         # the mass of a piece: width times the higher end's density times (1 − e^−s)/s, which never overflows
         share = 1.0 if steep < 1e-8 else (1.0 - exp(-steep)) / steep
-        masses[p] = (high - low) * share * exp(max(heights[p], heights[p + 1]) - highest)
+        masses[p] = width * share * exp(max(heights[p], heights[p + 1]) - highest)
         total += masses[p]
     at = rng.random() * total
     chosen = 0
@@ -64,9 +64,8 @@ def _redraw(others, own_gain, theta, gains, rng, heights, masses):
             at -= masses[p]
             if at < 0.0:
                 break
-    low = others[chosen] if chosen < n - 1 else 0.0
-    high = others[chosen - 1] if chosen > 0 else 1.0
-    return low + _truncated_exponential(theta * (own_gain - gains[chosen]), high - low, rng)
+    low, slope = ends[chosen + 1], theta * (own_gain - gains[chosen])
+    return low + _truncated_exponential(slope, ends[chosen] - low, rng)
 
 
 @kernel()
@@ -82,7 +81,9 @@ def gibbs_sweeps(scores, theta, gains, sweeps, rng):
     for r in range(rows):
         x = scores[r]
         falling = np.sort(x)[::-1].copy()
-        others = np.empty(n - 1)
+        ends = np.ones(n + 1)
+        ends[n] = 0.0
+        others = ends[1:n]
         for t in range(sweeps):
             for i in range(n):
                 p = 0
@@ -90,7 +91,7 @@ def gibbs_sweeps(scores, theta, gains, sweeps, rng):
                     p += 1
                 others[:p] = falling[:p]
                 others[p:] = falling[p + 1 :]
-                x[i] = _redraw(others, gains[i], theta, gains, rng, heights, masses)
+                x[i] = _redraw(ends, gains[i], theta, gains, rng, heights, masses)
                 p = 0
                 while p < n - 1 and others[p] > x[i]:
                     falling[p] = others[p]

@@ -16,7 +16,7 @@ import numpy as np
 
 from apexrank.errors import InputError
 from apexrank.problem.design import BLOCK_BYTES, usable_units
-from apexrank.validation import check_not_huge, check_weight_range, weight_range
+from apexrank.validation import check_not_huge, check_weight_range, is_missing, weight_range
 
 ROWS_BYTES = 2**26  # of X in a block, where nobody says
 MIXED_LABELS = "y has both words and numbers: give labels of one kind"
@@ -383,15 +383,9 @@ def _survey_block(block: Block, binary: bool) -> Survey:
     return Survey(n, moments, labels, (n,), y.dtype, weights, block.groups is not None)
 
 
-def _is_missing(value: Any) -> bool:
-    return (
-        value is None or type(value).__name__ == "NAType" or bool(value != value)
-    )  # pandas' NA is no truth value
-
-
 def _label_weights(y: np.ndarray, weight: np.ndarray | None) -> dict[Any, float]:
     """Weight of each value of y."""
-    missing = np.array([_is_missing(value) for value in y]) if y.dtype == object else y != y
+    missing = np.array([is_missing(value) for value in y]) if y.dtype == object else y != y
     if missing.any():
         raise InputError(f"row {int(missing.argmax())} of a block has no y: fill it in or drop the row")
     try:

@@ -11,13 +11,14 @@ import math
 from collections.abc import Callable, Collection
 from dataclasses import dataclass, field
 from itertools import combinations
-from numbers import Integral, Real
+from numbers import Real
 from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import ArrayLike
 
 from apexrank.errors import InputError
+from apexrank.validation import check_count
 
 SMALL = 12  # 2^12 subsets at most are listed: of a user's items, and of a block of tied items
 ROUNDING = 1e-12  # relative size below which a difference of computed values is taken for rounding
@@ -272,16 +273,14 @@ class Custom(SetFunction):
     def __init__(self, function: Callable[[frozenset[int]], float], n: int) -> None:
         if not callable(function):
             raise InputError("function must take a frozenset of items and give a number")
-        if not isinstance(n, Integral) or n < 1:
-            raise InputError(f"n must be a whole number of at least 1, got {n!r}")
+        check_count("n", n)
         object.__setattr__(self, "function", function)
         object.__setattr__(self, "items", int(n))
-        table = (
-            np.array([self._value(np.flatnonzero(s)) for s in all_subsets(int(n))]) if n <= SMALL else None
-        )
-        if table is not None:
-            _check_submodular(table, int(n))
-        object.__setattr__(self, "_table", table)
+        if n <= SMALL:
+            object.__setattr__(
+                self, "_table", np.array([self._value(np.flatnonzero(s)) for s in all_subsets(int(n))])
+            )
+            _check_submodular(self._table, int(n))
 
     @property
     def n(self) -> int:
@@ -426,12 +425,12 @@ def as_mask(subset: ArrayLike, n: int | None) -> np.ndarray:
         raise InputError(
             "pass the subset as a mask, one boolean per item: this function works for any number of items"
         )
-    if found.ndim != 1 or (
-        found.size and (found.dtype.kind not in "iu" or len(np.unique(found)) < found.size)
-    ):
-        raise InputError("a subset must be a list of different items, or a mask of one boolean per item")
-    if found.size and not (found.min() >= 0 and found.max() < n):
-        raise InputError(f"items are numbered from 0 to {n - 1}, got {found.tolist()}")
     mask = np.zeros(n, dtype=bool)
-    mask[found.astype(np.intp)] = True
+    if found.shape == (0,):
+        return mask
+    if found.ndim != 1 or found.dtype.kind not in "iu" or len(np.unique(found)) < found.size:
+        raise InputError("a subset must be a list of different items, or a mask of one boolean per item")
+    if found.min() < 0 or found.max() >= n:
+        raise InputError(f"items are numbered from 0 to {n - 1}, got {found.tolist()}")
+    mask[found] = True
     return mask

@@ -12,8 +12,7 @@ from apexrank.errors import InputError
 from apexrank.kernels.pav import pav
 from apexrank.kernels.tv import total_variation
 from apexrank.submodular.base import SMALL, Modular, SetFunction, all_subsets, by_item, terms_of
-from apexrank.submodular.cut import Chain
-from apexrank.submodular.size import BySize
+from apexrank.submodular.functions import BySize, Chain
 
 
 def prox_extension(f: SetFunction, v: np.ndarray, strength: float, h: np.ndarray | None = None) -> np.ndarray:

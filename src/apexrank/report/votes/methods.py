@@ -29,7 +29,7 @@ import numpy as np
 from threadpoolctl import threadpool_limits
 
 from apexrank.aggregation.bootstrap import RankBootstrap
-from apexrank.aggregation.fusion import LINEAR, Rule, low_support, supported_ranks
+from apexrank.aggregation.fusion import LINEAR, Rule, low_support, tied_ranks
 from apexrank.aggregation.pairwise import MOST_ITEMS
 from apexrank.aggregation.rank_aggregation import Aggregation, score_items
 from apexrank.errors import InputError
@@ -84,7 +84,7 @@ def by_method(result: Aggregation, method: str) -> Aggregation:
     limit = min(result.rule.time_limit, _PROOF_SECONDS)
     rule = replace(result.rule, method=method, time_limit=limit)  # type: ignore[arg-type]
     found = score_items(result.ballots, rule)
-    ranks = supported_ranks(found.scores, found.tolerance, low_support(result.ballots, rule))
+    ranks = tied_ranks(found.scores, found.tolerance, low_support(result.ballots, rule))
     return Aggregation(result.items, found.scores, ranks, result.ballots, rule, found.tolerance, found.proof)
 
 

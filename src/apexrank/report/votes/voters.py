@@ -10,7 +10,7 @@ import numpy as np
 from sklearn.exceptions import ConvergenceWarning
 from threadpoolctl import threadpool_limits
 
-from apexrank.aggregation.ballots import Ballots
+from apexrank.aggregation.ballots import Ballots, uneven_ranges
 from apexrank.aggregation.fusion import Rule, voter_points
 from apexrank.aggregation.kmeans import LovaszBregmanKMeans, silhouette
 from apexrank.aggregation.pairwise import copeland_scores, margins, pairwise_counts
@@ -24,7 +24,6 @@ _MOST_WITH_GAPS = 10_000  # voters whose agreement is, where each has items of i
 _MOST_CLUSTERED = 2**21  # scores of the voters who are parted into camps
 _FEWEST_VOTERS = 20  # of whom camps are looked for
 _SMALLEST_CAMP = 0.1
-_UNEVEN = 10.0  # so many times wider is another scale
 _FARTHEST_TAU = 0.25  # camps whose orders agree more than this want much the same
 
 
@@ -242,13 +241,7 @@ def uneven_scales(result: Aggregation, rows: np.ndarray) -> tuple[float, float] 
     rule, ballots = result.rule, result.ballots
     if not rule.takes_scores or rule.normalize is not None or ballots.positional:
         return None
-    scores = ballots.read(rows)
-    ranges = np.fmax.reduce(scores, axis=1) - np.fmin.reduce(scores, axis=1)
-    ranges = ranges[(ranges > 0) & (ballots.weight(rows) > 0)]
-    if not len(ranges):
-        return None
-    low, high = np.quantile(ranges, [0.1, 0.9], method="inverted_cdf").tolist()
-    return (low, high) if high > _UNEVEN * low else None
+    return uneven_ranges(ballots.read(rows)[ballots.weight(rows) > 0])
 
 
 @dataclass(frozen=True, eq=False)
