@@ -7,7 +7,6 @@ order of the scores) is not the gradient of its cost; the formulas here are thos
 
 from __future__ import annotations
 
-from functools import cached_property
 from numbers import Real
 from typing import Any, NamedTuple
 
@@ -201,11 +200,6 @@ class UnknownLink(Objective):
         mass = np.bincount(column, weight[pooled], shape[1])
         S = sparse.diags_array(np.divide(-1.0, mass, out=np.zeros(shape[1]), where=mass > 0))
         return [(1.0, diagonal, U, S)]
-
-    @cached_property
-    def total(self) -> float:
-        """Natural unit of the value: that of all-equal scores, ``s/2·Σ (y − mean)²``."""
-        return self.value_and_grad(np.zeros(self.n))[0] or 1.0
 
     @property
     def count(self) -> float:

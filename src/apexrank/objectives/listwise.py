@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -60,11 +59,6 @@ class FixedTargets(Objective):
         """Column q has the values of list q's rows."""
         n = len(values)
         return sparse.csr_array((values, self.list_of_row, np.arange(n + 1)), shape=(n, self.n_groups))
-
-    @cached_property
-    def total(self) -> float:
-        """Natural unit of value and gradient: the value of all-equal scores."""
-        return abs(self.value_and_grad(np.zeros(len(self.targets)))[0]) or 1.0
 
     @property
     def count(self) -> float:

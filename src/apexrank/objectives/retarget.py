@@ -6,7 +6,6 @@ dissertation, 2013, chapter 3.
 
 from __future__ import annotations
 
-from functools import cached_property
 from typing import Any, Literal, NamedTuple
 
 import numpy as np
@@ -281,11 +280,6 @@ class Retarget(Objective):
             scales = np.concatenate([sign / np.bincount(k, u) for u, k, sign in parts])
         S = sparse.diags_array(np.where(np.isfinite(scales), scales, 0.0))
         return sparse.hstack(columns, format="csr"), S
-
-    @cached_property
-    def total(self) -> float:
-        """Natural unit of the value: that of all-equal scores."""
-        return abs(self.value_and_grad(np.zeros(self.n))[0]) or 1.0
 
     @property
     def count(self) -> float:

@@ -11,9 +11,8 @@ from scipy import sparse
 from scipy.special import expit
 
 from apexrank.kernels.rows import BOTH, RowSummer, RowSums
-from apexrank.objectives.base import Objective
+from apexrank.objectives.base import Objective, log_weights
 from apexrank.objectives.push import Scatter
-from apexrank.objectives.rows import log_weights
 from apexrank.problem.blocks import Block, Blocks, Survey
 from apexrank.problem.design import Design, curvature_products, pull_back, row_slices, scores_of
 

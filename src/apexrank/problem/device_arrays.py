@@ -138,7 +138,7 @@ def checked_labels(y: Any, X: Array) -> tuple[np.ndarray, Array]:
     check_classification_targets(classes)
     if low == high:
         raise InputError(
-            f"ranking needs positives and negatives, but the target has only one class: {classes[0]!r}"
+            f"ranking needs positives and negatives, but the target has only one class: {classes.tolist()[0]!r}"
         )
     return classes, to_device(values == high, X)
 

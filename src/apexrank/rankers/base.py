@@ -21,7 +21,6 @@ from sklearn.utils.validation import (
 )
 
 from apexrank.errors import InputError
-from apexrank.losses import Hinge
 from apexrank.objectives.base import Objective
 from apexrank.objectives.margins import checked_relevance
 from apexrank.penalties import Penalty, Ridge
@@ -45,7 +44,7 @@ Power = tuple[float, float]
 
 
 class SeparableWarning(ConvergenceWarning):
-    """The training data are separated and nothing holds the coefficients back."""
+    """The training data are separated (inside their groups, on average) and too little holds the coefficients back."""
 
 
 class CollapsedWarning(ConvergenceWarning):
@@ -147,7 +146,8 @@ def read_binary(estimator: Any, X: Any, y: Any, sample_weight: Any, groups: Any)
         )
     if len(estimator.classes_) < 2:
         raise InputError(
-            f"ranking needs positives and negatives, but the target has only one class: {estimator.classes_[0]!r}"
+            "ranking needs positives and negatives, but the target has only one class: "
+            f"{estimator.classes_.tolist()[0]!r}"
         )
     return Training(X, label == 1, validated_weight(sample_weight, X), groups)
 
@@ -293,6 +293,10 @@ class LinearFit(BaseEstimator):
         self._check_numbers()
         return Ridge(self.alpha)
 
+    def _objective(self, labels: np.ndarray, weight: np.ndarray | None, groups: Any) -> Objective:
+        """The objective of rows with these labels."""
+        raise NotImplementedError
+
     def _solver(self, problem: Problem) -> Solver:
         return solver_for(
             getattr(self, "solver", "auto"),
@@ -321,7 +325,15 @@ class LinearFit(BaseEstimator):
         self.converged_ = bool(solution.converged)
         self.n_iter_ = max(1, solution.n_iter)
         self.history_ = np.array(solution.history)
-        self._warn(solution, problem.objective)
+        self._warn(solution)
+        if not solution.separable and problem.held_by_penalty(solution.value, solution.w):
+            warnings.warn(
+                "without a penalty the objective over these groups has no minimum: their mean smallest margin between "
+                "a pair is above 0 and grows with the scores. The coefficients, up to "
+                f"{np.abs(solution.w).max():.2g}, are of the order of 1/alpha: set a larger alpha.",
+                SeparableWarning,
+                stacklevel=4,
+            )
         return problem
 
     def _warm(self) -> np.ndarray | None:
@@ -333,11 +345,12 @@ class LinearFit(BaseEstimator):
         for name, lowest in (("alpha", 0), ("tol", 0), ("max_iter", 1), ("t_max", 1)):
             check_finite(name, getattr(self, name, lowest), lowest)
 
-    def _warn(self, solution: Solution, objective: Objective) -> None:
+    def _warn(self, solution: Solution) -> None:
         if solution.separable:
             warnings.warn(
-                "the training data are separated by the scores, so with alpha=0 the objective has no finite "
-                "minimiser; the coefficients are a separating direction. Set alpha > 0 for a unique answer.",
+                "the training data are separated by the scores (inside their groups, on average), so with alpha=0 the "
+                "objective has no finite minimiser; the coefficients are a separating direction. Set alpha > 0 for a "
+                "unique answer.",
                 SeparableWarning,
                 stacklevel=5,
             )
@@ -349,11 +362,9 @@ class LinearFit(BaseEstimator):
                 stacklevel=5,
             )
         elif not solution.converged:
-            kinks = isinstance(getattr(objective, "loss", None), Hinge)
-            hint = "; at a kink of the hinge loss it need not vanish" if kinks else ""
             warnings.warn(
                 f"not converged after {solution.n_iter} iterations: scaled gradient norm "
-                f"{solution.grad_norm:.1e} is above tol{hint}. Raise max_iter, tol or alpha.",
+                f"{solution.grad_norm:.1e} is above tol. Raise max_iter, tol or alpha.",
                 ConvergenceWarning,
                 stacklevel=5,
             )
@@ -424,17 +435,33 @@ class LinearBinaryRanker(BinaryRanker, LinearFit):
             return _lazy(self, "decision_function", X, np.float64)
         return self._scores(X) + float(self.intercept_[0])
 
-    def _objective(self, positive: np.ndarray, weight: np.ndarray | None, groups: Any) -> Objective:
-        raise NotImplementedError
-
 
 class GradedRanker(LinearFit):
-    """Base class of linear rankers of graded relevance: ``predict`` is the ranking score, ``score`` the NDCG."""
+    """Base class of linear rankers of graded relevance: ``predict`` is the ranking score, ``score`` the NDCG.
+
+    A subclass has ``_objective(relevance, weight, groups)``.
+    """
 
     def __sklearn_tags__(self):
         tags = super().__sklearn_tags__()
         tags.target_tags.required = True
         return tags
+
+    def fit(
+        self,
+        X: ArrayLike,
+        y: ArrayLike,
+        *,
+        sample_weight: ArrayLike | None = None,
+        groups: ArrayLike | None = None,
+    ) -> Self:
+        """Fit on rows X with relevance y, larger is better, and one group id per row (one list by default).
+
+        ``sample_weight`` counts as repetitions of rows. X may be all that :meth:`PNormPush.fit` takes.
+        """
+        w0 = self._warm()
+        self._minimise(read_graded(self, X, y, sample_weight, groups), self._objective, w0)
+        return self
 
     def predict(self, X: ArrayLike) -> np.ndarray:
         """Ranking score of each row: higher means nearer to the top of its group."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from functools import partial
+from inspect import signature
 from typing import Any, Self
 
 import numpy as np
@@ -21,21 +22,17 @@ from apexrank.penalties import Penalty, Ridge
 from apexrank.prices import Power
 from apexrank.rankers.base import BinaryRanker, GradedRanker, LinearBinaryRanker, read_binary, read_graded
 from apexrank.rankers.listwise import LOSSES as LISTWISE
-from apexrank.rankers.listwise import ListwiseRanker
+from apexrank.rankers.listwise import listwise_objective
 from apexrank.solvers import Solver
 
 
-def _listwise(loss: str) -> Callable[..., Objective]:
-    def make(y: np.ndarray, *, sample_weight: Any, groups: Any, **options: Any) -> Objective:
-        return ListwiseRanker(loss, **options)._objective(y, sample_weight, groups)
-
-    return make
-
-
-def _unknown_link(y: np.ndarray, *, sample_weight: Any, groups: Any, **options: Any) -> UnknownLink:
+def _unknown_link(
+    y: np.ndarray, *, groups: Any = None, normalize: bool | None = None, **options: Any
+) -> UnknownLink:
     """One link for all rows is a regression, whose cost is a mean over them."""
-    options = {"normalize": groups is None, **options}
-    return UnknownLink(y, sample_weight=sample_weight, groups=groups, **options)
+    return UnknownLink(
+        y, groups=groups, normalize=groups is None if normalize is None else normalize, **options
+    )
 
 
 OBJECTIVES: dict[str, Callable[..., Objective]] = {
@@ -43,7 +40,7 @@ OBJECTIVES: dict[str, Callable[..., Objective]] = {
     "infinite_push": InfinitePush,
     "pairs": CrucialPairs,
     "retarget": Retarget,
-    **{name: _listwise(name) for name in LISTWISE},
+    **{name: partial(listwise_objective, name) for name in LISTWISE},
     "unknown_link": _unknown_link,
 }
 
@@ -179,6 +176,14 @@ class LinearRanker(GradedRanker):
             make = OBJECTIVES[make]
         if make in (Push, CrucialPairs) and "p" in options:
             options["price"] = Power(options.pop("p"))
+        known = signature(UnknownLink if make is _unknown_link else make).parameters
+        unknown = [name for name in options if name not in known]
+        if unknown and not any(each.kind is each.VAR_KEYWORD for each in known.values()):
+            use = [name for name, each in known.items() if each.kind is each.KEYWORD_ONLY]
+            raise InputError(
+                f"unknown objective_params {', '.join(unknown)}: the objective takes "
+                f"{', '.join(name for name in use if name not in ('sample_weight', 'groups')) or 'none'}"
+            )
         objective = make(labels, sample_weight=weight, groups=groups, **options)
         penalty = self._penalty()
         if penalty.l1 > 0 and penalty.convexity == 0 and not objective.bounded_below:

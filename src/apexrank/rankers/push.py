@@ -272,6 +272,6 @@ class RankBoost(LinearBinaryRanker):
     def _power(self) -> tuple[float, float]:
         return 1.0, 1.0
 
-    def _warn(self, solution: Solution, objective: Objective) -> None:
+    def _warn(self, solution: Solution) -> None:
         if solution.separable:
-            super()._warn(solution, objective)
+            super()._warn(solution)

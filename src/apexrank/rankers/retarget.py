@@ -16,7 +16,6 @@ from apexrank.errors import InputError
 from apexrank.objectives.margins import LevelOrder, Offsets, offset_table
 from apexrank.objectives.retarget import Retarget, row_weights
 from apexrank.problem.design import pull_back, scores_of
-from apexrank.problem.problem import Problem
 from apexrank.problem.training import Training
 from apexrank.rankers.base import GradedRanker, read_graded
 from apexrank.rankers.kernel import KernelFit
@@ -202,13 +201,11 @@ class MonotoneRetargeting(KernelFit, GradedRanker):
             objective = self._objective(relevance, weight, groups, group_weight)
             if objective.collapses:
                 raise InputError(COLLAPSES)
+            self._forget()
             return objective
 
-        design, objective = fitted.compose(make)
-        problem = Problem(design, objective, self._penalty(), fitted.weight)
-        self._forget()
-        self._solve(problem, w0)
-        assert isinstance(objective, Retarget)
+        problem = self._minimise(fitted, make, w0)
+        objective: Any = problem.objective
         self.targets_ = objective.targets(problem.scores(self.coef_)).natural
         self.n_groups_ = objective.n_groups
         if features is not None:

@@ -62,7 +62,8 @@ class PNormPushCV(LinearBinaryRanker):
         The grid.
     scoring : str or callable
         A name of :func:`apexrank.metrics.get_scorer` (``"partial_auc"``, ``"precision_at_100"``,
-        ``"tpr_at_fpr_0.01"``, or one of scikit-learn's such as ``"roc_auc"``) or ``scorer(estimator, X, y)``.
+        ``"tpr_at_fpr_0.01"``, or one of scikit-learn's such as ``"roc_auc"``) or ``scorer(estimator, X, y)``. It gets
+        the ``sample_weight`` and ``groups`` of the held-out rows where ``fit`` has them.
     cv : int, splitter or iterable, default 5
         Stratified folds; with ``groups`` whole groups are kept together.
     l1_ratio, max_iter, tol, verbose
@@ -183,9 +184,10 @@ def _score_path(
     """Scores on the test rows of the path over p fitted on the training rows."""
     X, y, sample_weight, groups = (_take(column, train) for column in columns)
     path = push_path(X, y, ps, sample_weight=sample_weight, groups=groups, **options)
-    X, y, _, groups = (_take(column, test) for column in columns)
-    with config_context(enable_metadata_routing=True):  # so that a scorer takes groups
-        extra = {} if groups is None else {"groups": groups}
+    X, y, *given = (_take(column, test) for column in columns)
+    named = zip(("sample_weight", "groups"), given, strict=True)
+    extra = {name: column for name, column in named if column is not None}
+    with config_context(enable_metadata_routing=True):  # so that a scorer takes them
         return [scorer(ranker, X, y, **extra) for ranker in path]
 
 
