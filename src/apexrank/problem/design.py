@@ -16,6 +16,8 @@ from apexrank.objectives.base import Objective
 from apexrank.validation import SMALLEST, check_not_huge
 
 Matrix = Any  # a dense array, or a SciPy sparse matrix in CSR format
+Make = Callable[[np.ndarray, np.ndarray | None, Any], Objective]
+"""``make(labels, sample_weight, groups)``, the labels being a mask of positives, relevance or values."""
 
 BLOCK_BYTES = 2**22
 SCALE_ROWS = 2**14
@@ -166,6 +168,35 @@ class SparseDesign(DenseDesign):
 def design_of(X: Matrix) -> Design:
     """The design of rows in memory, dense or sparse."""
     return SparseDesign(X) if sparse.issparse(X) else DenseDesign(X)
+
+
+class Training:
+    """Rows in memory with their labels, weights and group ids."""
+
+    def __init__(self, X: Matrix, labels: np.ndarray, weight: np.ndarray | None, groups: Any) -> None:
+        self.X, self.labels, self.weight, self.groups = X, labels, weight, groups
+
+    @property
+    def n_features(self) -> int:
+        return self.X.shape[1]
+
+    def compose(self, make: Make, whole: bool = False) -> tuple[Design, Objective]:
+        """The design, and the objective on it that ``make`` makes of the labels.
+
+        ``whole``: of the scores of all rows, also where sums over the rows would do.
+        """
+        return design_of(self.X), make(*self.columns())
+
+    def columns(self) -> tuple[np.ndarray, np.ndarray | None, Any]:
+        """Labels, weights and groups of all rows, in memory."""
+        return self.labels, self.weight, self.groups
+
+
+def of_two_rows(make: Make, up: float, down: float) -> Objective:
+    """The objective of a positive and a negative that weigh as much as all of their class."""
+    if up == 0 or down == 0:
+        raise InputError("ranking needs rows of both classes, with positive weight, in at least one group")
+    return make(np.array([True, False]), np.array([up, down]), None)
 
 
 def row_slices(X: np.ndarray) -> Iterator[slice]:

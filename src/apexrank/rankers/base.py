@@ -24,9 +24,10 @@ from apexrank.errors import InputError
 from apexrank.objectives.base import Objective
 from apexrank.objectives.margins import checked_relevance
 from apexrank.penalties import Penalty, Ridge
-from apexrank.problem.blocks import Blocks, classes_of, survey
-from apexrank.problem.design import Matrix, scores_of
-from apexrank.problem.device_arrays import (
+from apexrank.problem.blocks import Blocks, BlockTraining, classes_of, survey
+from apexrank.problem.design import Make, Matrix, Training, scores_of
+from apexrank.problem.device import (
+    DeviceTraining,
     checked_labels,
     checked_matrix,
     checked_weights,
@@ -36,7 +37,6 @@ from apexrank.problem.device_arrays import (
     to_host,
 )
 from apexrank.problem.problem import Problem
-from apexrank.problem.training import BlockTraining, DeviceTraining, Make, Training
 from apexrank.solvers import SOLVERS, Solution, Solver, solver_for
 from apexrank.validation import check_finite, check_frame, check_weight_range, check_weights
 

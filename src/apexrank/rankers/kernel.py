@@ -13,8 +13,7 @@ from scipy.linalg.lapack import dpstrf
 from sklearn.metrics.pairwise import pairwise_kernels
 
 from apexrank.errors import InputError
-from apexrank.problem.design import scores_of
-from apexrank.problem.training import Training
+from apexrank.problem.design import Training, scores_of
 from apexrank.rankers.base import LinearFit, checked_rows
 
 MOST_ROWS_FOR_KERNEL = 10_000  # five matrices of that size are 4 GB

@@ -13,8 +13,7 @@ from apexrank.errors import InputError
 from apexrank.kernels.lipschitz import lipschitz_isotonic_link
 from apexrank.objectives.link import UnknownLink, check_margin
 from apexrank.problem.blocks import Blocks
-from apexrank.problem.design import tied_scores
-from apexrank.problem.training import Training
+from apexrank.problem.design import Training, tied_scores
 from apexrank.rankers.base import checked_rows, is_dask, validated, validated_weight
 from apexrank.rankers.kernel import KernelFit
 from apexrank.solvers import Solver

@@ -14,7 +14,7 @@ from apexrank.losses import Loss
 from apexrank.objectives import CrucialPairs
 from apexrank.prices import PRICES, Price
 from apexrank.problem.blocks import Blocks
-from apexrank.problem.training import Training
+from apexrank.problem.design import Training
 from apexrank.rankers.base import GradedRanker, is_dask, read_graded, validated
 from apexrank.solvers import Solver
 

@@ -15,8 +15,7 @@ from apexrank.divergences import Divergence
 from apexrank.errors import InputError
 from apexrank.objectives.margins import LevelOrder, Offsets, offset_table
 from apexrank.objectives.retarget import Retarget, row_weights
-from apexrank.problem.design import pull_back, scores_of
-from apexrank.problem.training import Training
+from apexrank.problem.design import Training, pull_back, scores_of
 from apexrank.rankers.base import GradedRanker, read_graded
 from apexrank.rankers.kernel import KernelFit
 from apexrank.solvers import Solver

@@ -6,9 +6,8 @@ from typing import Any
 
 from apexrank.errors import InputError
 from apexrank.problem.problem import Problem
-from apexrank.solvers.auto import Auto
+from apexrank.solvers.auto import Auto, Continuation
 from apexrank.solvers.base import Solution, Solver
-from apexrank.solvers.continuation import Continuation
 from apexrank.solvers.coordinate import CoordinateDescent
 from apexrank.solvers.lbfgs import LBFGS
 from apexrank.solvers.newton import Newton

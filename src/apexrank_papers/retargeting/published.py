@@ -14,9 +14,8 @@ from apexrank.divergences import Divergence, IDivergence, ShiftedIDivergence, Sq
 from apexrank.errors import InputError
 from apexrank.objectives.listwise import FixedTargets, SoftmaxTargets, SquaredTargets
 from apexrank.objectives.retarget import Retarget
-from apexrank.problem.design import scores_of
+from apexrank.problem.design import Training, scores_of
 from apexrank.problem.problem import Problem
-from apexrank.problem.training import Training
 from apexrank.projections import onto_ordered_simplex
 from apexrank.rankers.base import CollapsedWarning, GradedRanker, read_graded
 from apexrank.solvers import Solution, Solver, solver_for
