@@ -10,7 +10,7 @@ from __future__ import annotations
 from copy import copy
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any, Self
+from typing import Any, ClassVar, Self
 
 import numpy as np
 
@@ -60,6 +60,7 @@ class Penalty:
 
     def check(self, n_features: int) -> None:
         """Raise InputError for parameters that make no penalty on so many coefficients."""
+        check_finite("alpha", getattr(self, "alpha", 0.0), 0)
 
     def get_params(self, deep: bool = True) -> dict[str, Any]:
         """Parameters by name, as of a scikit-learn estimator; ``deep`` adds those of an inner penalty."""
@@ -182,9 +183,6 @@ class Ridge(Penalty):
 
     alpha: float = 1.0
 
-    def check(self, n_features: int) -> None:
-        check_finite("alpha", self.alpha, 0)
-
     @property
     def curvature(self) -> float:
         return self.alpha
@@ -204,7 +202,7 @@ class ElasticNet(Penalty):
     l1_ratio: float = 0.5
 
     def check(self, n_features: int) -> None:
-        check_finite("alpha", self.alpha, 0)
+        super().check(n_features)
         check_between("l1_ratio", self.l1_ratio, 0, 1)
 
     @property
@@ -227,13 +225,7 @@ class Lasso(Penalty):
     """
 
     alpha: float = 1.0
-
-    def check(self, n_features: int) -> None:
-        check_finite("alpha", self.alpha, 0)
-
-    @property
-    def curvature(self) -> float:
-        return 0.0
+    curvature: ClassVar[float] = 0.0
 
     @property
     def l1(self) -> float:  # type: ignore[override]
@@ -263,7 +255,7 @@ class Quadratic(Penalty):
     alpha: float = 1.0
 
     def check(self, n_features: int) -> None:
-        check_finite("alpha", self.alpha, 0)
+        super().check(n_features)
         P = np.asarray(self.P, dtype=float)
         if P.shape != (n_features, n_features):
             raise InputError(

@@ -247,11 +247,6 @@ class ClassRows:
         with np.errstate(divide="ignore"):
             return base + np.log(self.total(np.exp(t - self.spread(base))))
 
-    @property
-    def log_total_weight(self) -> float:
-        """Logarithm of the weight of all rows."""
-        return float(np.log(np.exp(self.log_weight).sum()))
-
 
 def two_classes(
     label: np.ndarray, segments: Segments, log_weight: np.ndarray | None

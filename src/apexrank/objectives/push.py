@@ -219,7 +219,7 @@ class Side:
             return -np.inf
         with np.errstate(divide="ignore"):
             tied, no_loss = self.price.log_value(np.array([np.log(self.loss.value(np.zeros(1)))[0], -np.inf]))
-        log_risk = np.logaddexp(tied, no_loss + self.outer.log_total_weight)
+        log_risk = np.logaddexp(tied, no_loss + np.log(np.exp(self.outer.log_weight).sum()))
         return float(self.form(log_risk, self.price.order)[0])
 
 

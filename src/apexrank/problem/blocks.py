@@ -34,7 +34,7 @@ from apexrank.problem.design import (
     scores_of,
     usable_units,
 )
-from apexrank.validation import check_not_huge, check_weight_range, weight_range
+from apexrank.validation import check_not_huge, check_two_classes, check_weight_range, weight_range
 
 ROWS_BYTES = 2**26  # of X in a block, where nobody says
 MIXED_LABELS = "y has both words and numbers: give labels of one kind"
@@ -71,7 +71,7 @@ class Blocks:
 
     def map(self, function: Callable[..., Any], *args: Any) -> list[Any]:
         """``function(block, *args)`` of every block, in their order."""
-        return self.map_with(lambda block, _, *rest: function(block, *rest), None, *args)
+        return self.map_with(_without_own, None, function, *args)
 
     def map_with(self, function: Callable[..., Any], own: Sequence[Any] | None, *args: Any) -> list[Any]:
         """``function(block, own[k], *args)`` of every block k, in their order."""
@@ -100,6 +100,10 @@ class _Prepared(Blocks):
             del block
             yield part
             del part
+
+
+def _without_own(block: Any, _: None, function: Callable[..., Any], *args: Any) -> Any:
+    return function(block, *args)
 
 
 class ArrayBlocks(Blocks):
@@ -361,15 +365,7 @@ def classes_of(found: Survey) -> list[Any]:
         classes = sorted(found.labels)
     except TypeError:
         raise InputError(MIXED_LABELS) from None
-    if len(classes) > 2:
-        raise InputError(
-            f"Only binary classification is supported: the target has {len(classes)} values; "
-            "mark the wanted class as positive first"
-        )
-    if len(classes) < 2:
-        raise InputError(
-            f"ranking needs positives and negatives, but the target has only one class: {classes[0]!r}"
-        )
+    check_two_classes(classes)
     return classes
 
 

@@ -25,7 +25,7 @@ from apexrank.kernels.rows import BOTH, RowSums
 from apexrank.objectives.base import Objective
 from apexrank.objectives.push import Scatter
 from apexrank.problem.design import SCALE_ROWS, Design, Make, Training, of_two_rows
-from apexrank.validation import check_not_huge, on_host
+from apexrank.validation import check_not_huge, check_two_classes, check_weight_range, on_host
 
 Array = Any  # of any array library
 
@@ -40,8 +40,7 @@ def is_device_array(X: Any) -> bool:
     >>> is_device_array(np.zeros(3)), is_device_array([[1.0]])
     (False, False)
     """
-    torch = sys.modules.get("torch")  # a tensor can only come from a module that is there
-    if torch is not None and isinstance(X, torch.Tensor):
+    if is_tensor(X):
         return True
     foreign = hasattr(X, "__array_namespace__") or hasattr(
         X, "__cuda_array_interface__"
@@ -51,7 +50,7 @@ def is_device_array(X: Any) -> bool:
 
 def is_tensor(X: Any) -> bool:
     """Whether X is a PyTorch tensor."""
-    torch = sys.modules.get("torch")
+    torch = sys.modules.get("torch")  # a tensor can only come from a module that is there
     return torch is not None and isinstance(X, torch.Tensor)
 
 
@@ -90,13 +89,6 @@ def to_host(values: Any) -> np.ndarray:
     array([1., 2.])
     """
     return np.asarray(on_host(values))
-
-
-def host_hint(X: Array) -> str:
-    """How X comes to the host, for messages."""
-    if is_tensor(X):
-        return "X.cpu().numpy()"
-    return "X.get()" if hasattr(X, "__cuda_array_interface__") else "numpy.asarray(X)"
 
 
 def row_blocks(X: Array) -> Iterator[slice]:
@@ -146,10 +138,7 @@ def checked_labels(y: Any, X: Array) -> tuple[np.ndarray, Array]:
         to_host(xp.stack([low, high])) if is_device_array(values) else np.array([low, high], values.dtype)
     )
     check_classification_targets(classes)
-    if low == high:
-        raise InputError(
-            f"ranking needs positives and negatives, but the target has only one class: {classes.tolist()[0]!r}"
-        )
+    check_two_classes(classes.tolist()[: 1 if low == high else 2])
     return classes, to_device(values == high, X)
 
 
@@ -191,6 +180,8 @@ def checked_weights(sample_weight: Any, X: Array) -> Array:
         raise InputError(needed)
     if not bool(xp.all(xp.isfinite(weight))) or bool(xp.any(weight < 0)):
         raise InputError("sample_weight needs one finite number >= 0 per row")
+    counted = xp.where(weight > 0, weight, xp.full_like(weight, np.inf))
+    check_weight_range(float(xp.min(counted)), float(xp.max(weight)))
     return weight
 
 
@@ -374,7 +365,8 @@ class DeviceDesign(Design):
     ) -> None:
         self.X, self.positive, self.weight, self.fused = X, positive, weight, fused
         self.n_rows, self.n_features = X.shape
-        self.ends = _ends_of_columns(X)
+        xp = namespace(X)
+        self.ends = to_host(xp.stack([xp.min(X, axis=0), xp.max(X, axis=0)]))  # of each column
         check_not_huge("X", self.ends)
         self._set_rows()
 
@@ -387,10 +379,6 @@ class DeviceDesign(Design):
     @property
     def is_rough(self) -> bool:  # type: ignore[override]
         return self.rows is not None and self.rows.is_rough
-
-    def device_scores(self, w: np.ndarray) -> Array:
-        """Scores of the rows as given, where they are."""
-        return scores_on_device(self.X, w) + self.offset(w)
 
     def scores(self, w: np.ndarray) -> np.ndarray:
         return to_host(scores_on_device(self.X, w))
@@ -446,19 +434,6 @@ class DeviceDesign(Design):
         lowest = xp.min(xp.where(self.positive & counted, scores, infinite))
         highest = xp.max(xp.where(~self.positive & counted, scores, -infinite))
         return objective.separated(np.array([float(lowest), float(highest)]))
-
-
-def _ends_of_columns(X: Array) -> np.ndarray:
-    """Least and largest number of each column."""
-    xp = namespace(X)
-    return to_host(xp.stack([xp.min(X, axis=0), xp.max(X, axis=0)]))
-
-
-def ends_of_weights(weight: Array) -> tuple[float, float]:
-    """The smallest weight that is not 0, and the largest."""
-    xp = namespace(weight)
-    counted = xp.where(weight > 0, weight, xp.full_like(weight, np.inf))
-    return float(xp.min(counted)), float(xp.max(weight))
 
 
 def rows_of(X: Array, positive: Array, weight: Array | None, fused: bool = True) -> Any:

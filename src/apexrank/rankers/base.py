@@ -38,7 +38,7 @@ from apexrank.problem.device import (
 )
 from apexrank.problem.problem import Problem
 from apexrank.solvers import SOLVERS, Solution, Solver, solver_for
-from apexrank.validation import check_finite, check_frame, check_weight_range, check_weights
+from apexrank.validation import check_finite, check_frame, check_two_classes, check_weights
 
 Power = tuple[float, float]
 
@@ -78,20 +78,16 @@ def validated_weight(sample_weight: Any, X: Any) -> np.ndarray | None:
 def checked_rows(ranker: BaseEstimator, X: ArrayLike) -> Any:
     """Rows to be scored by a fitted estimator."""
     check_is_fitted(ranker)
-    if _stays_on_device(ranker, X):
-        return _device_rows(ranker, X, reset=False)
-    return validated(ranker, X, reset=False)
+    return _rows(ranker, X, reset=False)
 
 
-def _stays_on_device(ranker: Any, X: Any) -> bool:
-    """Whether X is an array on a device and the estimator works there; others take what NumPy makes of it."""
-    return getattr(ranker, "takes_device_arrays", False) and is_device_array(X)
-
-
-def _device_rows(ranker: BaseEstimator, X: Any, *, reset: bool) -> Any:
+def _rows(estimator: Any, X: Any, *, reset: bool) -> Any:
+    """Checked rows without labels; an array on a device stays there if the estimator works there."""
+    if not (getattr(estimator, "takes_device_arrays", False) and is_device_array(X)):
+        return validated(estimator, X, reset=reset)
     rows = checked_matrix(X)
-    _check_feature_names(ranker, rows, reset=reset)
-    _check_n_features(ranker, rows, reset=reset)
+    _check_feature_names(estimator, rows, reset=reset)
+    _check_n_features(estimator, rows, reset=reset)
     return rows
 
 
@@ -115,7 +111,33 @@ def blocks_of(X: Any, y: Any, sample_weight: Any, groups: Any) -> Blocks | None:
     return None
 
 
-def _block_training(estimator: Any, blocks: Blocks, *, binary: bool) -> BlockTraining:
+def read_rows(
+    estimator: Any, X: Any, y: Any, sample_weight: Any, groups: Any, *, binary: bool, reset: bool = True
+) -> Training:
+    """Checked rows with the mask of positives, which sets ``classes_``, or with relevance as floats."""
+    blocks = blocks_of(X, y, sample_weight, groups)
+    if blocks is not None:
+        return _block_training(estimator, blocks, binary)
+    if y is None and not binary:
+        raise InputError("requires y to be passed, but the target y is None: give the relevance of each row")
+    if estimator.takes_device_arrays and is_device_array(X):
+        X = _rows(estimator, X, reset=reset)
+        if binary:
+            estimator.classes_, labels = checked_labels(y, X)
+        else:
+            labels = checked_relevance(to_host(y))
+        weight = None if sample_weight is None else checked_weights(sample_weight, X)
+        return DeviceTraining(X, labels, weight, groups, binary)
+    X, y = validated(estimator, X, y, y_numeric=not binary, reset=reset)
+    if binary:
+        check_classification_targets(y)
+        estimator.classes_, label = np.unique(y, return_inverse=True)
+        check_two_classes(estimator.classes_.tolist(), f" ({type_of_target(y)})")
+    labels = label == 1 if binary else checked_relevance(y)
+    return Training(X, labels, validated_weight(sample_weight, X), groups)
+
+
+def _block_training(estimator: Any, blocks: Blocks, binary: bool) -> BlockTraining:
     found = survey(blocks, binary=binary)
     classes = classes_of(found) if binary else None
     estimator.n_features_in_ = found.n_features
@@ -125,58 +147,6 @@ def _block_training(estimator: Any, blocks: Blocks, *, binary: bool) -> BlockTra
     if classes is not None:
         estimator.classes_ = np.array(classes, dtype=found.label_type)
     return BlockTraining(blocks, found, classes)
-
-
-def read_binary(estimator: Any, X: Any, y: Any, sample_weight: Any, groups: Any) -> Training:
-    """Checked rows with the mask of positives; sets ``classes_``."""
-    blocks = blocks_of(X, y, sample_weight, groups)
-    if blocks is not None:
-        return _block_training(estimator, blocks, binary=True)
-    if _stays_on_device(estimator, X):
-        X = _device_rows(estimator, X, reset=True)
-        estimator.classes_, positive = checked_labels(y, X)
-        return DeviceTraining(X, positive, _device_weight(sample_weight, X), groups, binary=True)
-    X, y = validated(estimator, X, y)
-    check_classification_targets(y)
-    estimator.classes_, label = np.unique(y, return_inverse=True)
-    if len(estimator.classes_) > 2:
-        raise InputError(
-            "Only binary classification is supported: the target has "
-            f"{len(estimator.classes_)} values ({type_of_target(y)}); mark the wanted class as positive first"
-        )
-    if len(estimator.classes_) < 2:
-        raise InputError(
-            "ranking needs positives and negatives, but the target has only one class: "
-            f"{estimator.classes_.tolist()[0]!r}"
-        )
-    return Training(X, label == 1, validated_weight(sample_weight, X), groups)
-
-
-def read_graded(
-    estimator: Any, X: Any, y: Any, sample_weight: Any, groups: Any, reset: bool = True
-) -> Training:
-    """Checked rows with relevance as floats."""
-    blocks = blocks_of(X, y, sample_weight, groups)
-    if blocks is not None:
-        return _block_training(estimator, blocks, binary=False)
-    if y is None:
-        raise InputError("requires y to be passed, but the target y is None: give the relevance of each row")
-    if _stays_on_device(estimator, X):
-        X = _device_rows(estimator, X, reset=reset)
-        relevance = checked_relevance(to_host(y))
-        return DeviceTraining(X, relevance, _device_weight(sample_weight, X), groups, binary=False)
-    X, y = validated(estimator, X, y, y_numeric=True, reset=reset)
-    return Training(X, checked_relevance(y), validated_weight(sample_weight, X), groups)
-
-
-def _device_weight(sample_weight: Any, X: Any) -> Any:
-    if sample_weight is None:
-        return None
-    from apexrank.problem.device import ends_of_weights
-
-    weight = checked_weights(sample_weight, X)
-    check_weight_range(*ends_of_weights(weight))
-    return weight
 
 
 # ---------------------------------------------------------------- thresholds
@@ -230,6 +200,7 @@ def intercept_of(
 class BinaryRanker(ClassifierMixin, BaseEstimator):
     """Base class of rankers of two classes: ``decision_function`` is the ranking score, ``predict`` its sign."""
 
+    takes_device_arrays = False
     classes_: np.ndarray
 
     def __sklearn_tags__(self):
@@ -243,7 +214,7 @@ class BinaryRanker(ClassifierMixin, BaseEstimator):
             raise InputError(
                 f"{type(self).__name__} needs its rows in memory: give an array or a sparse matrix"
             )
-        data = read_binary(self, X, y, sample_weight, None)
+        data = read_rows(self, X, y, sample_weight, None, binary=True)
         return data.X, data.labels, data.weight
 
     def predict(self, X: ArrayLike) -> np.ndarray:
@@ -306,9 +277,9 @@ class LinearFit(BaseEstimator):
             verbose=self.verbose,
         )
 
-    def _minimise(self, data: Training, make: Make, w0: np.ndarray | None = None) -> Problem:
+    def _minimise(self, data: Training, make: Make) -> Problem:
         """Fit the coefficients; returns the problem, whose design and objective know the rows."""
-        penalty = self._penalty()
+        w0, penalty = self._warm(), self._penalty()
         spec = getattr(self, "solver", "auto")
         whole = getattr(SOLVERS.get(spec) if isinstance(spec, str) else spec, "needs_scores", False)
         design, objective = data.compose(make, whole)
@@ -387,6 +358,7 @@ class LinearBinaryRanker(BinaryRanker, LinearFit):
     A subclass has ``_objective(positive, weight, groups)``.
     """
 
+    takes_device_arrays = True
     intercept_: np.ndarray
 
     def fit(
@@ -403,9 +375,8 @@ class LinearBinaryRanker(BinaryRanker, LinearFit):
         group are compared, and every group counts the same. X may be an array, a sparse matrix, a data frame, Dask
         collections (with y and the rest), or :class:`~apexrank.problem.Blocks` (with y=None).
         """
-        w0 = self._warm()
-        data = read_binary(self, X, y, sample_weight, groups)
-        problem = self._minimise(data, self._objective, w0)
+        data = read_rows(self, X, y, sample_weight, groups, binary=True)
+        problem = self._minimise(data, self._objective)
         w, self.coef_ = self.coef_, self.coef_[None, :]
         self.intercept_ = np.array([self._intercept(data, problem, w)])
         return self
@@ -459,8 +430,7 @@ class GradedRanker(LinearFit):
 
         ``sample_weight`` counts as repetitions of rows. X may be all that :meth:`PNormPush.fit` takes.
         """
-        w0 = self._warm()
-        self._minimise(read_graded(self, X, y, sample_weight, groups), self._objective, w0)
+        self._minimise(read_rows(self, X, y, sample_weight, groups, binary=False), self._objective)
         return self
 
     def predict(self, X: ArrayLike) -> np.ndarray:

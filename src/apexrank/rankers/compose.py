@@ -17,10 +17,10 @@ from sklearn.utils.validation import check_is_fitted
 from apexrank.errors import InputError
 from apexrank.objectives import CrucialPairs, InfinitePush, Push, Retarget, UnknownLink
 from apexrank.objectives.base import Objective
-from apexrank.objectives.classification import PClassification
+from apexrank.objectives.classification import with_minimum
 from apexrank.penalties import Penalty, Ridge
 from apexrank.prices import Power
-from apexrank.rankers.base import BinaryRanker, GradedRanker, LinearBinaryRanker, read_binary, read_graded
+from apexrank.rankers.base import BinaryRanker, GradedRanker, LinearBinaryRanker, read_rows
 from apexrank.rankers.listwise import LOSSES as LISTWISE
 from apexrank.rankers.listwise import listwise_objective
 from apexrank.solvers import Solver
@@ -157,9 +157,9 @@ class LinearRanker(GradedRanker):
         ``sample_weight`` counts as repetitions of rows; ``groups`` has one id per row. X may also be Dask collections,
         an array on a device, or :class:`~apexrank.problem.Blocks` (with y=None).
         """
-        w0, binary = self._warm(), _is_binary(self)
-        data = (read_binary if binary else read_graded)(self, X, y, sample_weight, groups)
-        problem = self._minimise(data, self._objective, w0)
+        binary = _is_binary(self)
+        data = read_rows(self, X, y, sample_weight, groups, binary=binary)
+        problem = self._minimise(data, self._objective)
         if binary:
             w, self.coef_ = self.coef_, self.coef_[None, :]
             self.intercept_ = np.array([LinearBinaryRanker._intercept(self, data, problem, w)])
@@ -185,20 +185,7 @@ class LinearRanker(GradedRanker):
                 f"{', '.join(name for name in use if name not in ('sample_weight', 'groups')) or 'none'}"
             )
         objective = make(labels, sample_weight=weight, groups=groups, **options)
-        penalty = self._penalty()
-        if penalty.l1 > 0 and penalty.convexity == 0 and not objective.bounded_below:
-            return self._bounded(objective)
-        return objective
-
-    @staticmethod
-    def _bounded(objective: Objective) -> Objective:
-        """A form of the objective that stays above 0, as a lasso needs."""
-        if isinstance(objective, Push | CrucialPairs) and not isinstance(objective, InfinitePush):
-            return PClassification(objective)
-        raise InputError(
-            f"{type(objective).__name__} falls for ever along some scores, so a pure L1 penalty has no minimum: use "
-            "ElasticNet, or another loss"
-        )
+        return with_minimum(objective, self._penalty())
 
     @available_if(_ranks_classes)
     def decision_function(self, X: ArrayLike) -> np.ndarray:

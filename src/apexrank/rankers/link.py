@@ -257,7 +257,6 @@ class UnknownLinkRegressor(RegressorMixin, KernelFit):
             raise InputError(
                 "one link is for all rows: leave out groups, or use ListwiseRanker('unknown_link')"
             )
-        w0 = self._warm()
         data = self._read(X, y, sample_weight)
         values, weight = data.labels, data.weight
         fitted, features = self._with_features(data)
@@ -267,7 +266,7 @@ class UnknownLinkRegressor(RegressorMixin, KernelFit):
         if constant:
             self._constant(fitted.X.shape[1], np.where(counted, values, np.nan))
         else:
-            problem = self._minimise(fitted, self._objective, w0)
+            problem = self._minimise(fitted, self._objective)
             objective: Any = problem.objective
             theta = problem.scores(self.coef_)
             self.fitted_ = objective.fitted(theta)

@@ -15,7 +15,7 @@ from apexrank.objectives import CrucialPairs
 from apexrank.prices import PRICES, Price
 from apexrank.problem.blocks import Blocks
 from apexrank.problem.design import Training
-from apexrank.rankers.base import GradedRanker, is_dask, read_graded, validated
+from apexrank.rankers.base import GradedRanker, is_dask, validated
 from apexrank.solvers import Solver
 
 MOST_ROWS_FOR_TRUTH = 3000
@@ -104,15 +104,12 @@ class CrucialPairsPush(GradedRanker):
         pairs : tuple (upper, lower) or (upper, lower, weight), optional
             Row numbers: row ``upper[j]`` should stand above row ``lower[j]``.
         """
-        w0 = self._warm()
         if pairs is None and self.truth is None:
             if y is None and not isinstance(X, Blocks):
                 raise InputError(
                     "requires y to be passed, but the target y is None: give relevance y, pairs, or a truth function"
                 )
-            data = read_graded(self, X, y, sample_weight, groups)
-            self._minimise(data, self._objective, w0)
-            return self
+            return super().fit(X, y, sample_weight=sample_weight, groups=groups)
         if isinstance(X, Blocks) or is_dask(X):
             raise InputError("pairs and truth name rows in memory: give an array, or relevance y")
         if sample_weight is not None:
@@ -120,7 +117,7 @@ class CrucialPairsPush(GradedRanker):
         rows = validated(self, X)
         named = pairs if pairs is not None else self._pairs_of_truth(rows)
         data = Training(rows, np.zeros(rows.shape[0]), None, groups)
-        self._minimise(data, lambda y, weight, groups: self._objective(None, None, groups, named, len(y)), w0)
+        self._minimise(data, lambda y, weight, groups: self._objective(None, None, groups, named, len(y)))
         return self
 
     def _objective(

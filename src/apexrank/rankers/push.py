@@ -20,11 +20,11 @@ from apexrank.losses import LOSSES, Exponential, Loss
 from apexrank.metrics import get_scorer
 from apexrank.objectives import InfinitePush, Push
 from apexrank.objectives.base import Objective
-from apexrank.objectives.classification import PClassification
-from apexrank.penalties import Lasso, Penalty, elastic_net
-from apexrank.prices import PRICES, Identity, Power, Price
+from apexrank.objectives.classification import with_minimum
+from apexrank.penalties import Penalty, elastic_net
+from apexrank.prices import PRICES, Power, Price
 from apexrank.problem.problem import Problem
-from apexrank.rankers.base import LinearBinaryRanker, read_binary
+from apexrank.rankers.base import LinearBinaryRanker, read_rows
 from apexrank.solvers import CoordinateDescent, Solution, Solver
 
 
@@ -143,20 +143,13 @@ class PNormPush(LinearBinaryRanker):
         return elastic_net(self.alpha, self.l1_ratio)
 
     def _objective(self, positive: np.ndarray, weight: np.ndarray | None, groups: Any) -> Objective:
-        is_lasso = isinstance(self._penalty(), Lasso)
         common: dict[str, Any] = {"loss": self.loss, "side": self.side, "balance": self.balance}
         common |= {"sample_weight": weight, "groups": groups}
         if self._is_infinite:
-            if is_lasso and isinstance(LOSSES.get(self.loss), Exponential):
-                raise InputError(
-                    "p=inf with the exponential loss has no minimum under a pure L1 penalty: "
-                    "use l1_ratio < 1 or another loss"
-                )
-            return InfinitePush(positive, **common)
-        push = Push(positive, price=PRICES.get(self.price, p=self.p), **common)
-        # log R falls for ever along a separating direction, where every other form stays above 0
-        falls = isinstance(push.loss, Exponential) and isinstance(push.price, Power | Identity)
-        return PClassification(push) if falls and is_lasso else push
+            push: Push = InfinitePush(positive, **common)
+        else:
+            push = Push(positive, price=PRICES.get(self.price, p=self.p), **common)
+        return with_minimum(push, self._penalty())
 
     def _power(self) -> tuple[float, float] | None:
         """P-Classification's for exponential loss, power price and one side."""
@@ -191,7 +184,7 @@ class PNormPush(LinearBinaryRanker):
         if self._is_infinite or not self.l1_ratio > 0:
             raise InputError("alpha_max needs l1_ratio > 0 and a finite p")
         ranker = clone(self).set_params(alpha=1.0)
-        data = read_binary(ranker, X, y, sample_weight, groups)
+        data = read_rows(ranker, X, y, sample_weight, groups, binary=True)
         problem = Problem(*data.compose(ranker._objective), 0.0, data.weight)
         slope = problem.value_and_grad(np.zeros(problem.n_features))[1]
         return float(np.abs(slope).max()) / self.l1_ratio

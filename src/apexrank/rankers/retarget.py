@@ -16,7 +16,7 @@ from apexrank.errors import InputError
 from apexrank.objectives.margins import LevelOrder, Offsets, offset_table
 from apexrank.objectives.retarget import Retarget, row_weights
 from apexrank.problem.design import Training, pull_back, scores_of
-from apexrank.rankers.base import GradedRanker, read_graded
+from apexrank.rankers.base import GradedRanker, read_rows
 from apexrank.rankers.kernel import KernelFit
 from apexrank.solvers import Solver
 from apexrank.solvers.online import OnlineGradient, scatter_norm
@@ -192,8 +192,7 @@ class MonotoneRetargeting(KernelFit, GradedRanker):
         group_weight : array, optional
             Weight of the row's group, the same for all of its rows.
         """
-        w0 = self._warm()
-        data = read_graded(self, X, y, sample_weight, groups)
+        data = read_rows(self, X, y, sample_weight, groups, binary=False)
         fitted, features = self._with_features(data)
 
         def make(relevance: np.ndarray, weight: np.ndarray | None, groups: Any) -> Retarget:
@@ -203,7 +202,7 @@ class MonotoneRetargeting(KernelFit, GradedRanker):
             self._forget()
             return objective
 
-        problem = self._minimise(fitted, make, w0)
+        problem = self._minimise(fitted, make)
         objective: Any = problem.objective
         self.targets_ = objective.targets(problem.scores(self.coef_)).natural
         self.n_groups_ = objective.n_groups
@@ -257,7 +256,7 @@ class MonotoneRetargeting(KernelFit, GradedRanker):
         given = not isinstance(self.offsets, str) and not callable(self.offsets)
         if self.reward == 0 and (self.margin == 0 or (given and np.ptp(offset_table(self.offsets)) == 0)):
             raise InputError(COLLAPSES)
-        data = read_graded(self, X, y, sample_weight, groups, reset=not hasattr(self, "coef_"))
+        data = read_rows(self, X, y, sample_weight, groups, binary=False, reset=not hasattr(self, "coef_"))
         if type(data) is not Training:
             raise InputError("partial_fit takes rows in memory: give it one block after another")
         rows, relevance, weight = data.X, data.labels, data.weight

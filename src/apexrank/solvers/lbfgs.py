@@ -77,7 +77,7 @@ class LBFGS:
             report(self.verbose, solution)
 
     def _run(self, problem: Problem, solution: Solution) -> None:
-        coordinates = (Split if problem.penalty.l1 > 0 else Scaled)(problem)
+        coordinates = Coordinates(problem)
         latest: dict[bytes, tuple[float, np.ndarray]] = {}
 
         def value_and_grad(x: np.ndarray) -> tuple[float, np.ndarray]:
@@ -116,49 +116,30 @@ class LBFGS:
         )
 
 
-class Scaled:
-    """Coordinates ``u = w·scale``."""
+class Coordinates:
+    """Coordinates ``x = w·scale``, or with an L1 norm ``x⁺, x⁻ ≥ 0`` with ``w·scale = x⁺ − x⁻``, where it is linear."""
 
     def __init__(self, problem: Problem) -> None:
-        self.scale = problem.scale
-        low, high = problem.penalty.bounds
-        bounded = problem.penalty.is_bounded
-        self.bounds = [(low * unit, high * unit) for unit in self.scale] if bounded else None
-
-    def of(self, w: np.ndarray) -> np.ndarray:
-        return w * self.scale
-
-    def to_w(self, x: np.ndarray) -> np.ndarray:
-        return x / self.scale
-
-    def value(self, value: float, x: np.ndarray) -> float:
-        return value
-
-    def gradient(self, grad: np.ndarray) -> np.ndarray:
-        return grad / self.scale
-
-
-class Split:
-    """Coordinates ``x⁺, x⁻ ≥ 0`` with ``w·scale = x⁺ − x⁻``, in which the L1 norm is linear."""
-
-    def __init__(self, problem: Problem) -> None:
-        self.scale = problem.scale
-        low, high = problem.penalty.bounds
-        self.bounds = [
-            *((0.0, high * unit) for unit in self.scale),
-            *((0.0, -low * unit) for unit in self.scale),
-        ]
-        self.cost = problem.penalty.l1 / np.concatenate([self.scale, self.scale])
+        self.scale, penalty = problem.scale, problem.penalty
+        self.split, (low, high) = penalty.l1 > 0, penalty.bounds
+        self.bounds = [(low * unit, high * unit) for unit in self.scale] if penalty.is_bounded else None
+        self.cost = np.zeros(len(self.scale))
+        if self.split:
+            sides = ((0.0, high), (0.0, -low))
+            self.bounds = [(least * unit, most * unit) for least, most in sides for unit in self.scale]
+            self.cost = penalty.l1 / np.tile(self.scale, 2)
 
     def of(self, w: np.ndarray) -> np.ndarray:
         u = w * self.scale
-        return np.concatenate([np.maximum(u, 0), np.maximum(-u, 0)])
+        return np.concatenate([np.maximum(u, 0), np.maximum(-u, 0)]) if self.split else u
 
     def to_w(self, x: np.ndarray) -> np.ndarray:
-        return (x[: len(self.scale)] - x[len(self.scale) :]) / self.scale
+        d = len(self.scale)
+        return (x[:d] - x[d:] if self.split else x) / self.scale
 
     def value(self, value: float, x: np.ndarray) -> float:
         return value + float(self.cost @ x)
 
     def gradient(self, grad: np.ndarray) -> np.ndarray:
-        return np.concatenate([grad, -grad]) / np.tile(self.scale, 2) + self.cost
+        u = grad / self.scale
+        return np.concatenate([u, -u]) + self.cost if self.split else u
