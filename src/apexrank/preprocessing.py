@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import KW_ONLY, dataclass
 from typing import Any, ClassVar, Self
 
 import numpy as np
@@ -18,6 +19,7 @@ _MISSING = ("raise", "keep")
 _LEARNT = ("offset_", "scale_", "values_")
 
 
+@dataclass(eq=False, repr=False)
 class QueryNormalizer(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
     """Scale every feature inside each query, so that values of different queries compare.
 
@@ -103,9 +105,9 @@ class QueryNormalizer(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
     __metadata_request__fit: ClassVar[dict] = {"groups": True}
     __metadata_request__transform: ClassVar[dict] = {"groups": True}
 
-    def __init__(self, method: str = "minmax", *, missing: str = "raise") -> None:
-        self.method = method
-        self.missing = missing
+    method: str = "minmax"
+    _: KW_ONLY
+    missing: str = "raise"
 
     def __sklearn_tags__(self):
         tags = super().__sklearn_tags__()

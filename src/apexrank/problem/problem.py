@@ -244,17 +244,12 @@ class Problem:
         )
 
     def held_by_penalty(self, value: float, w: np.ndarray) -> bool:
-        """Whether w proves that an objective over groups has no minimum but for the penalty.
+        """Whether w proves that an objective over groups has no minimum but for the penalty, with ``value`` at w.
 
         ``(1/p)·log R`` of a group is at least minus the smallest margin of its pairs. Where the mean over the groups is
         below 0 the mean margin is therefore above 0, and the objective falls for ever along w
-        (:meth:`~apexrank.objectives.base.PricedObjective.falls_forever`). The coefficients are then of the order of
-        one over the strength of the penalty.
+        (:meth:`~apexrank.objectives.base.PricedObjective.falls_forever`). Where it is below 0 with the penalty added,
+        the coefficients are of the order of one over its strength.
         """
-        objective = self.objective
-        return (
-            not objective.bounded_below
-            and objective.n_groups > 1
-            and value < self.penalty.value(w)
-            and self.design.separated(objective, w)
-        )
+        unbounded = not self.objective.bounded_below and self.objective.n_groups > 1
+        return unbounded and value < 0 and self.design.separated(self.objective, w)

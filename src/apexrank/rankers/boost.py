@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, field
+from dataclasses import KW_ONLY, dataclass, field
 from itertools import islice
 from numbers import Integral, Real
 from typing import Any, ClassVar, NamedTuple, Self
@@ -118,6 +118,7 @@ class Rounds:
             self.stop_reason = "validation"
 
 
+@dataclass(eq=False, repr=False)
 class PushBoost(BinaryRanker):
     """Boosting for the top of the list: a sum of weak rankers that lowers a push (JMLR 2009, Fig. 2).
 
@@ -189,34 +190,19 @@ class PushBoost(BinaryRanker):
         "verbose": ["verbose"],
     }
 
-    def __init__(
-        self,
-        estimator: Any = None,
-        p: float = 4.0,
-        *,
-        n_estimators: int = 100,
-        learning_rate: float = 1.0,
-        price: str | Price = "power",
-        side: str = "top",
-        loss: str | Loss = "exponential",
-        validation_fraction: float | None = None,
-        scoring: str | Callable[..., float] = "partial_auc",
-        n_iter_no_change: int = 10,
-        random_state: int | np.random.RandomState | None = None,
-        verbose: int = 0,
-    ) -> None:
-        self.estimator = estimator
-        self.p = p
-        self.n_estimators = n_estimators
-        self.learning_rate = learning_rate
-        self.price = price
-        self.side = side
-        self.loss = loss
-        self.validation_fraction = validation_fraction
-        self.scoring = scoring
-        self.n_iter_no_change = n_iter_no_change
-        self.random_state = random_state
-        self.verbose = verbose
+    estimator: Any = None
+    p: float = 4.0
+    _: KW_ONLY
+    n_estimators: int = 100
+    learning_rate: float = 1.0
+    price: str | Price = "power"
+    side: str = "top"
+    loss: str | Loss = "exponential"
+    validation_fraction: float | None = None
+    scoring: str | Callable[..., float] = "partial_auc"
+    n_iter_no_change: int = 10
+    random_state: int | np.random.RandomState | None = None
+    verbose: int = 0
 
     def __sklearn_tags__(self):
         tags = super().__sklearn_tags__()

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import KW_ONLY, dataclass
 from functools import partial
 from inspect import signature
 from typing import Any, Self
@@ -61,6 +62,7 @@ def _ranks_classes(ranker: Any) -> bool:
     )
 
 
+@dataclass(eq=False, repr=False)
 class LinearRanker(GradedRanker):
     """Linear scores that minimise ``objective(X·w)/count + penalty(w)``, both chosen by the user.
 
@@ -106,26 +108,15 @@ class LinearRanker(GradedRanker):
     [0.386, 0.0, 0.0, 0.0]
     """
 
-    def __init__(
-        self,
-        objective: str | Callable[..., Objective] = "push",
-        penalty: Penalty | None = None,
-        *,
-        objective_params: dict[str, Any] | None = None,
-        solver: str | Solver = "auto",
-        max_iter: int = 1000,
-        tol: float = 1e-6,
-        warm_start: bool = False,
-        verbose: int = 0,
-    ) -> None:
-        self.objective = objective
-        self.penalty = penalty
-        self.objective_params = objective_params
-        self.solver = solver
-        self.max_iter = max_iter
-        self.tol = tol
-        self.warm_start = warm_start
-        self.verbose = verbose
+    objective: str | Callable[..., Objective] = "push"
+    penalty: Penalty | None = None
+    _: KW_ONLY
+    objective_params: dict[str, Any] | None = None
+    solver: str | Solver = "auto"
+    max_iter: int = 1000
+    tol: float = 1e-6
+    warm_start: bool = False
+    verbose: int = 0
 
     def __sklearn_tags__(self):
         tags = super().__sklearn_tags__()

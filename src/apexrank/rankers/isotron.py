@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from dataclasses import KW_ONLY, dataclass
 from numbers import Integral, Real
 from typing import Self
 
@@ -18,6 +19,7 @@ from apexrank.rankers.base import checked_rows, validated, validated_weight
 from apexrank.validation import SMALLEST, check_finite, check_not_huge
 
 
+@dataclass(eq=False, repr=False)
 class Isotron(RegressorMixin, BaseEstimator):
     """``y ≈ g(x·w)`` with an unknown rising g: the updates of Isotron, with steps of length one.
 
@@ -70,18 +72,11 @@ class Isotron(RegressorMixin, BaseEstimator):
     True
     """
 
-    def __init__(
-        self,
-        lipschitz: float | None = None,
-        *,
-        max_iter: int = 100,
-        tol: float = 1e-6,
-        keep_path: bool = False,
-    ) -> None:
-        self.lipschitz = lipschitz
-        self.max_iter = max_iter
-        self.tol = tol
-        self.keep_path = keep_path
+    lipschitz: float | None = None
+    _: KW_ONLY
+    max_iter: int = 100
+    tol: float = 1e-6
+    keep_path: bool = False
 
     def __sklearn_tags__(self):
         tags = super().__sklearn_tags__()

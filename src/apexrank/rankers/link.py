@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import KW_ONLY, dataclass
 from typing import Any, Literal, Self
 
 import numpy as np
@@ -125,6 +126,7 @@ class ConvexFunction:
         return np.clip(np.searchsorted(values, v, side="right") - 1, 0, max(len(values) - 2, 0))
 
 
+@dataclass(eq=False, repr=False)
 class UnknownLinkRegressor(RegressorMixin, KernelFit):
     """Single-index regression ``y ≈ g(x·w)``: direction w from a convex cost that no choice of g enters.
 
@@ -206,38 +208,21 @@ class UnknownLinkRegressor(RegressorMixin, KernelFit):
     1.0
     """
 
-    def __init__(
-        self,
-        strong_convexity: float = 1.0,
-        *,
-        alpha: float = 1e-4,
-        output_range: tuple[float, float] | None = None,
-        link: Literal["isotonic", "least_squares", "cost"] = "isotonic",
-        kernel: str | Callable[..., float] | None = None,
-        gamma: float | None = None,
-        degree: float = 3,
-        coef0: float = 1,
-        kernel_params: dict[str, Any] | None = None,
-        solver: str | Solver = "auto",
-        max_iter: int = 1000,
-        tol: float = 1e-6,
-        warm_start: bool = False,
-        verbose: int = 0,
-    ) -> None:
-        self.strong_convexity = strong_convexity
-        self.alpha = alpha
-        self.output_range = output_range
-        self.link = link
-        self.kernel = kernel
-        self.gamma = gamma
-        self.degree = degree
-        self.coef0 = coef0
-        self.kernel_params = kernel_params
-        self.solver = solver
-        self.max_iter = max_iter
-        self.tol = tol
-        self.warm_start = warm_start
-        self.verbose = verbose
+    strong_convexity: float = 1.0
+    _: KW_ONLY
+    alpha: float = 1e-4
+    output_range: tuple[float, float] | None = None
+    link: Literal["isotonic", "least_squares", "cost"] = "isotonic"
+    kernel: str | Callable[..., float] | None = None
+    gamma: float | None = None
+    degree: float = 3
+    coef0: float = 1
+    kernel_params: dict[str, Any] | None = None
+    solver: str | Solver = "auto"
+    max_iter: int = 1000
+    tol: float = 1e-6
+    warm_start: bool = False
+    verbose: int = 0
 
     takes_device_arrays = False
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import KW_ONLY, dataclass
 from typing import Any
 
 import numpy as np
@@ -24,6 +25,7 @@ LOSSES = ("pointwise", "listnet", "rank_cosine", "ndcg_consistent", "unknown_lin
 OF_TARGETS: dict[str, type[FixedTargets]] = {"squared": SquaredTargets, "i-divergence": SoftmaxTargets}
 
 
+@dataclass(eq=False, repr=False)
 class ListwiseRanker(GradedRanker):
     """Linear ranker with one of the classical listwise losses: what monotone retargeting is measured against.
 
@@ -68,30 +70,17 @@ class ListwiseRanker(GradedRanker):
     [1, 3, 2, 0]
     """
 
-    def __init__(
-        self,
-        loss: str = "listnet",
-        *,
-        divergence: str = "squared",
-        alpha: float = 1e-3,
-        normalize: bool = False,
-        strong_convexity: float = 1.0,
-        solver: str | Solver = "auto",
-        max_iter: int = 1000,
-        tol: float = 1e-6,
-        warm_start: bool = False,
-        verbose: int = 0,
-    ) -> None:
-        self.loss = loss
-        self.divergence = divergence
-        self.alpha = alpha
-        self.normalize = normalize
-        self.strong_convexity = strong_convexity
-        self.solver = solver
-        self.max_iter = max_iter
-        self.tol = tol
-        self.warm_start = warm_start
-        self.verbose = verbose
+    loss: str = "listnet"
+    _: KW_ONLY
+    divergence: str = "squared"
+    alpha: float = 1e-3
+    normalize: bool = False
+    strong_convexity: float = 1.0
+    solver: str | Solver = "auto"
+    max_iter: int = 1000
+    tol: float = 1e-6
+    warm_start: bool = False
+    verbose: int = 0
 
     def __sklearn_tags__(self):
         tags = super().__sklearn_tags__()

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import KW_ONLY, dataclass
 from typing import Any, Self
 
 import numpy as np
@@ -21,6 +22,7 @@ from apexrank.solvers import Solver
 MOST_ROWS_FOR_TRUTH = 3000
 
 
+@dataclass(eq=False, repr=False)
 class CrucialPairsPush(GradedRanker):
     """Linear ranker for ``Σ_k g(Σ_i ℓ(s_i − s_k)·π_ik)``, π saying which item should stand above which.
 
@@ -55,30 +57,17 @@ class CrucialPairsPush(GradedRanker):
     True
     """
 
-    def __init__(
-        self,
-        p: float = 4.0,
-        *,
-        loss: str | Loss = "exponential",
-        price: str | Price = "power",
-        truth: Callable[[np.ndarray, np.ndarray], np.ndarray] | None = None,
-        alpha: float = 1e-6,
-        solver: str | Solver = "auto",
-        max_iter: int = 1000,
-        tol: float = 1e-6,
-        warm_start: bool = False,
-        verbose: int = 0,
-    ) -> None:
-        self.p = p
-        self.loss = loss
-        self.price = price
-        self.truth = truth
-        self.alpha = alpha
-        self.solver = solver
-        self.max_iter = max_iter
-        self.tol = tol
-        self.warm_start = warm_start
-        self.verbose = verbose
+    p: float = 4.0
+    _: KW_ONLY
+    loss: str | Loss = "exponential"
+    price: str | Price = "power"
+    truth: Callable[[np.ndarray, np.ndarray], np.ndarray] | None = None
+    alpha: float = 1e-6
+    solver: str | Solver = "auto"
+    max_iter: int = 1000
+    tol: float = 1e-6
+    warm_start: bool = False
+    verbose: int = 0
 
     def fit(
         self,

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
 from copy import copy
+from dataclasses import KW_ONLY, dataclass
 from numbers import Integral
 from typing import Any, Self
 
@@ -28,6 +29,7 @@ from apexrank.rankers.base import LinearBinaryRanker, read_rows
 from apexrank.solvers import CoordinateDescent, Solution, Solver
 
 
+@dataclass(eq=False, repr=False)
 class PNormPush(LinearBinaryRanker):
     """Linear ranker that concentrates at the top of the list (JMLR 2009).
 
@@ -105,34 +107,19 @@ class PNormPush(LinearBinaryRanker):
     4
     """
 
-    def __init__(
-        self,
-        p: float = 4.0,
-        *,
-        loss: str | Loss = "exponential",
-        price: str | Price = "power",
-        side: str = "top",
-        balance: float = 1.0,
-        alpha: float = 1e-6,
-        l1_ratio: float = 0.0,
-        solver: str | Solver = "auto",
-        max_iter: int = 1000,
-        tol: float = 1e-6,
-        warm_start: bool = False,
-        verbose: int = 0,
-    ) -> None:
-        self.p = p
-        self.loss = loss
-        self.price = price
-        self.side = side
-        self.balance = balance
-        self.alpha = alpha
-        self.l1_ratio = l1_ratio
-        self.solver = solver
-        self.max_iter = max_iter
-        self.tol = tol
-        self.warm_start = warm_start
-        self.verbose = verbose
+    p: float = 4.0
+    _: KW_ONLY
+    loss: str | Loss = "exponential"
+    price: str | Price = "power"
+    side: str = "top"
+    balance: float = 1.0
+    alpha: float = 1e-6
+    l1_ratio: float = 0.0
+    solver: str | Solver = "auto"
+    max_iter: int = 1000
+    tol: float = 1e-6
+    warm_start: bool = False
+    verbose: int = 0
 
     @property
     def _is_infinite(self) -> bool:
@@ -190,6 +177,7 @@ class PNormPush(LinearBinaryRanker):
         return float(np.abs(slope).max()) / self.l1_ratio
 
 
+@dataclass(eq=False, repr=False)
 class IRPush(LinearBinaryRanker):
     """Linear ranker for the mean over positives of ``ln(1 + Σ_k e^{−(f_i − g_k)})``, the IR Push (JMLR 2009, eq. 2).
 
@@ -205,25 +193,18 @@ class IRPush(LinearBinaryRanker):
     array([1])
     """
 
-    def __init__(
-        self,
-        *,
-        alpha: float = 1e-6,
-        max_iter: int = 1000,
-        tol: float = 1e-6,
-        warm_start: bool = False,
-        verbose: int = 0,
-    ) -> None:
-        self.alpha = alpha
-        self.max_iter = max_iter
-        self.tol = tol
-        self.warm_start = warm_start
-        self.verbose = verbose
+    _: KW_ONLY
+    alpha: float = 1e-6
+    max_iter: int = 1000
+    tol: float = 1e-6
+    warm_start: bool = False
+    verbose: int = 0
 
     def _objective(self, positive: np.ndarray, weight: np.ndarray | None, groups: Any) -> Any:
         return Push(positive, price="log1p", side="bottom", sample_weight=weight, groups=groups)
 
 
+@dataclass(eq=False, repr=False)
 class RankBoost(LinearBinaryRanker):
     """RankBoost: coordinate descent on the exponential pairwise misranking loss, a push with p = 1.
 
@@ -249,20 +230,12 @@ class RankBoost(LinearBinaryRanker):
 
     solver = "coordinate"
 
-    def __init__(
-        self,
-        t_max: int = 100,
-        *,
-        alpha: float = 0.0,
-        tol: float = 1e-6,
-        warm_start: bool = False,
-        verbose: int = 0,
-    ) -> None:
-        self.t_max = t_max
-        self.alpha = alpha
-        self.tol = tol
-        self.warm_start = warm_start
-        self.verbose = verbose
+    t_max: int = 100
+    _: KW_ONLY
+    alpha: float = 0.0
+    tol: float = 1e-6
+    warm_start: bool = False
+    verbose: int = 0
 
     def _objective(self, positive: np.ndarray, weight: np.ndarray | None, groups: Any) -> Any:
         return Push(positive, price="identity", sample_weight=weight, groups=groups)
@@ -309,6 +282,7 @@ def push_path(
     return path
 
 
+@dataclass(eq=False, repr=False)
 class PNormPushCV(LinearBinaryRanker):
     """P-Norm Push whose p and alpha are chosen by cross-validation on a top-of-list measure.
 
@@ -348,28 +322,16 @@ class PNormPushCV(LinearBinaryRanker):
     True
     """
 
-    def __init__(
-        self,
-        ps: Sequence[float] = DEFAULT_PS,
-        alphas: Sequence[float] = DEFAULT_ALPHAS,
-        *,
-        scoring: str | Callable[..., float] = "partial_auc",
-        cv: Any = 5,
-        l1_ratio: float = 0.0,
-        max_iter: int = 1000,
-        tol: float = 1e-6,
-        n_jobs: int | None = None,
-        verbose: int = 0,
-    ) -> None:
-        self.ps = ps
-        self.alphas = alphas
-        self.scoring = scoring
-        self.cv = cv
-        self.l1_ratio = l1_ratio
-        self.max_iter = max_iter
-        self.tol = tol
-        self.n_jobs = n_jobs
-        self.verbose = verbose
+    ps: Sequence[float] = DEFAULT_PS
+    alphas: Sequence[float] = DEFAULT_ALPHAS
+    _: KW_ONLY
+    scoring: str | Callable[..., float] = "partial_auc"
+    cv: Any = 5
+    l1_ratio: float = 0.0
+    max_iter: int = 1000
+    tol: float = 1e-6
+    n_jobs: int | None = None
+    verbose: int = 0
 
     takes_device_arrays = False
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from copy import copy
+from dataclasses import KW_ONLY, dataclass
 from typing import Any, Literal, Self
 
 import numpy as np
@@ -48,6 +49,7 @@ _FITTED = (
 )
 
 
+@dataclass(eq=False, repr=False)
 class MonotoneRetargeting(KernelFit, GradedRanker):
     """Listwise ranker: scores close to *some* targets in the right order, with a margin between levels of relevance.
 
@@ -127,46 +129,25 @@ class MonotoneRetargeting(KernelFit, GradedRanker):
     True
     """
 
-    def __init__(
-        self,
-        divergence: str | Divergence = "squared",
-        *,
-        order: Literal["hidden", "blocks"] = "hidden",
-        margin: float = 1.0,
-        offsets: Offsets = "sqrt",
-        alpha: float = 1e-3,
-        reward: float = 0.0,
-        normalize: bool = False,
-        joint_convexity: bool | tuple[float, float] = True,
-        kernel: str | Callable[..., float] | None = None,
-        gamma: float | None = None,
-        degree: float = 3,
-        coef0: float = 1,
-        kernel_params: dict[str, Any] | None = None,
-        solver: str | Solver = "auto",
-        max_iter: int = 1000,
-        tol: float = 1e-6,
-        warm_start: bool = False,
-        verbose: int = 0,
-    ) -> None:
-        self.divergence = divergence
-        self.order = order
-        self.margin = margin
-        self.offsets = offsets
-        self.alpha = alpha
-        self.reward = reward
-        self.normalize = normalize
-        self.joint_convexity = joint_convexity
-        self.kernel = kernel
-        self.gamma = gamma
-        self.degree = degree
-        self.coef0 = coef0
-        self.kernel_params = kernel_params
-        self.solver = solver
-        self.max_iter = max_iter
-        self.tol = tol
-        self.warm_start = warm_start
-        self.verbose = verbose
+    divergence: str | Divergence = "squared"
+    _: KW_ONLY
+    order: Literal["hidden", "blocks"] = "hidden"
+    margin: float = 1.0
+    offsets: Offsets = "sqrt"
+    alpha: float = 1e-3
+    reward: float = 0.0
+    normalize: bool = False
+    joint_convexity: bool | tuple[float, float] = True
+    kernel: str | Callable[..., float] | None = None
+    gamma: float | None = None
+    degree: float = 3
+    coef0: float = 1
+    kernel_params: dict[str, Any] | None = None
+    solver: str | Solver = "auto"
+    max_iter: int = 1000
+    tol: float = 1e-6
+    warm_start: bool = False
+    verbose: int = 0
 
     def fit(
         self,
