@@ -13,7 +13,7 @@ from sklearn.base import BaseEstimator, OneToOneFeatureMixin, TransformerMixin
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from apexrank.errors import InputError
-from apexrank.validation import Segments, check_frame, segment
+from apexrank.validation import Segments, check_choice, check_frame, segment
 
 _MISSING = ("raise", "keep")
 _LEARNT = ("offset_", "scale_", "values_")
@@ -185,12 +185,8 @@ class QueryNormalizer(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
         return scaled
 
     def _checked(self, X: Any, *, reset: bool) -> Any:
-        for name, value, choices in (
-            ("method", self.method, _METHODS),
-            ("missing", self.missing, _MISSING),
-        ):
-            if value not in choices:
-                raise InputError(f"unknown {name} {value!r}: use one of {', '.join(choices)}")
+        check_choice("method", self.method, _METHODS)
+        check_choice("missing", self.missing, _MISSING)
         if sparse.issparse(X) and self.method != "max":
             raise InputError(
                 f"method={self.method!r} would fill the zeros of a sparse X: use method='max', or give X.toarray()"

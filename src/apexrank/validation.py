@@ -52,7 +52,7 @@ def check_count(name: str, value: Any, lowest: int = 1, otherwise: str = "") -> 
 
 
 def check_choice(name: str, value: Any, choices: Any) -> None:
-    """Raise InputError unless ``value`` is one of the strings of the ``Literal`` type ``choices``.
+    """Raise InputError unless ``value`` is one of ``choices``, names or a ``Literal`` type of them.
 
     Examples
     --------
@@ -61,8 +61,9 @@ def check_choice(name: str, value: Any, choices: Any) -> None:
     Traceback (most recent call last):
     apexrank.errors.InputError: unknown test 'z': use one of permutation, t
     """
-    if value not in get_args(choices):
-        raise InputError(f"unknown {name} {value!r}: use one of {', '.join(get_args(choices))}")
+    names = get_args(choices) or tuple(choices)
+    if value not in names:
+        raise InputError(f"unknown {name} {value!r}: use one of {', '.join(names)}")
 
 
 def check_two_classes(classes: Sequence[Any], kind: str = "") -> None:

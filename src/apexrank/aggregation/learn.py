@@ -162,7 +162,7 @@ class LovaszAggregator(GradedRanker):
 
     takes_device_arrays = False
 
-    def fit(
+    def fit(  # type: ignore[override]  # there are no weights
         self,
         X: ArrayLike,
         y: ArrayLike,

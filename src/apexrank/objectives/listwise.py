@@ -114,15 +114,8 @@ class SoftmaxTargets(FixedTargets):
     (0.130812, [-0.25, 0.25])
     """
 
-    def __init__(
-        self,
-        targets: ArrayLike,
-        *,
-        groups: ArrayLike | None = None,
-        weight: ArrayLike | None = None,
-        count: float | None = None,
-    ) -> None:
-        super().__init__(targets, groups=groups, weight=weight, count=count)
+    def __init__(self, targets: ArrayLike, **options: Any) -> None:
+        super().__init__(targets, **options)
         if np.any(self.targets < 0):
             raise InputError(
                 "targets of an I-divergence must not be negative: add a constant, or use 'squared'"

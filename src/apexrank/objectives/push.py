@@ -14,7 +14,7 @@ from apexrank.kernels.rows import RowSummer
 from apexrank.losses import Exponential, Hinge, Logistic, Loss, SmoothHinge, SquaredHinge
 from apexrank.objectives.base import ClassRows, Form, HessianTerm, PricedObjective, log_form, two_classes
 from apexrank.prices import Price
-from apexrank.validation import check_finite, segment
+from apexrank.validation import check_choice, check_finite, segment
 
 STREAMED_PRICES = ("power", "identity", "log1p")
 
@@ -73,8 +73,7 @@ class Push(PricedObjective):
         top = kind(negatives, positives, +1.0, False, *shared)
         bottom = kind(positives, negatives, -1.0, True, *shared)
         weighted = {"top": [(1.0, top)], "bottom": [(1.0, bottom)], "both": [(1.0, top), (balance, bottom)]}
-        if side not in weighted:
-            raise InputError(f"unknown side {side!r}: use one of {', '.join(weighted)}")
+        check_choice("side", side, weighted)
         self._sides: list[tuple[float, Any]] = weighted[side]  # of ExponentialSide or PairSumSide
 
     def value_and_grad(self, scores: np.ndarray) -> tuple[float, np.ndarray]:

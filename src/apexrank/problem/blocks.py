@@ -26,15 +26,23 @@ from apexrank.problem.design import (
     BLOCK_BYTES,
     Design,
     Make,
+    Moments,
     Training,
     curvature_products,
+    moments_of,
     of_two_rows,
     pull_back,
     row_slices,
     scores_of,
     usable_units,
 )
-from apexrank.validation import check_not_huge, check_two_classes, check_weight_range, weight_range
+from apexrank.validation import (
+    check_not_huge,
+    check_two_classes,
+    check_weight_range,
+    is_missing,
+    weight_range,
+)
 
 ROWS_BYTES = 2**26  # of X in a block, where nobody says
 MIXED_LABELS = "y has both words and numbers: give labels of one kind"
@@ -204,25 +212,6 @@ def _give_back(X: Any) -> None:
         base.madvise(mmap.MADV_DONTNEED)
 
 
-class Moments(NamedTuple):
-    """Weight, mean, standard deviation and largest size of each column."""
-
-    weight: float
-    mean: np.ndarray
-    spread: np.ndarray
-    largest: np.ndarray
-
-    @property
-    def unit(self) -> np.ndarray:
-        """Unit of a column: its standard deviation, or its size where rounding is all there is to see."""
-        return np.where(self.varies, self.spread, np.where(self.largest > 0, self.largest, 1.0))
-
-    @property
-    def varies(self) -> np.ndarray:
-        """Whether there is more to see of a column than rounding."""
-        return self.spread > 1e-12 * self.largest
-
-
 def merge_moments(a: Moments, b: Moments) -> Moments:
     """Moments of the rows of both; squares are of numbers of at most 1, as those of huge ones would overflow."""
     weight = a.weight + b.weight
@@ -244,31 +233,20 @@ def column_moments(X: np.ndarray, weight: np.ndarray | None) -> Moments:
     return reduce(
         merge_moments,
         (
-            _moments(X[a : a + rows], None if weight is None else weight[a : a + rows], a)
+            _checked_moments(X[a : a + rows], None if weight is None else weight[a : a + rows], a)
             for a in range(0, len(X), rows)
         ),
     )
 
 
-def _moments(rows: np.ndarray, weight: np.ndarray | None, first: int) -> Moments:
+def _checked_moments(rows: np.ndarray, weight: np.ndarray | None, first: int) -> Moments:
     rows = np.asarray(rows, dtype=np.float64)
     if not np.isfinite(rows).all():
         row, column = np.argwhere(~np.isfinite(rows))[0]
         raise InputError(
             f"row {first + row} of a block is missing or infinite in column {column}: fill or drop it"
         )
-    weight = np.ones(len(rows)) if weight is None else np.asarray(weight, dtype=np.float64)
-    total = float(weight.sum())
-    if total == 0:
-        zero = np.zeros(rows.shape[1])
-        return Moments(0.0, zero, zero, zero)
-    largest = np.abs(rows[weight > 0]).max(axis=0)
-    unit = np.where(largest > 0, largest, 1.0)
-    scaled = rows / unit
-    mean = weight @ scaled / total
-    scaled -= mean
-    spread = np.sqrt(np.einsum("i,ij,ij->j", weight, scaled, scaled) / total)
-    return Moments(total, mean * unit, spread * unit, largest)
+    return moments_of(rows, weight)
 
 
 class Survey(NamedTuple):
@@ -397,15 +375,9 @@ def _survey_block(block: Block, binary: bool) -> Survey:
     return Survey(n, moments, labels, (n,), y.dtype, weights, block.groups is not None)
 
 
-def _is_missing(value: Any) -> bool:
-    return (
-        value is None or type(value).__name__ == "NAType" or bool(value != value)
-    )  # pandas' NA is no truth value
-
-
 def _label_weights(y: np.ndarray, weight: np.ndarray | None) -> dict[Any, float]:
     """Weight of each value of y."""
-    missing = np.array([_is_missing(value) for value in y]) if y.dtype == object else y != y
+    missing = np.array([is_missing(value) for value in y]) if y.dtype == object else y != y
     if missing.any():
         raise InputError(f"row {int(missing.argmax())} of a block has no y: fill it in or drop the row")
     try:

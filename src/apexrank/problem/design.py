@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from copy import copy
-from typing import Any, Self
+from typing import Any, NamedTuple, Self
 
 import numpy as np
 from scipy import sparse
@@ -46,7 +46,6 @@ class Design:
     shift: np.ndarray | None = None
     is_rough = False
     can_move = True
-    summarised = False
 
     def scores(self, w: np.ndarray) -> np.ndarray:
         """Scores of the rows as kept, in double precision."""
@@ -191,6 +190,12 @@ class Training:
         """Labels, weights and groups of all rows, in memory."""
         return self.labels, self.weight, self.groups
 
+    def take(self, rows: np.ndarray) -> Training:
+        """Some of the rows."""
+        labels, *others = self.columns()
+        weight, groups = (None if part is None else part[rows] for part in others)
+        return Training(self.X[rows], labels[rows], weight, groups)
+
 
 def of_two_rows(make: Make, up: float, down: float) -> Objective:
     """The objective of a positive and a negative that weigh as much as all of their class."""
@@ -266,24 +271,50 @@ def column_units(X: Matrix, sample_weight: np.ndarray | None) -> tuple[np.ndarra
     n = X.shape[0]
     some = slice(None) if n <= SCALE_ROWS else np.random.default_rng(0).integers(0, n, SCALE_ROWS)
     sample = X[some]
-    mean, spread = _moments(sample, None if sample_weight is None else sample_weight[some])
+    if sample_weight is not None and not sample_weight.any():
+        sample_weight = None
+    found = moments_of(sample, None if sample_weight is None else sample_weight[some])
+    mean, spread = found.mean, found.unit
     if n > SCALE_ROWS:
         for j in np.flatnonzero(np.ptp(sample, axis=0) == 0):
-            mean[[j]], spread[[j]] = _moments(X[:, [j]], sample_weight)
+            found = moments_of(X[:, [j]], sample_weight)
+            mean[[j]], spread[[j]] = found.mean, found.unit
     return mean, spread
 
 
-def _moments(rows: np.ndarray, weight: np.ndarray | None) -> tuple[np.ndarray, np.ndarray]:
-    if weight is not None and weight.any():
-        rows, weight = rows[weight > 0], weight[weight > 0]
-    else:
-        weight = None
-    size = np.abs(rows).max(axis=0).astype(np.float64)
-    largest = np.where(size > 0, size, 1.0)  # squares of huge numbers would overflow
-    rows = rows / largest
-    mean = np.average(rows, axis=0, weights=weight)
-    variance = np.average((rows - mean) ** 2, axis=0, weights=weight)
-    return mean * largest, _unit_of(variance, np.ones(len(largest))) * largest
+class Moments(NamedTuple):
+    """Weight, mean, standard deviation and largest size of each column."""
+
+    weight: float
+    mean: np.ndarray
+    spread: np.ndarray
+    largest: np.ndarray
+
+    @property
+    def unit(self) -> np.ndarray:
+        """Unit of a column: its standard deviation, or its size where rounding is all there is to see."""
+        return np.where(self.varies, self.spread, np.where(self.largest > 0, self.largest, 1.0))
+
+    @property
+    def varies(self) -> np.ndarray:
+        """Whether there is more to see of a column than rounding."""
+        return self.spread > 1e-12 * self.largest
+
+
+def moments_of(rows: np.ndarray, weight: np.ndarray | None) -> Moments:
+    """Moments of the columns of some rows, in double precision."""
+    weight = np.ones(len(rows)) if weight is None else np.asarray(weight, dtype=np.float64)
+    total = float(weight.sum())
+    if total == 0:
+        zero = np.zeros(rows.shape[1])
+        return Moments(0.0, zero, zero, zero)
+    largest = np.abs(rows[weight > 0]).max(axis=0).astype(np.float64)
+    unit = np.where(largest > 0, largest, 1.0)  # squares of huge numbers would overflow
+    scaled = rows / unit
+    mean = weight @ scaled / total
+    scaled -= mean
+    spread = np.sqrt(np.einsum("i,ij,ij->j", weight, scaled, scaled) / total)
+    return Moments(total, mean * unit, spread * unit, largest)
 
 
 def _unit_of(variance: np.ndarray, size: np.ndarray) -> np.ndarray:

@@ -21,7 +21,6 @@ from sklearn.utils.validation import (
 )
 
 from apexrank.errors import InputError
-from apexrank.objectives.base import Objective
 from apexrank.objectives.margins import checked_relevance
 from apexrank.penalties import Penalty, Ridge
 from apexrank.problem.blocks import Blocks, BlockTraining, classes_of, survey
@@ -253,6 +252,7 @@ class LinearFit(BaseEstimator):
 
     takes_device_arrays = True
     coef_: np.ndarray
+    _objective: Any  # a method of labels, weights and groups
 
     def __sklearn_tags__(self):
         tags = super().__sklearn_tags__()
@@ -263,10 +263,6 @@ class LinearFit(BaseEstimator):
         """The penalty, checked."""
         self._check_numbers()
         return Ridge(self.alpha)
-
-    def _objective(self, labels: np.ndarray, weight: np.ndarray | None, groups: Any) -> Objective:
-        """The objective of rows with these labels."""
-        raise NotImplementedError
 
     def _solver(self, problem: Problem) -> Solver:
         return solver_for(

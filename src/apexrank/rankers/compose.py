@@ -25,6 +25,7 @@ from apexrank.rankers.base import BinaryRanker, GradedRanker, LinearBinaryRanker
 from apexrank.rankers.listwise import LOSSES as LISTWISE
 from apexrank.rankers.listwise import listwise_objective
 from apexrank.solvers import Solver
+from apexrank.validation import check_choice
 
 
 def _unknown_link(
@@ -162,8 +163,7 @@ class LinearRanker(GradedRanker):
     def _objective(self, labels: np.ndarray, weight: np.ndarray | None, groups: Any) -> Objective:
         make, options = self.objective, dict(self.objective_params or {})
         if isinstance(make, str):
-            if make not in OBJECTIVES:
-                raise InputError(f"unknown objective {make!r}: use one of {', '.join(OBJECTIVES)}")
+            check_choice("objective", make, OBJECTIVES)
             make = OBJECTIVES[make]
         if make in (Push, CrucialPairs) and "p" in options:
             options["price"] = Power(options.pop("p"))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import KW_ONLY, dataclass
-from numbers import Integral, Real
+from numbers import Real
 from typing import Self
 
 import numpy as np
@@ -16,7 +16,7 @@ from apexrank.errors import InputError
 from apexrank.kernels.lipschitz import lipschitz_isotonic_link
 from apexrank.problem.design import Matrix, pull_back, tied_scores
 from apexrank.rankers.base import checked_rows, validated, validated_weight
-from apexrank.validation import SMALLEST, check_finite, check_not_huge
+from apexrank.validation import SMALLEST, check_count, check_finite, check_not_huge
 
 
 @dataclass(eq=False, repr=False)
@@ -133,8 +133,7 @@ class Isotron(RegressorMixin, BaseEstimator):
     def _check_numbers(self) -> float:
         """The largest slope, infinite where none is asked for."""
         check_finite("tol", self.tol, 0)
-        if not isinstance(self.max_iter, Integral) or self.max_iter < 1:
-            raise InputError(f"max_iter must be a whole number of at least 1, got {self.max_iter!r}")
+        check_count("max_iter", self.max_iter)
         if self.lipschitz is None:
             return math.inf
         if not isinstance(self.lipschitz, Real) or not 0 < float(self.lipschitz) < math.inf:

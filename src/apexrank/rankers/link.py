@@ -18,6 +18,7 @@ from apexrank.problem.design import Training, tied_scores
 from apexrank.rankers.base import checked_rows, is_dask, validated, validated_weight
 from apexrank.rankers.kernel import KernelFit
 from apexrank.solvers import Solver
+from apexrank.validation import check_choice
 
 TINY = 1e-120
 SAME = 64  # roundings by which the kernel scores of equal rows may differ
@@ -277,8 +278,7 @@ class UnknownLinkRegressor(RegressorMixin, KernelFit):
         """Checked X, y as floats, and weights; parameters are checked, too."""
         check_margin(self.strong_convexity)
         self._check_numbers()
-        if self.link not in LINKS:
-            raise InputError(f"unknown link {self.link!r}: use one of {', '.join(LINKS)}")
+        check_choice("link", self.link, LINKS)
         if isinstance(X, Blocks) or is_dask(X):
             raise InputError(
                 "UnknownLinkRegressor needs its rows in memory; for their order alone use "

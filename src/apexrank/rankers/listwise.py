@@ -19,7 +19,7 @@ from apexrank.objectives.listwise import (
 )
 from apexrank.rankers.base import GradedRanker
 from apexrank.solvers import Solver
-from apexrank.validation import segment
+from apexrank.validation import check_choice, segment
 
 LOSSES = ("pointwise", "listnet", "rank_cosine", "ndcg_consistent", "unknown_link")
 OF_TARGETS: dict[str, type[FixedTargets]] = {"squared": SquaredTargets, "i-divergence": SoftmaxTargets}
@@ -112,10 +112,8 @@ def listwise_objective(
     strong_convexity: float = 1.0,
 ) -> FixedTargets | UnknownLink:
     """The objective of :class:`ListwiseRanker` for these labels; parameters as there."""
-    if loss not in LOSSES:
-        raise InputError(f"unknown loss {loss!r}: use one of {', '.join(LOSSES)}")
-    if divergence not in OF_TARGETS:
-        raise InputError(f"unknown divergence {divergence!r}: use one of {', '.join(OF_TARGETS)}")
+    check_choice("loss", loss, LOSSES)
+    check_choice("divergence", divergence, OF_TARGETS)
     weight, n = sample_weight, len(relevance)
     if loss == "unknown_link":
         check_margin(strong_convexity)

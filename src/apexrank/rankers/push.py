@@ -61,7 +61,7 @@ class PNormPush(LinearBinaryRanker):
         Weight of the bottom for ``side="both"``.
     alpha : float
         Strength of the penalty. With 0 the certificate ``dual_gap_`` is nan, and separable data have no finite
-        minimiser.
+        minimiser. In groups the exponential loss often needs a larger one than the default; a warning says where.
     l1_ratio : float, default 0
         Share of the L1 norm in the penalty: 0 is ridge, in between elastic net; above 0 many coefficients are
         exactly zero. With 1 (lasso) ``(1/p)·log R`` has no minimum, so the penalty is put on the P-Classification
@@ -74,7 +74,8 @@ class PNormPush(LinearBinaryRanker):
     max_iter, tol : int, float
         Stop when the gradient, in standard deviations of each feature, is at most ``tol``, or when the relative
         duality gap is at most ``tol**2``; for p = ∞ when the duality gap is at most ``tol``, or at most ``tol``
-        times the objective and no longer falling.
+        times the objective and no longer falling. A minimum at a kink of the hinge loss is certified by a duality gap
+        of at most ``tol``, or as far as rounding allows.
     warm_start : bool
         Start from the coefficients of the previous fit.
     verbose : int
