@@ -409,7 +409,7 @@ def test_groups_are_routed_to_decision_function_and_transform():
     example = make_letor_example()
     relevant = (example.target > 0).astype(int)
     with sklearn.config_context(enable_metadata_routing=True):
-        ranker = PNormPush(alpha=1e-2).set_fit_request(groups=True)
+        ranker = PNormPush(alpha=0.1).set_fit_request(groups=True)
         pipe = make_pipeline(QueryNormalizer(), ranker).fit(example.data, relevant, groups=example.groups)
         scores = pipe.decision_function(example.data, groups=example.groups)
         scaled = pipe[:-1].transform(example.data, groups=example.groups)

@@ -92,7 +92,7 @@ class QueryNormalizer(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
     >>> from apexrank.datasets import make_letor_example
     >>> queries = make_letor_example()
     >>> with sklearn.config_context(enable_metadata_routing=True):
-    ...     ranker = CrucialPairsPush(alpha=1e-3).set_fit_request(groups=True)
+    ...     ranker = CrucialPairsPush(alpha=0.1).set_fit_request(groups=True)
     ...     pipe = make_pipeline(QueryNormalizer("rank"), ranker)
     ...     scores = pipe.fit(queries.data, queries.target, groups=queries.groups).predict(
     ...         queries.data, groups=queries.groups

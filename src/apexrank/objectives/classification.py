@@ -8,12 +8,10 @@ import numpy as np
 from scipy import sparse
 from scipy.linalg import block_diag
 
-from apexrank.errors import InputError
 from apexrank.kernels.rows import RowSummer
 from apexrank.objectives.base import HessianTerm, Objective
 from apexrank.objectives.pairs import CrucialPairs
 from apexrank.objectives.push import Push
-from apexrank.penalties import Penalty
 
 
 class PClassification(Objective):
@@ -85,15 +83,3 @@ class PClassification(Objective):
     def separated(self, scores: np.ndarray) -> bool:
         """As :meth:`Push.separated`."""
         return self.push.separated(scores)
-
-
-def with_minimum(objective: Objective, penalty: Penalty) -> Objective:
-    """The objective, or with a pure L1 penalty a form of it that stays above 0; without one there is no minimum."""
-    if penalty.l1 == 0 or penalty.convexity > 0 or objective.bounded_below:
-        return objective
-    if isinstance(objective, Push | CrucialPairs) and not objective.is_smoothed:
-        return PClassification(objective)
-    raise InputError(
-        f"{type(objective).__name__} with this loss falls for ever along some scores, so it has no minimum under a "
-        "pure L1 penalty: use an elastic net (l1_ratio < 1) or another loss"
-    )

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import warnings
+from dataclasses import KW_ONLY, dataclass
 from typing import Any, Self
 
 import numpy as np
@@ -21,7 +22,11 @@ from sklearn.utils.validation import (
 )
 
 from apexrank.errors import InputError
+from apexrank.objectives.base import Objective
+from apexrank.objectives.classification import PClassification
 from apexrank.objectives.margins import checked_relevance
+from apexrank.objectives.pairs import CrucialPairs
+from apexrank.objectives.push import Push
 from apexrank.penalties import Penalty, Ridge
 from apexrank.problem.blocks import Blocks, BlockTraining, classes_of, survey
 from apexrank.problem.design import Make, Matrix, Training, scores_of
@@ -148,6 +153,21 @@ def _block_training(estimator: Any, blocks: Blocks, binary: bool) -> BlockTraini
     return BlockTraining(blocks, found, classes)
 
 
+# ---------------------------------------------------------------- objectives under a lasso
+
+
+def with_minimum(objective: Objective, penalty: Penalty) -> Objective:
+    """The objective, or with a pure L1 penalty a form of it that stays above 0; without one there is no minimum."""
+    if penalty.l1 == 0 or penalty.convexity > 0 or objective.bounded_below:
+        return objective
+    if isinstance(objective, Push | CrucialPairs) and not objective.is_smoothed:
+        return PClassification(objective)
+    raise InputError(
+        f"{type(objective).__name__} with this loss falls for ever along some scores, so it has no minimum under a "
+        "pure L1 penalty: use an elastic net (l1_ratio < 1) or another loss"
+    )
+
+
 # ---------------------------------------------------------------- thresholds
 
 
@@ -242,6 +262,18 @@ def _lazy(ranker: Any, method: str, X: Any, dtype: Any) -> Any:
 
     check_is_fitted(ranker)
     return lazy(ranker, method, X, dtype)
+
+
+@dataclass(eq=False, repr=False)
+class SolverOptions:
+    """Mixin: parameters of the solver, the same in every linear estimator."""
+
+    _: KW_ONLY
+    solver: str | Solver = "auto"
+    max_iter: int = 1000
+    tol: float = 1e-6
+    warm_start: bool = False
+    verbose: int = 0
 
 
 class LinearFit(BaseEstimator):

@@ -18,13 +18,18 @@ from sklearn.utils.validation import check_is_fitted
 from apexrank.errors import InputError
 from apexrank.objectives import CrucialPairs, InfinitePush, Push, Retarget, UnknownLink
 from apexrank.objectives.base import Objective
-from apexrank.objectives.classification import with_minimum
 from apexrank.penalties import Penalty, Ridge
 from apexrank.prices import Power
-from apexrank.rankers.base import BinaryRanker, GradedRanker, LinearBinaryRanker, read_rows
+from apexrank.rankers.base import (
+    BinaryRanker,
+    GradedRanker,
+    LinearBinaryRanker,
+    SolverOptions,
+    read_rows,
+    with_minimum,
+)
 from apexrank.rankers.listwise import LOSSES as LISTWISE
 from apexrank.rankers.listwise import listwise_objective
-from apexrank.solvers import Solver
 from apexrank.validation import check_choice
 
 
@@ -64,7 +69,7 @@ def _ranks_classes(ranker: Any) -> bool:
 
 
 @dataclass(eq=False, repr=False)
-class LinearRanker(GradedRanker):
+class LinearRanker(SolverOptions, GradedRanker):
     """Linear scores that minimise ``objective(X·w)/count + penalty(w)``, both chosen by the user.
 
     An objective of two classes (the pushes) makes it a classifier, whose ``decision_function`` is the ranking score and
@@ -113,11 +118,6 @@ class LinearRanker(GradedRanker):
     penalty: Penalty | None = None
     _: KW_ONLY
     objective_params: dict[str, Any] | None = None
-    solver: str | Solver = "auto"
-    max_iter: int = 1000
-    tol: float = 1e-6
-    warm_start: bool = False
-    verbose: int = 0
 
     def __sklearn_tags__(self):
         tags = super().__sklearn_tags__()

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import KW_ONLY, dataclass
 from typing import Any, Literal, Self
 
@@ -17,7 +16,6 @@ from apexrank.problem.blocks import Blocks
 from apexrank.problem.design import Training, tied_scores
 from apexrank.rankers.base import checked_rows, is_dask, validated, validated_weight
 from apexrank.rankers.kernel import KernelFit
-from apexrank.solvers import Solver
 from apexrank.validation import check_choice
 
 TINY = 1e-120
@@ -214,16 +212,6 @@ class UnknownLinkRegressor(RegressorMixin, KernelFit):
     alpha: float = 1e-4
     output_range: tuple[float, float] | None = None
     link: Literal["isotonic", "least_squares", "cost"] = "isotonic"
-    kernel: str | Callable[..., float] | None = None
-    gamma: float | None = None
-    degree: float = 3
-    coef0: float = 1
-    kernel_params: dict[str, Any] | None = None
-    solver: str | Solver = "auto"
-    max_iter: int = 1000
-    tol: float = 1e-6
-    warm_start: bool = False
-    verbose: int = 0
 
     takes_device_arrays = False
 

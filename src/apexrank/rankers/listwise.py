@@ -17,8 +17,7 @@ from apexrank.objectives.listwise import (
     ideal_dcg,
     softmax_of_lists,
 )
-from apexrank.rankers.base import GradedRanker
-from apexrank.solvers import Solver
+from apexrank.rankers.base import GradedRanker, SolverOptions
 from apexrank.validation import check_choice, segment
 
 LOSSES = ("pointwise", "listnet", "rank_cosine", "ndcg_consistent", "unknown_link")
@@ -26,7 +25,7 @@ OF_TARGETS: dict[str, type[FixedTargets]] = {"squared": SquaredTargets, "i-diver
 
 
 @dataclass(eq=False, repr=False)
-class ListwiseRanker(GradedRanker):
+class ListwiseRanker(SolverOptions, GradedRanker):
     """Linear ranker with one of the classical listwise losses: what monotone retargeting is measured against.
 
     Parameters
@@ -76,11 +75,6 @@ class ListwiseRanker(GradedRanker):
     alpha: float = 1e-3
     normalize: bool = False
     strong_convexity: float = 1.0
-    solver: str | Solver = "auto"
-    max_iter: int = 1000
-    tol: float = 1e-6
-    warm_start: bool = False
-    verbose: int = 0
 
     def __sklearn_tags__(self):
         tags = super().__sklearn_tags__()

@@ -16,14 +16,13 @@ from apexrank.objectives import CrucialPairs
 from apexrank.prices import PRICES, Price
 from apexrank.problem.blocks import Blocks
 from apexrank.problem.design import Training
-from apexrank.rankers.base import GradedRanker, is_dask, validated
-from apexrank.solvers import Solver
+from apexrank.rankers.base import GradedRanker, SolverOptions, is_dask, validated
 
 MOST_ROWS_FOR_TRUTH = 3000
 
 
 @dataclass(eq=False, repr=False)
-class CrucialPairsPush(GradedRanker):
+class CrucialPairsPush(SolverOptions, GradedRanker):
     """Linear ranker for ``Σ_k g(Σ_i ℓ(s_i − s_k)·π_ik)``, π saying which item should stand above which.
 
     The crucial-pairs formulation of JMLR 2009, sec. 7. What matters is given in one of three ways: graded relevance
@@ -63,11 +62,6 @@ class CrucialPairsPush(GradedRanker):
     price: str | Price = "power"
     truth: Callable[[np.ndarray, np.ndarray], np.ndarray] | None = None
     alpha: float = 1e-6
-    solver: str | Solver = "auto"
-    max_iter: int = 1000
-    tol: float = 1e-6
-    warm_start: bool = False
-    verbose: int = 0
 
     def fit(
         self,

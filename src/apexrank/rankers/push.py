@@ -21,16 +21,15 @@ from apexrank.losses import LOSSES, Exponential, Loss
 from apexrank.metrics import get_scorer
 from apexrank.objectives import InfinitePush, Push
 from apexrank.objectives.base import Objective
-from apexrank.objectives.classification import with_minimum
 from apexrank.penalties import Penalty, elastic_net
 from apexrank.prices import PRICES, Power, Price
 from apexrank.problem.problem import Problem
-from apexrank.rankers.base import LinearBinaryRanker, read_rows
+from apexrank.rankers.base import LinearBinaryRanker, SolverOptions, read_rows, with_minimum
 from apexrank.solvers import CoordinateDescent, Solution, Solver
 
 
 @dataclass(eq=False, repr=False)
-class PNormPush(LinearBinaryRanker):
+class PNormPush(SolverOptions, LinearBinaryRanker):
     """Linear ranker that concentrates at the top of the list (JMLR 2009).
 
     With positives' scores f and negatives' scores g it minimises
@@ -116,11 +115,6 @@ class PNormPush(LinearBinaryRanker):
     balance: float = 1.0
     alpha: float = 1e-6
     l1_ratio: float = 0.0
-    solver: str | Solver = "auto"
-    max_iter: int = 1000
-    tol: float = 1e-6
-    warm_start: bool = False
-    verbose: int = 0
 
     @property
     def _is_infinite(self) -> bool:
@@ -179,7 +173,7 @@ class PNormPush(LinearBinaryRanker):
 
 
 @dataclass(eq=False, repr=False)
-class IRPush(LinearBinaryRanker):
+class IRPush(SolverOptions, LinearBinaryRanker):
     """Linear ranker for the mean over positives of ``ln(1 + Σ_k e^{−(f_i − g_k)})``, the IR Push (JMLR 2009, eq. 2).
 
     The sign of the paper's formula is corrected. It lifts each positive by a discount like that of DCG, and behaves
@@ -196,10 +190,6 @@ class IRPush(LinearBinaryRanker):
 
     _: KW_ONLY
     alpha: float = 1e-6
-    max_iter: int = 1000
-    tol: float = 1e-6
-    warm_start: bool = False
-    verbose: int = 0
 
     def _objective(self, positive: np.ndarray, weight: np.ndarray | None, groups: Any) -> Any:
         return Push(positive, price="log1p", side="bottom", sample_weight=weight, groups=groups)

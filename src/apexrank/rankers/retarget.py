@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from copy import copy
 from dataclasses import KW_ONLY, dataclass
 from typing import Any, Literal, Self
@@ -19,7 +18,6 @@ from apexrank.objectives.retarget import Retarget, row_weights
 from apexrank.problem.design import Training, pull_back, scores_of
 from apexrank.rankers.base import GradedRanker, read_rows
 from apexrank.rankers.kernel import KernelFit
-from apexrank.solvers import Solver
 from apexrank.solvers.online import OnlineGradient, scatter_norm
 from apexrank.validation import check_finite
 
@@ -138,16 +136,6 @@ class MonotoneRetargeting(KernelFit, GradedRanker):
     reward: float = 0.0
     normalize: bool = False
     joint_convexity: bool | tuple[float, float] = True
-    kernel: str | Callable[..., float] | None = None
-    gamma: float | None = None
-    degree: float = 3
-    coef0: float = 1
-    kernel_params: dict[str, Any] | None = None
-    solver: str | Solver = "auto"
-    max_iter: int = 1000
-    tol: float = 1e-6
-    warm_start: bool = False
-    verbose: int = 0
 
     def fit(
         self,
