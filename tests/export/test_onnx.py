@@ -72,7 +72,7 @@ BINARY = [
     RankBoost(t_max=20),
 ]
 GRADED = [
-    CrucialPairsPush(p=2, alpha=1e-2),
+    CrucialPairsPush(p=2, alpha=1.0),
     ListwiseRanker(loss="listnet", alpha=1e-2),
     MonotoneRetargeting(alpha=0.1),
 ]
