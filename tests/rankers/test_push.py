@@ -373,6 +373,7 @@ def test_columns_far_from_zero(wdbc, offset, p):
     X = StandardScaler().fit_transform(X)
     near, far = (PNormPush(p=p, alpha=1e-2).fit(rows, y) for rows in (X, X + offset))
     np.testing.assert_allclose(far.coef_, near.coef_, rtol=1e-4, atol=1e-4)
+    assert far.objective_ == pytest.approx(near.objective_, rel=1e-7)
 
 
 @pytest.mark.parametrize("solver", ["auto", "lbfgs"])

@@ -90,7 +90,7 @@ class Continuation:
             ):
                 break
             previous = error
-            sharper = problem.objective.sharpened(problem.scores(total.w))  # type: ignore[attr-defined]
+            sharper = problem.objective.sharpened(problem.design.scores(total.w))  # type: ignore[attr-defined]
             problem = problem.with_objective(sharper)
         if total.converged:
             self._point_somewhere(problem, total)
@@ -126,9 +126,12 @@ class Continuation:
         return solver.solve(problem, total.w)
 
     def _certify(self, problem: Problem, total: Solution) -> float:
-        """Note value and gap of the limit; gives back the gap, or the smoothing error where there is no gap."""
+        """Note value and gap of the limit; gives back the gap, or the smoothing error where there is no gap.
+
+        Scores are those of the rows as the design keeps them: far from zero the given ones would lose the digits.
+        """
         objective: Any = problem.objective
-        dual = objective.dual_value(problem.scores(total.w)) / problem.count
+        dual = objective.dual_value(problem.design.scores(total.w)) / problem.count
         total.value = self._limit(problem, total.w)
         bound = problem.dual_bound(dual, problem.slope(total.w))
         total.gap = float(np.maximum(total.value - bound, 0.0))  # nan stays nan
@@ -144,4 +147,4 @@ class Continuation:
     def _limit(problem: Problem, w: np.ndarray) -> float:
         """The whole value at w without any smoothing."""
         objective: Any = problem.objective
-        return objective.limit(problem.scores(w)) / problem.count + problem.penalty.value(w)
+        return objective.limit(problem.design.scores(w)) / problem.count + problem.penalty.value(w)

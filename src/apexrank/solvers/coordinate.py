@@ -38,7 +38,7 @@ class CoordinateDescent:
 
     def solve(self, problem: Problem, w0: np.ndarray) -> Solution:
         """Minimise from ``w0``."""
-        solution, w, scores = Solution(w0), w0.copy(), problem.scores(w0)
+        solution, w, scores = Solution(w0), w0.copy(), problem.design.scores(w0)
         while True:
             at_scores = cache(partial(problem.objective.value_and_grad, scores))
             value, grad = self._look(problem, w, at_scores)
