@@ -185,7 +185,7 @@ def test_a_larger_alpha_means_the_same_on_more_rows():
         ({"penalty": NonNegative(), "solver": CoordinateDescent()}, "cannot fit bounds on the coefficients"),
         ({"penalty": Quadratic(np.eye(3)), "solver": "coordinate"}, "cannot fit a quadratic penalty"),
         ({"penalty": Bounded(Ridge(), 1.0, 2.0)}, "bounds must have low <= 0 <= high"),
-        ({"objective": "infinite_push", "penalty": Lasso(0.1)}, "a pure L1 penalty has no minimum"),
+        ({"objective": "infinite_push", "penalty": Lasso(0.1)}, "no minimum under a pure L1 penalty"),
         ({"objective": "infinite_push", "solver": "coordinate"}, "cannot fit p=inf"),
     ],
 )

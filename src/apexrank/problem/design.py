@@ -303,17 +303,18 @@ class Moments(NamedTuple):
 
 def moments_of(rows: np.ndarray, weight: np.ndarray | None) -> Moments:
     """Moments of the columns of some rows, in double precision."""
-    weight = np.ones(len(rows)) if weight is None else np.asarray(weight, dtype=np.float64)
-    total = float(weight.sum())
+    total = float(len(rows) if weight is None else np.sum(weight))
     if total == 0:
         zero = np.zeros(rows.shape[1])
         return Moments(0.0, zero, zero, zero)
-    largest = np.abs(rows[weight > 0]).max(axis=0).astype(np.float64)
+    if weight is not None:
+        weight = np.asarray(weight, dtype=np.float64)
+        rows, weight = rows[weight > 0], weight[weight > 0]
+    largest = np.abs(rows).max(axis=0).astype(np.float64)
     unit = np.where(largest > 0, largest, 1.0)  # squares of huge numbers would overflow
     scaled = rows / unit
-    mean = weight @ scaled / total
-    scaled -= mean
-    spread = np.sqrt(np.einsum("i,ij,ij->j", weight, scaled, scaled) / total)
+    mean = np.average(scaled, axis=0, weights=weight)
+    spread = np.sqrt(np.average((scaled - mean) ** 2, axis=0, weights=weight))
     return Moments(total, mean * unit, spread * unit, largest)
 
 
