@@ -89,6 +89,8 @@ class Problem:
         if unseen and np.any(np.abs(centre) > FAR * self.spread):
             # so far from zero that scores would lose the digits that rank: the objective does not see the shift
             self.design, centre = self.design.moved(centre), 0 * centre
+            if objective.lists is None:  # from there rounding no longer hides the spread of a column
+                self.spread = usable_units(self.design.units(sample_weight)[1], self.design.varies)
         self.centre = centre
         self.scale = np.hypot(self.spread, np.sqrt(self.penalty.diagonal(self.n_features) / self.curvature))
 
