@@ -393,13 +393,13 @@ def test_nothing_is_learnt_with_groups():
 def test_groups_are_routed_through_a_pipeline(method):
     train, test = (make_letor_example(random_state=seed) for seed in (0, 1))
     with sklearn.config_context(enable_metadata_routing=True):
-        ranker = CrucialPairsPush(p=1, alpha=1e-2).set_fit_request(groups=True)
+        ranker = CrucialPairsPush(p=1, alpha=0.1).set_fit_request(groups=True)
         pipe = make_pipeline(QueryNormalizer(method), ranker)
         pipe.fit(train.data, train.target, groups=train.groups)
         piped = pipe.predict(test.data, groups=test.groups)
         with pytest.raises(InputError, match="groups are missing"):
             pipe.predict(test.data)
-    by_hand = CrucialPairsPush(p=1, alpha=1e-2).fit(
+    by_hand = CrucialPairsPush(p=1, alpha=0.1).fit(
         QueryNormalizer(method).fit_transform(train.data, groups=train.groups),
         train.target,
         groups=train.groups,
@@ -413,7 +413,7 @@ def test_groups_are_routed_to_decision_function_and_transform():
     example = make_letor_example()
     relevant = (example.target > 0).astype(int)
     with sklearn.config_context(enable_metadata_routing=True):
-        ranker = PNormPush(alpha=1e-2).set_fit_request(groups=True)
+        ranker = PNormPush(alpha=0.1).set_fit_request(groups=True)
         pipe = make_pipeline(QueryNormalizer(), ranker).fit(example.data, relevant, groups=example.groups)
         scores = pipe.decision_function(example.data, groups=example.groups)
         scaled = pipe[:-1].transform(example.data, groups=example.groups)
@@ -436,11 +436,11 @@ def test_requests_can_be_set():
 
 def test_without_routing_fit_takes_groups_by_the_name_of_the_step():
     example = make_letor_example()
-    pipe = make_pipeline(QueryNormalizer(), CrucialPairsPush(p=1, alpha=1e-2))
+    pipe = make_pipeline(QueryNormalizer(), CrucialPairsPush(p=1, alpha=0.1))
     groups = {f"{step}__groups": example.groups for step in ("querynormalizer", "crucialpairspush")}
     pipe.fit(example.data, example.target, **groups)
     scaled = QueryNormalizer().fit_transform(example.data, groups=example.groups)
-    by_hand = CrucialPairsPush(p=1, alpha=1e-2).fit(scaled, example.target, groups=example.groups)
+    by_hand = CrucialPairsPush(p=1, alpha=0.1).fit(scaled, example.target, groups=example.groups)
     np.testing.assert_array_equal(pipe[-1].coef_, by_hand.coef_)
     with pytest.raises(InputError, match="groups are missing"):
         pipe.predict(example.data)
@@ -449,7 +449,7 @@ def test_without_routing_fit_takes_groups_by_the_name_of_the_step():
 def test_a_pipeline_without_groups_scales_as_learnt():
     train, test = (make_letor_example(random_state=seed) for seed in (0, 1))
     scores = [
-        make_pipeline(scaler, CrucialPairsPush(p=1, alpha=1e-2))
+        make_pipeline(scaler, CrucialPairsPush(p=1, alpha=0.1))
         .fit(train.data, train.target)
         .predict(test.data)
         for scaler in (QueryNormalizer(), MinMaxScaler())
@@ -468,7 +468,7 @@ def test_scaling_inside_queries_helps_where_queries_differ():
     train, test = (make_letor_example(n_queries=100, random_state=seed) for seed in (0, 100))
 
     def quality(scale):
-        ranker = CrucialPairsPush(p=1, alpha=1e-3).fit(scale(train), train.target, groups=train.groups)
+        ranker = CrucialPairsPush(p=1, alpha=0.1).fit(scale(train), train.target, groups=train.groups)
         return _mean_ndcg(test, ranker.predict(scale(test)))
 
     scaled = quality(lambda bunch: QueryNormalizer().fit_transform(bunch.data, groups=bunch.groups))

@@ -86,6 +86,31 @@ class Hinge(Loss):
 
 
 @dataclass(frozen=True)
+class SmoothHinge(Loss):
+    """The hinge with its kink rounded over ``width``: nowhere larger, and smaller by at most ``width/2``.
+
+    ℓ(z) = (1 − z)²/(2·width) for 0 ≤ 1 − z ≤ width, and 1 − z − width/2 for larger losses. It certifies fits with the
+    hinge.
+
+    Examples
+    --------
+    >>> SmoothHinge(0.5).value(np.array([1.0, 0.5, 0.0])).tolist()
+    [0.0, 0.25, 0.75]
+    """
+
+    name: ClassVar[str] = "smooth_hinge"
+    reaches_zero: ClassVar[bool] = True
+    width: float = 1.0
+
+    def value(self, z: np.ndarray) -> np.ndarray:
+        part = np.clip(1.0 - np.asarray(z), 0.0, self.width)
+        return part * (2 * np.maximum(0.0, 1.0 - np.asarray(z)) - part) / (2 * self.width)
+
+    def slope(self, z: np.ndarray) -> np.ndarray:
+        return -np.clip((1.0 - np.asarray(z)) / self.width, 0.0, 1.0)
+
+
+@dataclass(frozen=True)
 class SquaredHinge(Loss):
     """ℓ(z) = max(0, 1 − z)²."""
 

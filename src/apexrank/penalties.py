@@ -7,9 +7,10 @@ a solver that knows the L1 norm and bounds knows all of them.
 
 from __future__ import annotations
 
+from copy import copy
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any
+from typing import Any, ClassVar, Self
 
 import numpy as np
 
@@ -59,6 +60,33 @@ class Penalty:
 
     def check(self, n_features: int) -> None:
         """Raise InputError for parameters that make no penalty on so many coefficients."""
+        check_finite("alpha", getattr(self, "alpha", 0.0), 0)
+
+    def get_params(self, deep: bool = True) -> dict[str, Any]:
+        """Parameters by name, as of a scikit-learn estimator; ``deep`` adds those of an inner penalty."""
+        own = {name: getattr(self, name) for name in getattr(self, "__dataclass_fields__", ())}
+        if deep and isinstance(inner := own.get("base"), Penalty):
+            own |= {f"base__{name}": value for name, value in inner.get_params().items()}
+        return own
+
+    def set_params(self, **params: Any) -> Self:
+        """Set parameters by name, such as ``alpha`` or ``base__alpha``; GridSearchCV does it on a copy.
+
+        Examples
+        --------
+        >>> Bounded(Ridge(1.0)).set_params(base__alpha=3.0).base
+        Ridge(alpha=3.0)
+        """
+        known = self.get_params(deep=False)
+        for key, value in params.items():
+            name, _, inner = key.partition("__")
+            if name not in known:
+                raise InputError(f"{type(self).__name__} has no parameter {name!r}: use {', '.join(known)}")
+            # of an inner penalty a copy is changed, which others may share
+            known[name] = copy(known[name]).set_params(**{inner: value}) if inner else value
+        self.__dict__.clear()  # what was computed from the old ones
+        self.__dict__.update(known)
+        return self
 
     def smooth(self, w: np.ndarray) -> tuple[float, np.ndarray]:
         """``½·w'Aw`` and its gradient ``Aw``."""
@@ -155,9 +183,6 @@ class Ridge(Penalty):
 
     alpha: float = 1.0
 
-    def check(self, n_features: int) -> None:
-        check_finite("alpha", self.alpha, 0)
-
     @property
     def curvature(self) -> float:
         return self.alpha
@@ -177,7 +202,7 @@ class ElasticNet(Penalty):
     l1_ratio: float = 0.5
 
     def check(self, n_features: int) -> None:
-        check_finite("alpha", self.alpha, 0)
+        super().check(n_features)
         check_between("l1_ratio", self.l1_ratio, 0, 1)
 
     @property
@@ -200,13 +225,7 @@ class Lasso(Penalty):
     """
 
     alpha: float = 1.0
-
-    def check(self, n_features: int) -> None:
-        check_finite("alpha", self.alpha, 0)
-
-    @property
-    def curvature(self) -> float:
-        return 0.0
+    curvature: ClassVar[float] = 0.0
 
     @property
     def l1(self) -> float:  # type: ignore[override]
@@ -236,7 +255,7 @@ class Quadratic(Penalty):
     alpha: float = 1.0
 
     def check(self, n_features: int) -> None:
-        check_finite("alpha", self.alpha, 0)
+        super().check(n_features)
         P = np.asarray(self.P, dtype=float)
         if P.shape != (n_features, n_features):
             raise InputError(

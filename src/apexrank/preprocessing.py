@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import KW_ONLY, dataclass
 from typing import Any, ClassVar, Self
 
 import numpy as np
@@ -12,12 +13,13 @@ from sklearn.base import BaseEstimator, OneToOneFeatureMixin, TransformerMixin
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from apexrank.errors import InputError
-from apexrank.validation import Segments, check_frame, segment
+from apexrank.validation import Segments, check_choice, check_frame, segment
 
 _MISSING = ("raise", "keep")
 _LEARNT = ("offset_", "scale_", "values_")
 
 
+@dataclass(eq=False, repr=False)
 class QueryNormalizer(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
     """Scale every feature inside each query, so that values of different queries compare.
 
@@ -90,7 +92,7 @@ class QueryNormalizer(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
     >>> from apexrank.datasets import make_letor_example
     >>> queries = make_letor_example()
     >>> with sklearn.config_context(enable_metadata_routing=True):
-    ...     ranker = CrucialPairsPush(alpha=1e-3).set_fit_request(groups=True)
+    ...     ranker = CrucialPairsPush(alpha=0.1).set_fit_request(groups=True)
     ...     pipe = make_pipeline(QueryNormalizer("rank"), ranker)
     ...     scores = pipe.fit(queries.data, queries.target, groups=queries.groups).predict(
     ...         queries.data, groups=queries.groups
@@ -103,9 +105,9 @@ class QueryNormalizer(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
     __metadata_request__fit: ClassVar[dict] = {"groups": True}
     __metadata_request__transform: ClassVar[dict] = {"groups": True}
 
-    def __init__(self, method: str = "minmax", *, missing: str = "raise") -> None:
-        self.method = method
-        self.missing = missing
+    method: str = "minmax"
+    _: KW_ONLY
+    missing: str = "raise"
 
     def __sklearn_tags__(self):
         tags = super().__sklearn_tags__()
@@ -183,12 +185,8 @@ class QueryNormalizer(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
         return scaled
 
     def _checked(self, X: Any, *, reset: bool) -> Any:
-        for name, value, choices in (
-            ("method", self.method, _METHODS),
-            ("missing", self.missing, _MISSING),
-        ):
-            if value not in choices:
-                raise InputError(f"unknown {name} {value!r}: use one of {', '.join(choices)}")
+        check_choice("method", self.method, _METHODS)
+        check_choice("missing", self.missing, _MISSING)
         if sparse.issparse(X) and self.method != "max":
             raise InputError(
                 f"method={self.method!r} would fill the zeros of a sparse X: use method='max', or give X.toarray()"

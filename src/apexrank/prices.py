@@ -7,11 +7,13 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from numbers import Real
 from typing import ClassVar
 
 import numpy as np
 
-from apexrank.validation import Registry, check_finite
+from apexrank.errors import InputError
+from apexrank.validation import Registry
 
 
 def softplus(t: np.ndarray) -> np.ndarray:
@@ -82,7 +84,10 @@ class Power(Price):
     p: float = 4.0
 
     def __post_init__(self) -> None:
-        check_finite("p", self.p, 1)
+        if not isinstance(self.p, Real) or not 1 <= float(self.p) < np.inf:
+            raise InputError(
+                f"p must be a finite number of at least 1, got {self.p!r}; PNormPush also takes inf"
+            )
 
     @property
     def order(self) -> float:

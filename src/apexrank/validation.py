@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import re
 import sys
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from math import inf
 from numbers import Integral, Real
 from pathlib import Path
@@ -52,7 +52,7 @@ def check_count(name: str, value: Any, lowest: int = 1, otherwise: str = "") -> 
 
 
 def check_choice(name: str, value: Any, choices: Any) -> None:
-    """Raise InputError unless ``value`` is one of the strings of the ``Literal`` type ``choices``.
+    """Raise InputError unless ``value`` is one of ``choices``, names or a ``Literal`` type of them.
 
     Examples
     --------
@@ -61,8 +61,29 @@ def check_choice(name: str, value: Any, choices: Any) -> None:
     Traceback (most recent call last):
     apexrank.errors.InputError: unknown test 'z': use one of permutation, t
     """
-    if value not in get_args(choices):
-        raise InputError(f"unknown {name} {value!r}: use one of {', '.join(get_args(choices))}")
+    names = get_args(choices) or tuple(choices)
+    if value not in names:
+        raise InputError(f"unknown {name} {value!r}: use one of {', '.join(names)}")
+
+
+def check_two_classes(classes: Sequence[Any], kind: str = "") -> None:
+    """Raise InputError unless there are two values of the target; ``kind`` is what more there is to say of them.
+
+    Examples
+    --------
+    >>> check_two_classes(["a"])
+    Traceback (most recent call last):
+    apexrank.errors.InputError: ranking needs positives and negatives, but the target has only one class: 'a'
+    """
+    if len(classes) > 2:
+        raise InputError(
+            f"Only binary classification is supported: the target has {len(classes)} values{kind}; "
+            "mark the wanted class as positive first"
+        )
+    if len(classes) < 2:
+        raise InputError(
+            f"ranking needs positives and negatives, but the target has only one class: {classes[0]!r}"
+        )
 
 
 # the squares of numbers beyond these, and sums of them, leave the range of floating point

@@ -75,7 +75,7 @@ BINARY = [
     LinearRanker("push", Ridge(1e-2)),
 ]
 GRADED = [
-    CrucialPairsPush(p=2, alpha=1e-2),
+    CrucialPairsPush(p=2, alpha=1.0),
     ListwiseRanker(loss="listnet", alpha=1e-2),
     MonotoneRetargeting(alpha=0.1),
     LinearRanker("retarget", Ridge(0.1)),

@@ -4,8 +4,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from apexrank.kernels import pairsums
-from apexrank.kernels.pairsums import HingeSums, LogisticSums
-from apexrank.losses import Hinge, Logistic, SquaredHinge
+from apexrank.kernels.pairsums import HingeSums, LogisticSums, SmoothHingeSums
+from apexrank.losses import Hinge, Logistic, SmoothHinge, SquaredHinge
 
 KERNELS = [(Logistic(), LogisticSums), (Hinge(), HingeSums), (SquaredHinge(), HingeSums.squared)]
 SPREADS = [1e-6, 1e-3, 1.0, 10.0, 100.0, 1e3, 1e4]
@@ -87,3 +87,18 @@ def test_huge_scores_are_finite():
         got = kernel(*one_group(x, t)).forward(np.ones(3))
         assert np.isfinite(got.value).all()
         assert np.isfinite(got.slope).all()
+
+
+@pytest.mark.parametrize("width", [1.0, 1e-3, 1e-6])
+def test_a_rounded_kink_against_the_sum_over_pairs(width):
+    rng = np.random.default_rng(0)
+    x, t, w, m = rng.normal(size=70), rng.normal(size=50), rng.random(70), rng.random(50)
+    loss, sums = SmoothHinge(width), SmoothHingeSums(*one_group(x, t), width)
+    value, slope = by_pairs(loss, x, w, t)
+    got = sums.forward(w)
+    np.testing.assert_allclose(got.value, value, atol=1e-12 / width)
+    np.testing.assert_allclose(got.slope, slope, atol=1e-12 / width)
+    np.testing.assert_allclose(sums.backward(m), loss.slope(x[:, None] - t) @ m, atol=1e-12 / width)
+    below = Hinge().value(x) - loss.value(x)
+    assert (below >= 0).all()
+    assert below.max() == pytest.approx(width / 2)

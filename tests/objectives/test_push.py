@@ -6,7 +6,7 @@ import pytest
 
 from apexrank.errors import InputError
 from apexrank.objectives import Push
-from apexrank.objectives.forms import log_form, plain_form, root_form
+from apexrank.objectives.base import log_form, plain_form, root_form
 from apexrank.prices import Custom, Power
 from tests.oracles import log_push_risk, numerical_gradient, push_objective
 

@@ -258,7 +258,7 @@ def test_groups_may_lie_in_several_blocks():
     mixed = Listed(*(Block(X[some], y[some], None, groups[some]) for some in np.array_split(order, 5)))
     local = MonotoneRetargeting(tol=1e-10).fit(X, y, groups=groups)
     np.testing.assert_allclose(fit_blocks(MonotoneRetargeting(tol=1e-10), mixed).coef_, local.coef_, **EXACT)
-    push = PNormPush(p=2, alpha=0.1, tol=1e-8)
+    push = PNormPush(p=2, alpha=0.3, tol=1e-8)
     labels = Listed(*(Block(X[some], y[some] > 1, None, groups[some]) for some in np.array_split(order, 5)))
     expected = clone(push).fit(X, y > 1, groups=groups)
     np.testing.assert_allclose(fit_blocks(push, labels).coef_, expected.coef_, rtol=1e-6, atol=1e-8)

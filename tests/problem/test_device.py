@@ -20,8 +20,14 @@ from apexrank.objectives import Push  # noqa: E402
 from apexrank.prices import Power  # noqa: E402
 from apexrank.problem import Problem, triton_rows  # noqa: E402
 from apexrank.problem.design import column_units as host_units  # noqa: E402
-from apexrank.problem.device import ClassSums, DeviceDesign, DeviceRows  # noqa: E402
-from apexrank.problem.device_arrays import column_units, is_device_array, to_host  # noqa: E402
+from apexrank.problem.device import (  # noqa: E402  # noqa: E402
+    ClassSums,
+    DeviceDesign,
+    DeviceRows,
+    column_units,
+    is_device_array,
+    to_host,
+)
 from apexrank.rankers.base import SeparableWarning  # noqa: E402
 from apexrank.solvers import LBFGS, Newton  # noqa: E402
 
@@ -225,7 +231,7 @@ def test_strides_and_gradients_do_not_matter(data):
 def test_rows_in_blocks(data, monkeypatch):
     X, y, weight = data
     wanted = fitted(torch.from_numpy(X), y, weight).coef_
-    monkeypatch.setattr("apexrank.problem.device_arrays.BLOCK_BYTES", 8 * 5 * 64)
+    monkeypatch.setattr("apexrank.problem.device.BLOCK_BYTES", 8 * 5 * 64)
     np.testing.assert_allclose(fitted(torch.from_numpy(X), y, weight).coef_, wanted, rtol=1e-10)
 
 

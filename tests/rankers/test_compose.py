@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 from scipy import sparse
 from sklearn.base import clone
+from sklearn.model_selection import GridSearchCV
 
 from apexrank import InputError, LinearRanker, MonotoneRetargeting, PNormPush
 from apexrank.objectives import Retarget
@@ -21,6 +22,7 @@ RNG = np.random.default_rng(0)
 X = RNG.normal(size=(90, 3))
 QUALITY = X @ [1.0, 0.7, -0.2] + RNG.normal(size=90)
 LABELS = (X @ [1.0, 0.7, -0.2] + 0.1 * RNG.normal(size=90) > 0.5).astype(int)  # or p = inf would collapse
+NOISY = (QUALITY > 0.5).astype(int)  # or groups would be separated on average, and a push in groups warn
 GRADES = np.digitize(QUALITY, [-0.5, 0.8])
 QUERIES = np.repeat(np.arange(9), 10)
 WEIGHT = RNG.integers(1, 3, 90).astype(float)
@@ -32,7 +34,7 @@ FAMILIES = {
     "push, logistic": ("push", {"p": 2, "loss": "logistic"}, LABELS, None),
     "push, squared hinge": ("push", {"p": 2, "loss": "squared_hinge"}, LABELS, None),
     "IR push": ("push", {"price": "log1p", "side": "bottom"}, LABELS, None),
-    "push in groups": ("push", {"p": 2}, LABELS, QUERIES),
+    "push in groups": ("push", {"p": 2}, NOISY, QUERIES),
     "infinite push": ("infinite_push", {}, LABELS, None),
     "infinite push, hinge": ("infinite_push", {"loss": "hinge"}, LABELS, None),
     "crucial pairs": ("pairs", {"p": 2}, GRADES, QUERIES),
@@ -183,7 +185,7 @@ def test_a_larger_alpha_means_the_same_on_more_rows():
         ({"penalty": NonNegative(), "solver": CoordinateDescent()}, "cannot fit bounds on the coefficients"),
         ({"penalty": Quadratic(np.eye(3)), "solver": "coordinate"}, "cannot fit a quadratic penalty"),
         ({"penalty": Bounded(Ridge(), 1.0, 2.0)}, "bounds must have low <= 0 <= high"),
-        ({"objective": "infinite_push", "penalty": Lasso(0.1)}, "a pure L1 penalty has no minimum"),
+        ({"objective": "infinite_push", "penalty": Lasso(0.1)}, "no minimum under a pure L1 penalty"),
         ({"objective": "infinite_push", "solver": "coordinate"}, "cannot fit p=inf"),
     ],
 )
@@ -191,3 +193,41 @@ def test_refused_in_one_line(options, message):
     with pytest.raises(InputError, match=message) as error:
         LinearRanker(**options).fit(X, LABELS)
     assert "\n" not in str(error.value)
+
+
+def test_penalties_have_parameters_for_a_grid_search():
+    grid = {"penalty__base__alpha": [1e-3, 10.0], "penalty__high": [0.5, np.inf]}
+    penalty = Bounded(Ridge(1.0), high=1.0)
+    ranker = LinearRanker("push", penalty, objective_params={"p": 2})
+    search = GridSearchCV(ranker, grid, cv=2, scoring="roc_auc").fit(X, NOISY)
+    assert search.best_estimator_.penalty.base.alpha == search.best_params_["penalty__base__alpha"]
+    assert penalty == Bounded(Ridge(1.0), high=1.0)  # as it was
+    assert clone(ranker).set_params(penalty__base__alpha=2.0).penalty == Bounded(Ridge(2.0), high=1.0)
+    smooth = Quadratic(np.eye(3), 1.0)
+    assert smooth.value(np.ones(3)) == 1.5
+    assert smooth.set_params(alpha=2.0).value(np.ones(3)) == 3.0
+    assert Bounded().base == Ridge()
+    Bounded().set_params(base__alpha=7.0)
+    assert Bounded().base == Ridge()
+    with pytest.raises(InputError, match="Ridge has no parameter 'beta': use alpha"):
+        Ridge().set_params(beta=1.0)
+
+
+def test_a_penalty_below_zero_is_refused_by_fit():
+    for penalty in (Ridge(-1), Lasso(-1), ElasticNet(-1), NonNegative(Ridge(-1)), Quadratic(np.eye(3), -1)):
+        with pytest.raises(InputError, match="alpha must be a finite number of at least 0, got -1"):
+            LinearRanker("listnet", penalty).fit(X, GRADES, groups=QUERIES)
+
+
+@pytest.mark.parametrize(
+    ("objective", "message"),
+    [
+        ("push", "unknown objective_params q: the objective takes loss, price, side, balance"),
+        ("listnet", "unknown objective_params q: the objective takes divergence, normalize"),
+        ("unknown_link", "unknown objective_params q: the objective takes strong_convexity, normalize"),
+        (partial(Retarget, margin=2.0), "unknown objective_params q: the objective takes"),
+    ],
+)
+def test_unknown_parameters_of_the_objective_are_named(objective, message):
+    with pytest.raises(InputError, match=message):
+        LinearRanker(objective, objective_params={"q": 1}).fit(X, LABELS)

@@ -257,7 +257,11 @@ def test_not_converging_is_said(data, loss):
         ({"loss": "ndcg_consistent"}, [0, 1, 2000], "smaller grades"),
         ({"loss": "pointwise", "divergence": "i-divergence"}, [0, -1, 2], "must not be negative"),
         ({"loss": "rank_cosine"}, [0, 0, 0], "relevance other than 0"),
-        ({"loss": "rank_cosine", "solver": "newton"}, [0, 1, 2], "no Hessian"),
+        (
+            {"loss": "rank_cosine", "solver": "newton"},
+            [0, 1, 2],
+            "needs a Hessian, which this objective does not have",
+        ),
         ({"alpha": -1}, [0, 1, 2], "alpha must be"),
         ({}, [0, np.nan, 2], "NaN"),
         ({}, None, "requires y"),

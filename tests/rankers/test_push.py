@@ -15,7 +15,16 @@ from sklearn.model_selection import GridSearchCV, GroupKFold, cross_val_score
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import MinMaxScaler, StandardScaler
 
-from apexrank import InputError, IRPush, PNormPush, PNormPushCV, RankBoost, metrics, push_path
+from apexrank import (
+    CrucialPairsPush,
+    InputError,
+    IRPush,
+    PNormPush,
+    PNormPushCV,
+    RankBoost,
+    metrics,
+    push_path,
+)
 from apexrank.prices import Custom
 from apexrank.rankers import SeparableWarning
 from apexrank.rankers.base import balanced_threshold, p_classification_intercept
@@ -192,6 +201,73 @@ def test_choice_of_p_and_alpha(wdbc):
     assert 0 < grouped.best_score_ <= 1
 
 
+def test_choice_of_p_and_alpha_weighs_the_held_out_rows(wdbc):
+    """Weights are repetitions in the scores of the folds, too: rows of weight 0 might not be there."""
+    X, y = wdbc[0].to_numpy(), wdbc[1].to_numpy()
+    weight = np.random.default_rng(0).integers(0, 3, len(y)).astype(float)
+    rows = np.repeat(np.arange(len(y)), weight.astype(int))
+    halves = np.arange(len(y)) % 2
+
+    def folds(half):
+        return [(np.flatnonzero(half != k), np.flatnonzero(half == k)) for k in (0, 1)]
+
+    options = {"ps": [1, 4], "alphas": [1e-2], "scoring": "partial_auc"}
+    weighted = PNormPushCV(cv=folds(halves), **options).fit(X, y, sample_weight=weight)
+    repeated = PNormPushCV(cv=folds(halves[rows]), **options).fit(X[rows], y[rows])
+    for name in ("split0_test_score", "split1_test_score"):
+        np.testing.assert_allclose(weighted.cv_results_[name], repeated.cv_results_[name], atol=1e-10)
+    plain = PNormPushCV(cv=folds(halves), **options).fit(X, y)
+    assert not np.allclose(weighted.cv_results_["mean_test_score"], plain.cv_results_["mean_test_score"])
+
+
+def grouped_rows(noise, n=200, seed=0):
+    rng = np.random.default_rng(seed)
+    X = rng.normal(size=(n, 5))
+    y = (X[:, 0] - X[:, 1] + noise * rng.normal(size=n) > 0.3).astype(int)
+    return X, y, np.repeat(np.arange(n // 5), 5)
+
+
+@pytest.mark.parametrize("ranker", [PNormPush, CrucialPairsPush])
+def test_groups_that_only_the_penalty_holds_warn(ranker):
+    """Groups are separated on average, not each: the coefficients are those of the penalty, of the order of 1/alpha."""
+    X, y, groups = grouped_rows(noise=0.3)
+    sizes = []
+    for alpha in (1e-4, 1e-2):
+        with pytest.warns(SeparableWarning, match="set a larger alpha"):
+            fitted = ranker(alpha=alpha).fit(X, y, groups=groups)
+        sizes.append(alpha * np.abs(fitted.coef_).max())
+        scores = X @ np.ravel(fitted.coef_)
+        lists = [(scores[(groups == q) & (y == 1)], scores[(groups == q) & (y == 0)]) for q in range(40)]
+        margins = np.array([up.min() - down.max() for up, down in lists if len(up) and len(down)])
+        assert margins.min() < 0 < margins.mean()
+    assert sizes[0] == pytest.approx(sizes[1], rel=0.02)
+    with pytest.warns(SeparableWarning, match="alpha=0"):
+        ranker(alpha=0).fit(X, y, groups=groups)
+    ranker(alpha=1.0).fit(X, y, groups=groups)  # an alpha that is large enough
+    X, y, groups = grouped_rows(noise=3.0)
+    ranker(alpha=1e-6).fit(X, y, groups=groups)  # and data that overlap
+
+
+@pytest.mark.parametrize("p", [1, 3])
+@pytest.mark.parametrize("in_groups", [False, True])
+def test_the_hinge_is_certified_at_its_kinks(p, in_groups):
+    X, y, groups = grouped_rows(noise=1.0, n=100)
+    chosen = groups if in_groups else None
+    for alpha in (1e-6, 1e-3, 1e-1):
+        ranker = PNormPush(p, loss="hinge", alpha=alpha).fit(X, y, groups=chosen)
+        assert ranker.converged_
+        objective = ranker._objective(y == 1, None, chosen)
+
+        def value(w, objective=objective, alpha=alpha):
+            return objective.value_and_grad(X @ w)[0] / objective.count + alpha / 2 * w @ w
+
+        w = ranker.coef_[0]
+        assert ranker.objective_ == pytest.approx(value(w))
+        rng = np.random.default_rng(1)
+        around = [value(w + size * rng.normal(size=5)) for size in np.repeat([1e-6, 1e-4, 1e-2], 30)]
+        assert min(around) >= ranker.objective_ - min(ranker.dual_gap_, 1e-6)
+
+
 def test_p_classification_intercept_minimises_its_objective():
     rng = np.random.default_rng(0)
     scores, positive, weight, p = rng.normal(size=50), rng.random(50) < 0.4, rng.random(50), 5.0
@@ -233,7 +309,7 @@ def test_a_million_rows_large_p_large_scores():
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        ({"p": 0.5}, "p must be a finite number of at least 1, got 0.5"),
+        ({"p": 0.5}, "p must be a finite number of at least 1, got 0.5; PNormPush also takes inf"),
         ({"p": np.nan}, "p must be a finite number"),
         ({"alpha": -1}, "alpha must be a finite number of at least 0"),
         ({"loss": "squared"}, "unknown loss 'squared': use one of exponential"),
@@ -257,7 +333,8 @@ def test_bad_parameters(options, message):
 @pytest.mark.parametrize(
     ("X", "y", "message"),
     [
-        ([[0.0], [1.0]], [1, 1], "only one class: "),
+        ([[0.0], [1.0]], [1, 1], "only one class: 1$"),
+        ([[0.0], [1.0]], ["a", "a"], "only one class: 'a'$"),
         ([[0.0], [1.0], [2.0]], [0, 1, 2], "Only binary classification is supported"),
         ([[np.nan], [1.0]], [0, 1], "NaN"),
         ([[np.inf], [1.0]], [0, 1], "infinity"),
@@ -296,6 +373,7 @@ def test_columns_far_from_zero(wdbc, offset, p):
     X = StandardScaler().fit_transform(X)
     near, far = (PNormPush(p=p, alpha=1e-2).fit(rows, y) for rows in (X, X + offset))
     np.testing.assert_allclose(far.coef_, near.coef_, rtol=1e-4, atol=1e-4)
+    assert far.objective_ == pytest.approx(near.objective_, rel=1e-7)
 
 
 @pytest.mark.parametrize("solver", ["auto", "lbfgs"])

@@ -202,7 +202,8 @@ def test_an_offset_of_the_features_leaves_a_ranking(make):
         with pytest.raises(InputError, match="every column of X is constant in single precision"):
             make().fit(X + 1e12, y)
         return
-    assert metrics.auc(y, fitted(make, X + 1e12, y)) > 0.8
+    plain = metrics.auc(y, fitted(make, X, y))  # the minimum itself may be below 0.8
+    assert metrics.auc(y, fitted(make, X + 1e12, y)) > min(0.8, plain - 1e-9)
 
 
 N = 16

@@ -31,7 +31,7 @@ from apexrank.objectives.link import check_margin
 from apexrank.objectives.margins import Offsets, level_offsets, offset_table
 from apexrank.prices import Power
 from apexrank.rankers.listwise import LOSSES as LISTWISE
-from apexrank.rankers.listwise import ListwiseRanker
+from apexrank.rankers.listwise import listwise_objective
 from apexrank.validation import check_finite
 
 __all__ = [
@@ -514,7 +514,7 @@ class ListwiseObjective(BoosterObjective):
             raise InputError(f"unknown loss {self.loss!r}: use one of {', '.join(FIXED)}")
 
     def _objective(self, rows: BoosterRows) -> Any:
-        return ListwiseRanker(self.loss)._objective(rows.y, rows.weight, rows.groups)
+        return listwise_objective(self.loss, rows.y, sample_weight=rows.weight, groups=rows.groups)
 
     def _slopes(self, objective: Any, scores: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         grad, weight = objective.value_and_grad(scores)[1], objective.weight

@@ -15,7 +15,7 @@ import numpy as np
 from apexrank.errors import InputError
 from apexrank.integrations.boosting import FIXED, check_retarget, options_of
 from apexrank.losses import LOSSES, Exponential, Loss
-from apexrank.objectives.forms import form_of
+from apexrank.objectives.base import form_of
 from apexrank.objectives.infinite_push import InfinitePush
 from apexrank.objectives.link import UnknownLink, check_margin
 from apexrank.objectives.margins import Offsets

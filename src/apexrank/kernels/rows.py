@@ -10,7 +10,6 @@ added in order: the result is the same to the last bit on one core and on many.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
 from typing import NamedTuple
 
 import numpy as np
@@ -53,24 +52,28 @@ class RowSummer:
 
     def log_sum_exp(self, slope: ArrayLike, active: ArrayLike = BOTH) -> RowSums:
         """Value ``log Σ u·exp(t)`` of the exponents ``t = slope_c·s``; rows weighted by ``softmax(t + log u)``."""
-        top, mass, rows = self._zeros(2) - np.inf, self._zeros(2), self._zeros(2, self.data[0].shape[1])
+        top, (mass, rows) = np.full((self.n_chunks, 2), -np.inf), self._zeros()
         parameters = *self.data, np.asarray(slope), np.asarray(active), self.log_u, self.chunk
-        self._run(lambda first, last: _log_sum_exp_rows(*parameters, first, last, top, mass, rows))
+        with Threads(self.threads) as threads:
+            threads.share_range(
+                lambda first, last: _log_sum_exp_rows(*parameters, first, last, top, mass, rows),
+                self.n_chunks,
+            )
         return _merge_log_sums(top, mass, rows)
 
     def softplus(self, slope: ArrayLike, shift: float, active: ArrayLike = BOTH) -> RowSums:
         """Value ``Σ u·ln(1 + exp(t))`` with ``t = slope_c·s + shift``; rows weighted by ``u·sigmoid(t)``."""
-        value, mass, rows = self._zeros(2), self._zeros(2), self._zeros(2, self.data[0].shape[1])
+        value, (mass, rows) = np.zeros((self.n_chunks, 2)), self._zeros()
         parameters = *self.data, np.asarray(slope), np.asarray(active), shift, self.log_u, self.chunk
-        self._run(lambda first, last: _softplus_rows(*parameters, first, last, value, mass, rows))
+        with Threads(self.threads) as threads:
+            threads.share_range(
+                lambda first, last: _softplus_rows(*parameters, first, last, value, mass, rows), self.n_chunks
+            )
         return RowSums(value.sum(0), mass.sum(0), rows.sum(0))
 
-    def _zeros(self, *shape: int) -> np.ndarray:
-        return np.zeros((self.n_chunks, *shape))
-
-    def _run(self, work: Callable[[int, int], None]) -> None:
-        with Threads(self.threads) as threads:
-            threads.share_range(work, self.n_chunks)
+    def _zeros(self) -> tuple[np.ndarray, np.ndarray]:
+        """Room for the mass and the rows of each chunk and class."""
+        return np.zeros((self.n_chunks, 2)), np.zeros((self.n_chunks, 2, self.data[0].shape[1]))
 
 
 def _merge_log_sums(top: np.ndarray, mass: np.ndarray, rows: np.ndarray) -> RowSums:

@@ -5,8 +5,8 @@ from typing import TYPE_CHECKING
 from apexrank.lazy import attach
 
 if TYPE_CHECKING:
+    from apexrank.objectives.base import form_of as form_of
     from apexrank.objectives.classification import PClassification as PClassification
-    from apexrank.objectives.forms import form_of as form_of
     from apexrank.objectives.infinite_push import InfinitePush as InfinitePush
     from apexrank.objectives.link import UnknownLink as UnknownLink
     from apexrank.objectives.listwise import CosineTargets as CosineTargets

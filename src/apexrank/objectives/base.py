@@ -1,10 +1,19 @@
-"""What a linear problem asks of an objective of the scores, with the answers that most of them give."""
+"""Base classes of objectives, the convex forms of a loss with a price, and sums over the rows of a class."""
 
 from __future__ import annotations
 
-from typing import Any
+from collections.abc import Callable
+from copy import copy
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any, Self
 
 import numpy as np
+
+from apexrank.errors import InputError
+from apexrank.losses import LOSSES, Exponential, Hinge, Loss, SmoothHinge
+from apexrank.prices import PRICES, Identity, Power, Price
+from apexrank.validation import Segments
 
 HessianTerm = tuple[float, np.ndarray, Any, Any]
 """``factor, d, U, S`` of a term ``factor·(diag(d) + U·S·Uᵀ)`` of a Hessian with respect to the scores."""
@@ -25,6 +34,8 @@ class Objective:
         Whether it is at least 0, as a lasso needs.
     is_exponential : bool
         Whether it is a multiple of ``e^{κV}``, V positively homogeneous at infinity, which makes a lasso's gap smaller.
+    has_kinks : bool
+        Whether it has kinks, which :meth:`smoothed` rounds.
     is_smoothed : bool
         Whether it smooths a function with a kink, whose minimum :class:`~apexrank.solvers.Continuation` finds.
     log_weight : array, optional
@@ -41,6 +52,7 @@ class Objective:
     shift_invariant = True
     bounded_below = True
     is_exponential = False
+    has_kinks = False
     is_smoothed = False
     log_weight: np.ndarray | None = None
     lists: Any = None
@@ -68,7 +80,11 @@ class Objective:
         """Whether growing scores would lower the objective for ever: without a penalty there is no minimiser."""
         return False
 
-    @property
+    def smoothed(self, width: float) -> Objective:
+        """The objective with its kinks rounded: nowhere larger, and smaller by at most ``width/2`` of :attr:`total`."""
+        raise NotImplementedError
+
+    @cached_property
     def total(self) -> float:
         """Natural unit of value and gradient: the value of all-equal scores."""
         return abs(self.value_and_grad(np.zeros(len(self.positive)))[0]) or 1.0
@@ -87,3 +103,179 @@ class Objective:
     def value_unit(self) -> float:
         """Natural unit of the duality gap."""
         return 1.0
+
+
+# ---------------------------------------------------------------- losses with prices
+
+Form = Callable[[np.ndarray, float], tuple[np.ndarray, np.ndarray]]
+"""``form(log R, p)`` gives the value to minimise and the logarithm of its derivative with respect to R."""
+
+
+def log_form(log_risk: np.ndarray, order: float) -> tuple[np.ndarray, np.ndarray]:
+    """``(1/p)·log R``."""
+    return log_risk / order, -log_risk - np.log(order)
+
+
+def root_form(log_risk: np.ndarray, order: float) -> tuple[np.ndarray, np.ndarray]:
+    """``R^{1/p}``."""
+    return np.exp(log_risk / order), (1 / order - 1) * log_risk - np.log(order)
+
+
+def plain_form(log_risk: np.ndarray, order: float) -> tuple[np.ndarray, np.ndarray]:
+    """R itself."""
+    return np.exp(log_risk), np.zeros_like(log_risk)
+
+
+def form_of(loss: Loss, price: Price) -> Form:
+    """Choose the form for a loss and a price, and refuse what is not convex.
+
+    ========================= ======================== ==========================
+    price                     exponential loss         logistic and hinge losses
+    ========================= ======================== ==========================
+    power                     ``(1/p)·log R``          ``R^{1/p}``
+    identity                  ``log R``                R
+    exponential               ``log R``                ``log R``
+    log1p                     R                        not convex
+    a user's                  R                        R, if convex
+    ========================= ======================== ==========================
+
+    ``R = Σ g(Σ ℓ)`` is convex when the price's elasticity ``1 + r·g''/g'`` is at least 0 for the exponential loss, 1/2
+    for the squared hinge and 1 for the others (1 means that g itself is convex).
+    """
+    if loss.least_elasticity == np.inf:
+        raise InputError(f"the {loss.name} loss evaluates rankings, it cannot fit them: use another loss")
+    if price.least_elasticity() < loss.least_elasticity - 1e-6:
+        raise InputError(
+            f"the {price.name} price with the {loss.name} loss is not convex in the scores: "
+            "use the exponential loss, or a steeper price"
+        )
+    if isinstance(loss, Exponential):
+        return log_form if price.log_convex else plain_form
+    if isinstance(price, Power):
+        return root_form
+    return log_form if price.name == "exponential" else plain_form
+
+
+class PricedObjective(Objective):
+    """Base class of objectives of pairs with a loss and a price, in the form that is convex (:func:`form_of`).
+
+    A subclass has ``priced_weight``, the mean over the groups of the weight of the rows that are priced.
+    """
+
+    priced_weight: float
+
+    def __init__(self, loss: str | Loss, price: str | Price, sample_weight: np.ndarray | None) -> None:
+        self.loss, self.price = LOSSES.get(loss), PRICES.get(price)
+        self.form = form_of(self.loss, self.price)
+        self.log_weight = log_weights(sample_weight)
+        self.has_kinks = isinstance(self.loss, Hinge)
+
+    def smoothed(self, width: float) -> Self:
+        other = copy(self)
+        other.has_kinks = False
+        other._take_loss(SmoothHinge(width))
+        return other
+
+    def _take_loss(self, loss: Loss) -> None:
+        """Evaluate pairs by another loss; the natural units stay."""
+        raise NotImplementedError
+
+    @cached_property
+    def total(self) -> float:
+        """Natural unit of value and gradient: 1 for ``log R``, the value of all-equal scores otherwise."""
+        return 1.0 if self.form is log_form else self.value_and_grad(np.zeros(len(self.positive)))[0]
+
+    @property
+    def count(self) -> float:
+        """What a problem divides the objective by, so that it does not grow with the rows.
+
+        1 for ``log R``. For the power and the identity price the value at equal scores in units of the loss of a tied
+        pair, ``I·K^{1/p}`` and ``I·K`` for I positives and K negatives; for other prices ``priced_weight``.
+        """
+        if self.form is log_form:
+            return 1.0
+        if isinstance(self.price, Power | Identity):
+            return float(self.total / self.loss.value(np.zeros(1))[0])
+        return self.priced_weight
+
+    @property
+    def bounded_below(self) -> bool:  # type: ignore[override]
+        return self.form is not log_form or self.price.name == "exponential"
+
+    def falls_forever(self, margins: np.ndarray) -> bool:
+        """Whether growing scores lower the objective for ever, given the smallest margin of a pair in each group.
+
+        As the scores grow by a factor t, ``(1/p)·log R`` of a group behaves like −t times its smallest margin, so that
+        their mean is minus infinity in the limit exactly when the mean margin is above 0: one group far apart makes up
+        for others that overlap. The other forms are at least 0 in each group, and none may have a misranked pair.
+        """
+        if not self.bounded_below:
+            return bool(margins.sum() > 0)
+        return bool((margins >= 0).all() and (margins > 0).any())
+
+
+# ---------------------------------------------------------------- rows of a class
+
+
+@dataclass(frozen=True)
+class ClassRows:
+    """Row numbers of one class sorted by group, with the logarithm of their weights.
+
+    Group q owns ``rows[starts[q]:starts[q + 1]]``; no group is empty.
+    """
+
+    rows: np.ndarray
+    starts: np.ndarray
+    log_weight: np.ndarray
+
+    def spread(self, per_group: np.ndarray) -> np.ndarray:
+        """Repeat a value per group for each of its rows."""
+        return np.repeat(per_group, np.diff(self.starts))
+
+    def total(self, x: np.ndarray) -> np.ndarray:
+        """Sum of each group."""
+        return np.add.reduceat(x, self.starts[:-1])
+
+    def highest(self, x: np.ndarray) -> np.ndarray:
+        """Maximum of each group."""
+        return np.maximum.reduceat(x, self.starts[:-1])
+
+    def log_sum_exp(self, t: np.ndarray) -> np.ndarray:
+        """``log Σ exp(t)`` of each group."""
+        highest = self.highest(t)
+        base = np.where(np.isfinite(highest), highest, 0.0)
+        with np.errstate(divide="ignore"):
+            return base + np.log(self.total(np.exp(t - self.spread(base))))
+
+
+def two_classes(
+    label: np.ndarray, segments: Segments, log_weight: np.ndarray | None
+) -> tuple[ClassRows, ClassRows, int]:
+    """Rows of positive weight with label True and False, in the groups that have both, and the number that lack one."""
+    order, group = segments.order, np.repeat(np.arange(len(segments)), np.diff(segments.indptr))
+    log_weight = np.zeros(len(order)) if log_weight is None else log_weight[order]
+    chosen = [(log_weight > -np.inf) & (label[order] == c) for c in (True, False)]
+    counts = [np.bincount(group[mask], minlength=len(segments)) for mask in chosen]
+    usable = (counts[0] > 0) & (counts[1] > 0)
+    true, false = (
+        ClassRows(
+            order[mask & usable[group]],
+            np.concatenate([[0], np.cumsum(count[usable])]),
+            log_weight[mask & usable[group]],
+        )
+        for mask, count in zip(chosen, counts, strict=True)
+    )
+    return true, false, int((~usable).sum())
+
+
+def log_weights(sample_weight: np.ndarray | None) -> np.ndarray | None:
+    """Logarithm of the weights of the rows, checked."""
+    if sample_weight is None:
+        return None
+    weight = np.asarray(sample_weight, dtype=float)
+    if (weight < 0).any():
+        raise InputError(
+            f"sample_weight is negative in row {int((weight < 0).argmax())}: weights must be >= 0"
+        )
+    with np.errstate(divide="ignore"):
+        return np.log(weight)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -75,11 +74,6 @@ class PClassification(Objective):
             U, S = np.column_stack([U, grad]), block_diag(S, corner)
         terms = [(factor, diagonal, U, S), *others]
         return [(slope * factor, *rest) for factor, *rest in terms]
-
-    @cached_property
-    def total(self) -> float:
-        """Natural unit of value and gradient: the value of all-equal scores."""
-        return self.value_and_grad(np.zeros(len(self.positive)))[0]
 
     @property
     def count(self) -> float:

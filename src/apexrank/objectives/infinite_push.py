@@ -16,8 +16,8 @@ from scipy.special import expit
 
 from apexrank.errors import InputError
 from apexrank.losses import Exponential, Hinge, Logistic, Loss, SquaredHinge
+from apexrank.objectives.base import ClassRows
 from apexrank.objectives.push import Push
-from apexrank.objectives.rows import ClassRows
 from apexrank.prices import Power
 
 SHARPEN = 4.0  # how much less each round of multipliers is smoothed than the one before
@@ -227,6 +227,7 @@ class InfinitePush(Push):
             "groups": groups,
         }
         super().__init__(positive, loss=loss, price="identity", **self._common)
+        self.has_kinks = False  # each round of multipliers is smooth
         fit = _fit_for(self.loss)
         self._tops = [
             (factor / self.n_groups, _Top(side_.outer, side_.inner, side_.sign, fit, beta))
@@ -269,15 +270,6 @@ class InfinitePush(Push):
     def finite(self, p: float) -> Push:
         """The push with a finite p on the same rows, exponential loss."""
         return Push(self.positive, price=Power(p), **self._common)
-
-    @property
-    def bounded_below(self) -> bool:  # type: ignore[override]
-        return not isinstance(self.loss, Exponential)
-
-    @property
-    def count(self) -> float:
-        """1 in logarithms, otherwise the limit at equal scores in units of the loss of a tied pair."""
-        return 1.0 if not self.bounded_below else self.total / float(self.loss.value(np.zeros(1))[0])
 
     @cached_property
     def total(self) -> float:

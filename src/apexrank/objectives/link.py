@@ -7,7 +7,6 @@ order of the scores) is not the gradient of its cost; the formulas here are thos
 
 from __future__ import annotations
 
-from functools import cached_property
 from numbers import Real
 from typing import Any, NamedTuple
 
@@ -112,18 +111,7 @@ class UnknownLink(Objective):
         self.staircase = Staircase(
             values - self.order.spread(self.middle), self.order.lists, self.order.weight
         )
-        self.factor, self.group_total = self._factors(normalize, group_weight)
-
-    def _factors(self, normalize: bool, group_weight: ArrayLike | None) -> tuple[np.ndarray, float]:
-        """Factor of each list, and the weight of all lists."""
-        order, total = self.order, float(len(self.order))
-        factor = 1 / order.sums(order.weight) if normalize else np.ones(len(order))
-        if group_weight is not None:
-            given = np.asarray(group_weight, dtype=float)[order.rows]
-            factor, total = factor * given[order.lists[:-1]], float(given[order.lists[:-1]].sum())
-            if np.any(given != order.spread(given[order.lists[:-1]])):
-                raise InputError("group_weight must be the same for all rows of a group")
-        return factor, total
+        self.factor, self.group_total = self.order.factors(normalize, group_weight)
 
     @property
     def lists(self) -> LevelOrder | None:
@@ -201,11 +189,6 @@ class UnknownLink(Objective):
         mass = np.bincount(column, weight[pooled], shape[1])
         S = sparse.diags_array(np.divide(-1.0, mass, out=np.zeros(shape[1]), where=mass > 0))
         return [(1.0, diagonal, U, S)]
-
-    @cached_property
-    def total(self) -> float:
-        """Natural unit of the value: that of all-equal scores, ``s/2·Σ (y − mean)²``."""
-        return self.value_and_grad(np.zeros(self.n))[0] or 1.0
 
     @property
     def count(self) -> float:

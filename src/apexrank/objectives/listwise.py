@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -61,11 +60,6 @@ class FixedTargets(Objective):
         n = len(values)
         return sparse.csr_array((values, self.list_of_row, np.arange(n + 1)), shape=(n, self.n_groups))
 
-    @cached_property
-    def total(self) -> float:
-        """Natural unit of value and gradient: the value of all-equal scores."""
-        return abs(self.value_and_grad(np.zeros(len(self.targets)))[0]) or 1.0
-
     @property
     def count(self) -> float:
         """Number of lists, or of rows for a regression on all of them."""
@@ -120,15 +114,8 @@ class SoftmaxTargets(FixedTargets):
     (0.130812, [-0.25, 0.25])
     """
 
-    def __init__(
-        self,
-        targets: ArrayLike,
-        *,
-        groups: ArrayLike | None = None,
-        weight: ArrayLike | None = None,
-        count: float | None = None,
-    ) -> None:
-        super().__init__(targets, groups=groups, weight=weight, count=count)
+    def __init__(self, targets: ArrayLike, **options: Any) -> None:
+        super().__init__(targets, **options)
         if np.any(self.targets < 0):
             raise InputError(
                 "targets of an I-divergence must not be negative: add a constant, or use 'squared'"

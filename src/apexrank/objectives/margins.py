@@ -148,6 +148,17 @@ class LevelOrder:
         """A value per list, repeated for its rows."""
         return np.repeat(per_list, np.diff(self.lists))
 
+    def factors(self, normalize: bool, group_weight: ArrayLike | None) -> tuple[np.ndarray, float]:
+        """Factor of each list, and the weight of all lists: their number, without ``group_weight`` (one per row)."""
+        factor = 1 / self.sums(self.weight) if normalize else np.ones(len(self))
+        if group_weight is None:
+            return factor, float(len(self))
+        given = np.asarray(group_weight, dtype=float)[self.rows]
+        own = given[self.lists[:-1]]
+        if np.any(given != self.spread(own)):
+            raise InputError("group_weight must be the same for all rows of a group")
+        return factor * own, float(own.sum())
+
     def sort(self, values: np.ndarray) -> np.ndarray:
         """Positions that sort ``values`` inside each level, lowest first."""
         return sort_inside(values, self.levels)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from copy import copy
 from functools import cached_property
 from itertools import pairwise
 from typing import Any, Protocol
@@ -11,12 +12,10 @@ from scipy import sparse
 from scipy.special import softmax
 
 from apexrank.errors import InputError
-from apexrank.losses import LOSSES, Exponential, Loss
-from apexrank.objectives.base import HessianTerm, Objective
-from apexrank.objectives.forms import form_of, log_form, natural_count
-from apexrank.objectives.push import PAIR_SUMS
-from apexrank.objectives.rows import ClassRows, log_weights, two_classes
-from apexrank.prices import PRICES, Price
+from apexrank.losses import Exponential, Loss
+from apexrank.objectives.base import ClassRows, HessianTerm, PricedObjective, log_form, two_classes
+from apexrank.objectives.push import pair_sums
+from apexrank.prices import Price
 from apexrank.validation import segment
 
 MOST_LEVELS = 500  # of all groups together, for which a Hessian is written out
@@ -25,14 +24,16 @@ MOST_LEVELS = 500  # of all groups together, for which a Hessian is written out
 class Pairs(Protocol):
     """Which item should stand above which, and the heights that follow."""
 
+    loss: Loss
+
     def heights(self, scores: np.ndarray) -> tuple[np.ndarray, list[Any]]:
         """``log r`` of each item, and what :meth:`pull` needs."""
 
     def pull(self, log_r: np.ndarray, memory: list[Any], mass: np.ndarray) -> np.ndarray:
         """Gradient with respect to the scores, from ``mass = ∂/∂log r``."""
 
-    def least_margin(self, scores: np.ndarray) -> float:
-        """Smallest ``s_i − s_k`` over all pairs."""
+    def least_margins(self, scores: np.ndarray) -> np.ndarray:
+        """Smallest ``s_i − s_k`` over the items i that should stand above item k, for each k; ∞ without any."""
 
 
 class ListedPairs:
@@ -64,9 +65,11 @@ class ListedPairs:
         n = len(mass)
         return np.bincount(self.upper, per_pair, n) - np.bincount(self.lower, per_pair, n)
 
-    def least_margin(self, scores: np.ndarray) -> float:
+    def least_margins(self, scores: np.ndarray) -> np.ndarray:
+        margins = np.full(len(scores), np.inf)
         counted = self.weight > 0
-        return float((scores[self.upper] - scores[self.lower])[counted].min())
+        np.minimum.at(margins, self.lower[counted], (scores[self.upper] - scores[self.lower])[counted])
+        return margins
 
 
 class GradedPairs:
@@ -96,9 +99,7 @@ class GradedPairs:
             return self._exponential_heights(scores)
         r, memory = np.zeros(len(scores)), []
         for above, below in self.problems:
-            sums = PAIR_SUMS[type(self.loss)](
-                scores[above.rows], above.starts, scores[below.rows], below.starts
-            )
+            sums = pair_sums(self.loss, scores[above.rows], above.starts, scores[below.rows], below.starts)
             weight = np.exp(above.log_weight)
             value, slope = sums.forward(weight)
             r[below.rows] += value
@@ -179,12 +180,12 @@ class GradedPairs:
         U = sparse.csc_array((values, index, starts), shape=(len(scores), len(columns)))
         return diagonal, U, sparse.block_diag(corners, format="csr")
 
-    def least_margin(self, scores: np.ndarray) -> float:
-        margins = [
-            (-above.highest(-scores[above.rows]) - below.highest(scores[below.rows])).min()
-            for above, below in self.problems
-        ]
-        return float(min(margins))
+    def least_margins(self, scores: np.ndarray) -> np.ndarray:
+        margins = np.full(len(scores), np.inf)
+        for above, below in self.problems:
+            lowest = below.spread(-above.highest(-scores[above.rows]))
+            margins[below.rows] = np.minimum(margins[below.rows], lowest - scores[below.rows])
+        return margins
 
 
 def _level_numbers(relevance: np.ndarray, group: np.ndarray) -> np.ndarray:
@@ -202,7 +203,7 @@ def _level_numbers(relevance: np.ndarray, group: np.ndarray) -> np.ndarray:
     return level
 
 
-class CrucialPairs(Objective):
+class CrucialPairs(PricedObjective):
     """The push on graded relevance, or on pairs given one by one, as a convex function of the scores.
 
     Parameters
@@ -237,9 +238,7 @@ class CrucialPairs(Objective):
     ) -> None:
         if (relevance is None) == (pairs is None):
             raise InputError("give either relevance or pairs")
-        self.loss, self.price = LOSSES.get(loss), PRICES.get(price)
-        self.form = form_of(self.loss, self.price)
-        self.log_weight = log_weights(sample_weight)
+        super().__init__(loss, price, sample_weight)
         size = len(relevance) if relevance is not None else n
         if size is None:
             raise InputError("pairs need n, the number of rows")
@@ -313,24 +312,14 @@ class CrucialPairs(Objective):
         order = self.price.order * self.n_groups if self.form is log_form else 0.0
         return [(1.0, *self.pairs.hessian(scores, mass, curvature, gradient, order))]
 
-    @cached_property
-    def total(self) -> float:
-        """Natural unit of value and gradient: 1 for ``log R``, the value of all-equal scores otherwise."""
-        return 1.0 if self.form is log_form else self.value_and_grad(np.zeros(len(self.positive)))[0]
+    def _take_loss(self, loss: Loss) -> None:
+        self.pairs = copy(self.pairs)
+        self.pairs.loss = loss
 
     @property
-    def count(self) -> float:
-        """1 for ``log R``; otherwise R or its root at equal scores, in units of the loss of a tied pair."""
-        return natural_count(self)
-
-    @property
-    def priced_weight(self) -> float:
+    def priced_weight(self) -> float:  # type: ignore[override]
         """Weight of the priced items, mean over the groups."""
         return float(np.exp(self.items.log_weight).sum()) / self.n_groups
-
-    @property
-    def bounded_below(self) -> bool:  # type: ignore[override]
-        return self.form is not log_form or self.price.name == "exponential"
 
     @property
     def separable_below(self) -> float:  # type: ignore[override]
@@ -338,8 +327,8 @@ class CrucialPairs(Objective):
         return -np.inf if self.loss.reaches_zero else np.inf
 
     def separated(self, scores: np.ndarray) -> bool:
-        """Whether every pair is ranked right, so that without a penalty there is no finite minimiser."""
-        return self.pairs.least_margin(scores) > 0
+        margins = self.pairs.least_margins(scores)[self.items.rows]
+        return self.falls_forever(-self.items.highest(-margins))
 
 
 def _checked_pairs(pairs: tuple[np.ndarray, ...], n: int) -> tuple[np.ndarray, np.ndarray, np.ndarray | None]:

@@ -3,26 +3,23 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
-from functools import cached_property
+from dataclasses import dataclass, replace
 from typing import Any, NamedTuple
 
 import numpy as np
 
 from apexrank.errors import InputError
-from apexrank.kernels.pairsums import HingeSums, LogisticSums
+from apexrank.kernels.pairsums import HingeSums, LogisticSums, SmoothHingeSums
 from apexrank.kernels.rows import RowSummer
-from apexrank.losses import LOSSES, Exponential, Hinge, Logistic, Loss, SquaredHinge
-from apexrank.objectives.base import HessianTerm, Objective
-from apexrank.objectives.forms import Form, form_of, log_form, natural_count
-from apexrank.objectives.rows import ClassRows, log_weights, two_classes
-from apexrank.prices import PRICES, Price
-from apexrank.validation import check_finite, segment
+from apexrank.losses import Exponential, Hinge, Logistic, Loss, SmoothHinge, SquaredHinge
+from apexrank.objectives.base import ClassRows, Form, HessianTerm, PricedObjective, log_form, two_classes
+from apexrank.prices import Price
+from apexrank.validation import check_choice, check_finite, segment
 
 STREAMED_PRICES = ("power", "identity", "log1p")
 
 
-class Push(Objective):
+class Push(PricedObjective):
     """The push as a convex function of the scores, near-linear in the number of rows.
 
     What is minimised is ``R = Σ_k g(Σ_i ℓ(f_i − g_k))`` in the form that is convex (:func:`form_of`): with the
@@ -63,9 +60,7 @@ class Push(Objective):
     ) -> None:
         check_finite("balance", balance, 0)
         self.positive = np.asarray(positive, dtype=bool)
-        self.loss, self.price = LOSSES.get(loss), PRICES.get(price)
-        self.form = form_of(self.loss, self.price)
-        self.log_weight = log_weights(sample_weight)
+        super().__init__(loss, price, sample_weight)
         segments = segment(groups, len(self.positive))
         positives, negatives, self.n_groups_skipped = two_classes(self.positive, segments, self.log_weight)
         self.n_groups = len(positives.starts) - 1
@@ -78,8 +73,7 @@ class Push(Objective):
         top = kind(negatives, positives, +1.0, False, *shared)
         bottom = kind(positives, negatives, -1.0, True, *shared)
         weighted = {"top": [(1.0, top)], "bottom": [(1.0, bottom)], "both": [(1.0, top), (balance, bottom)]}
-        if side not in weighted:
-            raise InputError(f"unknown side {side!r}: use one of {', '.join(weighted)}")
+        check_choice("side", side, weighted)
         self._sides: list[tuple[float, Any]] = weighted[side]  # of ExponentialSide or PairSumSide
 
     def value_and_grad(self, scores: np.ndarray) -> tuple[float, np.ndarray]:
@@ -125,27 +119,16 @@ class Push(Objective):
             [factor for factor, _ in terms], sums.scatter([term for _, term in terms]), axes=1
         )
 
-    @property
-    def count(self) -> float:
-        """1 for ``log R``; otherwise R or its root at equal scores, in units of the loss of a tied pair."""
-        return natural_count(self)
+    def _take_loss(self, loss: Loss) -> None:
+        self._sides = [(factor, replace(side, loss=loss)) for factor, side in self._sides]
 
     @property
-    def priced_weight(self) -> float:
+    def priced_weight(self) -> float:  # type: ignore[override]
         """Weight of the priced rows, mean over the groups and sum over the sides."""
         return sum(
             factor * float(np.exp(side.outer.log_weight).sum()) / self.n_groups
             for factor, side in self._sides
         )
-
-    @property
-    def bounded_below(self) -> bool:  # type: ignore[override]
-        return self.form is not log_form or self.price.name == "exponential"
-
-    @cached_property
-    def total(self) -> float:
-        """Natural unit of value and gradient: 1 for ``log R``, the value of all-equal scores otherwise."""
-        return 1.0 if self.form is log_form else self.value_and_grad(np.zeros(len(self.positive)))[0]
 
     def example_weights(self, scores: np.ndarray) -> np.ndarray:
         """Weight of each example in the next round of boosting, summing to 1 in each class.
@@ -162,14 +145,9 @@ class Push(Objective):
         return sum(factor * side.price_of_one_misrank() for factor, side in self._sides)
 
     def separated(self, scores: np.ndarray) -> bool:
-        """Whether no group has a positive below a negative, and some group has all of them strictly above.
-
-        Growing such scores lowers the objective for ever: without a penalty there is no finite minimiser.
-        """
         side = self._sides[0][1]
         lowest = -side.inner.highest(-side.sign * scores[side.inner.rows])
-        highest = side.outer.highest(side.sign * scores[side.outer.rows])
-        return bool(np.all(lowest >= highest) and np.any(lowest > highest))
+        return self.falls_forever(lowest - side.outer.highest(side.sign * scores[side.outer.rows]))
 
 
 # ---------------------------------------------------------------- one side
@@ -240,7 +218,7 @@ class Side:
             return -np.inf
         with np.errstate(divide="ignore"):
             tied, no_loss = self.price.log_value(np.array([np.log(self.loss.value(np.zeros(1)))[0], -np.inf]))
-        log_risk = np.logaddexp(tied, no_loss + self.outer.log_total_weight)
+        log_risk = np.logaddexp(tied, no_loss + np.log(np.exp(self.outer.log_weight).sum()))
         return float(self.form(log_risk, self.price.order)[0])
 
 
@@ -319,9 +297,8 @@ class PairSumSide(Side):
 
     def evaluate(self, scores: np.ndarray) -> State:
         outer, inner = self.outer, self.inner
-        sums = PAIR_SUMS[type(self.loss)](
-            self.sign * scores[inner.rows], inner.starts, self.sign * scores[outer.rows], outer.starts
-        )
+        x, t = self.sign * scores[inner.rows], self.sign * scores[outer.rows]
+        sums = pair_sums(self.loss, x, inner.starts, t, outer.starts)
         weight = np.broadcast_to(np.exp(inner.log_weight), inner.rows.shape)
         r, slope = sums.forward(weight)
         with np.errstate(divide="ignore"):
@@ -331,8 +308,17 @@ class PairSumSide(Side):
         return State(value, weight * sums.backward(mass), -mass * slope, r)
 
 
-PAIR_SUMS: dict[type[Loss], Callable[..., HingeSums | LogisticSums]] = {
+PAIR_SUMS: dict[type[Loss], Callable[..., Any]] = {
     Logistic: LogisticSums,
     Hinge: HingeSums,
     SquaredHinge: HingeSums.squared,
 }
+
+
+def pair_sums(
+    loss: Loss, x: np.ndarray, x_starts: np.ndarray, t: np.ndarray, t_starts: np.ndarray
+) -> HingeSums | LogisticSums | SmoothHingeSums:
+    """Sums of the loss over all pairs of sources x and targets t of a group."""
+    if isinstance(loss, SmoothHinge):
+        return SmoothHingeSums(x, x_starts, t, t_starts, loss.width)
+    return PAIR_SUMS[type(loss)](x, x_starts, t, t_starts)

@@ -6,7 +6,6 @@ dissertation, 2013, chapter 3.
 
 from __future__ import annotations
 
-from functools import cached_property
 from typing import Any, Literal, NamedTuple
 
 import numpy as np
@@ -127,25 +126,12 @@ class Retarget(Objective):
         self.positive = np.zeros(self.n, dtype=bool)  # no item is positive as such
         offset = margin * level_offsets(values, offsets)[self.lists.rows]
         self.margins = Margins(self.lists, offset, order, reward, exponential=not self.is_squared)
-        self._set_factors(normalize, group_weight)
-        self.target_penalty, self.score_penalty = self._penalties(joint_convexity)
-
-    def _set_factors(self, normalize: bool, group_weight: ArrayLike | None) -> None:
-        """Factor of each list, and the sum of its targets."""
-        lists = self.lists
-        factor, self.group_total = np.ones(len(lists)), float(len(lists))
-        if normalize:
-            factor /= lists.sums(lists.weight)
-        if group_weight is not None:
-            given = _per_row("group_weight", group_weight, self.n)[lists.rows]
-            factor *= given[lists.lists[:-1]]
-            self.group_total = float(given[lists.lists[:-1]].sum())
-            if np.any(given != lists.spread(given[lists.lists[:-1]])):
-                raise InputError("group_weight must be the same for all rows of a group")
-        self.mass = np.ones(len(lists))
+        factor, self.group_total = self.lists.factors(normalize, group_weight)
+        self.mass = np.ones(self.n_groups)  # sum of the targets of each list
         if isinstance(self.divergence, IDivergence | ShiftedIDivergence):
-            self.mass = lists.sums(lists.weight * np.exp(self.margins.offset))
+            self.mass = self.lists.sums(self.lists.weight * np.exp(self.margins.offset))
         self.factor = factor * self.mass
+        self.target_penalty, self.score_penalty = self._penalties(joint_convexity)
 
     def _penalties(self, joint_convexity: bool | tuple[float, float]) -> tuple[float, float]:
         if joint_convexity is True:
@@ -281,11 +267,6 @@ class Retarget(Objective):
             scales = np.concatenate([sign / np.bincount(k, u) for u, k, sign in parts])
         S = sparse.diags_array(np.where(np.isfinite(scales), scales, 0.0))
         return sparse.hstack(columns, format="csr"), S
-
-    @cached_property
-    def total(self) -> float:
-        """Natural unit of the value: that of all-equal scores."""
-        return abs(self.value_and_grad(np.zeros(self.n))[0]) or 1.0
 
     @property
     def count(self) -> float:

@@ -122,21 +122,12 @@ class DaskBlocks(Blocks):
     def __iter__(self) -> Iterator[Any]:
         return iter(self.map(_itself))
 
-    def map(self, function: Callable[..., Any], *args: Any) -> list[Any]:
-        """``function(block, *args)`` of every block, in their order, each where the block is."""
-        return self._map(function, None, args)
-
     def map_with(self, function: Callable[..., Any], own: Sequence[Any] | None, *args: Any) -> list[Any]:
         """``function(block, own[k], *args)`` of every block k, in their order, each where the block is."""
-        return self._map(function, own, args)
-
-    def _map(
-        self, function: Callable[..., Any], own: Sequence[Any] | None, args: tuple[Any, ...]
-    ) -> list[Any]:
         if self.client is None:
-            return checked_results(dask_module().compute(*self._tasks(function, args, own)))
+            return checked_results(dask_module().compute(*self._tasks(function, own, args)))
         if not self.persist:
-            return checked_results(self.client.gather(self.client.compute(self._tasks(function, args, own))))
+            return checked_results(self.client.gather(self.client.compute(self._tasks(function, own, args))))
         return checked_results(self._by_worker(function, own, args))
 
     def _by_worker(
@@ -168,14 +159,6 @@ class DaskBlocks(Blocks):
                 results[number] = result
         return results
 
-    def _submit(self, function: Callable[..., Any], args: tuple[Any, ...]) -> list[Any]:
-        """A task per block, each where its block is."""
-        homes = self._homes()
-        return [
-            self._task(home, Caught(function), part, *args)
-            for home, part in zip(homes, self.parts, strict=True)
-        ]
-
     def _homes(self) -> list[str | None]:
         """The worker that has each block."""
         from distributed import wait
@@ -192,12 +175,11 @@ class DaskBlocks(Blocks):
         return self.client.submit(*call, pure=False, workers=workers, allow_other_workers=home is not None)
 
     def _tasks(
-        self, function: Callable[..., Any], args: tuple[Any, ...], own: Sequence[Any] | None = None
+        self, function: Callable[..., Any], own: Sequence[Any] | None, args: tuple[Any, ...]
     ) -> list[Any]:
         task = dask_module().delayed(Caught(function), pure=False, traverse=False)
-        if own is None:
-            return [task(part, *args) for part in self.parts]
-        return [task(part, share, *args) for part, share in zip(self.parts, own, strict=True)]
+        shares = [None] * len(self.parts) if own is None else own
+        return [task(part, share, *args) for part, share in zip(self.parts, shares, strict=True)]
 
     def prepared(self, function: Callable[..., Any], *args: Any) -> DaskBlocks:
         """Blocks of ``function(block, *args)``; the blocks themselves are let go, and computed again if asked for."""
@@ -205,11 +187,13 @@ class DaskBlocks(Blocks):
         blocks.client, blocks.persist, blocks.names = self.client, self.persist, self.names
         blocks.n_threads, blocks._source = self.n_threads, []
         if self.client is None or not self.persist:
-            blocks.parts = blocks._keep(self._tasks(function, args))
+            task = dask_module().delayed(Caught(function), pure=False, traverse=False)
+            blocks.parts = blocks._keep([task(part, *args) for part in self.parts])
             return blocks
         from distributed import wait
 
-        blocks.parts = self._submit(function, args)
+        homes = zip(self._homes(), self.parts, strict=True)
+        blocks.parts = [self._task(home, Caught(function), part, *args) for home, part in homes]
         wait(blocks.parts)
         self.parts = []
         return blocks
@@ -220,9 +204,8 @@ def _itself(block: Any) -> Any:
 
 
 def _each(function: Callable[..., Any], blocks: list[Any], own: list[Any] | None, *args: Any) -> list[Any]:
-    if own is None:
-        return [Caught(function)(block, *args) for block in blocks]
-    return [Caught(function)(block, share, *args) for block, share in zip(blocks, own, strict=True)]
+    shares = [None] * len(blocks) if own is None else own
+    return [Caught(function)(block, share, *args) for block, share in zip(blocks, shares, strict=True)]
 
 
 def collection_blocks(

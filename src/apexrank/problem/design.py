@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from copy import copy
-from typing import Any, Self
+from typing import Any, NamedTuple, Self
 
 import numpy as np
 from scipy import sparse
@@ -16,6 +16,8 @@ from apexrank.objectives.base import Objective
 from apexrank.validation import SMALLEST, check_not_huge
 
 Matrix = Any  # a dense array, or a SciPy sparse matrix in CSR format
+Make = Callable[[np.ndarray, np.ndarray | None, Any], Objective]
+"""``make(labels, sample_weight, groups)``, the labels being a mask of positives, relevance or values."""
 
 BLOCK_BYTES = 2**22
 SCALE_ROWS = 2**14
@@ -44,7 +46,6 @@ class Design:
     shift: np.ndarray | None = None
     is_rough = False
     can_move = True
-    summarised = False
 
     def scores(self, w: np.ndarray) -> np.ndarray:
         """Scores of the rows as kept, in double precision."""
@@ -168,6 +169,41 @@ def design_of(X: Matrix) -> Design:
     return SparseDesign(X) if sparse.issparse(X) else DenseDesign(X)
 
 
+class Training:
+    """Rows in memory with their labels, weights and group ids."""
+
+    def __init__(self, X: Matrix, labels: np.ndarray, weight: np.ndarray | None, groups: Any) -> None:
+        self.X, self.labels, self.weight, self.groups = X, labels, weight, groups
+
+    @property
+    def n_features(self) -> int:
+        return self.X.shape[1]
+
+    def compose(self, make: Make, whole: bool = False) -> tuple[Design, Objective]:
+        """The design, and the objective on it that ``make`` makes of the labels.
+
+        ``whole``: of the scores of all rows, also where sums over the rows would do.
+        """
+        return design_of(self.X), make(*self.columns())
+
+    def columns(self) -> tuple[np.ndarray, np.ndarray | None, Any]:
+        """Labels, weights and groups of all rows, in memory."""
+        return self.labels, self.weight, self.groups
+
+    def take(self, rows: np.ndarray) -> Training:
+        """Some of the rows."""
+        labels, *others = self.columns()
+        weight, groups = (None if part is None else part[rows] for part in others)
+        return Training(self.X[rows], labels[rows], weight, groups)
+
+
+def of_two_rows(make: Make, up: float, down: float) -> Objective:
+    """The objective of a positive and a negative that weigh as much as all of their class."""
+    if up == 0 or down == 0:
+        raise InputError("ranking needs rows of both classes, with positive weight, in at least one group")
+    return make(np.array([True, False]), np.array([up, down]), None)
+
+
 def row_slices(X: np.ndarray) -> Iterator[slice]:
     """Slices of rows of a few megabytes each."""
     rows = max(1, BLOCK_BYTES // (8 * max(1, X.shape[1])))
@@ -235,24 +271,51 @@ def column_units(X: Matrix, sample_weight: np.ndarray | None) -> tuple[np.ndarra
     n = X.shape[0]
     some = slice(None) if n <= SCALE_ROWS else np.random.default_rng(0).integers(0, n, SCALE_ROWS)
     sample = X[some]
-    mean, spread = _moments(sample, None if sample_weight is None else sample_weight[some])
+    if sample_weight is not None and not sample_weight.any():
+        sample_weight = None
+    found = moments_of(sample, None if sample_weight is None else sample_weight[some])
+    mean, spread = found.mean, found.unit
     if n > SCALE_ROWS:
         for j in np.flatnonzero(np.ptp(sample, axis=0) == 0):
-            mean[[j]], spread[[j]] = _moments(X[:, [j]], sample_weight)
+            found = moments_of(X[:, [j]], sample_weight)
+            mean[[j]], spread[[j]] = found.mean, found.unit
     return mean, spread
 
 
-def _moments(rows: np.ndarray, weight: np.ndarray | None) -> tuple[np.ndarray, np.ndarray]:
-    if weight is not None and weight.any():
+class Moments(NamedTuple):
+    """Weight, mean, standard deviation and largest size of each column."""
+
+    weight: float
+    mean: np.ndarray
+    spread: np.ndarray
+    largest: np.ndarray
+
+    @property
+    def unit(self) -> np.ndarray:
+        """Unit of a column: its standard deviation, or its size where rounding is all there is to see."""
+        return np.where(self.varies, self.spread, np.where(self.largest > 0, self.largest, 1.0))
+
+    @property
+    def varies(self) -> np.ndarray:
+        """Whether there is more to see of a column than rounding."""
+        return self.spread > 1e-12 * self.largest
+
+
+def moments_of(rows: np.ndarray, weight: np.ndarray | None) -> Moments:
+    """Moments of the columns of some rows, in double precision."""
+    total = float(len(rows) if weight is None else np.sum(weight))
+    if total == 0:
+        zero = np.zeros(rows.shape[1])
+        return Moments(0.0, zero, zero, zero)
+    if weight is not None:
+        weight = np.asarray(weight, dtype=np.float64)
         rows, weight = rows[weight > 0], weight[weight > 0]
-    else:
-        weight = None
-    size = np.abs(rows).max(axis=0).astype(np.float64)
-    largest = np.where(size > 0, size, 1.0)  # squares of huge numbers would overflow
-    rows = rows / largest
-    mean = np.average(rows, axis=0, weights=weight)
-    variance = np.average((rows - mean) ** 2, axis=0, weights=weight)
-    return mean * largest, _unit_of(variance, np.ones(len(largest))) * largest
+    largest = np.abs(rows).max(axis=0).astype(np.float64)
+    unit = np.where(largest > 0, largest, 1.0)  # squares of huge numbers would overflow
+    scaled = rows / unit
+    mean = np.average(scaled, axis=0, weights=weight)
+    spread = np.sqrt(np.average((scaled - mean) ** 2, axis=0, weights=weight))
+    return Moments(total, mean * unit, spread * unit, largest)
 
 
 def _unit_of(variance: np.ndarray, size: np.ndarray) -> np.ndarray:

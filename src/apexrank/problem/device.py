@@ -1,32 +1,231 @@
-"""Rows on a device, as a design: only w, the gradient and a few numbers cross, or the scores of all rows.
+"""Rows on a device as a design: PyTorch tensors, CuPy arrays, and others that follow the array API standard.
 
-The solvers are those of the host; they see NumPy vectors of one entry per feature.
+Only w, the gradient and a few numbers cross, or the scores of all rows. The solvers are those of the host; they see
+NumPy vectors of one entry per feature.
 """
 
 from __future__ import annotations
 
+import sys
+import warnings
+from collections.abc import Iterator
 from copy import copy
+from importlib import import_module
 from typing import Any, NamedTuple, Self
 
 import numpy as np
 from numpy.typing import ArrayLike
 from scipy import sparse
+from sklearn.exceptions import DataConversionWarning
+from sklearn.utils.multiclass import check_classification_targets
+from sklearn.utils.validation import column_or_1d
 
+from apexrank.errors import InputError
 from apexrank.kernels.rows import BOTH, RowSums
 from apexrank.objectives.base import Objective
 from apexrank.objectives.push import Scatter
-from apexrank.problem.design import Design
-from apexrank.problem.device_arrays import (
-    Array,
-    column_units,
-    is_tensor,
-    namespace,
-    row_blocks,
-    scores_on_device,
-    to_device,
-    to_host,
-)
-from apexrank.validation import check_not_huge
+from apexrank.problem.design import SCALE_ROWS, Design, Make, Training, of_two_rows
+from apexrank.validation import check_not_huge, check_two_classes, check_weight_range, on_host
+
+Array = Any  # of any array library
+
+BLOCK_BYTES = 2**28  # of rows in double precision that are worked on at once
+
+
+def is_device_array(X: Any) -> bool:
+    """Whether X is an array of another library than NumPy, to be worked on where it is.
+
+    Examples
+    --------
+    >>> is_device_array(np.zeros(3)), is_device_array([[1.0]])
+    (False, False)
+    """
+    if is_tensor(X):
+        return True
+    foreign = hasattr(X, "__array_namespace__") or hasattr(
+        X, "__cuda_array_interface__"
+    )  # CuPy has the second only
+    return foreign and not isinstance(X, np.ndarray | np.generic)
+
+
+def is_tensor(X: Any) -> bool:
+    """Whether X is a PyTorch tensor."""
+    torch = sys.modules.get("torch")  # a tensor can only come from a module that is there
+    return torch is not None and isinstance(X, torch.Tensor)
+
+
+def namespace(X: Array) -> Any:
+    """The functions of the array API standard for arrays like X."""
+    return _compat().array_namespace(X)
+
+
+def _compat() -> Any:
+    for name in ("array_api_compat", "sklearn.externals.array_api_compat"):
+        try:
+            return import_module(name)
+        except ImportError:
+            continue
+    raise InputError("arrays on a device need array-api-compat: pip install array-api-compat")
+
+
+def to_device(values: Any, like: Array, dtype: Any = None) -> Array:
+    """Values as an array beside ``like``, on its device."""
+    xp = namespace(like)
+    if is_device_array(values) and namespace(values) is not xp:
+        values = to_host(values)
+    if is_tensor(values):
+        values = values.detach()  # nothing is differentiated here
+    moved = values if is_device_array(values) else xp.asarray(np.array(values, order="C"))
+    moved = _compat().to_device(moved, _compat().device(like))
+    return moved if dtype is None else xp.astype(moved, dtype)
+
+
+def to_host(values: Any) -> np.ndarray:
+    """A NumPy array of the values of an array of any library.
+
+    Examples
+    --------
+    >>> to_host([1.0, 2.0])
+    array([1., 2.])
+    """
+    return np.asarray(on_host(values))
+
+
+def row_blocks(X: Array) -> Iterator[slice]:
+    """Slices of rows of which a copy in double precision fits."""
+    rows = max(1, BLOCK_BYTES // (8 * max(1, X.shape[1])))
+    return (slice(a, min(a + rows, X.shape[0])) for a in range(0, X.shape[0], rows))
+
+
+def checked_matrix(X: Array) -> Array:
+    """X itself, without its gradient, if it is a dense matrix of finite floating point numbers."""
+    if is_tensor(X):
+        X = X.detach()
+        if str(X.layout) != "torch.strided":
+            raise InputError(
+                "a sparse tensor cannot be fitted: use X.to_dense(), or a SciPy matrix on the host"
+            )
+    xp = namespace(X)
+    if X.ndim != 2 or 0 in X.shape:
+        raise InputError(f"X needs shape (n_samples, n_features), both at least 1, got {tuple(X.shape)}")
+    if X.dtype not in (xp.float32, xp.float64):
+        raise InputError(f"X on a device must be float32 or float64, got {X.dtype}: convert it first")
+    # the sum is one pass without a copy; only where it is not finite the entries are looked at
+    if not bool(xp.isfinite(xp.sum(X))) and not all(bool(xp.all(xp.isfinite(X[b]))) for b in row_blocks(X)):
+        raise InputError("Input X contains NaN or infinity: fill or drop those rows")
+    return X
+
+
+def checked_labels(y: Any, X: Array) -> tuple[np.ndarray, Array]:
+    """The two classes, and which rows are of the second one, on the device of X."""
+    n = X.shape[0]
+    values = _one_column(y) if is_device_array(y) else column_or_1d(np.asarray(y), warn=True)
+    if tuple(values.shape) != (n,):
+        raise InputError(f"y needs one label for each of the {n} rows of X, got shape {tuple(values.shape)}")
+    if is_device_array(values):
+        values = to_device(values, X)
+    elif values.dtype.kind == "O":
+        check_classification_targets(values)  # text is one type of labels, numbers as objects are not
+    xp = namespace(values)
+    low, high = _ends(values, xp)
+    if not bool(xp.all((values == low) | (values == high))):
+        check_classification_targets(to_host(values))
+        raise InputError(
+            "Only binary classification is supported: the target has more than two values; mark the wanted class "
+            "as positive first"
+        )
+    classes = (
+        to_host(xp.stack([low, high])) if is_device_array(values) else np.array([low, high], values.dtype)
+    )
+    check_classification_targets(classes)
+    check_two_classes(classes.tolist()[: 1 if low == high else 2])
+    return classes, to_device(values == high, X)
+
+
+def _one_column(y: Array) -> Array:
+    """Labels of shape (n,), from a column too, with the warning that NumPy's arrays get from scikit-learn."""
+    if y.ndim != 2 or y.shape[1] != 1:
+        return y
+    message = "a column-vector y was passed where a 1d array was expected: use y[:, 0]"
+    warnings.warn(message, DataConversionWarning, stacklevel=2)
+    return y[:, 0]
+
+
+def _ends(values: Array, xp: Any) -> tuple[Any, Any]:
+    """Lowest and highest label, of any type."""
+    if isinstance(values, np.ndarray) and values.dtype.kind not in "biuf":
+        found = np.unique(values)
+        return found[0], found[-1]
+    if "bool" in str(values.dtype):
+        return xp.all(values), xp.any(values)
+    low, high = xp.min(values), xp.max(values)
+    if bool(low != low):
+        raise InputError("Input y contains NaN: fill or drop those rows")
+    return low, high
+
+
+def checked_weights(sample_weight: Any, X: Array) -> Array:
+    """Weights in double precision on the device of X: one finite number of at least 0 per row, or one for all."""
+    xp, n = namespace(X), X.shape[0]
+    needed = f"sample_weight needs one number for each of the {n} rows of X"
+    if not is_device_array(sample_weight):
+        try:
+            sample_weight = np.asarray(sample_weight, dtype=np.float64)
+        except (TypeError, ValueError):
+            raise InputError(needed) from None
+    weight = to_device(sample_weight, X, xp.float64)
+    if weight.ndim == 0:
+        weight = xp.full((n,), float(weight), dtype=xp.float64, device=_compat().device(X))
+    if tuple(weight.shape) != (n,):
+        raise InputError(needed)
+    if not bool(xp.all(xp.isfinite(weight))) or bool(xp.any(weight < 0)):
+        raise InputError("sample_weight needs one finite number >= 0 per row")
+    counted = xp.where(weight > 0, weight, xp.full_like(weight, np.inf))
+    check_weight_range(float(xp.min(counted)), float(xp.max(weight)))
+    return weight
+
+
+def scores_on_device(X: Array, w: np.ndarray) -> Array:
+    """``X @ w`` in double precision, where X is."""
+    xp, v = namespace(X), to_device(w, X)
+    return xp.concat([xp.astype(X[block], xp.float64) @ v for block in row_blocks(X)])
+
+
+def chosen_classes(classes: np.ndarray, above: Array) -> Any:
+    """The second class where ``above``, as an array of the same library; NumPy's for classes that are no numbers."""
+    if classes.dtype.kind not in "biuf":
+        return classes[to_host(above).astype(int)]
+    xp, pair = namespace(above), to_device(classes, above)
+    return xp.where(above, pair[1], pair[0])
+
+
+def column_units(X: Array, weight: Array | None) -> tuple[np.ndarray, np.ndarray]:
+    """Mean and standard deviation of each column, as :func:`apexrank.problem.design.column_units`, on the device."""
+    n = X.shape[0]
+    if n <= SCALE_ROWS:
+        return _moments(X, weight)[:2]
+    some = to_device(np.random.default_rng(0).integers(0, n, SCALE_ROWS), X)
+    mean, spread, constant = _moments(X[some, :], None if weight is None else weight[some])
+    for j in np.flatnonzero(constant):
+        mean[[j]], spread[[j]], _ = _moments(X[:, j : j + 1], weight)
+    return mean, spread
+
+
+def _moments(rows: Array, weight: Array | None) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Mean and unit of each column, and whether it is constant."""
+    xp = namespace(rows)
+    rows = xp.astype(rows, xp.float64)
+    constant = to_host(xp.max(rows, axis=0) == xp.min(rows, axis=0))
+    share = xp.ones_like(rows[:, 0]) if weight is None or not bool(xp.any(weight > 0)) else weight
+    counted = (share > 0)[:, None]
+    size = xp.max(xp.where(counted, xp.abs(rows), xp.zeros_like(rows)), axis=0)
+    largest = xp.where(size > 0, size, xp.ones_like(size))  # squares of huge numbers would overflow
+    rows, share = rows / largest, share / xp.sum(share)
+    mean = share @ rows
+    variance = share @ (rows - mean) ** 2
+    spread = np.sqrt(np.maximum(to_host(variance), 0.0))
+    scale = to_host(largest)
+    return to_host(mean) * scale, np.where(spread > 1e-12, spread, 1.0) * scale, constant
 
 
 class ClassSums(NamedTuple):
@@ -136,7 +335,7 @@ class DeviceSums:
 class DeviceDesign(Design):
     """Rows of a PyTorch tensor, CuPy array, or array of another library that follows the array API standard.
 
-    With labels, an objective of two rows that stream (see :class:`~apexrank.problem.block_design.BlockDesign`) is
+    With labels, an objective of two rows that stream (see :class:`~apexrank.problem.blocks.BlockDesign`) is
     evaluated on the device: only w, the gradient and a few numbers cross. A row-major CUDA matrix of up to 1024 columns
     is then read once per value and gradient where Triton is there (:mod:`apexrank.problem.triton_rows`); everything
     else takes two passes. Any other objective is evaluated on the host, on the scores of all rows.
@@ -166,7 +365,8 @@ class DeviceDesign(Design):
     ) -> None:
         self.X, self.positive, self.weight, self.fused = X, positive, weight, fused
         self.n_rows, self.n_features = X.shape
-        self.ends = _ends_of_columns(X)
+        xp = namespace(X)
+        self.ends = to_host(xp.stack([xp.min(X, axis=0), xp.max(X, axis=0)]))  # of each column
         check_not_huge("X", self.ends)
         self._set_rows()
 
@@ -179,10 +379,6 @@ class DeviceDesign(Design):
     @property
     def is_rough(self) -> bool:  # type: ignore[override]
         return self.rows is not None and self.rows.is_rough
-
-    def device_scores(self, w: np.ndarray) -> Array:
-        """Scores of the rows as given, where they are."""
-        return scores_on_device(self.X, w) + self.offset(w)
 
     def scores(self, w: np.ndarray) -> np.ndarray:
         return to_host(scores_on_device(self.X, w))
@@ -240,19 +436,6 @@ class DeviceDesign(Design):
         return objective.separated(np.array([float(lowest), float(highest)]))
 
 
-def _ends_of_columns(X: Array) -> np.ndarray:
-    """Least and largest number of each column."""
-    xp = namespace(X)
-    return to_host(xp.stack([xp.min(X, axis=0), xp.max(X, axis=0)]))
-
-
-def ends_of_weights(weight: Array) -> tuple[float, float]:
-    """The smallest weight that is not 0, and the largest."""
-    xp = namespace(weight)
-    counted = xp.where(weight > 0, weight, xp.full_like(weight, np.inf))
-    return float(xp.min(counted)), float(xp.max(weight))
-
-
 def rows_of(X: Array, positive: Array, weight: Array | None, fused: bool = True) -> Any:
     """Sums over rows in one pass where there is a kernel for X, in two elsewhere."""
     if fused and (X.is_cuda if is_tensor(X) else hasattr(X, "__cuda_array_interface__")):
@@ -262,3 +445,25 @@ def rows_of(X: Array, positive: Array, weight: Array | None, fused: bool = True)
         if rows is not None:
             return rows
     return DeviceRows(X, positive, weight)
+
+
+class DeviceTraining(Training):
+    """Rows on a device, with labels and weights there; ``binary`` where the labels are a mask of positives."""
+
+    def __init__(self, X: Any, labels: Any, weight: Any, groups: Any, binary: bool) -> None:
+        super().__init__(X, labels, weight, groups)
+        self.binary = binary
+
+    def compose(self, make: Make, whole: bool = False) -> tuple[Design, Objective]:
+        if self.binary and self.groups is None and not whole:
+            xp = namespace(self.X)
+            classes = (xp.astype(mask, xp.float64) for mask in (self.labels, ~self.labels))
+            totals = [float(xp.sum(c if self.weight is None else c * self.weight)) for c in classes]
+            objective = of_two_rows(make, *totals)
+            if objective.streams:
+                return DeviceDesign(self.X, self.labels, self.weight), objective
+        return DeviceDesign(self.X), make(*self.columns())
+
+    def columns(self) -> tuple[np.ndarray, np.ndarray | None, Any]:
+        groups = None if self.groups is None else to_host(self.groups)
+        return to_host(self.labels), None if self.weight is None else to_host(self.weight), groups

@@ -25,16 +25,6 @@ class Certificate(NamedTuple):
     unit: float
 
 
-def checked_total(total: float) -> float:
-    """The unit of the objective, of which squares are taken."""
-    if not LEAST_TOTAL <= total <= 1 / LEAST_TOTAL:
-        raise InputError(
-            f"at equal scores the objective is {total:.3g}, out of the range of computation: "
-            "divide the weights by their mean, or scale the target"
-        )
-    return total
-
-
 class Problem:
     """``min_w objective(X·w)/count + penalty(w)``.
 
@@ -77,26 +67,30 @@ class Problem:
     ) -> None:
         self.design: Design = design if isinstance(design, Design) else design_of(design)
         self.penalty = penalty if isinstance(penalty, Penalty) else Ridge(penalty)
-        self.penalty.check(self.design.n_features)
-        self.objective, self.count = objective, objective.count
-        self.total = checked_total(objective.total) / self.count
+        self.n_features = self.design.n_features
+        self.penalty.check(self.n_features)
+        self.objective, self.count, total = objective, objective.count, objective.total
+        if not LEAST_TOTAL <= total <= 1 / LEAST_TOTAL:  # its squares are taken
+            raise InputError(
+                f"at equal scores the objective is {total:.3g}, out of the range of computation: "
+                "divide the weights by their mean, or scale the target"
+            )
+        self.total = total / self.count
         # what a unit of the scores changes: the value itself, unless the objective is quadratic
         self.curvature = objective.curvature / self.count
         self.grad_unit = np.sqrt(self.total * self.curvature)
         self.value_unit = objective.value_unit / self.count
-        self._set_units(sample_weight)
         self._last: tuple[np.ndarray, float, np.ndarray] | None = None
-
-    def _set_units(self, sample_weight: Any) -> None:
-        design, lists = self.design, self.objective.lists
-        centre, spread = design.units(sample_weight)
-        if lists is not None and design.can_move:
-            spread = spread_inside(design, lists)
-        self.spread = usable_units(spread, design.varies)
-        unseen = self.objective.shift_invariant and design.can_move and design.shift is None
+        centre, spread = self.design.units(sample_weight)
+        if objective.lists is not None and self.design.can_move:
+            spread = spread_inside(self.design, objective.lists)
+        self.spread = usable_units(spread, self.design.varies)
+        unseen = objective.shift_invariant and self.design.can_move and self.design.shift is None
         if unseen and np.any(np.abs(centre) > FAR * self.spread):
             # so far from zero that scores would lose the digits that rank: the objective does not see the shift
-            self.design, centre = design.moved(centre), 0 * centre
+            self.design, centre = self.design.moved(centre), 0 * centre
+            if objective.lists is None:  # from there rounding no longer hides the spread of a column
+                self.spread = usable_units(self.design.units(sample_weight)[1], self.design.varies)
         self.centre = centre
         self.scale = np.hypot(self.spread, np.sqrt(self.penalty.diagonal(self.n_features) / self.curvature))
 
@@ -105,10 +99,6 @@ class Problem:
         other = copy(self)
         other.objective, other.count = objective, objective.count
         return other
-
-    @property
-    def n_features(self) -> int:
-        return self.design.n_features
 
     def value_and_grad(self, w: np.ndarray) -> tuple[float, np.ndarray]:
         """Smooth part and its gradient; not finite, without a word, where the scores are beyond all bounds."""
@@ -242,3 +232,14 @@ class Problem:
             and self.penalty.value(w) == 0
             and self.design.separated(self.objective, w)
         )
+
+    def held_by_penalty(self, value: float, w: np.ndarray) -> bool:
+        """Whether w proves that an objective over groups has no minimum but for the penalty, with ``value`` at w.
+
+        ``(1/p)·log R`` of a group is at least minus the smallest margin of its pairs. Where the mean over the groups is
+        below 0 the mean margin is therefore above 0, and the objective falls for ever along w
+        (:meth:`~apexrank.objectives.base.PricedObjective.falls_forever`). Where it is below 0 with the penalty added,
+        the coefficients are of the order of one over its strength.
+        """
+        unbounded = not self.objective.bounded_below and self.objective.n_groups > 1
+        return unbounded and value < 0 and self.design.separated(self.objective, w)

@@ -13,8 +13,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from apexrank.problem.device import ClassSums, DeviceRows
-from apexrank.problem.device_arrays import Array, is_tensor, namespace
+from apexrank.problem.device import Array, ClassSums, DeviceRows, is_tensor, namespace
 
 try:
     import triton

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import warnings
+from dataclasses import KW_ONLY, dataclass
 from typing import Any, Self
 
 import numpy as np
@@ -21,13 +22,16 @@ from sklearn.utils.validation import (
 )
 
 from apexrank.errors import InputError
-from apexrank.losses import Hinge
 from apexrank.objectives.base import Objective
+from apexrank.objectives.classification import PClassification
 from apexrank.objectives.margins import checked_relevance
+from apexrank.objectives.pairs import CrucialPairs
+from apexrank.objectives.push import Push
 from apexrank.penalties import Penalty, Ridge
-from apexrank.problem.blocks import Blocks, classes_of, survey
-from apexrank.problem.design import Matrix, scores_of
-from apexrank.problem.device_arrays import (
+from apexrank.problem.blocks import Blocks, BlockTraining, classes_of, survey
+from apexrank.problem.design import Make, Matrix, Training, scores_of
+from apexrank.problem.device import (
+    DeviceTraining,
     checked_labels,
     checked_matrix,
     checked_weights,
@@ -37,15 +41,14 @@ from apexrank.problem.device_arrays import (
     to_host,
 )
 from apexrank.problem.problem import Problem
-from apexrank.problem.training import BlockTraining, DeviceTraining, Make, Training
 from apexrank.solvers import SOLVERS, Solution, Solver, solver_for
-from apexrank.validation import check_finite, check_frame, check_weight_range, check_weights
+from apexrank.validation import check_finite, check_frame, check_two_classes, check_weights
 
 Power = tuple[float, float]
 
 
 class SeparableWarning(ConvergenceWarning):
-    """The training data are separated and nothing holds the coefficients back."""
+    """The training data are separated (inside their groups, on average) and too little holds the coefficients back."""
 
 
 class CollapsedWarning(ConvergenceWarning):
@@ -79,20 +82,16 @@ def validated_weight(sample_weight: Any, X: Any) -> np.ndarray | None:
 def checked_rows(ranker: BaseEstimator, X: ArrayLike) -> Any:
     """Rows to be scored by a fitted estimator."""
     check_is_fitted(ranker)
-    if _stays_on_device(ranker, X):
-        return _device_rows(ranker, X, reset=False)
-    return validated(ranker, X, reset=False)
+    return _rows(ranker, X, reset=False)
 
 
-def _stays_on_device(ranker: Any, X: Any) -> bool:
-    """Whether X is an array on a device and the estimator works there; others take what NumPy makes of it."""
-    return getattr(ranker, "takes_device_arrays", False) and is_device_array(X)
-
-
-def _device_rows(ranker: BaseEstimator, X: Any, *, reset: bool) -> Any:
+def _rows(estimator: Any, X: Any, *, reset: bool) -> Any:
+    """Checked rows without labels; an array on a device stays there if the estimator works there."""
+    if not (getattr(estimator, "takes_device_arrays", False) and is_device_array(X)):
+        return validated(estimator, X, reset=reset)
     rows = checked_matrix(X)
-    _check_feature_names(ranker, rows, reset=reset)
-    _check_n_features(ranker, rows, reset=reset)
+    _check_feature_names(estimator, rows, reset=reset)
+    _check_n_features(estimator, rows, reset=reset)
     return rows
 
 
@@ -116,7 +115,33 @@ def blocks_of(X: Any, y: Any, sample_weight: Any, groups: Any) -> Blocks | None:
     return None
 
 
-def _block_training(estimator: Any, blocks: Blocks, *, binary: bool) -> BlockTraining:
+def read_rows(
+    estimator: Any, X: Any, y: Any, sample_weight: Any, groups: Any, *, binary: bool, reset: bool = True
+) -> Training:
+    """Checked rows with the mask of positives, which sets ``classes_``, or with relevance as floats."""
+    blocks = blocks_of(X, y, sample_weight, groups)
+    if blocks is not None:
+        return _block_training(estimator, blocks, binary)
+    if y is None and not binary:
+        raise InputError("requires y to be passed, but the target y is None: give the relevance of each row")
+    if estimator.takes_device_arrays and is_device_array(X):
+        X = _rows(estimator, X, reset=reset)
+        if binary:
+            estimator.classes_, labels = checked_labels(y, X)
+        else:
+            labels = checked_relevance(to_host(y))
+        weight = None if sample_weight is None else checked_weights(sample_weight, X)
+        return DeviceTraining(X, labels, weight, groups, binary)
+    X, y = validated(estimator, X, y, y_numeric=not binary, reset=reset)
+    if binary:
+        check_classification_targets(y)
+        estimator.classes_, label = np.unique(y, return_inverse=True)
+        check_two_classes(estimator.classes_.tolist(), f" ({type_of_target(y)})")
+    labels = label == 1 if binary else checked_relevance(y)
+    return Training(X, labels, validated_weight(sample_weight, X), groups)
+
+
+def _block_training(estimator: Any, blocks: Blocks, binary: bool) -> BlockTraining:
     found = survey(blocks, binary=binary)
     classes = classes_of(found) if binary else None
     estimator.n_features_in_ = found.n_features
@@ -128,55 +153,19 @@ def _block_training(estimator: Any, blocks: Blocks, *, binary: bool) -> BlockTra
     return BlockTraining(blocks, found, classes)
 
 
-def read_binary(estimator: Any, X: Any, y: Any, sample_weight: Any, groups: Any) -> Training:
-    """Checked rows with the mask of positives; sets ``classes_``."""
-    blocks = blocks_of(X, y, sample_weight, groups)
-    if blocks is not None:
-        return _block_training(estimator, blocks, binary=True)
-    if _stays_on_device(estimator, X):
-        X = _device_rows(estimator, X, reset=True)
-        estimator.classes_, positive = checked_labels(y, X)
-        return DeviceTraining(X, positive, _device_weight(sample_weight, X), groups, binary=True)
-    X, y = validated(estimator, X, y)
-    check_classification_targets(y)
-    estimator.classes_, label = np.unique(y, return_inverse=True)
-    if len(estimator.classes_) > 2:
-        raise InputError(
-            "Only binary classification is supported: the target has "
-            f"{len(estimator.classes_)} values ({type_of_target(y)}); mark the wanted class as positive first"
-        )
-    if len(estimator.classes_) < 2:
-        raise InputError(
-            f"ranking needs positives and negatives, but the target has only one class: {estimator.classes_[0]!r}"
-        )
-    return Training(X, label == 1, validated_weight(sample_weight, X), groups)
+# ---------------------------------------------------------------- objectives under a lasso
 
 
-def read_graded(
-    estimator: Any, X: Any, y: Any, sample_weight: Any, groups: Any, reset: bool = True
-) -> Training:
-    """Checked rows with relevance as floats."""
-    blocks = blocks_of(X, y, sample_weight, groups)
-    if blocks is not None:
-        return _block_training(estimator, blocks, binary=False)
-    if y is None:
-        raise InputError("requires y to be passed, but the target y is None: give the relevance of each row")
-    if _stays_on_device(estimator, X):
-        X = _device_rows(estimator, X, reset=reset)
-        relevance = checked_relevance(to_host(y))
-        return DeviceTraining(X, relevance, _device_weight(sample_weight, X), groups, binary=False)
-    X, y = validated(estimator, X, y, y_numeric=True, reset=reset)
-    return Training(X, checked_relevance(y), validated_weight(sample_weight, X), groups)
-
-
-def _device_weight(sample_weight: Any, X: Any) -> Any:
-    if sample_weight is None:
-        return None
-    from apexrank.problem.device import ends_of_weights
-
-    weight = checked_weights(sample_weight, X)
-    check_weight_range(*ends_of_weights(weight))
-    return weight
+def with_minimum(objective: Objective, penalty: Penalty) -> Objective:
+    """The objective, or with a pure L1 penalty a form of it that stays above 0; without one there is no minimum."""
+    if penalty.l1 == 0 or penalty.convexity > 0 or objective.bounded_below:
+        return objective
+    if isinstance(objective, Push | CrucialPairs) and not objective.is_smoothed:
+        return PClassification(objective)
+    raise InputError(
+        f"{type(objective).__name__} with this loss falls for ever along some scores, so it has no minimum under a "
+        "pure L1 penalty: use an elastic net (l1_ratio < 1) or another loss"
+    )
 
 
 # ---------------------------------------------------------------- thresholds
@@ -230,6 +219,7 @@ def intercept_of(
 class BinaryRanker(ClassifierMixin, BaseEstimator):
     """Base class of rankers of two classes: ``decision_function`` is the ranking score, ``predict`` its sign."""
 
+    takes_device_arrays = False
     classes_: np.ndarray
 
     def __sklearn_tags__(self):
@@ -243,7 +233,7 @@ class BinaryRanker(ClassifierMixin, BaseEstimator):
             raise InputError(
                 f"{type(self).__name__} needs its rows in memory: give an array or a sparse matrix"
             )
-        data = read_binary(self, X, y, sample_weight, None)
+        data = read_rows(self, X, y, sample_weight, None, binary=True)
         return data.X, data.labels, data.weight
 
     def predict(self, X: ArrayLike) -> np.ndarray:
@@ -274,6 +264,18 @@ def _lazy(ranker: Any, method: str, X: Any, dtype: Any) -> Any:
     return lazy(ranker, method, X, dtype)
 
 
+@dataclass(eq=False, repr=False)
+class SolverOptions:
+    """Mixin: parameters of the solver, the same in every linear estimator."""
+
+    _: KW_ONLY
+    solver: str | Solver = "auto"
+    max_iter: int = 1000
+    tol: float = 1e-6
+    warm_start: bool = False
+    verbose: int = 0
+
+
 class LinearFit(BaseEstimator):
     """Base class of everything with linear scores: solves a problem, keeps answer and certificates, warns.
 
@@ -282,6 +284,7 @@ class LinearFit(BaseEstimator):
 
     takes_device_arrays = True
     coef_: np.ndarray
+    _objective: Any  # a method of labels, weights and groups
 
     def __sklearn_tags__(self):
         tags = super().__sklearn_tags__()
@@ -302,9 +305,9 @@ class LinearFit(BaseEstimator):
             verbose=self.verbose,
         )
 
-    def _minimise(self, data: Training, make: Make, w0: np.ndarray | None = None) -> Problem:
+    def _minimise(self, data: Training, make: Make) -> Problem:
         """Fit the coefficients; returns the problem, whose design and objective know the rows."""
-        penalty = self._penalty()
+        w0, penalty = self._warm(), self._penalty()
         spec = getattr(self, "solver", "auto")
         whole = getattr(SOLVERS.get(spec) if isinstance(spec, str) else spec, "needs_scores", False)
         design, objective = data.compose(make, whole)
@@ -321,7 +324,15 @@ class LinearFit(BaseEstimator):
         self.converged_ = bool(solution.converged)
         self.n_iter_ = max(1, solution.n_iter)
         self.history_ = np.array(solution.history)
-        self._warn(solution, problem.objective)
+        self._warn(solution)
+        if not solution.separable and problem.held_by_penalty(solution.value, solution.w):
+            warnings.warn(
+                "without a penalty the objective over these groups has no minimum: their mean smallest margin between "
+                "a pair is above 0 and grows with the scores. The coefficients, up to "
+                f"{np.abs(solution.w).max():.2g}, are of the order of 1/alpha: set a larger alpha.",
+                SeparableWarning,
+                stacklevel=4,
+            )
         return problem
 
     def _warm(self) -> np.ndarray | None:
@@ -333,11 +344,12 @@ class LinearFit(BaseEstimator):
         for name, lowest in (("alpha", 0), ("tol", 0), ("max_iter", 1), ("t_max", 1)):
             check_finite(name, getattr(self, name, lowest), lowest)
 
-    def _warn(self, solution: Solution, objective: Objective) -> None:
+    def _warn(self, solution: Solution) -> None:
         if solution.separable:
             warnings.warn(
-                "the training data are separated by the scores, so with alpha=0 the objective has no finite "
-                "minimiser; the coefficients are a separating direction. Set alpha > 0 for a unique answer.",
+                "the training data are separated by the scores (inside their groups, on average), so with alpha=0 the "
+                "objective has no finite minimiser; the coefficients are a separating direction. Set alpha > 0 for a "
+                "unique answer.",
                 SeparableWarning,
                 stacklevel=5,
             )
@@ -349,11 +361,9 @@ class LinearFit(BaseEstimator):
                 stacklevel=5,
             )
         elif not solution.converged:
-            kinks = isinstance(getattr(objective, "loss", None), Hinge)
-            hint = "; at a kink of the hinge loss it need not vanish" if kinks else ""
             warnings.warn(
                 f"not converged after {solution.n_iter} iterations: scaled gradient norm "
-                f"{solution.grad_norm:.1e} is above tol{hint}. Raise max_iter, tol or alpha.",
+                f"{solution.grad_norm:.1e} is above tol. Raise max_iter, tol or alpha.",
                 ConvergenceWarning,
                 stacklevel=5,
             )
@@ -376,6 +386,7 @@ class LinearBinaryRanker(BinaryRanker, LinearFit):
     A subclass has ``_objective(positive, weight, groups)``.
     """
 
+    takes_device_arrays = True
     intercept_: np.ndarray
 
     def fit(
@@ -392,9 +403,8 @@ class LinearBinaryRanker(BinaryRanker, LinearFit):
         group are compared, and every group counts the same. X may be an array, a sparse matrix, a data frame, Dask
         collections (with y and the rest), or :class:`~apexrank.problem.Blocks` (with y=None).
         """
-        w0 = self._warm()
-        data = read_binary(self, X, y, sample_weight, groups)
-        problem = self._minimise(data, self._objective, w0)
+        data = read_rows(self, X, y, sample_weight, groups, binary=True)
+        problem = self._minimise(data, self._objective)
         w, self.coef_ = self.coef_, self.coef_[None, :]
         self.intercept_ = np.array([self._intercept(data, problem, w)])
         return self
@@ -424,17 +434,32 @@ class LinearBinaryRanker(BinaryRanker, LinearFit):
             return _lazy(self, "decision_function", X, np.float64)
         return self._scores(X) + float(self.intercept_[0])
 
-    def _objective(self, positive: np.ndarray, weight: np.ndarray | None, groups: Any) -> Objective:
-        raise NotImplementedError
-
 
 class GradedRanker(LinearFit):
-    """Base class of linear rankers of graded relevance: ``predict`` is the ranking score, ``score`` the NDCG."""
+    """Base class of linear rankers of graded relevance: ``predict`` is the ranking score, ``score`` the NDCG.
+
+    A subclass has ``_objective(relevance, weight, groups)``.
+    """
 
     def __sklearn_tags__(self):
         tags = super().__sklearn_tags__()
         tags.target_tags.required = True
         return tags
+
+    def fit(
+        self,
+        X: ArrayLike,
+        y: ArrayLike,
+        *,
+        sample_weight: ArrayLike | None = None,
+        groups: ArrayLike | None = None,
+    ) -> Self:
+        """Fit on rows X with relevance y, larger is better, and one group id per row (one list by default).
+
+        ``sample_weight`` counts as repetitions of rows. X may be all that :meth:`PNormPush.fit` takes.
+        """
+        self._minimise(read_rows(self, X, y, sample_weight, groups, binary=False), self._objective)
+        return self
 
     def predict(self, X: ArrayLike) -> np.ndarray:
         """Ranking score of each row: higher means nearer to the top of its group."""

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, field
+from dataclasses import KW_ONLY, dataclass, field
 from itertools import islice
 from numbers import Integral, Real
-from typing import Any, ClassVar, NamedTuple, Self
+from typing import Any, ClassVar, Self
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -24,7 +24,7 @@ from apexrank.losses import Loss
 from apexrank.metrics import get_scorer
 from apexrank.objectives import Push
 from apexrank.prices import Price
-from apexrank.problem.design import Matrix, varies
+from apexrank.problem.design import Matrix, Training, varies
 from apexrank.rankers.base import BinaryRanker, checked_rows, intercept_of, validated
 from apexrank.rankers.push import PNormPush
 from apexrank.solvers.coordinate import line_search
@@ -43,19 +43,6 @@ def output_of(estimator: Any, X: Matrix) -> np.ndarray:
     return np.asarray(output, dtype=np.float64).reshape(X.shape[0])
 
 
-class BoostRows(NamedTuple):
-    """Rows with labels, weights and groups."""
-
-    X: Matrix
-    positive: np.ndarray
-    weight: np.ndarray | None = None
-    groups: np.ndarray | None = None
-
-    def take(self, rows: np.ndarray) -> BoostRows:
-        weight, groups = (None if part is None else part[rows] for part in (self.weight, self.groups))
-        return BoostRows(self.X[rows], self.positive[rows], weight, groups)
-
-
 class _Scored(ClassifierMixin, BaseEstimator):
     """Scores that are already there, in the shape that a scorer asks for."""
 
@@ -71,7 +58,7 @@ class _Scored(ClassifierMixin, BaseEstimator):
 class Rounds:
     """The weak rankers so far, their steps, and value and measure after each round, the start included."""
 
-    held_out: BoostRows | None
+    held_out: Training | None
     scoring: str | Callable[..., float]
     weak: list[Any] = field(default_factory=list)
     steps: list[float] = field(default_factory=list)
@@ -81,7 +68,7 @@ class Rounds:
 
     def __post_init__(self) -> None:
         self.scorer = get_scorer(self.scoring) if isinstance(self.scoring, str) else self.scoring
-        self.held_out_scores = np.zeros(0 if self.held_out is None else len(self.held_out.positive))
+        self.held_out_scores = np.zeros(0 if self.held_out is None else len(self.held_out.labels))
 
     def add(self, weak: Any, step: float, value: float) -> None:
         """Note a round."""
@@ -96,11 +83,11 @@ class Rounds:
         self.values.append(value)
         self.measures.append(float("nan") if self.held_out is None else self._measure(self.held_out))
 
-    def _measure(self, rows: BoostRows) -> float:
+    def _measure(self, rows: Training) -> float:
         extra = {"groups": rows.groups, "sample_weight": rows.weight}
         given = {name: column for name, column in extra.items() if column is not None}
         with config_context(enable_metadata_routing=True):  # so that a scorer takes groups
-            measure = self.scorer(_Scored(self.held_out_scores), rows.X, rows.positive, **given)
+            measure = self.scorer(_Scored(self.held_out_scores), rows.X, rows.labels, **given)
         if np.isnan(measure):
             raise InputError("scoring gives no number on the held-out rows: they need rows of both classes")
         return measure
@@ -118,6 +105,7 @@ class Rounds:
             self.stop_reason = "validation"
 
 
+@dataclass(eq=False, repr=False)
 class PushBoost(BinaryRanker):
     """Boosting for the top of the list: a sum of weak rankers that lowers a push (JMLR 2009, Fig. 2).
 
@@ -189,34 +177,19 @@ class PushBoost(BinaryRanker):
         "verbose": ["verbose"],
     }
 
-    def __init__(
-        self,
-        estimator: Any = None,
-        p: float = 4.0,
-        *,
-        n_estimators: int = 100,
-        learning_rate: float = 1.0,
-        price: str | Price = "power",
-        side: str = "top",
-        loss: str | Loss = "exponential",
-        validation_fraction: float | None = None,
-        scoring: str | Callable[..., float] = "partial_auc",
-        n_iter_no_change: int = 10,
-        random_state: int | np.random.RandomState | None = None,
-        verbose: int = 0,
-    ) -> None:
-        self.estimator = estimator
-        self.p = p
-        self.n_estimators = n_estimators
-        self.learning_rate = learning_rate
-        self.price = price
-        self.side = side
-        self.loss = loss
-        self.validation_fraction = validation_fraction
-        self.scoring = scoring
-        self.n_iter_no_change = n_iter_no_change
-        self.random_state = random_state
-        self.verbose = verbose
+    estimator: Any = None
+    p: float = 4.0
+    _: KW_ONLY
+    n_estimators: int = 100
+    learning_rate: float = 1.0
+    price: str | Price = "power"
+    side: str = "top"
+    loss: str | Loss = "exponential"
+    validation_fraction: float | None = None
+    scoring: str | Callable[..., float] = "partial_auc"
+    n_iter_no_change: int = 10
+    random_state: int | np.random.RandomState | None = None
+    verbose: int = 0
 
     def __sklearn_tags__(self):
         tags = super().__sklearn_tags__()
@@ -241,7 +214,7 @@ class PushBoost(BinaryRanker):
         ``eval_set`` is ``(X, y)`` or ``(X, y, groups)`` of the rows that early stopping looks at.
         """
         rows, positive, weight = self._validate(X, y, sample_weight)
-        data = BoostRows(rows, positive, weight, None if groups is None else np.asarray(groups))
+        data = Training(rows, positive, weight, None if groups is None else np.asarray(groups))
         if not has_fit_parameter(self._weak_learner(), "sample_weight"):
             raise InputError(
                 f"{type(self._weak_learner()).__name__}.fit takes no sample_weight: it cannot be boosted"
@@ -251,17 +224,17 @@ class PushBoost(BinaryRanker):
         if self.p == np.inf and self.price == "power":
             raise InputError("p=inf cannot be boosted, its slope sees a single negative: use a large p")
         push = PNormPush(self.p, loss=self.loss, price=self.price, side=self.side)
-        objective: Any = push._objective(data.positive, data.weight, data.groups)
+        objective: Any = push._objective(data.labels, data.weight, data.groups)
         rounds = self._boost(data, objective, held_out, rng)
         if not rounds.weak:
             _check_seen(self._weak_learner(), data.X)
         self._store(rounds)
-        self.intercept_ = intercept_of(self._scores(data.X), data.positive, data.weight, push._power())
+        self.intercept_ = intercept_of(self._scores(data.X), data.labels, data.weight, push._power())
         return self
 
     def _hold_out(
-        self, data: BoostRows, eval_set: tuple[Any, ...] | None, rng: np.random.RandomState
-    ) -> tuple[BoostRows, BoostRows | None]:
+        self, data: Training, eval_set: tuple[Any, ...] | None, rng: np.random.RandomState
+    ) -> tuple[Training, Training | None]:
         """The rows to fit on and the rows to look at, if any."""
         if eval_set is not None:
             if self.validation_fraction is not None:
@@ -271,19 +244,19 @@ class PushBoost(BinaryRanker):
             return data, None
         splitter = StratifiedShuffleSplit if data.groups is None else GroupShuffleSplit
         split = splitter(1, test_size=self.validation_fraction, random_state=rng)
-        train, test = next(split.split(data.X, data.positive, data.groups))
+        train, test = next(split.split(data.X, data.labels, data.groups))
         return data.take(train), data.take(test)
 
-    def _check_eval_set(self, X: Any, y: Any, groups: Any = None) -> BoostRows:
+    def _check_eval_set(self, X: Any, y: Any, groups: Any = None) -> Training:
         X, y = validated(self, X, y, reset=False)
         if not np.isin(y, self.classes_).all():
             raise InputError(f"eval_set has labels that y has not: y has {self.classes_.tolist()}")
-        return BoostRows(X, y == self.classes_[1], groups=None if groups is None else np.asarray(groups))
+        return Training(X, y == self.classes_[1], None, None if groups is None else np.asarray(groups))
 
     def _boost(
-        self, data: BoostRows, objective: Push, held_out: BoostRows | None, rng: np.random.RandomState
+        self, data: Training, objective: Push, held_out: Training | None, rng: np.random.RandomState
     ) -> Rounds:
-        rounds, scores = Rounds(held_out, self.scoring), np.zeros(len(data.positive))
+        rounds, scores = Rounds(held_out, self.scoring), np.zeros(len(data.labels))
         value, slope = objective.value_and_grad(scores)
         rounds.note(value)
         while rounds.stop_reason == "":
@@ -301,10 +274,10 @@ class PushBoost(BinaryRanker):
                 self._report(rounds)
         return rounds
 
-    def _fit_weak(self, data: BoostRows, slope: np.ndarray, rng: np.random.RandomState) -> Any:
+    def _fit_weak(self, data: Training, slope: np.ndarray, rng: np.random.RandomState) -> Any:
         weight = _weights(slope, np.ones(len(slope)) if data.weight is None else data.weight)
         weak = _seeded(self._weak_learner(), rng)
-        target = np.where(data.positive, 1.0, -1.0) if is_regressor(weak) else data.positive.astype(int)
+        target = np.where(data.labels, 1.0, -1.0) if is_regressor(weak) else data.labels.astype(int)
         # trees take single precision, and refuse what is too large for it
         with np.errstate(over="ignore", invalid="ignore"):
             return weak.fit(data.X, target, sample_weight=weight)

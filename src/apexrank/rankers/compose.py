@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import KW_ONLY, dataclass
 from functools import partial
+from inspect import signature
 from typing import Any, Self
 
 import numpy as np
@@ -16,26 +18,28 @@ from sklearn.utils.validation import check_is_fitted
 from apexrank.errors import InputError
 from apexrank.objectives import CrucialPairs, InfinitePush, Push, Retarget, UnknownLink
 from apexrank.objectives.base import Objective
-from apexrank.objectives.classification import PClassification
 from apexrank.penalties import Penalty, Ridge
 from apexrank.prices import Power
-from apexrank.rankers.base import BinaryRanker, GradedRanker, LinearBinaryRanker, read_binary, read_graded
+from apexrank.rankers.base import (
+    BinaryRanker,
+    GradedRanker,
+    LinearBinaryRanker,
+    SolverOptions,
+    read_rows,
+    with_minimum,
+)
 from apexrank.rankers.listwise import LOSSES as LISTWISE
-from apexrank.rankers.listwise import ListwiseRanker
-from apexrank.solvers import Solver
+from apexrank.rankers.listwise import listwise_objective
+from apexrank.validation import check_choice
 
 
-def _listwise(loss: str) -> Callable[..., Objective]:
-    def make(y: np.ndarray, *, sample_weight: Any, groups: Any, **options: Any) -> Objective:
-        return ListwiseRanker(loss, **options)._objective(y, sample_weight, groups)
-
-    return make
-
-
-def _unknown_link(y: np.ndarray, *, sample_weight: Any, groups: Any, **options: Any) -> UnknownLink:
+def _unknown_link(
+    y: np.ndarray, *, groups: Any = None, normalize: bool | None = None, **options: Any
+) -> UnknownLink:
     """One link for all rows is a regression, whose cost is a mean over them."""
-    options = {"normalize": groups is None, **options}
-    return UnknownLink(y, sample_weight=sample_weight, groups=groups, **options)
+    return UnknownLink(
+        y, groups=groups, normalize=groups is None if normalize is None else normalize, **options
+    )
 
 
 OBJECTIVES: dict[str, Callable[..., Objective]] = {
@@ -43,7 +47,7 @@ OBJECTIVES: dict[str, Callable[..., Objective]] = {
     "infinite_push": InfinitePush,
     "pairs": CrucialPairs,
     "retarget": Retarget,
-    **{name: _listwise(name) for name in LISTWISE},
+    **{name: partial(listwise_objective, name) for name in LISTWISE},
     "unknown_link": _unknown_link,
 }
 
@@ -64,7 +68,8 @@ def _ranks_classes(ranker: Any) -> bool:
     )
 
 
-class LinearRanker(GradedRanker):
+@dataclass(eq=False, repr=False)
+class LinearRanker(SolverOptions, GradedRanker):
     """Linear scores that minimise ``objective(X·w)/count + penalty(w)``, both chosen by the user.
 
     An objective of two classes (the pushes) makes it a classifier, whose ``decision_function`` is the ranking score and
@@ -109,26 +114,10 @@ class LinearRanker(GradedRanker):
     [0.386, 0.0, 0.0, 0.0]
     """
 
-    def __init__(
-        self,
-        objective: str | Callable[..., Objective] = "push",
-        penalty: Penalty | None = None,
-        *,
-        objective_params: dict[str, Any] | None = None,
-        solver: str | Solver = "auto",
-        max_iter: int = 1000,
-        tol: float = 1e-6,
-        warm_start: bool = False,
-        verbose: int = 0,
-    ) -> None:
-        self.objective = objective
-        self.penalty = penalty
-        self.objective_params = objective_params
-        self.solver = solver
-        self.max_iter = max_iter
-        self.tol = tol
-        self.warm_start = warm_start
-        self.verbose = verbose
+    objective: str | Callable[..., Objective] = "push"
+    penalty: Penalty | None = None
+    _: KW_ONLY
+    objective_params: dict[str, Any] | None = None
 
     def __sklearn_tags__(self):
         tags = super().__sklearn_tags__()
@@ -160,9 +149,9 @@ class LinearRanker(GradedRanker):
         ``sample_weight`` counts as repetitions of rows; ``groups`` has one id per row. X may also be Dask collections,
         an array on a device, or :class:`~apexrank.problem.Blocks` (with y=None).
         """
-        w0, binary = self._warm(), _is_binary(self)
-        data = (read_binary if binary else read_graded)(self, X, y, sample_weight, groups)
-        problem = self._minimise(data, self._objective, w0)
+        binary = _is_binary(self)
+        data = read_rows(self, X, y, sample_weight, groups, binary=binary)
+        problem = self._minimise(data, self._objective)
         if binary:
             w, self.coef_ = self.coef_, self.coef_[None, :]
             self.intercept_ = np.array([LinearBinaryRanker._intercept(self, data, problem, w)])
@@ -174,26 +163,20 @@ class LinearRanker(GradedRanker):
     def _objective(self, labels: np.ndarray, weight: np.ndarray | None, groups: Any) -> Objective:
         make, options = self.objective, dict(self.objective_params or {})
         if isinstance(make, str):
-            if make not in OBJECTIVES:
-                raise InputError(f"unknown objective {make!r}: use one of {', '.join(OBJECTIVES)}")
+            check_choice("objective", make, OBJECTIVES)
             make = OBJECTIVES[make]
         if make in (Push, CrucialPairs) and "p" in options:
             options["price"] = Power(options.pop("p"))
+        known = signature(UnknownLink if make is _unknown_link else make).parameters
+        unknown = [name for name in options if name not in known]
+        if unknown and not any(each.kind is each.VAR_KEYWORD for each in known.values()):
+            use = [name for name, each in known.items() if each.kind is each.KEYWORD_ONLY]
+            raise InputError(
+                f"unknown objective_params {', '.join(unknown)}: the objective takes "
+                f"{', '.join(name for name in use if name not in ('sample_weight', 'groups')) or 'none'}"
+            )
         objective = make(labels, sample_weight=weight, groups=groups, **options)
-        penalty = self._penalty()
-        if penalty.l1 > 0 and penalty.convexity == 0 and not objective.bounded_below:
-            return self._bounded(objective)
-        return objective
-
-    @staticmethod
-    def _bounded(objective: Objective) -> Objective:
-        """A form of the objective that stays above 0, as a lasso needs."""
-        if isinstance(objective, Push | CrucialPairs) and not isinstance(objective, InfinitePush):
-            return PClassification(objective)
-        raise InputError(
-            f"{type(objective).__name__} falls for ever along some scores, so a pure L1 penalty has no minimum: use "
-            "ElasticNet, or another loss"
-        )
+        return with_minimum(objective, self._penalty())
 
     @available_if(_ranks_classes)
     def decision_function(self, X: ArrayLike) -> np.ndarray:

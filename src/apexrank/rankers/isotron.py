@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import math
-from numbers import Integral, Real
+from dataclasses import KW_ONLY, dataclass
+from numbers import Real
 from typing import Self
 
 import numpy as np
@@ -15,9 +16,10 @@ from apexrank.errors import InputError
 from apexrank.kernels.lipschitz import lipschitz_isotonic_link
 from apexrank.problem.design import Matrix, pull_back, tied_scores
 from apexrank.rankers.base import checked_rows, validated, validated_weight
-from apexrank.validation import SMALLEST, check_finite, check_not_huge
+from apexrank.validation import SMALLEST, check_count, check_finite, check_not_huge
 
 
+@dataclass(eq=False, repr=False)
 class Isotron(RegressorMixin, BaseEstimator):
     """``y ≈ g(x·w)`` with an unknown rising g: the updates of Isotron, with steps of length one.
 
@@ -70,18 +72,11 @@ class Isotron(RegressorMixin, BaseEstimator):
     True
     """
 
-    def __init__(
-        self,
-        lipschitz: float | None = None,
-        *,
-        max_iter: int = 100,
-        tol: float = 1e-6,
-        keep_path: bool = False,
-    ) -> None:
-        self.lipschitz = lipschitz
-        self.max_iter = max_iter
-        self.tol = tol
-        self.keep_path = keep_path
+    lipschitz: float | None = None
+    _: KW_ONLY
+    max_iter: int = 100
+    tol: float = 1e-6
+    keep_path: bool = False
 
     def __sklearn_tags__(self):
         tags = super().__sklearn_tags__()
@@ -138,8 +133,7 @@ class Isotron(RegressorMixin, BaseEstimator):
     def _check_numbers(self) -> float:
         """The largest slope, infinite where none is asked for."""
         check_finite("tol", self.tol, 0)
-        if not isinstance(self.max_iter, Integral) or self.max_iter < 1:
-            raise InputError(f"max_iter must be a whole number of at least 1, got {self.max_iter!r}")
+        check_count("max_iter", self.max_iter)
         if self.lipschitz is None:
             return math.inf
         if not isinstance(self.lipschitz, Real) or not 0 < float(self.lipschitz) < math.inf:

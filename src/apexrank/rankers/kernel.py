@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import KW_ONLY, dataclass
 from typing import Any
 
 import numpy as np
@@ -13,9 +14,8 @@ from scipy.linalg.lapack import dpstrf
 from sklearn.metrics.pairwise import pairwise_kernels
 
 from apexrank.errors import InputError
-from apexrank.problem.design import scores_of
-from apexrank.problem.training import Training
-from apexrank.rankers.base import LinearFit, checked_rows
+from apexrank.problem.design import Training, scores_of
+from apexrank.rankers.base import LinearFit, SolverOptions, checked_rows
 
 MOST_ROWS_FOR_KERNEL = 10_000  # five matrices of that size are 4 GB
 
@@ -50,21 +50,20 @@ class KernelFeatures:
         return a
 
 
-class KernelFit(LinearFit):
+@dataclass(eq=False, repr=False)
+class KernelFit(SolverOptions, LinearFit):
     """Base class of linear estimators that can take a kernel; a mixin, its place is before other bases.
 
     A subclass fits on ``_with_features(data)`` and hands the features to ``_keep_kernel``. The kernel
     of ``fit`` scores new rows until the next ``fit``.
     """
 
-    kernel: str | Callable[..., float] | None
-    gamma: float | None
-    degree: float
-    coef0: float
-    kernel_params: dict[str, Any] | None
-    dual_coef_: np.ndarray
-    X_fit_: Any
-    kernel_: Any
+    _: KW_ONLY
+    kernel: str | Callable[..., float] | None = None
+    gamma: float | None = None
+    degree: float = 3
+    coef0: float = 1
+    kernel_params: dict[str, Any] | None = None
 
     @property
     def takes_device_arrays(self) -> bool:  # type: ignore[override]

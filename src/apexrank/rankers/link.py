@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from dataclasses import KW_ONLY, dataclass
 from typing import Any, Literal, Self
 
 import numpy as np
@@ -13,11 +13,10 @@ from apexrank.errors import InputError
 from apexrank.kernels.lipschitz import lipschitz_isotonic_link
 from apexrank.objectives.link import UnknownLink, check_margin
 from apexrank.problem.blocks import Blocks
-from apexrank.problem.design import tied_scores
-from apexrank.problem.training import Training
+from apexrank.problem.design import Training, tied_scores
 from apexrank.rankers.base import checked_rows, is_dask, validated, validated_weight
 from apexrank.rankers.kernel import KernelFit
-from apexrank.solvers import Solver
+from apexrank.validation import check_choice
 
 TINY = 1e-120
 SAME = 64  # roundings by which the kernel scores of equal rows may differ
@@ -126,6 +125,7 @@ class ConvexFunction:
         return np.clip(np.searchsorted(values, v, side="right") - 1, 0, max(len(values) - 2, 0))
 
 
+@dataclass(eq=False, repr=False)
 class UnknownLinkRegressor(RegressorMixin, KernelFit):
     """Single-index regression ``y ≈ g(x·w)``: direction w from a convex cost that no choice of g enters.
 
@@ -207,38 +207,11 @@ class UnknownLinkRegressor(RegressorMixin, KernelFit):
     1.0
     """
 
-    def __init__(
-        self,
-        strong_convexity: float = 1.0,
-        *,
-        alpha: float = 1e-4,
-        output_range: tuple[float, float] | None = None,
-        link: Literal["isotonic", "least_squares", "cost"] = "isotonic",
-        kernel: str | Callable[..., float] | None = None,
-        gamma: float | None = None,
-        degree: float = 3,
-        coef0: float = 1,
-        kernel_params: dict[str, Any] | None = None,
-        solver: str | Solver = "auto",
-        max_iter: int = 1000,
-        tol: float = 1e-6,
-        warm_start: bool = False,
-        verbose: int = 0,
-    ) -> None:
-        self.strong_convexity = strong_convexity
-        self.alpha = alpha
-        self.output_range = output_range
-        self.link = link
-        self.kernel = kernel
-        self.gamma = gamma
-        self.degree = degree
-        self.coef0 = coef0
-        self.kernel_params = kernel_params
-        self.solver = solver
-        self.max_iter = max_iter
-        self.tol = tol
-        self.warm_start = warm_start
-        self.verbose = verbose
+    strong_convexity: float = 1.0
+    _: KW_ONLY
+    alpha: float = 1e-4
+    output_range: tuple[float, float] | None = None
+    link: Literal["isotonic", "least_squares", "cost"] = "isotonic"
 
     takes_device_arrays = False
 
@@ -258,7 +231,6 @@ class UnknownLinkRegressor(RegressorMixin, KernelFit):
             raise InputError(
                 "one link is for all rows: leave out groups, or use ListwiseRanker('unknown_link')"
             )
-        w0 = self._warm()
         data = self._read(X, y, sample_weight)
         values, weight = data.labels, data.weight
         fitted, features = self._with_features(data)
@@ -268,7 +240,7 @@ class UnknownLinkRegressor(RegressorMixin, KernelFit):
         if constant:
             self._constant(fitted.X.shape[1], np.where(counted, values, np.nan))
         else:
-            problem = self._minimise(fitted, self._objective, w0)
+            problem = self._minimise(fitted, self._objective)
             objective: Any = problem.objective
             theta = problem.scores(self.coef_)
             self.fitted_ = objective.fitted(theta)
@@ -294,8 +266,7 @@ class UnknownLinkRegressor(RegressorMixin, KernelFit):
         """Checked X, y as floats, and weights; parameters are checked, too."""
         check_margin(self.strong_convexity)
         self._check_numbers()
-        if self.link not in LINKS:
-            raise InputError(f"unknown link {self.link!r}: use one of {', '.join(LINKS)}")
+        check_choice("link", self.link, LINKS)
         if isinstance(X, Blocks) or is_dask(X):
             raise InputError(
                 "UnknownLinkRegressor needs its rows in memory; for their order alone use "

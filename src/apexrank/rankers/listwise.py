@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from typing import Any, Self
+from dataclasses import KW_ONLY, dataclass
+from typing import Any
 
 import numpy as np
-from numpy.typing import ArrayLike
 
 from apexrank.errors import InputError
 from apexrank.objectives.link import UnknownLink, check_margin
@@ -17,15 +17,15 @@ from apexrank.objectives.listwise import (
     ideal_dcg,
     softmax_of_lists,
 )
-from apexrank.rankers.base import GradedRanker, read_graded
-from apexrank.solvers import Solver
-from apexrank.validation import segment
+from apexrank.rankers.base import GradedRanker, SolverOptions
+from apexrank.validation import check_choice, segment
 
 LOSSES = ("pointwise", "listnet", "rank_cosine", "ndcg_consistent", "unknown_link")
 OF_TARGETS: dict[str, type[FixedTargets]] = {"squared": SquaredTargets, "i-divergence": SoftmaxTargets}
 
 
-class ListwiseRanker(GradedRanker):
+@dataclass(eq=False, repr=False)
+class ListwiseRanker(SolverOptions, GradedRanker):
     """Linear ranker with one of the classical listwise losses: what monotone retargeting is measured against.
 
     Parameters
@@ -69,90 +69,71 @@ class ListwiseRanker(GradedRanker):
     [1, 3, 2, 0]
     """
 
-    def __init__(
-        self,
-        loss: str = "listnet",
-        *,
-        divergence: str = "squared",
-        alpha: float = 1e-3,
-        normalize: bool = False,
-        strong_convexity: float = 1.0,
-        solver: str | Solver = "auto",
-        max_iter: int = 1000,
-        tol: float = 1e-6,
-        warm_start: bool = False,
-        verbose: int = 0,
-    ) -> None:
-        self.loss = loss
-        self.divergence = divergence
-        self.alpha = alpha
-        self.normalize = normalize
-        self.strong_convexity = strong_convexity
-        self.solver = solver
-        self.max_iter = max_iter
-        self.tol = tol
-        self.warm_start = warm_start
-        self.verbose = verbose
+    loss: str = "listnet"
+    _: KW_ONLY
+    divergence: str = "squared"
+    alpha: float = 1e-3
+    normalize: bool = False
+    strong_convexity: float = 1.0
 
     def __sklearn_tags__(self):
         tags = super().__sklearn_tags__()
         tags.target_tags.positive_only = self.loss == "ndcg_consistent" or self.divergence == "i-divergence"
         return tags
 
-    def fit(
-        self,
-        X: ArrayLike,
-        y: ArrayLike,
-        *,
-        sample_weight: ArrayLike | None = None,
-        groups: ArrayLike | None = None,
-    ) -> Self:
-        """Fit on rows X with relevance y, larger is better, and one group id per row (one list by default).
-
-        ``sample_weight`` counts as repetitions of rows.
-        """
-        w0 = self._warm()
-        self._minimise(read_graded(self, X, y, sample_weight, groups), self._objective, w0)
-        return self
-
     def _objective(
         self, relevance: np.ndarray, weight: np.ndarray | None, groups: Any
     ) -> FixedTargets | UnknownLink:
-        if self.loss not in LOSSES:
-            raise InputError(f"unknown loss {self.loss!r}: use one of {', '.join(LOSSES)}")
-        if self.divergence not in OF_TARGETS:
-            raise InputError(f"unknown divergence {self.divergence!r}: use one of {', '.join(OF_TARGETS)}")
-        if self.loss == "unknown_link":
-            check_margin(self.strong_convexity)
-            return UnknownLink(
-                relevance,
-                groups=groups,
-                strong_convexity=self.strong_convexity,
-                normalize=self.normalize,
-                sample_weight=weight,
-            )
-        row_weight = self._row_weights(len(relevance), groups, weight)
-        if self.loss == "listnet":
-            targets = softmax_of_lists(relevance, groups, weight)
-            return SoftmaxTargets(targets, groups=groups, weight=row_weight)
-        if self.loss == "rank_cosine":
-            if self.solver == "newton":
-                raise InputError("rank_cosine has no Hessian: use solver='auto' or 'lbfgs'")
-            if not np.any(relevance[row_weight > 0]):
-                raise InputError("rank_cosine needs a row of relevance other than 0")
-            return CosineTargets(relevance, groups=groups, weight=row_weight)
-        targets_of = OF_TARGETS[self.divergence]
-        if self.loss == "ndcg_consistent":
-            return targets_of(gain_shares(relevance, groups, weight), groups=groups, weight=row_weight)
-        return targets_of(relevance, weight=row_weight, count=row_weight.sum())
+        return listwise_objective(
+            self.loss,
+            relevance,
+            sample_weight=weight,
+            groups=groups,
+            divergence=self.divergence,
+            normalize=self.normalize,
+            strong_convexity=self.strong_convexity,
+        )
 
-    def _row_weights(self, n: int, groups: Any, weight: np.ndarray | None) -> np.ndarray:
-        count = np.ones(n) if weight is None else weight
-        if not self.normalize or self.loss == "rank_cosine":  # a cosine is per group as it is
-            return count
+
+def listwise_objective(
+    loss: str,
+    relevance: np.ndarray,
+    *,
+    sample_weight: np.ndarray | None = None,
+    groups: Any = None,
+    divergence: str = "squared",
+    normalize: bool = False,
+    strong_convexity: float = 1.0,
+) -> FixedTargets | UnknownLink:
+    """The objective of :class:`ListwiseRanker` for these labels; parameters as there."""
+    check_choice("loss", loss, LOSSES)
+    check_choice("divergence", divergence, OF_TARGETS)
+    weight, n = sample_weight, len(relevance)
+    if loss == "unknown_link":
+        check_margin(strong_convexity)
+        return UnknownLink(
+            relevance,
+            groups=groups,
+            strong_convexity=strong_convexity,
+            normalize=normalize,
+            sample_weight=weight,
+        )
+    row_weight = np.ones(n) if weight is None else weight
+    if normalize and loss != "rank_cosine":  # a cosine is per group as it is
         index = segment(groups, n).of_rows()
-        size = np.bincount(index, count)[index]
-        return np.divide(count, size, where=size > 0, out=np.zeros(n))
+        size = np.bincount(index, row_weight)[index]
+        row_weight = np.divide(row_weight, size, where=size > 0, out=np.zeros(n))
+    if loss == "listnet":
+        targets = softmax_of_lists(relevance, groups, weight)
+        return SoftmaxTargets(targets, groups=groups, weight=row_weight)
+    if loss == "rank_cosine":
+        if not np.any(relevance[row_weight > 0]):
+            raise InputError("rank_cosine needs a row of relevance other than 0")
+        return CosineTargets(relevance, groups=groups, weight=row_weight)
+    targets_of = OF_TARGETS[divergence]
+    if loss == "ndcg_consistent":
+        return targets_of(gain_shares(relevance, groups, weight), groups=groups, weight=row_weight)
+    return targets_of(relevance, weight=row_weight, count=row_weight.sum())
 
 
 def gain_shares(relevance: np.ndarray, groups: Any, weight: np.ndarray | None) -> np.ndarray:

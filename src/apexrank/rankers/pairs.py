@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import KW_ONLY, dataclass
 from typing import Any, Self
 
 import numpy as np
@@ -14,14 +15,14 @@ from apexrank.losses import Loss
 from apexrank.objectives import CrucialPairs
 from apexrank.prices import PRICES, Price
 from apexrank.problem.blocks import Blocks
-from apexrank.problem.training import Training
-from apexrank.rankers.base import GradedRanker, is_dask, read_graded, validated
-from apexrank.solvers import Solver
+from apexrank.problem.design import Training
+from apexrank.rankers.base import GradedRanker, SolverOptions, is_dask, validated
 
 MOST_ROWS_FOR_TRUTH = 3000
 
 
-class CrucialPairsPush(GradedRanker):
+@dataclass(eq=False, repr=False)
+class CrucialPairsPush(SolverOptions, GradedRanker):
     """Linear ranker for ``Σ_k g(Σ_i ℓ(s_i − s_k)·π_ik)``, π saying which item should stand above which.
 
     The crucial-pairs formulation of JMLR 2009, sec. 7. What matters is given in one of three ways: graded relevance
@@ -55,30 +56,12 @@ class CrucialPairsPush(GradedRanker):
     True
     """
 
-    def __init__(
-        self,
-        p: float = 4.0,
-        *,
-        loss: str | Loss = "exponential",
-        price: str | Price = "power",
-        truth: Callable[[np.ndarray, np.ndarray], np.ndarray] | None = None,
-        alpha: float = 1e-6,
-        solver: str | Solver = "auto",
-        max_iter: int = 1000,
-        tol: float = 1e-6,
-        warm_start: bool = False,
-        verbose: int = 0,
-    ) -> None:
-        self.p = p
-        self.loss = loss
-        self.price = price
-        self.truth = truth
-        self.alpha = alpha
-        self.solver = solver
-        self.max_iter = max_iter
-        self.tol = tol
-        self.warm_start = warm_start
-        self.verbose = verbose
+    p: float = 4.0
+    _: KW_ONLY
+    loss: str | Loss = "exponential"
+    price: str | Price = "power"
+    truth: Callable[[np.ndarray, np.ndarray], np.ndarray] | None = None
+    alpha: float = 1e-6
 
     def fit(
         self,
@@ -104,15 +87,12 @@ class CrucialPairsPush(GradedRanker):
         pairs : tuple (upper, lower) or (upper, lower, weight), optional
             Row numbers: row ``upper[j]`` should stand above row ``lower[j]``.
         """
-        w0 = self._warm()
         if pairs is None and self.truth is None:
             if y is None and not isinstance(X, Blocks):
                 raise InputError(
                     "requires y to be passed, but the target y is None: give relevance y, pairs, or a truth function"
                 )
-            data = read_graded(self, X, y, sample_weight, groups)
-            self._minimise(data, self._objective, w0)
-            return self
+            return super().fit(X, y, sample_weight=sample_weight, groups=groups)
         if isinstance(X, Blocks) or is_dask(X):
             raise InputError("pairs and truth name rows in memory: give an array, or relevance y")
         if sample_weight is not None:
@@ -120,7 +100,7 @@ class CrucialPairsPush(GradedRanker):
         rows = validated(self, X)
         named = pairs if pairs is not None else self._pairs_of_truth(rows)
         data = Training(rows, np.zeros(rows.shape[0]), None, groups)
-        self._minimise(data, lambda y, weight, groups: self._objective(None, None, groups, named, len(y)), w0)
+        self._minimise(data, lambda y, weight, groups: self._objective(None, None, groups, named, len(y)))
         return self
 
     def _objective(

@@ -1,26 +1,35 @@
-"""The P-Norm Push and its named relatives as scikit-learn estimators."""
+"""The P-Norm Push, its named relatives, and the choice of p and alpha by cross-validation."""
 
 from __future__ import annotations
 
-from typing import Any
+from collections.abc import Callable, Iterable, Sequence
+from copy import copy
+from dataclasses import KW_ONLY, dataclass
+from numbers import Integral
+from typing import Any, Self
 
 import numpy as np
+from joblib import Parallel, delayed
 from numpy.typing import ArrayLike
+from sklearn import config_context
 from sklearn.base import clone
+from sklearn.model_selection import GroupKFold, check_cv
+from sklearn.utils import _safe_indexing, column_or_1d, indexable
 
 from apexrank.errors import InputError
 from apexrank.losses import LOSSES, Exponential, Loss
+from apexrank.metrics import get_scorer
 from apexrank.objectives import InfinitePush, Push
 from apexrank.objectives.base import Objective
-from apexrank.objectives.classification import PClassification
-from apexrank.penalties import Lasso, Penalty, elastic_net
-from apexrank.prices import PRICES, Identity, Power, Price
+from apexrank.penalties import Penalty, elastic_net
+from apexrank.prices import PRICES, Power, Price
 from apexrank.problem.problem import Problem
-from apexrank.rankers.base import LinearBinaryRanker, read_binary
+from apexrank.rankers.base import LinearBinaryRanker, SolverOptions, read_rows, with_minimum
 from apexrank.solvers import CoordinateDescent, Solution, Solver
 
 
-class PNormPush(LinearBinaryRanker):
+@dataclass(eq=False, repr=False)
+class PNormPush(SolverOptions, LinearBinaryRanker):
     """Linear ranker that concentrates at the top of the list (JMLR 2009).
 
     With positives' scores f and negatives' scores g it minimises
@@ -51,7 +60,7 @@ class PNormPush(LinearBinaryRanker):
         Weight of the bottom for ``side="both"``.
     alpha : float
         Strength of the penalty. With 0 the certificate ``dual_gap_`` is nan, and separable data have no finite
-        minimiser.
+        minimiser. In groups the exponential loss often needs a larger one than the default; a warning says where.
     l1_ratio : float, default 0
         Share of the L1 norm in the penalty: 0 is ridge, in between elastic net; above 0 many coefficients are
         exactly zero. With 1 (lasso) ``(1/p)·log R`` has no minimum, so the penalty is put on the P-Classification
@@ -64,7 +73,8 @@ class PNormPush(LinearBinaryRanker):
     max_iter, tol : int, float
         Stop when the gradient, in standard deviations of each feature, is at most ``tol``, or when the relative
         duality gap is at most ``tol**2``; for p = ∞ when the duality gap is at most ``tol``, or at most ``tol``
-        times the objective and no longer falling.
+        times the objective and no longer falling. A minimum at a kink of the hinge loss is certified by a duality gap
+        of at most ``tol``, or as far as rounding allows.
     warm_start : bool
         Start from the coefficients of the previous fit.
     verbose : int
@@ -97,34 +107,14 @@ class PNormPush(LinearBinaryRanker):
     4
     """
 
-    def __init__(
-        self,
-        p: float = 4.0,
-        *,
-        loss: str | Loss = "exponential",
-        price: str | Price = "power",
-        side: str = "top",
-        balance: float = 1.0,
-        alpha: float = 1e-6,
-        l1_ratio: float = 0.0,
-        solver: str | Solver = "auto",
-        max_iter: int = 1000,
-        tol: float = 1e-6,
-        warm_start: bool = False,
-        verbose: int = 0,
-    ) -> None:
-        self.p = p
-        self.loss = loss
-        self.price = price
-        self.side = side
-        self.balance = balance
-        self.alpha = alpha
-        self.l1_ratio = l1_ratio
-        self.solver = solver
-        self.max_iter = max_iter
-        self.tol = tol
-        self.warm_start = warm_start
-        self.verbose = verbose
+    p: float = 4.0
+    _: KW_ONLY
+    loss: str | Loss = "exponential"
+    price: str | Price = "power"
+    side: str = "top"
+    balance: float = 1.0
+    alpha: float = 1e-6
+    l1_ratio: float = 0.0
 
     @property
     def _is_infinite(self) -> bool:
@@ -135,20 +125,13 @@ class PNormPush(LinearBinaryRanker):
         return elastic_net(self.alpha, self.l1_ratio)
 
     def _objective(self, positive: np.ndarray, weight: np.ndarray | None, groups: Any) -> Objective:
-        is_lasso = isinstance(self._penalty(), Lasso)
         common: dict[str, Any] = {"loss": self.loss, "side": self.side, "balance": self.balance}
         common |= {"sample_weight": weight, "groups": groups}
         if self._is_infinite:
-            if is_lasso and isinstance(LOSSES.get(self.loss), Exponential):
-                raise InputError(
-                    "p=inf with the exponential loss has no minimum under a pure L1 penalty: "
-                    "use l1_ratio < 1 or another loss"
-                )
-            return InfinitePush(positive, **common)
-        push = Push(positive, price=PRICES.get(self.price, p=self.p), **common)
-        # log R falls for ever along a separating direction, where every other form stays above 0
-        falls = isinstance(push.loss, Exponential) and isinstance(push.price, Power | Identity)
-        return PClassification(push) if falls and is_lasso else push
+            push: Push = InfinitePush(positive, **common)
+        else:
+            push = Push(positive, price=PRICES.get(self.price, p=self.p), **common)
+        return with_minimum(push, self._penalty())
 
     def _power(self) -> tuple[float, float] | None:
         """P-Classification's for exponential loss, power price and one side."""
@@ -183,13 +166,14 @@ class PNormPush(LinearBinaryRanker):
         if self._is_infinite or not self.l1_ratio > 0:
             raise InputError("alpha_max needs l1_ratio > 0 and a finite p")
         ranker = clone(self).set_params(alpha=1.0)
-        data = read_binary(ranker, X, y, sample_weight, groups)
+        data = read_rows(ranker, X, y, sample_weight, groups, binary=True)
         problem = Problem(*data.compose(ranker._objective), 0.0, data.weight)
         slope = problem.value_and_grad(np.zeros(problem.n_features))[1]
         return float(np.abs(slope).max()) / self.l1_ratio
 
 
-class IRPush(LinearBinaryRanker):
+@dataclass(eq=False, repr=False)
+class IRPush(SolverOptions, LinearBinaryRanker):
     """Linear ranker for the mean over positives of ``ln(1 + Σ_k e^{−(f_i − g_k)})``, the IR Push (JMLR 2009, eq. 2).
 
     The sign of the paper's formula is corrected. It lifts each positive by a discount like that of DCG, and behaves
@@ -204,25 +188,14 @@ class IRPush(LinearBinaryRanker):
     array([1])
     """
 
-    def __init__(
-        self,
-        *,
-        alpha: float = 1e-6,
-        max_iter: int = 1000,
-        tol: float = 1e-6,
-        warm_start: bool = False,
-        verbose: int = 0,
-    ) -> None:
-        self.alpha = alpha
-        self.max_iter = max_iter
-        self.tol = tol
-        self.warm_start = warm_start
-        self.verbose = verbose
+    _: KW_ONLY
+    alpha: float = 1e-6
 
     def _objective(self, positive: np.ndarray, weight: np.ndarray | None, groups: Any) -> Any:
         return Push(positive, price="log1p", side="bottom", sample_weight=weight, groups=groups)
 
 
+@dataclass(eq=False, repr=False)
 class RankBoost(LinearBinaryRanker):
     """RankBoost: coordinate descent on the exponential pairwise misranking loss, a push with p = 1.
 
@@ -248,20 +221,12 @@ class RankBoost(LinearBinaryRanker):
 
     solver = "coordinate"
 
-    def __init__(
-        self,
-        t_max: int = 100,
-        *,
-        alpha: float = 0.0,
-        tol: float = 1e-6,
-        warm_start: bool = False,
-        verbose: int = 0,
-    ) -> None:
-        self.t_max = t_max
-        self.alpha = alpha
-        self.tol = tol
-        self.warm_start = warm_start
-        self.verbose = verbose
+    t_max: int = 100
+    _: KW_ONLY
+    alpha: float = 0.0
+    tol: float = 1e-6
+    warm_start: bool = False
+    verbose: int = 0
 
     def _objective(self, positive: np.ndarray, weight: np.ndarray | None, groups: Any) -> Any:
         return Push(positive, price="identity", sample_weight=weight, groups=groups)
@@ -272,6 +237,171 @@ class RankBoost(LinearBinaryRanker):
     def _power(self) -> tuple[float, float]:
         return 1.0, 1.0
 
-    def _warn(self, solution: Solution, objective: Objective) -> None:
+    def _warn(self, solution: Solution) -> None:
         if solution.separable:
-            super()._warn(solution, objective)
+            super()._warn(solution)
+
+
+DEFAULT_PS = (1, 2, 4, 8, 16, 64)
+DEFAULT_ALPHAS = (1e-6, 1e-4, 1e-2)
+
+
+def push_path(
+    X: ArrayLike,
+    y: ArrayLike,
+    ps: Iterable[float] = DEFAULT_PS,
+    *,
+    sample_weight: ArrayLike | None = None,
+    groups: ArrayLike | None = None,
+    **options: Any,
+) -> list[PNormPush]:
+    """One fitted :class:`PNormPush` for each p, each started from the one before it.
+
+    ``options`` are those of :class:`PNormPush`. Give p in growing order: neighbours are then close to each other.
+
+    Examples
+    --------
+    >>> from sklearn.datasets import load_breast_cancer
+    >>> X, y = load_breast_cancer(return_X_y=True)
+    >>> [ranker.p for ranker in push_path(X[:, :3], y, ps=[1, 4, 16])]
+    [1, 4, 16]
+    """
+    ranker, path = PNormPush(warm_start=True, **options), []
+    for p in ps:
+        ranker.set_params(p=p).fit(X, y, sample_weight=sample_weight, groups=groups)
+        path.append(copy(ranker))
+    return path
+
+
+@dataclass(eq=False, repr=False)
+class PNormPushCV(LinearBinaryRanker):
+    """P-Norm Push whose p and alpha are chosen by cross-validation on a top-of-list measure.
+
+    In each fold and for each alpha the path over p is warm-started. The pair with the best mean score is fitted
+    again on all rows.
+
+    Parameters
+    ----------
+    ps, alphas : sequences of float
+        The grid.
+    scoring : str or callable
+        A name of :func:`apexrank.metrics.get_scorer` (``"partial_auc"``, ``"precision_at_100"``,
+        ``"tpr_at_fpr_0.01"``, or one of scikit-learn's such as ``"roc_auc"``) or ``scorer(estimator, X, y)``. It gets
+        the ``sample_weight`` and ``groups`` of the held-out rows where ``fit`` has them.
+    cv : int, splitter or iterable, default 5
+        Stratified folds; with ``groups`` whole groups are kept together.
+    l1_ratio, max_iter, tol, verbose
+        As in :class:`PNormPush`.
+    n_jobs : int, optional
+        Folds and alphas run in parallel.
+
+    Attributes
+    ----------
+    p_, alpha_, best_score_ : float
+        The chosen pair and its mean score over the folds.
+    cv_results_ : dict of arrays
+        ``p``, ``alpha``, ``mean_test_score``, ``std_test_score`` and ``split0_test_score`` …: one entry a pair.
+    best_estimator_ : PNormPush
+        Fitted on all rows; its ``coef_``, ``intercept_``, ``classes_`` and certificates are repeated here.
+
+    Examples
+    --------
+    >>> from sklearn.datasets import load_breast_cancer
+    >>> X, y = load_breast_cancer(return_X_y=True)
+    >>> search = PNormPushCV(ps=[1, 4], alphas=[1e-3], cv=3).fit(X[:, :6], y)
+    >>> search.p_ in (1, 4)
+    True
+    """
+
+    ps: Sequence[float] = DEFAULT_PS
+    alphas: Sequence[float] = DEFAULT_ALPHAS
+    _: KW_ONLY
+    scoring: str | Callable[..., float] = "partial_auc"
+    cv: Any = 5
+    l1_ratio: float = 0.0
+    max_iter: int = 1000
+    tol: float = 1e-6
+    n_jobs: int | None = None
+    verbose: int = 0
+
+    takes_device_arrays = False
+
+    def fit(
+        self,
+        X: ArrayLike,
+        y: ArrayLike,
+        *,
+        sample_weight: ArrayLike | None = None,
+        groups: ArrayLike | None = None,
+    ) -> Self:
+        """Choose p and alpha, then fit on all rows. Arguments as in :meth:`PNormPush.fit`."""
+        self._validate(X, y, sample_weight)
+        if not (len(self.ps) and len(self.alphas)):
+            raise InputError("ps and alphas need at least one value each")
+        X, y, sample_weight, groups = indexable(X, column_or_1d(y), sample_weight, groups)
+        scores = self._cross_validate(X, y, sample_weight, groups)
+        self._choose(scores)
+        best = PNormPush(self.p_, alpha=self.alpha_, **self._options())
+        best.fit(X, y, sample_weight=sample_weight, groups=groups)
+        for name, value in vars(best).items():
+            if name.endswith("_") and not name.startswith("_"):
+                setattr(self, name, value)
+        self.best_estimator_ = best
+        return self
+
+    def _options(self) -> dict[str, Any]:
+        shared = {name: getattr(self, name) for name in ("l1_ratio", "max_iter", "tol")}
+        return {**shared, "verbose": max(0, self.verbose - 1)}
+
+    def _cross_validate(self, X: Any, y: Any, sample_weight: Any, groups: Any) -> np.ndarray:
+        """Scores of shape (folds, alphas, ps)."""
+        cv = 5 if self.cv is None else self.cv
+        if groups is not None and isinstance(cv, Integral):
+            cv = GroupKFold(cv)
+        folds = list(check_cv(cv, y, classifier=True).split(X, y, groups))
+        scorer = get_scorer(self.scoring) if isinstance(self.scoring, str) else self.scoring
+        columns = X, y, sample_weight, groups
+        tasks = ((train, test, alpha) for train, test in folds for alpha in self.alphas)
+        rows = Parallel(n_jobs=self.n_jobs, verbose=self.verbose)(
+            delayed(_score_path)(columns, train, test, self.ps, scorer, dict(alpha=alpha, **self._options()))
+            for train, test, alpha in tasks
+        )
+        return np.array(rows).reshape(len(folds), len(self.alphas), len(self.ps))
+
+    def _choose(self, scores: np.ndarray) -> None:
+        table = scores.reshape(len(scores), -1)
+        alpha, p = (grid.ravel() for grid in np.meshgrid(self.alphas, self.ps, indexing="ij"))
+        mean = table.mean(axis=0)
+        if np.isnan(mean).all():
+            raise InputError("the scorer gave no number on any fold: choose fewer folds or another scoring")
+        best = int(np.nanargmax(mean))
+        self.p_, self.alpha_, self.best_score_ = p[best].item(), alpha[best].item(), float(mean[best])
+        self.cv_results_ = {
+            "p": p,
+            "alpha": alpha,
+            "mean_test_score": mean,
+            "std_test_score": table.std(axis=0),
+        }
+        self.cv_results_ |= {f"split{i}_test_score": row for i, row in enumerate(table)}
+
+
+def _score_path(
+    columns: tuple[Any, ...],
+    train: np.ndarray,
+    test: np.ndarray,
+    ps: Sequence[float],
+    scorer: Callable[..., float],
+    options: dict[str, Any],
+) -> list[float]:
+    """Scores on the test rows of the path over p fitted on the training rows."""
+    X, y, sample_weight, groups = (_take(column, train) for column in columns)
+    path = push_path(X, y, ps, sample_weight=sample_weight, groups=groups, **options)
+    X, y, *given = (_take(column, test) for column in columns)
+    named = zip(("sample_weight", "groups"), given, strict=True)
+    extra = {name: column for name, column in named if column is not None}
+    with config_context(enable_metadata_routing=True):  # so that a scorer takes them
+        return [scorer(ranker, X, y, **extra) for ranker in path]
+
+
+def _take(column: Any, rows: np.ndarray) -> Any:
+    return None if column is None else _safe_indexing(column, rows)

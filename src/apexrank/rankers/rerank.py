@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from numbers import Integral, Real
 from typing import Any, ClassVar, Self
 
@@ -17,6 +18,7 @@ from apexrank.rankers.push import PNormPush
 from apexrank.validation import segment
 
 
+@dataclass(eq=False, repr=False)
 class TwoStagePush(BinaryRanker):
     """Rank all rows with a first ranker, keep the best, and rank those again with a second one.
 
@@ -68,10 +70,9 @@ class TwoStagePush(BinaryRanker):
         "keep": [Interval(Integral, 1, None, closed="left"), Interval(Real, 0, 1, closed="right")]
     }
 
-    def __init__(self, first: Any = None, second: Any = None, keep: float = 0.2) -> None:
-        self.first = first
-        self.second = second
-        self.keep = keep
+    first: Any = None
+    second: Any = None
+    keep: float = 0.2
 
     def __sklearn_tags__(self):
         tags = super().__sklearn_tags__()

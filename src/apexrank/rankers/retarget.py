@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from copy import copy
+from dataclasses import KW_ONLY, dataclass
 from typing import Any, Literal, Self
 
 import numpy as np
@@ -15,12 +15,9 @@ from apexrank.divergences import Divergence
 from apexrank.errors import InputError
 from apexrank.objectives.margins import LevelOrder, Offsets, offset_table
 from apexrank.objectives.retarget import Retarget, row_weights
-from apexrank.problem.design import pull_back, scores_of
-from apexrank.problem.problem import Problem
-from apexrank.problem.training import Training
-from apexrank.rankers.base import GradedRanker, read_graded
+from apexrank.problem.design import Training, pull_back, scores_of
+from apexrank.rankers.base import GradedRanker, read_rows
 from apexrank.rankers.kernel import KernelFit
-from apexrank.solvers import Solver
 from apexrank.solvers.online import OnlineGradient, scatter_norm
 from apexrank.validation import check_finite
 
@@ -50,6 +47,7 @@ _FITTED = (
 )
 
 
+@dataclass(eq=False, repr=False)
 class MonotoneRetargeting(KernelFit, GradedRanker):
     """Listwise ranker: scores close to *some* targets in the right order, with a margin between levels of relevance.
 
@@ -129,46 +127,15 @@ class MonotoneRetargeting(KernelFit, GradedRanker):
     True
     """
 
-    def __init__(
-        self,
-        divergence: str | Divergence = "squared",
-        *,
-        order: Literal["hidden", "blocks"] = "hidden",
-        margin: float = 1.0,
-        offsets: Offsets = "sqrt",
-        alpha: float = 1e-3,
-        reward: float = 0.0,
-        normalize: bool = False,
-        joint_convexity: bool | tuple[float, float] = True,
-        kernel: str | Callable[..., float] | None = None,
-        gamma: float | None = None,
-        degree: float = 3,
-        coef0: float = 1,
-        kernel_params: dict[str, Any] | None = None,
-        solver: str | Solver = "auto",
-        max_iter: int = 1000,
-        tol: float = 1e-6,
-        warm_start: bool = False,
-        verbose: int = 0,
-    ) -> None:
-        self.divergence = divergence
-        self.order = order
-        self.margin = margin
-        self.offsets = offsets
-        self.alpha = alpha
-        self.reward = reward
-        self.normalize = normalize
-        self.joint_convexity = joint_convexity
-        self.kernel = kernel
-        self.gamma = gamma
-        self.degree = degree
-        self.coef0 = coef0
-        self.kernel_params = kernel_params
-        self.solver = solver
-        self.max_iter = max_iter
-        self.tol = tol
-        self.warm_start = warm_start
-        self.verbose = verbose
+    divergence: str | Divergence = "squared"
+    _: KW_ONLY
+    order: Literal["hidden", "blocks"] = "hidden"
+    margin: float = 1.0
+    offsets: Offsets = "sqrt"
+    alpha: float = 1e-3
+    reward: float = 0.0
+    normalize: bool = False
+    joint_convexity: bool | tuple[float, float] = True
 
     def fit(
         self,
@@ -194,21 +161,18 @@ class MonotoneRetargeting(KernelFit, GradedRanker):
         group_weight : array, optional
             Weight of the row's group, the same for all of its rows.
         """
-        w0 = self._warm()
-        data = read_graded(self, X, y, sample_weight, groups)
+        data = read_rows(self, X, y, sample_weight, groups, binary=False)
         fitted, features = self._with_features(data)
 
         def make(relevance: np.ndarray, weight: np.ndarray | None, groups: Any) -> Retarget:
             objective = self._objective(relevance, weight, groups, group_weight)
             if objective.collapses:
                 raise InputError(COLLAPSES)
+            self._forget()
             return objective
 
-        design, objective = fitted.compose(make)
-        problem = Problem(design, objective, self._penalty(), fitted.weight)
-        self._forget()
-        self._solve(problem, w0)
-        assert isinstance(objective, Retarget)
+        problem = self._minimise(fitted, make)
+        objective: Any = problem.objective
         self.targets_ = objective.targets(problem.scores(self.coef_)).natural
         self.n_groups_ = objective.n_groups
         if features is not None:
@@ -261,7 +225,7 @@ class MonotoneRetargeting(KernelFit, GradedRanker):
         given = not isinstance(self.offsets, str) and not callable(self.offsets)
         if self.reward == 0 and (self.margin == 0 or (given and np.ptp(offset_table(self.offsets)) == 0)):
             raise InputError(COLLAPSES)
-        data = read_graded(self, X, y, sample_weight, groups, reset=not hasattr(self, "coef_"))
+        data = read_rows(self, X, y, sample_weight, groups, binary=False, reset=not hasattr(self, "coef_"))
         if type(data) is not Training:
             raise InputError("partial_fit takes rows in memory: give it one block after another")
         rows, relevance, weight = data.X, data.labels, data.weight

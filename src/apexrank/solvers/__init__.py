@@ -6,12 +6,12 @@ from typing import Any
 
 from apexrank.errors import InputError
 from apexrank.problem.problem import Problem
-from apexrank.solvers.auto import Auto
+from apexrank.solvers.auto import Auto, Continuation
 from apexrank.solvers.base import Solution, Solver
-from apexrank.solvers.continuation import Continuation
 from apexrank.solvers.coordinate import CoordinateDescent
 from apexrank.solvers.lbfgs import LBFGS
 from apexrank.solvers.newton import Newton
+from apexrank.validation import check_choice
 
 __all__ = [
     "LBFGS",
@@ -48,9 +48,9 @@ def solver_for(
     >>> solver_for("newton", max_iter=100, tol=1e-6)
     Newton(max_iter=100, tol=1e-06, verbose=0)
     """
-    if isinstance(spec, str) and spec not in SOLVERS:
-        raise InputError(f"unknown solver {spec!r}: use one of {', '.join(SOLVERS)}")
-    if not isinstance(spec, str) and not hasattr(spec, "solve"):
+    if isinstance(spec, str):
+        check_choice("solver", spec, SOLVERS)
+    elif not hasattr(spec, "solve"):
         raise InputError(
             f"solver must be a name or have a method solve, got {spec!r}: use one of {', '.join(SOLVERS)}"
         )

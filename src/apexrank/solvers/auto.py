@@ -1,13 +1,13 @@
-"""The default: Newton where it is cheap or needed, L-BFGS elsewhere."""
+"""Solvers made of others: the default, and p = ∞ as a sequence of ever sharper smooth problems."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import ClassVar
+from typing import Any, ClassVar
 
 import numpy as np
 
-from apexrank.solvers.base import Problem, Solution
+from apexrank.solvers.base import Problem, Solution, report
 from apexrank.solvers.lbfgs import LBFGS
 from apexrank.solvers.newton import Newton
 
@@ -43,3 +43,108 @@ class Auto:
         second.n_iter += first.n_iter
         second.history = first.history + second.history[1:]
         return second
+
+
+MAX_STAGES = 30
+INNER_TOL = 1e-3  # of tol: a small ridge turns the square of what is left of the gradient into a large gap
+MIN_PROGRESS = 0.5
+NEARLY_INFINITE = 1e6
+STAGE_ITER = 60  # a stage need not be perfect: the next one starts from better multipliers
+
+
+@dataclass(frozen=True)
+class Continuation:
+    """Solve, sharpen around the answer's multipliers, solve again, until the duality gap of the limit is closed.
+
+    The gap belongs to the problem without smoothing: value ``Σ_i ℓ(f_i − max g) + h(w)``, dual point the multipliers
+    ``(a, q)`` of the smooth one. The sequence ends when the gap is at most ``tol``, or at most ``tol`` relative to
+    the value and no longer falling. Without a penalty there is no gap (nan), and what counts is the smoothing error
+    together with the gradient. Where the classes overlap far, w = 0 is a minimum; the answer then has the direction of
+    the answers for growing p, and ``collapsed`` says so.
+
+    Needs a linear problem whose objective has ``limit``, ``dual_value`` and ``sharpened``
+    (:class:`~apexrank.objectives.InfinitePush`).
+    """
+
+    takes: ClassVar[frozenset[str]] = Auto.takes | {"limit"}
+    max_iter: int = 1000
+    tol: float = 1e-6
+    verbose: int = 0
+    inner: Any = None
+
+    def solve(self, problem: Problem, w0: np.ndarray) -> Solution:
+        """Minimise from ``w0``; the history holds the value of the limit after each stage."""
+        total, previous = Solution(w0), np.inf
+        for _ in range(MAX_STAGES):
+            stage = self._solve_stage(problem, total)
+            total.w, total.grad_norm, total.separable = stage.w, stage.grad_norm, stage.separable
+            total.n_iter += stage.n_iter
+            error = self._certify(problem, total)
+            report(self.verbose, total)
+            stalled = total.converged and error > MIN_PROGRESS * previous
+            if (
+                total.separable
+                or error <= self.tol * problem.value_unit
+                or stalled
+                or total.n_iter >= self.max_iter
+            ):
+                break
+            previous = error
+            sharper = problem.objective.sharpened(problem.design.scores(total.w))  # type: ignore[attr-defined]
+            problem = problem.with_objective(sharper)
+        if total.converged:
+            self._point_somewhere(problem, total)
+        return total
+
+    def _point_somewhere(self, problem: Problem, total: Solution) -> None:
+        """Where w = 0 is as good as the answer, rank as the growing p do, as close to zero as ``tol`` asks.
+
+        Answers for p → ∞ then shrink to zero like v/p. Their direction v still ranks; the answer's own does not
+        mean anything. With an L1 penalty zero is what it is: no feature is worth its price.
+        """
+        objective: Any = problem.objective
+        zero = objective.limit(np.zeros(problem.design.n_rows)) / problem.count
+        lowest = total.value - np.nan_to_num(total.gap)
+        unit = problem.value_unit
+        if zero > total.value + self.tol * max(unit, abs(zero)):
+            return
+        w = 0 * total.w
+        if problem.penalty.l1 == 0:
+            growing = problem.with_objective(objective.finite(NEARLY_INFINITE))
+            w = Auto(self.max_iter, self.tol).solve(growing, w).w
+        enough = max(lowest + 0.9 * self.tol * unit, zero + 0.1 * self.tol * unit)
+        while (value := self._limit(problem, w)) > enough:
+            w = w / 4
+        total.w, total.value, total.collapsed = w, value, problem.penalty.l1 == 0
+        total.gap = value - lowest if not np.isnan(total.gap) else total.gap
+        total.history.append(value)
+
+    def _solve_stage(self, problem: Problem, total: Solution) -> Solution:
+        kind = self.inner or (Newton if problem.hessian_cost <= DEAR else LBFGS)
+        limit = min(STAGE_ITER, self.max_iter - total.n_iter)
+        solver = kind(limit, INNER_TOL * self.tol, verbose=max(0, self.verbose - 1))
+        return solver.solve(problem, total.w)
+
+    def _certify(self, problem: Problem, total: Solution) -> float:
+        """Note value and gap of the limit; gives back the gap, or the smoothing error where there is no gap.
+
+        Scores are those of the rows as the design keeps them: far from zero the given ones would lose the digits.
+        """
+        objective: Any = problem.objective
+        dual = objective.dual_value(problem.design.scores(total.w)) / problem.count
+        total.value = self._limit(problem, total.w)
+        bound = problem.dual_bound(dual, problem.slope(total.w))
+        total.gap = float(np.maximum(total.value - bound, 0.0))  # nan stays nan
+        total.history.append(total.value)
+        unpenalised = np.isnan(total.gap)
+        error = total.value - dual if unpenalised else total.gap
+        small_gradient = total.grad_norm <= self.tol or not unpenalised
+        unit = max(problem.value_unit, abs(total.value))
+        total.converged = bool(error <= self.tol * unit and small_gradient)
+        return error
+
+    @staticmethod
+    def _limit(problem: Problem, w: np.ndarray) -> float:
+        """The whole value at w without any smoothing."""
+        objective: Any = problem.objective
+        return objective.limit(problem.design.scores(w)) / problem.count + problem.penalty.value(w)

@@ -38,7 +38,7 @@ class CoordinateDescent:
 
     def solve(self, problem: Problem, w0: np.ndarray) -> Solution:
         """Minimise from ``w0``."""
-        solution, w, scores = Solution(w0), w0.copy(), problem.scores(w0)
+        solution, w, scores = Solution(w0), w0.copy(), problem.design.scores(w0)
         while True:
             at_scores = cache(partial(problem.objective.value_and_grad, scores))
             value, grad = self._look(problem, w, at_scores)
@@ -69,8 +69,8 @@ class CoordinateDescent:
         value, grad = recall(problem, "coordinate gradient", w, compute)
         return float(value), grad
 
+    @staticmethod
     def _length(
-        self,
         problem: Problem,
         scores: np.ndarray,
         at_scores: Callable[[], tuple[float, np.ndarray]],
@@ -79,30 +79,19 @@ class CoordinateDescent:
         w: np.ndarray,
     ) -> float:
         """Length of the step along column j."""
-
-        def compute() -> tuple[np.ndarray]:
-            slope = at_scores()[1]
-            return (np.asarray(self._step(problem, scores, slope, column, w[j], problem.spread[j])),)
-
-        return float(recall(problem, "coordinate step", w, compute)[0])
-
-    @staticmethod
-    def _step(
-        problem: Problem,
-        scores: np.ndarray,
-        slope: np.ndarray,
-        column: np.ndarray,
-        w_j: float,
-        unit: float,
-    ) -> float:
-        alpha = problem.penalty.convexity * problem.count
+        # the first step tried is 1: in units of the column's spread it is a sensible one
+        unit, alpha = problem.spread[j], problem.penalty.convexity * problem.count
+        direction = column / unit
 
         def comes_apart(step: float) -> bool:
-            return alpha == 0 and problem.objective.separated(scores + step * (column / unit))
+            return alpha == 0 and problem.objective.separated(scores + step * direction)
 
-        # the first step tried is 1: in units of the column's spread it is a sensible one
-        penalty, w = alpha / unit**2, w_j * unit
-        return line_search(problem.objective, scores, slope, column / unit, comes_apart, penalty, w) / unit
+        def compute() -> tuple[np.ndarray]:
+            slope, ridge = at_scores()[1], alpha / unit**2
+            step = line_search(problem.objective, scores, slope, direction, comes_apart, ridge, w[j] * unit)
+            return (np.asarray(step / unit),)
+
+        return float(recall(problem, "coordinate step", w, compute)[0])
 
 
 def line_search(

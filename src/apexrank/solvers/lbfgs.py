@@ -10,6 +10,8 @@ from scipy.optimize import OptimizeResult, minimize
 
 from apexrank.solvers.base import Problem, Solution, report
 
+WIDEST_KINK, SHARPEN = 0.1, 10.0  # the first width of a rounded kink is one over the other
+
 
 @dataclass(frozen=True)
 class LBFGS:
@@ -17,7 +19,8 @@ class LBFGS:
 
     Bounds are those of L-BFGS-B. With an L1 norm it works on ``u = x⁺ − x⁻`` with x ≥ 0, where the norm is a sum, so
     that zeros are exact. Needs ``value_and_grad`` only. When the line search gives up before the certificate holds
-    (rounding), it is started once more from there with a clean memory.
+    (rounding), it is started once more from there with a clean memory. An objective with kinks is
+    certified by smooth ones next to it.
 
     Examples
     --------
@@ -45,10 +48,36 @@ class LBFGS:
             self._run(problem, solution)
             if solution.converged or solution.separable or solution.n_iter in (start, self.max_iter):
                 break
+        if problem.objective.has_kinks and not (solution.converged or solution.separable):
+            self._certify_at_kink(problem, solution)
         return solution
 
+    def _certify_at_kink(self, problem: Problem, solution: Solution) -> None:
+        """Certify a minimum at a kink, where no single gradient vanishes, by ever narrower rounding of the kinks.
+
+        The rounded objective is nowhere larger, so its minimum, less its own gap, is a lower bound. It is enough that
+        the gap is at most ``tol`` of the value at equal scores. Where the penalty is too weak for such a bound,
+        rounding must change the value by no more, and the rounded problem be solved as far as its value can tell.
+        """
+        width, lowest, w, enough = WIDEST_KINK, -np.inf, solution.w, self.tol * problem.total
+        while solution.n_iter < self.max_iter and not solution.converged and width > 2 * self.tol:
+            width = max(width / SHARPEN, 2 * self.tol)
+            rounded = problem.with_objective(problem.objective.smoothed(width))
+            left = self.max_iter - solution.n_iter
+            stage = LBFGS(left, 0.3 * self.tol, self.memory).solve(rounded, w)
+            w, value = stage.w, problem.penalised(stage.w)[0]
+            lowest = np.fmax(lowest, stage.value - stage.gap)  # a gap may be nan
+            solved = value - stage.value <= enough and stage.n_iter < left
+            if solved or value <= solution.value:
+                solution.w, solution.value = w, value
+            solution.grad_norm, solution.gap = stage.grad_norm, float(solution.value - lowest)
+            solution.n_iter += stage.n_iter
+            solution.history.append(solution.value)
+            solution.converged = bool(solution.gap <= enough or solved)
+            report(self.verbose, solution)
+
     def _run(self, problem: Problem, solution: Solution) -> None:
-        coordinates = (Split if problem.penalty.l1 > 0 else Scaled)(problem)
+        coordinates = Coordinates(problem)
         latest: dict[bytes, tuple[float, np.ndarray]] = {}
 
         def value_and_grad(x: np.ndarray) -> tuple[float, np.ndarray]:
@@ -87,49 +116,30 @@ class LBFGS:
         )
 
 
-class Scaled:
-    """Coordinates ``u = w·scale``."""
+class Coordinates:
+    """Coordinates ``x = w·scale``, or with an L1 norm ``x⁺, x⁻ ≥ 0`` with ``w·scale = x⁺ − x⁻``, where it is linear."""
 
     def __init__(self, problem: Problem) -> None:
-        self.scale = problem.scale
-        low, high = problem.penalty.bounds
-        bounded = problem.penalty.is_bounded
-        self.bounds = [(low * unit, high * unit) for unit in self.scale] if bounded else None
-
-    def of(self, w: np.ndarray) -> np.ndarray:
-        return w * self.scale
-
-    def to_w(self, x: np.ndarray) -> np.ndarray:
-        return x / self.scale
-
-    def value(self, value: float, x: np.ndarray) -> float:
-        return value
-
-    def gradient(self, grad: np.ndarray) -> np.ndarray:
-        return grad / self.scale
-
-
-class Split:
-    """Coordinates ``x⁺, x⁻ ≥ 0`` with ``w·scale = x⁺ − x⁻``, in which the L1 norm is linear."""
-
-    def __init__(self, problem: Problem) -> None:
-        self.scale = problem.scale
-        low, high = problem.penalty.bounds
-        self.bounds = [
-            *((0.0, high * unit) for unit in self.scale),
-            *((0.0, -low * unit) for unit in self.scale),
-        ]
-        self.cost = problem.penalty.l1 / np.concatenate([self.scale, self.scale])
+        self.scale, penalty = problem.scale, problem.penalty
+        self.split, (low, high) = penalty.l1 > 0, penalty.bounds
+        self.bounds = [(low * unit, high * unit) for unit in self.scale] if penalty.is_bounded else None
+        self.cost = np.zeros(len(self.scale))
+        if self.split:
+            sides = ((0.0, high), (0.0, -low))
+            self.bounds = [(least * unit, most * unit) for least, most in sides for unit in self.scale]
+            self.cost = penalty.l1 / np.tile(self.scale, 2)
 
     def of(self, w: np.ndarray) -> np.ndarray:
         u = w * self.scale
-        return np.concatenate([np.maximum(u, 0), np.maximum(-u, 0)])
+        return np.concatenate([np.maximum(u, 0), np.maximum(-u, 0)]) if self.split else u
 
     def to_w(self, x: np.ndarray) -> np.ndarray:
-        return (x[: len(self.scale)] - x[len(self.scale) :]) / self.scale
+        d = len(self.scale)
+        return (x[:d] - x[d:] if self.split else x) / self.scale
 
     def value(self, value: float, x: np.ndarray) -> float:
         return value + float(self.cost @ x)
 
     def gradient(self, grad: np.ndarray) -> np.ndarray:
-        return np.concatenate([grad, -grad]) / np.tile(self.scale, 2) + self.cost
+        u = grad / self.scale
+        return np.concatenate([u, -u]) + self.cost if self.split else u

@@ -14,11 +14,10 @@ from apexrank.divergences import Divergence, IDivergence, ShiftedIDivergence, Sq
 from apexrank.errors import InputError
 from apexrank.objectives.listwise import FixedTargets, SoftmaxTargets, SquaredTargets
 from apexrank.objectives.retarget import Retarget
-from apexrank.problem.design import scores_of
+from apexrank.problem.design import Training, scores_of
 from apexrank.problem.problem import Problem
-from apexrank.problem.training import Training
 from apexrank.projections import onto_ordered_simplex
-from apexrank.rankers.base import CollapsedWarning, GradedRanker, read_graded
+from apexrank.rankers.base import CollapsedWarning, GradedRanker, read_rows
 from apexrank.solvers import Solution, Solver, solver_for
 
 Start = str | ArrayLike | Callable[[np.ndarray], np.ndarray]
@@ -204,7 +203,7 @@ class PublishedRetargeting(GradedRanker):
             raise InputError(f"max_alternations must be a whole number of at least 1, got {k!r}")
         self._check_numbers()
         w0 = self._warm()
-        data = read_graded(self, X, y, sample_weight, groups)
+        data = read_rows(self, X, y, sample_weight, groups, binary=False)
         if type(data) is not Training:
             raise InputError("PublishedRetargeting needs its rows in memory")
         relevance, weight, lists = data.columns()

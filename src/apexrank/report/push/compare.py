@@ -21,8 +21,7 @@ from apexrank.metrics.confidence import LEAST_DEFINED, Interval, check_level, dr
 from apexrank.metrics.evaluation import Measure, find_measure, find_measures
 from apexrank.metrics.roc import auc
 from apexrank.rankers.base import CollapsedWarning, SeparableWarning
-from apexrank.rankers.push import PNormPush
-from apexrank.rankers.select import DEFAULT_PS, push_path
+from apexrank.rankers.push import DEFAULT_PS, PNormPush, push_path
 from apexrank.report.page import Stages, level, percent, plural, read_powers
 from apexrank.report.push.result import FEW, PushComparison, push_bounds
 from apexrank.report.push.rows import PushRows, read_rows
