@@ -416,8 +416,7 @@ class LinearBinaryRanker(BinaryRanker, LinearFit):
     def _intercept(self, data: Training, problem: Problem, w: np.ndarray) -> float:
         """Intercept of scores; from sums over the rows where they are not in memory."""
         power, objective = self._power(), problem.objective
-        can_sum = power is not None and objective.streams and type(data) is not Training
-        sums = problem.design.sums(objective, w) if can_sum else None
+        sums = problem.design.sums(objective, w) if power is not None and objective.streams else None
         if power is None or sums is None:
             positive, weight, _ = data.columns()
             return intercept_of(problem.scores(w), positive, weight, power)
