@@ -114,7 +114,8 @@ ONE = np.uint64(1)  # uint64 + int64 would be a float64 in numba
 RUN = np.uint64(512)
 
 
-@kernel(fastmath={"reassoc"})  # terms may be added in any order: several links at a time
+# terms may be added in any order, several links at a time, but never those of two runs: each run is a call
+@kernel(fastmath={"reassoc"})
 def _run(indices, weights, x, first, last):
     total = 0.0
     if weights.size:
@@ -126,15 +127,36 @@ def _run(indices, weights, x, first, last):
     return total
 
 
-@kernel()
-def _sums(indptr, indices, weights, x, out, first, last):
+@kernel(fastmath={"reassoc"})
+def _short_sums(indptr, indices, weights, x, out, first, last):
+    """Sums of the rows of one run; a call for each of them would take as long as its sum."""
+    weighted = weights.size > 0
     for i in range(first, last):
         start, end = indptr[i], indptr[i + ONE]
+        if end - start > RUN:
+            continue
         total = 0.0
-        while end - start > RUN:
-            total += _run(indices, weights, x, start, start + RUN)
-            start += RUN
-        out[i] = total + _run(indices, weights, x, start, end)
+        if weighted:
+            for k in range(start, end):
+                total += weights[k] * x[indices[k]]
+        else:
+            for k in range(start, end):
+                total += x[indices[k]]
+        out[i] = total
+
+
+@kernel()
+def _sums(indptr, indices, weights, x, out, first, last):
+    _short_sums(indptr, indices, weights, x, out, first, last)
+    for i in range(first, last):
+        start, end = indptr[i], indptr[i + ONE]
+        if end - start > RUN:
+            total = 0.0
+            while start < end:
+                stop = min(start + RUN, end)
+                total += _run(indices, weights, x, start, stop)
+                start = stop
+            out[i] = total
 
 
 # not reassociated: the columns of a row are side by side and fill vector registers by themselves
