@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 import os
 import re
 import sys
@@ -17,6 +18,28 @@ from numpy.typing import ArrayLike
 from apexrank.errors import InputError
 
 Atom = TypeVar("Atom")
+
+
+class OwnParametersFirst:
+    """Signature of a dataclass with its own keywords before inherited ones; dataclasses put the inherited ones first.
+
+    Examples
+    --------
+    >>> from apexrank import IRPush
+    >>> list(inspect.signature(IRPush).parameters)
+    ['alpha', 'solver', 'max_iter', 'tol', 'warm_start', 'verbose']
+    """
+
+    def __get__(self, instance: Any, owner: type) -> inspect.Signature:
+        depth = {
+            name: level
+            for level, cls in reversed([*enumerate(owner.__mro__)])
+            for name in inspect.get_annotations(cls)
+        }
+        _, *parameters = inspect.signature(owner.__init__).parameters.values()  # type: ignore[misc]
+        keyword = inspect.Parameter.KEYWORD_ONLY
+        parameters.sort(key=lambda each: (each.kind, depth[each.name] if each.kind == keyword else 0))
+        return inspect.Signature(parameters)
 
 
 def check_finite(name: str, value: Any, lowest: float) -> None:

@@ -19,7 +19,7 @@ from apexrank.graph.graph import Graph, SignedGraph
 from apexrank.graph.power import Fixpoint, Progress, Walk
 from apexrank.graph.reading import as_graph
 from apexrank.kernels.csr import reached
-from apexrank.validation import check_count, check_finite
+from apexrank.validation import OwnParametersFirst, check_count, check_finite
 
 Teleport = ArrayLike | Mapping[Any, float] | Iterable[Any] | None
 
@@ -121,6 +121,7 @@ class IteratedRank(GraphRank):
         Whether ``error_bound_`` is within ``tol``, steps, and the change ``|r_t − r_{t−1}|₁`` of each.
     """
 
+    __signature__ = OwnParametersFirst()
     tol: float = 1e-9
     max_iter: int = 1000
     warm_start: bool = False

@@ -42,7 +42,13 @@ from apexrank.problem.device import (
 )
 from apexrank.problem.problem import Problem
 from apexrank.solvers import SOLVERS, Solution, Solver, solver_for
-from apexrank.validation import check_finite, check_frame, check_two_classes, check_weights
+from apexrank.validation import (
+    OwnParametersFirst,
+    check_finite,
+    check_frame,
+    check_two_classes,
+    check_weights,
+)
 
 Power = tuple[float, float]
 
@@ -268,6 +274,7 @@ def _lazy(ranker: Any, method: str, X: Any, dtype: Any) -> Any:
 class SolverOptions:
     """Mixin: parameters of the solver, the same in every linear estimator."""
 
+    __signature__ = OwnParametersFirst()
     _: KW_ONLY
     solver: str | Solver = "auto"
     max_iter: int = 1000
