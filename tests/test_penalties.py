@@ -5,6 +5,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from scipy.optimize import minimize_scalar
+from sklearn.base import clone
 
 from apexrank.errors import InputError
 from apexrank.objectives import Push, SquaredTargets
@@ -145,3 +146,10 @@ def test_penalties_of_an_estimator():
 def test_refused(penalty, message):
     with pytest.raises(InputError, match=message):
         Problem(np.eye(3), Push([True, False, False]), penalty)
+
+
+@ALL
+def test_copies_of_scikit_learn_have_the_same_parameters(penalty):
+    copied = clone(penalty)
+    assert copied is not penalty
+    assert repr(copied) == repr(penalty)

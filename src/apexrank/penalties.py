@@ -8,7 +8,7 @@ a solver that knows the L1 norm and bounds knows all of them.
 from __future__ import annotations
 
 from copy import copy
-from dataclasses import dataclass
+from dataclasses import dataclass, fields, is_dataclass
 from functools import cached_property
 from typing import Any, ClassVar, Self
 
@@ -64,7 +64,8 @@ class Penalty:
 
     def get_params(self, deep: bool = True) -> dict[str, Any]:
         """Parameters by name, as of a scikit-learn estimator; ``deep`` adds those of an inner penalty."""
-        own = {name: getattr(self, name) for name in getattr(self, "__dataclass_fields__", ())}
+        names: list[str] = [each.name for each in fields(self)] if is_dataclass(self) else []
+        own: dict[str, Any] = {name: getattr(self, name) for name in names}
         if deep and isinstance(inner := own.get("base"), Penalty):
             own |= {f"base__{name}": value for name, value in inner.get_params().items()}
         return own

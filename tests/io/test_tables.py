@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from apexrank import InputError, PNormPush
 from apexrank.atomic import check_writable, replacing, write_bytes
 from apexrank.io import Recipe, Table, TableRanker, rank_table, read_table, write_table
-from apexrank.io.columns import is_text, numbers, read_target, texts
+from apexrank.io.columns import feature_columns, is_text, numbers, read_target, texts
 from apexrank.io.encode import Encoder
 from apexrank.io.judging import top_measures
 from apexrank.io.table_ranker import Thresholds
@@ -460,3 +460,9 @@ def test_reasons_of_a_letor_file_without_the_last_feature(tmp_path):
     new = read_table(tmp_path / "new.txt")
     ranked = rank_table(ranker, new, top=1, explain=True)
     assert ranked.select("qid", "docid", "rank", "score").equals(rank_table(ranker, new, top=1))
+
+
+def test_the_index_of_pandas_is_no_feature():
+    table = Table(pl.DataFrame({"__index_level_0__": [3, 1, 2], "x": [1.0, 2.0, 3.0], "y": [0, 1, 1]}))
+    assert feature_columns(table, {"target": "y"}) == ["x"]
+    assert feature_columns(table, {"target": "y"}, ["__index_level_0__"]) == ["__index_level_0__"]

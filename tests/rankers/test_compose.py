@@ -222,7 +222,7 @@ def test_a_penalty_below_zero_is_refused_by_fit():
 @pytest.mark.parametrize(
     ("objective", "message"),
     [
-        ("push", "unknown objective_params q: the objective takes loss, price, side, balance"),
+        ("push", "unknown objective_params q: the objective takes p, loss, price, side, balance"),
         ("listnet", "unknown objective_params q: the objective takes divergence, normalize"),
         ("unknown_link", "unknown objective_params q: the objective takes strong_convexity, normalize"),
         (partial(Retarget, margin=2.0), "unknown objective_params q: the objective takes"),

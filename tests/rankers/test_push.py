@@ -1,4 +1,5 @@
 import pickle
+import warnings
 
 import joblib
 import numpy as np
@@ -26,7 +27,7 @@ from apexrank import (
     push_path,
 )
 from apexrank.prices import Custom
-from apexrank.rankers import SeparableWarning
+from apexrank.rankers import CollapsedWarning, SeparableWarning
 from apexrank.rankers.base import balanced_threshold, p_classification_intercept
 from apexrank.solvers import LBFGS
 from tests.oracles import push_objective
@@ -409,3 +410,34 @@ def test_groups_are_kept_whole_for_every_kind_of_cv(wdbc):
     X, y = wdbc
     for cv in (None, np.int64(3)):
         PNormPushCV(ps=[4], alphas=[1e-3], cv=cv).fit(X, y, groups=np.arange(len(X)) // 30)
+
+
+def far_groups():
+    """Two columns; the first orders most pairs of every group, far apart."""
+    rng = np.random.default_rng(0)
+    y = np.tile([1, 0, 0, 0], 60)
+    X = rng.normal(size=(len(y), 2)) + np.outer(y, [6.0, 0.0])
+    return X, y, np.repeat(np.arange(60), 4)
+
+
+def test_the_penalty_of_an_infinite_push_in_groups_sets_the_scale_alone():
+    X, y, groups = far_groups()
+    small, large = (PNormPush(p=np.inf, alpha=a).fit(X, y, groups=groups).coef_ for a in (1.0, 10.0))
+    np.testing.assert_allclose(small, 10 * large, rtol=1e-4)
+
+
+def test_a_search_in_groups_warns_once():
+    X, y, groups = far_groups()
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        PNormPushCV(ps=[1, 4], alphas=[1e-6, 1e-4]).fit(X, y, groups=groups)
+    assert [each.category for each in caught] == [SeparableWarning]
+
+
+def test_an_infinite_push_of_a_lasso_says_that_its_coefficients_are_zero():
+    rng = np.random.default_rng(0)
+    with pytest.warns(CollapsedWarning, match="all coefficients are 0"):
+        ranker = PNormPush(p=np.inf, alpha=1e-6, l1_ratio=0.5).fit(
+            rng.normal(size=(200, 2)), np.arange(200) % 2
+        )
+    assert not ranker.coef_.any()

@@ -299,6 +299,8 @@ def _copies(sample_weight: ArrayLike, rows: np.ndarray) -> np.ndarray:
     """Numbers of the rows, each as often as its weight says."""
     weight = validated_weight(sample_weight, rows)
     assert weight is not None
+    if not weight.any():
+        raise InputError("sample_weight is 0 in all rows: give some a weight above 0")
     if (weight % 1).any() or weight.sum() > MOST_ROWS:
         raise InputError(
             f"sample_weight must be whole numbers of at most {MOST_ROWS:,} in all, as places in lists are counted: "

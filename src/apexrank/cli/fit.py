@@ -299,6 +299,8 @@ def _print(report: dict[str, Any], ranker: TableRanker, source: Path) -> None:
     # Only the power price has a p.
     names = ["p" if params.get("price") == "power" else "price", "divergence", "margin", "alpha"]
     names = ["loss", "alpha"] if report["estimator"] == "ListwiseRanker" else names
+    plain = {"loss": "exponential", "side": "top", "l1_ratio": 0}
+    names += [name for name, usual in plain.items() if name not in names and params.get(name, usual) != usual]
     shown = ", ".join(f"{name}={out.show(params[name])}" for name in names if name in params)
     state = "converged" if report["converged"] else "stopped"
     certificate = "" if gap is None or gap != gap else f", duality gap {gap:.1e}"

@@ -5,6 +5,7 @@ A value that cannot be used raises an error that names its line and column.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping, Sequence
 
 import numpy as np
@@ -219,7 +220,9 @@ def feature_columns(
     for name in features:
         if name in taken:
             raise InputError(f"column {name!r} is the {taken[name]}: it cannot be a feature as well")
-    wanted = set(features or table.names) - set(taken) - set(drop)
+    # pandas writes the index of a frame into Parquet files under such a name
+    plain = [name for name in table.names if not re.fullmatch(r"__index_level_\d+__", name)]
+    wanted = set(features or plain) - set(taken) - set(drop)
     if not wanted:
         raise InputError(f"{table.source} has no column left to use as a feature")
     return [name for name in table.names if name in wanted]

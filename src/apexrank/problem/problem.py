@@ -239,7 +239,9 @@ class Problem:
         ``(1/p)·log R`` of a group is at least minus the smallest margin of its pairs. Where the mean over the groups is
         below 0 the mean margin is therefore above 0, and the objective falls for ever along w
         (:meth:`~apexrank.objectives.base.PricedObjective.falls_forever`). Where it is below 0 with the penalty added,
-        the coefficients are of the order of one over its strength.
+        the coefficients are of the order of one over its strength. That is so for any strength at p = inf, where the
+        penalty sets the scale of the scores alone, not their order.
         """
-        unbounded = not self.objective.bounded_below and self.objective.n_groups > 1
-        return unbounded and value < 0 and self.design.separated(self.objective, w)
+        objective = self.objective
+        unbounded = not (objective.bounded_below or objective.is_smoothed) and objective.n_groups > 1
+        return unbounded and value < 0 and self.design.separated(objective, w)

@@ -361,9 +361,17 @@ class LinearFit(BaseEstimator):
                 stacklevel=5,
             )
         elif solution.collapsed:
-            warnings.warn(
+            reason = (
                 "the classes overlap so far that with p=inf equal scores for all rows (w = 0) are a minimum; the "
-                "coefficients have the direction of those for growing p, close to zero. Use a finite p.",
+                "coefficients have the direction of those for growing p, close to zero. Use a finite p."
+            )
+            if not solution.w.any():
+                reason = (
+                    "all coefficients are 0: with p=inf no feature is worth this L1 penalty. Use a finite p or a "
+                    "smaller alpha."
+                )
+            warnings.warn(
+                reason,
                 CollapsedWarning,
                 stacklevel=5,
             )

@@ -170,7 +170,8 @@ class LinearRanker(SolverOptions, GradedRanker):
         known = signature(UnknownLink if make is _unknown_link else make).parameters
         unknown = [name for name in options if name not in known]
         if unknown and not any(each.kind is each.VAR_KEYWORD for each in known.values()):
-            use = [name for name, each in known.items() if each.kind is each.KEYWORD_ONLY]
+            use = ["p"] * (make in (Push, CrucialPairs))
+            use += [name for name, each in known.items() if each.kind is each.KEYWORD_ONLY]
             raise InputError(
                 f"unknown objective_params {', '.join(unknown)}: the objective takes "
                 f"{', '.join(name for name in use if name not in ('sample_weight', 'groups')) or 'none'}"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Callable, Iterable, Sequence
 from copy import copy
 from dataclasses import KW_ONLY, dataclass
@@ -24,7 +25,13 @@ from apexrank.objectives.base import Objective
 from apexrank.penalties import Penalty, elastic_net
 from apexrank.prices import PRICES, Power, Price
 from apexrank.problem.problem import Problem
-from apexrank.rankers.base import LinearBinaryRanker, SolverOptions, read_rows, with_minimum
+from apexrank.rankers.base import (
+    LinearBinaryRanker,
+    SeparableWarning,
+    SolverOptions,
+    read_rows,
+    with_minimum,
+)
 from apexrank.solvers import CoordinateDescent, Solution, Solver
 
 
@@ -395,7 +402,9 @@ def _score_path(
 ) -> list[float]:
     """Scores on the test rows of the path over p fitted on the training rows."""
     X, y, sample_weight, groups = (_take(column, train) for column in columns)
-    path = push_path(X, y, ps, sample_weight=sample_weight, groups=groups, **options)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", SeparableWarning)  # what is chosen warns once, when it is fitted
+        path = push_path(X, y, ps, sample_weight=sample_weight, groups=groups, **options)
     X, y, *given = (_take(column, test) for column in columns)
     named = zip(("sample_weight", "groups"), given, strict=True)
     extra = {name: column for name, column in named if column is not None}

@@ -100,7 +100,7 @@ class Continuation:
         """Where w = 0 is as good as the answer, rank as the growing p do, as close to zero as ``tol`` asks.
 
         Answers for p → ∞ then shrink to zero like v/p. Their direction v still ranks; the answer's own does not
-        mean anything. With an L1 penalty zero is what it is: no feature is worth its price.
+        mean anything. With an L1 penalty the answer is zero: no feature is worth its price.
         """
         objective: Any = problem.objective
         zero = objective.limit(np.zeros(problem.design.n_rows)) / problem.count
@@ -115,7 +115,7 @@ class Continuation:
         enough = max(lowest + 0.9 * self.tol * unit, zero + 0.1 * self.tol * unit)
         while (value := self._limit(problem, w)) > enough:
             w = w / 4
-        total.w, total.value, total.collapsed = w, value, problem.penalty.l1 == 0
+        total.w, total.value, total.collapsed = w, value, True
         total.gap = value - lowest if not np.isnan(total.gap) else total.gap
         total.history.append(value)
 
