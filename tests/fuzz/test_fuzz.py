@@ -17,6 +17,7 @@ from apexrank import textfile
 from apexrank.aggregation.ballot_files import check_cells
 from apexrank.cli.options import BallotOptions, EdgeOptions
 from apexrank.datasets import letor, read_letor, read_preflib
+from apexrank.datasets.networks import load_cnr_2000
 from apexrank.datasets.webspam import load_webspam
 from apexrank.errors import InputError, MissingExtraError
 from apexrank.graph.files import guessed_columns
@@ -28,7 +29,6 @@ from apexrank.io.modelfile import pack, unpack
 from apexrank.io.parquet_size import check_size
 from apexrank.io.stream import read_blocks
 from apexrank.textfile import unpacked
-from apexrank_papers.graphs.networks import load_cnr_2000
 from tests.fuzz import work
 from tests.fuzz.binary import ROWS, _models
 from tests.fuzz.generate import generate

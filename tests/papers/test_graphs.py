@@ -12,9 +12,10 @@ from scipy.sparse import csr_array
 from sklearn.metrics import roc_auc_score
 
 import apexrank_papers as papers
+from apexrank.datasets import networks
 from apexrank.errors import InputError
 from apexrank.graph import LpqRank, PageRank, as_graph
-from apexrank_papers.graphs import EXPERIMENTS, linkfarm, networks, spam_labels, toys, trust
+from apexrank_papers.graphs import EXPERIMENTS, linkfarm, spam_labels, toys, trust
 from apexrank_papers.graphs.farms import RATIO, TOL, closed_cycles, farmed_crawl, labelled_sample
 from apexrank_papers.graphs.rankings import (
     ANTITRUST,

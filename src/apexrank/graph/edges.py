@@ -5,16 +5,13 @@ from __future__ import annotations
 import difflib
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
 from apexrank.errors import InputError
 from apexrank.kernels.edges import MOST_IN_INT32, looked_up, seen_ids
 from apexrank.validation import has_polars_threads, is_missing
-
-if TYPE_CHECKING:
-    pass
 
 Column = str | int | None
 Place = Callable[[int], str]  # where an edge stands, in words
@@ -263,12 +260,15 @@ def _numbers(sources: Any, targets: Any) -> tuple[np.ndarray, np.ndarray, np.nda
         # a table of all possible ids is the fastest dictionary while it is no larger than the edges
         if lowest >= 0 and highest < 4 * len(sources) + 1024:
             return _dense_numbers(sources, targets, int(highest) + 1)
+    are_objects = isinstance(sources, list) or isinstance(targets, list)
+    ends = [sources, targets]
+    if not are_objects:
+        ends = [pl.Series(ids).cast(pl.Int64 if are_whole else pl.String) for ids in ends]
     # where a fork has left polars without threads, a dictionary does the same, more slowly
-    if isinstance(sources, list) or isinstance(targets, list) or not has_polars_threads():
-        listed = [ids.tolist() if isinstance(ids, np.ndarray) else list(ids) for ids in (sources, targets)]
+    if are_objects or not has_polars_threads():
+        listed = [ids.tolist() if isinstance(ids, np.ndarray) else list(ids) for ids in ends]
         sources, targets, names = _object_numbers(*listed)
         return sources, targets, names.astype(np.int64) if are_whole else names
-    ends = [pl.Series(ids).cast(pl.Int64 if are_whole else pl.String) for ids in (sources, targets)]
     ids = pl.concat([each.unique() for each in ends]).unique().sort()
     number = pl.Series(np.arange(len(ids), dtype=index_type(len(ids))))
     sources, targets = (

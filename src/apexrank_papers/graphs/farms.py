@@ -13,11 +13,11 @@ import numpy as np
 from scipy.sparse import csr_array
 
 from apexrank.datasets.crawl import make_crawl, plant_farms
+from apexrank.datasets.networks import load_cnr_2000
 from apexrank.datasets.sources import data_path
 from apexrank.errors import InputError
 from apexrank.graph import Graph, as_graph, spread
 from apexrank.graph.trust import trust_share
-from apexrank_papers.graphs.networks import load_cnr_2000
 
 CRAWLS = ("auto", "cnr-2000", "synthetic")
 RATIO = 1.2  # q/p, the dissertation's choice from Figure 6.6

@@ -1,6 +1,6 @@
 """Acharyya 2013, Figures 6.2 and 6.3: two toy graphs on which one can see what p does.
 
-The pictures are lost. The graphs are made after the text (see `apexrank_papers.graphs.networks.toy_graph_1` and
+The pictures are lost. The graphs are made after the text (see `apexrank.datasets.networks.toy_graph_1` and
 ``toy_graph_2``), which gives no scores, only orders; these are what is checked.
 """
 
@@ -13,9 +13,9 @@ import polars as pl
 from scipy.stats import rankdata
 from sklearn.base import clone
 
+from apexrank.datasets.networks import toy_graph_1, toy_graph_2
 from apexrank.graph import LpqRank, PageRank
 from apexrank_papers.figure import new_figure
-from apexrank_papers.graphs.networks import toy_graph_1, toy_graph_2
 from apexrank_papers.result import Result, Verdict, claim
 
 if TYPE_CHECKING:

@@ -13,6 +13,7 @@ import numpy as np
 import polars as pl
 from scipy.sparse import csr_array
 
+from apexrank.datasets.networks import load_bitcoin_otc, load_epinions
 from apexrank.errors import InputError
 from apexrank.graph import (
     AntiTrustRank,
@@ -27,7 +28,6 @@ from apexrank.graph import (
 from apexrank.metrics import auc
 from apexrank_papers.figure import new_figure
 from apexrank_papers.graphs.farms import DAMPING, GAMMA, RATIO, TOL, labelled_sample
-from apexrank_papers.graphs.networks import load_bitcoin_otc, load_epinions
 from apexrank_papers.result import Result, Verdict, signed_verdict
 from apexrank_papers.splits import check_repeated, mean_over_splits, standard_error
 

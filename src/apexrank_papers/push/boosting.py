@@ -27,6 +27,7 @@ from scipy.special import logsumexp
 from sklearn.model_selection import train_test_split
 from sklearn.tree import DecisionTreeClassifier
 
+from apexrank.datasets.uci import load_magic, load_pima
 from apexrank.metrics import auc, partial_auc, tpr_at_fpr
 from apexrank.objectives import Push
 from apexrank.objectives.base import Objective
@@ -38,7 +39,6 @@ from apexrank_papers.figure import new_figure
 from apexrank_papers.push.fitting import unit_range
 from apexrank_papers.push.roc import first_six_features
 from apexrank_papers.push.thresholds import threshold_features
-from apexrank_papers.push.uci import load_magic, load_pima
 from apexrank_papers.result import Result, Verdict, claim, signed_verdict
 from apexrank_papers.splits import Mean, mean_over_splits, over_splits
 

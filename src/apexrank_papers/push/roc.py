@@ -25,19 +25,19 @@ from sklearn.model_selection import train_test_split
 from sklearn.utils import Bunch
 
 import apexrank_papers as papers
-from apexrank.metrics import auc, partial_auc, r_max
-from apexrank.plot import RocTopDisplay
-from apexrank_papers.figure import new_figure
-from apexrank_papers.push.fitting import COLUMNS, fitted, unit_range
-from apexrank_papers.push.tables import last_five_features
-from apexrank_papers.push.thresholds import threshold_features
-from apexrank_papers.push.uci import (
+from apexrank.datasets.uci import (
     load_housing,
     load_magic,
     load_pima,
     load_tic_tac_toe,
     load_wdbc,
 )
+from apexrank.metrics import auc, partial_auc, r_max
+from apexrank.plot import RocTopDisplay
+from apexrank_papers.figure import new_figure
+from apexrank_papers.push.fitting import COLUMNS, fitted, unit_range
+from apexrank_papers.push.tables import last_five_features
+from apexrank_papers.push.thresholds import threshold_features
 from apexrank_papers.result import Result, Verdict, signed_verdict
 from apexrank_papers.splits import mean_over_splits, over_splits, spread
 

@@ -11,6 +11,7 @@ import numpy as np
 import polars as pl
 
 from apexrank.bounds import log_covering_linear, negatives_needed, positives_needed
+from apexrank.datasets.uci import load_magic
 from apexrank.metrics import auc, average_reciprocal_rank, p_norm_risk, partial_auc, precision_at, push_dcg
 from apexrank.plot import PTradeoffDisplay
 from apexrank.rankers import CollapsedWarning, IRPush, PNormPush
@@ -18,7 +19,6 @@ from apexrank_papers.figure import new_figure
 from apexrank_papers.push.displays import SampleSizeDisplay
 from apexrank_papers.push.fitting import unit_range
 from apexrank_papers.push.tables import one_draw
-from apexrank_papers.push.uci import load_magic
 from apexrank_papers.result import Result, Verdict, claim, signed_verdict
 from apexrank_papers.splits import mean_over_splits, over_splits, spread
 

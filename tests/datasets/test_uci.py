@@ -16,10 +16,9 @@ from sklearn.linear_model import LogisticRegression
 from sklearn.pipeline import make_pipeline
 
 from apexrank import datasets
-from apexrank.datasets import make_push_example
+from apexrank.datasets import make_push_example, uci
 from apexrank.errors import ApexrankError, InputError, MissingExtraError
 from apexrank.metrics import auc
-from apexrank_papers.push import uci
 from apexrank_papers.push.thresholds import ThresholdFeatures, threshold_features
 
 # loader, rows, features, positives, name of the positive class, package

@@ -61,7 +61,7 @@ def load_cnr_2000(path: str | Path | None = None) -> Bunch:
     Examples
     --------
     >>> import tempfile
-    >>> from apexrank_papers.graphs.networks import load_cnr_2000
+    >>> from apexrank.datasets.networks import load_cnr_2000
     >>> with tempfile.TemporaryDirectory() as folder:
     ...     file = Path(folder) / "crawl.npz"
     ...     np.savez(file, indptr=[0, 2, 2, 3], indices=[1, 2, 0], shape=[3, 3])
@@ -125,7 +125,7 @@ def load_bitcoin_otc(path: str | Path | None = None) -> Bunch:
     Examples
     --------
     >>> import tempfile
-    >>> from apexrank_papers.graphs.networks import load_bitcoin_otc
+    >>> from apexrank.datasets.networks import load_bitcoin_otc
     >>> with tempfile.TemporaryDirectory() as folder:
     ...     file = Path(folder) / "ratings.csv"
     ...     _ = file.write_text("6,2,4,1289241911.7\n2,5,-10,1289241941.5\n")
@@ -161,7 +161,7 @@ def load_epinions(path: str | Path | None = None) -> Bunch:
     Examples
     --------
     >>> import tempfile
-    >>> from apexrank_papers.graphs.networks import load_epinions
+    >>> from apexrank.datasets.networks import load_epinions
     >>> with tempfile.TemporaryDirectory() as folder:
     ...     file = Path(folder) / "trust.txt"
     ...     _ = file.write_text("# FromNodeId ToNodeId Sign\n0 1 -1\n1 4 1\n")
@@ -194,7 +194,7 @@ def load_wiki_vote(path: str | Path | None = None) -> Bunch:
     Examples
     --------
     >>> import tempfile
-    >>> from apexrank_papers.graphs.networks import load_wiki_vote
+    >>> from apexrank.datasets.networks import load_wiki_vote
     >>> with tempfile.TemporaryDirectory() as folder:
     ...     file = Path(folder) / "votes.txt"
     ...     _ = file.write_text("# FromNodeId ToNodeId\n30 1412\n3 30\n")
@@ -230,7 +230,7 @@ def load_polblogs(path: str | Path | None = None) -> Bunch:
     Examples
     --------
     >>> import tempfile
-    >>> from apexrank_papers.graphs.networks import load_polblogs
+    >>> from apexrank.datasets.networks import load_polblogs
     >>> with tempfile.TemporaryDirectory() as folder:
     ...     file = Path(folder) / "blogs.gml"
     ...     nodes = [f'node [ id {i} label "b{i}.org" value {i - 1} source "me" ]' for i in (1, 2)]
@@ -280,7 +280,7 @@ def toy_graph_1() -> Bunch:
 
     Examples
     --------
-    >>> from apexrank_papers.graphs.networks import toy_graph_1
+    >>> from apexrank.datasets.networks import toy_graph_1
     >>> toy_graph_1().adjacency.toarray()[3:, :3]
     array([[1, 0, 0],
            [1, 1, 0],
@@ -311,7 +311,7 @@ def toy_graph_2() -> Bunch:
 
     Examples
     --------
-    >>> from apexrank_papers.graphs.networks import toy_graph_2
+    >>> from apexrank.datasets.networks import toy_graph_2
     >>> toy = toy_graph_2()
     >>> toy.names[toy.spam].tolist(), toy.adjacency.sum(axis=1).tolist()
     ([6, 7, 8, 9], [4, 1, 1, 1, 2, 3, 1, 1, 1])
