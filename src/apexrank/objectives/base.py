@@ -81,7 +81,7 @@ class Objective:
         return False
 
     def smoothed(self, width: float) -> Objective:
-        """The objective with its kinks rounded: nowhere larger, and smaller by at most ``width/2`` of :attr:`total`."""
+        """The objective with its kinks rounded: nowhere larger, and smaller by at most ``width/2`` of ``total``."""
         raise NotImplementedError
 
     @cached_property
