@@ -634,3 +634,14 @@ def test_overflow_is_an_error_here():
         warnings.simplefilter("ignore", ConvergenceWarning)
         with pytest.raises(RuntimeWarning, match="overflow"):
             np.full(2, 1e308).sum()
+
+
+def test_rows_at_an_odd_address():
+    """As Dask sends them: some BLAS kernels crash on them unless they are aligned first."""
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(200, 3))
+    y = X[:, 0] + rng.normal(size=200) > 1
+    odd = np.zeros(X.nbytes + 1, dtype=np.uint8)[1:].view(np.float64).reshape(X.shape)
+    odd[:] = X
+    assert not odd.flags.aligned
+    np.testing.assert_array_equal(PNormPush().fit(odd, y).coef_, PNormPush().fit(X, y).coef_)
