@@ -20,7 +20,8 @@ class LBFGS:
     Bounds are those of L-BFGS-B. With an L1 norm it works on ``u = x⁺ − x⁻`` with x ≥ 0, where the norm is a sum, so
     that zeros are exact. Needs ``value_and_grad`` only. When the line search gives up before the certificate holds
     (rounding), it is started once more from there with a clean memory. An objective with kinks is
-    certified by smooth ones next to it.
+    certified by smooth ones next to it. The line search sees values, whose rounding hides slopes of less than about
+    1e-8 of them: a smaller ``tol`` may not be reached.
 
     Examples
     --------
