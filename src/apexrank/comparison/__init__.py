@@ -1,0 +1,24 @@
+"""Which ranker puts the most positives on top of a list, by how much, and can that be trusted?
+
+`compare_rankers` (arrays) and `compare_table` (a table) fit logistic regression, a linear push and boosted trees on
+repeated splits of the rows and measure the top of the list on rows that no fit has seen. `apexrank.report.build` makes
+a page of the result.
+"""
+
+from typing import TYPE_CHECKING
+
+from apexrank.lazy import attach
+
+if TYPE_CHECKING:
+    from apexrank.comparison.candidates import Candidate as Candidate
+    from apexrank.comparison.candidates import Estimator as Estimator
+    from apexrank.comparison.candidates import LinearPush as LinearPush
+    from apexrank.comparison.candidates import Logistic as Logistic
+    from apexrank.comparison.candidates import Trees as Trees
+    from apexrank.comparison.compare import compare_rankers as compare_rankers
+    from apexrank.comparison.compare import compare_table as compare_table
+    from apexrank.comparison.result import Comparison as Comparison
+    from apexrank.comparison.result import Verdict as Verdict
+    from apexrank.comparison.splits import Top as Top
+else:
+    __getattr__, __dir__, __all__ = attach(__name__)

@@ -1,0 +1,179 @@
+"""The rankers that a comparison tries: logistic regression, a linear push, and boosted trees without and with a push.
+
+A candidate is a family of settings. It fits all of them on the training rows at once, because neighbours help each
+other: a path over p starts each fit from the one before, and trees of 50 rounds are the beginning of those of 400.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from importlib.util import find_spec
+from itertools import product
+from typing import Any
+from warnings import catch_warnings, simplefilter
+
+import numpy as np
+from sklearn.base import clone
+from sklearn.exceptions import ConvergenceWarning
+
+from apexrank.errors import InputError
+from apexrank.rankers.logistic import LogisticRanker
+from apexrank.rankers.push import push_path
+from apexrank.rankers.trees import TreeRanker
+
+Setting = Mapping[str, Any]
+LINEAR, TREES = "linear", "trees"  # kinds, the more readable first
+
+
+@dataclass(frozen=True)
+class Candidate:
+    """A family of rankers that differ in their settings.
+
+    Parameters
+    ----------
+    name : str
+        What it is called in tables and verdicts.
+    kind : str
+        "linear", "trees" or whatever else; of kinds that do equally well the first one listed is recommended.
+    """
+
+    name: str
+    kind: str = "other"
+
+    @property
+    def settings(self) -> list[Setting]:
+        """What is chosen from, the strongest penalty and the weakest push first: of equals the first is taken."""
+        return [{}]
+
+    def scores(
+        self, X: np.ndarray, y: np.ndarray, weight: np.ndarray | None, X_test: np.ndarray
+    ) -> np.ndarray:
+        """Fit every setting on the training rows; scores of the test rows, shape (n_settings, n_test)."""
+        fits = (self.fit(X, y, weight, setting) for setting in self.settings)
+        return np.array([np.ravel(fitted.decision_function(X_test)) for fitted in fits])
+
+    def estimator(self, setting: Setting) -> Any:
+        """Estimator of a setting, not fitted."""
+        raise NotImplementedError
+
+    def fit(self, X: np.ndarray, y: np.ndarray, weight: np.ndarray | None, setting: Setting) -> Any:
+        """Fit one setting."""
+        with quietly():
+            return self.estimator(setting).fit(X, y, **({} if weight is None else {"sample_weight": weight}))
+
+
+@contextmanager
+def quietly() -> Iterator[None]:
+    """Leave out warnings of fits that stop early: a setting that does not converge loses the comparison by itself."""
+    with catch_warnings():
+        simplefilter("ignore", ConvergenceWarning)
+        yield
+
+
+@dataclass(frozen=True)
+class Estimator(Candidate):
+    """A ranker of the user's, any scikit-learn classifier with ``decision_function`` or ``predict_proba``."""
+
+    given: Any = None
+
+    def estimator(self, setting: Setting) -> Any:
+        return clone(self.given)
+
+    def scores(
+        self, X: np.ndarray, y: np.ndarray, weight: np.ndarray | None, X_test: np.ndarray
+    ) -> np.ndarray:
+        fitted = self.fit(X, y, weight, {})
+        if hasattr(fitted, "decision_function"):
+            return np.ravel(fitted.decision_function(X_test))[None]
+        if not hasattr(fitted, "predict_proba"):
+            raise InputError(f"{self.name!r} has neither decision_function nor predict_proba: it gives no scores")
+        return np.asarray(fitted.predict_proba(X_test))[:, 1][None]
+
+
+@dataclass(frozen=True)
+class Logistic(Candidate):
+    """Logistic regression with a ridge, whose strength is chosen."""
+
+    name: str = "logistic regression"
+    kind: str = LINEAR
+    alphas: Sequence[float] = (1.0, 0.1, 1e-2, 1e-3, 1e-4)
+
+    @property
+    def settings(self) -> list[Setting]:
+        return [{"alpha": alpha} for alpha in self.alphas]
+
+    def estimator(self, setting: Setting) -> LogisticRanker:
+        return LogisticRanker(**setting)
+
+
+@dataclass(frozen=True)
+class LinearPush(Candidate):
+    """P-Norm Push, whose p and penalty are chosen."""
+
+    name: str = "linear push"
+    kind: str = LINEAR
+    ps: Sequence[float] = (1.0, 4.0, 16.0, 64.0)
+    alphas: Sequence[float] = (1.0, 3e-2, 1e-3)
+    # enough to tell which setting does better; the model that is kept is exact
+    search: Setting = field(default_factory=lambda: {"max_iter": 200, "tol": 1e-4})
+
+    @property
+    def settings(self) -> list[Setting]:
+        return [{"p": p, "alpha": alpha} for alpha, p in product(self.alphas, self.ps)]
+
+    def scores(
+        self, X: np.ndarray, y: np.ndarray, weight: np.ndarray | None, X_test: np.ndarray
+    ) -> np.ndarray:
+        with quietly():
+            paths = [
+                push_path(X, y, self.ps, sample_weight=weight, alpha=alpha, **self.search)
+                for alpha in self.alphas
+            ]
+        return np.array([ranker.decision_function(X_test) for path in paths for ranker in path])
+
+    def estimator(self, setting: Setting) -> Any:
+        from apexrank.rankers.push import PNormPush
+
+        return PNormPush(**setting)
+
+
+@dataclass(frozen=True)
+class Trees(Candidate):
+    """Boosted trees, LightGBM's or where it is not installed scikit-learn's; size and number of trees are chosen.
+
+    ``ps`` are powers of a push, None is the log loss.
+    """
+
+    name: str = "boosted trees"
+    kind: str = TREES
+    ps: Sequence[float | None] = (None,)
+    leaves: Sequence[int] = (4, 16)
+    rounds: Sequence[int] = (10, 25, 50, 100, 200)
+
+    @property
+    def settings(self) -> list[Setting]:
+        return [
+            {"p": p, "leaves": leaves, "rounds": rounds}
+            for p, leaves, rounds in product(self.ps, self.leaves, self.rounds)
+        ]
+
+    def scores(
+        self, X: np.ndarray, y: np.ndarray, weight: np.ndarray | None, X_test: np.ndarray
+    ) -> np.ndarray:
+        most = max(self.rounds)
+        stages = [
+            self.fit(X, y, weight, {"p": p, "leaves": leaves, "rounds": most}).staged(X_test, self.rounds)
+            for p, leaves in product(self.ps, self.leaves)
+        ]
+        return np.concatenate(stages)
+
+    def estimator(self, setting: Setting) -> TreeRanker:
+        return TreeRanker(**setting)
+
+
+def default_candidates() -> list[Candidate]:
+    """The candidates of ``apexrank compare``: linear ones, then trees, with a push where LightGBM is installed."""
+    pushed = [Trees("pushed trees", ps=(2.0,))] if find_spec("lightgbm") else []
+    return [Logistic(), LinearPush(), Trees(), *pushed]

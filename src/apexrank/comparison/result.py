@@ -1,0 +1,228 @@
+"""What a comparison found: measures with intervals, a verdict, and the list with the best ranker."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import numpy as np
+
+from apexrank.comparison.candidates import Candidate, Setting
+from apexrank.comparison.engine import MEASURES, SHARES
+from apexrank.comparison.splits import Top, corrected_interval
+from apexrank.metrics.confidence import Interval, interval_of_draws
+
+if TYPE_CHECKING:
+    import polars as pl
+
+FEW = 20  # positives, negatives or places at the top, of all test rows: with fewer nothing is claimed
+BASELINES = ("logistic regression", "boosted trees")
+
+
+class Verdict(NamedTuple):
+    """Which ranker to take.
+
+    ``kind`` is "better" where the best ranker is clearly better at the top than a baseline, "no difference" where it
+    is not, and "too few to tell". ``text`` says it in two sentences with numbers; each of ``caveats`` is a reason to
+    doubt it.
+    """
+
+    kind: str
+    text: str
+    caveats: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, eq=False)
+class Comparison:
+    """What `compare_rankers` or `compare_table` found. Lists of rankers run in the order of ``candidates``.
+
+    Parameters
+    ----------
+    candidates : list of Candidate
+        The rankers.
+    settings : list of dict
+        For each the setting that did best on all splits: the one its model is fitted with.
+    top : Top
+        What counts as the top of the list.
+    values, gains : arrays of shape (n_candidates, n_splits, n_measures) and (n_candidates, n_splits, n_shares)
+        Measures, and shares of the positives found in the first ``SHARES`` of the rows, on the test rows of each
+        split, with the setting that did best on the other splits.
+    draws : array of shape (n_candidates, n_draws, n_measures), optional
+        Values of bootstrap samples of the test rows, where there is a test set of its own.
+    ratio : float
+        Test rows over training rows of a split.
+    y, scores, weight : arrays of shape (n,), (n_candidates, n) and (n,)
+        The rows that were tested, their scores by fits that had not seen them, and their weights, if any.
+    row_names, feature_names : list of str
+        Names of those rows, and of the features.
+    n_train : int
+        Rows that a split learns from, on average.
+    how : str
+        The splits in words.
+    model : estimator or TableRanker
+        The recommended ranker, fitted on all rows.
+    notes, caveats, left_out
+        What was assumed or done; what speaks against believing any of it; columns that are not used with the reason.
+    seconds : float
+        What it took.
+
+    Examples
+    --------
+    >>> from apexrank.comparison import Logistic, Trees, compare_rankers
+    >>> from sklearn.datasets import load_breast_cancer
+    >>> X, y = load_breast_cancer(return_X_y=True)
+    >>> found = compare_rankers(X, y == 0, candidates=[Logistic(), Trees(rounds=(10,))], repeats=1)
+    >>> found.verdict.kind, found.names[found.recommended]
+    ('no difference', 'logistic regression')
+    """
+
+    candidates: list[Candidate]
+    settings: list[Setting]
+    top: Top
+    values: np.ndarray
+    gains: np.ndarray
+    ratio: float
+    y: np.ndarray
+    scores: np.ndarray
+    row_names: list[str]
+    feature_names: list[str]
+    n_train: int
+    how: str
+    confidence: float = 0.95
+    draws: np.ndarray | None = None
+    weight: np.ndarray | None = None
+    model: Any = None
+    notes: list[str] = field(default_factory=list)
+    caveats: tuple[str, ...] = ()
+    left_out: list[tuple[str, str]] = field(default_factory=list)
+    seconds: float = 0.0
+    title: str = "Which ranker?"
+
+    @property
+    def names(self) -> list[str]:
+        """Names of the rankers."""
+        return [candidate.name for candidate in self.candidates]
+
+    @property
+    def n_positives(self) -> int:
+        """Number of positive rows among those that were tested."""
+        return int(self.y.sum())
+
+    @property
+    def places(self) -> float:
+        """Rows at the top of all test rows."""
+        if self.top.share is None:
+            return float(self.top.fpr or 0) * (len(self.y) - self.n_positives)
+        return self.top.share * len(self.y)
+
+    def value(self, i: int, measure: str = "top") -> Interval:
+        """Mean of a measure over the splits, with its interval."""
+        return self._interval(self._row(i, measure), 1)
+
+    def difference(self, i: int, j: int, measure: str = "top") -> Interval:
+        """Mean difference of ranker ``i`` to ranker ``j``, with an interval that holds for all rankers at once."""
+        rows = [a - b for a, b in zip(self._row(i, measure), self._row(j, measure), strict=True)]
+        return self._interval(rows, max(1, len(self.candidates) - 1))
+
+    def _row(self, i: int, measure: str) -> list[np.ndarray]:
+        column = MEASURES.index(measure)
+        return [self.values[i, :, column], *([] if self.draws is None else [self.draws[i, :, column]])]
+
+    def _interval(self, rows: list[np.ndarray], comparisons: int) -> Interval:
+        if self.draws is None:
+            return corrected_interval(rows[0], self.ratio, self.confidence, comparisons)
+        level = 1 - (1 - self.confidence) / comparisons
+        found = interval_of_draws(float(rows[0].mean()), rows[1], level, "percentile", len(self.y))
+        return found._replace(confidence=self.confidence)
+
+    @cached_property
+    def best(self) -> int:
+        """The ranker with the best mean at the top, of equals that with the better average precision."""
+        means = self.values.mean(axis=1)
+        return max(range(len(means)), key=lambda i: (round(float(means[i, 0]), 9), means[i, 1]))
+
+    @cached_property
+    def recommended(self) -> int:
+        """The best ranker of the most readable kind of which none is clearly worse than the best of all.
+
+        Kinds are in the order of the candidates. With too few rows to tell it is the best of the first kind.
+        """
+        kinds = list(dict.fromkeys(candidate.kind for candidate in self.candidates))
+        for kind in kinds:
+            own = [i for i, candidate in enumerate(self.candidates) if candidate.kind == kind]
+            means = self.values[own].mean(axis=1)
+            first = own[max(range(len(own)), key=lambda i: (round(float(means[i, 0]), 9), means[i, 1]))]
+            if first == self.best or self.too_few or not self.difference(self.best, first).low > 0:
+                return first
+        return self.best
+
+    @property
+    def too_few(self) -> str | None:
+        """Why nothing can be claimed, or None."""
+        return too_few(self.n_positives, len(self.y) - self.n_positives, self.places)
+
+    @property
+    def verdict(self) -> Verdict:
+        """Which ranker puts the most positives on top, by how much, and whether that can be trusted."""
+        from apexrank.comparison.verdict import judge
+
+        return judge(self)
+
+    def standing(self, i: int) -> np.ndarray:
+        """Row numbers of the tested rows in the order of ranker ``i``, best first; ties keep their order."""
+        return np.argsort(-self.scores[i], kind="stable")
+
+    def gain(self, i: int) -> list[Interval]:
+        """Share of the positives found in the first ``SHARES`` of the rows, with intervals over the splits."""
+        return [
+            corrected_interval(column, self.ratio, self.confidence)
+            if self.gains.shape[1] > 1
+            else Interval(float(column[0]), np.nan, np.nan, np.nan, self.confidence, len(self.y))
+            for column in self.gains[i].T
+        ]
+
+    def table(self) -> pl.DataFrame:
+        """Tidy table: a row for each ranker and measure, with the difference to logistic regression."""
+        import polars as pl
+
+        base = self.names.index(BASELINES[0]) if BASELINES[0] in self.names else 0
+        rows = []
+        for i, name in enumerate(self.names):
+            for measure in MEASURES:
+                gap = (None,) * 3 if i == base else self.difference(i, base, measure)[:3]
+                rows.append((name, measure, *self.value(i, measure)[:3], *gap))
+        columns = ("ranker", "measure", "value", "low", "high", "difference", "difference_low", "difference_high")
+        numbers = {name: pl.Float64 for name in columns[2:]}
+        return pl.DataFrame(rows, schema=columns, schema_overrides=numbers, orient="row")
+
+    def to_dict(self) -> dict[str, Any]:
+        """Everything but the rows, as plain lists and numbers for JSON."""
+        settings = zip(self.names, self.settings, strict=True)
+        return {
+            "verdict": self.verdict._asdict(),
+            "best": self.names[self.best],
+            "recommended": self.names[self.recommended],
+            "top": {"share": self.top.share, "fpr": self.top.fpr, "measure": self.top.label},
+            "rows": len(self.y),
+            "positives": self.n_positives,
+            "splits": self.how,
+            "confidence": self.confidence,
+            "rankers": [{"ranker": name, "setting": dict(setting)} for name, setting in settings],
+            "measures": self.table().to_dicts(),
+            "gains": [
+                {"ranker": name, "rows_read": SHARES.tolist(), "found": self.gains[i].mean(axis=0).tolist()}
+                for i, name in enumerate(self.names)
+            ],
+            "left_out": [{"column": name, "reason": reason} for name, reason in self.left_out],
+            "notes": self.notes,
+            "seconds": self.seconds,
+        }
+
+
+def too_few(positives: float, negatives: float, places: float) -> str | None:
+    """Why so few rows can tell nothing, or None."""
+    for number, what in ((positives, "positive rows"), (negatives, "negative rows"), (places, "rows at the top")):
+        if number < FEW:
+            return f"only {number:.0f} {what}, of fewer than {FEW} nobody can tell"
+    return None

@@ -1,0 +1,144 @@
+"""What a comparison measures, on which splits of the rows, and how sure it can be."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+import numpy as np
+from scipy.special import stdtrit
+from sklearn.model_selection import StratifiedGroupKFold, StratifiedKFold
+
+from apexrank.errors import InputError
+from apexrank.metrics import precision_at, tpr_at_fpr
+from apexrank.metrics.confidence import Interval
+from apexrank.validation import check_count
+
+_DEFAULT_TOP = (0.01, 0.1)  # least and largest share of the rows
+_FEWEST_PLACES = 10  # of a fold, by default
+
+
+@dataclass(frozen=True)
+class Top:
+    """The top of a list: its first rows, as a ``share`` of all, or those above a false positive rate ``fpr``.
+
+    Examples
+    --------
+    >>> top = Top.of("2%", n=5000, positives=100)
+    >>> top.share, top.label
+    (0.02, 'precision in the first 2 %')
+    >>> top.measure(np.array([True, False, False, True]), np.array([3.0, 2.0, 1.0, 0.0]))
+    1.0
+    """
+
+    share: float | None = None
+    fpr: float | None = None
+
+    @classmethod
+    def of(cls, given: Any, n: float, positives: float, fpr: float | None = None) -> Top:
+        """Read ``100``, ``"100"``, ``"1%"`` or ``0.01``; by default as many rows as are positive, from 1 to 10 %."""
+        if fpr is not None:
+            if given is not None:
+                raise InputError("top and fpr are two ways to say what counts: give one of them")
+            if not 0 < fpr < 1:
+                raise InputError(f"fpr must be a share between 0 and 1, got {fpr!r}")
+            return cls(fpr=float(fpr))
+        if given is None:
+            share = float(np.clip(positives / n, *_DEFAULT_TOP))
+            return cls(share=min(max(share, 5 * _FEWEST_PLACES / n), 1 / 3))
+        text = str(given).strip()
+        try:
+            share = float(text[:-1]) / 100 if text.endswith("%") else float(text)
+        except ValueError:
+            raise InputError(f"top takes a number of rows such as 100 or a share such as 1%, got {given!r}") from None
+        share = share / n if share >= 1 and not text.endswith("%") else share
+        if not 0 < share <= 1 / 3:
+            raise InputError(
+                f"the top of a list is at most a third of its {n:,.0f} rows and more than none, got {given!r}"
+            )
+        return cls(share=share)
+
+    @property
+    def label(self) -> str:
+        """What is measured."""
+        if self.share is None:
+            return f"positives found at {100 * self.fpr:.3g} % false alarms"  # type: ignore[operator]
+        return f"precision in the first {100 * self.share:.3g} %"
+
+    def measure(self, y: np.ndarray, scores: np.ndarray, weight: np.ndarray | None = None) -> float:
+        """Precision in the first rows, or share of the positives above the false positive rate."""
+        if self.share is None:
+            return float(tpr_at_fpr(y, scores, fpr=self.fpr, sample_weight=weight))
+        # a share that comes to less than one row is one row
+        return float(precision_at(y, scores, k=max(self.share, 1 / len(y)), sample_weight=weight))
+
+
+class Split(NamedTuple):
+    """Training rows and test rows, and the number of the repeat they belong to."""
+
+    train: np.ndarray
+    test: np.ndarray
+    repeat: int
+
+
+def repeated_folds(
+    y: np.ndarray, *, folds: int, repeats: int, groups: np.ndarray | None, seed: int | None
+) -> list[Split]:
+    """Stratified folds, several times; rows of one group are on one side of a split."""
+    check_count("folds", folds, 2)
+    check_count("repeats", repeats)
+    rng = np.random.default_rng(seed)
+    splits = []
+    for repeat in range(repeats):
+        kind: Any = StratifiedKFold if groups is None else StratifiedGroupKFold
+        cut = kind(folds, shuffle=True, random_state=int(rng.integers(2**31)))
+        for train, test in cut.split(y, y, groups):
+            both = y[train].any() and (~y[train]).any() and y[test].any() and (~y[test]).any()
+            if not both:
+                raise InputError("a fold has rows of one class only: use fewer folds, or give more rows or groups")
+            splits.append(Split(train, test, repeat))
+    return splits
+
+
+def later_rows(y: np.ndarray, time: np.ndarray, *, folds: int) -> list[Split]:
+    """Train on the past, test on the future: the later half of the rows in parts, each after all its training rows.
+
+    Rows of the same time stay together.
+    """
+    order = np.argsort(time, kind="stable")
+    cuts = np.linspace(len(y) / 2, len(y), folds + 1)
+    edges = np.unique(np.searchsorted(time[order], time[order][np.minimum(cuts[:-1].astype(int), len(y) - 1)]))
+    edges = np.append(edges[edges > 0], len(y))
+    splits = [
+        Split(np.sort(order[:start]), np.sort(order[start:end]), 0)
+        for start, end in zip(edges[:-1], edges[1:], strict=True)
+    ]
+    splits = [s for s in splits if all(part.any() and not part.all() for part in (y[s.train], y[s.test]))]
+    if len(splits) < 2:
+        raise InputError("the later half of the rows has too few times, or one class only: leave out time")
+    return splits
+
+
+def corrected_interval(
+    values: Sequence[float] | np.ndarray, ratio: float, confidence: float, comparisons: int = 1
+) -> Interval:
+    """Interval of the mean of values from splits that share training rows.
+
+    The variance of the mean of J values of variance s² is not s²/J, because training rows are shared, but about
+    ``(1/J + ratio)·s²``, where ``ratio`` is the number of test rows over that of training rows (Nadeau and Bengio,
+    "Inference for the generalization error", Machine Learning 2003). With several ``comparisons`` the interval is as
+    wide as it takes for all of them to hold at once (Bonferroni).
+
+    Examples
+    --------
+    >>> interval = corrected_interval([0.1, 0.2, 0.15, 0.12, 0.18], 0.25, 0.95)
+    >>> f"{interval.value:.2f} {interval.low:.2f} {interval.high:.2f}"
+    '0.15 0.08 0.22'
+    """
+    given = np.asarray(values, dtype=float)
+    n, mean = len(given), float(given.mean())
+    error = float(np.sqrt((1 / n + ratio) * given.var(ddof=1))) if n > 1 else np.inf
+    level = 1 - (1 - confidence) / 2 / comparisons
+    reach = float(stdtrit(max(n - 1, 1), level)) * error
+    return Interval(mean, mean - reach, mean + reach, error, confidence, n)
