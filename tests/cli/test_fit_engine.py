@@ -13,7 +13,17 @@ from typer.testing import CliRunner
 from apexrank.cli.app import app
 from apexrank.errors import InputError
 from apexrank.io import Recipe, TableRanker, load_model, read_table
-from apexrank.io.encode import KEPT_VALUES, MOST_VALUES, Encoder, NumberStats, merge_stats, table_stats
+from apexrank.io.encode import (
+    KEPT_VALUES,
+    MOST_VALUES,
+    Category,
+    Encoder,
+    Number,
+    NumberStats,
+    merge_stats,
+    table_stats,
+)
+from apexrank.io.prepare import prepare
 from apexrank.io.stream import Span, TableBlocks, read_blocks
 from apexrank.io.stream_fit import fit_table_blocks, map_spans, map_tables
 from apexrank.rankers.base import fit_blocks
@@ -71,7 +81,7 @@ def same_model(found, expected, rtol=1e-8):
     np.testing.assert_allclose(found.coef, expected.coef, rtol=rtol, atol=1e-10)
     assert found.encoder.features == expected.encoder.features
     for own, other in zip(found.encoder.columns, expected.encoder.columns, strict=True):
-        assert own.fill == (None if other.fill is None else pytest.approx(other.fill, rel=1e-12))
+        assert own.fill == (other.fill if other.fill is None else pytest.approx(other.fill, rel=1e-12))
     np.testing.assert_allclose(found.encoder.center, expected.encoder.center, rtol=1e-12, atol=1e-14)
     np.testing.assert_allclose(found.encoder.scale, expected.encoder.scale, rtol=1e-12)
     np.testing.assert_allclose(found.mean, expected.mean, rtol=1e-9, atol=1e-12)
@@ -272,8 +282,7 @@ def test_dask_workers_read_the_files(folder, tmp_path):
         (["--impute", "odd"], "unknown imputation"),
         (["--features", "agee"], "did you mean 'age'"),
         (["--positive", "maybe"], "no value 'maybe'"),
-        (["--impute", "mean"], "not a number"),
-        (["--categorical", "all"], "the value is missing"),
+        (["--features", "age,amount", "--impute", "none"], "the value is missing"),
     ],
     ids=lambda value: " ".join(value) or "nothing" if isinstance(value, list) else "",
 )
@@ -303,8 +312,7 @@ def test_files_that_cannot_be_read(folder, tmp_path):
 
 def test_the_encoder_is_what_the_table_says(folder):
     table = read_table(folder.parent / "claims.csv")
-    names = ["amount", "age", "city"]
-    expected = Encoder.learn(table, names, categorical=["all"], impute="median")
+    expected, _ = Encoder.fit_transform(table, prepare(table, RECIPE).columns)
     found, _ = fit_table_blocks(folder, RECIPE, PNormPush(alpha=0.1), rows=90)
     assert found.encoder.features == expected.features
 
@@ -325,7 +333,7 @@ def test_the_output_may_not_be_a_file_that_is_read(folder, tmp_path):
     assert code == 0, text
 
 
-@pytest.mark.parametrize(("impute", "held"), [("median", 2 * 8 * MOST_VALUES), ("mean", 0), (None, 0)])
+@pytest.mark.parametrize(("impute", "held"), [("median", 2 * 8 * MOST_VALUES), ("mean", 0), ("none", 0)])
 def test_the_encoding_pass_holds_a_bounded_sample(tmp_path, impute, held):
     n, rows = 400_000, 40_000
     rng = np.random.default_rng(0)
@@ -336,11 +344,13 @@ def test_the_encoding_pass_holds_a_bounded_sample(tmp_path, impute, held):
     def watched(table, *args):
         nonlocal most
         part = table_stats(table, *args)
-        alive.extend(weakref.ref(array) for array in (part["x"].values, part["x"].weights))
+        sample = part["x"].parts[0]
+        alive.extend(weakref.ref(array) for array in (sample.values, sample.weights))
+        del sample
         most = max(most, sum(ref().nbytes for ref in alive if ref() is not None))
         return part
 
-    whole = map_tables(tables, watched, ["x"], set(), impute, merge=merge_stats)["x"]
+    whole = map_tables(tables, watched, [Number("x")], impute, merge=merge_stats)["x"].parts[0]
     assert len(alive) >= 2 * n / rows
     assert whole.n == n
     assert whole.values.nbytes + whole.weights.nbytes <= held
@@ -366,11 +376,12 @@ def test_dask_merges_where_the_rows_are(tmp_path, monkeypatch):
         return found
 
     monkeypatch.setattr(dask, "compute", watched)
-    found = map_spans(tables, table_stats, ["x", "t"], {"t"}, "median", merge=merge_stats)
+    found = map_spans(tables, table_stats, [Number("x"), Category("t")], "median", merge=merge_stats)
     assert sent == [1]
-    assert (found["x"].n, found["t"]) == (900, {"a", "b"})
-    assert found["x"].fill("median") == pytest.approx(np.median(frame["x"]), rel=1e-14)
-    assert found["x"].mean == pytest.approx(frame["x"].mean(), rel=1e-12)
+    (x,) = found["x"].parts
+    assert (x.n, found["t"].levels) == (900, dict(frame["t"].value_counts().rows()))
+    assert x.fill("median") == pytest.approx(np.median(frame["x"]), rel=1e-14)
+    assert x.mean == pytest.approx(frame["x"].mean(), rel=1e-12)
     assert map_spans(tables, len) == [20] * 45
 
 

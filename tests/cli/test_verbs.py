@@ -91,7 +91,9 @@ class TestFit:
         Path("t.csv").write_text("x,city,kind\n1,Oslo,a\n2,,b\n,Rome,c\n3,Rome,a\n5,Rome,b\n0,Oslo,a\n")
         result = run("fit t.csv --target kind --positive b --categorical all --impute median --alpha 0.1")
         assert "2 of them positive (kind = b)" in result.stdout
-        assert load_model("model.apex").encoder.features == ["x", "city=Oslo", "city=Rome"]
+        assert load_model("model.apex").encoder.features == [
+            *("x", "x missing", "city=Oslo", "city=Rome", "city missing")
+        ]
         assert load_model("model.apex").encoder.columns[0].fill == 2.0
 
     def test_not_converging_is_a_note(self, folder):
@@ -349,6 +351,7 @@ FILES = {
     "twice.csv": "case,amount,amount,fraud\n1,2,3,0\n2,3,4,1\n",
     "words.csv": HEADER + GOOD + "7,many,3,Oslo,1\n",
     "good.csv": HEADER + GOOD,
+    "slip.csv": "x,fraud\n" + "".join(f"{x},{x % 2}\n" for x in range(10)) + "1O,0\n" + "7,1\n" * 10,
     "grades.csv": HEADER + GOOD.replace(",1\n", ",high\n").replace(",0\n", ",low\n"),
     "no-amount.csv": "case,hour\n1,2\n",
     "not-a-model.apex": "hello\n",
@@ -360,9 +363,9 @@ TRAIN = "--target fraud --id case --categorical city"
 @pytest.mark.parametrize(
     ("command", "words"),
     [
-        (f"fit one-class.csv {TRAIN}", "'fraud' has one value only ('0')"),
-        (f"fit gap.csv {TRAIN}", "gap.csv line 8, column 'amount': the value is missing"),
-        (f"fit nan.csv {TRAIN}", "nan.csv line 8, column 'amount': the value is missing"),
+        (f"fit one-class.csv {TRAIN}", "'fraud' has one value only ('0' (2 rows))"),
+        (f"fit gap.csv {TRAIN} --impute none", "gap.csv line 8, column 'amount': the value is missing"),
+        (f"fit nan.csv {TRAIN} --impute none", "nan.csv line 8, column 'amount': the value is missing"),
         (f"fit inf.csv {TRAIN}", "inf.csv line 8, column 'amount': the value is infinite"),
         (f"fit empty.csv {TRAIN}", "empty.csv is empty"),
         (f"fit header.csv {TRAIN}", "header.csv has column names but no rows"),
@@ -370,8 +373,9 @@ TRAIN = "--target fraud --id case --categorical city"
         (f"fit long.csv {TRAIN}", "long.csv line 8: the row has 6 fields, the header 5"),
         (f"fit twice.csv {TRAIN}", "two columns are named 'amount'"),
         (f"fit words.csv {TRAIN}", "words.csv line 8, column 'amount': 'many' is not a number"),
-        ("fit good.csv --target fraud", "good.csv line 2, column 'city': 'Oslo' is not a number"),
-        (f"fit grades.csv {TRAIN}", "'high': say which one is positive with --positive"),
+        ("fit slip.csv --target fraud", "slip.csv line 12, column 'x': '1O' is not a number"),
+        ("fit good.csv --target city", "has the values 'Oslo' (3 rows), 'Rome' (3 rows): say which one is positive"),
+        (f"fit grades.csv {TRAIN}", "'high' (2 rows): say which one is positive with --positive"),
         (f"fit grades.csv {TRAIN} --positive medium", "has no value 'medium'; it has"),
         ("fit good.csv --target froud", "good.csv has no column 'froud'; did you mean 'fraud'?"),
         (f"fit good.csv {TRAIN} --drop notes", "no column 'notes'"),
@@ -424,7 +428,7 @@ TRAIN = "--target fraud --id case --categorical city"
         ("rank folder good.csv", "is a folder"),
         ("rank model.apex no-amount.csv", "no-amount.csv has no column 'amount'"),
         ("rank model.apex words.csv", "words.csv line 8, column 'amount': 'many' is not a number"),
-        ("rank model.apex gap.csv", "gap.csv line 8, column 'amount': the value is missing"),
+        ("rank strict.apex gap.csv", "gap.csv line 8, column 'amount': the value is missing"),
         ("rank model.apex good.csv --top 1 --fpr 0.1", "give one of them"),
         ("rank model.apex good.csv --fpr 2", "false positive rate must be"),
         ("rank model.apex good.csv --top 0", "at least 1"),
@@ -464,6 +468,7 @@ def test_bad_input_is_one_line_and_writes_nothing(tmp_path, monkeypatch, command
     for name in ("folder", "folder.csv"):
         Path(name).mkdir()
     run(f"fit good.csv {TRAIN} --alpha 0.1 -o model.apex")
+    run(f"fit good.csv {TRAIN} --alpha 0.1 --impute none -o strict.apex")
     before = {path: path.read_bytes() for path in tmp_path.rglob("*") if path.is_file()}
     result = run(command, code=2)
     assert words in result.stderr

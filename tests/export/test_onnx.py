@@ -481,7 +481,7 @@ class TestTables:
 
     def test_what_the_table_would_refuse_is_nan(self):
         frame = self.table().drop_nulls()
-        model = self.fitted(frame, impute=None)
+        model = self.fitted(frame, impute="none")
         inputs = self.inputs(frame)
         inputs["visits"][0] = np.nan
         inputs["city"][1] = ""

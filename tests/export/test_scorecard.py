@@ -307,6 +307,7 @@ class TestCard:
             points["amount"] * (fill if row["amount"] is None else row["amount"]) / units["amount"]
             + points["night"] * row["night"]
             + points.get(f"city={row['city']}", 0)
+            + points.get("amount=missing", 0) * (row["amount"] is None)
             for row in frame.iter_rows(named=True)
         ]
         np.testing.assert_allclose(card.score(Table(frame)), by_hand, rtol=1e-12)

@@ -364,7 +364,7 @@ class TestTables:
 
     def test_what_the_table_refuses_is_null(self, database):
         frame = self.frame().drop_nulls()
-        model = self.fitted(frame, impute=None)
+        model = self.fitted(frame, impute="none")
         columns = frame[:6].to_dict(as_series=False)
         columns["amount"][0] = None
         columns["city"][1] = None
@@ -400,7 +400,7 @@ class TestTables:
 
     def test_rows_without_a_score_come_last(self, database):
         frame = self.frame().drop_nulls()
-        model = self.fitted(frame, impute=None)
+        model = self.fitted(frame, impute="none")
         columns = frame[:3].to_dict(as_series=False)
         columns["amount"][1] = None
         with in_database(database, columns) as connection:
@@ -495,7 +495,7 @@ class TestNotFinite:
 
     def test_nan_in_a_column_of_a_models_categories(self):
         frame = pl.DataFrame({"x": [1.0, 2.0, 1.0, 2.5], "fraud": [0, 0, 1, 1]})
-        model = TableRanker.fit(Table(frame), Recipe("fraud", categorical=["x"]), PNormPush(alpha=0.1))
+        model = TableRanker.fit(Table(frame), Recipe("fraud", categorical=["x"], impute="none"), PNormPush(alpha=0.1))
         with duckdb.connect(":memory:") as connection:
             connection.execute("CREATE TABLE t AS SELECT UNNEST(['NaN', '9'])::DOUBLE AS x")
             found = connection.execute(f"SELECT {to_sql(model, dialect='duckdb')} FROM t").fetchall()

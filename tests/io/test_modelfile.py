@@ -20,7 +20,7 @@ from apexrank.rankers import (
 )
 
 VECTORS = Path(__file__).parents[1] / "vectors"
-OLDER = [path for version in (1, 2) for path in sorted((VECTORS / f"models_v{version}").glob("*.apex"))]
+OLDER = [path for version in (1, 2, 3) for path in sorted((VECTORS / f"models_v{version}").glob("*.apex"))]
 
 
 @pytest.fixture(scope="module")
@@ -93,8 +93,9 @@ def test_files_of_older_formats_still_load(path):
     np.testing.assert_allclose(model.score(rows), scores[path.stem], rtol=1e-13)
     version = int(path.parent.name[-1])
     assert path.read_bytes().startswith(b"apexrank model %d\n" % version)
-    assert model.weight == ("w" if (version, path.stem) == (2, "push") else None)
-    if model.thresholds is not None:
+    weighted = version >= 2 and path.stem == "push"
+    assert model.weight == ("w" if weighted else None)
+    if model.thresholds is not None and not (weighted and version > 2):  # from 3 on thresholds are weighted
         negatives = np.sort(model.score(rows)[rows.frame["y"].to_numpy() == "no"])[::-1]
         assert model.thresholds.at(0.1) == pytest.approx(negatives[3], rel=1e-12)
 
@@ -193,7 +194,7 @@ def test_infinite_p_is_kept(tmp_path, model, rows):
 
 def test_header_can_be_read_by_anyone(saved):
     lines = saved.read_bytes().split(b"\n")
-    assert lines[0] == b"apexrank model 3"
+    assert lines[0] == b"apexrank model 4"
     assert json.loads(lines[3])["estimator"]["class"] == "PNormPush"
 
 
@@ -224,7 +225,7 @@ def test_every_changed_byte_is_refused(saved):
     [
         (b"", "not an apexrank model file"),
         (b"\x80\x04\x95cposix\nsystem\n", "not an apexrank model file"),
-        (b"apexrank model 4\nsha256 0\n", "has format 4, but this apexrank reads formats 1 to 3"),
+        (b"apexrank model 5\nsha256 0\n", "has format 5, but this apexrank reads formats 1 to 4"),
         (b"apexrank model 0\nsha256 0\n", "has format 0"),
         (b"PK\x03\x04" + b"\0" * 60, "not an apexrank model file"),
         (b"apexrank model x\nsha256 0\n", "is not a number"),

@@ -14,8 +14,9 @@ from apexrank import InputError, PNormPush
 from apexrank.atomic import check_writable, replacing, write_bytes
 from apexrank.io import Recipe, Table, TableRanker, rank_table, read_table, write_table
 from apexrank.io.columns import feature_columns, is_text, numbers, read_target, texts
-from apexrank.io.encode import Encoder
+from apexrank.io.encode import Category, Encoder, Number
 from apexrank.io.judging import top_measures
+from apexrank.io.prepare import prepare
 from apexrank.io.table_ranker import Thresholds
 from apexrank.rankers import MonotoneRetargeting
 from apexrank.validation import segment
@@ -23,6 +24,11 @@ from apexrank.validation import segment
 
 def table(**columns):
     return Table(pl.DataFrame(columns))
+
+
+def learn(data, names, categorical=(), **options):
+    columns = [Category(name) if name in categorical else Number(name) for name in names]
+    return Encoder.fit_transform(data, columns, **options)[0]
 
 
 def written(tmp_path, text, name="t.csv"):
@@ -136,27 +142,22 @@ class TestColumns:
     def test_missing_is_an_error_unless_imputed(self):
         gaps = table(x=["1", "", "3"], city=["a", None, "b"])
         with pytest.raises(InputError, match="row 2, column 'x': the value is missing"):
-            Encoder.learn(gaps, ["x"])
+            learn(gaps, ["x"], impute="none")
         with pytest.raises(InputError, match="row 2, column 'city': the value is missing"):
-            Encoder.learn(gaps, ["city"], categorical=["city"])
-        encoder = Encoder.learn(gaps, ["x", "city"], categorical=["city"], impute="median")
-        assert encoder.raw(gaps).tolist() == [[1, 1, 0], [2, 0, 0], [3, 0, 1]]
-        assert (
-            Encoder.learn(gaps, ["x"], impute="median", sample_weight=np.array([3, 5, 2])).columns[0].fill
-            == 1
-        )
+            learn(gaps, ["city"], categorical=["city"], impute="none")
+        encoder = learn(gaps, ["x", "city"], categorical=["city"])
+        assert encoder.features == ["x", "x missing", "city=a", "city=b", "city missing"]
+        assert encoder.raw(gaps).tolist() == [[1, 0, 1, 0, 0], [2, 1, 0, 0, 1], [3, 0, 0, 1, 0]]
+        assert learn(gaps, ["x"], sample_weight=np.array([3, 5, 2])).columns[0].fill == 1
 
     def test_column_without_values(self):
-        empty = table(x=["", "NA"])
-        for categorical in ([], ["x"]):
-            with pytest.raises(InputError, match="no values at all"):
-                Encoder.learn(table(x=[None, None]), ["x"], categorical=categorical, impute="median")
-        with pytest.raises(InputError, match="no values at all"):
-            Encoder.learn(empty, ["x"], impute="mean")
-
-    def test_ids_are_not_categories(self):
-        with pytest.raises(InputError, match="2000 different values"):
-            Encoder.learn(table(x=[f"id{i}" for i in range(2000)]), ["x"], categorical=["x"])
+        for gaps in (["", "NA"], [None, None]):
+            data = table(x=gaps, a=[1.0, 2.0], y=[0, 1])
+            assert prepare(data, Recipe("y")).left_out == [("x", "no values")]
+            with pytest.raises(InputError, match="column 'x' cannot be used: no values"):
+                prepare(data, Recipe("y", features=["x", "a"]))
+        # in a fold of the rows it is no error
+        assert learn(table(x=[None, None]), ["x"], scale="minmax").encode(table(x=[3.0])).tolist() == [[3, 0]]
 
     def test_numbers_with_a_slip_are_not_text(self):
         assert not is_text(table(x=["1", "2", "3x"]), "x")
@@ -165,25 +166,24 @@ class TestColumns:
 
 
 class TestEncoder:
-    def test_unknown_value_is_none_of_the_known(self):
-        encoder = Encoder.learn(table(city=["a", "b"]), ["city"], categorical=["city"])
-        new = table(city=["b", "c"])
-        assert encoder.encode(new).tolist() == [[0, 1], [0, 0]]
+    def test_unknown_value_is_an_average_row(self):
+        encoder = learn(table(city=["a", "b", "b", "b"]), ["city"], categorical=["city"])
+        new = table(city=["b", "c", None])
+        assert encoder.encode(new).tolist() == [[0, 1], [0.25, 0.75], [0.25, 0.75]]
         assert "'c'" in encoder.notes(new)[0]
 
     @pytest.mark.parametrize("scale", ["standard", "minmax", "none"])
     def test_scaling(self, scale):
         x = np.array([1.0, 2.0, 6.0])
-        X = Encoder.learn(table(x=x, one=[5.0] * 3), ["x", "one"], scale=scale).encode(
-            table(x=x, one=[5.0] * 3)
-        )
+        data = table(x=x, one=[5.0] * 3)
+        X = learn(data, ["x", "one"], scale=scale).encode(data)
         expected = {"standard": (x - x.mean()) / x.std(), "minmax": (x - 1) / 5, "none": x}
         np.testing.assert_allclose(X[:, 0], expected[scale], rtol=1e-15)
         assert np.ptp(X[:, 1]) == 0
 
     def test_all_text_columns(self):
-        data = table(x=[1.0, 2.0], city=["a", "b"], kind=["u", "v"])
-        encoder = Encoder.learn(data, data.names, categorical=["all"])
+        data = table(x=[1.0, 2.0], city=["a", "b"], kind=["u", "v"], y=[0, 1])
+        encoder, _ = Encoder.fit_transform(data, prepare(data, Recipe("y", categorical=["all"])).columns)
         assert encoder.features == ["x", "city=a", "city=b", "kind=u", "kind=v"]
         assert encoder.starts.tolist() == [0, 1, 3]
 
@@ -198,11 +198,12 @@ class TestEncoder:
     )
     def test_bad_options(self, options, message):
         with pytest.raises(InputError, match=message):
-            Encoder.learn(table(x=[1.0, 2.0], y=[0, 1]), ["x"], **options)
+            TableRanker.fit(table(x=[1.0, 2.0], y=[0, 1]), Recipe("y", **options), PNormPush())
 
     def test_values_too_large_to_scale(self):
-        with pytest.raises(InputError, match="too large to scale"):
-            Encoder.learn(table(x=[1e300, -1e300]), ["x"])
+        for values in ([1e300, -1e300], [1e-200, 2e-200]):
+            with pytest.raises(InputError, match="too large or too small to scale"):
+                learn(table(x=values), ["x"])
 
 
 class TestLabels:
@@ -236,7 +237,7 @@ class TestLabels:
         ("values", "positive", "message"),
         [
             (["a", "a"], None, "one value only"),
-            (["a", "b"], "c", "no value 'c'; it has 'a', 'b'"),
+            (["a", "b"], "c", r"no value 'c'; it has 'a' \(1 row\), 'b' \(1 row\)"),
             (["a", None], None, "row 2, column 'y': the target is missing"),
         ],
     )

@@ -15,7 +15,7 @@ from apexrank import aggregate, metrics, rankers
 from apexrank.cli.app import app
 from apexrank.export import round_scorecard
 from apexrank.io import Recipe, Table, load_model
-from apexrank.io.encode import Encoder
+from apexrank.io.encode import Category, Encoder, Number
 from apexrank.io.judging import default_measures, judge_table, top_measures
 from apexrank.io.stream_fit import fit_table_blocks
 from apexrank.io.table_ranker import Thresholds, fit_table
@@ -61,9 +61,11 @@ def repeated(frame):
 @settings(max_examples=40, deadline=None)
 def test_the_encoding(seed, scale, impute):
     frame = claims(seed, 30)
-    names, options = ["amount", "age", "city"], {"categorical": ["city"], "impute": impute, "scale": scale}
-    weighted = Encoder.learn(Table(frame), names, sample_weight=frame["times"].to_numpy(), **options)
-    again = Encoder.learn(Table(repeated(frame)), names, **options)
+    columns = [Number("amount"), Number("age"), Category("city")]
+    options = {"impute": impute, "scale": scale}
+    weight = frame["times"].to_numpy()
+    weighted, _ = Encoder.fit_transform(Table(frame), columns, sample_weight=weight, **options)
+    again, _ = Encoder.fit_transform(Table(repeated(frame)), columns, **options)
     assert weighted.features == again.features
     np.testing.assert_allclose(weighted.center, again.center, **CLOSE)
     np.testing.assert_allclose(weighted.scale, again.scale, **CLOSE)

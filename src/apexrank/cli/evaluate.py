@@ -71,7 +71,7 @@ class Inputs:
                 table, self.scores, target, groups=groups, positive=self.positive, weight=self.weight
             )
         assert self.test is not None  # seen to above
-        ranker, table = load_model(self.source), read_table(self.test)
+        ranker, table = load_model(self.source), read_table(self.test, index="index")
         grades = self.relevant is not None
         judged = judge_table(ranker, table, self.target, self.positive, grades=grades, weight=self.weight)
         return judged._replace(notes=tuple(ranker.check(table, known=[self.target, self.weight])))

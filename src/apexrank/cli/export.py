@@ -177,7 +177,7 @@ def _read(ranker: TableRanker, path: Path | None, weight: str | None) -> tuple[A
 
     if path is None:
         return None, None
-    table = read_table(path)
+    table = read_table(path, index="index")
     for sentence in ranker.check(table, known=[weight]):
         out.note(sentence)
     return table, None if weight is None else row_weights(table, weight)

@@ -95,9 +95,12 @@ class FitColumns(opt.FeatureColumns):
     )
     groups: str | None = opt.column("Column of groups; rows are ranked inside each.")
     categorical: list[str] | None = opt.column(
-        "Columns to one-hot encode, or 'all' for every column of text."
+        "Columns to one-hot encode, or 'all' for every column of text; by default text whose values repeat."
     )
-    impute: str | None = opt.column("Fill missing numbers with the column's median or mean.")
+    impute: str | None = opt.column(
+        "Fill missing numbers with the column's median (the default) or mean, or refuse them with none (the default "
+        "for grades)."
+    )
     scale: str | None = opt.column(
         "Scaling of numbers: standard (mean 0, deviation 1), minmax (0 to 1, as in the papers), query "
         "(0 to 1 inside each group) or none; by default standard, for rankboost minmax."
@@ -144,7 +147,7 @@ def fit(
     given = opt.given_options(options)
     estimator = build_estimator(given.pop("model"), given.pop("cv"), given)
     in_blocks = engine.engine is not None or engine.workers is not None or train.is_dir()
-    table = None if in_blocks else read_table(train)
+    table = None if in_blocks else read_table(train, index="index")
     roles = {} if table is None else table.roles
     target, model = columns.target or roles.get("target"), MODELS[options.model]
     if target is None:
@@ -153,7 +156,7 @@ def fit(
         "target": target,
         "id": columns.id or roles.get("id"),
         "groups": columns.groups or roles.get("groups"),
-        "categorical": opt.split_names(columns.categorical),
+        "categorical": opt.split_names(columns.categorical) or None,
         "scale": columns.scale or model.scale,
     }
     recipe = Recipe(graded=model.graded, **columns.arguments(table.names if table else ()) | chosen)
@@ -172,7 +175,7 @@ def fit(
             else:
                 ranker, judged = fit_table(table, recipe, estimator)
         save_model(output, ranker)
-    report = _report(ranker, judged, output)
+    report = {**_report(ranker, judged, output), "notes": list(judged.notes)}
     if hasattr(estimator, "best_score_"):
         scoring = options.scoring or ("ndcg" if model.graded else estimator.scoring)
         parameters = "alpha" if model.graded else "p and alpha"
@@ -180,6 +183,8 @@ def fit(
     if json:
         out.print_json(report)
     else:
+        for sentence in judged.notes:
+            out.note(sentence)
         _print(report, ranker, train)
 
 

@@ -52,7 +52,7 @@ def rank(
     if trec and (options.explain or options.keep):
         raise InputError("a run has no room for other columns: leave out --explain and --keep")
     ranker = load_model(model)
-    table = read_table(new)
+    table = read_table(new, index="index")
     chosen = {name: getattr(options, name) for name in ("top", "fpr", "explain", "keep", "id")}
     ranked = rank_table(ranker, table, **chosen)
     for sentence in ranker.check(table, known=[options.id]):

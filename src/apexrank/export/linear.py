@@ -27,7 +27,7 @@ from sklearn.preprocessing import (
 from sklearn.utils.validation import check_is_fitted
 
 from apexrank.errors import InputError
-from apexrank.io.encode import Number
+from apexrank.io.encode import Category
 from apexrank.io.table_ranker import TableRanker
 from apexrank.io.tables import Table
 from apexrank.rankers.base import GradedRanker, LinearBinaryRanker
@@ -61,6 +61,10 @@ class TableColumn:
         Categories are compared as text without surrounding blanks, 1.0 like 1, as in tables.
     knows_all, needs_value : bool
         The model refuses an unknown category, or a missing one.
+    shares : tuple of (value, share)
+        Features of a value that is not known: 1 for `OTHER` where the model has such a level, else those of an average row.
+    date : str
+        The column of dates that this is computed from.
     """
 
     name: str
@@ -70,6 +74,18 @@ class TableColumn:
     as_text: bool = False
     knows_all: bool = False
     needs_value: bool = False
+    shares: tuple[tuple[Any, float], ...] = ()
+    date: str = ""
+
+
+class _Other:
+    """The level of rare and unknown values."""
+
+    def __repr__(self) -> str:
+        return "other"
+
+
+OTHER = _Other()
 
 
 @dataclass(frozen=True)
@@ -91,7 +107,7 @@ class Feature:
     @property
     def is_number(self) -> bool:
         """Whether u is the column's number."""
-        return not self.column.values
+        return not (self.column.values or self.column.shares)
 
     @property
     def label(self) -> str:
@@ -256,20 +272,47 @@ def _table_features(model: TableRanker) -> list[Feature]:
         )
     features: list[Feature] = []
     for index, column in enumerate(model.encoder.columns):
-        if isinstance(column, Number):
-            features.append(Feature(TableColumn(column.name, index, column.fill)))
+        gap = (None,) * column.missing
+        if not isinstance(column, Category):
+            date = column.name if column.kind == "date" else ""
+            fills = column.fills or (None,) * len(column.parts)
+            own = [
+                TableColumn(name, index, fill, date=date)
+                for name, fill in zip(column.parts, fills, strict=True)
+            ]
+            features += map(Feature, own)
+            features += [Feature(TableColumn(column.name, index, values=gap, date=date))] * column.missing
             continue
+        levels = (*column.values, *(OTHER,) * column.other, *gap)
         known = TableColumn(
-            column.name, index, values=column.values, as_text=True, needs_value=not column.fill
+            column.name,
+            index,
+            values=(*column.values, *gap),
+            as_text=True,
+            needs_value=column.required,
+            shares=tuple((value, share) for value, share in zip(levels, column.fill, strict=True) if share),
         )
-        features += [Feature(known, value) for value in column.values]
+        features += [Feature(known, value) for value in levels]
     return _scaled(features, model.encoder.center, model.encoder.scale)
+
+
+def check_no_dates(form: LinearForm, what: str) -> None:
+    """Raise InputError if the model takes dates apart, which other languages do in other ways."""
+    for feature in form.features:
+        if feature.column.date:
+            raise InputError(
+                f"column {feature.column.date!r} holds dates, which {what} cannot take apart: fit without it "
+                f"(--drop {feature.column.date}), or on columns of numbers made from it"
+            )
 
 
 def raw_matrix(model: Any, form: LinearForm, X: Any) -> np.ndarray:
     """Unscaled features u of the rows of X: numbers in the table's own units, and indicators."""
     if isinstance(model, TableRanker):
-        return model.encoder.raw(as_table(X))
+        U = model.encoder.raw(as_table(X))
+        indicators = [not feature.is_number for feature in form.features]
+        U[:, indicators] = U[:, indicators] == 1  # a value without a level, else an average row, has none of them
+        return U
     if not hasattr(X, "columns"):
         X = X.toarray() if sparse.issparse(X) else np.asarray(X)
     return np.column_stack([feature.read(X) for feature in form.features])

@@ -40,6 +40,7 @@ from apexrank.export.linear import (
     check_categories,
     check_imputer,
     check_linear,
+    check_no_dates,
     coefficients,
     first_fitted,
     is_placeholder,
@@ -84,11 +85,12 @@ def table_graph(model: TableRanker, X: Any, target_opset: int | None) -> onnx.Mo
     if opset < _OLDEST_OPSET:
         raise InputError(f"target_opset must be at least {_OLDEST_OPSET}, got {opset}")
     form = TableForm(linear_form(model), None if model.positive is None else np.array([0, 1]))
+    check_no_dates(form.form, "ONNX")
     schema = {} if X is None else as_table(X).frame.schema
     inputs = []
     for column in form.columns:
         number = FloatTensorType if schema.get(column.name) == pl.Float32 else DoubleTensorType
-        inputs.append(Input(column.name, StringTensorType if column.values else number))
+        inputs.append(Input(column.name, StringTensorType if column.as_text else number))
     types = [(f"column_{j}", one.inner_type([None, 1])) for j, one in enumerate(inputs)]
     return _column_graph(form, inputs, types, opset)
 
@@ -353,8 +355,11 @@ class TableForm:
 
     @property
     def columns(self) -> list[TableColumn]:
-        """The columns in their order."""
-        return list(dict.fromkeys(feature.column for feature in self.form.features))
+        """The columns in their order; that of missing numbers is the one of the numbers before it."""
+        found: dict[str, TableColumn] = {}
+        for feature in self.form.features:
+            found.setdefault(feature.column.name, feature.column)
+        return list(found.values())
 
 
 def convert_table(scope: Any, operator: Any, container: Any) -> None:
@@ -371,9 +376,12 @@ def convert_table(scope: Any, operator: Any, container: Any) -> None:
         X = write("Sub", X, np.array([[feature.center for feature, _ in numbers]]))
         parts.append(write("MatMul", X, np.array([[weight] for _, weight in numbers])))
     for column, variable in inputs.items():
-        if column.values:
-            own = {feature.value: weight for feature, weight in weighted if feature.column == column}
+        own = {f.value: weight for f, weight in weighted if f.column.name == column.name and not f.is_number}
+        if column.as_text:
             parts.append(_category(write, column, variable.full_name, own))
+        elif own:  # the indicator of missing numbers
+            missing = write("Cast", write("IsNaN", variable.full_name), to=TensorProto.DOUBLE)
+            parts.append(write("MatMul", missing, np.array([[own[None]]])))
     # The center of an indicator is a constant of its own.
     intercept -= sum(weight * feature.center for feature, weight in weighted if not feature.is_number)
     _write_score(write, operator, parts, intercept)
@@ -381,13 +389,16 @@ def convert_table(scope: Any, operator: Any, container: Any) -> None:
 
 def _category(write: Writer, column: TableColumn, text: str, own: dict[str, float]) -> str:
     """Weight of each row's category; a missing one is NaN where the model needs a value."""
-    keys = {value: j for j, value in enumerate(own)}
-    for j, value in enumerate(own):
-        for spelling in spellings(value, column.values):
+    known = [value for value in own if isinstance(value, str)]
+    keys = {value: j for j, value in enumerate(known)}
+    for j, value in enumerate(known):
+        for spelling in spellings(value, known):
             keys.setdefault(spelling, j)
-    keys[""] = len(own)
-    worth = np.array([*own.values(), np.nan if column.needs_value else 0.0, 0.0])
-    return write("Gather", worth, write.lookup(text, keys, len(own) + 1), axis=0)
+    keys[""] = len(known)
+    rest = sum(share * own[value] for value, share in column.shares)
+    missing = np.nan if column.needs_value else own.get(None, rest)
+    worth = np.array([*(own[value] for value in known), missing, rest])
+    return write("Gather", worth, write.lookup(text, keys, len(known) + 1), axis=0)
 
 
 def convert_imputer(scope: Any, operator: Any, container: Any) -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from numbers import Integral
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -16,6 +16,7 @@ from apexrank.errors import InputError
 from apexrank.export.linear import (
     Feature,
     LinearForm,
+    TableColumn,
     as_table,
     coefficients,
     first_fitted,
@@ -168,7 +169,7 @@ class Scorecard:
     def points_form(self) -> LinearForm:
         """The points as a linear form of the columns in their own units."""
         features = (self.form.features[j] for j in self.kept)
-        raw = tuple(Feature(feature.column, feature.value) for feature in features)
+        raw = tuple(Feature(_without_shares(feature.column), feature.value) for feature in features)
         return LinearForm(raw, self.points / self.units, 0.0)
 
     def __str__(self) -> str:
@@ -292,6 +293,11 @@ def round_scorecard(
         present=present[kept],
         training=(judged, add_up(U[:, kept], points, units[kept])),
     )
+
+
+def _without_shares(column: TableColumn) -> TableColumn:
+    """The column without the features of an average row: an unknown value has no points."""
+    return replace(column, shares=tuple(pair for pair in column.shares if pair[1] == 1))
 
 
 def _default_names(model: Any) -> list[str] | None:

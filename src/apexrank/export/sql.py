@@ -15,6 +15,7 @@ from apexrank.export.linear import (
     TableColumn,
     are_booleans,
     as_number,
+    check_no_dates,
     is_whole,
     linear_form,
     spellings,
@@ -129,6 +130,7 @@ def to_sql(
     if not isinstance(digits, Integral) or isinstance(digits, bool) or not 1 <= digits <= 17:
         raise InputError(f"digits must be a whole number between 1 and 17, got {digits!r}")
     form, model = linear_form(model, feature_names), getattr(model, "model", model)  # a card knows its model
+    check_no_dates(form, "SQL")
     writer = _Writer(DIALECTS[kind], int(digits), "" if table is None else f"{_ROWS}.")
     columns = list(dict.fromkeys(feature.column.name for feature in form.features))
     seen: dict[str, str] = {}
@@ -185,7 +187,7 @@ class _Writer:
         weighted = zip(form.features, form.weights.tolist(), strict=True)
         for column, run in groupby(weighted, lambda pair: pair[0].column):
             own = [(feature, weight) for feature, weight in run if weight]
-            if own and column.values:
+            if own and not own[0][0].is_number:
                 constant -= sum(weight * feature.center for feature, weight in own)
                 terms.append(self._category(column, own))
                 continue
@@ -212,20 +214,25 @@ class _Writer:
         for feature, weight in own:  # a column may have been encoded twice
             weights[feature.value] = weights.get(feature.value, 0.0) + weight
         cases = self._missing_case(column, weights)
+        unknown = sum(share * weights.get(value, 0.0) for value, share in column.shares)
         for value in column.values:
-            if value is not None and (column.knows_all or value in weights):
+            if value is not None and (column.knows_all or unknown or value in weights):
                 cases.append(f"WHEN {self._is(column, value)} THEN {self.number(weights.get(value, 0.0))}")
-        end = "" if column.knows_all else f" ELSE {self.number(0.0)}"
+        if not cases:
+            return self.number(unknown)
+        end = "" if column.knows_all else f" ELSE {self.number(unknown)}"
         return f"CASE {' '.join(cases)}{end} END"
 
     def _missing_case(self, column: TableColumn, weights: dict[Any, float]) -> list[str]:
         """Case for a missing value; without it, a missing value counts as an unknown one."""
         value, values = self._category_value(column), column.values
-        if column.fill is not None or None in values:
-            return [f"WHEN {value} IS NULL THEN {self.number(weights.get(column.fill, 0.0))}"]
-        if column.needs_value:
+        worth = self.number(weights.get(column.fill, 0.0))
+        if column.as_text and (column.needs_value or None in values):
             words = ["''"] if self.dialect.nan is None or "nan" in values else ["''", "'nan'", "'NaN'"]
-            return [f"WHEN {value} IS NULL OR {value} IN ({', '.join(words)}) THEN NULL"]
+            worth = "NULL" if column.needs_value else worth
+            return [f"WHEN {value} IS NULL OR {value} IN ({', '.join(words)}) THEN {worth}"]
+        if column.fill is not None or None in values:
+            return [f"WHEN {value} IS NULL THEN {worth}"]
         return []
 
     def _category_value(self, column: TableColumn) -> str:
@@ -241,8 +248,8 @@ class _Writer:
             return f"{name} = {literal(float(value))}"
         if not column.as_text:
             return f"{name} = {text(value)}"
-        if are_booleans(column.values):
-            return f"{name} IN ({', '.join(map(text, spellings(value, column.values)[:2]))})"
+        if are_booleans([one for one in column.values if one is not None]):
+            return f"{name} IN ({', '.join(map(text, spellings(value, [one for one in column.values if one])[:2]))})"
         ways = [f"{name} = {text(value)}"]
         if is_whole(value):
             ways.append(f"RTRIM({name}, '0') = {text(f'{value}.')}")  # 3.0, and 3.00 of a decimal

@@ -17,6 +17,15 @@ from apexrank.io.tables import Table
 TEXT = (pl.String, pl.Categorical, pl.Enum)
 _MISSING_WORDS = ["", "na", "n/a", "nan", "null", "none"]
 _MISSING_TARGETS = ["na", "n/a", "nan", "null"]  # "none" may be a class
+MARKS = ["-", "--", "–", "—", "?", ".", "..", "n.a.", "#n/a", "unknown", "missing"]  # of missing numbers
+PERCENT = "%‰"
+_EXAMPLES = {".": "1,234.5", ",": "1.234,5"}
+_DIGITS = {  # one group of thousands after a point is left open: 1.234 may be a plain number
+    ".": r"(?:(?:\d+|\d{1,3}(?:,\d{3})+|\d{1,3}(?:['’\s]\d{3})+)(?:\.\d*)?|\.\d+)(?:[eE][+-]?\d+)?",
+    ",": r"(?:(?:\d+|\d{1,3}(?:['’\s]\d{3})+|\d{1,3}(?:\.\d{3}){2,})(?:,\d*)?|\d{1,3}\.\d{3},\d+|,\d+)"
+    r"(?:[eE][+-]?\d+)?",
+}
+_SEPARATORS = {".": r"[(),'’\s]", ",": r"[().'’\s]"}
 _BOOLEAN_WORDS = {"false": 0.0, "true": 1.0}
 # Pairs of values (in lower case) whose positive one needs no asking: the second.
 _OBVIOUS = (
@@ -32,13 +41,26 @@ _OBVIOUS = (
 _POSITIVES = {frozenset(pair): pair[1] for pair in _OBVIOUS}
 
 
-def numbers(table: Table, name: str, advice: str = "") -> np.ndarray:
+def numbers(
+    table: Table, name: str, advice: str = "", *, marks: bool = False, decimal: str = "", unit: str = ""
+) -> np.ndarray:
     """Read a column as floats, missing values as NaN; true and false become 1 and 0.
+
+    Parameters
+    ----------
+    table, name : Table, str
+        The column; numbers of any type, or text.
+    advice : str
+        What an error says to do.
+    marks : bool
+        Whether marks such as "?" and "-" stand for missing values.
+    decimal, unit : str
+        How text is written, as in :func:`written_numbers`.
 
     Raises
     ------
     InputError
-        At the first value that is not a finite number, naming its place; ``advice`` says what to do.
+        At the first value that is not a finite number, naming its place.
 
     Examples
     --------
@@ -47,7 +69,16 @@ def numbers(table: Table, name: str, advice: str = "") -> np.ndarray:
     """
     series = table.column(name)
     if series.dtype in TEXT:
-        values = _parsed(table, series.cast(pl.String), advice)
+        words = series.cast(pl.String).str.strip_chars()
+        given = given_words(words, marks)
+        values = _booleans(words, given)
+        values = written_numbers(words, decimal, unit) if values is None else values
+        failed = (given & values.is_null()).to_numpy()
+        if failed.any():
+            row = int(failed.argmax())
+            like = f" such as {_EXAMPLES[decimal]}{unit}, as in training" if decimal else ""
+            raise InputError(f"{table.where(row, name)}: {series[row]!r} is not a number{like}{advice}")
+        values = values.set(~given, None)
     elif series.dtype.is_numeric() or series.dtype in (pl.Boolean, pl.Null):
         values = series.cast(pl.Float64)
     else:
@@ -57,17 +88,76 @@ def numbers(table: Table, name: str, advice: str = "") -> np.ndarray:
     return array
 
 
-def _parsed(table: Table, text: pl.Series, advice: str) -> pl.Series:
-    words = text.str.strip_chars().str.to_lowercase()
-    given = ~words.is_in(_MISSING_WORDS) & words.is_not_null()
-    if given.any() and words.filter(given).is_in(list(_BOOLEAN_WORDS)).all():
-        return words.replace_strict(_BOOLEAN_WORDS, default=None, return_dtype=pl.Float64)
-    values = words.cast(pl.Float64, strict=False)
-    failed = (given & values.is_null()).to_numpy()
+def given_words(words: pl.Series, marks: bool = True) -> pl.Series:
+    """Return which words stand for a value, not for a missing one."""
+    lower = words.str.to_lowercase()
+    return lower.is_not_null() & ~lower.is_in([*_MISSING_WORDS, *(MARKS if marks else ())]).fill_null(True)
+
+
+def _booleans(words: pl.Series, given: pl.Series) -> pl.Series | None:
+    """The numbers 0 and 1 where all given words are false and true, else None."""
+    lower = words.str.to_lowercase()
+    if not given.any() or not lower.filter(given).is_in(list(_BOOLEAN_WORDS)).all():
+        return None
+    return lower.replace_strict(_BOOLEAN_WORDS, default=None, return_dtype=pl.Float64)
+
+
+def written_numbers(words: pl.Series, decimal: str = "", unit: str = "") -> pl.Series:
+    """Parse numbers, null where a word is none.
+
+    Without ``decimal`` they are plain. With it they may have thousands separators, a sign or brackets around a negative
+    number, and the ``unit``: a currency that may be left out, or a percent sign that may not.
+
+    Examples
+    --------
+    >>> written_numbers(pl.Series(["$1,234.50", "($3)", "7", "€7"]), ".", "$").to_list()
+    [1234.5, -3.0, 7.0, None]
+    >>> written_numbers(pl.Series(["1.234,5", "1,5", "1.5"]), ",").to_list()
+    [1234.5, 1.5, None]
+    """
+    if not decimal:
+        return words.cast(pl.Float64, strict=False)
+    words = words.str.strip_chars().str.replace(r"^(\(?\s*)[−–]", "${1}-")
+    sign = rf"(?:{re.escape(unit)})?" if unit and unit not in PERCENT else ""
+    end = re.escape(unit) if unit in PERCENT and unit else sign
+    fits = words.str.contains(rf"^\(?[+-]?{sign}\s*[+-]?{_DIGITS[decimal]}\s*{end}\)?$").fill_null(False)
+    plain = words.str.replace_all(unit, "", literal=True) if unit else words
+    negative = plain.str.contains(r"^\(?-|^\(")
+    plain = plain.str.replace_all(_SEPARATORS[decimal], "").str.replace(",", ".", literal=True)
+    size = plain.cast(pl.Float64, strict=False).abs().set(~fits, None)
+    return size.zip_with(~negative.fill_null(False), -size)
+
+
+def dates(table: Table, name: str, format: str) -> pl.Series:
+    """Read a column as dates and times without zones; text has the ``format``, or raises InputError."""
+    series = table.column(name)
+    if series.dtype in (pl.Date, pl.Datetime):
+        when = series.cast(pl.Datetime("us")) if series.dtype == pl.Date else series
+        return when.dt.replace_time_zone(None).cast(pl.Datetime("us"))
+    if series.dtype not in (*TEXT, pl.Null):
+        raise InputError(f"{table.source} column {name!r} holds {series.dtype} values, not dates as in training")
+    words = series.cast(pl.String).str.strip_chars()
+    when = written_dates(words, format)
+    failed = (given_words(words) & when.is_null()).to_numpy()
     if failed.any():
         row = int(failed.argmax())
-        raise InputError(f"{table.where(row, text.name)}: {text[row]!r} is not a number{advice}")
-    return values
+        raise InputError(f"{table.where(row, name)}: {words[row]!r} is not a date such as {format}; correct it")
+    return when
+
+
+def written_dates(words: pl.Series, format: str) -> pl.Series:
+    """Parse dates, null where a word is none; T between date and time, fractions of seconds and zones are left aside.
+
+    Examples
+    --------
+    >>> written_dates(pl.Series(["2024-03-01T10:00:30.5+02:00"]), "%Y-%m-%d %H:%M:%S").to_list()
+    [datetime.datetime(2024, 3, 1, 10, 0, 30)]
+    """
+    plain = words.str.replace(r"(\d)T(\d)", "${1} ${2}")
+    plain = plain.str.replace(r"(:\d\d)(\.\d+)?\s*(Z|UTC|[+-]\d\d:?\d\d)?$", "${1}")
+    # %Y would read the year 24 as one of antiquity
+    years = plain.str.contains(r"\d{4}") == ("%Y" in format)
+    return plain.str.strptime(pl.Datetime("us"), format, strict=False).set(~years.fill_null(False), None)
 
 
 def word_balance(table: Table, names: Sequence[str]) -> np.ndarray:
@@ -128,6 +218,24 @@ def target_values(table: Table, target: str) -> pl.Series:
     return words.zip_with(words.is_in(["false", "true"]), text)
 
 
+def labelled_rows(table: Table, target: str, *, empty: bool = False) -> tuple[Table, list[str]]:
+    """Return the rows with a target, and a note about those without; ``empty`` allows that there are none.
+
+    Examples
+    --------
+    >>> labelled, notes = labelled_rows(Table(pl.DataFrame({"y": ["yes", None, "no"]})), "y")
+    >>> labelled.frame["y"].to_list(), notes
+    (['yes', 'no'], ["left out: 1 of 3 rows of table, whose target 'y' is missing"])
+    """
+    known = target_values(table, target).is_not_null().to_numpy()
+    if not known.any() and not empty:
+        raise InputError(f"{table.source} column {target!r} has no values: name another target")
+    if known.all():
+        return table, []
+    left = f"{np.sum(~known):,} of {len(table):,} rows of {table.source}, whose target {target!r} is missing"
+    return table.take(np.flatnonzero(known)), [f"left out: {left}"]
+
+
 def target_counts(table: Table, target: str, values: pl.Series | None = None) -> dict[str, int]:
     """Count the values of the target, the most frequent first; a missing one raises InputError."""
     text = target_values(table, target) if values is None else values
@@ -139,8 +247,9 @@ def target_counts(table: Table, target: str, values: pl.Series | None = None) ->
 
 def choose_positive(counts: dict[str, int], source: str, target: str, positive: str | None) -> str:
     """Return the target's positive value: the one asked for, or the obvious one of two."""
-    shown = ", ".join(map(repr, list(counts)[:5]))
-    shown += f", ... ({len(counts)} in all)" if len(counts) > 5 else ""
+    shown = ", ".join(f"{value!r} ({count:,} rows)" for value, count in list(counts.items())[:5])
+    shown = shown.replace("(1 rows)", "(1 row)")
+    shown += f", ... ({len(counts)} values in all)" if len(counts) > 5 else ""
     if len(counts) == 1:
         raise InputError(
             f"{source} column {target!r} has one value only ({shown}): "
@@ -220,8 +329,9 @@ def feature_columns(
     for name in features:
         if name in taken:
             raise InputError(f"column {name!r} is the {taken[name]}: it cannot be a feature as well")
-    # pandas writes the index of a frame into Parquet files under such a name
-    plain = [name for name in table.names if not re.fullmatch(r"__index_level_\d+__", name)]
+    # pandas writes the index of a frame into Parquet files under such a name, and without a name into CSV files
+    index = table.roles.get("id")
+    plain = [name for name in table.names if not re.fullmatch(r"__index_level_\d+__", name) and name != index]
     wanted = set(features or plain) - set(taken) - set(drop)
     if not wanted:
         raise InputError(f"{table.source} has no column left to use as a feature")

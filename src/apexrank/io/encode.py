@@ -1,104 +1,297 @@
 """Encode tables as feature matrices, new rows the same way as training rows.
 
-scikit-learn's ColumnTransformer lacks what is needed here: errors that name the line of a bad value, imputation by the
-median of weighted rows, statistics merged over the parts of a file, and an encoding that a model file holds as data.
+What a column is (:func:`apexrank.io.prepare.prepare`) is kept apart from what is learnt of its values: fills, levels and
+scaling. Both are data that a model file holds. scikit-learn's ColumnTransformer lacks what is needed here: errors that
+name the line of a bad value, imputation by the median of weighted rows, and statistics merged over the parts of a file.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 import polars as pl
 
 from apexrank.errors import InputError, quoted
-from apexrank.io.columns import numbers, refuse_row, texts, word_balance
+from apexrank.io.columns import dates, numbers, refuse_row, texts
 from apexrank.io.tables import Table
 
-MAX_CATEGORIES = 1000
-IMPUTERS = ("median", "mean")
+MAX_LEVELS = 1000  # of a category
+MAX_VALUES = 100_000  # different ones of a category, of which the most frequent become levels
+IMPUTERS = ("median", "mean", "none")
 SCALERS = ("standard", "minmax", "none")
 MOST_VALUES, KEPT_VALUES = 2**17, 2**15  # of a column, for its median, where it is read in parts
 _MISSING = "the value is missing; fill it in, or fit with --impute median"
 
 
-def check_encoding(impute: str | None, scale: str) -> None:
+def check_encoding(impute: str, scale: str) -> None:
     """Raise InputError for an unknown imputation or scaling."""
-    if impute is not None and impute not in IMPUTERS:
+    if impute not in IMPUTERS:
         raise InputError(f"unknown imputation {impute!r}: use one of {', '.join(IMPUTERS)}")
     if scale not in SCALERS:
         raise InputError(f"unknown scale {scale!r}: use one of {', '.join(SCALERS)}")
 
 
-@dataclass(frozen=True)
-class Number:
-    """One feature: the column's value; a missing one becomes ``fill`` when that is given."""
+def is_rare(weight: float, total: float) -> bool:
+    """Return whether too few rows have a value to give it a coefficient: fewer than 5, of under 50 rows a tenth.
+
+    Coefficients of fewer rows follow their labels, whatever the penalty.
+
+    Examples
+    --------
+    >>> is_rare(4, 1000), is_rare(5, 1000), is_rare(1, 10)
+    (True, False, False)
+    """
+    return weight < min(5.0, total / 10) * (1 - 1e-9)
+
+
+class _Measured:
+    """A column of numbers: one or several parts, and an indicator of missing values where training had enough."""
 
     name: str
-    fill: float | None = None
-    kind: ClassVar[str] = "number"
+    missing: bool
+
+    @property
+    def parts(self) -> list[str]:
+        """Names of the features that are numbers."""
+        raise NotImplementedError
+
+    @property
+    def fills(self) -> tuple[float, ...] | None:
+        """What the parts of a missing value become; None refuses it."""
+        raise NotImplementedError
+
+    @property
+    def required(self) -> bool:
+        """Whether a missing value is an error."""
+        return self.fills is None
 
     @property
     def features(self) -> list[str]:
         """Names of the features this column becomes."""
-        return [self.name]
+        return [*self.parts, *[f"{self.name} missing"] * self.missing]
 
-    def parse(self, table: Table) -> np.ndarray:
-        """Read the column; a missing number is NaN, or an error if there is no value to fill it with."""
-        name = self.name
-        advice = (
-            f"; one-hot encode the column (--categorical {name}), leave it out (--drop {name}) or correct it"
-        )
-        values = numbers(table, name, advice)
-        if self.fill is None:
-            refuse_row(table, self.name, np.isnan(values), _MISSING)
-        return values
+    def is_missing(self, values: np.ndarray) -> np.ndarray:
+        """Return which parsed values are missing."""
+        return np.isnan(values[:, 0])
+
+    def stats(self, values: np.ndarray, weight: np.ndarray | None, impute: str) -> Found:
+        """Summarise parsed values, one summary for each part."""
+        return Found(tuple(NumberStats.of(part, weight, sampled=impute == "median") for part in values.T))
+
+    def learnt(self, found: Found, impute: str, scale: str) -> tuple[Any, list[tuple[float, float]]]:
+        """Return the column with its fills, and center and scale of its features."""
+        stats = found.parts
+        missing, total = stats[0].missing, stats[0].missing + stats[0].n
+        has_level = impute != "none" and missing > 0 and not is_rare(missing, total)
+        fills = None if impute == "none" else tuple(part.fill(impute) for part in stats)
+        units = [
+            part.scaling(None if fills is None else fills[j], scale) for j, part in enumerate(stats)
+        ] + [(0.0, 1.0)] * has_level
+        return self._filled(fills, has_level), units
+
+    def _filled(self, fills: tuple[float, ...] | None, missing: bool) -> Any:
+        raise NotImplementedError
 
     def encode(self, values: np.ndarray) -> np.ndarray:
-        """Turn parsed values into one column of features."""
-        filled = values if self.fill is None else np.where(np.isnan(values), self.fill, values)
-        return filled[:, None]
+        """Turn parsed values into columns of features."""
+        missing = np.isnan(values)
+        filled = values if self.fills is None else np.where(missing, self.fills, values)
+        return np.column_stack([filled, missing[:, 0]]) if self.missing else filled
+
+    def note(self, values: np.ndarray) -> str | None:
+        """Return a sentence about values that training did not have."""
+        count = 0 if self.missing else int(self.is_missing(values).sum())
+        filled = "" if self.fills is None else f" with {', '.join(f'{fill:.6g}' for fill in self.fills)}"
+        text = f"column {self.name!r} has {count:,} missing value{'s' * (count != 1)}, which training had not"
+        return f"{text} or hardly ever: filled{filled}" if count else None
+
+
+@dataclass(frozen=True)
+class Number(_Measured):
+    """A column of numbers; a missing one becomes ``fill``, and sets the feature ``NAME missing`` if there is one.
+
+    ``decimal`` is "" for plain numbers, otherwise the decimal mark of numbers as people write them, with thousands
+    separators and a ``unit`` such as $ or %.
+    """
+
+    name: str
+    fill: float | None = None
+    missing: bool = False
+    decimal: str = ""
+    unit: str = ""
+    kind: ClassVar[str] = "number"
+
+    @property
+    def parts(self) -> list[str]:
+        """The column itself."""
+        return [self.name]
+
+    @property
+    def fills(self) -> tuple[float, ...] | None:
+        """What a missing value becomes; None refuses it."""
+        return None if self.fill is None else (self.fill,)
+
+    def parse(self, table: Table) -> np.ndarray:
+        """Read the column as an array with one column; a missing number is NaN."""
+        advice = (
+            f"; one-hot encode the column (--categorical {self.name}), leave it out (--drop {self.name}) "
+            "or correct it"
+        )
+        return numbers(table, self.name, advice, marks=True, decimal=self.decimal, unit=self.unit)[:, None]
+
+    def _filled(self, fills: tuple[float, ...] | None, missing: bool) -> Number:
+        return replace(self, fill=None if fills is None else fills[0], missing=missing)
+
+
+@dataclass(frozen=True)
+class Date(_Measured):
+    """A date as numbers: days since 1970, month, day of the week (Monday is 1), and the hour where there are times.
+
+    ``format`` is that of dates written as text.
+    """
+
+    name: str
+    format: str = "%Y-%m-%d"
+    fill: tuple[float, ...] | None = None
+    missing: bool = False
+    kind: ClassVar[str] = "date"
+
+    @property
+    def parts(self) -> list[str]:
+        """Day, month, weekday, and hour where the format has times."""
+        return [f"{self.name} {part}" for part in ("day", "month", "weekday", "hour")[: 4 if self.timed else 3]]
+
+    @property
+    def timed(self) -> bool:
+        """Whether there are times."""
+        return " " in self.format and ":" in self.format
+
+    @property
+    def fills(self) -> tuple[float, ...] | None:
+        """What the parts of a missing value become; None refuses it."""
+        return self.fill
+
+    def parse(self, table: Table) -> np.ndarray:
+        """Read the parts as columns of an array; those of a missing date are NaN."""
+        when = dates(table, self.name, self.format).dt
+        days = when.epoch("us").cast(pl.Float64) / 86_400e6
+        parts = [days if self.timed else days.floor(), when.month(), when.weekday()]
+        parts += [when.hour() + when.minute() / 60] if self.timed else []
+        return np.column_stack([part.cast(pl.Float64).fill_null(np.nan).to_numpy() for part in parts])
+
+    def _filled(self, fills: tuple[float, ...] | None, missing: bool) -> Date:
+        return replace(self, fill=fills, missing=missing)
 
 
 @dataclass(frozen=True)
 class Category:
-    """One feature per known value: 1 where the column has it, else 0.
+    """One feature per level: 1 where the column has it, else 0.
 
-    A value never met in training is none of them; so is a missing one, where ``fill`` allows it.
+    Levels are the known ``values``; with ``other`` one for rare values and those that training did not have, and with
+    ``missing`` one for missing values. A value without a level has the features of ``fill``, those of an average row.
     """
 
     name: str
-    values: tuple[str, ...]
-    fill: bool = False
+    values: tuple[str, ...] = ()
+    fill: tuple[float, ...] = ()
+    missing: bool = False
+    other: bool = False
+    required: bool = False
     kind: ClassVar[str] = "category"
 
     @property
     def features(self) -> list[str]:
         """Names of the features this column becomes."""
-        return [f"{self.name}={value}" for value in self.values]
+        known = [f"{self.name}={value}" for value in self.values]
+        return [*known, *[f"{self.name} other"] * self.other, *[f"{self.name} missing"] * self.missing]
 
     def parse(self, table: Table) -> pl.Series:
-        """Read the column; a missing text is null, or an error."""
-        text = texts(table, self.name)
-        if not self.fill:
-            refuse_row(table, self.name, text.is_null().to_numpy(), _MISSING)
-        return text
+        """Read the column; a missing text is null."""
+        return texts(table, self.name)
+
+    def is_missing(self, text: pl.Series) -> np.ndarray:
+        """Return which parsed values are missing."""
+        return text.is_null().to_numpy()
+
+    def stats(self, text: pl.Series, weight: np.ndarray | None, impute: str) -> Found:
+        """Count the values by the weights of their rows."""
+        weight = np.ones(len(text)) if weight is None else weight
+        given = text.filter(pl.Series(weight > 0)).drop_nulls().unique().sort()
+        codes = text.replace_strict(given, np.arange(1, len(given) + 1), default=0).to_numpy()
+        sums = np.bincount(codes, weight, len(given) + 1)
+        missing = float(weight[self.is_missing(text)].sum())
+        return Found(levels=dict(zip(given.to_list(), sums[1:].tolist(), strict=True)), missing=missing)
+
+    def learnt(self, found: Found, impute: str, scale: str) -> tuple[Category, list[tuple[float, float]]]:
+        """Return the column with its levels, and center and scale of its features: indicators stay as they are.
+
+        Divided by its deviation, the indicator of a rare level would be large and its coefficient free of the penalty.
+        """
+        total = sum(found.levels.values()) + found.missing
+        frequent = [item for item in found.levels.items() if not is_rare(item[1], total)]
+        kept = dict(sorted(sorted(frequent), key=lambda item: -item[1])[:MAX_LEVELS])
+        values = tuple(sorted(kept))
+        missing = impute != "none" and found.missing > 0 and not is_rare(found.missing, total)
+        weights = [kept[value] for value in values]
+        rest = total - sum(weights) - found.missing * missing
+        other = rest > 0 and not is_rare(rest, total)
+        if other:
+            fill = [0.0] * len(values) + [1.0] + [0.0] * missing
+        else:
+            weights += [found.missing] * missing
+            fill = [weight / sum(weights) for weight in weights]
+        column = replace(
+            self, values=values, fill=tuple(fill), missing=missing, other=other, required=impute == "none"
+        )
+        return column, [(0.0, 1.0)] * len(fill)
 
     def encode(self, text: pl.Series) -> np.ndarray:
-        """Turn parsed texts into indicators, one column per known value."""
-        codes = text.replace_strict(list(self.values), list(range(len(self.values))), default=-1)
-        return (codes.to_numpy()[:, None] == np.arange(len(self.values))).astype(np.float64)
+        """Turn parsed texts into indicators."""
+        width = len(self.fill)
+        codes = text.replace_strict(list(self.values), list(range(len(self.values))), default=width)
+        codes = codes.to_numpy().copy()
+        if self.missing:
+            codes[self.is_missing(text)] = width - 1
+        return np.vstack([np.eye(width), np.reshape(self.fill, (1, width))])[codes]
 
-    def unknown(self, table: Table) -> list[str]:
-        """Return the values of the column that training did not have."""
-        found = texts(table, self.name).drop_nulls().unique().sort()
-        return [value for value in found if value not in self.values]
+    def note(self, text: pl.Series) -> str | None:
+        """Return a sentence about values that training did not have."""
+        if self.other:
+            return None
+        found = text.drop_nulls().unique().sort()
+        unknown = [value for value in found if value not in set(self.values)]
+        shown = quoted(unknown, 3)
+        text_of = f"column {self.name!r} has values without a level of their own, taken as an average row: {shown}"
+        return text_of if unknown else None
 
 
-Column = Number | Category
-KINDS: dict[str, type[Number] | type[Category]] = {kind.kind: kind for kind in (Number, Category)}
+Column = Number | Category | Date
+KINDS: dict[str, type[Column]] = {kind.kind: kind for kind in (Number, Category, Date)}
+Cells = dict[str, Any]  # the parsed values of columns, by name
+
+
+def parse_columns(table: Table, columns: Sequence[Column], *, required: bool | None = None) -> Cells:
+    """Parse columns of a table; a missing value raises where it is ``required``, by default where the column says so."""
+    cells: Cells = {}
+    for column in columns:
+        cells[column.name] = values = column.parse(table)
+        if column.required if required is None else required:
+            refuse_row(table, column.name, column.is_missing(values), _MISSING)
+    return cells
+
+
+def take_rows(cells: Cells, rows: np.ndarray) -> Cells:
+    """Return the parsed values of some rows.
+
+    Examples
+    --------
+    >>> take_rows({"x": np.array([[1.0], [2.0], [3.0]])}, np.array([2, 0]))["x"].tolist()
+    [[3.0], [1.0]]
+    """
+    return {name: values[rows] for name, values in cells.items()}
 
 
 class NumberStats(NamedTuple):
@@ -149,7 +342,7 @@ class NumberStats(NamedTuple):
 
     def fill(self, impute: str) -> float:
         """Return the mean, or the weighted median: that of rows repeated as often as their weights say."""
-        if impute == "mean":
+        if impute == "mean" or not self.n:
             return self.mean
         if (self.weights == self.weights[0]).all():
             return float(np.median(self.values))
@@ -162,7 +355,7 @@ class NumberStats(NamedTuple):
 
     def scaling(self, fill: float | None, scale: str) -> tuple[float, float]:
         """Return center and scale of the column with missing values filled; a constant column becomes 0."""
-        if scale == "none":
+        if scale == "none" or not self.n:
             return 0.0, 1.0
         whole = self
         if self.missing and fill is not None:
@@ -184,55 +377,40 @@ def _thinned(values: np.ndarray, weights: np.ndarray) -> tuple[np.ndarray, np.nd
     return values[order][np.searchsorted(below, middle)], np.full(KEPT_VALUES, below[-1] / KEPT_VALUES)
 
 
-Stats = dict[str, NumberStats | set[str]]  # of a table: of its numbers, and the values of its categories
+class Found(NamedTuple):
+    """Mergeable summary of a column: of its parts where it holds numbers, or the weights of its values."""
+
+    parts: tuple[NumberStats, ...] = ()
+    levels: dict[str, float] = {}
+    missing: float = 0.0
+
+    def __or__(self, other: Found) -> Found:
+        """Summary of the rows of both."""
+        parts = tuple(own | more for own, more in zip(self.parts, other.parts, strict=True))
+        levels = {v: self.levels.get(v, 0.0) + other.levels.get(v, 0.0) for v in self.levels | other.levels}
+        return Found(parts, levels, self.missing + other.missing)
+
+
+Stats = dict[str, Found]
 
 
 def merge_stats(a: Stats, b: Stats) -> Stats:
     """Merge the statistics of two tables."""
-    return {name: found | b[name] for name, found in a.items()}  # type: ignore[operator]
+    merged = {name: found | b[name] for name, found in a.items()}
+    for name, found in merged.items():
+        if len(found.levels) > MAX_VALUES:
+            raise InputError(
+                f"column {name!r} has more than {MAX_VALUES:,} different values: if they are ids or notes, --drop {name}"
+            )
+    return merged
 
 
 def table_stats(
-    table: Table,
-    names: Sequence[str],
-    chosen: set[str],
-    impute: str | None,
-    weight: np.ndarray | None = None,
-    keep: dict[str, Any] | None = None,
+    table: Table, columns: Sequence[Column], impute: str, weight: np.ndarray | None = None
 ) -> Stats:
-    """Summarise columns, those ``chosen`` as categories; ``keep`` receives their parsed values."""
-    found: Stats = {}
-    for name in names:
-        parsed: Any
-        if name in chosen:
-            parsed = Category(name, (), impute is not None).parse(table)
-            counted = parsed if weight is None else parsed.filter(pl.Series(weight > 0))
-            found[name] = values = set(counted.drop_nulls().unique())
-            _check_count(table.source, name, len(values))
-        else:
-            parsed = Number(name, None if impute is None else 0.0).parse(table)
-            found[name] = NumberStats.of(parsed, weight, sampled=impute == "median")
-        if keep is not None:
-            keep[name] = parsed
-    return found
-
-
-def _check_count(source: str, name: str, n: int) -> None:
-    if n > MAX_CATEGORIES:
-        raise InputError(
-            f"{source} column {name!r} has {n} different values, more than {MAX_CATEGORIES}: "
-            f"if they are ids or notes, --drop {name}"
-        )
-
-
-def one_hot_columns(names: Sequence[str], categorical: Sequence[str], balance: np.ndarray) -> set[str]:
-    """Return the columns to one-hot encode: those named, and with "all" every column of words by its balance."""
-    chosen = {name for name in categorical if name != "all" or "all" in names}
-    for name in sorted(chosen - set(names)):
-        raise InputError(f"--categorical {name}: the column is not among the features")
-    if "all" in categorical:
-        chosen.update(name for name, more in zip(names, balance, strict=True) if more > 0)
-    return chosen
+    """Summarise the columns of a table."""
+    cells = parse_columns(table, columns, required=impute == "none")
+    return {column.name: column.stats(cells[column.name], weight, impute) for column in columns}
 
 
 @dataclass(frozen=True)
@@ -241,13 +419,14 @@ class Encoder:
 
     Examples
     --------
-    >>> import polars as pl
     >>> table = Table(pl.DataFrame({"x": [1.0, 3.0], "city": ["Oslo", "Rome"]}))
-    >>> encoder, X = Encoder.fit_transform(table, ["x", "city"], categorical=["city"])
+    >>> encoder, X = Encoder.fit_transform(table, [Number("x"), Category("city")])
     >>> encoder.features
     ['x', 'city=Oslo', 'city=Rome']
     >>> X.tolist()
     [[-1.0, 1.0, 0.0], [1.0, 0.0, 1.0]]
+    >>> encoder.encode(Table(pl.DataFrame({"x": [None], "city": ["Lima"]}))).tolist()
+    [[0.0, 0.5, 0.5]]
     """
 
     columns: tuple[Column, ...]
@@ -255,75 +434,63 @@ class Encoder:
     scale: np.ndarray
 
     @classmethod
-    def fit_transform(
+    def fit(
         cls,
-        table: Table,
-        names: Sequence[str],
+        cells: Cells,
+        columns: Sequence[Column],
         *,
-        categorical: Sequence[str] = (),
-        impute: str | None = None,
+        impute: str = "median",
         scale: str = "standard",
         sample_weight: np.ndarray | None = None,
-    ) -> tuple[Encoder, np.ndarray]:
-        """Learn categories, fill values and scaling from the training table, and encode it.
+        source: str = "table",
+    ) -> Encoder:
+        """Learn levels, fills and scaling from parsed training rows (:func:`parse_columns`).
 
         Parameters
         ----------
-        table : Table
-            Training rows.
-        names : sequence of str
+        cells : dict
+            Parsed values of the columns.
+        columns : sequence of Number, Category or Date
             Columns to use, in this order.
-        categorical : sequence of str
-            Those of them to one-hot encode; ``["all"]`` means every column of text.
-        impute : {"median", "mean"}, optional
-            What a missing number becomes. Without it a missing value is an error.
+        impute : {"median", "mean", "none"}
+            What a missing number becomes. With "none" a missing value of a new row raises an error.
         scale : {"standard", "minmax", "none"}
             Numbers get mean 0 and standard deviation 1, or the range 0 to 1, or stay. Indicators stay.
         sample_weight : array, optional
             How many times each row counts.
+        source : str
+            What error messages call the table.
         """
         check_encoding(impute, scale)
-        for name in categorical:
-            if name != "all":
-                table.column(name)
-        balance = word_balance(table, names) if "all" in categorical else np.zeros(0)
-        chosen = one_hot_columns(names, categorical, balance)
-        parsed: dict[str, Any] = {}
-        stats = table_stats(table, names, chosen, impute, sample_weight, parsed)
-        encoder = cls.of_stats(stats, names, impute, scale, table.source)
-        return encoder, encoder.encode(table, parsed)
+        stats = {column.name: column.stats(cells[column.name], sample_weight, impute) for column in columns}
+        return cls.of_stats(stats, columns, impute, scale, source)
 
     @classmethod
-    def learn(cls, table: Table, names: Sequence[str], **options: Any) -> Encoder:
-        """Learn the encoding as :meth:`fit_transform` does."""
-        return cls.fit_transform(table, names, **options)[0]
+    def fit_transform(
+        cls, table: Table, columns: Sequence[Column], *, impute: str = "median", **options: Any
+    ) -> tuple[Encoder, np.ndarray]:
+        """Parse a training table, learn its encoding as :meth:`fit` does, and encode it."""
+        cells = parse_columns(table, columns, required=impute == "none")
+        encoder = cls.fit(cells, columns, impute=impute, source=table.source, **options)
+        return encoder, encoder.transform(cells)
 
     @classmethod
     def of_stats(
-        cls, stats: Stats, names: Sequence[str], impute: str | None, scale: str, source: str
+        cls, stats: Stats, columns: Sequence[Column], impute: str, scale: str, source: str
     ) -> Encoder:
         """Make the encoder of rows with these statistics."""
-        columns: list[Column] = []
+        made: list[Column] = []
         units: list[tuple[float, float]] = []
-        for name in names:
-            found = stats[name]
-            if not (found.n if isinstance(found, NumberStats) else found):
+        for column in columns:
+            own, more = column.learnt(stats[column.name], impute, scale)
+            made.append(own)
+            units += more
+            if not (np.isfinite(more).all() and all(spread > 0 for _, spread in more)):
                 raise InputError(
-                    f"{source} column {name!r} has no values at all: leave it out (--drop {name})"
+                    f"{source} column {column.name!r} has values too large or too small to scale: "
+                    f"give them in another unit, or leave the column out (--drop {column.name})"
                 )
-            if isinstance(found, set):
-                _check_count(source, name, len(found))
-                columns.append(Category(name, tuple(sorted(found)), impute is not None))
-                units += [(0.0, 1.0)] * len(found)
-                continue
-            fill = None if impute is None else found.fill(impute)
-            columns.append(Number(name, fill))
-            units.append(found.scaling(fill, scale))
-            if not np.isfinite(units[-1]).all():
-                raise InputError(
-                    f"{source} column {name!r} has values too large to scale: divide them or drop the column"
-                )
-        return cls(tuple(columns), *np.array(units).T.copy())
+        return cls(tuple(made), *np.reshape(units, (-1, 2)).T.copy())
 
     @property
     def features(self) -> list[str]:
@@ -336,35 +503,32 @@ class Encoder:
         widths = [len(column.features) for column in self.columns]
         return np.concatenate([[0], np.cumsum(widths)[:-1]]).astype(np.intp)
 
-    def encode(self, table: Table, parsed: dict[str, Any] | None = None) -> np.ndarray:
+    def encode(self, table: Table) -> np.ndarray:
         """Return the feature matrix of the table's rows; unknown columns are ignored."""
-        X = self.raw(table, parsed)
+        return self.transform(parse_columns(table, self.columns))
+
+    def transform(self, cells: Cells) -> np.ndarray:
+        """Return the feature matrix of parsed rows."""
+        X = self._raw(cells)
         with np.errstate(over="ignore", invalid="ignore"):
             X -= self.center
             X /= self.scale
         return X
 
-    def raw(self, table: Table, parsed: dict[str, Any] | None = None) -> np.ndarray:
-        """Return the features before scaling: numbers in the table's own units, and indicators.
+    def raw(self, table: Table) -> np.ndarray:
+        """Return the features before scaling: numbers in the table's own units, and indicators."""
+        return self._raw(parse_columns(table, self.columns))
 
-        Columns that have been ``parsed`` before are taken out of that mapping.
-        """
-        X, start = np.empty((len(table), len(self.center))), 0
+    def _raw(self, cells: Cells) -> np.ndarray:
+        n = len(next(iter(cells.values())))
+        X, start = np.empty((n, len(self.center))), 0
         for column in self.columns:
-            values: Any = column.parse(table) if parsed is None else parsed.pop(column.name)
-            features = column.encode(values)
+            features = column.encode(cells[column.name])
             X[:, start : start + features.shape[1]] = features
             start += features.shape[1]
         return X
 
     def notes(self, table: Table) -> list[str]:
         """Return one sentence for each column with values that training did not have."""
-        notes = []
-        for column in self.columns:
-            unknown = column.unknown(table) if isinstance(column, Category) else []
-            if unknown:
-                shown = quoted(unknown, 3)
-                notes.append(
-                    f"column {column.name!r} has values never met in training, taken as none: {shown}"
-                )
-        return notes
+        found = (column.note(column.parse(table)) for column in self.columns)
+        return [note for note in found if note is not None]

@@ -2,7 +2,7 @@
 
 A file is
 
-1. the line ``apexrank model 3``, whose number is the version of the format;
+1. the line ``apexrank model 4``, whose number is the version of the format;
 2. the line ``sha256 HEX``, the checksum of every byte after this line;
 3. the line ``header N``, then N bytes of JSON (UTF-8) and a newline;
 4. the arrays that the header lists under ``arrays`` (name, dtype, shape), one after the other: raw,
@@ -12,8 +12,9 @@ The header holds
 
 * ``apexrank``: the version of the library that wrote the file;
 * ``estimator``: its ``class``, one of the linear ones of :mod:`apexrank.rankers`, and its ``params``;
-* ``columns``: the feature columns in order, each with ``name``, ``kind`` (number or category), ``fill`` (what a
-  missing value becomes) and, for a category, its known ``values``;
+* ``columns``: the feature columns in order, each with ``name``, ``kind`` (number, category or date) and the fields of
+  :class:`~apexrank.io.encode.Number`, :class:`~apexrank.io.encode.Category` or :class:`~apexrank.io.encode.Date`, such
+  as ``fill`` (what a missing value becomes), ``missing`` (whether that is a feature), the ``values`` of a category;
 * ``target``, ``positive``, ``id``, ``groups``, ``weight``, ``ignored``: what the other columns of the training table
   were;
 * ``training``: number of rows and positives, scaling, and the solver's certificate;
@@ -25,7 +26,8 @@ The arrays are ``coef`` and ``intercept``; ``center`` and ``scale``, by which a 
 scored higher than that; ``knots`` and ``values``, between which the link of a regression is linear, empty where there
 is none. JSON has no infinity: p = ∞ is written as ``"inf"``, a certificate that does not exist as ``null``.
 
-Formats 1, which had no ``weight``, and 2, which had no link and counted rows without weights, are read as well.
+Formats 1, which had no ``weight``, 2, which had no link and counted rows without weights, and 3, whose columns were
+plain numbers and categories without levels for rare and missing values, are read as well.
 """
 
 from __future__ import annotations
@@ -43,11 +45,12 @@ from sklearn.base import BaseEstimator, is_classifier
 from apexrank import __version__
 from apexrank.atomic import write_bytes
 from apexrank.errors import InputError
-from apexrank.io.encode import KINDS, SCALERS, Column, Encoder
+from apexrank.io.encode import KINDS, SCALERS, Category, Column, Date, Encoder, Number
+from apexrank.io.prepare import DATE_FORMATS
 from apexrank.io.table_ranker import CERTIFICATE, TableRanker, Thresholds
 from apexrank.textfile import reason_of
 
-FORMAT = 3
+FORMAT = 4
 OLDEST = 1  # that can still be read
 MAX_BYTES = 1 << 30
 
@@ -84,8 +87,20 @@ _HEADER: Fields = {
 }
 _ESTIMATOR: Fields = {"class": _TEXT, "params": (dict,)}
 _COLUMN: dict[str, Fields] = {
-    "number": {"name": _TEXT, "fill": (float, type(None))},
-    "category": {"name": _TEXT, "fill": (bool,), "values": (list,)},
+    "number": {
+        "name": _TEXT,
+        "fill": (float, type(None)),
+        "missing": (bool,),
+        "decimal": _TEXT,
+        "unit": _TEXT,
+    },
+    "category": {
+        "name": _TEXT,
+        "values": (list,),
+        "fill": (list,),
+        **dict.fromkeys(("missing", "other", "required"), (bool,)),
+    },
+    "date": {"name": _TEXT, "format": _TEXT, "fill": (list, type(None)), "missing": (bool,)},
 }
 _ARRAY: Fields = {"name": _TEXT, "dtype": _TEXT, "shape": (list,)}
 # Arrays with one number per feature, and all others.
@@ -129,6 +144,9 @@ def load_model(path: str | Path) -> TableRanker:
             arrays |= {"knots": np.zeros(0), "values": np.zeros(0)}
             if "counts" in arrays:
                 arrays["counts"] = arrays["counts"].astype(np.float64)
+        if header["format"] < 4:
+            check_fields(header, {"columns": (list,)})
+            header["columns"] = [*map(_newer_column, header["columns"])]
         return _build(header, arrays)
     except ModelFileError as error:
         raise ModelFileError(f"{str(path)!r} {error}") from None
@@ -326,13 +344,34 @@ def _build_column(entry: Any) -> Column:
     if wanted is None:
         raise broken(f"unknown kind of column {entry['kind']!r}")
     check_fields(entry, wanted)
-    fields = {name: entry[name] for name in wanted}
-    if "values" in fields:
-        _check_strings(fields["values"])
-        fields["values"] = tuple(_check_distinct(fields["values"]))
-    finite = math.isfinite(fields["fill"] or 0.0)
+    fields = {name: tuple(entry[name]) if type(entry[name]) is list else entry[name] for name in wanted}
+    if fields.get("values"):
+        _check_strings(entry["values"])
+        _check_distinct(entry["values"])
+    fill = fields["fill"] if isinstance(fields["fill"], tuple) else [fields["fill"] or 0.0]
+    finite = all(type(value) is float and math.isfinite(value) for value in fill)
     _require(finite, f"the fill value of column {fields['name']!r} is not finite")
-    return KINDS[entry["kind"]](**fields)
+    column: Any = KINDS[entry["kind"]](**fields)
+    known = isinstance(column, Category)
+    if isinstance(column, Number):
+        known = column.decimal in ("", ".", ",") and len(column.unit) <= 3
+    elif isinstance(column, Date):
+        known = column.format in DATE_FORMATS
+    width = len(column.features) if isinstance(column, Category) else len(column.parts)
+    fits = isinstance(column, Number) or column.fill is None or len(column.fill) == width > 0
+    _require(known and fits, f"column {column.name!r} contradicts itself")
+    return column
+
+
+def _newer_column(entry: Any) -> Any:
+    """Return a column of an older file in today's fields: missing and unknown categories had features of 0."""
+    if not isinstance(entry, dict):
+        return entry
+    if entry.get("kind") == "category":
+        check_fields(entry, {"fill": (bool,), "values": (list,)})
+        empty = [0.0] * len(entry["values"])
+        return {**entry, "fill": empty, "missing": False, "other": False, "required": not entry["fill"]}
+    return {**entry, "missing": False, "decimal": "", "unit": ""}
 
 
 def _check_strings(values: list[Any]) -> None:

@@ -248,8 +248,10 @@ def _group_bounds(path: str, n: int, rows: int, groups: str) -> list[int]:
 def _csv_chunks(path: Path, rows: int, groups: str | None = None) -> Iterator[Table]:
     """Iterate over the rows of a CSV file; a record ends with a line in which all quotes are closed."""
     check_readable(path)
-    file = CsvFile.open(path)
-    chunk, first, rest = partial(Table, source=str(path), separator=file.separator), 0, None
+    file = CsvFile.open(path, "index")
+    roles = {"id": file.names[0]} if file.has_index else {}
+    chunk = partial(Table, source=str(path), separator=file.separator, roles=roles)
+    first, rest = 0, None
     for text in _csv_texts(path, rows):
         frame = file.frame(text)
         frame = frame if rest is None else pl.concat([rest, frame])

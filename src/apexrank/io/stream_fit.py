@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import operator
 from collections import Counter
 from collections.abc import Callable, Iterator
 from functools import reduce
@@ -11,15 +10,11 @@ from typing import Any
 
 import numpy as np
 
-from apexrank.io.columns import (
-    choose_positive,
-    grades,
-    row_weights,
-    target_counts,
-    word_balance,
-)
-from apexrank.io.encode import Encoder, Stats, check_encoding, merge_stats, one_hot_columns, table_stats
+from apexrank.errors import InputError
+from apexrank.io.columns import choose_positive, grades, labelled_rows, row_weights, target_counts
+from apexrank.io.encode import Column, Encoder, Stats, check_encoding, merge_stats, table_stats
 from apexrank.io.judging import Judged
+from apexrank.io.prepare import Facts, choose_columns, merge_facts, needs_facts, table_facts
 from apexrank.io.stream import Span, TableBlocks, joined_column, load_spans
 from apexrank.io.table_ranker import Recipe, TableRanker
 from apexrank.io.tables import Table
@@ -42,7 +37,7 @@ def map_tables(
 
     Examples
     --------
-    >>> import tempfile
+    >>> import operator, tempfile
     >>> import polars as pl
     >>> with tempfile.TemporaryDirectory() as folder:
     ...     pl.DataFrame({"x": [0.0, 1.0, 2.0]}).write_parquet(f"{folder}/rows.parquet")
@@ -90,7 +85,7 @@ def map_spans(
 
     Examples
     --------
-    >>> import tempfile
+    >>> import operator, tempfile
     >>> import polars as pl
     >>> from apexrank.io.stream import read_blocks
     >>> with tempfile.TemporaryDirectory() as folder:
@@ -168,7 +163,7 @@ def fit_table_blocks(
     ('1', 2)
     """
     scale = recipe.encoder_scale
-    check_encoding(recipe.impute, scale)
+    check_encoding(recipe.imputation, scale)
     tables = TableBlocks(path, rows=rows, groups=recipe.groups)
     head = tables.head()
     names = recipe.feature_columns(head)
@@ -176,17 +171,21 @@ def fit_table_blocks(
         tables.note_later_columns(
             [*recipe.drop, recipe.target, *filter(None, (recipe.id, recipe.groups, recipe.weight))]
         )
-    positive = None
+    facts, counts, without = mapped(tables, _first_look, names, recipe, merge=_merge_looks)
+    positive, notes = None, []
     if not recipe.graded:
-        counts = mapped(tables, _target_counter, recipe.target, merge=operator.add)
         ordered = dict(sorted(counts.items(), key=lambda item: (-item[1], item[0])))
+        if not ordered:
+            raise InputError(f"{path} column {recipe.target!r} has no values: name another target")
         positive = choose_positive(ordered, str(path), recipe.target, recipe.positive)
-    balance = np.zeros(0)
-    if "all" in recipe.categorical:
-        balance = mapped(tables, word_balance, names, merge=operator.add)
-    chosen = one_hot_columns(names, recipe.categorical, balance)
-    stats = mapped(tables, _checked_stats, names, chosen, recipe, merge=merge_stats)
-    encoder = Encoder.of_stats(stats, names, recipe.impute, scale, str(path))
+    if without:
+        total = without + sum(counts.values())
+        notes.append(
+            f"left out: {without:,} of {total:,} rows of {path}, whose target {recipe.target!r} is missing"
+        )
+    prepared = choose_columns(names, facts, recipe, head.separator, str(path))
+    stats = mapped(tables, _checked_stats, prepared.columns, recipe, merge=merge_stats)
+    encoder = Encoder.of_stats(stats, prepared.columns, recipe.imputation, scale, str(path))
     ranker = TableRanker.unfitted(recipe, estimator, encoder, positive, head.names)
     tables.make = ranker.block
     blocks = tables if source is None else source(tables)
@@ -195,19 +194,36 @@ def fit_table_blocks(
     fit_blocks(estimator, blocks)
     judged, mean = _judge(ranker, mapped(tables, _score, ranker))
     ranker.learn_from(judged, mean)
-    return ranker, judged
+    return ranker, judged._replace(notes=(*notes, *prepared.notes))
 
 
-def _target_counter(table: Table, target: str) -> Counter[str]:
-    return Counter(target_counts(table, target))
+Look = tuple[dict[str, Facts], Counter[str], int]  # facts of columns, counts of the target, rows without one
 
 
-def _checked_stats(table: Table, names: list[str], chosen: set[str], recipe: Recipe) -> Stats:
+def _first_look(table: Table, names: list[str], recipe: Recipe) -> Look:
+    """What the columns hold, in the rows with a target, and the values of that."""
+    counts: Counter[str] = Counter()
+    labelled = table
+    if not recipe.graded:
+        labelled, _ = labelled_rows(table, recipe.target, empty=True)
+        counts.update(target_counts(labelled, recipe.target))
+    weight = None if recipe.weight is None else row_weights(labelled, recipe.weight)
+    facts = table_facts(labelled, names, weight) if needs_facts(recipe) else {}
+    return facts, counts, len(table) - len(labelled)
+
+
+def _merge_looks(a: Look, b: Look) -> Look:
+    return merge_facts(a[0], b[0]), a[1] + b[1], a[2] + b[2]
+
+
+def _checked_stats(table: Table, columns: list[Column], recipe: Recipe) -> Stats:
     """Statistics of the features; grades and weights that cannot be used are found in the same pass."""
     if recipe.graded:
         grades(table, recipe.target)
+    else:
+        table, _ = labelled_rows(table, recipe.target, empty=True)
     weight = None if recipe.weight is None else row_weights(table, recipe.weight)
-    return table_stats(table, names, chosen, recipe.impute, weight)
+    return table_stats(table, columns, recipe.imputation, weight)
 
 
 def _score(table: Table, ranker: TableRanker) -> tuple[Any, ...]:

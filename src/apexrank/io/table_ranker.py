@@ -15,9 +15,18 @@ import polars as pl
 from sklearn import config_context
 
 from apexrank.errors import InputError, quoted
-from apexrank.io.columns import feature_columns, grades, group_ids, read_target, row_weights, target_values
-from apexrank.io.encode import Encoder
+from apexrank.io.columns import (
+    feature_columns,
+    grades,
+    group_ids,
+    labelled_rows,
+    read_target,
+    row_weights,
+    target_values,
+)
+from apexrank.io.encode import Encoder, check_encoding
 from apexrank.io.judging import Judged
+from apexrank.io.prepare import deciding_columns, deciding_notes, prepare
 from apexrank.io.tables import Table
 from apexrank.preprocessing import QueryNormalizer
 from apexrank.problem.blocks import Block
@@ -45,10 +54,17 @@ class Recipe:
     weight : str, optional
         How many times each row counts.
     features, drop : sequences of str
-        Columns to use (all the others by default), and columns to leave out.
-    categorical, impute, scale
-        See :meth:`apexrank.io.encode.Encoder.fit_transform`. ``scale="query"`` brings every number to the range 0 to 1
-        inside each group, LETOR's query-level scaling.
+        Columns to use (by default all others that :func:`apexrank.io.prepare.prepare` finds of use), and columns to leave
+        out.
+    categorical : sequence of str, optional
+        Columns to one-hot encode, or ``["all"]`` for all columns of text. By default, and for the other columns, text is
+        one-hot encoded where enough rows have the same values; in graded recipes it is not.
+    impute : {"median", "mean", "none"}, optional
+        What missing numbers become. With "none", the default of graded recipes, a missing value is an error; otherwise
+        missing values get a feature of their own where training has enough of them.
+    scale : {"standard", "minmax", "none", "query"}
+        See :meth:`apexrank.io.encode.Encoder.fit`. "query" brings every number to the range 0 to 1 inside each group,
+        LETOR's query-level scaling.
     """
 
     target: str
@@ -59,7 +75,7 @@ class Recipe:
     weight: str | None = None
     features: Sequence[str] = ()
     drop: Sequence[str] = ()
-    categorical: Sequence[str] = ()
+    categorical: Sequence[str] | None = None
     impute: str | None = None
     scale: str = "standard"
 
@@ -70,9 +86,17 @@ class Recipe:
             raise InputError("--scale query scales inside each group: name the column with --groups")
         return "none" if self.scale == "query" else self.scale
 
+    @property
+    def imputation(self) -> str:
+        """What missing numbers become, the default filled in."""
+        return self.impute or ("none" if self.graded else "median")
+
     def feature_columns(self, table: Table) -> list[str]:
         """Columns of the table that are features, in the table's order."""
         roles = {"target": self.target, "id": self.id, "groups": self.groups, "weight": self.weight}
+        for name in self.categorical or ():
+            if name != "all":
+                table.column(name)
         return feature_columns(table, roles, self.features, self.drop)
 
 
@@ -217,6 +241,7 @@ class TableRanker:
         if self.positive is None:
             y = grades(table, self.target)
         else:
+            table, _ = labelled_rows(table, self.target, empty=True)
             y = (target_values(table, self.target) == self.positive).to_numpy().astype(np.int64)
         weight = None if self.weight is None else row_weights(table, self.weight)
         groups = self.group_ids(table)
@@ -301,29 +326,33 @@ def fit_table(table: Table, recipe: Recipe, estimator: Any) -> tuple[TableRanker
     Returns
     -------
     ranker, judged
-        The fitted ranker, and answers, scores, groups and weights of its training rows.
+        The fitted ranker, and answers, scores, groups and weights of its training rows; rows without a target have no
+        part in it. Notes say what was done with the columns.
     """
+    notes: list[str] = []
+    if not recipe.graded:
+        table, notes = labelled_rows(table, recipe.target)
     y, positive = read_target(table, recipe.target, recipe.positive, graded=recipe.graded)
     scale = recipe.encoder_scale
-    names = recipe.feature_columns(table)
+    check_encoding(recipe.imputation, scale)
+    recipe.feature_columns(table)  # refuses unknown names before anything takes time
     weight = None if recipe.weight is None else row_weights(table, recipe.weight)
     if weight is not None and not weight.any():
         raise InputError(
             f"{table.source} column {recipe.weight!r}: all weights are 0; give some rows a weight above 0"
         )
+    prepared = prepare(table, recipe, weight)
     encoder, X = Encoder.fit_transform(
-        table,
-        names,
-        categorical=recipe.categorical,
-        impute=recipe.impute,
-        scale=scale,
-        sample_weight=weight,
+        table, prepared.columns, impute=recipe.imputation, scale=scale, sample_weight=weight
     )
+    if not recipe.graded:
+        notes += deciding_notes(deciding_columns(encoder, X, y, weight)) + prepared.notes
     groups = None if recipe.groups is None else group_ids(table, recipe.groups)
     ranker = TableRanker.unfitted(recipe, estimator, encoder, positive, table.names)
     X = ranker.scaled(table, X, groups, weight)
     ranker.estimator = _fit(estimator, X, y, groups=groups, sample_weight=weight)
-    judged = Judged(y, ranker.score_rows(table, X), groups, positive is None, weight=weight)
+    scores = ranker.score_rows(table, X)
+    judged = Judged(y, scores, groups, positive is None, notes=tuple(notes), weight=weight)
     ranker.learn_from(judged, np.average(X, axis=0, weights=weight))
     return ranker, judged
 

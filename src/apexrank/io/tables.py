@@ -10,11 +10,12 @@ import difflib
 import io
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from itertools import chain, islice
 from pathlib import Path
 from typing import TextIO, TypeVar
 
+import numpy as np
 import polars as pl
 
 from apexrank.atomic import replacing
@@ -52,6 +53,8 @@ class Table:
         What a feature is that the file does not name, where the format says so: 0 in LETOR files.
     first : int
         How many rows of the file come before these.
+    places : array, optional
+        The numbers of these rows among those of the file, where they are a selection.
 
     Examples
     --------
@@ -66,6 +69,7 @@ class Table:
     roles: Mapping[str, str] = field(default_factory=dict)
     unnamed: float | None = None
     first: int = 0
+    places: np.ndarray | None = field(default=None, compare=False)
 
     def __len__(self) -> int:
         return self.frame.height
@@ -84,9 +88,14 @@ class Table:
             raise InputError(f"{self.source} has no column {name!r}{_hint(name, self.names)}")
         return self.frame[name]
 
+    def take(self, rows: np.ndarray) -> Table:
+        """Return a selection of the rows, which keep their line numbers."""
+        places = rows if self.places is None else self.places[rows]
+        return replace(self, frame=self.frame[rows], places=places)
+
     def where(self, row: int, column: str) -> str:
         """Describe the place of the value of a row (counted from 0): file, line or row, and column."""
-        row += self.first
+        row = self.first + (row if self.places is None else int(self.places[row]))
         if self.separator is None:
             return f"{self.source} row {row + 1}, column {column!r}"
         rows = (line for line, fields in csv_rows(Path(self.source), self.separator) if any(fields))

@@ -15,7 +15,7 @@ import polars as pl
 
 from apexrank.errors import InputError
 from apexrank.io.columns import numbers, read_target, row_weights, target_values, texts, word_balance
-from apexrank.io.encode import Encoder, Number, one_hot_columns
+from apexrank.io.encode import Category, Encoder, Number
 from apexrank.io.table_ranker import Recipe
 from apexrank.io.tables import Table
 from apexrank.metrics.roc import auc
@@ -108,8 +108,7 @@ def compare_table(
         filling, weighed = impute or "median", None if weights is None else weights[train.rows]
         encoder, X = Encoder.fit_transform(
             train.table,
-            used.names,
-            categorical=used.one_hot,
+            [Category(name) if name in used.one_hot else Number(name) for name in used.names],
             impute=filling,
             scale=scale,
             sample_weight=weighed,
@@ -139,6 +138,16 @@ def compare_table(
         caveats=tuple(caveats),
         left_out=left if used.left_out else "",
     )
+
+
+def one_hot_columns(names: Sequence[str], categorical: Sequence[str], balance: np.ndarray) -> set[str]:
+    """Return the columns to one-hot encode: those named, and with "all" every column of words by its balance."""
+    chosen = {name for name in categorical if name != "all" or "all" in names}
+    for name in sorted(chosen - set(names)):
+        raise InputError(f"--categorical {name}: the column is not among the features")
+    if "all" in categorical:
+        chosen.update(name for name, more in zip(names, balance, strict=True) if more > 0)
+    return chosen
 
 
 def _weights(table: Table, name: str) -> np.ndarray:

@@ -1,0 +1,467 @@
+"""Choose the feature columns of a table and what each of them holds, without a look at the target.
+
+:func:`prepare` decides by all rows which columns are numbers, categories or dates and how they are written, and what is
+of no use: constants, row counters, ids, texts that are hardly ever the same. The result is data that a model file
+keeps; :class:`apexrank.io.encode.Encoder` learns levels, fills and scaling from training rows. The other functions find
+accidents: columns that give the target away, repeated rows, rows sorted by their target.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, NamedTuple
+
+import numpy as np
+import polars as pl
+
+from apexrank.errors import InputError, quoted
+from apexrank.io.columns import MARKS, TEXT, given_words, texts, written_dates, written_numbers
+from apexrank.io.encode import Category, Column, Date, Encoder, Number, is_rare
+from apexrank.io.tables import Table
+
+if TYPE_CHECKING:
+    from apexrank.io.table_ranker import Recipe
+
+MOST_WORDS = 20_000  # different texts of a column that are looked at
+MOST = 0.95  # share of the values that says how a column is written; the others are errors
+FEW = 0.05  # share of texts among numbers that are slips of the pen
+FREQUENT_LEVELS = 100  # at most, of a text that is encoded without asking
+LEAST_COUNTED = 10  # rows, for whole numbers in steps of one to be a row counter
+DECIDES = 0.98  # area under the ROC curve of a column that may give the target away
+SORTED = 0.95  # that of the row number, in a table sorted by its target
+_SURE = 4.0  # standard deviations of an area by chance
+_ID_NAME = re.compile(
+    r"(^|[_\-. ])(?i:id|ids|case|key|index|row|no|nr|number)$|[a-z]I[dD]$|(?i:^(row_?names?|unnamed: ?\d+)$)"
+)
+_UNIT = r"([$€£¥%‰]|\b(?:USD|EUR|GBP|CHF|JPY|CNY|INR|AUD|CAD|SEK|NOK|DKK)\b)"
+_DATES = (
+    *("%Y-%m-%d", "%Y/%m/%d", "%Y.%m.%d", "%d.%m.%Y", "%d.%m.%y", "%d/%m/%Y", "%m/%d/%Y", "%d/%m/%y", "%m/%d/%y"),
+    *("%d-%m-%Y", "%m-%d-%Y", "%d-%B-%Y", "%d-%B-%y", "%d %B %Y", "%B %d, %Y", "%B %d %Y"),
+)
+_TIMES = ("", " %H:%M", " %H:%M:%S", " %I:%M %p", " %I:%M:%S %p")
+DATE_FORMATS = tuple(day + time for day in _DATES for time in _TIMES)
+_LIKE_A_DATE = r"^(\d{1,4}[-/. ]\w{1,9}[-/. ]|[A-Za-z]{3,9} \d{1,2},? \d)"
+
+
+class Facts(NamedTuple):
+    """Mergeable facts about a column: what kinds of values, how many, their range, and how they are written.
+
+    ``given`` and ``missing`` are weights. ``run`` are the first and the last value of whole numbers in steps of one;
+    ``words`` has the different texts in the order of the rows, with the numbers and the weights of their rows.
+    """
+
+    kinds: frozenset[str]
+    rows: int
+    given: float
+    missing: float
+    low: float
+    high: float
+    run: tuple[float, float] | None
+    words: pl.DataFrame
+
+    @classmethod
+    def of(cls, table: Table, name: str, weight: np.ndarray | None = None) -> Facts:
+        """Look at a column; rows of weight 0 do not count."""
+        series = table.column(name)
+        kind = _kind(series.dtype)
+        if weight is not None:
+            series, weight = series.filter(pl.Series(weight > 0)), weight[weight > 0]
+        weight = np.ones(len(series)) if weight is None else weight
+        text = texts(Table(series.to_frame(), table.source), name) if kind == "text" else None
+        values = np.full(len(series), np.nan)
+        if kind == "number":
+            values = series.cast(pl.Float64).fill_null(np.nan).to_numpy()
+        elif kind in ("date", "datetime"):
+            values = series.to_physical().cast(pl.Float64).fill_null(np.nan).to_numpy()
+        elif text is not None:
+            values = text.cast(pl.Float64, strict=False).fill_null(np.nan).to_numpy()
+        whole = kind in ("number", "text") and len(values) and bool((np.diff(values) == 1).all())
+        run = (float(values[0]), float(values[-1])) if whole and values[0] % 1 == 0 else None
+        if kind == "number" and _ID_NAME.search(name):
+            text = texts(Table(series.to_frame(), table.source), name)
+        is_given = (series if text is None else text).is_not_null().to_numpy()
+        is_given = is_given & ~np.isnan(values) if text is None and kind in _NUMERIC else is_given
+        finite = values[np.isfinite(values)]
+        return cls(
+            frozenset({kind} if kind else ()),
+            len(series),
+            float(weight[is_given].sum()),
+            float(weight[~is_given].sum()),
+            float(finite.min(initial=np.inf)),
+            float(finite.max(initial=-np.inf)),
+            run,
+            _counted(pl.Series([], dtype=pl.String) if text is None else text, weight),
+        )
+
+    def __or__(self, other: Facts) -> Facts:
+        """Facts of the rows of both, these first."""
+        if not (self.rows and other.rows):
+            return self if self.rows else other
+        follows = self.run is not None and other.run is not None and self.run[1] + 1 == other.run[0]
+        words = pl.concat([self.words, other.words]).group_by("word", maintain_order=True)
+        return Facts(
+            self.kinds | other.kinds,
+            self.rows + other.rows,
+            self.given + other.given,
+            self.missing + other.missing,
+            min(self.low, other.low),
+            max(self.high, other.high),
+            (self.run[0], other.run[1]) if follows and self.run and other.run else None,
+            words.agg(pl.col("rows", "weight").sum()).head(MOST_WORDS),
+        )
+
+    @property
+    def total(self) -> float:
+        """Weight of all rows."""
+        return self.given + self.missing
+
+    @property
+    def is_constant(self) -> bool:
+        """Whether there is one value only, and too few gaps to tell the rows apart."""
+        one = len(self.words) == 1 if "text" in self.kinds else self.low == self.high
+        return one and (not self.missing or is_rare(self.missing, self.total))
+
+    @property
+    def is_counter(self) -> bool:
+        """Whether these are the whole numbers from 0 or 1 on, in order."""
+        return self.rows >= LEAST_COUNTED and self.run is not None and self.run[0] in (0, 1)
+
+    @property
+    def names_rows(self) -> bool:
+        """Whether every row has a whole number of its own."""
+        whole = self.words["word"].str.contains(r"^[+-]?\d+$").all()
+        return bool(len(self.words) > 1 and whole and (self.words["rows"] == 1).all())
+
+
+_NUMERIC = ("number", "date", "datetime")
+
+
+def _kind(dtype: pl.DataType) -> str:
+    if dtype in TEXT:
+        return "text"
+    if dtype.is_numeric() or dtype == pl.Boolean:
+        return "number"
+    named = {pl.Date: "date", pl.Datetime: "datetime", pl.Null: ""}
+    return next((name for kind, name in named.items() if dtype == kind), str(dtype))
+
+
+def _counted(text: pl.Series, weight: np.ndarray) -> pl.DataFrame:
+    frame = pl.DataFrame({"word": text, "weight": weight if len(text) else np.zeros(0)}).drop_nulls("word")
+    words = frame.group_by("word", maintain_order=True).agg(rows=pl.len(), weight=pl.col("weight").sum())
+    return words.head(MOST_WORDS)
+
+
+def merge_facts(a: Mapping[str, Facts], b: Mapping[str, Facts]) -> dict[str, Facts]:
+    """Merge the facts of two tables, the rows of the first before those of the second."""
+    return {name: facts | b[name] for name, facts in a.items()}
+
+
+def table_facts(table: Table, names: Sequence[str], weight: np.ndarray | None = None) -> dict[str, Facts]:
+    """Look at columns of a table."""
+    return {name: Facts.of(table, name, weight) for name in names}
+
+
+@dataclass
+class Prepared:
+    """Feature columns and what they hold, before anything is learnt of their values.
+
+    Attributes
+    ----------
+    columns : list of Number, Category or Date
+        The columns to use, in the order of the table.
+    notes : list of str
+        What was done, one sentence each.
+    left_out : list of (str, str)
+        Columns that are not used, and the reasons.
+    """
+
+    columns: list[Column] = field(default_factory=list)
+    notes: list[str] = field(default_factory=list)
+    left_out: list[tuple[str, str]] = field(default_factory=list)
+
+
+def prepare(table: Table, recipe: Recipe, weight: np.ndarray | None = None) -> Prepared:
+    """Choose the feature columns of a table, and decide what they hold.
+
+    Text that is mostly numbers is read as numbers, with decimal commas, thousands separators, currencies, percent signs
+    and marks such as "?" for missing values. Dates become numbers. Other text is one-hot encoded if at most 100 values
+    that are not rare cover half of the rows. Constants, row counters, ids and other text are left out, unless
+    ``recipe.features`` or ``recipe.categorical`` name them. Of a graded recipe all columns are plain numbers, except
+    those named in ``categorical``.
+
+    Examples
+    --------
+    >>> from apexrank.io import Recipe
+    >>> frame = pl.DataFrame({"price": ["$1,200", "$90", "?"], "shop": ["a", "b", "a"], "fraud": [0, 1, 0]})
+    >>> prepared = prepare(Table(frame), Recipe(target="fraud"))
+    >>> prepared.columns[0]
+    Number(name='price', fill=None, missing=False, decimal='.', unit='$')
+    >>> for note in prepared.notes:
+    ...     print(note)
+    one-hot encoded: 'shop' (2 values)
+    read with thousands separators or units: 'price'
+    taken as missing: '?' in 'price' (1 row)
+    """
+    names = recipe.feature_columns(table)
+    facts = table_facts(table, names, weight) if needs_facts(recipe) else {}
+    return choose_columns(names, facts, recipe, table.separator, table.source)
+
+
+def needs_facts(recipe: Recipe) -> bool:
+    """Return whether the columns have to be looked at: those of a graded recipe are what it says."""
+    return not recipe.graded or "all" in (recipe.categorical or ())
+
+
+def choose_columns(
+    names: Sequence[str], facts: Mapping[str, Facts], recipe: Recipe, separator: str | None, source: str
+) -> Prepared:
+    """Decide by the facts of the columns, as :func:`prepare` does."""
+    named = {name for name in recipe.categorical or () if name != "all" or "all" in names}
+    for name in sorted(named - set(names)):
+        raise InputError(f"--categorical {name}: the column is not among the features")
+    chooser = _Chooser(recipe, "all" in (recipe.categorical or ()) and "all" not in names, separator, source)
+    for name in names:
+        if recipe.graded:
+            is_category = name in named or (chooser.all_text and _is_text(facts[name]))
+            chooser.found.columns.append(Category(name) if is_category else Number(name))
+        else:
+            chooser.choose(name, facts[name], name in named)
+    if not chooser.found.columns:
+        name, reason = chooser.found.left_out[0]
+        raise InputError(f"{source} has no column left to use as a feature: column {name!r} is left out ({reason})")
+    return chooser.noted()
+
+
+def _is_text(facts: Facts) -> bool:
+    """Whether less than half of the words are numbers."""
+    words = facts.words.filter(given_words(facts.words["word"]))
+    return "text" in facts.kinds and _share(words, written_numbers(words["word"])) < 0.5
+
+
+class _Chooser:
+    """Decides about one column after the other, and collects the notes."""
+
+    def __init__(self, recipe: Recipe, all_text: bool, separator: str | None, source: str) -> None:
+        self.recipe, self.all_text, self.separator, self.source = recipe, all_text, separator, source
+        self.found = Prepared()
+        self.done: dict[str, list[str]] = {}
+
+    def choose(self, name: str, facts: Facts, named: bool) -> None:
+        """Add a column, or leave it out."""
+        asked = named or name in self.recipe.features
+        reason = _useless(facts) or (None if asked else _names_the_rows(name, facts))
+        column = Category(name) if named else None
+        if reason is None and column is None:
+            column, reason = self._read(name, facts, asked)
+        if reason is None and column is not None:
+            self.found.columns.append(column)
+            self._tell(column, facts)
+        elif asked and not facts.is_constant:
+            raise InputError(f"{self.source} column {name!r} cannot be used: {reason}; leave it out (--drop {name})")
+        else:
+            self.found.left_out.append((name, reason or ""))
+
+    def _read(self, name: str, facts: Facts, asked: bool) -> tuple[Column | None, str | None]:
+        """The column of values that are not all the same, or the reason why there is none."""
+        if "text" not in facts.kinds:
+            timed = " %H:%M:%S" if "datetime" in facts.kinds else ""
+            return (Number(name) if "number" in facts.kinds else Date(name, f"%Y-%m-%d{timed}")), None
+        words = facts.words.filter(given_words(facts.words["word"]))
+        plain = _share(words, written_numbers(words["word"]))
+        if plain == 1 or words["word"].str.to_lowercase().is_in(["true", "false"]).all():
+            return (Number(name), None) if len(words) else (None, "no values")
+        column = self._written(name, words, plain) or _dated(name, words["word"])
+        if column is None:
+            slips = (1 - plain) * words["weight"].sum()
+            if plain >= 0.5 and (plain >= 1 - FEW or slips < 5):
+                return Number(name), None  # which raises an error that names the line of the first slip
+            column = _levels(name, facts, asked or self.all_text)
+        return (None, column) if isinstance(column, str) else (column, None)
+
+    def _written(self, name: str, words: pl.DataFrame, plain: float) -> Number | str | None:
+        """How numbers are written that are not plain; None where they are no numbers."""
+        units = words["word"].str.extract(_UNIT, 1).drop_nulls().unique()
+        if len(units) > 1:
+            return None
+        unit = "" if not len(units) else str(units[0])
+        point, comma = (written_numbers(words["word"], decimal, unit) for decimal in ".,")
+        shares = [_share(words, values) for values in (point, comma)]
+        with_point, with_comma = (share if share >= MOST else 0.0 for share in shares)
+        if max(with_point, with_comma) <= plain:
+            return None
+        cells = self.separator is not None and self.separator in ";\t"  # where a comma cannot part columns
+        shown = ", ".join(map(repr, words["word"].filter(written_numbers(words["word"]).is_null())[:3]))
+        unclear = f"may be numbers written as text: {shown}, ...; write them as plain numbers such as 1234.5"
+        if with_point and with_comma and not point.equals(comma):
+            return unclear if cells else Number(name, decimal=".", unit=unit)
+        if with_point:
+            return Number(name, decimal=".", unit=unit)
+        return Number(name, decimal=",", unit=unit) if cells else unclear
+
+    def _tell(self, column: Column, facts: Facts) -> None:
+        name = repr(column.name)
+        if isinstance(column, Category):
+            count = len(facts.words)
+            self._note("one-hot encoded", f"{name} ({count:,} values)" if count else name)
+        elif isinstance(column, Date):
+            self._note("dates as numbers (days since 1970, month, day of the week)", name)
+        elif column.decimal:
+            commas = "decimal commas" if column.decimal == "," else "thousands separators or units"
+            self._note(f"read with {commas}", name)
+        marks = facts.words.filter(facts.words["word"].str.to_lowercase().is_in(MARKS))
+        if not isinstance(column, Category) and len(marks):
+            rows = int(marks["rows"].sum())
+            shown = quoted(sorted(marks["word"]), 3)
+            self._note("taken as missing", f"{shown} in {name} ({rows:,} row{'s' * (rows != 1)})")
+
+    def _note(self, what: str, which: str) -> None:
+        self.done.setdefault(what, []).append(which)
+
+    def noted(self) -> Prepared:
+        """Return what was found, with one note for each kind of thing that was done."""
+        for name, reason in self.found.left_out:
+            self._note(f"left out: {reason}", repr(name))
+        order = sorted(self.done.items(), key=lambda item: item[0])
+        self.found.notes = [
+            f"left out: {', '.join(which)} ({what.removeprefix('left out: ')})"
+            if what.startswith("left out: ")
+            else f"{what}: {', '.join(which)}"
+            for what, which in order
+        ]
+        return self.found
+
+
+def _useless(facts: Facts) -> str | None:
+    unknown = facts.kinds - {"text", *_NUMERIC}
+    if unknown or ("text" not in facts.kinds and len(facts.kinds) > 1 and "number" in facts.kinds):
+        return f"{', '.join(sorted(facts.kinds))} values, not numbers"
+    if not facts.given:
+        return "no values"
+    return "one value only" if facts.is_constant else None
+
+
+def _names_the_rows(name: str, facts: Facts) -> str | None:
+    keep = "name it in --features to keep it"
+    if facts.is_counter:
+        return f"counts the rows; {keep}"
+    if _ID_NAME.search(name) and facts.names_rows:
+        return f"another whole number in every row, like an id; {keep}"
+    return None
+
+
+def _share(words: pl.DataFrame, values: pl.Series) -> float:
+    """Weight of the words that were parsed, as a share of all."""
+    total = float(words["weight"].sum())
+    return 1.0 if not total else float(words["weight"].filter(values.is_not_null()).sum()) / total
+
+
+def _dated(name: str, words: pl.Series) -> Date | str | None:
+    """The format of dates; None where the words are none."""
+    some = words.head(200)
+    if not some.str.contains(_LIKE_A_DATE).mean() >= MOST:  # type: ignore[operator]
+        return None
+    fits = [form for form in DATE_FORMATS if written_dates(some, form).is_not_null().mean() >= MOST]  # type: ignore[operator]
+    found = {form: written_dates(words, form) for form in fits}
+    most = min((dates.null_count() for dates in found.values()), default=0)
+    best = [form for form, dates in found.items() if dates.null_count() == most]
+    if len(best) > 1 and not found[best[0]].equals(found[best[1]]):
+        return f"dates such as {words[0]!r} of which day and month cannot be told; write them as 2024-12-31"
+    return Date(name, best[0]) if best else None
+
+
+def _levels(name: str, facts: Facts, asked: bool) -> Category | str:
+    """A category, if values that are not rare cover half of the rows."""
+    frequent = [weight for weight in facts.words["weight"] if not is_rare(weight, facts.total)]
+    if asked or (len(frequent) <= FREQUENT_LEVELS and 2 * sum(frequent) >= facts.given):
+        return Category(name)
+    count = f"{len(facts.words):,} different values" if len(facts.words) < MOST_WORDS else "very many values"
+    return f"text of {count}; --categorical {name} keeps the frequent ones"
+
+
+def deciding_columns(
+    encoder: Encoder, X: np.ndarray, y: np.ndarray, sample_weight: np.ndarray | None = None
+) -> list[tuple[str, float]]:
+    """Return columns that order the rows almost as the target does, with their areas under the ROC curve.
+
+    Levels of a category are ordered by their shares of positives. The column that decides most comes first.
+
+    Examples
+    --------
+    >>> frame = pl.DataFrame({"x": [0.5, 0.1] * 50, "paid": ["no", "yes"] * 50})
+    >>> encoder, X = Encoder.fit_transform(Table(frame), [Number("x"), Category("paid")])
+    >>> deciding_columns(encoder, X, np.arange(100) % 2)
+    [('x', 1.0), ('paid', 1.0)]
+    """
+    weight = np.ones(len(y)) if sample_weight is None else sample_weight
+    positive = weight * (np.asarray(y) > 0)
+    ends = [*encoder.starts[1:], X.shape[1]]
+    found = []
+    for column, start, end in zip(encoder.columns, encoder.starts, ends, strict=True):
+        part = X[:, start:end]
+        if isinstance(column, Category):
+            with np.errstate(invalid="ignore"):
+                part = part @ np.nan_to_num((positive @ part) / (weight @ part))[:, None]
+        areas = [_area(feature, positive, weight - positive) for feature in part.T]
+        area = max(max(area, 1 - area) for area in areas)
+        if area >= DECIDES and _is_sure(area, positive.sum(), weight.sum() - positive.sum()):
+            found.append((column.name, area))
+    return sorted(found, key=lambda item: -item[1])
+
+
+def deciding_notes(found: Sequence[tuple[str, float]]) -> list[str]:
+    """Return a sentence for each column of :func:`deciding_columns`."""
+    return [
+        f"column {name!r} alone ranks the rows almost perfectly (AUC {area:.3f}): is it known when you rank, or does it "
+        f"give the target away? --drop {name} leaves it out"
+        for name, area in found
+    ]
+
+
+def _area(values: np.ndarray, positive: np.ndarray, negative: np.ndarray) -> float:
+    """Area under the ROC curve, ties counted half; of one class 0.5."""
+    codes = np.unique(values, return_inverse=True)[1]
+    up, down = np.bincount(codes, positive), np.bincount(codes, negative)
+    pairs = up.sum() * down.sum()
+    return float(up @ (np.cumsum(down) - down / 2) / pairs) if pairs else 0.5
+
+
+def _is_sure(area: float, positives: float, negatives: float) -> bool:
+    """Whether so large an area is far beyond chance, by the variance of the Mann-Whitney statistic."""
+    pairs = 12 * positives * negatives
+    return bool(pairs) and abs(area - 0.5) >= _SURE * np.sqrt((positives + negatives + 1) / pairs)
+
+
+def row_groups(table: Table, names: Sequence[str]) -> np.ndarray:
+    """Return for each row the number of the first row that has the same values in these columns.
+
+    Examples
+    --------
+    >>> row_groups(Table(pl.DataFrame({"x": [1, 2, 1], "c": ["a", "a", "a"]})), ["x", "c"]).tolist()
+    [0, 1, 0]
+    """
+    columns = [table.column(name).alias(str(place)) for place, name in enumerate(names)]
+    frame = pl.DataFrame(columns).with_row_index("row")
+    first = pl.col("row").first().over([column.name for column in columns])
+    return frame.select(first).to_series().to_numpy().astype(np.int64)
+
+
+def row_notes(y: np.ndarray, groups: np.ndarray) -> list[str]:
+    """Return sentences about rows that repeat others (see :func:`row_groups`), and about rows sorted by their target.
+
+    Examples
+    --------
+    >>> row_notes(np.repeat([0, 1], 50), np.arange(100))
+    ['the rows are sorted by the target: do not take the first or last rows as a sample']
+    """
+    notes = []
+    place = np.arange(len(y))
+    repeated = int((groups != place).sum())
+    if repeated:
+        notes.append(f"{repeated:,} of {len(y):,} rows repeat an earlier row in all columns used")
+    positive = (np.asarray(y) > 0).astype(float)
+    area = _area(place, positive, 1 - positive)
+    if max(area, 1 - area) >= SORTED and _is_sure(area, positive.sum(), len(y) - positive.sum()):
+        notes.append("the rows are sorted by the target: do not take the first or last rows as a sample")
+    return notes
