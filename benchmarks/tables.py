@@ -2,8 +2,8 @@
 
 Defaults are chosen on the tables of the set "choose" alone; those of "claim" are for a final measurement. The set
 follows from the table's name, so it was fixed before any result was known. A column is dropped where it repeats the
-outcome, is known only after it, is a sampling weight that depends on it, or only counts the rows.
-``python -m benchmarks.tables FOLDER`` writes the tables as Parquet files.
+outcome, is known only after it, is a sampling weight that depends on it, or numbers the rows in an order that tells
+the outcome. ``python -m benchmarks.tables FOLDER`` writes the tables as Parquet files.
 """
 
 from __future__ import annotations
@@ -69,7 +69,7 @@ def _keel(item: str, positive: str) -> Source:
 TABLES = {
     "acs_disability": _r("openintro/acs12", "disability", "yes"),
     "alzheimer": _r("modeldata/ad_data", "Class", "Impaired"),
-    "ames_above_300000": _r("openintro/ames", "price", 300_000.0),
+    "ames_above_300000": _r("openintro/ames", "price", 300_000.0, "Order", "PID"),
     "arrests_held": _r("carData/Arrests", "released", "No"),
     "attrition": _r("modeldata/attrition", "Attrition", "Yes"),
     "beps_liberal": _r("carData/BEPS", "vote", "Liberal Democrat"),
@@ -79,7 +79,7 @@ TABLES = {
     "cells": _r("modeldata/cells", "class", "WS"),
     "chile_yes": _r("carData/Chile", "vote", "Y"),
     "contraceptive_long_term": _keel("balanced/raw/contraceptive", "2"),
-    "covid_test": _r("medicaldata/covid_testing", "result", "positive", "ct_result"),
+    "covid_test": _r("medicaldata/covid_testing", "result", "positive", "ct_result", "subject_id"),
     # of who has no card both columns are 0
     "credit_card_refused": _r("AER/CreditCard", "card", "no", "expenditure", "share"),
     "credit_data": _r("modeldata/credit_data", "Status", "bad"),
@@ -124,7 +124,7 @@ TABLES = {
     "police_no_injury": _r("openintro/mn_police_use_of_force", "subject_injury", "No"),
     "recidivism": _r("wooldridge/recid", "cens", "0", "durat", "ldurat", "follow"),
     "resume_call": _r("AER/ResumeNames", "call", "yes"),
-    "rotterdam_death": _r("survival/rotterdam", "death", "1", "rtime", "dtime", "recur"),
+    "rotterdam_death": _r("survival/rotterdam", "death", "1", "pid", "rtime", "dtime", "recur"),
     "saheart": _keel("balanced/raw/saheart", "1"),
     "satimage_4": _keel("balanced/raw/satimage", "4"),
     "smoke_ban": _r("AER/SmokeBan", "smoker", "yes"),
