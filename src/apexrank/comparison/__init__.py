@@ -16,9 +16,9 @@ if TYPE_CHECKING:
     from apexrank.comparison.candidates import Logistic as Logistic
     from apexrank.comparison.candidates import Trees as Trees
     from apexrank.comparison.compare import compare_rankers as compare_rankers
-    from apexrank.comparison.compare import compare_table as compare_table
     from apexrank.comparison.result import Comparison as Comparison
     from apexrank.comparison.result import Verdict as Verdict
     from apexrank.comparison.splits import Top as Top
+    from apexrank.comparison.table import compare_table as compare_table
 else:
     __getattr__, __dir__, __all__ = attach(__name__)

@@ -24,7 +24,6 @@ from apexrank.rankers.push import push_path
 from apexrank.rankers.trees import TreeRanker
 
 Setting = Mapping[str, Any]
-LINEAR, TREES = "linear", "trees"  # kinds, the more readable first
 
 
 @dataclass(frozen=True)
@@ -35,12 +34,9 @@ class Candidate:
     ----------
     name : str
         What it is called in tables and verdicts.
-    kind : str
-        "linear", "trees" or whatever else; of kinds that do equally well the first one listed is recommended.
     """
 
     name: str
-    kind: str = "other"
 
     @property
     def settings(self) -> list[Setting]:
@@ -88,7 +84,9 @@ class Estimator(Candidate):
         if hasattr(fitted, "decision_function"):
             return np.ravel(fitted.decision_function(X_test))[None]
         if not hasattr(fitted, "predict_proba"):
-            raise InputError(f"{self.name!r} has neither decision_function nor predict_proba: it gives no scores")
+            raise InputError(
+                f"{self.name!r} has neither decision_function nor predict_proba: it gives no scores"
+            )
         return np.asarray(fitted.predict_proba(X_test))[:, 1][None]
 
 
@@ -97,7 +95,6 @@ class Logistic(Candidate):
     """Logistic regression with a ridge, whose strength is chosen."""
 
     name: str = "logistic regression"
-    kind: str = LINEAR
     alphas: Sequence[float] = (1.0, 0.1, 1e-2, 1e-3, 1e-4)
 
     @property
@@ -113,7 +110,6 @@ class LinearPush(Candidate):
     """P-Norm Push, whose p and penalty are chosen."""
 
     name: str = "linear push"
-    kind: str = LINEAR
     ps: Sequence[float] = (1.0, 4.0, 16.0, 64.0)
     alphas: Sequence[float] = (1.0, 3e-2, 1e-3)
     # enough to tell which setting does better; the model that is kept is exact
@@ -147,7 +143,6 @@ class Trees(Candidate):
     """
 
     name: str = "boosted trees"
-    kind: str = TREES
     ps: Sequence[float | None] = (None,)
     leaves: Sequence[int] = (4, 16)
     rounds: Sequence[int] = (10, 25, 50, 100, 200)
@@ -174,6 +169,6 @@ class Trees(Candidate):
 
 
 def default_candidates() -> list[Candidate]:
-    """The candidates of ``apexrank compare``: linear ones, then trees, with a push where LightGBM is installed."""
+    """The candidates of ``apexrank compare``, the most readable first; trees with a push need LightGBM."""
     pushed = [Trees("pushed trees", ps=(2.0,))] if find_spec("lightgbm") else []
     return [Logistic(), LinearPush(), Trees(), *pushed]

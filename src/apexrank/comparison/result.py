@@ -144,17 +144,10 @@ class Comparison:
 
     @cached_property
     def recommended(self) -> int:
-        """The best ranker of the most readable kind of which none is clearly worse than the best of all.
-
-        Kinds are in the order of the candidates. With too few rows to tell it is the best of the first kind.
-        """
-        kinds = list(dict.fromkeys(candidate.kind for candidate in self.candidates))
-        for kind in kinds:
-            own = [i for i, candidate in enumerate(self.candidates) if candidate.kind == kind]
-            means = self.values[own].mean(axis=1)
-            first = own[max(range(len(own)), key=lambda i: (round(float(means[i, 0]), 9), means[i, 1]))]
-            if first == self.best or self.too_few or not self.difference(self.best, first).low > 0:
-                return first
+        """The first ranker that none is clearly better than: candidates are listed with the most readable first."""
+        for i in range(len(self.candidates)):
+            if i == self.best or self.too_few or not self.difference(self.best, i).low > 0:
+                return i
         return self.best
 
     @property
@@ -192,8 +185,17 @@ class Comparison:
             for measure in MEASURES:
                 gap = (None,) * 3 if i == base else self.difference(i, base, measure)[:3]
                 rows.append((name, measure, *self.value(i, measure)[:3], *gap))
-        columns = ("ranker", "measure", "value", "low", "high", "difference", "difference_low", "difference_high")
-        numbers = {name: pl.Float64 for name in columns[2:]}
+        columns = (
+            "ranker",
+            "measure",
+            "value",
+            "low",
+            "high",
+            "difference",
+            "difference_low",
+            "difference_high",
+        )
+        numbers = dict.fromkeys(columns[2:], pl.Float64)
         return pl.DataFrame(rows, schema=columns, schema_overrides=numbers, orient="row")
 
     def to_dict(self) -> dict[str, Any]:
@@ -222,7 +224,11 @@ class Comparison:
 
 def too_few(positives: float, negatives: float, places: float) -> str | None:
     """Why so few rows can tell nothing, or None."""
-    for number, what in ((positives, "positive rows"), (negatives, "negative rows"), (places, "rows at the top")):
+    for number, what in (
+        (positives, "positive rows"),
+        (negatives, "negative rows"),
+        (places, "rows at the top"),
+    ):
         if number < FEW:
             return f"only {number:.0f} {what}, of fewer than {FEW} nobody can tell"
     return None

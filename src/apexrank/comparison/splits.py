@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 from scipy.special import stdtrit
-from sklearn.model_selection import StratifiedGroupKFold, StratifiedKFold
+from sklearn.model_selection import StratifiedKFold
 
 from apexrank.errors import InputError
 from apexrank.metrics import precision_at, tpr_at_fpr
@@ -51,7 +51,9 @@ class Top:
         try:
             share = float(text[:-1]) / 100 if text.endswith("%") else float(text)
         except ValueError:
-            raise InputError(f"top takes a number of rows such as 100 or a share such as 1%, got {given!r}") from None
+            raise InputError(
+                f"top takes a number of rows such as 100 or a share such as 1%, got {given!r}"
+            ) from None
         share = share / n if share >= 1 and not text.endswith("%") else share
         if not 0 < share <= 1 / 3:
             raise InputError(
@@ -83,21 +85,33 @@ class Split(NamedTuple):
 
 
 def repeated_folds(
-    y: np.ndarray, *, folds: int, repeats: int, groups: np.ndarray | None, seed: int | None
+    y: np.ndarray, *, folds: int, repeats: int, groups: np.ndarray | None = None, seed: int | None = 0
 ) -> list[Split]:
-    """Stratified folds, several times; rows of one group are on one side of a split."""
+    """Stratified folds, several times; rows of one group are on one side of a split.
+
+    Groups are dealt out like rows, those with a positive row as the positive ones.
+    """
     check_count("folds", folds, 2)
     check_count("repeats", repeats)
+    unit = np.arange(len(y)) if groups is None else np.unique(groups, return_inverse=True)[1]
+    label = np.bincount(unit, y) > 0
+    fewest = int(min(label.sum(), (~label).sum()))
+    if fewest < 2:
+        what = "row" if groups is None else "group"
+        raise InputError(
+            f"a comparison needs at least 2 {what}s of each class to learn from and to test: give more"
+        )
     rng = np.random.default_rng(seed)
     splits = []
     for repeat in range(repeats):
-        kind: Any = StratifiedKFold if groups is None else StratifiedGroupKFold
-        cut = kind(folds, shuffle=True, random_state=int(rng.integers(2**31)))
-        for train, test in cut.split(y, y, groups):
-            both = y[train].any() and (~y[train]).any() and y[test].any() and (~y[test]).any()
-            if not both:
-                raise InputError("a fold has rows of one class only: use fewer folds, or give more rows or groups")
-            splits.append(Split(train, test, repeat))
+        cut = StratifiedKFold(min(folds, fewest), shuffle=True, random_state=int(rng.integers(2**31)))
+        for _, chosen in cut.split(label, label):
+            tested = np.isin(unit, chosen)
+            split = Split(np.flatnonzero(~tested), np.flatnonzero(tested), repeat)
+            if all(y[part].any() and not y[part].all() for part in split[:2]):
+                splits.append(split)
+    if len(splits) < 2:
+        raise InputError("too few splits have rows of both classes on both sides: give more rows or groups")
     return splits
 
 
@@ -108,7 +122,9 @@ def later_rows(y: np.ndarray, time: np.ndarray, *, folds: int) -> list[Split]:
     """
     order = np.argsort(time, kind="stable")
     cuts = np.linspace(len(y) / 2, len(y), folds + 1)
-    edges = np.unique(np.searchsorted(time[order], time[order][np.minimum(cuts[:-1].astype(int), len(y) - 1)]))
+    edges = np.unique(
+        np.searchsorted(time[order], time[order][np.minimum(cuts[:-1].astype(int), len(y) - 1)])
+    )
     edges = np.append(edges[edges > 0], len(y))
     splits = [
         Split(np.sort(order[:start]), np.sort(order[start:end]), 0)

@@ -10,40 +10,27 @@ from apexrank.metrics.confidence import Interval
 
 
 def judge(found: Comparison) -> Verdict:
-    """Compare the best ranker with the baselines, and the recommended one with the best."""
-    few = found.too_few
-    names, best = found.names, found.best
-    # the best ranker of a user's own candidates has no baseline but the first of them
+    """Compare the best ranker with the baselines, and say which one to take."""
+    names, best, few = found.names, found.best, found.too_few
+    # the best of a user's own candidates has no baseline but the first of them
     bases = [names.index(name) for name in BASELINES if name in names] or [0]
     gaps = {base: found.difference(best, base) for base in bases if base != best}
-    clear = [base for base, gap in gaps.items() if gap.low > 0]
-    opening = f"{_capital(names[best])} {_has(found, best)}"
-    against = "; ".join(f"{names[base]} {_against(found, base, gap)}" for base, gap in gaps.items())
-    first = f"{opening}; {against}." if against else f"{opening}."
+    against = [
+        f"with {names[base]} {found.value(base).value:.0%} ({points(gap)}{'' if gap.low > 0 else ', maybe chance'})"
+        for base, gap in gaps.items()
+    ]
+    opening = f"With {names[best]} {found.value(best).value:.0%} {_of_what(found)}"
+    first = ", ".join([opening, *against]) + "."
     if few is not None:
-        return Verdict("too few to tell", f"Too few to tell: {few}. {first}", found.caveats)
-    kind = "better" if clear else "no difference"
-    return Verdict(kind, f"{first} {_advice(found, clear)}", found.caveats)
+        return Verdict("too few to tell", f"Too few to tell ({few}). {first}", found.caveats)
+    kind = "better" if any(gap.low > 0 for gap in gaps.values()) else "no difference"
+    return Verdict(kind, f"{first} {_advice(found)}", found.caveats)
 
 
-def _capital(name: str) -> str:
-    return name[:1].upper() + name[1:]
-
-
-def _has(found: Comparison, i: int) -> str:
-    value = found.value(i).value
+def _of_what(found: Comparison) -> str:
     if found.top.share is None:
-        return f"finds {value:.0%} of the positives at {found.top.fpr:.3g} false alarms per negative"
-    return f"is right in {value:.0%} of the first {_share(found.top.share)} of the list"
-
-
-def _share(share: float) -> str:
-    return f"{100 * share:.3g} %"
-
-
-def _against(found: Comparison, base: int, gap: Interval) -> str:
-    sure = "" if gap.low > 0 else ", which may be chance"
-    return f"in {found.value(base).value:.0%} ({points(gap)}{sure})"
+        return f"of the positives are found at {100 * (found.top.fpr or 0):.3g} % false alarms"
+    return f"of the first {100 * found.top.share:.3g} % of the list are positive"
 
 
 def points(gap: Interval) -> str:
@@ -60,14 +47,10 @@ def points(gap: Interval) -> str:
     return f"{100 * gap.value:+.0f} points, {level} interval {100 * gap.low:+.0f} to {100 * gap.high:+.0f}"
 
 
-def _advice(found: Comparison, clear: list[int]) -> str:
-    names, own = found.names, found.recommended
-    take = f"{names[own]}{in_words(found.settings[own])}"
-    if own == found.best and clear:
-        return f"Take {take}."
-    if own == found.best:
-        return f"Take {take}: nothing else is clearly better."
-    return f"Take {take}: it is simpler, and nothing is clearly better."
+def _advice(found: Comparison) -> str:
+    own = found.recommended
+    take = f"Take {found.names[own]}{in_words(found.settings[own])}"
+    return f"{take}." if own == found.best else f"{take}: it is simpler, and nothing is clearly better."
 
 
 def in_words(setting: Mapping[str, Any]) -> str:

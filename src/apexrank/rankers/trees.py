@@ -116,5 +116,7 @@ class TreeRanker(BinaryRanker):
         """What each feature adds to the score of a row above the mean score (TreeSHAP), rows by features."""
         rows = checked_rows(self, X)
         if not hasattr(self.booster_, "num_trees"):
-            raise InputError('reasons of trees need LightGBM: pip install "apexrank[boosting]", and fit again')
+            raise InputError(
+                'reasons of trees need LightGBM: pip install "apexrank[boosting]", and fit again'
+            )
         return self.booster_.predict(rows, pred_contrib=True)[:, :-1]

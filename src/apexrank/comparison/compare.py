@@ -1,0 +1,316 @@
+"""Compare rankers on arrays or on the rows of a table."""
+
+from __future__ import annotations
+
+import time as clock
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike
+from sklearn.base import is_classifier
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import StandardScaler
+from sklearn.utils import check_array, check_consistent_length
+
+from apexrank.comparison.candidates import Candidate, Estimator, default_candidates
+from apexrank.comparison.engine import Progress, Rows, gains_of, measures_of, run_trials
+from apexrank.comparison.result import Comparison, too_few
+from apexrank.comparison.splits import Split, Top, later_rows, repeated_folds
+from apexrank.errors import InputError
+from apexrank.metrics._labels import as_labels, distinct
+from apexrank.metrics.confidence import resample_weights
+from apexrank.validation import check_between, check_count, check_weights
+
+MOST_ROWS = 100_000  # that are compared on; more would tell differences that nobody cares about
+_MOST_DRAWN = 5e7  # rows in all bootstrap samples
+_DRAWS = 1000
+
+Tell = Callable[[str], None]
+
+
+@dataclass(frozen=True)
+class Options:
+    """How rankers are compared; see `compare_rankers`."""
+
+    candidates: Sequence[Candidate | Any] | None = None
+    top: Any = None
+    fpr: float | None = None
+    folds: int = 5
+    repeats: int | None = None
+    confidence: float = 0.95
+    random_state: int | None = 0
+    progress: Progress | None = None
+    tell: Tell | None = None
+
+    def checked(self) -> list[Candidate]:
+        """Refuse bad options before anything takes time; returns the candidates."""
+        check_between("confidence", self.confidence, 0.5, 0.9999)
+        check_count("folds", self.folds, 2)
+        if self.repeats is not None:
+            check_count("repeats", self.repeats)
+        if self.random_state is not None:
+            check_count("random_state", self.random_state, 0, ", or None")
+        given = default_candidates() if self.candidates is None else list(self.candidates)
+        found = [each if isinstance(each, Candidate) else _wrapped(each) for each in given]
+        names = [candidate.name for candidate in found]
+        if not names or len(set(names)) < len(names):
+            raise InputError(
+                f"candidates need names of their own, got {', '.join(map(repr, names)) or 'none'}"
+            )
+        return found
+
+
+def _wrapped(estimator: Any) -> Candidate:
+    if not (hasattr(estimator, "fit") and is_classifier(estimator)):
+        raise InputError(f"a candidate is a Candidate or a scikit-learn classifier, got {estimator!r}")
+    return Estimator(type(estimator).__name__, given=estimator)
+
+
+@dataclass
+class Data:
+    """Rows to compare on: labels, weights, what keeps them together, and ``rows(train, test)``, their features."""
+
+    y: np.ndarray
+    weight: np.ndarray | None
+    rows: Rows
+    row_names: list[str]
+    groups: np.ndarray | None = None
+    time: np.ndarray | None = None
+    test: np.ndarray | None = None  # which rows are a test set of their own
+    notes: list[str] = field(default_factory=list)
+
+
+def compare_rankers(
+    X: Any,
+    y: ArrayLike,
+    *,
+    X_test: Any = None,
+    y_test: ArrayLike | None = None,
+    sample_weight: ArrayLike | None = None,
+    groups: ArrayLike | None = None,
+    time: ArrayLike | None = None,
+    feature_names: Sequence[str] | None = None,
+    row_names: Sequence[Any] | None = None,
+    **options: Any,
+) -> Comparison:
+    """Find the ranker that puts the most positives on top, and how sure that is.
+
+    Every candidate is fitted on the training rows of repeated stratified folds and measured on the test rows, with the
+    settings that did best on the other folds. Differences have intervals that allow for the training rows that folds
+    share (`corrected_interval`). In simulations without any difference at most 5 in 100 comparisons claimed one; of
+    differences of more than ``1.5/sqrt(places)`` nearly all are found, of less than ``1/sqrt(places)`` few, where
+    ``places`` are the rows at the top of all rows.
+
+    Parameters
+    ----------
+    X, y : array of numbers, and labels of two classes
+        The larger label is positive. Features are scaled to mean 0 and deviation 1.
+    X_test, y_test : as X and y, optional
+        Rows to measure on, instead of folds; the folds then only choose settings.
+    sample_weight : array, optional
+        How many times each row of X counts, in fitting and measuring.
+    groups : array, optional
+        Rows of one group, such as a customer, are never on both sides of a split.
+    time : array, optional
+        Train on the past, test on the future.
+    feature_names, row_names : sequences, optional
+        By default a frame's columns, and "row 1", "row 2", ….
+    candidates : sequence of Candidate or classifiers, optional
+        By default logistic regression, a linear push, and boosted trees without and with a push.
+    top : int, float or str, optional
+        What is the top of the list: ``100`` rows of a list as long as this one, or ``"1%"``. By default as many rows as
+        are positive, from 1 to 10 % of all.
+    fpr : float, optional
+        Measure the share of the positives that is found at this false positive rate instead.
+    folds, repeats : int
+        Of the cross-validation; repeats by default 5, with more than 3,000 rows 3, with more than 10,000 rows 2.
+    confidence : float
+        Of the intervals.
+    random_state : int or None
+        Seed of the folds.
+    progress : callable, optional
+        Called with the number of fits done, their total, and the name of the ranker.
+    tell : callable, optional
+        Called with a sentence about what can be told, before the work starts.
+
+    Returns
+    -------
+    Comparison
+
+    Examples
+    --------
+    >>> from sklearn.datasets import load_breast_cancer
+    >>> from apexrank.comparison import LinearPush, Logistic, compare_rankers
+    >>> X, y = load_breast_cancer(return_X_y=True)
+    >>> found = compare_rankers(X, y == 0, candidates=[Logistic(), LinearPush(ps=(1, 4))], repeats=1)
+    >>> print(found.verdict.text)
+    """
+    began = clock.perf_counter()
+    given = Options(**options)
+    candidates = given.checked()
+    matrix, positive = _matrix("X", X), _positives(y)
+    check_consistent_length(matrix, positive)
+    weight = None if sample_weight is None else np.asarray(sample_weight, dtype=float)
+    if weight is not None:
+        check_weights(weight)
+    names = [str(name) for name in (feature_names or getattr(X, "columns", ()))]
+    names = names or [f"feature {j + 1}" for j in range(matrix.shape[1])]
+    test = None
+    if X_test is not None:
+        extra = _matrix("X_test", X_test)
+        test = np.arange(len(matrix) + len(extra)) >= len(matrix)
+        matrix, positive = np.vstack([matrix, extra]), np.append(positive, _positives(y_test))
+        weight = None if weight is None else np.append(weight, np.ones(len(extra)))
+
+    def rows(train: np.ndarray, tested: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        scaler = StandardScaler().fit(matrix[train], sample_weight=None if weight is None else weight[train])
+        return scaler.transform(matrix[train]), scaler.transform(matrix[tested])
+
+    shown = (
+        [f"row {i + 1}" for i in range(len(positive))]
+        if row_names is None
+        else [str(name) for name in row_names]
+    )
+    extras = [None if each is None else np.asarray(each) for each in (groups, time)]
+    data = Data(positive, weight, rows, shown, *extras, test=test)
+    found = compare_data(data, candidates, given)
+    fitted = np.flatnonzero(~test) if test is not None else np.arange(len(positive))
+    best, setting = found.candidates[found.recommended], found.settings[found.recommended]
+    scaler = StandardScaler().fit(matrix[fitted], sample_weight=None if weight is None else weight[fitted])
+    model = best.fit(
+        scaler.transform(matrix[fitted]),
+        positive[fitted],
+        None if weight is None else weight[fitted],
+        setting,
+    )
+    seconds = clock.perf_counter() - began
+    return replace(found, feature_names=names, model=make_pipeline(scaler, model), seconds=seconds)
+
+
+def _matrix(name: str, X: Any) -> np.ndarray:
+    try:
+        return check_array(X, dtype=np.float64)
+    except (TypeError, ValueError) as error:
+        raise InputError(f"{name} cannot be used: {str(error).strip().splitlines()[0]}") from None
+
+
+def _positives(y: Any) -> np.ndarray:
+    labels = as_labels(np.asarray(y))
+    classes = distinct(labels)
+    if len(classes) != 2:
+        raise InputError(f"y needs two classes, got {len(classes)}: mark the wanted rows 1 and the others 0")
+    return np.asarray(labels == classes[1])
+
+
+def compare_data(data: Data, candidates: list[Candidate], options: Options) -> Comparison:
+    """Compare candidates on rows that have been read; the result has no model yet."""
+    y, weight, notes = data.y, data.weight, data.notes
+    known = np.arange(len(y)) if data.test is None else np.flatnonzero(~data.test)
+    if len(known) > MOST_ROWS:
+        rng = np.random.default_rng(options.random_state)
+        notes.append(
+            f"compared on {MOST_ROWS:,} of the {len(known):,} rows, drawn at random; the model learns from all"
+        )
+        known = np.sort(rng.permutation(known)[:MOST_ROWS])
+    splits, how = _splits(data, known, options)
+    listed = known if data.test is None else np.flatnonzero(data.test)
+    counted = np.ones(len(y)) if weight is None else weight
+    total, positives = float(counted[listed].sum()), float(counted[listed] @ y[listed])
+    top = Top.of(options.top, total, positives, options.fpr)
+    _foretell(top, total, positives, options, notes)
+    trials = run_trials(candidates, y, weight, data.rows, splits, top, options.progress)
+    settings = [candidate.settings[trial.best()] for candidate, trial in zip(candidates, trials, strict=True)]
+    ratio = float(np.mean([len(split.test) / len(split.train) for split in splits]))
+    n_train, draws = int(np.mean([len(split.train) for split in splits])), None
+    if data.test is None:
+        numbers = np.arange(len(splits))
+        chosen = [trial.chosen(splits) for trial in trials]
+        pairs = list(zip(trials, chosen, strict=True))
+        values = np.array([trial.values[setting, numbers] for trial, setting in pairs])
+        gains = np.array([trial.gains[setting, numbers] for trial, setting in pairs])
+        scores = np.array([trial.scores[trial.best(), listed] for trial in trials])
+        if np.isnan(scores).any():  # rows that no split tests, such as the earliest
+            tested = ~np.isnan(scores).any(axis=0)
+            listed, scores = listed[tested], scores[:, tested]
+    else:
+        n_train, how = len(known), f"tested on {len(listed):,} rows of their own"
+        X, X_test = data.rows(known, listed)
+        own = None if weight is None else weight[known]
+        fits = [c.fit(X, y[known], own, setting) for c, setting in zip(candidates, settings, strict=True)]
+        scores = np.array([_scores(fitted, X_test) for fitted in fits])
+        values, gains, draws = _tested(
+            y[listed], scores, None if weight is None else weight[listed], top, options
+        )
+    return Comparison(
+        candidates=candidates,
+        settings=settings,
+        top=top,
+        values=values,
+        gains=gains,
+        draws=draws,
+        ratio=ratio,
+        y=y[listed],
+        scores=scores,
+        weight=None if weight is None else weight[listed],
+        row_names=[data.row_names[row] for row in listed],
+        feature_names=[],
+        n_train=n_train,
+        how=how,
+        confidence=options.confidence,
+        notes=notes,
+    )
+
+
+def _splits(data: Data, known: np.ndarray, options: Options) -> tuple[list[Split], str]:
+    """Splits of the known rows, and in words."""
+    y, n = data.y[known], len(known)
+    if data.time is not None:
+        splits = later_rows(y, data.time[known], folds=options.folds)
+        how = f"trained on the past, tested on {len(splits)} later parts"
+    else:
+        repeats = options.repeats or (5 if n <= 3000 else 3 if n <= 10_000 else 2)
+        groups = None if data.groups is None else data.groups[known]
+        splits = repeated_folds(
+            y, folds=options.folds, repeats=repeats, groups=groups, seed=options.random_state
+        )
+        how = f"{options.folds} folds, {repeats} times"
+    return [Split(known[train], known[test], repeat) for train, test, repeat in splits], how
+
+
+def _foretell(top: Top, total: float, positives: float, options: Options, notes: list[str]) -> None:
+    """Say what can be told, before the work starts."""
+    places = top.share * total if top.share is not None else positives
+    few = too_few(positives, total - positives, places)
+    least = min(1.0, 1 / np.sqrt(max(places, 1.0)))
+    sentence = (
+        f"differences of less than about {100 * least:.0f} points at the top cannot be told from chance"
+    )
+    if few is not None:
+        sentence = f"too few to tell rankers apart ({few}): what follows is a hint at most"
+        notes.append(sentence)
+    if options.tell is not None:
+        options.tell(sentence)
+
+
+def _scores(fitted: Any, X: np.ndarray) -> np.ndarray:
+    if hasattr(fitted, "decision_function"):
+        return np.ravel(fitted.decision_function(X))
+    return np.asarray(fitted.predict_proba(X))[:, 1]
+
+
+def _tested(
+    y: np.ndarray, scores: np.ndarray, weight: np.ndarray | None, top: Top, options: Options
+) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Measures and gains of a test set, and those of bootstrap samples of its rows."""
+    values = np.array([[measures_of(y, row, weight, top)] for row in scores])
+    gains = np.array([[gains_of(y, row, weight)] for row in scores])
+    rng = np.random.default_rng(options.random_state)
+    number = int(np.clip(_MOST_DRAWN / scores.size, 100, _DRAWS))
+    draws = []
+    while len(draws) < number:
+        drawn = resample_weights(weight, len(y), rng)
+        if drawn[y].any() and drawn[~y].any():
+            draws.append([measures_of(y, row, drawn, top) for row in scores])
+    return values, gains, np.moveaxis(np.array(draws), 0, 1)

@@ -1,0 +1,191 @@
+"""Compare rankers on the rows of a table, which needs no option for an ordinary one."""
+
+from __future__ import annotations
+
+import time as clock
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+import polars as pl
+
+from apexrank.comparison.compare import Data, Options, compare_data
+from apexrank.comparison.result import Comparison
+from apexrank.errors import InputError
+from apexrank.io.columns import group_ids, labelled_rows, numbers, read_target, row_weights, texts
+from apexrank.io.encode import Encoder, check_encoding, parse_columns, take_rows
+from apexrank.io.prepare import deciding_columns, deciding_notes, prepare, row_groups, row_notes
+from apexrank.io.table_ranker import Recipe, fit_table
+from apexrank.io.tables import Table
+
+_MANY_REPEATED = 0.5  # share of rows that repeat others, beyond which that is how the table is
+
+
+def compare_table(
+    table: Table,
+    recipe: Recipe,
+    *,
+    test_table: Table | None = None,
+    group_split: str | None = None,
+    time: str | None = None,
+    **options: Any,
+) -> Comparison:
+    """Compare rankers on the rows of a table; its encoding, too, is learnt from the training rows of each split.
+
+    Columns are chosen and read as `apexrank.io.fit_table` does, so that the model, fitted on all rows with the settings
+    that did best, is the one that ``apexrank fit`` gives.
+
+    Parameters
+    ----------
+    table : Table
+        The rows.
+    recipe : Recipe
+        What each column is for.
+    test_table : Table, optional
+        Rows to measure on. It needs the columns that are used and the target.
+    group_split : str, optional
+        Column such as a customer: none is on both sides of a split. Not a feature.
+    time : str, optional
+        Column of times or numbers: train on the past, test on the future. Not a feature.
+    **options
+        Those of `compare_rankers`: ``candidates``, ``top``, ``fpr``, ``folds``, ….
+
+    Examples
+    --------
+    >>> from apexrank.comparison import Logistic, Trees
+    >>> from apexrank.datasets import make_push_example
+    >>> example = make_push_example(600)
+    >>> columns = dict(zip(example.feature_names, example.data.T))
+    >>> frame = pl.DataFrame({**columns, "shop": ["a", "b"] * 300, "fraud": example.target})
+    >>> rankers = [Logistic(), Trees(rounds=(10,))]
+    >>> found = compare_table(Table(frame), Recipe(target="fraud"), candidates=rankers, repeats=1)
+    >>> found.feature_names[-2:], found.names[found.recommended]
+    """
+    began = clock.perf_counter()
+    given = Options(**options)
+    candidates = given.checked()
+    kept_apart = [name for name in (group_split, time) if name is not None]
+    for name in kept_apart:
+        table.column(name)
+    recipe = replace(recipe, drop=[*recipe.drop, *(name for name in kept_apart if name not in recipe.drop)])
+    table, notes = labelled_rows(table, recipe.target)
+    y, positive = read_target(table, recipe.target, recipe.positive)
+    y = y.astype(bool)
+    check_encoding(recipe.imputation, recipe.encoder_scale)
+    weight = None if recipe.weight is None else row_weights(table, recipe.weight)
+    if weight is not None and not weight.any():
+        raise InputError(
+            f"{table.source} column {recipe.weight!r}: all weights are 0; give some rows a weight above 0"
+        )
+    prepared = prepare(table, recipe, weight)
+    cells = parse_columns(table, prepared.columns, required=recipe.imputation == "none")
+    learn: dict[str, Any] = {
+        "impute": recipe.imputation,
+        "scale": recipe.encoder_scale,
+        "source": table.source,
+    }
+    whole = Encoder.fit(cells, prepared.columns, sample_weight=weight, **learn)
+    leaks = deciding_notes(deciding_columns(whole, whole.transform(cells), y, weight))
+    names = [column.name for column in prepared.columns]
+    repeats = row_groups(table, names)
+    notes += leaks + prepared.notes + row_notes(y, repeats)
+    data = Data(y, weight, lambda a, b: (a, b), _names(table, recipe.id), notes=notes)
+    if group_split is not None:
+        data.groups = group_ids(table, group_split)
+    elif 0 < np.mean(repeats != np.arange(len(y))) < _MANY_REPEATED:
+        data.groups = repeats
+    if time is not None:
+        data.time = _times(table, time)
+    tested = None
+    if test_table is not None:
+        tested = _append_test(data, test_table, recipe, positive, names)
+    test_cells = None if tested is None else parse_columns(tested, whole.columns)
+
+    def rows(train: np.ndarray, test: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        own = take_rows(cells, train)
+        encoder = Encoder.fit(
+            own, prepared.columns, sample_weight=None if weight is None else weight[train], **learn
+        )
+        other = take_rows(cells, test) if test[-1] < len(y) else take_rows(test_cells or {}, test - len(y))
+        return encoder.transform(own), encoder.transform(other)
+
+    data.rows = rows
+    found = compare_data(data, candidates, given)
+    best = found.recommended
+    ranker, _ = fit_table(table, recipe, candidates[best].estimator(found.settings[best]))
+    caveats = [note for note in leaks] + _same_rows(table, tested, names)
+    return replace(
+        found,
+        model=ranker,
+        feature_names=whole.features,
+        left_out=prepared.left_out,
+        caveats=tuple(caveats),
+        seconds=clock.perf_counter() - began,
+    )
+
+
+def _names(table: Table, id: str | None) -> list[str]:
+    """Names of rows by the id column, or by their place where there is none."""
+    ids: Sequence[str | None] = [None] * len(table) if id is None else texts(table, id).to_list()
+    return [name or f"row {row + 1}" for row, name in enumerate(ids)]
+
+
+def _times(table: Table, name: str) -> np.ndarray:
+    """Times of the rows as numbers; text in the form 2024-12-31 is in order as it is."""
+    series = table.column(name)
+    if series.null_count():
+        raise InputError(
+            f"{table.source} column {name!r} has missing times: fill them in or take the rows out"
+        )
+    if series.dtype == pl.String:
+        written = series.str.strip_chars()
+        if written.cast(pl.Float64, strict=False).null_count():
+            if not written.str.contains(r"^\d{4}-\d{2}-\d{2}").all():
+                raise InputError(
+                    f"{table.source} column {name!r}: times must be numbers or dates such as 2024-12-31 to be put in order"
+                )
+            return np.unique(written.to_numpy().astype(str), return_inverse=True)[1]
+    if series.dtype.is_temporal():
+        return series.to_physical().to_numpy()
+    return numbers(table, name)
+
+
+def _append_test(
+    data: Data, test_table: Table, recipe: Recipe, positive: str | None, names: Sequence[str]
+) -> Table:
+    """Add the rows of a test table to the data; returns those with a target."""
+    missing = [name for name in (recipe.target, *names) if name not in test_table.names]
+    if missing and test_table.unnamed is None:
+        raise InputError(
+            f"{test_table.source} has no column {', '.join(map(repr, missing))}: it needs every column that is used; "
+            "add what is missing, or leave features out (--drop)"
+        )
+    tested, notes = labelled_rows(test_table, recipe.target)
+    y, _ = read_target(tested, recipe.target, positive)
+    own = len(data.y)
+    data.y = np.append(data.y, y.astype(bool))
+    data.test = np.arange(len(data.y)) >= own
+    data.row_names += _names(tested, recipe.id if recipe.id in tested.names else None)
+    data.notes += notes
+    if data.weight is not None:
+        has = recipe.weight is not None and recipe.weight in tested.names
+        extra = row_weights(tested, recipe.weight) if has and recipe.weight else np.ones(len(y))
+        data.weight = np.append(data.weight, extra)
+        if not has:
+            data.notes.append(f"{tested.source} has no weights: each of its rows counts once")
+    return tested
+
+
+def _same_rows(table: Table, tested: Table | None, names: Sequence[str]) -> list[str]:
+    """Caveat if most test rows are training rows; rows that the training table has twice meet by chance."""
+    if tested is None:
+        return []
+    own, other = (
+        part.frame.select(pl.col(list(names)).cast(pl.String, strict=False)) for part in (table, tested)
+    )
+    once = own.filter(own.is_unique())
+    again = other.join(once, on=list(names), how="semi", nulls_equal=True).height
+    if own.equals(other) or 2 * again > other.height:
+        return ["The test rows are training rows, so nothing here says how new rows are ranked."]
+    return []
