@@ -1,12 +1,12 @@
-"""``apexrank compare``: compare pushes of several strengths on held-out rows."""
+"""``apexrank compare``: which ranker puts the most positives on top of the list."""
 
 from __future__ import annotations
 
-import math
-import time
-from dataclasses import asdict, dataclass
+import shlex
+from collections.abc import Mapping
+from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
@@ -15,50 +15,76 @@ from apexrank.cli import output as out
 from apexrank.errors import InputError
 
 if TYPE_CHECKING:
-    from apexrank.report import PushComparison
+    from apexrank.comparison import Candidate, Comparison
 
 _compare = opt.panel("Comparison")
-_MOST_SHOWN = 4
-_DRAWS = 1000  # bootstrap samples of the rows
-_SCORINGS = ("top", "roc_auc")  # beside the names of measures
+RANKERS = {
+    "logistic": "logistic regression",
+    "push": "linear push",
+    "trees": "boosted trees",
+    "pushed-trees": "pushed trees",
+}
 
 
 @dataclass(frozen=True)
 class CompareColumns(opt.FeatureColumns):
-    """Columns, and what is done with their values."""
+    """Columns, and what is done with their values: as in ``fit``."""
 
     categorical: list[str] | None = opt.column(
-        "Columns to one-hot encode; by default those of text with few values."
+        "Columns to one-hot encode, or 'all' for every column of text; by default text whose values repeat."
     )
-    impute: str | None = opt.column("Fill missing numbers with the column's median (the default) or mean.")
+    impute: str | None = opt.column(
+        "Fill missing numbers with the column's median (the default) or mean, or refuse them with none."
+    )
     scale: str = opt.column("Scaling of numbers: standard, minmax or none.", default="standard")
 
 
 @dataclass(frozen=True)
-class PushOptions:
+class CompareOptions:
     """What is compared, and how."""
 
-    test: Path | None = _compare("Table to measure on; by default a part of the rows is held out for that.")
-    p: str = _compare(
-        "Pushes to compare, from 1 to 10000, or inf; p = 1, the whole list, is always among them.",
-        "-p",
-        "--p",
-        default="1,2,4,8,16,64",
+    models: list[str] | None = _compare(
+        f"Rankers to compare: {', '.join(RANKERS)}; by default all that are installed."
     )
-    scoring: str = _compare(
-        "What cross-validation chooses p by: top (the share of positives in the first places), or a measure such "
-        "as partial_auc_0.1, average_precision, tpr_at_fpr_0.01.",
-        default="top",
+    top: str | None = _compare(
+        "What is the top of the list: 100 rows of a list as long as this table, or a share such as 1%; by default "
+        "as many rows as are positive, from 1 to 10 %.",
+        metavar="N|N%",
     )
-    holdout: float = _compare("Share of the rows that is held out.", default=0.3)
+    fpr: float | None = _compare(
+        "Measure the share of the positives found at this false positive rate instead, such as 0.01."
+    )
+    p: str | None = _compare("Pushes of the linear push to choose from; by default 1,4,16,64.", "-p", "--p")
+    test: Path | None = _compare("Table to measure on; by default repeated folds of the rows.")
+    group_split: str | None = _compare(
+        "Column such as a customer, none of which is on both sides of a split; not a feature."
+    )
+    time: str | None = _compare("Column of times: train on the past, test on the future; not a feature.")
     folds: int = _compare("Folds of the cross-validation.", min=2, default=5)
-    top: int | None = _compare(
-        "How many rows of the list somebody will look at, at most a third of the held-out ones; by default a "
-        "tenth of them, 30 at most.",
-        min=1,
+    repeats: int | None = _compare(
+        "How often the rows are cut into folds; by default 5, with many rows 3 or 2.", min=1
     )
     confidence: float = _compare("Of the intervals.", default=0.95)
-    seed: int = _compare("For the split and the draws.", min=0, default=0)
+    seed: int = _compare("For the folds.", min=0, default=0)
+
+    def candidates(self) -> list[Candidate] | None:
+        """Return the rankers to compare, None for the default."""
+        from apexrank.comparison.candidates import LinearPush, default_candidates
+
+        if self.models is None and self.p is None:
+            return None
+        known = {candidate.name: candidate for candidate in default_candidates()}
+        if self.p is not None:
+            ps = opt.split_powers(self.p, "1,4,16")
+            opt.refuse({f"-p takes numbers of at least 1, got {p:g}": not p >= 1 for p in ps})
+            known["linear push"] = LinearPush(ps=tuple(sorted(ps)))
+        names = opt.split_names(self.models) or [name for name, full in RANKERS.items() if full in known]
+        for name in names:
+            if name not in RANKERS:
+                raise InputError(f"unknown --models {name!r}: use some of {', '.join(RANKERS)}")
+            if RANKERS[name] not in known:
+                raise InputError(f'--models {name} needs LightGBM: pip install "apexrank[boosting]"')
+        return [known[full] for name, full in RANKERS.items() if name in names]
 
 
 @opt.option_groups
@@ -68,111 +94,102 @@ def compare(
     target: Annotated[
         str, typer.Option(help="Column that says which rows are positive.", show_default=False)
     ],
+    save: Annotated[
+        Path | None,
+        typer.Option(help="Model file to write: the recommended ranker, fitted on all rows.", show_default=False),
+    ] = None,
     page: opt.ReportOptions,
     columns: CompareColumns,
-    options: PushOptions,
+    options: CompareOptions,
+    reading: opt.CsvOptions,
     json: opt.Json = False,
 ) -> None:
-    """Compare pushes on held-out rows, and write a report about it."""
-    from apexrank.io import read_table
-    from apexrank.report import build, compare_table
+    """Compare rankers on rows that they have not seen: which one puts the most positives on top?"""
+    from apexrank.comparison import compare_table
+    from apexrank.io import Recipe, save_model
+    from apexrank.report import build
 
-    out.check_report(page.report, train, options.test)
-    ps = opt.split_powers(options.p, "1,4,16")
-    _check_options(options, ps)
-    began = time.perf_counter()
-    table = read_table(train)
-    other = None if options.test is None else read_table(options.test)
-    reading = time.perf_counter() - began
-    given = asdict(options)
-    for name in ("test", "p", "seed"):
-        del given[name]
-    with out.working(f"comparing pushes on {len(table)} rows") as status:
-        comparison = compare_table(
+    out.check_report(page.report, train, options.test, save)
+    out.check_file(save, train, options.test)
+    candidates = options.candidates()
+    table = reading.read_table(train, index="index")
+    other = None if options.test is None else reading.read_table(options.test, index="index")
+    given = columns.arguments(table.names) | {"target": target, "id": columns.id or table.roles.get("id")}
+    recipe = Recipe(**given | {"categorical": given["categorical"] or None})
+    names = ("top", "fpr", "group_split", "time", "folds", "repeats", "confidence")
+    with out.working(f"comparing rankers on {len(table):,} rows") as status:
+        found = compare_table(
             table,
-            target=target,
-            **columns.arguments(table.names),
-            **given,
+            recipe,
             test_table=other,
-            ps=ps,
-            n_resamples=_DRAWS,
+            candidates=candidates,
             random_state=options.seed,
-            progress=None if status is None else status.update,
+            tell=None if json else out.note,
+            progress=None if status is None else lambda done, total, what: status.update(what, done, total),
+            **{name: getattr(options, name) for name in names},
         )
-    comparison.seconds.update(reading=reading, total=time.perf_counter() - began)
+    if save is not None:
+        save_model(save, found.model)
     if page.report is not None:
-        build(comparison, page.report, title=page.title or f"Does a push help? {train.name}")
+        build(found, page.report, title=page.title or f"Which ranker? {train.name}")
+    command = fit_command(train, recipe, found, save)
     if json:
-        out.print_json({**comparison.to_dict(), "report": page.report})
-    else:
-        _print(comparison, train, page.report)
+        out.print_json({**found.to_dict(), "fit": command, "report": page.report, "model": save})
+        return
+    _print(found, train)
+    typer.echo(f"the same model: {command}")
+    for path in (save, page.report):
+        if path is not None:
+            out.print_written(path)
 
 
-def _check_options(options: PushOptions, ps: list[float]) -> None:
-    """Refuse bad options by their names, before any work."""
-    from apexrank.metrics.evaluation import find_measure
-    from apexrank.report.push.compare import HARDEST
-
-    for power in ps:
-        if not power >= 1 or HARDEST < power < math.inf:
-            raise InputError(f"-p takes numbers from 1 to {HARDEST:,.0f}, or inf, got {power:g}")
-    scoring, holdout, level = options.scoring, options.holdout, options.confidence
-    too_sure = f"is more than {_DRAWS:,} draws can tell: at most {1 - 2 / _DRAWS:g}"
-    opt.refuse(
-        {
-            f"--holdout must be a share between 0 and 1, got {holdout:g}": not 0 < holdout < 1,
-            f"--confidence must be between 0 and 1, got {level:g}": not 0 < level < 1,
-            f"--confidence {level:.15g} {too_sure}": (1 - level) / 2 * _DRAWS < 1 - 1e-9,
-        }
-    )
-    try:
-        if scoring not in _SCORINGS:
-            find_measure(scoring)
-    except InputError as error:
-        if "unknown" not in str(error):
-            raise InputError(f"--scoring {error}") from None
-        raise InputError(
-            f"--scoring {scoring!r} is no measure of the top of a list: use top, or one such as precision_at_50, "
-            "partial_auc_0.1, average_precision, tpr_at_fpr_0.01, auc"
-        ) from None
+def fit_command(train: Path, recipe: Any, found: Comparison, save: Path | None) -> str:
+    """Return the ``fit`` command that gives the recommended model."""
+    best = found.recommended
+    short = {full: name for name, full in RANKERS.items()}.get(found.names[best], found.names[best])
+    words = ["apexrank", "fit", str(train), "--target", recipe.target]
+    plain: Mapping[str, Any] = {"positive": None, "id": None, "weight": None, "impute": None, "scale": "standard"}
+    for name, usual in plain.items():
+        if getattr(recipe, name) not in (None, usual):
+            words += [opt.flag(name), str(getattr(recipe, name))]
+    for name in ("features", "drop", "categorical"):
+        for value in getattr(recipe, name) or ():
+            words += [opt.flag(name), value]
+    words += ["--model", "trees" if short == "pushed-trees" else short]
+    for name, value in found.settings[best].items():
+        if value is not None:
+            words += [opt.flag(name), f"{value:g}"]
+    return shlex.join([*words, *([] if save is None else ["-o", str(save)])])
 
 
-def _print(comparison: PushComparison, train: Path, report: Path | None) -> None:
-    from apexrank.io.judging import label
-    from apexrank.report.page import level
-    from apexrank.report.push.page import shown_measures
+def _print(found: Comparison, train: Path) -> None:
+    from apexrank.comparison.verdict import in_words
 
     typer.echo(
-        f"{train}: learnt from {comparison.n_train} rows ({comparison.n_train_positives} positive), measured on "
-        f"{comparison.n_test} others ({comparison.n_test_positives} positive), "
-        f"{out.plural(len(comparison.feature_names), 'feature')}"
+        f"{train}: {len(found.y):,} rows, {found.n_positives:,} of them positive, "
+        f"{out.plural(len(found.feature_names), 'feature')}; {found.how}"
     )
-    decided, *others = shown_measures(comparison)[:_MOST_SHOWN]
-    rows = [_row(comparison, number, decided, others) for number in range(len(comparison.ps))]
-    out.print_table(["p", label(decided), "difference", "its interval", *map(label, others)], rows)
-    typer.echo(
-        f"* chosen by cross-validation ({comparison.scoring}); difference to p = 1 with its "
-        f"{level(comparison.confidence)} interval"
-    )
-    for sentence in comparison.notes:
+    base = found.names.index(RANKERS["logistic"]) if RANKERS["logistic"] in found.names else 0
+    rows = []
+    for i, name in enumerate(found.names):
+        own, gap = found.value(i), None if i == base else found.difference(i, base)
+        marked = f"{name}{' *' if i == found.recommended else ''}"
+        shown = [f"{own.value:.3f}", *(("", "") if gap is None else (f"{gap.value:+.3f}", _ends(gap)))]
+        others = [f"{found.value(i, measure).value:.3f}" for measure in ("average_precision", "auc")]
+        rows.append([marked, *shown, *others, in_words(found.settings[i]).strip(" ()")])
+    against = f"difference to {found.names[base]}"
+    out.print_table(["ranker", found.top.label, against, "its interval", "avg. precision", "AUC", "chosen"], rows)
+    typer.echo("* recommended: the first ranker that none is clearly better than")
+    for sentence in found.notes:
         out.note(sentence)
-    verdict = comparison.verdict
-    for sentence in filter(None, (verdict.text, *verdict.caveats, comparison.left_out)):
+    verdict = found.verdict
+    for sentence in (verdict.text, *(caveat for caveat in verdict.caveats if caveat not in found.notes)):
         typer.echo(sentence)
-    if report is not None:
-        size, seconds = report.stat().st_size / 1e6, comparison.seconds["total"]
-        out.print_written(report, f" ({size:.1f} MB, after {seconds:.0f} s)")
+    if found.left_out:
+        left = out.plural(len(found.left_out), "column")
+        reasons = "; ".join(f"{name!r} ({reason})" for name, reason in found.left_out[:5])
+        typer.echo(f"{left} left out: {reasons}{'; …' * (len(found.left_out) > 5)}")
 
 
-def _row(comparison: PushComparison, number: int, decided: str, others: list[str]) -> list[str]:
-    power = comparison.ps[number]
-    marked = ("inf" if math.isinf(power) else f"{power:g}") + (" *" if number == comparison.chosen else "")
-    if comparison.collapsed[number]:
-        marked += " (no minimum but 0)"
-    elif not comparison.converged(number):
-        marked += " (not converged)"
-    gap = comparison.differences[decided][number]
-    values = [f"{comparison.measures[name][number].value:.3f}" for name in (decided, *others)]
-    difference = "" if gap is None else f"{gap.value:+.3f}"
-    interval = "" if gap is None else f"{gap.low:+.3f} to {gap.high:+.3f}" if math.isfinite(gap.low) else "–"
-    return [marked, values[0], difference, interval, *values[1:]]
+def _ends(gap: Any) -> str:
+    return f"{gap.low:+.3f} to {gap.high:+.3f}"

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from itertools import pairwise
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -126,10 +127,7 @@ def later_rows(y: np.ndarray, time: np.ndarray, *, folds: int) -> list[Split]:
         np.searchsorted(time[order], time[order][np.minimum(cuts[:-1].astype(int), len(y) - 1)])
     )
     edges = np.append(edges[edges > 0], len(y))
-    splits = [
-        Split(np.sort(order[:start]), np.sort(order[start:end]), 0)
-        for start, end in zip(edges[:-1], edges[1:], strict=True)
-    ]
+    splits = [Split(np.sort(order[:start]), np.sort(order[start:end]), 0) for start, end in pairwise(edges)]
     splits = [s for s in splits if all(part.any() and not part.all() for part in (y[s.train], y[s.test]))]
     if len(splits) < 2:
         raise InputError("the later half of the rows has too few times, or one class only: leave out time")

@@ -2,19 +2,81 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from importlib.util import find_spec
-from typing import Any, Self
+from typing import Any, NamedTuple, Self
 
 import numpy as np
 from numpy.typing import ArrayLike
 
-from apexrank.errors import InputError, MissingExtraError
+from apexrank.errors import MissingExtraError
+from apexrank.kernels.trees import leaf_sums, path_sums
 from apexrank.rankers.base import BinaryRanker, checked_rows
 from apexrank.validation import check_count
 
 _FEWEST_IN_LEAF = 20
 _LARGE = 5e6  # numbers of a table that is worth several threads
+
+
+class Forest(NamedTuple):
+    """Trees as arrays, one entry a node.
+
+    A row goes ``left`` where its ``feature`` is at most the ``threshold``, else ``right``; a leaf has -1 for both. Its
+    score is ``base`` plus the ``value`` of its leaf in each tree. ``mean`` is the mean value of the training rows that
+    come through a node, and ``roots`` are the nodes at which trees begin.
+    """
+
+    feature: np.ndarray
+    threshold: np.ndarray
+    left: np.ndarray
+    right: np.ndarray
+    value: np.ndarray
+    mean: np.ndarray
+    roots: np.ndarray
+    base: float
+
+    @classmethod
+    def of(cls, trees: Sequence[Sequence[Node]], base: float) -> Forest:
+        """Join trees, each a list of nodes from the root on, with children after their parents."""
+        sizes = np.array([len(nodes) for nodes in trees])
+        roots = np.concatenate([[0], np.cumsum(sizes)[:-1]]).astype(np.int64)
+        joined = np.array([node for nodes in trees for node in nodes], dtype=np.float64).reshape(
+            -1, len(Node._fields)
+        )
+        feature, threshold, left, right, value, count = joined.T
+        start = np.repeat(roots, sizes)
+        left, right = (np.where(child < 0, -1, child + start).astype(np.int64) for child in (left, right))
+        mean = value.copy()
+        for node in range(len(mean) - 1, -1, -1):
+            if left[node] >= 0:
+                below = [left[node], right[node]]
+                mean[node] = np.average(mean[below], weights=np.maximum(count[below], 1))
+        return cls(feature.astype(np.int64), threshold, left, right, value, mean, roots, float(base))
+
+    def scores(self, X: np.ndarray, rounds: int | None = None) -> np.ndarray:
+        """Scores of the rows after so many trees."""
+        out = np.full(len(X), self.base)
+        leaf_sums(
+            X, self.feature, self.threshold, self.left, self.right, self.value, self.roots[:rounds], out
+        )
+        return out
+
+    def contributions(self, X: np.ndarray) -> np.ndarray:
+        """What each feature adds on the way to the leaves (Saabas 2014); with the mean score the sum is the score."""
+        out = np.zeros(X.shape)
+        path_sums(X, self.feature, self.threshold, self.left, self.right, self.mean, self.roots, out)
+        return out
+
+
+class Node(NamedTuple):
+    """A node of one tree: children by their places in its list, -1 in a leaf, and how many training rows it has."""
+
+    feature: int
+    threshold: float
+    left: int
+    right: int
+    value: float
+    count: float
 
 
 class TreeRanker(BinaryRanker):
@@ -34,8 +96,8 @@ class TreeRanker(BinaryRanker):
 
     Attributes
     ----------
-    booster_ : lightgbm.Booster or sklearn.ensemble.HistGradientBoostingClassifier
-        The trees.
+    forest_ : Forest
+        The trees as arrays.
 
     Examples
     --------
@@ -47,7 +109,7 @@ class TreeRanker(BinaryRanker):
     True
     """
 
-    booster_: Any
+    forest_: Forest
 
     def __init__(
         self, p: float | None = None, *, leaves: int = 16, rounds: int = 100, learning_rate: float = 0.1
@@ -62,12 +124,12 @@ class TreeRanker(BinaryRanker):
         check_count("leaves", self.leaves, 2)
         check_count("rounds", self.rounds)
         rows, positive, weight = self._validate(X, y, sample_weight)
-        # a twentieth of the smaller class: 20 rows a leaf, LightGBM's own, leave no tree of a small table
+        # 20 rows a leaf, as LightGBM has it, leave no tree of a small table
         fewest = int(np.clip(min(positive.sum(), (~positive).sum()) // 5, 1, _FEWEST_IN_LEAF))
         if find_spec("lightgbm") is None:
             if self.p is not None:
                 raise MissingExtraError('trees with a push need LightGBM: pip install "apexrank[boosting]"')
-            self.booster_ = self._scikit_learn(fewest).fit(rows, positive, sample_weight=weight)
+            self.forest_ = self._scikit_learn(rows, positive, weight, fewest)
             return self
         import lightgbm
 
@@ -85,38 +147,66 @@ class TreeRanker(BinaryRanker):
             "verbosity": -1,
         }
         data = lightgbm.Dataset(rows, positive.astype(float), weight=weight)
-        self.booster_ = lightgbm.train(options, data, self.rounds)
+        booster = lightgbm.train(options, data, self.rounds)
+        trees = [list(_lightgbm_nodes(tree["tree_structure"])) for tree in booster.dump_model()["tree_info"]]
+        self.forest_ = Forest.of(trees, 0.0)
         return self
 
-    def _scikit_learn(self, fewest: int) -> Any:
+    def _scikit_learn(
+        self, rows: np.ndarray, positive: np.ndarray, weight: np.ndarray | None, fewest: int
+    ) -> Forest:
         from sklearn.ensemble import HistGradientBoostingClassifier
 
-        return HistGradientBoostingClassifier(
+        model = HistGradientBoostingClassifier(
             learning_rate=self.learning_rate,
             max_iter=self.rounds,
             max_leaf_nodes=self.leaves,
             min_samples_leaf=fewest,
             early_stopping=False,
             random_state=0,
-        )
+        ).fit(rows, positive, sample_weight=weight)
+        trees = [
+            [
+                Node(
+                    *(node["feature_idx"], node["num_threshold"]),
+                    *((-1, -1) if node["is_leaf"] else (node["left"], node["right"])),
+                    *(node["value"], node["count"]),
+                )
+                for node in predictors[0].nodes
+            ]
+            for predictors in model._predictors
+        ]
+        return Forest.of(trees, float(np.ravel(model._baseline_prediction)[0]))
 
     def decision_function(self, X: ArrayLike) -> np.ndarray:
         """Ranking score of each row; with the log loss its log-odds."""
-        return self.staged(X, [self.rounds])[0]
+        return self.forest_.scores(self._rows(X))
 
     def staged(self, X: ArrayLike, rounds: Sequence[int]) -> np.ndarray:
         """Scores after so many rounds, shape (len(rounds), n)."""
-        rows = checked_rows(self, X)
-        if hasattr(self.booster_, "staged_decision_function"):
-            stages = list(self.booster_.staged_decision_function(rows))
-            return np.array([np.ravel(stages[min(number, len(stages)) - 1]) for number in rounds])
-        return np.array([self.booster_.predict(rows, raw_score=True, num_iteration=n) for n in rounds])
+        rows = self._rows(X)
+        return np.array([self.forest_.scores(rows, number) for number in rounds])
 
     def contributions(self, X: ArrayLike) -> np.ndarray:
-        """What each feature adds to the score of a row above the mean score (TreeSHAP), rows by features."""
-        rows = checked_rows(self, X)
-        if not hasattr(self.booster_, "num_trees"):
-            raise InputError(
-                'reasons of trees need LightGBM: pip install "apexrank[boosting]", and fit again'
-            )
-        return self.booster_.predict(rows, pred_contrib=True)[:, :-1]
+        """What each feature adds to a row's score beyond the mean score, rows by features."""
+        return self.forest_.contributions(self._rows(X))
+
+    def _rows(self, X: ArrayLike) -> np.ndarray:
+        return np.ascontiguousarray(checked_rows(self, X), dtype=np.float64)
+
+
+def _lightgbm_nodes(root: Mapping[str, Any]) -> Iterator[Node]:
+    """Nodes of a tree of LightGBM's in the order of levels."""
+    level, place = [root], 1
+    while level:
+        below: list[Mapping[str, Any]] = []
+        for node in level:
+            if "left_child" in node:
+                below += [node["left_child"], node["right_child"]]
+                yield Node(
+                    node["split_feature"], node["threshold"], place, place + 1, 0.0, node["internal_count"]
+                )
+                place += 2
+            else:
+                yield Node(0, 0.0, -1, -1, node["leaf_value"], node.get("leaf_count", 1))
+        level = below
