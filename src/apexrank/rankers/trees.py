@@ -8,13 +8,16 @@ from typing import Any, NamedTuple, Self
 
 import numpy as np
 from numpy.typing import ArrayLike
+from scipy import sparse
 
-from apexrank.errors import MissingExtraError
+from apexrank.errors import InputError, MissingExtraError
 from apexrank.kernels.trees import leaf_sums, path_sums
+from apexrank.metrics.confidence import are_counts
 from apexrank.rankers.base import BinaryRanker, checked_rows
 from apexrank.validation import check_count
 
 _FEWEST_IN_LEAF = 20
+_MOST_REPEATED = 10  # times the rows, where weights are counts
 _LARGE = 5e6  # numbers of a table that is worth several threads
 
 
@@ -120,10 +123,15 @@ class TreeRanker(BinaryRanker):
         self.learning_rate = learning_rate
 
     def fit(self, X: ArrayLike, y: ArrayLike, *, sample_weight: ArrayLike | None = None) -> Self:
-        """Fit on rows X with two-valued labels y."""
+        """Fit on rows X with two-valued labels y; weights that are whole numbers count as repetitions of rows."""
         check_count("leaves", self.leaves, 2)
         check_count("rounds", self.rounds)
+        _refuse_sparse(X)
         rows, positive, weight = self._validate(X, y, sample_weight)
+        if weight is not None and are_counts(weight) and weight.sum() <= _MOST_REPEATED * len(weight):
+            # both libraries count rows, not weights, for bins and leaves
+            again = np.repeat(np.arange(len(weight)), weight.astype(int))
+            rows, positive, weight = rows[again], positive[again], None
         # 20 rows a leaf, as LightGBM has it, leave no tree of a small table
         fewest = int(np.clip(min(positive.sum(), (~positive).sum()) // 5, 1, _FEWEST_IN_LEAF))
         if find_spec("lightgbm") is None:
@@ -180,7 +188,8 @@ class TreeRanker(BinaryRanker):
 
     def decision_function(self, X: ArrayLike) -> np.ndarray:
         """Ranking score of each row; with the log loss its log-odds."""
-        return self.forest_.scores(self._rows(X))
+        rows = self._rows(X)
+        return self.forest_.scores(rows)
 
     def staged(self, X: ArrayLike, rounds: Sequence[int]) -> np.ndarray:
         """Scores after so many rounds, shape (len(rounds), n)."""
@@ -189,10 +198,17 @@ class TreeRanker(BinaryRanker):
 
     def contributions(self, X: ArrayLike) -> np.ndarray:
         """What each feature adds to a row's score beyond the mean score, rows by features."""
-        return self.forest_.contributions(self._rows(X))
+        rows = self._rows(X)
+        return self.forest_.contributions(rows)
 
     def _rows(self, X: ArrayLike) -> np.ndarray:
+        _refuse_sparse(X)
         return np.ascontiguousarray(checked_rows(self, X), dtype=np.float64)
+
+
+def _refuse_sparse(X: Any) -> None:
+    if sparse.issparse(X):
+        raise InputError("sparse input is not supported by TreeRanker: give X.toarray()")
 
 
 def _lightgbm_nodes(root: Mapping[str, Any]) -> Iterator[Node]:

@@ -1,0 +1,194 @@
+import numpy as np
+import polars as pl
+import pytest
+from sklearn.dummy import DummyClassifier
+from sklearn.linear_model import LogisticRegression
+
+from apexrank.comparison import Candidate, LinearPush, Logistic, Trees, compare_rankers, compare_table
+from apexrank.comparison.compare import MOST_ROWS
+from apexrank.errors import InputError
+from apexrank.io import Recipe, Table
+from apexrank.io.table_ranker import fit_table
+from apexrank.rankers.logistic import LogisticRanker
+
+FEW_TREES = Trees(leaves=(4,), rounds=(10, 30))
+
+
+def circle(n=1200, seed=0):
+    """Positives inside a circle, which no line can tell."""
+    X = np.random.default_rng(seed).normal(size=(n, 3))
+    return X, (X[:, 0] ** 2 + X[:, 1] ** 2) < 0.4
+
+
+def line(n=600, seed=0):
+    rng = np.random.default_rng(seed)
+    X = rng.normal(size=(n, 3))
+    return X, X @ [1.0, 0.5, 0.0] + rng.logistic(size=n) > 1
+
+
+def test_trees_are_recommended_where_no_line_helps():
+    found = compare_rankers(*circle(), candidates=[Logistic(), FEW_TREES], repeats=2)
+    assert found.verdict.kind == "better"
+    assert found.names[found.recommended] == "boosted trees"
+    assert found.difference(1, 0).low > 0.2
+    assert "with logistic regression" in found.verdict.text
+
+
+def test_the_simplest_is_recommended_where_nothing_is_clearly_better():
+    found = compare_rankers(*line(), candidates=[Logistic(), LinearPush(ps=(1, 4)), FEW_TREES], repeats=1)
+    assert found.verdict.kind == "no difference"
+    assert found.recommended == 0
+
+
+def test_the_model_is_fitted_on_all_rows_with_the_chosen_setting():
+    X, y = line()
+    found = compare_rankers(X, y, candidates=[Logistic()], repeats=1)
+    scaled = (X - X.mean(0)) / X.std(0)
+    model = LogisticRanker(**found.settings[0]).fit(scaled, y)
+    np.testing.assert_allclose(found.model.decision_function(X), model.decision_function(scaled), rtol=1e-6)
+
+
+def test_too_few_positives_are_told_before_the_work_starts():
+    said = []
+
+    class Late(Logistic):
+        def scores(self, X, y, weight, X_test):
+            said.append("fit")
+            return super().scores(X, y, weight, X_test)
+
+    X, _ = line(200)
+    found = compare_rankers(X, np.arange(200) < 8, candidates=[Late()], repeats=1, tell=said.append)
+    assert said[0].startswith("too few to tell")
+    assert said[1] == "fit"
+    assert found.verdict.kind == "too few to tell"
+
+
+def test_any_classifier_can_be_a_candidate():
+    X, y = line()
+    candidates = [LogisticRegression(), DummyClassifier()]
+    found = compare_rankers(X, y, candidates=candidates, repeats=1)
+    assert found.names == ["LogisticRegression", "DummyClassifier"]
+    assert found.verdict.kind == "no difference"  # to the first, which is the best
+    assert found.difference(0, 1).low > 0
+
+
+@pytest.mark.parametrize(
+    ("options", "words"),
+    [
+        ({"candidates": [Logistic(), Logistic()]}, "names of their own"),
+        ({"candidates": [3]}, "classifier"),
+        ({"top": "most"}, "top takes"),
+        ({"folds": 1}, "folds"),
+        ({"confidence": 2}, "confidence"),
+        ({"random_state": -1}, "random_state"),
+        ({"top": 10, "fpr": 0.1}, "two ways"),
+    ],
+)
+def test_bad_options_are_refused_in_one_line(options, words):
+    with pytest.raises(InputError, match=words) as error:
+        compare_rankers(*line(60), **options)
+    assert "\n" not in str(error.value)
+
+
+def test_a_test_set_of_its_own_has_bootstrap_intervals():
+    X, y = circle(1500)
+    found = compare_rankers(
+        X[:700], y[:700], X_test=X[700:], y_test=y[700:], candidates=[Logistic(), FEW_TREES]
+    )
+    assert len(found.y) == 800
+    assert found.draws.shape[0] == 2
+    gap = found.difference(1, 0)
+    assert gap.low < gap.value < gap.high
+    assert found.verdict.kind == "better"
+
+
+def test_many_rows_are_drawn_from():
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(MOST_ROWS + 500, 1))
+    y = X[:, 0] + rng.logistic(size=len(X)) > 2
+    found = compare_rankers(X, y, candidates=[Logistic(alphas=(0.1,))], repeats=1)
+    assert len(found.y) == MOST_ROWS
+    assert found.notes[0].startswith(f"compared on {MOST_ROWS:,} of")
+
+
+def people(n=600, seed=0):
+    """A table with a row counter, an id, text, dates, missing values and a target in words."""
+    rng = np.random.default_rng(seed)
+    age, job = rng.normal(40, 12, n).round(), rng.choice(["cook", "clerk", "driver"], n)
+    bought = 0.05 * age + (job == "cook") + rng.logistic(size=n) > 3.5
+    frame = pl.DataFrame(
+        {
+            "rownames": np.arange(1, n + 1),
+            "age": age,
+            "job": job,
+            "since": np.datetime64("2020-01-01") + rng.integers(0, 900, n),
+            "customer": rng.integers(0, n // 4, n),
+            "bought": np.where(bought, "yes", "no"),
+        }
+    )
+    return Table(frame.with_columns(age=pl.when(pl.col("age") < 25).then(None).otherwise(pl.col("age"))))
+
+
+def test_the_model_of_a_table_is_the_one_that_fit_gives():
+    table, recipe = people(), Recipe(target="bought")
+    found = compare_table(table, recipe, candidates=[Logistic(), LinearPush(ps=(1, 4))], repeats=1)
+    best = found.candidates[found.recommended]
+    again, _ = fit_table(table, recipe, best.estimator(found.settings[found.recommended]))
+    np.testing.assert_array_equal(found.model.score(table), again.score(table))
+
+
+def test_a_row_counter_is_left_out_with_its_reason():
+    found = compare_table(people(), Recipe(target="bought"), candidates=[Logistic()], repeats=1)
+    assert "rownames" in dict(found.left_out)
+    assert not any("rownames" in name for name in found.feature_names)
+    assert "age missing" in " ".join(found.feature_names)
+
+
+def test_a_column_that_gives_the_target_away_is_named_first():
+    table = people()
+    leaky = Table(table.frame.with_columns(paid=pl.col("bought") == "yes"))
+    found = compare_table(leaky, Recipe(target="bought"), candidates=[Logistic()], repeats=1)
+    assert "'paid'" in found.notes[0]
+    assert "'paid'" in found.verdict.caveats[0]
+
+
+def test_customers_and_times_split_the_rows_and_are_no_features():
+    options = {"candidates": [Logistic()], "repeats": 1}
+    table, recipe = people(), Recipe(target="bought")
+    grouped = compare_table(table, recipe, group_split="customer", **options)
+    assert not any("customer" in name for name in grouped.feature_names)
+    later = compare_table(table, recipe, time="since", **options)
+    assert later.how.startswith("trained on the past")
+    assert len(later.y) < len(table)
+    assert not any("since" in name for name in later.feature_names)
+
+
+def test_a_test_table_needs_the_columns_that_are_used():
+    table, recipe = people(), Recipe(target="bought")
+    other = people(200, seed=1)
+    found = compare_table(table, recipe, test_table=other, candidates=[Logistic()])
+    assert len(found.y) == 200
+    with pytest.raises(InputError, match="no column 'job'"):
+        compare_table(table, recipe, test_table=Table(other.frame.drop("job")), candidates=[Logistic()])
+    same = compare_table(table, recipe, test_table=table, candidates=[Logistic()])
+    assert "test rows are training rows" in same.verdict.caveats[-1]
+
+
+@pytest.mark.slow
+def test_false_claims_are_rare_where_all_rankers_are_equal():
+    """Rankers that see exchangeable features do equally well in the long run: any claim is false."""
+
+    class Block(Candidate):
+        def scores(self, X, y, weight, X_test):
+            own = slice(3 * int(self.name), 3 * int(self.name) + 3)
+            return LogisticRanker(alpha=1e-3).fit(X[:, own], y).decision_function(X_test[:, own])[None]
+
+    claims, draws = 0, 100
+    for seed in range(draws):
+        rng = np.random.default_rng(seed)
+        X = rng.normal(size=(400, 12))
+        y = X.sum(axis=1) / 3 + rng.logistic(size=400) > 1.5
+        found = compare_rankers(X, y, candidates=[Block(str(b)) for b in range(4)], random_state=seed)
+        claims += found.difference(found.best, 0).low > 0
+    # with 5 in 100 more than 11 have a probability of 0.4 %
+    assert claims <= 11
