@@ -62,7 +62,8 @@ class TableColumn:
     knows_all, needs_value : bool
         The model refuses an unknown category, or a missing one.
     shares : tuple of (value, share)
-        Features of a value that is not known: 1 for `OTHER` where the model has such a level, else those of an average row.
+        Features of a value that is not known: 1 for `OTHER` where the model has such a level, else those of an average
+        row.
     date : str
         The column of dates that this is computed from.
     """
@@ -311,7 +312,9 @@ def raw_matrix(model: Any, form: LinearForm, X: Any) -> np.ndarray:
     if isinstance(model, TableRanker):
         U = model.encoder.raw(as_table(X))
         indicators = [not feature.is_number for feature in form.features]
-        U[:, indicators] = U[:, indicators] == 1  # a value without a level, else an average row, has none of them
+        U[:, indicators] = (
+            U[:, indicators] == 1
+        )  # a value without a level, else an average row, has none of them
         return U
     if not hasattr(X, "columns"):
         X = X.toarray() if sparse.issparse(X) else np.asarray(X)

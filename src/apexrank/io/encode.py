@@ -1,14 +1,15 @@
 """Encode tables as feature matrices, new rows the same way as training rows.
 
-What a column is (:func:`apexrank.io.prepare.prepare`) is kept apart from what is learnt of its values: fills, levels and
-scaling. Both are data that a model file holds. scikit-learn's ColumnTransformer lacks what is needed here: errors that
+What a column is (:func:`apexrank.io.prepare.prepare`) is kept apart from what is learnt of its values: fills, levels
+and scaling. Both are data that a model file holds. scikit-learn's ColumnTransformer lacks what is needed here: errors that
 name the line of a bad value, imputation by the median of weighted rows, and statistics merged over the parts of a file.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
+from types import MappingProxyType
 from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
@@ -87,9 +88,9 @@ class _Measured:
         missing, total = stats[0].missing, stats[0].missing + stats[0].n
         has_level = impute != "none" and missing > 0 and not is_rare(missing, total)
         fills = None if impute == "none" else tuple(part.fill(impute) for part in stats)
-        units = [
-            part.scaling(None if fills is None else fills[j], scale) for j, part in enumerate(stats)
-        ] + [(0.0, 1.0)] * has_level
+        units = [part.scaling(None if fills is None else fills[j], scale) for j, part in enumerate(stats)] + [
+            (0.0, 1.0)
+        ] * has_level
         return self._filled(fills, has_level), units
 
     def _filled(self, fills: tuple[float, ...] | None, missing: bool) -> Any:
@@ -162,7 +163,9 @@ class Date(_Measured):
     @property
     def parts(self) -> list[str]:
         """Day, month, weekday, and hour where the format has times."""
-        return [f"{self.name} {part}" for part in ("day", "month", "weekday", "hour")[: 4 if self.timed else 3]]
+        return [
+            f"{self.name} {part}" for part in ("day", "month", "weekday", "hour")[: 4 if self.timed else 3]
+        ]
 
     @property
     def timed(self) -> bool:
@@ -251,8 +254,8 @@ class Category:
     def encode(self, text: pl.Series) -> np.ndarray:
         """Turn parsed texts into indicators."""
         width = len(self.fill)
-        codes = text.replace_strict(list(self.values), list(range(len(self.values))), default=width)
-        codes = codes.to_numpy().copy()
+        known = text.replace_strict(list(self.values), list(range(len(self.values))), default=width)
+        codes = known.to_numpy().copy()
         if self.missing:
             codes[self.is_missing(text)] = width - 1
         return np.vstack([np.eye(width), np.reshape(self.fill, (1, width))])[codes]
@@ -264,7 +267,9 @@ class Category:
         found = text.drop_nulls().unique().sort()
         unknown = [value for value in found if value not in set(self.values)]
         shown = quoted(unknown, 3)
-        text_of = f"column {self.name!r} has values without a level of their own, taken as an average row: {shown}"
+        text_of = (
+            f"column {self.name!r} has values without a level of their own, taken as an average row: {shown}"
+        )
         return text_of if unknown else None
 
 
@@ -274,10 +279,11 @@ Cells = dict[str, Any]  # the parsed values of columns, by name
 
 
 def parse_columns(table: Table, columns: Sequence[Column], *, required: bool | None = None) -> Cells:
-    """Parse columns of a table; a missing value raises where it is ``required``, by default where the column says so."""
+    """Parse columns of a table; a missing value raises if it is ``required``, by default where the column says so."""
     cells: Cells = {}
     for column in columns:
-        cells[column.name] = values = column.parse(table)
+        values: Any = column.parse(table)
+        cells[column.name] = values
         if column.required if required is None else required:
             refuse_row(table, column.name, column.is_missing(values), _MISSING)
     return cells
@@ -381,13 +387,15 @@ class Found(NamedTuple):
     """Mergeable summary of a column: of its parts where it holds numbers, or the weights of its values."""
 
     parts: tuple[NumberStats, ...] = ()
-    levels: dict[str, float] = {}
+    levels: Mapping[str, float] = MappingProxyType({})
     missing: float = 0.0
 
     def __or__(self, other: Found) -> Found:
         """Summary of the rows of both."""
         parts = tuple(own | more for own, more in zip(self.parts, other.parts, strict=True))
-        levels = {v: self.levels.get(v, 0.0) + other.levels.get(v, 0.0) for v in self.levels | other.levels}
+        levels = dict(self.levels)
+        for value, weight in other.levels.items():
+            levels[value] = levels.get(value, 0.0) + weight
         return Found(parts, levels, self.missing + other.missing)
 
 
@@ -400,7 +408,8 @@ def merge_stats(a: Stats, b: Stats) -> Stats:
     for name, found in merged.items():
         if len(found.levels) > MAX_VALUES:
             raise InputError(
-                f"column {name!r} has more than {MAX_VALUES:,} different values: if they are ids or notes, --drop {name}"
+                f"column {name!r} has more than {MAX_VALUES:,} different values: if they are ids or notes, "
+                f"--drop {name}"
             )
     return merged
 
@@ -530,5 +539,6 @@ class Encoder:
 
     def notes(self, table: Table) -> list[str]:
         """Return one sentence for each column with values that training did not have."""
-        found = (column.note(column.parse(table)) for column in self.columns)
+        cells = parse_columns(table, self.columns, required=False)
+        found = [column.note(cells[column.name]) for column in self.columns]
         return [note for note in found if note is not None]
