@@ -1,15 +1,15 @@
 """Encode tables as feature matrices, new rows the same way as training rows.
 
 What a column is (:func:`apexrank.io.prepare.prepare`) is kept apart from what is learnt of its values: fills, levels
-and scaling. Both are data that a model file holds. scikit-learn's ColumnTransformer lacks what is needed here: errors that
-name the line of a bad value, imputation by the median of weighted rows, and statistics merged over the parts of a file.
+and scaling. Both are data that a model file holds. scikit-learn's ColumnTransformer lacks what is needed here: errors
+that name the line of a bad value, imputation by the median of weighted rows, and statistics merged over the parts of a
+file.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from types import MappingProxyType
 from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
@@ -80,7 +80,8 @@ class _Measured:
 
     def stats(self, values: np.ndarray, weight: np.ndarray | None, impute: str) -> Found:
         """Summarise parsed values, one summary for each part."""
-        return Found(tuple(NumberStats.of(part, weight, sampled=impute == "median") for part in values.T))
+        parts = (NumberStats.of(part, weight, sampled=impute == "median") for part in values.T)
+        return Found(tuple(parts), {})
 
     def learnt(self, found: Found, impute: str, scale: str) -> tuple[Any, list[tuple[float, float]]]:
         """Return the column with its fills, and center and scale of its features."""
@@ -226,7 +227,7 @@ class Category:
         codes = text.replace_strict(given, np.arange(1, len(given) + 1), default=0).to_numpy()
         sums = np.bincount(codes, weight, len(given) + 1)
         missing = float(weight[self.is_missing(text)].sum())
-        return Found(levels=dict(zip(given.to_list(), sums[1:].tolist(), strict=True)), missing=missing)
+        return Found((), dict(zip(given.to_list(), sums[1:].tolist(), strict=True)), missing)
 
     def learnt(self, found: Found, impute: str, scale: str) -> tuple[Category, list[tuple[float, float]]]:
         """Return the column with its levels, and center and scale of its features: indicators stay as they are.
@@ -386,8 +387,8 @@ def _thinned(values: np.ndarray, weights: np.ndarray) -> tuple[np.ndarray, np.nd
 class Found(NamedTuple):
     """Mergeable summary of a column: of its parts where it holds numbers, or the weights of its values."""
 
-    parts: tuple[NumberStats, ...] = ()
-    levels: Mapping[str, float] = MappingProxyType({})
+    parts: tuple[NumberStats, ...]
+    levels: dict[str, float]
     missing: float = 0.0
 
     def __or__(self, other: Found) -> Found:
