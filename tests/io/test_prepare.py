@@ -135,7 +135,9 @@ class TestKinds:
             ]
             np.testing.assert_array_equal(*read)
             assert read[0][0, 3] == 1.5
-        with pytest.raises(InputError, match="row 2, column 'v': '2020-13-01' is not a date"):
+        with pytest.raises(
+            InputError, match="row 2, column 'v': '2020-13-01' is not a date such as 2024-12-31"
+        ):
             Date("v").parse(Table(pl.DataFrame({"v": ["2020-01-01", "2020-13-01"]})))
 
     def test_a_slip_among_numbers_is_an_error_that_names_its_line(self, tmp_path):
@@ -170,6 +172,8 @@ class TestKinds:
         assert chosen(v=rng.choice([f"c{k}" for k in range(50)], 1000)) == Category("v")
         codes = ["80+" if k > 15 else str(k) for k in rng.integers(0, 20, 200)]
         assert chosen(v=codes) == Category("v")
+        assert chosen(v=["9", "10", "11", "12"] * 50 + ["other"] * 6) == Category("v")
+        assert chosen(v=["9", "10", "11", "12"] * 50 + ["O"]) == Number("v")  # a slip, which parse refuses
         names = [f"name {k // 2}" for k in range(1000)]
         assert chosen(v=names, x=np.arange(1000) % 7).left_out[0][0] == "v"
         for recipe in (Recipe("y", categorical=["v"]), Recipe("y", features=["v"])):

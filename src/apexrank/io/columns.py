@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping, Sequence
+from datetime import datetime
 
 import numpy as np
 import polars as pl
@@ -143,8 +144,10 @@ def dates(table: Table, name: str, format: str) -> pl.Series:
     failed = (given_words(words) & when.is_null()).to_numpy()
     if failed.any():
         row = int(failed.argmax())
+        example = datetime(2024, 12, 31, 18, 30).strftime(format)
         raise InputError(
-            f"{table.where(row, name)}: {words[row]!r} is not a date such as {format}; correct it"
+            f"{table.where(row, name)}: {words[row]!r} is not a date such as {example}; leave the column out "
+            f"(--drop {name}) or correct it"
         )
     return when
 

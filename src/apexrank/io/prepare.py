@@ -27,6 +27,7 @@ if TYPE_CHECKING:
 MOST_WORDS = 20_000  # different texts of a column that are looked at
 MOST = 0.95  # share of the values that says how a column is written; the others are errors
 FEW = 0.05  # share of texts among numbers that are slips of the pen
+FEW_WORDS = 20  # different values, of which a repeated text is one like the numbers
 FREQUENT_LEVELS = 100  # at most, of a text that is encoded without asking
 LEAST_COUNTED = 10  # rows, for whole numbers in steps of one to be a row counter
 DECIDES = 0.98  # area under the ROC curve of a column that may give the target away
@@ -291,8 +292,7 @@ class _Chooser:
         if plain == 1 or words["word"].str.to_lowercase().is_in(["true", "false"]).all():
             return Number(name)
         found = self._written(name, words, plain) or _dated(name, words["word"])
-        slips = (1 - plain) * float(words["weight"].sum())
-        if found is None and plain >= 0.5 and (plain >= 1 - FEW or slips < 5):
+        if found is None and plain >= 0.5 and _are_slips(words, plain):
             return Number(name)  # which raises an error that names the line of the first slip
         return found or _levels(name, facts, asked or self.all_text)
 
@@ -362,6 +362,15 @@ def _names_the_rows(name: str, facts: Facts) -> str | None:
     if _ID_NAME.search(name) and facts.names_rows:
         return "another whole number in every row, like an id; --features all,NAME keeps it"
     return None
+
+
+def _are_slips(words: pl.DataFrame, plain: float) -> bool:
+    """Whether a few texts among numbers are typing errors, not one of a few values such as "other" and "7+"."""
+    total = float(words["weight"].sum())
+    texts_among = words.filter(written_numbers(words["word"]).is_null())
+    if len(words) <= FEW_WORDS and any(not is_rare(weight, total) for weight in texts_among["weight"]):
+        return False
+    return plain >= 1 - FEW or (1 - plain) * total < 5
 
 
 def _share(words: pl.DataFrame, values: pl.Series) -> float:
