@@ -401,6 +401,7 @@ class TestExports:
         card = round_scorecard(model, Table(frame), max_points=40)
         new = self.new().drop("day")
         np.testing.assert_allclose(self.in_sqlite(card.to_sql(), new), card.score(Table(new)), rtol=1e-9)
+        assert card.objective.model == pytest.approx(model.training["objective"], rel=1e-9)
         assert any(name.endswith(("missing", "other")) for name in card.features)
 
     def test_onnx_has_the_same_scores(self):
