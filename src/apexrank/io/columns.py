@@ -129,8 +129,8 @@ def written_numbers(words: pl.Series, decimal: str = "", unit: str = "") -> pl.S
     return size.zip_with(~negative.fill_null(False), -size)
 
 
-def dates(table: Table, name: str, format: str) -> pl.Series:
-    """Read a column as dates and times without zones; text has the ``format``, or raises InputError."""
+def dates(table: Table, name: str, format: str, advice: str = "") -> pl.Series:
+    """Read a column as dates and times without zones; text has the ``format``, or raises an error with the advice."""
     series = table.column(name)
     if series.dtype in (pl.Date, pl.Datetime):
         when = series.cast(pl.Datetime("us")) if series.dtype == pl.Date else series
@@ -145,10 +145,7 @@ def dates(table: Table, name: str, format: str) -> pl.Series:
     if failed.any():
         row = int(failed.argmax())
         example = datetime(2024, 12, 31, 18, 30).strftime(format)
-        raise InputError(
-            f"{table.where(row, name)}: {words[row]!r} is not a date such as {example}; leave the column out "
-            f"(--drop {name}) or correct it"
-        )
+        raise InputError(f"{table.where(row, name)}: {words[row]!r} is not a date such as {example}{advice}")
     return when
 
 

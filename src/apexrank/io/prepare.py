@@ -85,7 +85,9 @@ class Facts(NamedTuple):
             text = texts(Table(series.to_frame(), table.source), name)
         values = np.full(len(series), np.nan)
         if kind in _NUMERIC:
-            values = series.to_physical().cast(pl.Float64).to_numpy()  # a null becomes NaN
+            values = (
+                (series if kind == "number" else series.to_physical()).cast(pl.Float64).to_numpy()
+            )  # null: NaN
         elif text is not None:
             values = text.cast(pl.Float64, strict=False).to_numpy()
         counts = kind in ("number", "text") and len(values) and bool((np.diff(values) == 1).all())
@@ -200,8 +202,8 @@ def prepare(table: Table, recipe: Recipe, weight: np.ndarray | None = None) -> P
     Text that is mostly numbers is read as numbers, with decimal commas, thousands separators, currencies, percent signs
     and marks such as "?" for missing values. Dates become numbers. Other text is one-hot encoded if at most 100 values
     that are not rare cover half of the rows. Constants, row counters, ids and other text are left out, unless
-    ``recipe.features`` or ``recipe.categorical`` name them. Of a graded recipe all columns are plain numbers, except
-    those named in ``categorical``.
+    ``recipe.features`` or ``recipe.categorical`` name them. Of a graded recipe and of LETOR files all columns are plain
+    numbers, except those named in ``categorical``.
 
     Examples
     --------
@@ -217,7 +219,9 @@ def prepare(table: Table, recipe: Recipe, weight: np.ndarray | None = None) -> P
     one-hot encoded: 'shop' (2 values)
     """
     names = recipe.feature_columns(table)
-    facts = table_facts(table, names, weight) if needs_facts(recipe) else {}
+    facts = {}
+    if needs_facts(recipe) and table.unnamed is None:
+        facts = table_facts(table, names, weight)
     return choose_columns(names, facts, recipe, table.separator, table.source)
 
 
@@ -229,14 +233,14 @@ def needs_facts(recipe: Recipe) -> bool:
 def choose_columns(
     names: Sequence[str], facts: Mapping[str, Facts], recipe: Recipe, separator: str | None, source: str
 ) -> Prepared:
-    """Decide by the facts of the columns, as :func:`prepare` does."""
+    """Decide by the facts of the columns, as :func:`prepare` does; without facts they are plain numbers."""
     named = {name for name in recipe.categorical or () if name != "all" or "all" in names}
     for name in sorted(named - set(names)):
         raise InputError(f"--categorical {name}: the column is not among the features")
     chooser = _Chooser(recipe, "all" in (recipe.categorical or ()) and "all" not in names, separator, source)
     for name in names:
-        if recipe.graded:
-            is_category = name in named or (chooser.all_text and _is_text(facts[name]))
+        if recipe.graded or not facts:
+            is_category = name in named or (chooser.all_text and name in facts and _is_text(facts[name]))
             chooser.found.columns.append(Category(name) if is_category else Number(name))
         else:
             chooser.choose(name, facts[name], name in named)
@@ -368,7 +372,7 @@ def _are_slips(words: pl.DataFrame, plain: float) -> bool:
     """Whether a few texts among numbers are typing errors, not one of a few values such as "other" and "7+"."""
     total = float(words["weight"].sum())
     texts_among = words.filter(written_numbers(words["word"]).is_null())
-    if len(words) <= FEW_WORDS and any(not is_rare(weight, total) for weight in texts_among["weight"]):
+    if len(words) <= FEW_WORDS and bool((texts_among["weight"] >= 5).any()):
         return False
     return plain >= 1 - FEW or (1 - plain) * total < 5
 
