@@ -148,7 +148,10 @@ class TestScorecard:
         text = (folder / "new.csv").read_text().replace("Rome", "Paris")
         (folder / "new.csv").write_text(text)
         result = run("export model.apex --format scorecard --data train.csv --test new.csv")
-        assert "note: column 'city' has values without a level of their own, taken as an average row: 'Paris'" in result.stderr
+        assert (
+            "note: column 'city' has values without a level of their own, taken as an average row: 'Paris'"
+            in result.stderr
+        )
 
     @pytest.mark.slow
     def test_weights(self, folder):

@@ -374,7 +374,10 @@ TRAIN = "--target fraud --id case --categorical city"
         (f"fit twice.csv {TRAIN}", "two columns are named 'amount'"),
         (f"fit words.csv {TRAIN}", "words.csv line 8, column 'amount': 'many' is not a number"),
         ("fit slip.csv --target fraud", "slip.csv line 12, column 'x': '1O' is not a number"),
-        ("fit good.csv --target city", "has the values 'Oslo' (3 rows), 'Rome' (3 rows): say which one is positive"),
+        (
+            "fit good.csv --target city",
+            "has the values 'Oslo' (3 rows), 'Rome' (3 rows): say which one is positive",
+        ),
         (f"fit grades.csv {TRAIN}", "'high' (2 rows): say which one is positive with --positive"),
         (f"fit grades.csv {TRAIN} --positive medium", "has no value 'medium'; it has"),
         ("fit good.csv --target froud", "good.csv has no column 'froud'; did you mean 'fraud'?"),

@@ -495,7 +495,9 @@ class TestNotFinite:
 
     def test_nan_in_a_column_of_a_models_categories(self):
         frame = pl.DataFrame({"x": [1.0, 2.0, 1.0, 2.5], "fraud": [0, 0, 1, 1]})
-        model = TableRanker.fit(Table(frame), Recipe("fraud", categorical=["x"], impute="none"), PNormPush(alpha=0.1))
+        model = TableRanker.fit(
+            Table(frame), Recipe("fraud", categorical=["x"], impute="none"), PNormPush(alpha=0.1)
+        )
         with duckdb.connect(":memory:") as connection:
             connection.execute("CREATE TABLE t AS SELECT UNNEST(['NaN', '9'])::DOUBLE AS x")
             found = connection.execute(f"SELECT {to_sql(model, dialect='duckdb')} FROM t").fetchall()

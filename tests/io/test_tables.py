@@ -154,7 +154,7 @@ class TestColumns:
         for gaps in (["", "NA"], [None, None]):
             data = table(x=gaps, a=[1.0, 2.0], y=[0, 1])
             assert prepare(data, Recipe("y")).left_out == [("x", "no values")]
-            with pytest.raises(InputError, match="column 'x' cannot be used: no values"):
+            with pytest.raises(InputError, match=r"column 'x' cannot be used \(no values\)"):
                 prepare(data, Recipe("y", features=["x", "a"]))
         # in a fold of the rows it is no error
         assert learn(table(x=[None, None]), ["x"], scale="minmax").encode(table(x=[3.0])).tolist() == [[3, 0]]

@@ -74,7 +74,7 @@ class Inputs:
         ranker, table = load_model(self.source), read_table(self.test, index="index")
         grades = self.relevant is not None
         judged = judge_table(ranker, table, self.target, self.positive, grades=grades, weight=self.weight)
-        return judged._replace(notes=tuple(ranker.check(table, known=[self.target, self.weight])))
+        return judged._replace(notes=(*judged.notes, *ranker.check(table, known=[self.target, self.weight])))
 
 
 @dataclass(frozen=True)

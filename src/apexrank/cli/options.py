@@ -180,7 +180,9 @@ class FeatureColumns:
     positive: str | None = column("Positive value of the target; all others are negative.")
     id: str | None = column("Column that names the rows; not a feature.")
     weight: str | None = column("Column of row weights; not a feature.")
-    features: list[str] | None = column("Columns to use, such as a,b; all others by default.")
+    features: list[str] | None = column(
+        "Columns to use, such as a,b; all others of use by default. 'all,a' keeps a, too, where it would be left out."
+    )
     drop: list[str] | None = column("Columns to leave out, such as a,b.")
 
     def arguments(self, known: Sequence[str]) -> dict[str, Any]:

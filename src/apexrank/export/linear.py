@@ -62,7 +62,8 @@ class TableColumn:
     knows_all, needs_value : bool
         The model refuses an unknown category, or a missing one.
     shares : tuple of (value, share)
-        Features of a value that is not known: 1 for `OTHER` where the model has such a level, else those of an average row.
+        Features of a value that is not known: 1 for `OTHER` where the model has such a level, else those of an average
+        row.
     date : str
         The column of dates that this is computed from.
     """
@@ -309,10 +310,7 @@ def check_no_dates(form: LinearForm, what: str) -> None:
 def raw_matrix(model: Any, form: LinearForm, X: Any) -> np.ndarray:
     """Unscaled features u of the rows of X: numbers in the table's own units, and indicators."""
     if isinstance(model, TableRanker):
-        U = model.encoder.raw(as_table(X))
-        indicators = [not feature.is_number for feature in form.features]
-        U[:, indicators] = U[:, indicators] == 1  # a value without a level, else an average row, has none of them
-        return U
+        return model.encoder.raw(as_table(X))
     if not hasattr(X, "columns"):
         X = X.toarray() if sparse.issparse(X) else np.asarray(X)
     return np.column_stack([feature.read(X) for feature in form.features])

@@ -387,7 +387,7 @@ def convert_table(scope: Any, operator: Any, container: Any) -> None:
     _write_score(write, operator, parts, intercept)
 
 
-def _category(write: Writer, column: TableColumn, text: str, own: dict[str, float]) -> str:
+def _category(write: Writer, column: TableColumn, text: str, own: dict[Any, float]) -> str:
     """Weight of each row's category; a missing one is NaN where the model needs a value."""
     known = [value for value in own if isinstance(value, str)]
     keys = {value: j for j, value in enumerate(known)}

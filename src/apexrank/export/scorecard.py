@@ -82,7 +82,8 @@ class Scorecard:
 
     def score(self, X: Any) -> np.ndarray:
         """Points of each row of a table, frame or array; the higher, the nearer to the top."""
-        return add_up(raw_matrix(self.model, self.form, X)[:, self.kept], self.points, self.units)
+        U = _indicators(self.form, raw_matrix(self.model, self.form, X))
+        return add_up(U[:, self.kept], self.points, self.units)
 
     def loss(
         self,
@@ -257,7 +258,8 @@ def round_scorecard(
         find_measures(measures)
     model = found(model)
     form = linear_form(model, _default_names(model) if feature_names is None else feature_names)
-    U = raw_matrix(model, form, X)
+    raw = raw_matrix(model, form, X)
+    U = _indicators(form, raw)
     judged = judge_rows(model, X, y, groups, sample_weight)
     if len(U) != len(judged.y):
         raise InputError(f"X has {len(U)} rows, y {len(judged.y)}: they must be of the same rows")
@@ -274,7 +276,7 @@ def round_scorecard(
         raise InputError(
             "no feature with a coefficient and different values is left: there is nothing to round"
         )
-    objective = CardObjective(last_step(model), form, U, units, judged)
+    objective = CardObjective(last_step(model), form, U, units, judged, raw)
     _check_training(model, objective.of_model, judged)
     best = search_points(objective, wanted, int(max_points))
     naive = objective.best(naive_points(wanted, int(max_points)))
@@ -293,6 +295,12 @@ def round_scorecard(
         present=present[kept],
         training=(judged, add_up(U[:, kept], points, units[kept])),
     )
+
+
+def _indicators(form: LinearForm, U: np.ndarray) -> np.ndarray:
+    """Features as a card counts them: a value without a level has no points, where the model takes an average row."""
+    indicators = [not feature.is_number for feature in form.features]
+    return np.where(indicators, U == 1, U)
 
 
 def _without_shares(column: TableColumn) -> TableColumn:
@@ -428,10 +436,18 @@ class CardObjective:
         What a point counts for.
     judged : Judged
         Labels, groups and weights of the rows.
+    raw : array of shape (n_rows, n_features)
+        The features of the rows as the model has them.
     """
 
     def __init__(
-        self, ranker: Any, form: LinearForm, U: np.ndarray, units: np.ndarray, judged: Judged
+        self,
+        ranker: Any,
+        form: LinearForm,
+        U: np.ndarray,
+        units: np.ndarray,
+        judged: Judged,
+        raw: np.ndarray,
     ) -> None:
         if not hasattr(ranker, "_objective") or getattr(ranker, "truth", None) is not None:
             raise InputError(
@@ -446,7 +462,7 @@ class CardObjective:
         # what a point of each feature adds to the score of each row, and to the ranker's own coefficient
         self.V, self.w = np.asfortranarray((U - centers) / units), 1 / (units * slopes)
         self.size = float(np.linalg.norm(coefficients(ranker)[0]))
-        self.of_model = self.at(self.V @ (form.weights * units), form.weights * units, 1.0)
+        self.of_model = self.at((raw - centers) @ form.weights, form.weights * units, 1.0)
         nothing = self.at(np.zeros(len(U)), np.zeros(len(units)), 1.0)
         slack = getattr(ranker, "tol", 0.0) * max(1.0, abs(nothing))
         if hasattr(self.objective, "limit") and nothing <= self.of_model + slack:

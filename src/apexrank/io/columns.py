@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping, Sequence
+from datetime import datetime
 
 import numpy as np
 import polars as pl
@@ -83,7 +84,7 @@ def numbers(
         values = series.cast(pl.Float64)
     else:
         raise InputError(f"{table.source} column {name!r} holds {series.dtype} values, not numbers{advice}")
-    array = values.fill_null(np.nan).to_numpy().astype(np.float64)
+    array = values.to_numpy().astype(np.float64)  # a null becomes NaN
     refuse_row(table, name, np.isinf(array), "the value is infinite; correct it")
     return array
 
@@ -128,20 +129,23 @@ def written_numbers(words: pl.Series, decimal: str = "", unit: str = "") -> pl.S
     return size.zip_with(~negative.fill_null(False), -size)
 
 
-def dates(table: Table, name: str, format: str) -> pl.Series:
-    """Read a column as dates and times without zones; text has the ``format``, or raises InputError."""
+def dates(table: Table, name: str, format: str, advice: str = "") -> pl.Series:
+    """Read a column as dates and times without zones; text has the ``format``, or raises an error with the advice."""
     series = table.column(name)
     if series.dtype in (pl.Date, pl.Datetime):
         when = series.cast(pl.Datetime("us")) if series.dtype == pl.Date else series
         return when.dt.replace_time_zone(None).cast(pl.Datetime("us"))
     if series.dtype not in (*TEXT, pl.Null):
-        raise InputError(f"{table.source} column {name!r} holds {series.dtype} values, not dates as in training")
+        raise InputError(
+            f"{table.source} column {name!r} holds {series.dtype} values, not dates as in training"
+        )
     words = series.cast(pl.String).str.strip_chars()
     when = written_dates(words, format)
     failed = (given_words(words) & when.is_null()).to_numpy()
     if failed.any():
         row = int(failed.argmax())
-        raise InputError(f"{table.where(row, name)}: {words[row]!r} is not a date such as {format}; correct it")
+        example = datetime(2024, 12, 31, 18, 30).strftime(format)
+        raise InputError(f"{table.where(row, name)}: {words[row]!r} is not a date such as {example}{advice}")
     return when
 
 
@@ -318,7 +322,12 @@ def row_weights(table: Table, name: str) -> np.ndarray:
 def feature_columns(
     table: Table, roles: Mapping[str, str | None], features: Sequence[str] = (), drop: Sequence[str] = ()
 ) -> list[str]:
-    """Return the feature columns in table order: those named, or all without a role that are not dropped."""
+    """Return the feature columns in table order: those named, or all without a role that are not dropped.
+
+    Among the names "all" stands for these, where no column is called so.
+    """
+    has_all = "all" in features and "all" not in table.names
+    features = [name for name in features if name != "all" or not has_all]
     taken: dict[str, str] = {}
     for role, column in roles.items():
         if column in taken:
@@ -332,7 +341,7 @@ def feature_columns(
     # pandas writes the index of a frame into Parquet files under such a name, and without a name into CSV files
     index = table.roles.get("id")
     plain = [name for name in table.names if not re.fullmatch(r"__index_level_\d+__", name) and name != index]
-    wanted = set(features or plain) - set(taken) - set(drop)
+    wanted = {*features, *(plain if has_all or not features else ())} - set(taken) - set(drop)
     if not wanted:
         raise InputError(f"{table.source} has no column left to use as a feature")
     return [name for name in table.names if name in wanted]

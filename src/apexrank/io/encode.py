@@ -1,8 +1,9 @@
 """Encode tables as feature matrices, new rows the same way as training rows.
 
-What a column is (:func:`apexrank.io.prepare.prepare`) is kept apart from what is learnt of its values: fills, levels and
-scaling. Both are data that a model file holds. scikit-learn's ColumnTransformer lacks what is needed here: errors that
-name the line of a bad value, imputation by the median of weighted rows, and statistics merged over the parts of a file.
+What a column is (:func:`apexrank.io.prepare.prepare`) is kept apart from what is learnt of its values: fills, levels
+and scaling. Both are data that a model file holds. scikit-learn's ColumnTransformer lacks what is needed here: errors
+that name the line of a bad value, imputation by the median of weighted rows, and statistics merged over the parts of a
+file.
 """
 
 from __future__ import annotations
@@ -77,19 +78,20 @@ class _Measured:
         """Return which parsed values are missing."""
         return np.isnan(values[:, 0])
 
-    def stats(self, values: np.ndarray, weight: np.ndarray | None, impute: str) -> Found:
+    def stats(self, values: np.ndarray, weight: np.ndarray | None, impute: str) -> ColumnStats:
         """Summarise parsed values, one summary for each part."""
-        return Found(tuple(NumberStats.of(part, weight, sampled=impute == "median") for part in values.T))
+        parts = (NumberStats.of(part, weight, sampled=impute == "median") for part in values.T)
+        return ColumnStats(tuple(parts), {})
 
-    def learnt(self, found: Found, impute: str, scale: str) -> tuple[Any, list[tuple[float, float]]]:
+    def learnt(self, found: ColumnStats, impute: str, scale: str) -> tuple[Any, list[tuple[float, float]]]:
         """Return the column with its fills, and center and scale of its features."""
         stats = found.parts
         missing, total = stats[0].missing, stats[0].missing + stats[0].n
         has_level = impute != "none" and missing > 0 and not is_rare(missing, total)
         fills = None if impute == "none" else tuple(part.fill(impute) for part in stats)
-        units = [
-            part.scaling(None if fills is None else fills[j], scale) for j, part in enumerate(stats)
-        ] + [(0.0, 1.0)] * has_level
+        units = [part.scaling(None if fills is None else fills[j], scale) for j, part in enumerate(stats)] + [
+            (0.0, 1.0)
+        ] * has_level
         return self._filled(fills, has_level), units
 
     def _filled(self, fills: tuple[float, ...] | None, missing: bool) -> Any:
@@ -134,12 +136,12 @@ class Number(_Measured):
         """What a missing value becomes; None refuses it."""
         return None if self.fill is None else (self.fill,)
 
-    def parse(self, table: Table) -> np.ndarray:
+    def parse(self, table: Table, *, training: bool = False) -> np.ndarray:
         """Read the column as an array with one column; a missing number is NaN."""
         advice = (
-            f"; one-hot encode the column (--categorical {self.name}), leave it out (--drop {self.name}) "
-            "or correct it"
+            f"; one-hot encode the column (--categorical {self.name}), leave it out (--drop {self.name}) or"
         )
+        advice = f"{advice} correct it" if training else "; correct it"
         return numbers(table, self.name, advice, marks=True, decimal=self.decimal, unit=self.unit)[:, None]
 
     def _filled(self, fills: tuple[float, ...] | None, missing: bool) -> Number:
@@ -162,7 +164,9 @@ class Date(_Measured):
     @property
     def parts(self) -> list[str]:
         """Day, month, weekday, and hour where the format has times."""
-        return [f"{self.name} {part}" for part in ("day", "month", "weekday", "hour")[: 4 if self.timed else 3]]
+        return [
+            f"{self.name} {part}" for part in ("day", "month", "weekday", "hour")[: 4 if self.timed else 3]
+        ]
 
     @property
     def timed(self) -> bool:
@@ -174,9 +178,10 @@ class Date(_Measured):
         """What the parts of a missing value become; None refuses it."""
         return self.fill
 
-    def parse(self, table: Table) -> np.ndarray:
+    def parse(self, table: Table, *, training: bool = False) -> np.ndarray:
         """Read the parts as columns of an array; those of a missing date are NaN."""
-        when = dates(table, self.name, self.format).dt
+        advice = f"; leave the column out (--drop {self.name}) or correct it" if training else "; correct it"
+        when = dates(table, self.name, self.format, advice).dt
         days = when.epoch("us").cast(pl.Float64) / 86_400e6
         parts = [days if self.timed else days.floor(), when.month(), when.weekday()]
         parts += [when.hour() + when.minute() / 60] if self.timed else []
@@ -208,7 +213,7 @@ class Category:
         known = [f"{self.name}={value}" for value in self.values]
         return [*known, *[f"{self.name} other"] * self.other, *[f"{self.name} missing"] * self.missing]
 
-    def parse(self, table: Table) -> pl.Series:
+    def parse(self, table: Table, *, training: bool = False) -> pl.Series:
         """Read the column; a missing text is null."""
         return texts(table, self.name)
 
@@ -216,16 +221,18 @@ class Category:
         """Return which parsed values are missing."""
         return text.is_null().to_numpy()
 
-    def stats(self, text: pl.Series, weight: np.ndarray | None, impute: str) -> Found:
+    def stats(self, text: pl.Series, weight: np.ndarray | None, impute: str) -> ColumnStats:
         """Count the values by the weights of their rows."""
         weight = np.ones(len(text)) if weight is None else weight
         given = text.filter(pl.Series(weight > 0)).drop_nulls().unique().sort()
         codes = text.replace_strict(given, np.arange(1, len(given) + 1), default=0).to_numpy()
         sums = np.bincount(codes, weight, len(given) + 1)
         missing = float(weight[self.is_missing(text)].sum())
-        return Found(levels=dict(zip(given.to_list(), sums[1:].tolist(), strict=True)), missing=missing)
+        return ColumnStats((), dict(zip(given.to_list(), sums[1:].tolist(), strict=True)), missing)
 
-    def learnt(self, found: Found, impute: str, scale: str) -> tuple[Category, list[tuple[float, float]]]:
+    def learnt(
+        self, found: ColumnStats, impute: str, scale: str
+    ) -> tuple[Category, list[tuple[float, float]]]:
         """Return the column with its levels, and center and scale of its features: indicators stay as they are.
 
         Divided by its deviation, the indicator of a rare level would be large and its coefficient free of the penalty.
@@ -251,8 +258,8 @@ class Category:
     def encode(self, text: pl.Series) -> np.ndarray:
         """Turn parsed texts into indicators."""
         width = len(self.fill)
-        codes = text.replace_strict(list(self.values), list(range(len(self.values))), default=width)
-        codes = codes.to_numpy().copy()
+        known = text.replace_strict(list(self.values), list(range(len(self.values))), default=width)
+        codes = known.to_numpy().copy()
         if self.missing:
             codes[self.is_missing(text)] = width - 1
         return np.vstack([np.eye(width), np.reshape(self.fill, (1, width))])[codes]
@@ -264,7 +271,9 @@ class Category:
         found = text.drop_nulls().unique().sort()
         unknown = [value for value in found if value not in set(self.values)]
         shown = quoted(unknown, 3)
-        text_of = f"column {self.name!r} has values without a level of their own, taken as an average row: {shown}"
+        text_of = (
+            f"column {self.name!r} has values without a level of their own, taken as an average row: {shown}"
+        )
         return text_of if unknown else None
 
 
@@ -274,10 +283,14 @@ Cells = dict[str, Any]  # the parsed values of columns, by name
 
 
 def parse_columns(table: Table, columns: Sequence[Column], *, required: bool | None = None) -> Cells:
-    """Parse columns of a table; a missing value raises where it is ``required``, by default where the column says so."""
+    """Parse columns of a table.
+
+    For training say whether a missing value is ``required``, that is an error; columns that have learnt know it.
+    """
     cells: Cells = {}
     for column in columns:
-        cells[column.name] = values = column.parse(table)
+        values: Any = column.parse(table, training=required is not None)
+        cells[column.name] = values
         if column.required if required is None else required:
             refuse_row(table, column.name, column.is_missing(values), _MISSING)
     return cells
@@ -377,21 +390,23 @@ def _thinned(values: np.ndarray, weights: np.ndarray) -> tuple[np.ndarray, np.nd
     return values[order][np.searchsorted(below, middle)], np.full(KEPT_VALUES, below[-1] / KEPT_VALUES)
 
 
-class Found(NamedTuple):
+class ColumnStats(NamedTuple):
     """Mergeable summary of a column: of its parts where it holds numbers, or the weights of its values."""
 
-    parts: tuple[NumberStats, ...] = ()
-    levels: dict[str, float] = {}
+    parts: tuple[NumberStats, ...]
+    levels: dict[str, float]
     missing: float = 0.0
 
-    def __or__(self, other: Found) -> Found:
+    def __or__(self, other: ColumnStats) -> ColumnStats:
         """Summary of the rows of both."""
         parts = tuple(own | more for own, more in zip(self.parts, other.parts, strict=True))
-        levels = {v: self.levels.get(v, 0.0) + other.levels.get(v, 0.0) for v in self.levels | other.levels}
-        return Found(parts, levels, self.missing + other.missing)
+        levels = dict(self.levels)
+        for value, weight in other.levels.items():
+            levels[value] = levels.get(value, 0.0) + weight
+        return ColumnStats(parts, levels, self.missing + other.missing)
 
 
-Stats = dict[str, Found]
+Stats = dict[str, ColumnStats]
 
 
 def merge_stats(a: Stats, b: Stats) -> Stats:
@@ -400,7 +415,8 @@ def merge_stats(a: Stats, b: Stats) -> Stats:
     for name, found in merged.items():
         if len(found.levels) > MAX_VALUES:
             raise InputError(
-                f"column {name!r} has more than {MAX_VALUES:,} different values: if they are ids or notes, --drop {name}"
+                f"column {name!r} has more than {MAX_VALUES:,} different values: if they are ids or notes, "
+                f"--drop {name}"
             )
     return merged
 
@@ -472,7 +488,7 @@ class Encoder:
         """Parse a training table, learn its encoding as :meth:`fit` does, and encode it."""
         cells = parse_columns(table, columns, required=impute == "none")
         encoder = cls.fit(cells, columns, impute=impute, source=table.source, **options)
-        return encoder, encoder.transform(cells)
+        return encoder, encoder._scaled(cells)
 
     @classmethod
     def of_stats(
@@ -505,10 +521,13 @@ class Encoder:
 
     def encode(self, table: Table) -> np.ndarray:
         """Return the feature matrix of the table's rows; unknown columns are ignored."""
-        return self.transform(parse_columns(table, self.columns))
+        return self._scaled(parse_columns(table, self.columns))
 
     def transform(self, cells: Cells) -> np.ndarray:
         """Return the feature matrix of parsed rows."""
+        return self._scaled(dict(cells))
+
+    def _scaled(self, cells: Cells) -> np.ndarray:
         X = self._raw(cells)
         with np.errstate(over="ignore", invalid="ignore"):
             X -= self.center
@@ -520,15 +539,17 @@ class Encoder:
         return self._raw(parse_columns(table, self.columns))
 
     def _raw(self, cells: Cells) -> np.ndarray:
+        """Features before scaling; the cells are used up, so that rows are not in memory twice."""
         n = len(next(iter(cells.values())))
         X, start = np.empty((n, len(self.center))), 0
         for column in self.columns:
-            features = column.encode(cells[column.name])
+            features = column.encode(cells.pop(column.name))
             X[:, start : start + features.shape[1]] = features
             start += features.shape[1]
         return X
 
     def notes(self, table: Table) -> list[str]:
         """Return one sentence for each column with values that training did not have."""
-        found = (column.note(column.parse(table)) for column in self.columns)
+        cells = parse_columns(table, self.columns, required=False)
+        found = [column.note(cells[column.name]) for column in self.columns]
         return [note for note in found if note is not None]

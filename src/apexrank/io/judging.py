@@ -11,7 +11,15 @@ import numpy as np
 import polars as pl
 
 from apexrank import metrics
-from apexrank.io.columns import group_ids, is_text, numbers, read_target, refuse_row, row_weights
+from apexrank.io.columns import (
+    group_ids,
+    is_text,
+    labelled_rows,
+    numbers,
+    read_target,
+    refuse_row,
+    row_weights,
+)
 from apexrank.io.tables import Table
 from apexrank.metrics._rows import Ties
 from apexrank.metrics.evaluation import find_measure
@@ -78,17 +86,22 @@ def judge_table(
     """Score the rows of a labelled table.
 
     The model's positive value goes with its own target only; ``grades`` asks for the target as grades of relevance.
-    ``weight`` is a column of weights: by default the model's, where the table has it.
+    ``weight`` is a column of weights: by default the model's, where the table has it. Rows without a class are
+    left out.
     """
     if target is None or target == ranker.target:
         target, positive = ranker.target, positive or (None if grades else ranker.positive)
         graded = positive is None
     else:
         graded = _is_graded(table, target, positive)
+    notes: list[str] = []
+    if not graded:
+        table, notes = labelled_rows(table, target)
     y, _ = read_target(table, target, positive, graded=graded)
     weight = weight or (ranker.weight if ranker.weight in table.names else None)
     weights = None if weight is None else row_weights(table, weight)
-    return Judged(y, ranker.score(table, weights), ranker.group_ids(table), graded, weight=weights)
+    scores, groups = ranker.score(table, weights), ranker.group_ids(table)
+    return Judged(y, scores, groups, graded, notes=tuple(notes), weight=weights)
 
 
 def judge_scores(

@@ -344,7 +344,9 @@ def _build_column(entry: Any) -> Column:
     if wanted is None:
         raise broken(f"unknown kind of column {entry['kind']!r}")
     check_fields(entry, wanted)
-    fields = {name: tuple(entry[name]) if type(entry[name]) is list else entry[name] for name in wanted}
+    fields: dict[str, Any] = {
+        name: tuple(entry[name]) if type(entry[name]) is list else entry[name] for name in wanted
+    }
     if fields.get("values"):
         _check_strings(entry["values"])
         _check_distinct(entry["values"])

@@ -27,6 +27,7 @@ if TYPE_CHECKING:
 MOST_WORDS = 20_000  # different texts of a column that are looked at
 MOST = 0.95  # share of the values that says how a column is written; the others are errors
 FEW = 0.05  # share of texts among numbers that are slips of the pen
+FEW_WORDS = 20  # different values, of which a repeated text is one like the numbers
 FREQUENT_LEVELS = 100  # at most, of a text that is encoded without asking
 LEAST_COUNTED = 10  # rows, for whole numbers in steps of one to be a row counter
 DECIDES = 0.98  # area under the ROC curve of a column that may give the target away
@@ -37,7 +38,17 @@ _ID_NAME = re.compile(
 )
 _UNIT = r"([$€£¥%‰]|\b(?:USD|EUR|GBP|CHF|JPY|CNY|INR|AUD|CAD|SEK|NOK|DKK)\b)"
 _DATES = (
-    *("%Y-%m-%d", "%Y/%m/%d", "%Y.%m.%d", "%d.%m.%Y", "%d.%m.%y", "%d/%m/%Y", "%m/%d/%Y", "%d/%m/%y", "%m/%d/%y"),
+    *(
+        "%Y-%m-%d",
+        "%Y/%m/%d",
+        "%Y.%m.%d",
+        "%d.%m.%Y",
+        "%d.%m.%y",
+        "%d/%m/%Y",
+        "%m/%d/%Y",
+        "%d/%m/%y",
+        "%m/%d/%y",
+    ),
     *("%d-%m-%Y", "%m-%d-%Y", "%d-%B-%Y", "%d-%B-%y", "%d %B %Y", "%B %d, %Y", "%B %d %Y"),
 )
 _TIMES = ("", " %H:%M", " %H:%M:%S", " %I:%M %p", " %I:%M:%S %p")
@@ -69,20 +80,19 @@ class Facts(NamedTuple):
         if weight is not None:
             series, weight = series.filter(pl.Series(weight > 0)), weight[weight > 0]
         weight = np.ones(len(series)) if weight is None else weight
-        text = texts(Table(series.to_frame(), table.source), name) if kind == "text" else None
-        values = np.full(len(series), np.nan)
-        if kind == "number":
-            values = series.cast(pl.Float64).fill_null(np.nan).to_numpy()
-        elif kind in ("date", "datetime"):
-            values = series.to_physical().cast(pl.Float64).fill_null(np.nan).to_numpy()
-        elif text is not None:
-            values = text.cast(pl.Float64, strict=False).fill_null(np.nan).to_numpy()
-        whole = kind in ("number", "text") and len(values) and bool((np.diff(values) == 1).all())
-        run = (float(values[0]), float(values[-1])) if whole and values[0] % 1 == 0 else None
-        if kind == "number" and _ID_NAME.search(name):
+        text = None
+        if kind == "text" or (kind == "number" and _ID_NAME.search(name)):
             text = texts(Table(series.to_frame(), table.source), name)
-        is_given = (series if text is None else text).is_not_null().to_numpy()
-        is_given = is_given & ~np.isnan(values) if text is None and kind in _NUMERIC else is_given
+        values = np.full(len(series), np.nan)
+        if kind in _NUMERIC:
+            values = (
+                (series if kind == "number" else series.to_physical()).cast(pl.Float64).to_numpy()
+            )  # null: NaN
+        elif text is not None:
+            values = text.cast(pl.Float64, strict=False).to_numpy()
+        counts = kind in ("number", "text") and len(values) and bool((np.diff(values) == 1).all())
+        is_given = ~np.isnan(values) if kind in _NUMERIC else series.is_not_null().to_numpy()
+        is_given = is_given if text is None else text.is_not_null().to_numpy()
         finite = values[np.isfinite(values)]
         return cls(
             frozenset({kind} if kind else ()),
@@ -91,8 +101,8 @@ class Facts(NamedTuple):
             float(weight[~is_given].sum()),
             float(finite.min(initial=np.inf)),
             float(finite.max(initial=-np.inf)),
-            run,
-            _counted(pl.Series([], dtype=pl.String) if text is None else text, weight),
+            (float(values[0]), float(values[-1])) if counts and values[0] % 1 == 0 else None,
+            _NO_WORDS if text is None else _counted(text, weight),
         )
 
     def __or__(self, other: Facts) -> Facts:
@@ -100,7 +110,10 @@ class Facts(NamedTuple):
         if not (self.rows and other.rows):
             return self if self.rows else other
         follows = self.run is not None and other.run is not None and self.run[1] + 1 == other.run[0]
-        words = pl.concat([self.words, other.words]).group_by("word", maintain_order=True)
+        words = self.words
+        if len(other.words):
+            both = pl.concat([self.words, other.words]).group_by("word", maintain_order=True)
+            words = both.agg(pl.col("rows", "weight").sum()).head(MOST_WORDS)
         return Facts(
             self.kinds | other.kinds,
             self.rows + other.rows,
@@ -109,7 +122,7 @@ class Facts(NamedTuple):
             min(self.low, other.low),
             max(self.high, other.high),
             (self.run[0], other.run[1]) if follows and self.run and other.run else None,
-            words.agg(pl.col("rows", "weight").sum()).head(MOST_WORDS),
+            words,
         )
 
     @property
@@ -136,6 +149,7 @@ class Facts(NamedTuple):
 
 
 _NUMERIC = ("number", "date", "datetime")
+_NO_WORDS = pl.DataFrame(schema={"word": pl.String, "rows": pl.UInt32, "weight": pl.Float64})
 
 
 def _kind(dtype: pl.DataType) -> str:
@@ -148,7 +162,7 @@ def _kind(dtype: pl.DataType) -> str:
 
 
 def _counted(text: pl.Series, weight: np.ndarray) -> pl.DataFrame:
-    frame = pl.DataFrame({"word": text, "weight": weight if len(text) else np.zeros(0)}).drop_nulls("word")
+    frame = pl.DataFrame({"word": text, "weight": weight}).drop_nulls("word")
     words = frame.group_by("word", maintain_order=True).agg(rows=pl.len(), weight=pl.col("weight").sum())
     return words.head(MOST_WORDS)
 
@@ -188,8 +202,8 @@ def prepare(table: Table, recipe: Recipe, weight: np.ndarray | None = None) -> P
     Text that is mostly numbers is read as numbers, with decimal commas, thousands separators, currencies, percent signs
     and marks such as "?" for missing values. Dates become numbers. Other text is one-hot encoded if at most 100 values
     that are not rare cover half of the rows. Constants, row counters, ids and other text are left out, unless
-    ``recipe.features`` or ``recipe.categorical`` name them. Of a graded recipe all columns are plain numbers, except
-    those named in ``categorical``.
+    ``recipe.features`` or ``recipe.categorical`` name them. Of a graded recipe and of LETOR files all columns are plain
+    numbers, except those named in ``categorical``.
 
     Examples
     --------
@@ -200,12 +214,14 @@ def prepare(table: Table, recipe: Recipe, weight: np.ndarray | None = None) -> P
     Number(name='price', fill=None, missing=False, decimal='.', unit='$')
     >>> for note in prepared.notes:
     ...     print(note)
-    one-hot encoded: 'shop' (2 values)
     read with thousands separators or units: 'price'
     taken as missing: '?' in 'price' (1 row)
+    one-hot encoded: 'shop' (2 values)
     """
     names = recipe.feature_columns(table)
-    facts = table_facts(table, names, weight) if needs_facts(recipe) else {}
+    facts = {}
+    if needs_facts(recipe) and table.unnamed is None:
+        facts = table_facts(table, names, weight)
     return choose_columns(names, facts, recipe, table.separator, table.source)
 
 
@@ -217,20 +233,22 @@ def needs_facts(recipe: Recipe) -> bool:
 def choose_columns(
     names: Sequence[str], facts: Mapping[str, Facts], recipe: Recipe, separator: str | None, source: str
 ) -> Prepared:
-    """Decide by the facts of the columns, as :func:`prepare` does."""
+    """Decide by the facts of the columns, as :func:`prepare` does; without facts they are plain numbers."""
     named = {name for name in recipe.categorical or () if name != "all" or "all" in names}
     for name in sorted(named - set(names)):
         raise InputError(f"--categorical {name}: the column is not among the features")
     chooser = _Chooser(recipe, "all" in (recipe.categorical or ()) and "all" not in names, separator, source)
     for name in names:
-        if recipe.graded:
-            is_category = name in named or (chooser.all_text and _is_text(facts[name]))
+        if recipe.graded or not facts:
+            is_category = name in named or (chooser.all_text and name in facts and _is_text(facts[name]))
             chooser.found.columns.append(Category(name) if is_category else Number(name))
         else:
             chooser.choose(name, facts[name], name in named)
     if not chooser.found.columns:
         name, reason = chooser.found.left_out[0]
-        raise InputError(f"{source} has no column left to use as a feature: column {name!r} is left out ({reason})")
+        raise InputError(
+            f"{source} has no column left to use as a feature: column {name!r} is left out ({reason})"
+        )
     return chooser.noted()
 
 
@@ -251,34 +269,36 @@ class _Chooser:
     def choose(self, name: str, facts: Facts, named: bool) -> None:
         """Add a column, or leave it out."""
         asked = named or name in self.recipe.features
-        reason = _useless(facts) or (None if asked else _names_the_rows(name, facts))
-        column = Category(name) if named else None
-        if reason is None and column is None:
-            column, reason = self._read(name, facts, asked)
-        if reason is None and column is not None:
-            self.found.columns.append(column)
-            self._tell(column, facts)
+        found: Column | str | None = _useless(facts) or (None if asked else _names_the_rows(name, facts))
+        if found is None and named:
+            found = _levels(name, facts, asked) if len(facts.words) else Category(name)
+        elif found is None:
+            found = self._read(name, facts, asked)
+        if not isinstance(found, str):
+            self.found.columns.append(found)
+            self._tell(found, facts)
         elif asked and not facts.is_constant:
-            raise InputError(f"{self.source} column {name!r} cannot be used: {reason}; leave it out (--drop {name})")
+            raise InputError(
+                f"{self.source} column {name!r} cannot be used ({found}): leave it out (--drop {name})"
+            )
         else:
-            self.found.left_out.append((name, reason or ""))
+            self.found.left_out.append((name, found))
 
-    def _read(self, name: str, facts: Facts, asked: bool) -> tuple[Column | None, str | None]:
+    def _read(self, name: str, facts: Facts, asked: bool) -> Column | str:
         """The column of values that are not all the same, or the reason why there is none."""
         if "text" not in facts.kinds:
             timed = " %H:%M:%S" if "datetime" in facts.kinds else ""
-            return (Number(name) if "number" in facts.kinds else Date(name, f"%Y-%m-%d{timed}")), None
+            return Number(name) if "number" in facts.kinds else Date(name, f"%Y-%m-%d{timed}")
         words = facts.words.filter(given_words(facts.words["word"]))
+        if not len(words):
+            return "no values"
         plain = _share(words, written_numbers(words["word"]))
         if plain == 1 or words["word"].str.to_lowercase().is_in(["true", "false"]).all():
-            return (Number(name), None) if len(words) else (None, "no values")
-        column = self._written(name, words, plain) or _dated(name, words["word"])
-        if column is None:
-            slips = (1 - plain) * words["weight"].sum()
-            if plain >= 0.5 and (plain >= 1 - FEW or slips < 5):
-                return Number(name), None  # which raises an error that names the line of the first slip
-            column = _levels(name, facts, asked or self.all_text)
-        return (None, column) if isinstance(column, str) else (column, None)
+            return Number(name)
+        found = self._written(name, words, plain) or _dated(name, words["word"])
+        if found is None and plain >= 0.5 and _are_slips(words, plain):
+            return Number(name)  # which raises an error that names the line of the first slip
+        return found or _levels(name, facts, asked or self.all_text)
 
     def _written(self, name: str, words: pl.DataFrame, plain: float) -> Number | str | None:
         """How numbers are written that are not plain; None where they are no numbers."""
@@ -310,8 +330,10 @@ class _Chooser:
         elif column.decimal:
             commas = "decimal commas" if column.decimal == "," else "thousands separators or units"
             self._note(f"read with {commas}", name)
+        if isinstance(column, Category) or "text" not in facts.kinds:
+            return
         marks = facts.words.filter(facts.words["word"].str.to_lowercase().is_in(MARKS))
-        if not isinstance(column, Category) and len(marks):
+        if len(marks):
             rows = int(marks["rows"].sum())
             shown = quoted(sorted(marks["word"]), 3)
             self._note("taken as missing", f"{shown} in {name} ({rows:,} row{'s' * (rows != 1)})")
@@ -321,15 +343,11 @@ class _Chooser:
 
     def noted(self) -> Prepared:
         """Return what was found, with one note for each kind of thing that was done."""
+        reasons: dict[str, list[str]] = {}
         for name, reason in self.found.left_out:
-            self._note(f"left out: {reason}", repr(name))
-        order = sorted(self.done.items(), key=lambda item: item[0])
-        self.found.notes = [
-            f"left out: {', '.join(which)} ({what.removeprefix('left out: ')})"
-            if what.startswith("left out: ")
-            else f"{what}: {', '.join(which)}"
-            for what, which in order
-        ]
+            reasons.setdefault(reason, []).append(repr(name))
+        self.found.notes = [f"{what}: {', '.join(which)}" for what, which in self.done.items()]
+        self.found.notes += [f"left out: {', '.join(names)} ({reason})" for reason, names in reasons.items()]
         return self.found
 
 
@@ -343,12 +361,20 @@ def _useless(facts: Facts) -> str | None:
 
 
 def _names_the_rows(name: str, facts: Facts) -> str | None:
-    keep = "name it in --features to keep it"
     if facts.is_counter:
-        return f"counts the rows; {keep}"
+        return "counts the rows; --features all,NAME keeps it"
     if _ID_NAME.search(name) and facts.names_rows:
-        return f"another whole number in every row, like an id; {keep}"
+        return "another whole number in every row, like an id; --features all,NAME keeps it"
     return None
+
+
+def _are_slips(words: pl.DataFrame, plain: float) -> bool:
+    """Whether a few texts among numbers are typing errors, not one of a few values such as "other" and "7+"."""
+    total = float(words["weight"].sum())
+    texts_among = words.filter(written_numbers(words["word"]).is_null())
+    if len(words) <= FEW_WORDS and bool((texts_among["weight"] >= 5).any()):
+        return False
+    return plain >= 1 - FEW or (1 - plain) * total < 5
 
 
 def _share(words: pl.DataFrame, values: pl.Series) -> float:
@@ -374,10 +400,9 @@ def _dated(name: str, words: pl.Series) -> Date | str | None:
 def _levels(name: str, facts: Facts, asked: bool) -> Category | str:
     """A category, if values that are not rare cover half of the rows."""
     frequent = [weight for weight in facts.words["weight"] if not is_rare(weight, facts.total)]
-    if asked or (len(frequent) <= FREQUENT_LEVELS and 2 * sum(frequent) >= facts.given):
+    if frequent and (asked or (len(frequent) <= FREQUENT_LEVELS and 2 * sum(frequent) >= facts.given)):
         return Category(name)
-    count = f"{len(facts.words):,} different values" if len(facts.words) < MOST_WORDS else "very many values"
-    return f"text of {count}; --categorical {name} keeps the frequent ones"
+    return f"text that hardly repeats{'; --categorical NAME keeps its frequent values' * bool(frequent)}"
 
 
 def deciding_columns(
@@ -413,8 +438,8 @@ def deciding_columns(
 def deciding_notes(found: Sequence[tuple[str, float]]) -> list[str]:
     """Return a sentence for each column of :func:`deciding_columns`."""
     return [
-        f"column {name!r} alone ranks the rows almost perfectly (AUC {area:.3f}): is it known when you rank, or does it "
-        f"give the target away? --drop {name} leaves it out"
+        f"column {name!r} alone ranks the rows almost perfectly (AUC {area:.3f}): is it known when you rank, or does "
+        f"it give the target away? --drop {name} leaves it out"
         for name, area in found
     ]
 

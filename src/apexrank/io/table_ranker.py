@@ -54,11 +54,11 @@ class Recipe:
     weight : str, optional
         How many times each row counts.
     features, drop : sequences of str
-        Columns to use (by default all others that :func:`apexrank.io.prepare.prepare` finds of use), and columns to leave
-        out.
+        Columns to use, and columns to leave out. By default, and for "all", :func:`apexrank.io.prepare.prepare` leaves
+        out what is of no use.
     categorical : sequence of str, optional
-        Columns to one-hot encode, or ``["all"]`` for all columns of text. By default, and for the other columns, text is
-        one-hot encoded where enough rows have the same values; in graded recipes it is not.
+        Columns to one-hot encode, or ``["all"]`` for all columns of text. By default, and for the other columns, text
+        is one-hot encoded where enough rows have the same values; in graded recipes it is not.
     impute : {"median", "mean", "none"}, optional
         What missing numbers become. With "none", the default of graded recipes, a missing value is an error; otherwise
         missing values get a feature of their own where training has enough of them.

@@ -1,0 +1,478 @@
+"""Tables as people have them: kinds of columns, levels for missing and rare values, row counters, leaks."""
+
+import contextlib
+import sqlite3
+from itertools import pairwise
+
+import numpy as np
+import polars as pl
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from apexrank import InputError, PNormPush
+from apexrank.export import round_scorecard, to_sql
+from apexrank.io import Recipe, Table, TableRanker, load_model, read_table, save_model
+from apexrank.io.encode import Category, Date, Encoder, Number, parse_columns, take_rows
+from apexrank.io.prepare import deciding_columns, merge_facts, prepare, row_groups, row_notes, table_facts
+from apexrank.io.stream_fit import fit_table_blocks
+from apexrank.io.table_ranker import fit_table
+
+
+def chosen(separator=None, recipe=None, **columns):
+    """The columns of a table of these texts, with a number and a target beside them."""
+    n = len(next(iter(columns.values())))
+    frame = pl.DataFrame({**columns, "y": np.arange(n) % 2})
+    prepared = prepare(Table(frame, separator=separator), recipe or Recipe("y"))
+    return prepared.columns[0] if len(columns) == 1 else prepared
+
+
+def messy(n=300, seed=0):
+    """Rows with every kind of column; few of them lack a job, many an age."""
+    rng = np.random.default_rng(seed)
+    x = rng.normal(size=n)
+    age = rng.integers(20, 70, n).astype(object)
+    age[rng.random(n) < 0.2] = None
+    job = rng.choice(["clerk", "cook", "nurse"], n).astype(object)
+    job[[3, 7]] = None
+    town = np.array([f"t{k}" for k in rng.zipf(1.4, n)])
+    day = pl.date_range(pl.date(2021, 1, 1), pl.date(2024, 12, 31), eager=True).sample(n, seed=seed)
+    return pl.DataFrame(
+        {
+            "rownames": np.arange(1, n + 1),
+            "x": x,
+            "price": [f"${value:,.2f}" for value in rng.lognormal(7, 1, n)],
+            "age": pl.Series(age.tolist(), dtype=pl.Int64),
+            "job": pl.Series(job.tolist(), dtype=pl.String),
+            "town": town,
+            "day": day,
+            "note": [f"note {k}" for k in range(n)],
+            "y": np.where(x + rng.normal(size=n) > 1, "yes", "no"),
+        }
+    )
+
+
+class TestKinds:
+    @pytest.mark.parametrize(
+        ("values", "separator", "column", "numbers"),
+        [
+            (["1", "2.5", " 3 "], None, Number("v"), [1, 2.5, 3]),
+            (["1", "?", "-", "N/A", "4"], None, Number("v"), [1, np.nan, np.nan, np.nan, 4]),
+            (["$1,234.50", "($3)", "17"], None, Number("v", decimal=".", unit="$"), [1234.5, -3, 17]),
+            (["12%", "5.5 %", "-3%"], None, Number("v", decimal=".", unit="%"), [12, 5.5, -3]),
+            (["1,234,567", "12", "3,000"], None, Number("v", decimal="."), [1234567, 12, 3000]),
+            (["1,5", "2", "1.000,25"], ";", Number("v", decimal=","), [1.5, 2, 1000.25]),
+            (["7,00 €", "1.250,10 €"], "\t", Number("v", decimal=",", unit="€"), [7, 1250.1]),
+            (["1 234", "12 500.5"], None, Number("v", decimal="."), [1234, 12500.5]),
+            (["True", "false", ""], None, Number("v"), [1, 0, np.nan]),
+        ],
+    )
+    def test_numbers_as_people_write_them(self, values, separator, column, numbers):
+        found = chosen(separator, v=values)
+        assert found == column
+        np.testing.assert_array_equal(found.parse(Table(pl.DataFrame({"v": values})))[:, 0], numbers)
+
+    @pytest.mark.parametrize(
+        ("values", "separator", "reason"),
+        [
+            (["1,234", "2,500"] * 5, ";", "may be numbers"),  # thousands or thousandths
+            (["1,5", "2,5", "3,25"] * 4, ",", "may be numbers"),
+            ([f"1/{k}/2023" for k in range(1, 11)], None, "day and month cannot be told"),
+            ([f"person {k}" for k in range(60)], None, "hardly repeats"),
+            ([None] * 10, None, "no values"),
+            (["same"] * 10, None, "one value only"),
+            ([[1, 2]] * 10, None, "List(Int64) values, not numbers"),
+        ],
+    )
+    def test_what_cannot_be_told_is_left_out_with_the_reason(self, values, separator, reason):
+        found = chosen(separator, v=values, other=np.arange(len(values)) % 3)
+        ((name, why),) = found.left_out
+        assert (name, [column.name for column in found.columns]) == ("v", ["other"])
+        assert reason in why
+        assert any(reason in note and "'v'" in note for note in found.notes)
+
+    def test_amounts_in_two_currencies_are_no_numbers(self):
+        assert chosen(v=["$5", "€5"] * 5) == Category("v")
+        with pytest.raises(InputError, match=r"row 2, column 'v': '€7' is not a number such as 1,234.5\$"):
+            Number("v", decimal=".", unit="$").parse(Table(pl.DataFrame({"v": ["$5", "€7"]})))
+
+    @pytest.mark.parametrize(
+        ("values", "format", "first"),
+        [
+            (["2024-02-29", "2023-01-01"], "%Y-%m-%d", [19782, 2, 4]),
+            (["29.02.2024", "01.01.2023"], "%d.%m.%Y", [19782, 2, 4]),
+            (["2/29/2024", "1/1/2023"], "%m/%d/%Y", [19782, 2, 4]),
+            (["29/02/24", "01/01/23"], "%d/%m/%y", [19782, 2, 4]),
+            (["29-Feb-2024", "1-Jan-2023"], "%d-%B-%Y", [19782, 2, 4]),
+            (["Feb 29, 2024", "March 1, 2023"], "%B %d, %Y", [19782, 2, 4]),
+            (
+                ["2024-02-29T18:30:00Z", "2023-01-01T00:00:00Z"],
+                "%Y-%m-%d %H:%M:%S",
+                [19782 + 18.5 / 24, 2, 4, 18.5],
+            ),
+            (
+                ["2/29/2024 6:30 PM", "1/31/2023 1:00 AM"],
+                "%m/%d/%Y %I:%M %p",
+                [19782 + 18.5 / 24, 2, 4, 18.5],
+            ),
+        ],
+    )
+    def test_dates_become_numbers(self, values, format, first):
+        column = chosen(v=values)
+        assert column == Date("v", format)
+        np.testing.assert_allclose(column.parse(Table(pl.DataFrame({"v": values})))[0], first, rtol=1e-14)
+
+    def test_dates_of_parquet_and_of_text_are_the_same(self):
+        days = pl.date_range(pl.date(2020, 1, 1), pl.date(2020, 3, 1), eager=True)
+        times = days.cast(pl.Datetime("ms")).dt.offset_by("90m")
+        zoned = times.dt.replace_time_zone("Europe/Rome")
+        assert chosen(v=days) == Date("v") == chosen(v=days.cast(pl.String))
+        for values in (times, zoned):
+            assert chosen(v=values) == Date("v", "%Y-%m-%d %H:%M:%S") == chosen(v=values.cast(pl.String))
+            read = [
+                chosen(v=values).parse(Table(pl.DataFrame({"v": kind})))
+                for kind in (values, values.cast(pl.String))
+            ]
+            np.testing.assert_array_equal(*read)
+            assert read[0][0, 3] == 1.5
+        with pytest.raises(
+            InputError, match="row 2, column 'v': '2020-13-01' is not a date such as 2024-12-31"
+        ):
+            Date("v").parse(Table(pl.DataFrame({"v": ["2020-01-01", "2020-13-01"]})))
+
+    def test_a_slip_among_numbers_is_an_error_that_names_its_line(self, tmp_path):
+        lines = [f"{k},{k % 2}" for k in range(3, 10_003)]
+        lines[4321] = "4O,1"
+        (tmp_path / "t.csv").write_text("x,y\n" + "\n".join(lines) + "\n")
+        with pytest.raises(InputError, match=r"t.csv line 4323, column 'x': '4O' is not a number"):
+            TableRanker.fit(read_table(tmp_path / "t.csv"), Recipe("y"), PNormPush())
+
+    @pytest.mark.parametrize("name", ["rownames", "Unnamed: 0", "CustomerID", "key"])
+    def test_numbers_that_name_rows_are_left_out(self, name):
+        rng = np.random.default_rng(0)
+        own = 100 + rng.permutation(200)
+        frame = pl.DataFrame({name: own, "x": rng.normal(size=200), "y": rng.integers(0, 2, 200)})
+        assert [column.name for column in prepare(Table(frame), Recipe("y")).columns] == ["x"]
+        for features in (["all", name], [name, "x"]):
+            kept = prepare(Table(frame), Recipe("y", features=features))
+            assert [column.name for column in kept.columns] == [name, "x"]
+        repeated = frame.with_columns(pl.Series(name, own // 2))
+        assert len(prepare(Table(repeated), Recipe("y")).columns) == 2
+
+    @pytest.mark.parametrize("kind", [pl.Int64, pl.Float64, pl.String])
+    def test_row_counters_are_left_out_under_any_name(self, kind):
+        for start in (0, 1):
+            counter = pl.Series(np.arange(start, start + 50)).cast(kind)
+            found = chosen(v=counter, x=np.arange(50) % 7)
+            assert found.left_out == [("v", "counts the rows; --features all,NAME keeps it")]
+        assert len(chosen(v=np.arange(2, 52), x=np.arange(50) % 7).columns) == 2
+
+    def test_frequent_values_make_a_text_a_category(self):
+        rng = np.random.default_rng(0)
+        assert chosen(v=rng.choice([f"c{k}" for k in range(50)], 1000)) == Category("v")
+        codes = ["80+" if k > 15 else str(k) for k in rng.integers(0, 20, 200)]
+        assert chosen(v=codes) == Category("v")
+        assert chosen(v=["9", "10", "11", "12"] * 50 + ["other"] * 6) == Category("v")
+        assert chosen(v=["9", "10", "11", "12"] * 50 + ["O"]) == Number("v")  # a slip, which parse refuses
+        names = [f"name {k // 2}" for k in range(1000)]
+        assert chosen(v=names, x=np.arange(1000) % 7).left_out[0][0] == "v"
+        for recipe in (Recipe("y", categorical=["v"]), Recipe("y", features=["v"])):
+            with pytest.raises(InputError, match=r"column 'v' cannot be used \(text that hardly repeats\)"):
+                chosen(v=names, recipe=recipe)
+        half = [f"name {k}" if k % 3 else "none" for k in range(999)]
+        assert "--categorical NAME keeps" in chosen(v=half, x=np.arange(999) % 7).left_out[0][1]
+        assert chosen(v=half, recipe=Recipe("y", categorical=["v"])) == Category("v")
+
+    def test_graded_recipes_take_numbers_as_they_are(self):
+        frame = pl.DataFrame(
+            {"a": np.arange(20.0), "same": 1.0, "city": ["u", "v"] * 10, "stars": np.arange(20) % 3}
+        )
+        recipe = Recipe("stars", graded=True, categorical=["all"])
+        assert prepare(Table(frame), recipe).columns == [Number("a"), Number("same"), Category("city")]
+        named = Recipe("stars", graded=True, drop=["city"])
+        assert prepare(Table(frame), named).columns == [Number("a"), Number("same")]
+        assert (recipe.imputation, Recipe("y").imputation) == ("none", "median")
+
+    @given(seed=st.integers(0, 10**6), cuts=st.lists(st.integers(0, 120), max_size=4))
+    @settings(max_examples=25, deadline=None)
+    def test_facts_of_parts_merge_to_those_of_the_table(self, seed, cuts):
+        frame = messy(120, seed)
+        names = [name for name in frame.columns if name != "y"]
+        weight = np.random.default_rng(seed).integers(0, 4, 120).astype(float)
+        bounds = [0, *sorted(cuts), 120]
+        parts = [table_facts(Table(frame[a:b]), names, weight[a:b]) for a, b in pairwise(bounds)]
+        merged = parts[0]
+        for part in parts[1:]:
+            merged = merge_facts(merged, part)
+        for name, facts in table_facts(Table(frame), names, weight).items():
+            assert merged[name][:-1] == facts[:-1]
+            assert merged[name].words.equals(facts.words)
+
+
+class TestLevels:
+    def fitted(self, values, **options):
+        return Encoder.fit_transform(Table(pl.DataFrame({"c": values})), [Category("c")], **options)
+
+    def test_rare_values_share_a_level_that_unknown_ones_get(self):
+        values = ["a"] * 50 + ["b"] * 42 + ["r1"] * 4 + ["r2"] * 3 + [None]
+        encoder, X = self.fitted(values)
+        assert encoder.features == ["c=a", "c=b", "c other"]
+        assert X[[0, 50, 92, 98, 99]].tolist() == [[1, 0, 0], [0, 1, 0], [0, 0, 1], [0, 0, 1], [0, 0, 1]]
+        assert encoder.encode(Table(pl.DataFrame({"c": ["new", None]}))).tolist() == [[0, 0, 1]] * 2
+        assert not encoder.notes(Table(pl.DataFrame({"c": ["new", None]})))
+
+    def test_missing_values_are_a_level_where_there_are_enough(self):
+        for gaps, features in ((4, ["c=a", "c=b"]), (5, ["c=a", "c=b", "c missing"])):
+            encoder, X = self.fitted(["a"] * 60 + ["b"] * 40 + [None] * gaps)
+            assert encoder.features == features
+        assert X[-1].tolist() == [0, 0, 1]
+        encoder, X = self.fitted(["a"] * 60 + ["b"] * 40 + [None] * 4)
+        assert X[-1].tolist() == [0.6, 0.4]
+
+    def test_missing_numbers_have_a_feature_where_there_are_enough(self):
+        x = np.arange(100.0)
+        for gaps, features in ((4, ["x"]), (5, ["x", "x missing"])):
+            data = Table(pl.DataFrame({"x": [*x, *[None] * gaps]}))
+            encoder, _ = Encoder.fit_transform(data, [Number("x")])
+            assert encoder.features == features
+            assert encoder.raw(data)[-1].tolist() == [49.5, 1][: len(features)]
+        note = "column 'x' has 1 missing value, which training had not or hardly ever: filled with 49.5"
+        plain, _ = Encoder.fit_transform(Table(pl.DataFrame({"x": x})), [Number("x")])
+        assert plain.notes(Table(pl.DataFrame({"x": ["?", "3"]}))) == [note]
+
+    @given(seed=st.integers(0, 10**6), impute=st.sampled_from(["median", "mean"]))
+    @settings(max_examples=30, deadline=None)
+    def test_weights_are_repetitions_fractions_too(self, seed, impute):
+        frame = messy(150, seed)
+        rng = np.random.default_rng(seed)
+        times = rng.integers(0, 4, 150)
+        columns = [Number("x"), Number("age"), Category("job"), Category("town"), Date("day")]
+        once, _ = Encoder.fit_transform(
+            Table(frame), columns, impute=impute, sample_weight=times.astype(float)
+        )
+        again, _ = Encoder.fit_transform(
+            Table(frame[np.repeat(np.arange(150), times)]), columns, impute=impute
+        )
+        share = rng.random(150)
+        split = Table(pl.concat([frame, frame]))
+        halves = np.concatenate([times * share, times * (1 - share)])
+        parts, _ = Encoder.fit_transform(split, columns, impute=impute, sample_weight=halves)
+        for other in (again, parts):
+            assert other.features == once.features
+            np.testing.assert_allclose(other.center, once.center, rtol=1e-9, atol=1e-12)
+            np.testing.assert_allclose(other.scale, once.scale, rtol=1e-9)
+            np.testing.assert_allclose(
+                other.encode(Table(frame)), once.encode(Table(frame)), rtol=1e-8, atol=1e-9
+            )
+
+    def test_folds_learn_from_parsed_rows(self):
+        data = Table(messy())
+        columns = prepare(data, Recipe("y")).columns
+        cells = parse_columns(data, columns, required=False)
+        rows = np.arange(0, 300, 3)
+        encoder = Encoder.fit(take_rows(cells, rows), columns)
+        expected, X = Encoder.fit_transform(data.take(rows), columns)
+        assert encoder.columns == expected.columns
+        np.testing.assert_array_equal(encoder.transform(take_rows(cells, rows)), X)
+        np.testing.assert_array_equal(encoder.transform(cells), expected.encode(data))
+
+
+class TestFit:
+    def test_two_rows_with_a_blank_category_do_not_decide(self):
+        """The only two rows without a job are positive; the other rows are ranked by x."""
+        rng = np.random.default_rng(1)
+        n = 400
+        x = rng.normal(size=n)
+        y = x + rng.normal(size=n) > 1.5
+        job = rng.choice(["clerk", "cook", "nurse"], n).astype(object)
+        job[[0, 1]], y[[0, 1]], x[[0, 1]] = None, True, -2.0
+        frame = pl.DataFrame({"x": x, "job": pl.Series(job.tolist(), dtype=pl.String), "y": y.astype(int)})
+        for alpha in (1e-6, 1e-3):
+            ranker = TableRanker.fit(Table(frame), Recipe("y"), PNormPush(p=4, alpha=alpha))
+            assert ranker.encoder.features == ["x", "job=clerk", "job=cook", "job=nurse"]
+            new = Table(
+                pl.DataFrame(
+                    {"x": [0.0, 0.0, 0.0, 0.0, 3.0], "job": ["clerk", "cook", "nurse", None, "cook"]}
+                )
+            )
+            scores = ranker.score(new)
+            assert scores[:3].min() < scores[3] < scores[:3].max()
+            assert scores.argmax() == 4
+
+    def test_a_row_counter_of_a_sorted_table_is_no_feature(self):
+        rng = np.random.default_rng(2)
+        frame = pl.DataFrame(
+            {"rownames": np.arange(1, 201), "x": rng.normal(size=200), "y": np.repeat([0, 1], 100)}
+        )
+        ranker, judged = fit_table(Table(frame), Recipe("y"), PNormPush(alpha=0.1))
+        assert ranker.encoder.features == ["x"]
+        assert ranker.ignored == ["rownames", "y"]
+        assert any("'rownames'" in note for note in judged.notes)
+
+    def test_rows_without_a_target_are_left_out(self, tmp_path):
+        frame = messy().with_columns(y=pl.when(pl.int_range(pl.len()) % 10 == 4).then(None).otherwise("y"))
+        ranker, judged = fit_table(Table(frame), Recipe("y"), PNormPush(alpha=0.1))
+        expected = TableRanker.fit(Table(frame.drop_nulls("y")), Recipe("y"), PNormPush(alpha=0.1))
+        np.testing.assert_array_equal(ranker.coef, expected.coef)
+        assert judged.notes[0] == "left out: 30 of 300 rows of table, whose target 'y' is missing"
+        lines = "x,y\n" + "".join(f"{k},{k % 2}\n" if k % 3 else f"{k},\n" for k in range(3, 99)) + "O,1\n"
+        (tmp_path / "t.csv").write_text(lines)
+        with pytest.raises(InputError, match=r"t.csv line 98, column 'x': 'O'"):
+            fit_table(read_table(tmp_path / "t.csv"), Recipe("y"), PNormPush())
+        with pytest.raises(InputError, match="column 'y' has no values"):
+            fit_table(Table(frame.with_columns(y=pl.lit(None, pl.String))), Recipe("y"), PNormPush())
+
+    def test_pandas_index_is_no_feature(self, tmp_path):
+        frame = messy().rename({"rownames": "index_"}).sample(fraction=1, shuffle=True, seed=0)
+        text = frame.write_csv().replace("index_", "", 1)
+        (tmp_path / "t.csv").write_text(text)
+        table = read_table(tmp_path / "t.csv", index="index")
+        ranker = TableRanker.fit(table, Recipe("y"), PNormPush(alpha=0.1))
+        assert "index" in ranker.ignored
+        in_blocks, _ = fit_table_blocks(tmp_path / "t.csv", Recipe("y"), PNormPush(alpha=0.1), rows=100)
+        assert in_blocks.encoder.features == ranker.encoder.features
+
+    @pytest.mark.parametrize("suffix", ["csv", "parquet"])
+    def test_a_fit_in_blocks_reads_the_same(self, tmp_path, suffix):
+        frame = messy().with_columns(y=pl.when(pl.int_range(pl.len()) % 50 == 4).then(None).otherwise("y"))
+        frame = frame.with_columns(times=pl.int_range(pl.len()) % 3)
+        path, recipe = tmp_path / f"rows.{suffix}", Recipe("y", weight="times")
+        getattr(frame, f"write_{suffix}")(path)
+        ranker, judged = fit_table_blocks(path, recipe, PNormPush(alpha=0.1, tol=1e-10), rows=70)
+        expected, whole = fit_table(read_table(path), recipe, PNormPush(alpha=0.1, tol=1e-10))
+        assert ranker.encoder.features == expected.encoder.features
+        assert judged.notes == whole.notes
+        np.testing.assert_allclose(judged.scores, whole.scores, rtol=1e-6, atol=1e-8)
+        np.testing.assert_array_equal(judged.y, whole.y)
+
+    def test_model_files_keep_every_kind_of_column(self, tmp_path):
+        data = Table(messy())
+        ranker = TableRanker.fit(data, Recipe("y"), PNormPush(alpha=0.1))
+        kinds = {type(column) for column in ranker.encoder.columns}
+        assert kinds == {Number, Category, Date}
+        save_model(tmp_path / "m.apex", ranker)
+        loaded = load_model(tmp_path / "m.apex")
+        assert loaded.encoder.columns == ranker.encoder.columns
+        new = messy(60, seed=9).with_columns(job=pl.lit("diver"), x=pl.lit(None, pl.Float64))
+        np.testing.assert_array_equal(loaded.score(Table(new)), ranker.score(Table(new)))
+        text = Table(new.cast(dict.fromkeys(["x", "age", "day"], pl.String)))
+        np.testing.assert_array_equal(loaded.score(text), ranker.score(Table(new)))
+
+
+class TestExports:
+    def model(self):
+        frame = messy().drop("day")
+        return TableRanker.fit(Table(frame), Recipe("y"), PNormPush(alpha=0.01)), frame
+
+    def new(self):
+        rows = messy(40, seed=5).with_row_index("n")
+        return rows.with_columns(
+            price=pl.col("n").cast(pl.Float64) * 100,
+            job=pl.when(pl.col("n") < 5).then(pl.lit("diver")).otherwise("job"),
+            x=pl.when(pl.col("n") == 7).then(None).otherwise("x"),
+            town=pl.when(pl.col("n") == 9).then(pl.lit("")).otherwise("town"),
+        )
+
+    def in_sqlite(self, sql, frame):
+        with contextlib.closing(sqlite3.connect(":memory:")) as connection:
+            kinds = [
+                f'"{name}" {"TEXT" if kind == pl.String else "REAL"}' for name, kind in frame.schema.items()
+            ]
+            connection.execute(f"CREATE TABLE t ({', '.join(kinds)})")
+            connection.executemany(f"INSERT INTO t VALUES ({', '.join('?' * frame.width)})", frame.rows())
+            return np.array([row[0] for row in connection.execute(f"SELECT {sql} FROM t ORDER BY n")])
+
+    def test_sql_has_the_same_scores(self):
+        model, _ = self.model()
+        features = model.encoder.features
+        assert {"age missing", "town other"} <= set(features)
+        frame = self.new().drop("day")
+        for dialect in ("standard", "sqlite"):
+            found = self.in_sqlite(to_sql(model, dialect=dialect), frame)
+            np.testing.assert_allclose(found, model.score(Table(frame)), rtol=1e-9)
+        # where only one level has a coefficient, unknown values and the other levels are still told apart
+        model.estimator.coef_ = np.where(np.array(features) == "town other", 1.0, 0.0)[None, :]
+        np.testing.assert_allclose(
+            self.in_sqlite(to_sql(model), frame), model.score(Table(frame)), rtol=1e-9, atol=1e-12
+        )
+
+    def test_scorecards_have_the_same_points_in_sql(self):
+        model, frame = self.model()
+        card = round_scorecard(model, Table(frame), max_points=40)
+        new = self.new().drop("day")
+        np.testing.assert_allclose(self.in_sqlite(card.to_sql(), new), card.score(Table(new)), rtol=1e-9)
+        assert card.objective.model == pytest.approx(model.training["objective"], rel=1e-9)
+        assert any(name.endswith(("missing", "other")) for name in card.features)
+
+    def test_onnx_has_the_same_scores(self):
+        pytest.importorskip("skl2onnx")
+        runtime = pytest.importorskip("onnxruntime")
+        from apexrank.export import to_onnx
+
+        model, _ = self.model()
+        frame = self.new()
+        session = runtime.InferenceSession(to_onnx(model).SerializeToString())
+        inputs = {}
+        for one in session.get_inputs():
+            column = frame[one.name]
+            text = column.dtype == pl.String
+            values = column.fill_null("").to_list() if text else column.cast(pl.Float64).to_numpy()
+            inputs[one.name] = np.array(values, dtype=object if text else np.float64)[:, None]
+        found = dict(zip(["label", "score"], session.run(["label", "score"], inputs), strict=True))
+        np.testing.assert_allclose(found["score"], model.score(Table(frame)), rtol=1e-9)
+
+    def test_dates_are_refused_by_name(self):
+        model = TableRanker.fit(Table(messy()), Recipe("y"), PNormPush(alpha=0.1))
+        with pytest.raises(InputError, match="column 'day' holds dates, which SQL cannot take apart"):
+            to_sql(model)
+        pytest.importorskip("skl2onnx")
+        from apexrank.export import to_onnx
+
+        with pytest.raises(InputError, match="column 'day' holds dates, which ONNX cannot take apart"):
+            to_onnx(model)
+
+
+class TestAccidents:
+    def found(self, frame, y, **options):
+        encoder, X = Encoder.fit_transform(
+            Table(frame), prepare(Table(frame.with_columns(y=y)), Recipe("y")).columns
+        )
+        return [name for name, _ in deciding_columns(encoder, X, y, **options)]
+
+    def test_columns_that_give_the_target_away_are_named_first(self):
+        rng = np.random.default_rng(0)
+        n = 1000
+        y = (rng.random(n) < 0.2).astype(int)
+        paid = np.where(rng.random(n) < 0.01, 1 - y, y)
+        stage = np.where(y == 1, rng.choice(["c", "a"], n), rng.choice(["b", "d"], n))
+        closed = [None if label else 3.5 + k % 2 for k, label in enumerate(y)]
+        frame = pl.DataFrame({"x": y + rng.normal(size=n), "paid": paid, "stage": stage, "closed": closed})
+        assert self.found(frame, y) == ["stage", "closed", "paid"]
+        _, judged = fit_table(Table(frame.with_columns(y=y)), Recipe("y"), PNormPush(alpha=0.1))
+        assert judged.notes[0].startswith("column 'stage' alone ranks the rows almost perfectly (AUC 1.000)")
+        assert self.found(frame[: 2 * 8], y[:16]) == []  # too few rows to tell
+
+    def test_chance_is_not_taken_for_a_leak(self):
+        rng = np.random.default_rng(0)
+        y = np.repeat([1, 0], [6, 94])
+        frame = pl.DataFrame({f"g{k}": rng.normal(size=100) for k in range(2000)})
+        assert self.found(frame, y) == []
+
+    def test_areas_are_weighted(self):
+        x = np.arange(100.0)
+        y = (x >= 50).astype(int)
+        frame = pl.DataFrame({"x": np.where(x < 10, 100.0, x) + 2})
+        assert self.found(frame, y) == []
+        assert self.found(frame, y, sample_weight=(x >= 10).astype(float)) == ["x"]
+
+    def test_repeated_rows_and_sorted_tables(self):
+        frame = pl.DataFrame({"a": [1, 1, None, 2, None], "b": ["x", "x", "y", "x", "y"], "c": range(5)})
+        groups = row_groups(Table(frame), ["a", "b"])
+        assert groups.tolist() == [0, 0, 2, 3, 2]
+        assert row_notes(np.array([0, 1, 0, 1, 0]), groups) == [
+            "2 of 5 rows repeat an earlier row in all columns used"
+        ]
+        rng = np.random.default_rng(0)
+        y = rng.integers(0, 2, 300)
+        for labels, count in ((y, 0), (np.sort(y), 1), (np.sort(y)[::-1], 1), (np.sort(y)[:3], 0)):
+            assert len(row_notes(labels, np.arange(len(labels)))) == count
