@@ -69,11 +69,12 @@ def export(
     json: opt.Json = False,
 ) -> None:
     """Write a model for use without Python: ONNX, SQL or a scorecard of whole points."""
-    from apexrank.io import load_model
-
     output, kind = target.output, target.format or _format(target.output)
     _check(kind, output, sql, card)
     out.check_file(output, model, card.data, card.test)
+    out.check_inputs(model, card.data, card.test)
+    from apexrank.io import load_model
+
     ranker = load_model(model)
     export_to = {"onnx": _export_onnx, "sql": _export_sql, "scorecard": _export_card}[kind]
     found, tell = export_to(ranker, output, sql if kind == "sql" else card)

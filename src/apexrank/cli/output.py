@@ -6,6 +6,7 @@ one place for all commands.
 
 from __future__ import annotations
 
+import errno
 import json
 import math
 import os
@@ -24,6 +25,7 @@ import typer
 
 from apexrank.atomic import check_writable, write_bytes
 from apexrank.errors import InputError, MissingExtraError
+from apexrank.textfile import reading
 
 if TYPE_CHECKING:
     import polars as pl
@@ -43,15 +45,13 @@ _WORDS = {
     r"read it by as_graph with signed=True": "use graph rank --method lpq --signed, otherwise take it out",
     r"repeated='sum' or 'once'": "--repeated sum or once",
     r"relevant=(?=\d)": "--relevant ",
+    r"separator=": "--sep",
     r"n_restarts\b": "--restarts",
     r"layer_prior\b": "--prior",
     r"sample_weight\b(?!=)": "--weight",
     r"^ps(?=:? )|^p(?= must )": "-p",
     r"^keep (?=must|is|vertex)": "--keep: ",
     r"squared_hinge, zero_one\b": "squared_hinge",  # which only evaluates
-    r"grades of relevance are numbers$": (
-        "grades of relevance are numbers; two classes such as yes and no are for --model push"
-    ),
     # of scikit-learn
     r"Cannot have number of splits n_splits=(\d+) greater than the number of groups: (\d+)\.": (
         r"\1 folds need at least \1 groups, here are \2: lower --folds, or leave out --cv"
@@ -61,7 +61,8 @@ _WORDS = {
     ),
 }
 _KEYWORDS = (
-    "source|target|weights?|repeated|signed|missing|normalize|kind|items_in|id|drop|long|ties|empty|method"
+    "source|target|weights?|encoding|repeated|signed|missing|normalize|kind|items_in|id|drop|long|ties|empty|"
+    "method"
 )
 _FIRST = "k|normalize|points|alpha|l1_ratio|tol|max_iter|max_exact|time_limit|min_support|damping|holdout|confidence"
 
@@ -129,6 +130,25 @@ def print_json(report: Mapping[str, Any], output: Path | None = None, **tables: 
     """Print a report as JSON, with the tables that no ``output`` file has."""
     rows = {} if output is not None else {name: table.to_dicts() for name, table in tables.items()}
     typer.echo(json_text({**report, **rows}))
+
+
+def with_numbers(frame: pl.DataFrame) -> pl.DataFrame:
+    """Turn columns of text that holds nothing but whole numbers, as ids in CSV files are, into integers.
+
+    Text such as 007 or 1.50 stays, as a number would not.
+
+    Examples
+    --------
+    >>> import polars as pl
+    >>> with_numbers(pl.DataFrame({"id": ["12", "-3"], "code": ["007", "12"]})).rows()
+    [(12, '007'), (-3, '12')]
+    """
+    import polars as pl
+
+    whole = r"^(0|-?[1-9]\d{0,15})$"
+    texts = [name for name, dtype in frame.schema.items() if dtype == pl.String]
+    numeric = [name for name in texts if frame[name].count() and frame[name].str.contains(whole).all()]
+    return frame.with_columns(pl.col(numeric).cast(pl.Int64))
 
 
 def plural(number: float, one: str, many: str = "") -> str:
@@ -257,6 +277,45 @@ def is_terminal() -> bool:
     return sys.stdout is not None and sys.stdout.isatty()
 
 
+class ProgressBar:
+    """A bar with percentage and time left; silent without ``bar``."""
+
+    def __init__(self, what: str, bar: Any = None) -> None:
+        self._bar, self._task = bar, None if bar is None else bar.add_task(what, total=None)
+
+    def update(self, done: float, total: float, what: str | None = None) -> None:
+        """Show that so many of all steps are done, and what is being done."""
+        if self._bar is not None:
+            self._bar.update(
+                self._task, completed=done, total=total, **({"description": what} if what else {})
+            )
+
+
+@contextmanager
+def progress(what: str, about: str = "") -> Iterator[ProgressBar]:
+    """Show a progress bar while a block runs, if stderr is a terminal; warnings as in `working`."""
+    with _warnings_as_notes(about):
+        if not (sys.stderr is not None and sys.stderr.isatty()):
+            yield ProgressBar(what)
+            return
+        from rich.console import Console
+        from rich.progress import BarColumn, Progress, TaskProgressColumn, TextColumn, TimeRemainingColumn
+
+        columns = TextColumn("{task.description}"), BarColumn(), TaskProgressColumn(), TimeRemainingColumn()
+        with Progress(*columns, console=Console(stderr=True), transient=True) as bar:
+            yield ProgressBar(what, bar)
+
+
+@contextmanager
+def _warnings_as_notes(about: str) -> Iterator[None]:
+    """Print each distinct warning of a block that ends well as a note."""
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always", UserWarning)
+        yield
+    for text in dict.fromkeys(str(w.message) for w in caught if issubclass(w.category, UserWarning)):
+        note(about + text)
+
+
 @contextmanager
 def working(message: str, about: str = "") -> Iterator[Any]:
     """Show a spinner while a block runs, if stderr is a terminal; then print each distinct warning as a note.
@@ -268,11 +327,8 @@ def working(message: str, about: str = "") -> Iterator[Any]:
         from rich.console import Console
 
         spinner = Console(stderr=True).status(message)
-    with spinner as status, warnings.catch_warnings(record=True) as caught:
-        warnings.simplefilter("always", UserWarning)
+    with _warnings_as_notes(about), spinner as status:
         yield status
-    for text in dict.fromkeys(str(w.message) for w in caught if issubclass(w.category, UserWarning)):
-        note(about + text)
 
 
 def fit_with_progress(estimator: Any, data: Any, what: str, measure: str, **arguments: Any) -> None:
@@ -283,6 +339,17 @@ def fit_with_progress(estimator: Any, data: Any, what: str, measure: str, **argu
                 callback=lambda step, value: status.update(f"{what}: step {step}, {measure} {value:.1e}")
             )
         estimator.fit(data, **arguments)
+
+
+def check_inputs(*paths: Path | None) -> None:
+    """Raise InputError if a file to read is missing or may not be read."""
+    for path in paths:
+        if path is None:
+            continue
+        with reading(path):
+            path.stat()
+            if not os.access(path, os.R_OK):
+                raise PermissionError(errno.EACCES, os.strerror(errno.EACCES))
 
 
 def check_file(path: Path | None, *inputs: Path | None) -> None:
@@ -305,13 +372,13 @@ def check_table(path: Path | None, *inputs: Path | None) -> None:
 
 def check_report(path: Path | None, *inputs: Path | None) -> None:
     """Check an HTML file to write; see `check_file`."""
-    from apexrank.report.page import check_extra
-
     if path is None:
         return
     if path.suffix.lower() not in (".html", ".htm"):
         raise InputError(f"a report is an HTML file: call it {path.with_suffix('.html').name!r}")
     check_file(path, *inputs)
+    from apexrank.report.page import check_extra
+
     check_extra()
 
 

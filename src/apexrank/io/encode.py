@@ -45,13 +45,9 @@ class Number:
         """Names of the features this column becomes."""
         return [self.name]
 
-    def parse(self, table: Table) -> np.ndarray:
+    def parse(self, table: Table, advice: str = "; correct it") -> np.ndarray:
         """Read the column; a missing number is NaN, or an error if there is no value to fill it with."""
-        name = self.name
-        advice = (
-            f"; one-hot encode the column (--categorical {name}), leave it out (--drop {name}) or correct it"
-        )
-        values = numbers(table, name, advice)
+        values = numbers(table, self.name, advice)
         if self.fill is None:
             refuse_row(table, self.name, np.isnan(values), _MISSING)
         return values
@@ -210,7 +206,8 @@ def table_stats(
             found[name] = values = set(counted.drop_nulls().unique())
             _check_count(table.source, name, len(values))
         else:
-            parsed = Number(name, None if impute is None else 0.0).parse(table)
+            advice = f"; one-hot encode the column (--categorical {name}), leave it out (--drop {name}) or correct it"
+            parsed = Number(name, None if impute is None else 0.0).parse(table, advice)
             found[name] = NumberStats.of(parsed, weight, sampled=impute == "median")
         if keep is not None:
             keep[name] = parsed
