@@ -157,9 +157,13 @@ def line_at(content: bytes, position: int) -> int:
     return content.count(b"\n", 0, position) + 1
 
 
-def not_utf8(path: str | Path, line: int) -> InputError:
+class NotUtf8Error(InputError):
+    """A text file is not UTF-8."""
+
+
+def not_utf8(path: str | Path, line: int) -> NotUtf8Error:
     """Make the error for a line that cannot be decoded."""
-    return InputError(f"{path} line {line}: this is not UTF-8 text; save the file as UTF-8")
+    return NotUtf8Error(f"{path} line {line}: this is not UTF-8 text; save the file as UTF-8")
 
 
 def is_utf8(line: bytes) -> bool:

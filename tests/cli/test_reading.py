@@ -90,6 +90,19 @@ def test_bad_reading_options(options, words):
     assert not Path("model.apex").exists()
 
 
+def test_only_commands_with_the_option_name_it():
+    Path("edges.csv").write_bytes("source,target\ncafé,bar\n".encode("latin-1"))
+    assert run("graph rank edges.csv", code=2).stderr.endswith("save the file as UTF-8\n")
+
+
+def test_scorecards_read_the_same_files():
+    Path("t.csv").write_bytes((TEXT + "Eve;50;Nîmes;oui\n").encode("cp1252"))
+    run(f"{FIT} --encoding cp1252")
+    run("export model.apex -o card.csv --data t.csv --encoding cp1252 --sep ;")
+    assert "âge" in pl.read_csv("card.csv")["feature"].to_list()
+    assert "--sep is for --format scorecard" in run("export model.apex --sep ;", code=2).stderr
+
+
 def test_other_formats_have_no_encoding():
     pl.DataFrame({"x": [1, 2], "y": [0, 1]}).write_parquet("t.parquet")
     words = "error: t.parquet is not a CSV file: leave out --encoding and --sep\n"

@@ -198,7 +198,6 @@ def _means(
     """Return the size of the lists, the means of the measures, and their intervals if wanted."""
     from apexrank.metrics import bootstrap, per_group
     from apexrank.metrics import evaluate as evaluate_measures
-    from apexrank.metrics.confidence import are_counts
 
     counts = per_group(judged.y, judged.scores, "mrr", groups=judged.groups, relevant=about["relevant"])
     report: dict[str, Any] = {
@@ -216,8 +215,7 @@ def _means(
         with out.working("drawing rows or groups again and again"):
             found: Any = bootstrap(names, judged.y, judged.scores, confidence=confidence, **about)
         intervals = {name: [found[name].low, found[name].high] for name in found}
-        report |= {"confidence": confidence, "intervals": intervals}
-        report |= {"repeated": True} if judged.weight is not None and are_counts(judged.weight) else {}
+        report |= {"confidence": confidence, "intervals": intervals, "drawn": found[names[0]].n}
     return report
 
 
@@ -245,7 +243,7 @@ def _print(report: dict[str, Any], source: Path, empty: str) -> None:
     out.print_table(headers, rows, title)
     if intervals:
         drawn = "groups" if "groups" in report else "rows"
-        if report.get("repeated"):
+        if report["drawn"] == report.get("weight") and "groups" not in report:
             drawn += (
                 f"; a weight is a number of equal rows, each drawn by itself: {report['weight']:.0f} in all"
             )

@@ -199,8 +199,8 @@ def fit(
             else:
                 ranker, judged = fit_table(table, recipe, estimator)
         if calibrated and table is not None:
-            with out.progress("fitting folds for probabilities") as bar:
-                ranker.calibration = calibrate(ranker, table, recipe, progress=bar.update)
+            with out.working("fitting folds for probabilities"):
+                ranker.calibration = calibrate(ranker, table, recipe)
         save_model(output, ranker)
     report = _report(ranker, judged, output)
     if hasattr(estimator, "best_score_"):

@@ -21,6 +21,7 @@ import typer
 
 from apexrank.cli import output as out
 from apexrank.errors import InputError
+from apexrank.textfile import NotUtf8Error
 
 if TYPE_CHECKING:
     from apexrank.aggregation.ballot_files import BallotFile
@@ -193,15 +194,23 @@ class CsvOptions:
         from apexrank.io import read_table
 
         separator = "\t" if self.sep == "\\t" else self.sep
-        return read_table(path, encoding=self.encoding, separator=separator, **more)
+        try:
+            return read_table(path, encoding=self.encoding, separator=separator, **more)
+        except NotUtf8Error as error:
+            raise InputError(f"{error}, or name its encoding, such as --encoding cp1252") from None
 
 
 @dataclass(frozen=True)
 class CostOptions:
     """What a hit gains and a false alarm costs."""
 
-    cost_false_alarm: float | None = costs("Cost of a row of the list that is negative.", metavar="COST")
-    gain_hit: float | None = costs("Gain of a row of the list that is positive.", metavar="GAIN")
+    cost_false_alarm: float | None = costs(
+        "Cost of a negative row of the list, which ends where it gains most; needs --gain-hit.",
+        metavar="COST",
+    )
+    gain_hit: float | None = costs(
+        "Gain of a positive row of the list; needs --cost-false-alarm.", metavar="GAIN"
+    )
 
     def pair(self) -> tuple[float, float] | None:
         """Return cost and gain, checked; None where neither is given."""

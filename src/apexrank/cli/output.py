@@ -16,7 +16,7 @@ import sys
 import time
 import warnings
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import AbstractContextManager, contextmanager, nullcontext, suppress
+from contextlib import contextmanager, suppress
 from io import BytesIO
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -25,12 +25,14 @@ import typer
 
 from apexrank.atomic import check_writable, write_bytes
 from apexrank.errors import InputError, MissingExtraError
+from apexrank.progress import listening
 from apexrank.textfile import reading
 
 if TYPE_CHECKING:
     import polars as pl
 
 _ROWS_ON_SCREEN, _ROWS_OF_FILE = 20, 10
+_COLUMNS_BEFORE = 2  # of what is shown while the number of steps is not known
 _PICTURES = (".png", ".svg", ".pdf")
 
 
@@ -277,35 +279,6 @@ def is_terminal() -> bool:
     return sys.stdout is not None and sys.stdout.isatty()
 
 
-class ProgressBar:
-    """A bar with percentage and time left; silent without ``bar``."""
-
-    def __init__(self, what: str, bar: Any = None) -> None:
-        self._bar, self._task = bar, None if bar is None else bar.add_task(what, total=None)
-
-    def update(self, done: float, total: float, what: str | None = None) -> None:
-        """Show that so many of all steps are done, and what is being done."""
-        if self._bar is not None:
-            self._bar.update(
-                self._task, completed=done, total=total, **({"description": what} if what else {})
-            )
-
-
-@contextmanager
-def progress(what: str, about: str = "") -> Iterator[ProgressBar]:
-    """Show a progress bar while a block runs, if stderr is a terminal; warnings as in `working`."""
-    with _warnings_as_notes(about):
-        if not (sys.stderr is not None and sys.stderr.isatty()):
-            yield ProgressBar(what)
-            return
-        from rich.console import Console
-        from rich.progress import BarColumn, Progress, TaskProgressColumn, TextColumn, TimeRemainingColumn
-
-        columns = TextColumn("{task.description}"), BarColumn(), TaskProgressColumn(), TimeRemainingColumn()
-        with Progress(*columns, console=Console(stderr=True), transient=True) as bar:
-            yield ProgressBar(what, bar)
-
-
 @contextmanager
 def _warnings_as_notes(about: str) -> Iterator[None]:
     """Print each distinct warning of a block that ends well as a note."""
@@ -316,19 +289,39 @@ def _warnings_as_notes(about: str) -> Iterator[None]:
         note(about + text)
 
 
-@contextmanager
-def working(message: str, about: str = "") -> Iterator[Any]:
-    """Show a spinner while a block runs, if stderr is a terminal; then print each distinct warning as a note.
+class Progress:
+    """What is being done, with a bar, a percentage and the time left once the number of steps is known."""
 
-    The notes begin with ``about``.
+    def __init__(self, bar: Any, message: str) -> None:
+        self._bar, self._task = bar, bar.add_task(message, total=None)
+
+    def update(self, what: str | None = None, done: int | None = None, total: int | None = None) -> None:
+        """Show what is being done, and how many of all steps are."""
+        from rich.progress import BarColumn, TaskProgressColumn, TimeRemainingColumn
+
+        if total is not None and len(self._bar.columns) == _COLUMNS_BEFORE:
+            self._bar.columns += (BarColumn(), TaskProgressColumn(), TimeRemainingColumn())
+        self._bar.update(self._task, description=what, completed=done, total=total)
+
+
+@contextmanager
+def working(message: str, about: str = "") -> Iterator[Progress | None]:
+    """Show what is being done while a block runs, if stderr is a terminal; then print each distinct warning as a note.
+
+    Loops over `apexrank.progress.steps` get a bar. The notes begin with ``about``.
     """
-    spinner: AbstractContextManager[Any] = nullcontext()
-    if sys.stderr is not None and sys.stderr.isatty():
+    with _warnings_as_notes(about):
+        if sys.stderr is None or not sys.stderr.isatty():
+            yield None
+            return
+        from rich import progress
         from rich.console import Console
 
-        spinner = Console(stderr=True).status(message)
-    with _warnings_as_notes(about), spinner as status:
-        yield status
+        columns = progress.SpinnerColumn(), progress.TextColumn("{task.description}")
+        with progress.Progress(*columns, console=Console(stderr=True), transient=True) as bar:
+            shown = Progress(bar, message)
+            with listening(lambda done, total: shown.update(None, done, total)):
+                yield shown
 
 
 def fit_with_progress(estimator: Any, data: Any, what: str, measure: str, **arguments: Any) -> None:
@@ -363,11 +356,12 @@ def check_file(path: Path | None, *inputs: Path | None) -> None:
 
 def check_table(path: Path | None, *inputs: Path | None) -> None:
     """Check a CSV or Parquet file to write; see `check_file`."""
+    if path is None:
+        return
     from apexrank.io.tables import check_suffix
 
-    if path is not None:
-        check_suffix(path)
-        check_file(path, *inputs)
+    check_suffix(path)
+    check_file(path, *inputs)
 
 
 def check_report(path: Path | None, *inputs: Path | None) -> None:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Callable
 from dataclasses import replace
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -14,6 +13,7 @@ from sklearn.exceptions import ConvergenceWarning
 from apexrank.errors import InputError
 from apexrank.io.columns import read_target, row_weights
 from apexrank.kernels.pav import pav
+from apexrank.progress import steps
 
 if TYPE_CHECKING:
     from apexrank.io.table_ranker import Recipe, TableRanker
@@ -78,13 +78,11 @@ def calibrate(
     recipe: Recipe,
     *,
     folds: int = 5,
-    progress: Callable[[int, int], None] | None = None,
 ) -> Calibration:
     """Learn the probabilities of a ranker's scores from the rows that it was fitted on.
 
     Scores of training rows would be too confident. So each of ``folds`` stratified folds is scored by a ranker of the
-    same parameters fitted on the others, encoding included. ``progress`` is called with the number of fits done and
-    to do.
+    same parameters fitted on the others, encoding included.
 
     Raises
     ------
@@ -101,9 +99,7 @@ def calibrate(
         raise InputError(f"probabilities need at least {folds} rows of each class: give more rows")
     scores, recipe = np.empty(len(y)), replace(recipe, positive=ranker.positive)
     splits = StratifiedKFold(folds, shuffle=True, random_state=0).split(y, y)
-    for done, (train, test) in enumerate(splits):
-        if progress is not None:
-            progress(done, folds)
+    for train, test in steps(list(splits)):
         some, others = (replace(table, frame=table.frame[rows]) for rows in (train, test))
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", ConvergenceWarning)  # the ranker itself has warned

@@ -376,10 +376,7 @@ def csv_text(path: Path, encoding: str | None = None, *, streamed: bool = False)
             yield text
     except UnicodeDecodeError:  # which does not say in which line
         lines = numbered_lines(path, whole=False)
-        number = next((number for number, line in lines if not is_utf8(line)), 1)
-        raise InputError(
-            f"{not_utf8(path, number)}, or name its encoding, such as encoding='cp1252'"
-        ) from None
+        raise not_utf8(path, next((number for number, line in lines if not is_utf8(line)), 1)) from None
 
 
 def _decoded(path: Path, encoding: str) -> str:
