@@ -90,6 +90,20 @@ def test_bad_reading_options(options, words):
     assert not Path("model.apex").exists()
 
 
+def test_the_likely_encoding_is_named():
+    for encoding, likely in (("utf-16", "utf-16"), ("latin-1", "cp1252")):
+        Path("t.csv").write_bytes(TEXT.encode(encoding))
+        assert run(FIT, code=2).stderr.endswith(f"or name its encoding, such as --encoding {likely}\n")
+
+
+def test_text_that_utf8_cannot_hold():
+    Path("t.csv").write_text("x,y\n\\ud800,1\n")
+    assert (
+        "line 2: this is not unicode_escape text"
+        in run("fit t.csv --target y --encoding unicode_escape", code=2).stderr
+    )
+
+
 def test_only_commands_with_the_option_name_it():
     Path("edges.csv").write_bytes("source,target\ncafé,bar\n".encode("latin-1"))
     assert run("graph rank edges.csv", code=2).stderr.endswith("save the file as UTF-8\n")

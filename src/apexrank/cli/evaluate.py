@@ -252,7 +252,7 @@ def _print(report: dict[str, Any], source: Path, empty: str) -> None:
         cut = report["best_cut"]
         typer.echo(
             f"largest gain: {cut['gain']:.6g}, of a list of {cut['length']:.6g} rows with {cut['hits']:.6g} hits "
-            f"(scores from {out.show(cut['score'])}); chosen on these rows, so that new rows will gain less"
+            f"(scores from {out.show(cut['score'])}); chosen on these rows: expect less of new ones"
             if cut["length"]
             else "largest gain: 0, of an empty list: at these costs no list of these rows gains anything"
         )

@@ -6,6 +6,7 @@ dataclass as one parameter: Typer sees the fields, the command gets an instance.
 
 from __future__ import annotations
 
+import codecs
 import csv
 import inspect
 import math
@@ -197,7 +198,9 @@ class CsvOptions:
         try:
             return read_table(path, encoding=self.encoding, separator=separator, **more)
         except NotUtf8Error as error:
-            raise InputError(f"{error}, or name its encoding, such as --encoding cp1252") from None
+            with path.open("rb") as file:
+                likely = "utf-16" if file.read(2) in (codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE) else "cp1252"
+            raise InputError(f"{error}, or name its encoding, such as --encoding {likely}") from None
 
 
 @dataclass(frozen=True)

@@ -220,7 +220,7 @@ def _read_csv(
     file = CsvFile.open(path, index, encoding, separator)
     content: Path | bytes = path
     if encoding is not None:
-        content = _decoded(path, encoding).encode()
+        content = _as_utf8(path, encoding)
     elif is_gzip(path):
         with reading(path):
             content = unpacked(path)
@@ -365,7 +365,7 @@ class CsvFile:
 def csv_text(path: Path, encoding: str | None = None, *, streamed: bool = False) -> Iterator[TextIO]:
     """Open a CSV file as text; bytes that are not of its encoding raise an error that names the line."""
     if encoding is not None:
-        yield io.StringIO(_decoded(path, encoding), newline="\n")
+        yield io.TextIOWrapper(io.BytesIO(_as_utf8(path, encoding)), encoding="utf-8", newline="\n")
         return
     try:
         with (
@@ -379,12 +379,12 @@ def csv_text(path: Path, encoding: str | None = None, *, streamed: bool = False)
         raise not_utf8(path, next((number for number, line in lines if not is_utf8(line)), 1)) from None
 
 
-def _decoded(path: Path, encoding: str) -> str:
-    """Read a whole file of another encoding than UTF-8 as text."""
+def _as_utf8(path: Path, encoding: str) -> bytes:
+    """Read a whole file of another encoding, and turn it into UTF-8."""
     with reading(path):
         content = unpacked(path)
     try:
-        return content.decode(encoding).removeprefix("\ufeff")
+        return content.decode(encoding).removeprefix("\ufeff").encode()
     except UnicodeError as error:  # some codecs do not say where
         before = content[: getattr(error, "start", 0)].decode(encoding, errors="ignore")
         raise InputError(
