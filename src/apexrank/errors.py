@@ -1,6 +1,6 @@
 """The errors apexrank raises on purpose: one line that says what is wrong and what to do."""
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 
 _MOST_CHARACTERS = 2000
 
@@ -34,6 +34,25 @@ def quoted(names: Sequence[str], most: int = 5) -> str:
     "'a', 'b', ..."
     """
     return ", ".join(map(repr, names[:most])) + (", ..." if len(names) > most else "")
+
+
+def near_name(name: str, known: Iterable[str]) -> str | None:
+    """Return the known name that was probably meant: no more than about a third of the letters differ.
+
+    Examples
+    --------
+    >>> near_name("Amuont", ["amount", "hour"]), near_name("grade", ["fraud", "hour"])
+    ('amount', None)
+    """
+    from difflib import SequenceMatcher, get_close_matches
+
+    wanted, folded = name.casefold(), {one.casefold(): one for one in known}
+    for close in get_close_matches(wanted, folded, n=3):
+        steps = SequenceMatcher(None, wanted, close).get_opcodes()
+        changed = sum(max(b - a, d - c) for kind, a, b, c, d in steps if kind != "equal")
+        if 3 * changed <= max(len(wanted), len(close)) + 2:
+            return folded[close]
+    return None
 
 
 class InputError(ApexrankError, ValueError):

@@ -118,6 +118,21 @@ def reading(path: str | Path) -> Iterator[None]:
         raise InputError(f"cannot read {str(path)!r}: {error}") from None
 
 
+def check_readable(path: Path) -> None:
+    """Raise InputError unless ``path`` is a readable, regular file that is not empty."""
+    with reading(path):
+        if path.exists() and not path.is_dir() and not path.is_file():
+            raise InputError(
+                f"cannot read {str(path)!r}: a table is read twice; save the stream to a file first"
+            )
+        with path.open("rb") as file:
+            empty = not file.read(1)
+    if any("\ud800" <= letter <= "\udfff" for letter in str(path)):
+        raise InputError(f"cannot read {str(path)!r}: its name is not UTF-8 text; rename it")
+    if empty:
+        raise InputError(f"{path} is empty: it needs a line of column names and at least one row")
+
+
 def read_bytes(path: str | Path) -> bytes:
     """Read the bytes of a UTF-8 text file, without its byte order mark."""
     with reading(path):
@@ -142,9 +157,13 @@ def line_at(content: bytes, position: int) -> int:
     return content.count(b"\n", 0, position) + 1
 
 
-def not_utf8(path: str | Path, line: int) -> InputError:
+class NotUtf8Error(InputError):
+    """A text file is not UTF-8."""
+
+
+def not_utf8(path: str | Path, line: int) -> NotUtf8Error:
     """Make the error for a line that cannot be decoded."""
-    return InputError(f"{path} line {line}: this is not UTF-8 text; save the file as UTF-8")
+    return NotUtf8Error(f"{path} line {line}: this is not UTF-8 text; save the file as UTF-8")
 
 
 def is_utf8(line: bytes) -> bool:

@@ -14,10 +14,9 @@ Examples
 
 from __future__ import annotations
 
-import difflib
 from typing import Any
 
-from apexrank.errors import InputError
+from apexrank.errors import InputError, near_name
 from apexrank_papers import consensus, graphs, link, lovasz, push, retargeting
 from apexrank_papers.result import Experiment, Result, Verdict
 
@@ -35,8 +34,8 @@ def names() -> list[str]:
 def get(name: str) -> Experiment:
     """Experiment of that name."""
     if name not in REGISTRY:
-        close = difflib.get_close_matches(name, REGISTRY, n=1)
-        hint = f"did you mean {close[0]!r}? " if close else ""
+        near = near_name(name, REGISTRY)
+        hint = "" if near is None else f"did you mean {near!r}? "
         raise InputError(f"unknown experiment {name!r}: {hint}see apexrank reproduce --list")
     return REGISTRY[name]
 

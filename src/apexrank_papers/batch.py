@@ -55,7 +55,7 @@ def run_all(
     entries = dict(kept)
     for number, name in enumerate(names, start=1):
         if name not in kept:
-            entries[name] = _entry(name, options, folder)
+            entries[name] = _entry(name, options, folder, f"[{number}/{len(names)}] running {name}")
         found["experiments"] = [entries[known] for known in names if known in entries]
         for file, text in zip(SUMMARY, (json_text(found) + "\n", summary.markdown(found)), strict=True):
             write_bytes(folder / file, text.encode())
@@ -85,7 +85,7 @@ def _finished_before(found: Mapping[str, Any], path: Path) -> dict[str, dict[str
     }
 
 
-def _entry(name: str, options: Mapping[str, Any], folder: Path) -> dict[str, Any]:
+def _entry(name: str, options: Mapping[str, Any], folder: Path, message: str) -> dict[str, Any]:
     """Run one experiment with the options that it takes, and replace its files."""
     experiment = papers.get(name)
     given = {option: value for option, value in options.items() if option in experiment.options}
@@ -93,7 +93,7 @@ def _entry(name: str, options: Mapping[str, Any], folder: Path) -> dict[str, Any
     try:
         for file in file_names(name):
             (folder / file).unlink(missing_ok=True)
-        with working(f"running {name}"):
+        with working(message):
             result = papers.run(name, **given)
         files = write_files(result, name, folder)
     except Exception as error:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
+from itertools import product
 from typing import Any
 
 import numpy as np
@@ -11,6 +12,7 @@ from joblib import Parallel, delayed
 from apexrank.datasets import Fold, letor_folds
 from apexrank.datasets.sources import DATA_VARIABLE, data_path
 from apexrank.errors import MissingDataError
+from apexrank.progress import steps
 
 
 def mq2008_folds(hint: str = "") -> list[Fold]:
@@ -33,7 +35,8 @@ def over_folds(
     >>> over_folds(lambda method, fold: method + fold, ["a", "b"], ["1", "2"], n_jobs=1)
     [['a1', 'a2'], ['b1', 'b2']]
     """
-    found = Parallel(n_jobs=n_jobs)(delayed(function)(method, fold) for method in methods for fold in folds)
+    pairs = steps(list(product(methods, folds)))
+    found = Parallel(n_jobs=n_jobs)(delayed(function)(method, fold) for method, fold in pairs)
     return [found[i : i + len(folds)] for i in range(0, len(found), len(folds))]
 
 

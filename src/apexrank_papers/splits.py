@@ -17,6 +17,7 @@ from scipy.stats import t as student
 from threadpoolctl import threadpool_limits
 
 from apexrank.errors import InputError
+from apexrank.progress import steps
 
 
 def check_repeated(name: str, number: int) -> None:
@@ -51,7 +52,7 @@ def over_splits(
     seeds = range(random_state, random_state + n_splits)
     # The fits are tiny: BLAS threads would only wait for each other, at ten times the cost of the sums.
     with threadpool_limits(limits=1, user_api="blas"):
-        return np.array(Parallel(n_jobs=n_jobs)(delayed(measure)(seed) for seed in seeds))
+        return np.array(Parallel(n_jobs=n_jobs)(delayed(measure)(seed) for seed in steps(seeds)))
 
 
 class Mean(NamedTuple):

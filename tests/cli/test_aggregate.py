@@ -556,6 +556,7 @@ def test_bad_input_is_one_line_and_writes_nothing(folder, command):
     for name, text in texts.items():
         Path(f"{name}.csv").write_text(text)
     Path("bad.soc").write_text("# ALTERNATIVE NAME 1: a\n# ALTERNATIVE NAME 2: b\n3: 1,1\n")
+    Path("scores.xls").write_text("not read")
     before = {path.name: path.read_bytes() for path in folder.iterdir()}
     result = run(command if "-o" in command else f"{command} -o kept.csv", code=2)
     assert result.output.startswith("error: ")

@@ -76,6 +76,14 @@ class TestIds:
         (told,) = notes("aggregate counts.csv")
         assert "column 'count' is read as an item (--weights count, or --drop count)" in told
 
+    def test_names_of_voters_before_orders(self):
+        Path("orders.csv").write_text("v,1st,2nd\nann,tea,rum\nbob,rum,tea\ncy,tea,gin\n")
+        told = "note: orders.csv: column 'v' is read as the first place (--id v, or --drop v)"
+        assert told in notes("aggregate orders.csv --kind orders")
+        assert told not in notes("aggregate orders.csv --kind orders --id v")
+        Path("orders.csv").write_text("a,b\ntea,rum\nrum,tea\ngin,tea\n")
+        assert not [one for one in notes("aggregate orders.csv --kind orders") if "first place" in one]
+
     def test_a_number_of_each_row_before_orders(self):
         Path("orders.csv").write_text("no,1st,2nd\n1,tea,rum\n2,rum,tea\n3,tea,rum\n")
         told = "note: orders.csv: column 'no' is read as the first place (--id no, or --drop no)"

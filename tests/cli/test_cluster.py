@@ -244,6 +244,7 @@ def test_bad_input_is_one_line_and_writes_nothing(folder, command):
     Path("gaps.csv").write_text("voter,a,b,c,d\n1,1,5,2,3\n2,3,2,,1\n3,1,,3,4\n")
     Path("zero.csv").write_text("a,b,w\n1,2,0\n2,1,0\n")
     Path("kept.csv").write_text("voter,cluster\nold,1\n")
+    Path("scores.xls").write_text("not read")
     Path("long.csv").write_text("v,i,s,w\n1,a,1,1\n1,b,2,1\n2,a,1,3\n3,a,1,1\n3,b,1,1\n")
     Path("again.csv").write_text("v,i,s\n1,a,1\n1,a,2\n2,b,1\n")
     before = {path.name: path.read_bytes() for path in folder.iterdir()}

@@ -153,6 +153,19 @@ class TestScorecard:
             in result.stderr
         )
 
+    def test_fractional_weights_of_groups(self, folder):
+        frame = pl.read_csv("train.csv")
+        row = pl.int_range(pl.len())
+        frame.with_columns(times=row % 3 + 0.5, query=row // 20).write_csv("train.csv")
+        run(
+            "fit train.csv --target fraud --id case --categorical city --model retarget --groups query --weight times"
+        )
+        result = run("export model.apex -o card.csv --data train.csv --json")
+        # NDCG and average precision go by ranks and need whole weights
+        measures = [row["measure"] for row in json.loads(result.stdout)["loss"]]
+        assert measures == ["auc", "precision_at_10"]
+        assert pl.read_csv("card.csv")["points"].dtype == pl.Int64
+
     @pytest.mark.slow
     def test_weights(self, folder):
         for name in ("train", "new"):

@@ -1,5 +1,6 @@
 """The command line: what a user types, sees, and gets wrong."""
 
+import gzip
 import json
 import shlex
 import subprocess
@@ -79,6 +80,21 @@ class TestFit:
         assert (report["estimator"], report["scale"]) == (estimator, scale)
         assert report["measures"]["auc"] > 0.7
 
+    @pytest.mark.parametrize(
+        ("options", "shown"),
+        [
+            ("", "PNormPush(p=4, alpha=1e-06)"),
+            ("--loss logistic", "PNormPush(p=4, alpha=1e-06, loss=logistic)"),
+            ("--side both --alpha 0.1", "PNormPush(p=4, alpha=0.1, side=both)"),
+            ("--l1-ratio 0.5 --alpha 0.1", "PNormPush(p=4, alpha=0.1, l1_ratio=0.5)"),
+            ("--loss exponential --side top --l1-ratio 0", "PNormPush(p=4, alpha=1e-06)"),
+            ("--model listwise --loss listnet --groups query", "ListwiseRanker(loss=listnet, alpha=0.001)"),
+        ],
+    )
+    def test_the_summary_has_what_is_not_usual(self, folder, options, shown):
+        drop = "note" if "query" in options else "note,query"
+        assert shown in run(f"fit train.csv --target fraud --id case --drop {drop} {options}").stdout
+
     def test_cross_validation_says_what_it_chose(self, folder):
         assert "chosen by cross-validation: partial_auc 0." in run(f"{FIT} --cv").stdout
 
@@ -148,6 +164,27 @@ class TestRank:
             "output": "t.csv",
         }
 
+    def test_whole_numbers_are_numbers_in_json(self, model):
+        pl.read_csv("new.csv").with_columns(case=pl.int_range(1000, 1100), price=pl.lit("1.50")).write_csv(
+            "n.csv"
+        )
+        (row,) = json.loads(run("rank model.apex n.csv --top 1 --keep --json").stdout)["ranking"]
+        assert (type(row["case"]), type(row["fraud"]), row["price"]) == (int, int, "1.50")
+        (row,) = json.loads(run("rank model.apex train.csv --top 1 --json").stdout)["ranking"]
+        assert isinstance(row["case"], str)  # such as 007
+        pl.read_csv("n.csv").with_columns(pl.col("case").cast(pl.String)).write_parquet("n.parquet")
+        (row,) = json.loads(run("rank model.apex n.parquet --top 1 --json").stdout)["ranking"]
+        assert isinstance(row["case"], str)  # as the file says
+
+    def test_packed_tables(self, model):
+        run("rank model.apex new.csv -o plain.csv")
+        run("rank model.apex new.csv -o packed.csv.gz")
+        packed = Path("packed.csv.gz").read_bytes()
+        assert gzip.decompress(packed) == Path("plain.csv").read_bytes()
+        run("rank model.apex new.csv -o packed.csv.gz")
+        assert Path("packed.csv.gz").read_bytes() == packed
+        assert len(read_table("packed.csv.gz")) == 100
+
     def test_extra_column_and_missing_ids_are_notes(self, model):
         pl.read_csv("new.csv").drop("case").with_columns(extra=1).write_csv("odd.csv")
         result = run("rank model.apex odd.csv --top 1")
@@ -198,6 +235,23 @@ class TestEvaluate:
         assert list(answer["measures"]) == ["auc"]
         low, high = answer["intervals"]["auc"]
         assert low < answer["measures"]["auc"] < high
+
+    def test_intervals_of_weights_say_what_is_drawn(self, model):
+        pl.read_csv("new.csv").with_columns(times=pl.int_range(100) % 3, half=pl.lit(0.5)).write_csv("w.csv")
+        command = "evaluate model.apex w.csv --measures auc --confidence 0.9"
+        words = "intervals over rows; a weight is a number of equal rows, each drawn by itself: 99 in all\n"
+        assert run(f"{command} --weight times").stdout.endswith(words)
+        for options in ("", "--weight half"):
+            assert run(f"{command} {options}").stdout.endswith("intervals over rows\n")
+
+    def test_rules_of_ties(self, model):
+        told = run("evaluate model.apex new.csv --ties avg", code=2).stderr
+        rules = "average, pessimistic, optimistic, given, threshold"
+        assert told == f"error: unknown --ties 'avg': use one of {rules}\n"
+        for measures in ("", "--measures map,auc"):
+            told = run(f"evaluate model.apex new.csv --ties threshold {measures}", code=2).stderr
+            assert told.startswith("error: --ties threshold is a rule of average precision alone")
+        run("evaluate model.apex new.csv --ties threshold --measures map,average_precision_at_10")
 
     def test_a_table_with_scores_needs_no_model(self, model):
         new = read_table("new.csv")
@@ -427,7 +481,7 @@ TRAIN = "--target fraud --id case --categorical city"
         ("fit good.csv", "does not say which column is the target: name it with --target"),
         ("fit good.csv --target fraud --colour red", "No such option"),
         ("rank not-a-model.apex good.csv", "'not-a-model.apex' is not an apexrank model file"),
-        ("rank gone.apex good.csv", "'gone.apex' cannot be read"),
+        ("rank gone.apex good.csv", "cannot read 'gone.apex'"),
         ("rank folder good.csv", "is a folder"),
         ("rank model.apex no-amount.csv", "no-amount.csv has no column 'amount'"),
         ("rank model.apex words.csv", "words.csv line 8, column 'amount': 'many' is not a number"),
@@ -456,7 +510,7 @@ TRAIN = "--target fraud --id case --categorical city"
         ),
         ("evaluate grades.csv --scores amount --target fraud", "say which one is positive with --positive"),
         ("evaluate good.csv --qrels good.csv --target fraud", "--qrels goes with a TREC run alone"),
-        ("evaluate good.csv --qrels gone.txt", "good.csv"),
+        ("evaluate good.csv --qrels gone.txt", "cannot read 'gone.txt'"),
         ("demo --out good.csv", "it is not a folder"),
         ("reproduce table99", "unknown experiment 'table99'"),
         ("reproduce table1 --n-splits 3", "no option 'n_splits'"),

@@ -10,7 +10,7 @@ SRC = Path(__file__).parents[2] / "src" / "apexrank"
 
 # from the bottom up; names in one row may import each other
 LAYERS = [
-    {"errors", "lazy", "parallel", "validation", "checkpoints", "atomic", "textfile"},
+    {"errors", "lazy", "parallel", "validation", "checkpoints", "atomic", "textfile", "progress"},
     {"kernels"},
     {
         "losses",

@@ -23,7 +23,7 @@ from apexrank.datasets.preflib import is_preflib as is_preflib
 from apexrank.datasets.preflib import read_preflib
 from apexrank.errors import InputError
 from apexrank.io import columns
-from apexrank.io.tables import Table, read_table
+from apexrank.io.tables import Table
 
 _TABLES = (".csv", ".tsv", ".parquet", ".pq")
 _VOTERS = "voter user ranker judge juror ballot respondent participant rater reviewer"
@@ -161,12 +161,11 @@ def read_preflib_ballots(path: Path) -> BallotFile:
     return BallotFile(*ballots, cure=_CURE_OF_LISTS, without="take it out of the file")
 
 
-def read_ballot_table(path: Path) -> Table:
-    """Read a table; a first column without a name, such as pandas writes the index, gets the role ``id``."""
+def check_ballot_table(path: Path) -> None:
+    """Raise InputError unless the name of a file is that of a table."""
     if not path.name.lower().removesuffix(".gz").endswith(_TABLES):
         known = ", ".join((*_TABLES, *(f".{kind}" for kind in PREFLIB)))
         raise InputError(f"cannot tell the format of {str(path)!r} by its name: use one of {known}")
-    return read_table(path, index="row")
 
 
 @dataclass(frozen=True)
@@ -318,7 +317,8 @@ chooses)",))
         guess = long_guess(table.names)
         notes = [] if guess is None else [f"this looks like a long table: long={guess!r}"]
         likeness = like_ids(table, names[0]) if names and not self._like_weights(names[:1]) else 0
-        if not likeness or any(like_ids(table, name) >= likeness for name in names[1:]):
+        named = self.kind == "orders" and len(names) > 1 and _apart(table, names)
+        if not named and (not likeness or any(like_ids(table, name) >= likeness for name in names[1:])):
             return notes
         first, role = names[0], "a voter" if self.items_in == "rows" else "an item"
         role = "the first place" if self.kind == "orders" else role
@@ -328,6 +328,13 @@ chooses)",))
         """Return notes on items that may be weights."""
         suspects = [] if self.weights else [name for name in names if name.strip().lower() in _WEIGHT_NAMES]
         return [f"column {x!r} is read as an item (weights={x!r}, or drop={x!r})" for x in suspects]
+
+
+def _apart(table: Table, names: list[str]) -> bool:
+    """Whether the first column has another value in every row, and none that the other columns have."""
+    first, *others = (columns.texts(table, name) for name in names)
+    distinct = len(first) > 1 and first.null_count() == 0 and first.is_unique().all()
+    return distinct and set(first).isdisjoint(value for other in others for value in other)
 
 
 def has_word(name: str, words: set[str]) -> bool:

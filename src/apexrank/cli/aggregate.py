@@ -96,6 +96,7 @@ def aggregate(
     opt.check_tables(ballots, files.output, files.pairwise)
     out.check_picture(files.figure)
     out.check_report(files.report, ballots)
+    out.check_inputs(ballots)
     methods = _methods(options, files)
     given = opt.given_options(rule)
     for name, value in (("normalize", worth.normalize), ("points", worth.check(reading.kind, ballots))):

@@ -30,7 +30,7 @@ from apexrank.cli.graph import graph_app
 from apexrank.cli.output import in_options
 from apexrank.cli.rank import rank
 from apexrank.cli.reproduce import reproduce
-from apexrank.errors import ApexrankError
+from apexrank.errors import ApexrankError, near_name
 
 # Some versions of Typer carry their own copy of Click: the class must come from the copy in use.
 _UsageError: type[Exception] = next(
@@ -60,7 +60,7 @@ class OneLineErrors(TyperGroup):
             if code == _INTERRUPTED:
                 _report("interrupted")
         except _UsageError as error:
-            code = _report(f"{error.format_message()} (see --help)")  # type: ignore[attr-defined]
+            code = _report(f"{_usage_error(error)} (see --help)")
         except ApexrankError as error:
             code = _report(in_options(str(error)))
         except BrokenPipeError:
@@ -131,6 +131,14 @@ def _reader_has_left() -> int:
             os.dup2(silent, sys.stdout.fileno())
     os.close(silent)
     return _READER_LEFT
+
+
+def _usage_error(error: Any) -> str:
+    """Describe a usage error; of options like an unknown one only the nearest is named, if it is near."""
+    if getattr(error, "possibilities", None):
+        near = near_name(error.option_name.lstrip("-"), [name.lstrip("-") for name in error.possibilities])
+        error.possibilities = [f"--{near}"] if near else None
+    return str(error.format_message())
 
 
 def _system_error(error: OSError) -> str:

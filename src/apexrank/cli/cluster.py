@@ -67,10 +67,11 @@ def cluster(
     json: opt.Json = False,
 ) -> None:
     """Group voters who order the items alike; cluster 1 is the largest."""
+    opt.check_tables(ballots, files.output, files.orders)
+    out.check_inputs(ballots)
     from apexrank.aggregation.fusion import Rule
     from apexrank.aggregation.kmeans import LovaszBregmanKMeans, silhouette
 
-    opt.check_tables(ballots, files.output, files.orders)
     sizes = _sizes(options.k, options.elbow, files.orders)
     shape = _shape(options.f)
     points = worth.check(reading.kind, ballots)

@@ -38,11 +38,8 @@ class Inputs:
     qrels: Path | None = _scored("TREC judgements of the run's documents.")
     complete: bool = _scored("Count judged queries that the run lacks as 0.", "--complete", default=False)
 
-    def read(self) -> Judged:
+    def read(self, reading: opt.CsvOptions) -> Judged:
         """Read the answers and scores from whichever of the three pairs of inputs was given."""
-        from apexrank.io import load_model, read_table
-        from apexrank.io.judging import judge_run, judge_scores, judge_table
-
         of_table = (self.test, self.scores, self.target, self.positive, self.groups, self.weight)
         of_run, of_scores = self.qrels is not None, self.scores is not None
         has_both = self.positive is not None and self.relevant is not None
@@ -52,6 +49,9 @@ class Inputs:
                 "--positive names a class and --relevant a grade: give one of them": has_both,
                 "--qrels goes with a TREC run alone: leave out TEST, --scores, --target, --positive, --groups and "
                 "--weight": of_run and of_table.count(None) < len(of_table),
+                "a TREC run is not a CSV file: leave out --encoding and --sep": (
+                    of_run and reading != opt.CsvOptions()
+                ),
                 "--complete is about a TREC run: give --qrels, or leave it out": self.complete and not of_run,
                 "--scores names a column of the table itself: leave out the model": of_scores and self.test,
                 "give a model and a table (MODEL TEST), a table with --scores COLUMN, or a run with --qrels "
@@ -59,10 +59,14 @@ class Inputs:
                 "--groups goes with --scores: a model knows its own groups": self.groups and not of_scores,
             }
         )
+        out.check_inputs(self.source, self.test, self.qrels)
+        from apexrank.io import load_model
+        from apexrank.io.judging import judge_run, judge_scores, judge_table
+
         if self.qrels is not None:
             return judge_run(self.source, self.qrels, complete=self.complete)
         if self.scores is not None:
-            table = read_table(self.source)
+            table = reading.read_table(self.source)
             target = self.target or table.roles.get("target")
             groups = self.groups or table.roles.get("groups")
             if target is None:
@@ -71,7 +75,7 @@ class Inputs:
                 table, self.scores, target, groups=groups, positive=self.positive, weight=self.weight
             )
         assert self.test is not None  # seen to above
-        ranker, table = load_model(self.source), read_table(self.test, index="index")
+        ranker, table = load_model(self.source), reading.read_table(self.test, index="index")
         grades = self.relevant is not None
         judged = judge_table(ranker, table, self.target, self.positive, grades=grades, weight=self.weight)
         return judged._replace(notes=(*judged.notes, *ranker.check(table, known=[self.target, self.weight])))
@@ -90,7 +94,8 @@ class MeasureOptions:
     )
     ties: str | None = opt.plain(
         "Rows of equal scores: average, pessimistic, optimistic, given (their order) or, for average precision, "
-        "threshold (tied rows are one step); by default each measure has its own rule, runs have trec_eval's."
+        "threshold (tied rows are one step); by default each measure has its own rule, runs have trec_eval's.",
+        choices=("average", "pessimistic", "optimistic", "given", "threshold"),
     )
     confidence: float | None = opt.plain("Add bootstrap intervals with this confidence, such as 0.95.")
     per_query: bool = opt.plain(
@@ -101,24 +106,38 @@ class MeasureOptions:
 
 
 @opt.option_groups
-def evaluate(inputs: Inputs, *, options: MeasureOptions, json: opt.Json = False) -> None:
+def evaluate(
+    inputs: Inputs,
+    *,
+    options: MeasureOptions,
+    costs: opt.CostOptions,
+    reading: opt.CsvOptions,
+    json: opt.Json = False,
+) -> None:
     """Measure a list on rows whose answer is known."""
-    from apexrank.io.judging import ABOVE_ZERO, default_measures
-    from apexrank.metrics import per_group
-
-    output, each = options.output, options.per_query
+    output, each, pair = options.output, options.per_query, costs.pair()
     out.check_picture(options.roc)
+    if each and pair is not None:
+        raise InputError("--cost-false-alarm and --gain-hit are about one list: leave out --per-query")
     if each and options.confidence is not None:
         raise InputError("--confidence is about means: leave it out, or leave out --per-query")
     if output is not None and not each:
         raise InputError("--output is for the table of --per-query: add that, or leave it out")
     out.check_table(output, inputs.source, inputs.test, inputs.qrels)
-    judged = inputs.read()
+    judged = inputs.read(reading)
+    from apexrank.io.judging import ABOVE_ZERO, best_cut, default_measures, label
+    from apexrank.metrics import per_group
+
+    if pair is not None and judged.groups is not None:
+        raise InputError(
+            "--cost-false-alarm and --gain-hit cut one list, but these rows are ranked inside groups"
+        )
     if options.roc is not None and judged.groups is not None:
         raise InputError("--roc draws one list, but these rows are ranked inside groups: leave it out")
     if inputs.relevant is not None and not judged.graded:
         raise InputError("--relevant is a grade, but the target is a class: leave it out")
     relevant = ABOVE_ZERO if judged.graded and inputs.relevant is None else inputs.relevant
+    positives = judged.y if not judged.graded else judged.y >= relevant
     for sentence in judged.notes:
         out.note(sentence)
     about: dict[str, Any] = {
@@ -128,6 +147,9 @@ def evaluate(inputs: Inputs, *, options: MeasureOptions, json: opt.Json = False)
         "ties": options.ties or judged.ties,
     }
     chosen = opt.split_names(options.measures)
+    precise = bool(chosen) and all(label(name).startswith("average precision") for name in chosen)
+    if options.ties == "threshold" and not precise:
+        raise InputError("--ties threshold is a rule of average precision alone: add --measures map")
     if each:
         names = chosen or default_measures(judged.y, judged.groups, judged.weight)
         table = per_group(judged.y, judged.scores, names, **about)
@@ -136,8 +158,9 @@ def evaluate(inputs: Inputs, *, options: MeasureOptions, json: opt.Json = False)
         names, left_out = (chosen, []) if chosen else _defined(judged, about)
         report = _means(judged, names, about | {"empty": options.empty}, options.confidence)
         report |= {"left_out": left_out} if left_out else {}
+        if pair is not None:
+            report["best_cut"] = best_cut(positives, judged.scores, *pair, sample_weight=judged.weight)
     if options.roc is not None:
-        positives = judged.y if not judged.graded else judged.y >= relevant
         out.save_roc({str(inputs.source): judged.scores}, positives, options.roc, judged.weight)
     # after the files are written, as the reader of stdout may leave
     if not each and json:
@@ -192,7 +215,7 @@ def _means(
         with out.working("drawing rows or groups again and again"):
             found: Any = bootstrap(names, judged.y, judged.scores, confidence=confidence, **about)
         intervals = {name: [found[name].low, found[name].high] for name in found}
-        report |= {"confidence": confidence, "intervals": intervals}
+        report |= {"confidence": confidence, "intervals": intervals, "drawn": found[names[0]].n}
     return report
 
 
@@ -220,6 +243,18 @@ def _print(report: dict[str, Any], source: Path, empty: str) -> None:
     out.print_table(headers, rows, title)
     if intervals:
         drawn = "groups" if "groups" in report else "rows"
+        if report["drawn"] == report.get("weight") and "groups" not in report:
+            drawn += (
+                f"; a weight is a number of equal rows, each drawn by itself: {report['weight']:.0f} in all"
+            )
         typer.echo(f"low and high: {100 * report['confidence']:g}% bootstrap intervals over {drawn}")
+    if "best_cut" in report:
+        cut = report["best_cut"]
+        typer.echo(
+            f"largest gain: {cut['gain']:.6g}, of a list of {cut['length']:.6g} rows with {cut['hits']:.6g} hits "
+            f"(scores from {out.show(cut['score'])}); chosen on these rows: expect less of new ones"
+            if cut["length"]
+            else "largest gain: 0, of an empty list: at these costs no list of these rows gains anything"
+        )
     if "max_grade" in report and any(name.startswith("err") for name in values):
         typer.echo(f"ERR takes {report['max_grade']:g} for the highest grade, as these rows do")

@@ -50,7 +50,7 @@ class SqlOptions:
 
 
 @dataclass(frozen=True)
-class CardOptions:
+class CardOptions(opt.CsvOptions):
     """Options of ``--format scorecard``."""
 
     data: Path | None = _card("Table with the target to round on, such as that of training.")
@@ -69,11 +69,12 @@ def export(
     json: opt.Json = False,
 ) -> None:
     """Write a model for use without Python: ONNX, SQL or a scorecard of whole points."""
-    from apexrank.io import load_model
-
     output, kind = target.output, target.format or _format(target.output)
     _check(kind, output, sql, card)
     out.check_file(output, model, card.data, card.test)
+    out.check_inputs(model, card.data, card.test)
+    from apexrank.io import load_model
+
     ranker = load_model(model)
     export_to = {"onnx": _export_onnx, "sql": _export_sql, "scorecard": _export_card}[kind]
     found, tell = export_to(ranker, output, sql if kind == "sql" else card)
@@ -143,7 +144,7 @@ def _export_card(ranker: TableRanker, output: Path | None, options: Any) -> Expo
     from apexrank.export import round_scorecard
 
     weight = options.weight or ranker.weight
-    rows, held_out = (_read(ranker, path, weight) for path in (options.data, options.test))
+    rows, held_out = (_read(ranker, options, path, weight) for path in (options.data, options.test))
     with out.working(f"rounding on {len(rows[0])} rows"):
         card = round_scorecard(ranker, rows[0], max_points=options.max_points or 10, sample_weight=rows[1])
         loss = card.loss(held_out[0], sample_weight=held_out[1])
@@ -170,14 +171,15 @@ def _export_card(ranker: TableRanker, output: Path | None, options: Any) -> Expo
     return found, tell
 
 
-def _read(ranker: TableRanker, path: Path | None, weight: str | None) -> tuple[Any, Any]:
+def _read(
+    ranker: TableRanker, options: CardOptions, path: Path | None, weight: str | None
+) -> tuple[Any, Any]:
     """Read a table and its weights, if one is given."""
-    from apexrank.io import read_table
     from apexrank.io.columns import row_weights
 
     if path is None:
         return None, None
-    table = read_table(path, index="index")
+    table = options.read_table(path, index="index")
     for sentence in ranker.check(table, known=[weight]):
         out.note(sentence)
     return table, None if weight is None else row_weights(table, weight)

@@ -61,6 +61,12 @@ class ModelOptions:
         choices=tuple(MODELS),
     )
     cv: bool = _model("Choose alpha, and p of push, by cross-validation.", "--cv", default=False)
+    calibrate: bool = _model(
+        "Learn probabilities of two classes, which rank then shows beside the scores: isotonic regression on "
+        "out-of-fold scores of five folds.",
+        "--calibrate",
+        default=False,
+    )
     p: float | None = _model(
         "How hard to push at the top: 1 is the whole list, inf only the highest negative.", "-p"
     )
@@ -133,21 +139,37 @@ def fit(
     output: Annotated[Path, typer.Option("--output", "-o", help="Model file to write.")] = Path("model.apex"),
     columns: FitColumns,
     options: ModelOptions,
+    reading: opt.CsvOptions,
     engine: EngineOptions,
     json: opt.Json = False,
 ) -> None:
     """Fit a ranker on a table and write it to a model file."""
-    from apexrank.checkpoints import checkpoint
-    from apexrank.io import Recipe, read_table, save_model
-    from apexrank.io.table_ranker import fit_table
     from apexrank.io.tables import files_of
 
     out.check_file(output, train, *files_of(train))
     out.check_file(engine.checkpoint, output, train, *files_of(train))
+    out.check_inputs(train)
+    from apexrank.checkpoints import checkpoint
+    from apexrank.io import Recipe, save_model
+    from apexrank.io.calibration import calibrate, check_one_list
+    from apexrank.io.columns import numbers
+    from apexrank.io.table_ranker import fit_table
+
     given = opt.given_options(options)
+    calibrated = given.pop("calibrate")
     estimator = build_estimator(given.pop("model"), given.pop("cv"), given)
     in_blocks = engine.engine is not None or engine.workers is not None or train.is_dir()
-    table = None if in_blocks else read_table(train, index="index")
+    opt.refuse(
+        {
+            "--calibrate needs the table in memory: leave it out, or leave out --engine": (
+                calibrated and in_blocks
+            ),
+            "--engine reads UTF-8 files: leave out --encoding and --sep": (
+                in_blocks and reading != opt.CsvOptions()
+            ),
+        }
+    )
+    table = None if in_blocks else reading.read_table(train, index="index")
     roles = {} if table is None else table.roles
     target, model = columns.target or roles.get("target"), MODELS[options.model]
     if target is None:
@@ -164,6 +186,11 @@ def fit(
         raise InputError(
             f"--model {options.model} takes grades of relevance: leave out --positive, or use --model push"
         )
+    if calibrated:
+        check_one_list(recipe)
+    if recipe.graded and table is not None:  # for advice that other commands cannot give
+        advice = "; grades of relevance are numbers; two classes such as yes and no are for --model push"
+        numbers(table, target, advice)
     about, path = f"{options} {recipe} {engine.engine or in_blocks * 'blocks'}", engine.checkpoint
     with nullcontext() if path is None else checkpoint(path, about) as journal:
         if journal is not None and journal.resumed:
@@ -174,12 +201,17 @@ def fit(
                 ranker, judged = _fit_by_engine(train, recipe, estimator, engine)
             else:
                 ranker, judged = fit_table(table, recipe, estimator)
+        if calibrated and table is not None:
+            with out.working("fitting folds for probabilities"):
+                ranker.calibration = calibrate(ranker, table, recipe)
         save_model(output, ranker)
     report = {**_report(ranker, judged, output), "notes": list(judged.notes)}
     if hasattr(estimator, "best_score_"):
         scoring = options.scoring or ("ndcg" if model.graded else estimator.scoring)
         parameters = "alpha" if model.graded else "p and alpha"
         report["cv"] = {"chosen": parameters, "scoring": scoring, "score": float(estimator.best_score_)}
+    if ranker.calibration is not None:
+        report["probabilities"] = ranker.calibration.probabilities[[0, -1]].tolist()
     if json:
         out.print_json(report)
     else:
@@ -313,6 +345,10 @@ def _print(report: dict[str, Any], ranker: TableRanker, source: Path) -> None:
         f"{report['estimator']}({shown}): {state} after {out.plural(report['n_iter'], 'iteration')}, "
         f"gradient norm {report['grad_norm']:.1e}{certificate}"
     )
+    if "probabilities" in report:
+        typer.echo(
+            "probabilities from {:.3g} to {:.3g}, by out-of-fold scores".format(*report["probabilities"])
+        )
     measures, coefficients = report["measures"], report["coefficients"]
     keys = [key for key in (_SHOWN_OF_GROUPS if "ndcg" in measures else _SHOWN) if key in measures]
     typer.echo("on the training rows: " + ", ".join(f"{label(key)} {measures[key]:.3f}" for key in keys))

@@ -129,10 +129,11 @@ def rank(
     json: opt.Json = False,
 ) -> None:
     """Rank the vertices of a graph, best first."""
-    from apexrank.graph.vertex_files import earlier_scores, named_vertex, ranking_frame, seed_weights
-
     files, output = opt.given_options(vertex_files), shown.output
     out.check_table(output, edges, *files.values())
+    out.check_inputs(edges, *files.values())
+    from apexrank.graph.vertex_files import earlier_scores, named_vertex, ranking_frame, seed_weights
+
     flags = {"signed": signed, "explain": bool(shown.explain)}
     parameters = opt.given_options(options)
     method = parameters.pop("method")
@@ -238,6 +239,7 @@ def inspect(
     edges: opt.EdgePath, *, reading: opt.EdgeOptions, signed: Signed = False, json: opt.Json = False
 ) -> None:
     """Say what a file of edges holds: sizes, components, dangling vertices, largest degrees."""
+    out.check_inputs(edges)
     from apexrank.graph.files import edges_of_file
     from apexrank.kernels.edges import count_repeated, in_links
 

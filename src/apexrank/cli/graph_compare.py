@@ -79,11 +79,12 @@ def graph_compare(
     json: opt.Json = False,
 ) -> None:
     """Compare PageRank with L_pq ranks, and list the vertices that look like targets of link farms."""
+    out.check_table(shown.output, edges, labels.spam, labels.trusted)
+    out.check_report(shown.report, edges, labels.spam, labels.trusted)
+    out.check_inputs(edges, labels.spam, labels.trusted)
     from apexrank.graph.vertex_files import seed_weights
     from apexrank.report import build, compare_ranks
 
-    out.check_table(shown.output, edges, labels.spam, labels.trusted)
-    out.check_report(shown.report, edges, labels.spam, labels.trusted)
     parameters = asdict(options)
     parameters["ps"] = opt.split_powers(parameters.pop("p"), "1,2,4,8")
     began = time.perf_counter()

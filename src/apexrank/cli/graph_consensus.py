@@ -96,10 +96,11 @@ def consensus(
 
     Vertices are matched by name; one without links in a layer has no opinion there.
     """
-    from apexrank.graph.vertex_files import named_vertex, ranking_frame, seed_weights
-
     output, teleport = shown.output, known.teleport
     out.check_table(output, *edges, teleport)
+    out.check_inputs(*edges, teleport)
+    from apexrank.graph.vertex_files import named_vertex, ranking_frame, seed_weights
+
     rank = options.build()
     watch = out.Stopwatch()
     layers = _read(edges, known.label, reading)

@@ -6,8 +6,10 @@ dataclass as one parameter: Typer sees the fields, the command gets an instance.
 
 from __future__ import annotations
 
+import codecs
 import csv
 import inspect
+import math
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -20,9 +22,11 @@ import typer
 
 from apexrank.cli import output as out
 from apexrank.errors import InputError
+from apexrank.textfile import NotUtf8Error
 
 if TYPE_CHECKING:
     from apexrank.aggregation.ballot_files import BallotFile
+    from apexrank.io import Table
 
 
 def panel(title: str | None = None) -> Callable[..., Any]:
@@ -43,6 +47,7 @@ column = panel("Columns")
 method = panel("Method")
 label = panel("Labels")
 reading = panel("Reading")
+costs = panel("Costs")
 worth = panel("Points")
 written = panel("Output")
 TABLE_OUTPUT = "CSV or Parquet file to write; default: the screen."
@@ -174,6 +179,55 @@ class ReportOptions:
 
 
 @dataclass(frozen=True)
+class CsvOptions:
+    """How CSV files are read."""
+
+    encoding: str | None = reading(
+        "Encoding of CSV files, such as latin-1, cp1252 or utf-16; default: UTF-8."
+    )
+    sep: str | None = reading(
+        "Separator of CSV files, such as | or '\\t'; default: comma, semicolon or tab, as in their header.",
+        metavar="CHAR",
+    )
+
+    def read_table(self, path: Path, **more: Any) -> Table:
+        """Read a table."""
+        from apexrank.io import read_table
+
+        separator = "\t" if self.sep == "\\t" else self.sep
+        try:
+            return read_table(path, encoding=self.encoding, separator=separator, **more)
+        except NotUtf8Error as error:
+            with path.open("rb") as file:
+                likely = "utf-16" if file.read(2) in (codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE) else "cp1252"
+            raise InputError(f"{error}, or name its encoding, such as --encoding {likely}") from None
+
+
+@dataclass(frozen=True)
+class CostOptions:
+    """What a hit gains and a false alarm costs."""
+
+    cost_false_alarm: float | None = costs(
+        "Cost of a negative row of the list, which ends where it gains most; needs --gain-hit.",
+        metavar="COST",
+    )
+    gain_hit: float | None = costs(
+        "Gain of a positive row of the list; needs --cost-false-alarm.", metavar="GAIN"
+    )
+
+    def pair(self) -> tuple[float, float] | None:
+        """Return cost and gain, checked; None where neither is given."""
+        cost, gain = self.cost_false_alarm, self.gain_hit
+        if cost is None and gain is None:
+            return None
+        if cost is None or gain is None:
+            raise InputError("--cost-false-alarm and --gain-hit go together: give both")
+        if not (0 <= cost < math.inf and 0 < gain < math.inf):
+            raise InputError("--cost-false-alarm must be a number of at least 0, --gain-hit one above 0")
+        return cost, gain
+
+
+@dataclass(frozen=True)
 class FeatureColumns:
     """Roles of the columns of a training table."""
 
@@ -265,7 +319,7 @@ BallotPath = Annotated[
 
 
 @dataclass(frozen=True)
-class BallotOptions:
+class BallotOptions(CsvOptions):
     """How a file of ballots is read."""
 
     kind: str | None = reading(
@@ -301,7 +355,8 @@ class BallotOptions:
             if ballot_files.is_preflib(path):
                 self._refuse(f"{path} is a PrefLib file, which says all of itself", *asdict(self))
                 return ballot_files.read_preflib_ballots(path)
-            table = ballot_files.read_ballot_table(path)
+            ballot_files.check_ballot_table(path)
+            table = self.read_table(path, index="row")
             drop = split_names(self.drop, table.names)
             kind, items_in = self.kind or "scores", self.items_in or "columns"
             layout = ballot_files.BallotLayout(kind, items_in, self.id, self.weights, drop, long)

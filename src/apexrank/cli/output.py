@@ -6,6 +6,7 @@ one place for all commands.
 
 from __future__ import annotations
 
+import errno
 import json
 import math
 import os
@@ -15,7 +16,7 @@ import sys
 import time
 import warnings
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import AbstractContextManager, contextmanager, nullcontext, suppress
+from contextlib import contextmanager, suppress
 from io import BytesIO
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -24,11 +25,14 @@ import typer
 
 from apexrank.atomic import check_writable, write_bytes
 from apexrank.errors import InputError, MissingExtraError
+from apexrank.progress import listening
+from apexrank.textfile import reading
 
 if TYPE_CHECKING:
     import polars as pl
 
 _ROWS_ON_SCREEN, _ROWS_OF_FILE = 20, 10
+_COLUMNS_BEFORE = 2  # of what is shown while the number of steps is not known
 _PICTURES = (".png", ".svg", ".pdf")
 
 
@@ -43,15 +47,13 @@ _WORDS = {
     r"read it by as_graph with signed=True": "use graph rank --method lpq --signed, otherwise take it out",
     r"repeated='sum' or 'once'": "--repeated sum or once",
     r"relevant=(?=\d)": "--relevant ",
+    r"separator=": "--sep",
     r"n_restarts\b": "--restarts",
     r"layer_prior\b": "--prior",
     r"sample_weight\b(?!=)": "--weight",
     r"^ps(?=:? )|^p(?= must )": "-p",
     r"^keep (?=must|is|vertex)": "--keep: ",
     r"squared_hinge, zero_one\b": "squared_hinge",  # which only evaluates
-    r"grades of relevance are numbers$": (
-        "grades of relevance are numbers; two classes such as yes and no are for --model push"
-    ),
     # of scikit-learn
     r"Cannot have number of splits n_splits=(\d+) greater than the number of groups: (\d+)\.": (
         r"\1 folds need at least \1 groups, here are \2: lower --folds, or leave out --cv"
@@ -61,7 +63,8 @@ _WORDS = {
     ),
 }
 _KEYWORDS = (
-    "source|target|weights?|repeated|signed|missing|normalize|kind|items_in|id|drop|long|ties|empty|method"
+    "source|target|weights?|encoding|repeated|signed|missing|normalize|kind|items_in|id|drop|long|ties|empty|"
+    "method"
 )
 _FIRST = "k|normalize|points|alpha|l1_ratio|tol|max_iter|max_exact|time_limit|min_support|damping|holdout|confidence"
 
@@ -129,6 +132,25 @@ def print_json(report: Mapping[str, Any], output: Path | None = None, **tables: 
     """Print a report as JSON, with the tables that no ``output`` file has."""
     rows = {} if output is not None else {name: table.to_dicts() for name, table in tables.items()}
     typer.echo(json_text({**report, **rows}))
+
+
+def with_numbers(frame: pl.DataFrame) -> pl.DataFrame:
+    """Turn columns of text that holds nothing but whole numbers, as ids in CSV files are, into integers.
+
+    Text such as 007 or 1.50 stays, as a number would not.
+
+    Examples
+    --------
+    >>> import polars as pl
+    >>> with_numbers(pl.DataFrame({"id": ["12", "-3"], "code": ["007", "12"]})).rows()
+    [(12, '007'), (-3, '12')]
+    """
+    import polars as pl
+
+    whole = r"^(0|-?[1-9]\d{0,15})$"
+    texts = [name for name, dtype in frame.schema.items() if dtype == pl.String]
+    numeric = [name for name in texts if frame[name].count() and frame[name].str.contains(whole).all()]
+    return frame.with_columns(pl.col(numeric).cast(pl.Int64))
 
 
 def plural(number: float, one: str, many: str = "") -> str:
@@ -258,21 +280,48 @@ def is_terminal() -> bool:
 
 
 @contextmanager
-def working(message: str, about: str = "") -> Iterator[Any]:
-    """Show a spinner while a block runs, if stderr is a terminal; then print each distinct warning as a note.
-
-    The notes begin with ``about``.
-    """
-    spinner: AbstractContextManager[Any] = nullcontext()
-    if sys.stderr is not None and sys.stderr.isatty():
-        from rich.console import Console
-
-        spinner = Console(stderr=True).status(message)
-    with spinner as status, warnings.catch_warnings(record=True) as caught:
+def _warnings_as_notes(about: str) -> Iterator[None]:
+    """Print each distinct warning of a block that ends well as a note."""
+    with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always", UserWarning)
-        yield status
+        yield
     for text in dict.fromkeys(str(w.message) for w in caught if issubclass(w.category, UserWarning)):
         note(about + text)
+
+
+class Progress:
+    """What is being done, with a bar, a percentage and the time left once the number of steps is known."""
+
+    def __init__(self, bar: Any, message: str) -> None:
+        self._bar, self._task = bar, bar.add_task(message, total=None)
+
+    def update(self, what: str | None = None, done: int | None = None, total: int | None = None) -> None:
+        """Show what is being done, and how many of all steps are."""
+        from rich.progress import BarColumn, TaskProgressColumn, TimeRemainingColumn
+
+        if total is not None and len(self._bar.columns) == _COLUMNS_BEFORE:
+            self._bar.columns += (BarColumn(), TaskProgressColumn(), TimeRemainingColumn())
+        self._bar.update(self._task, description=what, completed=done, total=total)
+
+
+@contextmanager
+def working(message: str, about: str = "") -> Iterator[Progress | None]:
+    """Show what is being done while a block runs, if stderr is a terminal; then print each distinct warning as a note.
+
+    Loops over `apexrank.progress.steps` get a bar. The notes begin with ``about``.
+    """
+    with _warnings_as_notes(about):
+        if sys.stderr is None or not sys.stderr.isatty():
+            yield None
+            return
+        from rich import progress
+        from rich.console import Console
+
+        columns = progress.SpinnerColumn(), progress.TextColumn("{task.description}")
+        with progress.Progress(*columns, console=Console(stderr=True), transient=True) as bar:
+            shown = Progress(bar, message)
+            with listening(lambda done, total: shown.update(None, done, total)):
+                yield shown
 
 
 def fit_with_progress(estimator: Any, data: Any, what: str, measure: str, **arguments: Any) -> None:
@@ -283,6 +332,17 @@ def fit_with_progress(estimator: Any, data: Any, what: str, measure: str, **argu
                 callback=lambda step, value: status.update(f"{what}: step {step}, {measure} {value:.1e}")
             )
         estimator.fit(data, **arguments)
+
+
+def check_inputs(*paths: Path | None) -> None:
+    """Raise InputError if a file to read is missing or may not be read."""
+    for path in paths:
+        if path is None:
+            continue
+        with reading(path):
+            path.stat()
+            if not os.access(path, os.R_OK):
+                raise PermissionError(errno.EACCES, os.strerror(errno.EACCES))
 
 
 def check_file(path: Path | None, *inputs: Path | None) -> None:
@@ -296,22 +356,23 @@ def check_file(path: Path | None, *inputs: Path | None) -> None:
 
 def check_table(path: Path | None, *inputs: Path | None) -> None:
     """Check a CSV or Parquet file to write; see `check_file`."""
+    if path is None:
+        return
     from apexrank.io.tables import check_suffix
 
-    if path is not None:
-        check_suffix(path)
-        check_file(path, *inputs)
+    check_suffix(path)
+    check_file(path, *inputs)
 
 
 def check_report(path: Path | None, *inputs: Path | None) -> None:
     """Check an HTML file to write; see `check_file`."""
-    from apexrank.report.page import check_extra
-
     if path is None:
         return
     if path.suffix.lower() not in (".html", ".htm"):
         raise InputError(f"a report is an HTML file: call it {path.with_suffix('.html').name!r}")
     check_file(path, *inputs)
+    from apexrank.report.page import check_extra
+
     check_extra()
 
 

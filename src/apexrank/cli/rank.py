@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
@@ -41,24 +41,48 @@ def rank(
     new: Annotated[Path, opt.argument("Table of rows to rank: CSV, Parquet or LETOR.")],
     *,
     options: RankOptions,
+    costs: opt.CostOptions,
+    reading: opt.CsvOptions,
     json: opt.Json = False,
 ) -> None:
-    """Rank the rows of a table, best first."""
-    from apexrank.io import load_model, rank_table, read_table, write_run
+    """Rank the rows of a table, best first.
+
+    A model that was fitted with --calibrate also gives probabilities.
+    """
+    output, trec, pair = options.output, options.format == "trec", costs.pair()
+    (out.check_file if trec else out.check_table)(output, model, new)
+    opt.refuse(
+        {
+            "a run has no room for other columns: leave out --explain and --keep": (
+                trec and (options.explain or options.keep)
+            ),
+            "--cost-false-alarm and --gain-hit set the length of the list: leave out --top and --fpr": (
+                pair is not None and (options.top is not None or options.fpr is not None)
+            ),
+        }
+    )
+    out.check_inputs(model, new)
+    from apexrank.io import load_model, rank_table, write_run
     from apexrank.io.trec import run_text
 
-    output, trec = options.output, options.format == "trec"
-    (out.check_file if trec else out.check_table)(output, model, new)
-    if trec and (options.explain or options.keep):
-        raise InputError("a run has no room for other columns: leave out --explain and --keep")
     ranker = load_model(model)
-    table = read_table(new, index="index")
+    table = reading.read_table(new, index="index")
     chosen = {name: getattr(options, name) for name in ("top", "fpr", "explain", "keep", "id")}
+    if pair is not None:  # p·gain ≥ (1 − p)·cost
+        chosen["min_probability"] = pair[0] / sum(pair)
     ranked = rank_table(ranker, table, **chosen)
     for sentence in ranker.check(table, known=[options.id]):
         out.note(sentence)
     if options.id is None and ranker.id not in (None, *table.names):
         out.note(f"{new} has no column {ranker.id!r} of ids: the rows are named by their number")
+    found: dict[str, Any] = {"rows": len(ranked), "output": output}
+    if pair is not None:
+        found["min_probability"] = chosen["min_probability"]
+        found["expected_gain"] = float((ranked["probability"] * sum(pair) - pair[0]).sum())
+        out.note(
+            f"a list of {len(ranked)} of {len(table)} rows, those of a probability of at least "
+            f"{found['min_probability']:.4g}, has the largest expected gain: {found['expected_gain']:.6g}"
+        )
     if trec:
         ranked = _run(ranked, ranker.groups, options.id or ranker.id)
     if output is not None and trec:
@@ -66,7 +90,8 @@ def rank(
     else:
         out.write_frame(ranked, output)
     if json:
-        out.print_json({"rows": len(ranked), "output": output}, output, ranking=ranked)
+        from_text = table.separator is not None
+        out.print_json(found, output, ranking=out.with_numbers(ranked) if from_text else ranked)
     elif output is not None:
         out.print_written(output, f", {len(ranked)} of {len(table)} rows, best first")
     elif trec:

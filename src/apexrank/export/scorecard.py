@@ -37,6 +37,7 @@ if TYPE_CHECKING:
 
 OF_ONE_LIST = ("auc", "partial_auc_0.1", "precision_at_50", "average_precision")
 OF_MANY_LISTS = ("ndcg", "ndcg_at_10", "average_precision")
+OF_WEIGHTED_LISTS = ("auc", "precision_at_10")  # which any weights allow
 _SAME = 1e-5  # of the objective: a model of the same rows and weights has the same one
 _SCALES = 64  # scales at which the coefficients are rounded, before single points are changed
 _WIDEST = 6.0  # the best scale is looked for within a factor e^6 of the model's own
@@ -388,7 +389,7 @@ def _default_measures(judged: Judged) -> list[str]:
     rows = len(judged.y) if judged.weight is None else judged.weight.sum()
     if judged.groups is None:
         names = tuple(name for name in names if find_measure(name).options.get("k", 1) <= rows)
-    return measurable(names, judged.weight)
+    return measurable(names, judged.weight) or list(OF_WEIGHTED_LISTS)
 
 
 def add_up(U: np.ndarray, points: np.ndarray, units: np.ndarray) -> np.ndarray:

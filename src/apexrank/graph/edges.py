@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import difflib
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 
-from apexrank.errors import InputError
+from apexrank.errors import InputError, near_name, quoted
 from apexrank.kernels.edges import MOST_IN_INT32, looked_up, seen_ids
 from apexrank.validation import has_polars_threads, is_missing
 
@@ -151,9 +150,8 @@ def column_position(given: str | int, names: list[str], what: str) -> int:
             return names.index(given)
         if given.isdecimal():
             return column_position(int(given), names, what)
-        close = difflib.get_close_matches(given, names, n=1)
-        shown = ", ".join(map(repr, names[:8])) + (", ..." if len(names) > 8 else "")
-        hint = f"did you mean {close[0]!r}?" if close else f"it has {shown}"
+        near = near_name(given, names)
+        hint = f"it has {quoted(names, 8)}" if near is None else f"did you mean {near!r}?"
         raise InputError(f"{what} has no column {given!r}; {hint}")
     if not isinstance(given, int | np.integer) or not 0 <= given < len(names):
         raise InputError(f"{what} has no column {given} counted from 0; it has {len(names)} columns")

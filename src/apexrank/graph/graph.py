@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import difflib
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
@@ -11,7 +10,7 @@ from typing import Any, Literal, NamedTuple
 import numpy as np
 from scipy import sparse
 
-from apexrank.errors import InputError
+from apexrank.errors import InputError, near_name
 from apexrank.graph.edges import Edges, alike, as_weights, index_type, label_of, object_array
 from apexrank.kernels import edges as kernels
 from apexrank.kernels.edges import Links
@@ -250,8 +249,8 @@ class Graph:
         if len(likely) > _MOST_COMPARED:
             likely = [each for each in likely if str(each)[:1] == text[:1] or str(each)[-2:] == text[-2:]]
         written = {str(each): each for each in likely[:_MOST_COMPARED]}
-        close = [text] if text in written else difflib.get_close_matches(text, list(written), n=1)
-        return f"; did you mean {written[close[0]]!r}?" if close else ""
+        near = near_name(text, written)
+        return "" if near is None else f"; did you mean {written[near]!r}?"
 
     def summary(self) -> dict[str, int | bool]:
         """Count vertices and links of several kinds, and connected components.

@@ -12,6 +12,8 @@ from typing import TYPE_CHECKING
 from apexrank.lazy import attach
 
 if TYPE_CHECKING:
+    from apexrank.io.calibration import Calibration as Calibration
+    from apexrank.io.calibration import calibrate as calibrate
     from apexrank.io.modelfile import ModelFileError as ModelFileError
     from apexrank.io.modelfile import load_model as load_model
     from apexrank.io.modelfile import save_model as save_model

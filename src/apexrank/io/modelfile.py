@@ -24,7 +24,9 @@ The header holds
 The arrays are ``coef`` and ``intercept``; ``center`` and ``scale``, by which a feature is ``(x - center) / scale``;
 ``mean``, the average training row after scaling; ``counts`` and ``scores``: so many of the training negatives
 scored higher than that; ``knots`` and ``values``, between which the link of a regression is linear, empty where there
-is none. JSON has no infinity: p = ∞ is written as ``"inf"``, a certificate that does not exist as ``null``.
+is none. A calibrated model also has ``calibration_scores`` and ``calibration_probabilities``, between which the
+probability of a score is linear. JSON has no infinity: p = ∞ is written as ``"inf"``, a certificate that does not
+exist as ``null``.
 
 Formats 1, which had no ``weight``, 2, which had no link and counted rows without weights, and 3, whose columns were
 plain numbers and categories without levels for rare and missing values, are read as well.
@@ -45,6 +47,7 @@ from sklearn.base import BaseEstimator, is_classifier
 from apexrank import __version__
 from apexrank.atomic import write_bytes
 from apexrank.errors import InputError
+from apexrank.io.calibration import Calibration
 from apexrank.io.encode import KINDS, SCALERS, Category, Column, Date, Encoder, Number
 from apexrank.io.prepare import DATE_FORMATS
 from apexrank.io.table_ranker import CERTIFICATE, TableRanker, Thresholds
@@ -106,6 +109,7 @@ _ARRAY: Fields = {"name": _TEXT, "dtype": _TEXT, "shape": (list,)}
 # Arrays with one number per feature, and all others.
 _OF_FEATURES = ("coef", "center", "scale", "mean")
 _ARRAYS = {*_OF_FEATURES, "intercept", "scores", "counts", "knots", "values"}
+_CALIBRATION = ("calibration_scores", "calibration_probabilities")  # there or not, in every format
 
 
 class ModelFileError(InputError):
@@ -276,6 +280,7 @@ def describe(model: TableRanker) -> tuple[dict[str, Any], dict[str, np.ndarray]]
         "knots": getattr(estimator, "knots_", ()) if link is None else link.knots,
         "values": getattr(estimator, "values_", ()) if link is None else link.values,
     }
+    arrays |= zip(_CALIBRATION, model.calibration or (), strict=False)
     return header, {name: np.asarray(array, np.float64) for name, array in arrays.items()}
 
 
@@ -334,8 +339,21 @@ def _build(header: dict[str, Any], arrays: dict[str, np.ndarray]) -> TableRanker
         mean=arrays["mean"],
         thresholds=None if graded else thresholds,
         training=training,
+        calibration=_build_calibration(arrays, graded),
         **{name: header[name] for name in _ROLES},
     )
+
+
+def _build_calibration(arrays: dict[str, np.ndarray], graded: bool) -> Calibration | None:
+    found = [arrays[name] for name in _CALIBRATION if name in arrays]
+    if not found:
+        return None
+    fits = len(found) == 2 and len(found[0]) == len(found[1]) > 0 and not graded
+    rises = fits and all((np.diff(array) > 0).all() for array in found)
+    _require(
+        rises and found[1][0] >= 0 and found[1][-1] <= 1, "its probabilities do not rise with the scores"
+    )
+    return Calibration(*found)
 
 
 def _build_column(entry: Any) -> Column:
@@ -388,7 +406,9 @@ def _check_distinct(names: list[str]) -> list[str]:
 
 def _check_arrays(n_features: int, arrays: dict[str, np.ndarray]) -> None:
     """Raise ModelFileError for arrays that do not fit the columns or each other."""
-    known = set(arrays) == _ARRAYS and all(array.dtype.kind == "f" for array in arrays.values())
+    known = set(arrays) - set(_CALIBRATION) == _ARRAYS and all(
+        array.dtype.kind == "f" for array in arrays.values()
+    )
     _require(known, "its arrays are not those of a model")
     fit = len(arrays["intercept"]) == 1 and all(len(arrays[name]) == n_features for name in _OF_FEATURES)
     _require(fit, "its arrays do not fit its columns")

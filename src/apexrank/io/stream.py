@@ -30,12 +30,12 @@ from apexrank.io.tables import (
     PARQUET_FAULTS,
     CsvFile,
     Table,
-    check_readable,
     csv_text,
     files_of,
     first_line,
 )
 from apexrank.problem.blocks import Block, Blocks, checked_rows, default_rows
+from apexrank.textfile import check_readable
 
 PIECES = 8  # of a block: besides X no more than an eighth of its rows is in memory, as columns of the file
 LEAST_ROWS = 4096  # of a piece: opening a file takes its time

@@ -15,6 +15,7 @@ import polars as pl
 from sklearn import config_context
 
 from apexrank.errors import InputError, quoted
+from apexrank.io.calibration import Calibration
 from apexrank.io.columns import (
     feature_columns,
     grades,
@@ -167,6 +168,8 @@ class TableRanker:
         What was learned from: number of rows, of positives, and the solver's certificate.
     weight : str, optional
         Column of row weights in training.
+    calibration : Calibration, optional
+        Probabilities of scores, where they were asked for.
 
     Examples
     --------
@@ -189,6 +192,7 @@ class TableRanker:
     thresholds: Thresholds | None
     training: dict[str, Any] = field(default_factory=dict)
     weight: str | None = None
+    calibration: Calibration | None = None
 
     @classmethod
     def fit(cls, table: Table, recipe: Recipe, estimator: Any) -> TableRanker:
@@ -404,6 +408,7 @@ def rank_table(
     *,
     top: int | None = None,
     fpr: float | None = None,
+    min_probability: float | None = None,
     explain: bool = False,
     keep: bool = False,
     id: str | None = None,
@@ -420,6 +425,8 @@ def rank_table(
         Keep so many rows (of each group).
     fpr : float, optional
         Keep the rows above the score that at most this share of the training negatives exceeded.
+    min_probability : float, optional
+        Keep the rows of at least this probability, of a calibrated model.
     explain : bool
         Add ``why_1`` to ``why_3``, the columns that lift the row most.
     keep : bool
@@ -430,7 +437,7 @@ def rank_table(
     Returns
     -------
     polars.DataFrame
-        The group and id columns, ``rank``, ``score``, then what was asked for.
+        The group and id columns, ``rank``, ``score``, of a calibrated model ``probability``, then what was asked for.
     """
     _check_budget(ranker, top, fpr)
     X = ranker.features(table)
@@ -440,14 +447,21 @@ def rank_table(
     if fpr is not None:
         assert ranker.thresholds is not None  # _check_budget has seen to it
         kept &= scores[rows] > ranker.thresholds.at(fpr)
+    probability = None if ranker.calibration is None else ranker.calibration.at(scores)
+    if min_probability is not None:
+        if probability is None:
+            raise InputError("the model gives no probabilities: fit it with --calibrate")
+        kept &= probability[rows] >= min_probability
     rows, ranks = rows[kept], ranks[kept]
     columns = _names(ranker, table, id, rows)
     columns += [pl.Series("rank", ranks), pl.Series("score", scores[rows])]
+    if probability is not None:
+        columns.append(pl.Series("probability", probability[rows]))
     if explain:
         reasons = [[*row, None, None, None] for row in ranker.explain(table, X=X[rows])]
         columns += [pl.Series(f"why_{i + 1}", [row[i] for row in reasons], dtype=pl.String) for i in range(3)]
     if keep:
-        given = {column.name for column in columns if column.name not in ("rank", "score")}
+        given = {column.name for column in columns if column.name not in ("rank", "score", "probability")}
         columns += [table.frame[name][rows] for name in table.names if name not in given]
     return _frame(table, columns)
 

@@ -5,8 +5,9 @@ CSV fields stay text until a column is used as numbers, so ids such as ``007`` t
 
 from __future__ import annotations
 
+import codecs
 import csv
-import difflib
+import gzip
 import io
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
@@ -19,10 +20,18 @@ import numpy as np
 import polars as pl
 
 from apexrank.atomic import replacing
-from apexrank.datasets.letor import read_letor
-from apexrank.errors import InputError, quoted
+from apexrank.errors import InputError, near_name, quoted
 from apexrank.io.parquet_size import check_size
-from apexrank.textfile import is_gzip, is_utf8, not_utf8, numbered_lines, opened, reading, unpacked
+from apexrank.textfile import (
+    check_readable,
+    is_gzip,
+    is_utf8,
+    not_utf8,
+    numbered_lines,
+    opened,
+    reading,
+    unpacked,
+)
 from apexrank.validation import check_polars_threads
 
 _SEPARATORS = ",;\t"
@@ -45,8 +54,8 @@ class Table:
         The columns.
     source : str
         What error messages call the table: its path.
-    separator : str, optional
-        Given for a table read from text, whose rows stand on numbered lines.
+    separator, encoding : str, optional
+        The separator of a table read from text, whose rows stand on numbered lines, and its encoding if not UTF-8.
     roles : mapping of str to str
         What a format says of its columns: the names of the ``target``, ``groups`` and ``id`` columns.
     unnamed : float, optional
@@ -70,6 +79,7 @@ class Table:
     unnamed: float | None = None
     first: int = 0
     places: np.ndarray | None = field(default=None, compare=False)
+    encoding: str | None = None
 
     def __len__(self) -> int:
         return self.frame.height
@@ -100,20 +110,28 @@ class Table:
         row = self.first + (row if self.places is None else int(self.places[row]))
         if self.separator is None:
             return f"{self.source} row {row + 1}, column {column!r}"
-        rows = (line for line, fields in csv_rows(Path(self.source), self.separator) if any(fields))
+        every = csv_rows(Path(self.source), self.separator, self.encoding)
+        rows = (line for line, fields in every if any(fields))
         line = next(islice(rows, row + 1, None), row + 2)  # after the header; blank lines are no rows
         return f"{self.source} line {line}, column {column!r}"
 
 
 def _hint(name: str, names: list[str]) -> str:
-    close = difflib.get_close_matches(name, names, n=1)
-    return f"; did you mean {close[0]!r}?" if close else f"; it has {quoted(names, 8)}"
+    near = near_name(name, names)
+    return f"; it has {quoted(names, 8)}" if near is None else f"; did you mean {near!r}?"
 
 
-def read_table(path: str | Path, *, index: str | None = None) -> Table:
+def read_table(
+    path: str | Path,
+    *,
+    index: str | None = None,
+    encoding: str | None = None,
+    separator: str | None = None,
+) -> Table:
     """Read a CSV (``.csv``, ``.tsv``, also ``.gz``), Parquet or LETOR file with at least one row.
 
-    The separator of a CSV file is the one its header uses most: comma, semicolon or tab. A LETOR or SVMlight file
+    A CSV file is UTF-8, or of the ``encoding`` of that name; its ``separator`` is one ASCII character, by default the
+    one that its header uses most: comma, semicolon or tab. A LETOR or SVMlight file
     (``.txt``, ``.svm``, ``.letor``, also ``.gz``) has the columns ``relevance``, ``qid``, ``docid``, ``feature_1`` ….
     A first column of a CSV file without a name, as pandas writes an index, is called ``index`` and has the role ``id``;
     without ``index`` it is refused.
@@ -127,10 +145,34 @@ def read_table(path: str | Path, *, index: str | None = None) -> Table:
     read = _by_suffix(path, _READERS)
     check_readable(path)
     check_polars_threads("tables are read")
-    table = read(path, index) if read is _read_csv else read(path)
+    if read is _read_csv:
+        table = _read_csv(path, index, _checked_encoding(encoding), _checked_separator(separator))
+    elif encoding or separator:
+        raise InputError(f"{path} is not a CSV file: leave out encoding= and separator=")
+    else:
+        table = read(path)
     if not len(table):
         raise InputError(f"{path} has column names but no rows: add some")
     return table
+
+
+def _checked_encoding(encoding: str | None) -> str | None:
+    """Return the encoding, or None for UTF-8."""
+    if encoding is None:
+        return None
+    try:
+        b"ab".decode(encoding, "ignore")  # which refuses codecs that are not of text
+        return None if codecs.lookup(encoding).name in ("utf-8", "utf-8-sig") else encoding
+    except (LookupError, ValueError):
+        raise InputError(
+            f"unknown encoding {encoding!r}: use a name such as latin-1, cp1252 or utf-16"
+        ) from None
+
+
+def _checked_separator(separator: str | None) -> str | None:
+    if separator is None or (len(separator) == 1 and separator.isascii() and separator not in '"\r\n\0'):
+        return separator
+    raise InputError(f"separator= must be one ASCII character such as ; or |, got {separator!r}")
 
 
 def files_of(path: Path) -> list[Path]:
@@ -145,7 +187,7 @@ def files_of(path: Path) -> list[Path]:
 
 
 def write_table(frame: pl.DataFrame, path: str | Path) -> None:
-    """Write a frame atomically as CSV or Parquet, by the suffix of ``path``."""
+    """Write a frame atomically as CSV (also ``.csv.gz``) or Parquet, by the suffix of ``path``."""
     write = _by_suffix(Path(path), _WRITERS)
     check_polars_threads("tables are written")
     with replacing(path) as temporary:
@@ -175,21 +217,6 @@ def _by_suffix(path: Path, choices: dict[str, _T]) -> _T:
     raise InputError(f"cannot tell the format of {str(path)!r} by its name: use one of {known}")
 
 
-def check_readable(path: Path) -> None:
-    """Raise InputError unless ``path`` is a readable, regular file that is not empty."""
-    with reading(path):
-        if path.exists() and not path.is_dir() and not path.is_file():
-            raise InputError(
-                f"cannot read {str(path)!r}: a table is read twice; save the stream to a file first"
-            )
-        with path.open("rb") as file:
-            empty = not file.read(1)
-    if any("\ud800" <= letter <= "\udfff" for letter in str(path)):
-        raise InputError(f"cannot read {str(path)!r}: its name is not UTF-8 text; rename it")
-    if empty:
-        raise InputError(f"{path} is empty: it needs a line of column names and at least one row")
-
-
 def _read_parquet(path: Path) -> Table:
     try:
         check_size(path)
@@ -198,16 +225,24 @@ def _read_parquet(path: Path) -> Table:
         raise InputError(f"cannot read {path} as Parquet: {first_line(error)}") from None
 
 
-def _read_csv(path: Path, index: str | None = None) -> Table:
-    file = CsvFile.open(path, index)
-    with reading(path):
-        content = unpacked(path) if is_gzip(path) else path
+def _read_csv(
+    path: Path, index: str | None = None, encoding: str | None = None, separator: str | None = None
+) -> Table:
+    file = CsvFile.open(path, index, encoding, separator)
+    content: Path | bytes = path
+    if encoding is not None:
+        content = _as_utf8(path, encoding)
+    elif is_gzip(path):
+        with reading(path):
+            content = unpacked(path)
     file.check_cells(content)
     roles = {"id": file.names[0]} if file.has_index else {}
-    return Table(file.frame(content), str(path), file.separator, roles)
+    return Table(file.frame(content), str(path), file.separator, roles, encoding=encoding)
 
 
 def _read_letor(path: Path) -> Table:
+    from apexrank.datasets.letor import read_letor  # which imports scikit-learn
+
     letor = read_letor(path, null="nan")
     roles = {"target": "relevance", "groups": "qid", "id": "docid"}
     names = pl.DataFrame({"relevance": letor.target, "qid": letor.groups, "docid": letor.docids})
@@ -232,18 +267,21 @@ class CsvFile:
     names: list[str]
     has_index: bool = False  # the first column has no name in the file
     has_widths: bool = False  # every line is known to have a field for each name
+    encoding: str | None = None  # None for UTF-8
 
     @classmethod
-    def open(cls, path: Path, index: str | None = None) -> CsvFile:
+    def open(
+        cls, path: Path, index: str | None = None, encoding: str | None = None, separator: str | None = None
+    ) -> CsvFile:
         """Read the header; a repeated name is an error, because polars would rename it silently.
 
         A first column without a name is called ``index``, with as many underscores as tell it from the others.
         """
-        with csv_text(path) as file:
+        with csv_text(path, encoding=encoding) as file:
             first: list[str] = []  # lines up to that of the names
             while not first or (first[-1] and not first[-1].strip()):
                 first.append(file.readline())
-            separator = max(_SEPARATORS, key=first[-1].count)
+            separator = separator or max(_SEPARATORS, key=first[-1].count)
             rows = _split(path, chain(first, file), separator)
             header = next((fields for _, fields in rows if fields), [])
         if not header:
@@ -262,7 +300,7 @@ class CsvFile:
             if name in seen:
                 raise InputError(f"{path} line 1: two columns are named {name!r}; rename one")
             seen.add(name)
-        return cls(path, separator, header, has_index)
+        return cls(path, separator, header, has_index, encoding=encoding)
 
     def frame(self, content: Path | bytes) -> pl.DataFrame:
         """Parse the file, or its header and some rows, into columns of text; blank lines are skipped."""
@@ -284,7 +322,7 @@ class CsvFile:
         if size <= most or _count_lines(content) <= most:
             return
         self._check_widths()
-        rows = sum(1 for _ in csv_rows(self.path, self.separator))
+        rows = sum(1 for _ in csv_rows(self.path, self.separator, self.encoding))
         if rows > most:
             raise InputError(f"{self.path}: most of its {rows} lines are blank; take them out")
 
@@ -294,7 +332,7 @@ class CsvFile:
         width = len(self.names)
         earlier = csv.field_size_limit(_LONGEST_FIELD)
         try:
-            for line, fields in csv_rows(self.path, self.separator):
+            for line, fields in csv_rows(self.path, self.separator, self.encoding):
                 if len(fields) > width or (any(fields) and len(fields) < width):
                     plural = "s" * (len(fields) != 1)
                     raise InputError(
@@ -309,7 +347,7 @@ class CsvFile:
         """Make the error for a file that polars cannot parse, with the line of the fault."""
         self._check_widths()
         # readers take quotes in different ways where they do not match
-        with csv_text(self.path, streamed=True) as file:
+        with csv_text(self.path, self.encoding, streamed=True) as file:
             first = next((number for number, line in enumerate(file, start=1) if '"' in line), None)
         reason = first_line(error)
         if first is not None:
@@ -335,8 +373,11 @@ class CsvFile:
 
 
 @contextmanager
-def csv_text(path: Path, streamed: bool = False) -> Iterator[TextIO]:
-    """Open a CSV file as text; bytes that are not UTF-8 raise an error that names the line."""
+def csv_text(path: Path, encoding: str | None = None, *, streamed: bool = False) -> Iterator[TextIO]:
+    """Open a CSV file as text; bytes that are not of its encoding raise an error that names the line."""
+    if encoding is not None:
+        yield io.TextIOWrapper(io.BytesIO(_as_utf8(path, encoding)), encoding="utf-8", newline="\n")
+        return
     try:
         with (
             reading(path),
@@ -349,9 +390,22 @@ def csv_text(path: Path, streamed: bool = False) -> Iterator[TextIO]:
         raise not_utf8(path, next((number for number, line in lines if not is_utf8(line)), 1)) from None
 
 
-def csv_rows(path: Path, separator: str) -> Iterator[tuple[int, list[str]]]:
+def _as_utf8(path: Path, encoding: str) -> bytes:
+    """Read a whole file of another encoding, and turn it into UTF-8."""
+    with reading(path):
+        content = unpacked(path)
+    try:
+        return content.decode(encoding).removeprefix("\ufeff").encode()
+    except UnicodeError as error:  # some codecs do not say where
+        before = content[: getattr(error, "start", 0)].decode(encoding, errors="ignore")
+        raise InputError(
+            f"{path} line {before.count(chr(10)) + 1}: this is not {encoding} text; name another encoding="
+        ) from None
+
+
+def csv_rows(path: Path, separator: str, encoding: str | None = None) -> Iterator[tuple[int, list[str]]]:
     """Iterate over line numbers and fields of all rows, the header first."""
-    with csv_text(path, streamed=True) as file:
+    with csv_text(path, encoding, streamed=True) as file:
         yield from _split(path, file, separator)
 
 
@@ -373,11 +427,21 @@ def _count_lines(content: Path | bytes) -> int:
 
 
 def _write_csv(frame: pl.DataFrame, path: Path) -> None:
-    check_flat(frame)
-    # not written by polars, which until 1.42 at least says nothing of a full disk
     with path.open("wb") as file:
-        for number, part in enumerate(frame.iter_slices(100_000) if len(frame) else [frame]):
-            file.write(part.write_csv(include_header=not number).encode())
+        file.writelines(_csv_parts(frame))
+
+
+def _write_packed_csv(frame: pl.DataFrame, path: Path) -> None:
+    # neither time nor name goes into the file: same data, same bytes
+    with path.open("wb") as file, gzip.GzipFile("", "wb", 6, file, mtime=0) as packed:
+        packed.writelines(_csv_parts(frame))
+
+
+def _csv_parts(frame: pl.DataFrame) -> Iterator[bytes]:
+    """Iterate over parts of a CSV file; polars would write it itself, but until 1.42 misses that a disk is full."""
+    check_flat(frame)
+    for number, part in enumerate(frame.iter_slices(100_000) if len(frame) else [frame]):
+        yield part.write_csv(include_header=not number).encode()
 
 
 def _write_parquet(frame: pl.DataFrame, path: Path) -> None:
@@ -393,4 +457,9 @@ _READERS = {
     ".pq": _read_parquet,
 }
 _READERS |= {f"{suffix}{gz}": _read_letor for suffix in (".txt", ".svm", ".letor") for gz in ("", ".gz")}
-_WRITERS = {".csv": _write_csv, ".parquet": _write_parquet, ".pq": _write_parquet}
+_WRITERS = {
+    ".csv": _write_csv,
+    ".csv.gz": _write_packed_csv,
+    ".parquet": _write_parquet,
+    ".pq": _write_parquet,
+}

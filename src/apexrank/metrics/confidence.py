@@ -14,6 +14,7 @@ from apexrank.errors import InputError
 from apexrank.metrics._labels import check_rows
 from apexrank.metrics._rows import FILLS, Empty, ScoredRows, Ties
 from apexrank.metrics.evaluation import Measure, find_measures, ranking_scores
+from apexrank.progress import steps
 from apexrank.validation import check_choice, check_count
 
 if TYPE_CHECKING:
@@ -151,7 +152,7 @@ def draw_rows(
     """Measures of resampled rows, the same draws for every list of scores: (resamples, lists, measures)."""
     rng = np.random.default_rng(random_state)
     draws = np.empty((n_resamples, len(lists), len(measures)))
-    for draw in draws:
+    for draw in steps(draws):
         weight = resample_weights(lists[0].weight, len(lists[0]), rng)
         for i, rows in enumerate(lists):
             drawn = rows.drawn(weight)

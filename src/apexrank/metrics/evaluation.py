@@ -10,7 +10,7 @@ from numpy.typing import ArrayLike
 from sklearn.metrics import get_scorer as sklearn_scorer
 from sklearn.metrics import make_scorer
 
-from apexrank.errors import InputError
+from apexrank.errors import InputError, near_name
 from apexrank.metrics._labels import (
     RankMeasure,
     as_labels,
@@ -154,6 +154,8 @@ def find_measure(name: str) -> Measure:
         else:
             _check_argument(name, stem, argument, value)
             return Measure(name, FAMILIES[stem], FAMILIES[stem].options | {argument: value})
+    if (near := near_name(full, FAMILIES)) is not None:
+        raise InputError(f"unknown measure {name!r}: did you mean {near!r}?")
     raise InputError(
         f"unknown measure {name!r}: use one of {', '.join(FAMILIES)}, with a number after those that take one, "
         "such as ndcg_at_10 or partial_auc_0.05"

@@ -25,6 +25,7 @@ from apexrank.objectives.base import Objective
 from apexrank.penalties import Penalty, elastic_net
 from apexrank.prices import PRICES, Power, Price
 from apexrank.problem.problem import Problem
+from apexrank.progress import steps
 from apexrank.rankers.base import (
     LinearBinaryRanker,
     SeparableWarning,
@@ -368,7 +369,7 @@ class PNormPushCV(LinearBinaryRanker):
         folds = list(check_cv(cv, y, classifier=True).split(X, y, groups))
         scorer = get_scorer(self.scoring) if isinstance(self.scoring, str) else self.scoring
         columns = X, y, sample_weight, groups
-        tasks = ((train, test, alpha) for train, test in folds for alpha in self.alphas)
+        tasks = steps([(train, test, alpha) for train, test in folds for alpha in self.alphas])
         rows = Parallel(n_jobs=self.n_jobs, verbose=self.verbose)(
             delayed(_score_path)(columns, train, test, self.ps, scorer, dict(alpha=alpha, **self._options()))
             for train, test, alpha in tasks
