@@ -45,9 +45,16 @@ class Number:
         """Names of the features this column becomes."""
         return [self.name]
 
-    def parse(self, table: Table, advice: str = "; correct it") -> np.ndarray:
-        """Read the column; a missing number is NaN, or an error if there is no value to fill it with."""
-        values = numbers(table, self.name, advice)
+    def parse(self, table: Table, advice: str | None = None) -> np.ndarray:
+        """Read the column; a missing number is NaN, or an error if there is no value to fill it with.
+
+        ``advice`` is for a value that is not a number, by default what can be done about training rows.
+        """
+        name = self.name
+        training = (
+            f"one-hot encode the column (--categorical {name}), leave it out (--drop {name}) or correct it"
+        )
+        values = numbers(table, name, f"; {training}" if advice is None else advice)
         if self.fill is None:
             refuse_row(table, self.name, np.isnan(values), _MISSING)
         return values
@@ -75,7 +82,7 @@ class Category:
         """Names of the features this column becomes."""
         return [f"{self.name}={value}" for value in self.values]
 
-    def parse(self, table: Table) -> pl.Series:
+    def parse(self, table: Table, advice: str | None = None) -> pl.Series:
         """Read the column; a missing text is null, or an error."""
         text = texts(table, self.name)
         if not self.fill:
@@ -206,8 +213,7 @@ def table_stats(
             found[name] = values = set(counted.drop_nulls().unique())
             _check_count(table.source, name, len(values))
         else:
-            advice = f"; one-hot encode the column (--categorical {name}), leave it out (--drop {name}) or correct it"
-            parsed = Number(name, None if impute is None else 0.0).parse(table, advice)
+            parsed = Number(name, None if impute is None else 0.0).parse(table)
             found[name] = NumberStats.of(parsed, weight, sampled=impute == "median")
         if keep is not None:
             keep[name] = parsed
@@ -348,7 +354,7 @@ class Encoder:
         """
         X, start = np.empty((len(table), len(self.center))), 0
         for column in self.columns:
-            values: Any = column.parse(table) if parsed is None else parsed.pop(column.name)
+            values: Any = column.parse(table, "; correct it") if parsed is None else parsed.pop(column.name)
             features = column.encode(values)
             X[:, start : start + features.shape[1]] = features
             start += features.shape[1]
