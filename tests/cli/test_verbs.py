@@ -124,6 +124,28 @@ class TestFit:
         assert Path("csv.apex").read_bytes() == Path("parquet.apex").read_bytes()
 
 
+    def test_the_first_hour_with_a_table_of_your_own(self, folder):
+        """A frame of pandas with prices, marks, dates and rows without an answer is fitted, ranked and measured."""
+        lines = ["", "price", "job", "when", "churn"]
+        rows = [
+            [k, f'"${1000 + 7 * k % 900:,}"', "?" if k % 20 == 3 else "abc"[k % 3], f"2024-{k % 12 + 1:02d}-03"]
+            for k in range(120)
+        ]
+        answers = ["" if k % 30 == 5 else "yes" if 7 * k % 900 > 600 else "no" for k in range(120)]
+        table = [",".join(map(str, [*row, answer])) for row, answer in zip(rows, answers, strict=True)]
+        Path("t.csv").write_text("\n".join([",".join(lines), *table]) + "\n")
+        result = run("fit t.csv --target churn --alpha 0.01")
+        assert "note: left out: 4 of 120 rows of t.csv, whose target 'churn' is missing" in result.stderr
+        assert "note: column 'price' alone ranks the rows almost perfectly (AUC 1.000)" in result.stderr
+        assert "note: dates as numbers (days since 1970, month, day of the week): 'when'" in result.stderr
+        features = ["price", "job=?", "job=a", "job=b", "job=c", "when day", "when month", "when weekday"]
+        assert load_model("model.apex").encoder.features == features
+        assert run("rank model.apex t.csv --top 1").stdout.startswith("index,rank,score")
+        result = run("evaluate model.apex t.csv --json")
+        assert json.loads(result.stdout)["measures"]["auc"] > 0.99
+        assert "note: left out: 4 of 120 rows" in result.stderr
+
+
 class TestRank:
     def test_csv_for_programs(self, model):
         lines = run("rank model.apex new.csv --top 3").stdout.splitlines()

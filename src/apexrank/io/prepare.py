@@ -31,6 +31,7 @@ FEW_WORDS = 20  # different values, of which a repeated text is one like the num
 FREQUENT_LEVELS = 100  # at most, of a text that is encoded without asking
 LEAST_COUNTED = 10  # rows, for whole numbers in steps of one to be a row counter
 DECIDES = 0.98  # area under the ROC curve of a column that may give the target away
+MOST_ROWS = 100_000  # that are looked at for such columns
 SORTED = 0.95  # that of the row number, in a table sorted by its target
 _SURE = 4.0  # standard deviations of an area by chance
 _ID_NAME = re.compile(
@@ -410,7 +411,8 @@ def deciding_columns(
 ) -> list[tuple[str, float]]:
     """Return columns that order the rows almost as the target does, with their areas under the ROC curve.
 
-    Levels of a category are ordered by their shares of positives. The column that decides most comes first.
+    Levels of a category are ordered by their shares of positives. The column that decides most comes first. Of many
+    rows evenly spaced ones are looked at.
 
     Examples
     --------
@@ -419,8 +421,10 @@ def deciding_columns(
     >>> deciding_columns(encoder, X, np.arange(100) % 2)
     [('x', 1.0), ('paid', 1.0)]
     """
-    weight = np.ones(len(y)) if sample_weight is None else sample_weight
-    positive = weight * (np.asarray(y) > 0)
+    some = slice(None, None, -(-len(y) // MOST_ROWS))
+    X, y = X[some], np.asarray(y)[some]
+    weight = np.ones(len(y)) if sample_weight is None else sample_weight[some]
+    positive = weight * (y > 0)
     ends = [*encoder.starts[1:], X.shape[1]]
     found = []
     for column, start, end in zip(encoder.columns, encoder.starts, ends, strict=True):
