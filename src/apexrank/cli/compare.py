@@ -96,7 +96,9 @@ def compare(
     ],
     save: Annotated[
         Path | None,
-        typer.Option(help="Model file to write: the recommended ranker, fitted on all rows.", show_default=False),
+        typer.Option(
+            help="Model file to write: the recommended ranker, fitted on all rows.", show_default=False
+        ),
     ] = None,
     page: opt.ReportOptions,
     columns: CompareColumns,
@@ -148,7 +150,13 @@ def fit_command(train: Path, recipe: Any, found: Comparison, save: Path | None) 
     best = found.recommended
     short = {full: name for name, full in RANKERS.items()}.get(found.names[best], found.names[best])
     words = ["apexrank", "fit", str(train), "--target", recipe.target]
-    plain: Mapping[str, Any] = {"positive": None, "id": None, "weight": None, "impute": None, "scale": "standard"}
+    plain: Mapping[str, Any] = {
+        "positive": None,
+        "id": None,
+        "weight": None,
+        "impute": None,
+        "scale": "standard",
+    }
     for name, usual in plain.items():
         if getattr(recipe, name) not in (None, usual):
             words += [opt.flag(name), str(getattr(recipe, name))]
@@ -178,7 +186,9 @@ def _print(found: Comparison, train: Path) -> None:
         others = [f"{found.value(i, measure).value:.3f}" for measure in ("average_precision", "auc")]
         rows.append([marked, *shown, *others, in_words(found.settings[i]).strip(" ()")])
     against = f"difference to {found.names[base]}"
-    out.print_table(["ranker", found.top.label, against, "its interval", "avg. precision", "AUC", "chosen"], rows)
+    out.print_table(
+        ["ranker", found.top.label, against, "its interval", "avg. precision", "AUC", "chosen"], rows
+    )
     typer.echo("* recommended: the first ranker that none is clearly better than")
     for sentence in found.notes:
         out.note(sentence)

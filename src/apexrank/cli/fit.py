@@ -40,6 +40,8 @@ class Model(NamedTuple):
 
 MODELS = {
     "push": Model("PNormPush"),
+    "logistic": Model("LogisticRanker"),
+    "trees": Model("TreeRanker"),
     "ir": Model("IRPush"),
     # Coordinate descent depends on the features' units; the papers have them from 0 to 1.
     "rankboost": Model("RankBoost", "minmax", {"max_iter": "t_max"}),
@@ -55,7 +57,8 @@ class ModelOptions:
     """The estimator, its parameters, and its cross-validation."""
 
     model: str = _model(
-        "For two classes: push (P-Norm Push), ir (IR Push) or rankboost. For grades of relevance: "
+        "For two classes: push (P-Norm Push), logistic (logistic regression), trees (boosted trees; with -p pushed "
+        "ones), ir (IR Push) or rankboost. For grades of relevance: "
         "retarget (monotone retargeting), pairs (P-Norm Push on pairs) or listwise (baselines by --loss).",
         default="push",
         choices=tuple(MODELS),
@@ -84,6 +87,8 @@ class ModelOptions:
     order: str | None = _model("Of retarget: hidden (equal grades in any order) or blocks (equal targets).")
     margin: float | None = _model("Of retarget: margin between the grades.")
     offsets: str | None = _model("Of retarget: how margins add up over grades: linear, gain, sqrt or binary.")
+    leaves: int | None = _model("Of trees: leaves of each.", min=2)
+    rounds: int | None = _model("Of trees: how many.", min=1)
     max_iter: int | None = _model("Most iterations.")
     tol: float | None = _model("Stop at this gradient norm.")
     folds: int | None = _model("Folds of --cv; 5 by default.", min=2)
@@ -244,7 +249,7 @@ def build_estimator(name: str, cv: bool, given: dict[str, Any]) -> Any:
     if cv and not model.graded:
         return opt.set_parameters(apexrank.PNormPushCV(), given, "--cv", {"folds": "cv"})
     folds, scoring = given.pop("folds", 5), given.pop("scoring", "ndcg")
-    estimator = getattr(apexrank, model.estimator)()
+    estimator = getattr(apexrank.rankers, model.estimator)()
     opt.set_parameters(estimator, given, f"--model {name}", model.renamed)
     return _search_alpha(estimator, folds, scoring) if cv else estimator
 
@@ -316,8 +321,16 @@ def _report(ranker: TableRanker, judged: Judged, output: Path) -> dict[str, Any]
         "features": len(features),
         **ranker.training,
         "measures": top_measures(judged.y, judged.scores, judged.groups, judged.weight),
-        "coefficients": dict(zip(features, ranker.coef.tolist(), strict=True)),
+        **_drivers(ranker, features),
     }
+
+
+def _drivers(ranker: TableRanker, features: list[str]) -> dict[str, dict[str, float]]:
+    """Return the coefficients, or of trees how many of their questions are about each feature."""
+    if ranker.is_linear:
+        return {"coefficients": dict(zip(features, ranker.coef.tolist(), strict=True))}
+    asked = ranker.estimator.forest_.asked(len(features))
+    return {"questions": dict(zip(features, asked.tolist(), strict=True))}
 
 
 def _print(report: dict[str, Any], ranker: TableRanker, source: Path) -> None:
@@ -332,28 +345,31 @@ def _print(report: dict[str, Any], ranker: TableRanker, source: Path) -> None:
     )
     if "cv" in report:
         typer.echo("{chosen} chosen by cross-validation: {scoring} {score:.3f}".format_map(report["cv"]))
-    params, gap = report["params"], report["dual_gap"]
+    params, gap = report["params"], report.get("dual_gap")
     # Only the power price has a p.
-    names = ["p" if params.get("price") == "power" else "price", "divergence", "margin", "alpha"]
+    names = ["p" if params.get("price", "power") == "power" else "price", "divergence", "margin", "alpha"]
+    names += ["leaves", "rounds"]
     names = ["loss", "alpha"] if report["estimator"] == "ListwiseRanker" else names
     plain = {"loss": "exponential", "side": "top", "l1_ratio": 0}
     names += [name for name, usual in plain.items() if name not in names and params.get(name, usual) != usual]
-    shown = ", ".join(f"{name}={out.show(params[name])}" for name in names if name in params)
-    state = "converged" if report["converged"] else "stopped"
+    shown = ", ".join(f"{name}={out.show(params[name])}" for name in names if params.get(name) is not None)
     certificate = "" if gap is None or gap != gap else f", duality gap {gap:.1e}"
-    typer.echo(
-        f"{report['estimator']}({shown}): {state} after {out.plural(report['n_iter'], 'iteration')}, "
-        f"gradient norm {report['grad_norm']:.1e}{certificate}"
-    )
+    if "converged" in report:
+        state = "converged" if report["converged"] else "stopped"
+        after = f"after {out.plural(report['n_iter'], 'iteration')}, gradient norm {report['grad_norm']:.1e}"
+        certificate = f": {state} {after}{certificate}"
+    typer.echo(f"{report['estimator']}({shown}){certificate}")
     if "probabilities" in report:
         typer.echo(
             "probabilities from {:.3g} to {:.3g}, by out-of-fold scores".format(*report["probabilities"])
         )
-    measures, coefficients = report["measures"], report["coefficients"]
+    measures, what = report["measures"], "coefficients" if "coefficients" in report else "questions"
+    coefficients = report[what]
     keys = [key for key in (_SHOWN_OF_GROUPS if "ndcg" in measures else _SHOWN) if key in measures]
     typer.echo("on the training rows: " + ", ".join(f"{label(key)} {measures[key]:.3f}" for key in keys))
     n, few = len(coefficients), _COEFFICIENTS_SHOWN
     largest = sorted(coefficients.items(), key=lambda item: -abs(item[1]))[:few]
-    title = "coefficients" if n <= few else f"the {few} largest of {n} coefficients"
-    out.print_table(["feature", title], [[name, f"{value:+.3g}"] for name, value in largest])
+    title = what if n <= few else f"the {few} largest of {n} {what}"
+    form = "+.3g" if what == "coefficients" else "d"
+    out.print_table(["feature", title], [[name, f"{value:{form}}"] for name, value in largest])
     typer.echo(f"written: {report['model']}")

@@ -11,7 +11,7 @@ A file is
 The header holds
 
 * ``apexrank``: the version of the library that wrote the file;
-* ``estimator``: its ``class``, one of the linear ones of :mod:`apexrank.rankers`, and its ``params``;
+* ``estimator``: its ``class``, a linear one of :mod:`apexrank.rankers` or ``TreeRanker``, and its ``params``;
 * ``columns``: the feature columns in order, each with ``name``, ``kind`` (number, category or date) and the fields of
   :class:`~apexrank.io.encode.Number`, :class:`~apexrank.io.encode.Category` or :class:`~apexrank.io.encode.Date`, such
   as ``fill`` (what a missing value becomes), ``missing`` (whether that is a feature), the ``values`` of a category;
@@ -51,6 +51,7 @@ from apexrank.io.calibration import Calibration
 from apexrank.io.encode import KINDS, SCALERS, Category, Column, Date, Encoder, Number
 from apexrank.io.prepare import DATE_FORMATS
 from apexrank.io.table_ranker import CERTIFICATE, TableRanker, Thresholds
+from apexrank.rankers.trees import Forest, TreeRanker
 from apexrank.textfile import reason_of
 
 FORMAT = 4
@@ -110,6 +111,7 @@ _ARRAY: Fields = {"name": _TEXT, "dtype": _TEXT, "shape": (list,)}
 _OF_FEATURES = ("coef", "center", "scale", "mean")
 _ARRAYS = {*_OF_FEATURES, "intercept", "scores", "counts", "knots", "values"}
 _CALIBRATION = ("calibration_scores", "calibration_probabilities")  # there or not, in every format
+_TREES = tuple(f"tree_{name}" for name in Forest._fields)  # of a TreeRanker
 
 
 class ModelFileError(InputError):
@@ -270,7 +272,7 @@ def describe(model: TableRanker) -> tuple[dict[str, Any], dict[str, np.ndarray]]
         "negatives": thresholds.total,
     }
     arrays = {
-        "coef": model.coef,
+        "coef": model.coef if model.is_linear else np.zeros(len(model.mean)),
         "intercept": np.ravel(getattr(estimator, "intercept_", 0.0)),
         "center": model.encoder.center,
         "scale": model.encoder.scale,
@@ -281,6 +283,7 @@ def describe(model: TableRanker) -> tuple[dict[str, Any], dict[str, np.ndarray]]
         "values": getattr(estimator, "values_", ()) if link is None else link.values,
     }
     arrays |= zip(_CALIBRATION, model.calibration or (), strict=False)
+    arrays |= {name: np.ravel(a) for name, a in zip(_TREES, getattr(estimator, "forest_", ()), strict=False)}
     return header, {name: np.asarray(array, np.float64) for name, array in arrays.items()}
 
 
@@ -291,7 +294,7 @@ def _describe_estimator(estimator: Any) -> dict[str, Any]:
         raise InputError(f"{kept}: {_REFUSED[name]}")
     if _estimator_class(name) is not type(estimator):
         raise InputError(f"{kept}: use one of apexrank's linear rankers")
-    if not hasattr(estimator, "coef_"):
+    if not (hasattr(estimator, "coef_") or hasattr(estimator, "forest_")):
         raise InputError(f"{kept}: with a kernel its scores are not linear; fit it with kernel=None")
     params = {key: _as_json(value, str) for key, value in estimator.get_params(deep=False).items()}
     for key, value in params.items():
@@ -406,7 +409,7 @@ def _check_distinct(names: list[str]) -> list[str]:
 
 def _check_arrays(n_features: int, arrays: dict[str, np.ndarray]) -> None:
     """Raise ModelFileError for arrays that do not fit the columns or each other."""
-    known = set(arrays) - set(_CALIBRATION) == _ARRAYS and all(
+    known = set(arrays).difference(_CALIBRATION, _TREES) == _ARRAYS and all(
         array.dtype.kind == "f" for array in arrays.values()
     )
     _require(known, "its arrays are not those of a model")
@@ -440,15 +443,41 @@ def _build_estimator(given: dict[str, Any], training: dict[str, Any], arrays: di
     _require(set(params) <= set(known) | _RETIRED, f"a {given['class']} has no such parameters")
     estimator.set_params(**{key: value for key, value in params.items() if key in known})
     estimator.n_features_in_ = len(arrays["coef"])
-    estimator.coef_, estimator.intercept_ = arrays["coef"], float(arrays["intercept"][0])
+    _require(
+        isinstance(estimator, TreeRanker) == (_TREES[0] in arrays), "its estimator does not fit its arrays"
+    )
     if is_classifier(estimator):
         estimator.classes_ = np.array([0, 1])
+    if isinstance(estimator, TreeRanker):
+        estimator.forest_ = _build_forest(arrays)
+        return estimator
+    estimator.coef_, estimator.intercept_ = arrays["coef"], float(arrays["intercept"][0])
+    if is_classifier(estimator):
         estimator.coef_, estimator.intercept_ = arrays["coef"][None, :], arrays["intercept"]
     _set_link(estimator, arrays["knots"], arrays["values"])
     for name in CERTIFICATE:
         value = training.get(name.rstrip("_"))
         setattr(estimator, name, math.nan if value is None else value)
     return estimator
+
+
+def _build_forest(arrays: dict[str, np.ndarray]) -> Forest:
+    """Trees of a file; children come after their parents, so that every row reaches a leaf."""
+    _require(set(_TREES) <= set(arrays), "its trees are not complete")
+    feature, threshold, left, right, value, mean, roots, base = (arrays[name] for name in _TREES)
+    nodes = np.arange(len(feature))
+    same = all(len(array) == len(nodes) > 0 for array in (threshold, left, right, value, mean))
+    _require(same and len(base) == 1, "its trees have arrays of different lengths")
+    whole = all((array == np.floor(array)).all() for array in (feature, left, right, roots))
+    leaf = (left == -1) & (right == -1)
+    below = (left > nodes) & (right > nodes) & (left < len(nodes)) & (right < len(nodes))
+    inside = ((feature >= 0) & (feature < len(arrays["coef"]))).all() and (
+        (roots >= 0) & (roots < len(nodes))
+    ).all()
+    _require(whole and inside and (leaf | below).all(), "its trees do not end in leaves")
+    integers = (array.astype(np.int64) for array in (feature, left, right, roots))
+    feature, left, right, roots = integers
+    return Forest(feature, threshold, left, right, value, mean, roots, float(base[0]))
 
 
 def _as_param(key: str, value: Any) -> Any:

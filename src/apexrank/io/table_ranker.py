@@ -234,7 +234,16 @@ class TableRanker:
     @property
     def coef(self) -> np.ndarray:
         """One coefficient per feature."""
+        if not self.is_linear:
+            raise InputError(
+                f"a {type(self.estimator).__name__} has no coefficients: this needs a linear model"
+            )
         return np.ravel(self.estimator.coef_)
+
+    @property
+    def is_linear(self) -> bool:
+        """Whether scores are sums of coefficients times features."""
+        return hasattr(self.estimator, "coef_")
 
     def features(self, table: Table, weight: np.ndarray | None = None) -> np.ndarray:
         """Feature matrix of the table's rows, scaled as in training."""
@@ -288,7 +297,8 @@ class TableRanker:
     def score_rows(self, table: Table, X: np.ndarray) -> np.ndarray:
         """Scores of the rows of a table by their features."""
         with np.errstate(over="ignore", invalid="ignore"):
-            _refuse_overflow(table, np.isfinite(X @ self.coef))
+            if self.is_linear:
+                _refuse_overflow(table, np.isfinite(X @ self.coef))
             scores = (
                 self.estimator.predict(X) if self.positive is None else self.estimator.decision_function(X)
             )
@@ -307,7 +317,7 @@ class TableRanker:
         """
         X = self.features(table) if X is None else X
         with np.errstate(over="ignore", invalid="ignore"):
-            parts = (X - self.mean) * self.coef
+            parts = (X - self.mean) * self.coef if self.is_linear else self.estimator.contributions(X)
             return np.add.reduceat(parts, self.encoder.starts, axis=1)
 
     def explain(self, table: Table, n: int = 3, X: np.ndarray | None = None) -> list[list[str]]:

@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     from apexrank.rankers.link import Link as Link
     from apexrank.rankers.link import UnknownLinkRegressor as UnknownLinkRegressor
     from apexrank.rankers.listwise import ListwiseRanker as ListwiseRanker
+    from apexrank.rankers.logistic import LogisticRanker as LogisticRanker
     from apexrank.rankers.pairs import CrucialPairsPush as CrucialPairsPush
     from apexrank.rankers.push import IRPush as IRPush
     from apexrank.rankers.push import PNormPush as PNormPush
@@ -22,5 +23,6 @@ if TYPE_CHECKING:
     from apexrank.rankers.push import push_path as push_path
     from apexrank.rankers.rerank import TwoStagePush as TwoStagePush
     from apexrank.rankers.retarget import MonotoneRetargeting as MonotoneRetargeting
+    from apexrank.rankers.trees import TreeRanker as TreeRanker
 else:
     __getattr__, __dir__, __all__ = attach(__name__)

@@ -64,6 +64,10 @@ class Forest(NamedTuple):
         )
         return out
 
+    def asked(self, n_features: int) -> np.ndarray:
+        """How many questions are about each feature."""
+        return np.bincount(self.feature[self.left >= 0], minlength=n_features)
+
     def contributions(self, X: np.ndarray) -> np.ndarray:
         """What each feature adds on the way to the leaves (Saabas 2014); with the mean score the sum is the score."""
         out = np.zeros(X.shape)
