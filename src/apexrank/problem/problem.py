@@ -11,7 +11,15 @@ from apexrank.checkpoints import remembered
 from apexrank.errors import InputError
 from apexrank.objectives.base import Objective
 from apexrank.penalties import Penalty, Ridge
-from apexrank.problem.design import FAR, WIDEST_HESSIAN, DenseDesign, Design, design_of, spread_inside, usable_units
+from apexrank.problem.design import (
+    FAR,
+    WIDEST_HESSIAN,
+    DenseDesign,
+    Design,
+    design_of,
+    spread_inside,
+    usable_units,
+)
 
 LEAST_TOTAL = 1e-290  # with its inverse, the range of an objective at equal scores
 CLOSE = 1e-6  # values between which rounding in single precision may hide the difference

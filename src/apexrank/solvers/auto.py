@@ -17,9 +17,7 @@ DEAR = 1e12  # and of one that is worth its while only to a problem that is stif
 PATIENCE = 100  # L-BFGS iterations after which a problem counts as stiff
 
 
-def in_span(
-    solve: Callable[[Problem, np.ndarray], Solution], problem: Problem, w0: np.ndarray
-) -> Solution:
+def in_span(solve: Callable[[Problem, np.ndarray], Solution], problem: Problem, w0: np.ndarray) -> Solution:
     """Solve the problem in the span of its rows where it has one, which makes n variables of d > n."""
     reduced = problem.in_span()
     if reduced is None:
