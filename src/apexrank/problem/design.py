@@ -220,6 +220,18 @@ class Training:
         """Labels, weights and groups of all rows, in memory."""
         return self.labels, self.weight, self.groups
 
+    def variances(self) -> np.ndarray:
+        """Variance of each column, by weight, over all rows; 0 where rounding is all there is to see."""
+        X = self.X
+        weight = np.ones(X.shape[0]) if self.weight is None else self.weight
+        if sparse.issparse(X):
+            mean, variance = mean_variance_axis(X, axis=0, weights=weight)
+        else:
+            mean = pull_back(X, weight) / weight.sum()
+            blocks = row_slices(X)
+            variance = sum(weight[some] @ np.square(X[some] - mean) for some in blocks) / weight.sum()
+        return np.where(variance > 1e-24 * np.square(mean), variance, 0.0)
+
     def take(self, rows: np.ndarray) -> Training:
         """Some of the rows."""
         labels, *others = self.columns()

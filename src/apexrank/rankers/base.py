@@ -290,6 +290,7 @@ class LinearFit(BaseEstimator):
     """
 
     takes_device_arrays = True
+    _takes_auto = False  # whether alpha may be "auto"
     coef_: np.ndarray
     _objective: Any  # a method of labels, weights and groups
 
@@ -314,11 +315,16 @@ class LinearFit(BaseEstimator):
 
     def _minimise(self, data: Training, make: Make) -> Problem:
         """Fit the coefficients; returns the problem, whose design and objective know the rows."""
-        w0, penalty = self._warm(), self._penalty()
+        w0 = self._warm()
+        self._penalty()  # wrong numbers are errors before the work starts
         spec = getattr(self, "solver", "auto")
         whole = getattr(SOLVERS.get(spec) if isinstance(spec, str) else spec, "needs_scores", False)
         design, objective = data.compose(make, whole)
-        return self._solve(Problem(design, objective, penalty, data.weight), w0)
+        return self._solve(Problem(design, objective, self._penalty_on(data, objective), data.weight), w0)
+
+    def _penalty_on(self, data: Training, objective: Any) -> Penalty:
+        """The penalty, where it depends on the rows."""
+        return self._penalty()
 
     def _solve(self, problem: Problem, w0: np.ndarray | None = None) -> Problem:
         d = problem.n_features
@@ -349,7 +355,9 @@ class LinearFit(BaseEstimator):
 
     def _check_numbers(self) -> None:
         for name, lowest in (("alpha", 0), ("tol", 0), ("max_iter", 1), ("t_max", 1)):
-            check_finite(name, getattr(self, name, lowest), lowest)
+            value = getattr(self, name, lowest)
+            if not (name == "alpha" and self._takes_auto and isinstance(value, str) and value == "auto"):
+                check_finite(name, value, lowest)
 
     def _warn(self, solution: Solution) -> None:
         if solution.separable:
