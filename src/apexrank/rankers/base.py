@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import re
 import warnings
+from collections.abc import Sequence
 from dataclasses import KW_ONLY, dataclass
 from typing import Any, Self
 
@@ -59,6 +61,61 @@ class SeparableWarning(ConvergenceWarning):
 
 class CollapsedWarning(ConvergenceWarning):
     """The objective for p = inf has its minimum at equal scores for all rows."""
+
+
+class PositiveLabelWarning(UserWarning):
+    """The label that sorts last is taken as positive, but its name says otherwise."""
+
+
+# names of what is not looked for
+ORDINARY = re.compile(
+    "alive|clean|clear|control|genuine|good|harmless|healthy|honest|legal|legit|legitimate|low|miss|negative|nein|"
+    "normal|ok|okay|paid|pass|passed|real|regular|retained|safe|stay|stayed|survived|valid|well|"
+    "(no|not|non)[ _-].*|(non|never|without).*"
+)
+
+
+class Turned(np.ndarray):
+    """The two classes of a ranker where the positive one, the last, sorts first.
+
+    scikit-learn's tools that know no ``pos_label`` take ``classes_[-1]`` for the label that sorts last. They would
+    measure the list from its wrong end, so they are refused.
+    """
+
+    def __getitem__(self, key: Any) -> Any:
+        if isinstance(key, int) and key == -1:
+            negative, positive = self.tolist()
+            raise InputError(
+                f"the positive class {positive!r} sorts before {negative!r}, which this tool cannot know: give it "
+                f"pos_label={positive!r} where it has one, or fit and measure with y == {positive!r}"
+            )
+        return super().__getitem__(key)
+
+
+def first_is_positive(classes: Sequence[Any], pos_label: Any) -> bool:
+    """Whether the first of two sorted labels is the positive one: where ``pos_label`` says so.
+
+    Warns where nothing says so and the name of the last one looks like that of a negative.
+
+    Examples
+    --------
+    >>> first_is_positive(["fraud", "legit"], "fraud")
+    True
+    """
+    if pos_label is not None:
+        known = [bool(label == pos_label) for label in classes]
+        if not any(known):
+            raise InputError(f"pos_label={pos_label!r} is no label of y, which has {list(classes)}")
+        return known[0]
+    low, high = classes
+    if isinstance(high, str) and ORDINARY.fullmatch(high.strip().lower()):
+        warnings.warn(
+            f"{high!r} is taken as the positive class, as it sorts after {low!r}: give pos_label={low!r} to rank "
+            f"{low!r} on top, or pos_label={high!r} if this is right.",
+            PositiveLabelWarning,
+            stacklevel=4,
+        )
+    return False
 
 
 # ---------------------------------------------------------------- reading rows
@@ -133,7 +190,10 @@ def read_rows(
     if estimator.takes_device_arrays and is_device_array(X):
         X = _rows(estimator, X, reset=reset)
         if binary:
-            estimator.classes_, labels = checked_labels(y, X)
+            classes, labels = checked_labels(y, X)
+            if first_is_positive(classes.tolist(), estimator.pos_label):
+                classes, labels = classes[::-1].view(Turned), ~labels
+            estimator.classes_ = classes
         else:
             labels = checked_relevance(to_host(y))
         weight = None if sample_weight is None else checked_weights(sample_weight, X)
@@ -141,21 +201,26 @@ def read_rows(
     X, y = validated(estimator, X, y, y_numeric=not binary, reset=reset)
     if binary:
         check_classification_targets(y)
-        estimator.classes_, label = np.unique(y, return_inverse=True)
-        check_two_classes(estimator.classes_.tolist(), f" ({type_of_target(y)})")
-    labels = label == 1 if binary else checked_relevance(y)
+        classes, label = np.unique(y, return_inverse=True)
+        check_two_classes(classes.tolist(), f" ({type_of_target(y)})")
+        turned = first_is_positive(classes.tolist(), estimator.pos_label)
+        estimator.classes_ = classes[::-1].view(Turned) if turned else classes
+    labels = label == (0 if turned else 1) if binary else checked_relevance(y)
     return Training(X, labels, validated_weight(sample_weight, X), groups)
 
 
 def _block_training(estimator: Any, blocks: Blocks, binary: bool) -> BlockTraining:
     found = survey(blocks, binary=binary)
     classes = classes_of(found) if binary else None
+    turned = classes is not None and first_is_positive(classes, estimator.pos_label)
+    classes = classes[::-1] if classes is not None and turned else classes
     estimator.n_features_in_ = found.n_features
     estimator.__dict__.pop("feature_names_in_", None)
     if blocks.names is not None:
         estimator.feature_names_in_ = np.array(list(blocks.names), dtype=object)
     if classes is not None:
         estimator.classes_ = np.array(classes, dtype=found.label_type)
+        estimator.classes_ = estimator.classes_.view(Turned) if turned else estimator.classes_
     return BlockTraining(blocks, found, classes)
 
 
@@ -222,8 +287,20 @@ def intercept_of(
 # ---------------------------------------------------------------- base classes
 
 
-class BinaryRanker(ClassifierMixin, BaseEstimator):
-    """Base class of rankers of two classes: ``decision_function`` is the ranking score, ``predict`` its sign."""
+@dataclass(eq=False, repr=False)
+class PositiveLabel:
+    """Mixin: the parameter of rankers of two classes."""
+
+    _: KW_ONLY
+    pos_label: Any = None
+
+
+class BinaryRanker(PositiveLabel, ClassifierMixin, BaseEstimator):
+    """Base class of rankers of two classes: ``decision_function`` is the ranking score, ``predict`` its sign.
+
+    ``classes_`` is the negative and the positive class. By default that is the sorted order, which scikit-learn's
+    tools take for granted; with a ``pos_label`` that sorts first it is not (:class:`Turned`).
+    """
 
     takes_device_arrays = False
     classes_: np.ndarray
@@ -249,7 +326,7 @@ class BinaryRanker(ClassifierMixin, BaseEstimator):
         above = self.decision_function(X) > 0
         if is_device_array(above):
             return chosen_classes(self.classes_, above)
-        return self.classes_[above.astype(int)]
+        return np.asarray(self.classes_)[above.astype(int)]
 
     def score(self, X: ArrayLike, y: ArrayLike, sample_weight: ArrayLike | None = None) -> float:
         """Share of the rows whose class ``predict`` finds, by weight."""

@@ -31,6 +31,7 @@ from apexrank.rankers.base import (
     LinearFit,
     SeparableWarning,
     SolverOptions,
+    Turned,
     read_rows,
     with_minimum,
 )
@@ -122,6 +123,10 @@ class PNormPush(SolverOptions, AutoAlpha, LinearBinaryRanker):
         duality gap is at most ``tol**2``; for p = ∞ when the duality gap is at most ``tol``, or at most ``tol``
         times the objective and no longer falling. A minimum at a kink of the hinge loss is certified by a duality gap
         of at most ``tol``, or as far as rounding allows.
+    pos_label : label, optional
+        The class to rank on top; by default the one that sorts last, with a warning where its name looks like that of
+        the other ("fraud" and "legit"). Where it sorts first, scikit-learn's scorers need the same ``pos_label``, and
+        tools that have none (``"roc_auc"``, ``CalibratedClassifierCV``) are refused: give them ``y == pos_label``.
     warm_start : bool
         Start from the coefficients of the previous fit.
     verbose : int
@@ -255,6 +260,8 @@ class RankBoost(LinearBinaryRanker):
         Ridge penalty.
     tol : float
         Stop earlier when the scaled gradient is at most this.
+    pos_label : label, optional
+        The positive class, as in :class:`PNormPush`.
 
     Examples
     --------
@@ -360,7 +367,7 @@ class PNormPushCV(LinearBinaryRanker):
         the ``sample_weight`` and ``groups`` of the held-out rows where ``fit`` has them.
     cv : int, splitter or iterable, default 5
         Stratified folds; with ``groups`` whole groups are kept together.
-    l1_ratio, max_iter, tol, verbose
+    l1_ratio, max_iter, tol, verbose, pos_label
         As in :class:`PNormPush`.
     n_jobs : int, optional
         Folds and alphas run in parallel.
@@ -409,12 +416,18 @@ class PNormPushCV(LinearBinaryRanker):
         if not (len(self.ps) and len(self.alphas)):
             raise InputError("ps and alphas need at least one value each")
         X, y, sample_weight, groups = indexable(X, column_or_1d(y), sample_weight, groups)
-        alphas = self.alphas
+        label = self.classes_.tolist()[1]
+        positive, alphas = np.asarray(y) == label, self.alphas
         if isinstance(alphas, str):
             check_choice("alphas", alphas, ("auto",))
-            alphas = alpha_grid(X, y, sample_weight=sample_weight, groups=groups, l1_ratio=self.l1_ratio)
-        self._choose(self._cross_validate(X, y, sample_weight, groups, alphas), alphas)
-        best = PNormPush(self.p_, alpha=self.alpha_, **self._options())
+            alphas = alpha_grid(
+                X, positive, sample_weight=sample_weight, groups=groups, l1_ratio=self.l1_ratio
+            )
+        # scorers take the label that sorts last for the positive one
+        told, name = (positive.astype(int), 1) if isinstance(self.classes_, Turned) else (y, label)
+        scores = self._cross_validate(X, told, sample_weight, groups, alphas, pos_label=name)
+        self._choose(scores, alphas)
+        best = PNormPush(self.p_, alpha=self.alpha_, pos_label=label, **self._options())
         best.fit(X, y, sample_weight=sample_weight, groups=groups)
         for name, value in vars(best).items():
             if name.endswith("_") and not name.startswith("_"):
@@ -427,7 +440,7 @@ class PNormPushCV(LinearBinaryRanker):
         return {**shared, "verbose": max(0, self.verbose - 1)}
 
     def _cross_validate(
-        self, X: Any, y: Any, sample_weight: Any, groups: Any, alphas: Sequence[float]
+        self, X: Any, y: Any, sample_weight: Any, groups: Any, alphas: Sequence[float], pos_label: Any
     ) -> np.ndarray:
         """Scores of shape (folds, alphas, ps)."""
         cv = 5 if self.cv is None else self.cv
@@ -436,9 +449,10 @@ class PNormPushCV(LinearBinaryRanker):
         folds = list(check_cv(cv, y, classifier=True).split(X, y, groups))
         scorer = get_scorer(self.scoring) if isinstance(self.scoring, str) else self.scoring
         columns = X, y, sample_weight, groups
+        options = {"pos_label": pos_label, **self._options()}
         tasks = ((train, test, alpha) for train, test in folds for alpha in alphas)
         rows = Parallel(n_jobs=self.n_jobs, verbose=self.verbose)(
-            delayed(_score_path)(columns, train, test, self.ps, scorer, dict(alpha=alpha, **self._options()))
+            delayed(_score_path)(columns, train, test, self.ps, scorer, {"alpha": alpha, **options})
             for train, test, alpha in tasks
         )
         return np.array(rows).reshape(len(folds), len(alphas), len(self.ps))
