@@ -406,7 +406,9 @@ class LinearFit(BaseEstimator):
     def _solve(self, problem: Problem, w0: np.ndarray | None = None) -> Problem:
         d = problem.n_features
         start = w0 if w0 is not None and len(w0) == d else np.zeros(d)
-        solution = self._solver(problem).solve(problem, start)
+        solver: Any = self._solver(problem)
+        solution = solver.solve(problem, start)
+        solution.stalled = solution.n_iter < getattr(solver, "max_iter", 0)
         self.coef_ = solution.w
         self.objective_ = float(solution.value)
         self.dual_gap_ = float(solution.gap)
@@ -461,9 +463,12 @@ class LinearFit(BaseEstimator):
                 stacklevel=5,
             )
         elif not solution.converged:
+            reason, remedy = ", where rounding hides all progress", "tol or alpha"
+            if not solution.stalled:
+                reason, remedy = "", "max_iter, tol or alpha"
             warnings.warn(
-                f"not converged after {solution.n_iter} iterations: scaled gradient norm "
-                f"{solution.grad_norm:.1e} is above tol. Raise max_iter, tol or alpha.",
+                f"not converged after {solution.n_iter} iterations{reason}: scaled gradient norm "
+                f"{solution.grad_norm:.1e} is above tol. Raise {remedy}.",
                 ConvergenceWarning,
                 stacklevel=5,
             )
