@@ -27,7 +27,7 @@ class OwnParametersFirst:
     --------
     >>> from apexrank import IRPush
     >>> list(inspect.signature(IRPush).parameters)
-    ['alpha', 'solver', 'max_iter', 'tol', 'warm_start', 'verbose']
+    ['alpha', 'solver', 'max_iter', 'tol', 'warm_start', 'verbose', 'pos_label']
     """
 
     def __get__(self, instance: Any, owner: type) -> inspect.Signature:

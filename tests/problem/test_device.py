@@ -57,7 +57,7 @@ def assert_near(coefficients, wanted, share=1e-8):
 
 
 def fitted(X, y, weight=None, **options):
-    return PNormPush(**{"p": 3.3, "tol": 1e-8, **options}).fit(X, y, sample_weight=weight)
+    return PNormPush(**{"p": 3.3, "tol": 1e-8, "alpha": 1e-6, **options}).fit(X, y, sample_weight=weight)
 
 
 @SIDES
@@ -79,6 +79,15 @@ def test_same_answer_as_on_the_host(data, side, weighted, solver):
     assert isinstance(there.coef_, np.ndarray)
     assert there.n_features_in_ == 5
     assert there.classes_.tolist() == [0, 1]
+
+
+@WEIGHTS
+def test_the_default_penalty_is_that_of_the_host(data, weighted):
+    X, y, weight = data
+    host = fitted(X, y, weight if weighted else None, alpha="auto", tol=1e-6)
+    given = torch.from_numpy(weight) if weighted else None
+    there = fitted(*map(torch.from_numpy, (X, y)), given, alpha="auto", tol=1e-6)
+    assert there.alpha_ == pytest.approx(host.alpha_, rel=1e-12)
 
 
 def test_single_precision_is_that_of_the_host(data):

@@ -49,7 +49,7 @@ MODELS = {
     "listwise": Model("ListwiseRanker", graded=True),
     "pairs": Model("CrucialPairsPush", graded=True),
 }
-ALPHAS = (1e-6, 1e-5, 1e-4, 1e-3, 1e-2, 0.1, 1.0)
+ALPHAS = (1.0, 0.1, 1e-2, 1e-3, 1e-4, 1e-5, 1e-6)  # of graded models; of equals the first is taken
 
 
 @dataclass(frozen=True)
@@ -311,11 +311,13 @@ def _fit_by_engine(
 def _report(ranker: TableRanker, judged: Judged, output: Path) -> dict[str, Any]:
     from apexrank.io.judging import top_measures
 
-    features = ranker.encoder.features
+    features, estimator = ranker.encoder.features, ranker.estimator
+    params = estimator.get_params()
+    params |= {name: vars(estimator).get(f"{name}_", params[name]) for name in ("alpha",) if name in params}
     return {
         "model": output,
-        "estimator": type(ranker.estimator).__name__,
-        "params": {k: "inf" if v == math.inf else v for k, v in ranker.estimator.get_params().items()},
+        "estimator": type(estimator).__name__,
+        "params": {k: "inf" if v == math.inf else v for k, v in params.items()},
         "target": ranker.target,
         "positive": ranker.positive,
         "features": len(features),

@@ -39,6 +39,7 @@ _PICTURES = (".png", ".svg", ".pdf")
 # Parameters that are options of another name, and phrases; in this order, unless quoted.
 _WORDS = {
     r"max_iter, tol or alpha\b": "--max-iter, --tol or --alpha",
+    r"Raise tol or alpha\b": "Raise --tol or --alpha",
     r"max_iter or tol\b": "--max-iter or --tol",
     r"A larger p or a smaller ratio\b": "A larger -p or a smaller --ratio",
     r"X has too few\b": "there are too few",

@@ -379,7 +379,8 @@ def judge_rows(model: Any, X: Any, y: Any, groups: Any, sample_weight: Any) -> J
         raise InputError(f"y has labels that the model does not know: it knows {classes.tolist()}")
     labels = y.astype(float) if classes is None else (y == classes[1]).astype(np.int64)
     groups = None if groups is None else np.asarray(groups)
-    scores = model.score(X) if isinstance(model, TableRanker) else ranking_scores(model, X)
+    wanted = None if classes is None else classes[1]
+    scores = model.score(X) if isinstance(model, TableRanker) else ranking_scores(model, X, wanted)
     return Judged(labels, scores, groups, classes is None, weight=weight)
 
 

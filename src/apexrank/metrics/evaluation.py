@@ -384,5 +384,8 @@ def ranking_scores(ranker: Any, X: Any, pos_label: Any = None) -> np.ndarray:
     values = np.asarray(getattr(ranker, methods[0])(X))
     scores = values[:, 1] if values.ndim == 2 and values.shape[1] == 2 else values
     # These score the second class; for the first one the list is read from its other end.
-    first = pos_label is not None and pos_label == getattr(ranker, "classes_", [None])[0]
+    classes = getattr(ranker, "classes_", [None])
+    first = pos_label is not None and pos_label == classes[0]
+    if pos_label is None and len(classes) == 2:
+        classes[-1]  # a ranker whose positive class does not sort last needs pos_label, and says so
     return -scores if first else scores

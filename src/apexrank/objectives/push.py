@@ -87,6 +87,16 @@ class Push(PricedObjective):
         return value, grad
 
     @property
+    def noise(self) -> float:
+        """Variance of the mean over the groups of the difference between the mean positive and negative.
+
+        For rows of unit variance: ``1/n₊ + 1/n₋`` without groups. Weights count as repetitions.
+        """
+        side = self._sides[0][1]
+        counts = [each.total(np.exp(each.log_weight)) for each in (side.outer, side.inner)]
+        return float(sum((1 / count).sum() for count in counts)) / self.n_groups**2
+
+    @property
     def has_hessian(self) -> bool:  # type: ignore[override]
         """Whether :meth:`hessian` can be used: exponential loss and one group."""
         return self.n_groups == 1 and isinstance(self.loss, Exponential)

@@ -667,6 +667,9 @@ class BlockTraining(Training):
         columns = self.columns()
         return BlockDesign(self.blocks, self.found), make(*columns)
 
+    def variances(self) -> np.ndarray:
+        return np.where(self.found.moments.varies, np.square(self.found.moments.spread), 0.0)
+
     def columns(self) -> tuple[np.ndarray, np.ndarray | None, Any]:
         if self._columns is None:
             y, weight, groups = gathered(self.blocks)

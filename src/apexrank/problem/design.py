@@ -8,6 +8,7 @@ from typing import Any, NamedTuple, Self
 
 import numpy as np
 from scipy import sparse
+from scipy.linalg import qr
 from sklearn.utils.sparsefuncs import mean_variance_axis
 
 from apexrank.errors import InputError
@@ -23,6 +24,7 @@ BLOCK_BYTES = 2**22
 SCALE_ROWS = 2**14
 FAR = 1e4  # spreads from zero at which a column is moved there, in a copy of X
 WIDEST_HESSIAN = 2000  # features
+SEEN = 1e-13  # of the largest eigenvalue: below it rounding is all there is to see
 
 
 class Design:
@@ -39,6 +41,8 @@ class Design:
         What was subtracted from the rows as given.
     is_rough : bool
         Whether sums are in single precision.
+    has_span : bool
+        Whether :meth:`span` can be used.
     """
 
     n_rows: int
@@ -46,6 +50,7 @@ class Design:
     shift: np.ndarray | None = None
     is_rough = False
     can_move = True
+    has_span = False
 
     def scores(self, w: np.ndarray) -> np.ndarray:
         """Scores of the rows as kept, in double precision."""
@@ -83,6 +88,10 @@ class Design:
         """Sums over the rows for the objective's ``stream``, or None where there are none."""
         return None
 
+    def span(self) -> Span:
+        """The rows in as many coordinates as there are rows, in memory; only for rows that are there."""
+        raise NotImplementedError
+
     def offset(self, w: np.ndarray) -> float:
         """What the scores of the rows as given have more than those of the rows as kept."""
         return 0.0 if self.shift is None else float(self.shift @ w)
@@ -108,11 +117,21 @@ class Design:
         return objective.separated(self.scores(w))
 
 
+class Span(NamedTuple):
+    """Rows ``X = L·Qᵀ`` with fewer coordinates than X has columns, QᵀQ = 1: ``w = Q·v`` and ``v = Qᵀ·w``."""
+
+    L: np.ndarray
+    to_w: Callable[[np.ndarray], np.ndarray]
+    to_v: Callable[[np.ndarray], np.ndarray]
+
+
 class DenseDesign(Design):
     """Rows in an array.
 
     Row-major rows and an objective that streams need one pass for value and gradient; everything else takes two.
     """
+
+    has_span = True
 
     def __init__(self, X: np.ndarray) -> None:
         check_not_huge("X", X)
@@ -145,6 +164,10 @@ class DenseDesign(Design):
         other.X, other.shift = self.X - shift, shift
         return other
 
+    def span(self) -> Span:
+        Q, R = qr(self.X.T.astype(np.float64), mode="economic", overwrite_a=True, check_finite=False)
+        return Span(np.ascontiguousarray(R.T), lambda v: Q @ v, lambda w: Q.T @ w)
+
     def sums(self, objective: Objective, w: np.ndarray) -> RowSummer | None:
         if not self.X.flags.c_contiguous:
             return None
@@ -159,6 +182,13 @@ class SparseDesign(DenseDesign):
     def column(self, j: int) -> np.ndarray:
         column: Any = self.X[:, [j]]
         return column.toarray().ravel().astype(np.float64)
+
+    def span(self) -> Span:
+        # of X·Xᵀ, as Q itself would be dense: with X·Xᵀ = U·S²·Uᵀ, L = U·S and Q = Xᵀ·U·S⁻¹
+        squares, U = np.linalg.eigh((self.X @ self.X.T).toarray())
+        seen = squares > SEEN * squares[-1]
+        U, S = U[:, seen], np.sqrt(squares[seen])
+        return Span(U * S, lambda v: self.X.T @ (U @ (v / S)), lambda w: U.T @ (self.X @ w) / S)
 
     def sums(self, objective: Objective, w: np.ndarray) -> None:
         return None
@@ -189,6 +219,18 @@ class Training:
     def columns(self) -> tuple[np.ndarray, np.ndarray | None, Any]:
         """Labels, weights and groups of all rows, in memory."""
         return self.labels, self.weight, self.groups
+
+    def variances(self) -> np.ndarray:
+        """Variance of each column, by weight, over all rows; 0 where rounding is all there is to see."""
+        X = self.X
+        weight = np.ones(X.shape[0]) if self.weight is None else self.weight
+        if sparse.issparse(X):
+            mean, variance = mean_variance_axis(X, axis=0, weights=weight)
+        else:
+            mean = pull_back(X, weight) / weight.sum()
+            blocks = row_slices(X)
+            variance = sum(weight[some] @ np.square(X[some] - mean) for some in blocks) / weight.sum()
+        return np.where(variance > 1e-24 * np.square(mean), variance, 0.0)
 
     def take(self, rows: np.ndarray) -> Training:
         """Some of the rows."""

@@ -464,6 +464,15 @@ class DeviceTraining(Training):
                 return DeviceDesign(self.X, self.labels, self.weight), objective
         return DeviceDesign(self.X), make(*self.columns())
 
+    def variances(self) -> np.ndarray:
+        X, xp = self.X, namespace(self.X)
+        weight = xp.ones(X.shape[0], dtype=xp.float64) if self.weight is None else self.weight
+        share = to_device(weight, X) / float(xp.sum(weight))
+        some = [slice(a, a + SCALE_ROWS) for a in range(0, X.shape[0], SCALE_ROWS)]
+        mean = sum(share[rows] @ xp.astype(X[rows, :], xp.float64) for rows in some)
+        variance = sum(share[rows] @ (xp.astype(X[rows, :], xp.float64) - mean) ** 2 for rows in some)
+        return np.where(to_host(variance > 1e-24 * mean**2), to_host(variance), 0.0)
+
     def columns(self) -> tuple[np.ndarray, np.ndarray | None, Any]:
         groups = None if self.groups is None else to_host(self.groups)
         return to_host(self.labels), None if self.weight is None else to_host(self.weight), groups

@@ -11,7 +11,15 @@ from apexrank.checkpoints import remembered
 from apexrank.errors import InputError
 from apexrank.objectives.base import Objective
 from apexrank.penalties import Penalty, Ridge
-from apexrank.problem.design import FAR, WIDEST_HESSIAN, Design, design_of, spread_inside, usable_units
+from apexrank.problem.design import (
+    FAR,
+    WIDEST_HESSIAN,
+    DenseDesign,
+    Design,
+    design_of,
+    spread_inside,
+    usable_units,
+)
 
 LEAST_TOTAL = 1e-290  # with its inverse, the range of an objective at equal scores
 CLOSE = 1e-6  # values between which rounding in single precision may hide the difference
@@ -93,6 +101,12 @@ class Problem:
                 self.spread = usable_units(self.design.units(sample_weight)[1], self.design.varies)
         self.centre = centre
         self.scale = np.hypot(self.spread, np.sqrt(self.penalty.diagonal(self.n_features) / self.curvature))
+
+    def in_span(self) -> SpanProblem | None:
+        """The problem in the span of its rows where that has fewer variables and a ridge keeps the minimiser there."""
+        n, ridge = self.design.n_rows, self.penalty.convexity > 0 and not self.needs - {"limit"}
+        narrow = n < self.n_features and n <= WIDEST_HESSIAN
+        return SpanProblem(self) if ridge and narrow and self.design.has_span else None
 
     def with_objective(self, objective: Objective) -> Self:
         """The same problem with another objective of the same kind, in the same units."""
@@ -245,3 +259,38 @@ class Problem:
         objective = self.objective
         unbounded = not (objective.bounded_below or objective.is_smoothed) and objective.n_groups > 1
         return unbounded and value < 0 and self.design.separated(objective, w)
+
+
+class SpanProblem(Problem):
+    """A problem of n rows with a ridge in n variables: its minimiser is a combination of the rows.
+
+    With ``X = L·Qᵀ`` and ``w = Q·v`` scores and norms are the same, and so are value and duality gap: the design is L,
+    and certificates are those of the problem in the columns of X. An objective that does not see a shift of the scores
+    has its minimiser in the span of the rows less their mean.
+
+    Attributes
+    ----------
+    full : Problem
+        The problem in the columns of X.
+    to_w, to_v : callables
+        Coefficients of the columns from the variables and back.
+
+    Examples
+    --------
+    >>> from apexrank.objectives import Push
+    >>> full = Problem(np.array([[-1.0, 0.0, 2.0], [1.0, 1.0, 1.0]]), Push([True, False]), 1.0)
+    >>> reduced, v = full.in_span(), np.array([1.0, 2.0])
+    >>> bool(np.isclose(reduced.value_and_grad(v)[0], full.value_and_grad(reduced.to_w(v))[0]))
+    True
+    """
+
+    def __init__(self, full: Problem) -> None:
+        design = full.design
+        if full.objective.shift_invariant and design.can_move and design.shift is None:
+            design = design.moved(full.centre)
+        L, self.to_w, self.to_v = design.span()
+        self.full = full
+        super().__init__(DenseDesign(L), full.objective, full.penalty)
+
+    def certificate(self, w: np.ndarray, value: float, grad: np.ndarray) -> Certificate:
+        return self.full.certificate(self.to_w(w), value, self.to_w(grad))

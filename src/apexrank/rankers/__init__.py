@@ -6,6 +6,7 @@ from apexrank.lazy import attach
 
 if TYPE_CHECKING:
     from apexrank.rankers.base import CollapsedWarning as CollapsedWarning
+    from apexrank.rankers.base import PositiveLabelWarning as PositiveLabelWarning
     from apexrank.rankers.base import SeparableWarning as SeparableWarning
     from apexrank.rankers.base import fit_blocks as fit_blocks
     from apexrank.rankers.boost import PushBoost as PushBoost
@@ -20,6 +21,7 @@ if TYPE_CHECKING:
     from apexrank.rankers.push import PNormPush as PNormPush
     from apexrank.rankers.push import PNormPushCV as PNormPushCV
     from apexrank.rankers.push import RankBoost as RankBoost
+    from apexrank.rankers.push import alpha_grid as alpha_grid
     from apexrank.rankers.push import push_path as push_path
     from apexrank.rankers.rerank import TwoStagePush as TwoStagePush
     from apexrank.rankers.retarget import MonotoneRetargeting as MonotoneRetargeting

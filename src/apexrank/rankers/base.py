@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import re
 import warnings
+from collections.abc import Sequence
 from dataclasses import KW_ONLY, dataclass
 from typing import Any, Self
 
@@ -59,6 +61,61 @@ class SeparableWarning(ConvergenceWarning):
 
 class CollapsedWarning(ConvergenceWarning):
     """The objective for p = inf has its minimum at equal scores for all rows."""
+
+
+class PositiveLabelWarning(UserWarning):
+    """The label that sorts last is taken as positive, but its name says otherwise."""
+
+
+# names of what is not looked for
+ORDINARY = re.compile(
+    "alive|clean|clear|control|genuine|good|harmless|healthy|honest|legal|legit|legitimate|low|miss|negative|nein|"
+    "normal|ok|okay|paid|pass|passed|real|regular|retained|safe|stay|stayed|survived|valid|well|"
+    "(no|not|non)[ _-].*|(non|never|without).*"
+)
+
+
+class Turned(np.ndarray):
+    """The two classes of a ranker where the positive one, the last, sorts first.
+
+    scikit-learn's tools that know no ``pos_label`` take ``classes_[-1]`` for the label that sorts last. They would
+    measure the list from its wrong end, so they are refused.
+    """
+
+    def __getitem__(self, key: Any) -> Any:
+        if isinstance(key, int) and key == -1:
+            negative, positive = self.tolist()
+            raise InputError(
+                f"the positive class {positive!r} sorts before {negative!r}, which this tool cannot know: give it "
+                f"pos_label={positive!r} where it has one, or fit and measure with y == {positive!r}"
+            )
+        return super().__getitem__(key)
+
+
+def first_is_positive(classes: Sequence[Any], pos_label: Any) -> bool:
+    """Whether the first of two sorted labels is the positive one: where ``pos_label`` says so.
+
+    Warns where nothing says so and the name of the last one looks like that of a negative.
+
+    Examples
+    --------
+    >>> first_is_positive(["fraud", "legit"], "fraud")
+    True
+    """
+    if pos_label is not None:
+        known = [bool(label == pos_label) for label in classes]
+        if not any(known):
+            raise InputError(f"pos_label={pos_label!r} is no label of y, which has {list(classes)}")
+        return known[0]
+    low, high = classes
+    if isinstance(high, str) and ORDINARY.fullmatch(high.strip().lower()):
+        warnings.warn(
+            f"{high!r} is taken as the positive class, as it sorts after {low!r}: give pos_label={low!r} to rank "
+            f"{low!r} on top, or pos_label={high!r} if this is right.",
+            PositiveLabelWarning,
+            stacklevel=4,
+        )
+    return False
 
 
 # ---------------------------------------------------------------- reading rows
@@ -133,7 +190,10 @@ def read_rows(
     if estimator.takes_device_arrays and is_device_array(X):
         X = _rows(estimator, X, reset=reset)
         if binary:
-            estimator.classes_, labels = checked_labels(y, X)
+            classes, labels = checked_labels(y, X)
+            if first_is_positive(classes.tolist(), estimator.pos_label):
+                classes, labels = classes[::-1].view(Turned), ~labels
+            estimator.classes_ = classes
         else:
             labels = checked_relevance(to_host(y))
         weight = None if sample_weight is None else checked_weights(sample_weight, X)
@@ -141,21 +201,26 @@ def read_rows(
     X, y = validated(estimator, X, y, y_numeric=not binary, reset=reset)
     if binary:
         check_classification_targets(y)
-        estimator.classes_, label = np.unique(y, return_inverse=True)
-        check_two_classes(estimator.classes_.tolist(), f" ({type_of_target(y)})")
-    labels = label == 1 if binary else checked_relevance(y)
+        classes, label = np.unique(y, return_inverse=True)
+        check_two_classes(classes.tolist(), f" ({type_of_target(y)})")
+        turned = first_is_positive(classes.tolist(), estimator.pos_label)
+        estimator.classes_ = classes[::-1].view(Turned) if turned else classes
+    labels = label == (0 if turned else 1) if binary else checked_relevance(y)
     return Training(X, labels, validated_weight(sample_weight, X), groups)
 
 
 def _block_training(estimator: Any, blocks: Blocks, binary: bool) -> BlockTraining:
     found = survey(blocks, binary=binary)
     classes = classes_of(found) if binary else None
+    turned = classes is not None and first_is_positive(classes, estimator.pos_label)
+    classes = classes[::-1] if classes is not None and turned else classes
     estimator.n_features_in_ = found.n_features
     estimator.__dict__.pop("feature_names_in_", None)
     if blocks.names is not None:
         estimator.feature_names_in_ = np.array(list(blocks.names), dtype=object)
     if classes is not None:
         estimator.classes_ = np.array(classes, dtype=found.label_type)
+        estimator.classes_ = estimator.classes_.view(Turned) if turned else estimator.classes_
     return BlockTraining(blocks, found, classes)
 
 
@@ -222,8 +287,20 @@ def intercept_of(
 # ---------------------------------------------------------------- base classes
 
 
-class BinaryRanker(ClassifierMixin, BaseEstimator):
-    """Base class of rankers of two classes: ``decision_function`` is the ranking score, ``predict`` its sign."""
+@dataclass(eq=False, repr=False)
+class PositiveLabel:
+    """Mixin: the parameter of rankers of two classes."""
+
+    _: KW_ONLY
+    pos_label: Any = None
+
+
+class BinaryRanker(PositiveLabel, ClassifierMixin, BaseEstimator):
+    """Base class of rankers of two classes: ``decision_function`` is the ranking score, ``predict`` its sign.
+
+    ``classes_`` is the negative and the positive class. By default that is the sorted order, which scikit-learn's
+    tools take for granted; with a ``pos_label`` that sorts first it is not (:class:`Turned`).
+    """
 
     takes_device_arrays = False
     classes_: np.ndarray
@@ -249,7 +326,7 @@ class BinaryRanker(ClassifierMixin, BaseEstimator):
         above = self.decision_function(X) > 0
         if is_device_array(above):
             return chosen_classes(self.classes_, above)
-        return self.classes_[above.astype(int)]
+        return np.asarray(self.classes_)[above.astype(int)]
 
     def score(self, X: ArrayLike, y: ArrayLike, sample_weight: ArrayLike | None = None) -> float:
         """Share of the rows whose class ``predict`` finds, by weight."""
@@ -290,6 +367,7 @@ class LinearFit(BaseEstimator):
     """
 
     takes_device_arrays = True
+    _takes_auto = False  # whether alpha may be "auto"
     coef_: np.ndarray
     _objective: Any  # a method of labels, weights and groups
 
@@ -314,16 +392,23 @@ class LinearFit(BaseEstimator):
 
     def _minimise(self, data: Training, make: Make) -> Problem:
         """Fit the coefficients; returns the problem, whose design and objective know the rows."""
-        w0, penalty = self._warm(), self._penalty()
+        w0 = self._warm()
+        self._penalty()  # wrong numbers are errors before the work starts
         spec = getattr(self, "solver", "auto")
         whole = getattr(SOLVERS.get(spec) if isinstance(spec, str) else spec, "needs_scores", False)
         design, objective = data.compose(make, whole)
-        return self._solve(Problem(design, objective, penalty, data.weight), w0)
+        return self._solve(Problem(design, objective, self._penalty_on(data, objective), data.weight), w0)
+
+    def _penalty_on(self, data: Training, objective: Any) -> Penalty:
+        """The penalty, where it depends on the rows."""
+        return self._penalty()
 
     def _solve(self, problem: Problem, w0: np.ndarray | None = None) -> Problem:
         d = problem.n_features
         start = w0 if w0 is not None and len(w0) == d else np.zeros(d)
-        solution = self._solver(problem).solve(problem, start)
+        solver: Any = self._solver(problem)
+        solution = solver.solve(problem, start)
+        solution.stalled = solution.n_iter < getattr(solver, "max_iter", 0)
         self.coef_ = solution.w
         self.objective_ = float(solution.value)
         self.dual_gap_ = float(solution.gap)
@@ -349,7 +434,9 @@ class LinearFit(BaseEstimator):
 
     def _check_numbers(self) -> None:
         for name, lowest in (("alpha", 0), ("tol", 0), ("max_iter", 1), ("t_max", 1)):
-            check_finite(name, getattr(self, name, lowest), lowest)
+            value = getattr(self, name, lowest)
+            if not (name == "alpha" and self._takes_auto and isinstance(value, str) and value == "auto"):
+                check_finite(name, value, lowest)
 
     def _warn(self, solution: Solution) -> None:
         if solution.separable:
@@ -376,9 +463,12 @@ class LinearFit(BaseEstimator):
                 stacklevel=5,
             )
         elif not solution.converged:
+            reason, remedy = ", where rounding hides all progress", "tol or alpha"
+            if not solution.stalled:
+                reason, remedy = "", "max_iter, tol or alpha"
             warnings.warn(
-                f"not converged after {solution.n_iter} iterations: scaled gradient norm "
-                f"{solution.grad_norm:.1e} is above tol. Raise max_iter, tol or alpha.",
+                f"not converged after {solution.n_iter} iterations{reason}: scaled gradient norm "
+                f"{solution.grad_norm:.1e} is above tol. Raise {remedy}.",
                 ConvergenceWarning,
                 stacklevel=5,
             )

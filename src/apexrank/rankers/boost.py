@@ -137,6 +137,8 @@ class PushBoost(BinaryRanker):
         Measure on the held-out rows, as in :class:`PNormPushCV`.
     n_iter_no_change : int, default 10
         Stop when so many rounds have not improved the measure; the best round is kept.
+    pos_label : label, optional
+        The positive class, as in :class:`PNormPush`.
     random_state : int, RandomState or None
         For the weak learner and for the held-out rows.
     verbose : int

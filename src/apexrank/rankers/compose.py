@@ -87,6 +87,8 @@ class LinearRanker(SolverOptions, GradedRanker):
         One of :mod:`apexrank.penalties`; ``Ridge(1e-3)`` by default.
     objective_params : dict, optional
         Further arguments of the objective; for "push" also ``p``.
+    pos_label : label, optional
+        The positive class of an objective of two classes, as in :class:`PNormPush`.
     solver : {"auto", "lbfgs", "newton", "coordinate"} or a solver
         What a solver cannot fit is an error.
     max_iter, tol, warm_start, verbose
@@ -118,6 +120,7 @@ class LinearRanker(SolverOptions, GradedRanker):
     penalty: Penalty | None = None
     _: KW_ONLY
     objective_params: dict[str, Any] | None = None
+    pos_label: Any = None
 
     def __sklearn_tags__(self):
         tags = super().__sklearn_tags__()
@@ -150,6 +153,8 @@ class LinearRanker(SolverOptions, GradedRanker):
         an array on a device, or :class:`~apexrank.problem.Blocks` (with y=None).
         """
         binary = _is_binary(self)
+        if self.pos_label is not None and not binary:
+            raise InputError("pos_label is for objectives of two classes, such as 'push'")
         data = read_rows(self, X, y, sample_weight, groups, binary=binary)
         problem = self._minimise(data, self._objective)
         if binary:

@@ -24,20 +24,57 @@ from apexrank.objectives import InfinitePush, Push
 from apexrank.objectives.base import Objective
 from apexrank.penalties import Penalty, elastic_net
 from apexrank.prices import PRICES, Power, Price
+from apexrank.problem.design import Training
 from apexrank.problem.problem import Problem
 from apexrank.progress import steps
 from apexrank.rankers.base import (
     LinearBinaryRanker,
+    LinearFit,
     SeparableWarning,
     SolverOptions,
+    Turned,
     read_rows,
     with_minimum,
 )
 from apexrank.solvers import CoordinateDescent, Solution, Solver
+from apexrank.validation import check_choice
+
+
+def alpha_of_noise(data: Training, objective: Any, l1_ratio: float = 0.0) -> float:
+    """The alpha of ``"auto"``: ``d·H·(1/n₊ + 1/n₋)``, H the harmonic mean of the variances of the d columns that vary.
+
+    It is the variance of the difference of the two classes' mean rows where the classes do not differ, so that the
+    penalty outweighs what is noise. For standardised columns H is 1. The harmonic mean keeps a column of large
+    numbers from setting the penalty of all others. An L1 norm acts on single entries of the gradient: with
+    ``l1_ratio`` > 0 it is the standard deviation of one, ``√(H·(1/n₊ + 1/n₋))``.
+    """
+    variance = data.variances()
+    variance = variance[variance > 0]
+    if not len(variance):
+        return 1.0  # nothing to be ranked by
+    noise = getattr(objective, "push", objective).noise
+    harmonic = 1 / float(np.mean(1 / variance))
+    return float(np.sqrt(harmonic * noise)) if l1_ratio > 0 else len(variance) * harmonic * noise
+
+
+class AutoAlpha(LinearFit):
+    """Mixin: ``alpha`` may be ``"auto"`` (:func:`alpha_of_noise`); ``alpha_`` is the one that was used."""
+
+    _takes_auto = True
+    l1_ratio: float = 0.0
+
+    def _penalty_on(self, data: Training, objective: Any) -> Penalty:
+        auto = self.alpha == "auto"
+        self.alpha_ = alpha_of_noise(data, objective, self.l1_ratio) if auto else float(self.alpha)
+        return elastic_net(self.alpha_, self.l1_ratio)
+
+    def _penalty(self) -> Penalty:
+        self._check_numbers()
+        return elastic_net(1.0 if self.alpha == "auto" else self.alpha, self.l1_ratio)
 
 
 @dataclass(eq=False, repr=False)
-class PNormPush(SolverOptions, LinearBinaryRanker):
+class PNormPush(SolverOptions, AutoAlpha, LinearBinaryRanker):
     """Linear ranker that concentrates at the top of the list (JMLR 2009).
 
     With positives' scores f and negatives' scores g it minimises
@@ -66,9 +103,13 @@ class PNormPush(SolverOptions, LinearBinaryRanker):
         Push the negatives down from the top, lift the positives off the bottom, or both.
     balance : float
         Weight of the bottom for ``side="both"``.
-    alpha : float
-        Strength of the penalty. With 0 the certificate ``dual_gap_`` is nan, and separable data have no finite
-        minimiser. In groups the exponential loss often needs a larger one than the default; a warning says where.
+    alpha : float or "auto"
+        Strength of the penalty. ``"auto"`` is ``d·(1/n₊ + 1/n₋)`` for n₊ positives, n₋ negatives and d standardised
+        columns, so that it outweighs the noise in the difference of the classes' means; for other columns it is
+        multiplied by the harmonic mean of their variances. With groups ``1/n₊ + 1/n₋`` is summed over the groups and
+        divided by the square of their number; with ``l1_ratio`` > 0 the square root is taken, without d. It still pays
+        to standardise the columns, and to choose alpha by :class:`PNormPushCV`. With 0 the certificate ``dual_gap_``
+        is nan, and separable data have no finite minimiser.
     l1_ratio : float, default 0
         Share of the L1 norm in the penalty: 0 is ridge, in between elastic net; above 0 many coefficients are
         exactly zero. With 1 (lasso) ``(1/p)·log R`` has no minimum, so the penalty is put on the P-Classification
@@ -83,6 +124,10 @@ class PNormPush(SolverOptions, LinearBinaryRanker):
         duality gap is at most ``tol**2``; for p = ∞ when the duality gap is at most ``tol``, or at most ``tol``
         times the objective and no longer falling. A minimum at a kink of the hinge loss is certified by a duality gap
         of at most ``tol``, or as far as rounding allows.
+    pos_label : label, optional
+        The class to rank on top; by default the one that sorts last, with a warning where its name looks like that of
+        the other ("fraud" and "legit"). Where it sorts first, scikit-learn's scorers need the same ``pos_label``, and
+        tools that have none (``"roc_auc"``, ``CalibratedClassifierCV``) are refused: give them ``y == pos_label``.
     warm_start : bool
         Start from the coefficients of the previous fit.
     verbose : int
@@ -98,6 +143,8 @@ class PNormPush(SolverOptions, LinearBinaryRanker):
         The second one is the positive class.
     objective_, dual_gap_, grad_norm_ : float
         Penalised objective, an upper bound on its distance from the minimum, and the scaled gradient norm.
+    alpha_ : float
+        The alpha that was used.
     converged_, n_iter_, history_ : bool, int, array
 
     Examples
@@ -121,16 +168,12 @@ class PNormPush(SolverOptions, LinearBinaryRanker):
     price: str | Price = "power"
     side: str = "top"
     balance: float = 1.0
-    alpha: float = 1e-6
+    alpha: float | str = "auto"
     l1_ratio: float = 0.0
 
     @property
     def _is_infinite(self) -> bool:
         return self.price == "power" and self.p == np.inf
-
-    def _penalty(self) -> Penalty:
-        self._check_numbers()
-        return elastic_net(self.alpha, self.l1_ratio)
 
     def _objective(self, positive: np.ndarray, weight: np.ndarray | None, groups: Any) -> Objective:
         common: dict[str, Any] = {"loss": self.loss, "side": self.side, "balance": self.balance}
@@ -181,7 +224,7 @@ class PNormPush(SolverOptions, LinearBinaryRanker):
 
 
 @dataclass(eq=False, repr=False)
-class IRPush(SolverOptions, LinearBinaryRanker):
+class IRPush(SolverOptions, AutoAlpha, LinearBinaryRanker):
     """Linear ranker for the mean over positives of ``ln(1 + Σ_k e^{−(f_i − g_k)})``, the IR Push (JMLR 2009, eq. 2).
 
     The sign of the paper's formula is corrected. It lifts each positive by a discount like that of DCG, and behaves
@@ -197,7 +240,7 @@ class IRPush(SolverOptions, LinearBinaryRanker):
     """
 
     _: KW_ONLY
-    alpha: float = 1e-6
+    alpha: float | str = "auto"
 
     def _objective(self, positive: np.ndarray, weight: np.ndarray | None, groups: Any) -> Any:
         return Push(positive, price="log1p", side="bottom", sample_weight=weight, groups=groups)
@@ -218,6 +261,8 @@ class RankBoost(LinearBinaryRanker):
         Ridge penalty.
     tol : float
         Stop earlier when the scaled gradient is at most this.
+    pos_label : label, optional
+        The positive class, as in :class:`PNormPush`.
 
     Examples
     --------
@@ -251,7 +296,31 @@ class RankBoost(LinearBinaryRanker):
 
 
 DEFAULT_PS = (1, 2, 4, 8, 16, 64)
-DEFAULT_ALPHAS = (1e-6, 1e-4, 1e-2)
+ALPHA_FACTORS = (100.0, 10.0, 1.0, 0.1, 0.01)  # of the alpha of "auto", the strongest first
+
+
+def alpha_grid(
+    X: ArrayLike,
+    y: ArrayLike,
+    *,
+    sample_weight: ArrayLike | None = None,
+    groups: ArrayLike | None = None,
+    l1_ratio: float = 0.0,
+) -> list[float]:
+    """Alphas to search over, the strongest first: five powers of ten around the one of ``alpha="auto"``.
+
+    Every search over alphas of a push takes them unless it is given others.
+
+    Examples
+    --------
+    >>> X, y = np.array([[-1.0], [1.0], [-1.0], [1.0]]), [0, 0, 1, 1]
+    >>> alpha_grid(X, y)
+    [100.0, 10.0, 1.0, 0.1, 0.01]
+    """
+    ranker = PNormPush(l1_ratio=l1_ratio)
+    data = read_rows(ranker, X, y, sample_weight, groups, binary=True)
+    scale = alpha_of_noise(data, data.compose(ranker._objective)[1], l1_ratio)
+    return [factor * scale for factor in ALPHA_FACTORS]
 
 
 def push_path(
@@ -290,15 +359,16 @@ class PNormPushCV(LinearBinaryRanker):
 
     Parameters
     ----------
-    ps, alphas : sequences of float
-        The grid.
+    ps : sequence of float
+    alphas : sequence of float or "auto"
+        The grid; "auto" is :func:`alpha_grid`. Of pairs with equal scores the one with the largest alpha is chosen.
     scoring : str or callable
         A name of :func:`apexrank.metrics.get_scorer` (``"partial_auc"``, ``"precision_at_100"``,
         ``"tpr_at_fpr_0.01"``, or one of scikit-learn's such as ``"roc_auc"``) or ``scorer(estimator, X, y)``. It gets
         the ``sample_weight`` and ``groups`` of the held-out rows where ``fit`` has them.
     cv : int, splitter or iterable, default 5
         Stratified folds; with ``groups`` whole groups are kept together.
-    l1_ratio, max_iter, tol, verbose
+    l1_ratio, max_iter, tol, verbose, pos_label
         As in :class:`PNormPush`.
     n_jobs : int, optional
         Folds and alphas run in parallel.
@@ -322,7 +392,7 @@ class PNormPushCV(LinearBinaryRanker):
     """
 
     ps: Sequence[float] = DEFAULT_PS
-    alphas: Sequence[float] = DEFAULT_ALPHAS
+    alphas: Sequence[float] | str = "auto"
     _: KW_ONLY
     scoring: str | Callable[..., float] = "partial_auc"
     cv: Any = 5
@@ -347,9 +417,18 @@ class PNormPushCV(LinearBinaryRanker):
         if not (len(self.ps) and len(self.alphas)):
             raise InputError("ps and alphas need at least one value each")
         X, y, sample_weight, groups = indexable(X, column_or_1d(y), sample_weight, groups)
-        scores = self._cross_validate(X, y, sample_weight, groups)
-        self._choose(scores)
-        best = PNormPush(self.p_, alpha=self.alpha_, **self._options())
+        label = self.classes_.tolist()[1]
+        positive, alphas = np.asarray(y) == label, self.alphas
+        if isinstance(alphas, str):
+            check_choice("alphas", alphas, ("auto",))
+            alphas = alpha_grid(
+                X, positive, sample_weight=sample_weight, groups=groups, l1_ratio=self.l1_ratio
+            )
+        # scorers take the label that sorts last for the positive one
+        told, name = (positive.astype(int), 1) if isinstance(self.classes_, Turned) else (y, label)
+        scores = self._cross_validate(X, told, sample_weight, groups, alphas, pos_label=name)
+        self._choose(scores, alphas)
+        best = PNormPush(self.p_, alpha=self.alpha_, pos_label=label, **self._options())
         best.fit(X, y, sample_weight=sample_weight, groups=groups)
         for name, value in vars(best).items():
             if name.endswith("_") and not name.startswith("_"):
@@ -361,7 +440,9 @@ class PNormPushCV(LinearBinaryRanker):
         shared = {name: getattr(self, name) for name in ("l1_ratio", "max_iter", "tol")}
         return {**shared, "verbose": max(0, self.verbose - 1)}
 
-    def _cross_validate(self, X: Any, y: Any, sample_weight: Any, groups: Any) -> np.ndarray:
+    def _cross_validate(
+        self, X: Any, y: Any, sample_weight: Any, groups: Any, alphas: Sequence[float], pos_label: Any
+    ) -> np.ndarray:
         """Scores of shape (folds, alphas, ps)."""
         cv = 5 if self.cv is None else self.cv
         if groups is not None and isinstance(cv, Integral):
@@ -369,20 +450,22 @@ class PNormPushCV(LinearBinaryRanker):
         folds = list(check_cv(cv, y, classifier=True).split(X, y, groups))
         scorer = get_scorer(self.scoring) if isinstance(self.scoring, str) else self.scoring
         columns = X, y, sample_weight, groups
-        tasks = steps([(train, test, alpha) for train, test in folds for alpha in self.alphas])
+        options = {"pos_label": pos_label, **self._options()}
+        tasks = steps([(train, test, alpha) for train, test in folds for alpha in alphas])
         rows = Parallel(n_jobs=self.n_jobs, verbose=self.verbose)(
-            delayed(_score_path)(columns, train, test, self.ps, scorer, dict(alpha=alpha, **self._options()))
+            delayed(_score_path)(columns, train, test, self.ps, scorer, {"alpha": alpha, **options})
             for train, test, alpha in tasks
         )
-        return np.array(rows).reshape(len(folds), len(self.alphas), len(self.ps))
+        return np.array(rows).reshape(len(folds), len(alphas), len(self.ps))
 
-    def _choose(self, scores: np.ndarray) -> None:
+    def _choose(self, scores: np.ndarray, alphas: Sequence[float]) -> None:
         table = scores.reshape(len(scores), -1)
-        alpha, p = (grid.ravel() for grid in np.meshgrid(self.alphas, self.ps, indexing="ij"))
+        alpha, p = (grid.ravel() for grid in np.meshgrid(alphas, self.ps, indexing="ij"))
         mean = table.mean(axis=0)
         if np.isnan(mean).all():
             raise InputError("the scorer gave no number on any fold: choose fewer folds or another scoring")
-        best = int(np.nanargmax(mean))
+        equal = np.flatnonzero(mean == np.nanmax(mean))
+        best = int(equal[np.argmax(alpha[equal])])
         self.p_, self.alpha_, self.best_score_ = p[best].item(), alpha[best].item(), float(mean[best])
         self.cv_results_ = {
             "p": p,

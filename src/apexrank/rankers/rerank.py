@@ -40,6 +40,8 @@ class TwoStagePush(BinaryRanker):
     keep : int or float in (0, 1], default 0.2
         Number or share of the training rows (of each group) that make the head. Tied rows stay together, and the head
         grows until it holds both classes.
+    pos_label : label, optional
+        The positive class, as in :class:`PNormPush`.
 
     Attributes
     ----------

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
@@ -16,12 +17,23 @@ DEAR = 1e12  # and of one that is worth its while only to a problem that is stif
 PATIENCE = 100  # L-BFGS iterations after which a problem counts as stiff
 
 
+def in_span(solve: Callable[[Problem, np.ndarray], Solution], problem: Problem, w0: np.ndarray) -> Solution:
+    """Solve the problem in the span of its rows where it has one, which makes n variables of d > n."""
+    reduced = problem.in_span()
+    if reduced is None:
+        return solve(problem, w0)
+    solution = solve(reduced, reduced.to_v(w0))
+    solution.w = reduced.to_w(solution.w)
+    return solution
+
+
 @dataclass(frozen=True)
 class Auto:
     """Newton for small problems; otherwise L-BFGS, handing over to Newton when it has not converged by then.
 
     ``benchmarks/solvers.py`` shows the two on easy and stiff problems: on large well-conditioned data L-BFGS needs
     a handful of passes over X, on separable data with a small penalty it needs thousands where Newton needs tens.
+    With more columns than rows and a ridge it works in the span of the rows.
     """
 
     takes: ClassVar[frozenset[str]] = LBFGS.takes & Newton.takes
@@ -31,6 +43,9 @@ class Auto:
 
     def solve(self, problem: Problem, w0: np.ndarray) -> Solution:
         """Minimise from ``w0``."""
+        return in_span(self._solve, problem, w0)
+
+    def _solve(self, problem: Problem, w0: np.ndarray) -> Solution:
         if problem.hessian_cost <= CHEAP:
             return Newton(self.max_iter, self.tol, self.verbose).solve(problem, w0)
         can_hand_over = problem.hessian_cost <= DEAR
@@ -74,6 +89,9 @@ class Continuation:
 
     def solve(self, problem: Problem, w0: np.ndarray) -> Solution:
         """Minimise from ``w0``; the history holds the value of the limit after each stage."""
+        return in_span(self._solve, problem, w0) if self.inner is None else self._solve(problem, w0)
+
+    def _solve(self, problem: Problem, w0: np.ndarray) -> Solution:
         total, previous = Solution(w0), np.inf
         for _ in range(MAX_STAGES):
             stage = self._solve_stage(problem, total)

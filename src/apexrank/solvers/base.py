@@ -24,6 +24,7 @@ class Solution:
     converged: bool = False
     separable: bool = False
     collapsed: bool = False
+    stalled: bool = False  # it ended before its iterations did
     history: list[float] = field(default_factory=list)
 
     def update(self, problem: Problem, w: np.ndarray, value: float, grad: np.ndarray, tol: float) -> bool:

@@ -220,7 +220,7 @@ _CAREFUL: dict[str, Any] = {
 }
 FULL = "depth-3 trees, full steps"
 MODELS = {
-    "linear": Model(lambda p, seed: PNormPush(p)),
+    "linear": Model(lambda p, seed: PNormPush(p, alpha=1e-6)),
     "stumps": Model(partial(_trees, depth=1, **_CAREFUL), early_stopping=True),
     "depth-3 trees": Model(partial(_trees, depth=3, **_CAREFUL), early_stopping=True),
     FULL: Model(partial(_trees, depth=3, rounds=100)),

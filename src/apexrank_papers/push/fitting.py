@@ -32,12 +32,12 @@ def fitted(X: np.ndarray, y: np.ndarray, solver: str = "auto", t_max: int = 100)
     The IR Push always goes to the minimum, as it did in the papers.
     """
     if solver == "auto":
-        pushes = [PNormPush(p).fit(X, y) for p in P_VALUES]
+        pushes = [PNormPush(p, alpha=1e-6).fit(X, y) for p in P_VALUES]
     elif solver == "coordinate":
         with warnings.catch_warnings():
             # Stopping after t_max steps is the papers' setting, not a failure.
             warnings.simplefilter("ignore", ConvergenceWarning)
-            pushes = [PNormPush(p, solver=solver, max_iter=t_max).fit(X, y) for p in P_VALUES]
+            pushes = [PNormPush(p, alpha=1e-6, solver=solver, max_iter=t_max).fit(X, y) for p in P_VALUES]
     else:
         raise InputError(f"unknown solver {solver!r}: use one of auto, coordinate")
     positives = np.sum(y == np.max(y))  # of which the papers' objective is a sum

@@ -168,7 +168,7 @@ def _measure(X: np.ndarray, y: np.ndarray, seed: int) -> list[list[float]]:
     """Measures x columns on the test rows of one split."""
     train, test = next(one_draw(X, y, seed))
     positives = np.sum(y[train] == np.max(y))  # of which the papers' objective is a sum
-    rankers = [*(PNormPush(p) for p in POWERS), IRPush(alpha=1e-6 / positives)]
+    rankers = [*(PNormPush(p, alpha=1e-6) for p in POWERS), IRPush(alpha=1e-6 / positives)]
     with warnings.catch_warnings():
         # the classes of MAGIC overlap so far that p = ∞ can only give the direction of growing p
         warnings.simplefilter("ignore", CollapsedWarning)
