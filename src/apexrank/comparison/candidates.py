@@ -111,7 +111,7 @@ class LinearPush(Candidate):
 
     name: str = "linear push"
     ps: Sequence[float] = (1.0, 4.0, 16.0, 64.0)
-    alphas: Sequence[float] = (1.0, 3e-2, 1e-3)
+    alphas: Sequence[float] = (1.0, 0.1, 1e-2, 1e-3)
     # enough to tell which setting does better; the model that is kept is exact
     search: Setting = field(default_factory=lambda: {"max_iter": 200, "tol": 1e-4})
 
