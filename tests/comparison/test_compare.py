@@ -77,7 +77,7 @@ def test_any_classifier_can_be_a_candidate():
     [
         ({"candidates": [Logistic(), Logistic()]}, "names of their own"),
         ({"candidates": [3]}, "classifier"),
-        ({"top": "most"}, "top takes"),
+        ({"top": "most"}, "top must be"),
         ({"folds": 1}, "folds"),
         ({"confidence": 2}, "confidence"),
         ({"random_state": -1}, "random_state"),

@@ -8,13 +8,16 @@ from apexrank.errors import InputError
 
 
 @pytest.mark.parametrize(
-    ("given", "share"), [(100, 0.05), ("100", 0.05), ("5%", 0.05), ("0.05", 0.05), (0.05, 0.05), ("2.5 %", 0.025)]
+    ("given", "share"),
+    [(100, 0.05), ("100", 0.05), ("5%", 0.05), ("0.05", 0.05), (0.05, 0.05), ("2.5 %", 0.025)],
 )
 def test_a_top_is_a_number_of_rows_or_a_share(given, share):
     assert Top.of(given, n=2000, positives=300).share == pytest.approx(share)
 
 
-@pytest.mark.parametrize(("n", "positives", "share"), [(2000, 100, 0.05), (2000, 900, 0.1), (10_000, 10, 0.01)])
+@pytest.mark.parametrize(
+    ("n", "positives", "share"), [(2000, 100, 0.05), (2000, 900, 0.1), (10_000, 10, 0.01)]
+)
 def test_the_default_top_is_as_long_as_the_positives_from_1_to_10_percent(n, positives, share):
     assert Top.of(None, n, positives).share == pytest.approx(share)
 
@@ -100,5 +103,7 @@ def test_weights_are_repetitions(top):
     rng = np.random.default_rng(0)
     y, scores, weight = rng.random(60) < 0.3, rng.normal(size=60), rng.integers(0, 4, 60).astype(float)
     again = np.repeat(np.arange(60), weight.astype(int))
-    assert measures_of(y, scores, weight, top) == pytest.approx(measures_of(y[again], scores[again], None, top))
+    assert measures_of(y, scores, weight, top) == pytest.approx(
+        measures_of(y[again], scores[again], None, top)
+    )
     np.testing.assert_allclose(gains_of(y, scores, weight), gains_of(y[again], scores[again]))

@@ -1,6 +1,7 @@
 """Imports go one way: a module may import from its own layer or the layers below it."""
 
 import ast
+from collections.abc import Sequence
 from importlib import import_module
 from pathlib import Path
 
@@ -26,10 +27,11 @@ LAYERS = [
     {"objectives", "penalties"},
     {"problem"},
     {"solvers"},
-    {"rankers", "preprocessing"},
+    {"rankers", "preprocessing", "integrations"},
     {"plot", "io", "graph"},
-    {"integrations"},
+    {"networkx"},
     {"aggregation", "export", "distributed"},
+    {"comparison"},
     {"report"},
     {"cli", "__main__"},
 ]
@@ -37,8 +39,13 @@ LEVEL = {name: level for level, names in enumerate(LAYERS) for name in names}
 MODULES = sorted(set(SRC.rglob("*.py")) - {SRC / "__init__.py"})  # which only names what lives below it
 
 
+def named(parts: Sequence[str]) -> str:
+    """Layer of a module; the adapter of networkx stands on graphs, the others on rankers."""
+    return parts[1] if tuple(parts[:2]) == ("integrations", "networkx") else parts[0]
+
+
 def layer_of(path: Path) -> str:
-    return path.relative_to(SRC).with_suffix("").parts[0]
+    return named(path.relative_to(SRC).with_suffix("").parts)
 
 
 def imported_layers(path: Path) -> set[str]:
@@ -46,7 +53,7 @@ def imported_layers(path: Path) -> set[str]:
     for node in ast.walk(ast.parse(path.read_text())):
         if isinstance(node, ast.ImportFrom) and node.module and node.module.split(".")[0] == "apexrank":
             parts = node.module.split(".")
-            found |= {parts[1]} if len(parts) > 1 else {alias.name for alias in node.names}
+            found |= {named(parts[1:])} if len(parts) > 1 else {alias.name for alias in node.names}
         elif isinstance(node, ast.Import):
             found |= {a.name.split(".")[1] for a in node.names if a.name.startswith("apexrank.")}
     return found

@@ -30,7 +30,11 @@ def test_scores_are_those_of_lightgbm(rows, p):
     X, y = rows
     ranker = TreeRanker(p=p, leaves=8, rounds=30).fit(X, y)
     options = {"num_leaves": 8, "learning_rate": 0.1, "min_data_in_leaf": 20, "deterministic": True}
-    options |= {"objective": "binary" if p is None else PushObjective(p), "force_row_wise": True, "num_threads": 1}
+    options |= {
+        "objective": "binary" if p is None else PushObjective(p),
+        "force_row_wise": True,
+        "num_threads": 1,
+    }
     data = lightgbm.Dataset(X, y.astype(float))
     booster = lightgbm.train(options | {"verbosity": -1}, data, 30)
     np.testing.assert_allclose(ranker.decision_function(X), booster.predict(X, raw_score=True), rtol=1e-12)

@@ -107,12 +107,13 @@ def compare(
     json: opt.Json = False,
 ) -> None:
     """Compare rankers on rows that they have not seen: which one puts the most positives on top?"""
+    out.check_report(page.report, train, options.test, save)
+    out.check_file(save, train, options.test)
+    out.check_inputs(train, options.test)
     from apexrank.comparison import compare_table
     from apexrank.io import Recipe, save_model
     from apexrank.report import build
 
-    out.check_report(page.report, train, options.test, save)
-    out.check_file(save, train, options.test)
     candidates = options.candidates()
     table = reading.read_table(train, index="index")
     other = None if options.test is None else reading.read_table(options.test, index="index")

@@ -67,7 +67,7 @@ _KEYWORDS = (
     "source|target|weights?|encoding|repeated|signed|missing|normalize|kind|items_in|id|drop|long|ties|empty|"
     "method"
 )
-_FIRST = "k|normalize|points|alpha|l1_ratio|tol|max_iter|max_exact|time_limit|min_support|damping|holdout|confidence"
+_FIRST = "top|fpr|k|normalize|points|alpha|l1_ratio|tol|max_iter|max_exact|time_limit|min_support|damping|confidence"
 
 
 def in_options(message: str) -> str:

@@ -158,7 +158,8 @@ def compare_rankers(
     weight = None if sample_weight is None else np.asarray(sample_weight, dtype=float)
     if weight is not None:
         check_weights(weight)
-    names = [str(name) for name in (feature_names or getattr(X, "columns", ()))]
+    columns = getattr(X, "columns", ()) if feature_names is None else feature_names
+    names = [str(name) for name in columns]
     names = names or [f"feature {j + 1}" for j in range(matrix.shape[1])]
     test = None
     if X_test is not None:
@@ -176,8 +177,9 @@ def compare_rankers(
         if row_names is None
         else [str(name) for name in row_names]
     )
-    extras = [None if each is None else np.asarray(each) for each in (groups, time)]
-    data = Data(positive, weight, rows, shown, *extras, test=test)
+    data = Data(positive, weight, rows, shown, test=test)
+    data.groups = None if groups is None else np.asarray(groups)
+    data.time = None if time is None else np.asarray(time)
     found = compare_data(data, candidates, given)
     fitted = np.flatnonzero(~test) if test is not None else np.arange(len(positive))
     best, setting = found.candidates[found.recommended], found.settings[found.recommended]
@@ -311,7 +313,7 @@ def _tested(
     gains = np.array([[gains_of(y, row, weight)] for row in scores])
     rng = np.random.default_rng(options.random_state)
     number = int(np.clip(_MOST_DRAWN / scores.size, 100, _DRAWS))
-    draws = []
+    draws: list[list[tuple[float, ...]]] = []
     while len(draws) < number:
         drawn = resample_weights(weight, len(y), rng)
         if drawn[y].any() and drawn[~y].any():

@@ -53,7 +53,7 @@ class Top:
             share = float(text[:-1]) / 100 if text.endswith("%") else float(text)
         except ValueError:
             raise InputError(
-                f"top takes a number of rows such as 100 or a share such as 1%, got {given!r}"
+                f"top must be a number of rows such as 100 or a share such as 1%, got {given!r}"
             ) from None
         share = share / n if share >= 1 and not text.endswith("%") else share
         if not 0 < share <= 1 / 3:

@@ -46,14 +46,14 @@ class Forest(NamedTuple):
         joined = np.array([node for nodes in trees for node in nodes], dtype=np.float64).reshape(
             -1, len(Node._fields)
         )
-        feature, threshold, left, right, value, count = joined.T
+        feature, threshold, to_left, to_right, value, weight = joined.T
         start = np.repeat(roots, sizes)
-        left, right = (np.where(child < 0, -1, child + start).astype(np.int64) for child in (left, right))
+        left, right = (np.where(to < 0, -1, to + start).astype(np.int64) for to in (to_left, to_right))
         mean = value.copy()
         for node in range(len(mean) - 1, -1, -1):
             if left[node] >= 0:
                 below = [left[node], right[node]]
-                mean[node] = np.average(mean[below], weights=np.maximum(count[below], 1))
+                mean[node] = np.average(mean[below], weights=np.maximum(weight[below], 1))
         return cls(feature.astype(np.int64), threshold, left, right, value, mean, roots, float(base))
 
     def scores(self, X: np.ndarray, rounds: int | None = None) -> np.ndarray:
@@ -83,7 +83,7 @@ class Node(NamedTuple):
     left: int
     right: int
     value: float
-    count: float
+    rows: float
 
 
 class TreeRanker(BinaryRanker):
@@ -177,17 +177,12 @@ class TreeRanker(BinaryRanker):
             early_stopping=False,
             random_state=0,
         ).fit(rows, positive, sample_weight=weight)
-        trees = [
-            [
-                Node(
-                    *(node["feature_idx"], node["num_threshold"]),
-                    *((-1, -1) if node["is_leaf"] else (node["left"], node["right"])),
-                    *(node["value"], node["count"]),
-                )
-                for node in predictors[0].nodes
-            ]
-            for predictors in model._predictors
-        ]
+        fields = ["feature_idx", "num_threshold", "left", "right", "value", "count"]
+        trees = []
+        for (predictor,) in model._predictors:
+            nodes = np.column_stack([predictor.nodes[name].astype(float) for name in fields])
+            nodes[predictor.nodes["is_leaf"] == 1, 2:4] = -1
+            trees.append([Node(*row) for row in nodes.tolist()])
         return Forest.of(trees, float(np.ravel(model._baseline_prediction)[0]))
 
     def decision_function(self, X: ArrayLike) -> np.ndarray:
