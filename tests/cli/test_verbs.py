@@ -107,12 +107,16 @@ class TestFit:
         run(f"{FIT} -o parquet.apex".replace("train.csv", "train.parquet"))
         assert Path("csv.apex").read_bytes() == Path("parquet.apex").read_bytes()
 
-
     def test_the_first_hour_with_a_table_of_your_own(self, folder):
         """A frame of pandas with prices, marks, dates and rows without an answer is fitted, ranked and measured."""
         lines = ["", "price", "job", "when", "churn"]
         rows = [
-            [k, f'"${1000 + 7 * k % 900:,}"', "?" if k % 20 == 3 else "abc"[k % 3], f"2024-{k % 12 + 1:02d}-03"]
+            [
+                k,
+                f'"${1000 + 7 * k % 900:,}"',
+                "?" if k % 20 == 3 else "abc"[k % 3],
+                f"2024-{k % 12 + 1:02d}-03",
+            ]
             for k in range(120)
         ]
         answers = ["" if k % 30 == 5 else "yes" if 7 * k % 900 > 600 else "no" for k in range(120)]

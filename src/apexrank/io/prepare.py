@@ -91,7 +91,9 @@ class Facts(NamedTuple):
             )  # null: NaN
         elif text is not None:
             values = text.cast(pl.Float64, strict=False).to_numpy()
-        counts = kind in ("number", "text") and len(values) and bool((np.diff(values) == 1).all())
+        with np.errstate(invalid="ignore", over="ignore"):
+            counts = kind in ("number", "text") and len(values) and values[0] % 1 == 0
+            counts = counts and bool((np.diff(values) == 1).all())
         is_given = ~np.isnan(values) if kind in _NUMERIC else series.is_not_null().to_numpy()
         is_given = is_given if text is None else text.is_not_null().to_numpy()
         finite = values[np.isfinite(values)]
@@ -102,7 +104,7 @@ class Facts(NamedTuple):
             float(weight[~is_given].sum()),
             float(finite.min(initial=np.inf)),
             float(finite.max(initial=-np.inf)),
-            (float(values[0]), float(values[-1])) if counts and values[0] % 1 == 0 else None,
+            (float(values[0]), float(values[-1])) if counts else None,
             _NO_WORDS if text is None else _counted(text, weight),
         )
 
