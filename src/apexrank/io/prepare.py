@@ -37,7 +37,9 @@ _SURE = 4.0  # standard deviations of an area by chance
 _ID_NAME = re.compile(
     r"(^|[_\-. ])(?i:id|ids|case|key|index|row|no|nr|number)$|[a-z]I[dD]$|(?i:^(row_?names?|unnamed: ?\d+)$)"
 )
-_UNIT = r"([$€£¥%‰]|\b(?:USD|EUR|GBP|CHF|JPY|CNY|INR|AUD|CAD|SEK|NOK|DKK)\b)"
+_CURRENCIES = ("USD", "EUR", "GBP", "CHF", "JPY", "CNY", "INR", "AUD", "CAD", "SEK", "NOK", "DKK")
+UNITS = ("", *"$€£¥%‰", *_CURRENCIES)
+_UNIT = rf"([$€£¥%‰]|\b(?:{'|'.join(_CURRENCIES)})\b)"
 _DATES = (
     *(
         "%Y-%m-%d",
