@@ -288,6 +288,21 @@ def change_column(**fields):
         (change_array("coef", lambda a: a.astype(np.int64)), "not those of a model"),
         (lambda header, arrays: arrays.pop("mean"), "not those of a model"),
         (lambda header, arrays: header["columns"][2].update(values=["u", "u", "v"]), "names one twice"),
+        (lambda header, arrays: header["columns"][2].update(fill=[1.0, 0.0]), "'city' contradicts itself"),
+        (lambda header, arrays: header["columns"][2].update(other=True), "'city' contradicts itself"),
+        (lambda header, arrays: header["columns"][2].update(fill=[1.0, 0.0, True]), "not finite"),
+        (lambda header, arrays: header["columns"][2].update(fill=["1", 0.0, 0.0]), "not finite"),
+        (
+            lambda header, arrays: header["columns"][2].update(required=None),
+            "'required' is missing or of the wrong",
+        ),
+        (change_column(decimal=";"), "'a' contradicts itself"),
+        (change_column(unit="dollars"), "'a' contradicts itself"),
+        (change_column(missing=True), "its arrays do not fit its columns"),
+        (change_column(kind="date", format="%c"), "'a' contradicts itself|'fill' is missing"),
+        (change_column(kind="date", format="%Q", fill=None), "'a' contradicts itself"),
+        (change_column(kind="date", format="%Y-%m-%d", fill=[1.0]), "'a' contradicts itself"),
+        (change_column(kind="date", format="%Y-%m-%d", fill=None), "its arrays do not fit its columns"),
     ],
 )
 def test_contradictions_are_refused_although_the_checksum_is_right(saved, change, message):

@@ -476,3 +476,46 @@ class TestAccidents:
         y = rng.integers(0, 2, 300)
         for labels, count in ((y, 0), (np.sort(y), 1), (np.sort(y)[::-1], 1), (np.sort(y)[:3], 0)):
             assert len(row_notes(labels, np.arange(len(labels)))) == count
+
+
+WORDS = st.one_of(
+    st.sampled_from(
+        ["", " ", "?", "-", "NA", "true", "False", "1", "2.5", "-3e5", "1,5", "1,234", "$5", "5 %", "(7)"]
+    ),
+    st.sampled_from(
+        ["2024-01-31", "31/01/2024", "1/2/03", "2024-01-31T10:00:00Z", "Jan 3, 2024", "inf", "1e400"]
+    ),
+    st.text(max_size=4),
+)
+CELLS = st.one_of(
+    st.lists(WORDS | st.none(), min_size=12, max_size=12),
+    st.lists(st.sampled_from(["a", "b", "", None]), min_size=12, max_size=12),
+    st.lists(st.floats() | st.none(), min_size=12, max_size=12),
+    st.lists(st.integers(-5, 2**40) | st.none(), min_size=12, max_size=12),
+    st.lists(st.dates() | st.none(), min_size=12, max_size=12),
+    st.lists(st.datetimes() | st.none(), min_size=12, max_size=12),
+)
+
+
+@given(
+    first=CELLS, second=CELLS, separator=st.sampled_from([None, ";"]), weight=st.none() | st.integers(0, 11)
+)
+@settings(max_examples=150, deadline=None)
+def test_any_table_is_encoded_or_refused_in_one_line(first, second, separator, weight):
+    columns = [pl.Series("c", first, strict=False), pl.Series("d", second, strict=False)]
+    frame = pl.DataFrame([*columns, pl.Series("y", [0, 1] * 6)])
+    sample_weight = None if weight is None else (np.arange(12) != weight).astype(float)
+    # without a file there are no line numbers to look up
+    table = Table(frame)
+    try:
+        prepared = prepare(Table(frame, separator=separator), Recipe("y"), sample_weight)
+        encoder, X = Encoder.fit_transform(table, prepared.columns, sample_weight=sample_weight)
+    except InputError as error:
+        message = str(error)
+        if "\n" in message:
+            raise
+        return
+    assert X.shape == (12, len(encoder.features))
+    assert np.isfinite(X).all()
+    np.testing.assert_array_equal(encoder.encode(table), X)
+    assert {name for name, _ in prepared.left_out} | {column.name for column in encoder.columns} == {"c", "d"}

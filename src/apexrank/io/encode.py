@@ -346,7 +346,7 @@ class NumberStats(NamedTuple):
         with np.errstate(over="ignore", invalid="ignore"):
             step, share = other.mean - self.mean, other.n / n if n else 0.0
             mean = self.mean + step * share
-            squares = self.squares + other.squares + step**2 * self.n * share
+            squares = self.squares + other.squares + step * step * self.n * share  # step**2 would raise
         sample = _thinned(
             np.concatenate([self.values, other.values]), np.concatenate([self.weights, other.weights])
         )

@@ -49,7 +49,7 @@ from apexrank.atomic import write_bytes
 from apexrank.errors import InputError
 from apexrank.io.calibration import Calibration
 from apexrank.io.encode import KINDS, SCALERS, Category, Column, Date, Encoder, Number
-from apexrank.io.prepare import DATE_FORMATS
+from apexrank.io.prepare import DATE_FORMATS, UNITS
 from apexrank.io.table_ranker import CERTIFICATE, TableRanker, Thresholds
 from apexrank.rankers.trees import Forest, TreeRanker
 from apexrank.textfile import reason_of
@@ -377,7 +377,7 @@ def _build_column(entry: Any) -> Column:
     column: Any = KINDS[entry["kind"]](**fields)
     known = isinstance(column, Category)
     if isinstance(column, Number):
-        known = column.decimal in ("", ".", ",") and len(column.unit) <= 3
+        known = column.decimal in ("", ".", ",") and column.unit in UNITS
     elif isinstance(column, Date):
         known = column.format in DATE_FORMATS
     width = len(column.features) if isinstance(column, Category) else len(column.parts)

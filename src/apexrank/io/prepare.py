@@ -37,7 +37,9 @@ _SURE = 4.0  # standard deviations of an area by chance
 _ID_NAME = re.compile(
     r"(^|[_\-. ])(?i:id|ids|case|key|index|row|no|nr|number)$|[a-z]I[dD]$|(?i:^(row_?names?|unnamed: ?\d+)$)"
 )
-_UNIT = r"([$€£¥%‰]|\b(?:USD|EUR|GBP|CHF|JPY|CNY|INR|AUD|CAD|SEK|NOK|DKK)\b)"
+_CURRENCIES = ("USD", "EUR", "GBP", "CHF", "JPY", "CNY", "INR", "AUD", "CAD", "SEK", "NOK", "DKK")
+UNITS = ("", *"$€£¥%‰", *_CURRENCIES)
+_UNIT = rf"([$€£¥%‰]|\b(?:{'|'.join(_CURRENCIES)})\b)"
 _DATES = (
     *(
         "%Y-%m-%d",
@@ -91,7 +93,9 @@ class Facts(NamedTuple):
             )  # null: NaN
         elif text is not None:
             values = text.cast(pl.Float64, strict=False).to_numpy()
-        counts = kind in ("number", "text") and len(values) and bool((np.diff(values) == 1).all())
+        with np.errstate(invalid="ignore", over="ignore"):
+            counts = kind in ("number", "text") and len(values) and values[0] % 1 == 0
+            counts = counts and bool((np.diff(values) == 1).all())
         is_given = ~np.isnan(values) if kind in _NUMERIC else series.is_not_null().to_numpy()
         is_given = is_given if text is None else text.is_not_null().to_numpy()
         finite = values[np.isfinite(values)]
@@ -102,7 +106,7 @@ class Facts(NamedTuple):
             float(weight[~is_given].sum()),
             float(finite.min(initial=np.inf)),
             float(finite.max(initial=-np.inf)),
-            (float(values[0]), float(values[-1])) if counts and values[0] % 1 == 0 else None,
+            (float(values[0]), float(values[-1])) if counts else None,
             _NO_WORDS if text is None else _counted(text, weight),
         )
 

@@ -94,7 +94,10 @@ class Table:
         check_polars_threads("columns are read")
         try:  # a look at all names would make reading all columns quadratic
             return self.frame[name]
-        except pl.exceptions.ColumnNotFoundError:
+        except (
+            pl.exceptions.ColumnNotFoundError,
+            UnicodeEncodeError,
+        ):  # a model file may name what is no text
             pass
         if self.unnamed is not None and name.startswith("feature_"):
             return pl.Series(name, [self.unnamed], dtype=pl.Float64).new_from_index(0, len(self))

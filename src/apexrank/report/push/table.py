@@ -449,7 +449,7 @@ def _why_not_number(train: Table, whole: Table, name: str, asked: bool, text: bo
 
 def check_numbers(table: Table, name: str) -> None:
     """Raise InputError for a value that is not a number, naming its line, and for numbers that cannot be scaled."""
-    values = Number(name, fill=0.0).parse(table)
+    values = Number(name).parse(table, training=True)
     sizes = np.abs(values[~np.isnan(values)])
     largest = float(sizes.max(initial=0.0))
     if largest > _LARGEST or 0 < largest < _SMALLEST:
