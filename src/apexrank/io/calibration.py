@@ -11,7 +11,7 @@ from sklearn.base import clone
 from sklearn.exceptions import ConvergenceWarning
 
 from apexrank.errors import InputError
-from apexrank.io.columns import read_target, row_weights
+from apexrank.io.columns import labelled_rows, read_target, row_weights
 from apexrank.kernels.pav import pav
 from apexrank.progress import steps
 
@@ -94,13 +94,14 @@ def calibrate(
     from apexrank.io.table_ranker import fit_table
 
     check_one_list(recipe)
+    table, _ = labelled_rows(table, ranker.target)
     y, _ = read_target(table, ranker.target, ranker.positive)
     if min(fewest := int(y.sum()), len(y) - fewest) < folds:
         raise InputError(f"probabilities need at least {folds} rows of each class: give more rows")
     scores, recipe = np.empty(len(y)), replace(recipe, positive=ranker.positive)
     splits = StratifiedKFold(folds, shuffle=True, random_state=0).split(y, y)
     for train, test in steps(list(splits)):
-        some, others = (replace(table, frame=table.frame[rows]) for rows in (train, test))
+        some, others = table.take(train), table.take(test)
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", ConvergenceWarning)  # the ranker itself has warned
             scores[test] = fit_table(some, recipe, clone(ranker.estimator))[0].score(others)
