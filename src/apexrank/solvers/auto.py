@@ -35,7 +35,8 @@ class Auto:
 
     ``benchmarks/solvers.py`` shows the two on easy and stiff problems: on large well-conditioned data L-BFGS needs
     a handful of passes over X, on separable data with a small penalty it needs thousands where Newton needs tens.
-    With more columns than rows and a ridge it works in the span of the rows.
+    With more columns than rows and a ridge it works in the span of the rows. Where Newton is slow it follows
+    :func:`ridge_path`.
     """
 
     takes: ClassVar[frozenset[str]] = LBFGS.takes & Newton.takes
