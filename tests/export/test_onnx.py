@@ -103,7 +103,7 @@ class TestRankers:
         assert list(out) == ["score"]
         assert_close(out["score"], ranker.predict(X), DOUBLE)
 
-    @pytest.mark.parametrize("labels", [["bad", "good"], [-1, 1], [False, True], [3.0, 7.0]], ids=str)
+    @pytest.mark.parametrize("labels", [["bad", "fine"], [-1, 1], [False, True], [3.0, 7.0]], ids=str)
     def test_labels(self, cancer, labels):
         X, y = StandardScaler().fit_transform(cancer[0]), np.array(labels)[cancer[1]]
         ranker = PNormPush(alpha=1e-2).fit(X, y)

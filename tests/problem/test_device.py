@@ -138,13 +138,13 @@ print((ranker.coef_ == plain.coef_).all(), type(classes).__name__, type(host.pre
 def test_labels_of_any_kind(data):
     X, y, _ = data
     tensor, wanted = torch.from_numpy(X), fitted(X, y)
-    names = np.array(["bad", "good"])[y]
+    names = np.array(["bad", "worse"])[y]
     for labels, classes in (
         (torch.from_numpy(y).bool(), [False, True]),
         (torch.from_numpy(y).to(torch.uint8), [0, 1]),
         (torch.from_numpy(2.0 * y - 1), [-1.0, 1.0]),
         (y.tolist(), [0, 1]),
-        (names, ["bad", "good"]),
+        (names, ["bad", "worse"]),
     ):
         ranker = fitted(tensor, labels)
         assert ranker.classes_.tolist() == classes
@@ -154,7 +154,7 @@ def test_labels_of_any_kind(data):
 
 def test_classes_are_of_the_type_of_the_labels(data):
     X, y, _ = data
-    names = np.array(["bad", "good"])[y]
+    names = np.array(["bad", "worse"])[y]
     for labels in (names, names.astype(object), y.astype(np.int8), y.astype(np.float32)):
         there, host = fitted(torch.from_numpy(X), labels), fitted(X, labels)
         assert there.classes_.dtype == host.classes_.dtype

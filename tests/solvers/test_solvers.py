@@ -9,6 +9,7 @@ from apexrank.objectives import Push
 from apexrank.prices import Power
 from apexrank.problem import Problem
 from apexrank.solvers import LBFGS, Auto, CoordinateDescent, Newton
+from apexrank.solvers.auto import ridge_path
 from tests.oracles import numerical_gradient, papers_coordinate_descent
 
 
@@ -169,3 +170,16 @@ def test_auto_uses_lbfgs_where_there_is_no_hessian(wdbc):
         problem = Problem(X, Push(positive, **options), penalty=1e-3)
         assert problem.hessian_cost == np.inf
         assert Auto().solve(problem, np.zeros(6)).converged
+
+
+@pytest.mark.parametrize("p", [1, 16])
+def test_the_path_over_ridges_ends_at_the_minimum_in_few_steps(p):
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(60, 10))
+    positive = X[:, 0] + X[:, 1] > 0.3  # separated
+    problem = Problem(X, Push(positive, price=Power(p)), 1e-6)
+    found, slow = ridge_path(problem, 1000, 1e-6), Newton(1000, 1e-6).solve(problem, np.zeros(10))
+    assert found.converged
+    assert slow.converged
+    assert found.value == pytest.approx(slow.value, rel=1e-12)
+    assert found.n_iter < slow.n_iter / 4

@@ -73,7 +73,7 @@ class ModelOptions:
     p: float | None = _model(
         "How hard to push at the top: 1 is the whole list, inf only the highest negative.", "-p"
     )
-    alpha: float | None = _model("Weight of the penalty.")
+    alpha: float | None = _model("Weight of the penalty; push and ir take it from the rows by default.")
     l1_ratio: float | None = _model(
         "Share of |w| in the penalty: 0 ridge, 1 lasso; above 0 gives exact zeros."
     )

@@ -90,10 +90,11 @@ class Push(PricedObjective):
     def noise(self) -> float:
         """Variance of the mean over the groups of the difference between the mean positive and negative.
 
-        For rows of unit variance: ``1/n₊ + 1/n₋`` without groups. Weights count as repetitions.
+        For rows of unit variance: ``1/n₊ + 1/n₋`` without groups. Weights count as repetitions; those that add up to
+        less than one row count as one.
         """
         side = self._sides[0][1]
-        counts = [each.total(np.exp(each.log_weight)) for each in (side.outer, side.inner)]
+        counts = [np.maximum(each.total(np.exp(each.log_weight)), 1) for each in (side.outer, side.inner)]
         return float(sum((1 / count).sum() for count in counts)) / self.n_groups**2
 
     @property

@@ -114,6 +114,13 @@ class Problem:
         other.objective, other.count = objective, objective.count
         return other
 
+    def with_penalty(self, penalty: Penalty) -> Self:
+        """The same problem with another penalty."""
+        other = copy(self)
+        other.penalty, other._last = penalty, None
+        other.scale = np.hypot(self.spread, np.sqrt(penalty.diagonal(self.n_features) / self.curvature))
+        return other
+
     def value_and_grad(self, w: np.ndarray) -> tuple[float, np.ndarray]:
         """Smooth part and its gradient; not finite, without a word, where the scores are beyond all bounds."""
         value, grad = self._evaluate(w)
@@ -294,3 +301,8 @@ class SpanProblem(Problem):
 
     def certificate(self, w: np.ndarray, value: float, grad: np.ndarray) -> Certificate:
         return self.full.certificate(self.to_w(w), value, self.to_w(grad))
+
+    def with_penalty(self, penalty: Penalty) -> Self:
+        other = super().with_penalty(penalty)
+        other.full = self.full.with_penalty(penalty)
+        return other

@@ -29,7 +29,6 @@ from apexrank.problem.problem import Problem
 from apexrank.progress import steps
 from apexrank.rankers.base import (
     LinearBinaryRanker,
-    LinearFit,
     SeparableWarning,
     SolverOptions,
     Turned,
@@ -37,7 +36,7 @@ from apexrank.rankers.base import (
     with_minimum,
 )
 from apexrank.solvers import CoordinateDescent, Solution, Solver
-from apexrank.validation import check_choice
+from apexrank.validation import SMALLEST, check_choice
 
 
 def alpha_of_noise(data: Training, objective: Any, l1_ratio: float = 0.0) -> float:
@@ -49,7 +48,7 @@ def alpha_of_noise(data: Training, objective: Any, l1_ratio: float = 0.0) -> flo
     ``l1_ratio`` > 0 it is the standard deviation of one, ``√(H·(1/n₊ + 1/n₋))``.
     """
     variance = data.variances()
-    variance = variance[variance > 0]
+    variance = variance[variance > SMALLEST**2]
     if not len(variance):
         return 1.0  # nothing to be ranked by
     noise = getattr(objective, "push", objective).noise
@@ -57,10 +56,12 @@ def alpha_of_noise(data: Training, objective: Any, l1_ratio: float = 0.0) -> flo
     return float(np.sqrt(harmonic * noise)) if l1_ratio > 0 else len(variance) * harmonic * noise
 
 
-class AutoAlpha(LinearFit):
+class AutoAlpha:
     """Mixin: ``alpha`` may be ``"auto"`` (:func:`alpha_of_noise`); ``alpha_`` is the one that was used."""
 
     _takes_auto = True
+    _check_numbers: Any
+    alpha: Any
     l1_ratio: float = 0.0
 
     def _penalty_on(self, data: Training, objective: Any) -> Penalty:
