@@ -11,6 +11,7 @@ import numpy as np
 import polars as pl
 
 from apexrank.comparison.compare import Data, Options, compare_data
+from apexrank.comparison.profile import ColumnProfile, as_frame, explain_rows
 from apexrank.comparison.result import Comparison
 from apexrank.errors import InputError
 from apexrank.io.columns import group_ids, labelled_rows, numbers, read_target, row_weights, texts
@@ -115,11 +116,20 @@ def compare_table(
     best = found.recommended
     ranker, _ = fit_table(table, recipe, candidates[best].estimator(found.settings[best]))
     caveats = [note for note in leaks] + _same_rows(table, tested, names)
+    own, other = (table, cells) if tested is None else (tested, test_cells or {})
+    place = found.rows - (0 if tested is None else len(y))
+    found = explain_rows(
+        found,
+        lambda some: pl.DataFrame([own.column(name).alias(name) for name in names])[place[some]],
+        lambda some: as_frame(take_rows(other, place[some]), whole.columns),
+        lambda some: ranker.contributions(replace(own, frame=own.frame[place[some]], places=None)),
+    )
     return replace(
         found,
         model=ranker,
         feature_names=whole.features,
         left_out=prepared.left_out,
+        columns=[ColumnProfile.of(column, cells, weight) for column in whole.columns],
         caveats=tuple(caveats),
         seconds=clock.perf_counter() - began,
     )
