@@ -104,12 +104,19 @@ def _picture(train: Table, new: Table, judged: dict[int, Any], path: Path) -> No
 
 
 def _report(train: Table, new: Table, judged: dict[int, Any], path: Path) -> None:
-    from apexrank.comparison import compare_table
+    from apexrank.comparison import LinearPush, Logistic, Trees, compare_table
     from apexrank.io import Recipe
     from apexrank.report import build
     from apexrank.report.page import check_extra
 
     check_extra()
     with working("comparing rankers"):
-        comparison = compare_table(train, Recipe(target="fraud", id="case"), test_table=new, repeats=1)
+        comparison = compare_table(
+            train,
+            Recipe(target="fraud", id="case"),
+            test_table=new,
+            top=50,
+            candidates=[Logistic(), LinearPush(), Trees()],
+            repeats=1,
+        )
     build(comparison, path, title="Which ranker? Made-up card payments")

@@ -115,7 +115,7 @@ def compare_table(
     found = compare_data(data, candidates, given)
     best = found.recommended
     ranker, _ = fit_table(table, recipe, candidates[best].estimator(found.settings[best]))
-    caveats = [note for note in leaks] + _same_rows(table, tested, names)
+    caveats = leaks + _same_rows(table, tested, names)
     own, other = (table, cells) if tested is None else (tested, test_cells or {})
     place = found.rows - (0 if tested is None else len(y))
     found = explain_rows(
@@ -153,7 +153,7 @@ def _times(table: Table, name: str) -> np.ndarray:
         if written.cast(pl.Float64, strict=False).null_count():
             if not written.str.contains(r"^\d{4}-\d{2}-\d{2}").all():
                 raise InputError(
-                    f"{table.source} column {name!r}: times must be numbers or dates such as 2024-12-31 to be put in order"
+                    f"{table.source} column {name!r}: write times as numbers or as 2024-12-31 to put them in order"
                 )
             return np.unique(written.to_numpy().astype(str), return_inverse=True)[1]
     if series.dtype.is_temporal():
