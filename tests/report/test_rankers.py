@@ -177,7 +177,7 @@ def test_the_list_is_that_of_the_table(of_table):
     name, value, _ = of_table.first.drivers(0)[0]
     assert f"{name} = {value}" in text.replace("&lt;", "<")
     assert "<i>c" not in html
-    assert "Download the list with all values as CSV" in text
+    assert "Download the list with their values as CSV" in text
 
 
 def test_columns_of_the_table_may_have_any_name():
@@ -224,7 +224,7 @@ def test_other_measures_of_the_top(example):
 
 
 def test_large_lists_are_cut(of_table):
-    values = of_table.first.values.with_columns(long=pl.lit("x" * 5000))
+    values = of_table.first.values.with_columns(shop=pl.lit("x" * 5000))
     cut = replace(of_table, first=replace(of_table.first, values=values))
     html = build(cut)
     assert 20 <= len(download_of(html)) <= 200
@@ -234,3 +234,14 @@ def test_large_lists_are_cut(of_table):
 def test_what_is_no_comparison():
     with pytest.raises(InputError, match="no report of a dict: give a result of compare_rankers"):
         build({})
+
+
+def test_wide_tables_have_a_page_of_bearable_size():
+    rng = np.random.default_rng(0)
+    X = rng.standard_normal((90, 3000))
+    y = X[:, 1234] + 0.3 * rng.standard_normal(90) > 0.3
+    wide = compare_rankers(X, y, candidates=QUICK[:1], repeats=1)
+    html = build(wide)
+    assert "3,000 columns used, of which the first 200 are shown" in html
+    assert len(html) < 2_000_000
+    assert "feature 1235" in download_of(html).columns

@@ -26,7 +26,7 @@ _SHOWN = {
     "r_max": "R_max",
 }
 _NEXT = (
-    "apexrank compare {train.csv} --test {new.csv} --target fraud --id case --report {report.html}",
+    "apexrank compare {train.csv} --test {new.csv} --target fraud --id case --top 50 --report {report.html}",
     "apexrank fit {train.csv} --target fraud --id case -p 16 -o {model.apex}",
     "apexrank rank {model.apex} {new.csv} --top 10 --explain -o {top.csv}",
     "apexrank evaluate {model.apex} {new.csv}",

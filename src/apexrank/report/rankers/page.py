@@ -22,6 +22,7 @@ _ROWS = 20  # of the list on the page; the download has more
 _VALUES = 8  # columns whose values stand beside the drivers of a row
 _DRIVERS, _SHAPES = 15, 6
 _LEVELS, _STEPS = 7, 12  # values of a category, and points of a number, in the chart of its effect
+_COLUMNS = 200  # in tables of columns and in the download: a table may have many thousands
 _BINS = 30
 _MOST_BYTES = 1_000_000  # of the download, which is part of the page
 
@@ -34,7 +35,7 @@ def page(found: Comparison, *, title: str | None = None) -> str:
     largest = np.argsort(-importance, kind="stable").tolist()
     share = found.top.share
     end = 0.3 if share is None else min(1.0, max(0.1, 3 * share))
-    listed, data = _download(found)
+    listed, data = _download(found, sorted(largest[:_COLUMNS]))
     return render(
         "rankers.html",
         found,
@@ -55,8 +56,9 @@ def page(found: Comparison, *, title: str | None = None) -> str:
         shapes=_shapes(found, largest[:_SHAPES]),
         shown=largest[:_VALUES],
         first=range(0 if found.first is None else min(_ROWS, len(found.first.rows))),
-        numeric=[column.kind == "number" for column in found.columns],
+        numeric=[column.kind != "category" for column in found.columns],
         cell=_cell,
+        most=_COLUMNS,
         listed=listed,
         data=data,
     )
@@ -127,7 +129,6 @@ def _mark_top(found: Comparison, chart: Chart) -> None:
     share = found.top.share
     if share is not None and share < chart.x.high:
         chart.rule(share, chart.y.low, share, chart.y.high)
-        chart.text(share, chart.y.low, f"first {number(100 * share)} %", dx=5, dy=-6, classes="soft")
 
 
 def _gains(found: Comparison, order: list[int], end: float) -> Chart:
@@ -144,6 +145,9 @@ def _gains(found: Comparison, order: list[int], end: float) -> Chart:
     for place, curve in reversed(list(enumerate(curves))):
         chart.line(SHARES[seen], curve[0], series=place, title=found.names[order[place]])
     _mark_top(found, chart)
+    if end < 1 and found.top.share is not None:
+        words = f"first {number(100 * found.top.share)} %"
+        chart.text(found.top.share, high, words, dx=5, dy=5, classes="soft")
     return chart
 
 
@@ -271,8 +275,11 @@ def _shape(kind: str, values: list[Any], effects: np.ndarray, limits: tuple[floa
             chart.bar(0, k - 0.3, size, k + 0.3, title=f"{value}: {number(size)}")
         chart.rule(0, len(values) - 0.4, 0, -0.6)
         return chart
-    x = np.array(values) / 365.25 + 1970 if kind == "date" else np.array(values)
-    chart = Chart(Axis(*padded(x), "year" if kind == "date" else ""), effect, height=240)
+    x = np.array(values)
+    low, high = padded(x)
+    days = [low + part * (high - low) for part in (1 / 6, 1 / 2, 5 / 6)]
+    ticks = [(day, str(np.datetime64(int(day), "D"))) for day in days] if kind == "date" else None
+    chart = Chart(Axis(low, high, ticks=ticks), effect, height=240)
     chart.rule(chart.x.low, 0, chart.x.high, 0)
     chart.line(x, effects)
     chart.points(
@@ -294,8 +301,8 @@ def _cell(value: Any) -> str:
     return number(value, 4) if isinstance(value, float) else str(value)
 
 
-def _download(found: Comparison) -> tuple[int, str]:
-    """Number of the first rows of the list, and they as CSV in base64."""
+def _download(found: Comparison, columns: list[int]) -> tuple[int, str]:
+    """Number of the first rows of the list, and they as CSV in base64, with the values of some columns."""
     if found.first is None:
         return 0, ""
     own, first = found.recommended, found.first
@@ -303,16 +310,16 @@ def _download(found: Comparison) -> tuple[int, str]:
         "; ".join(f"{name} = {_cell(value)}" for name, value, _ in first.drivers(place))
         for place in range(len(first.rows))
     ]
-    columns = {
+    given = {
         "place": np.arange(1, len(first.rows) + 1),
         "row": [found.row_names[row] for row in first.rows],
         "score": found.scores[own, first.rows],
         "positive": found.y[first.rows].astype(int),
         **({} if first.parts is None else {"main drivers": reasons}),
     }
-    taken = set(first.values.columns)
-    named = {name + "_" * (name in taken): values for name, values in columns.items()}
-    frame = pl.concat([pl.DataFrame(named), first.values], how="horizontal")
+    values = first.values[:, columns]
+    named = {name + "_" * (name in values.columns): column for name, column in given.items()}
+    frame = pl.concat([pl.DataFrame(named), values], how="horizontal")
     text = frame.write_csv()
     while len(text.encode()) > _MOST_BYTES and frame.height > _ROWS:
         frame = frame.head(frame.height // 2)
