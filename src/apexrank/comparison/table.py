@@ -15,9 +15,9 @@ from apexrank.comparison.profile import ColumnProfile, as_frame, explain_rows
 from apexrank.comparison.result import Comparison
 from apexrank.errors import InputError
 from apexrank.io.columns import group_ids, labelled_rows, numbers, read_target, row_weights, texts
-from apexrank.io.encode import Encoder, check_encoding, parse_columns, take_rows
+from apexrank.io.encode import Cells, Encoder, check_encoding, parse_columns, take_rows
 from apexrank.io.prepare import deciding_columns, deciding_notes, prepare, row_groups, row_notes
-from apexrank.io.table_ranker import Recipe, fit_table
+from apexrank.io.table_ranker import Recipe, TableRanker, fit_table
 from apexrank.io.tables import Table
 
 _MANY_REPEATED = 0.5  # share of rows that repeat others, beyond which that is how the table is
@@ -116,22 +116,30 @@ def compare_table(
     best = found.recommended
     ranker, _ = fit_table(table, recipe, candidates[best].estimator(found.settings[best]))
     caveats = leaks + _same_rows(table, tested, names)
-    own, other = (table, cells) if tested is None else (tested, test_cells or {})
-    place = found.rows - (0 if tested is None else len(y))
-    found = explain_rows(
-        found,
-        lambda some: pl.DataFrame([own.column(name).alias(name) for name in names])[place[some]],
-        lambda some: as_frame(take_rows(other, place[some]), whole.columns),
-        lambda some: ranker.contributions(replace(own, frame=own.frame[place[some]], places=None)),
-    )
     return replace(
-        found,
+        _explained(found, ranker, table, cells)
+        if tested is None
+        else _explained(found, ranker, tested, test_cells or {}, len(y)),
         model=ranker,
         feature_names=whole.features,
         left_out=prepared.left_out,
         columns=[ColumnProfile.of(column, cells, weight) for column in whole.columns],
         caveats=tuple(caveats),
         seconds=clock.perf_counter() - began,
+    )
+
+
+def _explained(
+    found: Comparison, ranker: TableRanker, table: Table, cells: Cells, before: int = 0
+) -> Comparison:
+    """Explain rows of the table that was tested; ``before`` rows of the data come before it."""
+    columns, place = ranker.encoder.columns, found.rows - before
+    values = pl.DataFrame([table.column(column.name).alias(column.name) for column in columns])
+    return explain_rows(
+        found,
+        lambda some: values[place[some]],
+        lambda some: as_frame(take_rows(cells, place[some]), columns),
+        lambda some: ranker.contributions(replace(table, frame=table.frame[place[some]], places=None)),
     )
 
 
