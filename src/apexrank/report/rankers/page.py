@@ -269,22 +269,20 @@ def _steps(values: pl.Series, parts: np.ndarray, weight: np.ndarray) -> tuple[li
 def _shape(kind: str, values: list[Any], effects: np.ndarray, limits: tuple[float, float]) -> Chart:
     effect = Axis(*limits, "effect on the score")
     if kind == "category":
-        ticks = [(k, fit_name(value, 9)) for k, value in enumerate(values)]
-        chart = Chart(effect, Axis(len(values) - 0.4, -0.6, ticks=ticks, thin=False), height=240)
+        names = [(k, fit_name(value, 9)) for k, value in enumerate(values)]
+        chart = Chart(effect, Axis(len(values) - 0.4, -0.6, ticks=names, thin=False), height=240)
         for k, (value, size) in enumerate(zip(values, effects, strict=True)):
             chart.bar(0, k - 0.3, size, k + 0.3, title=f"{value}: {number(size)}")
         chart.rule(0, len(values) - 0.4, 0, -0.6)
         return chart
-    x = np.array(values)
-    low, high = padded(x)
+    low, high = padded(values)
     days = [low + part * (high - low) for part in (1 / 6, 1 / 2, 5 / 6)]
-    ticks = [(day, str(np.datetime64(int(day), "D"))) for day in days] if kind == "date" else None
-    chart = Chart(Axis(low, high, ticks=ticks), effect, height=240)
-    chart.rule(chart.x.low, 0, chart.x.high, 0)
-    chart.line(x, effects)
-    chart.points(
-        x, effects, size=3, titles=[f"{number(a)}: {number(b)}" for a, b in zip(x, effects, strict=True)]
-    )
+    dates = [(day, str(np.datetime64(int(day), "D"))) for day in days] if kind == "date" else None
+    chart = Chart(Axis(low, high, ticks=dates), effect, height=240)
+    chart.rule(low, 0, high, 0)
+    chart.line(values, effects)
+    titles = [f"{number(value)}: {number(size)}" for value, size in zip(values, effects, strict=True)]
+    chart.points(values, effects, size=3, titles=None if dates else titles)
     return chart
 
 
