@@ -90,7 +90,7 @@ def explain_rows(
 
 
 def _told(parts: Callable[[np.ndarray], np.ndarray], rows: np.ndarray) -> np.ndarray | None:
-    """Contributions, or None of a model that gives none: it has no coefficients, or is trees of scikit-learn."""
+    """Contributions, or None of a model that gives none, such as a user's own that is not linear."""
     try:
         return np.asarray(parts(rows))
     except (AttributeError, InputError):
