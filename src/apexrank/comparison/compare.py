@@ -331,9 +331,9 @@ def _tested(
     gains = np.array([[gains_of(y, row, weight)] for row in scores])
     rng = np.random.default_rng(options.random_state)
     number = int(np.clip(_MOST_DRAWN / scores.size, 100, _DRAWS))
-    draws: list[list[list[float]]] = []
+    draws: list[list[tuple[float, ...]]] = []
     while len(draws) < number:
         drawn = resample_weights(weight, len(y), rng)
         if drawn[y].any() and drawn[~y].any():
-            draws.append([[*measures_of(y, row, drawn, top), *gains_of(y, row, drawn)] for row in scores])
+            draws.append([(*measures_of(y, row, drawn, top), *gains_of(y, row, drawn)) for row in scores])
     return values, gains, np.moveaxis(np.array(draws), 0, 1)
