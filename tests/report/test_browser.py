@@ -7,6 +7,8 @@ import polars as pl
 import pytest
 
 from apexrank import aggregate, datasets, report
+from apexrank.comparison import LinearPush, Logistic, compare_table
+from apexrank.io import Recipe, Table
 
 pytestmark = pytest.mark.slow
 
@@ -14,12 +16,15 @@ ARTEFACTS = Path(__file__).parents[2] / "artefacts"  # screenshots, kept for who
 DESKTOP, PHONE = {"width": 1200, "height": 900}, {"width": 360, "height": 740}
 
 
-def push_report():
-    example = datasets.make_push_example(3000, random_state=0)
-    frame = pl.DataFrame(example.data, schema=example.feature_names)
-    names = [f"C{number:04d}" for number in range(3000)]
-    return report.compare_pushes(
-        frame, example.target, row_names=names, alphas=[1e-4], folds=3, n_resamples=200
+def ranker_report():
+    example = datasets.make_push_example(1500, random_state=0)
+    columns = dict(zip(example.feature_names, example.data.T, strict=True))
+    shops = [None if row % 9 == 0 else f"shop {row % 4}" for row in range(1500)]
+    names = [f"C{row:04d}" for row in range(1500)]
+    frame = pl.DataFrame({"case": names, **columns, "shop": shops, "constant": 1, "fraud": example.target})
+    rankers = [Logistic(), LinearPush(ps=(1, 16), alphas=(1e-3,))]
+    return compare_table(
+        Table(frame), Recipe(target="fraud", id="case"), candidates=rankers, top=100, repeats=2
     )
 
 
@@ -36,7 +41,7 @@ def vote_report():
     return report.summarise_votes(aggregate(scores, items=plans), bootstrap=100)
 
 
-REPORTS = {"pushes": push_report, "graph": graph_report, "votes": vote_report}
+REPORTS = {"rankers": ranker_report, "graph": graph_report, "votes": vote_report}
 
 
 @pytest.fixture(scope="module", params=list(REPORTS))
@@ -103,7 +108,9 @@ def test_its_policy_stops_what_data_might_smuggle_in(browser, built):
 
 
 def test_the_slider_moves_the_picture_and_the_list(browser, built):
-    _, path = built
+    name, path = built
+    if name == "rankers":
+        pytest.skip("it has no slider")
     with Visit(browser, path) as visit:
         page = visit.page
         slider = page.locator("#frames")
@@ -147,11 +154,11 @@ def test_can_be_read_by_everybody(browser, built, scheme, viewport):
 
 
 def test_prints_on_paper(browser, built):
-    _, path = built
+    name, path = built
     with Visit(browser, path, scheme="dark") as visit:
         visit.page.emulate_media(media="print")
         assert not visit.page.locator("#frames").is_visible()
-        assert visit.page.locator("#frames-shown").is_visible()
+        assert visit.page.locator("#frames-shown").is_visible() == (name != "rankers")
         ground = visit.page.evaluate("getComputedStyle(document.body).backgroundColor")
         assert ground == "rgb(255, 255, 255)"
         assert visit.page.pdf(format="A4").startswith(b"%PDF")
@@ -164,3 +171,34 @@ def test_text_in_charts_can_be_read_on_a_phone(browser, built):
             "svg.chart text", "all => all.map(t => t.getBoundingClientRect().height).filter(h => h > 0)"
         )
         assert min(heights) >= 9
+
+
+@pytest.mark.parametrize("viewport", [DESKTOP, PHONE], ids=["desktop", "phone"])
+def test_ticks_do_not_overlap(browser, built, viewport):
+    _, path = built
+    with Visit(browser, path, viewport=viewport) as visit:
+        overlaps = visit.page.eval_on_selector_all(
+            "svg.chart",
+            """charts => charts.flatMap(chart => ['middle', 'end'].flatMap(axis => {
+                 const ticks = [...chart.querySelectorAll(`.tick[text-anchor=${axis}]`)];
+                 const boxes = ticks.map(t => t.getBoundingClientRect()).filter(b => b.width);
+                 return boxes.flatMap((a, i) => boxes.slice(i + 1).filter(b => a.left < b.right && b.left < a.right
+                   && a.top < b.bottom && b.top < a.bottom).map(() => chart.getAttribute('aria-label')));
+               }))""",
+        )
+        assert overlaps == []
+
+
+def test_the_list_can_be_saved_without_a_network(browser, built, tmp_path):
+    name, path = built
+    if name != "rankers":
+        pytest.skip("it has no list to save")
+    with Visit(browser, path) as visit:
+        with visit.page.expect_download() as download:
+            visit.page.get_by_text("Download the").click()
+        download.value.save_as(tmp_path / "list.csv")
+        saved = pl.read_csv(tmp_path / "list.csv")
+        first = visit.shown("table.top-items tbody th")
+        assert saved["row"].to_list()[: len(first)] == first
+        assert {"place", "score", "positive", "main drivers", "shop"} <= set(saved.columns)
+        assert visit.faults == []

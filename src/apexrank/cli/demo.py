@@ -26,7 +26,7 @@ _SHOWN = {
     "r_max": "R_max",
 }
 _NEXT = (
-    "apexrank compare {train.csv} --test {new.csv} --target fraud --id case --report {report.html}",
+    "apexrank compare {train.csv} --test {new.csv} --target fraud --id case --top 50 --report {report.html}",
     "apexrank fit {train.csv} --target fraud --id case -p 16 -o {model.apex}",
     "apexrank rank {model.apex} {new.csv} --top 10 --explain -o {top.csv}",
     "apexrank evaluate {model.apex} {new.csv}",
@@ -104,10 +104,19 @@ def _picture(train: Table, new: Table, judged: dict[int, Any], path: Path) -> No
 
 
 def _report(train: Table, new: Table, judged: dict[int, Any], path: Path) -> None:
-    from apexrank.report import build, compare_table
+    from apexrank.comparison import LinearPush, Logistic, Trees, compare_table
+    from apexrank.io import Recipe
+    from apexrank.report import build
     from apexrank.report.page import check_extra
 
     check_extra()
-    with working("comparing pushes"):
-        comparison = compare_table(train, test_table=new, target="fraud", id="case", ps=POWERS)
-    build(comparison, path, title="Does a push help? Made-up card payments")
+    with working("comparing rankers"):
+        comparison = compare_table(
+            train,
+            Recipe(target="fraud", id="case"),
+            test_table=new,
+            top=50,
+            candidates=[Logistic(), LinearPush(), Trees()],
+            repeats=1,
+        )
+    build(comparison, path, title="Which ranker? Made-up card payments")

@@ -8,6 +8,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
+import polars as pl
 from numpy.typing import ArrayLike
 from sklearn.base import is_classifier
 from sklearn.pipeline import make_pipeline
@@ -16,6 +17,7 @@ from sklearn.utils import check_array, check_consistent_length
 
 from apexrank.comparison.candidates import Candidate, Estimator, default_candidates
 from apexrank.comparison.engine import Progress, Rows, gains_of, measures_of, run_trials
+from apexrank.comparison.profile import ColumnProfile, explain_rows
 from apexrank.comparison.result import Comparison, too_few
 from apexrank.comparison.splits import Split, Top, later_rows, repeated_folds
 from apexrank.errors import InputError
@@ -161,6 +163,8 @@ def compare_rankers(
     columns = getattr(X, "columns", ()) if feature_names is None else feature_names
     names = [str(name) for name in columns]
     names = names or [f"feature {j + 1}" for j in range(matrix.shape[1])]
+    if len(names) != matrix.shape[1] or len(set(names)) < len(names):
+        raise InputError(f"feature_names needs {matrix.shape[1]} different names, one for each column of X")
     test = None
     if X_test is not None:
         extra = _matrix("X_test", X_test)
@@ -190,8 +194,26 @@ def compare_rankers(
         None if weight is None else weight[fitted],
         setting,
     )
-    seconds = clock.perf_counter() - began
-    return replace(found, feature_names=names, model=make_pipeline(scaler, model), seconds=seconds)
+    tested = matrix[found.rows]
+    frame = pl.DataFrame(tested, schema=names)
+    found = explain_rows(
+        found,
+        lambda some: frame[some],
+        lambda some: frame[some],
+        lambda some: _contributions(model, scaler.transform(tested[some])),
+    )
+    return replace(
+        found,
+        feature_names=names,
+        columns=[ColumnProfile(name, "number", 0.0, frame[name].n_unique()) for name in names],
+        model=make_pipeline(scaler, model),
+        seconds=clock.perf_counter() - began,
+    )
+
+
+def _contributions(model: Any, X: np.ndarray) -> np.ndarray:
+    """What each feature adds to the scores; the mean of scaled features is 0."""
+    return model.contributions(X) if hasattr(model, "contributions") else X * np.ravel(model.coef_)
 
 
 def _matrix(name: str, X: Any) -> np.ndarray:
@@ -260,6 +282,7 @@ def compare_data(data: Data, candidates: list[Candidate], options: Options) -> C
         scores=scores,
         weight=None if weight is None else weight[listed],
         row_names=[data.row_names[row] for row in listed],
+        rows=listed,
         feature_names=[],
         n_train=n_train,
         how=how,
@@ -317,5 +340,5 @@ def _tested(
     while len(draws) < number:
         drawn = resample_weights(weight, len(y), rng)
         if drawn[y].any() and drawn[~y].any():
-            draws.append([measures_of(y, row, drawn, top) for row in scores])
+            draws.append([(*measures_of(y, row, drawn, top), *gains_of(y, row, drawn)) for row in scores])
     return values, gains, np.moveaxis(np.array(draws), 0, 1)

@@ -3,21 +3,34 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from functools import cached_property
+from functools import cached_property, partial
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
+from scipy.special import expit
 
 from apexrank.comparison.candidates import Candidate, Setting
 from apexrank.comparison.engine import MEASURES, SHARES
 from apexrank.comparison.splits import Top, corrected_interval
 from apexrank.metrics.confidence import Interval, interval_of_draws
+from apexrank.rankers.logistic import LogisticRanker
+from apexrank.rankers.trees import TreeRanker
 
 if TYPE_CHECKING:
     import polars as pl
 
+    from apexrank.comparison.profile import ColumnProfile, Explained
+
 FEW = 20  # positives, negatives or places at the top, of all test rows: with fewer nothing is claimed
 BASELINES = ("logistic regression", "boosted trees")
+
+
+class Part(NamedTuple):
+    """A part of the list: number of its rows, share of positives, and mean probability where scores are log-odds."""
+
+    rows: int
+    positive: float
+    predicted: float | None
 
 
 class Verdict(NamedTuple):
@@ -48,12 +61,14 @@ class Comparison:
     values, gains : arrays of shape (n_candidates, n_splits, n_measures) and (n_candidates, n_splits, n_shares)
         Measures, and shares of the positives found in the first ``SHARES`` of the rows, on the test rows of each
         split, with the setting that did best on the other splits.
-    draws : array of shape (n_candidates, n_draws, n_measures), optional
-        Values of bootstrap samples of the test rows, where there is a test set of its own.
+    draws : array of shape (n_candidates, n_draws, n_measures + n_shares), optional
+        Values and gains of bootstrap samples of the test rows, where there is a test set of its own.
     ratio : float
         Test rows over training rows of a split.
     y, scores, weight : arrays of shape (n,), (n_candidates, n) and (n,)
         The rows that were tested, their scores by fits that had not seen them, and their weights, if any.
+    rows : array of int
+        Numbers of those rows in the data, where the rows of a test set follow the training rows.
     row_names, feature_names : list of str
         Names of those rows, and of the features.
     n_train : int
@@ -64,6 +79,9 @@ class Comparison:
         The recommended ranker, fitted on all rows.
     notes, caveats, left_out
         What was assumed or done; what speaks against believing any of it; columns that are not used with the reason.
+    columns, first, sample
+        Profile of the columns that are used; values and drivers of the first rows of the list, and of rows drawn at
+        random (`apexrank.comparison.profile`).
     seconds : float
         What it took.
 
@@ -85,6 +103,7 @@ class Comparison:
     ratio: float
     y: np.ndarray
     scores: np.ndarray
+    rows: np.ndarray
     row_names: list[str]
     feature_names: list[str]
     n_train: int
@@ -96,6 +115,9 @@ class Comparison:
     notes: list[str] = field(default_factory=list)
     caveats: tuple[str, ...] = ()
     left_out: list[tuple[str, str]] = field(default_factory=list)
+    columns: list[ColumnProfile] = field(default_factory=list)
+    first: Explained | None = None
+    sample: Explained | None = None
     seconds: float = 0.0
     title: str = "Which ranker?"
 
@@ -168,19 +190,56 @@ class Comparison:
 
     def gain(self, i: int) -> list[Interval]:
         """Share of the positives found in the first ``SHARES`` of the rows, with intervals over the splits."""
-        return [
-            corrected_interval(column, self.ratio, self.confidence)
-            if self.gains.shape[1] > 1
-            else Interval(float(column[0]), np.nan, np.nan, np.nan, self.confidence, len(self.y))
-            for column in self.gains[i].T
-        ]
+        if self.draws is None:
+            return [corrected_interval(column, self.ratio, self.confidence) for column in self.gains[i].T]
+        columns = zip(self.gains[i].T, self.draws[i, :, len(MEASURES) :].T, strict=True)
+        return [self._interval(list(pair), 1) for pair in columns]
+
+    @property
+    def base(self) -> int:
+        """The ranker that the others are compared with: logistic regression, or the first one."""
+        return self.names.index(BASELINES[0]) if BASELINES[0] in self.names else 0
+
+    @property
+    def base_rate(self) -> float:
+        """Share of positives among the tested rows."""
+        return float(np.average(self.y, weights=self.weight))
+
+    @property
+    def measured(self) -> str:
+        """How it was measured, in a sentence."""
+        if self.draws is not None:
+            return f"Trained on {self.n_train:,} rows, evaluated on {len(self.y):,}."
+        each = round(self.n_train * self.ratio)
+        how = self.how[0].upper() + self.how[1:]
+        return f"{how}: trained on {self.n_train:,} rows, evaluated on {each:,} each time."
+
+    def parts(self, i: int, number: int = 10) -> list[Part]:
+        """Cut the list of ranker ``i`` into parts of about the same length, the top first."""
+        chosen = self.candidates[i].estimator(self.settings[i])
+        log_odds = isinstance(chosen, LogisticRanker) or (isinstance(chosen, TreeRanker) and chosen.p is None)
+        order = self.standing(i)
+        weight = np.ones(len(order)) if self.weight is None else self.weight[order]
+        y, scores = self.y[order], self.scores[i, order]
+        part = (number * (np.cumsum(weight) - weight / 2) / weight.sum()).astype(int)
+        found = []
+        for rows in (np.flatnonzero((part == k) & (weight > 0)) for k in range(number)):
+            if len(rows):
+                mean = partial(np.average, weights=weight[rows])
+                found.append(
+                    Part(
+                        len(rows),
+                        float(mean(y[rows])),
+                        float(mean(expit(scores[rows]))) if log_odds else None,
+                    )
+                )
+        return found
 
     def table(self) -> pl.DataFrame:
         """Tidy table: a row for each ranker and measure, with the difference to logistic regression."""
         import polars as pl
 
-        base = self.names.index(BASELINES[0]) if BASELINES[0] in self.names else 0
-        rows = []
+        base, rows = self.base, []
         for i, name in enumerate(self.names):
             for measure in MEASURES:
                 gap = (None,) * 3 if i == base else self.difference(i, base, measure)[:3]

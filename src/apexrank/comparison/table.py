@@ -11,12 +11,13 @@ import numpy as np
 import polars as pl
 
 from apexrank.comparison.compare import Data, Options, compare_data
+from apexrank.comparison.profile import ColumnProfile, as_frame, explain_rows
 from apexrank.comparison.result import Comparison
 from apexrank.errors import InputError
 from apexrank.io.columns import group_ids, labelled_rows, numbers, read_target, row_weights, texts
-from apexrank.io.encode import Encoder, check_encoding, parse_columns, take_rows
+from apexrank.io.encode import Cells, Encoder, check_encoding, parse_columns, take_rows
 from apexrank.io.prepare import deciding_columns, deciding_notes, prepare, row_groups, row_notes
-from apexrank.io.table_ranker import Recipe, fit_table
+from apexrank.io.table_ranker import Recipe, TableRanker, fit_table
 from apexrank.io.tables import Table
 
 _MANY_REPEATED = 0.5  # share of rows that repeat others, beyond which that is how the table is
@@ -117,12 +118,29 @@ def compare_table(
     ranker, _ = fit_table(table, recipe, candidates[best].estimator(found.settings[best]))
     caveats = leaks + _same_rows(table, tested, names)
     return replace(
-        found,
+        _explained(found, ranker, table, cells)
+        if tested is None
+        else _explained(found, ranker, tested, test_cells or {}, len(y)),
         model=ranker,
         feature_names=whole.features,
         left_out=prepared.left_out,
+        columns=[ColumnProfile.of(column, cells, weight) for column in whole.columns],
         caveats=tuple(caveats),
         seconds=clock.perf_counter() - began,
+    )
+
+
+def _explained(
+    found: Comparison, ranker: TableRanker, table: Table, cells: Cells, before: int = 0
+) -> Comparison:
+    """Explain rows of the table that was tested; ``before`` rows of the data come before it."""
+    columns, place = ranker.encoder.columns, found.rows - before
+    values = pl.DataFrame([table.column(column.name).alias(column.name) for column in columns])
+    return explain_rows(
+        found,
+        lambda some: values[place[some]],
+        lambda some: as_frame(take_rows(cells, place[some]), columns),
+        lambda some: ranker.contributions(replace(table, frame=table.frame[place[some]], places=None)),
     )
 
 

@@ -1,9 +1,9 @@
 """Reports for people: one HTML file that needs nothing else, made from a comparison.
 
-`compare_pushes` (arrays) and `compare_table` (a table) ask whether a push helps and how hard to push (folder
-``push``); `compare_ranks` asks which vertices of a graph gain by made-up links (``graph``); `summarise_votes` shows
-how settled an aggregation is (``votes``). `build` makes the page of any of them, from ``page`` and ``charts``, which
-all share. It needs ``pip install "apexrank[report]"``.
+`apexrank.comparison` asks which ranker puts the most positives on top of a list (folder ``rankers``); `compare_ranks`
+asks which vertices of a graph gain by made-up links (``graph``); `summarise_votes` shows how settled an aggregation is
+(``votes``). `build` makes the page of any of them, from ``page`` and ``charts``, which all share. It needs
+``pip install "apexrank[report]"``.
 """
 
 from __future__ import annotations
@@ -17,15 +17,12 @@ from apexrank.lazy import attach
 if TYPE_CHECKING:
     from apexrank.report.graph.compare import compare_ranks as compare_ranks
     from apexrank.report.graph.result import RankComparison as RankComparison
-    from apexrank.report.push.compare import compare_pushes as compare_pushes
-    from apexrank.report.push.result import PushComparison as PushComparison
-    from apexrank.report.push.table import compare_table as compare_table
     from apexrank.report.votes.summary import VoteSummary as VoteSummary
     from apexrank.report.votes.summary import summarise_votes as summarise_votes
 else:
     __getattr__, __dir__, __all__ = attach(__name__)
 
-_PAGES = {"PushComparison": "push", "RankComparison": "graph", "VoteSummary": "votes"}
+_PAGES = {"Comparison": "rankers", "RankComparison": "graph", "VoteSummary": "votes"}
 
 
 def build(result: Any, path: str | Path | None = None, *, title: str | None = None) -> str:
@@ -33,7 +30,7 @@ def build(result: Any, path: str | Path | None = None, *, title: str | None = No
 
     Parameters
     ----------
-    result : PushComparison, RankComparison, VoteSummary or Aggregation
+    result : Comparison, RankComparison, VoteSummary or Aggregation
         What to show.
     path : path, optional
         HTML file to write, atomically.
@@ -48,8 +45,9 @@ def build(result: Any, path: str | Path | None = None, *, title: str | None = No
     Examples
     --------
     >>> from apexrank import datasets, report
+    >>> from apexrank.comparison import LinearPush, Logistic, compare_rankers
     >>> X, y = datasets.make_push_example(600, return_X_y=True)
-    >>> html = report.build(report.compare_pushes(X, y, ps=[1, 4], alphas=[1e-4], folds=2, n_resamples=50))
+    >>> html = report.build(compare_rankers(X, y, candidates=[Logistic(), LinearPush(ps=(1, 4))], repeats=1))
     >>> html.startswith("<!doctype html>")
     True
     """
@@ -63,7 +61,7 @@ def build(result: Any, path: str | Path | None = None, *, title: str | None = No
     kind = type(result).__name__
     if kind not in _PAGES:
         raise InputError(
-            f"there is no report of a {kind}: give a result of compare_pushes, compare_table, "
+            f"there is no report of a {kind}: give a result of compare_rankers, compare_table, "
             "compare_ranks, summarise_votes or aggregate"
         )
     html = import_module(f"apexrank.report.{_PAGES[kind]}.page").page(result, title=title)

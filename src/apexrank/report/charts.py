@@ -269,7 +269,6 @@ def steps_chart(
     values: ArrayLike,
     texts: Sequence[str],
     *,
-    bands: tuple[ArrayLike, ArrayLike] | None = None,
     height: int = 320,
 ) -> Chart:
     """A value for each position of the slider: a line with open marks, and a large mark where the slider stands.
@@ -284,8 +283,6 @@ def steps_chart(
         One for each position.
     texts : sequence of str
         The values as tooltips say them.
-    bands : two arrays, optional
-        Ends of intervals.
     height : int
         That of the chart.
     """
@@ -293,32 +290,12 @@ def steps_chart(
     ticks = [(place, label.removeprefix("p = ")) for place, label in enumerate(labels)]
     ends = (-0.3, len(labels) - 0.7)
     chart = Chart(Axis(*ends, "p", ticks=ticks), y, height=height)
-    if bands is not None:
-        chart.band(range(len(labels)), *bands)
-        chart.rule(ends[0], values[0], ends[1], values[0])
     chart.line(range(len(labels)), values)
     for frame, (label, value, text) in enumerate(zip(labels, values, texts, strict=True)):
         titles = [f"{label}: {text}"]
         chart.points([frame], [value], classes="open", titles=titles)
         chart.points([frame], [value], size=6, frame=frame, titles=titles)
     return chart
-
-
-def thin(x: ArrayLike, y: ArrayLike, most: int = 300) -> tuple[np.ndarray, np.ndarray]:
-    """Thin a rising curve to at most ``most`` points, evenly spaced along it, ends included.
-
-    Examples
-    --------
-    >>> x, y = thin(np.linspace(0, 1, 1001), np.linspace(0, 1, 1001), most=3)
-    >>> x.tolist(), y.tolist()
-    ([0.0, 0.5, 1.0], [0.0, 0.5, 1.0])
-    """
-    x, y = np.asarray(x, dtype=float), np.asarray(y, dtype=float)
-    if len(x) <= most:
-        return x, y
-    along = np.r_[0.0, np.cumsum(np.abs(np.diff(x)) + np.abs(np.diff(y)))]
-    kept = np.unique(np.searchsorted(along, np.linspace(0, along[-1], most)).clip(0, len(x) - 1))
-    return x[kept], y[kept]
 
 
 def padded(

@@ -35,7 +35,7 @@ def render(template: str, result: Any, title: str, **context: Any) -> str:
     ----------
     template : str
         Name of a file in ``templates/``.
-    result : PushComparison, RankComparison or VoteSummary
+    result : Comparison, RankComparison or VoteSummary
         What the page is about; every page shows its ``notes`` and ``seconds``.
     title : str
         Title of the page.
@@ -88,7 +88,7 @@ def _environment() -> Any:
         trim_blocks=True,
         lstrip_blocks=True,
     )
-    for text_of in (number, signed, percent, points, whole_percent, few_digits, shorten, counted):
+    for text_of in (number, percent, whole_percent, few_digits, shorten, counted):
         environment.filters[text_of.__name__] = text_of
     return environment
 
@@ -121,18 +121,6 @@ def number(value: float, digits: int = 3) -> str:
     return f"{sign}{'' if shown == '1' else f'{shown} × '}10{str(int(power)).translate(_SUPERSCRIPTS)}"
 
 
-def signed(value: float, digits: int = 3) -> str:
-    """Format a difference with its sign.
-
-    Examples
-    --------
-    >>> signed(0.25), signed(-3), signed(0)
-    ('+0.25', '−3', '0')
-    """
-    text = number(value, digits)
-    return f"+{text}" if value > 0 else text
-
-
 def percent(value: float, digits: int = 3) -> str:
     """Format a share as percent.
 
@@ -145,18 +133,6 @@ def percent(value: float, digits: int = 3) -> str:
         return "–"
     shown = f"{100 * value:.{digits}g}"
     return f"{100 * value:.0f} %" if "e+" in shown else f"{shown} %"
-
-
-def points(share: float, unit: str = " points") -> str:
-    """Format a change in percentage points, to one decimal; a dash where there is none.
-
-    Examples
-    --------
-    >>> points(0.0312), points(-0.5), points(0.0001)
-    ('+3.1 points', '−50.0 points', '–')
-    """
-    shown = f"{100 * share:+.1f}"
-    return "–" if share != share or float(shown) == 0 else f"{shown.replace('-', '−')}{unit}"
 
 
 def whole_percent(share: float) -> str:

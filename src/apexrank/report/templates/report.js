@@ -1,6 +1,7 @@
 // Everything is drawn already: the slider only says which of the frames is shown.
 (() => {
   "use strict";
+  addEventListener("beforeprint", () => document.querySelectorAll("details").forEach((d) => (d.open = true)));
   const slider = document.getElementById("frames");
   if (!slider) return;
   const labels = JSON.parse(slider.dataset.labels);
@@ -13,5 +14,4 @@
   };
   slider.addEventListener("input", show);
   addEventListener("pageshow", show); // a browser may bring an old position back
-  addEventListener("beforeprint", () => document.querySelectorAll("details").forEach((d) => (d.open = true)));
 })();

@@ -1,0 +1,325 @@
+"""HTML page of a comparison of rankers: verdict, gains at the top, main drivers, and the first rows of the list."""
+
+from __future__ import annotations
+
+import base64
+from functools import partial
+from math import isfinite, sqrt
+from typing import Any
+
+import numpy as np
+import polars as pl
+from scipy.special import ndtri
+
+from apexrank.comparison.engine import SHARES
+from apexrank.comparison.result import Comparison, Part
+from apexrank.comparison.verdict import in_words
+from apexrank.metrics.confidence import Interval, are_counts
+from apexrank.report.charts import Axis, Chart, fit_name, padded
+from apexrank.report.page import level, number, render
+
+_ROWS = 20  # of the list on the page; the download has more
+_VALUES = 8  # columns whose values stand beside the drivers of a row
+_DRIVERS, _SHAPES = 15, 6
+_LEVELS, _STEPS = 7, 12  # values of a category, and points of a number, in the chart of its effect
+_COLUMNS = 200  # in tables of columns and in the download: a table may have many thousands
+_BINS = 30
+_MOST_BYTES = 1_000_000  # of the download, which is part of the page
+
+
+def page(found: Comparison, *, title: str | None = None) -> str:
+    """HTML of the comparison."""
+    own, base = found.recommended, found.base
+    order = list(dict.fromkeys([own, base, *range(len(found.names))]))
+    importance = _importance(found)
+    largest = np.argsort(-importance, kind="stable").tolist()
+    share = found.top.share
+    end = 0.3 if share is None else min(1.0, max(0.1, 3 * share))
+    listed, data = _download(found, sorted(largest[:_COLUMNS]))
+    return render(
+        "rankers.html",
+        found,
+        title or found.title,
+        level=level(found.confidence),
+        setting=in_words(found.settings[own]),
+        rankers=[_measures(found, i) for i in range(len(found.names))],
+        counts=found.weight is None or are_counts(found.weight),
+        legend=[(f"s{place}", found.names[i]) for place, i in enumerate(order)],
+        at_top=_at_top(found),
+        gains=_gains(found, order, end),
+        curves=[_gains(found, order, 1.0), _lift(found, order), _precision_recall(found, order)],
+        histogram=_histogram(found),
+        calibration=_calibration(found.parts(own), found),
+        importance=importance,
+        drivers=[j for j in largest if importance[j] > 0][:_DRIVERS],
+        bar=partial(_bar, most=float(importance.max(initial=0)) or 1.0),
+        shapes=_shapes(found, largest[:_SHAPES]),
+        shown=largest[:_VALUES],
+        first=range(0 if found.first is None else min(_ROWS, len(found.first.rows))),
+        numeric=[column.kind != "category" for column in found.columns],
+        cell=_cell,
+        most=_COLUMNS,
+        listed=listed,
+        data=data,
+    )
+
+
+def _importance(found: Comparison) -> np.ndarray:
+    """Mean size of what each column adds to a score, as a share of all columns; 0 where the model cannot tell."""
+    if found.sample is None or found.sample.parts is None:
+        return np.zeros(len(found.columns))
+    weight = None if found.weight is None else found.weight[found.sample.rows]
+    if weight is not None and not weight.any():
+        weight = None
+    sizes = np.average(np.abs(found.sample.parts), axis=0, weights=weight)
+    return sizes / (sizes.sum() or 1.0)
+
+
+def _measures(found: Comparison, i: int) -> dict[str, Any]:
+    """Row of the table of rankers."""
+    gap = None if i == found.base else found.difference(i, found.base)
+    return {
+        "name": found.names[i],
+        "value": _with_ends(found.value(i)),
+        "gap": "" if gap is None else f"{100 * gap.value:+.1f} points".replace("-", "−"),
+        "gap_ends": "" if gap is None else _ends(gap, "{:+.1f}"),
+        "direction": "still" if gap is None else "up" if gap.low > 0 else "down" if gap.high < 0 else "still",
+        "average_precision": found.value(i, "average_precision").value,
+        "auc": found.value(i, "auc").value,
+    }
+
+
+def _with_ends(interval: Interval) -> tuple[str, str]:
+    """A share as percent, and the ends of its interval."""
+    kept = interval._replace(low=max(interval.low, 0.0), high=min(interval.high, 1.0))
+    return f"{100 * interval.value:.1f} %", _ends(kept if isfinite(interval.low) else interval, "{:.1f}")
+
+
+def _ends(interval: Interval, form: str) -> str:
+    if not isfinite(interval.low):
+        return ""
+    low, high = (form.format(100 * end).replace("-", "−") for end in (interval.low, interval.high))
+    return f"{low} to {high}"
+
+
+def _gain(found: Comparison, i: int) -> np.ndarray:
+    """Rows: share of the positives found, and the ends of its interval, at each of ``SHARES``."""
+    return np.clip(np.array([interval[:3] for interval in found.gain(i)]).T, 0, 1)
+
+
+def _at_top(found: Comparison) -> str:
+    """Sentence on what reading the top of the list finds."""
+    name, share = found.names[found.recommended], found.top.share
+    if share is None:
+        text, ends = _with_ends(found.value(found.recommended))
+        within = f" ({ends} %)" if ends else ""
+        return f"At {number(100 * (found.top.fpr or 0))} % false alarms, {name} finds {text}{within} of the positives."
+    value, low, high = (float(np.interp(share, SHARES, row)) for row in _gain(found, found.recommended))
+    within = (
+        f" ({level(found.confidence)} interval {100 * low:.0f} to {100 * high:.0f} %)" if low < high else ""
+    )
+    read = number(100 * share)
+    return (
+        f"Reading the first {read} % of the list of {name} finds {100 * value:.0f} % of the positives{within}; "
+        f"in random order it would be {read} %."
+    )
+
+
+def _mark_top(found: Comparison, chart: Chart) -> None:
+    share = found.top.share
+    if share is not None and share < chart.x.high:
+        chart.rule(share, chart.y.low, share, chart.y.high)
+
+
+def _gains(found: Comparison, order: list[int], end: float) -> Chart:
+    """Positives found against rows read, with bands for the recommended ranker and the baseline."""
+    seen = end * 1.001 >= SHARES
+    curves = [_gain(found, i)[:, seen] for i in order]
+    tops = [np.nanmax(curve) for curve in curves]
+    high = 1.0 if end == 1 else min(1.0, 1.04 * float(max(*tops, end)))
+    chart = Chart(Axis(0, end, "rows read", percent=True), Axis(0, high, "positives found", percent=True))
+    for place, curve in enumerate(curves[:2] if end < 1 else []):
+        if order[place] in (found.recommended, found.base):
+            chart.band(SHARES[seen], curve[1], curve[2], series=place)
+    chart.line([0, end], [0, min(end, high)], classes="baseline", title="random order")
+    for place, curve in reversed(list(enumerate(curves))):
+        chart.line(SHARES[seen], curve[0], series=place, title=found.names[order[place]])
+    _mark_top(found, chart)
+    if end < 1 and found.top.share is not None:
+        words = f"first {number(100 * found.top.share)} %"
+        chart.text(found.top.share, high, words, dx=5, dy=5, classes="soft")
+    return chart
+
+
+def _lift(found: Comparison, order: list[int]) -> Chart:
+    """How many times as many positives as in random order."""
+    curves = [_gain(found, i)[0, 1:] / SHARES[1:] for i in order]
+    chart = Chart(Axis(0, 1, "rows read", percent=True), Axis(0, 1.04 * float(np.max(curves)), "lift"))
+    chart.line([0, 1], [1, 1], classes="baseline", title="random order")
+    for place, curve in reversed(list(enumerate(curves))):
+        chart.line(SHARES[1:], curve, series=place, title=found.names[order[place]])
+    _mark_top(found, chart)
+    return chart
+
+
+def _precision_recall(found: Comparison, order: list[int]) -> Chart:
+    chart = Chart(Axis(0, 1, "recall: positives found", percent=True), Axis(0, 1, "precision", percent=True))
+    chart.line([0, 1], [found.base_rate] * 2, classes="baseline", title="base rate")
+    for place, i in reversed(list(enumerate(order))):
+        gain = _gain(found, i)[0, 1:]
+        precision = np.minimum(found.base_rate * gain / SHARES[1:], 1)
+        chart.line(gain, precision, series=place, title=found.names[i])
+    return chart
+
+
+def _histogram(found: Comparison) -> Chart:
+    """Scores of the recommended ranker, a shape for each class; the few largest and smallest are in the end bins."""
+    scores = found.scores[found.recommended]
+    low, high = np.quantile(scores, [0.002, 0.998])
+    edges = np.linspace(low, high if high > low else low + 1, _BINS + 1)
+    weight = np.ones(len(scores)) if found.weight is None else found.weight
+    shares = []
+    for chosen in (found.y, ~found.y):
+        counts = np.histogram(np.clip(scores[chosen], edges[0], edges[-1]), edges, weights=weight[chosen])[0]
+        shares.append(counts / (counts.sum() or 1))
+    ends = (edges[0], edges[-1])
+    chart = Chart(
+        Axis(*ends, "score"), Axis(0, 1.05 * float(np.max(shares)), "share of the class", percent=True)
+    )
+    for place, share in enumerate(shares):
+        x, y = np.repeat(edges, 2), np.concatenate([[0.0], np.repeat(share, 2), [0.0]])
+        chart.band(x, np.zeros(len(x)), y, series=place)
+        chart.line(x, y, series=place, title=("positive rows", "negative rows")[place])
+    return chart
+
+
+def _calibration(parts: list[Part], found: Comparison) -> Chart:
+    """Share of positives in each tenth of the list, against the predicted probability where there is one."""
+    ends = [_wilson(part, found.confidence) for part in parts]
+    high = min(1.0, 1.04 * max(*(end for _, end in ends), *(part.predicted or 0 for part in parts)))
+    y = Axis(0, high, "positive", percent=True)
+    if parts[0].predicted is None:
+        ticks = [(k, str(k)) for k in range(1, len(parts) + 1)]
+        chart = Chart(Axis(0.4, len(parts) + 0.6, "tenth of the list, the top first", ticks=ticks), y)
+        chart.rule(0.4, found.base_rate, len(parts) + 0.6, found.base_rate)
+    else:
+        chart = Chart(Axis(0, high, "predicted probability", percent=True), y)
+        chart.line([0, high], [0, high], classes="baseline", title="predicted = observed")
+    for k, (part, (low, top)) in enumerate(zip(parts, ends, strict=True), 1):
+        x = k if part.predicted is None else part.predicted
+        chart.line([x, x], [low, top])
+        told = f"tenth {k}: {part.positive:.1%} positive" + (
+            "" if part.predicted is None else f", {part.predicted:.1%} predicted"
+        )
+        chart.points([x], [part.positive], titles=[told])
+    return chart
+
+
+def _wilson(part: Part, confidence: float) -> tuple[float, float]:
+    """Wilson's interval of a share of positives.
+
+    Examples
+    --------
+    >>> [round(end, 3) for end in _wilson(Part(100, 0.1, None), 0.95)]
+    [0.055, 0.174]
+    """
+    z, n, share = float(ndtri((1 + confidence) / 2)), part.rows, part.positive
+    middle, reach = share + z**2 / (2 * n), z * sqrt(share * (1 - share) / n + z**2 / (4 * n**2))
+    return max(0.0, (middle - reach) / (1 + z**2 / n)), min(1.0, (middle + reach) / (1 + z**2 / n))
+
+
+def _shapes(found: Comparison, columns: list[int]) -> list[tuple[str, Chart]]:
+    """Mean effect on the score against the values of each column, all on one scale."""
+    if found.sample is None or found.sample.parts is None:
+        return []
+    weight = np.ones(len(found.y)) if found.weight is None else found.weight
+    weight, drawn = weight[found.sample.rows], []
+    for j in columns:
+        column, values = found.columns[j], found.sample.values.to_series(j)
+        known = values.is_not_null().to_numpy() & (weight > 0)
+        if values.dtype.is_numeric():
+            known &= np.isfinite(values.to_numpy())
+        if known.any() and found.sample.parts[:, j].any():
+            step = _levels if column.kind == "category" else _steps
+            drawn.append((column, *step(values.filter(known), found.sample.parts[known, j], weight[known])))
+    limits = padded(np.concatenate([[0.0], *(effects for _, _, effects in drawn)]))
+    return [(column.name, _shape(column.kind, values, effects, limits)) for column, values, effects in drawn]
+
+
+def _levels(values: pl.Series, parts: np.ndarray, weight: np.ndarray) -> tuple[list[Any], np.ndarray]:
+    """The most frequent values, and their mean effects, the largest first."""
+    frame = pl.DataFrame({"value": values, "part": parts * weight, "weight": weight})
+    means = frame.group_by("value", maintain_order=True).sum().sort("weight", descending=True).head(_LEVELS)
+    means = means.with_columns(effect=pl.col("part") / pl.col("weight")).sort("effect", descending=True)
+    return means["value"].to_list(), means["effect"].to_numpy()
+
+
+def _steps(values: pl.Series, parts: np.ndarray, weight: np.ndarray) -> tuple[list[float], np.ndarray]:
+    """Means of the values and of the effects in parts of about as many rows; equal values stay together."""
+    x = values.to_numpy()
+    different = np.unique(x)
+    cuts = np.unique(np.quantile(x, np.linspace(0, 1, _STEPS + 1)[1:-1]))
+    bins = np.searchsorted(different if len(different) <= _STEPS else cuts, x)
+    total = np.bincount(bins, weight)
+    kept = total > 0
+    means = [np.bincount(bins, weight * each)[kept] / total[kept] for each in (x, parts)]
+    return means[0].tolist(), means[1]
+
+
+def _shape(kind: str, values: list[Any], effects: np.ndarray, limits: tuple[float, float]) -> Chart:
+    effect = Axis(*limits, "effect on the score")
+    if kind == "category":
+        names = [(k, fit_name(value, 9)) for k, value in enumerate(values)]
+        chart = Chart(effect, Axis(len(values) - 0.4, -0.6, ticks=names, thin=False), height=240)
+        for k, (value, size) in enumerate(zip(values, effects, strict=True)):
+            chart.bar(0, k - 0.3, size, k + 0.3, title=f"{value}: {number(size)}")
+        chart.rule(0, len(values) - 0.4, 0, -0.6)
+        return chart
+    low, high = padded(values)
+    days = [low + part * (high - low) for part in (1 / 6, 1 / 2, 5 / 6)]
+    dates = [(day, str(np.datetime64(int(day), "D"))) for day in days] if kind == "date" else None
+    chart = Chart(Axis(low, high, ticks=dates), effect, height=240)
+    chart.rule(low, 0, high, 0)
+    chart.line(values, effects)
+    titles = [f"{number(value)}: {number(size)}" for value, size in zip(values, effects, strict=True)]
+    chart.points(values, effects, size=3, titles=None if dates else titles)
+    return chart
+
+
+def _bar(share: float, most: float) -> str:
+    chart = Chart(Axis(0, most, ticks=()), Axis(0, 1, ticks=()), width=160, height=16, margins=(2, 2, 0, 0))
+    chart.bar(0, 0.2, share, 0.8)
+    return chart.render()
+
+
+def _cell(value: Any) -> str:
+    """A value of a table as text; nothing where it is missing."""
+    if value is None or value != value:
+        return ""
+    return number(value, 4) if isinstance(value, float) else str(value)
+
+
+def _download(found: Comparison, columns: list[int]) -> tuple[int, str]:
+    """Number of the first rows of the list, and they as CSV in base64, with the values of some columns."""
+    if found.first is None:
+        return 0, ""
+    own, first = found.recommended, found.first
+    reasons = [
+        "; ".join(f"{name} = {_cell(value)}" for name, value, _ in first.drivers(place))
+        for place in range(len(first.rows))
+    ]
+    given = {
+        "place": np.arange(1, len(first.rows) + 1),
+        "row": [found.row_names[row] for row in first.rows],
+        "score": found.scores[own, first.rows],
+        "positive": found.y[first.rows].astype(int),
+        **({} if first.parts is None else {"main drivers": reasons}),
+    }
+    values = first.values[:, columns]
+    named = {name + "_" * (name in values.columns): column for name, column in given.items()}
+    frame = pl.concat([pl.DataFrame(named), values], how="horizontal")
+    text = frame.write_csv()
+    while len(text.encode()) > _MOST_BYTES and frame.height > _ROWS:
+        frame = frame.head(frame.height // 2)
+        text = frame.write_csv()
+    return frame.height, base64.b64encode(text.encode()).decode()
