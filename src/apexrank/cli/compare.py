@@ -190,7 +190,9 @@ def _print(found: Comparison, train: Path) -> None:
     out.print_table(
         ["ranker", found.top.label, against, "its interval", "avg. precision", "AUC", "chosen"], rows
     )
-    typer.echo("* recommended: the first ranker that none is clearly better than")
+    typer.echo(
+        "* recommended: the first ranker that none is clearly better than, at the top or by average precision"
+    )
     for sentence in found.notes:
         out.note(sentence)
     verdict = found.verdict

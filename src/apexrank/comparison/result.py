@@ -166,11 +166,15 @@ class Comparison:
 
     @cached_property
     def recommended(self) -> int:
-        """The first ranker that none is clearly better than: candidates are listed with the most readable first."""
-        for i in range(len(self.candidates)):
-            if i == self.best or self.too_few or not self.difference(self.best, i).low > 0:
-                return i
-        return self.best
+        """The first ranker that the best is not clearly better than, at the top or by average precision.
+
+        Candidates are listed with the most readable first.
+        """
+        if self.too_few:
+            return 0
+        measures = MEASURES[:2]
+        beaten = (any(self.difference(self.best, i, m).low > 0 for m in measures) for i in range(self.best))
+        return next((i for i, clearly in enumerate(beaten) if not clearly), self.best)
 
     @property
     def too_few(self) -> str | None:

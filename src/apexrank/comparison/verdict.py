@@ -16,15 +16,19 @@ def judge(found: Comparison) -> Verdict:
     bases = [names.index(name) for name in BASELINES if name in names] or [0]
     gaps = {base: found.difference(best, base) for base in bases if base != best}
     against = [
-        f"with {names[base]} {found.value(base).value:.0%} ({points(gap)}{'' if gap.low > 0 else ', maybe chance'})"
+        f"with {names[base]} {_percent(found, base)} ({points(gap)}{'' if gap.low > 0 else ', maybe chance'})"
         for base, gap in gaps.items()
     ]
-    opening = f"With {names[best]} {found.value(best).value:.0%} {_of_what(found)}"
+    opening = f"With {names[best]} {_percent(found, best)} {_of_what(found)}"
     first = ", ".join([opening, *against]) + "."
     if few is not None:
         return Verdict("too few to tell", f"Too few to tell ({few}). {first}", found.caveats)
     kind = "better" if any(gap.low > 0 for gap in gaps.values()) else "no difference"
     return Verdict(kind, f"{first} {_advice(found)}", found.caveats)
+
+
+def _percent(found: Comparison, i: int) -> str:
+    return f"{100 * found.value(i).value:.0f} %"
 
 
 def _of_what(found: Comparison) -> str:
@@ -48,9 +52,19 @@ def points(gap: Interval) -> str:
 
 
 def _advice(found: Comparison) -> str:
-    own = found.recommended
+    own, best = found.recommended, found.best
     take = f"Take {found.names[own]}{in_words(found.settings[own])}"
-    return f"{take}." if own == found.best else f"{take}: it is simpler, and nothing is clearly better."
+    if own != best:
+        return f"{take}: it is simpler, and nothing is clearly better."
+    near = [i for i in range(best) if not found.difference(best, i).low > 0]
+    if not near:
+        return f"{take}."
+    first = max(near, key=lambda i: found.value(i, "average_precision").value)
+    values = [found.value(i, "average_precision").value for i in (best, first)]
+    return (
+        f"{take}: at the top {found.names[first]} may be as good, over the whole list it is not (average precision "
+        "{:.3f} against {:.3f}).".format(*values)
+    )
 
 
 def in_words(setting: Mapping[str, Any]) -> str:
