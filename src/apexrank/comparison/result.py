@@ -143,9 +143,9 @@ class Comparison:
         return self._interval(self._row(i, measure), 1)
 
     def difference(self, i: int, j: int, measure: str = "top") -> Interval:
-        """Mean difference of ranker ``i`` to ranker ``j``, with an interval that holds for all rankers at once."""
+        """Mean difference of ranker ``i`` to ranker ``j``, with an interval that holds for both baselines at once."""
         rows = [a - b for a, b in zip(self._row(i, measure), self._row(j, measure), strict=True)]
-        return self._interval(rows, max(1, len(self.candidates) - 1))
+        return self._interval(rows, min(len(BASELINES), max(1, len(self.candidates) - 1)))
 
     def _row(self, i: int, measure: str) -> list[np.ndarray]:
         column = MEASURES.index(measure)
