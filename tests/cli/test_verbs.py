@@ -83,12 +83,14 @@ class TestFit:
     @pytest.mark.parametrize(
         ("options", "shown"),
         [
-            ("", "PNormPush(p=4, alpha=1e-06)"),
-            ("--loss logistic", "PNormPush(p=4, alpha=1e-06, loss=logistic)"),
+            ("", "PNormPush(p=4, alpha=0.1016)"),
+            ("--loss logistic", "PNormPush(p=4, alpha=0.1016, loss=logistic)"),
             ("--side both --alpha 0.1", "PNormPush(p=4, alpha=0.1, side=both)"),
             ("--l1-ratio 0.5 --alpha 0.1", "PNormPush(p=4, alpha=0.1, l1_ratio=0.5)"),
-            ("--loss exponential --side top --l1-ratio 0", "PNormPush(p=4, alpha=1e-06)"),
+            ("--loss exponential --side top --l1-ratio 0", "PNormPush(p=4, alpha=0.1016)"),
             ("--model listwise --loss listnet --groups query", "ListwiseRanker(loss=listnet, alpha=0.001)"),
+            ("--model logistic --alpha 0.1", "LogisticRanker(alpha=0.1): converged after "),
+            ("--model trees --rounds 5", "TreeRanker(leaves=16, rounds=5)"),
         ],
     )
     def test_the_summary_has_what_is_not_usual(self, folder, options, shown):
@@ -465,7 +467,10 @@ TRAIN = "--target fraud --id case --categorical city"
         (f"fit good.csv {TRAIN} -p 0.5", "p must be"),
         (f"fit good.csv {TRAIN} -p many", "Invalid value for '-p'"),
         (f"fit good.csv {TRAIN} --alpha -1", "alpha must be"),
-        (f"fit good.csv {TRAIN} --model forest", "unknown --model 'forest': use one of push, ir, rankboost"),
+        (
+            f"fit good.csv {TRAIN} --model forest",
+            "unknown --model 'forest': use one of push, logistic, trees, ir, rankboost",
+        ),
         (f"fit good.csv {TRAIN} --model ir -p 3", "--model ir has no -p"),
         (f"fit good.csv {TRAIN} --price gold", "unknown price 'gold'"),
         (

@@ -2,7 +2,6 @@ import numpy as np
 import pytest
 from sklearn.ensemble import HistGradientBoostingClassifier
 from sklearn.linear_model import LogisticRegression
-from sklearn.utils.estimator_checks import parametrize_with_checks
 
 from apexrank.errors import InputError, MissingExtraError
 from apexrank.rankers import trees
@@ -15,11 +14,6 @@ def rows():
     rng = np.random.default_rng(0)
     X = rng.normal(size=(400, 4))
     return X, X[:, 0] + X[:, 1] ** 2 + 0.3 * rng.normal(size=400) > 1
-
-
-@parametrize_with_checks([TreeRanker(rounds=5), LogisticRanker()])
-def test_scikit_learn_checks(estimator, check):
-    check(estimator)
 
 
 @pytest.mark.parametrize("p", [None, 4.0])

@@ -59,7 +59,7 @@ from apexrank.errors import InputError
 from apexrank.graph import ConcaveConvexRank, TopMeanRank
 from apexrank.io import Recipe, Table, TableRanker, load_model, read_table, save_model
 from apexrank.preprocessing import QueryNormalizer
-from apexrank.rankers import Isotron
+from apexrank.rankers import Isotron, LogisticRanker, TreeRanker
 from apexrank_papers.push.thresholds import ThresholdFeatures
 from tests.whole import can_import
 
@@ -81,6 +81,8 @@ ESTIMATORS = {
     PNormPushCV: (PNormPushCV(ps=[1, 4], alphas=[0.1], cv=2), (X, Y)),
     PushBoost: (PushBoost(n_estimators=2, random_state=0), (X, Y)),
     RankBoost: (RankBoost(t_max=5), (X, Y)),
+    LogisticRanker: (LogisticRanker(), (X, Y)),
+    TreeRanker: (TreeRanker(rounds=3), (X, Y)),
     IRPush: (IRPush(alpha=0.1), (X, Y)),
     TwoStagePush: (TwoStagePush(PNormPush(1, alpha=0.1), PNormPush(4, alpha=0.1), keep=0.5), (X, Y)),
     CrucialPairsPush: (CrucialPairsPush(2, alpha=0.1), (X, Y)),
