@@ -29,6 +29,7 @@ from apexrank.errors import InputError
 from apexrank.export.sql import to_sql
 from apexrank.io import Recipe, Table, TableRanker
 from apexrank.preprocessing import QueryNormalizer
+from apexrank.rankers import LogisticRanker, TreeRanker
 
 TOLERANCE = 1e-9
 ODD_NAMES = [
@@ -103,6 +104,13 @@ def cancer():
 
 
 class TestRankers:
+    def test_logistic_regression_is_linear_and_trees_are_not(self, database, cancer):
+        X, y = cancer
+        ranker = LogisticRanker(alpha=0.1).fit(X, y)
+        assert_close(scores_in(database, ranker, X.to_dict("list")), ranker.decision_function(X))
+        with pytest.raises(InputError, match="TreeRanker cannot be exported: its scores are sums over trees"):
+            to_sql(TreeRanker(rounds=3).fit(X, y))
+
     def test_odd_names_and_whole_numbers(self, database, dialect, cancer):
         X, y = cancer
         ranker = PNormPush(p=4, alpha=1e-2).fit(X, y)

@@ -9,13 +9,14 @@ import pytest
 
 from apexrank import InputError, IRPush, PNormPush, PNormPushCV, RankBoost
 from apexrank.io import ModelFileError, Recipe, Table, TableRanker, load_model, read_table, save_model
-from apexrank.io.modelfile import pack, unpack
+from apexrank.io.modelfile import describe, pack, unpack
 from apexrank.rankers import (
     CrucialPairsPush,
     Isotron,
     ListwiseRanker,
     MonotoneRetargeting,
     PushBoost,
+    TreeRanker,
     UnknownLinkRegressor,
 )
 
@@ -361,3 +362,51 @@ def test_what_is_not_data_is_not_saved(tmp_path, rows):
     with pytest.raises(InputError, match="a LogisticRegression cannot be kept"):
         save_model(tmp_path / "m.apex", fit(rows, LogisticRegression()))
     assert not list(tmp_path.iterdir())
+
+
+@pytest.fixture(scope="module")
+def trees():
+    rng = np.random.default_rng(0)
+    frame = pl.DataFrame({"a": rng.normal(size=200), "b": rng.normal(size=200)})
+    table = Table(frame.with_columns(y=(pl.col("a") * pl.col("b") > 0.3).cast(int)))
+    return table, TableRanker.fit(table, Recipe(target="y"), TreeRanker(leaves=5, rounds=7))
+
+
+def test_trees_come_back_bit_for_bit(trees, tmp_path):
+    table, ranker = trees
+    save_model(tmp_path / "m.apex", ranker)
+    again = load_model(tmp_path / "m.apex")
+    np.testing.assert_array_equal(again.score(table), ranker.score(table))
+    np.testing.assert_array_equal(again.contributions(table), ranker.contributions(table))
+    assert again.estimator.get_params() == ranker.estimator.get_params()
+    with pytest.raises(InputError, match="no coefficients"):
+        _ = again.coef
+
+
+@pytest.mark.parametrize(
+    ("name", "place", "value"),
+    [
+        ("tree_left", 0, 0),  # a question that leads to itself would never end
+        ("tree_left", 0, 10_000),
+        ("tree_right", 0, -1),
+        ("tree_feature", 0, 2),
+        ("tree_feature", 0, 0.5),
+        ("tree_roots", 1, -1),
+        ("tree_roots", 1, 10_000),
+    ],
+)
+def test_trees_that_do_not_end_in_leaves_are_refused(trees, tmp_path, name, place, value):
+    header, arrays = describe(trees[1])
+    arrays[name][place] = value
+    (tmp_path / "m.apex").write_bytes(pack(header, arrays))
+    with pytest.raises(ModelFileError, match="trees do not end in leaves"):
+        load_model(tmp_path / "m.apex")
+
+
+@pytest.mark.parametrize("name", ["tree_left", "tree_roots", "tree_base"])
+def test_trees_with_an_array_missing_are_refused(trees, tmp_path, name):
+    header, arrays = describe(trees[1])
+    del arrays[name]
+    (tmp_path / "m.apex").write_bytes(pack(header, arrays))
+    with pytest.raises(ModelFileError, match="not complete"):
+        load_model(tmp_path / "m.apex")
