@@ -157,8 +157,10 @@ class Penalty:
         mu, (low, high) = self.convexity, self.bounds
         if mu > 0:
             excess = np.sign(v) * np.maximum(np.abs(v) - self.l1, 0.0)
-            u = np.clip(excess / mu, low, high)
-            return float((excess * u - 0.5 * mu * u**2).sum())
+            with np.errstate(over="ignore", invalid="ignore"):
+                u = np.clip(excess / mu, low, high)
+                most = float((excess * u - 0.5 * mu * u**2).sum())
+            return np.inf if np.isnan(most) else most  # beyond all numbers
         # v on the edge of the dual box counts as inside, whatever rounding says
         excess = np.sign(v) * np.maximum(np.abs(v) - (1 + 1e-12) * self.l1, 0.0)
         kept = excess != 0

@@ -453,7 +453,7 @@ def test_bad_weights_and_grades_are_found_before_the_fit(tmp_path):
 @pytest.mark.slow
 def test_what_a_target_is_is_decided_by_all_rows(tmp_path):
     x = np.random.default_rng(0).normal(size=200)
-    none = np.where((np.arange(200) >= 100) & (x > 0), "fraud", "none")
+    none = np.where((np.arange(200) >= 100) & (x > 0), "wrong", "none")
     digits = np.where((np.arange(200) < 20) | (x > 0.8), "1", "B")
     for labels in (none, digits):
         frame = pl.DataFrame({"x": x, "y": labels})

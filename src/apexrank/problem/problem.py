@@ -76,6 +76,7 @@ class Problem:
         self.design: Design = design if isinstance(design, Design) else design_of(design)
         self.penalty = penalty if isinstance(penalty, Penalty) else Ridge(penalty)
         self.n_features = self.design.n_features
+        self.n_repeated = 0.0 if sample_weight is None else float(sample_weight.sum())
         self.penalty.check(self.n_features)
         self.objective, self.count, total = objective, objective.count, objective.total
         if not LEAST_TOTAL <= total <= 1 / LEAST_TOTAL:  # its squares are taken
@@ -104,7 +105,11 @@ class Problem:
 
     def in_span(self) -> SpanProblem | None:
         """The problem in the span of its rows where that has fewer variables and a ridge keeps the minimiser there."""
-        n, ridge = self.design.n_rows, self.penalty.convexity > 0 and not self.needs - {"limit"}
+        # a row of weight 3 is three rows, so that repeated rows take the same way to the minimum
+        n = max(self.design.n_rows, self.n_repeated)
+        ridge = self.penalty.convexity > 0 and not self.needs - {"limit"}
+        # Newton's steps are the same in any coordinates; those of L-BFGS depend on which basis the span gets
+        ridge = ridge and (self.objective.has_hessian or "limit" in self.needs)
         narrow = n < self.n_features and n <= WIDEST_HESSIAN
         return SpanProblem(self) if ridge and narrow and self.design.has_span else None
 
