@@ -48,8 +48,8 @@ def run(command, code=0):
 
 def test_one_command_from_an_ordinary_table_to_a_model(folder):
     result = run(f"compare train.csv --target fraud --id case --save m.apex {QUICK}")
-    assert "train.csv: 600 rows, " in result.stdout
-    assert "; 2 folds, once" in result.stdout
+    assert "train.csv: 2 folds, once, in all on 600 rows, " in result.stdout
+    assert "of them positive (fraud = 1); " in result.stdout
     assert "logistic regression" in result.stdout
     assert "boosted trees" in result.stdout
     assert "* recommended: " in result.stdout
@@ -74,6 +74,14 @@ def test_the_fit_command_gives_the_same_model(folder, models):
     assert Path("m.apex").read_bytes() == Path("again.apex").read_bytes()
     ranked = run("rank m.apex new.csv --top 3 --explain --json").stdout
     assert len(json.loads(ranked)["ranking"]) == 3
+
+
+def test_the_fit_command_leaves_out_what_splits_the_rows(folder):
+    pl.read_csv("train.csv").write_csv("semi.csv", separator="|")
+    options = "--target fraud --id case --drop comment --group-split hour --sep '|' --models logistic"
+    found = json.loads(run(f"compare semi.csv {options} --folds 2 --repeats 1 --save m.apex --json").stdout)
+    run(found["fit"].removeprefix("apexrank ").replace("m.apex", "again.apex"))
+    assert Path("m.apex").read_bytes() == Path("again.apex").read_bytes()
 
 
 def test_without_a_report_it_prints_only(folder):

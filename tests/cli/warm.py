@@ -38,7 +38,10 @@ OUTPUTS = {  # every verb that writes, and every way to make the bytes, by the f
     "card.md": "export model.apex --data train.csv -o card.md",
     "queries.csv": "evaluate train.csv --scores amount --target fraud --groups hour --per-query -o queries.csv",
     "roc.png": "evaluate model.apex train.csv --roc roc.png",
-    "compare.html": "compare train.csv --target fraud --id case --models logistic,push -p 1,2 --folds 2 --repeats 1 --json --report compare.html",
+    "compare.html": (
+        "compare train.csv --target fraud --id case --models logistic,push -p 1,2 --folds 2 --repeats 1 --json "
+        "--report compare.html"
+    ),
     "votes.csv": "aggregate ballots.csv -o votes.csv",
     "pairs.csv": "aggregate ballots.csv --pairwise pairs.csv",
     "votes.svg": "aggregate ballots.csv --figure votes.svg",

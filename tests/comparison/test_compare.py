@@ -195,3 +195,35 @@ def test_false_claims_are_rare_where_all_rankers_are_equal():
         claims += found.difference(found.best, 0).low > 0
     # with 5 in 100 more than 11 have a probability of 0.4 %
     assert claims <= 11
+
+
+def test_copies_of_rows_are_on_one_side_of_a_split():
+    rng = np.random.default_rng(0)
+    noise = pl.DataFrame({"a": rng.normal(size=300), "b": rng.normal(size=300), "y": rng.integers(0, 2, 300)})
+    table = Table(pl.concat([noise] * 3))
+    found = compare_table(table, Recipe(target="y"), candidates=[FEW_TREES], repeats=1)
+    assert found.value(0, "auc").value < 0.6
+    assert found.notes[-1] == "rows that repeat others are kept on one side of every split"
+
+
+def test_times_are_read_as_features_are():
+    table = people()
+    written = Table(table.frame.with_columns(since=pl.col("since").dt.strftime("%d.%m.%Y")))
+    one, other = (
+        compare_table(each, Recipe(target="bought"), time="since", candidates=[Logistic()])
+        for each in (table, written)
+    )
+    np.testing.assert_array_equal(one.values, other.values)
+
+
+def test_rows_are_named_by_their_place_in_the_file():
+    table = people(200)
+    gaps = pl.when(pl.int_range(200) < 10).then(None).otherwise(pl.col("bought"))
+    found = compare_table(
+        Table(table.frame.with_columns(bought=gaps)),
+        Recipe(target="bought"),
+        candidates=[Logistic()],
+        repeats=1,
+    )
+    assert found.row_names[0] == "row 11"
+    assert found.positive == "bought = yes"

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import shlex
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -48,7 +48,7 @@ class CompareOptions:
     )
     top: str | None = _compare(
         "What is the top of the list: 100 rows of a list as long as this table, or a share such as 1%; by default "
-        "as many rows as are positive, from 1 to 10 %.",
+        "as many rows as are positive, from 1 to 10 % and at least 50.",
         metavar="N|N%",
     )
     fpr: float | None = _compare(
@@ -135,18 +135,22 @@ def compare(
         save_model(save, found.model)
     if page.report is not None:
         build(found, page.report, title=page.title or f"Which ranker? {train.name}")
-    command = fit_command(train, recipe, found, save)
+    apart = [name for name in (options.group_split, options.time) if name is not None]
+    recipe = replace(recipe, drop=[*recipe.drop, *(name for name in apart if name not in recipe.drop)])
+    command = fit_command(train, recipe, found, save, reading)
     if json:
         out.print_json({**found.to_dict(), "fit": command, "report": page.report, "model": save})
         return
-    _print(found, train)
+    _print(found, train, options.test)
     typer.echo(f"the same model: {command}")
     for path in (save, page.report):
         if path is not None:
             out.print_written(path)
 
 
-def fit_command(train: Path, recipe: Any, found: Comparison, save: Path | None) -> str:
+def fit_command(
+    train: Path, recipe: Any, found: Comparison, save: Path | None, reading: opt.CsvOptions
+) -> str:
     """Return the ``fit`` command that gives the recommended model."""
     best = found.recommended
     short = {full: name for name, full in RANKERS.items()}.get(found.names[best], found.names[best])
@@ -164,6 +168,8 @@ def fit_command(train: Path, recipe: Any, found: Comparison, save: Path | None) 
     for name in ("features", "drop", "categorical"):
         for value in getattr(recipe, name) or ():
             words += [opt.flag(name), value]
+    for name, value in opt.given_options(reading).items():
+        words += [opt.flag(name), value]
     words += ["--model", "trees" if short == "pushed-trees" else short]
     for name, value in found.settings[best].items():
         if value is not None:
@@ -171,13 +177,18 @@ def fit_command(train: Path, recipe: Any, found: Comparison, save: Path | None) 
     return shlex.join([*words, *([] if save is None else ["-o", str(save)])])
 
 
-def _print(found: Comparison, train: Path) -> None:
+def _print(found: Comparison, train: Path, test: Path | None) -> None:
     from apexrank.comparison.verdict import in_words
 
-    typer.echo(
-        f"{train}: {len(found.y):,} rows, {found.n_positives:,} of them positive, "
-        f"{out.plural(len(found.feature_names), 'feature')}; {found.how}"
+    features, meaning = (
+        out.plural(len(found.feature_names), "feature"),
+        f" ({found.positive})" * bool(found.positive),
     )
+    tested = f"{len(found.y):,} rows, {found.n_positives:,} of them positive{meaning}"
+    if test is not None:
+        typer.echo(f"{train}: {found.n_train:,} rows, {features}; tested on {test}: {tested}")
+    else:
+        typer.echo(f"{train}: {found.how}, in all on {tested}; {features}")
     base = found.names.index(RANKERS["logistic"]) if RANKERS["logistic"] in found.names else 0
     rows = []
     for i, name in enumerate(found.names):

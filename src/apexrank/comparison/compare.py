@@ -123,7 +123,7 @@ def compare_rankers(
         By default logistic regression, a linear push, and boosted trees without and with a push.
     top : int, float or str, optional
         What is the top of the list: ``100`` rows of a list as long as this one, or ``"1%"``. By default as many rows as
-        are positive, from 1 to 10 % of all.
+        are positive, from 1 to 10 % of all and at least 50.
     fpr : float, optional
         Measure the share of the positives that is found at this false positive rate instead.
     folds, repeats : int

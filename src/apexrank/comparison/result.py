@@ -84,6 +84,8 @@ class Comparison:
         random (`apexrank.comparison.profile`).
     seconds : float
         What it took.
+    positive : str
+        What a positive row is, such as "fraud = 1".
 
     Examples
     --------
@@ -119,6 +121,7 @@ class Comparison:
     first: Explained | None = None
     sample: Explained | None = None
     seconds: float = 0.0
+    positive: str = ""
     title: str = "Which ranker?"
 
     @property

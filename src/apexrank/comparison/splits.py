@@ -35,10 +35,14 @@ class Top:
 
     share: float | None = None
     fpr: float | None = None
+    rows: int | None = None  # where the top was asked for as a number of rows
 
     @classmethod
     def of(cls, given: Any, n: float, positives: float, fpr: float | None = None) -> Top:
-        """Read ``100``, ``"100"``, ``"1%"`` or ``0.01``; by default as many rows as are positive, from 1 to 10 %."""
+        """Read ``100``, ``"100"``, ``"1%"`` or ``0.01``; by default as many rows as are positive.
+
+        The default is at least 1 % and 50 rows, and at most 10 %, or a third where 50 rows are more.
+        """
         if fpr is not None:
             if given is not None:
                 raise InputError("top and fpr are two ways to say what counts: give one of them")
@@ -55,19 +59,25 @@ class Top:
             raise InputError(
                 f"top must be a number of rows such as 100 or a share such as 1%, got {given!r}"
             ) from None
-        share = share / n if share >= 1 and not text.endswith("%") else share
+        rows = round(share) if share >= 1 and not text.endswith("%") else None
+        share = share if rows is None else share / n
         if not 0 < share <= 1 / 3:
             raise InputError(
                 f"the top of a list is at most a third of its {n:,.0f} rows and more than none, got {given!r}"
             )
-        return cls(share=share)
+        return cls(share=share, rows=rows)
+
+    @property
+    def part(self) -> str:
+        """The first rows in words."""
+        return f"first {100 * (self.share or 0):.3g} %" if self.rows is None else f"first {self.rows:,} rows"
 
     @property
     def label(self) -> str:
         """What is measured."""
         if self.share is None:
-            return f"positives found at {100 * self.fpr:.3g} % false alarms"  # type: ignore[operator]
-        return f"precision in the first {100 * self.share:.3g} %"
+            return f"positives found at {100 * (self.fpr or 0):.3g} % false alarms"
+        return f"precision in the {self.part}"
 
     def measure(self, y: np.ndarray, scores: np.ndarray, weight: np.ndarray | None = None) -> float:
         """Precision in the first rows, or share of the positives above the false positive rate."""

@@ -14,13 +14,22 @@ from apexrank.comparison.compare import Data, Options, compare_data
 from apexrank.comparison.profile import ColumnProfile, as_frame, explain_rows
 from apexrank.comparison.result import Comparison
 from apexrank.errors import InputError
-from apexrank.io.columns import group_ids, labelled_rows, numbers, read_target, row_weights, texts
-from apexrank.io.encode import Cells, Encoder, check_encoding, parse_columns, take_rows
+from apexrank.io.columns import (
+    group_ids,
+    labelled_rows,
+    negative_notes,
+    read_target,
+    refuse_row,
+    row_weights,
+    texts,
+)
+from apexrank.io.encode import Category, Cells, Encoder, check_encoding, parse_columns, take_rows
 from apexrank.io.prepare import deciding_columns, deciding_notes, prepare, row_groups, row_notes
 from apexrank.io.table_ranker import Recipe, TableRanker, fit_table
 from apexrank.io.tables import Table
 
-_MANY_REPEATED = 0.5  # share of rows that repeat others, beyond which that is how the table is
+_MANY_REPEATED = 0.5  # share of rows that repeat others, beyond which that is how the table is,
+_AGREE = 0.98  # unless they nearly always repeat the answer as well
 
 
 def compare_table(
@@ -91,14 +100,21 @@ def compare_table(
     leaks = deciding_notes(deciding_columns(whole, whole.transform(cells), y, weight))
     names = [column.name for column in prepared.columns]
     repeats = row_groups(table, names)
-    notes += leaks + prepared.notes + row_notes(y, repeats)
+    notes = (
+        leaks
+        + notes
+        + negative_notes(table, recipe.target, positive)
+        + prepared.notes
+        + row_notes(y, repeats)
+    )
     data = Data(y, weight, lambda a, b: (a, b), _names(table, recipe.id), notes=notes)
     if group_split is not None:
         data.groups = group_ids(table, group_split)
-    elif 0 < np.mean(repeats != np.arange(len(y))) < _MANY_REPEATED:
+    elif copied(y, repeats):
         data.groups = repeats
+        notes.append("rows that repeat others are kept on one side of every split")
     if time is not None:
-        data.time = _times(table, time)
+        data.time = _times(table, time, recipe.target)
     tested = None
     if test_table is not None:
         tested = _append_test(data, test_table, recipe, positive, names)
@@ -126,8 +142,22 @@ def compare_table(
         left_out=prepared.left_out,
         columns=[ColumnProfile.of(column, cells, weight) for column in whole.columns],
         caveats=tuple(caveats),
+        positive=f"{recipe.target} = {positive}",
         seconds=clock.perf_counter() - began,
     )
+
+
+def copied(y: np.ndarray, repeats: np.ndarray) -> bool:
+    """Whether rows that repeat others are copies of them, rather than the few rows that such columns allow.
+
+    Examples
+    --------
+    >>> copied(np.array([True, False, True, False]), np.array([0, 1, 0, 1]))
+    True
+    """
+    again = repeats != np.arange(len(y))
+    few = again.mean() < _MANY_REPEATED
+    return bool(again.any() and (few or np.mean(y[again] == y[repeats[again]]) >= _AGREE))
 
 
 def _explained(
@@ -147,27 +177,23 @@ def _explained(
 def _names(table: Table, id: str | None) -> list[str]:
     """Names of rows by the id column, or by their place where there is none."""
     ids: Sequence[str | None] = [None] * len(table) if id is None else texts(table, id).to_list()
-    return [name or f"row {row + 1}" for row, name in enumerate(ids)]
+    places = np.arange(len(table)) if table.places is None else table.places
+    return [name or f"row {row + 1}" for row, name in zip(places, ids, strict=True)]
 
 
-def _times(table: Table, name: str) -> np.ndarray:
-    """Times of the rows as numbers; text in the form 2024-12-31 is in order as it is."""
-    series = table.column(name)
-    if series.null_count():
+def _times(table: Table, name: str, target: str) -> np.ndarray:
+    """Times of the rows as numbers, written as a feature may be."""
+    try:
+        (column,) = prepare(table, Recipe(target=target, features=[name])).columns
+    except InputError:
+        column = Category(name)
+    if isinstance(column, Category):
         raise InputError(
-            f"{table.source} column {name!r} has missing times: fill them in or take the rows out"
+            f"{table.source} column {name!r}: write times as numbers or as 2024-12-31 to put them in order"
         )
-    if series.dtype == pl.String:
-        written = series.str.strip_chars()
-        if written.cast(pl.Float64, strict=False).null_count():
-            if not written.str.contains(r"^\d{4}-\d{2}-\d{2}").all():
-                raise InputError(
-                    f"{table.source} column {name!r}: write times as numbers or as 2024-12-31 to put them in order"
-                )
-            return np.unique(written.to_numpy().astype(str), return_inverse=True)[1]
-    if series.dtype.is_temporal():
-        return series.to_physical().to_numpy()
-    return numbers(table, name)
+    times = column.parse(table, training=True)[:, 0]
+    refuse_row(table, name, np.isnan(times), "the time is missing; fill it in or take the row out")
+    return times
 
 
 def _append_test(

@@ -34,7 +34,7 @@ def _percent(found: Comparison, i: int) -> str:
 def _of_what(found: Comparison) -> str:
     if found.top.share is None:
         return f"of the positives are found at {100 * (found.top.fpr or 0):.3g} % false alarms"
-    return f"of the first {100 * found.top.share:.3g} % of the list are positive"
+    return f"of the {found.top.part}{' of the list' * (found.top.rows is None)} are positive"
 
 
 def points(gap: Interval) -> str:
@@ -45,17 +45,17 @@ def points(gap: Interval) -> str:
     >>> points(Interval(0.07, 0.021, 0.119, 0.025, 0.95, 10))
     '+7 points, 95 % interval +2 to +12'
     """
-    if gap.low != gap.low:
-        return f"{100 * gap.value:+.0f} points"
-    level = f"{100 * gap.confidence:.3g} %"
-    return f"{100 * gap.value:+.0f} points, {level} interval {100 * gap.low:+.0f} to {100 * gap.high:+.0f}"
+    value, low, high = (f"{round(100 * x) if x == x else 0:+d}" for x in gap[:3])
+    own = f"{value} point{'s' * (value not in ('+1', '-1'))}"
+    return own if gap.low != gap.low else f"{own}, {100 * gap.confidence:.3g} % interval {low} to {high}"
 
 
 def _advice(found: Comparison) -> str:
     own, best = found.recommended, found.best
     take = f"Take {found.names[own]}{in_words(found.settings[own])}"
     if own != best:
-        return f"{take}: it is simpler, and nothing is clearly better."
+        share = "" if found.names[own] in BASELINES else f" ({_percent(found, own)})"
+        return f"{take}{share}: it is simpler, and nothing is clearly better."
     near = [i for i in range(best) if not found.difference(best, i).low > 0]
     if not near:
         return f"{take}."

@@ -249,6 +249,23 @@ def target_counts(table: Table, target: str, values: pl.Series | None = None) ->
     return dict(counts.iter_rows())
 
 
+def negative_notes(table: Table, target: str, positive: str | None) -> list[str]:
+    """Return a sentence about the values that count as negative, where there are several.
+
+    Examples
+    --------
+    >>> table = Table(pl.DataFrame({"kind": ["bad", "good", "BAD", "good"]}))
+    >>> negative_notes(table, "kind", "bad")
+    ["counted as negative: 'good' (2 rows), 'BAD' (1 row)"]
+    """
+    others = {value: count for value, count in target_counts(table, target).items() if value != positive}
+    if positive is None or len(others) < 2:
+        return []
+    shown = [f"{value!r} ({count:,} row{'s' * (count > 1)})" for value, count in list(others.items())[:5]]
+    more = f", ... ({len(others)} in all)" if len(others) > 5 else ""
+    return [f"counted as negative: {', '.join(shown)}{more}"]
+
+
 def choose_positive(counts: dict[str, int], source: str, target: str, positive: str | None) -> str:
     """Return the target's positive value: the one asked for, or the obvious one of two."""
     shown = ", ".join(f"{value!r} ({count:,} rows)" for value, count in list(counts.items())[:5])

@@ -9,6 +9,7 @@ accidents: columns that give the target away, repeated rows, rows sorted by thei
 from __future__ import annotations
 
 import re
+import shlex
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, NamedTuple
@@ -33,7 +34,9 @@ LEAST_COUNTED = 10  # rows, for whole numbers in steps of one to be a row counte
 DECIDES = 0.98  # area under the ROC curve of a column that may give the target away
 MOST_ROWS = 100_000  # that are looked at for such columns
 SORTED = 0.95  # that of the row number, in a table sorted by its target
+MOST_GROUPS = 20  # values of a column with the name of an id that may still be a category
 _SURE = 4.0  # standard deviations of an area by chance
+_OWNER = re.compile(r"(^|[_\-. ])(?i:ids?|key)$|[a-z]I[dD]$")
 _ID_NAME = re.compile(
     r"(^|[_\-. ])(?i:id|ids|case|key|index|row|no|nr|number)$|[a-z]I[dD]$|(?i:^(row_?names?|unnamed: ?\d+)$)"
 )
@@ -369,7 +372,10 @@ def _names_the_rows(name: str, facts: Facts) -> str | None:
     if facts.is_counter:
         return "counts the rows; --features all,NAME keeps it"
     if _ID_NAME.search(name) and facts.names_rows:
-        return "another whole number in every row, like an id; --features all,NAME keeps it"
+        return "a number of its own in every row, like an id; --features all,NAME keeps it"
+    decimal = facts.words["word"].str.contains(r"^[+-]?\d*\.\d+$").any()
+    if _OWNER.search(name) and not decimal and len(facts.words) > max(MOST_GROUPS, facts.rows / 50):
+        return "an id that repeats; if its rows belong together, --group-split NAME; --features all,NAME keeps it"
     return None
 
 
@@ -447,7 +453,7 @@ def deciding_notes(found: Sequence[tuple[str, float]]) -> list[str]:
     """Return a sentence for each column of :func:`deciding_columns`."""
     return [
         f"column {name!r} alone ranks the rows almost perfectly (AUC {area:.3f}): is it known when you rank, or does "
-        f"it give the target away? --drop {name} leaves it out"
+        f"it give the target away? --drop {shlex.quote(name)} leaves it out"
         for name, area in found
     ]
 

@@ -21,6 +21,7 @@ from apexrank.io.columns import (
     grades,
     group_ids,
     labelled_rows,
+    negative_notes,
     read_target,
     row_weights,
     target_values,
@@ -347,6 +348,7 @@ def fit_table(table: Table, recipe: Recipe, estimator: Any) -> tuple[TableRanker
     if not recipe.graded:
         table, notes = labelled_rows(table, recipe.target)
     y, positive = read_target(table, recipe.target, recipe.positive, graded=recipe.graded)
+    notes += [] if recipe.graded else negative_notes(table, recipe.target, positive)
     scale = recipe.encoder_scale
     check_encoding(recipe.imputation, scale)
     recipe.feature_columns(table)  # refuses unknown names before anything takes time

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import base64
+import re
 from functools import partial
 from math import isfinite, sqrt
 from typing import Any
@@ -19,6 +20,7 @@ from apexrank.report.charts import Axis, Chart, fit_name, padded
 from apexrank.report.page import level, number, render
 
 _ROWS = 20  # of the list on the page; the download has more
+_LONG = re.compile(r"-?\d+\.\d{4,}")  # a number of a text file with more digits than anybody reads
 _VALUES = 8  # columns whose values stand beside the drivers of a row
 _DRIVERS, _SHAPES = 15, 6
 _LEVELS, _STEPS = 7, 12  # values of a category, and points of a number, in the chart of its effect
@@ -296,6 +298,8 @@ def _cell(value: Any) -> str:
     """A value of a table as text; nothing where it is missing."""
     if value is None or value != value:
         return ""
+    if isinstance(value, str) and _LONG.fullmatch(value):
+        value = float(value)
     return number(value, 4) if isinstance(value, float) else str(value)
 
 
