@@ -148,8 +148,7 @@ def _gains(found: Comparison, order: list[int], end: float) -> Chart:
         chart.line(SHARES[seen], curve[0], series=place, title=found.names[order[place]])
     _mark_top(found, chart)
     if end < 1 and found.top.share is not None:
-        words = f"first {number(100 * found.top.share)} %"
-        chart.text(found.top.share, high, words, dx=5, dy=5, classes="soft")
+        chart.text(found.top.share, high, found.top.part, dx=5, dy=5, classes="soft")
     return chart
 
 
