@@ -410,3 +410,12 @@ def test_trees_with_an_array_missing_are_refused(trees, tmp_path, name):
     (tmp_path / "m.apex").write_bytes(pack(header, arrays))
     with pytest.raises(ModelFileError, match="not complete"):
         load_model(tmp_path / "m.apex")
+
+
+@pytest.mark.parametrize("kind", [PNormPush, IRPush])
+def test_an_automatic_penalty_is_kept_as_a_number(rows, tmp_path, kind):
+    ranker = fit(rows, kind())
+    save_model(tmp_path / "m.apex", ranker)
+    again = load_model(tmp_path / "m.apex").estimator
+    assert again.alpha == ranker.estimator.alpha_
+    assert again._penalty().convexity == ranker.estimator._penalty().convexity

@@ -175,12 +175,14 @@ def _read(
     ranker: TableRanker, options: CardOptions, path: Path | None, weight: str | None
 ) -> tuple[Any, Any]:
     """Read a table and its weights, if one is given."""
-    from apexrank.io.columns import row_weights
+    from apexrank.io.columns import labelled_rows, row_weights
 
     if path is None:
         return None, None
-    table = options.read_table(path, index="index")
-    for sentence in ranker.check(table, known=[weight]):
+    table, notes = options.read_table(path, index="index"), list[str]()
+    if ranker.positive is not None and ranker.target in table.names:
+        table, notes = labelled_rows(table, ranker.target)
+    for sentence in notes + ranker.check(table, known=[weight]):
         out.note(sentence)
     return table, None if weight is None else row_weights(table, weight)
 

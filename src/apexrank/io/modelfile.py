@@ -297,6 +297,8 @@ def _describe_estimator(estimator: Any) -> dict[str, Any]:
     if not (hasattr(estimator, "coef_") or hasattr(estimator, "forest_")):
         raise InputError(f"{kept}: with a kernel its scores are not linear; fit it with kernel=None")
     params = {key: _as_json(value, str) for key, value in estimator.get_params(deep=False).items()}
+    if params.get("alpha") == "auto":  # which depends on the training rows
+        params["alpha"] = float(estimator.alpha_)
     for key, value in params.items():
         if type(value) not in _PLAIN and not (key in _PAIRS and type(value) is list):
             raise InputError(f"{key}={value!r} cannot be kept in a model file: give it by name")

@@ -71,7 +71,10 @@ class AutoAlpha:
 
     def _penalty(self) -> Penalty:
         self._check_numbers()
-        return elastic_net(1.0 if self.alpha == "auto" else self.alpha, self.l1_ratio)
+        # not fitted yet, "auto" is any number: only the kind of penalty is asked for
+        return elastic_net(
+            getattr(self, "alpha_", 1.0) if self.alpha == "auto" else self.alpha, self.l1_ratio
+        )
 
 
 @dataclass(eq=False, repr=False)
