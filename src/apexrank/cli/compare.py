@@ -127,7 +127,7 @@ def compare(
             test_table=other,
             candidates=candidates,
             random_state=options.seed,
-            tell=None if json else out.note,
+            tell=None if json else out.note if status is None else status.note,
             progress=None if status is None else lambda done, total, what: status.update(what, done, total),
             **{name: getattr(options, name) for name in names},
         )

@@ -304,6 +304,10 @@ class Progress:
             self._bar.columns += (BarColumn(), TaskProgressColumn(), TimeRemainingColumn())
         self._bar.update(self._task, description=what, completed=done, total=total)
 
+    def note(self, message: str) -> None:
+        """Print a line above the bar."""
+        self._bar.console.print(f"note: {message}", markup=False, highlight=False, soft_wrap=True)
+
 
 @contextmanager
 def working(message: str, about: str = "") -> Iterator[Progress | None]:
