@@ -198,3 +198,23 @@ def test_fit_says_the_range_and_writes_the_same_bytes_again():
     low, high = load_model("again.apex").calibration.probabilities[[0, -1]]
     assert f"probabilities from {low:.3g} to {high:.3g}" in result.stdout
     assert Path("again.apex").read_bytes() == Path("m.apex").read_bytes()
+
+
+def test_rows_of_one_customer_are_in_one_fold(tmp_path):
+    """Visits of patients whose outcome is noise: trees learn the patients, and only whole ones held out show it."""
+    rng = np.random.default_rng(0)
+    patient = np.repeat(np.arange(60), 8)
+    own, ill = rng.normal(size=(60, 2))[patient], (rng.random(60) < 0.5)[patient]
+    frame = pl.DataFrame({"patient": patient, "a": own[:, 0], "b": own[:, 1], "ill": ill.astype(int)})
+    frame.write_csv(tmp_path / "visits.csv")
+    fit = f"fit {tmp_path}/visits.csv --target ill --model trees --calibrate"
+    widths = []
+    for options in ("--drop patient", "--group-split patient"):
+        run(f"{fit} {options} -o {tmp_path}/m.apex")
+        model = load_model(tmp_path / "m.apex")
+        assert model.encoder.features == ["a", "b"]
+        widths.append(np.ptp(model.calibration.probabilities))
+    assert widths[0] > 0.9
+    assert widths[1] < 0.6
+    message = run(f"{fit.replace(' --calibrate', '')} --group-split patient", code=2).stderr
+    assert "--group-split is about the folds of --calibrate" in message

@@ -6,7 +6,7 @@ import logging
 import math
 from collections.abc import Mapping
 from contextlib import nullcontext
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, NamedTuple
 
@@ -69,6 +69,9 @@ class ModelOptions:
         "out-of-fold scores of five folds.",
         "--calibrate",
         default=False,
+    )
+    group_split: str | None = _model(
+        "With --calibrate: column such as a customer, whose rows stay together in its folds; not a feature."
     )
     p: float | None = _model(
         "How hard to push at the top: 1 is the whole list, inf only the highest negative.", "-p"
@@ -161,13 +164,16 @@ def fit(
     from apexrank.io.table_ranker import fit_table
 
     given = opt.given_options(options)
-    calibrated = given.pop("calibrate")
+    calibrated, apart = given.pop("calibrate"), given.pop("group_split", None)
     estimator = build_estimator(given.pop("model"), given.pop("cv"), given)
     in_blocks = engine.engine is not None or engine.workers is not None or train.is_dir()
     opt.refuse(
         {
             "--calibrate needs the table in memory: leave it out, or leave out --engine": (
                 calibrated and in_blocks
+            ),
+            "--group-split is about the folds of --calibrate: add it, or leave the column out with --drop": (
+                apart is not None and not calibrated
             ),
             "--engine reads UTF-8 files: leave out --encoding and --sep": (
                 in_blocks and reading != opt.CsvOptions()
@@ -193,6 +199,8 @@ def fit(
         )
     if calibrated:
         check_one_list(recipe)
+    if apart is not None and apart not in recipe.drop:
+        recipe = replace(recipe, drop=[*recipe.drop, apart])
     if recipe.graded and table is not None:  # for advice that other commands cannot give
         advice = "; grades of relevance are numbers; two classes such as yes and no are for --model push"
         numbers(table, target, advice)
@@ -208,7 +216,7 @@ def fit(
                 ranker, judged = fit_table(table, recipe, estimator)
         if calibrated and table is not None:
             with out.working("fitting folds for probabilities"):
-                ranker.calibration = calibrate(ranker, table, recipe)
+                ranker.calibration = calibrate(ranker, table, recipe, group_split=apart)
         save_model(output, ranker)
     report = {**_report(ranker, judged, output), "notes": list(judged.notes)}
     if hasattr(estimator, "best_score_"):

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import warnings
 from dataclasses import replace
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 from sklearn.base import clone
 from sklearn.exceptions import ConvergenceWarning
 
 from apexrank.errors import InputError
-from apexrank.io.columns import labelled_rows, read_target, row_weights
+from apexrank.io.columns import group_ids, labelled_rows, read_target, row_weights
 from apexrank.kernels.pav import pav
 from apexrank.progress import steps
 
@@ -78,18 +78,20 @@ def calibrate(
     recipe: Recipe,
     *,
     folds: int = 5,
+    group_split: str | None = None,
 ) -> Calibration:
     """Learn the probabilities of a ranker's scores from the rows that it was fitted on.
 
     Scores of training rows would be too confident. So each of ``folds`` stratified folds is scored by a ranker of the
-    same parameters fitted on the others, encoding included.
+    same parameters fitted on the others, encoding included. Rows with one value in the column ``group_split``, such as
+    those of a customer, are in one fold: a ranker that knows the customer would be too confident as well.
 
     Raises
     ------
     InputError
         When the target holds grades, rows are ranked inside groups, or a class has too few rows.
     """
-    from sklearn.model_selection import StratifiedKFold
+    from sklearn.model_selection import StratifiedGroupKFold, StratifiedKFold
 
     from apexrank.io.table_ranker import fit_table
 
@@ -99,7 +101,9 @@ def calibrate(
     if min(fewest := int(y.sum()), len(y) - fewest) < folds:
         raise InputError(f"probabilities need at least {folds} rows of each class: give more rows")
     scores, recipe = np.empty(len(y)), replace(recipe, positive=ranker.positive)
-    splits = StratifiedKFold(folds, shuffle=True, random_state=0).split(y, y)
+    groups = None if group_split is None else group_ids(table, group_split)
+    kind: Any = StratifiedKFold if groups is None else StratifiedGroupKFold
+    splits = kind(folds, shuffle=True, random_state=0).split(y, y, groups)
     for train, test in steps(list(splits)):
         some, others = table.take(train), table.take(test)
         with warnings.catch_warnings():
