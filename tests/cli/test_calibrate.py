@@ -218,3 +218,9 @@ def test_rows_of_one_customer_are_in_one_fold(tmp_path):
     assert widths[1] < 0.6
     message = run(f"{fit.replace(' --calibrate', '')} --group-split patient", code=2).stderr
     assert "--group-split is about the folds of --calibrate" in message
+
+
+def test_a_share_of_the_list():
+    assert len(ranked("rank m.apex new.csv --top 5%")) == 15  # of 284 rows, rounded up
+    assert "such as 5%, got 'few'" in run("rank m.apex new.csv --top few", code=2).stderr
+    assert "--top needs a number of at least 1" in run("rank m.apex new.csv --top 0%", code=2).stderr

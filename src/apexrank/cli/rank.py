@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -20,7 +21,9 @@ if TYPE_CHECKING:
 class RankOptions:
     """Rows and columns to keep, and where they go."""
 
-    top: int | None = opt.plain("Keep the best N rows (of each group).", metavar="N")
+    top: str | None = opt.plain(
+        "Keep the best N rows (of each group), or a share of all rows such as 5%.", metavar="N|N%"
+    )
     fpr: float | None = opt.plain(
         "Keep rows above the score that this share of the training negatives exceeded."
     )
@@ -67,7 +70,8 @@ def rank(
 
     ranker = load_model(model)
     table = reading.read_table(new, index="index")
-    chosen = {name: getattr(options, name) for name in ("top", "fpr", "explain", "keep", "id")}
+    chosen = {name: getattr(options, name) for name in ("fpr", "explain", "keep", "id")}
+    chosen["top"] = None if options.top is None else _places(options.top, len(table), ranker.groups)
     if pair is not None:  # p·gain ≥ (1 − p)·cost
         chosen["min_probability"] = pair[0] / sum(pair)
     ranked = rank_table(ranker, table, **chosen)
@@ -98,6 +102,27 @@ def rank(
         typer.echo(run_text(ranked, _tag(model)), nl=False)
     else:
         out.print_frame(ranked)
+
+
+def _places(top: str, n: int, groups: str | None) -> int:
+    """Number of rows that ``--top`` asks for.
+
+    Examples
+    --------
+    >>> _places("20", 300, None), _places("5%", 300, None)
+    (20, 15)
+    """
+    text = top.strip()
+    if text.endswith("%") and groups is not None:
+        raise InputError(
+            f"--top {top} is a share of one list, but the model ranks inside groups: give a number of rows"
+        )
+    try:
+        return math.ceil(float(text[:-1]) / 100 * n - 1e-9) if text.endswith("%") else int(text)
+    except (ValueError, OverflowError):
+        raise InputError(
+            f"--top must be a number of rows such as 100 or a share such as 5%, got {top!r}"
+        ) from None
 
 
 def _run(ranked: pl.DataFrame, groups: str | None, id: str | None) -> pl.DataFrame:
