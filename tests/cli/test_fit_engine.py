@@ -147,7 +147,8 @@ def test_a_group_in_two_small_files_is_refused_where_it_is_scaled_by_itself(tmp_
     [
         ({"loss": "logistic", "p": 2, "tol": 1e-8}, None),
         ({"p": 2, "l1_ratio": 0.5, "tol": 1e-9}, None),
-        ({"p": 2, "tol": 1e-8}, "city"),
+        # L-BFGS, whose line search cannot see slopes under about 2e-8
+        ({"p": 2, "tol": 1e-7}, "city"),
     ],
     ids=["logistic", "elastic net", "groups"],
 )
