@@ -3,6 +3,7 @@ import polars as pl
 import pytest
 from sklearn.dummy import DummyClassifier
 from sklearn.linear_model import LogisticRegression
+from sklearn.naive_bayes import GaussianNB
 
 from apexrank.comparison import Candidate, LinearPush, Logistic, Trees, compare_rankers, compare_table
 from apexrank.comparison.compare import MOST_ROWS
@@ -227,3 +228,31 @@ def test_rows_are_named_by_their_place_in_the_file():
     )
     assert found.row_names[0] == "row 11"
     assert found.positive == "bought = yes"
+
+
+def test_a_classifier_of_probabilities_can_be_the_model_of_a_table():
+    table = people()
+    found = compare_table(
+        table, Recipe(target="bought"), candidates=[DummyClassifier(), GaussianNB()], repeats=1
+    )
+    probability = found.model.score(table)
+    assert ((probability >= 0) & (probability <= 1)).all()
+
+
+@pytest.mark.parametrize(
+    ("arguments", "words"),
+    [
+        ({"X_test": np.zeros((4, 3))}, "come together"),
+        ({"X_test": np.zeros((4, 3)), "y_test": [1, 2, 1, 2]}, "give the same two"),
+        ({"X_test": np.zeros((4, 2)), "y_test": [0, 1, 0, 1]}, "needs the 3 columns"),
+        ({"X_test": np.zeros((4, 3)), "y_test": [0, 1, 0]}, "a label for each row"),
+        ({"sample_weight": np.ones(3)}, "sample_weight needs one value for each of the 60 rows"),
+        ({"groups": np.ones(3)}, "groups needs one value"),
+        ({"time": np.ones(3)}, "time needs one value"),
+        ({"row_names": ["a"]}, "row_names needs 60 names"),
+    ],
+)
+def test_arrays_that_do_not_fit_are_refused(arguments, words):
+    X, y = line(60)
+    with pytest.raises(InputError, match=words):
+        compare_rankers(X, y.astype(int), candidates=[Logistic()], **arguments)

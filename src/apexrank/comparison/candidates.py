@@ -1,7 +1,7 @@
 """The rankers that a comparison tries: logistic regression, a linear push, and boosted trees without and with a push.
 
 A candidate is a family of settings. It fits all of them on the training rows at once, because neighbours help each
-other: a path over p starts each fit from the one before, and trees of 50 rounds are the beginning of those of 400.
+other: a path over p starts each fit from the one before, and trees of 50 rounds are the beginning of those of 200.
 """
 
 from __future__ import annotations
@@ -18,9 +18,9 @@ import numpy as np
 from sklearn.base import clone
 from sklearn.exceptions import ConvergenceWarning
 
-from apexrank.errors import InputError
+from apexrank.rankers.base import class_scores
 from apexrank.rankers.logistic import LogisticRanker
-from apexrank.rankers.push import push_path
+from apexrank.rankers.push import PNormPush, push_path
 from apexrank.rankers.trees import TreeRanker
 
 Setting = Mapping[str, Any]
@@ -48,7 +48,7 @@ class Candidate:
     ) -> np.ndarray:
         """Fit every setting on the training rows; scores of the test rows, shape (n_settings, n_test)."""
         fits = (self.fit(X, y, weight, setting) for setting in self.settings)
-        return np.array([np.ravel(fitted.decision_function(X_test)) for fitted in fits])
+        return np.array([class_scores(fitted, X_test) for fitted in fits])
 
     def estimator(self, setting: Setting) -> Any:
         """Estimator of a setting, not fitted."""
@@ -76,18 +76,6 @@ class Estimator(Candidate):
 
     def estimator(self, setting: Setting) -> Any:
         return clone(self.given)
-
-    def scores(
-        self, X: np.ndarray, y: np.ndarray, weight: np.ndarray | None, X_test: np.ndarray
-    ) -> np.ndarray:
-        fitted = self.fit(X, y, weight, {})
-        if hasattr(fitted, "decision_function"):
-            return np.ravel(fitted.decision_function(X_test))[None]
-        if not hasattr(fitted, "predict_proba"):
-            raise InputError(
-                f"{self.name!r} has neither decision_function nor predict_proba: it gives no scores"
-            )
-        return np.asarray(fitted.predict_proba(X_test))[:, 1][None]
 
 
 @dataclass(frozen=True)
@@ -130,8 +118,6 @@ class LinearPush(Candidate):
         return np.array([ranker.decision_function(X_test) for path in paths for ranker in path])
 
     def estimator(self, setting: Setting) -> Any:
-        from apexrank.rankers.push import PNormPush
-
         return PNormPush(**setting)
 
 

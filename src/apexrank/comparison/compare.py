@@ -13,7 +13,7 @@ from numpy.typing import ArrayLike
 from sklearn.base import is_classifier
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
-from sklearn.utils import check_array, check_consistent_length
+from sklearn.utils import check_array
 
 from apexrank.comparison.candidates import Candidate, Estimator, default_candidates
 from apexrank.comparison.engine import Progress, Rows, gains_of, measures_of, run_trials
@@ -23,6 +23,7 @@ from apexrank.comparison.splits import Split, Top, later_rows, repeated_folds
 from apexrank.errors import InputError
 from apexrank.metrics._labels import as_labels, distinct
 from apexrank.metrics.confidence import resample_weights
+from apexrank.rankers.base import class_scores
 from apexrank.validation import check_between, check_count, check_weights
 
 MOST_ROWS = 100_000  # that are compared on; more would tell differences that nobody cares about
@@ -155,9 +156,13 @@ def compare_rankers(
     began = clock.perf_counter()
     given = Options(**options)
     candidates = given.checked()
-    matrix, positive = _matrix("X", X), _positives(y)
-    check_consistent_length(matrix, positive)
+    if (X_test is None) != (y_test is None):
+        raise InputError("X_test and y_test come together: give both or neither")
+    matrix, (positive, classes) = _matrix("X", X), _positives(y)
     weight = None if sample_weight is None else np.asarray(sample_weight, dtype=float)
+    for name, column in {"y": positive, "sample_weight": weight, "groups": groups, "time": time}.items():
+        if column is not None and np.shape(column) != (len(matrix),):
+            raise InputError(f"{name} needs one value for each of the {len(matrix)} rows of X")
     if weight is not None:
         check_weights(weight)
     columns = getattr(X, "columns", ()) if feature_names is None else feature_names
@@ -169,7 +174,12 @@ def compare_rankers(
     if X_test is not None:
         extra = _matrix("X_test", X_test)
         test = np.arange(len(matrix) + len(extra)) >= len(matrix)
-        matrix, positive = np.vstack([matrix, extra]), np.append(positive, _positives(y_test))
+        known, _ = _positives(y_test, classes)
+        if len(known) != len(extra) or extra.shape[1] != matrix.shape[1]:
+            raise InputError(
+                f"X_test needs the {matrix.shape[1]} columns of X, and y_test a label for each row"
+            )
+        matrix, positive = np.vstack([matrix, extra]), np.append(positive, known)
         weight = None if weight is None else np.append(weight, np.ones(len(extra)))
 
     def rows(train: np.ndarray, tested: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
@@ -181,6 +191,8 @@ def compare_rankers(
         if row_names is None
         else [str(name) for name in row_names]
     )
+    if len(shown) != len(positive):
+        raise InputError(f"row_names needs {len(positive)} names, those of X_test last")
     data = Data(positive, weight, rows, shown, test=test)
     data.groups = None if groups is None else np.asarray(groups)
     data.time = None if time is None else np.asarray(time)
@@ -223,12 +235,15 @@ def _matrix(name: str, X: Any) -> np.ndarray:
         raise InputError(f"{name} cannot be used: {str(error).strip().splitlines()[0]}") from None
 
 
-def _positives(y: Any) -> np.ndarray:
+def _positives(y: Any, classes: list[Any] | None = None) -> tuple[np.ndarray, list[Any]]:
+    """Which rows are positive, and both labels; those of a test set are the training rows'."""
     labels = as_labels(np.asarray(y))
-    classes = distinct(labels)
-    if len(classes) != 2:
-        raise InputError(f"y needs two classes, got {len(classes)}: mark the wanted rows 1 and the others 0")
-    return np.asarray(labels == classes[1])
+    found = distinct(labels)
+    if len(found) != 2:
+        raise InputError(f"y needs two classes, got {len(found)}: mark the wanted rows 1 and the others 0")
+    if classes is not None and list(found) != list(classes):
+        raise InputError(f"y_test has the labels {found}, y has {classes}: give the same two")
+    return np.asarray(labels == found[1]), list(found)
 
 
 def compare_data(data: Data, candidates: list[Candidate], options: Options) -> Comparison:
@@ -266,7 +281,7 @@ def compare_data(data: Data, candidates: list[Candidate], options: Options) -> C
         X, X_test = data.rows(known, listed)
         own = None if weight is None else weight[known]
         fits = [c.fit(X, y[known], own, setting) for c, setting in zip(candidates, settings, strict=True)]
-        scores = np.array([_scores(fitted, X_test) for fitted in fits])
+        scores = np.array([class_scores(fitted, X_test) for fitted in fits])
         values, gains, draws = _tested(
             y[listed], scores, None if weight is None else weight[listed], top, options
         )
@@ -309,9 +324,10 @@ def _splits(data: Data, known: np.ndarray, options: Options) -> tuple[list[Split
 
 def _foretell(top: Top, total: float, positives: float, options: Options, notes: list[str]) -> None:
     """Say what can be told, before the work starts."""
-    places = top.share * total if top.share is not None else positives
-    few = too_few(positives, total - positives, places)
-    least = min(1.0, 1 / np.sqrt(max(places, 1.0)))
+    few = too_few(positives, total - positives, top.places(total, positives))
+    # a false positive rate is measured on the positives
+    seen = positives if top.share is None else top.places(total, positives)
+    least = min(1.0, 1 / np.sqrt(max(seen, 1.0)))
     sentence = (
         f"differences of less than about {100 * least:.0f} points at the top cannot be told from chance"
     )
@@ -320,12 +336,6 @@ def _foretell(top: Top, total: float, positives: float, options: Options, notes:
         notes.append(sentence)
     if options.tell is not None:
         options.tell(sentence)
-
-
-def _scores(fitted: Any, X: np.ndarray) -> np.ndarray:
-    if hasattr(fitted, "decision_function"):
-        return np.ravel(fitted.decision_function(X))
-    return np.asarray(fitted.predict_proba(X))[:, 1]
 
 
 def _tested(

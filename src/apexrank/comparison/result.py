@@ -134,13 +134,6 @@ class Comparison:
         """Number of positive rows among those that were tested."""
         return int(self.y.sum())
 
-    @property
-    def places(self) -> float:
-        """Rows at the top of all test rows."""
-        if self.top.share is None:
-            return float(self.top.fpr or 0) * (len(self.y) - self.n_positives)
-        return self.top.share * len(self.y)
-
     def value(self, i: int, measure: str = "top") -> Interval:
         """Mean of a measure over the splits, with its interval."""
         return self._interval(self._row(i, measure), 1)
@@ -182,7 +175,8 @@ class Comparison:
     @property
     def too_few(self) -> str | None:
         """Why nothing can be claimed, or None."""
-        return too_few(self.n_positives, len(self.y) - self.n_positives, self.places)
+        n, positives = len(self.y), self.n_positives
+        return too_few(positives, n - positives, self.top.places(n, positives))
 
     @property
     def verdict(self) -> Verdict:

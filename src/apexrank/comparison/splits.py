@@ -67,6 +67,10 @@ class Top:
             )
         return cls(share=share, rows=rows)
 
+    def places(self, n: float, positives: float) -> float:
+        """Rows at the top of n, or negatives above the false positive rate."""
+        return self.share * n if self.share is not None else (self.fpr or 0.0) * (n - positives)
+
     @property
     def part(self) -> str:
         """The first rows in words."""

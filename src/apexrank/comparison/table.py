@@ -107,7 +107,16 @@ def compare_table(
         + prepared.notes
         + row_notes(y, repeats)
     )
-    data = Data(y, weight, lambda a, b: (a, b), _names(table, recipe.id), notes=notes)
+
+    def rows(train: np.ndarray, test: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        own = take_rows(cells, train)
+        encoder = Encoder.fit(
+            own, prepared.columns, sample_weight=None if weight is None else weight[train], **learn
+        )
+        other = take_rows(cells, test) if test[-1] < len(y) else take_rows(test_cells or {}, test - len(y))
+        return encoder.transform(own), encoder.transform(other)
+
+    data = Data(y, weight, rows, _names(table, recipe.id), notes=notes)
     if group_split is not None:
         data.groups = group_ids(table, group_split)
     elif copied(y, repeats):
@@ -119,16 +128,6 @@ def compare_table(
     if test_table is not None:
         tested = _append_test(data, test_table, recipe, positive, names)
     test_cells = None if tested is None else parse_columns(tested, whole.columns)
-
-    def rows(train: np.ndarray, test: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        own = take_rows(cells, train)
-        encoder = Encoder.fit(
-            own, prepared.columns, sample_weight=None if weight is None else weight[train], **learn
-        )
-        other = take_rows(cells, test) if test[-1] < len(y) else take_rows(test_cells or {}, test - len(y))
-        return encoder.transform(own), encoder.transform(other)
-
-    data.rows = rows
     found = compare_data(data, candidates, given)
     best = found.recommended
     ranker, _ = fit_table(table, recipe, candidates[best].estimator(found.settings[best]))

@@ -32,6 +32,7 @@ from apexrank.io.prepare import deciding_columns, deciding_notes, prepare
 from apexrank.io.tables import Table
 from apexrank.preprocessing import QueryNormalizer
 from apexrank.problem.blocks import Block
+from apexrank.rankers.base import class_scores
 from apexrank.validation import segment
 
 CERTIFICATE = ("n_iter_", "converged_", "objective_", "dual_gap_", "grad_norm_")
@@ -300,9 +301,7 @@ class TableRanker:
         with np.errstate(over="ignore", invalid="ignore"):
             if self.is_linear:
                 _refuse_overflow(table, np.isfinite(X @ self.coef))
-            scores = (
-                self.estimator.predict(X) if self.positive is None else self.estimator.decision_function(X)
-            )
+            scores = self.estimator.predict(X) if self.positive is None else class_scores(self.estimator, X)
         _refuse_overflow(table, np.isfinite(scores))
         return scores
 

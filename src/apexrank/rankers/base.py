@@ -224,6 +224,17 @@ def _block_training(estimator: Any, blocks: Blocks, binary: bool) -> BlockTraini
     return BlockTraining(blocks, found, classes)
 
 
+def class_scores(fitted: Any, X: Any) -> np.ndarray:
+    """Scores of the rows by any classifier: its decision function, or the probability of the positive class."""
+    if hasattr(fitted, "decision_function"):
+        return np.ravel(fitted.decision_function(X))
+    if not hasattr(fitted, "predict_proba"):
+        raise InputError(
+            f"{type(fitted).__name__} has neither decision_function nor predict_proba: it gives no scores"
+        )
+    return np.asarray(fitted.predict_proba(X))[:, 1]
+
+
 # ---------------------------------------------------------------- objectives under a lasso
 
 

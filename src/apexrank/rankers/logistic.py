@@ -25,6 +25,8 @@ class LogisticRanker(BinaryRanker):
     ----------
     alpha : float
         Weight of the penalty, above 0.
+    pos_label : label, optional
+        The class to rank on top, as in :class:`PNormPush`.
     max_iter, tol
         Of `sklearn.linear_model.LogisticRegression`.
 
@@ -52,8 +54,11 @@ class LogisticRanker(BinaryRanker):
         tags.input_tags.sparse = True
         return tags
 
-    def __init__(self, alpha: float = 1e-2, *, max_iter: int = 1000, tol: float = 1e-8) -> None:
+    def __init__(
+        self, alpha: float = 1e-2, *, pos_label: Any = None, max_iter: int = 1000, tol: float = 1e-8
+    ) -> None:
         self.alpha = alpha
+        self.pos_label = pos_label
         self.max_iter = max_iter
         self.tol = tol
 

@@ -100,6 +100,8 @@ class TreeRanker(BinaryRanker):
         Leaves of a tree, and number of trees.
     learning_rate : float
         Share of each tree's answer that is taken.
+    pos_label : label, optional
+        The class to rank on top, as in :class:`PNormPush`.
 
     Attributes
     ----------
@@ -119,9 +121,16 @@ class TreeRanker(BinaryRanker):
     forest_: Forest
 
     def __init__(
-        self, p: float | None = None, *, leaves: int = 16, rounds: int = 100, learning_rate: float = 0.1
+        self,
+        p: float | None = None,
+        *,
+        leaves: int = 16,
+        rounds: int = 100,
+        learning_rate: float = 0.1,
+        pos_label: Any = None,
     ) -> None:
         self.p = p
+        self.pos_label = pos_label
         self.leaves = leaves
         self.rounds = rounds
         self.learning_rate = learning_rate
