@@ -46,6 +46,8 @@ if TYPE_CHECKING:
     from apexrank.graph import LpqRank as LpqRank
     from apexrank.graph import PageRank as PageRank
     from apexrank.graph import TrustRank as TrustRank
+    from apexrank.rankers import AdditivePush as AdditivePush
+    from apexrank.rankers import AdditiveRetargeting as AdditiveRetargeting
     from apexrank.rankers import CrucialPairsPush as CrucialPairsPush
     from apexrank.rankers import IRPush as IRPush
     from apexrank.rankers import LinearRanker as LinearRanker

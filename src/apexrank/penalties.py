@@ -33,12 +33,12 @@ class Penalty:
         The smallest eigenvalue μ of A: h is μ-strongly convex.
     l1 : float
         Weight of the L1 norm.
-    bounds : (float, float)
-        The box, low ≤ 0 ≤ high.
+    bounds : (float or array, float or array)
+        The box, low ≤ 0 ≤ high, the same for all coefficients or one for each.
     """
 
     l1: float = 0.0
-    bounds: tuple[float, float] = INFINITE
+    bounds: tuple[Any, Any] = INFINITE
 
     @property
     def curvature(self) -> Any:
@@ -51,7 +51,8 @@ class Penalty:
     @property
     def is_bounded(self) -> bool:
         """Whether the box is not the whole space."""
-        return self.bounds != INFINITE
+        low, high = self.bounds
+        return bool(np.any(np.isfinite(low)) or np.any(np.isfinite(high)))
 
     @property
     def is_smooth(self) -> bool:
@@ -163,13 +164,13 @@ class Penalty:
             return np.inf if np.isnan(most) else most  # beyond all numbers
         # v on the edge of the dual box counts as inside, whatever rounding says
         excess = np.sign(v) * np.maximum(np.abs(v) - (1 + 1e-12) * self.l1, 0.0)
-        kept = excess != 0
-        return float((excess[kept] * np.where(excess[kept] > 0, high, low)).sum())
+        with np.errstate(invalid="ignore"):
+            return float(np.where(excess == 0, 0.0, excess * np.where(excess > 0, high, low)).sum())
 
     def shrink(self, v: np.ndarray) -> float:
         """The largest s ≤ 1 with a finite conjugate at ``s·v``, for a penalty without a quadratic part."""
         low, high = self.bounds
-        endless = np.where(v > 0, high == np.inf, low == -np.inf)
+        endless = np.where(v > 0, np.equal(high, np.inf), np.equal(low, -np.inf))
         largest = float(np.abs(v).max(initial=0.0, where=endless))
         return min(1.0, self.l1 / max(largest, np.finfo(float).tiny))
 
@@ -288,7 +289,7 @@ class Quadratic(Penalty):
 
 @dataclass(frozen=True)
 class Bounded(Penalty):
-    """Another penalty on the box ``low ≤ w ≤ high``, which must contain 0.
+    """Another penalty on the box ``low ≤ w ≤ high``, which must contain 0; numbers, or one for each coefficient.
 
     Examples
     --------
@@ -297,12 +298,15 @@ class Bounded(Penalty):
     """
 
     base: Penalty = Ridge()
-    low: float = -np.inf
-    high: float = np.inf
+    low: Any = -np.inf
+    high: Any = np.inf
 
     def check(self, n_features: int) -> None:
         self.base.check(n_features)
-        if not (self.low <= 0 <= self.high and self.low < self.high):
+        low, high = np.asarray(self.low), np.asarray(self.high)
+        for shape in {low.shape, high.shape} - {(), (n_features,)}:
+            raise InputError(f"bounds are numbers, or one for each of the {n_features} features, got {shape}")
+        if not (np.all(low <= 0) and np.all(high >= 0) and np.all(low < high)):
             raise InputError(f"bounds must have low <= 0 <= high, got {self.low!r} and {self.high!r}")
         if self.base.is_bounded:
             raise InputError("a penalty has one pair of bounds: give low and high once")
@@ -320,7 +324,7 @@ class Bounded(Penalty):
         return self.base.l1
 
     @property
-    def bounds(self) -> tuple[float, float]:  # type: ignore[override]
+    def bounds(self) -> tuple[Any, Any]:  # type: ignore[override]
         return self.low, self.high
 
 
@@ -334,7 +338,7 @@ class NonNegative(Bounded):
     inf
     """
 
-    low: float = 0.0
+    low: Any = 0.0
 
 
 def elastic_net(alpha: float, l1_ratio: float) -> Penalty:

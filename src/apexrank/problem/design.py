@@ -195,7 +195,11 @@ class SparseDesign(DenseDesign):
 
 
 def design_of(X: Matrix) -> Design:
-    """The design of rows in memory, dense or sparse."""
+    """The design of rows in memory: dense, sparse, or those of an additive model."""
+    if hasattr(X, "basis"):
+        from apexrank.problem.ramps import RampDesign
+
+        return RampDesign(X)
     return SparseDesign(X) if sparse.issparse(X) else DenseDesign(X)
 
 

@@ -5,6 +5,8 @@ from typing import TYPE_CHECKING
 from apexrank.lazy import attach
 
 if TYPE_CHECKING:
+    from apexrank.rankers.additive import AdditivePush as AdditivePush
+    from apexrank.rankers.additive import AdditiveRetargeting as AdditiveRetargeting
     from apexrank.rankers.base import CollapsedWarning as CollapsedWarning
     from apexrank.rankers.base import PositiveLabelWarning as PositiveLabelWarning
     from apexrank.rankers.base import SeparableWarning as SeparableWarning

@@ -122,8 +122,14 @@ def first_is_positive(classes: Sequence[Any], pos_label: Any) -> bool:
 
 
 def validated(estimator: BaseEstimator, X: Any, y: Any = "no_validation", **options: Any) -> Any:
-    """scikit-learn's ``validate_data`` for rows of numbers, dense or CSR, in single or double precision."""
+    """scikit-learn's ``validate_data`` for rows of numbers, dense or CSR, in single or double precision.
+
+    An estimator that takes other rows has a method ``_as_numbers(X, reset)`` and options of its own.
+    """
     check_frame(X)
+    if hasattr(estimator, "_as_numbers"):
+        X = estimator._as_numbers(X, options.get("reset", True))
+        options = {**estimator._checks, **options}
     found = validate_data(
         estimator, X, y, **{"accept_sparse": "csr", "dtype": [np.float64, np.float32], **options}
     )

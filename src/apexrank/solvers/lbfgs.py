@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import ClassVar
+from typing import Any, ClassVar
 
 import numpy as np
-from scipy.optimize import OptimizeResult, minimize
+from scipy.optimize import Bounds, OptimizeResult, minimize
 
 from apexrank.solvers.base import Problem, Solution, report
 
@@ -123,11 +123,10 @@ class Coordinates:
     def __init__(self, problem: Problem) -> None:
         self.scale, penalty = problem.scale, problem.penalty
         self.split, (low, high) = penalty.l1 > 0, penalty.bounds
-        self.bounds = [(low * unit, high * unit) for unit in self.scale] if penalty.is_bounded else None
+        self.bounds: Any = Bounds(low * self.scale, high * self.scale) if penalty.is_bounded else None
         self.cost = np.zeros(len(self.scale))
         if self.split:
-            sides = ((0.0, high), (0.0, -low))
-            self.bounds = [(least * unit, most * unit) for least, most in sides for unit in self.scale]
+            self.bounds = Bounds(0.0, np.concatenate([high * self.scale, -low * self.scale]))
             self.cost = penalty.l1 / np.tile(self.scale, 2)
 
     def of(self, w: np.ndarray) -> np.ndarray:

@@ -1,0 +1,196 @@
+"""Ramps between quantiles, which make additive functions of what is linear."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any, Self
+
+import numpy as np
+from numpy.typing import ArrayLike
+from sklearn.base import BaseEstimator, TransformerMixin
+from sklearn.utils.validation import check_is_fitted, validate_data
+
+from apexrank.errors import InputError
+from apexrank.problem.ramps import RampBasis, RampRows
+from apexrank.rankers.base import validated_weight
+from apexrank.validation import check_count, check_frame, is_missing
+
+MOST_LEVELS = 1000  # of a column of text
+
+
+class RampEncoder(TransformerMixin, BaseEstimator):
+    """Turn every column into ramps between its quantiles, so that a linear model of them is an additive one.
+
+    A column with knots ``k_0 < … < k_M`` becomes M features ``clip((x − k_{m−1})/(k_m − k_{m−1}), 0, 1)/√M``. A linear
+    function of them is any function of the column that is linear between the knots and constant outside; it rises from
+    one knot to the next exactly if its coefficients are at least 0, and a ridge on them is one on its slopes. Columns
+    with at most ``n_knots`` different values have a knot at each. A missing value (NaN) stands at the median and has a
+    feature of its own where training has one. A column of text in a data frame has a feature for each of its values;
+    a value that training had not has none.
+
+    Parameters
+    ----------
+    n_knots : int
+        Most knots of a column, at least 2.
+
+    Attributes
+    ----------
+    knots_ : list of arrays
+        Knots of each column; the positions of the levels for a column of text.
+    levels_ : dict
+        Values of each column of text, by its place.
+    basis_ : RampBasis
+        The functions that the features are.
+
+    Notes
+    -----
+    ``transform`` gives a dense array. :meth:`rows` gives the same rows by the place of every value between its knots,
+    9 or 10 bytes a value, which the additive rankers work on.
+
+    Examples
+    --------
+    >>> encoder = RampEncoder(n_knots=3).fit([[0.0], [1.0], [3.0]])
+    >>> (encoder.transform([[0.5], [2.0]]) * np.sqrt(2)).round(6).tolist()
+    [[0.5, 0.0], [1.0, 0.5]]
+    >>> encoder.get_feature_names_out(["age"]).tolist()
+    ['age 0 to 1', 'age 1 to 3']
+    """
+
+    def __init__(self, n_knots: int = 17) -> None:
+        self.n_knots = n_knots
+
+    def __sklearn_tags__(self):
+        tags = super().__sklearn_tags__()
+        tags.input_tags.allow_nan = True
+        tags.input_tags.string = True
+        tags.input_tags.categorical = True
+        return tags
+
+    def fit(self, X: Any, y: Any = None, sample_weight: ArrayLike | None = None) -> Self:
+        """Choose the knots; ``sample_weight`` counts as repetitions of rows."""
+        rows = self.numbers(X, reset=True)
+        weight = validated_weight(sample_weight, rows)
+        self.basis_ = learn_basis(rows, weight, self.n_knots, self.levels_)
+        self.knots_ = list(self.basis_.knots)
+        return self
+
+    def transform(self, X: Any) -> np.ndarray:
+        """Features of the rows, as a dense array."""
+        return self.rows(X).dense(slice(None))
+
+    def rows(self, X: Any) -> RampRows:
+        """The same features as places between knots."""
+        check_is_fitted(self)
+        return RampRows(self.numbers(X, reset=False), self.basis_)
+
+    def numbers(self, X: Any, *, reset: bool) -> np.ndarray:
+        """Checked rows as numbers, text by the place of its value among the levels, missing ones as NaN."""
+        check_frame(X)
+        X, self.levels_ = coded(X, None if reset else self.levels_)
+        options: Any = {"dtype": np.float64, "ensure_all_finite": "allow-nan", "order": "C"}
+        return validate_data(self, X, reset=reset, **options)
+
+    def get_feature_names_out(self, input_features: ArrayLike | None = None) -> np.ndarray:
+        """Names such as ``age 20 to 35``, ``city Oslo`` and ``age missing``."""
+        check_is_fitted(self)
+        given = (
+            getattr(self, "feature_names_in_", None) if input_features is None else np.asarray(input_features)
+        )
+        columns = [f"x{j}" for j in range(self.n_features_in_)] if given is None else list(given)
+        if len(columns) != self.n_features_in_:
+            raise InputError(f"input_features should have length {self.n_features_in_}, got {len(columns)}")
+        names: list[str] = []
+        for j, (name, knots) in enumerate(zip(columns, self.knots_, strict=True)):
+            if j in self.levels_:
+                names += [f"{name} {level}" for level in self.levels_[j]]
+            else:
+                names += [f"{name} {a:.6g} to {b:.6g}" for a, b in zip(knots[:-1], knots[1:], strict=True)]
+            names += [f"{name} missing"] * self.basis_.missing[j]
+        return np.array(names, dtype=object)
+
+
+def learn_basis(
+    rows: np.ndarray, weight: np.ndarray | None, n_knots: int, levels: Mapping[int, Sequence[str]]
+) -> RampBasis:
+    """Choose the knots of every column of numbers (:func:`knots_of`); columns of codes have one at each level."""
+    check_count("n_knots", n_knots, 2)
+    weight = np.ones(len(rows)) if weight is None else weight
+    found = [
+        (np.arange(len(levels[j]), dtype=float), 0) if j in levels else knots_of(column, weight, n_knots)
+        for j, column in enumerate(rows.T)
+    ]
+    missing = [bool(weight[np.isnan(column)].any()) for column in rows.T]
+    are_levels = [j in levels for j in range(rows.shape[1])]
+    return RampBasis([knots for knots, _ in found], [middle for _, middle in found], missing, are_levels)
+
+
+def coded(X: Any, levels: Mapping[int, Sequence[str]] | None) -> tuple[Any, dict[int, Sequence[str]]]:
+    """A frame whose columns of text are codes, the places of their values among the ``levels``, and these levels.
+
+    Levels that are not given are learnt. Missing values and those that are no level become NaN. Anything but a frame is
+    returned as it is.
+    """
+    found: dict[int, Sequence[str]] = {} if levels is None else dict(levels)
+    if not hasattr(X, "columns") or not hasattr(X, "dtypes"):
+        return X, found
+    original = X
+    for j, name in enumerate(original.columns):
+        values = original[name]
+        if not (_is_text(values) if levels is None else j in found):
+            continue
+        words = [None if is_missing(value) else str(value) for value in np.asarray(values, dtype=object)]
+        if levels is None:
+            found[j] = tuple(sorted({word for word in words if word is not None}))
+            if len(found[j]) > MOST_LEVELS:
+                raise InputError(
+                    f"column {name!r} has {len(found[j]):,} different texts, more than {MOST_LEVELS}: leave it out, or "
+                    "join the rare ones"
+                )
+        place = {level: code for code, level in enumerate(found[j])}
+        codes = np.array([place.get(word, np.nan) for word in words], dtype=float)
+        if hasattr(X, "with_columns"):
+            X = X.with_columns(type(values)(name, codes))
+        else:
+            X = X.copy() if X is original else X
+            X[name] = codes
+    return X, found
+
+
+def _is_text(values: Any) -> bool:
+    kind = str(values.dtype).lower()
+    return kind in ("object", "str", "string", "categorical") or kind.startswith(
+        ("category", "string", "enum", "cat")
+    )
+
+
+def knots_of(values: np.ndarray, weight: np.ndarray, most: int) -> tuple[np.ndarray, int]:
+    """Knots of a column, and which of them is next to its median.
+
+    All different values where they are few. Otherwise values that are as frequent as what lies between two knots are
+    knots, and the other rows have theirs at quantiles, so that a column of zeros for nine rows in ten still has as many
+    knots. Quantiles are values of the column (the inverse of its distribution function): rows that are repeated or
+    weigh twice give the same ones.
+
+    Examples
+    --------
+    >>> knots, middle = knots_of(np.array([0.0] * 90 + [1, 2, 3, 4, 5, 6, 7, 8, 9, 10]), np.ones(100), 6)
+    >>> knots.tolist(), middle
+    ([0.0, 1.0, 3.0, 5.0, 8.0, 10.0], 0)
+    """
+    kept = ~np.isnan(values) & (weight > 0)
+    values, weight = values[kept], weight[kept]
+    if not len(values):
+        return np.zeros(1), 0
+    order = np.argsort(values, kind="stable")
+    values, weight = values[order], weight[order]
+    first = np.flatnonzero(np.concatenate([[True], values[1:] > values[:-1]]))
+    distinct, mass = values[first], np.add.reduceat(weight, first)
+    median = distinct[np.searchsorted(np.cumsum(mass), 0.5 * mass.sum() * (1 - 1e-12))]
+    knots = distinct
+    if len(distinct) > most:
+        heavy = mass >= mass.sum() / (most - 1)
+        rest, below = distinct[~heavy], np.cumsum(mass[~heavy])
+        room = max(2, most - int(heavy.sum()))
+        at = np.searchsorted(below, np.linspace(0, 1, room) * below[-1] * (1 - 1e-12))
+        knots = np.unique(np.concatenate([rest[at], distinct[heavy], distinct[[0, -1]]]))
+    return knots, int(np.argmin(np.abs(knots - median)))

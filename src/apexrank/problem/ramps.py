@@ -1,0 +1,278 @@
+"""Rows of additive models: of every column a place between two knots, instead of a number for each ramp.
+
+A function of a column that is linear between knots is ``f = Σ_m β_m·φ_m`` with ramps
+``φ_m(x) = clip((x − k_{m−1})/(k_m − k_{m−1}), 0, 1)``: β_m is its rise from one knot to the next. The coefficients here
+are ``√M·β`` for M ramps, so that a plain ridge on all of them costs a function of one column ``M·Σ β²``, which for a
+straight line is the square of its rise however many knots there are. f counts from the knot next to the median, and a
+missing value has a coefficient of its own on top of it.
+
+Of a pair of columns a :class:`RampBasis` has functions that are bilinear between a few knots each and have no part that
+depends on one of the two alone, with the ridge ``θ'(D'D ⊗ 1 + 1 ⊗ D'D + 1)θ`` of their values θ at the knots.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from itertools import pairwise
+from typing import Any
+
+import numpy as np
+from scipy import linalg, sparse
+
+from apexrank.kernels.ramps import (
+    expand,
+    expand_pairs,
+    find_places,
+    gather,
+    gather_pairs,
+    scatter,
+    scatter_pairs,
+)
+from apexrank.kernels.rows import MAX_CHUNKS, MIN_CHUNK_ROWS, SMALL
+from apexrank.parallel import Threads, n_threads
+from apexrank.problem.design import BLOCK_BYTES, SCALE_ROWS, Design, Span, curvature_products, moments_of
+
+KEPT_BYTES = 2**28  # of the dense matrix, for Hessians: above it is made anew, in blocks
+
+
+class Places:
+    """Slots and fractions of the values of columns between their knots."""
+
+    def __init__(self, X: np.ndarray, knots: Sequence[np.ndarray]) -> None:
+        self.widths = np.array([len(own) for own in knots], dtype=np.int64)
+        bounds = np.append(0, np.cumsum(self.widths))
+        most = self.widths.max(initial=0) + 1
+        self.code = np.zeros(X.shape, dtype=np.uint8 if most < 2**8 else np.uint16)
+        self.fraction = np.zeros(X.shape)
+        joined = np.concatenate([*knots, np.zeros(0)])
+        n = len(X)
+        with Threads(1 if X.size < SMALL else n_threads()) as threads:
+            threads.share_range(
+                lambda first, last: find_places(X, joined, bounds, first, last, self.code, self.fraction), n
+            )
+
+
+@dataclass(frozen=True, eq=False)
+class RampBasis:
+    """Functions of columns, and of pairs of them, of which scores are sums.
+
+    Parameters
+    ----------
+    knots : sequence of arrays
+        Of each column, rising; of a column of levels 0, 1, 2, ….
+    middle : sequence of int
+        The knot of each column from which its function counts.
+    missing, levels : sequences of bool
+        Whether a missing value has a coefficient, and whether every knot has one instead of every ramp.
+    pairs : sequence of (int, int)
+        Pairs of columns.
+    pair_knots : dict of arrays
+        Knots of each column in pairs.
+    pair_weights : dict of arrays
+        Weight of the training rows at these knots.
+    pair_strength : float
+        How much more the ridge on a pair counts than that on a column.
+    """
+
+    knots: Sequence[np.ndarray]
+    middle: Sequence[int]
+    missing: Sequence[bool]
+    levels: Sequence[bool]
+    pairs: Sequence[tuple[int, int]] = ()
+    pair_knots: dict[int, np.ndarray] | None = None
+    pair_weights: dict[int, np.ndarray] | None = None
+    pair_strength: float = 1.0
+
+    @cached_property
+    def blocks(self) -> list[np.ndarray]:
+        """For each column and pair the values at its slots of the functions that its coefficients multiply."""
+        found = [self._of_column(j) for j in range(len(self.knots))]
+        return found + [self._of_pair(j, k) for j, k in self.pairs]
+
+    @cached_property
+    def starts(self) -> np.ndarray:
+        """First slot of each column and pair."""
+        return np.concatenate([[0], np.cumsum([len(block) for block in self.blocks])])
+
+    @cached_property
+    def columns(self) -> np.ndarray:
+        """First coefficient of each column and pair."""
+        return np.concatenate([[0], np.cumsum([block.shape[1] for block in self.blocks])])
+
+    @cached_property
+    def matrix(self) -> Any:
+        """Values at all slots, and one more that is never used, of the function of each coefficient."""
+        return sparse.csr_array(sparse.block_diag([*self.blocks, np.zeros((1, 0))]))
+
+    @cached_property
+    def dense(self) -> np.ndarray:
+        return self.matrix.toarray()
+
+    def _of_column(self, j: int) -> np.ndarray:
+        width = len(self.knots[j])
+        if self.levels[j]:
+            own = np.eye(width)
+        else:
+            own = np.tri(width, width - 1, -1) / np.sqrt(max(1, width - 1))
+            own -= own[self.middle[j]]
+        gap = np.zeros((width + 1, own.shape[1] + bool(self.missing[j])))
+        gap[:width, : own.shape[1]] = own
+        gap[width, own.shape[1] :] = 1.0
+        return gap
+
+    def _of_pair(self, j: int, k: int) -> np.ndarray:
+        sides, roughness = [], []
+        for column in (j, k):
+            weight = self.pair_weights[column]  # type: ignore[index]
+            sides.append(linalg.null_space(weight[None, :]))
+            D = np.diff(np.eye(len(weight)), axis=0)
+            roughness.append(D.T @ D)
+        one = [np.eye(len(side)) for side in sides]
+        K = np.kron(roughness[0], one[1]) + np.kron(one[0], roughness[1]) + np.kron(*one)
+        both = np.kron(*sides)
+        # whitened, so that a plain ridge on the coefficients is the ridge K on the values
+        L = linalg.cholesky(self.pair_strength * (both.T @ K @ both), lower=True)
+        return linalg.solve_triangular(L, both.T, lower=True).T
+
+
+class RampRows:
+    """Rows of an additive model, of shape (n_rows, n_coefficients) without holding that many numbers.
+
+    Examples
+    --------
+    >>> basis = RampBasis([np.array([0.0, 1.0, 3.0])], [0], [False], [False])
+    >>> rows = RampRows(np.array([[0.5], [2.0], [np.nan]]), basis)
+    >>> (rows.dense(slice(None)) * np.sqrt(2)).round(6).tolist()
+    [[0.5, 0.0], [1.0, 0.5], [0.0, 0.0]]
+    """
+
+    def __init__(self, X: np.ndarray, basis: RampBasis) -> None:
+        self.basis = basis
+        self.shape = len(X), int(basis.columns[-1])
+        self.places = Places(X, basis.knots)
+        used = sorted({column for pair in basis.pairs for column in pair})
+        where = {column: place for place, column in enumerate(used)}
+        own = [] if basis.pair_knots is None else [basis.pair_knots[column] for column in used]
+        self.pair_places = Places(np.ascontiguousarray(X[:, used]), own)
+        self.pairs = np.array([(where[j], where[k]) for j, k in basis.pairs], dtype=np.int64).reshape(-1, 2)
+        n = len(X)
+        self.chunk = max(MIN_CHUNK_ROWS, -(-n // MAX_CHUNKS))
+        self.threads = 1 if X.size < SMALL else n_threads()
+
+    def gather(self, v: np.ndarray) -> np.ndarray:
+        """Sum over columns and pairs of the values of v at the places of each row."""
+        out, d = np.zeros(self.shape[0]), len(self.basis.knots)
+        code, fraction, starts = self.places.code, self.places.fraction, self.basis.starts
+        two = self.pair_places
+
+        def work(first: int, last: int) -> None:
+            gather(code, fraction, starts, v, first, last, out)
+            if len(self.pairs):
+                gather_pairs(two.code, two.fraction, self.pairs, two.widths, starts[d:], v, first, last, out)
+
+        with Threads(self.threads) as threads:
+            threads.share_range(work, self.shape[0])
+        return out
+
+    def scatter(self, r: np.ndarray) -> np.ndarray:
+        """Sum of r at each slot, the transpose of :meth:`gather`."""
+        n_chunks, d = -(-self.shape[0] // self.chunk), len(self.basis.knots)
+        out = np.zeros((n_chunks, int(self.basis.starts[-1]) + 1))
+        code, fraction, starts = self.places.code, self.places.fraction, self.basis.starts
+        two = self.pair_places
+
+        def work(first: int, last: int) -> None:
+            scatter(code, fraction, starts, r, self.chunk, first, last, out)
+            if len(self.pairs):
+                scatter_pairs(
+                    two.code,
+                    two.fraction,
+                    self.pairs,
+                    two.widths,
+                    starts[d:],
+                    r,
+                    self.chunk,
+                    first,
+                    last,
+                    out,
+                )
+
+        with Threads(min(self.threads, n_chunks)) as threads:
+            threads.share_range(work, n_chunks)
+        return out.sum(axis=0)
+
+    def dense(self, rows: slice | np.ndarray) -> np.ndarray:
+        """Some of the rows as an array."""
+        code, fraction = self.places.code[rows], self.places.fraction[rows]
+        out, d, basis = np.zeros((len(code), self.shape[1])), len(self.basis.knots), self.basis
+        expand(code, fraction, basis.starts, basis.columns, basis.dense, 0, len(code), out)
+        if len(self.pairs):
+            two = self.pair_places
+            expand_pairs(
+                two.code[rows],
+                two.fraction[rows],
+                self.pairs,
+                two.widths,
+                basis.starts[d:],
+                basis.columns[d:],
+                basis.dense,
+                0,
+                len(code),
+                out,
+            )
+        return out
+
+
+class RampDesign(Design):
+    """Design of :class:`RampRows`: scores and their transpose without the matrix, Hessians from blocks of it."""
+
+    can_move = False
+    has_span = True
+
+    def __init__(self, X: RampRows) -> None:
+        self.X = X
+        self.n_rows, self.n_features = X.shape
+
+    def scores(self, w: np.ndarray) -> np.ndarray:
+        return self.X.gather(self.X.basis.matrix @ w)
+
+    def pull_back(self, r: np.ndarray) -> np.ndarray:
+        return self.X.basis.matrix.T @ self.X.scatter(r)
+
+    def curvature(self, centre: np.ndarray, weight: np.ndarray, U: Any) -> tuple[np.ndarray, np.ndarray]:
+        if 8 * self.n_rows * self.n_features <= KEPT_BYTES:
+            return curvature_products(self._dense, centre, weight, U)
+        U = U.tocsr() if sparse.issparse(U) else U
+        rows = max(1, BLOCK_BYTES // (8 * self.n_features))
+        cuts = pairwise([*range(0, self.n_rows, rows), self.n_rows])
+        parts = (curvature_products(self.X.dense(slice(a, b)), centre, weight[a:b], U[a:b]) for a, b in cuts)
+        gram, V = next(parts)
+        for more, other in parts:
+            gram += more
+            V += other
+        return gram, V
+
+    @cached_property
+    def _dense(self) -> np.ndarray:
+        return self.X.dense(slice(None))
+
+    def column(self, j: int) -> np.ndarray:
+        return self.X.gather(self.X.basis.dense[:, j].copy())
+
+    def take(self, rows: np.ndarray) -> np.ndarray:
+        return self.X.dense(rows)
+
+    def units(self, sample_weight: Any) -> tuple[np.ndarray, np.ndarray]:
+        n, some = self.n_rows, min(self.n_rows, SCALE_ROWS, max(1000, BLOCK_BYTES // self.n_features))
+        chosen = np.arange(n) if some == n else np.random.default_rng(0).integers(0, n, some)
+        found = moments_of(self.take(chosen), None if sample_weight is None else sample_weight[chosen])
+        return found.mean, found.unit
+
+    def varies(self) -> np.ndarray:
+        return np.full(self.n_features, True)
+
+    def span(self) -> Span:
+        Q, R = linalg.qr(self._dense.T, mode="economic", check_finite=False)
+        return Span(np.ascontiguousarray(R.T), lambda v: Q @ v, lambda w: Q.T @ w)
