@@ -26,8 +26,8 @@ class RampEncoder(TransformerMixin, BaseEstimator):
     its value at the knot next to the median. A linear function of them is any function of the column that is linear
     between the knots and constant outside; it rises from one knot to the next exactly if its coefficients are at least
     0, and a ridge on them is one on its slopes. Columns with at most ``n_knots`` different values have a knot at each.
-    A missing value (NaN) stands at the median and has a feature of its own where training has one. A column of text in a data frame has a feature for each of its values;
-    a value that training had not has none.
+    A missing value (NaN) stands at the median and has a feature of its own where training has one. A column of text in
+    a data frame has a feature for each of its values; a value that training had not has none.
 
     Parameters
     ----------
@@ -120,7 +120,8 @@ def learn_basis(
         (np.arange(len(levels[j]), dtype=float), 0) if j in levels else knots_of(column, weight, n_knots)
         for j, column in enumerate(rows.T)
     ]
-    missing = [bool(weight[np.isnan(column)].any()) for column in rows.T]
+    counted = rows[weight > 0]
+    missing = [0 < int(np.isnan(column).sum()) < len(counted) for column in counted.T]
     are_levels = [j in levels for j in range(rows.shape[1])]
     return RampBasis([knots for knots, _ in found], [middle for _, middle in found], missing, are_levels)
 

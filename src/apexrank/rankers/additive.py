@@ -145,10 +145,10 @@ class Additive:
         return problem
 
     def _encoded(self, data: Training) -> Training:
-        if isinstance(data.X, RampRows):
-            return data
         if type(data) is not Training:
             raise InputError(f"{type(self).__name__} needs its rows in memory: give an array or a frame")
+        if isinstance(data.X, RampRows):
+            return data
         basis = learn_basis(data.X, data.weight, self.n_knots, self._levels)
         return Training(RampRows(data.X, basis), data.labels, data.weight, data.groups)
 
@@ -326,9 +326,10 @@ class AdditivePush(Additive, PNormPush):
 
     ``f(x) = Σ_j f_j(x_j)``, and with ``n_pairs`` a sum of functions of two columns besides. It minimises what
     :class:`PNormPush` does, with the penalty ``alpha/2·Σ_j M_j·Σ_m (f_j(k_m) − f_j(k_{m−1}))²`` on the M_j rises of
-    each function between its knots. That is one convex problem: the minimum is certified by ``dual_gap_``, and every effect
-    can be drawn (:class:`apexrank.plot.ShapeDisplay`). Columns need no scaling. Missing values (NaN) have an effect of
-    their own. Columns of text in a data frame have one for each value; a value that training had not has the mean one.
+    each function between its knots. That is one convex problem: the minimum is certified by ``dual_gap_``, and every
+    effect can be drawn (:class:`apexrank.plot.ShapeDisplay`). Columns need no scaling. Missing values (NaN) have an
+    effect of their own. Columns of text in a data frame have one for each value; a value that training had not has the
+    mean one.
 
     Parameters
     ----------
