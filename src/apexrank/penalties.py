@@ -39,7 +39,7 @@ class Penalty:
 
     l1: float = 0.0
     bounds: tuple[Any, Any] = INFINITE
-    is_grouped = False
+    is_grouped: ClassVar[bool] = False
 
     @property
     def curvature(self) -> Any:

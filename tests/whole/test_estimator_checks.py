@@ -48,6 +48,7 @@ from apexrank.rankers import (
     TwoStagePush,
     UnknownLinkRegressor,
 )
+from apexrank.rankers.additive import AdditiveFit
 from apexrank.rankers.base import BinaryRanker, GradedRanker, LinearBinaryRanker, LinearFit
 from apexrank.rankers.kernel import KernelFit
 from apexrank_papers.push.thresholds import ThresholdFeatures
@@ -55,6 +56,7 @@ from apexrank_papers.retargeting.published import PublishedRetargeting
 
 # say how to fit, not what
 BASES = {
+    AdditiveFit,
     BinaryRanker,
     GradedRanker,
     GraphRank,

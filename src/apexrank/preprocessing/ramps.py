@@ -57,6 +57,8 @@ class RampEncoder(TransformerMixin, BaseEstimator):
     ['age 0 to 1', 'age 1 to 3']
     """
 
+    levels_: dict[int, Sequence[str]]
+
     def __init__(self, n_knots: int = 17) -> None:
         self.n_knots = n_knots
 
@@ -148,8 +150,8 @@ def coded(X: Any, levels: Mapping[int, Sequence[str]] | None) -> tuple[Any, dict
                     f"column {name!r} has {len(found[j]):,} different texts, more than {MOST_LEVELS}: leave it out, or "
                     "join the rare ones"
                 )
-        place = {level: code for code, level in enumerate(found[j])}
-        codes = np.array([place.get(word, np.nan) for word in words], dtype=float)
+        place: dict[Any, float] = {level: float(code) for code, level in enumerate(found[j])}
+        codes = np.array([place.get(word, np.nan) for word in words])
         if hasattr(X, "with_columns"):
             X = X.with_columns(type(values)(name, codes))
         else:

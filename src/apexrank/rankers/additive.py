@@ -17,7 +17,7 @@ from apexrank.preprocessing.ramps import coded, learn_basis
 from apexrank.problem.design import Make, Training
 from apexrank.problem.problem import Problem
 from apexrank.problem.ramps import Places, RampBasis, RampRows
-from apexrank.rankers.base import checked_rows
+from apexrank.rankers.base import LinearFit, checked_rows
 from apexrank.rankers.push import PNormPush, PNormPushCV
 from apexrank.rankers.retarget import MonotoneRetargeting
 from apexrank.validation import check_count
@@ -97,13 +97,17 @@ class PairShape(NamedTuple):
 
 
 @dataclass(eq=False, repr=False)
-class Additive:
-    """Mixin: makes an additive ranker of a linear one."""
+class AdditiveOptions:
+    """Mixin: parameters of additive rankers."""
 
     _: KW_ONLY
     n_knots: int = 17
     n_pairs: int = 0
     monotonic_cst: Mapping[Any, int] | Sequence[int] | None = None
+
+
+class AdditiveFit(LinearFit):
+    """Base class that makes an additive ranker of the linear one beside it."""
 
     takes_device_arrays = False
     _checks: ClassVar[dict[str, Any]] = {
@@ -112,8 +116,11 @@ class Additive:
         "ensure_all_finite": "allow-nan",
         "order": "C",
     }
-    shapes_: ClassVar[list[Shape]]
-    pairs_: ClassVar[list[PairShape]]
+    n_knots: int
+    n_pairs: int
+    monotonic_cst: Any
+    shapes_: list[Shape]
+    pairs_: list[PairShape]
 
     def __sklearn_tags__(self):
         tags = super().__sklearn_tags__()
@@ -134,13 +141,13 @@ class Additive:
         """Fit the functions of columns, choose pairs by what they leave over, and fit both together."""
         check_count("n_pairs", self.n_pairs, 0)
         encoded = self._encoded(data)
-        problem = super()._minimise(encoded, make)  # type: ignore[misc]
+        problem = super()._minimise(encoded, make)
         for number in (
             np.linspace(0, self.n_pairs, PAIR_ROUNDS + 1 if self.n_pairs else 1).round().astype(int)[1:]
         ):
             encoded = self._with_pairs(data.X, encoded, problem, number)
             self._start = np.concatenate([self.coef_, np.zeros(encoded.X.shape[1] - len(self.coef_))])
-            problem = super()._minimise(encoded, make)  # type: ignore[misc]
+            problem = super()._minimise(encoded, make)
         self._keep(encoded)
         return problem
 
@@ -154,10 +161,10 @@ class Additive:
 
     def _warm(self) -> np.ndarray | None:
         start = self.__dict__.pop("_start", None)
-        return super()._warm() if start is None else start  # type: ignore[misc]
+        return super()._warm() if start is None else start
 
     def _penalty_on(self, data: Training, objective: Any) -> Penalty:
-        penalty = super()._penalty_on(data, objective)  # type: ignore[misc]
+        penalty = super()._penalty_on(data, objective)
         signs = self._signs(data.X.basis)
         if not signs.any():
             return penalty
@@ -250,7 +257,7 @@ class Additive:
             self.pairs_.append(PairShape((j, k), both, grid))
 
     def _scores(self, X: ArrayLike) -> np.ndarray:
-        rows = checked_rows(self, X)  # type: ignore[arg-type]
+        rows = checked_rows(self, X)
         return sum((effect for _, effect in self._effects(rows)), np.zeros(len(rows)))
 
     def _effects(self, rows: np.ndarray) -> Iterator[tuple[tuple[int, ...], np.ndarray]]:
@@ -262,7 +269,7 @@ class Additive:
 
     def contributions(self, X: ArrayLike) -> np.ndarray:
         """What each column adds to a row's score beyond the mean, rows by columns; a pair counts half for each."""
-        rows = checked_rows(self, X)  # type: ignore[arg-type]
+        rows = checked_rows(self, X)
         out = np.zeros(rows.shape)
         for columns, effect in self._effects(rows):
             for j in columns:
@@ -321,7 +328,7 @@ def _interaction(sums: np.ndarray, counts: np.ndarray) -> float:
 
 
 @dataclass(eq=False, repr=False)
-class AdditivePush(Additive, PNormPush):
+class AdditivePush(AdditiveOptions, AdditiveFit, PNormPush):
     """P-Norm Push of additive scores: every column through a function that is linear between knots.
 
     ``f(x) = Σ_j f_j(x_j)``, and with ``n_pairs`` a sum of functions of two columns besides. It minimises what
@@ -398,7 +405,7 @@ class AdditivePush(Additive, PNormPush):
 
 
 @dataclass(eq=False, repr=False)
-class AdditivePushCV(Additive, PNormPushCV):
+class AdditivePushCV(AdditiveOptions, AdditiveFit, PNormPushCV):
     """Additive push whose p and alpha are chosen by cross-validation on a top-of-list measure.
 
     Parameters and attributes are those of :class:`PNormPushCV` and :class:`AdditivePush`; alpha is the smoothness.
@@ -416,7 +423,7 @@ class AdditivePushCV(Additive, PNormPushCV):
 
 
 @dataclass(eq=False, repr=False)
-class AdditiveRetargeting(Additive, MonotoneRetargeting):
+class AdditiveRetargeting(AdditiveOptions, AdditiveFit, MonotoneRetargeting):
     """Monotone retargeting of additive scores: graded lists, every column through a function of its own.
 
     Parameters and attributes are those of :class:`MonotoneRetargeting`, without kernels and ``partial_fit``, and
@@ -433,7 +440,7 @@ class AdditiveRetargeting(Additive, MonotoneRetargeting):
     """
 
     @property
-    def partial_fit(self) -> Any:  # type: ignore[override]
+    def partial_fit(self) -> Any:
         raise AttributeError("additive functions are fitted on all rows at once: use fit")
 
     def _minimise(self, data: Training, make: Make) -> Problem:

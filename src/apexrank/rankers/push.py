@@ -225,7 +225,8 @@ class PNormPush(SolverOptions, AutoAlpha, LinearBinaryRanker):
             raise InputError("alpha_max needs l1_ratio > 0 and a finite p")
         ranker = clone(self).set_params(alpha=1.0)
         data = ranker._encoded(read_rows(ranker, X, y, sample_weight, groups, binary=True))
-        problem = Problem(*data.compose(ranker._objective), 0.0, data.weight)
+        design, objective = data.compose(ranker._objective)
+        problem = Problem(design, objective, 0.0, data.weight)
         slope = problem.value_and_grad(np.zeros(problem.n_features))[1]
         return ranker._penalty_on(data, problem.objective).least_multiple(slope)
 
