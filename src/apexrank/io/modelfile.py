@@ -34,8 +34,9 @@ knots, ``shape_missing`` and ``shape_missing_counts`` the effect and the trainin
 ``shape_counts`` the training weights between them, one fewer than knots and at least one for each feature. Of pairs of
 features ``pair_features`` and ``pair_sizes`` have two numbers each, the features and how many knots they have;
 ``pair_knots`` are those of the first feature, then of the second, and ``pair_values`` the grid of effects, row by row.
-The arrays ``tree_*`` are the fields of :class:`~apexrank.rankers.trees.Forest`. JSON has no infinity: p = ∞ is written as ``"inf"``, a certificate that does not
-exist as ``null``.
+The arrays ``tree_*`` are the fields of :class:`~apexrank.rankers.trees.Forest`.
+
+JSON has no infinity: p = ∞ is written as ``"inf"``, a certificate that does not exist as ``null``.
 
 Formats 1, which had no ``weight``, 2, which had no link and counted rows without weights, and 3, whose columns were
 plain numbers and categories without levels for rare and missing values, are read as well.
@@ -334,8 +335,9 @@ def _describe_estimator(estimator: Any) -> dict[str, Any]:
     if params.get("alpha") == "auto":  # which depends on the training rows
         params["alpha"] = float(estimator.alpha_)
     for key, value in params.items():
-        kept = key in _PAIRS and type(value) is list or key == "monotonic_cst" and _is_monotone(value)
-        if type(value) not in _PLAIN and not kept:
+        is_pair = key in _PAIRS and type(value) is list
+        signs = key == "monotonic_cst" and _is_monotone(value)
+        if not (type(value) in _PLAIN or is_pair or signs):
             raise InputError(f"{key}={value!r} cannot be kept in a model file: give it by name")
     return {"class": name, "params": params}
 

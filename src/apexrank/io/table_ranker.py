@@ -239,7 +239,7 @@ class TableRanker:
         """One coefficient per feature."""
         if not self.is_linear:
             raise InputError(
-                f"a {type(self.estimator).__name__} has no coefficients: this needs a linear model"
+                f"{type(self.estimator).__name__} has no coefficients: this needs a linear model"
             )
         return np.ravel(self.estimator.coef_)
 
@@ -410,9 +410,7 @@ def signed(value: float) -> str:
     return f"{value:+#.2g}".rstrip(".") if abs(value) < 100 else f"{value:+.0f}"
 
 
-def _fit(
-    estimator: Any, encoder: Encoder, X: np.ndarray, y: np.ndarray, **given: np.ndarray | None
-) -> Any:
+def _fit(estimator: Any, encoder: Encoder, X: np.ndarray, y: np.ndarray, **given: np.ndarray | None) -> Any:
     """The fitted estimator, the best one of a search; ``given`` are groups and weights."""
     arguments = {name: values for name, values in given.items() if values is not None}
     searches = hasattr(estimator, "param_grid")
@@ -422,7 +420,7 @@ def _fit(
         )
     weight = arguments.get("sample_weight")
     searched = getattr(estimator, "estimator", estimator)
-    monotone = getattr(searched, "monotonic_cst", None)
+    monotone: Any = getattr(searched, "monotonic_cst", None)
     by_name = isinstance(monotone, Mapping)
     try:
         if by_name:  # of the table's columns, which the estimator does not know
