@@ -85,15 +85,17 @@ def test_lightgbm_is_refused_where_it_is_not_installed(folder, monkeypatch):
 def test_the_costs_of_every_ranker_are_told(folder):
     options = "--models push,additive,logistic --folds 2 --repeats 1"
     result = run(f"compare train.csv --target fraud --id case {options}")
-    (line,) = (line for line in result.stdout.splitlines() if line.startswith("What each costs: "))
-    assert "logistic regression 0.0" in line or "logistic regression no AUC" in line
-    assert line.count("(a coefficient for each feature)") == 2
-    assert line.count("(a curve for each feature)") == 1
+    (line,) = (line for line in result.stdout.splitlines() if line.startswith("What each costs (AUC, num"))
+    assert line.count(" 0.000, ") >= 1  # the best AUC
+    assert line.count("a coefficient a feature") == 2
     found = json.loads(run(f"compare train.csv --target fraud --id case --json {options}").stdout)
     sizes = {ranker["ranker"]: ranker["numbers"] for ranker in found["rankers"]}
     assert list(sizes) == ["logistic regression", "linear push", "additive push"]  # the most readable first
     assert sizes["linear push"] < sizes["additive push"]
-    assert f"{sizes['additive push']} numbers (a curve" in found["verdict"]["costs"]
+    aucs = {row["ranker"]: row["value"] for row in found["measures"] if row["measure"] == "auc"}
+    short, size = max(aucs.values()) - aucs["additive push"], sizes["additive push"]
+    assert f"; additive push {short:.3f}, {size}, a curve a feature." in found["verdict"]["costs"]
+    assert found["verdict"]["costs"] == line
 
 
 def test_the_fit_command_leaves_out_what_splits_the_rows(folder):

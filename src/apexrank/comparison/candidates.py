@@ -85,7 +85,7 @@ class Logistic(Candidate):
     """Logistic regression with a ridge, whose strength is chosen."""
 
     name: str = "logistic regression"
-    form = "a coefficient for each feature"
+    form = "a coefficient a feature"
     alphas: Sequence[float] = (1.0, 0.1, 1e-2, 1e-3, 1e-4)
 
     @property
@@ -101,7 +101,7 @@ class LinearPush(Candidate):
     """P-Norm Push, whose p and penalty are chosen."""
 
     name: str = "linear push"
-    form = "a coefficient for each feature"
+    form = "a coefficient a feature"
     ps: Sequence[float] = (1.0, 4.0, 16.0, 64.0)
     alphas: Sequence[float] = (1.0, 0.1, 1e-2, 1e-3)
     # enough to tell which setting does better; the model that is kept is exact
@@ -130,7 +130,7 @@ class Additive(Candidate):
     """P-Norm Push of additive scores, whose p, penalty and number of pairs of columns are chosen."""
 
     name: str = "additive push"
-    form = "a curve for each feature"
+    form = "a curve a feature"
     ps: Sequence[float] = (1.0, 4.0, 16.0)
     alphas: Sequence[float] = (0.1, 1e-2, 1e-3, 1e-4)
     pairs: Sequence[int] = (0,)
@@ -171,7 +171,7 @@ class Trees(Candidate):
     """
 
     name: str = "boosted trees"
-    form = "trees, read by programs only"
+    form = "trees for programs to read"
     ps: Sequence[float | None] = (None,)
     leaves: Sequence[int] = (4, 16)
     rounds: Sequence[int] = (10, 25, 50, 100, 200)

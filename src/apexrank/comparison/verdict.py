@@ -32,10 +32,9 @@ def _costs(found: Comparison) -> str:
     aucs = [found.value(i, "auc").value for i in range(len(found.names))]
     parts = []
     for candidate, auc, size in zip(found.candidates, aucs, found.sizes, strict=True):
-        short = f"{max(aucs) - auc:.3f} of AUC" if auc < max(aucs) else "no AUC"
-        numbers = "" if size is None else f", {size:,} number{'s' * (size != 1)}"
-        parts.append(f"{candidate.name} {short}{numbers}{f' ({candidate.form})' * bool(candidate.form)}")
-    return f"What each costs: {'; '.join(parts)}."
+        known = [None if size is None else f"{size:,}", candidate.form]
+        parts.append(", ".join([f"{candidate.name} {max(aucs) - auc:.3f}", *filter(None, known)]))
+    return f"What each costs (AUC, numbers in the model, reading): {'; '.join(parts)}."
 
 
 def _percent(found: Comparison, i: int) -> str:
