@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from itertools import pairwise
 from typing import Any, Self
 
 import numpy as np
@@ -21,11 +22,11 @@ MOST_LEVELS = 1000  # of a column of text
 class RampEncoder(TransformerMixin, BaseEstimator):
     """Turn every column into ramps between its quantiles, so that a linear model of them is an additive one.
 
-    A column with knots ``k_0 < … < k_M`` becomes M features ``clip((x − k_{m−1})/(k_m − k_{m−1}), 0, 1)/√M``. A linear
-    function of them is any function of the column that is linear between the knots and constant outside; it rises from
-    one knot to the next exactly if its coefficients are at least 0, and a ridge on them is one on its slopes. Columns
-    with at most ``n_knots`` different values have a knot at each. A missing value (NaN) stands at the median and has a
-    feature of its own where training has one. A column of text in a data frame has a feature for each of its values;
+    A column with knots ``k_0 < … < k_M`` becomes M features ``clip((x − k_{m−1})/(k_m − k_{m−1}), 0, 1)/√M``, each less
+    its value at the knot next to the median. A linear function of them is any function of the column that is linear
+    between the knots and constant outside; it rises from one knot to the next exactly if its coefficients are at least
+    0, and a ridge on them is one on its slopes. Columns with at most ``n_knots`` different values have a knot at each.
+    A missing value (NaN) stands at the median and has a feature of its own where training has one. A column of text in a data frame has a feature for each of its values;
     a value that training had not has none.
 
     Parameters
@@ -51,7 +52,7 @@ class RampEncoder(TransformerMixin, BaseEstimator):
     --------
     >>> encoder = RampEncoder(n_knots=3).fit([[0.0], [1.0], [3.0]])
     >>> (encoder.transform([[0.5], [2.0]]) * np.sqrt(2)).round(6).tolist()
-    [[0.5, 0.0], [1.0, 0.5]]
+    [[-0.5, 0.0], [0.0, 0.5]]
     >>> encoder.get_feature_names_out(["age"]).tolist()
     ['age 0 to 1', 'age 1 to 3']
     """
@@ -104,7 +105,7 @@ class RampEncoder(TransformerMixin, BaseEstimator):
             if j in self.levels_:
                 names += [f"{name} {level}" for level in self.levels_[j]]
             else:
-                names += [f"{name} {a:.6g} to {b:.6g}" for a, b in zip(knots[:-1], knots[1:], strict=True)]
+                names += [f"{name} {a:.6g} to {b:.6g}" for a, b in pairwise(knots)]
             names += [f"{name} missing"] * self.basis_.missing[j]
         return np.array(names, dtype=object)
 
