@@ -70,6 +70,22 @@ def test_rank_evaluate_and_probabilities(folder):
     assert "AUC" in run("evaluate m.apex new.csv").stdout
 
 
+def test_p_and_alpha_are_chosen_by_cross_validation(folder):
+    options = "--drop query --model additive --cv --folds 2 --knots 5 --monotone amount=+ --json"
+    report = json.loads(run(f"fit train.csv --target fraud {options}").stdout)
+    assert report["estimator"] == "AdditivePush"
+    assert report["cv"]["chosen"] == "p and alpha"
+    assert report["params"]["monotonic_cst"] == {"amount": 1}
+    (shape, *_) = load_model("model.apex").estimator.shapes_
+    assert len(shape.knots) == 5
+    assert (np.diff(shape.values) >= 0).all()
+
+
+def test_without_alpha_the_rows_set_it(folder):
+    report = json.loads(run("fit train.csv --target fraud --drop query --model additive --json").stdout)
+    assert report["params"]["alpha"] == load_model("model.apex").estimator.alpha > 0
+
+
 def test_grades(folder):
     command = "fit train.csv --target fraud --groups query --drop city,empty,constant --impute median"
     report = json.loads(
@@ -138,6 +154,13 @@ def test_values_that_training_had_not(folder):
         ("--model push --knots 5", "--model push has no --knots: leave it out"),
         ("--model trees --pairs 5", "--model trees has no --pairs: leave it out"),
         ("--model logistic --monotone age=+", "--model logistic has no --monotone: leave it out"),
+        (
+            "--model ir --cv",
+            "--cv chooses p and alpha of --model push and --model additive, not of --model ir",
+        ),
+        ("--model additive --cv --alpha 0.1", "--cv chooses alpha"),
+        ("--model additive --cv --engine blocks", "--cv needs the table in memory"),
+        ("--model additive --l1-ratio 0.5 --monotone age=+", "cannot be had together"),
         ("--model additive --leaves 5", "--model additive has no --leaves: leave it out"),
         ("--model additive --knots 1", "--knots"),
         ("--model additive --pairs -1", "--pairs"),

@@ -45,7 +45,7 @@ class Model(NamedTuple):
 _ADDITIVE = {"knots": "n_knots", "pairs": "n_pairs", "monotone": "monotonic_cst"}
 MODELS = {
     "push": Model("PNormPush", search="PNormPushCV"),
-    "additive": Model("AdditivePush", renamed=_ADDITIVE),
+    "additive": Model("AdditivePush", renamed=_ADDITIVE, search="AdditivePushCV"),
     "logistic": Model("LogisticRanker"),
     "trees": Model("TreeRanker"),
     "ir": Model("IRPush"),
@@ -71,7 +71,7 @@ class ModelOptions:
         default="push",
         choices=tuple(MODELS),
     )
-    cv: bool = _model("Choose alpha, and p of push, by cross-validation.", "--cv", default=False)
+    cv: bool = _model("Choose alpha, and p of push and additive, by cross-validation.", "--cv", default=False)
     calibrate: bool = _model(
         "Learn probabilities of two classes, which rank then shows beside the scores: isotonic regression on "
         "out-of-fold scores of five folds.",
