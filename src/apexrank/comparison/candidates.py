@@ -131,9 +131,9 @@ class Additive(Candidate):
 
     name: str = "additive push"
     form = "a curve a feature"
-    ps: Sequence[float] = (1.0, 4.0, 16.0)
-    alphas: Sequence[float] = (0.1, 1e-2, 1e-3, 1e-4)
-    pairs: Sequence[int] = (0,)
+    ps: Sequence[float] = (4.0,)
+    alphas: Sequence[float] = (1.0, 0.1, 1e-2, 1e-3, 1e-4)
+    pairs: Sequence[int] = (0, 30)
     search: Setting = field(default_factory=lambda: {"max_iter": 100, "tol": 1e-3})  # as of the linear push
 
     @property

@@ -23,7 +23,7 @@ from scipy import linalg, sparse
 from apexrank.kernels.ramps import expand, find_places, gather, gather_pairs, gram, scatter, scatter_pairs
 from apexrank.kernels.rows import MAX_CHUNKS, MIN_CHUNK_ROWS, SMALL
 from apexrank.parallel import Threads, n_threads
-from apexrank.problem.design import BLOCK_BYTES, SCALE_ROWS, Design, Span, moments_of
+from apexrank.problem.design import SCALE_ROWS, Design, Span, moments_of
 
 GRAM_CHUNKS = 4  # each with a matrix of its own
 SCATTER = 4.0  # multiplications of a product of matrices in the time of one addition to a place in memory
@@ -208,7 +208,7 @@ class RampRows:
         parts = self._parts(rows)
         out = np.zeros((len(parts[0]), int(self.basis.starts[-1]) + 1))
         expand(*parts, out)
-        return out @ self.basis.matrix.toarray()
+        return (self.basis.matrix.T @ out.T).T
 
     def _parts(self, rows: slice | np.ndarray = slice(None)) -> tuple[np.ndarray, ...]:
         one, two = self.places, self.pair_places
@@ -251,7 +251,7 @@ class RampDesign(Design):
         return self.X.dense(rows)
 
     def units(self, sample_weight: Any) -> tuple[np.ndarray, np.ndarray]:
-        n, some = self.n_rows, min(self.n_rows, SCALE_ROWS, max(1000, BLOCK_BYTES // self.n_features))
+        n, some = self.n_rows, min(self.n_rows, SCALE_ROWS // 4)
         chosen = np.arange(n) if some == n else np.random.default_rng(0).integers(0, n, some)
         found = moments_of(self.take(chosen), None if sample_weight is None else sample_weight[chosen])
         return found.mean, found.unit

@@ -27,6 +27,7 @@ PAIR_STRENGTH = 10.0
 PAIR_ROUNDS = 1
 MOST_SCREENED = 64  # columns, those of the largest effects, of which pairs are looked at
 SCREENED_ROWS = 100_000
+BACKFITTED = 10  # times rows and columns of cells take turns
 
 
 class Shape(NamedTuple):
@@ -311,20 +312,19 @@ def screen_pairs(places: Places, residual: np.ndarray, weight: np.ndarray) -> li
     size = int(places.widths.max(initial=1))
     sums, counts = np.zeros((2, len(pairs), size, size))
     cell_sums(code, residual, weight, pairs, places.widths, 0, len(pairs), sums, counts)
-    strength = [_interaction(s, n) for s, n in zip(sums, counts, strict=True)]
-    return [(int(a), int(b)) for a, b in pairs[np.argsort(-np.array(strength), kind="stable")].tolist()]
+    left = sums - counts * additive_part(sums, counts)
+    strength = (left**2 / np.maximum(counts, 1e-12)).sum(axis=(1, 2), where=counts > 0)
+    return [(int(a), int(b)) for a, b in pairs[np.argsort(-strength, kind="stable")].tolist()]
 
 
-def _interaction(sums: np.ndarray, counts: np.ndarray) -> float:
-    """``Σ (E − fit)²/N``, the fit being the additive one of the cells' means by weighted least squares."""
-    rows, columns = counts.sum(axis=1) > 0, counts.sum(axis=0) > 0
-    N, E = counts[np.ix_(rows, columns)], sums[np.ix_(rows, columns)]
-    a, b = np.zeros(len(N)), np.zeros(N.shape[1])
-    for _ in range(10):
-        a = (E - N * b).sum(axis=1) / N.sum(axis=1)
-        b = (E - N * a[:, None]).sum(axis=0) / N.sum(axis=0)
-    left = E - N * (a[:, None] + b)
-    return float((left**2 / np.maximum(N, 1e-12)).sum(where=N > 0))
+def additive_part(sums: np.ndarray, counts: np.ndarray) -> np.ndarray:
+    """Additive fit of the means ``sums/counts`` of the cells of each grid, by weighted least squares."""
+    rows, columns = (np.maximum(counts.sum(axis=axis), 1e-12) for axis in (2, 1))
+    a, b = np.zeros(rows.shape), np.zeros(columns.shape)
+    for _ in range(BACKFITTED):
+        a = (sums - counts * b[:, None, :]).sum(axis=2) / rows
+        b = (sums - counts * a[:, :, None]).sum(axis=1) / columns
+    return a[:, :, None] + b[:, None, :]
 
 
 @dataclass(eq=False, repr=False)
