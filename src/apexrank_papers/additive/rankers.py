@@ -144,13 +144,13 @@ def numbers_of(fitted: Any) -> int:
     if hasattr(fitted, "forest_"):
         return len(fitted.forest_.left) + int((fitted.forest_.left >= 0).sum())
     if hasattr(fitted, "get_booster"):
-        nodes = "".join(fitted.get_booster().get_dump()).splitlines()
-        return sum(1 if "leaf=" in node else 2 for node in nodes)
+        dumped = "".join(fitted.get_booster().get_dump()).splitlines()
+        return sum(1 if "leaf=" in node else 2 for node in dumped)
     if hasattr(fitted, "term_scores_"):
         # of a feature with several resolutions the finest is for itself, the next for pairs
         cuts = sum(len(cut) for feature in fitted.bins_ for cut in feature)
         return cuts + sum(scores.size for scores in fitted.term_scores_)
     if hasattr(fitted, "_predictors"):
-        nodes = np.concatenate([tree.nodes["is_leaf"] for (tree,) in fitted._predictors])
-        return int((2 - nodes).sum())
+        leaf = np.concatenate([tree.nodes["is_leaf"] for (tree,) in fitted._predictors]) == 1
+        return int(np.where(leaf, 1, 2).sum())
     return fitted.coef_.size + 1

