@@ -15,7 +15,7 @@ from apexrank.rankers.base import class_scores
 
 SIZES = (4, 16, 64)  # leaves of a tree, or two to the power of its depth
 ROUNDS = (10, 25, 50, 100, 200, 400)
-LIGHTGBM, ADDITIVE, PAIRS = "LightGBM", "additive", "additive with pairs"
+LIGHTGBM, EBM_NAME, ADDITIVE, PAIRS = "LightGBM", "EBM", "additive", "additive with pairs"
 
 
 @dataclass(frozen=True)
@@ -109,7 +109,7 @@ def rankers() -> tuple[dict[str, Candidate], list[str]]:
         LIGHTGBM: ("lightgbm", Trees(LIGHTGBM, leaves=SIZES, rounds=ROUNDS)),
         "XGBoost": ("xgboost", XGBoost("XGBoost")),
         "HistGradientBoosting": ("sklearn", HistGradientBoosting("HistGradientBoosting")),
-        "EBM": ("interpret", EBM("EBM")),
+        EBM_NAME: ("interpret", EBM(EBM_NAME)),
     }
     found: dict[str, Candidate] = {each.name: each for each in (Logistic(), LinearPush())}
     found |= {name: candidate for name, (package, candidate) in optional.items() if find_spec(package)}

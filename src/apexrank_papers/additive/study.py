@@ -12,6 +12,7 @@ import json
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack
 from functools import cache
+from importlib.util import find_spec
 from pathlib import Path
 from time import process_time
 from typing import TYPE_CHECKING, Any
@@ -31,7 +32,7 @@ from apexrank.io.table_ranker import Recipe
 from apexrank.io.tables import Table
 from apexrank.metrics import auc, average_precision, partial_auc, precision_at, tpr_at_fpr
 from apexrank.progress import steps
-from apexrank_papers.additive.rankers import ADDITIVE, LIGHTGBM, PAIRS, final_scores, numbers_of, rankers
+from apexrank_papers.additive.rankers import ADDITIVE, EBM_NAME, LIGHTGBM, PAIRS, final_scores, numbers_of, rankers
 from apexrank_papers.additive.tables import KEEL, LARGER, TABLES, TARGET, check_present, read
 from apexrank_papers.figure import new_figure
 from apexrank_papers.result import Result, Verdict, signed_verdict
@@ -99,8 +100,9 @@ def additive_study(
         raise InputError(f"{unknown!r} is no table or ranker of the study, or is not installed")
     check_present(tables, data)
     seeds = range(random_state, random_state + n_splits)
-    larger_first = sorted(tables, key=lambda name: name in KEEL)
-    wanted = [(table, seed, method) for table in larger_first for seed in seeds for method in methods]
+    wanted = [(table, seed, method) for table in tables for seed in seeds for method in methods]
+    # the longest cells first, so that no process is left with one at the end; but EBM takes longer than all others
+    wanted.sort(key=lambda cell: (cell[2] == EBM_NAME, cell[0] in KEEL))
     found, failed = run_cells(wanted, data, cells, n_jobs)
     notes += failed
     whole = [table for table in tables if all((table, seed, m) in found for seed in seeds for m in methods)]
@@ -258,7 +260,7 @@ def summarise(
         *_losses(gaps, tables, methods),
         *notes,
     ]
-    figure = draw(ranks, methods, tables, gaps)
+    figure = draw(ranks, methods, tables, gaps) if find_spec("matplotlib") else None
     return Result(table, pl.DataFrame(columns), list(_verdicts(gaps, methods)), figure, notes)
 
 
