@@ -32,7 +32,15 @@ from apexrank.io.table_ranker import Recipe
 from apexrank.io.tables import Table
 from apexrank.metrics import auc, average_precision, partial_auc, precision_at, tpr_at_fpr
 from apexrank.progress import steps
-from apexrank_papers.additive.rankers import ADDITIVE, EBM_NAME, LIGHTGBM, PAIRS, final_scores, numbers_of, rankers
+from apexrank_papers.additive.rankers import (
+    ADDITIVE,
+    EBM_NAME,
+    LIGHTGBM,
+    PAIRS,
+    final_scores,
+    numbers_of,
+    rankers,
+)
 from apexrank_papers.additive.tables import KEEL, LARGER, TABLES, TARGET, check_present, read
 from apexrank_papers.figure import new_figure
 from apexrank_papers.result import Result, Verdict, signed_verdict
