@@ -14,7 +14,7 @@ from apexrank.comparison.candidates import Candidate, LinearPush, Logistic, Sett
 from apexrank.rankers.base import class_scores
 
 SIZES = (4, 16, 64)  # leaves of a tree, or two to the power of its depth
-ROUNDS = (10, 25, 50, 100, 200, 400)
+ROUNDS = (10, 25, 50, 100, 200, 400, 800)
 LIGHTGBM, EBM_NAME, ADDITIVE, PAIRS = "LightGBM", "EBM", "additive", "additive with pairs"
 
 
