@@ -41,16 +41,17 @@ class Additive(Candidate):
 class Boosted(Candidate):
     """Boosted trees of another library, whose size and number are chosen; fewer trees are the first of more."""
 
-    rounds: Sequence[int] = ROUNDS
+    sizes: Sequence[int] = ()
+    rounds: Sequence[int] = ()
 
     @property
     def settings(self) -> list[Setting]:
-        return [{"size": size, "rounds": rounds} for size, rounds in product(SIZES, self.rounds)]
+        return [{"size": size, "rounds": rounds} for size, rounds in product(self.sizes, self.rounds)]
 
     def scores(
         self, X: np.ndarray, y: np.ndarray, weight: np.ndarray | None, X_test: np.ndarray
     ) -> np.ndarray:
-        fits = (self.fit(X, y, weight, {"size": size, "rounds": max(self.rounds)}) for size in SIZES)
+        fits = (self.fit(X, y, weight, {"size": size, "rounds": max(self.rounds)}) for size in self.sizes)
         return np.concatenate([self.staged(fitted, X_test) for fitted in fits])
 
     def staged(self, fitted: Any, X: np.ndarray) -> np.ndarray:
@@ -107,8 +108,8 @@ def rankers() -> tuple[dict[str, Candidate], list[str]]:
         ADDITIVE: ("apexrank.rankers.additive", Additive()),
         PAIRS: ("apexrank.rankers.additive", Additive(PAIRS, n_pairs=30)),
         LIGHTGBM: ("lightgbm", Trees(LIGHTGBM, leaves=SIZES, rounds=ROUNDS)),
-        "XGBoost": ("xgboost", XGBoost("XGBoost")),
-        "HistGradientBoosting": ("sklearn", HistGradientBoosting("HistGradientBoosting")),
+        "XGBoost": ("xgboost", XGBoost("XGBoost", SIZES, ROUNDS)),
+        "HistGradientBoosting": ("sklearn", HistGradientBoosting("HistGradientBoosting", SIZES, ROUNDS)),
         EBM_NAME: ("interpret", EBM(EBM_NAME)),
     }
     found: dict[str, Candidate] = {each.name: each for each in (Logistic(), LinearPush())}
