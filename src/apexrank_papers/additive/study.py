@@ -250,7 +250,7 @@ def summarise(
         if (own := np.isin(tables, list(part))).any():
             columns[f"{PAUC}, {name}"] = [f"{v:.3f}" for v in values[own, :, 0].mean(axis=0)]
     columns |= {
-        f"less {LIGHTGBM}'s": [
+        f"difference to {LIGHTGBM}": [
             "{:+.3f} ({:+.3f} to {:+.3f})".format(*interval(own)) for own in gaps[:, :, 0].T
         ],
         "wins": [str(number) for number in (gaps[:, :, 0] > 0).sum(axis=0)],
@@ -258,7 +258,7 @@ def summarise(
         "seconds": [f"{v:.1f}" for v in values[:, :, -2].mean(axis=0)],
         "numbers": [f"{v:,.0f}" for v in np.median(values[:, :, -1], axis=0)],
     }
-    columns[f"less {LIGHTGBM}'s"][base] = columns["wins"][base] = ""
+    columns[f"difference to {LIGHTGBM}"][base] = columns["wins"][base] = ""
     notes = [
         f"{len(tables)} tables ({sum(t in KEEL for t in tables)} of KEEL), {n_splits} splits of 60 % training and "
         "40 % test rows, means over tables of means over splits; settings chosen by cross-validation on the training "
@@ -301,7 +301,7 @@ def _losses(gaps: np.ndarray, tables: list[str], methods: list[str]) -> Iterator
         if method in methods:
             own = gaps[:, methods.index(method), 0]
             lost = ", ".join(f"{tables[t]} {own[t]:+.3f}" for t in np.argsort(own) if own[t] < 0)
-            yield f"{method}, less {PAUC} than {LIGHTGBM} on: {lost or 'no table'}"
+            yield f"{method}, lower {PAUC} than {LIGHTGBM} on: {lost or 'no table'}"
 
 
 def critical_difference(n_methods: int, n_tables: int) -> float:
@@ -353,7 +353,7 @@ def draw(ranks: np.ndarray, methods: list[str], tables: list[str], gaps: np.ndar
         below.plot(own, np.arange(len(rows)), "os"[number], color=COLOURS[number], label=method, markersize=5)
     below.axvline(0, color="0.3", linewidth=1)
     below.set_yticks(np.arange(len(rows)), [tables[t] for t in rows])
-    below.set_xlabel(f"{PAUC} less {LIGHTGBM}'s")
+    below.set_xlabel(f"{PAUC}, difference to {LIGHTGBM}")
     below.legend(frameon=False, loc="lower right")
     light(below)
     return figure
