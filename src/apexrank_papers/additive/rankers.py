@@ -10,31 +10,14 @@ from typing import Any
 
 import numpy as np
 
+from apexrank.comparison import candidates
 from apexrank.comparison.candidates import Candidate, LinearPush, Logistic, Setting, Trees, quietly
 from apexrank.rankers.base import class_scores
 
 SIZES = (4, 16, 64)  # leaves of a tree, or two to the power of its depth
+N_PAIRS = (0, 30)  # of features, chosen like the other settings
 ROUNDS = (10, 25, 50, 100, 200, 400, 800)
 LIGHTGBM, EBM_NAME, ADDITIVE, PAIRS = "LightGBM", "EBM", "additive", "additive with pairs"
-
-
-@dataclass(frozen=True)
-class Additive(Candidate):
-    """Additive push, whose p and penalty are chosen, without or with pairs of features."""
-
-    name: str = ADDITIVE
-    n_pairs: int = 0
-    ps: Sequence[float] = (1.0, 4.0, 16.0)
-    alphas: Sequence[float] = (1e-1, 1e-2, 1e-3, 1e-4)
-
-    @property
-    def settings(self) -> list[Setting]:
-        return [{"p": p, "alpha": alpha} for alpha, p in product(self.alphas, self.ps)]
-
-    def estimator(self, setting: Setting) -> Any:
-        from apexrank.rankers.additive import AdditivePush
-
-        return AdditivePush(n_pairs=self.n_pairs, **setting)
 
 
 @dataclass(frozen=True)
@@ -104,15 +87,16 @@ class EBM(Candidate):
 
 def rankers() -> tuple[dict[str, Candidate], list[str]]:
     """Rankers by their names, and a sentence for each one that is not installed."""
+    additive: Any = getattr(candidates, "Additive", None)  # the candidate of ``compare``
+    found: dict[str, Candidate] = {each.name: each for each in (Logistic(), LinearPush())}
+    if additive is not None:
+        found |= {ADDITIVE: additive(ADDITIVE), PAIRS: additive(PAIRS, pairs=N_PAIRS)}
     optional = {
-        ADDITIVE: ("apexrank.rankers.additive", Additive()),
-        PAIRS: ("apexrank.rankers.additive", Additive(PAIRS, n_pairs=30)),
         LIGHTGBM: ("lightgbm", Trees(LIGHTGBM, leaves=SIZES, rounds=ROUNDS)),
         "XGBoost": ("xgboost", XGBoost("XGBoost", SIZES, ROUNDS)),
         "HistGradientBoosting": ("sklearn", HistGradientBoosting("HistGradientBoosting", SIZES, ROUNDS)),
         EBM_NAME: ("interpret", EBM(EBM_NAME)),
     }
-    found: dict[str, Candidate] = {each.name: each for each in (Logistic(), LinearPush())}
     found |= {name: candidate for name, (package, candidate) in optional.items() if find_spec(package)}
     missing = [
         f"{name} is left out: {package} is not installed"
