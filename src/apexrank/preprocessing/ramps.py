@@ -59,7 +59,7 @@ class RampEncoder(TransformerMixin, BaseEstimator):
 
     levels_: dict[int, Sequence[str]]
 
-    def __init__(self, n_knots: int = 17) -> None:
+    def __init__(self, n_knots: int = 33) -> None:
         self.n_knots = n_knots
 
     def __sklearn_tags__(self):

@@ -102,7 +102,7 @@ class AdditiveOptions:
     """Mixin: parameters of additive rankers."""
 
     _: KW_ONLY
-    n_knots: int = 17
+    n_knots: int = 33
     n_pairs: int = 0
     monotonic_cst: Mapping[Any, int] | Sequence[int] | None = None
 
@@ -348,7 +348,7 @@ class AdditivePush(AdditiveOptions, AdditiveFit, PNormPush):
     l1_ratio : float, default 0
         Share of the group lasso ``Σ_j √M_j·|√M_j·β_j|`` in the penalty, β_j the rises of column j. Above 0 whole
         columns and pairs have no effect; :meth:`alpha_max` gives the scale. Below 1, and not with ``monotonic_cst``.
-    n_knots : int, default 17
+    n_knots : int, default 33
         Most knots of a column, at its quantiles; a column with fewer different values has one at each.
     n_pairs : int, default 0
         Pairs of columns with a joint effect. They are chosen by what the effects of single columns leave over: in a
