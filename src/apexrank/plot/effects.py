@@ -1,0 +1,440 @@
+"""Effects of the columns in an additive ranker, in the units of its table, with bootstrap bands."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from functools import partial
+from typing import Any, NamedTuple
+from warnings import catch_warnings, simplefilter
+
+import numpy as np
+from numpy.typing import ArrayLike
+from sklearn.base import clone
+from sklearn.exceptions import ConvergenceWarning
+from sklearn.pipeline import Pipeline
+from sklearn.preprocessing import MaxAbsScaler, MinMaxScaler, RobustScaler, StandardScaler
+from sklearn.utils import _safe_indexing
+
+from apexrank.errors import InputError
+from apexrank.metrics.confidence import resample_weights
+from apexrank.rankers.additive import PairShape, Shape
+from apexrank.validation import check_count
+
+GRID = 96  # points of a curve beside its knots: those of a refit lie elsewhere
+_SCALERS = (StandardScaler, MinMaxScaler, MaxAbsScaler, RobustScaler)
+_TOL = 1e-3  # of refits: their spread is far wider than what is left to gain
+
+
+class Effect(NamedTuple):
+    """Effect of a column on the score.
+
+    Attributes
+    ----------
+    name : str
+        The column.
+    x : array of shape (k,)
+        Values of a column of numbers, or the places 0, 1, … of the levels.
+    effect : array of shape (3, k)
+        Effect at each of them, and the ends of its band (NaN where there is none); 0 on average over the training rows.
+    edges, counts : arrays
+        Weight of the training rows between neighbouring edges, or at each level.
+    levels : tuple of str
+        The levels, where they are shown instead of numbers.
+    missing : array of shape (3,) or None
+        Effect of a missing value and the ends of its band; None where training had none.
+    missing_count : float
+        Weight of the training rows without a value.
+    is_date : bool
+        Whether ``x`` holds days since 1970.
+    """
+
+    name: str
+    x: np.ndarray
+    effect: np.ndarray
+    edges: np.ndarray
+    counts: np.ndarray
+    levels: tuple[str, ...] = ()
+    missing: np.ndarray | None = None
+    missing_count: float = 0.0
+    is_date: bool = False
+
+    @property
+    def spread(self) -> float:
+        """Standard deviation of the effect over the training rows, by the counts between the edges."""
+        weight = np.append(self.counts, self.missing_count)
+        heights = np.append(self.effect[0], 0.0 if self.missing is None else self.missing[0])
+        if not self.levels:
+            at = np.interp(self.edges, self.x, self.effect[0])
+            middle = (at[:-1] + at[1:]) / 2 if len(at) > 1 else at
+            heights = np.append(middle, heights[-1])
+        if not weight.any():
+            return 0.0
+        mean = np.average(heights, weights=weight)
+        return float(np.sqrt(np.average((heights - mean) ** 2, weights=weight)))
+
+    @property
+    def densities(self) -> np.ndarray:
+        """Heights of the bars of the distribution, at most 1: rows over the width, or rows of each level.
+
+        A bar far higher than all others, such as that of the zeros of a column, is cut so that these can be seen.
+        """
+        heights = self.counts if self.levels else self.counts / np.diff(self.edges)
+        if not self.levels and len(heights) > 2:
+            second = np.sort(heights)[-2]
+            heights = np.minimum(heights, 2 * second) if second > 0 else heights
+        return heights / (heights.max() or 1.0)
+
+    @property
+    def window(self) -> tuple[float, float]:
+        """Ends of the axis: those of the column, or less where its outermost part would take more than half of it."""
+        low, high = float(self.edges[0]), float(self.edges[-1])
+        if len(self.edges) > 4:
+            second, last = float(self.edges[1]), float(self.edges[-2])
+            reach = 0.35 * (last - second)
+            if high - last > (high - low) / 2:
+                high = last + reach
+            elif second - low > (high - low) / 2:
+                low = second - reach
+        return low, high
+
+    @property
+    def shown(self) -> tuple[np.ndarray, np.ndarray]:
+        """Values and effects inside the window."""
+        low, high = self.window
+        x = np.concatenate([[low], self.x[(self.x > low) & (self.x < high)], [high]])
+        return x, np.array([np.interp(x, self.x, row) for row in self.effect])
+
+    def main_levels(self, most: int) -> np.ndarray:
+        """Places of the ``most`` levels with the most rows, by their effect where there are more than two."""
+        kept = np.sort(np.argsort(-self.counts, kind="stable")[:most])
+        return kept[np.argsort(self.effect[0, kept], kind="stable")] if len(kept) > 2 else kept
+
+
+class PairEffect(NamedTuple):
+    """Joint effect of two columns beyond their own.
+
+    ``values`` has a row for each knot or level of the first column, a column for each of the second; ``texts`` are the
+    values there in words.
+    """
+
+    names: tuple[str, str]
+    texts: tuple[list[str], list[str]]
+    values: np.ndarray
+    are_levels: tuple[bool, bool]
+
+    def cells(self, number: int) -> tuple[tuple[np.ndarray, np.ndarray], np.ndarray]:
+        """Edges of the cells of a heat map along both axes, and the effect in the middle of each.
+
+        Knots and levels stand at 0, 1, 2, …. A level has one cell, the room between two knots ``number`` of them.
+        """
+        edges, values = [], self.values
+        for axis, levels in enumerate(self.are_levels):
+            places = np.arange(self.values.shape[axis])
+            if levels or len(places) < 2:
+                edges.append(np.arange(len(places) + 1) - 0.5)
+                continue
+            own = np.linspace(0, places[-1], number * places[-1] + 1)
+            middle = (own[:-1] + own[1:]) / 2
+            values = np.apply_along_axis(partial(np.interp, middle, places), axis, values)
+            edges.append(own)
+        return (edges[0], edges[1]), values
+
+
+class Effects(NamedTuple):
+    """Effects of an additive ranker: of columns, the most important first, and of pairs, the largest first."""
+
+    columns: list[Effect]
+    pairs: list[PairEffect]
+
+
+class _Plan(NamedTuple):
+    """A panel before its effect is known: which functions are summed where.
+
+    ``points`` has a column for each of the ``features``; ``missing`` is the value of each feature of a row without one.
+    """
+
+    name: str
+    features: Sequence[int]
+    points: np.ndarray
+    x: np.ndarray
+    edges: np.ndarray
+    counts: np.ndarray
+    levels: tuple[str, ...] = ()
+    missing: dict[int, float] | None = None
+    missing_count: float = 0.0
+    is_date: bool = False
+
+    def evaluate(self, shapes: Sequence[Shape]) -> np.ndarray:
+        """Effects at the points, and last that of a missing value."""
+        curve = sum(shapes[j](self.points[:, place]) for place, j in enumerate(self.features))
+        gap = sum(float(shapes[j](np.array(value))) for j, value in (self.missing or {}).items())
+        return np.append(curve, gap)
+
+    def effect(self, shapes: Sequence[Shape], ends: np.ndarray) -> Effect:
+        """The effect with the ``ends`` of its band."""
+        found = np.vstack([self.evaluate(shapes), ends])
+        missing = None if self.missing is None else found[:, -1]
+        given = (self.edges, self.counts, self.levels, missing, self.missing_count, self.is_date)
+        return Effect(self.name, self.x, found[:, :-1], *given)
+
+
+def additive_effects(
+    model: Any,
+    X: Any = None,
+    y: ArrayLike | None = None,
+    *,
+    n_bootstrap: int = 50,
+    confidence: float = 0.9,
+    sample_weight: ArrayLike | None = None,
+    groups: ArrayLike | None = None,
+    random_state: Any = None,
+) -> Effects:
+    """Effects of the columns and pairs of a fitted additive ranker, in the units of its input.
+
+    Parameters
+    ----------
+    model : estimator, Pipeline or TableRanker
+        A fitted ranker with ``shapes_``, such as `AdditivePush`, alone, after a scaler, or of a table.
+    X, y, sample_weight, groups
+        Training rows as ``model.fit`` had them, for the bands; of a TableRanker X is the table, which holds the
+        others. Without X there are no bands.
+    n_bootstrap : int
+        Refits of the ranker to rows drawn with replacement, groups where there are some.
+    confidence : float
+        Share of the refits whose effect lies inside the band, at each value.
+    random_state : int, Generator or None
+        Seed of the draws.
+
+    Examples
+    --------
+    >>> from apexrank.datasets import make_push_example
+    >>> from apexrank.rankers import AdditivePush
+    >>> X, y = make_push_example(500, return_X_y=True)
+    >>> effects = additive_effects(AdditivePush(alpha=0.01).fit(X, y), X, y, n_bootstrap=5, random_state=0)
+    >>> [effect.name for effect in effects.columns][:2], effects.columns[0].effect.shape[0]
+    (['x0', 'x1'], 3)
+    """
+    table = model if hasattr(model, "encoder") else None
+    model = getattr(model, "best_estimator_", model)
+    steps = model[:-1] if isinstance(model, Pipeline) and len(model) > 1 else None
+    ranker = model.estimator if table is not None else model[-1] if isinstance(model, Pipeline) else model
+    if not hasattr(ranker, "shapes_"):
+        raise InputError(
+            f"{type(ranker).__name__} has no functions of columns: give a fitted additive ranker, such as AdditivePush"
+        )
+    units = _TableUnits(table) if table is not None else _Units(ranker, steps)
+    plans = list(units.plans(ranker.shapes_, GRID if X is not None else 0))
+    ends = [np.full((2, len(plan.points) + 1), np.nan) for plan in plans]
+    if X is not None:
+        check_count("n_bootstrap", n_bootstrap, 2)
+        if table is not None:
+            X, y, sample_weight, groups = table.block(X)
+        elif steps is not None:
+            X = steps.transform(X)
+        refits = _refits(ranker, X, y, sample_weight, groups, n_bootstrap, random_state)
+        drawn = [[plan.evaluate(refit.shapes_) for plan in plans] for refit in refits]
+        low = (1 - confidence) / 2
+        ends = [np.quantile(values, [low, 1 - low], axis=0) for values in zip(*drawn, strict=True)]
+    columns = [plan.effect(ranker.shapes_, own) for plan, own in zip(plans, ends, strict=True)]
+    pairs = [units.pair(pair) for pair in ranker.pairs_]
+    return Effects(
+        sorted(columns, key=lambda effect: -effect.spread),
+        sorted(pairs, key=lambda pair: -float(np.abs(pair.values).mean())),
+    )
+
+
+def value_text(value: float) -> str:
+    """A value of a column, large ones without decimals.
+
+    Examples
+    --------
+    >>> value_text(30000.0), value_text(0.12345)
+    ('30,000', '0.1235')
+    """
+    return f"{value:,.0f}" if 1000 <= abs(value) < 1e12 else f"{value:.4g}"
+
+
+def effect_limits(effects: Sequence[Effect]) -> tuple[float, float]:
+    """Ends of an axis that holds all effects with their bands, and 0."""
+    values = [
+        np.append(effect.effect, [] if effect.missing is None else effect.missing) for effect in effects
+    ]
+    together = np.append(np.concatenate(values), 0.0)
+    low, high = float(np.nanmin(together)), float(np.nanmax(together))
+    room = 0.06 * (high - low) or 1.0
+    return low - room, high + room
+
+
+def _refits(
+    ranker: Any,
+    X: Any,
+    y: ArrayLike | None,
+    sample_weight: ArrayLike | None,
+    groups: ArrayLike | None,
+    number: int,
+    random_state: Any,
+) -> Iterator[Any]:
+    """Fits of the ranker to rows drawn with replacement."""
+    if y is None:
+        raise InputError("bands need the labels of the rows: give y, or leave X out")
+    rng = np.random.default_rng(random_state)
+    labels = np.asarray(y)
+    weight = None if sample_weight is None else np.asarray(sample_weight, dtype=float)
+    tol = {"tol": max(_TOL, ranker.tol)} if isinstance(getattr(ranker, "tol", None), float) else {}
+    two = len(np.unique(labels)) == 2
+    for _ in range(number):
+        if groups is not None:
+            rows, ids = _drawn_groups(np.asarray(groups), rng)
+            given: dict[str, Any] = {"groups": ids} | (
+                {} if weight is None else {"sample_weight": weight[rows]}
+            )
+            own = _safe_indexing(X, rows), labels[rows]
+        else:
+            drawn = resample_weights(weight, len(labels), rng)
+            while two and len(np.unique(labels[drawn > 0])) < 2:
+                drawn = resample_weights(weight, len(labels), rng)
+            given, own = {"sample_weight": drawn}, (X, labels)
+        with catch_warnings():
+            simplefilter("ignore", ConvergenceWarning)
+            yield clone(ranker).set_params(**tol).fit(*own, **given)
+
+
+def _drawn_groups(groups: np.ndarray, rng: np.random.Generator) -> tuple[np.ndarray, np.ndarray]:
+    """Rows of groups drawn with replacement, and a new id for each draw."""
+    _, number = np.unique(groups, return_inverse=True)
+    order = np.argsort(number, kind="stable")
+    sizes = np.bincount(number)
+    firsts = np.cumsum(sizes) - sizes
+    drawn = rng.integers(0, len(sizes), len(sizes))
+    rows = np.concatenate([order[firsts[g] : firsts[g] + sizes[g]] for g in drawn])
+    return rows, np.repeat(np.arange(len(drawn)), sizes[drawn])
+
+
+class _Units:
+    """Names and units of the columns of X, before a scaler where there is one."""
+
+    def __init__(self, ranker: Any, steps: Any) -> None:
+        n = ranker.n_features_in_
+        given = getattr(ranker, "feature_names_in_", None)
+        self.center, self.scale = np.zeros(n), np.ones(n)
+        if steps is not None:
+            given = getattr(steps, "feature_names_in_", None)
+            if all(isinstance(step, _SCALERS) for step in steps.named_steps.values()):
+                self.center = np.asarray(steps.inverse_transform(np.zeros((1, n))))[0]
+                self.scale = np.asarray(steps.inverse_transform(np.ones((1, n))))[0] - self.center
+            elif hasattr(steps, "get_feature_names_out"):
+                given = steps.get_feature_names_out()
+        self.names = [f"x{j}" for j in range(n)] if given is None else [str(name) for name in given]
+        self.shapes: Sequence[Shape] = ranker.shapes_
+        # Where there may be more knots, two knots are the only two values of a column.
+        self.few = 2 if getattr(ranker, "n_knots", 2) > 2 else 1
+
+    def plans(self, shapes: Sequence[Shape], grid: int) -> Iterator[_Plan]:
+        """A panel for each column with an effect."""
+        for shape in shapes:
+            missing = {shape.feature: np.nan} if shape.missing_count else None
+            if len(shape.knots) > 1 or missing:
+                yield self.one(shape, grid)._replace(missing=missing, missing_count=shape.missing_count)
+
+    def own(self, j: int, values: np.ndarray) -> np.ndarray:
+        """Values of a feature in the column's own units."""
+        return self.center[j] + self.scale[j] * values
+
+    def levels(self, shape: Shape) -> tuple[str, ...]:
+        """Levels of a column of text or of one or two numbers, otherwise none."""
+        if shape.levels or len(shape.knots) > self.few:
+            return shape.levels
+        return tuple(value_text(value) for value in self.own(shape.feature, shape.knots))
+
+    def one(self, shape: Shape, grid: int) -> _Plan:
+        """Panel of one feature: its levels, or a curve."""
+        j, knots, levels = shape.feature, shape.knots, self.levels(shape)
+        if levels:
+            counts = _two_counts(shape) if len(knots) == 2 and not shape.levels else shape.counts
+            return _Plan(self.names[j], [j], knots[:, None], np.arange(len(knots)), knots, counts, levels)
+        at = np.union1d(knots, np.linspace(knots[0], knots[-1], grid)) if grid else knots
+        x, edges = self.own(j, at), self.own(j, knots)
+        return _Plan(self.names[j], [j], at[:, None], x, edges, shape.counts)
+
+    def pair(self, pair: PairShape) -> PairEffect:
+        """A joint effect at its knots in the columns' own units."""
+        levels = [self.levels(self.shapes[j]) for j in pair.features]
+        first, second = (
+            list(names) or [value_text(value) for value in self.own(j, knots)]
+            for j, knots, names in zip(pair.features, pair.knots, levels, strict=True)
+        )
+        names = (self.names[pair.features[0]], self.names[pair.features[1]])
+        return PairEffect(names, (first, second), pair.values, (bool(levels[0]), bool(levels[1])))
+
+
+class _TableUnits(_Units):
+    """Columns of a table behind the features that its encoder makes of them."""
+
+    def __init__(self, table: Any) -> None:
+        super().__init__(table.estimator, None)
+        self.encoder, self.mean = table.encoder, table.mean
+        self.names = table.encoder.features
+        # Features scaled inside queries have no units of their own.
+        self.in_queries = table.training["scale"] == "query"
+        if not self.in_queries:
+            self.center, self.scale = table.encoder.center, table.encoder.scale
+
+    def plans(self, shapes: Sequence[Shape], grid: int) -> Iterator[_Plan]:
+        if self.in_queries:
+            yield from super().plans(shapes, grid)
+            return
+        total = max(float(shape.counts.sum()) for shape in shapes)
+        for column, first in zip(self.encoder.columns, self.encoder.starts, strict=True):
+            features = range(first, first + len(column.features))
+            gap = features[-1] if column.missing else None
+            count = 0.0 if gap is None else total * float(self.mean[gap])
+            if column.kind == "category":
+                yield self._category(column, features, gap, total)._replace(missing_count=count)
+                continue
+            parts = features[: len(column.parts)]
+            at_fill = {}
+            if gap is not None:
+                scaled = (np.array(column.fills) - self.center[parts]) / self.scale[parts]
+                at_fill = dict(zip([*parts, gap], [*scaled.tolist(), 1.0], strict=True))
+            for place, j in enumerate(parts):
+                if len(shapes[j].knots) < 2 and (place or gap is None):
+                    continue
+                plan = self.one(shapes[j], grid)
+                if place == 0 and gap is not None:
+                    plan = _with_missing(plan, shapes[j], gap, at_fill, count)
+                yield plan._replace(is_date=column.kind == "date" and place == 0)
+
+    def _category(self, column: Any, features: range, gap: int | None, total: float) -> _Plan:
+        width = len(features)
+        known = features[: width - (gap is not None)]
+        levels = (*column.values, *["other"] * column.other)
+        points, counts = np.eye(width)[: len(known)], total * self.mean[known]
+        missing = None if gap is None else dict(zip(features, np.eye(width)[-1].tolist(), strict=True))
+        x = np.arange(len(known))
+        return _Plan(column.name, features, points, x, x, counts, levels, missing)
+
+    def levels(self, shape: Shape) -> tuple[str, ...]:
+        """Whether a row has the level that an indicator stands for; two numbers as they are."""
+        column = np.searchsorted(self.encoder.starts, shape.feature, side="right") - 1
+        owner = self.encoder.columns[column]
+        number = owner.kind != "category" and shape.feature - self.encoder.starts[column] < len(owner.parts)
+        return super().levels(shape) if number else ("no", "yes")
+
+
+def _two_counts(shape: Shape) -> np.ndarray:
+    """Weight at either of two values: the shares that make the mean effect 0."""
+    total, (low, high) = float(shape.counts.sum()), shape.values
+    wanted = -shape.missing * shape.missing_count / total if total else 0.0
+    share = (wanted - low) / (high - low) if high != low else 0.5
+    return total * np.array([1 - share, share])
+
+
+def _with_missing(plan: _Plan, shape: Shape, gap: int, at_fill: dict[int, float], count: float) -> _Plan:
+    """A panel of numbers with its indicator of missing values, whose rows were counted at the fill as well."""
+    counts = plan.counts.copy()
+    place = int(np.searchsorted(shape.knots, at_fill[shape.feature], side="right")) - 1
+    place = min(max(place, 0), len(counts) - 1)
+    counts[place] = max(0.0, counts[place] - count)
+    points = np.column_stack([plan.points, np.zeros(len(plan.points))])
+    own = plan._replace(features=[shape.feature, gap], points=points, counts=counts)
+    return own._replace(missing=at_fill, missing_count=count)
