@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from functools import partial
 from typing import Any, NamedTuple
 from warnings import catch_warnings, simplefilter
@@ -10,15 +10,15 @@ from warnings import catch_warnings, simplefilter
 import numpy as np
 from numpy.typing import ArrayLike
 from sklearn.base import clone
-from sklearn.exceptions import ConvergenceWarning
 from sklearn.pipeline import Pipeline
 from sklearn.preprocessing import MaxAbsScaler, MinMaxScaler, RobustScaler, StandardScaler
 from sklearn.utils import _safe_indexing
 
 from apexrank.errors import InputError
 from apexrank.metrics.confidence import resample_weights
+from apexrank.problem.blocks import Block
 from apexrank.rankers.additive import PairShape, Shape
-from apexrank.validation import check_count
+from apexrank.validation import check_count, segment
 
 GRID = 96  # points of a curve beside its knots: those of a refit lie elsewhere
 _SCALERS = (StandardScaler, MinMaxScaler, MaxAbsScaler, RobustScaler)
@@ -227,12 +227,11 @@ def additive_effects(
     ends = [np.full((2, len(plan.points) + 1), np.nan) for plan in plans]
     if X is not None:
         check_count("n_bootstrap", n_bootstrap, 2)
-        if table is not None:
-            X, y, sample_weight, groups = table.block(X)
-        elif steps is not None:
-            X = steps.transform(X)
-        refits = _refits(ranker, X, y, sample_weight, groups, n_bootstrap, random_state)
-        drawn = [[plan.evaluate(refit.shapes_) for plan in plans] for refit in refits]
+        if not 0 < confidence < 1:
+            raise InputError(f"confidence must be between 0 and 1, got {confidence!r}")
+        refits = _refits(*units.training(X, y, sample_weight, groups), n_bootstrap, random_state)
+        aligned = (_aligned(refit.shapes_, ranker.shapes_) for refit in refits)
+        drawn = [[plan.evaluate(shapes) for plan in plans] for shapes in aligned]
         low = (1 - confidence) / 2
         ends = [np.quantile(values, [low, 1 - low], axis=0) for values in zip(*drawn, strict=True)]
     columns = [plan.effect(ranker.shapes_, own) for plan, own in zip(plans, ends, strict=True)]
@@ -265,49 +264,44 @@ def effect_limits(effects: Sequence[Effect]) -> tuple[float, float]:
     return low - room, high + room
 
 
-def _refits(
-    ranker: Any,
-    X: Any,
-    y: ArrayLike | None,
-    sample_weight: ArrayLike | None,
-    groups: ArrayLike | None,
-    number: int,
-    random_state: Any,
-) -> Iterator[Any]:
-    """Fits of the ranker to rows drawn with replacement."""
-    if y is None:
-        raise InputError("bands need the labels of the rows: give y, or leave X out")
+def _refits(ranker: Any, rows: Block, number: int, random_state: Any) -> Iterator[Any]:
+    """Fits of an unfitted ranker to rows, or groups of them, drawn with replacement."""
     rng = np.random.default_rng(random_state)
-    labels = np.asarray(y)
-    weight = None if sample_weight is None else np.asarray(sample_weight, dtype=float)
-    tol = {"tol": max(_TOL, ranker.tol)} if isinstance(getattr(ranker, "tol", None), float) else {}
-    two = len(np.unique(labels)) == 2
+    ranker.set_params(tol=max(_TOL, ranker.tol))
+    kinds = min(2, len(np.unique(rows.y if rows.weight is None else rows.y[rows.weight > 0])))
     for _ in range(number):
-        if groups is not None:
-            rows, ids = _drawn_groups(np.asarray(groups), rng)
-            given: dict[str, Any] = {"groups": ids} | (
-                {} if weight is None else {"sample_weight": weight[rows]}
-            )
-            own = _safe_indexing(X, rows), labels[rows]
+        if rows.groups is None:
+            drawn = resample_weights(rows.weight, len(rows.y), rng)
+            while len(np.unique(rows.y[drawn > 0])) < kinds:  # nothing to tell apart
+                drawn = resample_weights(rows.weight, len(rows.y), rng)
+            given = rows._replace(weight=drawn)
         else:
-            drawn = resample_weights(weight, len(labels), rng)
-            while two and len(np.unique(labels[drawn > 0])) < 2:
-                drawn = resample_weights(weight, len(labels), rng)
-            given, own = {"sample_weight": drawn}, (X, labels)
+            given = _drawn_groups(rows, rng)
         with catch_warnings():
-            simplefilter("ignore", ConvergenceWarning)
-            yield clone(ranker).set_params(**tol).fit(*own, **given)
+            simplefilter("ignore")  # the ranker itself has warned
+            yield clone(ranker).fit(given.X, given.y, sample_weight=given.weight, groups=given.groups)
 
 
-def _drawn_groups(groups: np.ndarray, rng: np.random.Generator) -> tuple[np.ndarray, np.ndarray]:
-    """Rows of groups drawn with replacement, and a new id for each draw."""
-    _, number = np.unique(groups, return_inverse=True)
-    order = np.argsort(number, kind="stable")
-    sizes = np.bincount(number)
-    firsts = np.cumsum(sizes) - sizes
-    drawn = rng.integers(0, len(sizes), len(sizes))
-    rows = np.concatenate([order[firsts[g] : firsts[g] + sizes[g]] for g in drawn])
-    return rows, np.repeat(np.arange(len(drawn)), sizes[drawn])
+def _aligned(shapes: Sequence[Shape], known: Sequence[Shape]) -> list[Shape]:
+    """Functions of a refit with the levels of text that all rows have; one it has not seen is as if missing."""
+    found = []
+    for shape, own in zip(shapes, known, strict=True):
+        if shape.levels != own.levels:
+            at = dict(zip(shape.levels, shape.values, strict=True))
+            values = np.array([at.get(level, shape.missing) for level in own.levels])
+            shape = shape._replace(knots=own.knots, values=values, levels=own.levels)
+        found.append(shape)
+    return found
+
+
+def _drawn_groups(rows: Block, rng: np.random.Generator) -> Block:
+    """Rows of groups drawn with replacement, each draw a group of its own."""
+    segments = segment(rows.groups, len(rows.y))
+    parts = np.split(segments.order, segments.indptr[1:-1])
+    drawn = [parts[group] for group in rng.integers(0, len(parts), len(parts))]
+    some, groups = np.concatenate(drawn), np.repeat(np.arange(len(drawn)), list(map(len, drawn)))
+    weight = None if rows.weight is None else rows.weight[some]
+    return Block(_safe_indexing(rows.X, some), rows.y[some], weight, groups)
 
 
 class _Units:
@@ -315,6 +309,7 @@ class _Units:
 
     def __init__(self, ranker: Any, steps: Any) -> None:
         n = ranker.n_features_in_
+        self.ranker, self.steps = ranker, steps
         given = getattr(ranker, "feature_names_in_", None)
         self.center, self.scale = np.zeros(n), np.ones(n)
         if steps is not None:
@@ -325,9 +320,17 @@ class _Units:
             elif hasattr(steps, "get_feature_names_out"):
                 given = steps.get_feature_names_out()
         self.names = [f"x{j}" for j in range(n)] if given is None else [str(name) for name in given]
-        self.shapes: Sequence[Shape] = ranker.shapes_
         # Where there may be more knots, two knots are the only two values of a column.
         self.few = 2 if getattr(ranker, "n_knots", 2) > 2 else 1
+
+    def training(self, X: Any, y: Any, weight: Any, groups: Any) -> tuple[Any, Block]:
+        """An unfitted ranker, and its training rows."""
+        if y is None:
+            raise InputError("bands need the labels of the rows: give y, or leave X out")
+        weight = None if weight is None else np.asarray(weight, dtype=float)
+        groups = None if groups is None else np.asarray(groups)
+        X = X if self.steps is None else self.steps.transform(X)
+        return clone(self.ranker), Block(X, np.asarray(y), weight, groups)
 
     def plans(self, shapes: Sequence[Shape], grid: int) -> Iterator[_Plan]:
         """A panel for each column with an effect."""
@@ -358,7 +361,7 @@ class _Units:
 
     def pair(self, pair: PairShape) -> PairEffect:
         """A joint effect at its knots in the columns' own units."""
-        levels = [self.levels(self.shapes[j]) for j in pair.features]
+        levels = [self.levels(self.ranker.shapes_[j]) for j in pair.features]
         first, second = (
             list(names) or [value_text(value) for value in self.own(j, knots)]
             for j, knots, names in zip(pair.features, pair.knots, levels, strict=True)
@@ -372,12 +375,20 @@ class _TableUnits(_Units):
 
     def __init__(self, table: Any) -> None:
         super().__init__(table.estimator, None)
-        self.encoder, self.mean = table.encoder, table.mean
+        self.table, self.encoder, self.mean = table, table.encoder, table.mean
         self.names = table.encoder.features
         # Features scaled inside queries have no units of their own.
         self.in_queries = table.training["scale"] == "query"
         if not self.in_queries:
             self.center, self.scale = table.encoder.center, table.encoder.scale
+
+    def training(self, X: Any, y: Any, weight: Any, groups: Any) -> tuple[Any, Block]:
+        ranker, names = clone(self.ranker), [column.name for column in self.encoder.columns]
+        if isinstance(ranker.monotonic_cst, Mapping):  # by the columns of the table
+            first = dict(zip(names, self.encoder.starts.tolist(), strict=True))
+            signs = {first.get(name, name): sign for name, sign in ranker.monotonic_cst.items()}
+            ranker.set_params(monotonic_cst=signs)
+        return ranker, self.table.block(X)
 
     def plans(self, shapes: Sequence[Shape], grid: int) -> Iterator[_Plan]:
         if self.in_queries:
