@@ -188,6 +188,7 @@ def additive_effects(
     sample_weight: ArrayLike | None = None,
     groups: ArrayLike | None = None,
     random_state: Any = None,
+    feature_names: Sequence[str] | None = None,
 ) -> Effects:
     """Effects of the columns and pairs of a fitted additive ranker, in the units of its input.
 
@@ -204,6 +205,8 @@ def additive_effects(
         Share of the refits whose effect lies inside the band, at each value.
     random_state : int, Generator or None
         Seed of the draws.
+    feature_names : sequence of str, optional
+        Names of the columns of X; by default those of the frame that the ranker was fitted on, or x0, x1, ….
 
     Examples
     --------
@@ -222,7 +225,7 @@ def additive_effects(
         raise InputError(
             f"{type(ranker).__name__} has no functions of columns: give a fitted additive ranker, such as AdditivePush"
         )
-    units = _TableUnits(table) if table is not None else _Units(ranker, steps)
+    units = _TableUnits(table) if table is not None else _Units(ranker, steps, feature_names)
     plans = list(units.plans(ranker.shapes_, GRID if X is not None else 0))
     ends = [np.full((2, len(plan.points) + 1), np.nan) for plan in plans]
     if X is not None:
@@ -307,7 +310,7 @@ def _drawn_groups(rows: Block, rng: np.random.Generator) -> Block:
 class _Units:
     """Names and units of the columns of X, before a scaler where there is one."""
 
-    def __init__(self, ranker: Any, steps: Any) -> None:
+    def __init__(self, ranker: Any, steps: Any = None, names: Sequence[str] | None = None) -> None:
         n = ranker.n_features_in_
         self.ranker, self.steps = ranker, steps
         given = getattr(ranker, "feature_names_in_", None)
@@ -319,6 +322,7 @@ class _Units:
                 self.scale = np.asarray(steps.inverse_transform(np.ones((1, n))))[0] - self.center
             elif hasattr(steps, "get_feature_names_out"):
                 given = steps.get_feature_names_out()
+        given = given if names is None else names
         self.names = [f"x{j}" for j in range(n)] if given is None else [str(name) for name in given]
         # Where there may be more knots, two knots are the only two values of a column.
         self.few = 2 if getattr(ranker, "n_knots", 2) > 2 else 1
@@ -374,7 +378,7 @@ class _TableUnits(_Units):
     """Columns of a table behind the features that its encoder makes of them."""
 
     def __init__(self, table: Any) -> None:
-        super().__init__(table.estimator, None)
+        super().__init__(table.estimator)
         self.table, self.encoder, self.mean = table, table.encoder, table.mean
         self.names = table.encoder.features
         # Features scaled inside queries have no units of their own.
