@@ -244,8 +244,8 @@ class TableRanker:
 
     @property
     def is_linear(self) -> bool:
-        """Whether scores are sums of coefficients times features."""
-        return hasattr(self.estimator, "coef_")
+        """Whether scores are sums of coefficients times features; other rankers tell what a feature contributes."""
+        return hasattr(self.estimator, "coef_") and not hasattr(self.estimator, "contributions")
 
     def features(self, table: Table, weight: np.ndarray | None = None) -> np.ndarray:
         """Feature matrix of the table's rows, scaled as in training."""
