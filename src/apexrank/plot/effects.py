@@ -36,6 +36,8 @@ class Effect(NamedTuple):
         Values of a column of numbers, or the places 0, 1, … of the levels.
     effect : array of shape (3, k)
         Effect at each of them, and the ends of its band (NaN where there is none); 0 on average over the training rows.
+    knots : array
+        Values between which the effect is linear; the places of the levels.
     edges, counts : arrays
         Weight of the training rows between neighbouring edges, or at each level.
     levels : tuple of str
@@ -51,6 +53,7 @@ class Effect(NamedTuple):
     name: str
     x: np.ndarray
     effect: np.ndarray
+    knots: np.ndarray
     edges: np.ndarray
     counts: np.ndarray
     levels: tuple[str, ...] = ()
@@ -157,6 +160,7 @@ class _Plan(NamedTuple):
     features: Sequence[int]
     points: np.ndarray
     x: np.ndarray
+    knots: np.ndarray
     edges: np.ndarray
     counts: np.ndarray
     levels: tuple[str, ...] = ()
@@ -174,7 +178,7 @@ class _Plan(NamedTuple):
         """The effect with the ``ends`` of its band."""
         found = np.vstack([self.evaluate(shapes), ends])
         missing = None if self.missing is None else found[:, -1]
-        given = (self.edges, self.counts, self.levels, missing, self.missing_count, self.is_date)
+        given = (self.knots, self.edges, self.counts, self.levels, missing, self.missing_count, self.is_date)
         return Effect(self.name, self.x, found[:, :-1], *given)
 
 
@@ -256,6 +260,17 @@ def value_text(value: float) -> str:
     return f"{value:,.0f}" if 1000 <= abs(value) < 1e12 else f"{value:.4g}"
 
 
+def date_text(day: float) -> str:
+    """Date of a number of days since 1970.
+
+    Examples
+    --------
+    >>> date_text(19358.0)
+    '2023-01-01'
+    """
+    return str(np.datetime64(int(day), "D"))
+
+
 def effect_limits(effects: Sequence[Effect]) -> tuple[float, float]:
     """Ends of an axis that holds all effects with their bands, and 0."""
     values = [
@@ -324,8 +339,8 @@ class _Units:
                 given = steps.get_feature_names_out()
         given = given if names is None else names
         self.names = [f"x{j}" for j in range(n)] if given is None else [str(name) for name in given]
-        # Where there may be more knots, two knots are the only two values of a column.
-        self.few = 2 if getattr(ranker, "n_knots", 2) > 2 else 1
+        # A column with fewer knots than there may be has no other values.
+        self.n_knots = getattr(ranker, "n_knots", 2)
 
     def training(self, X: Any, y: Any, weight: Any, groups: Any) -> tuple[Any, Block]:
         """An unfitted ranker, and its training rows."""
@@ -345,29 +360,39 @@ class _Units:
 
     def own(self, j: int, values: np.ndarray) -> np.ndarray:
         """Values of a feature in the column's own units."""
-        return self.center[j] + self.scale[j] * values
+        found = self.center[j] + self.scale[j] * values
+        # What scaling there and back leaves of a 0 is no value of the column.
+        return np.where(np.abs(found) > 1e-12 * np.abs(self.scale[j]), found, 0.0)
+
+    def text(self, j: int, value: float) -> str:
+        """A value of a feature in words."""
+        return value_text(value)
 
     def levels(self, shape: Shape) -> tuple[str, ...]:
         """Levels of a column of text or of one or two numbers, otherwise none."""
-        if shape.levels or len(shape.knots) > self.few:
+        if shape.levels or len(shape.knots) > min(2, self.n_knots - 1):
             return shape.levels
         return tuple(value_text(value) for value in self.own(shape.feature, shape.knots))
 
     def one(self, shape: Shape, grid: int) -> _Plan:
         """Panel of one feature: its levels, or a curve."""
         j, knots, levels = shape.feature, shape.knots, self.levels(shape)
+        own = self.own(j, knots)
+        counts = shape.counts
+        if not shape.levels and 1 < len(knots) < self.n_knots:
+            counts = _masses(shape)
         if levels:
-            counts = _two_counts(shape) if len(knots) == 2 and not shape.levels else shape.counts
-            return _Plan(self.names[j], [j], knots[:, None], np.arange(len(knots)), knots, counts, levels)
+            x = np.arange(len(knots))
+            return _Plan(self.names[j], [j], knots[:, None], x, x, x, counts, levels)
         at = np.union1d(knots, np.linspace(knots[0], knots[-1], grid)) if grid else knots
-        x, edges = self.own(j, at), self.own(j, knots)
-        return _Plan(self.names[j], [j], at[:, None], x, edges, shape.counts)
+        edges = own if len(counts) < len(own) else _around(own)
+        return _Plan(self.names[j], [j], at[:, None], self.own(j, at), own, edges, counts)
 
     def pair(self, pair: PairShape) -> PairEffect:
         """A joint effect at its knots in the columns' own units."""
         levels = [self.levels(self.ranker.shapes_[j]) for j in pair.features]
         first, second = (
-            list(names) or [value_text(value) for value in self.own(j, knots)]
+            list(names) or [self.text(j, value) for value in self.own(j, knots)]
             for j, knots, names in zip(pair.features, pair.knots, levels, strict=True)
         )
         names = (self.names[pair.features[0]], self.names[pair.features[1]])
@@ -381,6 +406,8 @@ class _TableUnits(_Units):
         super().__init__(table.estimator)
         self.table, self.encoder, self.mean = table, table.encoder, table.mean
         self.names = table.encoder.features
+        columns = zip(table.encoder.columns, table.encoder.starts.tolist(), strict=True)
+        self.days = {first for column, first in columns if column.kind == "date"}
         # Features scaled inside queries have no units of their own.
         self.in_queries = table.training["scale"] == "query"
         if not self.in_queries:
@@ -417,7 +444,7 @@ class _TableUnits(_Units):
                 plan = self.one(shapes[j], grid)
                 if place == 0 and gap is not None:
                     plan = _with_missing(plan, shapes[j], gap, at_fill, count)
-                yield plan._replace(is_date=column.kind == "date" and place == 0)
+                yield plan._replace(is_date=j in self.days)
 
     def _category(self, column: Any, features: range, gap: int | None, total: float) -> _Plan:
         width = len(features)
@@ -426,7 +453,11 @@ class _TableUnits(_Units):
         points, counts = np.eye(width)[: len(known)], total * self.mean[known]
         missing = None if gap is None else dict(zip(features, np.eye(width)[-1].tolist(), strict=True))
         x = np.arange(len(known))
-        return _Plan(column.name, features, points, x, x, counts, levels, missing)
+        return _Plan(column.name, features, points, x, x, x, counts, levels, missing)
+
+    def text(self, j: int, value: float) -> str:
+        is_day = not self.in_queries and j in self.days
+        return date_text(value) if is_day else super().text(j, value)
 
     def levels(self, shape: Shape) -> tuple[str, ...]:
         """Whether a row has the level that an indicator stands for; two numbers as they are."""
@@ -436,12 +467,21 @@ class _TableUnits(_Units):
         return super().levels(shape) if number else ("no", "yes")
 
 
-def _two_counts(shape: Shape) -> np.ndarray:
-    """Weight at either of two values: the shares that make the mean effect 0."""
-    total, (low, high) = float(shape.counts.sum()), shape.values
-    wanted = -shape.missing * shape.missing_count / total if total else 0.0
-    share = (wanted - low) / (high - low) if high != low else 0.5
-    return total * np.array([1 - share, share])
+def _masses(shape: Shape) -> np.ndarray:
+    """Weight at each knot of a column that has no other values.
+
+    Those of the last two, which are counted together, follow from the mean effect, which is 0.
+    """
+    rest, both, (low, high) = shape.counts[:-1], float(shape.counts[-1]), shape.values[-2:]
+    wanted = -(shape.missing * shape.missing_count + rest @ shape.values[:-2]) / (both or 1.0)
+    share = min(1.0, max(0.0, (wanted - low) / (high - low))) if high != low else 0.5
+    return np.append(rest, [both * (1 - share), both * share])
+
+
+def _around(values: np.ndarray) -> np.ndarray:
+    """Edges half-way between neighbouring values, and as far outside them."""
+    middle = (values[:-1] + values[1:]) / 2
+    return np.concatenate([[2 * values[0] - middle[0]], middle, [2 * values[-1] - middle[-1]]])
 
 
 def _with_missing(plan: _Plan, shape: Shape, gap: int, at_fill: dict[int, float], count: float) -> _Plan:

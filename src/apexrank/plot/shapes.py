@@ -9,7 +9,15 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from apexrank.errors import InputError
-from apexrank.plot.effects import Effect, Effects, PairEffect, additive_effects, effect_limits, value_text
+from apexrank.plot.effects import (
+    Effect,
+    Effects,
+    PairEffect,
+    additive_effects,
+    date_text,
+    effect_limits,
+    value_text,
+)
 from apexrank.plot.style import COLOURS, light, panels, short_name
 
 _BLUE, _ORANGE = COLOURS[:2]
@@ -146,7 +154,7 @@ def _draw_curve(ax: Any, effect: Effect) -> None:
     ax.fill_between(x, low, high, color=_BLUE, alpha=0.2, linewidth=0)
     heights = 0.9 * _STRIP * effect.densities
     _bars(ax, effect.edges[:-1], heights, np.diff(effect.edges), align="edge")
-    (first, last), (start, end) = effect.window, effect.x[[0, -1]]
+    (first, last), (start, end) = effect.window, effect.knots[[0, -1]]
     span = last - first
     small = {"fontsize": "small", "color": "0.35", "va": "top"}
     at = ax.get_xaxis_transform()
@@ -177,7 +185,7 @@ def _draw_curve(ax: Any, effect: Effect) -> None:
     ax.set_xlim(first - 0.04 * span, right)
     if effect.is_date:
         days = first + span * np.array([0.1, 0.5, 0.9])
-        ax.set_xticks(days, [str(np.datetime64(int(day), "D")) for day in days], fontsize="small")
+        ax.set_xticks(days, [date_text(day) for day in days], fontsize="small")
 
 
 def _draw_levels(ax: Any, effect: Effect) -> None:
@@ -189,8 +197,9 @@ def _draw_levels(ax: Any, effect: Effect) -> None:
         _dots(ax, np.array([len(kept)]), effect.missing[:, None], "D", _ORANGE)
         names, counts = [*names, "missing"], np.append(counts, effect.missing_count)
     _bars(ax, np.arange(len(counts)), 0.9 * _STRIP * counts / (counts.max() or 1.0), 0.6)
-    slanted = {"rotation": 35, "ha": "right", "rotation_mode": "anchor"} if sum(map(len, names)) > 26 else {}
-    ax.set_xticks(np.arange(len(names)), names, fontsize="small", **slanted)
+    _name_ticks(ax, names)
+    if len(kept) < len(effect.levels):
+        ax.set_xlabel(f"{len(kept)} most frequent of {len(effect.levels)}", fontsize="small")
     ax.set_xlim(-0.6, len(names) - 0.4)
     ax.grid(visible=False, axis="x")
 
@@ -212,6 +221,13 @@ def _draw_pair(ax: Any, pair: PairEffect, largest: float) -> Any:
     mesh = ax.pcolormesh(*edges, values.T, **options)
     ax.set_title(short_name(" × ".join(pair.names), 34), fontsize="medium")
     ax.set(xlabel=short_name(pair.names[0], 24), ylabel=short_name(pair.names[1], 24))
-    for axis, texts in zip((ax.xaxis, ax.yaxis), pair.texts, strict=True):
-        axis.set_ticks(range(len(texts)), [short_name(text, 12) for text in texts], fontsize="small")
+    across, up = ([short_name(text, 12) for text in texts] for texts in pair.texts)
+    _name_ticks(ax, across)
+    ax.set_yticks(range(len(up)), up, fontsize="small")
     return mesh
+
+
+def _name_ticks(ax: Any, names: Sequence[str]) -> None:
+    """Write names under 0, 1, 2, …, slanted where they are long."""
+    slanted = {"rotation": 35, "ha": "right", "rotation_mode": "anchor"} if sum(map(len, names)) > 32 else {}
+    ax.set_xticks(range(len(names)), names, fontsize="small", **slanted)

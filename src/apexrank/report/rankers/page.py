@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import base64
 import re
+from dataclasses import replace
 from functools import partial
 from math import isfinite, sqrt
 from typing import Any
@@ -16,7 +17,7 @@ from apexrank.comparison.engine import SHARES
 from apexrank.comparison.result import Comparison, Part
 from apexrank.comparison.verdict import in_words
 from apexrank.metrics.confidence import Interval, are_counts
-from apexrank.plot.effects import Effect, PairEffect, effect_limits, value_text
+from apexrank.plot.effects import Effect, PairEffect, date_text, effect_limits, value_text
 from apexrank.report.charts import Axis, Chart, fit_name, padded
 from apexrank.report.page import level, number, render
 
@@ -283,7 +284,7 @@ def _shape(kind: str, values: list[Any], effects: np.ndarray, limits: tuple[floa
         return chart
     low, high = padded(values)
     days = [low + part * (high - low) for part in (1 / 6, 1 / 2, 5 / 6)]
-    dates = [(day, str(np.datetime64(int(day), "D"))) for day in days] if kind == "date" else None
+    dates = [(day, date_text(day)) for day in days] if kind == "date" else None
     chart = Chart(Axis(low, high, ticks=dates), effect, height=240)
     chart.rule(low, 0, high, 0)
     chart.line(values, effects)
@@ -321,7 +322,7 @@ def _effect(effect: Effect, limits: tuple[float, float]) -> Chart:
     span = last - first
     right = last + (0.02 if effect.missing is None else 0.22) * span
     days = [first + part * span for part in (1 / 6, 1 / 2, 5 / 6)]
-    dates = [(day, str(np.datetime64(int(day), "D"))) for day in days] if effect.is_date else None
+    dates = [(day, date_text(day)) for day in days] if effect.is_date else None
     chart = Chart(Axis(first - 0.02 * span, right, ticks=dates), y, height=240)
     for a, b, height in zip(effect.edges[:-1], effect.edges[1:], effect.densities, strict=True):
         if a < last and b > first:
@@ -330,14 +331,13 @@ def _effect(effect: Effect, limits: tuple[float, float]) -> Chart:
     chart.rule(first, 0, last, 0)
     chart.band(x, below, above)
     chart.line(x, middle)
-    inside = (effect.edges >= first) & (effect.edges <= last)
-    knots = effect.edges[inside]
+    knots = effect.knots[(effect.knots >= first) & (effect.knots <= last)]
     heights = np.interp(knots, effect.x, effect.effect[0])
     titles = [f"{value_text(value)}: {number(size)}" for value, size in zip(knots, heights, strict=True)]
     chart.points(knots, heights, size=3, titles=None if dates else titles)
     for shown, place, end, anchor in (
-        (last < effect.x[-1], last, -1, "end"),
-        (first > effect.x[0], first, 0, "start"),
+        (last < effect.knots[-1], last, -1, "end"),
+        (first > effect.knots[0], first, 0, "start"),
     ):
         if shown:
             told = (
@@ -359,6 +359,8 @@ def _effect_of_levels(effect: Effect, size: Axis) -> Chart:
     if effect.missing is not None:
         rows.append(("missing", effect.missing, effect.missing_count))
     names = [(k, fit_name(name, 9)) for k, (name, _, _) in enumerate(rows)]
+    if len(kept) < len(effect.levels):
+        size = replace(size, label=f"effect of the {len(kept)} most frequent of {len(effect.levels)} values")
     chart = Chart(size, Axis(len(rows) - 0.4, -0.6, ticks=names, thin=False), height=240)
     width = 0.9 * _STRIP * (size.high - size.low) / (max(count for _, _, count in rows) or 1.0)
     chart.rule(0, len(rows) - 0.4, 0, -0.6)
@@ -374,7 +376,7 @@ def _effect_of_levels(effect: Effect, size: Axis) -> Chart:
 def _pair(pair: PairEffect, most: float) -> Chart:
     """Heat map of a joint effect, even between the knots of both columns."""
     (across, up), values = pair.cells(_CELLS)
-    ticks = [[(k, fit_name(text, 6)) for k, text in enumerate(texts)] for texts in pair.texts]
+    ticks = [[(k, fit_name(text, 7)) for k, text in enumerate(texts)] for texts in pair.texts]
     x = Axis(across[0], across[-1], fit_name(pair.names[0], 20), ticks=ticks[0])
     y = Axis(up[0], up[-1], fit_name(pair.names[1], 14), ticks=ticks[1], thin=False)
     chart = Chart(x, y, height=300)
