@@ -339,7 +339,7 @@ class _Units:
                 given = steps.get_feature_names_out()
         given = given if names is None else names
         self.names = [f"x{j}" for j in range(n)] if given is None else [str(name) for name in given]
-        # A column with fewer knots than there may be has no other values.
+        # A column with fewer knots than there may be, at even steps, has no other values.
         self.n_knots = getattr(ranker, "n_knots", 2)
 
     def training(self, X: Any, y: Any, weight: Any, groups: Any) -> tuple[Any, Block]:
@@ -379,7 +379,8 @@ class _Units:
         j, knots, levels = shape.feature, shape.knots, self.levels(shape)
         own = self.own(j, knots)
         counts = shape.counts
-        if not shape.levels and 1 < len(knots) < self.n_knots:
+        steps = np.diff(knots)
+        if not shape.levels and 1 < len(knots) < self.n_knots and np.allclose(steps, steps[0]):
             counts = _masses(shape)
         if levels:
             x = np.arange(len(knots))
@@ -470,12 +471,14 @@ class _TableUnits(_Units):
 def _masses(shape: Shape) -> np.ndarray:
     """Weight at each knot of a column that has no other values.
 
-    Those of the last two, which are counted together, follow from the mean effect, which is 0.
+    The last two knots are counted together. If there are no others, the shares follow from the mean effect, which is 0;
+    otherwise each is given half.
     """
-    rest, both, (low, high) = shape.counts[:-1], float(shape.counts[-1]), shape.values[-2:]
-    wanted = -(shape.missing * shape.missing_count + rest @ shape.values[:-2]) / (both or 1.0)
-    share = min(1.0, max(0.0, (wanted - low) / (high - low))) if high != low else 0.5
-    return np.append(rest, [both * (1 - share), both * share])
+    both, (low, high), share = float(shape.counts[-1]), shape.values[-2:], 0.5
+    if len(shape.knots) == 2 and high != low and both:
+        wanted = -shape.missing * shape.missing_count / both
+        share = min(1.0, max(0.0, (wanted - low) / (high - low)))
+    return np.append(shape.counts[:-1], [both * (1 - share), both * share])
 
 
 def _around(values: np.ndarray) -> np.ndarray:
