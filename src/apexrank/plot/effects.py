@@ -204,7 +204,8 @@ def additive_effects(
         Training rows as ``model.fit`` had them, for the bands; of a TableRanker X is the table, which holds the
         others. Without X there are no bands.
     n_bootstrap : int
-        Refits of the ranker to rows drawn with replacement, groups where there are some.
+        Refits of the ranker to rows drawn with replacement, groups where there are some. Each takes about as long as
+        the fit did; that of a search keeps what was chosen.
     confidence : float
         Share of the refits whose effect lies inside the band, at each value.
     random_state : int, Generator or None
@@ -250,14 +251,14 @@ def additive_effects(
 
 
 def value_text(value: float) -> str:
-    """A value of a column, large ones without decimals.
+    """A value of a column, large ones without decimals; years have no separators.
 
     Examples
     --------
     >>> value_text(30000.0), value_text(0.12345)
     ('30,000', '0.1235')
     """
-    return f"{value:,.0f}" if 1000 <= abs(value) < 1e12 else f"{value:.4g}"
+    return f"{value:,.0f}" if 10_000 <= abs(value) < 1e12 else f"{value:.4g}"
 
 
 def date_text(day: float) -> str:
@@ -298,6 +299,11 @@ def _refits(ranker: Any, rows: Block, number: int, random_state: Any) -> Iterato
         with catch_warnings():
             simplefilter("ignore")  # the ranker itself has warned
             yield clone(ranker).fit(given.X, given.y, sample_weight=given.weight, groups=given.groups)
+
+
+def _unfitted(ranker: Any) -> Any:
+    """A ranker of the same parameters; of a search the one that it has chosen."""
+    return ranker._ranker(p=ranker.p_, alpha=ranker.alpha_) if hasattr(ranker, "_ranker") else clone(ranker)
 
 
 def _aligned(shapes: Sequence[Shape], known: Sequence[Shape]) -> list[Shape]:
@@ -349,7 +355,7 @@ class _Units:
         weight = None if weight is None else np.asarray(weight, dtype=float)
         groups = None if groups is None else np.asarray(groups)
         X = X if self.steps is None else self.steps.transform(X)
-        return clone(self.ranker), Block(X, np.asarray(y), weight, groups)
+        return _unfitted(self.ranker), Block(X, np.asarray(y), weight, groups)
 
     def plans(self, shapes: Sequence[Shape], grid: int) -> Iterator[_Plan]:
         """A panel for each column with an effect."""
@@ -415,7 +421,7 @@ class _TableUnits(_Units):
             self.center, self.scale = table.encoder.center, table.encoder.scale
 
     def training(self, X: Any, y: Any, weight: Any, groups: Any) -> tuple[Any, Block]:
-        ranker, names = clone(self.ranker), [column.name for column in self.encoder.columns]
+        ranker, names = _unfitted(self.ranker), [column.name for column in self.encoder.columns]
         if isinstance(ranker.monotonic_cst, Mapping):  # by the columns of the table
             first = dict(zip(names, self.encoder.starts.tolist(), strict=True))
             signs = {first.get(name, name): sign for name, sign in ranker.monotonic_cst.items()}
