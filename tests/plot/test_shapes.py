@@ -105,6 +105,37 @@ def test_counts_of_a_table_leave_missing_values_to_their_own_place():
     assert effects["amount"].counts == pytest.approx(np.histogram(shifted, edges)[0])
 
 
+def test_weights_of_a_table_are_repetitions():
+    weight = np.arange(600) % 3
+    data = table().frame.with_columns(weight=weight)
+    again = data[np.repeat(np.arange(600), weight)]
+    recipes = Recipe(target="fraud", weight="weight"), Recipe(target="fraud", drop=["weight"])
+    one, other = (
+        additive_effects(TableRanker.fit(Table(frame), recipe, AdditivePush(alpha=1e-2))).columns
+        for frame, recipe in zip((data, again), recipes, strict=True)
+    )
+    for a, b in zip(one, other, strict=True):
+        assert (a.name, a.levels) == (b.name, b.levels)
+        assert a.edges == pytest.approx(b.edges)
+        assert a.counts == pytest.approx(b.counts)
+        assert a.missing_count == pytest.approx(b.missing_count)
+        assert a.effect[0] == pytest.approx(b.effect[0], abs=1e-5)
+
+
+def test_features_scaled_inside_queries_are_shown_as_the_ranker_sees_them():
+    rng = np.random.default_rng(0)
+    query, x = np.repeat(np.arange(12), 20), rng.exponential(50, 240)
+    columns = {"query": query, "x": x, "shop": rng.choice(["a", "b"], 240), "grade": rng.integers(0, 3, 240)}
+    recipe = Recipe(target="grade", groups="query", scale="query", graded=True, categorical=["shop"])
+    data = Table(pl.DataFrame(columns))
+    ranker = TableRanker.fit(data, recipe, AdditiveRetargeting(alpha=1e-2))
+    found = additive_effects(ranker, data, n_bootstrap=3, random_state=0)
+    effects = {effect.name: effect for effect in found.columns}
+    assert effects["x"].x[[0, -1]].tolist() == [0.0, 1.0]
+    assert {"shop=a", "shop=b"} <= set(effects)
+    assert all(np.isfinite(effect.effect).all() for effect in found.columns)
+
+
 def test_a_scaler_leaves_the_units_alone():
     X, y = rows()
     frame = pd.DataFrame(X, columns=["a", "b", "c"])

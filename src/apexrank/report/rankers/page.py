@@ -303,6 +303,7 @@ def _effects(found: Comparison) -> dict[str, Any]:
     most = max((float(np.abs(pair.values).max()) for pair in pairs), default=0.0) or 1.0
     return {
         "name": found.names[found.additive],
+        "setting": in_words(found.settings[found.additive]),
         "banded": bool(columns) and bool(np.isfinite(columns[0].effect[1:]).all()),
         "columns": [(effect.name, _effect(effect, limits)) for effect in columns],
         "pairs": [(" × ".join(pair.names), _pair(pair, most)) for pair in pairs],
