@@ -290,6 +290,13 @@ def test_heat_maps_have_one_scale_around_zero():
     assert values.shape == (len(across) - 1, len(up) - 1)
 
 
+def test_columns_without_an_effect_are_left_out():
+    X, y = rows()
+    ranker = AdditivePush(alpha=1e-2).fit(np.column_stack([X, np.ones(len(y))]), y)
+    ranker.shapes_[2] = ranker.shapes_[2]._replace(values=np.zeros(2))  # as a group lasso leaves it
+    assert {effect.name for effect in additive_effects(ranker).columns} == {"x0", "x1"}
+
+
 def test_pairs_are_those_of_drawn_columns():
     X, y = rows()
     ranker = AdditivePush(alpha=1e-2, n_pairs=3).fit(X, y)

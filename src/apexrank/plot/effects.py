@@ -196,6 +196,8 @@ def additive_effects(
 ) -> Effects:
     """Effects of the columns and pairs of a fitted additive ranker, in the units of its input.
 
+    Columns without an effect are left out.
+
     Parameters
     ----------
     model : estimator, Pipeline or TableRanker
@@ -232,6 +234,7 @@ def additive_effects(
         )
     units = _TableUnits(table) if table is not None else _Units(ranker, steps, feature_names)
     plans = list(units.plans(ranker.shapes_, GRID if X is not None else 0))
+    plans = [plan for plan in plans if plan.evaluate(ranker.shapes_).any()]
     ends = [np.full((2, len(plan.points) + 1), np.nan) for plan in plans]
     if X is not None:
         check_count("n_bootstrap", n_bootstrap, 2)

@@ -299,12 +299,14 @@ def _effects(found: Comparison) -> dict[str, Any]:
         return {}
     columns, pairs = found.effects()
     columns, pairs = columns[:_EFFECTS], pairs[:_PAIRS]
-    limits = effect_limits(columns) if columns else (0.0, 1.0)
+    if not columns:
+        return {}
+    limits = effect_limits(columns)
     most = max((float(np.abs(pair.values).max()) for pair in pairs), default=0.0) or 1.0
     return {
         "name": found.names[found.additive],
         "setting": in_words(found.settings[found.additive]),
-        "banded": bool(columns) and bool(np.isfinite(columns[0].effect[1:]).all()),
+        "banded": bool(np.isfinite(columns[0].effect[1:]).all()),
         "columns": [(effect.name, _effect(effect, limits)) for effect in columns],
         "pairs": [(" × ".join(pair.names), _pair(pair, most)) for pair in pairs],
         "most": most,
