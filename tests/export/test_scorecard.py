@@ -31,7 +31,8 @@ from apexrank import (
 from apexrank.datasets import make_push_example
 from apexrank.errors import InputError
 from apexrank.export import scorecard, to_sql
-from apexrank.export.scorecard import Rounded, add_up, nice_unit, round_scorecard, search_points
+from apexrank.export.rounding import Rounded, search_points
+from apexrank.export.scorecard import add_up, nice_unit, round_scorecard
 from apexrank.io import Recipe, Table, TableRanker
 from apexrank.penalties import Bounded, Ridge
 from apexrank.rankers import CollapsedWarning

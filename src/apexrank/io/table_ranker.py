@@ -245,7 +245,7 @@ class TableRanker:
     @property
     def is_linear(self) -> bool:
         """Whether scores are sums of coefficients times features."""
-        return hasattr(self.estimator, "coef_")
+        return hasattr(self.estimator, "coef_") and not hasattr(self.estimator, "shapes_")
 
     def features(self, table: Table, weight: np.ndarray | None = None) -> np.ndarray:
         """Feature matrix of the table's rows, scaled as in training."""
