@@ -195,7 +195,7 @@ class TestFaults:
             ("--format pickle", "unknown --format 'pickle': use one of onnx, sql, scorecard"),
             ("--format onnx", "an ONNX graph goes to a file"),
             ("--format scorecard", "give them with --data train.csv"),
-            ("--format scorecard --data train.csv -o card.sql", "use .csv, .parquet or .md"),
+            ("--format scorecard --data train.csv -o card.txt", "use one of .onnx, .sql, .csv, .parquet, .md, .html"),
             ("-o m.onnx --table payments", "--table is for --format sql, not onnx"),
             ("-o m.onnx --score points", "--score is for --format sql, not onnx"),
             ("--score points", "--score is for a whole SELECT: name the table with --table"),

@@ -139,7 +139,10 @@ class BinnedScorecard(Card):
 
     def rules(self) -> list[str]:
         """For what the points count, in words, one line each even where a name has several."""
-        return [" ".join(f"{cell.column} {cell.text}".splitlines()) for cell in self.cells]
+        texts = (f"is {cell.text}" if isinstance(cell.value, str) else cell.text for cell in self.cells)
+        return [
+            " ".join(f"{name} {text}".splitlines()) for name, text in zip(self.features, texts, strict=True)
+        ]
 
 
 def round_bins(
@@ -415,8 +418,8 @@ def _lines(own: Bins, points: np.ndarray, shares: np.ndarray, whole: bool) -> li
         first = i + 1
     for key, share, point in zip([*own.keys, *[None] * own.gap], shares[bins:], points[bins:], strict=True):
         text = "missing" if key is None else str(key)
-        if own.keys:
-            text = "missing or unknown" if key is None and own.gap else f"is {text}"
+        if own.keys and own.gap and key is None:
+            text = "missing or unknown"
         lines.append((Cell(name, text, None, None, key, float(share)), int(point)))
     return lines
 

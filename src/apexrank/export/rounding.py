@@ -12,6 +12,7 @@ from apexrank.io.judging import Judged
 
 _SCALES = 64  # scales at which the coefficients are rounded, before single points are changed
 _WIDEST = 6.0  # the best scale is looked for within a factor e^6 of the model's own
+_NEAR = 0.1  # step of the logarithm of the scale to see whether another one may help
 _PASSES = 50
 
 
@@ -83,12 +84,24 @@ class CardObjective:
         """Coefficients of the points at the scale 1."""
         return self.w * points if self.w.ndim == 1 else self.w @ points
 
+    def allows(self, points: np.ndarray) -> bool:
+        """Whether the coefficients of the points have the signs that they must have."""
+        return self.signs is None or not (self.signs * self.coef(points) < 0).any()
+
     def at(self, scores: np.ndarray, points: np.ndarray, s: float) -> float:
         """Objective of the points at the scale s, given their scores."""
         coef = self.coef(points)
-        if self.signs is not None and (self.signs * coef < 0).any():
-            return np.inf
         return self._value(s * scores, s * coef)
+
+    def may_help(self, scores: np.ndarray, points: np.ndarray, now: Rounded) -> bool:
+        """Whether the points may have a lower objective than ``now`` at a scale of their own.
+
+        A parabola through three scales says how far it falls; twice that must be enough. It saves nine tenths of the
+        searches for a scale.
+        """
+        left, middle, right = (self.at(scores, points, now.scale * np.exp(t)) for t in (-_NEAR, 0.0, _NEAR))
+        curvature, slope = left - 2 * middle + right, (right - left) / 2
+        return not np.isfinite(curvature) or curvature <= 0 or middle - slope**2 / curvature < now.value
 
     def best(self, points: np.ndarray) -> Rounded:
         """Minimise over the scale: the objective is convex in s, hence unimodal in log s."""
@@ -173,10 +186,12 @@ def _one_pass(
         for step in (1, -1):
             points = best.points.copy()
             points[j] += step
-            if abs(points[j]) > max_points or not points.any():
+            if abs(points[j]) > max_points or not points.any() or not objective.allows(points):
                 continue
             moved = scores + step * objective.V[:, j]
             if quick and objective.at(moved, points, best.scale) >= best.value:
+                continue
+            if not quick and not objective.may_help(moved, points, best):
                 continue
             better = objective.best(points)
             if better.value < best.value:

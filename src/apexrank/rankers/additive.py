@@ -3,17 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from copy import copy
 from dataclasses import KW_ONLY, dataclass, replace
 from itertools import combinations
-from typing import Any, ClassVar, NamedTuple, Self
+from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike
 
 from apexrank.errors import InputError
 from apexrank.kernels.ramps import cell_sums
-from apexrank.penalties import Bounded, Penalty, Ridge
+from apexrank.penalties import Bounded, Penalty
 from apexrank.preprocessing.ramps import coded, learn_basis
 from apexrank.problem.design import Make, Training
 from apexrank.problem.problem import Problem
