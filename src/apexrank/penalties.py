@@ -2,7 +2,7 @@
 
 A penalty is ``½·w'Aw + l1·|w|₁`` on a box ``low ≤ w ≤ high`` that contains 0. Its kinds say what A, l1 and the box are;
 value, gradient, proximal operator, least-norm subgradient and duality gap follow from these three, here, once. So
-a solver that knows the L1 norm and bounds knows all of them.
+a solver that knows the L1 norm and bounds knows all of them. The group lasso has norms of groups instead of |w|₁.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ import numpy as np
 from apexrank.errors import InputError
 from apexrank.validation import check_between, check_finite
 
-__all__ = ["Bounded", "ElasticNet", "Lasso", "NonNegative", "Penalty", "Quadratic", "Ridge"]
+__all__ = ["Bounded", "ElasticNet", "GroupLasso", "Lasso", "NonNegative", "Penalty", "Quadratic", "Ridge"]
 
 INFINITE = (-np.inf, np.inf)
 
@@ -39,6 +39,7 @@ class Penalty:
 
     l1: float = 0.0
     bounds: tuple[Any, Any] = INFINITE
+    is_grouped: ClassVar[bool] = False
 
     @property
     def curvature(self) -> Any:
@@ -101,8 +102,11 @@ class Penalty:
         low, high = self.bounds
         if np.any(w < low) or np.any(w > high):
             return float("inf")
-        value = self.smooth(w)[0]
-        return value + self.l1 * float(np.abs(w).sum()) if self.l1 else value
+        return self.smooth(w)[0] + self.rough(w)
+
+    def rough(self, w: np.ndarray) -> float:
+        """``h(w) − ½·w'Aw`` inside the box."""
+        return self.l1 * float(np.abs(w).sum()) if self.l1 else 0.0
 
     def hessian(self, n_features: int) -> np.ndarray:
         """Hessian A of the smooth part."""
@@ -113,6 +117,10 @@ class Penalty:
         """Diagonal of A."""
         A = self.curvature
         return np.diag(A) if isinstance(A, np.ndarray) else np.full(n_features, float(A))
+
+    def least_multiple(self, slope: np.ndarray) -> float:
+        """The least multiple of the part that is not smooth for which 0 is a minimum, given the slope there."""
+        return float(np.abs(slope).max()) / self.l1
 
     def prox(self, v: np.ndarray, step: float) -> np.ndarray:
         """``argmin_u ½·|u − v|² + step·(h(u) − ½·u'Au)``, the proximal operator of the part that is not smooth.
@@ -150,8 +158,7 @@ class Penalty:
             slope = self.subgradient(w, grad)
             return float(slope @ slope) / (2 * mu) if mu > 0 else float("nan")
         g = grad - mu * w
-        own = 0.5 * mu * float(w @ w) + self.l1 * float(np.abs(w).sum())
-        return own + float(w @ g) + self.conjugate(-g)
+        return 0.5 * mu * float(w @ w) + self.rough(w) + float(w @ g) + self.conjugate(-g)
 
     def conjugate(self, v: np.ndarray) -> float:
         """``k*(v) = max_u <u, v> − k(u)`` of ``k = μ/2·|u|² + l1·|u|₁`` on the box; infinite without a maximum."""
@@ -234,6 +241,74 @@ class Lasso(Penalty):
     @property
     def l1(self) -> float:  # type: ignore[override]
         return self.alpha
+
+
+@dataclass(frozen=True, eq=False)
+class GroupLasso(Penalty):
+    """``alpha·[(1 − l1_ratio)/2·|w|² + l1_ratio·Σ_g √d_g·|w_g|]`` over groups g of d_g coefficients.
+
+    Whole groups become exactly zero. The ridge must be there (``l1_ratio`` < 1): it certifies the minimum.
+
+    Parameters
+    ----------
+    groups : array of int of shape (d,)
+        Group of each coefficient, 0, 1, 2, ….
+    alpha, l1_ratio : float
+
+    Examples
+    --------
+    >>> penalty = GroupLasso([0, 0, 1], alpha=2.0, l1_ratio=0.5)
+    >>> round(penalty.value(np.array([3.0, 4.0, 0.0])) - 12.5, 6) == round(5 * 2**0.5, 6)
+    True
+    """
+
+    groups: Any
+    alpha: float = 1.0
+    l1_ratio: float = 0.5
+    is_grouped: ClassVar[bool] = True
+
+    def check(self, n_features: int) -> None:
+        super().check(n_features)
+        if len(np.asarray(self.groups)) != n_features:
+            raise InputError(f"groups needs an entry for each of the {n_features} coefficients")
+        if not 0 < self.l1_ratio < 1:
+            raise InputError(f"a group lasso needs l1_ratio above 0 and below 1, got {self.l1_ratio!r}")
+
+    @property
+    def curvature(self) -> float:
+        return (1 - self.l1_ratio) * self.alpha
+
+    @property
+    def l1(self) -> float:  # type: ignore[override]
+        return self.l1_ratio * self.alpha
+
+    @cached_property
+    def weights(self) -> np.ndarray:
+        """Weight of the norm of each group."""
+        return self.l1 * np.sqrt(np.bincount(self.groups))
+
+    def norms(self, w: np.ndarray) -> np.ndarray:
+        """Norm of each group."""
+        return np.sqrt(np.bincount(self.groups, np.square(w)))
+
+    def rough(self, w: np.ndarray) -> float:
+        return float(self.weights @ self.norms(w))
+
+    def least_multiple(self, slope: np.ndarray) -> float:
+        return float((self.norms(slope) / self.weights).max())
+
+    def prox(self, v: np.ndarray, step: float) -> np.ndarray:
+        norms = self.norms(v)
+        kept = np.maximum(norms - step * self.weights, 0.0) / np.where(norms > 0, norms, 1.0)
+        return v * kept[self.groups]
+
+    def subgradient(self, w: np.ndarray, grad: np.ndarray) -> np.ndarray:
+        norms = self.norms(w)
+        unit = (self.weights / np.where(norms > 0, norms, 1.0))[self.groups] * w
+        return np.where((norms > 0)[self.groups], grad + unit, self.prox(grad, 1.0))
+
+    def conjugate(self, v: np.ndarray) -> float:
+        return float(np.square(np.maximum(self.norms(v) - self.weights, 0.0)).sum()) / (2 * self.convexity)
 
 
 @dataclass(frozen=True, eq=False)

@@ -61,9 +61,9 @@ def test_one_command_from_an_ordinary_table_to_a_model(folder):
     assert sorted(path.name for path in folder.iterdir()) == ["m.apex", "new.csv", "train.csv"]
 
 
-@pytest.mark.parametrize("models", ["logistic", "push", "trees", "pushed-trees"])
+@pytest.mark.parametrize("models", ["logistic", "push", "additive", "trees", "pushed-trees", "lightgbm"])
 def test_the_fit_command_gives_the_same_model(folder, models):
-    if models == "pushed-trees":
+    if models in ("pushed-trees", "lightgbm"):
         pytest.importorskip("lightgbm", reason="LightGBM is not installed")
     options = "--target fraud --id case --drop comment --models"
     found = json.loads(
@@ -74,6 +74,28 @@ def test_the_fit_command_gives_the_same_model(folder, models):
     assert Path("m.apex").read_bytes() == Path("again.apex").read_bytes()
     ranked = run("rank m.apex new.csv --top 3 --explain --json").stdout
     assert len(json.loads(ranked)["ranking"]) == 3
+
+
+def test_lightgbm_is_refused_where_it_is_not_installed(folder, monkeypatch):
+    monkeypatch.setattr("apexrank.comparison.candidates.find_spec", lambda name: None)
+    result = run("compare train.csv --target fraud --models push,lightgbm", code=2)
+    assert result.stderr == 'error: --models lightgbm needs LightGBM: pip install "apexrank[boosting]"\n'
+
+
+def test_the_costs_of_every_ranker_are_told(folder):
+    options = "--models push,additive,logistic --folds 2 --repeats 1"
+    result = run(f"compare train.csv --target fraud --id case {options}")
+    (line,) = (line for line in result.stdout.splitlines() if line.startswith("What each costs (AUC, num"))
+    assert line.count(" 0.000, ") >= 1  # the best AUC
+    assert line.count("a coefficient a feature") == 2
+    found = json.loads(run(f"compare train.csv --target fraud --id case --json {options}").stdout)
+    sizes = {ranker["ranker"]: ranker["numbers"] for ranker in found["rankers"]}
+    assert list(sizes) == ["logistic regression", "linear push", "additive push"]  # the most readable first
+    assert sizes["linear push"] < sizes["additive push"]
+    aucs = {row["ranker"]: row["value"] for row in found["measures"] if row["measure"] == "auc"}
+    short, size = max(aucs.values()) - aucs["additive push"], sizes["additive push"]
+    assert f"; additive push {short:.3f}, {size}, a curve a feature." in found["verdict"]["costs"]
+    assert found["verdict"]["costs"] == line
 
 
 def test_the_fit_command_leaves_out_what_splits_the_rows(folder):
@@ -120,7 +142,10 @@ def test_the_same_seed_gives_the_same_numbers(folder):
         ("-p 1,two", "-p takes numbers with commas between them, such as 1,4,16, got '1,two'"),
         ("-p 0.5", "-p takes numbers of at least 1, got 0.5"),
         ("-p nan", "-p takes numbers of at least 1, got nan"),
-        ("--models best", "unknown --models 'best': use some of logistic, push, trees, pushed-trees"),
+        (
+            "--models best",
+            "unknown --models 'best': use some of logistic, push, additive, trees, pushed-trees, lightgbm",
+        ),
         ("--folds 1", "'--folds'"),
         ("--repeats 0", "'--repeats'"),
         ("--top 0", "the top of a list is at most a third of its 600 rows and more than none, got '0'"),

@@ -469,7 +469,7 @@ TRAIN = "--target fraud --id case --categorical city"
         (f"fit good.csv {TRAIN} --alpha -1", "alpha must be"),
         (
             f"fit good.csv {TRAIN} --model forest",
-            "unknown --model 'forest': use one of push, logistic, trees",
+            "unknown --model 'forest': use one of push, additive, logistic, trees",
         ),
         (f"fit good.csv {TRAIN} --model ir -p 3", "--model ir has no -p"),
         (f"fit good.csv {TRAIN} --price gold", "unknown price 'gold'"),

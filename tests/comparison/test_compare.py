@@ -5,7 +5,16 @@ from sklearn.dummy import DummyClassifier
 from sklearn.linear_model import LogisticRegression
 from sklearn.naive_bayes import GaussianNB
 
-from apexrank.comparison import Candidate, LinearPush, Logistic, Trees, compare_rankers, compare_table
+from apexrank.comparison import (
+    Additive,
+    Candidate,
+    LinearPush,
+    Logistic,
+    Trees,
+    compare_rankers,
+    compare_table,
+)
+from apexrank.comparison.candidates import default_candidates, model_size
 from apexrank.comparison.compare import MOST_ROWS
 from apexrank.errors import InputError
 from apexrank.io import Recipe, Table
@@ -33,6 +42,48 @@ def test_trees_are_recommended_where_no_line_helps():
     assert found.names[found.recommended] == "boosted trees"
     assert found.difference(1, 0).low > 0.2
     assert "with logistic regression" in found.verdict.text
+
+
+def test_an_additive_ranker_is_taken_before_trees_where_both_help():
+    X, y = circle()  # a sum of functions of the columns
+    candidates = [Logistic(), Additive(alphas=(1e-2,), ps=(1, 4)), FEW_TREES]
+    found = compare_rankers(X, y, candidates=candidates, repeats=1)
+    assert found.names[found.recommended] == "additive push"
+    assert found.difference(1, 0).low > 0.2
+    parts = found.first.parts
+    assert parts.shape[1] == 3
+    assert np.abs(parts[:, 2]).max() < np.abs(parts[:, :2]).max() / 3  # the third column is noise
+    # contributions are exact: with one constant more they are the scores
+    gap = found.model.decision_function(X[found.rows[found.first.rows]]) - parts.sum(axis=1)
+    assert np.ptp(gap) < 1e-12
+
+
+@pytest.mark.parametrize("weight", [None, np.arange(600) % 3])
+def test_additive_settings_that_share_a_warm_start_find_what_each_finds_alone(weight):
+    X, y = line()
+    candidate = Additive(alphas=(0.1, 1e-2), ps=(1, 4), pairs=(0, 2), search={"tol": 1e-6})
+    together = candidate.scores(X[:500], y[:500], None if weight is None else weight[:500], X[500:])
+    assert candidate.settings[0] == {"p": 1, "alpha": 0.1}
+    assert candidate.settings[-1] == {"p": 4, "alpha": 1e-2, "pairs": 2}
+    for setting, scores in zip(candidate.settings, together, strict=True):
+        alone = candidate.fit(X[:500], y[:500], None if weight is None else weight[:500], setting)
+        assert alone.n_pairs == setting.get("pairs", 0)
+        np.testing.assert_allclose(scores, alone.decision_function(X[500:]), atol=1e-4)
+
+
+def test_the_most_readable_candidates_come_first():
+    names = [candidate.name for candidate in default_candidates()]
+    assert names[:4] == ["logistic regression", "linear push", "additive push", "boosted trees"]
+
+
+def test_numbers_in_a_model():
+    X, y = line()
+    fits = {c.name: c.fit(X, y, None, c.settings[0]) for c in (Logistic(), Additive(pairs=(1,)), FEW_TREES)}
+    additive = fits["additive push"]
+    assert model_size(fits["logistic regression"]) == 3
+    assert model_size(additive) == 3 * additive.n_knots + additive.pairs_[0].values.size
+    assert model_size(fits["boosted trees"]) == len(fits["boosted trees"].forest_.threshold)
+    assert model_size(GaussianNB().fit(X, y)) is None
 
 
 def test_the_simplest_is_recommended_where_nothing_is_clearly_better():

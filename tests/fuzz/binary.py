@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 import polars as pl
 
-from apexrank import MonotoneRetargeting, PNormPush
+from apexrank import AdditivePush, MonotoneRetargeting, PNormPush
 from apexrank.io import Recipe, Table, TableRanker
 from apexrank.io.modelfile import FORMAT, describe, pack, unpack
 
@@ -80,7 +80,12 @@ def _models() -> list[bytes]:
         Recipe(target="fraud", id="id", groups="query", graded=True, features=["x"], scale="query"),
         MonotoneRetargeting(alpha=1.0),
     )
-    return [pack(*describe(model)) for model in (two, graded)]
+    additive = TableRanker.fit(
+        ROWS,
+        Recipe(target="fraud", id="id", features=["x", "city"], categorical=["city"]),
+        AdditivePush(alpha=0.1, n_pairs=1),
+    )
+    return [pack(*describe(model)) for model in (two, graded, additive)]
 
 
 def model_file(rng: Random) -> bytes:

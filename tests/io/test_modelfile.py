@@ -11,6 +11,8 @@ from apexrank import InputError, IRPush, PNormPush, PNormPushCV, RankBoost
 from apexrank.io import ModelFileError, Recipe, Table, TableRanker, load_model, read_table, save_model
 from apexrank.io.modelfile import describe, pack, unpack
 from apexrank.rankers import (
+    AdditivePush,
+    AdditiveRetargeting,
     CrucialPairsPush,
     Isotron,
     ListwiseRanker,
@@ -55,6 +57,8 @@ def saved(tmp_path, model):
     [
         PNormPush(8.0, alpha=1e-3),
         PNormPush(2.0, alpha=1e-3, side="both"),
+        AdditivePush(8.0, alpha=1e-2),
+        AdditivePush(alpha=1e-2, n_knots=5, n_pairs=3, monotonic_cst={"a": 1}),
         IRPush(alpha=1e-3),
         RankBoost(t_max=5),
         PNormPushCV(ps=[1, 4], alphas=[1e-3], cv=3),
@@ -105,6 +109,7 @@ def test_files_of_older_formats_still_load(path):
     "estimator",
     [
         MonotoneRetargeting(alpha=1.0),
+        AdditiveRetargeting(alpha=1.0, n_pairs=1, monotonic_cst={"b": -1}),
         ListwiseRanker(alpha=1.0),
         CrucialPairsPush(alpha=0.1),
         UnknownLinkRegressor(alpha=0.1),
@@ -419,3 +424,102 @@ def test_an_automatic_penalty_is_kept_as_a_number(rows, tmp_path, kind):
     again = load_model(tmp_path / "m.apex").estimator
     assert again.alpha == ranker.estimator.alpha_
     assert again._penalty().convexity == ranker.estimator._penalty().convexity
+
+
+@pytest.fixture(scope="module")
+def additive():
+    rng = np.random.default_rng(0)
+    frame = pl.DataFrame({"a": rng.normal(size=200), "b": rng.normal(size=200), "c": rng.integers(0, 3, 200)})
+    frame = frame.with_columns(
+        y=(pl.col("a") * pl.col("b") > 0.3).cast(int),
+        c=pl.when(pl.col("c") > 0).then(pl.col("c")).otherwise(None),
+    )
+    estimator = AdditivePush(alpha=0.1, n_knots=6, n_pairs=2, monotonic_cst=[0, 0, 1, 0])
+    return Table(frame), TableRanker.fit(Table(frame), Recipe(target="y"), estimator)
+
+
+def test_curves_and_pairs_come_back(additive, tmp_path):
+    table, ranker = additive
+    save_model(tmp_path / "m.apex", ranker)
+    again = load_model(tmp_path / "m.apex")
+    before, after = ranker.estimator, again.estimator
+    for one, other in zip(after.shapes_ + after.pairs_, before.shapes_ + before.pairs_, strict=True):
+        for field, value in other._asdict().items():
+            np.testing.assert_equal(getattr(one, field), value, err_msg=field)
+    assert after.monotonic_cst == [0, 0, 1, 0]
+    assert (after.converged_, after.n_iter_, after.dual_gap_) == (
+        before.converged_,
+        before.n_iter_,
+        before.dual_gap_,
+    )
+    assert again.effects(table) == ranker.effects(table)
+    with pytest.raises(InputError, match=r"^AdditivePush has no coefficients"):
+        _ = again.coef
+    save_model(tmp_path / "again.apex", again)  # what was read can be written
+    assert (tmp_path / "again.apex").read_bytes() == (tmp_path / "m.apex").read_bytes()
+
+
+def test_signs_by_number_are_not_kept(additive, tmp_path):
+    """JSON would make them names."""
+    model = TableRanker.fit(additive[0], Recipe(target="y"), AdditivePush(alpha=0.1, monotonic_cst={0: 1}))
+    with pytest.raises(InputError, match=r"monotonic_cst=.* cannot be kept in a model file: give it by name"):
+        save_model(tmp_path / "m.apex", model)
+
+
+def at(place, value):
+    def change(array):
+        array[place] = value
+        return array
+
+    return change
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        (change_array("shape_sizes", at(0, 0)), "no proper sizes"),
+        (change_array("shape_sizes", at(0, 2.5)), "no proper sizes"),
+        (change_array("shape_sizes", at(0, 1e300)), "no proper sizes"),
+        (change_array("shape_sizes", at(0, 5)), "different lengths"),
+        (change_array("shape_sizes", lambda a: a[:-1]), "different lengths"),
+        (change_array("shape_knots", lambda a: a[::-1]), "knots of its shapes do not rise"),
+        (change_array("shape_knots", at(1, -1e308)), "knots of its shapes do not rise"),
+        (change_array("shape_values", lambda a: a[:-1]), "different lengths"),
+        (change_array("shape_missing", lambda a: a[1:]), "different lengths"),
+        (change_array("shape_counts", lambda a: a[1:]), "different lengths"),
+        (change_array("shape_counts", at(0, -1)), "count less than no rows"),
+        (change_array("shape_missing_counts", at(0, -1)), "count less than no rows"),
+        (change_array("pair_features", at(0, -1)), "no proper sizes"),
+        (change_array("pair_features", at(0, 4)), "no proper sizes"),
+        (change_array("pair_features", at(1, 0.5)), "no proper sizes"),
+        (change_array("pair_features", np.zeros_like), "different lengths"),
+        (change_array("pair_features", lambda a: a[:2]), "no proper sizes"),
+        (change_array("pair_sizes", at(0, 0)), "no proper sizes"),
+        (change_array("pair_sizes", at(0, 2)), "different lengths"),
+        (change_array("pair_knots", np.zeros_like), "knots of its shapes do not rise"),
+        (change_array("pair_values", lambda a: a[:-1]), "different lengths"),
+        (lambda header, arrays: arrays.pop("pair_values"), "not complete"),
+        (lambda header, arrays: arrays.pop("shape_sizes"), "not complete"),
+        (
+            lambda header, arrays: [
+                arrays.pop(name) for name in list(arrays) if name[:5] in ("shape", "pair_")
+            ],
+            "does not fit its arrays",
+        ),
+        (
+            lambda header, arrays: header["estimator"].update({"class": "PNormPush", "params": {}}),
+            "does not fit its arrays",
+        ),
+        *(
+            (
+                lambda header, arrays, value=value: header["estimator"]["params"].update(monotonic_cst=value),
+                "monotone columns",
+            )
+            for value in ("+", 1, {"a": 2}, {"a": True}, {"a": [1]}, [0, 0.5], [[1]])
+        ),
+    ],
+)
+def test_curves_that_contradict_themselves_are_refused(additive, tmp_path, change, message):
+    header, arrays = describe(additive[1])
+    change(header, arrays)
+    refused(tmp_path / "m.apex", pack(header, arrays), message)

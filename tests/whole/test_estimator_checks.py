@@ -28,8 +28,11 @@ from apexrank.graph import (
 )
 from apexrank.graph.base import IteratedRank, plain_graph
 from apexrank.penalties import ElasticNet, NonNegative, Ridge
-from apexrank.preprocessing import QueryNormalizer
+from apexrank.preprocessing import QueryNormalizer, RampEncoder
 from apexrank.rankers import (
+    AdditivePush,
+    AdditivePushCV,
+    AdditiveRetargeting,
     CrucialPairsPush,
     IRPush,
     Isotron,
@@ -45,6 +48,7 @@ from apexrank.rankers import (
     TwoStagePush,
     UnknownLinkRegressor,
 )
+from apexrank.rankers.additive import AdditiveFit
 from apexrank.rankers.base import BinaryRanker, GradedRanker, LinearBinaryRanker, LinearFit
 from apexrank.rankers.kernel import KernelFit
 from apexrank_papers.push.thresholds import ThresholdFeatures
@@ -52,6 +56,7 @@ from apexrank_papers.retargeting.published import PublishedRetargeting
 
 # say how to fit, not what
 BASES = {
+    AdditiveFit,
     BinaryRanker,
     GradedRanker,
     GraphRank,
@@ -103,6 +108,10 @@ PUSHES = [
     PNormPush(alpha=1e-3, l1_ratio=1.0, tol=1e-9),
     PNormPush(p=np.inf, alpha=1e-2),
     PNormPush(p=np.inf, loss="squared_hinge", alpha=1e-2),
+    AdditivePush(),
+    AdditivePush(alpha=1e-2, l1_ratio=0.5, n_pairs=1),
+    AdditivePush(p=np.inf, alpha=1e-2),
+    AdditivePushCV(ps=[1, 4], alphas=[1e-2], cv=2),
     IRPush(),
     RankBoost(),
     LogisticRanker(),
@@ -132,6 +141,8 @@ OF_GRADES = [
     MonotoneRetargeting("kl", alpha=0.1),
     MonotoneRetargeting("i-divergence", joint_convexity=False, alpha=0.1),
     MonotoneRetargeting(kernel="rbf"),
+    AdditiveRetargeting(),
+    AdditiveRetargeting(n_knots=5, n_pairs=1, alpha=0.1),
     LinearRanker("retarget", ElasticNet(1e-2, 0.5), tol=1e-10),
     LinearRanker("listnet", NonNegative(Ridge(0.1))),
     PublishedRetargeting(start="softmax", max_alternations=3),
@@ -169,6 +180,8 @@ TRANSFORMERS = [
     QueryNormalizer("minmax", missing="keep"),
     QueryNormalizer("max", missing="keep"),
     QueryNormalizer("rank", missing="keep"),
+    RampEncoder(),
+    RampEncoder(n_knots=3),
     ThresholdFeatures(),
     ThresholdFeatures(n_thresholds=1),
 ]

@@ -30,6 +30,9 @@ from typer.testing import CliRunner
 
 import apexrank
 from apexrank import (
+    AdditivePush,
+    AdditivePushCV,
+    AdditiveRetargeting,
     AntiTrustRank,
     ConsensusRank,
     CrucialPairsPush,
@@ -58,7 +61,7 @@ from apexrank.cli.app import app
 from apexrank.errors import InputError
 from apexrank.graph import ConcaveConvexRank, TopMeanRank
 from apexrank.io import Recipe, Table, TableRanker, load_model, read_table, save_model
-from apexrank.preprocessing import QueryNormalizer
+from apexrank.preprocessing import QueryNormalizer, RampEncoder
 from apexrank.rankers import Isotron, LogisticRanker, TreeRanker
 from apexrank_papers.push.thresholds import ThresholdFeatures
 from tests.whole import can_import
@@ -79,6 +82,9 @@ MODEL = TableRanker.fit(TABLE, Recipe("fraud", categorical=["kind"]), PNormPush(
 ESTIMATORS = {
     PNormPush: (PNormPush(4, alpha=0.1), (X, Y)),
     PNormPushCV: (PNormPushCV(ps=[1, 4], alphas=[0.1], cv=2), (X, Y)),
+    AdditivePush: (AdditivePush(alpha=0.1, n_pairs=1), (X, Y)),
+    AdditivePushCV: (AdditivePushCV(ps=[1, 4], alphas=[0.1], cv=2), (X, Y)),
+    AdditiveRetargeting: (AdditiveRetargeting(), (X, Y)),
     PushBoost: (PushBoost(n_estimators=2, random_state=0), (X, Y)),
     RankBoost: (RankBoost(t_max=5), (X, Y)),
     LogisticRanker: (LogisticRanker(), (X, Y)),
@@ -92,6 +98,7 @@ ESTIMATORS = {
     UnknownLinkRegressor: (UnknownLinkRegressor(), (X, X[:, 0])),
     Isotron: (Isotron(max_iter=3), (X, X[:, 0])),
     QueryNormalizer: (QueryNormalizer(), (X,)),
+    RampEncoder: (RampEncoder(), (X,)),
     ThresholdFeatures: (ThresholdFeatures(3), (X,)),
     PageRank: (PageRank(), (EDGES,)),
     LpqRank: (LpqRank(2), (EDGES,)),

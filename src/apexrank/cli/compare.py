@@ -21,9 +21,11 @@ _compare = opt.panel("Comparison")
 RANKERS = {
     "logistic": "logistic regression",
     "push": "linear push",
+    "additive": "additive push",
     "trees": "boosted trees",
     "pushed-trees": "pushed trees",
 }
+_OF_LIGHTGBM = {"lightgbm": "trees"}  # other names, of what is then not scikit-learn's
 
 
 @dataclass(frozen=True)
@@ -44,7 +46,7 @@ class CompareOptions:
     """What is compared, and how."""
 
     models: list[str] | None = _compare(
-        f"Rankers to compare: {', '.join(RANKERS)}; by default all that are installed."
+        f"Rankers to compare: {', '.join(RANKERS)}, or lightgbm for its trees; by default all that are installed."
     )
     top: str | None = _compare(
         "What is the top of the list: 100 rows of a list as long as this table, or a share such as 1%; by default "
@@ -80,10 +82,13 @@ class CompareOptions:
             known["linear push"] = LinearPush(ps=tuple(sorted(ps)))
         names = opt.split_names(self.models) or [name for name, full in RANKERS.items() if full in known]
         for name in names:
-            if name not in RANKERS:
-                raise InputError(f"unknown --models {name!r}: use some of {', '.join(RANKERS)}")
-            if RANKERS[name] not in known:
+            if name not in RANKERS and name not in _OF_LIGHTGBM:
+                raise InputError(
+                    f"unknown --models {name!r}: use some of {', '.join([*RANKERS, *_OF_LIGHTGBM])}"
+                )
+            if RANKERS.get(name, "pushed trees") not in known:
                 raise InputError(f'--models {name} needs LightGBM: pip install "apexrank[boosting]"')
+        names = [_OF_LIGHTGBM.get(name, name) for name in names]
         return [known[full] for name, full in RANKERS.items() if name in names]
 
 
@@ -207,7 +212,11 @@ def _print(found: Comparison, train: Path, test: Path | None) -> None:
     for sentence in found.notes:
         out.note(sentence)
     verdict = found.verdict
-    for sentence in (verdict.text, *(caveat for caveat in verdict.caveats if caveat not in found.notes)):
+    for sentence in (
+        verdict.text,
+        verdict.costs,
+        *(caveat for caveat in verdict.caveats if caveat not in found.notes),
+    ):
         typer.echo(sentence)
     if found.left_out:
         left = out.plural(len(found.left_out), "column")

@@ -17,11 +17,13 @@ from apexrank.cli import output as out
 from apexrank.errors import InputError, MissingExtraError
 
 if TYPE_CHECKING:
-    from apexrank.io import Recipe, TableRanker
+    from apexrank.io import Recipe, Table, TableRanker
     from apexrank.io.judging import Judged
 
 _model, _engine = opt.panel("Model"), opt.panel("Larger than memory")
 _COEFFICIENTS_SHOWN = 8
+# What is shown of a model, of what, and the format of its numbers.
+_DRIVERS = {"coefficients": ("feature", "+.3g"), "effects": ("column", ".3g"), "questions": ("feature", "d")}
 _SHOWN_OF_GROUPS = ("ndcg", "ndcg_at_10", "average_precision", "precision_at_5")
 _SHOWN = ("auc", "partial_auc_0.1", "partial_auc_0.01", "precision_at_10", "tpr_at_fpr_0.01")
 
@@ -29,23 +31,28 @@ _SHOWN = ("auc", "partial_auc_0.1", "partial_auc_0.01", "precision_at_10", "tpr_
 class Model(NamedTuple):
     """A model of ``fit``: its class, its default scaling, and parameters of other names.
 
-    ``graded`` models learn from grades of relevance, the others from two classes.
+    ``graded`` models learn from grades of relevance, the others from two classes, of which ``search`` is the class that
+    chooses p and alpha.
     """
 
     estimator: str
     scale: str = "standard"
     renamed: Mapping[str, str] = {}
     graded: bool = False
+    search: str = ""
 
 
+_ADDITIVE = {"knots": "n_knots", "pairs": "n_pairs", "monotone": "monotonic_cst"}
 MODELS = {
-    "push": Model("PNormPush"),
+    "push": Model("PNormPush", search="PNormPushCV"),
+    "additive": Model("AdditivePush", renamed=_ADDITIVE, search="AdditivePushCV"),
     "logistic": Model("LogisticRanker"),
     "trees": Model("TreeRanker"),
     "ir": Model("IRPush"),
     # Coordinate descent depends on the features' units; the papers have them from 0 to 1.
     "rankboost": Model("RankBoost", "minmax", {"max_iter": "t_max"}),
     "retarget": Model("MonotoneRetargeting", graded=True),
+    "additive-retarget": Model("AdditiveRetargeting", renamed=_ADDITIVE, graded=True),
     "listwise": Model("ListwiseRanker", graded=True),
     "pairs": Model("CrucialPairsPush", graded=True),
 }
@@ -57,13 +64,14 @@ class ModelOptions:
     """The estimator, its parameters, and its cross-validation."""
 
     model: str = _model(
-        "For two classes: push (P-Norm Push), logistic (logistic regression), trees (boosted trees; with -p pushed "
-        "ones), ir (IR Push) or rankboost. For grades of relevance: "
-        "retarget (monotone retargeting), pairs (P-Norm Push on pairs) or listwise (baselines by --loss).",
+        "For two classes: push (P-Norm Push), additive (a P-Norm Push of curves, one for each column), logistic "
+        "(logistic regression), trees (boosted trees; with -p pushed ones), ir (IR Push) or rankboost. For grades of "
+        "relevance: retarget (monotone retargeting), additive-retarget (the same of curves), pairs (P-Norm Push on "
+        "pairs) or listwise (baselines by --loss).",
         default="push",
         choices=tuple(MODELS),
     )
-    cv: bool = _model("Choose alpha, and p of push, by cross-validation.", "--cv", default=False)
+    cv: bool = _model("Choose alpha, and p of push and additive, by cross-validation.", "--cv", default=False)
     calibrate: bool = _model(
         "Learn probabilities of two classes, which rank then shows beside the scores: isotonic regression on "
         "out-of-fold scores of five folds.",
@@ -90,6 +98,13 @@ class ModelOptions:
     order: str | None = _model("Of retarget: hidden (equal grades in any order) or blocks (equal targets).")
     margin: float | None = _model("Of retarget: margin between the grades.")
     offsets: str | None = _model("Of retarget: how margins add up over grades: linear, gain, sqrt or binary.")
+    knots: int | None = _model("Of additive models: most knots of a curve.", min=2)
+    pairs: int | None = _model(
+        "Of additive models: how many pairs of columns have a joint effect; 0 by default.", min=0
+    )
+    monotone: list[str] | None = _model(
+        "Of additive models: columns of numbers whose curve only rises (+) or falls (-), such as amount=+,age=-."
+    )
     leaves: int | None = _model("Of trees: leaves of each.", min=2)
     rounds: int | None = _model("Of trees: how many.", min=1)
     max_iter: int | None = _model("Most iterations.")
@@ -218,7 +233,7 @@ def fit(
             with out.working("fitting folds for probabilities"):
                 ranker.calibration = calibrate(ranker, table, recipe, group_split=apart)
         save_model(output, ranker)
-    report = {**_report(ranker, judged, output), "notes": list(judged.notes)}
+    report = {**_report(ranker, judged, output, table), "notes": list(judged.notes)}
     if hasattr(estimator, "best_score_"):
         scoring = options.scoring or ("ndcg" if model.graded else estimator.scoring)
         parameters = "alpha" if model.graded else "p and alpha"
@@ -247,19 +262,40 @@ def build_estimator(name: str, cv: bool, given: dict[str, Any]) -> Any:
     chosen_by_cv = ("alpha",) if model.graded else ("p", "alpha")
     if "p" in given and price != "power":
         raise InputError(f"--price {price} has no -p: leave out one of them")
-    if cv and name != "push" and not model.graded:
-        raise InputError(f"--cv chooses p and alpha of --model push, not of --model {name}")
+    if cv and not (model.search or model.graded):
+        known = " and ".join(f"--model {other}" for other in MODELS if MODELS[other].search)
+        raise InputError(f"--cv chooses p and alpha of {known}, not of --model {name}")
+    if "monotone" in given:
+        given["monotone"] = split_signs(given["monotone"])
     for option in chosen_by_cv if cv else ("folds", "scoring"):
         if option in given:
             remedy = "leave out either --cv or" if cv else "add --cv, or leave out"
             about = f"--cv chooses {option}" if cv else f"{opt.flag(option)} is about cross-validation"
             raise InputError(f"{about}: {remedy} {opt.flag(option)}")
     if cv and not model.graded:
-        return opt.set_parameters(apexrank.PNormPushCV(), given, "--cv", {"folds": "cv"})
+        search = getattr(apexrank.rankers, model.search)()
+        return opt.set_parameters(search, given, "--cv", {"folds": "cv", **model.renamed})
     folds, scoring = given.pop("folds", 5), given.pop("scoring", "ndcg")
     estimator = getattr(apexrank.rankers, model.estimator)()
     opt.set_parameters(estimator, given, f"--model {name}", model.renamed)
     return _search_alpha(estimator, folds, scoring) if cv else estimator
+
+
+def split_signs(values: list[str]) -> dict[str, int]:
+    """Parse ``--monotone``.
+
+    Examples
+    --------
+    >>> split_signs(["amount=+,age=-", '"x, y=+"'])
+    {'amount': 1, 'age': -1, 'x, y': 1}
+    """
+    signs: dict[str, int] = {}
+    for part in opt.split_names(values):
+        name, _, sign = part.rpartition("=")
+        if not name or sign not in ("+", "-") or name in signs:
+            raise InputError(f"--monotone takes each column once, with + or -, such as a=+,b=-: got {part!r}")
+        signs[name] = 1 if sign == "+" else -1
+    return signs
 
 
 def _search_alpha(estimator: Any, folds: int, scoring: str) -> Any:
@@ -289,6 +325,7 @@ def _fit_by_engine(
     is_csv = train.suffix.lower() in (".csv", ".tsv", ".gz")
     searches = hasattr(estimator, "cv") or hasattr(estimator, "param_grid")
     linear = isinstance(estimator, LinearFit) and getattr(estimator, "kernel", None) is None
+    linear = linear and not hasattr(estimator, "contributions")
     opt.refuse(
         {
             "--workers is a number of processes of --engine dask, at least 1": no_workers,
@@ -316,7 +353,7 @@ def _fit_by_engine(
         return fit_table_blocks(train, recipe, estimator, source=span_blocks, mapped=map_spans)
 
 
-def _report(ranker: TableRanker, judged: Judged, output: Path) -> dict[str, Any]:
+def _report(ranker: TableRanker, judged: Judged, output: Path, table: Table | None) -> dict[str, Any]:
     from apexrank.io.judging import top_measures
 
     features, estimator = ranker.encoder.features, ranker.estimator
@@ -331,12 +368,14 @@ def _report(ranker: TableRanker, judged: Judged, output: Path) -> dict[str, Any]
         "features": len(features),
         **ranker.training,
         "measures": top_measures(judged.y, judged.scores, judged.groups, judged.weight),
-        **_drivers(ranker, features),
+        **_drivers(ranker, features, table),
     }
 
 
-def _drivers(ranker: TableRanker, features: list[str]) -> dict[str, dict[str, float]]:
-    """Return the coefficients, or of trees how many of their questions are about each feature."""
+def _drivers(ranker: TableRanker, features: list[str], table: Table | None) -> dict[str, dict[str, float]]:
+    """Return the coefficients, the effects of columns, or of trees how many of their questions are about a feature."""
+    if hasattr(ranker.estimator, "shapes_") and table is not None:
+        return {"effects": ranker.effects(table)}
     if ranker.is_linear:
         return {"coefficients": dict(zip(features, ranker.coef.tolist(), strict=True))}
     asked = ranker.estimator.forest_.asked(len(features))
@@ -358,7 +397,7 @@ def _print(report: dict[str, Any], ranker: TableRanker, source: Path) -> None:
     params, gap = report["params"], report.get("dual_gap")
     # Only the power price has a p.
     names = ["p" if params.get("price", "power") == "power" else "price", "divergence", "margin", "alpha"]
-    names += ["leaves", "rounds"]
+    names += ["leaves", "rounds", "n_knots", "n_pairs", "monotonic_cst"]
     names = ["loss", "alpha"] if report["estimator"] == "ListwiseRanker" else names
     plain = {"loss": "exponential", "side": "top", "l1_ratio": 0}
     names += [name for name, usual in plain.items() if name not in names and params.get(name, usual) != usual]
@@ -373,13 +412,17 @@ def _print(report: dict[str, Any], ranker: TableRanker, source: Path) -> None:
         typer.echo(
             "probabilities from {:.3g} to {:.3g}, by out-of-fold scores".format(*report["probabilities"])
         )
-    measures, what = report["measures"], "coefficients" if "coefficients" in report else "questions"
+    measures, what = report["measures"], next(key for key in _DRIVERS if key in report)
     coefficients = report[what]
     keys = [key for key in (_SHOWN_OF_GROUPS if "ndcg" in measures else _SHOWN) if key in measures]
     typer.echo("on the training rows: " + ", ".join(f"{label(key)} {measures[key]:.3f}" for key in keys))
     n, few = len(coefficients), _COEFFICIENTS_SHOWN
     largest = sorted(coefficients.items(), key=lambda item: -abs(item[1]))[:few]
     title = what if n <= few else f"the {few} largest of {n} {what}"
-    form = "+.3g" if what == "coefficients" else "d"
-    out.print_table(["feature", title], [[name, f"{value:{form}}"] for name, value in largest])
+    of, form = _DRIVERS[what]
+    out.print_table([of, title], [[name, f"{value:{form}}"] for name, value in largest])
+    if what == "effects":
+        typer.echo(
+            "an effect is the standard deviation of what a column adds to the scores of the training rows"
+        )
     typer.echo(f"written: {report['model']}")

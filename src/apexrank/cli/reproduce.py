@@ -20,7 +20,12 @@ class ReproduceOptions:
 
     n_splits: int | None = opt.plain("Random splits to average over.", min=1)
     data: Path | None = opt.plain(
-        "Folder of five LETOR folds, for 'letor'; bitcoin-otc or epinions, for 'trust'.", show_default=False
+        "Folder of five LETOR folds, for 'letor'; bitcoin-otc or epinions, for 'trust'; folder of tables or "
+        "'packages', for 'additive-study'.",
+        show_default=False,
+    )
+    cells: Path | None = opt.plain(
+        "File that keeps what 'additive-study' has finished; it goes on from there.", show_default=False
     )
     paper: str | None = opt.plain(
         "Whose printed numbers 'letor' sets beside: mq2007, mq2008 or ohsumed.", show_default=False
@@ -63,8 +68,7 @@ def reproduce(
         for known in names:
             typer.echo(f"{known:{width}}  {papers.get(known).title}")
         return
-    if "data" in given:
-        given["data"] = str(given["data"])
+    given |= {option: str(given[option]) for option in ("data", "cells") if option in given}
     if name == "all":
         _run_all(given, folder, which.resume, json)
         return

@@ -1,8 +1,8 @@
 """Which ranker puts the most positives on top of a list, by how much, and can that be trusted?
 
-`compare_rankers` (arrays) and `compare_table` (a table) fit logistic regression, a linear push and boosted trees on
-repeated splits of the rows and measure the top of the list on rows that no fit has seen. `apexrank.report.build` makes
-a page of the result.
+`compare_rankers` (arrays) and `compare_table` (a table) fit logistic regression, a linear and an additive push, and
+boosted trees on repeated splits of the rows and measure the top of the list on rows that no fit has seen.
+`apexrank.report.build` makes a page of the result.
 """
 
 from typing import TYPE_CHECKING
@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 from apexrank.lazy import attach
 
 if TYPE_CHECKING:
+    from apexrank.comparison.candidates import Additive as Additive
     from apexrank.comparison.candidates import Candidate as Candidate
     from apexrank.comparison.candidates import Estimator as Estimator
     from apexrank.comparison.candidates import LinearPush as LinearPush

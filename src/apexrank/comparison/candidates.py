@@ -1,4 +1,4 @@
-"""The rankers that a comparison tries: logistic regression, a linear push, and boosted trees without and with a push.
+"""The rankers that a comparison tries: logistic regression, a linear and an additive push, and boosted trees.
 
 A candidate is a family of settings. It fits all of them on the training rows at once, because neighbours help each
 other: a path over p starts each fit from the one before, and trees of 50 rounds are the beginning of those of 200.
@@ -11,13 +11,14 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from importlib.util import find_spec
 from itertools import product
-from typing import Any
+from typing import Any, ClassVar
 from warnings import catch_warnings, simplefilter
 
 import numpy as np
 from sklearn.base import clone
 from sklearn.exceptions import ConvergenceWarning
 
+from apexrank.rankers.additive import AdditivePush
 from apexrank.rankers.base import class_scores
 from apexrank.rankers.logistic import LogisticRanker
 from apexrank.rankers.push import PNormPush, push_path
@@ -37,6 +38,7 @@ class Candidate:
     """
 
     name: str
+    form: ClassVar[str] = ""  # what there is to read
 
     @property
     def settings(self) -> list[Setting]:
@@ -83,6 +85,7 @@ class Logistic(Candidate):
     """Logistic regression with a ridge, whose strength is chosen."""
 
     name: str = "logistic regression"
+    form = "a coefficient a feature"
     alphas: Sequence[float] = (1.0, 0.1, 1e-2, 1e-3, 1e-4)
 
     @property
@@ -98,6 +101,7 @@ class LinearPush(Candidate):
     """P-Norm Push, whose p and penalty are chosen."""
 
     name: str = "linear push"
+    form = "a coefficient a feature"
     ps: Sequence[float] = (1.0, 4.0, 16.0, 64.0)
     alphas: Sequence[float] = (1.0, 0.1, 1e-2, 1e-3)
     # enough to tell which setting does better; the model that is kept is exact
@@ -122,6 +126,44 @@ class LinearPush(Candidate):
 
 
 @dataclass(frozen=True)
+class Additive(Candidate):
+    """P-Norm Push of additive scores, whose p, penalty and number of pairs of columns are chosen."""
+
+    name: str = "additive push"
+    form = "a curve a feature"
+    ps: Sequence[float] = (4.0,)
+    alphas: Sequence[float] = (1.0, 0.1, 1e-2, 1e-3, 1e-4)
+    pairs: Sequence[int] = (0, 30)
+    search: Setting = field(default_factory=lambda: {"max_iter": 100, "tol": 1e-3})  # as of the linear push
+
+    @property
+    def settings(self) -> list[Setting]:
+        return [
+            {"p": p, "alpha": alpha, **({"pairs": pairs} if pairs else {})}
+            for pairs, alpha, p in product(self.pairs, self.alphas, self.ps)
+        ]
+
+    def scores(
+        self, X: np.ndarray, y: np.ndarray, weight: np.ndarray | None, X_test: np.ndarray
+    ) -> np.ndarray:
+        ranker, found = AdditivePush(warm_start=True, **self.search), []
+        for setting in self.settings:
+            with quietly():
+                ranker.set_params(**_additive(setting)).fit(X, y, sample_weight=weight)
+            found.append(ranker.decision_function(X_test))
+        return np.array(found)
+
+    def estimator(self, setting: Setting) -> AdditivePush:
+        return AdditivePush(**_additive(setting))
+
+
+def _additive(setting: Setting) -> dict[str, Any]:
+    """Parameters of a setting, which has the names of the command line."""
+    given = dict(setting)
+    return {"n_pairs": given.pop("pairs", 0), **given}
+
+
+@dataclass(frozen=True)
 class Trees(Candidate):
     """Boosted trees, LightGBM's or where it is not installed scikit-learn's; size and number of trees are chosen.
 
@@ -129,6 +171,7 @@ class Trees(Candidate):
     """
 
     name: str = "boosted trees"
+    form = "trees for programs to read"
     ps: Sequence[float | None] = (None,)
     leaves: Sequence[int] = (4, 16)
     rounds: Sequence[int] = (10, 25, 50, 100, 200)
@@ -157,4 +200,21 @@ class Trees(Candidate):
 def default_candidates() -> list[Candidate]:
     """The candidates of ``apexrank compare``, the most readable first; trees with a push need LightGBM."""
     pushed = [Trees("pushed trees", ps=(2.0,))] if find_spec("lightgbm") else []
-    return [Logistic(), LinearPush(), Trees(), *pushed]
+    return [Logistic(), LinearPush(), Additive(), Trees(), *pushed]
+
+
+def model_size(fitted: Any) -> int | None:
+    """How many numbers a model is made of; None where that is not known.
+
+    They are coefficients other than 0, values of curves at their knots, and thresholds and leaves of trees.
+
+    Examples
+    --------
+    >>> model_size(PNormPush(alpha=0.1).fit([[0.0, 1.0], [1.0, 1.0]], [0, 1]))
+    1
+    """
+    if hasattr(fitted, "shapes_"):
+        return sum(int(np.count_nonzero(part.values)) for part in (*fitted.shapes_, *fitted.pairs_))
+    if hasattr(fitted, "forest_"):
+        return len(fitted.forest_.value)
+    return int(np.count_nonzero(fitted.coef_)) if hasattr(fitted, "coef_") else None

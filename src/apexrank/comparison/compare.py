@@ -14,8 +14,9 @@ from sklearn.base import is_classifier
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 from sklearn.utils import check_array
+from threadpoolctl import threadpool_limits
 
-from apexrank.comparison.candidates import Candidate, Estimator, default_candidates
+from apexrank.comparison.candidates import Candidate, Estimator, default_candidates, model_size
 from apexrank.comparison.engine import Progress, Rows, gains_of, measures_of, run_trials
 from apexrank.comparison.profile import ColumnProfile, explain_rows
 from apexrank.comparison.result import Comparison, too_few
@@ -121,7 +122,7 @@ def compare_rankers(
     feature_names, row_names : sequences, optional
         By default a frame's columns, and "row 1", "row 2", ….
     candidates : sequence of Candidate or classifiers, optional
-        By default logistic regression, a linear push, and boosted trees without and with a push.
+        By default logistic regression, a linear and an additive push, and boosted trees without and with a push.
     top : int, float or str, optional
         What is the top of the list: ``100`` rows of a list as long as this one, or ``"1%"``. By default as many rows as
         are positive, from 1 to 10 % of all and at least 50.
@@ -266,6 +267,10 @@ def compare_data(data: Data, candidates: list[Candidate], options: Options) -> C
     settings = [candidate.settings[trial.best()] for candidate, trial in zip(candidates, trials, strict=True)]
     ratio = float(np.mean([len(split.test) / len(split.train) for split in splits]))
     n_train, draws = int(np.mean([len(split.train) for split in splits])), None
+    X, X_test = data.rows(known, known[:1] if data.test is None else listed)
+    own = None if weight is None else weight[known]
+    with threadpool_limits(limits=1, user_api="blas"):
+        fits = [c.fit(X, y[known], own, setting) for c, setting in zip(candidates, settings, strict=True)]
     if data.test is None:
         numbers = np.arange(len(splits))
         chosen = [trial.chosen(splits) for trial in trials]
@@ -278,9 +283,6 @@ def compare_data(data: Data, candidates: list[Candidate], options: Options) -> C
             listed, scores = listed[tested], scores[:, tested]
     else:
         n_train, how = len(known), f"tested on {len(listed):,} rows of their own"
-        X, X_test = data.rows(known, listed)
-        own = None if weight is None else weight[known]
-        fits = [c.fit(X, y[known], own, setting) for c, setting in zip(candidates, settings, strict=True)]
         scores = np.array([class_scores(fitted, X_test) for fitted in fits])
         values, gains, draws = _tested(
             y[listed], scores, None if weight is None else weight[listed], top, options
@@ -288,6 +290,7 @@ def compare_data(data: Data, candidates: list[Candidate], options: Options) -> C
     return Comparison(
         candidates=candidates,
         settings=settings,
+        sizes=[model_size(fitted) for fitted in fits],
         top=top,
         values=values,
         gains=gains,

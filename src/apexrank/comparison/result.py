@@ -38,12 +38,13 @@ class Verdict(NamedTuple):
 
     ``kind`` is "better" where the best ranker is clearly better at the top than a baseline, "no difference" where it
     is not, and "too few to tell". ``text`` says it in two sentences with numbers; each of ``caveats`` is a reason to
-    doubt it.
+    doubt it. ``costs`` says what each ranker costs beside that: AUC, numbers in the model, and what there is to read.
     """
 
     kind: str
     text: str
     caveats: tuple[str, ...] = ()
+    costs: str = ""
 
 
 @dataclass(frozen=True, eq=False)
@@ -56,6 +57,8 @@ class Comparison:
         The rankers.
     settings : list of dict
         For each the setting that did best on all splits: the one its model is fitted with.
+    sizes : list of int or None
+        For each how many numbers its model is made of (`model_size`).
     top : Top
         What counts as the top of the list.
     values, gains : arrays of shape (n_candidates, n_splits, n_measures) and (n_candidates, n_splits, n_shares)
@@ -99,6 +102,7 @@ class Comparison:
 
     candidates: list[Candidate]
     settings: list[Setting]
+    sizes: list[int | None]
     top: Top
     values: np.ndarray
     gains: np.ndarray
@@ -260,7 +264,7 @@ class Comparison:
 
     def to_dict(self) -> dict[str, Any]:
         """Everything but the rows, as plain lists and numbers for JSON."""
-        settings = zip(self.names, self.settings, strict=True)
+        chosen = zip(self.names, self.settings, self.sizes, strict=True)
         return {
             "verdict": self.verdict._asdict(),
             "best": self.names[self.best],
@@ -270,7 +274,9 @@ class Comparison:
             "positives": self.n_positives,
             "splits": self.how,
             "confidence": self.confidence,
-            "rankers": [{"ranker": name, "setting": dict(setting)} for name, setting in settings],
+            "rankers": [
+                {"ranker": name, "setting": dict(own), "numbers": size} for name, own, size in chosen
+            ],
             "measures": self.table().to_dicts(),
             "gains": [
                 {"ranker": name, "rows_read": SHARES.tolist(), "found": self.gains[i].mean(axis=0).tolist()}

@@ -22,9 +22,19 @@ def judge(found: Comparison) -> Verdict:
     opening = f"With {names[best]} {_percent(found, best)} {_of_what(found)}"
     first = ", ".join([opening, *against]) + "."
     if few is not None:
-        return Verdict("too few to tell", f"Too few to tell ({few}). {first}", found.caveats)
+        return Verdict("too few to tell", f"Too few to tell ({few}). {first}", found.caveats, _costs(found))
     kind = "better" if any(gap.low > 0 for gap in gaps.values()) else "no difference"
-    return Verdict(kind, f"{first} {_advice(found)}", found.caveats)
+    return Verdict(kind, f"{first} {_advice(found)}", found.caveats, _costs(found))
+
+
+def _costs(found: Comparison) -> str:
+    """For each ranker the AUC it falls short of the best, the numbers in its model, and what there is to read."""
+    aucs = [found.value(i, "auc").value for i in range(len(found.names))]
+    parts = []
+    for candidate, auc, size in zip(found.candidates, aucs, found.sizes, strict=True):
+        known = [None if size is None else f"{size:,}", candidate.form]
+        parts.append(", ".join([f"{candidate.name} {max(aucs) - auc:.3f}", *filter(None, known)]))
+    return f"What each costs (AUC, numbers in the model, reading): {'; '.join(parts)}."
 
 
 def _percent(found: Comparison, i: int) -> str:

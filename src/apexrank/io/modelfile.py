@@ -11,7 +11,8 @@ A file is
 The header holds
 
 * ``apexrank``: the version of the library that wrote the file;
-* ``estimator``: its ``class``, a linear one of :mod:`apexrank.rankers` or ``TreeRanker``, and its ``params``;
+* ``estimator``: its ``class``, a linear or additive one of :mod:`apexrank.rankers` or ``TreeRanker``, and its
+  ``params``; ``monotonic_cst`` of an additive one names columns of the table, or lists a sign for each feature;
 * ``columns``: the feature columns in order, each with ``name``, ``kind`` (number, category or date) and the fields of
   :class:`~apexrank.io.encode.Number`, :class:`~apexrank.io.encode.Category` or :class:`~apexrank.io.encode.Date`, such
   as ``fill`` (what a missing value becomes), ``missing`` (whether that is a feature), the ``values`` of a category;
@@ -25,8 +26,17 @@ The arrays are ``coef`` and ``intercept``; ``center`` and ``scale``, by which a 
 ``mean``, the average training row after scaling; ``counts`` and ``scores``: so many of the training negatives
 scored higher than that; ``knots`` and ``values``, between which the link of a regression is linear, empty where there
 is none. A calibrated model also has ``calibration_scores`` and ``calibration_probabilities``, between which the
-probability of a score is linear. JSON has no infinity: p = ∞ is written as ``"inf"``, a certificate that does not
-exist as ``null``.
+probability of a score is linear.
+
+An additive model has no coefficients: its ``coef`` are zeros. For each feature ``shape_sizes`` has the number of its
+knots, ``shape_missing`` and ``shape_missing_counts`` the effect and the training weight of a missing value.
+``shape_knots`` and ``shape_values`` are the knots of all features one after the other, and the effects there;
+``shape_counts`` the training weights between them, one fewer than knots and at least one for each feature. Of pairs of
+features ``pair_features`` and ``pair_sizes`` have two numbers each, the features and how many knots they have;
+``pair_knots`` are those of the first feature, then of the second, and ``pair_values`` the grid of effects, row by row.
+The arrays ``tree_*`` are the fields of :class:`~apexrank.rankers.trees.Forest`.
+
+JSON has no infinity: p = ∞ is written as ``"inf"``, a certificate that does not exist as ``null``.
 
 Formats 1, which had no ``weight``, 2, which had no link and counted rows without weights, and 3, whose columns were
 plain numbers and categories without levels for rare and missing values, are read as well.
@@ -37,7 +47,7 @@ from __future__ import annotations
 import hashlib
 import json
 import math
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -51,12 +61,14 @@ from apexrank.io.calibration import Calibration
 from apexrank.io.encode import KINDS, SCALERS, Category, Column, Date, Encoder, Number
 from apexrank.io.prepare import DATE_FORMATS, UNITS
 from apexrank.io.table_ranker import CERTIFICATE, TableRanker, Thresholds
+from apexrank.rankers.additive import Additive, PairShape, Shape
 from apexrank.rankers.trees import Forest, TreeRanker
 from apexrank.textfile import reason_of
 
 FORMAT = 4
 OLDEST = 1  # that can still be read
 MAX_BYTES = 1 << 30
+_MOST_KNOTS = 1 << 16  # of a feature; rows are coded in two bytes
 
 _MAGIC = b"apexrank model "
 _DTYPES = {"<f8": np.dtype("<f8"), "<i8": np.dtype("<i8")}
@@ -112,6 +124,10 @@ _OF_FEATURES = ("coef", "center", "scale", "mean")
 _ARRAYS = {*_OF_FEATURES, "intercept", "scores", "counts", "knots", "values"}
 _CALIBRATION = ("calibration_scores", "calibration_probabilities")  # there or not, in every format
 _TREES = tuple(f"tree_{name}" for name in Forest._fields)  # of a TreeRanker
+_SHAPES = (  # of an additive ranker
+    *(f"shape_{name}" for name in ("sizes", "knots", "values", "missing", "counts", "missing_counts")),
+    *(f"pair_{name}" for name in ("features", "sizes", "knots", "values")),
+)
 
 
 class ModelFileError(InputError):
@@ -284,7 +300,26 @@ def describe(model: TableRanker) -> tuple[dict[str, Any], dict[str, np.ndarray]]
     }
     arrays |= zip(_CALIBRATION, model.calibration or (), strict=False)
     arrays |= {name: np.ravel(a) for name, a in zip(_TREES, getattr(estimator, "forest_", ()), strict=False)}
+    if isinstance(estimator, Additive):
+        arrays |= _describe_shapes(estimator.shapes_, estimator.pairs_)
     return header, {name: np.asarray(array, np.float64) for name, array in arrays.items()}
+
+
+def _describe_shapes(shapes: Sequence[Shape], pairs: Sequence[PairShape]) -> dict[str, np.ndarray]:
+    knots = [own for pair in pairs for own in pair.knots]
+    found = (
+        [len(shape.knots) for shape in shapes],
+        np.concatenate([shape.knots for shape in shapes]),
+        np.concatenate([shape.values for shape in shapes]),
+        [shape.missing for shape in shapes],
+        np.concatenate([shape.counts for shape in shapes]),
+        [shape.missing_count for shape in shapes],
+        np.ravel([pair.features for pair in pairs]),
+        [len(own) for own in knots],
+        np.concatenate([*knots, np.zeros(0)]),
+        np.concatenate([*(np.ravel(pair.values) for pair in pairs), np.zeros(0)]),
+    )
+    return dict(zip(_SHAPES, map(np.asarray, found), strict=True))
 
 
 def _describe_estimator(estimator: Any) -> dict[str, Any]:
@@ -294,13 +329,15 @@ def _describe_estimator(estimator: Any) -> dict[str, Any]:
         raise InputError(f"{kept}: {_REFUSED[name]}")
     if _estimator_class(name) is not type(estimator):
         raise InputError(f"{kept}: use one of apexrank's linear rankers")
-    if not (hasattr(estimator, "coef_") or hasattr(estimator, "forest_")):
+    if not any(hasattr(estimator, fitted) for fitted in ("coef_", "forest_", "shapes_")):
         raise InputError(f"{kept}: with a kernel its scores are not linear; fit it with kernel=None")
     params = {key: _as_json(value, str) for key, value in estimator.get_params(deep=False).items()}
     if params.get("alpha") == "auto":  # which depends on the training rows
         params["alpha"] = float(estimator.alpha_)
     for key, value in params.items():
-        if type(value) not in _PLAIN and not (key in _PAIRS and type(value) is list):
+        is_pair = key in _PAIRS and type(value) is list
+        signs = key == "monotonic_cst" and _is_monotone(value)
+        if not (type(value) in _PLAIN or is_pair or signs):
             raise InputError(f"{key}={value!r} cannot be kept in a model file: give it by name")
     return {"class": name, "params": params}
 
@@ -315,9 +352,11 @@ def _estimator_class(name: str) -> Any:
 
 def _as_json(value: Any, infinite: Any = lambda _: None) -> Any:
     """Convert a value to JSON; ``infinite`` converts one that is not finite."""
-    value = value.item() if isinstance(value, np.generic) else value
-    if isinstance(value, tuple):
+    value = value.tolist() if isinstance(value, np.generic | np.ndarray) else value
+    if isinstance(value, tuple | list):
         return [_as_json(part, infinite) for part in value]
+    if isinstance(value, Mapping):
+        return {key: _as_json(part, infinite) for key, part in value.items()}
     return infinite(value) if isinstance(value, float) and not math.isfinite(value) else value
 
 
@@ -411,7 +450,7 @@ def _check_distinct(names: list[str]) -> list[str]:
 
 def _check_arrays(n_features: int, arrays: dict[str, np.ndarray]) -> None:
     """Raise ModelFileError for arrays that do not fit the columns or each other."""
-    known = set(arrays).difference(_CALIBRATION, _TREES) == _ARRAYS and all(
+    known = set(arrays).difference(_CALIBRATION, _TREES, _SHAPES) == _ARRAYS and all(
         array.dtype.kind == "f" for array in arrays.values()
     )
     _require(known, "its arrays are not those of a model")
@@ -446,16 +485,20 @@ def _build_estimator(given: dict[str, Any], training: dict[str, Any], arrays: di
     estimator.set_params(**{key: value for key, value in params.items() if key in known})
     estimator.n_features_in_ = len(arrays["coef"])
     _require(
-        isinstance(estimator, TreeRanker) == (_TREES[0] in arrays), "its estimator does not fit its arrays"
+        isinstance(estimator, TreeRanker) == (_TREES[0] in arrays)
+        and isinstance(estimator, Additive) == (not arrays.keys().isdisjoint(_SHAPES)),
+        "its estimator does not fit its arrays",
     )
     if is_classifier(estimator):
         estimator.classes_ = np.array([0, 1])
     if isinstance(estimator, TreeRanker):
         estimator.forest_ = _build_forest(arrays)
         return estimator
-    estimator.coef_, estimator.intercept_ = arrays["coef"], float(arrays["intercept"][0])
-    if is_classifier(estimator):
-        estimator.coef_, estimator.intercept_ = arrays["coef"][None, :], arrays["intercept"]
+    estimator.intercept_ = arrays["intercept"] if is_classifier(estimator) else float(arrays["intercept"][0])
+    if isinstance(estimator, Additive):
+        estimator.shapes_, estimator.pairs_ = _build_shapes(arrays)
+    else:
+        estimator.coef_ = arrays["coef"][None, :] if is_classifier(estimator) else arrays["coef"]
     _set_link(estimator, arrays["knots"], arrays["values"])
     for name in CERTIFICATE:
         value = training.get(name.rstrip("_"))
@@ -482,9 +525,61 @@ def _build_forest(arrays: dict[str, np.ndarray]) -> Forest:
     return Forest(feature, threshold, left, right, value, mean, roots, float(base[0]))
 
 
+def _build_shapes(arrays: dict[str, np.ndarray]) -> tuple[list[Shape], list[PairShape]]:
+    """Functions of the features and of pairs of them; their knots rise, and every knot has a value."""
+    _require(set(_SHAPES) <= set(arrays), "its shapes are not complete")
+    sizes, knots, values, missing, counts, missing_counts, features, sides, pair_knots, grids = (
+        arrays[name] for name in _SHAPES
+    )
+    n_features = len(arrays["coef"])
+    whole = all((array == np.floor(array)).all() for array in (sizes, sides, features))
+    sized = all(((array >= 1) & (array < _MOST_KNOTS)).all() for array in (sizes, sides))
+    inside = ((features >= 0) & (features < n_features)).all() and len(features) == len(sides)
+    _require(whole and sized and inside and len(features) % 2 == 0, "its shapes have no proper sizes")
+    sizes, sides, features = (array.astype(np.int64) for array in (sizes, sides, features))
+    between, cells = np.maximum(1, sizes - 1), sides[::2] * sides[1::2]
+    pairs = [(int(j), int(k)) for j, k in features.reshape(-1, 2)]
+    fit = (
+        len(sizes) == len(missing) == len(missing_counts) == n_features
+        and len(knots) == len(values) == sizes.sum()
+        and len(counts) == between.sum()
+        and len(pair_knots) == sides.sum()
+        and len(grids) == cells.sum()
+        and all(j != k for j, k in pairs)
+    )
+    _require(fit, "its shapes have arrays of different lengths")
+    own, of_pairs = _parts(knots, sizes), _parts(pair_knots, sides)
+    _require(
+        all((part[1:] > part[:-1]).all() for part in own + of_pairs), "the knots of its shapes do not rise"
+    )
+    _require((counts >= 0).all() and (missing_counts >= 0).all(), "its shapes count less than no rows")
+    columns = zip(own, _parts(values, sizes), missing, _parts(counts, between), missing_counts, strict=True)
+    shapes = [Shape(j, k, v, float(m), c, float(n)) for j, (k, v, m, c, n) in enumerate(columns)]
+    both = zip(of_pairs[::2], of_pairs[1::2], _parts(grids, cells), strict=True)
+    return shapes, [
+        PairShape(pair, (a, b), grid.reshape(len(a), len(b)))
+        for pair, (a, b, grid) in zip(pairs, both, strict=True)
+    ]
+
+
+def _parts(array: np.ndarray, sizes: np.ndarray) -> list[np.ndarray]:
+    """Cut an array into parts of these sizes."""
+    return np.split(array, np.cumsum(sizes)[:-1]) if len(sizes) else []
+
+
+def _is_monotone(value: Any) -> bool:
+    """Whether a value is a list of signs, or signs by the names of columns."""
+    named = type(value) is dict and all(type(key) is str for key in value)
+    signs = value.values() if named else value if type(value) is list else [None]
+    return all(type(sign) is int and abs(sign) <= 1 for sign in signs)
+
+
 def _as_param(key: str, value: Any) -> Any:
     if key in _PAIRS and type(value) is list:
         return tuple(_as_param("", part) for part in value)
+    if key == "monotonic_cst" and value is not None:
+        _require(_is_monotone(value), "its monotone columns have signs other than 1, -1 and 0")
+        return value
     _require(type(value) in _PLAIN, "a value is neither text nor a number")
     return float(value) if value in ("inf", "-inf") else value
 

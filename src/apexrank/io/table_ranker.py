@@ -6,7 +6,8 @@ estimator and scores the training rows. Weights count as repetitions of rows in 
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections import defaultdict
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -26,7 +27,7 @@ from apexrank.io.columns import (
     row_weights,
     target_values,
 )
-from apexrank.io.encode import Encoder, check_encoding
+from apexrank.io.encode import Encoder, Number, check_encoding
 from apexrank.io.judging import Judged
 from apexrank.io.prepare import deciding_columns, deciding_notes, prepare
 from apexrank.io.tables import Table
@@ -238,14 +239,14 @@ class TableRanker:
         """One coefficient per feature."""
         if not self.is_linear:
             raise InputError(
-                f"a {type(self.estimator).__name__} has no coefficients: this needs a linear model"
+                f"{type(self.estimator).__name__} has no coefficients: this needs a linear model"
             )
         return np.ravel(self.estimator.coef_)
 
     @property
     def is_linear(self) -> bool:
-        """Whether scores are sums of coefficients times features."""
-        return hasattr(self.estimator, "coef_") and not hasattr(self.estimator, "shapes_")
+        """Whether scores are sums of coefficients times features; other rankers tell what a feature contributes."""
+        return hasattr(self.estimator, "coef_") and not hasattr(self.estimator, "contributions")
 
     def features(self, table: Table, weight: np.ndarray | None = None) -> np.ndarray:
         """Feature matrix of the table's rows, scaled as in training."""
@@ -320,6 +321,26 @@ class TableRanker:
             parts = (X - self.mean) * self.coef if self.is_linear else self.estimator.contributions(X)
             return np.add.reduceat(parts, self.encoder.starts, axis=1)
 
+    def effects(self, table: Table) -> dict[str, float]:
+        """Standard deviation over labelled rows of what each column, and each pair of columns, adds to the score.
+
+        Of an additive model; weights count as in training.
+        """
+        X, _, weight, _ = self.block(table)
+        names = np.repeat(
+            [column.name for column in self.encoder.columns],
+            [len(column.features) for column in self.encoder.columns],
+        )
+        parts: dict[str, Any] = defaultdict(lambda: np.zeros(len(X)))
+        for shape in self.estimator.shapes_:
+            parts[names[shape.feature]] += shape(X[:, shape.feature])
+        for pair in self.estimator.pairs_:
+            both = sorted({*names[list(pair.features)]}, key=[*names].index)
+            parts[" × ".join(both)] += pair(*X[:, pair.features].T)
+        spread = (part - np.average(part, weights=weight) for part in parts.values())
+        variance = (np.average(part**2, weights=weight) for part in spread)
+        return {str(name): float(np.sqrt(v)) for name, v in zip(parts, variance, strict=True)}
+
     def explain(self, table: Table, n: int = 3, X: np.ndarray | None = None) -> list[list[str]]:
         """The ``n`` columns that lift each row most, such as ``amount=+0.83``; fewer when fewer lift it.
 
@@ -365,7 +386,7 @@ def fit_table(table: Table, recipe: Recipe, estimator: Any) -> tuple[TableRanker
     groups = None if recipe.groups is None else group_ids(table, recipe.groups)
     ranker = TableRanker.unfitted(recipe, estimator, encoder, positive, table.names)
     X = ranker.scaled(table, X, groups, weight)
-    ranker.estimator = _fit(estimator, X, y, groups=groups, sample_weight=weight)
+    ranker.estimator = _fit(estimator, encoder, X, y, groups=groups, sample_weight=weight)
     scores = ranker.score_rows(table, X)
     judged = Judged(y, scores, groups, positive is None, notes=tuple(notes), weight=weight)
     ranker.learn_from(judged, np.average(X, axis=0, weights=weight))
@@ -389,7 +410,7 @@ def signed(value: float) -> str:
     return f"{value:+#.2g}".rstrip(".") if abs(value) < 100 else f"{value:+.0f}"
 
 
-def _fit(estimator: Any, X: np.ndarray, y: np.ndarray, **given: np.ndarray | None) -> Any:
+def _fit(estimator: Any, encoder: Encoder, X: np.ndarray, y: np.ndarray, **given: np.ndarray | None) -> Any:
     """The fitted estimator, the best one of a search; ``given`` are groups and weights."""
     arguments = {name: values for name, values in given.items() if values is not None}
     searches = hasattr(estimator, "param_grid")
@@ -398,7 +419,12 @@ def _fit(estimator: Any, X: np.ndarray, y: np.ndarray, **given: np.ndarray | Non
             "cross-validation of a model of grades leaves out whole groups: name them with --groups"
         )
     weight = arguments.get("sample_weight")
+    searched = getattr(estimator, "estimator", estimator)
+    monotone: Any = getattr(searched, "monotonic_cst", None)
+    by_name = isinstance(monotone, Mapping)
     try:
+        if by_name:  # of the table's columns, which the estimator does not know
+            searched.set_params(monotonic_cst=_monotone_features(monotone, encoder))
         with config_context(enable_metadata_routing=searches):
             if searches and weight is not None:
                 # Measures of ranks need whole weights: with others the folds are scored without.
@@ -410,7 +436,22 @@ def _fit(estimator: Any, X: np.ndarray, y: np.ndarray, **given: np.ndarray | Non
     except ValueError as error:
         # scikit-learn's own checks speak over many lines; the first one says what is wrong.
         raise InputError(str(error).strip().splitlines()[0]) from error
-    return getattr(estimator, "best_estimator_", estimator)
+    finally:
+        if by_name:
+            searched.set_params(monotonic_cst=monotone)
+    fitted = getattr(estimator, "best_estimator_", estimator)
+    return fitted.set_params(monotonic_cst=monotone) if by_name else fitted
+
+
+def _monotone_features(signs: Mapping[Any, int], encoder: Encoder) -> dict[int, int]:
+    """Signs of the features that columns of numbers become."""
+    columns = {column.name: column for column in encoder.columns}
+    first = dict(zip(columns, encoder.starts.tolist(), strict=True))
+    for name in signs:
+        if isinstance(name, str) and not isinstance(columns.get(name), Number):
+            reason = f"is a {columns[name].kind}" if name in columns else "is no feature of the model"
+            raise InputError(f"only columns of numbers can be monotone, and {name!r} {reason}: leave it out")
+    return {first.get(name, name): sign for name, sign in signs.items()}
 
 
 def rank_table(

@@ -17,7 +17,7 @@ from apexrank.kernels.jit import kernel
 
 @kernel()
 def find_places(X, knots, bounds, first, last, code, fraction):
-    """Slot and fraction of every value; ``knots[bounds[j]:bounds[j + 1]]`` are those of column j, and NaN comes after them."""
+    """Slot and fraction of every value; column j has ``knots[bounds[j]:bounds[j + 1]]``, and NaN comes after them."""
     for i in range(first, last):
         for j in range(X.shape[1]):
             x, low, high = X[i, j], bounds[j], bounds[j + 1] - 1
@@ -63,16 +63,6 @@ def scatter(code, fraction, starts, r, chunk, first, last, out):
 
 
 @kernel()
-def expand(code, fraction, starts, columns, C, first, last, out):
-    """Fill rows of the dense matrix: column j takes the entries of C in ``columns[j]`` to ``columns[j + 1]``."""
-    for i in range(first, last):
-        for j in range(code.shape[1]):
-            k, t = starts[j] + code[i, j], fraction[i, j]
-            for m in range(columns[j], columns[j + 1]):
-                out[i - first, m] = C[k, m] + t * (C[k + 1, m] - C[k, m])
-
-
-@kernel()
 def gather_pairs(code, fraction, pairs, widths, starts, v, first, last, out):
     """Add to ``out`` the values of v, grids one after the other, at the places of each row in pairs of columns."""
     for i in range(first, last):
@@ -106,21 +96,54 @@ def scatter_pairs(code, fraction, pairs, widths, starts, r, chunk, first, last, 
 
 
 @kernel()
-def expand_pairs(code, fraction, pairs, widths, starts, columns, C, first, last, out):
-    """Fill rows of the dense matrix for pairs of columns, from ``columns[q]`` to ``columns[q + 1]``."""
-    for i in range(first, last):
-        for q in range(pairs.shape[0]):
-            a, b, width = pairs[q, 0], pairs[q, 1], widths[pairs[q, 1]]
-            known = code[i, a] < widths[a] and code[i, b] < width
-            k, s, t = starts[q] + code[i, a] * width + code[i, b], fraction[i, a], fraction[i, b]
-            for m in range(columns[q], columns[q + 1]):
-                total = 0.0
-                if known:
-                    total = C[k, m] + t * (C[k + 1, m] - C[k, m])
-                    if s > 0:
-                        above = C[k + width, m] + t * (C[k + width + 1, m] - C[k + width, m])
-                        total += s * (above - total)
-                out[i - first, m] = total
+def nonzeros(code, fraction, starts, two_code, two_fraction, pairs, widths, i, slot, value):
+    """Fill in the slots and values of row i; returns how many there are."""
+    n = 0
+    for j in range(code.shape[1]):
+        slot[n], value[n] = starts[j] + code[i, j], 1 - fraction[i, j]
+        n += 1
+        if fraction[i, j] > 0:
+            slot[n], value[n] = slot[n - 1] + 1, fraction[i, j]
+            n += 1
+    for q in range(pairs.shape[0]):
+        a, b, width = pairs[q, 0], pairs[q, 1], widths[pairs[q, 1]]
+        if two_code[i, a] < widths[a] and two_code[i, b] < width:
+            k = starts[code.shape[1] + q] + two_code[i, a] * width + two_code[i, b]
+            s, t = two_fraction[i, a], two_fraction[i, b]
+            for up in range(2):
+                for right in range(2):
+                    part = (s if up else 1 - s) * (t if right else 1 - t)
+                    if part > 0:
+                        slot[n], value[n] = k + up * width + right, part
+                        n += 1
+    return n
+
+
+@kernel()
+def gram(code, fraction, starts, two_code, two_fraction, pairs, widths, weight, chunk, first, last, out):
+    """Add ``Σ weight·x·xᵀ`` of the rows x to the upper triangle of ``out[b]`` for chunk b."""
+    most = 2 * code.shape[1] + 4 * pairs.shape[0]
+    slot, value = np.empty(most, dtype=np.int64), np.empty(most)
+    for b in range(first, last):
+        for i in range(b * chunk, min(code.shape[0], (b + 1) * chunk)):
+            if weight[i] == 0:
+                continue
+            n = nonzeros(code, fraction, starts, two_code, two_fraction, pairs, widths, i, slot, value)
+            for k in range(n):
+                part, row = weight[i] * value[k], out[b, slot[k]]
+                for m in range(k, n):
+                    row[slot[m]] += part * value[m]
+
+
+@kernel()
+def expand(code, fraction, starts, two_code, two_fraction, pairs, widths, out):
+    """Fill ``out``, rows by slots, with the values of each row."""
+    most = 2 * code.shape[1] + 4 * pairs.shape[0]
+    slot, value = np.empty(most, dtype=np.int64), np.empty(most)
+    for i in range(code.shape[0]):
+        n = nonzeros(code, fraction, starts, two_code, two_fraction, pairs, widths, i, slot, value)
+        for k in range(n):
+            out[i, slot[k]] += value[k]
 
 
 @kernel()

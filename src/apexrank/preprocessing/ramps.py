@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from itertools import pairwise
 from typing import Any, Self
 
 import numpy as np
@@ -21,12 +22,12 @@ MOST_LEVELS = 1000  # of a column of text
 class RampEncoder(TransformerMixin, BaseEstimator):
     """Turn every column into ramps between its quantiles, so that a linear model of them is an additive one.
 
-    A column with knots ``k_0 < … < k_M`` becomes M features ``clip((x − k_{m−1})/(k_m − k_{m−1}), 0, 1)/√M``. A linear
-    function of them is any function of the column that is linear between the knots and constant outside; it rises from
-    one knot to the next exactly if its coefficients are at least 0, and a ridge on them is one on its slopes. Columns
-    with at most ``n_knots`` different values have a knot at each. A missing value (NaN) stands at the median and has a
-    feature of its own where training has one. A column of text in a data frame has a feature for each of its values;
-    a value that training had not has none.
+    A column with knots ``k_0 < … < k_M`` becomes M features ``clip((x − k_{m−1})/(k_m − k_{m−1}), 0, 1)/√M``, each less
+    its value at the knot next to the median. A linear function of them is any function of the column that is linear
+    between the knots and constant outside; it rises from one knot to the next exactly if its coefficients are at least
+    0, and a ridge on them is one on its slopes. Columns with at most ``n_knots`` different values have a knot at each.
+    A missing value (NaN) stands at the median and has a feature of its own where training has one. A column of text in
+    a data frame has a feature for each of its values; a value that training had not has none.
 
     Parameters
     ----------
@@ -51,12 +52,14 @@ class RampEncoder(TransformerMixin, BaseEstimator):
     --------
     >>> encoder = RampEncoder(n_knots=3).fit([[0.0], [1.0], [3.0]])
     >>> (encoder.transform([[0.5], [2.0]]) * np.sqrt(2)).round(6).tolist()
-    [[0.5, 0.0], [1.0, 0.5]]
+    [[-0.5, 0.0], [0.0, 0.5]]
     >>> encoder.get_feature_names_out(["age"]).tolist()
     ['age 0 to 1', 'age 1 to 3']
     """
 
-    def __init__(self, n_knots: int = 17) -> None:
+    levels_: dict[int, Sequence[str]]
+
+    def __init__(self, n_knots: int = 33) -> None:
         self.n_knots = n_knots
 
     def __sklearn_tags__(self):
@@ -104,7 +107,7 @@ class RampEncoder(TransformerMixin, BaseEstimator):
             if j in self.levels_:
                 names += [f"{name} {level}" for level in self.levels_[j]]
             else:
-                names += [f"{name} {a:.6g} to {b:.6g}" for a, b in zip(knots[:-1], knots[1:], strict=True)]
+                names += [f"{name} {a:.6g} to {b:.6g}" for a, b in pairwise(knots)]
             names += [f"{name} missing"] * self.basis_.missing[j]
         return np.array(names, dtype=object)
 
@@ -119,7 +122,8 @@ def learn_basis(
         (np.arange(len(levels[j]), dtype=float), 0) if j in levels else knots_of(column, weight, n_knots)
         for j, column in enumerate(rows.T)
     ]
-    missing = [bool(weight[np.isnan(column)].any()) for column in rows.T]
+    counted = rows[weight > 0]
+    missing = [0 < int(np.isnan(column).sum()) < len(counted) for column in counted.T]
     are_levels = [j in levels for j in range(rows.shape[1])]
     return RampBasis([knots for knots, _ in found], [middle for _, middle in found], missing, are_levels)
 
@@ -146,8 +150,8 @@ def coded(X: Any, levels: Mapping[int, Sequence[str]] | None) -> tuple[Any, dict
                     f"column {name!r} has {len(found[j]):,} different texts, more than {MOST_LEVELS}: leave it out, or "
                     "join the rare ones"
                 )
-        place = {level: code for code, level in enumerate(found[j])}
-        codes = np.array([place.get(word, np.nan) for word in words], dtype=float)
+        place: dict[Any, float] = {level: float(code) for code, level in enumerate(found[j])}
+        codes = np.array([place.get(word, np.nan) for word in words])
         if hasattr(X, "with_columns"):
             X = X.with_columns(type(values)(name, codes))
         else:

@@ -52,6 +52,11 @@ class Design:
     can_move = True
     has_span = False
 
+    @property
+    def hessian_work(self) -> float:
+        """Multiplications that a Hessian takes."""
+        return float(self.n_rows) * self.n_features**2
+
     def scores(self, w: np.ndarray) -> np.ndarray:
         """Scores of the rows as kept, in double precision."""
         raise NotImplementedError

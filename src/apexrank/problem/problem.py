@@ -157,22 +157,22 @@ class Problem:
     def penalised(self, w: np.ndarray) -> tuple[float, np.ndarray]:
         """The whole value, and the gradient of the smooth part."""
         value, grad = self.value_and_grad(w)
-        l1 = self.penalty.l1
-        return value + l1 * float(np.abs(w).sum()) if l1 else value, grad
+        return value + self.penalty.rough(w), grad
 
     @property
     def needs(self) -> set[str]:
-        """What a solver must know besides a ridge: "l1", "bounds", "quadratic" or "limit"."""
-        penalty = self.penalty
-        found = {"l1": penalty.l1 > 0, "bounds": penalty.is_bounded, "limit": self.objective.is_smoothed}
+        """What a solver must know besides a ridge: "l1", "groups", "bounds", "quadratic" or "limit"."""
+        penalty, grouped = self.penalty, self.penalty.is_grouped
+        found = {"l1": penalty.l1 > 0 and not grouped, "groups": grouped, "bounds": penalty.is_bounded}
+        found["limit"] = self.objective.is_smoothed
         found["quadratic"] = not np.isscalar(penalty.curvature)
         return {name for name, needed in found.items() if needed}
 
     @property
     def hessian_cost(self) -> float:
         """Multiplications that :meth:`hessian` takes; infinite without a formula, and for too many features."""
-        n, d = self.design.n_rows, self.n_features
-        return float(n) * d * d if self.objective.has_hessian and d <= WIDEST_HESSIAN else np.inf
+        known = self.objective.has_hessian and self.n_features <= WIDEST_HESSIAN
+        return self.design.hessian_work if known else np.inf
 
     @remembered
     def hessian(self, w: np.ndarray) -> np.ndarray:

@@ -15,26 +15,18 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from itertools import pairwise
 from typing import Any
 
 import numpy as np
 from scipy import linalg, sparse
 
-from apexrank.kernels.ramps import (
-    expand,
-    expand_pairs,
-    find_places,
-    gather,
-    gather_pairs,
-    scatter,
-    scatter_pairs,
-)
+from apexrank.kernels.ramps import expand, find_places, gather, gather_pairs, gram, scatter, scatter_pairs
 from apexrank.kernels.rows import MAX_CHUNKS, MIN_CHUNK_ROWS, SMALL
 from apexrank.parallel import Threads, n_threads
-from apexrank.problem.design import BLOCK_BYTES, SCALE_ROWS, Design, Span, curvature_products, moments_of
+from apexrank.problem.design import SCALE_ROWS, Design, Span, moments_of
 
-KEPT_BYTES = 2**28  # of the dense matrix, for Hessians: above it is made anew, in blocks
+GRAM_CHUNKS = 4  # each with a matrix of its own
+SCATTER = 4.0  # multiplications of a product of matrices in the time of one addition to a place in memory
 
 
 class Places:
@@ -105,10 +97,6 @@ class RampBasis:
     def matrix(self) -> Any:
         """Values at all slots, and one more that is never used, of the function of each coefficient."""
         return sparse.csr_array(sparse.block_diag([*self.blocks, np.zeros((1, 0))]))
-
-    @cached_property
-    def dense(self) -> np.ndarray:
-        return self.matrix.toarray()
 
     def _of_column(self, j: int) -> np.ndarray:
         width = len(self.knots[j])
@@ -203,26 +191,29 @@ class RampRows:
             threads.share_range(work, n_chunks)
         return out.sum(axis=0)
 
+    def gram(self, weight: np.ndarray) -> np.ndarray:
+        """``Σ weight·x·xᵀ`` over the rows x, as values at the slots."""
+        size, chunk = int(self.basis.starts[-1]) + 1, max(MIN_CHUNK_ROWS, -(-self.shape[0] // GRAM_CHUNKS))
+        n_chunks = -(-self.shape[0] // chunk)
+        out = np.zeros((n_chunks, size, size))
+        with Threads(min(self.threads, n_chunks)) as threads:
+            threads.share_range(
+                lambda first, last: gram(*self._parts(), weight, chunk, first, last, out), n_chunks
+            )
+        total = out.sum(axis=0)
+        return total + np.triu(total, 1).T
+
     def dense(self, rows: slice | np.ndarray) -> np.ndarray:
         """Some of the rows as an array."""
-        code, fraction = self.places.code[rows], self.places.fraction[rows]
-        out, d, basis = np.zeros((len(code), self.shape[1])), len(self.basis.knots), self.basis
-        expand(code, fraction, basis.starts, basis.columns, basis.dense, 0, len(code), out)
-        if len(self.pairs):
-            two = self.pair_places
-            expand_pairs(
-                two.code[rows],
-                two.fraction[rows],
-                self.pairs,
-                two.widths,
-                basis.starts[d:],
-                basis.columns[d:],
-                basis.dense,
-                0,
-                len(code),
-                out,
-            )
-        return out
+        parts = self._parts(rows)
+        out = np.zeros((len(parts[0]), int(self.basis.starts[-1]) + 1))
+        expand(*parts, out)
+        return (self.basis.matrix.T @ out.T).T
+
+    def _parts(self, rows: slice | np.ndarray = slice(None)) -> tuple[np.ndarray, ...]:
+        one, two = self.places, self.pair_places
+        places = (one.code[rows], one.fraction[rows], self.basis.starts, two.code[rows], two.fraction[rows])
+        return *places, self.pairs, two.widths
 
 
 class RampDesign(Design):
@@ -242,30 +233,25 @@ class RampDesign(Design):
         return self.X.basis.matrix.T @ self.X.scatter(r)
 
     def curvature(self, centre: np.ndarray, weight: np.ndarray, U: Any) -> tuple[np.ndarray, np.ndarray]:
-        if 8 * self.n_rows * self.n_features <= KEPT_BYTES:
-            return curvature_products(self._dense, centre, weight, U)
-        U = U.tocsr() if sparse.issparse(U) else U
-        rows = max(1, BLOCK_BYTES // (8 * self.n_features))
-        cuts = pairwise([*range(0, self.n_rows, rows), self.n_rows])
-        parts = (curvature_products(self.X.dense(slice(a, b)), centre, weight[a:b], U[a:b]) for a, b in cuts)
-        gram, V = next(parts)
-        for more, other in parts:
-            gram += more
-            V += other
-        return gram, V
+        # nothing is far from zero here, so that the centre can be taken off afterwards
+        C, U = self.X.basis.matrix, U.toarray() if sparse.issparse(U) else U
+        gram, mean = C.T @ (C.T @ self.X.gram(weight)).T, self.pull_back(weight)
+        gram += np.outer(weight.sum() * centre - mean, centre) - np.outer(centre, mean)
+        V = np.column_stack([self.pull_back(np.ascontiguousarray(u)) for u in U.T])
+        return gram, V - np.outer(centre, U.sum(axis=0))
 
-    @cached_property
-    def _dense(self) -> np.ndarray:
-        return self.X.dense(slice(None))
+    @property
+    def hessian_work(self) -> float:
+        return SCATTER * self.n_rows * (2.0 * len(self.X.basis.knots) + 4 * len(self.X.pairs)) ** 2
 
     def column(self, j: int) -> np.ndarray:
-        return self.X.gather(self.X.basis.dense[:, j].copy())
+        return self.X.gather(self.X.basis.matrix[:, [j]].toarray().ravel())
 
     def take(self, rows: np.ndarray) -> np.ndarray:
         return self.X.dense(rows)
 
     def units(self, sample_weight: Any) -> tuple[np.ndarray, np.ndarray]:
-        n, some = self.n_rows, min(self.n_rows, SCALE_ROWS, max(1000, BLOCK_BYTES // self.n_features))
+        n, some = self.n_rows, min(self.n_rows, SCALE_ROWS // 4)
         chosen = np.arange(n) if some == n else np.random.default_rng(0).integers(0, n, some)
         found = moments_of(self.take(chosen), None if sample_weight is None else sample_weight[chosen])
         return found.mean, found.unit
@@ -274,5 +260,5 @@ class RampDesign(Design):
         return np.full(self.n_features, True)
 
     def span(self) -> Span:
-        Q, R = linalg.qr(self._dense.T, mode="economic", check_finite=False)
+        Q, R = linalg.qr(self.take(np.arange(self.n_rows)).T, mode="economic", check_finite=False)
         return Span(np.ascontiguousarray(R.T), lambda v: Q @ v, lambda w: Q.T @ w)

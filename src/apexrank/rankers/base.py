@@ -420,6 +420,10 @@ class LinearFit(BaseEstimator):
         """The penalty, where it depends on the rows."""
         return self._penalty()
 
+    def _encoded(self, data: Training) -> Training:
+        """The rows that scores are linear in."""
+        return data
+
     def _solve(self, problem: Problem, w0: np.ndarray | None = None) -> Problem:
         d = problem.n_features
         start = w0 if w0 is not None and len(w0) == d else np.zeros(d)

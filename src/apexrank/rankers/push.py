@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterable, Sequence
 from copy import copy
 from dataclasses import KW_ONLY, dataclass
 from numbers import Integral
-from typing import Any, Self
+from typing import Any, ClassVar, Self
 
 import numpy as np
 from joblib import Parallel, delayed
@@ -66,8 +66,11 @@ class AutoAlpha:
 
     def _penalty_on(self, data: Training, objective: Any) -> Penalty:
         auto = self.alpha == "auto"
-        self.alpha_ = alpha_of_noise(data, objective, self.l1_ratio) if auto else float(self.alpha)
+        self.alpha_ = self._auto_alpha(data, objective) if auto else float(self.alpha)
         return elastic_net(self.alpha_, self.l1_ratio)
+
+    def _auto_alpha(self, data: Training, objective: Any) -> float:
+        return alpha_of_noise(data, objective, self.l1_ratio)
 
     def _penalty(self) -> Penalty:
         self._check_numbers()
@@ -221,10 +224,11 @@ class PNormPush(SolverOptions, AutoAlpha, LinearBinaryRanker):
         if self._is_infinite or not self.l1_ratio > 0:
             raise InputError("alpha_max needs l1_ratio > 0 and a finite p")
         ranker = clone(self).set_params(alpha=1.0)
-        data = read_rows(ranker, X, y, sample_weight, groups, binary=True)
-        problem = Problem(*data.compose(ranker._objective), 0.0, data.weight)
+        data = ranker._encoded(read_rows(ranker, X, y, sample_weight, groups, binary=True))
+        design, objective = data.compose(ranker._objective)
+        problem = Problem(design, objective, 0.0, data.weight)
         slope = problem.value_and_grad(np.zeros(problem.n_features))[1]
-        return float(np.abs(slope).max()) / self.l1_ratio
+        return ranker._penalty_on(data, problem.objective).least_multiple(slope)
 
 
 @dataclass(eq=False, repr=False)
@@ -321,9 +325,12 @@ def alpha_grid(
     >>> alpha_grid(X, y)
     [100.0, 10.0, 1.0, 0.1, 0.01]
     """
-    ranker = PNormPush(l1_ratio=l1_ratio)
-    data = read_rows(ranker, X, y, sample_weight, groups, binary=True)
-    scale = alpha_of_noise(data, data.compose(ranker._objective)[1], l1_ratio)
+    return _alphas_around(PNormPush(l1_ratio=l1_ratio), X, y, sample_weight, groups)
+
+
+def _alphas_around(ranker: PNormPush, X: Any, y: Any, sample_weight: Any, groups: Any) -> list[float]:
+    data = ranker._encoded(read_rows(ranker, X, y, sample_weight, groups, binary=True))
+    scale = ranker._auto_alpha(data, data.compose(ranker._objective)[1])
     return [factor * scale for factor in ALPHA_FACTORS]
 
 
@@ -347,9 +354,13 @@ def push_path(
     >>> [ranker.p for ranker in push_path(X[:, :3], y, ps=[1, 4, 16])]
     [1, 4, 16]
     """
-    ranker, path = PNormPush(warm_start=True, **options), []
+    return _path(PNormPush(**options), X, y, ps, sample_weight=sample_weight, groups=groups)
+
+
+def _path(ranker: Any, X: Any, y: Any, ps: Iterable[float], **rows: Any) -> list[Any]:
+    ranker, path = clone(ranker).set_params(warm_start=True), []
     for p in ps:
-        ranker.set_params(p=p).fit(X, y, sample_weight=sample_weight, groups=groups)
+        ranker.set_params(p=p).fit(X, y, **rows)
         path.append(copy(ranker))
     return path
 
@@ -407,6 +418,7 @@ class PNormPushCV(LinearBinaryRanker):
     verbose: int = 0
 
     takes_device_arrays = False
+    _kind: ClassVar[type[PNormPush]] = PNormPush
 
     def fit(
         self,
@@ -425,14 +437,12 @@ class PNormPushCV(LinearBinaryRanker):
         positive, alphas = np.asarray(y) == label, self.alphas
         if isinstance(alphas, str):
             check_choice("alphas", alphas, ("auto",))
-            alphas = alpha_grid(
-                X, positive, sample_weight=sample_weight, groups=groups, l1_ratio=self.l1_ratio
-            )
+            alphas = _alphas_around(self._ranker(), X, positive, sample_weight, groups)
         # scorers take the label that sorts last for the positive one
         told, name = (positive.astype(int), 1) if isinstance(self.classes_, Turned) else (y, label)
         scores = self._cross_validate(X, told, sample_weight, groups, alphas, pos_label=name)
         self._choose(scores, alphas)
-        best = PNormPush(self.p_, alpha=self.alpha_, pos_label=label, **self._options())
+        best = self._ranker(p=self.p_, alpha=self.alpha_, pos_label=label)
         best.fit(X, y, sample_weight=sample_weight, groups=groups)
         for name, value in vars(best).items():
             if name.endswith("_") and not name.startswith("_"):
@@ -440,9 +450,12 @@ class PNormPushCV(LinearBinaryRanker):
         self.best_estimator_ = best
         return self
 
-    def _options(self) -> dict[str, Any]:
-        shared = {name: getattr(self, name) for name in ("l1_ratio", "max_iter", "tol")}
-        return {**shared, "verbose": max(0, self.verbose - 1)}
+    def _ranker(self, **options: Any) -> PNormPush:
+        """The ranker that is tried, with the parameters that both have."""
+        ranker = self._kind()
+        own = self.get_params(deep=False)
+        shared = {name: own[name] for name in ranker.get_params(deep=False) if name in own}
+        return ranker.set_params(**shared | {"verbose": max(0, self.verbose - 1)} | options)
 
     def _cross_validate(
         self, X: Any, y: Any, sample_weight: Any, groups: Any, alphas: Sequence[float], pos_label: Any
@@ -454,10 +467,10 @@ class PNormPushCV(LinearBinaryRanker):
         folds = list(check_cv(cv, y, classifier=True).split(X, y, groups))
         scorer = get_scorer(self.scoring) if isinstance(self.scoring, str) else self.scoring
         columns = X, y, sample_weight, groups
-        options = {"pos_label": pos_label, **self._options()}
+        ranker = self._ranker(pos_label=pos_label)
         tasks = steps([(train, test, alpha) for train, test in folds for alpha in alphas])
         rows = Parallel(n_jobs=self.n_jobs, verbose=self.verbose)(
-            delayed(_score_path)(columns, train, test, self.ps, scorer, {"alpha": alpha, **options})
+            delayed(_score_path)(columns, train, test, self.ps, scorer, clone(ranker).set_params(alpha=alpha))
             for train, test, alpha in tasks
         )
         return np.array(rows).reshape(len(folds), len(alphas), len(self.ps))
@@ -486,13 +499,13 @@ def _score_path(
     test: np.ndarray,
     ps: Sequence[float],
     scorer: Callable[..., float],
-    options: dict[str, Any],
+    ranker: PNormPush,
 ) -> list[float]:
     """Scores on the test rows of the path over p fitted on the training rows."""
     X, y, sample_weight, groups = (_take(column, train) for column in columns)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", SeparableWarning)  # what is chosen warns once, when it is fitted
-        path = push_path(X, y, ps, sample_weight=sample_weight, groups=groups, **options)
+        path = _path(ranker, X, y, ps, sample_weight=sample_weight, groups=groups)
     X, y, *given = (_take(column, test) for column in columns)
     named = zip(("sample_weight", "groups"), given, strict=True)
     extra = {name: column for name, column in named if column is not None}

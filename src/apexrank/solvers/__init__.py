@@ -32,6 +32,7 @@ SOLVERS: dict[str, Any] = {
 }
 NEEDS = {
     "l1": "an L1 penalty",
+    "groups": "a group lasso",
     "bounds": "bounds on the coefficients",
     "quadratic": "a quadratic penalty other than ridge",
     "limit": "p=inf",

@@ -39,7 +39,7 @@ class Auto:
     :func:`ridge_path`.
     """
 
-    takes: ClassVar[frozenset[str]] = LBFGS.takes & Newton.takes
+    takes: ClassVar[frozenset[str]] = LBFGS.takes | Newton.takes
     max_iter: int = 1000
     tol: float = 1e-6
     verbose: int = 0
@@ -49,7 +49,7 @@ class Auto:
         return in_span(self._solve, problem, w0)
 
     def _solve(self, problem: Problem, w0: np.ndarray) -> Solution:
-        if problem.hessian_cost <= CHEAP:
+        if problem.hessian_cost <= CHEAP or "groups" in problem.needs:
             return self._newton(problem, w0, self.max_iter)
         can_hand_over = problem.hessian_cost <= DEAR
         patience = min(self.max_iter, PATIENCE) if can_hand_over else self.max_iter

@@ -93,7 +93,7 @@ class LBFGS:
             w, (value, grad) = coordinates.to_w(x), latest[x.tobytes()]
             latest.clear()
             solution.n_iter += 1
-            value += problem.penalty.l1 * float(np.abs(w).sum())
+            value += problem.penalty.rough(w)
             done = solution.update(problem, w, value, grad, self.tol)
             report(self.verbose, solution)
             if done:

