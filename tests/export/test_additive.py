@@ -1,7 +1,6 @@
 """Additive rankers as SQL and ONNX: SQLite, DuckDB and onnxruntime compute what the ranker computes."""
 
 import numpy as np
-import pandas as pd
 import polars as pl
 import pytest
 from sklearn.compose import ColumnTransformer
@@ -96,7 +95,9 @@ class TestTables:
         model = fitted(real_table(), n_pairs=100)
         kinds = {
             tuple("number" if "=" not in name and "missing" not in name else "level" for name in names)
-            for names in ([model.encoder.features[j] for j in pair.features] for pair in model.estimator.pairs_)
+            for names in (
+                [model.encoder.features[j] for j in pair.features] for pair in model.estimator.pairs_
+            )
         }
         assert kinds >= {("number", "number"), ("number", "level"), ("level", "level")}
         new = odd(real_table())
@@ -110,7 +111,9 @@ class TestTables:
         frame = real_table()
         sql = to_sql(fitted(frame))
         radius = set(frame["radius"].to_list())
-        bounds = [line.split("<")[1].split()[0] for line in sql.splitlines() if '"radius"' in line and "<" in line]
+        bounds = [
+            line.split("<")[1].split()[0] for line in sql.splitlines() if '"radius"' in line and "<" in line
+        ]
         assert len(bounds) == 17
         assert {float(bound) for bound in bounds} <= radius
 
@@ -127,11 +130,18 @@ class TestTables:
             ).fetchall()
         assert rows[0][0] is None
         new = frame[:3].with_columns(
-            pl.when(pl.int_range(3) == (1 if database == "duckdb" else 9)).then(None).otherwise("area").alias("area")
+            pl.when(pl.int_range(3) == (1 if database == "duckdb" else 9))
+            .then(None)
+            .otherwise("area")
+            .alias("area")
         )
         np.testing.assert_allclose([row[0] for row in rows[1:]], model.score(Table(new))[1:], atol=SAME)
-        frame = frame.with_columns(radius=pl.when(pl.int_range(pl.len()) == 0).then(np.inf).otherwise("radius"))
-        assert np.isnan(in_onnx(to_onnx(model), frame)["score"]).tolist() == [True] + [False] * (len(frame) - 1)
+        frame = frame.with_columns(
+            radius=pl.when(pl.int_range(pl.len()) == 0).then(np.inf).otherwise("radius")
+        )
+        assert np.isnan(in_onnx(to_onnx(model), frame)["score"]).tolist() == [True] + [False] * (
+            len(frame) - 1
+        )
 
     def test_what_the_table_refuses_is_null(self, database):
         frame = real_table().drop_nulls()
@@ -141,7 +151,10 @@ class TestTables:
         columns["kind"][1] = None
         found = scores_in(database, model, columns)
         assert np.isnan(found).tolist() == [True, True, False, False]
-        assert np.isnan(in_onnx(to_onnx(model), pl.DataFrame(columns))["score"]).tolist() == np.isnan(found).tolist()
+        assert (
+            np.isnan(in_onnx(to_onnx(model), pl.DataFrame(columns))["score"]).tolist()
+            == np.isnan(found).tolist()
+        )
 
     def test_rare_words_in_training(self, database):
         """Two rows have a word without a level: fractions that get knots of their own."""
@@ -193,7 +206,9 @@ class TestPipelines:
         X, y = self.frame()
         numbers = make_pipeline(StandardScaler(), SimpleImputer(strategy="mean"))
         words = OneHotEncoder(handle_unknown="ignore", sparse_output=False)
-        encode = ColumnTransformer([("n", numbers, ["radius", "area"]), ("w", words, ["kind"]), ("s", "passthrough", ["area"])])
+        encode = ColumnTransformer(
+            [("n", numbers, ["radius", "area"]), ("w", words, ["kind"]), ("s", "passthrough", ["area"])]
+        )
         model = make_pipeline(encode, AdditivePush(alpha=1e-2, n_pairs=3)).fit(X, y)
         new = odd(pl.DataFrame(X)).to_pandas()
         new["kind"] = new["kind"].astype(object).where(new["kind"].notna(), None)

@@ -157,7 +157,7 @@ def _export_card(ranker: TableRanker, output: Path | None, sql: Any, options: An
     weight = options.weight or ranker.weight
     rows, held_out = (_read(ranker, options, path, weight) for path in (options.data, options.test))
     with out.working(f"rounding on {len(rows[0])} rows"):
-        chosen = {"max_points": options.max_points or 10, "n_bins": options.bins or 5}
+        chosen: Any = {"max_points": options.max_points or 10, "n_bins": options.bins or 5}
         card = round_scorecard(ranker, rows[0], sample_weight=rows[1], **chosen)
         loss = card.loss(held_out[0], sample_weight=held_out[1])
     _write_card(card, output, sql, loss, options.test)
@@ -187,6 +187,8 @@ def _export_card(ranker: TableRanker, output: Path | None, sql: Any, options: An
 def _write_card(card: Any, output: Path | None, sql: Any, loss: Any, test: Path | None) -> None:
     """Write a card in the format that the name of the file tells."""
     suffix = "" if output is None else output.suffix.lower()
+    if output is None:
+        return
     if suffix == ".html":
         from apexrank.report.card.page import page
 

@@ -16,6 +16,7 @@ from apexrank.export.linear import Feature, as_table, last_step
 from apexrank.export.rounding import CardObjective, naive_points, search_points
 from apexrank.io.judging import Judged
 from apexrank.io.table_ranker import TableRanker
+from apexrank.penalties import GroupLasso, Penalty
 from apexrank.validation import is_missing
 
 if TYPE_CHECKING:
@@ -117,7 +118,7 @@ class BinnedScorecard(Card):
     def score(self, X: Any) -> np.ndarray:
         """Points of each row of a table, frame or array; the higher, the nearer to the top."""
         effects = self.points_form.effects
-        total = 0.0
+        total: Any = 0.0
         for effect, values in zip(effects, read_columns(self.model, effects, X), strict=True):
             if isinstance(effect, Levels):
                 total = total + np.append([*effect.weights.values()], effect.unknown)[values]
@@ -169,7 +170,12 @@ def round_bins(
     if len(values[0]) != len(judged.y):
         raise InputError(f"X has {len(values[0])} rows, y {len(judged.y)}: they must be of the same rows")
     weight = np.ones(len(judged.y)) if judged.weight is None else judged.weight
-    columns = [find_bins(effect, x, weight, n_bins) for effect, x in zip(form.effects, values, strict=True)]
+    ranker = last_step(model)
+    importance = _importance(ranker, judged, weight)
+    columns = [
+        find_bins(effect, x, weight, importance, n_bins)
+        for effect, x in zip(form.effects, values, strict=True)
+    ]
     cells = Cells(columns, values)
     mass = cells.sums(judged.weight)
     wanted = np.concatenate([_wanted(own, x, weight) for own, x in zip(columns, values, strict=True)])
@@ -183,10 +189,12 @@ def round_bins(
     wanted[~np.repeat(kept, np.diff(cells.starts)) | (mass == 0)] = 0.0
     if not wanted.any():
         raise InputError("no column with different effects is left: there is nothing to round")
-    ranker = last_step(model)
     W, signs = _rises(columns, cells.starts, wanted, mass)
-    scores = judged.scores - form.intercept
-    objective = CardObjective(ranker, judged, cells, W, scores, np.ravel(ranker.coef_), signs)
+    coef, sizes = model_coefficients(ranker)
+    penalties = _penalty(ranker, sizes), _penalty(ranker, [own.width - (not own.keys) for own in columns])
+    objective = CardObjective(
+        ranker, judged, cells, W, judged.scores - form.intercept, coef, signs, penalties
+    )
     check_training(model, objective.of_model, judged)
     best = search_points(objective, wanted, max_points)
     naive = objective.best(naive_points(wanted, max_points))
@@ -196,11 +204,12 @@ def round_bins(
     lines: list[tuple[Cell, int]] = []
     effects: list[Curve | Levels] = []
     for e in order:
-        own = slice(cells.starts[e], cells.starts[e + 1])
-        if best.points[own].any():
-            whole = isinstance(columns[e].effect, Curve) and not (values[e] % 1)[~np.isnan(values[e])].any()
-            lines += _lines(columns[e], best.points[own], mass[own] / weight.sum(), whole)
-            effects.append(_stepped(columns[e], best.points[own]))
+        span = slice(cells.starts[e], cells.starts[e + 1])
+        if best.points[span].any():
+            numbers = values[e][~np.isnan(values[e])]
+            whole = isinstance(columns[e].effect, Curve) and not (numbers % 1).any()
+            lines += _lines(columns[e], best.points[span], mass[span] / weight.sum(), whole)
+            effects.append(_stepped(columns[e], best.points[span]))
     return BinnedScorecard(
         features=[cell.column for cell, _ in lines],
         points=np.array([points for _, points in lines]),
@@ -243,7 +252,9 @@ def _places(effect: Levels, X: Any) -> np.ndarray:
     return np.array([keys.get(str(value) if as_text and value is not None else value, -1) for value in found])
 
 
-def find_bins(effect: Curve | Levels, values: np.ndarray, weight: np.ndarray, n_bins: int) -> Bins:
+def find_bins(
+    effect: Curve | Levels, values: np.ndarray, weight: np.ndarray, importance: np.ndarray, n_bins: int
+) -> Bins:
     """Cells of a column: bins in which its function varies least, or its categories."""
     if isinstance(effect, Levels):
         return Bins(
@@ -252,12 +263,16 @@ def find_bins(effect: Curve | Levels, values: np.ndarray, weight: np.ndarray, n_
     known = ~np.isnan(values) & (weight > 0)
     edges = np.empty(0)
     if known.any():
-        edges = best_edges(values[known], effect(values[known]), weight[known], n_bins)
+        edges = best_edges(values[known], effect(values[known]), weight[known], n_bins, importance[known])
     return Bins(effect, edges, (), effect.gap is not None or not known[weight > 0].all())
 
 
-def best_edges(x: np.ndarray, f: np.ndarray, weight: np.ndarray, n_bins: int) -> np.ndarray:
+def best_edges(
+    x: np.ndarray, f: np.ndarray, weight: np.ndarray, n_bins: int, importance: np.ndarray | None = None
+) -> np.ndarray:
     """Round edges of at most ``n_bins`` bins in which f varies least, ``Σ w·(f − mean of its bin)²``.
+
+    The edges come from the quantiles of rows with the given weights; w is their ``importance``, or else these weights.
 
     Examples
     --------
@@ -266,7 +281,7 @@ def best_edges(x: np.ndarray, f: np.ndarray, weight: np.ndarray, n_bins: int) ->
     [250.0, 900.0]
     """
     edges = candidate_edges(x, weight)
-    cell = np.searchsorted(edges, x, side="right")
+    cell, weight = np.searchsorted(edges, x, side="right"), weight if importance is None else importance
     sums = [
         np.append(0.0, np.cumsum(np.bincount(cell, v, len(edges) + 1)))
         for v in (weight, weight * f, weight * f * f)
@@ -326,7 +341,38 @@ def roundest(low: float, high: float) -> float:
     return high
 
 
+def _importance(ranker: Any, judged: Judged, weight: np.ndarray) -> np.ndarray:
+    """``√(w·|∂F/∂score|)``, the weights by which bins are chosen.
+
+    At the top of the list and where the order is wrong the objective is steep, so that bins are finer where it matters.
+    Taken for the gradient itself they would leave the other rows out.
+    """
+    objective = ranker._objective(judged.y if judged.graded else judged.y > 0, judged.weight, judged.groups)
+    found = np.sqrt(weight * np.abs(objective.value_and_grad(judged.scores)[1]))
+    return found if found.any() else weight
+
+
 # ---------------------------------------------------------------- points of cells
+
+
+def model_coefficients(ranker: Any) -> tuple[np.ndarray, list[int]]:
+    """Coefficients of an additive ranker, ``√M`` times the rises of each function, and how many each column has.
+
+    A model file keeps the functions only. The encoder of its table leaves no text and nothing missing to them.
+    """
+    rises = [np.sqrt(len(shape.knots) - 1) * np.diff(shape.values) for shape in ranker.shapes_]
+    sizes = [
+        (len(shape.levels) or len(shape.knots) - 1) + (shape.missing_count > 0) for shape in ranker.shapes_
+    ]
+    return np.ravel(ranker.coef_) if hasattr(ranker, "coef_") else np.concatenate(rises), sizes
+
+
+def _penalty(ranker: Any, sizes: Sequence[int]) -> Penalty:
+    """The ranker's penalty of coefficients of columns with so many each."""
+    found: Any = ranker._penalty()
+    if not getattr(found, "l1", 0):
+        return found
+    return GroupLasso(np.repeat(np.arange(len(sizes)), sizes), found.alpha, found.l1_ratio)
 
 
 def _wanted(own: Bins, values: np.ndarray, weight: np.ndarray) -> np.ndarray:

@@ -56,6 +56,10 @@ class Card:
         """Points of each row of a table, frame or array; the higher, the nearer to the top."""
         raise NotImplementedError
 
+    def to_frame(self) -> pl.DataFrame:
+        """The card as a table."""
+        raise NotImplementedError
+
     def rules(self) -> list[str]:
         """For what the points count, in words, one line each even where a name has several."""
         raise NotImplementedError

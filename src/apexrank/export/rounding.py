@@ -9,6 +9,7 @@ import numpy as np
 
 from apexrank.errors import InputError
 from apexrank.io.judging import Judged
+from apexrank.penalties import Penalty
 
 _SCALES = 64  # scales at which the coefficients are rounded, before single points are changed
 _WIDEST = 6.0  # the best scale is looked for within a factor e^6 of the model's own
@@ -41,6 +42,8 @@ class CardObjective:
         Scores and coefficients of the model, whose size is that of the first s.
     signs : array of shape (n_coefficients,), optional
         Coefficients that may not be negative (1) or positive (−1).
+    penalties : pair of Penalty, optional
+        Those of the model's coefficients and of the card's, where they are not those of a linear ranker.
     """
 
     def __init__(
@@ -52,6 +55,7 @@ class CardObjective:
         scores: np.ndarray,
         coef: np.ndarray,
         signs: np.ndarray | None = None,
+        penalties: tuple[Penalty, Penalty] | None = None,
     ) -> None:
         if not hasattr(ranker, "_objective") or getattr(ranker, "truth", None) is not None:
             raise InputError(
@@ -60,11 +64,11 @@ class CardObjective:
             )
         labels = judged.y if judged.graded else judged.y > 0
         self.objective = ranker._objective(labels, judged.weight, judged.groups)
-        self.penalty = ranker._penalty()
+        of_model, self.penalty = penalties or (ranker._penalty(), ranker._penalty())
         self.V, self.w, self.signs = V, w, signs
         self.size = float(np.linalg.norm(coef))
-        self.of_model = self._value(scores, coef)
-        nothing = self._value(np.zeros(len(scores)), np.zeros(len(coef)))
+        self.of_model = self._value(scores, coef, of_model)
+        nothing = self._value(np.zeros(len(scores)), np.zeros(len(coef)), of_model)
         slack = getattr(ranker, "tol", 0.0) * max(1.0, abs(nothing))
         if hasattr(self.objective, "limit") and nothing <= self.of_model + slack:
             raise InputError(
@@ -72,12 +76,12 @@ class CardObjective:
                 "fit it with a finite p"
             )
 
-    def _value(self, scores: np.ndarray, coef: np.ndarray) -> float:
+    def _value(self, scores: np.ndarray, coef: np.ndarray, penalty: Penalty) -> float:
         # for p = ∞ value_and_grad is of a smoothed objective
         exact = getattr(self.objective, "limit", None)
         with np.errstate(over="ignore", invalid="ignore"):
             value = self.objective.value_and_grad(scores)[0] if exact is None else exact(scores)
-            total = float(value) / self.objective.count + self.penalty.value(coef)
+            total = float(value) / self.objective.count + penalty.value(coef)
         return total if np.isfinite(total) else np.inf
 
     def coef(self, points: np.ndarray) -> np.ndarray:
@@ -90,8 +94,7 @@ class CardObjective:
 
     def at(self, scores: np.ndarray, points: np.ndarray, s: float) -> float:
         """Objective of the points at the scale s, given their scores."""
-        coef = self.coef(points)
-        return self._value(s * scores, s * coef)
+        return self._value(s * scores, s * self.coef(points), self.penalty)
 
     def may_help(self, scores: np.ndarray, points: np.ndarray, now: Rounded) -> bool:
         """Whether the points may have a lower objective than ``now`` at a scale of their own.
