@@ -64,7 +64,8 @@ class CardObjective:
             )
         labels = judged.y if judged.graded else judged.y > 0
         self.objective = ranker._objective(labels, judged.weight, judged.groups)
-        of_model, self.penalty = penalties or (ranker._penalty(), ranker._penalty())
+        both: tuple[Penalty, Penalty] = penalties or (ranker._penalty(), ranker._penalty())
+        of_model, self.penalty = both
         self.V, self.w, self.signs = V, w, signs
         self.size = float(np.linalg.norm(coef))
         self.of_model = self._value(scores, coef, of_model)
