@@ -65,7 +65,7 @@ def of_optbinning(X: pd.DataFrame, y: np.ndarray, new: pd.DataFrame) -> Made:
 def of_scorecardpy(X: pd.DataFrame, y: np.ndarray, new: pd.DataFrame) -> Made:
     import scorecardpy as sc
 
-    bins = sc.woebin(X.assign(**{TARGET: y}), y=TARGET, no_cores=1, print_step=0)
+    bins = sc.woebin(X.assign(**{TARGET: y}), y=TARGET, no_cores=1, print_step=0, check_cate_num=False)
     woe = sc.woebin_ply(X, bins, no_cores=1, print_step=0)
     model = LogisticRegression(l1_ratio=1.0, C=0.9, solver="saga", max_iter=5000).fit(woe, y)
     card = sc.scorecard(bins, model, list(woe.columns))

@@ -22,7 +22,7 @@ from apexrank.validation import is_missing
 if TYPE_CHECKING:
     import polars as pl
 
-CANDIDATES = 64  # shares of the rows between which an edge of a bin may lie
+CANDIDATES, ROWS = 64, 16  # most places for an edge of a bin, and rows between two of them
 NO_CELL = -1
 
 
@@ -164,7 +164,7 @@ def round_bins(
         a, b = (side.feature.label for side in form.pairs[0].sides)
         raise InputError(
             f"a scorecard has points for single columns, but the model has pairs of them, such as {a} and {b}: fit it "
-            "without pairs (n_pairs=0)"
+            "without pairs"
         )
     values = read_columns(model, form.effects, X)
     if len(values[0]) != len(judged.y):
@@ -304,7 +304,7 @@ def best_edges(
 
 
 def candidate_edges(x: np.ndarray, weight: np.ndarray) -> np.ndarray:
-    """Round numbers between neighbouring values, of many values between quantiles `CANDIDATES` apart.
+    """Round numbers between neighbouring values, of many values between quantiles at least `ROWS` rows apart.
 
     Examples
     --------
@@ -314,8 +314,9 @@ def candidate_edges(x: np.ndarray, weight: np.ndarray) -> np.ndarray:
     order = np.argsort(x, kind="stable")
     x, below = x[order], np.cumsum(weight[order])
     low, high = x[:-1][np.diff(x) > 0], x[1:][np.diff(x) > 0]
-    if len(low) > CANDIDATES:
-        at = np.searchsorted(below, np.linspace(0, below[-1], CANDIDATES + 2)[1:-1])
+    most = int(np.clip(below[-1] / ROWS, 8, CANDIDATES))
+    if len(low) > most:
+        at = np.searchsorted(below, np.linspace(0, below[-1], most + 2)[1:-1])
         around = np.unique(np.concatenate([x[:1], x[np.minimum(at, len(x) - 1)], x[-1:]]))
         low, high = around[:-1], around[1:]
     return np.unique([roundest(a, b) for a, b in zip(low.tolist(), high.tolist(), strict=True)])
