@@ -109,7 +109,7 @@ class TestTables:
 
     def test_knots_are_numbers_of_the_table(self):
         frame = real_table()
-        sql = to_sql(fitted(frame))
+        sql = to_sql(fitted(frame, n_knots=17))
         radius = set(frame["radius"].to_list())
         bounds = [
             line.split("<")[1].split()[0] for line in sql.splitlines() if '"radius"' in line and "<" in line

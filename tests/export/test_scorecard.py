@@ -31,7 +31,7 @@ from apexrank import (
 from apexrank.datasets import make_push_example
 from apexrank.errors import InputError
 from apexrank.export import scorecard, to_sql
-from apexrank.export.rounding import Rounded, search_points
+from apexrank.export.rounding import CardObjective, Rounded, search_points
 from apexrank.export.scorecard import add_up, nice_unit, round_scorecard
 from apexrank.io import Recipe, Table, TableRanker
 from apexrank.penalties import Bounded, Ridge
@@ -154,10 +154,13 @@ class TestPoints:
         assert whole.objective.card < round_scorecard(model, X, y, max_points=2).objective.card
 
     def test_a_common_divisor_is_taken_out(self):
-        class Distance:
+        class Distance(CardObjective):
             """Lowest at the points 4 and 2, whatever the scale."""
 
-            V = np.zeros((1, 2))
+            V, signs = np.zeros((1, 2)), None
+
+            def __init__(self):
+                pass
 
             def at(self, scores, points, s):
                 return float(np.abs(points - [4, 2]).sum())

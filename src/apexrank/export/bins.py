@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from math import ceil, floor, inf, log10
+from numbers import Integral
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
@@ -419,7 +420,7 @@ def _chosen(columns: Sequence[Bins], spread: np.ndarray, features: int | Sequenc
     names = [own.effect.column.name for own in columns]
     if features is None:
         return spread > 0
-    if isinstance(features, int):
+    if isinstance(features, int | Integral):
         check_whole("features", features)
         return (spread > 0) & np.isin(np.arange(len(names)), np.argsort(-spread, kind="stable")[:features])
     wanted = [features] if isinstance(features, str) else list(features)
