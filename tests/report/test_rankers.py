@@ -4,6 +4,7 @@ import base64
 import io
 import re
 from dataclasses import replace
+from html import escape
 
 import numpy as np
 import polars as pl
@@ -11,12 +12,14 @@ import pytest
 from scipy.special import expit
 from sklearn.naive_bayes import GaussianNB
 
-from apexrank.comparison import LinearPush, Logistic, Trees, compare_rankers, compare_table
+from apexrank.comparison import Estimator, LinearPush, Logistic, Trees, compare_rankers, compare_table
 from apexrank.comparison.engine import SHARES
 from apexrank.datasets import make_push_example
 from apexrank.errors import InputError
 from apexrank.io import Recipe, Table
+from apexrank.rankers import AdditivePush
 from apexrank.report import build
+from apexrank.report.page import number
 
 QUICK = [Logistic(alphas=(1e-2,)), LinearPush(ps=(4,), alphas=(1e-3,))]
 
@@ -152,6 +155,82 @@ def test_drivers_of_trees(example):
     sums = of_trees.first.parts.sum(axis=1)
     assert np.ptp(scores - sums) == pytest.approx(0, abs=1e-9)
     assert "Effects of the values" in build(of_trees)
+
+
+@pytest.fixture(scope="module")
+def additive():
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("apexrank.comparison.profile.REFITS", 3)
+        ranker = Estimator("additive push", AdditivePush(alpha=1e-2, n_pairs=2))
+        found = compare_table(
+            Table(frame(case=[f"C{i}" for i in range(400)])), RECIPE, candidates=[ranker], repeats=1
+        )
+        effects = found.effects()
+        yield replace(found, effects=lambda: effects)
+
+
+def effect_section(html):
+    return html.split('<section aria-labelledby="effects">')[1].split("</section>")[0]
+
+
+def test_effects_of_an_additive_ranker_are_those_of_its_functions(additive):
+    section = effect_section(build(additive))
+    assert "Effects of the columns in additive push" in section
+    assert re.findall(r"<h3><bdi>(.*?)</bdi>", section) == [
+        effect.name for effect in additive.effects().columns
+    ]
+    for effect in additive.effects().columns:
+        chart = re.search(rf'<svg[^>]*aria-label="Effect of {effect.name}\..*?</svg>', section, re.DOTALL)[0]
+        shown = re.findall(r"<title>([^<]*): ([^<]*)</title>", chart)
+        if effect.levels:
+            assert dict(shown) == {
+                escape(level): number(size)
+                for level, size in zip(effect.levels, effect.effect[0], strict=True)
+            }
+        else:
+            at_knots = np.interp(effect.knots, effect.x, effect.effect[0])
+            last = [number(effect.missing[0])] if effect.missing is not None else []
+            assert [size for _, size in shown] == [*map(number, at_knots), *last]
+
+
+def test_joint_effects_are_heat_maps_around_zero(additive):
+    section = effect_section(build(additive))
+    pairs = additive.effects().pairs
+    assert section.count("Joint effect of") >= len(pairs) == 2
+    largest = max(np.abs(pair.values).max() for pair in pairs)
+    assert f"the strongest colour is {number(largest)}" in section
+    chart = re.findall(r'<svg[^>]*aria-label="Joint effect.*?</svg>', section, re.DOTALL)[0]
+    cells = re.findall(r'class="bar (s[01]) heat"[^>]*fill-opacity="([\d.]+)"', chart)
+    values = pairs[0].cells(3)[1]
+    assert [series == "s1" for series, _ in cells] == (values.ravel() > 0).tolist()
+    assert [float(size) for _, size in cells] == pytest.approx(np.abs(values.ravel()) / largest, abs=0.006)
+
+
+def test_drivers_of_an_additive_ranker_are_exact(additive):
+    table = Table(frame(case=[f"C{i}" for i in range(400)]))
+    scores = additive.model.score(table)[additive.rows[additive.first.rows]]
+    assert np.ptp(scores - additive.first.parts.sum(axis=1)) == pytest.approx(0, abs=1e-9)
+    text = text_of(build(additive))
+    assert "they are exact, as scores are sums over columns" in text
+    assert "Effects of the values" not in text  # the functions themselves are shown
+
+
+def test_an_additive_ranker_that_is_not_recommended_shows_its_effects_too(example):
+    rankers = [QUICK[0], Estimator("additive push", AdditivePush(alpha=1e-2))]
+    names = list("abcdef")
+    both = compare_rankers(*example, candidates=rankers, repeats=1, feature_names=names)
+    both = replace(both, values=both.values[[0, 0]], gains=both.gains[[0, 0]])  # of equals the first
+    assert (both.recommended, both.additive) == (0, 1)
+    html = build(both)
+    assert "Effects of the columns in additive push" in html
+    assert set(re.findall(r"<h3><bdi>(.*?)</bdi>", effect_section(html))) == set(names)
+    assert "Effects of the values" in html
+    assert "they are exact" not in html
+
+
+def test_no_additive_ranker_no_effects(found):
+    assert found.additive is None
+    assert "Effects of the columns" not in build(found)
 
 
 def test_a_ranker_that_cannot_tell_its_drivers(example):

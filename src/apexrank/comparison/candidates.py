@@ -132,7 +132,7 @@ class Additive(Candidate):
     name: str = "additive push"
     form = "a curve a feature"
     ps: Sequence[float] = (4.0,)
-    alphas: Sequence[float] = (1.0, 0.1, 1e-2, 1e-3, 1e-4)
+    alphas: Sequence[float] = (1.0, 0.1, 1e-2, 1e-3, 1e-4, 1e-5)
     pairs: Sequence[int] = (0, 30)
     search: Setting = field(default_factory=lambda: {"max_iter": 100, "tol": 1e-3})  # as of the linear push
 

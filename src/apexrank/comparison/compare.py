@@ -11,14 +11,14 @@ import numpy as np
 import polars as pl
 from numpy.typing import ArrayLike
 from sklearn.base import is_classifier
-from sklearn.pipeline import make_pipeline
+from sklearn.pipeline import Pipeline, make_pipeline
 from sklearn.preprocessing import StandardScaler
 from sklearn.utils import check_array
 from threadpoolctl import threadpool_limits
 
 from apexrank.comparison.candidates import Candidate, Estimator, default_candidates, model_size
 from apexrank.comparison.engine import Progress, Rows, gains_of, measures_of, run_trials
-from apexrank.comparison.profile import ColumnProfile, explain_rows
+from apexrank.comparison.profile import ColumnProfile, explain_rows, later_effects
 from apexrank.comparison.result import Comparison, too_few
 from apexrank.comparison.splits import Split, Top, later_rows, repeated_folds
 from apexrank.errors import InputError
@@ -199,13 +199,16 @@ def compare_rankers(
     data.time = None if time is None else np.asarray(time)
     found = compare_data(data, candidates, given)
     fitted = np.flatnonzero(~test) if test is not None else np.arange(len(positive))
-    best, setting = found.candidates[found.recommended], found.settings[found.recommended]
-    scaler = StandardScaler().fit(matrix[fitted], sample_weight=None if weight is None else weight[fitted])
-    model = best.fit(
-        scaler.transform(matrix[fitted]),
-        positive[fitted],
-        None if weight is None else weight[fitted],
-        setting,
+    own = None if weight is None else weight[fitted]
+    scaler = StandardScaler().fit(matrix[fitted], sample_weight=own)
+
+    def fit(i: int) -> Pipeline:
+        X = scaler.transform(matrix[fitted])
+        return make_pipeline(scaler, candidates[i].fit(X, positive[fitted], own, found.settings[i]))
+
+    ranker = fit(found.recommended)
+    effects = later_effects(
+        found, ranker, fit, matrix[fitted], positive[fitted], sample_weight=own, feature_names=names
     )
     tested = matrix[found.rows]
     frame = pl.DataFrame(tested, schema=names)
@@ -213,13 +216,14 @@ def compare_rankers(
         found,
         lambda some: frame[some],
         lambda some: frame[some],
-        lambda some: _contributions(model, scaler.transform(tested[some])),
+        lambda some: _contributions(ranker[-1], scaler.transform(tested[some])),
     )
     return replace(
         found,
         feature_names=names,
         columns=[ColumnProfile(name, "number", 0.0, frame[name].n_unique()) for name in names],
-        model=make_pipeline(scaler, model),
+        model=ranker,
+        effects=effects,
         seconds=clock.perf_counter() - began,
     )
 

@@ -9,7 +9,9 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 import polars as pl
 
+from apexrank.comparison.candidates import quietly
 from apexrank.errors import InputError
+from apexrank.plot.effects import Effects, additive_effects
 
 if TYPE_CHECKING:
     from apexrank.comparison.result import Comparison
@@ -17,6 +19,8 @@ if TYPE_CHECKING:
 
 FIRST = 1000  # rows of the list whose values are kept
 SAMPLE = 2000  # rows that the mean effect of a column is taken over
+REFITS = 20  # for the bands around the effects of an additive ranker
+MOST_REFITTED = 100_000  # rows, beyond which bands would take long and be thin
 
 
 class ColumnProfile(NamedTuple):
@@ -95,6 +99,26 @@ def _told(parts: Callable[[np.ndarray], np.ndarray], rows: np.ndarray) -> np.nda
         return np.asarray(parts(rows))
     except (AttributeError, InputError):
         return None
+
+
+def later_effects(
+    found: Comparison, model: Any, fit: Callable[[int], Any], X: Any, *given: Any, **options: Any
+) -> Callable[[], Effects] | None:
+    """Function that gives the effects of the additive ranker, where there is one.
+
+    ``model`` is the recommended ranker, ``fit`` fits another one of the candidates, and the rest are the training rows.
+    """
+    i = found.additive
+    if i is None:
+        return None
+
+    def effects() -> Effects:
+        with quietly():
+            fitted = model if i == found.recommended else fit(i)
+        rows = (X, *given) if len(X) <= MOST_REFITTED else ()
+        return additive_effects(fitted, *rows, n_bootstrap=REFITS, random_state=0, **options)
+
+    return effects
 
 
 def as_frame(cells: Cells, columns: Iterable[Column]) -> pl.DataFrame:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from functools import cached_property, partial
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -13,6 +14,7 @@ from apexrank.comparison.candidates import Candidate, Setting
 from apexrank.comparison.engine import MEASURES, SHARES
 from apexrank.comparison.splits import Top, corrected_interval
 from apexrank.metrics.confidence import Interval, interval_of_draws
+from apexrank.rankers.additive import Additive
 from apexrank.rankers.logistic import LogisticRanker
 from apexrank.rankers.trees import TreeRanker
 
@@ -20,6 +22,7 @@ if TYPE_CHECKING:
     import polars as pl
 
     from apexrank.comparison.profile import ColumnProfile, Explained
+    from apexrank.plot.effects import Effects
 
 FEW = 20  # positives, negatives or places at the top, of all test rows: with fewer nothing is claimed
 BASELINES = ("logistic regression", "boosted trees")
@@ -85,6 +88,8 @@ class Comparison:
     columns, first, sample
         Profile of the columns that are used; values and drivers of the first rows of the list, and of rows drawn at
         random (`apexrank.comparison.profile`).
+    effects : function, optional
+        Gives the effects of the columns in the additive ranker (`additive`), with bands by refits; the page calls it.
     seconds : float
         What it took.
     positive : str
@@ -124,6 +129,7 @@ class Comparison:
     columns: list[ColumnProfile] = field(default_factory=list)
     first: Explained | None = None
     sample: Explained | None = None
+    effects: Callable[[], Effects] | None = None
     seconds: float = 0.0
     positive: str = ""
     title: str = "Which ranker?"
@@ -175,6 +181,13 @@ class Comparison:
         measures = MEASURES[:2]
         beaten = (any(self.difference(self.best, i, m).low > 0 for m in measures) for i in range(self.best))
         return next((i for i, clearly in enumerate(beaten) if not clearly), self.best)
+
+    @cached_property
+    def additive(self) -> int | None:
+        """The additive ranker: the recommended one, or the first that is; None where there is none."""
+        order = dict.fromkeys([self.recommended, *range(len(self.candidates))])
+        are = (i for i in order if isinstance(self.candidates[i].estimator(self.settings[i]), Additive))
+        return next(are, None)
 
     @property
     def too_few(self) -> str | None:

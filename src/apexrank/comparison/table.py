@@ -11,7 +11,7 @@ import numpy as np
 import polars as pl
 
 from apexrank.comparison.compare import Data, Options, compare_data
-from apexrank.comparison.profile import ColumnProfile, as_frame, explain_rows
+from apexrank.comparison.profile import ColumnProfile, as_frame, explain_rows, later_effects
 from apexrank.comparison.result import Comparison
 from apexrank.errors import InputError
 from apexrank.io.columns import (
@@ -140,6 +140,12 @@ def compare_table(
         feature_names=whole.features,
         left_out=prepared.left_out,
         columns=[ColumnProfile.of(column, cells, weight) for column in whole.columns],
+        effects=later_effects(
+            found,
+            ranker,
+            lambda i: fit_table(table, recipe, candidates[i].estimator(found.settings[i]))[0],
+            table,
+        ),
         caveats=tuple(caveats),
         positive=f"{recipe.target} = {positive}",
         seconds=clock.perf_counter() - began,

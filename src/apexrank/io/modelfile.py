@@ -61,7 +61,7 @@ from apexrank.io.calibration import Calibration
 from apexrank.io.encode import KINDS, SCALERS, Category, Column, Date, Encoder, Number
 from apexrank.io.prepare import DATE_FORMATS, UNITS
 from apexrank.io.table_ranker import CERTIFICATE, TableRanker, Thresholds
-from apexrank.rankers.additive import Additive, PairShape, Shape
+from apexrank.rankers.additive import AdditiveFit, PairShape, Shape
 from apexrank.rankers.trees import Forest, TreeRanker
 from apexrank.textfile import reason_of
 
@@ -300,7 +300,7 @@ def describe(model: TableRanker) -> tuple[dict[str, Any], dict[str, np.ndarray]]
     }
     arrays |= zip(_CALIBRATION, model.calibration or (), strict=False)
     arrays |= {name: np.ravel(a) for name, a in zip(_TREES, getattr(estimator, "forest_", ()), strict=False)}
-    if isinstance(estimator, Additive):
+    if isinstance(estimator, AdditiveFit):
         arrays |= _describe_shapes(estimator.shapes_, estimator.pairs_)
     return header, {name: np.asarray(array, np.float64) for name, array in arrays.items()}
 
@@ -486,7 +486,7 @@ def _build_estimator(given: dict[str, Any], training: dict[str, Any], arrays: di
     estimator.n_features_in_ = len(arrays["coef"])
     _require(
         isinstance(estimator, TreeRanker) == (_TREES[0] in arrays)
-        and isinstance(estimator, Additive) == (not arrays.keys().isdisjoint(_SHAPES)),
+        and isinstance(estimator, AdditiveFit) == (not arrays.keys().isdisjoint(_SHAPES)),
         "its estimator does not fit its arrays",
     )
     if is_classifier(estimator):
@@ -495,7 +495,7 @@ def _build_estimator(given: dict[str, Any], training: dict[str, Any], arrays: di
         estimator.forest_ = _build_forest(arrays)
         return estimator
     estimator.intercept_ = arrays["intercept"] if is_classifier(estimator) else float(arrays["intercept"][0])
-    if isinstance(estimator, Additive):
+    if isinstance(estimator, AdditiveFit):
         estimator.shapes_, estimator.pairs_ = _build_shapes(arrays)
     else:
         estimator.coef_ = arrays["coef"][None, :] if is_classifier(estimator) else arrays["coef"]

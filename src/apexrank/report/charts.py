@@ -209,11 +209,14 @@ class Chart:
                 style["title"] = name
                 self._add("path", "mark", {"d": _mark(shape, a, b, size)}, style)
 
-    def bar(self, x0: float, y0: float, x1: float, y1: float, **style: Unpack[Style]) -> None:
+    def bar(
+        self, x0: float, y0: float, x1: float, y1: float, *, opacity: float = 1.0, **style: Unpack[Style]
+    ) -> None:
         """Draw a rectangle between two corners."""
         (a, c), (b, d) = (np.sort(ends).tolist() for ends in self._pixels([x0, x1], [y0, y1]))
         box = {"x": a, "y": b, "width": c - a, "height": d - b}
-        self._add("rect", "bar", {name: few_digits(value) for name, value in box.items()}, style)
+        shown = {name: few_digits(value) for name, value in box.items()}
+        self._add("rect", "bar", shown | ({} if opacity == 1 else {"fill-opacity": f"{opacity:.2f}"}), style)
 
     def rule(self, x0: float, y0: float, x1: float, y1: float) -> None:
         """Draw a thin line to compare with."""

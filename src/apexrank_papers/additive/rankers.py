@@ -10,12 +10,10 @@ from typing import Any
 
 import numpy as np
 
-from apexrank.comparison import candidates
-from apexrank.comparison.candidates import Candidate, LinearPush, Logistic, Setting, Trees, quietly
+from apexrank.comparison.candidates import Additive, Candidate, LinearPush, Logistic, Setting, Trees, quietly
 from apexrank.rankers.base import class_scores
 
 SIZES = (4, 16, 64)  # leaves of a tree, or two to the power of its depth
-N_PAIRS = (0, 30)  # of features, chosen like the other settings
 ROUNDS = (10, 25, 50, 100, 200, 400, 800)
 LIGHTGBM, EBM_NAME, ADDITIVE, PAIRS = "LightGBM", "EBM", "additive", "additive with pairs"
 
@@ -87,10 +85,8 @@ class EBM(Candidate):
 
 def rankers() -> tuple[dict[str, Candidate], list[str]]:
     """Rankers by their names, and a sentence for each one that is not installed."""
-    additive: Any = getattr(candidates, "Additive", None)  # the candidate of ``compare``
-    found: dict[str, Candidate] = {each.name: each for each in (Logistic(), LinearPush())}
-    if additive is not None:
-        found |= {ADDITIVE: additive(ADDITIVE), PAIRS: additive(PAIRS, pairs=N_PAIRS)}
+    ours = (Logistic(), LinearPush(), Additive(ADDITIVE, pairs=(0,)), Additive(PAIRS))
+    found: dict[str, Candidate] = {each.name: each for each in ours}
     optional = {
         LIGHTGBM: ("lightgbm", Trees(LIGHTGBM, leaves=SIZES, rounds=ROUNDS)),
         "XGBoost": ("xgboost", XGBoost("XGBoost", SIZES, ROUNDS)),

@@ -104,8 +104,12 @@ def additive_study(
         raise MissingExtraError(
             'the study measures differences to LightGBM: pip install "apexrank[boosting]"'
         )
-    for unknown in [*(set(tables) - set(TABLES)), *(set(methods) - set(known))]:
-        raise InputError(f"{unknown!r} is no table or ranker of the study, or is not installed")
+    unknown = [
+        *(name for name in tables if name not in TABLES),
+        *(name for name in methods if name not in known),
+    ]
+    if unknown:
+        raise InputError(f"{unknown[0]!r} is no table or ranker of the study, or is not installed")
     check_present(tables, data)
     seeds = range(random_state, random_state + n_splits)
     wanted = [(table, seed, method) for table in tables for seed in seeds for method in methods]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import base64
 import re
+from dataclasses import replace
 from functools import partial
 from math import isfinite, sqrt
 from typing import Any
@@ -16,6 +17,7 @@ from apexrank.comparison.engine import SHARES
 from apexrank.comparison.result import Comparison, Part
 from apexrank.comparison.verdict import in_words
 from apexrank.metrics.confidence import Interval, are_counts
+from apexrank.plot.effects import Effect, PairEffect, date_text, effect_limits, value_text
 from apexrank.report.charts import Axis, Chart, fit_name, padded
 from apexrank.report.page import level, number, render
 
@@ -23,6 +25,9 @@ _ROWS = 20  # of the list on the page; the download has more
 _LONG = re.compile(r"-?\d+\.\d{4,}")  # a number of a text file with more digits than anybody reads
 _VALUES = 8  # columns whose values stand beside the drivers of a row
 _DRIVERS, _SHAPES = 15, 6
+_EFFECTS, _PAIRS = 12, 6  # panels of columns and of pairs of an additive ranker
+_STRIP = 0.16  # of a panel, for the distribution of the rows
+_CELLS = 3  # of a heat map between neighbouring knots
 _LEVELS, _STEPS = 7, 12  # values of a category, and points of a number, in the chart of its effect
 _COLUMNS = 200  # in tables of columns and in the download: a table may have many thousands
 _BINS = 30
@@ -55,7 +60,8 @@ def page(found: Comparison, *, title: str | None = None) -> str:
         importance=importance,
         drivers=[j for j in largest if importance[j] > 0][:_DRIVERS],
         bar=partial(_bar, most=float(importance.max(initial=0)) or 1.0),
-        shapes=_shapes(found, largest[:_SHAPES]),
+        effects=_effects(found),
+        shapes=_shapes(found, largest[:_SHAPES]) if found.additive != own or found.effects is None else [],
         shown=largest[:_VALUES],
         first=range(0 if found.first is None else min(_ROWS, len(found.first.rows))),
         numeric=[column.kind != "category" for column in found.columns],
@@ -278,12 +284,110 @@ def _shape(kind: str, values: list[Any], effects: np.ndarray, limits: tuple[floa
         return chart
     low, high = padded(values)
     days = [low + part * (high - low) for part in (1 / 6, 1 / 2, 5 / 6)]
-    dates = [(day, str(np.datetime64(int(day), "D"))) for day in days] if kind == "date" else None
+    dates = [(day, date_text(day)) for day in days] if kind == "date" else None
     chart = Chart(Axis(low, high, ticks=dates), effect, height=240)
     chart.rule(low, 0, high, 0)
     chart.line(values, effects)
     titles = [f"{number(value)}: {number(size)}" for value, size in zip(values, effects, strict=True)]
     chart.points(values, effects, size=3, titles=None if dates else titles)
+    return chart
+
+
+def _effects(found: Comparison) -> dict[str, Any]:
+    """Charts of the additive ranker: columns and pairs, each with its name; nothing where there is none."""
+    if found.effects is None or found.additive is None:
+        return {}
+    columns, pairs = found.effects()
+    columns, pairs = columns[:_EFFECTS], pairs[:_PAIRS]
+    if not columns:
+        return {}
+    limits = effect_limits(columns)
+    most = max((float(np.abs(pair.values).max()) for pair in pairs), default=0.0) or 1.0
+    return {
+        "name": found.names[found.additive],
+        "setting": in_words(found.settings[found.additive]),
+        "banded": bool(np.isfinite(columns[0].effect[1:]).all()),
+        "columns": [(effect.name, _effect(effect, limits)) for effect in columns],
+        "pairs": [(" × ".join(pair.names), _pair(pair, most)) for pair in pairs],
+        "most": most,
+    }
+
+
+def _effect(effect: Effect, limits: tuple[float, float]) -> Chart:
+    """Effect of a column: a curve, or a mark for each level, with its band, and the distribution of the rows."""
+    low, high = limits
+    foot = low - (high - low) * _STRIP / (1 - _STRIP)
+    y = Axis(foot, high, "effect on the score")
+    if effect.levels:
+        return _effect_of_levels(effect, y)
+    x, (middle, below, above) = effect.shown
+    first, last = effect.window
+    span = last - first
+    right = last + (0.02 if effect.missing is None else 0.22) * span
+    days = [first + part * span for part in (1 / 6, 1 / 2, 5 / 6)]
+    dates = [(day, date_text(day)) for day in days] if effect.is_date else None
+    chart = Chart(Axis(first - 0.02 * span, right, ticks=dates), y, height=240)
+    for a, b, height in zip(effect.edges[:-1], effect.edges[1:], effect.densities, strict=True):
+        if a < last and b > first:
+            top = foot + 0.9 * height * (low - foot)
+            chart.bar(max(a, first), foot, min(b, last), top, classes="baseline soft")
+    chart.rule(first, 0, last, 0)
+    chart.band(x, below, above)
+    chart.line(x, middle)
+    knots = effect.knots[(effect.knots >= first) & (effect.knots <= last)]
+    heights = np.interp(knots, effect.x, effect.effect[0])
+    titles = [f"{value_text(value)}: {number(size)}" for value, size in zip(knots, heights, strict=True)]
+    chart.points(knots, heights, size=3, titles=None if dates else titles)
+    for shown, place, end, anchor in (
+        (last < effect.knots[-1], last, -1, "end"),
+        (first > effect.knots[0], first, 0, "start"),
+    ):
+        if shown:
+            told = (
+                f"{'to' if end else 'from'} {value_text(effect.x[end])}: {number(effect.effect[0, end], 2)}"
+            )
+            chart.text(place, high, told, anchor=anchor, dy=10, classes="soft")
+    if effect.missing is not None:
+        place, (size, least, most) = last + 0.12 * span, effect.missing
+        chart.line([place, place], [least, most], series=1, classes="solid")
+        chart.points([place], [size], series=1, shape="diamond", titles=[f"missing: {number(size)}"])
+        chart.text(right, foot, "missing", anchor="end", dy=-4, classes="soft")
+    return chart
+
+
+def _effect_of_levels(effect: Effect, size: Axis) -> Chart:
+    """A row for each level, the distribution at the left."""
+    kept = effect.main_levels(_LEVELS)[::-1]
+    rows = [(effect.levels[place], effect.effect[:, place], effect.counts[place]) for place in kept]
+    if effect.missing is not None:
+        rows.append(("missing", effect.missing, effect.missing_count))
+    names = [(k, fit_name(name, 9)) for k, (name, _, _) in enumerate(rows)]
+    if len(kept) < len(effect.levels):
+        size = replace(size, label=f"effect of the {len(kept)} most frequent of {len(effect.levels)} values")
+    chart = Chart(size, Axis(len(rows) - 0.4, -0.6, ticks=names, thin=False), height=240)
+    width = 0.9 * _STRIP * (size.high - size.low) / (max(count for _, _, count in rows) or 1.0)
+    chart.rule(0, len(rows) - 0.4, 0, -0.6)
+    for k, (name, (middle, below, above), count) in enumerate(rows):
+        missing = k == len(kept)
+        chart.bar(size.low, k - 0.3, size.low + width * count, k + 0.3, classes="baseline soft")
+        chart.line([below, above], [k, k], series=int(missing), classes="solid")
+        shape = "diamond" if missing else None
+        chart.points([middle], [k], series=int(missing), shape=shape, titles=[f"{name}: {number(middle)}"])
+    return chart
+
+
+def _pair(pair: PairEffect, most: float) -> Chart:
+    """Heat map of a joint effect, even between the knots of both columns."""
+    (across, up), values = pair.cells(_CELLS)
+    ticks = [[(k, fit_name(text, 7)) for k, text in enumerate(texts)] for texts in pair.texts]
+    x = Axis(across[0], across[-1], fit_name(pair.names[0], 20), ticks=ticks[0])
+    y = Axis(up[0], up[-1], fit_name(pair.names[1], 14), ticks=ticks[1], thin=False)
+    chart = Chart(x, y, height=300)
+    chart.bar(x.low, y.low, x.high, y.high, classes="heat paper")  # over the grid
+    for i, j in np.ndindex(values.shape):
+        ends, size = (*across[i : i + 2].tolist(), *up[j : j + 2].tolist()), float(values[i, j])
+        box = (ends[0], ends[2], ends[1], ends[3])
+        chart.bar(*box, series=int(size > 0), classes="heat", opacity=abs(size) / most)
     return chart
 
 

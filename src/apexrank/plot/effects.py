@@ -1,0 +1,507 @@
+"""Effects of the columns in an additive ranker, in the units of its table, with bootstrap bands."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from functools import partial
+from typing import Any, NamedTuple
+from warnings import catch_warnings, simplefilter
+
+import numpy as np
+from numpy.typing import ArrayLike
+from sklearn.base import clone
+from sklearn.pipeline import Pipeline
+from sklearn.preprocessing import MaxAbsScaler, MinMaxScaler, RobustScaler, StandardScaler
+from sklearn.utils import _safe_indexing
+
+from apexrank.errors import InputError
+from apexrank.metrics.confidence import resample_weights
+from apexrank.problem.blocks import Block
+from apexrank.rankers.additive import PairShape, Shape
+from apexrank.validation import check_count, segment
+
+GRID = 96  # points of a curve beside its knots: those of a refit lie elsewhere
+_SCALERS = (StandardScaler, MinMaxScaler, MaxAbsScaler, RobustScaler)
+_TOL = 1e-3  # of refits: their spread is far wider than what is left to gain
+
+
+class Effect(NamedTuple):
+    """Effect of a column on the score.
+
+    Attributes
+    ----------
+    name : str
+        The column.
+    x : array of shape (k,)
+        Values of a column of numbers, or the places 0, 1, … of the levels.
+    effect : array of shape (3, k)
+        Effect at each of them, and the ends of its band (NaN where there is none); 0 on average over the training rows.
+    knots : array
+        Values between which the effect is linear; the places of the levels.
+    edges, counts : arrays
+        Weight of the training rows between neighbouring edges, or at each level.
+    levels : tuple of str
+        The levels, where they are shown instead of numbers.
+    missing : array of shape (3,) or None
+        Effect of a missing value and the ends of its band; None where training had none.
+    missing_count : float
+        Weight of the training rows without a value.
+    is_date : bool
+        Whether ``x`` holds days since 1970.
+    """
+
+    name: str
+    x: np.ndarray
+    effect: np.ndarray
+    knots: np.ndarray
+    edges: np.ndarray
+    counts: np.ndarray
+    levels: tuple[str, ...] = ()
+    missing: np.ndarray | None = None
+    missing_count: float = 0.0
+    is_date: bool = False
+
+    @property
+    def spread(self) -> float:
+        """Standard deviation of the effect over the training rows, by the counts between the edges."""
+        weight = np.append(self.counts, self.missing_count)
+        heights = np.append(self.effect[0], 0.0 if self.missing is None else self.missing[0])
+        if not self.levels:
+            at = np.interp(self.edges, self.x, self.effect[0])
+            middle = (at[:-1] + at[1:]) / 2 if len(at) > 1 else at
+            heights = np.append(middle, heights[-1])
+        if not weight.any():
+            return 0.0
+        mean = np.average(heights, weights=weight)
+        return float(np.sqrt(np.average((heights - mean) ** 2, weights=weight)))
+
+    @property
+    def densities(self) -> np.ndarray:
+        """Heights of the bars of the distribution, at most 1: rows over the width, or rows of each level.
+
+        A bar far higher than all others, such as that of the zeros of a column, is cut so that these can be seen.
+        """
+        heights = self.counts if self.levels else self.counts / np.diff(self.edges)
+        if not self.levels and len(heights) > 2:
+            second = np.sort(heights)[-2]
+            heights = np.minimum(heights, 2 * second) if second > 0 else heights
+        return heights / (heights.max() or 1.0)
+
+    @property
+    def window(self) -> tuple[float, float]:
+        """Ends of the axis: those of the column, or less where its outermost part would take more than half of it."""
+        low, high = float(self.edges[0]), float(self.edges[-1])
+        if len(self.edges) > 4:
+            second, last = float(self.edges[1]), float(self.edges[-2])
+            reach = 0.35 * (last - second)
+            if high - last > (high - low) / 2:
+                high = last + reach
+            elif second - low > (high - low) / 2:
+                low = second - reach
+        return low, high
+
+    @property
+    def shown(self) -> tuple[np.ndarray, np.ndarray]:
+        """Values and effects inside the window."""
+        low, high = self.window
+        x = np.concatenate([[low], self.x[(self.x > low) & (self.x < high)], [high]])
+        return x, np.array([np.interp(x, self.x, row) for row in self.effect])
+
+    def main_levels(self, most: int) -> np.ndarray:
+        """Places of the ``most`` levels with the most rows, by their effect where there are more than two."""
+        kept = np.sort(np.argsort(-self.counts, kind="stable")[:most])
+        return kept[np.argsort(self.effect[0, kept], kind="stable")] if len(kept) > 2 else kept
+
+
+class PairEffect(NamedTuple):
+    """Joint effect of two columns beyond their own.
+
+    ``values`` has a row for each knot or level of the first column, a column for each of the second; ``texts`` are the
+    values there in words.
+    """
+
+    names: tuple[str, str]
+    texts: tuple[list[str], list[str]]
+    values: np.ndarray
+    are_levels: tuple[bool, bool]
+
+    def cells(self, number: int) -> tuple[tuple[np.ndarray, np.ndarray], np.ndarray]:
+        """Edges of the cells of a heat map along both axes, and the effect in the middle of each.
+
+        Knots and levels stand at 0, 1, 2, …. A level has one cell, the room between two knots ``number`` of them.
+        """
+        edges, values = [], self.values
+        for axis, levels in enumerate(self.are_levels):
+            places = np.arange(self.values.shape[axis])
+            if levels or len(places) < 2:
+                edges.append(np.arange(len(places) + 1) - 0.5)
+                continue
+            own = np.linspace(0, places[-1], number * places[-1] + 1)
+            middle = (own[:-1] + own[1:]) / 2
+            values = np.apply_along_axis(partial(np.interp, middle, places), axis, values)
+            edges.append(own)
+        return (edges[0], edges[1]), values
+
+
+class Effects(NamedTuple):
+    """Effects of an additive ranker: of columns, the most important first, and of pairs, the largest first."""
+
+    columns: list[Effect]
+    pairs: list[PairEffect]
+
+
+class _Plan(NamedTuple):
+    """A panel before its effect is known: which functions are summed where.
+
+    ``points`` has a column for each of the ``features``; ``missing`` is the value of each feature of a row without one.
+    """
+
+    name: str
+    features: Sequence[int]
+    points: np.ndarray
+    x: np.ndarray
+    knots: np.ndarray
+    edges: np.ndarray
+    counts: np.ndarray
+    levels: tuple[str, ...] = ()
+    missing: dict[int, float] | None = None
+    missing_count: float = 0.0
+    is_date: bool = False
+
+    def evaluate(self, shapes: Sequence[Shape]) -> np.ndarray:
+        """Effects at the points, and last that of a missing value."""
+        curve = sum(shapes[j](self.points[:, place]) for place, j in enumerate(self.features))
+        gap = sum(float(shapes[j](np.array(value))) for j, value in (self.missing or {}).items())
+        return np.append(curve, gap)
+
+    def effect(self, shapes: Sequence[Shape], ends: np.ndarray) -> Effect:
+        """The effect with the ``ends`` of its band."""
+        found = np.vstack([self.evaluate(shapes), ends])
+        missing = None if self.missing is None else found[:, -1]
+        given = (self.knots, self.edges, self.counts, self.levels, missing, self.missing_count, self.is_date)
+        return Effect(self.name, self.x, found[:, :-1], *given)
+
+
+def additive_effects(
+    model: Any,
+    X: Any = None,
+    y: ArrayLike | None = None,
+    *,
+    n_bootstrap: int = 50,
+    confidence: float = 0.9,
+    sample_weight: ArrayLike | None = None,
+    groups: ArrayLike | None = None,
+    random_state: Any = None,
+    feature_names: Sequence[str] | None = None,
+) -> Effects:
+    """Effects of the columns and pairs of a fitted additive ranker, in the units of its input.
+
+    Columns without an effect are left out.
+
+    Parameters
+    ----------
+    model : estimator, Pipeline or TableRanker
+        A fitted ranker with ``shapes_``, such as `AdditivePush`, alone, after a scaler, or of a table.
+    X, y, sample_weight, groups
+        Training rows as ``model.fit`` had them, for the bands; of a TableRanker X is the table, which holds the
+        others. Without X there are no bands.
+    n_bootstrap : int
+        Refits of the ranker to rows drawn with replacement, groups where there are some. Each takes about as long as
+        the fit did; that of a search keeps what was chosen.
+    confidence : float
+        Share of the refits whose effect lies inside the band, at each value.
+    random_state : int, Generator or None
+        Seed of the draws.
+    feature_names : sequence of str, optional
+        Names of the columns of X; by default those of the frame that the ranker was fitted on, or x0, x1, ….
+
+    Examples
+    --------
+    >>> from apexrank.datasets import make_push_example
+    >>> from apexrank.rankers import AdditivePush
+    >>> X, y = make_push_example(500, return_X_y=True)
+    >>> effects = additive_effects(AdditivePush(alpha=0.01).fit(X, y), X, y, n_bootstrap=5, random_state=0)
+    >>> [effect.name for effect in effects.columns][:2], effects.columns[0].effect.shape[0]
+    (['x0', 'x1'], 3)
+    """
+    table = model if hasattr(model, "encoder") else None
+    model = getattr(model, "best_estimator_", model)
+    steps = model[:-1] if isinstance(model, Pipeline) and len(model) > 1 else None
+    ranker = model.estimator if table is not None else model[-1] if isinstance(model, Pipeline) else model
+    if not hasattr(ranker, "shapes_"):
+        raise InputError(
+            f"{type(ranker).__name__} has no functions of columns: give a fitted additive ranker, such as AdditivePush"
+        )
+    units = _TableUnits(table) if table is not None else _Units(ranker, steps, feature_names)
+    plans = list(units.plans(ranker.shapes_, GRID if X is not None else 0))
+    plans = [plan for plan in plans if plan.evaluate(ranker.shapes_).any()]
+    ends = [np.full((2, len(plan.points) + 1), np.nan) for plan in plans]
+    if X is not None:
+        check_count("n_bootstrap", n_bootstrap, 2)
+        if not 0 < confidence < 1:
+            raise InputError(f"confidence must be between 0 and 1, got {confidence!r}")
+        refits = _refits(*units.training(X, y, sample_weight, groups), n_bootstrap, random_state)
+        aligned = (_aligned(refit.shapes_, ranker.shapes_) for refit in refits)
+        drawn = [[plan.evaluate(shapes) for plan in plans] for shapes in aligned]
+        low = (1 - confidence) / 2
+        ends = [np.quantile(values, [low, 1 - low], axis=0) for values in zip(*drawn, strict=True)]
+    columns = [plan.effect(ranker.shapes_, own) for plan, own in zip(plans, ends, strict=True)]
+    pairs = [units.pair(pair) for pair in ranker.pairs_]
+    return Effects(
+        sorted(columns, key=lambda effect: -effect.spread),
+        sorted(pairs, key=lambda pair: -float(np.abs(pair.values).mean())),
+    )
+
+
+def value_text(value: float) -> str:
+    """A value of a column, large ones without decimals; years have no separators.
+
+    Examples
+    --------
+    >>> value_text(30000.0), value_text(0.12345)
+    ('30,000', '0.1235')
+    """
+    return f"{value:,.0f}" if 10_000 <= abs(value) < 1e12 else f"{value:.4g}"
+
+
+def date_text(day: float) -> str:
+    """Date of a number of days since 1970.
+
+    Examples
+    --------
+    >>> date_text(19358.0)
+    '2023-01-01'
+    """
+    return str(np.datetime64(int(day), "D"))
+
+
+def effect_limits(effects: Sequence[Effect]) -> tuple[float, float]:
+    """Ends of an axis that holds all effects with their bands, and 0."""
+    values = [
+        np.append(effect.effect, [] if effect.missing is None else effect.missing) for effect in effects
+    ]
+    together = np.append(np.concatenate(values), 0.0)
+    low, high = float(np.nanmin(together)), float(np.nanmax(together))
+    room = 0.06 * (high - low) or 1.0
+    return low - room, high + room
+
+
+def _refits(ranker: Any, rows: Block, number: int, random_state: Any) -> Iterator[Any]:
+    """Fits of an unfitted ranker to rows, or groups of them, drawn with replacement."""
+    rng = np.random.default_rng(random_state)
+    ranker.set_params(tol=max(_TOL, ranker.tol))
+    kinds = min(2, len(np.unique(rows.y if rows.weight is None else rows.y[rows.weight > 0])))
+    for _ in range(number):
+        if rows.groups is None:
+            drawn = resample_weights(rows.weight, len(rows.y), rng)
+            while len(np.unique(rows.y[drawn > 0])) < kinds:  # nothing to tell apart
+                drawn = resample_weights(rows.weight, len(rows.y), rng)
+            given = rows._replace(weight=drawn)
+        else:
+            given = _drawn_groups(rows, rng)
+        with catch_warnings():
+            simplefilter("ignore")  # the ranker itself has warned
+            yield clone(ranker).fit(given.X, given.y, sample_weight=given.weight, groups=given.groups)
+
+
+def _unfitted(ranker: Any) -> Any:
+    """A ranker of the same parameters; of a search the one that it has chosen."""
+    return ranker._ranker(p=ranker.p_, alpha=ranker.alpha_) if hasattr(ranker, "_ranker") else clone(ranker)
+
+
+def _aligned(shapes: Sequence[Shape], known: Sequence[Shape]) -> list[Shape]:
+    """Functions of a refit with the levels of text that all rows have; one it has not seen is as if missing."""
+    found = []
+    for shape, own in zip(shapes, known, strict=True):
+        if shape.levels != own.levels:
+            at = dict(zip(shape.levels, shape.values, strict=True))
+            values = np.array([at.get(level, shape.missing) for level in own.levels])
+            shape = shape._replace(knots=own.knots, values=values, levels=own.levels)
+        found.append(shape)
+    return found
+
+
+def _drawn_groups(rows: Block, rng: np.random.Generator) -> Block:
+    """Rows of groups drawn with replacement, each draw a group of its own."""
+    segments = segment(rows.groups, len(rows.y))
+    parts = np.split(segments.order, segments.indptr[1:-1])
+    drawn = [parts[group] for group in rng.integers(0, len(parts), len(parts))]
+    some, groups = np.concatenate(drawn), np.repeat(np.arange(len(drawn)), list(map(len, drawn)))
+    weight = None if rows.weight is None else rows.weight[some]
+    return Block(_safe_indexing(rows.X, some), rows.y[some], weight, groups)
+
+
+class _Units:
+    """Names and units of the columns of X, before a scaler where there is one."""
+
+    def __init__(self, ranker: Any, steps: Any = None, names: Sequence[str] | None = None) -> None:
+        n = ranker.n_features_in_
+        self.ranker, self.steps = ranker, steps
+        given = getattr(ranker, "feature_names_in_", None)
+        self.center, self.scale = np.zeros(n), np.ones(n)
+        if steps is not None:
+            given = getattr(steps, "feature_names_in_", None)
+            if all(isinstance(step, _SCALERS) for step in steps.named_steps.values()):
+                self.center = np.asarray(steps.inverse_transform(np.zeros((1, n))))[0]
+                self.scale = np.asarray(steps.inverse_transform(np.ones((1, n))))[0] - self.center
+            elif hasattr(steps, "get_feature_names_out"):
+                given = steps.get_feature_names_out()
+        given = given if names is None else names
+        self.names = [f"x{j}" for j in range(n)] if given is None else [str(name) for name in given]
+        # A column with fewer knots than there may be, at even steps, has no other values.
+        self.n_knots = getattr(ranker, "n_knots", 2)
+
+    def training(self, X: Any, y: Any, weight: Any, groups: Any) -> tuple[Any, Block]:
+        """An unfitted ranker, and its training rows."""
+        if y is None:
+            raise InputError("bands need the labels of the rows: give y, or leave X out")
+        weight = None if weight is None else np.asarray(weight, dtype=float)
+        groups = None if groups is None else np.asarray(groups)
+        X = X if self.steps is None else self.steps.transform(X)
+        return _unfitted(self.ranker), Block(X, np.asarray(y), weight, groups)
+
+    def plans(self, shapes: Sequence[Shape], grid: int) -> Iterator[_Plan]:
+        """A panel for each column with an effect."""
+        for shape in shapes:
+            missing = {shape.feature: np.nan} if shape.missing_count else None
+            if len(shape.knots) > 1 or missing:
+                yield self.one(shape, grid)._replace(missing=missing, missing_count=shape.missing_count)
+
+    def own(self, j: int, values: np.ndarray) -> np.ndarray:
+        """Values of a feature in the column's own units."""
+        found = self.center[j] + self.scale[j] * values
+        # What scaling there and back leaves of a 0 is no value of the column.
+        return np.where(np.abs(found) > 1e-12 * np.abs(self.scale[j]), found, 0.0)
+
+    def text(self, j: int, value: float) -> str:
+        """A value of a feature in words."""
+        return value_text(value)
+
+    def levels(self, shape: Shape) -> tuple[str, ...]:
+        """Levels of a column of text or of one or two numbers, otherwise none."""
+        if shape.levels or len(shape.knots) > min(2, self.n_knots - 1):
+            return shape.levels
+        return tuple(value_text(value) for value in self.own(shape.feature, shape.knots))
+
+    def one(self, shape: Shape, grid: int) -> _Plan:
+        """Panel of one feature: its levels, or a curve."""
+        j, knots, levels = shape.feature, shape.knots, self.levels(shape)
+        own = self.own(j, knots)
+        counts = shape.counts
+        steps = np.diff(knots)
+        if not shape.levels and 1 < len(knots) < self.n_knots and np.allclose(steps, steps[0]):
+            counts = _masses(shape)
+        if levels:
+            x = np.arange(len(knots))
+            return _Plan(self.names[j], [j], knots[:, None], x, x, x, counts, levels)
+        at = np.union1d(knots, np.linspace(knots[0], knots[-1], grid)) if grid else knots
+        edges = own if len(counts) < len(own) else _around(own)
+        return _Plan(self.names[j], [j], at[:, None], self.own(j, at), own, edges, counts)
+
+    def pair(self, pair: PairShape) -> PairEffect:
+        """A joint effect at its knots in the columns' own units."""
+        levels = [self.levels(self.ranker.shapes_[j]) for j in pair.features]
+        first, second = (
+            list(names) or [self.text(j, value) for value in self.own(j, knots)]
+            for j, knots, names in zip(pair.features, pair.knots, levels, strict=True)
+        )
+        names = (self.names[pair.features[0]], self.names[pair.features[1]])
+        return PairEffect(names, (first, second), pair.values, (bool(levels[0]), bool(levels[1])))
+
+
+class _TableUnits(_Units):
+    """Columns of a table behind the features that its encoder makes of them."""
+
+    def __init__(self, table: Any) -> None:
+        super().__init__(table.estimator)
+        self.table, self.encoder, self.mean = table, table.encoder, table.mean
+        self.names = table.encoder.features
+        columns = zip(table.encoder.columns, table.encoder.starts.tolist(), strict=True)
+        self.days = {first for column, first in columns if column.kind == "date"}
+        # Features scaled inside queries have no units of their own.
+        self.in_queries = table.training["scale"] == "query"
+        if not self.in_queries:
+            self.center, self.scale = table.encoder.center, table.encoder.scale
+
+    def training(self, X: Any, y: Any, weight: Any, groups: Any) -> tuple[Any, Block]:
+        ranker, names = _unfitted(self.ranker), [column.name for column in self.encoder.columns]
+        if isinstance(ranker.monotonic_cst, Mapping):  # by the columns of the table
+            first = dict(zip(names, self.encoder.starts.tolist(), strict=True))
+            signs = {first.get(name, name): sign for name, sign in ranker.monotonic_cst.items()}
+            ranker.set_params(monotonic_cst=signs)
+        return ranker, self.table.block(X)
+
+    def plans(self, shapes: Sequence[Shape], grid: int) -> Iterator[_Plan]:
+        if self.in_queries:
+            yield from super().plans(shapes, grid)
+            return
+        total = max(float(shape.counts.sum()) for shape in shapes)
+        for column, first in zip(self.encoder.columns, self.encoder.starts, strict=True):
+            features = range(first, first + len(column.features))
+            gap = features[-1] if column.missing else None
+            count = 0.0 if gap is None else total * float(self.mean[gap])
+            if column.kind == "category":
+                yield self._category(column, features, gap, total)._replace(missing_count=count)
+                continue
+            parts = features[: len(column.parts)]
+            at_fill = {}
+            if gap is not None:
+                scaled = (np.array(column.fills) - self.center[parts]) / self.scale[parts]
+                at_fill = dict(zip([*parts, gap], [*scaled.tolist(), 1.0], strict=True))
+            for place, j in enumerate(parts):
+                if len(shapes[j].knots) < 2 and (place or gap is None):
+                    continue
+                plan = self.one(shapes[j], grid)
+                if place == 0 and gap is not None:
+                    plan = _with_missing(plan, shapes[j], gap, at_fill, count)
+                yield plan._replace(is_date=j in self.days)
+
+    def _category(self, column: Any, features: range, gap: int | None, total: float) -> _Plan:
+        width = len(features)
+        known = features[: width - (gap is not None)]
+        levels = (*column.values, *["other"] * column.other)
+        points, counts = np.eye(width)[: len(known)], total * self.mean[known]
+        missing = None if gap is None else dict(zip(features, np.eye(width)[-1].tolist(), strict=True))
+        x = np.arange(len(known))
+        return _Plan(column.name, features, points, x, x, x, counts, levels, missing)
+
+    def text(self, j: int, value: float) -> str:
+        is_day = not self.in_queries and j in self.days
+        return date_text(value) if is_day else super().text(j, value)
+
+    def levels(self, shape: Shape) -> tuple[str, ...]:
+        """Whether a row has the level that an indicator stands for; two numbers as they are."""
+        column = np.searchsorted(self.encoder.starts, shape.feature, side="right") - 1
+        owner = self.encoder.columns[column]
+        number = owner.kind != "category" and shape.feature - self.encoder.starts[column] < len(owner.parts)
+        return super().levels(shape) if number else ("no", "yes")
+
+
+def _masses(shape: Shape) -> np.ndarray:
+    """Weight at each knot of a column that has no other values.
+
+    The last two knots are counted together. If there are no others, the shares follow from the mean effect, which is 0;
+    otherwise each is given half.
+    """
+    both, (low, high), share = float(shape.counts[-1]), shape.values[-2:], 0.5
+    if len(shape.knots) == 2 and high != low and both:
+        wanted = -shape.missing * shape.missing_count / both
+        share = min(1.0, max(0.0, (wanted - low) / (high - low)))
+    return np.append(shape.counts[:-1], [both * (1 - share), both * share])
+
+
+def _around(values: np.ndarray) -> np.ndarray:
+    """Edges half-way between neighbouring values, and as far outside them."""
+    middle = (values[:-1] + values[1:]) / 2
+    return np.concatenate([[2 * values[0] - middle[0]], middle, [2 * values[-1] - middle[-1]]])
+
+
+def _with_missing(plan: _Plan, shape: Shape, gap: int, at_fill: dict[int, float], count: float) -> _Plan:
+    """A panel of numbers with its indicator of missing values, whose rows were counted at the fill as well."""
+    counts = plan.counts.copy()
+    place = int(np.searchsorted(shape.knots, at_fill[shape.feature], side="right")) - 1
+    place = min(max(place, 0), len(counts) - 1)
+    counts[place] = max(0.0, counts[place] - count)
+    points = np.column_stack([plan.points, np.zeros(len(plan.points))])
+    own = plan._replace(features=[shape.feature, gap], points=points, counts=counts)
+    return own._replace(missing=at_fill, missing_count=count)
