@@ -157,6 +157,24 @@ class TestPoints:
                 continue
             assert np.abs(moved).max() > 6 or self.objective(moved, X, y) >= value - 1e-6
 
+    @pytest.mark.parametrize(
+        "ranker",
+        [
+            AdditivePush(p=4, alpha=0.01),
+            AdditivePush(alpha=0.01, l1_ratio=0.5),
+            AdditivePush(alpha=0.01, monotonic_cst={"radius": -1}),
+        ],
+        ids=["ridge", "group lasso", "monotone"],
+    )
+    def test_the_objective_of_the_model_is_its_own(self, ranker):
+        table = real_table().drop("serial")
+        X, y = table.drop("benign").to_pandas(), table["benign"].to_numpy()
+        X["kind"] = X["kind"].astype(object)
+        card = round_scorecard(ranker.fit(X, y), X, y)
+        assert card.objective.model == pytest.approx(ranker.objective_, rel=1e-9)
+        assert card.objective.card <= card.objective.naive
+        assert card.score(X).max() > card.score(X).min()
+
     def test_monotone_models_have_monotone_points(self):
         X, y = load_breast_cancer(return_X_y=True)
         X, wanted = X[:, :4], [-1, -1, 1, -1]
