@@ -228,7 +228,9 @@ class TestAdditive:
         assert [one.name for one in onnxruntime.InferenceSession("card.onnx").get_outputs()] == ["score"]
 
     def test_pairs_make_no_card(self, additive):
-        run("fit train.csv --target fraud --id case --categorical city --model additive --alpha 0.01 --pairs 2")
+        run(
+            "fit train.csv --target fraud --id case --categorical city --model additive --alpha 0.01 --pairs 2"
+        )
         result = run("export model.apex --format scorecard --data train.csv -o card.csv", code=2)
         assert "fit it without pairs" in result.stderr
         assert len(result.stderr.splitlines()) == 1
@@ -243,7 +245,10 @@ class TestFaults:
             ("--format pickle", "unknown --format 'pickle': use one of onnx, sql, scorecard"),
             ("--format onnx", "an ONNX graph goes to a file"),
             ("--format scorecard", "give them with --data train.csv"),
-            ("--format scorecard --data train.csv -o card.txt", "use one of .onnx, .sql, .csv, .parquet, .md, .html"),
+            (
+                "--format scorecard --data train.csv -o card.txt",
+                "use one of .onnx, .sql, .csv, .parquet, .md, .html",
+            ),
             ("-o m.onnx --table payments", "--table is for --format sql, not onnx"),
             ("-o m.onnx --score points", "--score is for --format sql, not onnx"),
             ("--score points", "--score is for a whole SELECT: name the table with --table"),
@@ -252,6 +257,11 @@ class TestFaults:
             ("--weight times", "--weight is for --format scorecard, not sql"),
             ("--format scorecard --data train.csv --weight times", "has no column 'times'"),
             ("--max-points 3", "--max-points is for --format scorecard, not sql"),
+            (
+                "--format scorecard --data train.csv --bins 3",
+                "--bins is for additive models, but this one is linear",
+            ),
+            ("--format sql -o m.csv --bins 3", "--bins is for --format scorecard, not sql"),
             ("--dialect cobol", "unknown dialect 'cobol'"),
             ("-o missing/model.onnx", "there is no folder"),
             ("-o train.csv --data train.csv", "is also an input"),

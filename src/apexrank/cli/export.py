@@ -154,6 +154,8 @@ def _write_sql(model: Any, output: Path | None, options: Any) -> tuple[str, str]
 def _export_card(ranker: TableRanker, output: Path | None, sql: Any, options: Any) -> Exported:
     from apexrank.export import round_scorecard
 
+    if options.bins is not None and ranker.is_linear:
+        raise InputError("--bins is for additive models, but this one is linear: leave it out")
     weight = options.weight or ranker.weight
     rows, held_out = (_read(ranker, options, path, weight) for path in (options.data, options.test))
     with out.working(f"rounding on {len(rows[0])} rows"):
