@@ -187,6 +187,56 @@ class TestScorecard:
         assert losses[0] != losses[1]
 
 
+class TestAdditive:
+    """The same commands for a model with a function for each column."""
+
+    @pytest.fixture
+    def additive(self, folder):
+        run("fit train.csv --target fraud --id case --categorical city --model additive --alpha 0.01")
+        return folder
+
+    def test_sql_of_the_model(self, additive):
+        run("export model.apex --dialect sqlite -o model.sql")
+        frame = read_table("new.csv").frame
+        with sqlite3.connect(":memory:") as connection:
+            connection.execute("CREATE TABLE t (n INTEGER, amount REAL, night INTEGER, city TEXT)")
+            rows = frame.with_row_index("n").select("n", "amount", "night", "city").rows()
+            connection.executemany("INSERT INTO t VALUES (?, ?, ?, ?)", rows)
+            sql = (additive / "model.sql").read_text()
+            found = connection.execute(f"SELECT {sql} FROM t ORDER BY n").fetchall()
+        connection.close()
+        np.testing.assert_allclose(
+            np.ravel(found), load_model("model.apex").score(read_table("new.csv")), atol=1e-9
+        )
+
+    def test_cards_of_all_formats(self, additive):
+        command = "export model.apex --format scorecard --data train.csv --test new.csv --bins 3"
+        result = run(f"{command} -o card.csv")
+        assert result.stderr == ""  # the objective of the training rows is that of the file
+        card = pl.read_csv("card.csv")
+        assert card.columns == ["feature", "bin", "points", "low", "high", "share", "rule"]
+        assert card.filter(feature="amount").height <= 3
+        assert result.stdout.rstrip().endswith(f"written: card.csv, {len(card)} lines for 3 columns")
+        assert "what rounding costs on new.csv" in result.stdout
+        for suffix in ("parquet", "md", "html", "onnx"):
+            run(f"{command} -o card.{suffix}")
+        run(f"{command} -o card.sql --table payments --dialect duckdb")
+        assert pl.read_parquet("card.parquet").equals(card)
+        assert (additive / "card.html").read_text().startswith("<!doctype html>")
+        assert "new.csv" in (additive / "card.html").read_text()
+        assert 'FROM "payments" AS r' in (additive / "card.sql").read_text()
+        assert [one.name for one in onnxruntime.InferenceSession("card.onnx").get_outputs()] == ["score"]
+
+    def test_pairs_make_no_card(self, additive):
+        run(
+            "fit train.csv --target fraud --id case --categorical city --model additive --alpha 0.01 --pairs 2"
+        )
+        result = run("export model.apex --format scorecard --data train.csv -o card.csv", code=2)
+        assert "fit it without pairs" in result.stderr
+        assert len(result.stderr.splitlines()) == 1
+        assert not (additive / "card.csv").exists()
+
+
 class TestFaults:
     @pytest.mark.parametrize(
         ("options", "words"),
@@ -195,7 +245,10 @@ class TestFaults:
             ("--format pickle", "unknown --format 'pickle': use one of onnx, sql, scorecard"),
             ("--format onnx", "an ONNX graph goes to a file"),
             ("--format scorecard", "give them with --data train.csv"),
-            ("--format scorecard --data train.csv -o card.sql", "use .csv, .parquet or .md"),
+            (
+                "--format scorecard --data train.csv -o card.txt",
+                "use one of .onnx, .sql, .csv, .parquet, .md, .html",
+            ),
             ("-o m.onnx --table payments", "--table is for --format sql, not onnx"),
             ("-o m.onnx --score points", "--score is for --format sql, not onnx"),
             ("--score points", "--score is for a whole SELECT: name the table with --table"),
@@ -204,6 +257,11 @@ class TestFaults:
             ("--weight times", "--weight is for --format scorecard, not sql"),
             ("--format scorecard --data train.csv --weight times", "has no column 'times'"),
             ("--max-points 3", "--max-points is for --format scorecard, not sql"),
+            (
+                "--format scorecard --data train.csv --bins 3",
+                "--bins is for additive models, but this one is linear",
+            ),
+            ("--format sql -o m.csv --bins 3", "--bins is for --format scorecard, not sql"),
             ("--dialect cobol", "unknown dialect 'cobol'"),
             ("-o missing/model.onnx", "there is no folder"),
             ("-o train.csv --data train.csv", "is also an input"),

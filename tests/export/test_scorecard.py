@@ -30,8 +30,9 @@ from apexrank import (
 )
 from apexrank.datasets import make_push_example
 from apexrank.errors import InputError
-from apexrank.export import scorecard, to_sql
-from apexrank.export.scorecard import Rounded, add_up, nice_unit, round_scorecard, search_points
+from apexrank.export import rounding, to_sql
+from apexrank.export.rounding import CardObjective, Rounded, search_points
+from apexrank.export.scorecard import add_up, nice_unit, round_scorecard
 from apexrank.io import Recipe, Table, TableRanker
 from apexrank.penalties import Bounded, Ridge
 from apexrank.rankers import CollapsedWarning
@@ -149,14 +150,17 @@ class TestPoints:
         X, y = data.data[rows], data.target[rows]
         model = make_pipeline(StandardScaler(), PNormPush(p=8, alpha=1e-2)).fit(X, y)
         whole = round_scorecard(model, X, y, max_points=2)
-        monkeypatch.setattr(scorecard, part, {"_SCALES": 1, "_PASSES": 0}[part])
+        monkeypatch.setattr(rounding, part, {"_SCALES": 1, "_PASSES": 0}[part])
         assert whole.objective.card < round_scorecard(model, X, y, max_points=2).objective.card
 
     def test_a_common_divisor_is_taken_out(self):
-        class Distance:
+        class Distance(CardObjective):
             """Lowest at the points 4 and 2, whatever the scale."""
 
-            V = np.zeros((1, 2))
+            V, signs = np.zeros((1, 2)), None
+
+            def __init__(self):
+                pass
 
             def at(self, scores, points, s):
                 return float(np.abs(points - [4, 2]).sum())

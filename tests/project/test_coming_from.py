@@ -6,6 +6,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from sklearn.datasets import load_breast_cancer
 
 import apexrank
 import apexrank_papers as papers
@@ -78,6 +79,17 @@ def test_their_code_on_the_page_runs(package):
             assert metrics.ndcg(truth.target, names["scores"], groups=truth.groups) > 0.7
         else:
             assert metrics.auc(truth, names["scores"]) > 0.95
+
+
+@pytest.mark.parametrize(("package", "block"), [("optbinning", 0), ("scorecardpy", 1)])
+@pytest.mark.filterwarnings("ignore")
+def test_their_scorecards_on_the_page_run(package, block):
+    pytest.importorskip(package, reason=f"{package} is not installed")
+    data = load_breast_cancer(as_frame=True)
+    X, y = data.data[["mean radius", "mean texture", "mean smoothness"]], (data.target == 0).astype(int)
+    names = {"X": X[::2], "y": y[::2], "X_test": X[1::2]}
+    exec(blocks("scorecards")[block], names)
+    assert metrics.auc(y[1::2], names["scores"]) > 0.9
 
 
 @pytest.mark.slow

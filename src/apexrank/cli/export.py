@@ -18,7 +18,8 @@ from apexrank.errors import InputError
 if TYPE_CHECKING:
     from apexrank.io import TableRanker
 
-_SUFFIXES = {".onnx": "onnx", ".sql": "sql", ".csv": "scorecard", ".parquet": "scorecard", ".md": "scorecard"}
+_CARDS = (".csv", ".parquet", ".md", ".html")
+_SUFFIXES = {".onnx": "onnx", ".sql": "sql", **dict.fromkeys(_CARDS, "scorecard")}
 _sql, _card = opt.panel("SQL"), opt.panel("Scorecard")
 Exported = tuple[dict[str, Any], Callable[[], None]]  # what is known of the file, and what prints it
 
@@ -28,7 +29,8 @@ class ExportOptions:
     """The file to write, and its format."""
 
     output: Path | None = opt.plain(
-        "File to write: .onnx, .sql, or .csv, .parquet or .md for a scorecard; SQL goes to the screen without it.",
+        "File to write: .onnx, .sql, or .html, .csv, .parquet or .md for a scorecard, which may go to .sql and .onnx, "
+        "too; SQL goes to the screen without it.",
         "--output",
         "-o",
     )
@@ -56,6 +58,7 @@ class CardOptions(opt.CsvOptions):
     data: Path | None = _card("Table with the target to round on, such as that of training.")
     test: Path | None = _card("Table with the target to measure the loss of rounding on.")
     max_points: int | None = _card("Most points of a feature; 10 by default.", min=1)
+    bins: int | None = _card("Most bins of a column of an additive model; 5 by default.", min=1)
     weight: str | None = _card("Column of row weights; that of training by default.")
 
 
@@ -77,7 +80,7 @@ def export(
 
     ranker = load_model(model)
     export_to = {"onnx": _export_onnx, "sql": _export_sql, "scorecard": _export_card}[kind]
-    found, tell = export_to(ranker, output, sql if kind == "sql" else card)
+    found, tell = export_to(ranker, output, sql, card)
     if json:
         out.print_json({"model": model, "format": kind, "output": output, **found})
     else:
@@ -97,10 +100,11 @@ def _format(output: Path | None) -> str:
 def _check(kind: str, output: Path | None, sql: SqlOptions, card: CardOptions) -> None:
     """Refuse options of other formats, and an output that cannot be written, before any work."""
     given = opt.given_options(sql)
+    suffix = "" if output is None else output.suffix.lower()
+    kinds = {kind, "sql"} if kind == "scorecard" and suffix == ".sql" else {kind}
     for owner, options in (("sql", given), ("scorecard", opt.given_options(card))):
-        for option in options if owner != kind else ():
+        for option in options if owner not in kinds else ():
             raise InputError(f"{opt.flag(option)} is for --format {owner}, not {kind}: leave it out")
-    is_card = output is None or _SUFFIXES.get(output.suffix.lower()) == "scorecard"
     of_select = "is for a whole SELECT: name the table with --table"
     needs_rows = "a scorecard is rounded on rows with the target: give them with --data train.csv"
     opt.refuse(
@@ -109,14 +113,14 @@ def _check(kind: str, output: Path | None, sql: SqlOptions, card: CardOptions) -
             f"--id {of_select}": "id" in given and sql.table is None,
             "an ONNX graph goes to a file: name it with -o model.onnx": kind == "onnx" and output is None,
             needs_rows: kind == "scorecard" and card.data is None,
-            f"a scorecard cannot be written to {str(output)!r}: use .csv, .parquet or .md": (
-                kind == "scorecard" and not is_card
+            f"a scorecard cannot be written to {str(output)!r}: use one of {', '.join(_SUFFIXES)}": (
+                kind == "scorecard" and suffix not in ("", *_SUFFIXES)
             ),
         }
     )
 
 
-def _export_onnx(ranker: TableRanker, output: Path | None, _: Any) -> Exported:
+def _export_onnx(ranker: TableRanker, output: Path | None, *_: Any) -> Exported:
     from apexrank.export import to_onnx
 
     graph = to_onnx(ranker, path=output).graph
@@ -128,30 +132,37 @@ def _export_onnx(ranker: TableRanker, output: Path | None, _: Any) -> Exported:
     return {"inputs": inputs, "outputs": outputs}, partial(out.print_written, output, about)
 
 
-def _export_sql(ranker: TableRanker, output: Path | None, options: Any) -> Exported:
-    from apexrank.export import to_sql
-
-    sql = to_sql(ranker, **opt.given_options(options))
-    text = sql + ("\n" if options.table is None else ";\n")
+def _export_sql(ranker: TableRanker, output: Path | None, options: Any, _: Any) -> Exported:
+    sql, text = _write_sql(ranker, output, options)
     if output is None:
         return {"sql": sql}, partial(typer.echo, text, nl=False)
-    write_bytes(output, text.encode())
     about = "an expression" if options.table is None else f"a SELECT of {options.table}"
     return {"sql": sql}, partial(out.print_written, output, f", {about}")
 
 
-def _export_card(ranker: TableRanker, output: Path | None, options: Any) -> Exported:
+def _write_sql(model: Any, output: Path | None, options: Any) -> tuple[str, str]:
+    """SQL of a model or card, and the text of its file, which is written where it has a name."""
+    from apexrank.export import to_sql
+
+    sql = to_sql(model, **opt.given_options(options))
+    text = sql + ("\n" if options.table is None else ";\n")
+    if output is not None:
+        write_bytes(output, text.encode())
+    return sql, text
+
+
+def _export_card(ranker: TableRanker, output: Path | None, sql: Any, options: Any) -> Exported:
     from apexrank.export import round_scorecard
 
+    if options.bins is not None and ranker.is_linear:
+        raise InputError("--bins is for additive models, but this one is linear: leave it out")
     weight = options.weight or ranker.weight
     rows, held_out = (_read(ranker, options, path, weight) for path in (options.data, options.test))
     with out.working(f"rounding on {len(rows[0])} rows"):
-        card = round_scorecard(ranker, rows[0], max_points=options.max_points or 10, sample_weight=rows[1])
+        chosen: Any = {"max_points": options.max_points or 10, "n_bins": options.bins or 5}
+        card = round_scorecard(ranker, rows[0], sample_weight=rows[1], **chosen)
         loss = card.loss(held_out[0], sample_weight=held_out[1])
-    if output is not None and output.suffix.lower() == ".md":
-        write_bytes(output, card.to_markdown().encode())
-    else:
-        out.write_frame(card.to_frame(), output)
+    _write_card(card, output, sql, loss, options.test)
     found = {
         "points": card.to_frame().to_dicts(),
         "objective": card.objective._asdict(),
@@ -166,9 +177,34 @@ def _export_card(ranker: TableRanker, output: Path | None, options: Any) -> Expo
         cells = [[round(cell, 4) if isinstance(cell, float) else cell for cell in row] for row in loss.rows()]
         title = f"\nwhat rounding costs on {where} (95% interval of the difference):"
         out.print_table(loss.columns, cells, title)
-        out.print_written(output, f", {len(card.points)} features of {len(card.form.features)}")
+        whole = getattr(card, "form", None)
+        about = (
+            f"features of {len(whole.features)}" if whole else f"lines for {len(set(card.features))} columns"
+        )
+        out.print_written(output, f", {len(card.points)} {about}")
 
     return found, tell
+
+
+def _write_card(card: Any, output: Path | None, sql: Any, loss: Any, test: Path | None) -> None:
+    """Write a card in the format that the name of the file tells."""
+    suffix = "" if output is None else output.suffix.lower()
+    if output is None:
+        return
+    if suffix == ".html":
+        from apexrank.report.card.page import page
+
+        write_bytes(output, page(card, loss=loss, measured_on=test).encode())
+    elif suffix == ".onnx":
+        from apexrank.export import to_onnx
+
+        to_onnx(card, path=output)
+    elif suffix == ".sql":
+        _write_sql(card, output, sql)
+    elif suffix == ".md":
+        write_bytes(output, card.to_markdown().encode())
+    else:
+        out.write_frame(card.to_frame(), output)
 
 
 def _read(

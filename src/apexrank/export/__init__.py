@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 from apexrank.lazy import attach
 
 if TYPE_CHECKING:
+    from apexrank.export.bins import BinnedScorecard as BinnedScorecard
     from apexrank.export.onnx import register_onnx as register_onnx
     from apexrank.export.onnx import to_onnx as to_onnx
     from apexrank.export.scorecard import Scorecard as Scorecard

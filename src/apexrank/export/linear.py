@@ -6,7 +6,7 @@ The steps of a scikit-learn pipeline are folded into it, so that each feature is
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Callable, Collection, Iterable, Sequence
 from dataclasses import dataclass, replace
 from math import isfinite
 from typing import Any, NamedTuple
@@ -80,6 +80,18 @@ class TableColumn:
     shares: tuple[tuple[Any, float], ...] = ()
     date: str = ""
 
+    def of(self, X: Any) -> np.ndarray:
+        """The column of a frame by its name, of an array by its place."""
+        if hasattr(X, "columns"):
+            if self.name not in list(X.columns):
+                raise InputError(f"the table has no column {self.name!r}")
+            return np.asarray(X[self.name])
+        if X.ndim != 2 or X.shape[1] <= self.index:
+            raise InputError(
+                f"X must have rows and at least {self.index + 1} columns, got the shape {X.shape}"
+            )
+        return X[:, self.index]
+
 
 class _Other:
     """The level of rare and unknown values."""
@@ -124,9 +136,9 @@ class Feature:
         moved = self.center + center / self.slope
         return replace(self, slope=self.slope / scale, center=moved)
 
-    def read(self, X: Any) -> np.ndarray:
-        """Values u of the rows of an array or a frame."""
-        values, name, fill = _column_of(X, self.column), self.column.name, self.column.fill
+    def read(self, X: Any, *, gaps: bool = False) -> np.ndarray:
+        """Values u of the rows of an array or a frame; a missing number that nothing fills is NaN, or an error."""
+        values, name, fill = self.column.of(X), self.column.name, self.column.fill
         if not self.is_number:
             known = (fill if is_missing(value) else value for value in values.tolist())
             return np.array([value == self.value for value in known], dtype=float)
@@ -135,7 +147,7 @@ class Feature:
         except (TypeError, ValueError):
             raise InputError(f"column {name!r} holds something other than numbers: correct it") from None
         missing = np.isnan(numbers)
-        if missing.any():
+        if missing.any() and not (gaps and fill is None):
             if fill is None:
                 raise InputError(
                     f"column {name!r} has no value in row {int(missing.argmax()) + 1}; fill it in, "
@@ -143,17 +155,6 @@ class Feature:
                 )
             numbers[missing] = fill
         return numbers
-
-
-def _column_of(X: Any, column: TableColumn) -> np.ndarray:
-    """Select a column by name from a frame, by position from an array."""
-    if hasattr(X, "columns"):
-        if column.name not in list(X.columns):
-            raise InputError(f"the table has no column {column.name!r}")
-        return np.asarray(X[column.name])
-    if X.ndim != 2 or X.shape[1] <= column.index:
-        raise InputError(f"X must have rows and at least {column.index + 1} columns, got the shape {X.shape}")
-    return X[:, column.index]
 
 
 class LinearForm(NamedTuple):
@@ -166,9 +167,14 @@ class LinearForm(NamedTuple):
     weights: np.ndarray
     intercept: float
 
+    @property
+    def columns(self) -> list[TableColumn]:
+        """The column of each feature."""
+        return [feature.column for feature in self.features]
+
 
 def linear_form(model: Any, feature_names: Sequence[str] | None = None) -> LinearForm:
-    """Write a fitted ranker, a pipeline that ends in one, a model file's ranker or a scorecard as a linear form.
+    """Write a fitted ranker, a pipeline that ends in one, or a model file's ranker as a linear form.
 
     Examples
     --------
@@ -181,24 +187,25 @@ def linear_form(model: Any, feature_names: Sequence[str] | None = None) -> Linea
     >>> bool(np.isclose(form.weights[0], model[-1].coef_[0, 0] / 20))
     True
     """
-    if hasattr(model, "points_form"):  # a scorecard
-        return model.points_form
     model = found(model)
     coef, intercept = coefficients(last_step(model))
-    if isinstance(model, TableRanker):
-        if feature_names is not None:
-            raise InputError("the model knows the names of its columns: leave out feature_names")
-        features = _table_features(model)
-    else:
-        names = _column_names(model, feature_names)
-        features = [Feature(TableColumn(name, j)) for j, name in enumerate(names)]
-        if isinstance(model, Pipeline):
-            features = follow(model[:-1], features)
+    features = model_features(model, feature_names)
     if len(features) != len(coef):
         raise InputError(
             f"the steps before the ranker make {len(features)} features, but it has {len(coef)} coefficients"
         )
     return LinearForm(tuple(features), coef * [feature.slope for feature in features], intercept)
+
+
+def model_features(model: Any, feature_names: Sequence[str] | None = None) -> list[Feature]:
+    """Features that the ranker at the end of a model gets, as formulas of the table's columns."""
+    if isinstance(model, TableRanker):
+        if feature_names is not None:
+            raise InputError("the model knows the names of its columns: leave out feature_names")
+        return _table_features(model)
+    names = _column_names(model, feature_names)
+    features = [Feature(TableColumn(name, j)) for j, name in enumerate(names)]
+    return follow(model[:-1], features) if isinstance(model, Pipeline) else features
 
 
 def found(model: Any) -> Any:
@@ -299,13 +306,13 @@ def _table_features(model: TableRanker) -> list[Feature]:
     return _scaled(features, model.encoder.center, model.encoder.scale)
 
 
-def check_no_dates(form: LinearForm, what: str) -> None:
+def check_no_dates(columns: Iterable[TableColumn], what: str) -> None:
     """Raise InputError if the model takes dates apart, which other languages do in other ways."""
-    for feature in form.features:
-        if feature.column.date:
+    for column in columns:
+        if column.date:
             raise InputError(
-                f"column {feature.column.date!r} holds dates, which {what} cannot take apart: fit without it "
-                f"(--drop {feature.column.date}), or on columns of numbers made from it"
+                f"column {column.date!r} holds dates, which {what} cannot take apart: fit without it "
+                f"(--drop {column.date}), or on columns of numbers made from it"
             )
 
 

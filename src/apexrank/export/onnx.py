@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 def to_onnx(
     model: Any, X: Any = None, *, path: str | Path | None = None, target_opset: int | None = None
 ) -> onnx.ModelProto:
-    """Convert a linear ranker, a pipeline that ends in one, or a model file's ranker to an ONNX graph.
+    """Convert a linear or additive ranker, a pipeline that ends in one, a model file's ranker or a card to ONNX.
 
     The output ``score`` is the ranking score of each row. Where the ranker has two classes, ``label`` is the one that
     ``predict`` gives; of a TableRanker it is 1 for the positive value of the target, else 0. Scores are doubles and
@@ -26,8 +26,8 @@ def to_onnx(
 
     Parameters
     ----------
-    model : fitted ranker, Pipeline or TableRanker
-        In a pipeline any step that skl2onnx can convert.
+    model : fitted ranker, Pipeline, TableRanker or scorecard
+        In a pipeline any step that skl2onnx can convert. A card has an input for each of its columns, and no label.
     X : array, sparse array or frame, optional
         Some rows, for the types of the input: one tensor for an array (a dense one, too, for a sparse X), one input
         ``(rows, 1)`` for each column of a frame. A frame must have the columns that the model was fitted on, in any
@@ -68,7 +68,8 @@ def to_onnx(
     if path is not None:
         check_writable(path)
     model = found(model)
-    make = table_graph if isinstance(model, TableRanker) else model_graph
+    by_columns = isinstance(model, TableRanker) or hasattr(model, "points_form")
+    make = table_graph if by_columns else model_graph
     graph = make(model, X, target_opset)
     onnx.checker.check_model(graph, full_check=True)
     if path is not None:

@@ -32,6 +32,16 @@ from sklearn.preprocessing import OneHotEncoder
 
 from apexrank import rankers
 from apexrank.errors import InputError
+from apexrank.export.additive import (
+    AdditiveForm,
+    Curve,
+    Levels,
+    Pair,
+    Side,
+    additive_form,
+    is_additive,
+    pieces,
+)
 from apexrank.export.linear import (
     LINEAR,
     LinearForm,
@@ -50,7 +60,6 @@ from apexrank.export.linear import (
     refusal,
     spellings,
 )
-from apexrank.io.table_ranker import TableRanker
 from apexrank.validation import is_missing
 
 OUTPUTS = ("score", "label")
@@ -79,25 +88,37 @@ def register_converters() -> None:
         update_registered_converter(kind, alias, ranker_shapes, convert, parser=parse_ranker, overwrite=True)
 
 
-def table_graph(model: TableRanker, X: Any, target_opset: int | None) -> onnx.ModelProto:
-    """Graph of a table's ranker; columns that are single precision in X are floats."""
+def table_graph(model: Any, X: Any, target_opset: int | None) -> onnx.ModelProto:
+    """Graph of a table's ranker or of a scorecard; columns that are single precision in X are floats."""
     opset = _TABLE_OPSET if target_opset is None else target_opset
     if opset < _OLDEST_OPSET:
         raise InputError(f"target_opset must be at least {_OLDEST_OPSET}, got {opset}")
-    form = TableForm(linear_form(model), None if model.positive is None else np.array([0, 1]))
-    check_no_dates(form.form, "ONNX")
+    make = additive_form if is_additive(model) else linear_form
+    labelled = getattr(model, "positive", None) is not None
+    form = TableForm(
+        getattr(model, "points_form", None) or make(model), np.array([0, 1]) if labelled else None
+    )
+    check_no_dates(form.form.columns, "ONNX")
+    for column in form.columns:
+        if not column.as_text and any(
+            value is not None and not isinstance(value, str) for value in column.values
+        ):
+            raise InputError(
+                f"column {column.name!r} has categories that are no text: export the card as SQL"
+            )
     schema = {} if X is None else as_table(X).frame.schema
     inputs = []
     for column in form.columns:
         number = FloatTensorType if schema.get(column.name) == pl.Float32 else DoubleTensorType
-        inputs.append(Input(column.name, StringTensorType if column.as_text else number))
+        inputs.append(Input(column.name, StringTensorType if _is_text(column) else number))
     types = [(f"column_{j}", one.inner_type([None, 1])) for j, one in enumerate(inputs)]
     return _column_graph(form, inputs, types, opset)
 
 
 def model_graph(model: Any, X: Any, target_opset: int | None) -> onnx.ModelProto:
     """Graph of a ranker or pipeline."""
-    coefficients(last_step(model))
+    if not is_additive(model):
+        coefficients(last_step(model))
     _check_steps(model)
     if isinstance(model, Pipeline):
         model = Pipeline([(name, step) for name, step in model.steps if not is_placeholder(step)])
@@ -323,8 +344,11 @@ def ranker_shapes(operator: Any) -> None:
 
 def convert_ranker(scope: Any, operator: Any, container: Any) -> None:
     """``score = Cast(X)·w + b`` in doubles; ``label`` says whether it is above 0."""
-    coef, intercept = coefficients(operator.raw_operator)
     write = Writer(scope, container)
+    if is_additive(operator.raw_operator):
+        _additive_ranker(write, operator)
+        return
+    coef, intercept = coefficients(operator.raw_operator)
     X = write.joined(operator.inputs, TensorProto.DOUBLE)
     _write_score(write, operator, [write("MatMul", X, coef[:, None])], intercept)
 
@@ -346,19 +370,72 @@ def _write_score(write: Writer, operator: Any, parts: list[str], intercept: floa
         write("Gather", classes, above, output=label[0], axis=0)
 
 
+def _additive_ranker(write: Writer, operator: Any) -> None:
+    """Sum of the functions of the columns of X, and of pairs of them."""
+    ranker, parts, columns = operator.raw_operator, [], []
+    for shape, (is_text, x) in zip(ranker.shapes_, _each_column(write, operator.inputs), strict=True):
+        x = _place(write, x, shape.levels) if is_text else write("Cast", x, to=TensorProto.DOUBLE)
+        columns.append(x)
+        parts.append(_curve(write, x, *pieces(shape.knots, shape.values), shape.missing))
+    for pair in ranker.pairs_:
+        sides = [(columns[j], knots) for j, knots in zip(pair.features, pair.knots, strict=True)]
+        parts.append(_bilinear(write, sides, pair.values))
+    intercept = float(np.ravel(getattr(ranker, "intercept_", 0.0))[0])
+    _write_score(write, operator, parts, intercept)
+
+
+def _place(write: Writer, text: str, levels: tuple[str, ...]) -> str:
+    """Place of a text among the levels as a double; NaN where it is none of them."""
+    code = write(
+        "Cast", write.lookup(text, {word: k for k, word in enumerate(levels)}, -1), to=TensorProto.DOUBLE
+    )
+    return write("Where", write("Less", code, np.array([0.0])), np.array([np.nan]), code)
+
+
+def _curve(
+    write: Writer, x: str, bounds: np.ndarray, values: np.ndarray, slopes: np.ndarray, missing: float | None
+) -> str:
+    """Value of a function in pieces, found by the number of bounds that x has reached; NaN for an infinite x."""
+    reached = write("Cast", write("GreaterOrEqual", x, bounds[None, :]), to=TensorProto.DOUBLE)
+    piece = write("Cast", write("MatMul", reached, np.ones((len(bounds), 1))), to=TensorProto.INT64)
+    start, height, slope = (
+        write("Gather", part, piece, axis=0) for part in (np.append(0.0, bounds), values, slopes)
+    )
+    value = write("Add", height, write("Mul", slope, write("Sub", x, start)))
+    gap = np.nan if missing is None else missing
+    return write("Where", write("IsNaN", x), np.array([[gap]]), value)
+
+
+def _bilinear(write: Writer, sides: list[tuple[str, np.ndarray]], values: np.ndarray) -> str:
+    """``Σ_ab C_ab·R_a(x)·S_b(y)`` with ramps R and S, of which the first are 1; 0 where x or y is missing."""
+    ramps, C = [], values
+    for x, knots in sides:
+        rest = write("Div", write("Sub", x, knots[None, :-1]), np.diff(knots)[None, :])
+        rest = write("Min", write("Max", rest, np.array([0.0])), np.array([1.0]))
+        one = write("Cast", write("Equal", x, x), to=TensorProto.DOUBLE)
+        ramps.append(write("Concat", one, rest, axis=1))
+        C = np.diff(C, axis=0, prepend=0.0).T  # rises from knot to knot, of one side after the other
+    total = write("MatMul", write("Mul", write("MatMul", ramps[0], C), ramps[1]), np.ones((len(C.T), 1)))
+    return write("Where", write("IsNaN", total), np.array([[0.0]]), total)
+
+
+def _is_text(column: TableColumn) -> bool:
+    return column.as_text or any(isinstance(value, str) for value in column.values)
+
+
 @dataclass(frozen=True, eq=False)
 class TableForm:
-    """Linear form of a table's ranker as a model for skl2onnx; its inputs are the table's columns."""
+    """Form of a table's ranker as a model for skl2onnx; its inputs are the table's columns."""
 
-    form: LinearForm
+    form: LinearForm | AdditiveForm
     classes_: np.ndarray | None
 
     @property
     def columns(self) -> list[TableColumn]:
         """The columns in their order; that of missing numbers is the one of the numbers before it."""
         found: dict[str, TableColumn] = {}
-        for feature in self.form.features:
-            found.setdefault(feature.column.name, feature.column)
+        for column in self.form.columns:
+            found.setdefault(column.name, column)
         return list(found.values())
 
 
@@ -366,6 +443,12 @@ def convert_table(scope: Any, operator: Any, container: Any) -> None:
     """Impute, centre and sum the numbers; look up the categories."""
     model, write = operator.raw_operator, Writer(scope, container)
     inputs = dict(zip(model.columns, operator.inputs, strict=True))
+    if isinstance(model.form, AdditiveForm):
+        by_name = {column.name: variable.full_name for column, variable in inputs.items()}
+        parts = [_effect(write, effect, by_name[effect.column.name]) for effect in model.form.effects]
+        parts += [_pair(write, pair, by_name) for pair in model.form.pairs]
+        _write_score(write, operator, parts, model.form.intercept)
+        return
     weighted = list(zip(model.form.features, model.form.weights.tolist(), strict=True))
     numbers = [(feature, weight) for feature, weight in weighted if feature.is_number]
     parts, intercept = [], model.form.intercept
@@ -378,7 +461,8 @@ def convert_table(scope: Any, operator: Any, container: Any) -> None:
     for column, variable in inputs.items():
         own = {f.value: weight for f, weight in weighted if f.column.name == column.name and not f.is_number}
         if column.as_text:
-            parts.append(_category(write, column, variable.full_name, own))
+            rest = sum(share * own[value] for value, share in column.shares)
+            parts.append(_category(write, column, variable.full_name, own, rest))
         elif own:  # the indicator of missing numbers
             missing = write("Cast", write("IsNaN", variable.full_name), to=TensorProto.DOUBLE)
             parts.append(write("MatMul", missing, np.array([[own[None]]])))
@@ -387,7 +471,34 @@ def convert_table(scope: Any, operator: Any, container: Any) -> None:
     _write_score(write, operator, parts, intercept)
 
 
-def _category(write: Writer, column: TableColumn, text: str, own: dict[Any, float]) -> str:
+def _effect(write: Writer, effect: Curve | Levels, x: str) -> str:
+    """Function of a column of a table."""
+    if isinstance(effect, Levels):
+        return _category(write, effect.column, x, effect.weights, effect.unknown)
+    x = write("Sub", x, np.array([effect.center])) if effect.center else x
+    return _curve(write, x, effect.bounds, effect.values, effect.slopes, effect.missing)
+
+
+def _pair(write: Writer, pair: Pair, inputs: dict[str, str]) -> str:
+    """Function of two columns of a table."""
+    sides = [(_side(write, side, inputs[side.feature.column.name]), side.knots) for side in pair.sides]
+    return _bilinear(write, sides, pair.values)
+
+
+def _side(write: Writer, side: Side, x: str) -> str:
+    """Value of the feature of a table that the knots of a pair are compared with."""
+    feature, column = side.feature, side.feature.column
+    if feature.is_number:
+        fill = np.nan if column.fill is None else column.fill
+        x = write("Where", write("IsNaN", x), np.array([[fill]]), x)
+        return write("Sub", x, np.array([side.center])) if side.center else x
+    if not column.as_text:  # the indicator of missing numbers
+        return write("Cast", write("IsNaN", x), to=TensorProto.DOUBLE)
+    own = dict.fromkeys(column.values, 0.0) | {feature.value: 1.0}
+    return _category(write, column, x, own, dict(column.shares).get(feature.value, 0.0))
+
+
+def _category(write: Writer, column: TableColumn, text: str, own: dict[Any, float], rest: float) -> str:
     """Weight of each row's category; a missing one is NaN where the model needs a value."""
     known = [value for value in own if isinstance(value, str)]
     keys = {value: j for j, value in enumerate(known)}
@@ -395,7 +506,6 @@ def _category(write: Writer, column: TableColumn, text: str, own: dict[Any, floa
         for spelling in spellings(value, known):
             keys.setdefault(spelling, j)
     keys[""] = len(known)
-    rest = sum(share * own[value] for value, share in column.shares)
     missing = np.nan if column.needs_value else own.get(None, rest)
     worth = np.array([*(own[value] for value in known), missing, rest])
     return write("Gather", worth, write.lookup(text, keys, len(known) + 1), axis=0)

@@ -3,14 +3,26 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from itertools import groupby
+from itertools import groupby, pairwise
 from math import isfinite
 from numbers import Integral
+from textwrap import indent
 from typing import Any, NamedTuple
 
+import numpy as np
+
 from apexrank.errors import InputError
+from apexrank.export.additive import (
+    AdditiveForm,
+    Curve,
+    Levels,
+    Pair,
+    Side,
+    additive_form,
+    is_additive,
+    pieces,
+)
 from apexrank.export.linear import (
-    Feature,
     LinearForm,
     TableColumn,
     are_booleans,
@@ -77,15 +89,17 @@ def to_sql(
     feature_names: Sequence[str] | None = None,
     digits: int = 17,
 ) -> str:
-    """Write the score of a linear ranker as SQL.
+    """Write the score of a linear or additive ranker as SQL.
 
     The scaling of a pipeline or model file is folded into the coefficients, ``w_j/s_j``; imputation becomes
-    ``COALESCE``, a category ``CASE``. Sums are nested, so that thousands of columns stay below the databases' limits
-    on depth. Where the model would refuse a row, its score is NULL, except that columns of coefficient 0 are left out.
+    ``COALESCE``, a category ``CASE``. The function of a column in an additive ranker becomes ``CASE``, too: a straight
+    line for each interval between its knots, in the column's own units. Sums are nested, so that thousands of columns
+    stay below the databases' limits on depth. Where the model would refuse a row, its score is NULL, except that
+    columns of coefficient 0 are left out.
 
     Parameters
     ----------
-    model : fitted ranker, Pipeline, TableRanker or Scorecard
+    model : fitted ranker, Pipeline, TableRanker or scorecard
         A pipeline may hold StandardScaler, MinMaxScaler, MaxAbsScaler, RobustScaler, SimpleImputer, OneHotEncoder and
         ColumnTransformer before its ranker.
     table : str, optional
@@ -129,10 +143,12 @@ def to_sql(
         raise InputError(f"unknown dialect {kind!r}: use one of {', '.join(DIALECTS)}")
     if not isinstance(digits, Integral) or isinstance(digits, bool) or not 1 <= digits <= 17:
         raise InputError(f"digits must be a whole number between 1 and 17, got {digits!r}")
-    form, model = linear_form(model, feature_names), getattr(model, "model", model)  # a card knows its model
-    check_no_dates(form, "SQL")
+    make = additive_form if is_additive(model) else linear_form
+    form: Any = getattr(model, "points_form", None) or make(model, feature_names)
+    model = getattr(model, "model", model)  # a card knows its model
+    check_no_dates(form.columns, "SQL")
     writer = _Writer(DIALECTS[kind], int(digits), "" if table is None else f"{_ROWS}.")
-    columns = list(dict.fromkeys(feature.column.name for feature in form.features))
+    columns = list(dict.fromkeys(column.name for column in form.columns))
     seen: dict[str, str] = {}
     for name in columns if writer.dialect.folds_case else ():
         other = seen.setdefault(name.lower(), name)
@@ -140,7 +156,7 @@ def to_sql(
             raise InputError(
                 f"columns {other!r} and {name!r} differ only by case, and most databases cannot tell: rename one"
             )
-    expression = writer.expression(form)
+    expression = writer.additive(form) if isinstance(form, AdditiveForm) else writer.expression(form)
     if table is None:
         return expression
     id = getattr(model, "id", None) if id is None else id
@@ -189,12 +205,14 @@ class _Writer:
             own = [(feature, weight) for feature, weight in run if weight]
             if own and not own[0][0].is_number:
                 constant -= sum(weight * feature.center for feature, weight in own)
-                terms.append(self._category(column, own))
+                weights: dict[Any, float] = {}
+                for feature, weight in own:  # a column may have been encoded twice
+                    weights[feature.value] = weights.get(feature.value, 0.0) + weight
+                unknown = sum(share * weights.get(value, 0.0) for value, share in column.shares)
+                terms.append(self._category(column, weights, unknown))
                 continue
             for feature, weight in own:
-                value = self._double(column)
-                if column.fill is not None:
-                    value = f"COALESCE({value}, {self.number(column.fill)})"
+                value = self._filled(column)
                 if abs(feature.center * feature.slope) > FAR:
                     value = f"({_nested_sum([value, self.number(-feature.center)])})"
                 else:
@@ -205,16 +223,88 @@ class _Writer:
             total = f"NULLIF({total}, {value})"
         return total
 
+    def additive(self, form: AdditiveForm) -> str:
+        """Sum over the functions of all columns and pairs; those of one value are added to the constant."""
+        constant, terms = form.intercept, []
+        for effect in form.effects:
+            if isinstance(effect, Levels):
+                if effect.unknown or any(effect.weights.values()):
+                    terms.append(self._category(effect.column, effect.weights, effect.unknown))
+            elif effect.is_constant:
+                constant += float(effect.values[0])
+            else:
+                terms.append(self._curve(effect))
+        terms += [self._pair(pair) for pair in form.pairs if pair.values.any()]
+        return _nested_sum([self.number(constant), *terms], "\n")
+
     def _double(self, column: TableColumn) -> str:
         value = f"CAST({self.column(column.name)} AS DOUBLE PRECISION)"
         return value if self.dialect.nan is None else f"NULLIF({value}, {self.dialect.nan})"
 
-    def _category(self, column: TableColumn, own: list[tuple[Feature, float]]) -> str:
-        weights: dict[Any, float] = {}
-        for feature, weight in own:  # a column may have been encoded twice
-            weights[feature.value] = weights.get(feature.value, 0.0) + weight
+    def _filled(self, column: TableColumn) -> str:
+        value = self._double(column)
+        return value if column.fill is None else f"COALESCE({value}, {self.number(column.fill)})"
+
+    def _curve(self, curve: Curve) -> str:
+        value = f"CAST({self.column(curve.column.name)} AS DOUBLE PRECISION)"
+        nan = self.dialect.nan
+        cases = [f"{value} IS NULL" if nan is None else f"{value} IS NULL OR {value} = {nan}"]
+        cases[0] = f"WHEN {cases[0]} THEN {'NULL' if curve.missing is None else self.number(curve.missing)}"
+        infinite = [one for one in self.dialect.not_finite if one != nan]
+        if infinite:  # beyond the last knot its function is constant, but the model refuses it
+            cases.append(f"WHEN {value} IN ({', '.join(infinite)}) THEN NULL")
+        return self._pieces(self._less(value, curve.center), curve.bounds, curve.values, curve.slopes, cases)
+
+    def _pieces(
+        self,
+        value: str,
+        bounds: np.ndarray,
+        values: np.ndarray,
+        slopes: np.ndarray,
+        cases: Sequence[str] = (),
+    ) -> str:
+        """One case for each piece; neighbours of one constant are joined."""
+        lines, last = list(cases), len(bounds)
+        for i, (height, slope) in enumerate(zip(values.tolist(), slopes.tolist(), strict=True)):
+            if i < last and not slope and not slopes[i + 1] and height == values[i + 1]:
+                continue
+            worth = self.number(height)
+            if slope:
+                worth = _nested_sum([worth, f"{self.number(slope)} * ({self._less(value, bounds[i - 1])})"])
+            lines.append(
+                f"ELSE {worth}" if i == last else f"WHEN {value} < {self.number(bounds[i])} THEN {worth}"
+            )
+        return _case(lines)
+
+    def _less(self, value: str, center: float) -> str:
+        return f"{value} {'-' if center > 0 else '+'} {self.number(abs(center))}" if center else value
+
+    def _pair(self, pair: Pair) -> str:
+        """Cases of the first column, whose values are functions of the second."""
+        (x, y), (outer, inner) = map(self._side, pair.sides), (side.knots for side in pair.sides)
+        ends = [self._pieces(y, *pieces(inner, pair.values[k])) for k in (0, -1)]
+        lines = [
+            f"WHEN {x} IS NULL OR {y} IS NULL THEN 0e0",
+            f"WHEN {x} < {self.number(outer[0])} THEN {ends[0]}",
+        ]
+        for a, (low, high) in enumerate(pairwise(outer.tolist())):
+            rise = self._pieces(y, *pieces(inner, (pair.values[a + 1] - pair.values[a]) / (high - low)))
+            start = self._pieces(y, *pieces(inner, pair.values[a]))
+            lines.append(f"WHEN {x} < {self.number(high)} THEN {start}\n+ ({self._less(x, low)}) * {rise}")
+        return _case([*lines, f"ELSE {ends[1]}"])
+
+    def _side(self, side: Side) -> str:
+        """Number of a row that the knots of a pair are compared with; NULL where it is missing."""
+        feature, column = side.feature, side.feature.column
+        if side.levels:
+            return self._category(column, dict(zip(side.levels, side.knots.tolist(), strict=True)), 0.0)
+        if not feature.is_number:
+            return self._category(column, {feature.value: 1.0}, dict(column.shares).get(feature.value, 0.0))
+        value = self._less(self._filled(column), side.center)
+        return f"({value})" if side.center else value
+
+    def _category(self, column: TableColumn, weights: dict[Any, float], unknown: float) -> str:
         cases = self._missing_case(column, weights)
-        unknown = sum(share * weights.get(value, 0.0) for value, share in column.shares)
         for value in column.values:
             if value is not None and (column.knows_all or unknown or value in weights):
                 cases.append(f"WHEN {self._is(column, value)} THEN {self.number(weights.get(value, 0.0))}")
@@ -259,7 +349,12 @@ class _Writer:
         return " OR ".join(ways)
 
 
-def _nested_sum(terms: list[str]) -> str:
+def _case(lines: Sequence[str]) -> str:
+    """Cases, a line each."""
+    return "\n".join(["CASE", *(indent(line, "  ") for line in lines), "END"])
+
+
+def _nested_sum(terms: list[str], gap: str = " ") -> str:
     """Sum nested in halves, so that its depth is logarithmic in its length.
 
     Examples
@@ -269,9 +364,11 @@ def _nested_sum(terms: list[str]) -> str:
     """
     if len(terms) <= 16:
         head, *rest = terms
-        return head + "".join(f" - {term[1:]}" if term.startswith("-") else f" + {term}" for term in rest)
+        return head + "".join(
+            f"{gap}- {term[1:]}" if term.startswith("-") else f"{gap}+ {term}" for term in rest
+        )
     half = len(terms) // 2
-    return f"({_nested_sum(terms[:half])})\n+ ({_nested_sum(terms[half:])})"
+    return f"({_nested_sum(terms[:half], gap)})\n+ ({_nested_sum(terms[half:], gap)})"
 
 
 def text(value: str) -> str:

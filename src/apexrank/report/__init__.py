@@ -2,8 +2,8 @@
 
 `apexrank.comparison` asks which ranker puts the most positives on top of a list (folder ``rankers``); `compare_ranks`
 asks which vertices of a graph gain by made-up links (``graph``); `summarise_votes` shows how settled an aggregation is
-(``votes``). `build` makes the page of any of them, from ``page`` and ``charts``, which all share. It needs
-``pip install "apexrank[report]"``.
+(``votes``); a scorecard has a page to print (``card``). `build` makes the page of any of them, from ``page`` and
+``charts``, which all share. It needs ``pip install "apexrank[report]"``.
 """
 
 from __future__ import annotations
@@ -22,7 +22,13 @@ if TYPE_CHECKING:
 else:
     __getattr__, __dir__, __all__ = attach(__name__)
 
-_PAGES = {"Comparison": "rankers", "RankComparison": "graph", "VoteSummary": "votes"}
+_PAGES = {
+    "Comparison": "rankers",
+    "RankComparison": "graph",
+    "VoteSummary": "votes",
+    "Scorecard": "card",
+    "BinnedScorecard": "card",
+}
 
 
 def build(result: Any, path: str | Path | None = None, *, title: str | None = None) -> str:
@@ -30,7 +36,7 @@ def build(result: Any, path: str | Path | None = None, *, title: str | None = No
 
     Parameters
     ----------
-    result : Comparison, RankComparison, VoteSummary or Aggregation
+    result : Comparison, RankComparison, VoteSummary, Aggregation, Scorecard or BinnedScorecard
         What to show.
     path : path, optional
         HTML file to write, atomically.
@@ -62,7 +68,7 @@ def build(result: Any, path: str | Path | None = None, *, title: str | None = No
     if kind not in _PAGES:
         raise InputError(
             f"there is no report of a {kind}: give a result of compare_rankers, compare_table, "
-            "compare_ranks, summarise_votes or aggregate"
+            "compare_ranks, summarise_votes, aggregate or round_scorecard"
         )
     html = import_module(f"apexrank.report.{_PAGES[kind]}.page").page(result, title=title)
     if path is not None:

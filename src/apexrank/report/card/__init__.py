@@ -1,0 +1,1 @@
+"""The page of a scorecard, to print and to look up."""
