@@ -14,7 +14,7 @@ from apexrank.comparison.candidates import Candidate, Setting
 from apexrank.comparison.engine import MEASURES, SHARES
 from apexrank.comparison.splits import Top, corrected_interval
 from apexrank.metrics.confidence import Interval, interval_of_draws
-from apexrank.rankers.additive import Additive
+from apexrank.rankers.additive import AdditiveFit
 from apexrank.rankers.logistic import LogisticRanker
 from apexrank.rankers.trees import TreeRanker
 
@@ -186,7 +186,7 @@ class Comparison:
     def additive(self) -> int | None:
         """The additive ranker: the recommended one, or the first that is; None where there is none."""
         order = dict.fromkeys([self.recommended, *range(len(self.candidates))])
-        are = (i for i in order if isinstance(self.candidates[i].estimator(self.settings[i]), Additive))
+        are = (i for i in order if isinstance(self.candidates[i].estimator(self.settings[i]), AdditiveFit))
         return next(are, None)
 
     @property
