@@ -22,6 +22,7 @@ DOCS = Path("docs", "_data", "benchmarks.json")
 GATHERED = "benchmarks"  # .json and .md, beside the files of the benchmarks
 NAMES = (
     "push_linear",
+    "additive",
     "score_space",
     "growth",
     "solvers",
