@@ -295,7 +295,8 @@ class GroupLasso(Penalty):
         return float(self.weights @ self.norms(w))
 
     def least_multiple(self, slope: np.ndarray) -> float:
-        return float((self.norms(slope) / self.weights).max())
+        kept = self.weights > 0  # a number without coefficients is no group
+        return float((self.norms(slope)[kept] / self.weights[kept]).max())
 
     def prox(self, v: np.ndarray, step: float) -> np.ndarray:
         norms = self.norms(v)

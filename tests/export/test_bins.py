@@ -300,5 +300,6 @@ class TestEdges:
 
     def test_words(self):
         assert bin_text(1e-5, 0.25) == "1e-05 to 0.25"
-        assert bin_text(1200.0, 45000.0, whole=True) == "1,200 to 44,999"
+        assert bin_text(1200.0, 45000.0, whole=True) == "1200 to 44,999"
+        assert bin_text(2004.0, np.inf) == "2004 or more"
         assert bin_text(-np.inf, np.inf) == "any"

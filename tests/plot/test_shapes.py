@@ -276,7 +276,9 @@ def test_heat_maps_have_one_scale_around_zero():
     display = ShapeDisplay.from_estimator(ranker, max_pairs=2)
     assert len(display.pair_axes_) == 2
     meshes = [ax.collections[0] for ax in display.pair_axes_]
-    largest = max(np.abs(pair.values).max() for pair in display.effects.pairs)
+    joint = max(np.abs(pair.values).max() for pair in display.effects.pairs)
+    own = max(np.abs(effect.effect[0]).max() for effect in display.effects.columns)
+    largest = max(joint, own / 4)  # small joint effects are pale
     assert {mesh.get_clim() for mesh in meshes} == {(-largest, largest)}
     pair = display.effects.pairs[0]
     shape = next(p for p in ranker.pairs_ if np.array_equal(p.values, pair.values))

@@ -1,5 +1,7 @@
 """Additive rankers: the minimum of a linear ranker on ramps, constraints, pairs, selection, and what X may hold."""
 
+import datetime
+
 import numpy as np
 import pandas as pd
 import polars as pl
@@ -181,6 +183,8 @@ def test_group_lasso_selects_whole_columns(rng):
         assert ranker.dual_gap_ < 1e-9
         return {shape.feature for shape in ranker.shapes_ if np.ptp(shape.values) > 0}
 
+    constant = np.column_stack([np.ones(800), X])  # a column without coefficients is no group
+    assert ranker.alpha_max(constant, y) == pytest.approx(highest)
     assert used(1.001) == set()
     assert len(used(0.99)) == 1
     assert used(0.5) == {0, 5}
@@ -225,7 +229,20 @@ def test_columns_of_text_missing_values_and_unseen_ones(rng, library):
         AdditivePush(monotonic_cst={"city": 1}).fit(library({"city": words, "age": age}), y)
 
 
-def test_a_text_that_training_had_not_has_the_mean_effect(rng):
+@pytest.mark.parametrize(
+    ("frame", "message"),
+    [
+        (pd.DataFrame({"day": pd.date_range("2026-01-01", periods=8)}), "column 'day' holds dates"),
+        (pl.DataFrame({"day": [datetime.date(2026, 1, 1)] * 8}), "column 'day' holds dates"),
+        (pd.DataFrame(np.ones((8, 2)), columns=["a", "a"]), "the column 'a' twice"),
+    ],
+)
+def test_frames_that_cannot_be_read_are_refused(frame, message):
+    with pytest.raises(InputError, match=message):
+        AdditivePush().fit(frame, np.arange(8) % 2)
+
+
+def test_a_text_that_training_had_not_has_the_mean_effect_where_nothing_was_missing(rng):
     frame = pd.DataFrame({"city": ["a", "b"] * 20, "x": rng.normal(size=40)})
     ranker = AdditivePush().fit(frame, np.arange(40) % 2)
     assert ranker.contributions(pd.DataFrame({"city": ["z"], "x": [0.0]}))[0, 0] == 0
@@ -290,5 +307,6 @@ def test_retargeting_of_ramps(rng):
     assert (np.diff(monotone.shapes_[1].values) <= 0).all()
     assert monotone.dual_gap_ < 1e-6
     assert not hasattr(ranker, "partial_fit")
+    X[0, 0] = np.nan
     with pytest.raises(InputError, match="kernel=None"):
         AdditiveRetargeting(kernel="rbf").fit(X, y, groups=groups)

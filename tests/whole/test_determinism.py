@@ -20,6 +20,7 @@ from threadpoolctl import threadpool_limits
 
 import apexrank
 from apexrank import (
+    AdditivePush,
     ConsensusRank,
     InDegree,
     LovaszBregmanKMeans,
@@ -39,6 +40,7 @@ from apexrank.comparison import Logistic, compare_rankers
 from apexrank.export import round_scorecard
 from apexrank.graph import TopMeanRank
 from apexrank.kernels import csr
+from apexrank.plot import additive_effects
 from apexrank.report import summarise_votes
 from tests.whole import can_import
 
@@ -76,8 +78,11 @@ SEEDED = {
     ),
     "make_letor_example": lambda seed: datasets.make_letor_example(3, random_state=seed).data,
     "make_push_example": lambda seed: datasets.make_push_example(100, random_state=seed).data,
-    "Scorecard.loss": lambda seed: round_scorecard(PNormPush(2).fit(X, Y), X, Y).loss(
+    "Card.loss": lambda seed: round_scorecard(PNormPush(2).fit(X, Y), X, Y).loss(
         n_resamples=50, random_state=seed
+    ),
+    "additive_effects": lambda seed: additive_effects(
+        AdditivePush(alpha=0.1).fit(X, Y), X, Y, n_bootstrap=3, random_state=seed
     ),
     "ConsensusRank": lambda seed: (
         ConsensusRank("blend", n_restarts=1, max_iter=3, tol=1e-3, random_state=seed)

@@ -145,7 +145,7 @@ def test_every_public_estimator_is_here():
     bases = {"GraphRank"}
     assert {kind.__name__ for kind in public_estimators()} - bases == {
         kind.__name__ for kind in ESTIMATORS
-    } - {"QueryNormalizer", "ThresholdFeatures"}  # not public, or of the papers' package
+    } - {"ThresholdFeatures"}  # of the papers' package
 
 
 # -------------------------------------------------------------------------------------------------- long use

@@ -207,7 +207,8 @@ def _print(found: Comparison, train: Path, test: Path | None) -> None:
         ["ranker", found.top.label, against, "its interval", "avg. precision", "AUC", "chosen"], rows
     )
     typer.echo(
-        "* recommended: the first ranker that none is clearly better than, at the top or by average precision"
+        "* recommended: the first ranker that the one with the best top is not clearly better than, there or by "
+        "average precision"
     )
     for sentence in found.notes:
         out.note(sentence)

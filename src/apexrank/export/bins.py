@@ -483,9 +483,14 @@ def bin_text(low: float, high: float, whole: bool = False) -> str:
     if low == -inf and high == inf:
         return "any"
     if low == -inf:
-        return f"below {high:,.15g}"
+        return f"below {_written(high)}"
     if high == inf:
-        return f"{low:,.15g} or more"
+        return f"{_written(low)} or more"
     if whole and low == floor(low) and high == floor(high):
         high -= 1
-    return f"{low:,.15g}" if low == high else f"{low:,.15g} to {high:,.15g}"
+    return _written(low) if low == high else f"{_written(low)} to {_written(high)}"
+
+
+def _written(number: float) -> str:
+    """A number with commas from 10,000 on: 2004 may be a year."""
+    return f"{number:,.15g}" if abs(number) >= 10_000 else f"{number:.15g}"

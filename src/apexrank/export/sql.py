@@ -115,7 +115,7 @@ def to_sql(
     feature_names : sequence of str, optional
         Names of the columns, for a model that was fitted on an array.
     digits : int
-        Significant digits of the numbers; 17 is exact.
+        Significant digits of the numbers; 17 is exact. Knots of an additive ranker always have all of theirs.
 
     Returns
     -------
@@ -272,12 +272,12 @@ class _Writer:
             if slope:
                 worth = _nested_sum([worth, f"{self.number(slope)} * ({self._less(value, bounds[i - 1])})"])
             lines.append(
-                f"ELSE {worth}" if i == last else f"WHEN {value} < {self.number(bounds[i])} THEN {worth}"
+                f"ELSE {worth}" if i == last else f"WHEN {value} < {literal(float(bounds[i]))} THEN {worth}"
             )
         return _case(lines)
 
     def _less(self, value: str, center: float) -> str:
-        return f"{value} {'-' if center > 0 else '+'} {self.number(abs(center))}" if center else value
+        return f"{value} {'-' if center > 0 else '+'} {literal(abs(float(center)))}" if center else value
 
     def _pair(self, pair: Pair) -> str:
         """Cases of the first column, whose values are functions of the second."""
@@ -285,12 +285,12 @@ class _Writer:
         ends = [self._pieces(y, *pieces(inner, pair.values[k])) for k in (0, -1)]
         lines = [
             f"WHEN {x} IS NULL OR {y} IS NULL THEN 0e0",
-            f"WHEN {x} < {self.number(outer[0])} THEN {ends[0]}",
+            f"WHEN {x} < {literal(float(outer[0]))} THEN {ends[0]}",
         ]
         for a, (low, high) in enumerate(pairwise(outer.tolist())):
             rise = self._pieces(y, *pieces(inner, (pair.values[a + 1] - pair.values[a]) / (high - low)))
             start = self._pieces(y, *pieces(inner, pair.values[a]))
-            lines.append(f"WHEN {x} < {self.number(high)} THEN {start}\n+ ({self._less(x, low)}) * {rise}")
+            lines.append(f"WHEN {x} < {literal(high)} THEN {start}\n+ ({self._less(x, low)}) * {rise}")
         return _case([*lines, f"ELSE {ends[1]}"])
 
     def _side(self, side: Side) -> str:

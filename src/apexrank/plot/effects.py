@@ -13,6 +13,7 @@ from sklearn.base import clone
 from sklearn.pipeline import Pipeline
 from sklearn.preprocessing import MaxAbsScaler, MinMaxScaler, RobustScaler, StandardScaler
 from sklearn.utils import _safe_indexing
+from threadpoolctl import threadpool_limits
 
 from apexrank.errors import InputError
 from apexrank.metrics.confidence import resample_weights
@@ -148,6 +149,16 @@ class Effects(NamedTuple):
 
     columns: list[Effect]
     pairs: list[PairEffect]
+
+    @property
+    def strongest(self) -> float:
+        """Joint effect of the strongest colour: the largest, or a quarter of the largest of a column.
+
+        So joint effects that hardly matter are pale.
+        """
+        joint = max((float(np.abs(pair.values).max()) for pair in self.pairs), default=0.0)
+        own = max((float(np.nanmax(np.abs(effect.effect[0]))) for effect in self.columns), default=0.0)
+        return max(joint, own / 4) or 1.0
 
 
 class _Plan(NamedTuple):
@@ -299,9 +310,11 @@ def _refits(ranker: Any, rows: Block, number: int, random_state: Any) -> Iterato
             given = rows._replace(weight=drawn)
         else:
             given = _drawn_groups(rows, rng)
-        with catch_warnings():
+        # of small products of matrices starting and awaiting threads takes longer than they save
+        with catch_warnings(), threadpool_limits(limits=1, user_api="blas"):
             simplefilter("ignore")  # the ranker itself has warned
-            yield clone(ranker).fit(given.X, given.y, sample_weight=given.weight, groups=given.groups)
+            fitted = clone(ranker).fit(given.X, given.y, sample_weight=given.weight, groups=given.groups)
+        yield fitted
 
 
 def _unfitted(ranker: Any) -> Any:

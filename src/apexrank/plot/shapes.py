@@ -112,9 +112,8 @@ class ShapeDisplay:
         limits = effect_limits(columns)
         for ax, effect in zip(self.axes_, columns, strict=True):
             _draw(ax, effect, limits)
-        largest = max((float(np.abs(pair.values).max()) for pair in pairs), default=0.0) or 1.0
         for ax, pair in zip(self.pair_axes_, pairs, strict=True):
-            mesh = _draw_pair(ax, pair, largest)
+            mesh = _draw_pair(ax, pair, self.effects.strongest)
         if pairs:
             bar = self.figure_.colorbar(mesh, ax=self.pair_axes_, shrink=0.9)
             bar.set_label("Joint effect")

@@ -27,7 +27,7 @@ class RampEncoder(TransformerMixin, BaseEstimator):
     between the knots and constant outside; it rises from one knot to the next exactly if its coefficients are at least
     0, and a ridge on them is one on its slopes. Columns with at most ``n_knots`` different values have a knot at each.
     A missing value (NaN) stands at the median and has a feature of its own where training has one. A column of text in
-    a data frame has a feature for each of its values; a value that training had not has none.
+    a data frame has a feature for each of its values; a value that training had not counts as missing.
 
     Parameters
     ----------
@@ -137,8 +137,13 @@ def coded(X: Any, levels: Mapping[int, Sequence[str]] | None) -> tuple[Any, dict
     found: dict[int, Sequence[str]] = {} if levels is None else dict(levels)
     if not hasattr(X, "columns") or not hasattr(X, "dtypes"):
         return X, found
-    original = X
-    for j, name in enumerate(original.columns):
+    original, names = X, list(X.columns)
+    for name in names:
+        if names.count(name) > 1:
+            raise InputError(f"X has the column {name!r} twice: rename one of them")
+        if "date" in str(original[name].dtype).lower():
+            raise InputError(f"column {name!r} holds dates: make numbers of them, such as days or hours")
+    for j, name in enumerate(names):
         values = original[name]
         if not (_is_text(values) if levels is None else j in found):
             continue

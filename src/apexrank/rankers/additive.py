@@ -335,8 +335,8 @@ class AdditivePush(AdditiveOptions, AdditiveFit, PNormPush):
     :class:`PNormPush` does, with the penalty ``alpha/2·Σ_j M_j·Σ_m (f_j(k_m) − f_j(k_{m−1}))²`` on the M_j rises of
     each function between its knots. That is one convex problem: the minimum is certified by ``dual_gap_``, and every
     effect can be drawn (:class:`apexrank.plot.ShapeDisplay`). Columns need no scaling. Missing values (NaN) have an
-    effect of their own. Columns of text in a data frame have one for each value; a value that training had not has the
-    mean one.
+    effect of their own. Columns of text in a data frame have one for each value; a value that training had not counts
+    as missing. Where training had no missing values they have the mean effect, 0.
 
     Parameters
     ----------
@@ -443,7 +443,7 @@ class AdditiveRetargeting(AdditiveOptions, AdditiveFit, MonotoneRetargeting):
     def partial_fit(self) -> Any:
         raise AttributeError("additive functions are fitted on all rows at once: use fit")
 
-    def _minimise(self, data: Training, make: Make) -> Problem:
+    def _with_features(self, data: Training) -> tuple[Training, None]:
         if self.kernel is not None:
             raise InputError("additive scores have no kernel: set kernel=None, or use MonotoneRetargeting")
-        return super()._minimise(data, make)
+        return data, None

@@ -16,6 +16,7 @@ from sklearn import config_context
 from sklearn.base import clone
 from sklearn.model_selection import GroupKFold, check_cv
 from sklearn.utils import _safe_indexing, column_or_1d, indexable
+from threadpoolctl import threadpool_limits
 
 from apexrank.errors import InputError
 from apexrank.losses import LOSSES, Exponential, Loss
@@ -303,6 +304,7 @@ class RankBoost(LinearBinaryRanker):
             super()._warn(solution)
 
 
+SMALL = 1e6  # numbers in X, in a search
 DEFAULT_PS = (1, 2, 4, 8, 16, 64)
 ALPHA_FACTORS = (100.0, 10.0, 1.0, 0.1, 0.01)  # of the alpha of "auto", the strongest first
 
@@ -469,10 +471,15 @@ class PNormPushCV(LinearBinaryRanker):
         columns = X, y, sample_weight, groups
         ranker = self._ranker(pos_label=pos_label)
         tasks = steps([(train, test, alpha) for train, test in folds for alpha in alphas])
-        rows = Parallel(n_jobs=self.n_jobs, verbose=self.verbose)(
-            delayed(_score_path)(columns, train, test, self.ps, scorer, clone(ranker).set_params(alpha=alpha))
-            for train, test, alpha in tasks
-        )
+        # of small products of matrices starting and awaiting threads takes longer than they save
+        threads = 1 if len(y) * np.shape(X)[1] < SMALL else None
+        with threadpool_limits(limits=threads, user_api="blas"):
+            rows = Parallel(n_jobs=self.n_jobs, verbose=self.verbose)(
+                delayed(_score_path)(
+                    columns, train, test, self.ps, scorer, clone(ranker).set_params(alpha=alpha)
+                )
+                for train, test, alpha in tasks
+            )
         return np.array(rows).reshape(len(folds), len(alphas), len(self.ps))
 
     def _choose(self, scores: np.ndarray, alphas: Sequence[float]) -> None:

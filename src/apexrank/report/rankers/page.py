@@ -17,7 +17,7 @@ from apexrank.comparison.engine import SHARES
 from apexrank.comparison.result import Comparison, Part
 from apexrank.comparison.verdict import in_words
 from apexrank.metrics.confidence import Interval, are_counts
-from apexrank.plot.effects import Effect, PairEffect, date_text, effect_limits, value_text
+from apexrank.plot.effects import Effect, Effects, PairEffect, date_text, effect_limits, value_text
 from apexrank.report.charts import Axis, Chart, fit_name, padded
 from apexrank.report.page import level, number, render
 
@@ -302,7 +302,7 @@ def _effects(found: Comparison) -> dict[str, Any]:
     if not columns:
         return {}
     limits = effect_limits(columns)
-    most = max((float(np.abs(pair.values).max()) for pair in pairs), default=0.0) or 1.0
+    most = Effects(columns, pairs).strongest
     return {
         "name": found.names[found.additive],
         "setting": in_words(found.settings[found.additive]),
