@@ -65,7 +65,7 @@ def _advice(found: Comparison) -> str:
     take = f"Take {found.names[own]}{in_words(found.settings[own])}"
     if own != best:
         share = "" if found.names[own] in BASELINES else f" ({_percent(found, own)})"
-        return f"{take}{share}: it is simpler, and {found.names[best]} is not clearly better."
+        return f"{take}{share}: it is simpler, and not clearly behind {found.names[best]}."
     near = [i for i in range(best) if not found.difference(best, i).low > 0]
     if not near:
         return f"{take}."
