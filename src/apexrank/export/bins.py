@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
+from itertools import pairwise
 from math import ceil, floor, inf, log10
 from numbers import Integral
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -198,6 +199,9 @@ def round_bins(
     )
     check_training(model, objective.of_model, judged)
     best = search_points(objective, wanted, max_points)
+    for each, (first, last) in zip(columns, pairwise(cells.starts.tolist()), strict=True):
+        if isinstance(each.effect, Curve):
+            best.points[first:last] = levelled(best.points[first:last], mass[first:last], max_points)
     naive = objective.best(naive_points(wanted, max_points))
     order = sorted(
         range(len(columns)), key=lambda e: -np.ptp(best.points[cells.starts[e] : cells.starts[e + 1]])
@@ -221,6 +225,24 @@ def round_bins(
         cells=[cell for cell, _ in lines],
         points_form=AdditiveForm(effects, [], 0.0),
     )
+
+
+def levelled(points: np.ndarray, mass: np.ndarray, max_points: int) -> np.ndarray:
+    """The points of a column with their mean as near to 0 as whole numbers up to ``max_points`` allow.
+
+    All points of a column may be moved by one number without a change of the order. Which of such cards the search
+    finds is a matter of rounding.
+
+    Examples
+    --------
+    >>> levelled(np.array([0, 1, 3]), np.array([5.0, 3.0, 1.0]), 5).tolist()
+    [-1, 0, 2]
+    """
+    if not points.any():
+        return points
+    moves = np.arange(-max_points - points.min(), max_points - points.max() + 1)
+    means = np.abs(np.average(points, weights=mass) + moves)
+    return points + int(moves[np.argmin(np.round(means, 9))])
 
 
 # ---------------------------------------------------------------- columns and their bins
