@@ -231,7 +231,7 @@ class RampRows:
 
 
 class RampDesign(Design):
-    """Design of :class:`RampRows`: scores and their transpose without the matrix, Hessians from blocks of it."""
+    """Design of :class:`RampRows`: scores, their transpose and Hessians without the matrix."""
 
     can_move = False
     has_span = True
@@ -269,14 +269,11 @@ class RampDesign(Design):
         chosen = np.arange(n) if some == n else np.random.default_rng(0).integers(0, n, some)
         weight = None if sample_weight is None else sample_weight[chosen]
         parts = self.X.basis.parts(self.X.slots(chosen))
-        found = [
-            moments_of(part, weight) for part in parts if part.size
-        ]  # a constant column has no coefficient
-        mean, unit = (
-            (np.array([]), *(own.mean for own in found)),
-            (np.array([]), *(own.unit for own in found)),
-        )
-        return np.concatenate(mean), np.concatenate(unit)
+        # a constant column has no coefficient
+        found = [moments_of(part, weight) for part in parts if part.size]
+        none = np.zeros(0)
+        mean = np.concatenate([none, *(own.mean for own in found)])
+        return mean, np.concatenate([none, *(own.unit for own in found)])
 
     def varies(self) -> np.ndarray:
         return np.full(self.n_features, True)

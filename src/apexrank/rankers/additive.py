@@ -24,7 +24,6 @@ from apexrank.validation import check_count
 
 PAIR_KNOTS = 6
 PAIR_STRENGTH = 10.0
-PAIR_ROUNDS = 1
 MOST_SCREENED = 64  # columns, those of the largest effects, of which pairs are looked at
 SCREENED_ROWS = 100_000
 BACKFITTED = 10  # times rows and columns of cells take turns
@@ -143,10 +142,8 @@ class AdditiveFit(LinearFit):
         check_count("n_pairs", self.n_pairs, 0)
         encoded = self._encoded(data)
         problem = super()._minimise(encoded, make)
-        for number in (
-            np.linspace(0, self.n_pairs, PAIR_ROUNDS + 1 if self.n_pairs else 1).round().astype(int)[1:]
-        ):
-            encoded = self._with_pairs(data.X, encoded, problem, number)
+        if self.n_pairs:
+            encoded = self._with_pairs(data.X, encoded, problem)
             self._start = np.concatenate([self.coef_, np.zeros(encoded.X.shape[1] - len(self.coef_))])
             problem = super()._minimise(encoded, make)
         self._keep(encoded)
@@ -200,8 +197,8 @@ class AdditiveFit(LinearFit):
             found[int(key)] = int(sign)
         return {key: sign for key, sign in found.items() if sign}
 
-    def _with_pairs(self, X: np.ndarray, data: Training, problem: Problem, most: int) -> Training:
-        """The rows with more pairs, those of columns in whose cells the gradient of the objective is largest."""
+    def _with_pairs(self, X: np.ndarray, data: Training, problem: Problem) -> Training:
+        """The rows with pairs, those of columns in whose cells the gradient of the objective is largest."""
         basis = data.X.basis
         v, w = basis.matrix @ self.coef_, np.ones(len(X)) if data.weight is None else data.weight
         mass = data.X.scatter(w)
@@ -219,12 +216,9 @@ class AdditiveFit(LinearFit):
         chosen = [j for j in chosen if len(few[j]) > 1]
         places = Places(np.ascontiguousarray(X[:, chosen]), [few[j] for j in chosen])
         residual = problem.objective.value_and_grad(problem.design.scores(self.coef_))[1]
-        ordered = ((chosen[a], chosen[b]) for a, b in screen_pairs(places, residual, w))
-        pairs = [*basis.pairs, *(pair for pair in ordered if pair not in basis.pairs)][:most]
-        few |= {j: knots for j, knots in (basis.pair_knots or {}).items() if j not in few}
-        weights = (basis.pair_weights or {}) | {
-            j: knot_mass(places, place, w) for place, j in enumerate(chosen)
-        }
+        best = screen_pairs(places, residual, w)[: self.n_pairs]
+        pairs = [(chosen[a], chosen[b]) for a, b in best]
+        weights = {j: knot_mass(places, place, w) for place, j in enumerate(chosen)}
         paired = replace(
             basis, pairs=pairs, pair_knots=few, pair_weights=weights, pair_strength=PAIR_STRENGTH
         )
