@@ -20,9 +20,11 @@ if TYPE_CHECKING:
     from apexrank.graph.consensus import ConsensusRank as ConsensusRank
     from apexrank.graph.graph import Graph as Graph
     from apexrank.graph.graph import SignedGraph as SignedGraph
+    from apexrank.graph.guarded import GuardedPageRank as GuardedPageRank
     from apexrank.graph.layers import Layers as Layers
     from apexrank.graph.layers import as_layers as as_layers
     from apexrank.graph.lpq import LpqRank as LpqRank
+    from apexrank.graph.nonbacktracking import NonBacktrackingRank as NonBacktrackingRank
     from apexrank.graph.pagerank import InDegree as InDegree
     from apexrank.graph.pagerank import PageRank as PageRank
     from apexrank.graph.reading import as_graph as as_graph

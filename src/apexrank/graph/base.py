@@ -169,12 +169,16 @@ class IteratedRank(GraphRank):
         check_is_fitted(self)
         if self._teleport.ndim > 1:
             raise InputError("explain is for one teleport vector: fit with that one alone")
-        ranks = getattr(self, "ranks_", self.scores_)  # by links alone, before labels weighed them
-        walk = self._walk(self.graph_, self._teleport)
-        sources, flows, shares = walk.flows_into(ranks, self.graph_.number(vertex))
+        number = self.graph_.number(vertex)
+        walk, ranks = self._reasons(number)
+        sources, flows, shares = walk.flows_into(ranks, number)
         names = [*self.graph_.labels(sources).tolist(), None]
         links = [InLink(*row) for row in zip(names, flows.tolist(), shares.tolist(), strict=True)]
         return sorted(links, key=lambda link: -link.flow)[:top]
+
+    def _reasons(self, vertex: int) -> tuple[Walk, np.ndarray]:
+        """The walk and the ranks that explain a vertex: by links alone, before labels weighed them."""
+        return self._walk(self.graph_, self._teleport), getattr(self, "ranks_", self.scores_)
 
     def _check_numbers(self) -> None:
         check_damping(self.damping)
