@@ -372,9 +372,15 @@ RANK = "graph rank edges.csv"
             f"{RANK} --teleport-as weak",
             "unknown --teleport-as 'weak': use one of inside, outside, weak-links",
         ),
-        (f"{RANK} --method pagerank --teleport-as inside", "--method pagerank has no --teleport-as: leave it out"),
+        (
+            f"{RANK} --method pagerank --teleport-as inside",
+            "--method pagerank has no --teleport-as: leave it out",
+        ),
         (f"{RANK} --teleport-as outside --ratio 1", "a teleport outside the norm needs a ratio above 1"),
-        (f"{RANK} --teleport-as outside --explain hub", "outside the norm is no link and cannot be explained"),
+        (
+            f"{RANK} --teleport-as outside --explain hub",
+            "outside the norm is no link and cannot be explained",
+        ),
         (f"{RANK} --method indegree --max-iter 3", "--method indegree has no --max-iter"),
         (f"{RANK} --method indegree --explain hub", "--method indegree has no --explain"),
         (f"{RANK} --method pagerank --trusted good.txt", "--method pagerank has no --trusted"),

@@ -427,7 +427,7 @@ def test_a_tolerance_below_rounding_ends_where_nothing_changes_any_more():
 
 
 def test_a_tolerance_below_rounding_is_not_blamed_on_the_number_of_steps():
-    with pytest.warns(ConvergenceWarning, match="They change no more: raise tol"):
+    with pytest.warns(ConvergenceWarning, match="More steps will not help: raise tol"):
         PageRank(tol=1e-18).fit(np.array([[0, 1, 0], [1, 0, 1], [1, 0, 0]]))
 
 
@@ -446,7 +446,7 @@ def test_long_chains_are_certified_at_ratio_one(p):
 
 
 def test_rounding_is_not_blamed_on_the_number_of_steps():
-    with pytest.warns(ConvergenceWarning, match="They change no more: raise tol"):
+    with pytest.warns(ConvergenceWarning, match="More steps will not help: raise tol"):
         LpqRank(tol=1e-17).fit(sparse_of(random_adjacency(1)))
     with pytest.warns(ConvergenceWarning, match="Raise max_iter or tol"):
         LpqRank(tol=1e-17, max_iter=50).fit(sparse_of(random_adjacency(1)))

@@ -25,15 +25,18 @@ def entries(A, damping=0.85, v=None):
     return (damping * share + np.where(d == 0, 1, 1 - damping)[:, None] * v).T.astype(np.longdouble)
 
 
-def perron(A, p, **options):
+def perron(A, p, v=None):
     """The rank at q = p from the Perron vector of the p-th powers of all entries, by repeated squaring."""
-    M = entries(A, **options) ** p
-    for _ in range(100):
-        before = M / M.max()
-        M = before @ before
-        if np.abs(M / M.max() - before).max() < 1e-18:
-            break
-    r = M.sum(axis=1) ** (1 / np.longdouble(p))
+    M = entries(A, v=v) ** p
+    there = reach(A, np.ones(len(A)) if v is None else v)
+    M[:, ~there] = 0.0
+    M /= M.max()
+    # the shift keeps −ρ, which cycles of two come near, away from ρ
+    M += np.abs(np.linalg.eigvals(M.astype(float))).max() * np.eye(len(M))
+    for _ in range(60):
+        M = M @ M
+        M /= M.max()
+    r = np.where(there, M[:, there].sum(axis=1), 0) ** (1 / np.longdouble(p))
     return r / r.sum()
 
 

@@ -194,8 +194,9 @@ class IteratedRank(GraphRank):
             )
             # more steps are no use to an iteration that gave up before its last one, or that rounding holds up
             changes = answer.history
-            at_rest = answer.n_iter < self.max_iter or min(changes[-10:], default=0) >= min(changes[:-10], default=np.inf)
-            cure = "They change no more: raise tol." if at_rest else "Raise max_iter or tol."
+            stuck = min(changes[-10:], default=0) >= min(changes[:-10], default=np.inf)
+            at_rest = answer.n_iter < self.max_iter or (stuck and np.isfinite(answer.error_bound))
+            cure = "More steps will not help: raise tol." if at_rest else "Raise max_iter or tol."
             warnings.warn(
                 f"not converged after {answer.n_iter} steps: the scores {known} the exact ones. {cure}{advice}",
                 ConvergenceWarning,

@@ -34,6 +34,8 @@ from apexrank.kernels.csr import InLinks
 class WeakLinksWalk(Walk):
     """The step of an `Lpq` map with p > 1; several teleport vectors are walks of their own, one after the other."""
 
+    map: Any  # an Lpq, whose module imports this one
+
     def __init__(self, graph: Graph, map: Any, damping: float, teleport: np.ndarray) -> None:
         self.graph, self.map, self.damping, self.teleport = graph, map, damping, teleport
         self.links, rate = shared_links(graph)
@@ -43,7 +45,10 @@ class WeakLinksWalk(Walk):
         if graph.weights is None and np.ptp(teleport) == 0:  # k depends on the source alone
             rate = self._more(damping * rate, (1 - damping) * teleport)
         else:
-            flow, b = damping * rate[graph.indices], (1 - damping) * np.repeat(teleport, np.diff(graph.indptr))
+            flow, b = (
+                damping * rate[graph.indices],
+                (1 - damping) * np.repeat(teleport, np.diff(graph.indptr)),
+            )
             flow = flow if graph.weights is None else flow * self.links.weights
             self.links, rate = InLinks(graph.indptr, graph.indices, self._more(flow, b)), np.ones(graph.n)
         self.inflow = map.on(self.links, rate, teleport)
@@ -59,10 +64,10 @@ class WeakLinksWalk(Walk):
             return (a + b) * (-np.expm1(-self.map.p * np.log1p(ratio))) ** (1 / self.map.p)
 
     def step(self, r: np.ndarray) -> np.ndarray:
-        new = self.raw(r)
+        new = self.next_of(r)
         return new / total(new)
 
-    def raw(self, r: np.ndarray) -> np.ndarray:
+    def next_of(self, r: np.ndarray) -> np.ndarray:
         """The next scores, not normalised."""
         return self.inflow(r, self._norm(self.weak * r))
 
@@ -85,7 +90,7 @@ class WeakLinksWalk(Walk):
         return stacked(found)
 
     def _midway(self, old: np.ndarray, new: np.ndarray) -> np.ndarray:
-        """The mean of old and new in r^p: eigenvalues near −ρ, as of cycles of two pages, would make steps go to and fro."""
+        """The mean of old and new in r^p: eigenvalues near −ρ, as of cycles of two, would make steps alternate."""
         low, high = np.minimum(old, new), np.maximum(old, new)
         share = np.divide(low, high, out=np.zeros_like(low), where=high > 0)
         with np.errstate(under="ignore"):
@@ -134,7 +139,9 @@ class PerronBound:
                 self.A, self.at = self._decay(old, spread) * math.exp(spread), old
         if not math.isfinite(self.A):
             return math.inf, math.inf
-        kappa = math.expm1(min(spread, 1.0)) * self.A * math.exp(min(p * hilbert_distance(old, self.at), 700.0))
+        kappa = (
+            math.expm1(min(spread, 1.0)) * self.A * math.exp(min(p * hilbert_distance(old, self.at), 700.0))
+        )
         # κ/(1 − κ): with rounding λ⁻ may have fallen a little since A was found
         d = 2 * math.atanh(kappa / (1 - kappa)) / p + 2 * rounding if kappa < 0.5 else math.inf
         return 2 * math.tanh(d / 4), d
@@ -143,12 +150,12 @@ class PerronBound:
         """The least A."""
         walk, p, there = self.walk, self.walk.map.p, r > 0
         others = np.arange(len(r)) != np.argmax(r)
-        lowest = float((walk.raw(r)[there] / r[there]).min()) * math.exp(-2 * walk.rounding)
+        lowest = float((walk.next_of(r)[there] / r[there]).min()) * math.exp(-2 * walk.rounding)
         best = math.inf
-        for apply in (lambda x: walk.inflow(x, 0.0), lambda x: walk.raw(x * others)):
+        for apply in (lambda x: walk.inflow(x, 0.0), lambda x: walk.next_of(x * others)):
             x = r
             for m in range(1, self.steps + 1):
-                x = apply(x) / lowest
+                x = np.maximum(apply(x) / lowest, 1e-9 * r)  # an upper bound whose powers stay in range
                 beta = float((x[there] / r[there]).max()) ** p * math.exp(p * m * walk.rounding)
                 if beta < 1:
                     best = min(best, m * math.exp(min(m * spread, 700.0)) / (1 - beta))
