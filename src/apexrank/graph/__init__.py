@@ -1,7 +1,7 @@
-"""Ranking the vertices of a graph by its links, so that spammers gain little from making up links.
+"""Ranking the vertices of a graph by its links, with and without labels of spam and trust.
 
 - `Graph`, `as_graph` and, for several graphs between the same vertices, `Layers`, `as_layers`;
-- `PageRank` and `InDegree`; `LpqRank`, which resists link farms, `TopMeanRank` and `ConcaveConvexRank` in its manner;
+- `PageRank` and `InDegree`; `LpqRank`, in which few strong links count most, `TopMeanRank` and `ConcaveConvexRank`;
 - with labels: `TrustRank`, `AntiTrustRank`, `DemotedRank`, `spread`, `best_threshold`;
 - `ConsensusRank` of several layers.
 
