@@ -149,7 +149,7 @@ class GuardedPageRank(IteratedRank):
                 )
                 ratio = np.where(plain.scores > 0, ratio, np.nan)
                 limit = np.nanquantile(ratio, self.keep, axis=0, method="higher")
-                scores = np.minimum(plain.scores, limit * guard.scores)
+                scores = np.where(ratio > limit, limit * guard.scores, plain.scores)
                 needed = float(np.min(self.tol * total(scores) / (8 * limit)))
                 if guard.error_bound <= needed or not guard.converged:
                     break
