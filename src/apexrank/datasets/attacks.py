@@ -32,34 +32,16 @@ def attack(
 
     The targets are pages of the graph that at least one other page links to, so that their places before and after the
     attack can be compared; :func:`plant_farms` adds new targets instead. With the same ``random_state`` every kind of
-    attack has the same targets.
+    attack has the same targets. The kinds are:
 
-    ================= =============================================================================================
-    kind              made-up links of each target
-    ================= =============================================================================================
-    ``farm``          boosters, each of which links to the target only
-    ``linked-back``   a farm whose target links to its boosters and to nobody else
-    ``shared``        all farms share their boosters, each of which links to all targets
-    ``funnel``        boosters link to the first of a chain of two pages that ends in the target
-    ``deep-funnel``   the same with a chain of six pages
-    ``whirl``         a funnel whose target links to the first page of the chain only: a cycle of three pages
-    ``triangles``     target → booster → helper → target; half of the pages are boosters
-    ``cycle-2``       the target and one page link to each other only
-    ``cycle-3``       the target and two pages form a cycle
-    ``chain``         pages in a line that ends in the target
-    ``clique``        the target and the pages all link to one another, the target to nobody else
-    ``hijacked``      honest pages, drawn at random, are made to link to the target; they keep their links
-    ``hijacked-farm`` ``hijacked`` and ``linked-back`` together
-    ``exchange``      farms whose targets link to the next target only, in a ring
-    ``expired``       the attacker takes over old pages with their in-links and lets them link to the target only
-    ================= =============================================================================================
+    KINDS
 
     Parameters
     ----------
     graph : sparse matrix or array of shape (n, n), or Graph
         ``A[i, j]`` is the weight of the link from i to j.
     kind : str
-        A kind of the table above.
+        One of those above.
     n_targets : int, default=50
         Number of targets.
     pages : int, optional
@@ -87,21 +69,20 @@ def attack(
     """
     if kind not in KINDS:
         raise InputError(f"unknown attack {kind!r}: use one of {', '.join(KINDS)}")
-    make, size, default, least = KINDS[kind]
+    chosen = KINDS[kind]
     check_count("n_targets", n_targets, 2 if kind == "exchange" else 1)
     check_count("hijacked", hijacked, 1)
     if pages is None:
-        pages = default
-    elif size != "pages":
+        pages = chosen.pages
+    elif chosen.size != "pages":
         raise InputError(f"the number of new pages of {kind} is fixed: leave out pages")
-    if pages < least:
-        raise InputError(f"{kind} needs pages >= {least}, got {pages}")
+    check_count("pages", pages, chosen.least)
     old = csr_array(_checked_graph(graph.to_scipy() if hasattr(graph, "to_scipy") else graph), copy=True)
     old.sum_duplicates()
     old.eliminate_zeros()
     rng = check_random_state(random_state)
     web = _Web(old, linked_pages(old), int(n_targets), int(pages), int(hijacked), rng)
-    make(web)
+    chosen.make(web)
     return web.finish()
 
 
@@ -261,28 +242,44 @@ def _expired(web: _Web) -> None:
 
 
 class AttackKind(NamedTuple):
-    """An attack: how its links are made, what its size counts, and its number of pages, by default and at least."""
+    """An attack: how its links are made, in words, what its size counts, and its pages by default and at least."""
 
     make: Callable[[_Web], Any]
+    about: str
     size: str | None = "pages"
     pages: int = FARM_PAGES
     least: int = 1
 
 
 KINDS = {
-    "farm": AttackKind(_farm),
-    "linked-back": AttackKind(_linked_back),
-    "shared": AttackKind(_shared),
-    "funnel": AttackKind(partial(_funnel, depth=2), least=3),
-    "deep-funnel": AttackKind(partial(_funnel, depth=6), least=7),
-    "whirl": AttackKind(_whirl, least=3),
-    "triangles": AttackKind(_triangles, least=2),
-    "cycle-2": AttackKind(partial(_cycle, length=2), None),
-    "cycle-3": AttackKind(partial(_cycle, length=3), None),
-    "chain": AttackKind(_chain, pages=5),
-    "clique": AttackKind(_clique, pages=20),
-    "hijacked": AttackKind(_hijacked, "hijacked"),
-    "hijacked-farm": AttackKind(_hijacked_farm),
-    "exchange": AttackKind(_exchange),
-    "expired": AttackKind(_expired, "hijacked"),
+    "farm": AttackKind(_farm, "boosters, each of which links to the target only"),
+    "linked-back": AttackKind(_linked_back, "a farm whose target links to its boosters and to nobody else"),
+    "shared": AttackKind(_shared, "all farms share their boosters, each of which links to all targets"),
+    "funnel": AttackKind(
+        partial(_funnel, depth=2),
+        "boosters link to the first of a chain of two pages, the last of which links to the target",
+        least=3,
+    ),
+    "deep-funnel": AttackKind(partial(_funnel, depth=6), "a funnel with a chain of six pages", least=7),
+    "whirl": AttackKind(
+        _whirl, "a funnel whose target links to the first page of the chain only: a cycle of three", least=3
+    ),
+    "triangles": AttackKind(
+        _triangles, "the target links to boosters, each of them to a helper of its own, helpers to the target", least=2
+    ),
+    "cycle-2": AttackKind(partial(_cycle, length=2), "the target and one page link to each other only", None),
+    "cycle-3": AttackKind(partial(_cycle, length=3), "the target and two pages form a cycle", None),
+    "chain": AttackKind(_chain, "pages in a line that ends in the target", pages=5),
+    "clique": AttackKind(_clique, "the target and the pages all link to one another and to nobody else", pages=20),
+    "hijacked": AttackKind(
+        _hijacked, "honest pages are made to link to the target; they keep their other links", "hijacked"
+    ),
+    "hijacked-farm": AttackKind(_hijacked_farm, "hijacked and linked-back together"),
+    "exchange": AttackKind(_exchange, "farms whose targets link to the next target only, in a ring"),
+    "expired": AttackKind(
+        _expired, "old pages, taken over with their in-links, link to the target only", "hijacked"
+    ),
 }
+if attack.__doc__:  # kept by all but python -OO
+    listed = "\n    ".join(f"- ``{name}``: {kind.about};" for name, kind in KINDS.items())
+    attack.__doc__ = attack.__doc__.replace("KINDS", f"{listed[:-1]}.")

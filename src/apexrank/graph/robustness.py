@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 import warnings
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass, fields
 from typing import TYPE_CHECKING, Any
 
@@ -32,6 +32,7 @@ ATTACKS = (
     *("cycle-2", "cycle-3", "chain", "clique", "hijacked", "hijacked:1", "hijacked-farm", "exchange", "expired"),
 )
 MOST_TARGETS, TARGET_SHARE = 50, 20  # targets by default: so many, and at most one of so many pages
+LEAST_SPEARMAN, LEAST_OVERLAP = 0.97, 0.85  # from which on a rank orders a graph as PageRank does
 FAR, NEAR = 10, 2  # a rank holds by this factor beyond PageRank's place, or within this one of the place before
 LONGEST_CYCLE = 100
 
@@ -78,6 +79,7 @@ class RankAgreement:
     """A rank beside PageRank before any attack: Spearman's ρ, vertices in common, footrule from 0 to 1.
 
     ``closed_100`` is the number of vertices on closed cycles among the first 100: what they hold comes back undivided.
+    ``agrees`` says whether Spearman's ρ is at least 0.97 and PageRank's first 100 have at least 85 % in common.
     """
 
     rank: str
@@ -86,6 +88,7 @@ class RankAgreement:
     overlap_1000: int
     footrule: float
     closed_100: int
+    agrees: bool
 
 
 @dataclass(frozen=True, eq=False)
@@ -122,30 +125,49 @@ class AttackStudy:
         """Results of one rank."""
         return [each for each in self.results if each.rank == rank]
 
-    @property
-    def best(self) -> str:
-        """Name of the rank that holds in most attacks; of equals the one nearest to PageRank before any attack."""
-        return max(self.agreement, key=lambda each: (self._held(each.rank), each.spearman)).rank
-
-    def _held(self, rank: str) -> int:
+    def held(self, rank: str) -> int:
+        """Number of attacks in which a rank holds."""
         return sum(each.holds for each in self.of_rank(rank))
 
     @property
-    def verdicts(self) -> dict[str, str]:
-        """A sentence about each rank."""
-        return dict(self._verdicts())
+    def best(self) -> str:
+        """Name of the rank that holds in most attacks, of those that order the graph as PageRank does."""
+        agreeing = [each for each in self.agreement if each.agrees]
+        return max(agreeing, key=lambda each: (self.held(each.rank), each.spearman)).rank
 
-    def _verdicts(self) -> Iterator[tuple[str, str]]:
-        total = len(self.attacks)
-        for row in self.agreement:
-            lost = [each.attack for each in self.of_rank(row.rank) if not each.holds]
-            found = f"{row.rank} holds in {total - len(lost)} of {total} attacks"
-            found += f", not in {', '.join(lost)}." if lost else "."
-            top = min(100, self.vertices)
-            agrees = f" Before any attack it shares {row.overlap_100} of the first {top} with PageRank"
-            closed = f"; {row.closed_100} of its own first {top} are on closed cycles" if row.closed_100 else ""
-            baseline = row.rank == BASELINE
-            yield row.rank, found if baseline else f"{found}{agrees} (Spearman {row.spearman:.3f}){closed}."
+    @property
+    def verdict(self) -> str:
+        """What was found, in one sentence or two."""
+        held, total = self.held(self.best), len(self.attacks)
+        text = f"Of the ranks that order this graph as PageRank does, {self.best} holds in most attacks: {held} of {total}."
+        if self.best == BASELINE:
+            text = f"PageRank holds in {held} of {total} attacks, and no rank that orders this graph as it does in more."
+        lost = [each for each in self.of_rank(self.best) if not each.holds]
+        if not lost:
+            return text
+        worst = min(lost, key=lambda each: each.after)
+        return f"{text} {worst.attack} lifts targets most, from place {worst.before:,.0f} to {worst.after:,.0f}."
+
+    @property
+    def verdicts(self) -> dict[str, str]:
+        """A sentence or two about each rank."""
+        return {row.rank: self._sentence(row) for row in self.agreement}
+
+    def _sentence(self, row: RankAgreement) -> str:
+        text = f"{row.rank} holds in {self.held(row.rank)} of {len(self.attacks)} attacks"
+        lost = [each for each in self.of_rank(row.rank) if not each.holds]
+        if lost:
+            cheapest = min(lost, key=lambda each: (each.pages + each.hijacked, each.after))
+            text += (
+                f"; of those in which it fails {cheapest.attack} is the cheapest: {_cost(cheapest)} lift a target from "
+                f"place {cheapest.before:,.0f} to {cheapest.after:,.0f}"
+            )
+        if row.rank == BASELINE:
+            return f"{text}."
+        top = min(100, self.vertices)
+        text += f". Before any attack it shares {row.overlap_100} of the first {top} with PageRank"
+        closed = f"; {row.closed_100} of its own are on closed cycles" if row.closed_100 else ""
+        return f"{text} (Spearman {row.spearman:.3f}){closed}."
 
     def table(self) -> pl.DataFrame:
         """Results as a polars frame, one row for each attack and rank."""
@@ -157,7 +179,12 @@ class AttackStudy:
 
     def to_dict(self) -> dict[str, Any]:
         """Everything as plain values."""
-        return asdict(self) | {"best": self.best, "verdicts": self.verdicts}
+        return asdict(self) | {"best": self.best, "verdict": self.verdict, "verdicts": self.verdicts}
+
+
+def _cost(result: AttackResult) -> str:
+    hijacked = f" and {result.hijacked:g} hijacked" if result.hijacked else ""
+    return f"{result.pages:g} new{hijacked} page(s)"
 
 
 def _frame(rows: Sequence[Any]) -> pl.DataFrame:
@@ -288,13 +315,15 @@ def _agreement(
     ]
     deviations = own - own.mean(), base - base.mean()
     norm = np.sqrt((deviations[0] ** 2).sum() * (deviations[1] ** 2).sum())
+    spearman = float(deviations[0] @ deviations[1] / norm) if norm else float(name == BASELINE)
     return RankAgreement(
         rank=name,
-        spearman=float(deviations[0] @ deviations[1] / norm) if norm else float("nan"),
+        spearman=spearman,
         overlap_100=common[0],
         overlap_1000=common[1],
         footrule=float(spearman_footrule(rankings=(own, base), normalize=True)),
         closed_100=int(on_closed_cycle(graph, np.argsort(-scores[name], kind="stable")[:100]).sum()),
+        agrees=spearman >= LEAST_SPEARMAN and common[0] >= LEAST_OVERLAP * min(100, graph.n),
     )
 
 
