@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from dataclasses import asdict
+from functools import partial
 
 from scipy.sparse import csr_array
 
@@ -68,7 +69,7 @@ def main() -> None:
     ]
     RESULTS.mkdir(exist_ok=True)
     for title, graph in graphs():
-        study = attack_ranks(graph, attacks=SHOWN, progress=lambda line, title=title: print(f"{title}: {line}"))
+        study = attack_ranks(graph, attacks=SHOWN, progress=partial(print, f"{title}:", flush=True))
         rows += [{"graph": title} | asdict(each) for each in study.results]
         lines += places(title, study)
         (RESULTS / "attacks.md").write_text("\n".join(lines) + "\n", encoding="utf-8")

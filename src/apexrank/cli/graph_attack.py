@@ -67,10 +67,14 @@ def attack(
             build(study, shown.report, title=shown.title or f"Under attack: {edges.name}")
     out.write_frame(study.table(), shown.output)
     if json:
-        out.print_json({"edges_file": edges} | study.to_dict() | {"report": shown.report, "output": shown.output})
+        out.print_json(
+            {"edges_file": edges} | study.to_dict() | {"report": shown.report, "output": shown.output}
+        )
         return
     size = f"{out.plural(study.vertices, 'vertex', 'vertices')}, {out.plural(study.edges, 'link')}"
-    typer.echo(f"{edges}: {size}; median places of {out.plural(study.n_targets, 'target')}, * where a rank fails")
+    typer.echo(
+        f"{edges}: {size}; median places of {out.plural(study.n_targets, 'target')}, * where a rank fails"
+    )
     names = [row.rank for row in study.agreement]
     befores = [f"{study.of_rank(name)[0].before:,.0f} ".rjust(_WIDTH) for name in names]
     rows = [["none", 0, 0, *befores]]

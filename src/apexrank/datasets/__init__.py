@@ -1,7 +1,7 @@
 """Data sets of the papers and of the field, made-up ones, and readers of LETOR, PrefLib and web graphs.
 
-Made up: :mod:`.synthetic`, :mod:`.crawl`; spam: :mod:`.attacks`. Queries: :mod:`.letor`. Hosts: :mod:`.webspam`. Ballots:
-:mod:`.preflib`. The UCI sets of the papers: :mod:`.uci`. Networks: :mod:`.networks`.
+Made up: :mod:`.synthetic`, :mod:`.crawl`; link spam: :mod:`.attacks`. Queries: :mod:`.letor`. Hosts: :mod:`.webspam`.
+Ballots: :mod:`.preflib`. The UCI sets of the papers: :mod:`.uci`. Networks: :mod:`.networks`.
 """
 
 from typing import TYPE_CHECKING

@@ -111,14 +111,14 @@ class _Web:
         rng: np.random.RandomState,
     ) -> None:
         self.old, self.linked, self.pages, self.hijacked, self.rng = old, linked, pages, hijacked, rng
-        self.targets = self.draw(linked, n_targets, "n_targets")[:, None]
+        self.targets = self.draw(linked, n_targets, "lower n_targets")[:, None]
         self.size = old.shape[0]
         self.links: list[tuple[np.ndarray, np.ndarray]] = []
         self.owned, self.n_hijacked = self.targets.ravel(), 0
 
-    def draw(self, pages: np.ndarray, count: int, what: str) -> np.ndarray:
+    def draw(self, pages: np.ndarray, count: int, advice: str = "hijack fewer") -> np.ndarray:
         if len(pages) < count:
-            raise InputError(f"{count} pages are needed, but only {len(pages)} are suitable: lower {what}")
+            raise InputError(f"{count} pages are needed, but only {len(pages)} are suitable: {advice}")
         return self.rng.choice(pages, count, replace=False)
 
     def new(self, count: int, farms: int | None = None) -> np.ndarray:
@@ -217,7 +217,7 @@ def _hijacked(web: _Web) -> None:
     for target in web.targets[:, 0]:
         free = able.copy()
         free[links.indices[links.indptr[target] : links.indptr[target + 1]]] = False
-        honest = web.draw(np.flatnonzero(free), web.hijacked, "hijacked")
+        honest = web.draw(np.flatnonzero(free), web.hijacked)
         web.link(honest, target)
     web.n_hijacked = web.hijacked * len(web.targets)
 
@@ -235,7 +235,7 @@ def _exchange(web: _Web) -> None:
 
 def _expired(web: _Web) -> None:
     web.n_hijacked = web.hijacked * len(web.targets)
-    bought = web.draw(np.setdiff1d(web.linked, web.owned), web.n_hijacked, "hijacked")
+    bought = web.draw(np.setdiff1d(web.linked, web.owned), web.n_hijacked)
     web.drop_links(bought)
     web.link(bought.reshape(-1, web.hijacked), web.targets)
     web.owned = np.append(web.owned, bought)
@@ -265,12 +265,16 @@ KINDS = {
         _whirl, "a funnel whose target links to the first page of the chain only: a cycle of three", least=3
     ),
     "triangles": AttackKind(
-        _triangles, "the target links to boosters, each of them to a helper of its own, helpers to the target", least=2
+        _triangles,
+        "the target links to boosters, each of them to a helper of its own, helpers to the target",
+        least=2,
     ),
     "cycle-2": AttackKind(partial(_cycle, length=2), "the target and one page link to each other only", None),
     "cycle-3": AttackKind(partial(_cycle, length=3), "the target and two pages form a cycle", None),
     "chain": AttackKind(_chain, "pages in a line that ends in the target", pages=5),
-    "clique": AttackKind(_clique, "the target and the pages all link to one another and to nobody else", pages=20),
+    "clique": AttackKind(
+        _clique, "the target and the pages all link to one another and to nobody else", pages=20
+    ),
     "hijacked": AttackKind(
         _hijacked, "honest pages are made to link to the target; they keep their other links", "hijacked"
     ),

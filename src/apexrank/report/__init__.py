@@ -3,7 +3,8 @@
 `apexrank.comparison` asks which ranker puts the most positives on top of a list (folder ``rankers``); `compare_ranks`
 asks which vertices of a graph gain by made-up links (``graph``), `apexrank.graph.attack_ranks` how far such links lift
 them (``attack``); `summarise_votes` shows how settled an aggregation is (``votes``); a scorecard has a page to print
-(``card``). `build` makes the page of any of them, from ``page`` and ``charts``, which all share. It needs ``pip install "apexrank[report]"``.
+(``card``). `build` makes the page of any of them, from ``page`` and ``charts``, which all share. It needs
+``pip install "apexrank[report]"``.
 """
 
 from __future__ import annotations
