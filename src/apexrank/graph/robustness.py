@@ -167,7 +167,8 @@ class AttackStudy:
             cheapest = min(lost, key=lambda each: (each.pages + each.hijacked, each.after))
             text += (
                 f"; of those in which it fails the cheapest is {cheapest.attack}: {cheapest.pages:g} new and "
-                f"{cheapest.hijacked:g} hijacked pages lift a target from {cheapest.before:,.0f} to {cheapest.after:,.0f}"
+                f"{cheapest.hijacked:g} hijacked pages lift a target from {cheapest.before:,.0f} "
+                f"to {cheapest.after:,.0f}"
             )
         if row.rank == BASELINE:
             return f"{text}."
