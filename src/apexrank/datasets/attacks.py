@@ -285,5 +285,5 @@ KINDS = {
     ),
 }
 if attack.__doc__:  # kept by all but python -OO
-    listed = "\n    ".join(f"- ``{name}``: {kind.about};" for name, kind in KINDS.items())
-    attack.__doc__ = attack.__doc__.replace("KINDS", f"{listed[:-1]}.")
+    _ABOUT = "\n    ".join(f"- ``{name}``: {kind.about};" for name, kind in KINDS.items())
+    attack.__doc__ = attack.__doc__.replace("KINDS", f"{_ABOUT[:-1]}.")
