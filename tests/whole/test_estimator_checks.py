@@ -15,15 +15,20 @@ from sklearn.utils.estimator_checks import parametrize_with_checks
 import apexrank
 from apexrank.aggregation import LovaszAggregator, LovaszBregmanKMeans, LovaszMallows
 from apexrank.graph import (
+    HITS,
     AntiTrustRank,
     ConcaveConvexRank,
     ConsensusRank,
     DemotedRank,
+    EigenvectorRank,
     GraphRank,
     InDegree,
+    KatzRank,
     LpqRank,
     PageRank,
+    RobustPageRank,
     TopMeanRank,
+    TruncatedPageRank,
     TrustRank,
 )
 from apexrank.graph.base import IteratedRank, plain_graph
@@ -193,6 +198,11 @@ OF_GRAPHS = [
     LpqRank(p=2),
     ConcaveConvexRank(),
     TopMeanRank(),
+    TruncatedPageRank(),
+    RobustPageRank(),
+    HITS(),
+    KatzRank(),
+    EigenvectorRank(),
     TrustingTheFirst(),
     DistrustingTheFirst(),
     DemotingTheFirst(),

@@ -2,7 +2,8 @@
 
 - `Graph`, `as_graph` and, for several graphs between the same vertices, `Layers`, `as_layers`;
 - `PageRank` and `InDegree`; `LpqRank`, which resists link farms, `TopMeanRank` and `ConcaveConvexRank` in its manner;
-- with labels: `TrustRank`, `AntiTrustRank`, `DemotedRank`, `spread`, `best_threshold`;
+- its peers `TruncatedPageRank`, `RobustPageRank`; baselines `HITS`, `KatzRank`, `EigenvectorRank`; `local_rank`;
+- with labels: `SpamMassRank`, `TrustRank`, `AntiTrustRank`, `DemotedRank`, `spread`, `best_threshold`;
 - `ConsensusRank` of several layers.
 
 Names are imported when they are first used: networkx looks into this package whenever it is imported itself.
@@ -18,6 +19,11 @@ if TYPE_CHECKING:
     from apexrank.graph.concave_convex import ConcaveConvexRank as ConcaveConvexRank
     from apexrank.graph.concave_convex import TopMeanRank as TopMeanRank
     from apexrank.graph.consensus import ConsensusRank as ConsensusRank
+    from apexrank.graph.contributions import LocalRank as LocalRank
+    from apexrank.graph.contributions import RobustPageRank as RobustPageRank
+    from apexrank.graph.contributions import SpamMassRank as SpamMassRank
+    from apexrank.graph.contributions import local_rank as local_rank
+    from apexrank.graph.contributions import local_ranks as local_ranks
     from apexrank.graph.graph import Graph as Graph
     from apexrank.graph.graph import SignedGraph as SignedGraph
     from apexrank.graph.layers import Layers as Layers
@@ -25,7 +31,11 @@ if TYPE_CHECKING:
     from apexrank.graph.lpq import LpqRank as LpqRank
     from apexrank.graph.pagerank import InDegree as InDegree
     from apexrank.graph.pagerank import PageRank as PageRank
+    from apexrank.graph.pagerank import TruncatedPageRank as TruncatedPageRank
     from apexrank.graph.reading import as_graph as as_graph
+    from apexrank.graph.spectral import HITS as HITS
+    from apexrank.graph.spectral import EigenvectorRank as EigenvectorRank
+    from apexrank.graph.spectral import KatzRank as KatzRank
     from apexrank.graph.trust import AntiTrustRank as AntiTrustRank
     from apexrank.graph.trust import DemotedRank as DemotedRank
     from apexrank.graph.trust import TrustRank as TrustRank
