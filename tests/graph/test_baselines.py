@@ -3,6 +3,7 @@
 import networkx as nx
 import numpy as np
 import pytest
+from sklearn.exceptions import ConvergenceWarning
 
 from apexrank import InputError, PageRank
 from apexrank.datasets.crawl import make_crawl
@@ -29,7 +30,7 @@ def transitions(A):
 
 
 def contributions(A, damping=0.85):
-    """``c[u, i]``: what a walk from u leaves at i when it ends with probability 1 − damping, or at a dangling vertex."""
+    """``c[u, i]``: share of the walks from u that end at i; those that end at dangling vertices are lost."""
     return (1 - damping) * np.linalg.inv(np.eye(len(A)) - damping * transitions(A))
 
 
@@ -241,3 +242,13 @@ def test_an_update_has_the_same_bound_and_takes_fewer_steps():
     exact = dense_pagerank(after.toarray())
     assert np.abs(updated.scores_ - exact).sum() <= updated.error_bound_ <= 1e-9
     assert updated.n_iter_ < anew.n_iter_
+
+
+def test_katz_without_enough_steps_is_a_warning():
+    web = nx.complete_graph(3)
+    with pytest.warns(ConvergenceWarning, match="not converged after 2 steps"):
+        ranks = KatzRank(0.45, max_iter=2).fit(nx.DiGraph([(0, 1), (1, 0), (1, 2), (2, 1), (2, 0)]))
+    assert ranks.error_bound_ <= 2
+    assert KatzRank(0.0).fit(web).scores_ == pytest.approx([1 / 3] * 3)
+    with pytest.raises(InputError, match="alpha must be a finite number of at least 0"):
+        KatzRank(-0.1).fit(web)

@@ -56,9 +56,12 @@ class RobustPageRank(PageRank):
     Examples
     --------
     >>> from apexrank.graph.contributions import RobustPageRank
-    >>> links = (["hub", "a", "b", *"stuvwxyz"], ["a", "b", "hub", *["farm"] * 8])
-    >>> RobustPageRank(cap=0.1).fit(links).top(1)[0][0], RobustPageRank(cap=1.0).fit(links).top(1)[0][0]
-    ('a', 'farm')
+    >>> links = [(f"reader {i}", hub) for i in range(20) for hub in "xyz"]  # twenty readers of three hubs
+    >>> links += [(hub, page) for hub in "xyz" for page in ("good", *(f"{hub} {i}" for i in range(4)))]
+    >>> links += [(f"booster {i}", "farm") for i in range(8)]
+    >>> edges = tuple(zip(*links))
+    >>> [RobustPageRank(cap).fit(edges).ranking_[0] for cap in (1.0, 0.02)]
+    ['farm', 'good']
     """
 
     cap: float = 0.01
@@ -215,6 +218,7 @@ def local_ranks(
     Parameters
     ----------
     graph : Graph, or anything :func:`apexrank.graph.as_graph` reads
+        Its links are followed as they point.
     seeds : names of vertices
         One rank for each.
     k : int

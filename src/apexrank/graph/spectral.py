@@ -141,7 +141,7 @@ class KatzRank(WeightedRank):
     ----------
     alpha : float, optional
         What a link hands on; below 1 over the spectral radius of the adjacency matrix. None: 0.85 over an upper bound
-        of the radius, which 100 power steps give.
+        of the radius, which 100 power steps give, or over the largest weight where that is more.
     tol : float
         Iteration ends when the distance to the exact scores is at most this, in the L1 norm.
     max_iter, warm_start, verbose, callback
@@ -174,7 +174,8 @@ class KatzRank(WeightedRank):
     def _solve(self, graph: Graph, links: InLinks, first: np.ndarray) -> Fixpoint:
         radius = self._unit * _spectral_radius_bound(links)
         if self.alpha is None:
-            self.alpha_ = 0.85 / radius if radius else 0.0
+            # the radius of a graph with a cycle is about a weight or more; without one it is 0, and any alpha would do
+            self.alpha_ = 0.85 / max(radius, self._unit)
         else:
             check_finite("alpha", self.alpha, 0)
             self.alpha_ = float(self.alpha)
@@ -193,11 +194,11 @@ class KatzRank(WeightedRank):
                 self._progress,
             )
         if math.isinf(answer.hilbert_bound):
-            self._checked(np.array([np.inf]), radius)
+            self._checked(np.array([math.inf]), radius)
         return answer._replace(scores=_shares(answer.scores))
 
     def _checked(self, y: np.ndarray, radius: float) -> np.ndarray:
-        if not np.isfinite(y).all():
+        if self.alpha_ * radius >= 1 and not np.isfinite(y).all():
             raise InputError(
                 f"alpha = {self.alpha_:.3g} is not known to be below 1 over the spectral radius of this graph: "
                 f"any below {1 / radius:.3g} is"
@@ -209,7 +210,7 @@ def _katz_bound(rounding: float) -> Bound:
     def bound(new: np.ndarray, old: np.ndarray, change: float) -> tuple[float, float]:
         kappa = float(np.abs(new - old).max()) + rounding * float(new.max())
         if not kappa < 0.5:  # the factor κ/(1 − κ) says nothing yet
-            return math.inf, math.inf
+            return 2.0, math.inf  # shares of 1 are never further apart
         off = kappa / (1 - kappa)
         d = math.log1p(off) - math.log1p(-off)
         return 2 * math.tanh(d / 4), d
