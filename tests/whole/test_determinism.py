@@ -38,7 +38,16 @@ from apexrank import (
 from apexrank.aggregation import OrderPosterior
 from apexrank.comparison import Logistic, compare_rankers
 from apexrank.export import round_scorecard
-from apexrank.graph import TopMeanRank, attack_ranks
+from apexrank.graph import (
+    HITS,
+    GuardedPageRank,
+    KatzRank,
+    NonBacktrackingRank,
+    RobustPageRank,
+    TopMeanRank,
+    TruncatedPageRank,
+    attack_ranks,
+)
 from apexrank.kernels import csr
 from apexrank.plot import additive_effects
 from apexrank.report import summarise_votes
@@ -219,6 +228,7 @@ def with_threads(number, compute):
 
 
 GRAPH_RANKS = [PageRank(), InDegree(), TopMeanRank(3), LpqRank(2), LpqRank(8, 1.0), LpqRank(np.inf)]
+GRAPH_RANKS += [TruncatedPageRank(), RobustPageRank(), HITS(), KatzRank(), NonBacktrackingRank(), GuardedPageRank()]
 
 
 @pytest.mark.parametrize("rank", GRAPH_RANKS, ids=str)

@@ -100,11 +100,11 @@ class GuardedPageRank(IteratedRank):
     [1, 614]
     """
 
-    min_links: float = 30.0
+    min_links: float = 15.0
     _: KW_ONLY
     truncate: int = 2
-    early: float = 0.05
-    keep: float = 0.9
+    early: float = 0.2
+    keep: float = 0.85
     damping: float = 0.85
 
     def _walk(self, graph: Graph, teleport: np.ndarray) -> Walk:
