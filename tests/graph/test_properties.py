@@ -25,25 +25,27 @@ from apexrank import graph as graphs
 from apexrank.graph import (
     HITS,
     AntiTrustRank,
+    AttackStudy,
     ConcaveConvexRank,
     ConsensusRank,
     DemotedRank,
     EigenvectorRank,
     GraphRank,
+    GuardedPageRank,
     InDegree,
     KatzRank,
     LpqRank,
+    NonBacktrackingRank,
     PageRank,
     RobustPageRank,
     SignedGraph,
     SpamMassRank,
     TopMeanRank,
-    GuardedPageRank,
-    NonBacktrackingRank,
     TruncatedPageRank,
     TrustRank,
     as_graph,
     as_layers,
+    attack_ranks,
     best_threshold,
     local_rank,
     local_ranks,
@@ -465,6 +467,16 @@ def test_a_threshold_sees_the_order_of_the_scores_alone(rows):
     assert round(error * len(spam)) <= min(spam.sum(), len(spam) - spam.sum())
 
 
+@settings(max_examples=10, deadline=None)
+@given(links(), st.integers(0, 3))
+def test_a_farm_never_lowers_its_target_by_the_count_of_links(web, seed):
+    assume((web.sources != web.targets).any())
+    ranks = {"in-degree": InDegree(weighted=False)}
+    study = attack_ranks(web.graph, ranks, attacks=["farm:2", "chain"], n_targets=1, random_state=seed)
+    assert isinstance(study, AttackStudy)
+    assert all(each.after <= each.before for each in study.of_rank("in-degree"))
+
+
 # Layers
 
 
@@ -534,6 +546,9 @@ PROPERTIES = {
     **dict.fromkeys(["Layers", "as_layers"], test_layers_together_are_the_graph_of_all_links),
     "InLink": test_the_shares_of_an_explanation_add_up,
     "SignedGraph": test_negative_links_are_distrust,
+    **dict.fromkeys(
+        ["attack_ranks", "AttackStudy"], test_a_farm_never_lowers_its_target_by_the_count_of_links
+    ),
     "as_graph": test_every_way_in_gives_the_same_ranks,
     **dict.fromkeys(["LocalRank", "local_rank", "local_ranks"], test_a_local_rank_is_within_its_bound),
     "best_threshold": test_a_threshold_sees_the_order_of_the_scores_alone,

@@ -33,7 +33,9 @@ def nonbacktracking_oracle(A, damping, truncate, teleport):
 
 def some_graph(seed):
     rng = np.random.default_rng(seed)
-    A = random_adjacency(seed, n=int(rng.integers(2, 9)), weighted=seed % 3 == 0, density=rng.uniform(0.1, 0.6))
+    A = random_adjacency(
+        seed, n=int(rng.integers(2, 9)), weighted=seed % 3 == 0, density=rng.uniform(0.1, 0.6)
+    )
     if seed % 4 == 0:
         A = np.maximum(A, A.T)  # every link is reciprocal
     v = rng.random(len(A))

@@ -25,7 +25,7 @@ def web():
 @pytest.fixture(scope="module")
 def study(web):
     return attack_ranks(
-        web, RANKS, attacks=["linked-back:20", "cycle-2", "hijacked:3"], n_targets=7, random_state=5
+        web, RANKS, attacks=["linked-back:5", "cycle-2", "hijacked:3"], n_targets=7, random_state=5
     )
 
 
@@ -38,7 +38,7 @@ def middle_place(scores, vertex, among):
 
 def test_measures_are_those_of_ranks_fitted_from_scratch(web, study):
     n = web.shape[0]
-    options = {"linked-back:20": {"pages": 20}, "cycle-2": {}, "hijacked:3": {"hijacked": 3}}
+    options = {"linked-back:5": {"pages": 5}, "cycle-2": {}, "hijacked:3": {"hijacked": 3}}
     for name, size in options.items():
         spammed = attack(web, name.partition(":")[0], n_targets=7, random_state=5, **size)
         targets = spammed.target_vertices
@@ -52,7 +52,7 @@ def test_measures_are_those_of_ranks_fitted_from_scratch(web, study):
             assert (found.before, found.after) == (before, after)
             assert found.factor == after / by_rank["PageRank"].after
             assert found.holds == (after >= 10 * by_rank["PageRank"].after or after >= before / 2)
-            pages = {"linked-back:20": 20, "cycle-2": 1, "hijacked:3": 3}[name]
+            pages = {"linked-back:5": 5, "cycle-2": 1, "hijacked:3": 3}[name]
             assert found.gain_per_page == pytest.approx((before - after) / pages)
             assert found.spam_share == pytest.approx(now[spammed.spam].sum() / now.sum(), abs=1e-8)
             if rank != "in-degree":  # which has ties at its hundredth place

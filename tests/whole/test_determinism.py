@@ -228,7 +228,14 @@ def with_threads(number, compute):
 
 
 GRAPH_RANKS = [PageRank(), InDegree(), TopMeanRank(3), LpqRank(2), LpqRank(8, 1.0), LpqRank(np.inf)]
-GRAPH_RANKS += [TruncatedPageRank(), RobustPageRank(), HITS(), KatzRank(), NonBacktrackingRank(), GuardedPageRank()]
+GRAPH_RANKS += [
+    TruncatedPageRank(),
+    RobustPageRank(),
+    HITS(),
+    KatzRank(),
+    NonBacktrackingRank(),
+    GuardedPageRank(),
+]
 
 
 @pytest.mark.parametrize("rank", GRAPH_RANKS, ids=str)

@@ -63,12 +63,12 @@ from apexrank.graph import (
     HITS,
     ConcaveConvexRank,
     EigenvectorRank,
+    GuardedPageRank,
     KatzRank,
+    NonBacktrackingRank,
     RobustPageRank,
     SpamMassRank,
     TopMeanRank,
-    GuardedPageRank,
-    NonBacktrackingRank,
     TruncatedPageRank,
 )
 from apexrank.io import Recipe, Table, TableRanker, load_model, read_table, save_model

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from apexrank.graph.graph import Graph
 
 _LINKS_SHOWN = 10
-_SHOWN_PARAMS = ("p", "ratio", "k", "truncate", "cap", "beta", "damping")
+_SHOWN_PARAMS = ("p", "ratio", "k", "min_links", "truncate", "cap", "beta", "damping")
 _QUIET_PARAMS = ("callback", "verbose", "warm_start")
 _ABOUT_LABELS = ("trust", "gamma", "distrust", "neutral")
 
@@ -65,7 +65,9 @@ Signed = Annotated[
     typer.Option("--signed", help="Negative weights are distrust, not an error.", rich_help_panel="Reading"),
 ]
 graph_app = typer.Typer(
-    name="graph", help="Rank the vertices of a graph so that made-up links gain little.", add_completion=False
+    name="graph",
+    help="Rank the vertices of a graph, and measure how far made-up links would lift them.",
+    add_completion=False,
 )
 
 
@@ -79,7 +81,7 @@ def _graph(context: typer.Context) -> None:
 class RankOptions:
     """The method and its parameters."""
 
-    method: str = opt.method(f"One of {', '.join(METHODS)}.", default="lpq", choices=tuple(METHODS))
+    method: str = opt.method(f"One of {', '.join(METHODS)}.", default="guarded", choices=tuple(METHODS))
     p: float | None = opt.method(
         "How much more few strong links count than many weak ones: from 1 to inf; 2 by default, 1 in top-mean.",
         "-p",
@@ -88,7 +90,10 @@ class RankOptions:
         "q/p of lpq and top-mean: returns of further links diminish above 1; 1.2 by default."
     )
     k: int | None = opt.method("Links that count in top-mean; 10 by default.", "-k", "--k")
-    truncate: int | None = opt.method("Length of the shortest walks that count in truncated; 2 by default.")
+    truncate: int | None = opt.method(
+        "First steps of a walk that do not count in truncated and nonbacktracking, and little in guarded; 2 by "
+        "default."
+    )
     cap: float | None = opt.method("Most that a vertex contributes to another in robust; 0.01 by default.")
     alpha: float | None = opt.method(
         "What a link hands on in katz; 0.85 over a bound of the spectral radius by default."
@@ -103,6 +108,12 @@ class RankOptions:
         "Stop when the scores are this near to the exact ones (L1); 1e-9 by default."
     )
     max_iter: int | None = opt.method("Most steps; 1000 by default.")
+    min_links: float | None = opt.method(
+        "Links that every vertex is taken to have at least in the guard of guarded; 15 by default."
+    )
+    keep: float | None = opt.method(
+        "Share of the vertices that keep their PageRank in guarded; 0.85 by default."
+    )
     trust: str | None = opt.label(
         "How labels spread in lpq: linear (the default), or same, as the rank does."
     )

@@ -71,7 +71,7 @@ def attack(
     if kind not in KINDS:
         raise InputError(f"unknown attack {kind!r}: use one of {', '.join(KINDS)}")
     chosen = KINDS[kind]
-    check_count("n_targets", n_targets, 2 if kind == "exchange" else 1)
+    check_count("n_targets", n_targets, chosen.targets)
     check_count("hijacked", hijacked, 1)
     if pages is None:
         pages = chosen.pages
@@ -251,13 +251,14 @@ def _expired(web: _Web) -> None:
 
 
 class AttackKind(NamedTuple):
-    """An attack: how its links are made, in words, what its size counts, and its pages by default and at least."""
+    """An attack: how it is made, in words, what its size counts, pages by default and at least, targets at least."""
 
     make: Callable[[_Web], Any]
     about: str
     size: str | None = "pages"
     pages: int = FARM_PAGES
     least: int = 1
+    targets: int = 1
 
 
 KINDS = {
@@ -291,7 +292,9 @@ KINDS = {
         _hijacked, "honest pages are made to link to the target; they keep their other links", "hijacked"
     ),
     "hijacked-farm": AttackKind(_hijacked_farm, "hijacked and linked-back together"),
-    "exchange": AttackKind(_exchange, "farms whose targets link to the next target only, in a ring"),
+    "exchange": AttackKind(
+        _exchange, "farms whose targets link to the next target only, in a ring", targets=2
+    ),
     "expired": AttackKind(
         _expired, "old pages, taken over with their in-links, link to the target only", "hijacked"
     ),

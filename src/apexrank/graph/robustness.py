@@ -6,7 +6,7 @@ import time
 import warnings
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass, fields
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 from scipy.stats import rankdata
@@ -17,8 +17,10 @@ from apexrank.datasets.attacks import FARM_PAGES, KINDS, attack, linked_pages
 from apexrank.errors import InputError
 from apexrank.graph.base import GraphRank, IteratedRank, plain_graph
 from apexrank.graph.graph import Graph
+from apexrank.graph.guarded import GuardedPageRank
 from apexrank.graph.lpq import LpqRank
-from apexrank.graph.pagerank import InDegree, PageRank
+from apexrank.graph.nonbacktracking import NonBacktrackingRank
+from apexrank.graph.pagerank import InDegree, PageRank, TruncatedPageRank
 from apexrank.graph.reading import as_graph
 from apexrank.metrics.permutation import spearman_footrule
 from apexrank.metrics.precision import spam_mass, spam_met
@@ -54,6 +56,7 @@ ATTACKS = (
     ),
 )
 MOST_TARGETS, TARGET_SHARE = 50, 20  # targets by default: so many, and at most one of so many pages
+SPAM_SHARE = 20  # at once an attacker adds at most one page to so many, or what one target takes
 LEAST_SPEARMAN, LEAST_OVERLAP = 0.97, 0.85  # from which on a rank orders a graph as PageRank does
 FAR, NEAR = (
     10,
@@ -68,7 +71,9 @@ def default_ranks() -> dict[str, GraphRank]:
         "InDegree": InDegree(),
         BASELINE: PageRank(tol=1e-7),
         "L_2,2.4": LpqRank(2, tol=1e-7),
-        "L_4,4.8": LpqRank(4, tol=1e-7),
+        "truncated": TruncatedPageRank(tol=1e-7),
+        "non-backtracking": NonBacktrackingRank(tol=1e-7),
+        "guarded": GuardedPageRank(tol=1e-7),
     }
 
 
@@ -219,16 +224,16 @@ def attack_ranks(
 ) -> AttackStudy:
     """Attack random pages of a graph, and measure for each rank how far they rise.
 
-    Each attack is an `apexrank.datasets.attack` on the same targets, all of them at once. The graph is ranked once as
-    it is; ranks of attacked graphs start from there.
+    Each attack is an `apexrank.datasets.attack` on the same targets: on all of them at once, or in rounds where the new
+    pages would be more than a twentieth of the graph. The graph is ranked once as it is; ranks of attacked graphs start
+    from there.
 
     Parameters
     ----------
     graph : anything :func:`apexrank.graph.as_graph` reads
         The graph before any attack.
     ranks : mapping of names to unfitted ranks, optional
-        Default: in-degree, PageRank and L_pq ranks. "PageRank", which the others are compared with, is always among
-        them.
+        Default: those that need no labels. "PageRank", which the others are compared with, is always among them.
     attacks : sequence of str
         Kinds of `apexrank.datasets.attack`, each with an optional size, such as "farm:20" or "hijacked:100": new pages
         of each target, or hijacked ones. An attack that the graph is too small for is left out, with a note.
@@ -276,20 +281,25 @@ def attack_ranks(
     agreement = [_agreement(name, read, clean, places) for name in clean]
     results: list[AttackResult] = []
     for name, options in sizes.items():
+        kind = KINDS[options["kind"]]
+        together = max(1, read.n // (SPAM_SHARE * options.get("pages", kind.pages)))
+        rounds = [len(part) for part in np.array_split(np.arange(n_targets), -(-n_targets // together))]
+        trials: dict[str, list[_Trial]] = {rank: [] for rank in estimators}
         try:
-            spammed = attack(adjacency, n_targets=n_targets, random_state=random_state, **options)
+            for number, targets in enumerate(rounds):
+                several = max(targets, kind.targets)
+                spammed = attack(adjacency, n_targets=several, random_state=random_state + number, **options)
+                now = as_graph(spammed.adjacency)
+                for rank, estimator in estimators.items():
+                    scores = _fit(estimator, now, f"{rank} ({name})", notes, clean[rank])
+                    trials[rank].append(_Trial.of(spammed, scores, places[rank]))
         except InputError as error:
             notes.append(f"{name} is left out: {error}.")
             continue
-        now = as_graph(spammed.adjacency)
-        rows: list[AttackResult] = []
-        for rank, estimator in estimators.items():
-            scores = _fit(estimator, now, f"{rank} ({name})", notes, clean[rank])
-            place = rankdata(-scores[: read.n])
-            baseline = rows[0].after if rows else None
-            rows.append(_measure(name, rank, spammed, scores, places[rank], place, baseline))
-            tell(f"{name}, {rank}: place {rows[-1].before:,.0f} to {rows[-1].after:,.0f}")
-        results += rows
+        baseline = _places(trials[BASELINE])[1]
+        for rank, several in trials.items():
+            results.append(_measure(name, rank, several, baseline))
+            tell(f"{name}, {rank}: place {results[-1].before:,.0f} to {results[-1].after:,.0f}")
     if not results:
         raise InputError(f"no attack can be made: {notes[-1]}")
     total = time.perf_counter() - began
@@ -367,30 +377,43 @@ def on_closed_cycle(graph: Graph, vertices: np.ndarray) -> np.ndarray:
     return closed
 
 
-def _measure(
-    name: str,
-    rank: str,
-    spammed: Any,
-    scores: np.ndarray,
-    before: np.ndarray,
-    after: np.ndarray,
-    baseline: float | None,
-) -> AttackResult:
-    targets = spammed.target_vertices
-    was, now = (float(np.median(places[targets])) for places in (before, after))
-    factor = 1.0 if baseline is None else now / baseline
-    cost = {what: count / len(targets) for what, count in spammed.cost.items()}
-    n = len(scores)
+class _Trial(NamedTuple):
+    """Places of the targets before and after an attack, what it cost for each, and what of the scores is spam."""
+
+    before: np.ndarray
+    after: np.ndarray
+    cost: dict[str, float]
+    spam: dict[str, float]
+
+    @classmethod
+    def of(cls, spammed: Any, scores: np.ndarray, places: np.ndarray) -> _Trial:
+        targets, n = spammed.target_vertices, len(scores)
+        now = rankdata(-scores[: len(places)])
+        spam = {"spam_share": spam_mass(spammed.spam, scores)}
+        spam |= {f"spam_{k}": float(spam_met(spammed.spam, scores, min(k, n))) for k in (100, 1000)}
+        cost = {what: count / len(targets) for what, count in spammed.cost.items()}
+        return cls(places[targets], now[targets], cost, spam)
+
+
+def _places(trials: list[_Trial]) -> tuple[float, float]:
+    """Median places before and after."""
+    before, after = (
+        np.concatenate(each) for each in zip(*((one.before, one.after) for one in trials), strict=True)
+    )
+    return float(np.median(before)), float(np.median(after))
+
+
+def _measure(name: str, rank: str, trials: list[_Trial], baseline: float) -> AttackResult:
+    was, now = _places(trials)
+    cost = trials[0].cost
     return AttackResult(
         attack=name,
         rank=rank,
         before=was,
         after=now,
-        factor=factor,
-        holds=factor >= FAR or NEAR * now >= was,
+        factor=now / baseline,
+        holds=now >= FAR * baseline or NEAR * now >= was,
         gain_per_page=(was - now) / (cost["pages"] + cost["hijacked"]),
-        spam_share=spam_mass(spammed.spam, scores),
-        spam_100=float(spam_met(spammed.spam, scores, min(100, n))),
-        spam_1000=float(spam_met(spammed.spam, scores, min(1000, n))),
+        **{what: float(np.mean([trial.spam[what] for trial in trials])) for what in trials[0].spam},
         **cost,
     )
