@@ -116,7 +116,7 @@ def test_orders_to_keep_and_top(folder):
         ),
         (
             ["minus.csv", "tue.csv"],
-            "if that is distrust, use graph rank --method lpq --signed, otherwise take it out",
+            "if that is distrust, use graph rank --method fairness-goodness --signed, otherwise take it out",
         ),
         (["mon.csv", "tue.csv", "--damping", "1"], "damping"),
         (["mon.csv", "tue.csv", "--repeated", "often"], "--repeated"),

@@ -28,9 +28,12 @@ from apexrank.graph import (
     ConsensusRank,
     DemotedRank,
     GraphRank,
+    FairnessGoodness,
     InDegree,
     LpqRank,
     PageRank,
+    MeanRating,
+    ModifiedPageRank,
     SignedGraph,
     TopMeanRank,
     TrustRank,
@@ -403,6 +406,12 @@ def test_negative_links_are_distrust(web, negative, kind, data):
     np.testing.assert_allclose(rank.fit(moved).scores_[place], scores, atol=1e-8)
     none = as_graph(web.graph, signed=True)
     np.testing.assert_allclose(rank.fit(none).scores_, LpqRank().fit(web.graph).scores_, atol=1e-8)
+    for other in (FairnessGoodness(), MeanRating(), ModifiedPageRank(), InDegree()):
+        scores = other.fit(SignedGraph(web.graph, minus.graph)).scores_
+        np.testing.assert_allclose(other.fit(moved).scores_[place], scores, atol=1e-8)
+        turned = other.fit(SignedGraph(minus.graph, web.graph)).scores_
+        # fairness does not see which sign is the good one
+        np.testing.assert_allclose(turned, -scores, atol=1e-8)
 
 
 @pytest.mark.parametrize("name", ["PageRank", "LpqRank", "LpqRank p=inf", "TopMeanRank", "ConcaveConvexRank"])
@@ -481,7 +490,9 @@ PROPERTIES = {
     **dict.fromkeys(["Graph", "GraphRank"], test_neither_names_nor_the_order_of_links_count),
     **dict.fromkeys(["Layers", "as_layers"], test_layers_together_are_the_graph_of_all_links),
     "InLink": test_the_shares_of_an_explanation_add_up,
-    "SignedGraph": test_negative_links_are_distrust,
+    **dict.fromkeys(
+        ["SignedGraph", "FairnessGoodness", "MeanRating", "ModifiedPageRank"], test_negative_links_are_distrust
+    ),
     "as_graph": test_every_way_in_gives_the_same_ranks,
     "best_threshold": test_a_threshold_sees_the_order_of_the_scores_alone,
     "spread": test_trust_spreads_linearly,

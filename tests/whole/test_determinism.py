@@ -38,7 +38,7 @@ from apexrank import (
 from apexrank.aggregation import OrderPosterior
 from apexrank.comparison import Logistic, compare_rankers
 from apexrank.export import round_scorecard
-from apexrank.graph import TopMeanRank
+from apexrank.graph import FairnessGoodness, ModifiedPageRank, TopMeanRank
 from apexrank.kernels import csr
 from apexrank.plot import additive_effects
 from apexrank.report import summarise_votes
@@ -213,6 +213,7 @@ def with_threads(number, compute):
 
 
 GRAPH_RANKS = [PageRank(), InDegree(), TopMeanRank(3), LpqRank(2), LpqRank(8, 1.0), LpqRank(np.inf)]
+GRAPH_RANKS += [FairnessGoodness(), ModifiedPageRank()]
 
 
 @pytest.mark.parametrize("rank", GRAPH_RANKS, ids=str)

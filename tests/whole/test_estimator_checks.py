@@ -19,9 +19,12 @@ from apexrank.graph import (
     ConcaveConvexRank,
     ConsensusRank,
     DemotedRank,
+    FairnessGoodness,
     GraphRank,
     InDegree,
     LpqRank,
+    MeanRating,
+    ModifiedPageRank,
     PageRank,
     TopMeanRank,
     TrustRank,
@@ -188,6 +191,9 @@ TRANSFORMERS = [
 
 OF_GRAPHS = [
     InDegree(),
+    MeanRating(),
+    FairnessGoodness(),
+    ModifiedPageRank(),
     PageRank(),
     LpqRank(),
     LpqRank(p=2),

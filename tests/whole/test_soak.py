@@ -59,7 +59,7 @@ from apexrank import (
 from apexrank.aggregation import LovaszAggregator
 from apexrank.cli.app import app
 from apexrank.errors import InputError
-from apexrank.graph import ConcaveConvexRank, TopMeanRank
+from apexrank.graph import ConcaveConvexRank, FairnessGoodness, MeanRating, ModifiedPageRank, TopMeanRank
 from apexrank.io import Recipe, Table, TableRanker, load_model, read_table, save_model
 from apexrank.preprocessing import QueryNormalizer, RampEncoder
 from apexrank.rankers import Isotron, LogisticRanker, TreeRanker
@@ -73,6 +73,7 @@ Y = np.arange(20) % 2
 X = np.column_stack([Y + RNG.normal(size=20), RNG.normal(size=20)])
 QUERIES = np.array(["first", "second"])[np.arange(20) // 10]
 EDGES = ["a", "b", "c", "a", "d", "b"], ["b", "c", "a", "c", "a", "d"]
+RATINGS = (*EDGES, [1, -2, 2, -1, 3, 1])
 BALLOTS = RNG.random((8, 4))
 FRAME = pl.DataFrame({"x": X[:, 0], "kind": ["red", "blue"] * 10, "fraud": Y})
 TABLE = Table(FRAME)
@@ -105,6 +106,9 @@ ESTIMATORS = {
     InDegree: (InDegree(), (EDGES,)),
     TopMeanRank: (TopMeanRank(2), (EDGES,)),
     ConcaveConvexRank: (ConcaveConvexRank(), (EDGES,)),
+    MeanRating: (MeanRating(), (RATINGS,)),
+    FairnessGoodness: (FairnessGoodness(), (RATINGS,)),
+    ModifiedPageRank: (ModifiedPageRank(), (RATINGS,)),
     TrustRank: (TrustRank(), (EDGES,), {"trusted": ["a"]}),
     AntiTrustRank: (AntiTrustRank(), (EDGES,), {"distrusted": ["d"]}),
     DemotedRank: (DemotedRank(), (EDGES,), {"trusted": ["a"], "distrusted": ["d"]}),

@@ -45,7 +45,7 @@ _WORDS = {
     r"X has too few\b": "there are too few",
     r"Lower n_clusters, or set euclidean\b": "Lower -k, or set --euclidean",
     r"try n_restarts, or lower damping\b": "try --restarts, or lower --damping",
-    r"read it by as_graph with signed=True": "use graph rank --method lpq --signed, otherwise take it out",
+    r"read it by as_graph with signed=True": "use graph rank --method fairness-goodness --signed, otherwise take it out",
     r"repeated='sum' or 'once'": "--repeated sum or once",
     r"relevant=(?=\d)": "--relevant ",
     r"separator=": "--sep",

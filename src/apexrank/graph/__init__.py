@@ -3,6 +3,7 @@
 - `Graph`, `as_graph` and, for several graphs between the same vertices, `Layers`, `as_layers`;
 - `PageRank` and `InDegree`; `LpqRank`, which resists link farms, `TopMeanRank` and `ConcaveConvexRank` in its manner;
 - with labels: `TrustRank`, `AntiTrustRank`, `DemotedRank`, `spread`, `best_threshold`;
+- with negative links: `FairnessGoodness`, `MeanRating`, `ModifiedPageRank`;
 - `ConsensusRank` of several layers.
 
 Names are imported when they are first used: networkx looks into this package whenever it is imported itself.
@@ -26,6 +27,9 @@ if TYPE_CHECKING:
     from apexrank.graph.pagerank import InDegree as InDegree
     from apexrank.graph.pagerank import PageRank as PageRank
     from apexrank.graph.reading import as_graph as as_graph
+    from apexrank.graph.signed import FairnessGoodness as FairnessGoodness
+    from apexrank.graph.signed import MeanRating as MeanRating
+    from apexrank.graph.signed import ModifiedPageRank as ModifiedPageRank
     from apexrank.graph.trust import AntiTrustRank as AntiTrustRank
     from apexrank.graph.trust import DemotedRank as DemotedRank
     from apexrank.graph.trust import TrustRank as TrustRank

@@ -122,6 +122,7 @@ class IteratedRank(GraphRank):
     """
 
     __signature__ = OwnParametersFirst()
+    error_norm = "L1"  # of `error_bound_`
     tol: float = 1e-9
     max_iter: int = 1000
     warm_start: bool = False
@@ -190,7 +191,7 @@ class IteratedRank(GraphRank):
             known = (
                 "are not known to be near"
                 if np.isnan(answer.error_bound)
-                else f"may be {answer.error_bound:.1e} (L1) from"
+                else f"may be {answer.error_bound:.1e} ({self.error_norm}) from"
             )
             at_rest = bool(answer.history) and answer.history[-1] == 0
             advice = "They change no more: raise tol." if at_rest else "Raise max_iter or tol."
@@ -256,7 +257,7 @@ def plain_graph(graph: Any) -> Graph:
     """The graph, for ranks that know nothing of distrust."""
     read = read_graph(graph)
     if isinstance(read, SignedGraph):
-        raise InputError("this rank takes no signed graph: give it the .positive part, or use LpqRank")
+        raise InputError("this rank takes no signed graph: give it the .positive part, or use FairnessGoodness")
     return read
 
 
