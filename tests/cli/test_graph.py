@@ -378,6 +378,7 @@ RANK = "graph rank edges.csv"
         (f"{RANK} --method trustrank", "--method trustrank needs --trusted FILE"),
         (f"{RANK} --method trustrank --trusted good.txt --start ranks.csv", "has no --start"),
         (f"{RANK} --method demoted --trusted good.txt", "--method demoted needs --distrusted FILE"),
+        ("graph rank negative.csv --method mean-rating --signed --smoothing -1", "--smoothing must be"),
         (f"{RANK} -k 3", "--method lpq has no -k"),
         (f"{RANK} --gamma 0.5", "--gamma is about labels"),
         (f"{RANK} --negative edges", "--negative is about negative edges: add --signed"),

@@ -106,6 +106,7 @@ CASES = {
     "ConsensusRank corroborate": Case(partial(ConsensusRank, "corroborate"), rises=True),
     "ConsensusRank mean": Case(partial(ConsensusRank, "mean"), rises=True),
     "ConsensusRank union": Case(partial(ConsensusRank, "union"), rises=True),
+    "ConsensusRank median": Case(partial(ConsensusRank, "median"), rises=True),
     # no PageRank even of one layer; a smaller beta takes more steps
     "ConsensusRank brew": Case(
         partial(ConsensusRank, "brew", beta=0.5), alike=False, copies=False, close=1e-6

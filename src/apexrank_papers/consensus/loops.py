@@ -15,6 +15,7 @@ import numpy as np
 
 from apexrank.errors import InputError
 from apexrank.graph import ConsensusRank
+from apexrank.graph.consensus import Method
 from apexrank.graph.agreement import Agreement, Choice
 from apexrank.graph.blend import Consensus, Limits
 
@@ -37,6 +38,7 @@ class LoopedConsensusRank(ConsensusRank):
     ['ann', 'bob', 'cy']
     """
 
+    method: Method = "blend"
     variant: Literal["double-loop", "single-loop"] = field(default="double-loop", kw_only=True)
 
     def _check(self) -> None:
