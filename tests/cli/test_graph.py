@@ -136,7 +136,9 @@ class TestRank:
         file = {"trusted": " good.txt", "distrusted": " bad.txt", "signed": ""}
         needs = " ".join(f"--{what}{file[what]}" for what in METHODS[method].needs)
         edges = "rated.csv" if "--signed" in needs else "edges.csv"
-        Path("rated.csv").write_text("source,target,rating\n" + "".join(f"{a},{b},{1 - 2 * (b == 'farm')}\n" for a, b in LINKS))
+        Path("rated.csv").write_text(
+            "source,target,rating\n" + "".join(f"{a},{b},{1 - 2 * (b == 'farm')}\n" for a, b in LINKS)
+        )
         answer = ranked(f"{edges} --method {method} {needs}")
         assert answer["method"] == method
         assert len(answer["ranking"]) == 12
@@ -374,7 +376,10 @@ RANK = "graph rank edges.csv"
         (f"{RANK} --method indegree --explain hub", "--method indegree has no --explain"),
         (f"{RANK} --method pagerank --trusted good.txt", "--method pagerank has no --trusted"),
         (f"{RANK} --method pagerank --signed", "--method pagerank has no --signed"),
-        (f"{RANK} --method mean-rating", "--method mean-rating is for ratings, some of them negative: add --signed"),
+        (
+            f"{RANK} --method mean-rating",
+            "--method mean-rating is for ratings, some of them negative: add --signed",
+        ),
         (f"{RANK} --method trustrank", "--method trustrank needs --trusted FILE"),
         (f"{RANK} --method trustrank --trusted good.txt --start ranks.csv", "has no --start"),
         (f"{RANK} --method demoted --trusted good.txt", "--method demoted needs --distrusted FILE"),

@@ -85,7 +85,10 @@ def test_newest_file_last(folder):
 
 def test_orders_to_keep_and_top(folder):
     def ranks(*options):
-        rows = [row.split(",") for row in run("mon.csv", "tue.csv", "--method", "blend", *options).output.splitlines()]
+        rows = [
+            row.split(",")
+            for row in run("mon.csv", "tue.csv", "--method", "blend", *options).output.splitlines()
+        ]
         return {row[1]: float(row[2]) for row in rows[1:] if row[0].isdigit()}
 
     assert ranks()["c"] > ranks()["d"] + 0.01

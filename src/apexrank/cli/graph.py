@@ -236,7 +236,11 @@ def _sentence(report: dict[str, Any]) -> str:
         size += f" and {report['negative_edges']} negative ones"
     found, bound = "", report["error_bound"]
     if report["steps"] is not None:
-        certificate = "no bound on the error" if math.isnan(bound) else f"error at most {bound:.1e} ({report['error_norm']})"
+        certificate = (
+            "no bound on the error"
+            if math.isnan(bound)
+            else f"error at most {bound:.1e} ({report['error_norm']})"
+        )
         certificate += " before labels" if report["error_bound_is_before_labels"] else ""
         found = f": {out.ended(report['converged'], report['steps'])}, {certificate}"
     return f"{report['edges_file']}: {size}; {report['estimator']}({params}){found}; {report['seconds']}"

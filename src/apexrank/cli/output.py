@@ -48,7 +48,9 @@ _WORDS = {
     r"pull and entropy are for methods 'blend' and 'fixed-point', got '[\w-]+'": (
         "--pull and --entropy are for --method blend or fixed-point"
     ),
-    r"read it by as_graph with signed=True": "use graph rank --method fairness-goodness --signed, otherwise take it out",
+    r"read it by as_graph with signed=True": (
+        "use graph rank --method fairness-goodness --signed, otherwise take it out"
+    ),
     r"repeated='sum' or 'once'": "--repeated sum or once",
     r"relevant=(?=\d)": "--relevant ",
     r"separator=": "--sep",

@@ -257,7 +257,9 @@ def plain_graph(graph: Any) -> Graph:
     """The graph, for ranks that know nothing of distrust."""
     read = read_graph(graph)
     if isinstance(read, SignedGraph):
-        raise InputError("this rank takes no signed graph: give it the .positive part, or use FairnessGoodness")
+        raise InputError(
+            "this rank takes no signed graph: give it the .positive part, or use FairnessGoodness"
+        )
     return read
 
 

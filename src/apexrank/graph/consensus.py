@@ -52,8 +52,8 @@ class ConsensusRank(GraphRank):
         - ``"union"``: PageRank of all links together; every vertex weighs its layers by the weight of its links there.
           What to use in doubt.
         - ``"mean"``: PageRank of the mean of the layers' transitions, weighted by the prior.
-        - ``"median"``: median of the layers' PageRanks, normalised. Layers that collude cannot move it far while they are
-          fewer than half (by prior weight); no method survives a majority. Not stationary: see ``stationarity_``.
+        - ``"median"``: median of the layers' PageRanks, normalised. Layers that collude cannot move it far while they
+          have less than half of the prior weight; no method survives a majority. Not stationary: see ``stationarity_``.
         - ``"blend"``: stationary ranks w of the least disagreement ``V = Σ_i w_i D_φ(t̂_i‖w)``. V is not convex: what is
           found is a local minimum, not above that of ``"fixed-point"`` by more than ``tol``.
         - ``"fixed-point"``: every vertex projects the ranks onto its hull, ``t̂_i = argmin D_φ(t‖w)``, and w is PageRank

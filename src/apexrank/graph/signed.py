@@ -41,7 +41,9 @@ class _Ratings(NamedTuple):
 def _ratings(graph: SignedGraph) -> _Ratings:
     parts = [part.to_scipy().tocoo() for part in graph]
     raters, rated = (np.concatenate([getattr(part, end) for part in parts]) for end in ("row", "col"))
-    values = np.concatenate([sign * part.data.astype(float) for sign, part in zip((1, -1), parts, strict=True)])
+    values = np.concatenate(
+        [sign * part.data.astype(float) for sign, part in zip((1, -1), parts, strict=True)]
+    )
     values /= np.abs(values).max(initial=0.0) or 1.0
     made, received = (np.bincount(end, minlength=graph.positive.n) for end in (raters, rated))
     return _Ratings(raters, rated, values, made, received)

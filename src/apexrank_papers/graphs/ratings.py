@@ -54,7 +54,9 @@ def split(ratings: csr_array, hidden: np.ndarray) -> Split:
     coo, n = ratings.tocoo(), ratings.shape[0]
     seen = csr_array((coo.data[~hidden], (coo.row[~hidden], coo.col[~hidden])), shape=coo.shape, dtype=float)
     asked, rated = (np.bincount(coo.col[part], minlength=n) > 0 for part in (hidden, ~hidden))
-    return Split(as_graph(seen, signed=True), asked, rated, np.bincount(coo.col[hidden], coo.data[hidden], n) < 0)
+    return Split(
+        as_graph(seen, signed=True), asked, rated, np.bincount(coo.col[hidden], coo.data[hidden], n) < 0
+    )
 
 
 def hidden_ratings(*, hidden: float = 0.3, repeats: int = 10, random_state: int = 0) -> Result:
@@ -70,7 +72,9 @@ def hidden_ratings(*, hidden: float = 0.3, repeats: int = 10, random_state: int 
         Where the draws come from.
     """
     check_repeated("repeats", repeats)
-    rows, verdicts, notes = [], [], []
+    rows: list[tuple[Any, ...]] = []
+    verdicts: list[Verdict] = []
+    notes: list[str] = []
     for name, load in LOADERS.items():
         network = load()
         draws = np.random.default_rng(random_state).random((repeats, network.adjacency.nnz)) < hidden
