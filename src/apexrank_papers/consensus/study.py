@@ -124,7 +124,8 @@ def consensus_study(
         "are gone and half lead anywhere. Junk: to all vertices (even), to 40 random ones (wide), to as many random "
         "ones as there are true links (random), to 2 random ones (narrow), to the same 3 for all (concentrated), the "
         "same in all junk layers (colluding). Junk layers: 2 of 5 unless said; junk vertices: 40 % in each of 5 "
-        "layers, drawn anew; topics: 4 layers, each vertex has junk in all but one. The other links there have 30 % noise.",
+        "layers, drawn anew; topics: 4 layers, each vertex has junk in all but one. The other links there have 30 % "
+        "noise.",
         "Cells: mean over the draws, and + or − where it is better or worse than the mean of transitions, draw by "
         "draw, beyond noise (95 %). Top 10, 50: share of the true top found. The written table has more methods.",
         "Plain: weights ∝ exp of how much better the vertex's other layers foretell a layer than the teleport does, "
@@ -163,8 +164,8 @@ def _measure(views: list[np.ndarray], truth: np.ndarray) -> list[np.ndarray]:
 
 
 def _consensus(layers: Layers, options: dict[str, Any]) -> np.ndarray:
-    options = {"method": "blend", "tol": _TOL} | options
-    return ConsensusRank(damping=data.DAMPING, **options).fit(layers).scores_
+    given: dict[str, Any] = {"method": "blend", "damping": data.DAMPING, "tol": _TOL} | options
+    return ConsensusRank(**given).fit(layers).scores_
 
 
 def measures(ranks: np.ndarray, truth: np.ndarray) -> np.ndarray:
