@@ -51,7 +51,11 @@ METHODS = {
 
 Signed = Annotated[
     bool,
-    typer.Option("--signed", help="Negative weights are distrust, not an error.", rich_help_panel="Reading"),
+    typer.Option(
+        "--signed",
+        help="Negative weights are distrust, not an error; rank such ratings with --method fairness-goodness.",
+        rich_help_panel="Reading",
+    ),
 ]
 graph_app = typer.Typer(
     name="graph", help="Rank the vertices of a graph so that made-up links gain little.", add_completion=False

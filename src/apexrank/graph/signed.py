@@ -1,9 +1,9 @@
 """Ranks of signed graphs, in which vertices rate one another and some ratings are negative.
 
 All of them read a :class:`SignedGraph`, or whatever :func:`apexrank.graph.as_graph` reads as one. Here the weight of a
-link is a rating and not a number of links. Ratings are divided by the largest absolute one, so that -10 to 10 becomes
--1 to 1; a rating of -1 to 1 on that scale should mean the same to everyone. A pair with a positive and a negative link
-has given two ratings.
+link is a rating and not a number of links: read files in which somebody may rate somebody twice with
+``repeated="once"``, since by default repeated ratings are added up. A pair with a positive and a negative link has
+given two ratings.
 """
 
 from __future__ import annotations
@@ -62,6 +62,8 @@ class _OfRatings:
 class MeanRating(_OfRatings, GraphRank):
     """Mean of the ratings that a vertex received, shrunk towards 0: ``Σ W(u, v) / (received + smoothing)``.
 
+    Ratings are divided by the largest absolute weight of the graph, so that -10 to 10 becomes -1 to 1.
+
     Parameters
     ----------
     smoothing : float
@@ -103,8 +105,9 @@ class FairnessGoodness(_OfRatings, IteratedRank):
     - goodness ``g(v) = Σ_u f(u)·W(u, v) / (received(v) + smoothing)``,
     - fairness ``f(u) = 1 − Σ_v |W(u, v) − g(v)| / (2·made(u))``.
 
-    A change of all g by at most δ changes f by at most δ/2, and g in the next step by no more, as |W| <= 1. So a
-    step halves the error in the maximum norm, the answer is unique, and ``|g_t − g*| <= |g_t − g_{t−1}|``.
+    Ratings W are the weights divided by the largest absolute one, so that -10 to 10 becomes -1 to 1. A change of all g
+    by at most δ changes f by at most δ/2, and g in the next step by no more, as |W| <= 1. So a step halves the error in
+    the maximum norm, the answer is unique, and ``|g_t − g*| <= |g_t − g_{t−1}|``.
 
     Parameters
     ----------
