@@ -2,7 +2,7 @@
 =========================================
 
 A vertex may link to others in several layers: criteria of a review, networks, kinds of links. Which layer
-should count, and for whom? ``ConsensusRank`` gives every vertex a weight for each of its layers, such that
+should count, and for whom? ``ConsensusRank("blend")`` gives every vertex a weight for each of its layers, such that
 what it recommends agrees best with the ranks that follow. A criterion that nobody shares loses its weight; so
 does, unless it is held back by a small pull, an honest one that is merely less even than another.
 """
@@ -35,7 +35,7 @@ criteria = {
 # ``pull`` draws the weights back to equal ones: ``inf`` is PageRank of the mean of all criteria, 0 leaves the
 # choice to the agreement alone. The disagreement is what is minimised.
 ways = {"equal weights": np.inf, "small pull": 0.1, "consensus": 0.0}
-found = {name: ConsensusRank(pull=pull).fit(criteria) for name, pull in ways.items()}
+found = {name: ConsensusRank("blend", pull=pull).fit(criteria) for name, pull in ways.items()}
 print("                 Alice    Bob  Carol   disagreement   Bob's weights of", ", ".join(criteria))
 for name, rank in found.items():
     scores, weights = "".join(f"{score:7.3f}" for score in rank.scores_), rank.layer_weights_[1].round(2)
@@ -65,7 +65,7 @@ networks = {
     "work": (["ann", "ben", "cy", "ann", "dan"], ["ben", "ann", "ben", "cy", "ben"]),
     "music": (["cy", "dan", "eve", "eve"], ["eve", "eve", "cy", "dan"]),
 }
-people, union = ConsensusRank().fit(networks), PageRank().fit(as_layers(networks).union())
+people, union = ConsensusRank("blend").fit(networks), PageRank().fit(as_layers(networks).union())
 print("consensus:", " > ".join(people.ranking_), "  all links together:", " > ".join(union.ranking_))
 for person, weights in zip(people.names_, people.layer_weights_, strict=True):
     print(

@@ -4,8 +4,8 @@
 A graph is crawled every day, and every crawl misses half of its links and shows some that are wrong. Should
 you rank by one day, by all links together, or let the days be weighed? Any way to use the whole week beats
 one day while all days are honest. When two days are junk, ``ConsensusRank("corroborate")`` finds them out,
-vertex by vertex: a layer counts as far as the vertex's other layers bear it out. The default, ``"blend"``,
-does not: who links to everybody agrees with everybody.
+vertex by vertex: a layer counts as far as the vertex's other layers bear it out. ``"blend"`` does not:
+who links to everybody agrees with everybody.
 """
 
 import matplotlib.pyplot as plt

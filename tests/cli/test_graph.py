@@ -17,6 +17,7 @@ from typer.testing import CliRunner
 from apexrank import LpqRank
 from apexrank.cli.app import app
 from apexrank.cli.graph import METHODS
+from apexrank.graph import FairnessGoodness, InDegree, MeanRating, as_graph
 from apexrank.graph.vertex_files import read_seeds
 
 # three honest pages in a ring, and a farm of eight boosters
@@ -133,13 +134,16 @@ class TestRank:
 
     @pytest.mark.parametrize("method", METHODS)
     def test_every_method(self, folder, method):
-        needs = " ".join(
-            f"--{what} {'good' if what == 'trusted' else 'bad'}.txt" for what in METHODS[method].needs
+        file = {"trusted": " good.txt", "distrusted": " bad.txt", "signed": ""}
+        needs = " ".join(f"--{what}{file[what]}" for what in METHODS[method].needs)
+        edges = "rated.csv" if "--signed" in needs else "edges.csv"
+        Path("rated.csv").write_text(
+            "source,target,rating\n" + "".join(f"{a},{b},{1 - 2 * (b == 'farm')}\n" for a, b in LINKS)
         )
-        answer = ranked(f"edges.csv --method {method} {needs}")
+        answer = ranked(f"{edges} --method {method} {needs}")
         assert answer["method"] == method
         assert len(answer["ranking"]) == 12
-        assert answer["estimator"] in run(f"graph rank edges.csv --method {method} {needs} -o r.csv").stdout
+        assert answer["estimator"] in run(f"graph rank {edges} --method {method} {needs} -o r.csv").stdout
 
 
 class TestLabels:
@@ -224,6 +228,19 @@ class TestLabels:
         by_rank = {row["vertex"]: row for row in ranked("votes.csv --signed")["ranking"]}
         assert 0 < by_rank["c"]["distrust"] != row["c"]["distrust"]
         assert "3 edges and 1 negative ones" in run("graph rank votes.csv --signed -o r.csv").stdout
+        ratings = pl.read_csv("votes.csv").rows()
+        for method, rank in {
+            "fairness-goodness --smoothing 1": FairnessGoodness(1),
+            "mean-rating --smoothing 0": MeanRating(0),
+            "indegree": InDegree(),
+        }.items():
+            found = scores(ranked(f"votes.csv --signed --method {method}"))
+            exact = rank.fit(as_graph(tuple(zip(*ratings, strict=True)), signed=True))
+            assert found == pytest.approx(dict(zip(exact.names_, exact.scores_, strict=True)))
+        shown = run("graph rank votes.csv --signed --method fairness-goodness --explain c -o r.csv").stdout
+        assert "into c from" in shown
+        assert "FairnessGoodness(smoothing=2): converged after" in shown
+        assert "(maximum norm); read in" in shown
 
 
 class TestReading:
@@ -337,7 +354,7 @@ RANK = "graph rank edges.csv"
         (
             "graph rank negative.csv",
             "negative.csv line 3: the link from 'b' to 'c' has the negative weight -2; "
-            "if that is distrust, use graph rank --method lpq --signed, otherwise take it out",
+            "if that is distrust, use graph rank --method fairness-goodness --signed, otherwise take it out",
         ),
         ("graph rank nan.csv", "nan.csv line 3"),
         ("graph rank inf.csv", "inf.csv line 3"),
@@ -385,9 +402,14 @@ RANK = "graph rank edges.csv"
         (f"{RANK} --method indegree --explain hub", "--method indegree has no --explain"),
         (f"{RANK} --method pagerank --trusted good.txt", "--method pagerank has no --trusted"),
         (f"{RANK} --method pagerank --signed", "--method pagerank has no --signed"),
+        (
+            f"{RANK} --method mean-rating",
+            "--method mean-rating is for ratings, some of them negative: add --signed",
+        ),
         (f"{RANK} --method trustrank", "--method trustrank needs --trusted FILE"),
         (f"{RANK} --method trustrank --trusted good.txt --start ranks.csv", "has no --start"),
         (f"{RANK} --method demoted --trusted good.txt", "--method demoted needs --distrusted FILE"),
+        ("graph rank negative.csv --method mean-rating --signed --smoothing -1", "--smoothing must be"),
         (f"{RANK} -k 3", "--method lpq has no -k"),
         (f"{RANK} --gamma 0.5", "--gamma is about labels"),
         (f"{RANK} --negative edges", "--negative is about negative edges: add --signed"),

@@ -165,7 +165,10 @@ def test_reading_options(folder):
         ("edges.csv -o suspects.txt", "cannot tell the format of 'suspects.txt'"),
         ("edges.csv --spam none.csv", "cannot read 'none.csv'"),
         ("edges.csv --spam wrong.csv", "wrong.csv line 2: spam vertex 'spam9' is not in the graph"),
-        ("negative.csv", "if that is distrust, use graph rank --method lpq --signed, otherwise take it out"),
+        (
+            "negative.csv",
+            "if that is distrust, use graph rank --method fairness-goodness --signed, otherwise take it out",
+        ),
     ],
 )
 def test_errors_are_one_line(folder, command, message):

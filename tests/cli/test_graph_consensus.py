@@ -50,22 +50,23 @@ def test_writes_what_the_library_finds(folder, files):
     np.testing.assert_allclose(table["score"], rank.scores_[order], atol=1e-12)
     np.testing.assert_allclose(table["weight_mon"], rank.layer_weights_[order, 0], atol=1e-9)
     np.testing.assert_allclose(table["disagreement"], rank.vertex_disagreement_[order], atol=1e-9)
-    assert "disagreement 0.4727 nats" in answer.output
+    assert f"union: disagreement {rank.disagreement_:.4g} nats" in answer.output
     assert "converged" in answer.output
 
 
 def test_advice_about_orders_that_cannot_be_kept_names_the_options(folder):
-    answer = run("mon.csv", "tue.csv", "--keep", "d>a")
+    answer = run("mon.csv", "tue.csv", "--method", "blend", "--keep", "d>a")
     assert answer.exit_code == 0
     assert "Take orders out, try --restarts, or lower --damping." in answer.stderr
     assert "n_restarts" not in answer.stderr
 
 
 def test_json_has_certificates_and_options_reach_the_library(folder):
-    answer = run("mon.csv", "tue.csv", "--json", "--pull", 0.5, "--damping", 0.7, "--prior", "tue=3,mon=1")
+    options = ("--method", "blend", "--pull", 0.5, "--damping", 0.7, "--prior", "tue=3,mon=1")
+    answer = run("mon.csv", "tue.csv", "--json", *options)
     found = json.loads(answer.output)
     layers = [tuple(map(list, zip(*edges, strict=True))) for edges in (MON, TUE)]
-    rank = ConsensusRank(pull=0.5, damping=0.7).fit(layers, layer_prior=[1, 3])
+    rank = ConsensusRank("blend", pull=0.5, damping=0.7).fit(layers, layer_prior=[1, 3])
     assert found["disagreement"] == pytest.approx(rank.disagreement_, abs=1e-12)
     assert [layer["opinions"] for layer in found["layers"]] == [4, 3]
     assert found["layers"][0]["share"] == pytest.approx(rank.layer_shares_[0], abs=1e-9)
@@ -75,16 +76,26 @@ def test_json_has_certificates_and_options_reach_the_library(folder):
     assert [row["vertex"] for row in found["ranking"]] == rank.ranking_.tolist()
 
 
+def test_newest_file_last(folder):
+    answer = json.loads(run("mon.csv", "tue.csv", "--half-life", 0.5, "--json").output)
+    rank = expected(half_life=0.5)
+    assert [row["score"] for row in answer["ranking"]] == pytest.approx(sorted(rank.scores_, reverse=True))
+    assert rank.scores_ != pytest.approx(expected().scores_)
+
+
 def test_orders_to_keep_and_top(folder):
     def ranks(*options):
-        rows = [row.split(",") for row in run("mon.csv", "tue.csv", *options).output.splitlines()]
+        rows = [
+            row.split(",")
+            for row in run("mon.csv", "tue.csv", "--method", "blend", *options).output.splitlines()
+        ]
         return {row[1]: float(row[2]) for row in rows[1:] if row[0].isdigit()}
 
     assert ranks()["c"] > ranks()["d"] + 0.01
     kept = ranks("--keep", "d>c")  # b leaves the layer in which it links to c
     assert kept["d"] >= kept["c"] - 1e-6
     assert (
-        "break an order" in run("mon.csv", "tue.csv", "--keep", "d>b").output
+        "break an order" in run("mon.csv", "tue.csv", "--method", "blend", "--keep", "d>b").output
     )  # a links to b whatever it weighs
     assert len(ranks("--top", 3)) == 3
 
@@ -98,8 +109,10 @@ def test_orders_to_keep_and_top(folder):
         (["mon.csv", "none.csv"], "none.csv"),
         (
             ["mon.csv", "tue.csv", "--method", "best"],
-            "one of blend, fixed-point, corroborate, brew, mean, union",
+            "one of union, mean, median, corroborate, blend, fixed-point, brew",
         ),
+        (["mon.csv", "tue.csv", "--pull", "1"], "--pull and --entropy are for --method blend or fixed-point"),
+        (["mon.csv", "tue.csv", "--half-life", "0"], "--half-life must be above 0"),
         (["mon.csv", "tue.csv", "--prior", "mon"], "--prior must be weights"),
         (["mon.csv", "tue.csv", "--prior", "mon=1"], "--prior must have a weight for each of mon, tue"),
         (["mon.csv", "tue.csv", "--keep", "a"], "--keep must be one order"),
@@ -116,7 +129,7 @@ def test_orders_to_keep_and_top(folder):
         ),
         (
             ["minus.csv", "tue.csv"],
-            "if that is distrust, use graph rank --method lpq --signed, otherwise take it out",
+            "if that is distrust, use graph rank --method fairness-goodness --signed, otherwise take it out",
         ),
         (["mon.csv", "tue.csv", "--damping", "1"], "damping"),
         (["mon.csv", "tue.csv", "--repeated", "often"], "--repeated"),

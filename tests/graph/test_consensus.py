@@ -150,7 +150,7 @@ def test_the_example_with_two_minima(example):
 
 def test_the_example_with_fixed_weights(example):
     layers, teleport, damping = example
-    one = ConsensusRank(damping=damping).fit([layers[0]], teleport=teleport)
+    one = ConsensusRank("blend", damping=damping).fit([layers[0]], teleport=teleport)
     assert one.scores_ == pytest.approx(VECTOR["pagerank_layer0"], abs=1e-9)
     assert one.disagreement_ == pytest.approx(VECTOR["disagreement_layer0"], abs=1e-9)
     half = fitted(example, pull=np.inf)
@@ -395,7 +395,8 @@ def test_attributes_agree_with_each_other(method, parameters, seed):
     assert rank.layer_weights_.min() >= 0
     assert not rank.layer_weights_[~has].any()
     assert rank.layer_weights_.sum(axis=1) == pytest.approx(has.any(axis=1).astype(float))
-    assert rank.layer_shares_ == pytest.approx(rank.scores_ @ rank.layer_weights_)
+    shares = rank.scores_ @ rank.layer_weights_
+    assert rank.layer_shares_ == pytest.approx(shares / shares.sum())
     assert rank.layers_ == tuple(str(k) for k in range(len(layers)))
     mixed = rank.graph_.to_scipy().toarray()
     assert mixed == pytest.approx(np.einsum("ik,kij->ij", rank.layer_weights_, shares_of(layers)), abs=1e-12)
@@ -479,7 +480,7 @@ def test_an_endless_pull_is_pagerank_of_the_mean(kind, prior):
 def test_priors_by_name_and_by_place():
     problem = layers, teleport, damping = random_layers(4, m=3)
     named = dict(zip(("x", "y", "z"), layers, strict=True))
-    rank = ConsensusRank(damping=damping, pull=1.0)
+    rank = ConsensusRank("blend", damping=damping, pull=1.0)
     by_name = rank.fit(named, teleport=teleport, layer_prior={"z": 0.5, "x": 3, "y": 1}).scores_
     assert (by_name == fitted(problem, pull=1.0, layer_prior=[3.0, 1.0, 0.5]).scores_).all()
     assert np.abs(by_name - fitted(problem, pull=1.0).scores_).max() > 1e-3
@@ -515,15 +516,15 @@ def test_teleport_by_names():
         "two": nx.DiGraph([("a", "c"), ("c", "b")]),
     }
     ranks = [
-        ConsensusRank().fit(layers, teleport=given).scores_
+        ConsensusRank("blend").fit(layers, teleport=given).scores_
         for given in (["a", "b"], {"a": 2, "b": 2.0}, np.array([0.5, 0.5, 0.0]))
     ]
     assert (ranks[0] == ranks[1]).all()
     assert (ranks[0] == ranks[2]).all()
     with pytest.raises(InputError, match="'x'"):
-        ConsensusRank().fit(layers, teleport=["x"])
+        ConsensusRank("blend").fit(layers, teleport=["x"])
     with pytest.raises(InputError, match="one teleport"):
-        ConsensusRank().fit(layers, teleport=[np.array([1.0, 0, 0]), np.array([0, 1.0, 0])])
+        ConsensusRank("blend").fit(layers, teleport=[np.array([1.0, 0, 0]), np.array([0, 1.0, 0])])
 
 
 @pytest.mark.parametrize("kind", BOTH)
@@ -555,7 +556,7 @@ def test_ranks_that_vanish_are_no_trap():
     A = np.array([[0.0, 1, 0], [1, 0, 1], [0, 0, 0]])
     B = np.array([[0.0, 0, 1], [0, 1, 0], [1, 0, 0]])
     teleport = np.array([0.25, 0.0, 0.75])
-    rank = ConsensusRank().fit([A, B], teleport=teleport)
+    rank = ConsensusRank("blend").fit([A, B], teleport=teleport)
     inner = [
         0.5 * prior_of([A, B]) + 0.5 * np.array([[x, 1 - x], [y, 1 - y], [0, 1]])
         for x in (0, 1)
@@ -645,7 +646,7 @@ def test_an_order_that_no_layer_allows():
     """With little damping the teleport says who is above whom."""
     layers, _, _ = random_layers(0, n=4)
     with pytest.warns(ConvergenceWarning, match="break an order"):
-        rank = ConsensusRank(damping=0.01).fit(
+        rank = ConsensusRank("blend", damping=0.01).fit(
             list(layers), teleport=np.array([0.7, 0.1, 0.1, 0.1]), keep=[(1, 0)]
         )
     assert rank.order_violation_ > 1
@@ -753,7 +754,7 @@ def test_names_and_a_vertex_missing_in_a_layer():
     work = nx.DiGraph([("ann", "bob"), ("bob", "ann"), ("cy", "ann")])
     home = nx.DiGraph([("bob", "dee"), ("dee", "bob"), ("ann", "dee")])
     home.add_node("eve")
-    rank = ConsensusRank().fit({"work": work, "home": home})
+    rank = ConsensusRank("blend").fit({"work": work, "home": home})
     assert rank.names_.tolist() == ["ann", "bob", "cy", "dee", "eve"]
     assert rank.layers_ == ("work", "home")
     weights = dict(zip(rank.names_.tolist(), rank.layer_weights_.tolist(), strict=True))
@@ -764,7 +765,7 @@ def test_names_and_a_vertex_missing_in_a_layer():
         [(a, b, name) for name, graph in (("work", work), ("home", home)) for a, b in graph.edges],
         columns=["from", "to", "where"],
     )
-    labelled = ConsensusRank().fit(table, label="where")
+    labelled = ConsensusRank("blend").fit(table, label="where")
     assert labelled.layers_ == ("home", "work")
     assert labelled.names_.tolist() == ["ann", "bob", "cy", "dee"]  # eve has no links, so no table knows her
 
@@ -774,11 +775,11 @@ def test_dangling_and_isolated_vertices():
     layers[0, 0, [1, 2]] = 1.0
     layers[1, 0, 3] = 1.0
     layers[1, 1, 0] = 1.0
-    rank = ConsensusRank().fit(list(layers))
+    rank = ConsensusRank("blend").fit(list(layers))
     T = transitions(layers, rank.layer_weights_, np.full(5, 0.2), 0.85)
     assert rank.scores_ == pytest.approx(stationary(T), abs=1e-10)
     assert rank.disagreement_ == pytest.approx(mutual_information(T, stationary(T)), abs=1e-10)
-    nothing = ConsensusRank().fit([np.zeros((3, 3))] * 2)
+    nothing = ConsensusRank("blend").fit([np.zeros((3, 3))] * 2)
     assert nothing.scores_ == pytest.approx([1 / 3] * 3)
     assert nothing.disagreement_ == pytest.approx(0, abs=1e-12)
 
@@ -803,7 +804,7 @@ def test_weights_far_apart(kind, method, seed):
 @pytest.mark.parametrize(
     ("parameters", "message"),
     [
-        ({"method": "vote"}, "unknown method 'vote': use one of blend"),
+        ({"method": "vote"}, "unknown method 'vote': use one of union"),
         ({"variant": "triple-loop"}, "variant is one of"),
         ({"method": "brew", "variant": "double-loop"}, "variant is one of"),
         ({"divergence": "hellinger"}, "unknown divergence 'hellinger': use one of kl"),
@@ -816,7 +817,10 @@ def test_weights_far_apart(kind, method, seed):
         ({"entropy": 0.0}, "above 0 where there is no pull"),
         ({"method": "brew", "beta": 0}, "beta"),
         ({"method": "brew", "beta": 1}, "beta"),
-        ({"method": "brew", "pull": 1.0}, "leave them out"),
+        ({"method": "brew", "pull": 1.0}, "are for methods 'blend' and 'fixed-point', got 'brew'"),
+        ({"half_life": 0}, "half_life must be above 0"),
+        ({"half_life": -1}, "half_life"),
+        ({"half_life": "week"}, "half_life"),
         ({"tol": -1e-3}, "tol"),
         ({"max_iter": 0}, "max_iter"),
         ({"max_iter": 2.5}, "max_iter"),
@@ -848,5 +852,5 @@ def test_nothing_dense(method):
     rank = ConsensusRank(method, tol=1e-4).fit(layers)
     again = PageRank(tol=1e-10).fit_predict(rank.graph_)
     assert rank.scores_ == pytest.approx(again, abs=1e-9)
-    mean = ConsensusRank(pull=np.inf).fit(layers)
+    mean = ConsensusRank("blend", pull=np.inf).fit(layers)
     assert 0 < rank.disagreement_ < mean.disagreement_

@@ -82,12 +82,61 @@ def test_union_is_pagerank_of_all_links(folder):
     np.testing.assert_allclose(tripled.scores_, ConsensusRank("union").fit(heavier).scores_, atol=1e-11)
 
 
+def test_recent_layers_count_for_more():
+    rng = np.random.default_rng(1)
+    layers = [rng.random((9, 9)) * (rng.random((9, 9)) < 0.4) for _ in range(4)]
+    recent = ConsensusRank(half_life=2).fit(layers)
+    weighted = sum(2 ** (-age / 2) * layer for age, layer in zip((3, 2, 1, 0), layers, strict=True))
+    assert recent.method == "union"
+    np.testing.assert_allclose(recent.scores_, PageRank(tol=1e-12).fit(weighted).scores_, atol=1e-11)
+    prior = ConsensusRank("mean", half_life=2).fit(layers, layer_prior=[5, 1, 1, 1])
+    given = ConsensusRank("mean").fit(layers, layer_prior=[5 * 2**-1.5, 2**-1, 2**-0.5, 1])
+    np.testing.assert_allclose(prior.scores_, given.scores_, atol=1e-11)
+    # where every vertex has links in the last layer, older ones vanish; links of a layer that vanished are still links
+    full = [*layers[:3], rng.random((9, 9)) + 0.1]
+    last = ConsensusRank(half_life=1e-3).fit(full)
+    np.testing.assert_allclose(last.scores_, PageRank(tol=1e-12).fit(full[-1]).scores_, atol=1e-11)
+    old = ConsensusRank(half_life=1e-3).fit([layers[0], np.zeros((9, 9))])
+    np.testing.assert_allclose(old.scores_, PageRank(tol=1e-12).fit(layers[0]).scores_, atol=1e-11)
+
+
+def test_median_of_the_layers():
+    rng = np.random.default_rng(2)
+    layers = [rng.random((12, 12)) * (rng.random((12, 12)) < 0.4) for _ in range(5)]
+    teleport = rng.random(12)
+    rank = ConsensusRank("median", damping=0.8).fit(layers, teleport=teleport)
+    alone = np.array([PageRank(0.8, tol=1e-13).fit(x, teleport=teleport).scores_ for x in layers])
+    median = np.median(alone, axis=0)
+    np.testing.assert_allclose(rank.scores_, median / median.sum(), atol=1e-10)
+    assert np.abs(rank.scores_ - median / median.sum()).sum() <= rank.error_bound_ + 1e-12
+    assert rank.error_bound_ < 1e-8
+    # weights are repetition
+    prior = ConsensusRank("median").fit(layers, layer_prior=[3, 1, 2, 1, 1])
+    repeated = ConsensusRank("median").fit([layers[k] for k in (0, 0, 0, 1, 2, 2, 3, 4)])
+    np.testing.assert_allclose(prior.scores_, repeated.scores_, atol=1e-10)
+    # two of five may say anything
+    honest = alone[2:]
+    for junk in (np.eye(12), np.ones((12, 1)) @ np.eye(12)[:1]):
+        attacked = ConsensusRank("median", damping=0.8).fit([junk, junk, *layers[2:]], teleport=teleport)
+        unscaled = np.median([*[PageRank(0.8).fit(junk, teleport=teleport).scores_] * 2, *honest], axis=0)
+        assert (unscaled <= honest.max(axis=0) + 1e-9).all()
+        np.testing.assert_allclose(attacked.scores_, unscaled / unscaled.sum(), atol=1e-8)
+    with pytest.raises(InputError, match="method='median' has no choice"):
+        ConsensusRank("median").fit(layers, keep_at={0: [(1, 2)]})
+
+
+def test_shares_of_layers_sum_to_one_with_vertices_that_say_nothing():
+    layers = [(["a", "b"], ["c", "c"]), (["a"], ["b"])]
+    assert ConsensusRank().fit(layers).layer_shares_.sum() == pytest.approx(1)
+    assert ConsensusRank().fit([np.zeros((3, 3))] * 2).layer_shares_.tolist() == [0, 0]
+
+
 def test_mean_is_an_infinite_pull():
     rng = np.random.default_rng(0)
     layers = [rng.random((9, 9)) * (rng.random((9, 9)) < 0.4) for _ in range(3)]
     prior = [1, 2, 3]
     mean = ConsensusRank("mean").fit(layers, layer_prior=prior)
-    pulled = ConsensusRank(pull=np.inf).fit(layers, layer_prior=prior)
+    pulled = ConsensusRank("blend", pull=np.inf).fit(layers, layer_prior=prior)
     np.testing.assert_allclose(mean.scores_, pulled.scores_, atol=1e-12)
     P = sum(
         p * x / np.maximum(x.sum(axis=1, keepdims=True), 1e-300) for p, x in zip(prior, layers, strict=True)

@@ -30,11 +30,14 @@ from apexrank.graph import (
     ConsensusRank,
     DemotedRank,
     EigenvectorRank,
+    FairnessGoodness,
     GraphRank,
     GuardedPageRank,
     InDegree,
     KatzRank,
     LpqRank,
+    MeanRating,
+    ModifiedPageRank,
     NonBacktrackingRank,
     PageRank,
     RobustPageRank,
@@ -127,6 +130,7 @@ CASES = {
     "ConsensusRank corroborate": Case(partial(ConsensusRank, "corroborate"), rises=True),
     "ConsensusRank mean": Case(partial(ConsensusRank, "mean"), rises=True),
     "ConsensusRank union": Case(partial(ConsensusRank, "union"), rises=True),
+    "ConsensusRank median": Case(partial(ConsensusRank, "median"), rises=True),
     # no PageRank even of one layer; a smaller beta takes more steps
     "ConsensusRank brew": Case(
         partial(ConsensusRank, "brew", beta=0.5), alike=False, copies=False, close=1e-6
@@ -441,6 +445,12 @@ def test_negative_links_are_distrust(web, negative, kind, data):
     np.testing.assert_allclose(rank.fit(moved).scores_[place], scores, atol=1e-8)
     none = as_graph(web.graph, signed=True)
     np.testing.assert_allclose(rank.fit(none).scores_, LpqRank().fit(web.graph).scores_, atol=1e-8)
+    for other in (FairnessGoodness(), MeanRating(), ModifiedPageRank(), InDegree()):
+        scores = other.fit(SignedGraph(web.graph, minus.graph)).scores_
+        np.testing.assert_allclose(other.fit(moved).scores_[place], scores, atol=1e-8)
+        turned = other.fit(SignedGraph(minus.graph, web.graph)).scores_
+        # fairness does not see which sign is the good one
+        np.testing.assert_allclose(turned, -scores, atol=1e-8)
 
 
 @pytest.mark.parametrize("name", ["PageRank", "LpqRank", "LpqRank p=inf", "TopMeanRank", "ConcaveConvexRank"])
@@ -545,9 +555,12 @@ PROPERTIES = {
     **dict.fromkeys(["Graph", "GraphRank"], test_neither_names_nor_the_order_of_links_count),
     **dict.fromkeys(["Layers", "as_layers"], test_layers_together_are_the_graph_of_all_links),
     "InLink": test_the_shares_of_an_explanation_add_up,
-    "SignedGraph": test_negative_links_are_distrust,
     **dict.fromkeys(
         ["attack_ranks", "AttackStudy"], test_a_farm_never_lowers_its_target_by_the_count_of_links
+    ),
+    **dict.fromkeys(
+        ["SignedGraph", "FairnessGoodness", "MeanRating", "ModifiedPageRank"],
+        test_negative_links_are_distrust,
     ),
     "as_graph": test_every_way_in_gives_the_same_ranks,
     **dict.fromkeys(["LocalRank", "local_rank", "local_ranks"], test_a_local_rank_is_within_its_bound),

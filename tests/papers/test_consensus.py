@@ -1,15 +1,19 @@
 """The consensus experiments in small: data, the study, the stories, the snapshots."""
 
+from itertools import pairwise
+
 import networkx as nx
 import numpy as np
 import polars as pl
 import pytest
+from scipy.sparse import csr_array
 from scipy.special import softmax
 from scipy.stats import kendalltau
+from sklearn.utils import Bunch
 
 from apexrank.errors import InputError
 from apexrank.graph import ConsensusRank
-from apexrank_papers.consensus import data, snapshots, stories, study
+from apexrank_papers.consensus import data, recency, snapshots, stories, study
 
 WORDS = {"agrees", "within noise", "differs"}
 SMALL = {"n": 60, "groups": ("junk layers", "colluding junk"), "draws": 3, "n_jobs": 1}
@@ -168,8 +172,8 @@ class TestStudy:
 
     def test_same_seeds_same_numbers_whatever_else_is_run(self, small_study):
         again = study.consensus_study(**SMALL | {"groups": ("colluding junk",)})
-        [setting] = study.GROUPS["colluding junk"]
-        assert again.table.equals(small_study.table.filter(setting=setting))
+        settings = list(study.GROUPS["colluding junk"])
+        assert again.table.equals(small_study.table.filter(pl.col("setting").is_in(settings)))
 
     def test_what_holds_in_any_size(self, small_study):
         means = {
@@ -185,8 +189,14 @@ class TestStudy:
         even = "junk layers, even"
         assert means[even, study.BLEND] > 1.3 * means[even, study.MEAN]
         # two junk layers that say the same bear each other out
-        colluding = "junk layers, colluding"
+        colluding = "junk layers, 2 of 5 colluding"
         assert means[colluding, study.CORROBORATE] > means[colluding, study.MEAN]
+        # the median withstands a minority, and nothing withstands a majority
+        for bad in (1, 2):
+            setting = f"junk layers, {bad} of 5 colluding"
+            assert means[setting, study.MEDIAN] < 0.8 * means[setting, study.UNION]
+        majority = [means["junk layers, 3 of 5 colluding", method] for method in study.CONSENSUS]
+        assert min(majority) > 2 * means["junk layers, 1 of 5 colluding", study.MEDIAN]
 
     def test_oracle_is_the_best_single_layer(self, small_study):
         for measure, sign in study.MEASURES.items():
@@ -292,3 +302,28 @@ class TestSnapshots:
     def test_bad_input(self):
         with pytest.raises(InputError, match="days and window must be at least 2, got 1 and 7"):
             snapshots.snapshots(days=1)
+
+
+class TestRecency:
+    def test_slices_of_made_up_ratings(self, monkeypatch):
+        rng = np.random.default_rng(0)
+        A = csr_array(rng.integers(-3, 10, (60, 60)) * (rng.random((60, 60)) < 0.4))
+        made = Bunch(adjacency=A, times=rng.permutation(A.nnz).astype(float))
+        monkeypatch.setattr(recency, "load_bitcoin_otc", lambda: made)
+        result = recency.recency(slices=4, half_lives=(1.0, 2.0))
+        assert result.view.shape == (7, 4)
+        assert len(result.verdicts) == 2
+        # the layers of both halves are all positive ratings, in the order of time
+        layers = [*recency._slices(1, 4), *recency._slices(2, 4)]
+        assert (sum(layers) != A.multiply(A > 0)).nnz == 0
+        when = csr_array((made.times + 1, A.indices, A.indptr), shape=A.shape)
+        ends = [(float(t.data.min()), float(t.data.max())) for t in (when.multiply(x != 0) for x in layers)]
+        assert all(before[1] < after[0] for before, after in pairwise(ends))
+        with pytest.raises(InputError, match="half must be 1 or 2"):
+            recency.recency(half=3)
+
+    def test_measures(self, monkeypatch):
+        monkeypatch.setattr(recency, "TOP", 2)
+        scores, received, seen = np.array([4.0, 3, 2, 1]), np.array([0, 5, 4, 1]), np.array([1, 1, 1, 0]) > 0
+        common, share, order = recency._foretold(scores, received, seen)
+        assert (common, share, order) == pytest.approx((0.5, 0.5, -0.5))

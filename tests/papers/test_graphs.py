@@ -10,12 +10,14 @@ import pytest
 from matplotlib import pyplot as plt
 from scipy.sparse import csr_array
 from sklearn.metrics import roc_auc_score
+from sklearn.utils import Bunch
 
 import apexrank_papers as papers
 from apexrank.datasets import networks
 from apexrank.errors import InputError
 from apexrank.graph import LpqRank, PageRank, as_graph
 from apexrank_papers.graphs import EXPERIMENTS, linkfarm, spam_labels, toys, trust
+from apexrank_papers.graphs import ratings as hidden
 from apexrank_papers.graphs.farms import RATIO, TOL, closed_cycles, farmed_crawl, labelled_sample
 from apexrank_papers.graphs.rankings import (
     ANTITRUST,
@@ -99,7 +101,7 @@ def test_they_are_registered():
 
 def test_names_and_options():
     found = {experiment.name: experiment for experiment in EXPERIMENTS}
-    assert list(found) == ["toy-graphs", "linkfarm", "spam-labels", "trust"]
+    assert list(found) == ["toy-graphs", "linkfarm", "spam-labels", "trust", "hidden-ratings"]
     assert found["toy-graphs"].options == []
     assert {"crawl", "farms", "boosters", "ps", "ratios", "labels", "random_state", "n"} <= set(
         found["linkfarm"].options
@@ -531,6 +533,28 @@ def test_trust_on_made_up_ratings(monkeypatch, tmp_path):
     one = trust.trust(data="epinions", labels=0.2, repeats=3)
     assert one.table["auc"].to_list() == result.table.filter(data="epinions")["auc"].to_list()
     assert len(one.figure.axes) == 1
+
+
+def test_hidden_ratings_on_made_up_ratings(monkeypatch):
+    A = ratings(5)
+    # the last ratings in time are those that the split hides, and nothing else
+    monkeypatch.setattr(hidden, "LOADERS", {"made": lambda: Bunch(adjacency=A, times=np.arange(A.nnz) * 1.0)})
+    result = hidden.hidden_ratings(repeats=3)
+    assert result.table.height == 2 * 2 * 9
+    assert result.view.columns == ["users", "method", "made", "made (last 30%)"]
+    assert len(result.verdicts) == 6
+    last = np.arange(A.nnz) > 0.7 * (A.nnz - 1)
+    coo = A.tocoo()
+    seen, rest = (csr_array((coo.data[m], (coo.row[m], coo.col[m])), shape=A.shape) for m in (~last, last))
+    asked = (rest != 0).sum(axis=0) > 0
+    mean = seen.sum(axis=0) / np.maximum((seen != 0).sum(axis=0), 1)
+    found = result.table.filter(data="made (last 30%)", users="all", method="MeanRating, smoothing 0")["auc"]
+    assert found.item() == pytest.approx(roc_auc_score(rest.sum(axis=0)[asked] < 0, -mean[asked]))
+
+
+def test_pairs_who_rate_only_each_other_are_counted():
+    links = as_graph((["a", "b", "c", "c", "d"], ["b", "a", "a", "d", "d"], [1, 1, 1, 1, 1]), signed=True)
+    assert hidden._closed_pairs(links).startswith("2 of the first 20")
 
 
 def test_trust_verdicts_can_be_all_three():

@@ -40,8 +40,10 @@ from apexrank.comparison import Logistic, compare_rankers
 from apexrank.export import round_scorecard
 from apexrank.graph import (
     HITS,
+    FairnessGoodness,
     GuardedPageRank,
     KatzRank,
+    ModifiedPageRank,
     NonBacktrackingRank,
     RobustPageRank,
     TopMeanRank,
@@ -236,6 +238,7 @@ GRAPH_RANKS += [
     NonBacktrackingRank(),
     GuardedPageRank(),
 ]
+GRAPH_RANKS += [FairnessGoodness(), ModifiedPageRank()]
 
 
 @pytest.mark.parametrize("rank", GRAPH_RANKS, ids=str)

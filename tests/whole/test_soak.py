@@ -63,8 +63,11 @@ from apexrank.graph import (
     HITS,
     ConcaveConvexRank,
     EigenvectorRank,
+    FairnessGoodness,
     GuardedPageRank,
     KatzRank,
+    MeanRating,
+    ModifiedPageRank,
     NonBacktrackingRank,
     RobustPageRank,
     SpamMassRank,
@@ -84,6 +87,7 @@ Y = np.arange(20) % 2
 X = np.column_stack([Y + RNG.normal(size=20), RNG.normal(size=20)])
 QUERIES = np.array(["first", "second"])[np.arange(20) // 10]
 EDGES = ["a", "b", "c", "a", "d", "b"], ["b", "c", "a", "c", "a", "d"]
+RATINGS = (*EDGES, [1, -2, 2, -1, 3, 1])
 BALLOTS = RNG.random((8, 4))
 FRAME = pl.DataFrame({"x": X[:, 0], "kind": ["red", "blue"] * 10, "fraud": Y})
 TABLE = Table(FRAME)
@@ -124,6 +128,9 @@ ESTIMATORS = {
     KatzRank: (KatzRank(), (EDGES,)),
     EigenvectorRank: (EigenvectorRank(), (EDGES,)),
     ConcaveConvexRank: (ConcaveConvexRank(), (EDGES,)),
+    MeanRating: (MeanRating(), (RATINGS,)),
+    FairnessGoodness: (FairnessGoodness(), (RATINGS,)),
+    ModifiedPageRank: (ModifiedPageRank(), (RATINGS,)),
     TrustRank: (TrustRank(), (EDGES,), {"trusted": ["a"]}),
     AntiTrustRank: (AntiTrustRank(), (EDGES,), {"distrusted": ["d"]}),
     DemotedRank: (DemotedRank(), (EDGES,), {"trusted": ["a"], "distrusted": ["d"]}),

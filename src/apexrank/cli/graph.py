@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from apexrank.graph.graph import Graph
 
 _LINKS_SHOWN = 10
-_SHOWN_PARAMS = ("p", "ratio", "k", "min_links", "truncate", "cap", "beta", "damping")
+_SHOWN_PARAMS = ("p", "ratio", "k", "min_links", "truncate", "cap", "beta", "damping", "smoothing")
 _QUIET_PARAMS = ("callback", "verbose", "warm_start")
 _ABOUT_LABELS = ("trust", "gamma", "distrust", "neutral")
 
@@ -45,7 +45,7 @@ METHODS = {
         renamed={"teleport_as": "teleport"},
     ),
     "pagerank": Method("PageRank", ("teleport", "start", "explain")),
-    "indegree": Method("InDegree"),
+    "indegree": Method("InDegree", ("signed",)),
     "trustrank": Method("TrustRank", ("trusted", "explain"), ("trusted",)),
     "anti-trustrank": Method("AntiTrustRank", ("distrusted",), ("distrusted",), {"distrust": "direction"}),
     "demoted": Method("DemotedRank", _LABELLED, _LABELLED, {"distrust": "direction"}),
@@ -58,11 +58,18 @@ METHODS = {
     "katz": Method("KatzRank", ("start",)),
     "eigenvector": Method("EigenvectorRank", ("start",)),
     "top-mean": Method("TopMeanRank", ("teleport", "start", "explain")),
+    "fairness-goodness": Method("FairnessGoodness", ("signed", "explain"), ("signed",)),
+    "mean-rating": Method("MeanRating", ("signed",), ("signed",)),
+    "modified-pagerank": Method("ModifiedPageRank", ("teleport", "signed"), ("signed",)),
 }
 
 Signed = Annotated[
     bool,
-    typer.Option("--signed", help="Negative weights are distrust, not an error.", rich_help_panel="Reading"),
+    typer.Option(
+        "--signed",
+        help="Negative weights are distrust, not an error; rank such ratings with --method fairness-goodness.",
+        rich_help_panel="Reading",
+    ),
 ]
 graph_app = typer.Typer(
     name="graph",
@@ -104,8 +111,11 @@ class RankOptions:
         "or a weak link from every vertex to every vertex (weak-links).",
         choices=PLACES,
     )
+    smoothing: float | None = opt.method(
+        "Neutral ratings added to those of each vertex in fairness-goodness and mean-rating; 2 by default."
+    )
     tol: float | None = opt.method(
-        "Stop when the scores are this near to the exact ones (L1); 1e-9 by default."
+        "Stop when the scores are this near to the exact ones (L1; in fairness-goodness each score); 1e-9 by default."
     )
     max_iter: int | None = opt.method("Most steps; 1000 by default.")
     min_links: float | None = opt.method(
@@ -223,6 +233,8 @@ def build_method(name: str, given: set[str], **options: Any) -> Any:
     for option in sorted(given - {*method.takes}):
         raise InputError(f"--method {name} has no --{option}: leave it out")
     for option in method.needs:
+        if option not in given and option == "signed":
+            raise InputError(f"--method {name} is for ratings, some of them negative: add --signed")
         if option not in given:
             raise InputError(f"--method {name} needs --{option} FILE, the vertices it starts from")
     estimator = getattr(import_module("apexrank.graph"), method.estimator)()
@@ -251,6 +263,7 @@ def _report(estimator: Any) -> dict[str, Any]:
         "steps": getattr(estimator, "n_iter_", None),
         "converged": getattr(estimator, "converged_", True),
         "error_bound": getattr(estimator, "error_bound_", None),
+        "error_norm": getattr(estimator, "error_norm", None),
         "error_bound_is_before_labels": hasattr(estimator, "ranks_") and hasattr(estimator, "trust_"),
     }
 
@@ -265,7 +278,11 @@ def _sentence(report: dict[str, Any]) -> str:
         size += f" and {report['negative_edges']} negative ones"
     found, bound = "", report["error_bound"]
     if report["steps"] is not None:
-        certificate = "no bound on the error" if math.isnan(bound) else f"error at most {bound:.1e} (L1)"
+        certificate = (
+            "no bound on the error"
+            if math.isnan(bound)
+            else f"error at most {bound:.1e} ({report['error_norm']})"
+        )
         certificate += " before labels" if report["error_bound_is_before_labels"] else ""
         found = f": {out.ended(report['converged'], report['steps'])}, {certificate}"
     return f"{report['edges_file']}: {size}; {report['estimator']}({params}){found}; {report['seconds']}"

@@ -24,10 +24,16 @@ class ConsensusOptions:
     """Parameters of `ConsensusRank`."""
 
     method: str = opt.method(
-        "blend (least disagreement; often behind the mean in order), corroborate (a layer counts as far as others "
-        "bear it out: for five or more layers, or where some may be junk), mean or union (of the layers: for two "
-        "of them, or when in doubt), fixed-point, brew.",
-        default="blend",
+        "union (all links together: when in doubt), mean (of the layers), median (of the layers' PageRanks: where a "
+        "minority of them may collude), corroborate (a layer counts as far as others bear it out: for five or more "
+        "layers, or where some may be junk), blend (least disagreement; often behind the mean in order), "
+        "fixed-point, brew.",
+        default="union",
+    )
+    half_life: float | None = opt.method(
+        "For layers in the order of time, the newest last: a layer's weight halves with every N layers of age; 0.5 "
+        "is a beginning. By default age does not count.",
+        metavar="N",
     )
     divergence: str = opt.method("kl (disagreement in nats) or squared.", default="kl")
     pull: float = opt.method(
@@ -92,7 +98,7 @@ def consensus(
     shown: opt.RankingOutput,
     json: opt.Json = False,
 ) -> None:
-    """Rank vertices whose links come in several layers, each vertex weighing the layers so that all agree best.
+    """Rank vertices whose links come in several layers: networks, kinds of links, days.
 
     Vertices are matched by name; one without links in a layer has no opinion there.
     """

@@ -45,7 +45,12 @@ _WORDS = {
     r"X has too few\b": "there are too few",
     r"Lower n_clusters, or set euclidean\b": "Lower -k, or set --euclidean",
     r"try n_restarts, or lower damping\b": "try --restarts, or lower --damping",
-    r"read it by as_graph with signed=True": "use graph rank --method lpq --signed, otherwise take it out",
+    r"pull and entropy are for methods 'blend' and 'fixed-point', got '[\w-]+'": (
+        "--pull and --entropy are for --method blend or fixed-point"
+    ),
+    r"read it by as_graph with signed=True": (
+        "use graph rank --method fairness-goodness --signed, otherwise take it out"
+    ),
     r"repeated='sum' or 'once'": "--repeated sum or once",
     r"relevant=(?=\d)": "--relevant ",
     r"separator=": "--sep",
@@ -68,7 +73,10 @@ _KEYWORDS = (
     "source|target|weights?|encoding|repeated|signed|missing|normalize|kind|items_in|id|drop|long|ties|empty|"
     "method"
 )
-_FIRST = "top|fpr|k|normalize|points|alpha|l1_ratio|tol|max_iter|max_exact|time_limit|min_support|damping|confidence"
+_FIRST = (
+    "top|fpr|k|normalize|points|alpha|l1_ratio|tol|max_iter|max_exact|time_limit|min_support|damping|confidence|"
+    "half_life|smoothing"
+)
 
 
 def in_options(message: str) -> str:

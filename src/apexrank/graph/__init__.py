@@ -6,6 +6,7 @@
   family `LpqRank`, `TopMeanRank`, `ConcaveConvexRank`, in which few strong links count most;
 - `local_rank`, personalised ranks from a neighbourhood alone;
 - with labels: `SpamMassRank`, `TrustRank`, `AntiTrustRank`, `DemotedRank`, `spread`, `best_threshold`;
+- with negative links: `FairnessGoodness`, `MeanRating`, `ModifiedPageRank`;
 - `ConsensusRank` of several layers;
 - `attack_ranks` measures how far link spam lifts vertices.
 
@@ -40,6 +41,9 @@ if TYPE_CHECKING:
     from apexrank.graph.reading import as_graph as as_graph
     from apexrank.graph.robustness import AttackStudy as AttackStudy
     from apexrank.graph.robustness import attack_ranks as attack_ranks
+    from apexrank.graph.signed import FairnessGoodness as FairnessGoodness
+    from apexrank.graph.signed import MeanRating as MeanRating
+    from apexrank.graph.signed import ModifiedPageRank as ModifiedPageRank
     from apexrank.graph.spectral import HITS as HITS
     from apexrank.graph.spectral import EigenvectorRank as EigenvectorRank
     from apexrank.graph.spectral import KatzRank as KatzRank

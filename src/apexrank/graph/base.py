@@ -122,6 +122,7 @@ class IteratedRank(GraphRank):
     """
 
     __signature__ = OwnParametersFirst()
+    error_norm = "L1"  # of `error_bound_`
     tol: float = 1e-9
     max_iter: int = 1000
     warm_start: bool = False
@@ -194,7 +195,7 @@ class IteratedRank(GraphRank):
             known = (
                 "are not known to be near"
                 if not np.isfinite(answer.error_bound)
-                else f"may be {answer.error_bound:.1e} (L1) from"
+                else f"may be {answer.error_bound:.1e} ({self.error_norm}) from"
             )
             # more steps are no use to an iteration that gave up before its last one, or that rounding holds up
             changes = answer.history
@@ -263,7 +264,9 @@ def plain_graph(graph: Any) -> Graph:
     """The graph, for ranks that know nothing of distrust."""
     read = read_graph(graph)
     if isinstance(read, SignedGraph):
-        raise InputError("this rank takes no signed graph: give it the .positive part, or use LpqRank")
+        raise InputError(
+            "this rank takes no signed graph: give it the .positive part, or use FairnessGoodness"
+        )
     return read
 
 

@@ -13,7 +13,7 @@ from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils import check_random_state
 
 from apexrank.errors import InputError
-from apexrank.graph.agreement import Agreement, Divergence
+from apexrank.graph.agreement import Agreement, Choice, Divergence
 from apexrank.graph.base import GraphRank, Teleport, check_damping, teleport_vectors
 from apexrank.graph.blend import Consensus, Limits, blend, brew, corroborated, fixed_point
 from apexrank.graph.edges import Column, Edges
@@ -24,12 +24,13 @@ from apexrank.graph.power import Progress
 from apexrank.kernels.hulls import Hulls
 from apexrank.validation import check_choice, check_count, check_finite
 
-Method = Literal["blend", "fixed-point", "corroborate", "brew", "mean", "union"]
+Method = Literal["union", "mean", "median", "corroborate", "blend", "fixed-point", "brew"]
 METHODS = get_args(Method)
 ROUNDS, STEPS_A_ROUND = 100, 300  # of the method of multipliers
 INSIDE = 1e-3
 # blend begins near the fixed point: gap and most steps, but for few candidates, where it begins at it
 NEAR, NEAR_STEPS, FEW = 1e-5, 20, 10_000
+_LEAST = 1e-100  # of the weight of a layer by its age
 KEPT = 1e-6  # an order of ranks is kept when it is broken by less, in units of the mean rank
 
 Order = Sequence[tuple[Any, Any]]
@@ -45,9 +46,14 @@ class ConsensusRank(GraphRank):
 
     Parameters
     ----------
-    method : {"blend", "fixed-point", "corroborate", "brew", "mean", "union"}
+    method : {"union", "mean", "median", "corroborate", "blend", "fixed-point", "brew"}
         What is computed:
 
+        - ``"union"``: PageRank of all links together; every vertex weighs its layers by the weight of its links there.
+          What to use in doubt.
+        - ``"mean"``: PageRank of the mean of the layers' transitions, weighted by the prior.
+        - ``"median"``: median of the layers' PageRanks, normalised. Layers that collude cannot move it far while they
+          have less than half of the prior weight; no method survives a majority. Not stationary: see ``stationarity_``.
         - ``"blend"``: stationary ranks w of the least disagreement ``V = Σ_i w_i D_φ(t̂_i‖w)``. V is not convex: what is
           found is a local minimum, not above that of ``"fixed-point"`` by more than ``tol``.
         - ``"fixed-point"``: every vertex projects the ranks onto its hull, ``t̂_i = argmin D_φ(t‖w)``, and w is PageRank
@@ -59,12 +65,14 @@ class ConsensusRank(GraphRank):
           finds out layers that say nothing or anything (``apexrank reproduce consensus-study``).
         - ``"brew"``: minimises ``Σ_i w_i D_φ(t̂_i‖ρ) + (1 − β)/β·D_φ(w‖ρ)``. Its ranks ρ are not stationary, and even
           with one layer they are not PageRank: see ``stationarity_``. Needs about 1/β times as many steps.
-        - ``"mean"`` and ``"union"``: fixed layer weights, for comparison and often good enough. The prior ones; or by
-          the weight of a vertex's links in each layer, which is PageRank of all links together.
     divergence : {"kl", "squared"}
         φ: the Kullback–Leibler divergence (disagreement in nats), or half the squared Euclidean distance.
     damping : float
         Share α that follows links.
+    half_life : float, optional
+        For layers in the order of time, the newest last: the prior weight of a layer halves with every ``half_life``
+        layers of age. None: age does not count. 0.5 did best on a network of ratings in time
+        (``apexrank reproduce consensus-recency``).
     pull : float
         Cost ``pull·Σ_i w_i KL(λ_i‖prior_i)`` of layer weights far from the prior ones. 0: none; ``inf``: the prior
         weights themselves, PageRank of the mean of the layers.
@@ -95,9 +103,11 @@ class ConsensusRank(GraphRank):
     layers_ : tuple of str
         Names of the layers.
     layer_weights_ : ndarray of shape (n_vertices, n_layers)
-        The λ_ik: 0 where a vertex has no opinion; rows sum to 1, those of vertices without any opinion to 0.
+        The λ_ik: 0 where a vertex has no opinion; rows sum to 1, those of vertices without any opinion to 0. The prior
+        ones for ``"median"``.
     layer_shares_ : ndarray of shape (n_layers,)
-        Mean of the layer weights over the vertices, by their ranks: how much each layer counts.
+        How much each layer counts: mean of the layer weights over the vertices that have an opinion, by their ranks.
+        Sums to 1; all 0 if no vertex has an opinion.
     disagreement_ : float
         ``Σ_i w_i D_φ(t̂_i‖w)``; for "kl" the mutual information of two steps of the walk, in nats.
     vertex_disagreement_ : ndarray
@@ -112,19 +122,19 @@ class ConsensusRank(GraphRank):
     vertex_gap_ : ndarray
         The same of each vertex, without w_i.
     error_bound_ : float
-        Bound on the L1 distance of the ranks from PageRank of ``graph_``; nan for "brew".
+        Bound on the L1 distance of the ranks from the exact ones for these layer weights: PageRank of ``graph_``, or
+        the median of the layers; nan for "brew".
     order_violation_ : float
         Largest violation of the orders ``keep``, in units of the mean rank; 0 without any.
     converged_, n_iter_ : bool, int
     history_, objectives_ : ndarray
         Gap and cost of each step (the loops keep no costs).
     graph_ : Graph
-        The consensus graph: links weighted by the layer weights. PageRank of it gives the same ranks.
+        The consensus graph: links weighted by the layer weights. PageRank of it gives the same ranks, but for
+        "median" and "brew".
 
     Examples
     --------
-    Two reviewers agree; the third one's second criterion counts only because nobody contradicts it.
-
     >>> layers = {"science": (["ann", "bob", "cy"], ["bob", "ann", "ann"]), "style": (["cy"], ["bob"])}
     >>> rank = ConsensusRank().fit(layers)
     >>> rank.ranking_.tolist(), rank.layers_
@@ -133,8 +143,9 @@ class ConsensusRank(GraphRank):
     (True, True)
     """
 
-    method: Method = "blend"
+    method: Method = "union"
     _: KW_ONLY
+    half_life: float | None = None
     divergence: Divergence = "kl"
     damping: float = 0.85
     pull: float = 0.0
@@ -198,10 +209,13 @@ class ConsensusRank(GraphRank):
         if keep_at:
             numbered = {bare.number(at): _numbers(bare, pairs, "keep_at") for at, pairs in keep_at.items()}
             hulls, corners = cut_hulls(hulls, (1 - self.damping) * shares, self.damping, numbered, bare)
-        prior = _prior(read, hulls, layer_prior, by_links=self.method == "union")
+        layer_weights = _layer_weights(read, layer_prior, self.half_life)
+        prior = _prior(read, hulls, layer_weights, by_links=self.method == "union")
         order = RankOrder(_numbers(bare, keep, "keep"), read.n) if keep else None
-        if keep_at and self.method == "union":
-            raise InputError("keep_at cuts what layers allow, and method='union' has no choice: leave it out")
+        if keep_at and self.method in ("union", "median"):
+            raise InputError(
+                f"keep_at cuts what layers allow, and method={self.method!r} has no choice: use method='blend'"
+            )
         if order is not None and (self.method != "blend" or not np.isfinite(self.pull)):
             raise InputError("keep is an order of ranks for method='blend' with a finite pull")
         problem = Agreement(
@@ -215,7 +229,7 @@ class ConsensusRank(GraphRank):
             penalty=order,
         )
         with problem:
-            answer = self._solve(problem, order)
+            answer = self._solve(problem, order, layer_weights)
             self._keep(read, problem, answer, corners, order)
         self._warn()
         return self
@@ -232,7 +246,9 @@ class ConsensusRank(GraphRank):
                 f"entropy must be from 0 to 1, and above 0 where there is no pull, got {self.entropy!r}"
             )
         if self.method not in ("blend", "fixed-point") and (self.pull != 0 or self.entropy != 1):
-            raise InputError("pull and entropy are for methods 'blend' and 'fixed-point': leave them out")
+            raise InputError(
+                f"pull and entropy are for methods 'blend' and 'fixed-point', got {self.method!r}: choose one of them"
+            )
         if self.method == "corroborate" and self.divergence != "kl":
             raise InputError("method 'corroborate' measures information: leave divergence='kl'")
         if not isinstance(self.temperature, int | float | np.number) or not self.temperature > 0:
@@ -244,11 +260,13 @@ class ConsensusRank(GraphRank):
         check_count("n_restarts", self.n_restarts, 0)
         check_count("max_iter", self.max_iter)
 
-    def _solve(self, problem: Agreement, order: RankOrder | None) -> Consensus:
+    def _solve(self, problem: Agreement, order: RankOrder | None, layer_weights: np.ndarray) -> Consensus:
         prior, start = problem.prior, np.full(problem.n, 1 / problem.n)
         limits = Limits(self.tol, self.max_iter, self._progress)
-        if np.isinf(self.pull) or self.method in ("mean", "union"):
+        if np.isinf(self.pull) or self.method in ("mean", "union", "median"):
             choice = problem.at(prior, start, 1e-3 * self.tol)
+            if self.method == "median":
+                choice = _median(problem, choice, layer_weights, 1e-3 * self.tol)
             return Consensus(choice, 0.0, np.zeros(problem.n), True, [choice.value], [0.0])
         if self.method == "brew":
             return brew(problem, prior, start, self.beta, limits)
@@ -306,7 +324,8 @@ class ConsensusRank(GraphRank):
         choice = answer.choice
         self.scores_, self.layers_ = choice.ranks, layers.names
         self.layer_weights_ = _of_layers(layers, problem.hulls, choice.weights, corners)
-        self.layer_shares_ = choice.ranks @ self.layer_weights_
+        shares = choice.ranks @ self.layer_weights_
+        self.layer_shares_ = shares / (shares.sum() or 1.0)
         self.vertex_disagreement_ = problem.distances(choice.mixture, choice.ranks)
         self.disagreement_ = float((choice.ranks * self.vertex_disagreement_).sum())
         self.objective_ = choice.value
@@ -349,11 +368,8 @@ def _numbers(graph: Graph, pairs: Order, what: str) -> list[tuple[int, int]]:
     return found
 
 
-def _prior(layers: Layers, hulls: Hulls, given: Any, by_links: bool) -> np.ndarray:
-    """Prior weights of all candidates, summing to 1 in each vertex; equal for the corners of a cut hull.
-
-    ``by_links``: times the weight of the vertex's links in the layer.
-    """
+def _layer_weights(layers: Layers, given: Any, half_life: float | None) -> np.ndarray:
+    """Prior weights of the layers, halved with every half-life of their age; the largest is 1."""
     if isinstance(given, Mapping):
         by_name = {str(name): weight for name, weight in given.items()}
         if by_name.keys() != set(layers.names):
@@ -365,11 +381,55 @@ def _prior(layers: Layers, hulls: Hulls, given: Any, by_links: bool) -> np.ndarr
         weights = np.zeros(0)
     if weights.shape != (len(layers),) or not (np.isfinite(weights).all() and (weights > 0).all()):
         raise InputError(f"layer_prior must be one positive weight for each of the {len(layers)} layers")
+    weights = weights / weights.max()
+    if half_life is None:
+        return weights
+    check_finite("half_life", half_life, 0)
+    if half_life == 0:
+        raise InputError("half_life must be above 0: layers it takes to halve a weight")
+    # no weight may vanish: a vertex may have no other layer
+    return np.maximum(weights * 0.5 ** (np.arange(len(layers))[::-1] / half_life), _LEAST)
+
+
+def _prior(layers: Layers, hulls: Hulls, weights: np.ndarray, by_links: bool) -> np.ndarray:
+    """Prior weights of all candidates, summing to 1 in each vertex; equal for the corners of a cut hull.
+
+    ``by_links``: times the weight of the vertex's links in the layer.
+    """
     mine = np.where(hulls.layer >= 0, weights[hulls.layer], 1.0)
     vertex = np.repeat(np.arange(layers.n), np.diff(hulls.first))
     if by_links:
         mine *= np.stack([graph.out_weight for graph in layers.graphs])[hulls.layer, vertex]
     return mine / np.bincount(vertex, mine, layers.n)[vertex]
+
+
+def _median(problem: Agreement, choice: Choice, weights: np.ndarray, tol: float) -> Choice:
+    """The choice with the weighted median of the layers' ranks in the place of its own."""
+    alone = [
+        problem.ranks(problem.mix((problem.hulls.layer == k).astype(float)), choice.ranks, tol)
+        for k in range(len(weights))
+    ]
+    ranks = _weighted_median(np.stack([each for each, _ in alone], axis=1), weights)
+    # the median is off by no more than the layers together, and dividing by its sum doubles that at most
+    error = 2 * sum(each for _, each in alone) / ranks.sum()
+    ranks = ranks / ranks.sum()
+    return choice._replace(ranks=ranks, error=error, value=problem.value(ranks, choice.costs))
+
+
+def _weighted_median(values: np.ndarray, weights: np.ndarray) -> np.ndarray:
+    """Median of each row, column k as often as weights[k] says; the middle of two where exactly half lies below.
+
+    Examples
+    --------
+    >>> _weighted_median(np.array([[1.0, 5.0, 7.0]]), np.array([2.0, 1.0, 1.0])).tolist()
+    [3.0]
+    """
+    order = np.argsort(values, axis=1)
+    reached = np.cumsum(weights[order], axis=1)
+    half = reached[:, -1:] / 2
+    places = [np.argmax(reached > half * factor, axis=1) for factor in (1 - 1e-12, 1 + 1e-12)]
+    found = [np.take_along_axis(values, order, axis=1)[np.arange(len(values)), at] for at in places]
+    return (found[0] + found[1]) / 2
 
 
 def _of_layers(

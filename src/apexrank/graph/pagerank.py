@@ -7,8 +7,8 @@ from typing import Any, Self
 
 import numpy as np
 
-from apexrank.graph.base import GraphRank, IteratedRank, plain_graph
-from apexrank.graph.graph import Graph
+from apexrank.graph.base import GraphRank, IteratedRank, read_graph
+from apexrank.graph.graph import Graph, SignedGraph
 from apexrank.graph.power import Linear, TruncatedWalk, Walk
 from apexrank.validation import check_count
 
@@ -99,6 +99,8 @@ class TruncatedPageRank(IteratedRank):
 class InDegree(GraphRank):
     """Weight of the links into each vertex, as a share of all; defenceless against farms.
 
+    In a signed graph negative links count against a vertex (net in-degree).
+
     Parameters
     ----------
     weighted : bool
@@ -115,10 +117,14 @@ class InDegree(GraphRank):
 
     def fit(self, graph: Any, y: None = None) -> Self:
         """Count the links of a graph, which may be anything :func:`apexrank.graph.as_graph` reads."""
-        read = plain_graph(graph)
-        if self.weighted and read.weights is not None:
-            degree = read.reversed().out_weight
-        else:
-            degree = np.diff(read.indptr).astype(float)
-        self.graph_, self.scores_ = read, degree / (degree.sum() or 1.0)
+        read = read_graph(graph)
+        parts = read if isinstance(read, SignedGraph) else [read]
+        degrees = [self._degree(part) for part in parts]
+        net = degrees[0] if len(degrees) == 1 else degrees[0] - degrees[1]
+        self.graph_, self.scores_ = parts[0], net / (sum(degree.sum() for degree in degrees) or 1.0)
         return self
+
+    def _degree(self, graph: Graph) -> np.ndarray:
+        if self.weighted and graph.weights is not None:
+            return graph.reversed().out_weight
+        return np.diff(graph.indptr).astype(float)

@@ -282,7 +282,8 @@ def attack_ranks(
     results: list[AttackResult] = []
     for name, options in sizes.items():
         kind = KINDS[options["kind"]]
-        together = max(1, read.n // (SPAM_SHARE * options.get("pages", kind.pages)))
+        each = options.get("pages", kind.pages) if kind.size == "pages" else 2  # of cycles and hijacked pages
+        together = max(1, read.n // (SPAM_SHARE * each))
         rounds = [len(part) for part in np.array_split(np.arange(n_targets), -(-n_targets // together))]
         trials: dict[str, list[_Trial]] = {rank: [] for rank in estimators}
         try:

@@ -26,4 +26,9 @@ EXPERIMENTS = (
         "Acharyya 2013, ch. 5: ranks of a graph seen badly every day",
         "consensus.snapshots:snapshots",
     ),
+    Experiment(
+        "consensus-recency",
+        "Layers in time: who is rated next in bitcoin-otc, by older layers and the last",
+        "consensus.recency:recency",
+    ),
 )

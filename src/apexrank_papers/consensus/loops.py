@@ -17,6 +17,7 @@ from apexrank.errors import InputError
 from apexrank.graph import ConsensusRank
 from apexrank.graph.agreement import Agreement, Choice
 from apexrank.graph.blend import Consensus, Limits
+from apexrank.graph.consensus import Method
 
 STOP = 0.5  # of tol, by a loop's own figures: the certificate at the end is more exact
 
@@ -37,6 +38,7 @@ class LoopedConsensusRank(ConsensusRank):
     ['ann', 'bob', 'cy']
     """
 
+    method: Method = "blend"
     variant: Literal["double-loop", "single-loop"] = field(default="double-loop", kw_only=True)
 
     def _check(self) -> None:

@@ -145,8 +145,8 @@ def _ranks(views: list[np.ndarray]) -> list[np.ndarray]:
     return [
         data.pagerank(data.shares(views[-1])),
         PageRank(data.DAMPING).fit(layers.union()).scores_,
-        ConsensusRank(pull=np.inf).fit(layers).scores_,
-        ConsensusRank(tol=1e-5).fit(layers).scores_,
+        ConsensusRank("mean").fit(layers).scores_,
+        ConsensusRank("blend", tol=1e-5).fit(layers).scores_,
         ConsensusRank("corroborate", tol=1e-5).fit(layers).scores_,
     ]
 

@@ -23,9 +23,9 @@ REVIEWS: dict[str, dict[str, tuple[int, int, int]]] = {
 }
 EQUAL, CONSENSUS = "equal weights", "consensus"
 WAYS: dict[str, dict[str, Any]] = {
-    EQUAL: {"pull": np.inf},
-    CONSENSUS: {},
-    "consensus, pull 0.1": {"pull": 0.1},
+    EQUAL: {"method": "mean"},
+    CONSENSUS: {"method": "blend"},
+    "consensus, pull 0.1": {"method": "blend", "pull": 0.1},
 }
 RESIDUAL = "residual of the identity"
 BETAS = (0.1, 0.03, 0.01)
@@ -101,9 +101,9 @@ def reviewers() -> Result:
 UNION, CORROBORATE = "union", "corroborate"
 JOINED: dict[str, dict[str, Any]] = {
     UNION: {},
-    EQUAL: {"pull": np.inf},
-    CONSENSUS: {},
-    "consensus, entropy 0, pull 1": {"entropy": 0.0, "pull": 1.0},
+    EQUAL: {"method": "mean"},
+    CONSENSUS: {"method": "blend"},
+    "consensus, entropy 0, pull 1": {"method": "blend", "entropy": 0.0, "pull": 1.0},
     CORROBORATE: {"method": "corroborate"},
 }
 

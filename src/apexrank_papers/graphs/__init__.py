@@ -21,4 +21,9 @@ EXPERIMENTS = (
     Experiment(
         "trust", "Who receives distrust in bitcoin-otc and epinions, by every rank", "graphs.trust:trust"
     ),
+    Experiment(
+        "hidden-ratings",
+        "Who will be rated below 0 in bitcoin-otc and epinions, by the ranks of signed graphs",
+        "graphs.ratings:hidden_ratings",
+    ),
 )

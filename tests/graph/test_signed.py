@@ -1,0 +1,132 @@
+"""Ranks of signed graphs beside loops over single ratings, and their bounds beside the exact answer."""
+
+import warnings
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from scipy.sparse import csr_array
+from sklearn.exceptions import ConvergenceWarning
+
+from apexrank.errors import InputError
+from apexrank.graph import (
+    FairnessGoodness,
+    InDegree,
+    MeanRating,
+    ModifiedPageRank,
+    PageRank,
+    as_graph,
+)
+
+
+def random_ratings(seed, n=30, density=0.15):
+    rng = np.random.default_rng(seed)
+    return np.where(rng.random((n, n)) < density, rng.integers(-10, 11, (n, n)), 0).astype(float)
+
+
+def by_loops(A, smoothing, steps=200):
+    """Goodness and fairness by the formulas of the paper, rating by rating."""
+    W, n = A / np.abs(A).max(), len(A)
+    goodness, fairness = [0.0] * n, [1.0] * n
+    for _ in range(steps):
+        for u in range(n):
+            off = [abs(W[u, v] - goodness[v]) / 2 for v in range(n) if A[u, v]]
+            fairness[u] = 1 - sum(off) / len(off) if off else 1.0
+        for v in range(n):
+            heard = [fairness[u] * W[u, v] for u in range(n) if A[u, v]]
+            goodness[v] = sum(heard) / (len(heard) + smoothing) if heard else 0.0
+    return np.array(goodness), np.array(fairness)
+
+
+@pytest.mark.parametrize("smoothing", [0, 2.0])
+@pytest.mark.parametrize("seed", [0, 1])
+def test_fairness_and_goodness_are_those_of_the_formulas(seed, smoothing):
+    A = random_ratings(seed, n=12, density=0.3)
+    rank = FairnessGoodness(smoothing, tol=1e-12).fit(csr_array(A))
+    goodness, fairness = by_loops(A, smoothing)
+    assert rank.scores_ == pytest.approx(goodness, abs=1e-12)
+    assert rank.fairness_ == pytest.approx(fairness, abs=1e-12)
+    assert rank.converged_
+
+
+@settings(max_examples=60, deadline=None)
+@given(st.integers(0, 10**6), st.integers(1, 12), st.sampled_from([0, 0.5, 2]))
+def test_no_score_is_further_off_than_the_bound(seed, steps, smoothing):
+    A = csr_array(random_ratings(seed, n=15))
+    if not A.nnz:
+        return
+    exact = FairnessGoodness(smoothing, tol=1e-13).fit(A)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", ConvergenceWarning)
+        early = FairnessGoodness(smoothing, tol=0, max_iter=steps).fit(A)
+    assert np.abs(early.scores_ - exact.scores_).max() <= early.error_bound_ + exact.error_bound_
+    # a step halves it: the difference of the first two steps is at most 2
+    assert early.error_bound_ <= 2.0 ** (1 - steps) + 1e-12
+    assert (np.abs(exact.scores_) <= 1).all()
+    assert ((exact.fairness_ >= 0) & (exact.fairness_ <= 1)).all()
+
+
+def test_mean_rating():
+    A = random_ratings(3)
+    received = (A != 0).sum(axis=0)
+    plain = MeanRating(0).fit(as_graph(csr_array(A), signed=True)).scores_
+    assert plain[received > 0] == pytest.approx((A.sum(axis=0) / 10)[received > 0] / received[received > 0])
+    smooth = MeanRating(3).fit(csr_array(A))
+    assert smooth.scores_ == pytest.approx(A.sum(axis=0) / 10 / (received + 3))
+    # infinitely many neutral ratings leave the order of the sums
+    order = np.argsort(-MeanRating(1e12).fit(csr_array(A)).scores_, kind="stable")
+    assert A.sum(axis=0)[order].tolist() == sorted(A.sum(axis=0), reverse=True)
+
+
+def test_net_in_degree():
+    A = random_ratings(4)
+    signed = as_graph(csr_array(A), signed=True)
+    assert InDegree().fit(signed).scores_ == pytest.approx(A.sum(axis=0) / np.abs(A).sum())
+    count = np.sign(A).sum(axis=0) / (A != 0).sum()
+    assert InDegree(weighted=False).fit(signed).scores_ == pytest.approx(count)
+
+
+def test_modified_pagerank_is_a_difference():
+    A = random_ratings(5)
+    rank = ModifiedPageRank(0.7, tol=1e-11).fit(csr_array(A), teleport=[1, 2])
+    parts = [PageRank(0.7, tol=1e-12).fit(csr_array(B), teleport=[1, 2]) for B in (A * (A > 0), -A * (A < 0))]
+    assert rank.scores_ == pytest.approx(parts[0].scores_ - parts[1].scores_, abs=1e-11)
+    assert rank.error_bound_ <= 1e-11
+    assert rank.converged_
+    with pytest.raises(InputError, match="explain PageRank of either part"):
+        rank.explain(0)
+
+
+def test_the_parts_of_an_explanation_add_up():
+    A = random_ratings(6)
+    rank = FairnessGoodness().fit(csr_array(A))
+    for vertex in range(len(A)):
+        links = rank.explain(vertex)
+        assert sum(link.flow for link in links) == pytest.approx(rank.scores_[vertex], abs=1e-9)
+        assert {link.source for link in links} == set(np.flatnonzero(A[:, vertex]))
+        assert sum(link.share for link in links) == pytest.approx(1 if links else 0)
+    assert len(rank.explain(int((A != 0).sum(axis=0).argmax()), top=2)) == 2
+
+
+def test_a_pair_of_both_signs_has_rated_twice():
+    signed = as_graph((["a", "a", "b"], ["c", "c", "c"], [10, -10, 10]), signed=True)
+    assert MeanRating(0).fit(signed).top(1) == [("c", pytest.approx(1 / 3))]
+
+
+def test_a_graph_without_negative_or_any_ratings():
+    assert FairnessGoodness(0).fit((["a", "b"], ["b", "a"], [3, 3])).scores_.tolist() == [1, 1]
+    nothing = FairnessGoodness().fit(np.zeros((3, 3)))
+    assert (nothing.scores_.tolist(), nothing.fairness_.tolist()) == ([0, 0, 0], [1, 1, 1])
+    assert nothing.converged_
+
+
+@pytest.mark.parametrize("rank", [FairnessGoodness(-1), MeanRating(np.nan), MeanRating("2")])
+def test_bad_smoothing(rank):
+    with pytest.raises(InputError, match="smoothing"):
+        rank.fit(random_ratings(0))
+
+
+def test_too_few_steps_are_told_in_the_norm_of_the_bound():
+    with pytest.warns(ConvergenceWarning, match=r"after 2 steps: the scores may be .* \(maximum norm\) from"):
+        FairnessGoodness(max_iter=2).fit(random_ratings(0))
