@@ -295,7 +295,7 @@ FILES = {
     "edges.csv": EDGES,
     "good.txt": "hub\n",
     "bad.txt": "farm\n",
-    "unknown.txt": "# a list\nhub\nhubb\n",
+    "unknown.txt": "# a list\n\nhubb\nhubs\n",
     "blank.txt": "# nobody\n",
     "weights.csv": "vertex,weight\nhub,-1\n",
     "words.csv": "vertex,weight\nhub,much\n",

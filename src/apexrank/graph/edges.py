@@ -42,6 +42,12 @@ class Edges:
         Their names; None when they are 0 to n − 1.
     place : callable
         Where an edge (counted from 0) stands, in words; may be empty.
+    directed : bool
+        Whether an edge is a link in one direction only.
+    is_matrix : bool
+        Whether they are the entries of a matrix, which may hold both directions of every edge.
+    assumed : str, optional
+        What was assumed of a file, for a note to its user.
     """
 
     sources: np.ndarray
@@ -50,6 +56,9 @@ class Edges:
     n: int
     names: np.ndarray | None = None
     place: Place = _nowhere
+    directed: bool = True
+    is_matrix: bool = False
+    assumed: str | None = None
 
     def ends(self, row: int) -> tuple[Any, Any]:
         """Names of the source and the target of an edge."""
@@ -169,7 +178,7 @@ def as_weights(values: Any, m: int, place: Place = _nowhere) -> np.ndarray:
     array = object_array(values) if isinstance(values, list | tuple) else np.asarray(values)
     if array.shape != (m,):
         raise InputError(f"weights must be one number for each of {m} edges, got shape {array.shape}")
-    if array.dtype.kind == "O":
+    if array.dtype.kind in "OU":
         array = np.fromiter(
             (_weight(value, row, place) for row, value in enumerate(array.tolist())), float, m
         )
