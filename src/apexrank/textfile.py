@@ -42,7 +42,7 @@ class Stream:
 
     def open(self, mode: str = "rb") -> Any:
         """Open the bytes for reading, as often as needed."""
-        return io.BufferedReader(io.BytesIO(self.content))  # type: ignore[arg-type]
+        return io.BufferedReader(io.BytesIO(self.content))
 
 
 File = str | Path | Stream

@@ -1,6 +1,7 @@
 """A writer of BVGraph files in pure Python, for tests: bits as text, references chosen greedily as WebGraph does."""
 
 from collections import Counter
+from itertools import pairwise
 
 
 def gamma(x):
@@ -79,11 +80,10 @@ def _record(x, links, copied_from, reference, window, shortest, put):
                 copying = flag
             blocks[-1] += 1
         blocks.pop()  # the last is implied by the end of the list
-        if not copying and len(blocks) % 2 == 0:
-            raise AssertionError
         parts["blocks"] = put["BLOCK_COUNT"](len(blocks))
         parts["blocks"] += "".join(put["BLOCKS"](size - (i > 0)) for i, size in enumerate(blocks))
-        extra = [link for link in links if link not in set(copied_from)]
+        copied = wanted.intersection(copied_from)
+        extra = [link for link in links if link not in copied]
     if not extra:
         return parts
     intervals, residuals = _intervals(extra, shortest)
@@ -94,7 +94,7 @@ def _record(x, links, copied_from, reference, window, shortest, put):
             text += gamma(size - shortest)
             before = begin + size
         parts["intervals"] = text
-    gaps = [b - a - 1 for a, b in zip(residuals, residuals[1:], strict=False)]
+    gaps = [b - a - 1 for a, b in pairwise(residuals)]
     first = [natural(residuals[0] - x)] if residuals else []
     parts["residuals"] = "".join(map(put["RESIDUALS"], first + gaps))
     return parts
@@ -107,5 +107,6 @@ def _intervals(links, shortest):
             runs[-1].append(link)
         else:
             runs.append([link])
-    long = [run for run in runs if shortest and len(run) >= shortest]
-    return [(run[0], len(run)) for run in long], [x for run in runs if run not in long for x in run]
+    is_long = [bool(shortest) and len(run) >= shortest for run in runs]
+    intervals = [(run[0], len(run)) for run, long in zip(runs, is_long, strict=True) if long]
+    return intervals, [x for run, long in zip(runs, is_long, strict=True) if not long for x in run]

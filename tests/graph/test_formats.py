@@ -217,14 +217,14 @@ class TestJson:
             ('{"src": 0, "dst": 1, "weight": "x"}\n', "line 1: the weight 'x' is not a number"),
             ('{"src": 0, "dst": 1, "weight": -1}\n', "line 1: the link from 0 to 1 has the negative weight"),
             ('{"a": 0}\n', "has no column for the target"),
-            ("{}\n", "cannot read|has no column|no edges"),
+            ("{}\n", "has no edges: write one JSON object a line"),
         ],
     )
     def test_faults(self, tmp_path, text, says):
         path = written(tmp_path, text)
         message = message_of(as_graph, path)
-        assert message.startswith((str(path), f"cannot read {path}"))
-        assert any(words in message for words in says.split("|"))
+        assert message.startswith(str(path))
+        assert says in message
 
     @pytest.mark.parametrize("indent", [None, 1])
     @pytest.mark.parametrize("wrap", [nx.node_link_data, lambda graph: [{"src": 0, "dst": 1}]])
@@ -401,13 +401,8 @@ class TestWebGraph:
             options = {"window": window, "shortest": shortest, "k": k, "flags": flags}
             bvgraph_writer.write(tmp_path / "g", lists, **options)
             graph = as_graph(tmp_path / "g")
-            matrix = graph.to_scipy().tocsr()
             assert graph.names is None
-            found = [
-                sorted(matrix.indices[a:b].tolist())
-                for a, b in zip(matrix.indptr, matrix.indptr[1:], strict=False)
-            ]
-            assert found == lists
+            assert [np.flatnonzero(row).tolist() for row in graph.to_scipy().toarray()] == lists
 
     def test_damage(self, tmp_path):
         rng = np.random.default_rng(0)
@@ -441,9 +436,17 @@ class TestWebGraph:
         assert "there is no " in message_of(as_graph, tmp_path / "g.graph", format="webgraph")
 
 
-@pytest.mark.parametrize("name", WRITERS)
+DAMAGED = WRITERS | {
+    "jsonl": lambda graph: TestJson.lines,
+    "matrix-market": lambda graph: in_text(lambda g, file: mmwrite(file, TestMatrices.matrix), graph),
+    "npz": lambda graph: in_text(lambda g, file: sparse.save_npz(file, TestMatrices.matrix), graph),
+    "adjacency": lambda graph: "1 2 3\n2 1\n4\n",
+}
+
+
+@pytest.mark.parametrize("name", DAMAGED)
 def test_damaged_text_is_a_value_or_one_line(tmp_path, name):
-    content = WRITERS[name](directed())
+    content = DAMAGED[name](directed())
     content = content.encode() if isinstance(content, str) else content
     rng = np.random.default_rng(0)
     for _ in range(100):

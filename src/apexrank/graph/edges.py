@@ -178,7 +178,7 @@ def as_weights(values: Any, m: int, place: Place = _nowhere) -> np.ndarray:
     array = object_array(values) if isinstance(values, list | tuple) else np.asarray(values)
     if array.shape != (m,):
         raise InputError(f"weights must be one number for each of {m} edges, got shape {array.shape}")
-    if array.dtype.kind in "OU":
+    if array.dtype.kind == "O":
         array = np.fromiter(
             (_weight(value, row, place) for row, value in enumerate(array.tolist())), float, m
         )

@@ -12,7 +12,7 @@ import json
 import re
 import sys
 from codecs import BOM_UTF8
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 from itertools import islice
 from pathlib import Path
@@ -142,8 +142,9 @@ def edges_of_file(
         part = int(np.searchsorted(starts, row, side="right")) - 1
         return tables[part].place(row - int(starts[part]))
 
-    columns = first.columns if len(tables) == 1 else _concatenated(tables)
-    edges = replace(edges_of_arrays(*columns, place), assumed=_assumed(first, (source, target, weight)))
+    sources, targets, weights = first.columns if len(tables) == 1 else _concatenated(tables)
+    edges = edges_of_arrays(sources, targets, weights, place)
+    edges = replace(edges, assumed=_assumed(first, (source, target, weight)))
     for table in tables:
         _refuse_lost_edge(table, edges)
     return edges
@@ -213,14 +214,18 @@ def _table_of_text(file: File, source: Column, target: Column, weight: Column) -
 
 
 def _table_of_frame(frame: Any, file: File, columns: tuple[Column, ...], place: Place) -> _Table:
-    at = choose_columns(frame.columns, *columns, str(file))  # type: ignore[call-arg,arg-type]
-    taken = [None if i is None else frame.to_series(i) for i in at]
-    for values in taken[:2]:
-        if values is not None and values.dtype.is_nested():
+    source, target, weight = columns
+    i, j, k = at = choose_columns(frame.columns, source, target, weight, str(file))
+    sources, targets = (frame.to_series(end) for end in (i, j))
+    for ids in (sources, targets):
+        if ids.dtype.is_nested():
             raise InputError(
-                f"{file}: the column {values.name!r} holds lists or objects; ids are text or numbers"
+                f"{file}: the column {ids.name!r} holds lists or objects; ids are text or numbers"
             )
-    return _Table(file, frame.columns, at, (taken[0], taken[1], taken[2]), place)
+    weights = None if k is None else frame.to_series(k)
+    if weights is not None and not weights.dtype.is_numeric():
+        weights = weights.to_list()  # so that the error names the row
+    return _Table(file, frame.columns, at, (sources, targets, weights), place)
 
 
 def _table_of_parquet(file: File, *columns: Column) -> _Table:
@@ -265,7 +270,11 @@ def _refuse_broken_json(file: File) -> None:
             )
 
 
-_READERS = {"text": _table_of_text, "jsonl": _table_of_json_lines, "parquet": _table_of_parquet}
+_READERS: dict[str, Callable[..., _Table]] = {
+    "text": _table_of_text,
+    "jsonl": _table_of_json_lines,
+    "parquet": _table_of_parquet,
+}
 
 
 def _refuse_lost_edge(table: _Table, edges: Edges) -> None:

@@ -247,7 +247,7 @@ def _adjacency(file: File) -> Edges:
     ends: list[Any] = [[link[k] for link in links + alone] for k in (0, 1)]
     if all(re.fullmatch(r"-?(0|[1-9]\d{0,17})", end) for column in ends for end in column):
         ends = [np.array(list(map(int, column))) for column in ends]
-    edges = edges_of_arrays(*ends, None, lambda row: f"{file} line {links[row][2]}")
+    edges = edges_of_arrays(ends[0], ends[1], None, lambda row: f"{file} line {links[row][2]}")
     return edges.of_rows(np.arange(len(links)))
 
 
