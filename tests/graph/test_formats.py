@@ -15,7 +15,8 @@ from scipy.io import mmwrite
 
 from apexrank import InputError
 from apexrank.cli.options import _FORMATS
-from apexrank.errors import MissingExtraError
+from apexrank.datasets.networks import load_cnr_2000
+from apexrank.errors import MissingDataError, MissingExtraError
 from apexrank.graph import as_graph
 from apexrank.graph.files import edges_of_file
 from apexrank.graph.formats import FORMATS, recognise
@@ -106,6 +107,8 @@ class TestPajek:
             ("*Vertices 2\n*Arcs\n1 2 much\n", "line 3: '1 2 much' is no line of *arcs"),
             ("*Vertices 2\n*Arcs\n1\n", "line 3: '1' is no line of *arcs"),
             ("*Vertices 2\n*Matrix\n0 1\n1 0\n", "line 2: the section *Matrix of a Pajek file is not read"),
+            ("*Vertices 9999999999\n*Arcs\n1 2\n", "claims 9999999999 vertices"),
+            ("*Vertices 2\n7 x\n*Arcs\n1 2\n", "a vertex is beyond the 2"),
             ("*Vertices 2\n*Arcs\n1 2 -3\n", "line 3: the link from 1 to 2 has the negative weight -3"),
         ],
     )
@@ -266,6 +269,13 @@ def test_broken_files_name_their_format(tmp_path, text, format):
     assert message_of(as_graph, path).startswith(f"cannot read {path} as {format}: ")
 
 
+@pytest.mark.parametrize(
+    "line", ["# " * 4000, "#" * 8000, "% " * 4000, "< " * 4000, "label x " * 900, " \n" * 4000]
+)
+def test_recognising_takes_no_time(tmp_path, line):
+    assert recognise(written(tmp_path, f"{line}\n1 2\n")) == "text"
+
+
 def test_formats_are_chosen_by_name(tmp_path):
     assert _FORMATS == FORMATS
     path = written(tmp_path, "graph [ x\na b\nc d\n")
@@ -403,6 +413,25 @@ class TestWebGraph:
             graph = as_graph(tmp_path / "g")
             assert graph.names is None
             assert [np.flatnonzero(row).tolist() for row in graph.to_scipy().toarray()] == lists
+
+    @pytest.mark.slow
+    def test_sizes_that_webgraph_tells(self, tmp_path):
+        """The published properties of cnr-2000-t say how many bits WebGraph spent on each part of the format."""
+        try:
+            matrix = load_cnr_2000().adjacency.T.tocsr()
+        except MissingDataError:
+            pytest.skip("cnr-2000 is not here")
+        lists = [part.tolist() for part in np.split(matrix.indices, matrix.indptr[1:-1])]
+        lists = [sorted(links) for links in lists]
+        spent = bvgraph_writer.write(tmp_path / "g", lists)
+        assert spent == {
+            "outdegrees": 1_385_035,
+            "references": 849_734,
+            "blocks": 804_951,
+            "intervals": 655_678,
+            "residuals": 3_839_499,
+        }
+        assert not (as_graph(tmp_path / "g").to_scipy() != matrix).nnz
 
     def test_damage(self, tmp_path):
         rng = np.random.default_rng(0)

@@ -54,10 +54,11 @@ _MARKS = {
     "parquet": rb"PAR1",
     "npz": rb"PK\x03\x04",
     "matrix-market": rb"(?i)%%MatrixMarket\b",
-    "graphml": rb"\s*<(?s:.)*?<graphml\b|\s*<graphml\b",
-    "gexf": rb"\s*<(?s:.)*?<gexf\b|\s*<gexf\b",
-    "gml": rb'(?i)(?:\s*#.*|\s*(?:creator|version|comment|label)\s+(?:"[^"]*"|\S+))*\s*graph\s*\[',
-    "pajek": rb"(?i)(?:\s*%.*)*\s*\*(?:network|vertices|arcs|edges|matrix)",
+    "graphml": rb"\s*<(?:(?s:.)*?<)?graphml\b",
+    "gexf": rb"\s*<(?:(?s:.)*?<)?gexf\b",
+    # possessive, since a line of comment can be divided in many ways
+    "gml": rb'(?i)(?:\s*#.*+|\s*(?:creator|version|comment|label)\s+(?:"[^"]*"|\S++))*+\s*graph\s*\[',
+    "pajek": rb"(?i)(?:\s*%.*+)*+\s*\*(?:network|vertices|arcs|edges|matrix)",
 }
 _REFUSED = {
     rb'\s*(?:\{\s*(?:"|\n|\r|\Z)|\[\s*(?:\{|\n|\r|\Z))': (
@@ -66,7 +67,7 @@ _REFUSED = {
     ),
     rb"(?i)\s*<(?:\?xml|!doctype|html)\b": "an XML file, but neither GraphML nor GEXF: write one edge a line",
     rb"\s*<[^<>\s]+>\s+<[^<>\s]+>\s+[<\"_].*\.\s": "RDF N-Triples: write one edge a line, source and target",
-    rb"(?i)\s*(?:strict\s+)?(?:di)?graph\b[^\[\]]*\{": (
+    rb"(?i)\s*(?:strict\s+)?(?:di)?graph\b[^\n\[{]*\s*\{": (
         "a Graphviz file: give the graph that networkx.nx_agraph.read_dot reads"
     ),
     rb"\x80[\x02-\x05]": "a pickle, which can run code: write one edge a line",
@@ -146,8 +147,7 @@ def read_foreign(file: File, format: str, source: Column, target: Column, weight
         if hasattr(found, "is_directed"):
             return edges_of_networkx(found, weight)
         refuse_columns(name, weight=weight or None)
-        if not found.shape[0] * 16 <= unpacked_limit(file, "npz"):
-            raise InputError(f"it claims {found.shape[0]} vertices, far more than its size lets expect")
+        _check_vertices(file, found.shape[0])
         edges = edges_of_matrix(found, use_weights=weight is not False)
         # a Matrix Market file counts its vertices from 1
         return replace(edges, names=np.arange(1, edges.n + 1)) if format == "matrix-market" else edges
@@ -159,6 +159,12 @@ def read_foreign(file: File, format: str, source: Column, target: Column, weight
     except Exception as error:  # the parsers of networkx and scipy fail in many ways
         about = one_line(str(error)) or type(error).__name__
         raise InputError(f"cannot read {file} as {name}: {about}") from None
+
+
+def _check_vertices(file: File, n: int) -> None:
+    """Raise InputError for a number of vertices that no file of this size describes."""
+    if not 0 < 16 * n <= unpacked_limit(file, "npz"):
+        raise InputError(f"{file} claims {n} vertices, which does not fit its size: copy the file again")
 
 
 def _by_networkx(name: str, read: Callable[[Any, bytes], Any]) -> Callable[[File], Any]:
@@ -197,6 +203,7 @@ def _pajek(file: File) -> Edges:
                 section = fields[0].lower().partition(":")[0]
                 if section == "*vertices":
                     n = int(fields[1])
+                    _check_vertices(file, n)
                 elif section in ("*arcs", "*edges", "*arcslist", "*edgeslist"):
                     kinds.add(section[:5])
                 elif section != "*network":
@@ -218,11 +225,11 @@ def _pajek(file: File) -> Edges:
     columns = np.array(links, dtype=float).reshape(-1, 4).T
     ends = columns[:2].astype(np.int64) - 1
     wrong = np.flatnonzero(((ends < 0) | (ends >= n)).any(0))
-    if len(wrong) or len(labels) > n or not n:
+    if len(wrong) or not n or not all(0 < label <= n for label in labels):
         where = f" line {links[wrong[0]][3]}" if len(wrong) else ""
         raise InputError(f"{file}{where}: a vertex is beyond the {n} that *Vertices tells")
-    names = [labels.get(i, str(i)) for i in range(1, n + 1)] if n <= 2 * len(links) + len(labels) else []
-    unique = object_array(names) if labels and len(set(names)) == n else np.arange(1, n + 1)
+    names = [labels.get(i, str(i)) for i in range(1, n + 1)] if labels else []
+    unique = object_array(names) if len(set(names)) == n else np.arange(1, n + 1)
     weights = None if (columns[2] == 1).all() else columns[2]
     sources, targets = ends.astype(index_type(n))
     is_directed = kinds != {"*edge"}
@@ -256,7 +263,8 @@ def _matrix_market(file: File) -> Any:
         content = unpacked(file)
     head, _, rest = content.partition(b"\n")
     sizes = next((line.split() for line in rest.split(b"\n", 1000) if line.strip() and line[:1] != b"%"), [])
-    entries = np.prod([float(size) for size in sizes[:2]]) if b"array" in head.lower() else float(sizes[2])
+    counts = sizes[:2] if b"array" in head.lower() else sizes[2:3]
+    entries = np.prod([float(count) for count in counts])
     if not entries <= len(content):
         raise InputError(f"{file} claims {entries:.0f} entries, more than it has bytes: copy the file again")
     matrix = io.mmread(BytesIO(content))
