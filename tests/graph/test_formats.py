@@ -317,6 +317,21 @@ class TestParts:
             f"ids are whole numbers in {tmp_path / 'a.csv'}, but text in {tmp_path / 'b.csv'}"
         )
 
+    def test_faults_of_frames_name_the_part(self, tmp_path):
+        frame = pl.DataFrame({"source": [1.0, 2.0], "target": [2, 3]})
+        frame.write_parquet(tmp_path / "1.parquet")
+        frame.with_columns(pl.col("source") + 5).write_parquet(tmp_path / "2.parquet")
+        assert edges_in(tmp_path) == [(1, 2, 1.0), (2, 3, 1.0), (6, 2, 1.0), (7, 3, 1.0)]
+        frame.with_columns(pl.col("source") / 4).write_parquet(tmp_path / "2.parquet")
+        assert f"{tmp_path / '2.parquet'} row 1: sources hold the number 0.25" in message_of(
+            as_graph, tmp_path
+        )
+        for file in tmp_path.iterdir():
+            file.unlink()
+        written(tmp_path, '{"src": "a", "dst": "b", "weight": 1}\n', "1.jsonl")
+        written(tmp_path, '{"src": "a", "dst": "c", "weight": "much"}\n', "2.jsonl")
+        assert f"{tmp_path / '2.jsonl'} line 1: the weight 'much' is not" in message_of(as_graph, tmp_path)
+
     def test_a_split_file_has_its_header_in_one_part(self, tmp_path):
         written(tmp_path, "source,target\n1,2\n", "a")
         written(tmp_path, "2,3\n", "b")

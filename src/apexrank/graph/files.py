@@ -26,8 +26,10 @@ from apexrank.graph.edges import (
     Column,
     Edges,
     Place,
+    as_weights,
     choose_columns,
     edges_of_arrays,
+    plain_ids,
 )
 from apexrank.graph.formats import FORMATS, read_foreign, recognise, webgraph_base
 from apexrank.kernels.edges import has_padded_number
@@ -122,32 +124,60 @@ def edges_of_file(
         if kind not in _READERS:
             if len(files) > 1:
                 raise InputError(f"{file} is of the format {kind}, which has no parts: give one file")
-            return read_foreign(file, kind, source, target, weight)
+            return replace(read_foreign(file, kind, source, target, weight), origin=str(path))
         try:
             tables.append(_READERS[kind](file, source, target, weight))
         except _NoEdgesError as error:
             empty = empty or error
     if not tables:
         raise empty or InputError(f"{path} has no edges")
+    edges = _edges_of_tables(tables)
+    return replace(edges, origin=str(path), assumed=_assumed(tables[0], (source, target, weight)))
+
+
+def _edges_of_tables(tables: list[_Table]) -> Edges:
+    """Join the parts of a table of edges."""
     first = tables[0]
-    for table in tables[1:]:
-        if (table.names, table.at) != (first.names, first.at):
-            raise InputError(
-                f"{table.file} has the columns {quoted(table.names)}, but {first.file} has {quoted(first.names)}: "
-                "all parts need the same columns, by name and order"
-            )
     starts = np.cumsum([0, *(len(table.columns[0]) for table in tables)])
 
     def place(row: int) -> str:
         part = int(np.searchsorted(starts, row, side="right")) - 1
         return tables[part].place(row - int(starts[part]))
 
-    sources, targets, weights = first.columns if len(tables) == 1 else _concatenated(tables)
+    sources, targets, weights = first.columns
+    if len(tables) > 1:
+        for table in tables:
+            if (table.names, table.at) != (first.names, first.at):
+                raise InputError(
+                    f"{table.file} has the columns {quoted(table.names)}, but {first.file} has "
+                    f"{quoted(first.names)}: all parts need the same columns, by name and order"
+                )
+        sources, targets = _joined_ids(tables, 0, "source"), _joined_ids(tables, 1, "target")
+        if weights is not None:
+            parts = ((table.columns[2], len(table.columns[2]), table.place) for table in tables)
+            weights = np.concatenate([as_weights(*part) for part in parts])
     edges = edges_of_arrays(sources, targets, weights, place)
-    edges = replace(edges, assumed=_assumed(first, (source, target, weight)))
     for table in tables:
         _refuse_lost_edge(table, edges)
     return edges
+
+
+def _joined_ids(tables: list[_Table], k: int, role: str) -> Any:
+    """Ids of all parts, one after the other; they must be whole numbers in all of them, or text in all."""
+    import polars as pl
+
+    parts = [plain_ids(table.columns[k], role, table.place) for table in tables]
+    for table, part in zip(tables, parts, strict=True):
+        if type(part) is not type(parts[0]):
+            first, other = (
+                "whole numbers" if isinstance(x, np.ndarray) else "text" for x in (parts[0], part)
+            )
+            raise InputError(
+                f"ids are {first} in {tables[0].file}, but {other} in {table.file}: write them alike"
+            )
+    if isinstance(parts[0], list):
+        return [name for part in parts for name in part]
+    return np.concatenate(parts) if isinstance(parts[0], np.ndarray) else pl.concat(parts)
 
 
 def files_of_edges(path: str | Path) -> list[Path | Stream]:
@@ -169,24 +199,6 @@ def files_of_edges(path: str | Path) -> list[Path | Stream]:
         if path.exists() and not path.is_file():  # a pipe
             return [Stream(text, path.read_bytes())]
     return [path]
-
-
-def _concatenated(tables: list[_Table]) -> tuple[Any, Any, Any]:
-    """Columns of all parts, one after the other."""
-    import polars as pl
-
-    def joined(k: int) -> Any:
-        parts = [pl.Series(table.columns[k]) for table in tables]
-        kind = pl.Float64 if k == 2 else pl.Int64 if parts[0].dtype.is_integer() else pl.String
-        for table, part in zip(tables, parts, strict=True):
-            if k < 2 and part.dtype.is_integer() != (kind == pl.Int64):
-                words = ("whole numbers", "text") if kind == pl.Int64 else ("text", "whole numbers")
-                raise InputError(
-                    f"ids are {words[0]} in {tables[0].file}, but {words[1]} in {table.file}: write them alike"
-                )
-        return pl.concat([part.cast(kind) for part in parts])
-
-    return joined(0), joined(1), None if tables[0].columns[2] is None else joined(2)
 
 
 def _assumed(table: _Table, given: tuple[Column, ...]) -> str | None:

@@ -111,7 +111,7 @@ def as_graph(
     if not signed:
         return part(None)
     if edges.weights is None:
-        what = f"{data}: " if isinstance(data, str | Path) else ""
+        what = f"{edges.origin}: " if edges.origin else ""
         raise InputError(
             f"{what}signed=True needs weights, negative ones for distrust: name their column with weight="
         )
