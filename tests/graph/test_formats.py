@@ -476,7 +476,11 @@ class TestWebGraph:
         ]:
             (tmp_path / "g.properties").write_text(about.replace(old, new))
             assert says in message_of(as_graph, tmp_path / "g.graph")
+        assert "is a WebGraph file: name it" in message_of(as_graph, tmp_path)
         (tmp_path / "g.properties").unlink()
+        assert "is a WebGraph file: name it, with its .properties" in message_of(
+            as_graph, tmp_path / "g.graph"
+        )
         assert "there is no " in message_of(as_graph, tmp_path / "g.graph", format="webgraph")
 
 

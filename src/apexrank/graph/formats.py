@@ -104,6 +104,8 @@ def recognise(file: File) -> str:
     suffix = re.sub(r"\.gz$", "", str(file).lower()).rpartition(".")[2]
     if suffix in _SUFFIXES:
         return _SUFFIXES[suffix]
+    if suffix == "graph" and re.search(rb"[\0-\x08]", head):
+        raise InputError(f"{file} is a WebGraph file: name it, with its .properties file beside it")
     for mark, what in _REFUSED.items():
         if re.match(mark, head):
             raise InputError(f"{file} is {what}")
