@@ -13,6 +13,7 @@ import io
 import zlib
 from collections.abc import Iterator
 from contextlib import contextmanager
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -29,10 +30,32 @@ _STEP = 1 << 20
 _LIMITS = {"gzip": (60, 1 << 26), "npz": (40, 1 << 28), "parquet": (500, 1 << 29)}
 
 
-def unpacked_limit(path: str | Path, kind: str) -> int:
+@dataclass(frozen=True)
+class Stream:
+    """Bytes of standard input or a pipe, which can be read only once; stands in for a path in this module."""
+
+    name: str
+    content: bytes = field(repr=False)
+
+    def __str__(self) -> str:
+        return self.name
+
+    def open(self, mode: str = "rb") -> Any:
+        """Open the bytes for reading, as often as needed."""
+        return io.BufferedReader(io.BytesIO(self.content))
+
+
+File = str | Path | Stream
+
+
+def unpacked_limit(path: File, kind: str) -> int:
     """Return how many bytes a file of a kind ("gzip", "npz" or "parquet") may unpack to."""
     times, always = _LIMITS[kind]
-    return max(always, times * Path(path).stat().st_size)
+    return max(always, times * (len(path.content) if isinstance(path, Stream) else Path(path).stat().st_size))
+
+
+def _open(path: File) -> Any:
+    return (path if isinstance(path, Stream) else Path(path)).open("rb")
 
 
 class _BoundedGzip(gzip.GzipFile):
@@ -58,7 +81,7 @@ class _BoundedGzip(gzip.GzipFile):
 
 
 @contextmanager
-def opened(path: str | Path, *, streamed: bool = False) -> Iterator[Any]:
+def opened(path: File, *, streamed: bool = False) -> Iterator[Any]:
     r"""Open a file for bytes, decompressed if it is a gzip file; a gzip bomb raises InputError.
 
     ``streamed`` text, which is never in memory as a whole, may have any length, but not its lines.
@@ -73,7 +96,7 @@ def opened(path: str | Path, *, streamed: bool = False) -> Iterator[Any]:
     ...         file.readlines()
     [b'one\n', b'two\n']
     """
-    with Path(path).open("rb") as file:
+    with _open(path) as file:
         if file.peek(2)[:2] != GZIP_MARK:
             yield file
             return
@@ -84,13 +107,13 @@ def opened(path: str | Path, *, streamed: bool = False) -> Iterator[Any]:
             yield text
 
 
-def is_gzip(path: str | Path) -> bool:
+def is_gzip(path: File) -> bool:
     """Return whether a file is a gzip file, by its first bytes."""
-    with Path(path).open("rb") as file:
+    with _open(path) as file:
         return file.read(2) == GZIP_MARK
 
 
-def unpacked(path: str | Path) -> bytes:
+def unpacked(path: File) -> bytes:
     """Read all bytes of a file, decompressed if it is a gzip file; damage raises one of `DAMAGED`."""
     with opened(path) as file:
         return file.read()
@@ -102,7 +125,7 @@ def reason_of(error: OSError) -> str:
 
 
 @contextmanager
-def reading(path: str | Path) -> Iterator[None]:
+def reading(path: File) -> Iterator[None]:
     """Turn errors of reading a file into `InputError`."""
     try:
         yield
@@ -133,7 +156,7 @@ def check_readable(path: Path) -> None:
         raise InputError(f"{path} is empty: it needs a line of column names and at least one row")
 
 
-def read_bytes(path: str | Path) -> bytes:
+def read_bytes(path: File) -> bytes:
     """Read the bytes of a UTF-8 text file, without its byte order mark."""
     with reading(path):
         content = unpacked(path)
@@ -147,7 +170,7 @@ def read_bytes(path: str | Path) -> bytes:
     return content.removeprefix(codecs.BOM_UTF8)
 
 
-def read_text(path: str | Path) -> str:
+def read_text(path: File) -> str:
     """Read a UTF-8 text file."""
     return read_bytes(path).decode("utf-8")
 
@@ -161,7 +184,7 @@ class NotUtf8Error(InputError):
     """A text file is not UTF-8."""
 
 
-def not_utf8(path: str | Path, line: int) -> NotUtf8Error:
+def not_utf8(path: File, line: int) -> NotUtf8Error:
     """Make the error for a line that cannot be decoded."""
     return NotUtf8Error(f"{path} line {line}: this is not UTF-8 text; save the file as UTF-8")
 
@@ -175,7 +198,7 @@ def is_utf8(line: bytes) -> bool:
     return True
 
 
-def numbered_lines(path: str | Path, *, whole: bool = True) -> Iterator[tuple[int, bytes]]:
+def numbered_lines(path: File, *, whole: bool = True) -> Iterator[tuple[int, bytes]]:
     r"""Iterate over line numbers, from 1, and lines of a file, without its byte order mark.
 
     ``whole`` says that all lines will be read and kept: a gzip file is then unpacked once before, so that a bomb is

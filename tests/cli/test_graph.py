@@ -264,6 +264,75 @@ class TestReading:
         assert scores(ranked("r.csv --method indegree --repeated once"))["b"] == pytest.approx(1 / 2)
 
 
+class TestSources:
+    """Where edges come from: standard input, folders, patterns and other formats."""
+
+    @pytest.mark.parametrize("verb", ["rank", "inspect", "compare"])
+    def test_standard_input(self, folder, verb):
+        answers = []
+        for edges, given in (("edges.csv", None), ("-", EDGES)):
+            result = CliRunner().invoke(app, ["graph", verb, edges, "--json"], input=given)
+            assert result.exit_code == 0, result.output
+            answers.append(json.loads(result.stdout))
+            assert answers[-1].pop("edges_file") == edges
+            answers[-1].pop("seconds", None)
+            for compared in answers[-1].get("ranks", ()):
+                compared["certificate"].pop("seconds")
+        assert answers[0] == answers[1]
+
+    def test_folders_and_patterns(self, folder):
+        head, *lines = EDGES.splitlines(keepends=True)
+        Path("parts").mkdir()
+        Path("parts/1.csv").write_text(head + "".join(lines[:5]))
+        Path("parts/2.csv").write_text(head + "".join(lines[5:]))
+        expected = scores(ranked("edges.csv"))
+        assert scores(ranked("parts")) == scores(ranked("'parts/*.csv'")) == expected
+        assert "parts/3*.csv" in run("graph rank 'parts/3*.csv'", 2).stderr
+
+    def test_layers_from_standard_input_and_a_folder(self, folder):
+        Path("parts").mkdir()
+        Path("parts/1.csv").write_text(EDGES)
+        command = ["graph", "consensus", "-", "parts", "--method", "mean", "--json"]
+        result = CliRunner().invoke(app, command, input=EDGES)
+        assert result.exit_code == 0, result.output
+        assert [layer["layer"] for layer in json.loads(result.stdout)["layers"]] == ["-", "parts"]
+
+    def test_formats(self, folder):
+        expected = scores(ranked("edges.csv"))
+        nx.write_graphml(nx.DiGraph(LINKS), "edges.graphml")
+        nx.write_adjlist(nx.DiGraph(LINKS), "edges.lists")
+        assert scores(ranked("edges.graphml")) == scores(ranked("edges.lists --format adjacency")) == expected
+        assert (
+            "unknown --format 'xls': use one of text, jsonl"
+            in run("graph rank edges.csv --format xls", 2).stderr
+        )
+        nx.write_graphml(nx.Graph(LINKS), "both.graphml")
+        assert run("graph inspect both.graphml").stdout.startswith(
+            "both.graphml: undirected, unweighted, 0 repeated"
+        )
+        assert scores(ranked("both.graphml")) == scores(ranked("edges.csv --undirected --repeated once"))
+
+
+class TestUnknownVertices:
+    """Seeds and labels from elsewhere name vertices that the graph lacks."""
+
+    @pytest.mark.parametrize("option", ["--trusted", "--distrusted", "--teleport"])
+    def test_are_left_out_with_a_note(self, folder, option):
+        Path("known.txt").write_text("hub\n")
+        Path("more.txt").write_text("# a list\nhubb\nhub\nnobody\n")
+        told = run(f"graph rank edges.csv {option} more.txt --json")
+        assert json.loads(told.stdout)["ranking"] == ranked(f"edges.csv {option} known.txt")["ranking"]
+        what = option.removeprefix("--")
+        assert (
+            "note: 2 of 3 vertices that more.txt names are not in the graph and left out; "
+            f"more.txt line 2: {what} vertex 'hubb' is not in the graph; did you mean 'hub'?"
+        ) in told.stderr
+
+    def test_compare(self, folder):
+        Path("more.txt").write_text("hubb\nhub\n")
+        assert "1 of 2 vertices" in run("graph compare edges.csv --trusted more.txt").stderr
+
+
 class TestStart:
     def test_fewer_steps_and_the_same_answer(self, folder):
         run("graph rank edges.csv -o ranks.csv")
@@ -325,7 +394,7 @@ FILES = {
     "edges.csv": EDGES,
     "good.txt": "hub\n",
     "bad.txt": "farm\n",
-    "unknown.txt": "# a list\nhub\nhubb\n",
+    "unknown.txt": "# a list\n\nhubb\nhubs\n",
     "blank.txt": "# nobody\n",
     "weights.csv": "vertex,weight\nhub,-1\n",
     "words.csv": "vertex,weight\nhub,much\n",
@@ -372,6 +441,7 @@ RANK = "graph rank edges.csv"
         (f"{RANK} --weight 7", "edges.csv has no column 7"),
         (f"{RANK} --repeated twice", "unknown --repeated 'twice': use one of sum, once, error"),
         (f"{RANK} --trusted unknown.txt", "unknown.txt line 3: trusted vertex 'hubb' is not in the graph"),
+        (f"{RANK} --trusted unknown.txt", "nor is any other that the file names"),
         (f"{RANK} --teleport unknown.txt", "unknown.txt line 3: teleport vertex 'hubb' is not in the graph"),
         (f"{RANK} --trusted gone.txt", "cannot read 'gone.txt': no such file"),
         (f"{RANK} --trusted folder", "it is a folder"),

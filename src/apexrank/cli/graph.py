@@ -146,8 +146,9 @@ class VertexFiles:
         "File of the vertices where the walk starts anew, in the form of --trusted; all by default."
     )
     trusted: Path | None = opt.label(
-        "File of trusted vertices, one a line, or CSV with a column vertex and maybe weight. Without distrusted "
-        "ones all that trust reaches count alike; trustrank has degrees."
+        "File of trusted vertices, one a line, or CSV with a column vertex and maybe weight; those that are not in "
+        "the graph are left out with a note. Without distrusted ones all that trust reaches count alike; trustrank "
+        "has degrees."
     )
     distrusted: Path | None = opt.label("File of distrusted vertices, in the same form.")
     start: Path | None = opt.method("Ranks written earlier, to begin with: same answer, fewer steps.")
@@ -178,7 +179,7 @@ def rank(
     files, output = opt.given_options(vertex_files), shown.output
     out.check_table(output, edges, *files.values())
     out.check_inputs(edges, *files.values())
-    from apexrank.graph.vertex_files import earlier_scores, named_vertex, ranking_frame, seed_weights
+    from apexrank.graph.vertex_files import earlier_scores, named_vertex, ranking_frame
 
     flags = {"signed": signed, "explain": bool(shown.explain)}
     parameters = opt.given_options(options)
@@ -188,7 +189,7 @@ def rank(
     given = reading.read(edges, signed=signed)
     graph = given.positive if signed else given
     arguments = {
-        what: earlier_scores(path, graph) if what == "start" else seed_weights(path, graph, what)
+        what: earlier_scores(path, graph) if what == "start" else opt.read_seeds(path, graph, what)
         for what, path in files.items()
     }
     vertices = [named_vertex(graph, name) for name in shown.explain or []]
@@ -295,15 +296,16 @@ def inspect(
 ) -> None:
     """Say what a file of edges holds: sizes, components, dangling vertices, largest degrees."""
     out.check_inputs(edges)
-    from apexrank.graph.files import edges_of_file
+    from apexrank.graph.reading import counts_both_ways
     from apexrank.kernels.edges import count_repeated, in_links
 
-    graph = reading.read(edges, signed=signed)
+    found = reading.read_edges(edges)
+    graph = reading.build(found, signed=signed)
     with out.working(f"looking at {edges}"):
         parts = {"positive links": graph.positive, "negative links": graph.negative} if signed else {}
         reports = {name: _inspected(part) for name, part in (parts or {"value": graph}).items()}
-        found = edges_of_file(edges, **reading.columns())
-        both_ways, drop_loops = reading.undirected, reading.no_self_loops
+        both_ways = counts_both_ways(found, False if reading.undirected else None)
+        drop_loops = reading.no_self_loops
         ends = found.sources, found.targets, found.weights, found.n
         met = count_repeated(in_links(*ends, both_ways=both_ways, drop_loops=drop_loops, sign=0))
     if json:
@@ -311,7 +313,7 @@ def inspect(
         out.print_json({"edges_file": str(edges), "repeated": met, **told})
         return
     weighted = any(report.pop("weighted") for report in reports.values())
-    words = f"{'un' * reading.undirected}directed, {'un' * (not weighted)}weighted"
+    words = f"{'un' * (reading.undirected or not found.directed)}directed, {'un' * (not weighted)}weighted"
     repeated = f"{out.plural(met, 'repeated link')}{opt.REPEATED[reading.repeated] if met else ''}"
     typer.echo(f"{edges}: {words}, {repeated}")
     keys = next(iter(reports.values()))

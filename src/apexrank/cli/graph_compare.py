@@ -82,7 +82,6 @@ def graph_compare(
     out.check_table(shown.output, edges, labels.spam, labels.trusted)
     out.check_report(shown.report, edges, labels.spam, labels.trusted)
     out.check_inputs(edges, labels.spam, labels.trusted)
-    from apexrank.graph.vertex_files import seed_weights
     from apexrank.report import build, compare_ranks
 
     parameters = asdict(options)
@@ -92,7 +91,7 @@ def graph_compare(
     if labels.spam is not None:
         parameters["spam"] = _spam_labels(labels.spam, graph)
     if labels.trusted is not None:
-        parameters["trusted"] = seed_weights(labels.trusted, graph, "trusted")
+        parameters["trusted"] = opt.read_seeds(labels.trusted, graph, "trusted")
     read = time.perf_counter() - began
     with out.working(f"comparing ranks of {graph.n} vertices") as status:
         found = compare_ranks(graph, progress=None if status is None else status.update, **parameters)
@@ -109,14 +108,11 @@ def graph_compare(
 
 
 def _spam_labels(path: Path, graph: Graph) -> dict[Any, float]:
-    """Read the weights of all vertices that a file names; raise if none of them is in the graph."""
+    """Read the weights of all vertices that a file names, since the report counts those that the graph lacks."""
     from apexrank.graph.vertex_files import named_vertex, read_seeds, seed_weights
-    from apexrank.report.graph.compare import known_names
 
-    labels = {named_vertex(graph, name): weight for _, name, weight in read_seeds(path)}
-    if not any(known_names(graph, list(labels))):
-        seed_weights(path, graph, "spam")  # says which line
-    return labels
+    seed_weights(path, graph, "spam")  # an error if the graph lacks all of them
+    return {named_vertex(graph, name): weight for _, name, weight in read_seeds(path)}
 
 
 def _print(found: RankComparison, edges: Path, shown: FarmOutputs) -> None:

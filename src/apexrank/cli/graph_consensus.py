@@ -87,8 +87,7 @@ def consensus(
     edges: Annotated[
         list[Path],
         opt.argument(
-            "A file of edges for each layer: CSV, TSV or a plain list (also .gz), or Parquet; or one table with "
-            "--label."
+            "For each layer a file, folder or quoted pattern of edges as in graph rank; or one table with --label."
         ),
     ],
     *,
@@ -105,7 +104,7 @@ def consensus(
     output, teleport = shown.output, known.teleport
     out.check_table(output, *edges, teleport)
     out.check_inputs(*edges, teleport)
-    from apexrank.graph.vertex_files import named_vertex, ranking_frame, seed_weights
+    from apexrank.graph.vertex_files import named_vertex, ranking_frame
 
     rank = options.build()
     watch = out.Stopwatch()
@@ -113,7 +112,7 @@ def consensus(
     graph = layers.graphs[0]
     arguments: dict[str, Any] = {
         "layer_prior": None if known.prior is None else _weights(known.prior),
-        "teleport": None if teleport is None else seed_weights(teleport, graph, "teleport"),
+        "teleport": None if teleport is None else opt.read_seeds(teleport, graph, "teleport"),
         "keep": [tuple(named_vertex(graph, name) for name in _pair(order)) for order in known.keep or ()],
     }
     watch.end("reading")

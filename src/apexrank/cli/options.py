@@ -26,6 +26,8 @@ from apexrank.textfile import NotUtf8Error
 
 if TYPE_CHECKING:
     from apexrank.aggregation.ballot_files import BallotFile
+    from apexrank.graph.edges import Edges
+    from apexrank.graph.graph import Graph
     from apexrank.io import Table
 
 
@@ -246,7 +248,18 @@ class FeatureColumns:
         return given | {name: split_names(given[name], known) for name in lists}
 
 
-EdgePath = Annotated[Path, argument("File of edges: CSV, TSV or a plain list (also .gz), or Parquet.")]
+EdgePath = Annotated[
+    Path,
+    argument(
+        "File of edges: CSV, TSV or a plain list, JSON lines (also .gz), Parquet; a folder or a quoted pattern of such "
+        "files; - for standard input; or a file of a graph, see --format."
+    ),
+]
+# those of apexrank.graph.formats, which would load scipy
+_FORMATS = (
+    *("text", "jsonl", "parquet", "adjacency", "graphml", "gexf"),
+    *("gml", "pajek", "matrix-market", "npz", "webgraph"),
+)
 
 
 @dataclass(frozen=True)
@@ -277,6 +290,11 @@ class EdgeOptions:
         "Repeated edges: sum (of their weights), once or error.", default="sum", choices=tuple(REPEATED)
     )
     no_self_loops: bool = reading("Leave out links of a vertex to itself.", "--no-self-loops", default=False)
+    format: str | None = reading(
+        f"Format of the file: {', '.join(_FORMATS)}; by default its content and name tell. An adjacency list "
+        "('a b c' links a to b and to c) must be named.",
+        choices=_FORMATS,
+    )
 
     def columns(self) -> dict[str, str | int | None]:
         """Return columns by name, or by position where the option is a whole number, for files without a header."""
@@ -285,21 +303,42 @@ class EdgeOptions:
 
     def rules(self) -> dict[str, Any]:
         """Return the columns and rules as the library takes them."""
-        loops = "drop" if self.no_self_loops else "keep"
-        rules = {"directed": not self.undirected, "repeated": self.repeated, "self_loops": loops}
-        return {**self.columns(), **rules}
+        return {**self.columns(), "format": self.format, **self._links()}
 
-    def read(self, edges: Path, *, signed: bool = False) -> Any:
-        """Read a graph or a signed graph, and tell which columns were guessed."""
-        from apexrank.graph.files import guessed_columns
+    def _links(self) -> dict[str, Any]:
+        loops = "drop" if self.no_self_loops else "keep"
+        directed = False if self.undirected else None
+        return {"directed": directed, "repeated": self.repeated, "self_loops": loops}
+
+    def read_edges(self, path: Path) -> Edges:
+        """Read edges as the file has them, and tell which columns were guessed."""
+        from apexrank.graph.files import edges_of_file
+
+        with out.working(f"reading {path}"):
+            edges = edges_of_file(path, **self.columns(), format=self.format)
+        if edges.assumed is not None:
+            out.note(f"{edges.assumed} (--source, --target and --weight choose)")
+        return edges
+
+    def build(self, edges: Edges, *, signed: bool = False) -> Any:
+        """Make a graph or a signed graph of edges."""
         from apexrank.graph.reading import as_graph
 
-        with out.working(f"reading {edges}"):
-            graph = as_graph(edges, **self.rules(), signed=signed)
-        guessed = guessed_columns(edges, **self.columns())
-        if guessed is not None:
-            out.note(f"{edges}: {guessed} (--source, --target and --weight choose)")
-        return graph
+        return as_graph(edges, **self._links(), signed=signed)
+
+    def read(self, path: Path, *, signed: bool = False) -> Any:
+        """Read a graph or a signed graph."""
+        return self.build(self.read_edges(path), signed=signed)
+
+
+def read_seeds(path: Path, graph: Graph, what: str) -> dict[Any, float]:
+    """Read the weights of the vertices that a file names; say on stderr which of them the graph lacks."""
+    from apexrank.graph.vertex_files import seed_weights
+
+    seeds, unknown = seed_weights(path, graph, what)
+    if unknown is not None:
+        out.note(unknown)
+    return seeds
 
 
 RULE_DEFAULTS: dict[str, Any] = {

@@ -7,6 +7,7 @@ one place for all commands.
 from __future__ import annotations
 
 import errno
+import glob
 import json
 import math
 import os
@@ -70,7 +71,7 @@ _WORDS = {
     ),
 }
 _KEYWORDS = (
-    "source|target|weights?|encoding|repeated|signed|missing|normalize|kind|items_in|id|drop|long|ties|empty|"
+    "source|target|weights?|format|encoding|repeated|signed|missing|normalize|kind|items_in|id|drop|long|ties|empty|"
     "method"
 )
 _FIRST = (
@@ -351,8 +352,8 @@ def fit_with_progress(estimator: Any, data: Any, what: str, measure: str, **argu
 def check_inputs(*paths: Path | None) -> None:
     """Raise InputError if a file to read is missing or may not be read."""
     for path in paths:
-        if path is None:
-            continue
+        if path is None or str(path) == "-" or (glob.has_magic(str(path)) and not path.exists()):
+            continue  # standard input and patterns are resolved where they are read
         with reading(path):
             path.stat()
             if not os.access(path, os.R_OK):

@@ -42,6 +42,14 @@ class Edges:
         Their names; None when they are 0 to n − 1.
     place : callable
         Where an edge (counted from 0) stands, in words; may be empty.
+    directed : bool
+        Whether an edge is a link in one direction only.
+    is_matrix : bool
+        Whether they are the entries of a matrix, which may hold both directions of every edge.
+    origin : str
+        The file that they come from.
+    assumed : str, optional
+        What was assumed of a file, for a note to its user.
     """
 
     sources: np.ndarray
@@ -50,6 +58,10 @@ class Edges:
     n: int
     names: np.ndarray | None = None
     place: Place = _nowhere
+    directed: bool = True
+    is_matrix: bool = False
+    origin: str = ""
+    assumed: str | None = None
 
     def ends(self, row: int) -> tuple[Any, Any]:
         """Names of the source and the target of an edge."""
@@ -93,7 +105,7 @@ def edges_of_arrays(
     >>> edges.names.tolist(), edges.sources.tolist(), edges.targets.tolist()
     (['a', 'b', 'c'], [1, 0], [2, 1])
     """
-    sources, targets = _plain_ids(sources, "source", place), _plain_ids(targets, "target", place)
+    sources, targets = plain_ids(sources, "source", place), plain_ids(targets, "target", place)
     m = len(sources)
     if m != len(targets):
         raise InputError(f"there are {m} sources but {len(targets)} targets: give one of each an edge")
@@ -194,7 +206,7 @@ def is_blank(value: Any) -> bool:
     return is_missing(value) or value == ""
 
 
-def _plain_ids(values: Any, role: str, place: Place) -> Any:
+def plain_ids(values: Any, role: str, place: Place) -> Any:
     """Ids as an array of whole numbers, a polars series of text, or else a list of objects; none missing."""
     import polars as pl
 
@@ -222,7 +234,7 @@ def _plain_ids(values: Any, role: str, place: Place) -> Any:
         narrow = array.dtype in (np.int32, np.int64)
         return np.ascontiguousarray(array) if narrow else array.astype(np.int64)
     if array.dtype.kind == "U":
-        return _plain_ids(pl.Series(array), role, place)
+        return plain_ids(pl.Series(array), role, place)
     return _plain_objects(array.tolist(), role, place)
 
 
@@ -231,7 +243,7 @@ def _plain_objects(ids: list[Any], role: str, place: Place) -> Any:
 
     kinds = set(map(type, ids))
     if kinds == {str}:
-        return _plain_ids(pl.Series(ids, dtype=pl.String), role, place)
+        return plain_ids(pl.Series(ids, dtype=pl.String), role, place)
     _refuse_missing(np.fromiter(map(is_blank, ids), bool, len(ids)), role, place)
     if kinds and all(issubclass(kind, int | np.integer) and kind is not bool for kind in kinds):
         try:

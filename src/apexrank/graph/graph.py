@@ -220,17 +220,29 @@ class Graph:
         """
         listed = [names] if np.isscalar(names) else names
         array = listed if isinstance(listed, np.ndarray) else np.asarray(object_array(listed))
-        if self.names is None or self.names.dtype.kind in "iu":
-            found = self._find_whole(array)
-        else:
-            known = self._number_of
-            found = np.array([_get(known, name) for name in array.tolist()], dtype=np.int64)
+        found = self._find(array)
         if (found < 0).any():
             unknown = array[found < 0].tolist()
             are = "is" if len(unknown) == 1 else f"and {len(unknown) - 1} more are"
             name = "vertex" if what == "vertex" else f"{what} vertex"
             raise InputError(f"{name} {unknown[0]!r} {are} not in the graph{self._hint(unknown[0])}")
         return found
+
+    def has(self, names: Sequence[Any]) -> np.ndarray:
+        """Mask of the names that are vertices.
+
+        Examples
+        --------
+        >>> Graph.from_edges([0], [1]).has([1, 2, "1"]).tolist()
+        [True, False, False]
+        """
+        return self._find(object_array(names)) >= 0
+
+    def _find(self, array: np.ndarray) -> np.ndarray:
+        """Vertex numbers, -1 for names that are none."""
+        if self.names is None or self.names.dtype.kind in "iu":
+            return self._find_whole(array)
+        return np.array([_get(self._number_of, name) for name in array.tolist()], dtype=np.int64)
 
     def _find_whole(self, array: np.ndarray) -> np.ndarray:
         if array.dtype.kind not in "iu":

@@ -149,9 +149,12 @@ def layers_of_table(
     directed: bool | None = None,
     repeated: str = "sum",
     self_loops: str = "keep",
+    format: str | None = None,
 ) -> Layers:
     """Read one table of edges with a column that tells their layers; all layers have the vertices of all."""
     what, where = "edge table", None
+    if format is not None:
+        raise InputError(f"label={label!r} names a column of a table: leave out format=")
     if isinstance(table, str | Path):
         from apexrank.io.tables import read_table  # which loads polars
 

@@ -24,21 +24,36 @@ def named_vertex(graph: Graph, text: str) -> Any:
     return int(text) if numbered and re.fullmatch(r"[+-]?\d{1,19}", text, re.ASCII) else text
 
 
-def seed_weights(path: Path, graph: Graph, what: str) -> dict[Any, float]:
-    """Read the weights of the vertices that a file names; an unknown vertex is an error with its line."""
+def seed_weights(path: Path, graph: Graph, what: str) -> tuple[dict[Any, float], str | None]:
+    """Read the weights of the vertices of the graph that a file names, and a sentence about others that it names.
+
+    Lists of seeds and labels come from elsewhere and name vertices that a crawl lacks; it is an error if all are
+    unknown.
+    """
+    rows = [(line, named_vertex(graph, name), weight) for line, name, weight in read_seeds(path)]
     seeds: dict[Any, float] = {}
-    for line, name, weight in read_seeds(path):
-        vertex = named_vertex(graph, name)
-        try:
-            graph.numbers([vertex], what=what)
-        except InputError as error:
-            hint = "; a CSV file needs a column named vertex" if "," in name else ""
-            raise InputError(f"{path} line {line}: {error}{hint}") from None
+    for line, vertex, weight in rows:
         if seeds.setdefault(vertex, weight) != weight:
             raise InputError(
                 f"{path} line {line}: {vertex!r} has another weight further up; keep one of them"
             )
-    return seeds
+    known = graph.has(list(seeds))
+    unknown = [vertex for vertex, is_known in zip(seeds, known, strict=True) if not is_known]
+    if not unknown:
+        return seeds, None
+    line = next(line for line, vertex, _ in rows if vertex == unknown[0])
+    try:
+        graph.numbers(unknown[:1], what=what)
+    except InputError as error:
+        first = f"{path} line {line}: {error}"
+    if len(unknown) == len(seeds):
+        hint = "; a CSV file needs a column named vertex" if "," in str(unknown[0]) else ""
+        raise InputError(
+            f"{first}{'' if len(seeds) == 1 else ', nor is any other that the file names'}{hint}"
+        )
+    some = f"{len(unknown)} of {len(seeds)} vertices that {path} names are not in the graph and left out"
+    kept = {vertex: weight for vertex, weight in seeds.items() if vertex not in {*unknown}}
+    return kept, f"{some}; {first}"
 
 
 def read_seeds(path: Path) -> list[tuple[int, str, float]]:

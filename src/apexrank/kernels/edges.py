@@ -151,6 +151,17 @@ def looked_up(ids: np.ndarray, numbers: np.ndarray) -> np.ndarray:
     return found
 
 
+def has_padded_number(text: np.ndarray) -> bool:
+    """Whether some field of a text, given as bytes, begins with a zero and a digit.
+
+    Examples
+    --------
+    >>> [has_padded_number(np.frombuffer(text, np.uint8)) for text in (b"7 10", b"7,-007", b"0.5 100")]
+    [False, True, False]
+    """
+    return bool(_has_padded_number(_frozen(np.asarray(text))))
+
+
 def _grouped(
     keys: np.ndarray,
     others: np.ndarray,
@@ -178,6 +189,26 @@ def _frozen(values: np.ndarray) -> np.ndarray:
     view = values.view()
     view.flags.writeable = False
     return view
+
+
+@kernel()
+def _has_padded_number(text):
+    for i in range(text.size - 1):
+        if text[i] == 48 and 48 <= text[i + 1] <= 57:  # 0 and a digit
+            j = i - 1
+            if j >= 0 and (text[j] == 43 or text[j] == 45):  # a sign
+                j -= 1
+            # at the begin of a field: white space, a quotation mark, a comma or a semicolon stand before it
+            if (
+                j < 0
+                or text[j] == 32
+                or 9 <= text[j] <= 13
+                or text[j] == 34
+                or text[j] == 44
+                or text[j] == 59
+            ):
+                return True
+    return False
 
 
 @kernel()

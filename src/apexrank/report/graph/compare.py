@@ -34,7 +34,7 @@ from __future__ import annotations
 
 import time
 import warnings
-from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -220,26 +220,11 @@ def spam_vertices(graph: Graph, spam: Any) -> tuple[np.ndarray, int]:
         return seed_vector(graph, spam, "spam") > 0, 0
     except InputError:
         pairs = _pairs(spam)
-        known = known_names(graph, [name for name, _ in pairs])
+        known = graph.has([name for name, _ in pairs]).tolist()
         if not any(known) or all(known):
             raise
     kept = {name: weight for (name, weight), is_known in zip(pairs, known, strict=True) if is_known}
     return seed_vector(graph, kept, "spam") > 0, known.count(False)
-
-
-def known_names(graph: Graph, names: Sequence[Any]) -> list[bool]:
-    """Mask of the names that are vertices of the graph.
-
-    Examples
-    --------
-    >>> known_names(Graph.from_edges([0], [1]), [1, 2, "1"])
-    [True, False, False]
-    """
-    if graph.names is None:
-        whole = [isinstance(name, int | np.integer) and not isinstance(name, bool) for name in names]
-        return [is_whole and 0 <= name < graph.n for name, is_whole in zip(names, whole, strict=True)]
-    known = set(graph.names.tolist())
-    return [isinstance(name, Hashable) and name in known for name in names]
 
 
 def _pairs(spam: Any) -> list[tuple[Any, Any]]:

@@ -1,0 +1,338 @@
+"""Files of graphs in the formats of other programs: recognised by content and name, read by a library or by ours.
+
+GraphML, GEXF and GML are read by networkx, Matrix Market by scipy. Pajek has a reader of ours because that of networkx
+merges vertices of equal labels and takes the headings of later sections for edges; so has WebGraph, whose own library
+needs Java.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Callable
+from dataclasses import replace
+from io import BytesIO
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from scipy import io, sparse
+
+from apexrank.errors import InputError, MissingExtraError, one_line
+from apexrank.graph.edges import Column, Edges, edges_of_arrays, index_type, object_array
+from apexrank.graph.objects import edges_of_matrix, edges_of_networkx, refuse_columns
+from apexrank.kernels.bvgraph import CODES, decode
+from apexrank.textfile import DAMAGED, File, opened, read_text, reading, unpacked, unpacked_limit
+
+_NAMES = {
+    "text": "text",
+    "jsonl": "JSON lines",
+    "parquet": "Parquet",
+    "adjacency": "adjacency list",
+    "graphml": "GraphML",
+    "gexf": "GEXF",
+    "gml": "GML",
+    "pajek": "Pajek",
+    "matrix-market": "Matrix Market",
+    "npz": "NumPy",
+    "webgraph": "WebGraph",
+}
+FORMATS = tuple(_NAMES)
+_SUFFIXES = {
+    "jsonl": "jsonl",
+    "ndjson": "jsonl",
+    "parquet": "parquet",
+    "pq": "parquet",
+    "adjlist": "adjacency",
+    "graphml": "graphml",
+    "gexf": "gexf",
+    "gml": "gml",
+    "mtx": "matrix-market",
+    "npz": "npz",
+}
+_MARKS = {
+    "parquet": rb"PAR1",
+    "npz": rb"PK\x03\x04",
+    "matrix-market": rb"(?i)%%MatrixMarket\b",
+    "graphml": rb"\s*<(?:(?s:.)*?<)?graphml\b",
+    "gexf": rb"\s*<(?:(?s:.)*?<)?gexf\b",
+    # possessive, since a line of comment can be divided in many ways
+    "gml": rb'(?i)(?:\s*#.*+|\s*(?:creator|version|comment|label)\s+(?:"[^"]*"|\S++))*+\s*graph\s*\[',
+    "pajek": rb"(?i)(?:\s*%.*+)*+\s*\*(?:network|vertices|arcs|edges|matrix)",
+}
+_REFUSED = {
+    rb'\s*(?:\{\s*(?:"|\n|\r|\Z)|\[\s*(?:\{|\n|\r|\Z))': (
+        "a JSON document: give networkx.node_link_graph(json.load(file)) for node-link JSON, else a data frame of its "
+        "edges"
+    ),
+    rb"(?i)\s*<(?:\?xml|!doctype|html)\b": "an XML file, but neither GraphML nor GEXF: write one edge a line",
+    rb"\s*<[^<>\s]+>\s+<[^<>\s]+>\s+[<\"_].*\.\s": "RDF N-Triples: write one edge a line, source and target",
+    rb"(?i)\s*(?:strict\s+)?(?:di)?graph\b[^\n\[{]*\s*\{": (
+        "a Graphviz file: give the graph that networkx.nx_agraph.read_dot reads"
+    ),
+    rb"\x80[\x02-\x05]": "a pickle, which can run code: write one edge a line",
+}
+_HEAD = 1 << 13
+
+
+def recognise(file: File) -> str:
+    r"""Tell the format of a file by its first bytes, else by its name; what is none of :data:`FORMATS` may be text.
+
+    Raises
+    ------
+    InputError
+        For formats that are known but not read: JSON documents, RDF, Graphviz, pickles.
+
+    Examples
+    --------
+    >>> from apexrank.textfile import Stream
+    >>> recognise(Stream("a", b"*Vertices 2\n")), recognise(Stream("a", b'{"from": 1, "to": 2}\n'))
+    ('pajek', 'jsonl')
+    >>> recognise(Stream("a.adjlist", b"1 2\n")), recognise(Stream("a", b"1 2\n"))
+    ('adjacency', 'text')
+    """
+    try:
+        with reading(file), opened(file, streamed=True) as content:
+            head = content.read(_HEAD).removeprefix(b"\xef\xbb\xbf")
+    except InputError:  # the reader says what is wrong, and where
+        head = b""
+    for name, mark in _MARKS.items():
+        if re.match(mark, head):
+            return name
+    if re.match(rb"\s*\{", head) and _is_json_line(file):
+        return "jsonl"
+    suffix = re.sub(r"\.gz$", "", str(file).lower()).rpartition(".")[2]
+    if suffix in _SUFFIXES:
+        return _SUFFIXES[suffix]
+    if suffix == "graph" and re.search(rb"[\0-\x08]", head):
+        raise InputError(f"{file} is a WebGraph file: name it, with its .properties file beside it")
+    for mark, what in _REFUSED.items():
+        if re.match(mark, head):
+            raise InputError(f"{file} is {what}")
+    if suffix == "json":
+        raise InputError(f"{file} is {next(iter(_REFUSED.values()))}")
+    return "text"
+
+
+def _is_json_line(file: File) -> bool:
+    """Whether the first line that is not blank is a JSON object, and not a whole graph."""
+    try:
+        with opened(file, streamed=True) as content:
+            found = json.loads(
+                next((line for line in content if line.strip()), b"").removeprefix(b"\xef\xbb\xbf")
+            )
+    except (ValueError, RecursionError, OSError, *DAMAGED):
+        return False
+    return isinstance(found, dict) and not {"nodes", "vertices", "graph"} & found.keys()
+
+
+def webgraph_base(path: str | Path, format: str | None = None) -> str | None:
+    """Return the common name of the files of a WebGraph, if a path is one of them or that name itself."""
+    base = re.sub(r"\.(graph|properties|offsets)$", "", str(path))
+    missing = [f"{base}{end}" for end in (".graph", ".properties") if not Path(f"{base}{end}").is_file()]
+    if format == "webgraph" and missing:
+        raise InputError(f"cannot read {str(path)!r} as WebGraph: there is no {missing[0]}")
+    if missing or (format is None and base == str(path) and Path(path).exists()):
+        return None
+    return base if format in (None, "webgraph") else None
+
+
+def read_foreign(file: File, format: str, source: Column, target: Column, weight: Column) -> Edges:
+    """Read the edges of a file whose format is not that of a table; ``weight`` may name an attribute of edges."""
+    name = _NAMES[format]
+    refuse_columns(name, source=source, target=target)
+    try:
+        found = _READERS[format](file)
+        if isinstance(found, Edges):
+            refuse_columns(name, weight=weight or None)
+            return replace(found, weights=None) if weight is False else found
+        if hasattr(found, "is_directed"):
+            return edges_of_networkx(found, weight)
+        refuse_columns(name, weight=weight or None)
+        _check_vertices(file, found.shape[0])
+        edges = edges_of_matrix(found, use_weights=weight is not False)
+        # a Matrix Market file counts its vertices from 1
+        return replace(edges, names=np.arange(1, edges.n + 1)) if format == "matrix-market" else edges
+    except (MissingExtraError, MemoryError):
+        raise
+    except InputError as error:
+        about = str(error)
+        raise error if about.startswith(str(file)) else InputError(f"{file}: {about}") from None
+    except Exception as error:  # the parsers of networkx and scipy fail in many ways
+        about = one_line(str(error)) or type(error).__name__
+        raise InputError(f"cannot read {file} as {name}: {about}") from None
+
+
+def _check_vertices(file: File, n: int) -> None:
+    """Raise InputError for a number of vertices that no file of this size describes."""
+    if not 0 < 16 * n <= unpacked_limit(file, "npz"):
+        raise InputError(f"{file} claims {n} vertices, which does not fit its size: copy the file again")
+
+
+def _by_networkx(name: str, read: Callable[[Any, bytes], Any]) -> Callable[[File], Any]:
+    def reader(file: File) -> Any:
+        try:
+            import networkx as nx
+        except ImportError:
+            raise MissingExtraError(f'{name} files need networkx: pip install "apexrank[graph]"') from None
+        with reading(file):
+            content = unpacked(file)
+        return read(nx, content)
+
+    return reader
+
+
+def _gml(nx: Any, content: bytes) -> Any:
+    """Read GML with vertices by label, or by id where they have none; repeated edges are allowed."""
+    text = content.decode("utf-8-sig")
+    text, several = re.subn(r"\bmultigraph\s+[01]\b", "multigraph 1", text, count=1)
+    if not several:
+        text = re.sub(r"(?i)\bgraph\s*\[", "graph [ multigraph 1", text, count=1)
+    return nx.parse_gml(text, label="label" if re.search(r"(?m)\blabel\s", text) else "id")
+
+
+def _pajek(file: File) -> Edges:
+    """Read the sections *Vertices, *Arcs, *Edges, *Arcslist and *Edgeslist; labels are names where each is unique."""
+    section, n, kinds = "", 0, set()
+    labels: dict[int, str] = {}
+    links: list[tuple[int, int, float, int]] = []
+    for number, line in enumerate(read_text(file).splitlines(), 1):
+        fields = [field.strip('"') for field in re.findall(r'"[^"]*"|\S+', line)]
+        try:
+            if not fields or line.startswith("%"):
+                continue
+            if fields[0].startswith("*"):
+                section = fields[0].lower().partition(":")[0]
+                if section == "*vertices":
+                    n = int(fields[1])
+                    _check_vertices(file, n)
+                elif section in ("*arcs", "*edges", "*arcslist", "*edgeslist"):
+                    kinds.add(section[:5])
+                elif section != "*network":
+                    raise InputError(
+                        f"{file} line {number}: the section {fields[0]} of a Pajek file is not read"
+                    )
+            elif section == "*vertices":
+                labels[int(fields[0])] = fields[1] if len(fields) > 1 else fields[0]
+            elif section.endswith("list"):
+                links += [(int(fields[0]), int(end), 1.0, number) for end in fields[1:]]
+            elif section != "*network":
+                links.append((int(fields[0]), int(fields[1]), float((*fields, 1, 1)[2]), number))
+        except (ValueError, IndexError) as error:
+            if isinstance(error, InputError):
+                raise
+            raise InputError(f"{file} line {number}: {line.strip()[:40]!r} is no line of {section}") from None
+    if len(kinds) > 1:
+        raise InputError(f"{file} has both *Arcs and *Edges: write each edge as two arcs")
+    columns = np.array(links, dtype=float).reshape(-1, 4).T
+    ends = columns[:2].astype(np.int64) - 1
+    wrong = np.flatnonzero(((ends < 0) | (ends >= n)).any(0))
+    if len(wrong) or not n or not all(0 < label <= n for label in labels):
+        where = f" line {links[wrong[0]][3]}" if len(wrong) else ""
+        raise InputError(f"{file}{where}: a vertex is beyond the {n} that *Vertices tells")
+    names = [labels.get(i, str(i)) for i in range(1, n + 1)] if labels else []
+    unique = object_array(names) if len(set(names)) == n else np.arange(1, n + 1)
+    weights = None if (columns[2] == 1).all() else columns[2]
+    sources, targets = ends.astype(index_type(n))
+    is_directed = kinds != {"*edge"}
+
+    def place(row: int) -> str:
+        return f"{file} line {links[row][3]}"
+
+    return Edges(sources, targets, weights, n, unique, place, directed=is_directed)
+
+
+def _adjacency(file: File) -> Edges:
+    """Read lines of a vertex and those it links to; a line of one vertex has no links."""
+    rows = [(i, line.split()) for i, line in enumerate(read_text(file).splitlines(), 1) if line[:1] != "#"]
+    rows = [(number, fields) for number, fields in rows if fields]
+    links = [(fields[0], end, number) for number, fields in rows for end in fields[1:]]
+    if not links:
+        raise InputError(
+            f"{file} has no links: write a vertex and those it links to, with blanks between them"
+        )
+    # a vertex without links gets one to itself, which is taken out again
+    alone = [(fields[0], fields[0], number) for number, fields in rows if len(fields) == 1]
+    ends: list[Any] = [[link[k] for link in links + alone] for k in (0, 1)]
+    if all(re.fullmatch(r"-?(0|[1-9]\d{0,17})", end) for column in ends for end in column):
+        ends = [np.array(list(map(int, column))) for column in ends]
+    edges = edges_of_arrays(ends[0], ends[1], None, lambda row: f"{file} line {links[row][2]}")
+    return edges.of_rows(np.arange(len(links)))
+
+
+def _matrix_market(file: File) -> Any:
+    with reading(file):
+        content = unpacked(file)
+    head, _, rest = content.partition(b"\n")
+    sizes = next((line.split() for line in rest.split(b"\n", 1000) if line.strip() and line[:1] != b"%"), [])
+    counts = sizes[:2] if b"array" in head.lower() else sizes[2:3]
+    entries = np.prod([float(count) for count in counts])
+    if not entries <= len(content):
+        raise InputError(f"{file} claims {entries:.0f} entries, more than it has bytes: copy the file again")
+    matrix = io.mmread(BytesIO(content))
+    return matrix.astype(bool) if b"pattern" in head.lower() else matrix
+
+
+def _npz(file: File) -> Any:
+    """Read a matrix that scipy.sparse.save_npz wrote, or the arrays indptr, indices, shape and maybe data of a CSR."""
+    with reading(file):
+        content = unpacked(file)
+    with np.load(BytesIO(content), allow_pickle=False) as arrays:
+        if sum(entry.file_size for entry in arrays.zip.infolist()) > unpacked_limit(file, "npz"):
+            raise InputError(f"{file} unpacks to far more than its size lets expect: unpack it first")
+        if "format" in arrays:
+            return sparse.load_npz(BytesIO(content))
+        if not {"indptr", "indices", "shape"} <= {*arrays}:
+            raise InputError(
+                f"{file} is not a graph: it needs the arrays indptr, indices and shape of a CSR matrix"
+            )
+        indices, indptr, shape = (arrays[key] for key in ("indices", "indptr", "shape"))
+        data = arrays["data"] if "data" in arrays else np.ones(len(indices), dtype=bool)
+    matrix = sparse.csr_array((data, indices, indptr), shape=tuple(shape.tolist()))
+    matrix.check_format(full_check=True)
+    return matrix
+
+
+def _webgraph(base: Any) -> Edges:
+    """Read a BVGraph (Boldi and Vigna, "The WebGraph framework I", 2004); the vertices are 0 to n − 1."""
+    text = read_text(f"{base}.properties")
+    given = dict(re.findall(r"(?m)^\s*([a-z]+)\s*[=:]\s*(.*?)\s*$", text))
+    graph = Path(f"{base}.graph")
+    if not given.get("graphclass", "").endswith(".BVGraph") or given.get("endianness", "big") != "big":
+        raise InputError(f"{base}.properties: only big-endian graphs of the class BVGraph are read")
+    defaults = {"OUTDEGREES": "GAMMA", "REFERENCES": "UNARY", "BLOCK_COUNT": "GAMMA", "BLOCKS": "GAMMA"}
+    codes = {**defaults, "RESIDUALS": "ZETA", "OFFSETS": "GAMMA"}
+    for flag in filter(None, re.split(r"[\s|]+", given.get("compressionflags", ""))):
+        part, _, code = flag.rpartition("_")
+        if part not in codes or code not in CODES:
+            raise InputError(f"{base}.properties: the compression flag {flag!r} is not known")
+        codes[part] = code
+    keys = ("nodes", "arcs", "windowsize", "minintervallength")
+    try:
+        n, m, window, shortest = (int(given[key]) for key in keys)
+        zeta = int(given.get("zetak", 3))
+    except (KeyError, ValueError):
+        raise InputError(f"{base}.properties needs whole numbers for {', '.join(keys)} and zetak") from None
+    data = np.fromfile(graph, np.uint8)
+    # every vertex takes a bit at least
+    if not (0 < n <= 8 * len(data) and 0 <= 4 * m <= unpacked_limit(graph, "parquet") and 0 < zeta < 32):
+        raise InputError(f"{base}.properties does not fit the {len(data)} bytes of {graph}: copy both again")
+    indptr, indices = np.zeros(n + 1, np.int64), np.empty(m, index_type(n))
+    numbers = np.array([CODES.index(codes[part]) for part in (*defaults, "RESIDUALS")])
+    broken = decode(data, indptr, indices, window, shortest, zeta, numbers)
+    if broken >= 0 or indptr[n] != m:
+        raise InputError(f"{graph} is damaged at vertex {broken if broken >= 0 else n}: copy the file again")
+    sources = np.repeat(np.arange(n, dtype=indices.dtype), np.diff(indptr))
+    return Edges(sources, indices, None, n)
+
+
+_READERS: dict[str, Callable[[File], Any]] = {
+    "adjacency": _adjacency,
+    "graphml": _by_networkx("GraphML", lambda nx, content: nx.read_graphml(BytesIO(content))),
+    "gexf": _by_networkx("GEXF", lambda nx, content: nx.read_gexf(BytesIO(content))),
+    "gml": _by_networkx("GML", _gml),
+    "pajek": _pajek,
+    "matrix-market": _matrix_market,
+    "npz": _npz,
+    "webgraph": _webgraph,
+}
