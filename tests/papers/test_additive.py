@@ -103,6 +103,25 @@ def test_an_error_in_a_cell_leaves_out_its_table_by_name(folder):
     result = run(folder, tables=("heart", "pima", "bupa"))
     assert set(result.table["table"]) == {"heart", "pima"}
     assert any(note.startswith("bupa 0 LightGBM failed: ") for note in result.notes)
+    assert f"left out, because cells are missing: bupa ({', '.join(FAST)})" in result.notes
+
+
+def test_kept_cells_are_summarised_without_the_tables(folder, monkeypatch):
+    cells = folder / "cells.jsonl"
+    full = run(folder, cells=str(cells))
+    assert not any("left out, because" in note for note in full.notes)
+    other = [json.loads(line) | {"table": "bupa"} for line in cells.read_text().splitlines()]
+    unfinished = [cell for cell in other if (cell["ranker"], cell["split"]) != (LIGHTGBM, 1)]
+    with cells.open("a") as file:
+        file.writelines(json.dumps(cell) + "\n" for cell in unfinished)
+    before = cells.read_bytes()
+    monkeypatch.setattr(study, "run_cell", None)
+    found = run("", cells=str(cells), tables=("heart", "bupa", "pima"))
+    assert found.table.equals(full.table)
+    assert found.notes == [*full.notes, f"left out, because cells are missing: bupa ({LIGHTGBM})"]
+    assert cells.read_bytes() == before
+    with pytest.raises(InputError, match="fewer than two tables came to their end: run the cells that are"):
+        run("", cells=str(cells), tables=("heart", "bupa"))
 
 
 def test_numbers_of_trees_are_those_of_questions_and_leaves():
@@ -128,6 +147,16 @@ def test_a_verdict_follows_the_interval_of_the_differences(gain, word):
     assert [verdict.word for verdict in result.verdicts] == [word, word]
     names = ", ".join(name for name, g in zip(tables.KEEL, own - base, strict=False) if g < 0)
     assert all(name in " ".join(result.notes) for name in names.split(", "))
+
+
+def test_verdicts_are_on_the_differences_to_lightgbm_and_to_ebm():
+    base = np.linspace(0.3, 0.9, 12)
+    result = made(np.column_stack([base, base + 0.02, base + 0.05]), [LIGHTGBM, PAIRS, "EBM"])
+    assert [(v.row.rsplit(" ", 1)[1], v.word) for v in result.verdicts] == [
+        *[(LIGHTGBM, "agrees")] * 2,
+        *[("EBM", "differs")] * 2,
+    ]
+    assert "-0.0300 (-0.0300 to -0.0300), better on 0 and worse on 12 of 12 tables" in str(result.verdicts[2])
 
 
 def test_ranks_and_wins():

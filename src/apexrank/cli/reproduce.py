@@ -25,7 +25,9 @@ class ReproduceOptions:
         show_default=False,
     )
     cells: Path | None = opt.plain(
-        "File that keeps what 'additive-study' has finished; it goes on from there.", show_default=False
+        "File that keeps what 'additive-study' has finished; it goes on from there, and without --data only "
+        "summarises it.",
+        show_default=False,
     )
     paper: str | None = opt.plain(
         "Whose printed numbers 'letor' sets beside: mq2007, mq2008 or ohsumed.", show_default=False

