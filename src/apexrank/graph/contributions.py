@@ -26,6 +26,7 @@ from apexrank.parallel import PARTS_A_THREAD, Threads, n_threads
 from apexrank.validation import check_between, check_count, check_finite
 
 _EPS = float(np.finfo(float).eps)
+_VERTICES_A_CALL = 1000  # a call of a kernel cannot be interrupted
 _EXPLAINED = 0.01  # of the cap: contributions are explained to this precision
 
 
@@ -90,8 +91,9 @@ class RobustPageRank(PageRank):
             numbers = self.damping, float(self.cap), 0.4 * self.tol
             capped_sums(pattern, Workspace.of(graph.n), teleport, ranks, *numbers, sums, errors, first, last)
 
+        bounds = [*range(0, graph.n, _VERTICES_A_CALL), graph.n]
         with threads:
-            threads.share_range(work, graph.n)
+            threads.map(work, bounds[:-1], bounds[1:])
         self._total = float(sums.sum())
         off = float(errors.sum()) + plain.error_bound * float(ranks.sum())
         bound = 2 * off / self._total
