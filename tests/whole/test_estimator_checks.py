@@ -27,6 +27,7 @@ from apexrank.graph import (
     LpqRank,
     PageRank,
     RobustPageRank,
+    SpamMassRank,
     TopMeanRank,
     TruncatedPageRank,
     TrustRank,
@@ -76,6 +77,11 @@ BASES = {
 
 
 class TrustingTheFirst(TrustRank):
+    def fit(self, graph, y=None):
+        return super().fit(graph, trusted=[0])
+
+
+class SpamMassOfOthersThanTheFirst(SpamMassRank):
     def fit(self, graph, y=None):
         return super().fit(graph, trusted=[0])
 
@@ -204,6 +210,7 @@ OF_GRAPHS = [
     KatzRank(),
     EigenvectorRank(),
     TrustingTheFirst(),
+    SpamMassOfOthersThanTheFirst(),
     DistrustingTheFirst(),
     DemotingTheFirst(),
     OneLayer(),

@@ -51,8 +51,9 @@ class RobustPageRank(PageRank):
 
     Notes
     -----
-    Each vertex takes a local push against its in-links. For all vertices that is a hundred times the work of PageRank
-    on 20,000 pages with 200,000 links (12 s), and more for a lower cap; memory is a few vectors of vertices a thread.
+    Each vertex takes a local push against its in-links. That is a hundred times the work of PageRank: a minute of one
+    core for the 325,557 pages of cnr-2000, and more for a lower cap. Memory is a few vectors of vertices a thread. The
+    default cap was chosen on wiki-Vote and a synthetic crawl.
 
     Examples
     --------
