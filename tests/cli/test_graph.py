@@ -145,6 +145,23 @@ class TestRank:
         assert len(answer["ranking"]) == 12
         assert answer["estimator"] in run(f"graph rank {edges} --method {method} {needs} -o r.csv").stdout
 
+    def test_hubs_and_spam_mass_are_columns(self, folder):
+        rows = {row["vertex"]: row for row in ranked("edges.csv --method hits")["ranking"]}
+        assert rows["farm"]["hubs"] == 0
+        assert rows["s"]["hubs"] == pytest.approx(1 / 8)
+        rows = {
+            row["vertex"]: row for row in ranked("edges.csv --method spam-mass --trusted good.txt")["ranking"]
+        }
+        assert rows["farm"]["absolute_mass"] == pytest.approx(rows["farm"]["pagerank"])
+        assert rows["farm"]["score"] == -1
+        assert rows["hub"]["absolute_mass"] < 0
+
+    def test_parameters_of_the_peers(self, folder):
+        assert ranked("edges.csv --method truncated --truncate 3")["params"]["truncate"] == 3
+        assert ranked("edges.csv --method robust --cap 0.5 --tol 1e-6")["error_bound"] <= 1e-6
+        assert ranked("edges.csv --method katz --alpha 0.1")["params"]["alpha"] == 0.1
+        assert "any below" in run("graph rank edges.csv --method katz --alpha 9", code=2).stderr
+
 
 class TestLabels:
     def test_trust_and_distrust_are_columns(self, folder):

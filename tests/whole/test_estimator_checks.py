@@ -32,6 +32,7 @@ from apexrank.graph import (
     NonBacktrackingRank,
     PageRank,
     RobustPageRank,
+    SpamMassRank,
     TopMeanRank,
     TruncatedPageRank,
     TrustRank,
@@ -81,6 +82,11 @@ BASES = {
 
 
 class TrustingTheFirst(TrustRank):
+    def fit(self, graph, y=None):
+        return super().fit(graph, trusted=[0])
+
+
+class SpamMassOfOthersThanTheFirst(SpamMassRank):
     def fit(self, graph, y=None):
         return super().fit(graph, trusted=[0])
 
@@ -214,6 +220,7 @@ OF_GRAPHS = [
     KatzRank(),
     EigenvectorRank(),
     TrustingTheFirst(),
+    SpamMassOfOthersThanTheFirst(),
     DistrustingTheFirst(),
     DemotingTheFirst(),
     OneLayer(),

@@ -24,6 +24,13 @@ if TYPE_CHECKING:
 _LINKS_SHOWN = 10
 _SHOWN_PARAMS = ("p", "ratio", "k", "min_links", "truncate", "cap", "beta", "damping", "smoothing")
 _QUIET_PARAMS = ("callback", "verbose", "warm_start")
+_COLUMNS = (
+    "trust",
+    "distrust",
+    "hubs",
+    "pagerank",
+    "absolute_mass",
+)  # written beside the score where they are known
 _ABOUT_LABELS = ("trust", "gamma", "distrust", "neutral")
 
 
@@ -115,14 +122,15 @@ class RankOptions:
         "Neutral ratings added to those of each vertex in fairness-goodness and mean-rating; 2 by default."
     )
     tol: float | None = opt.method(
-        "Stop when the scores are this near to the exact ones (L1; in fairness-goodness each score); 1e-9 by default."
+        "Stop when the scores are this near to the exact ones (L1; in fairness-goodness each score); 1e-9 by default, "
+        "1e-3 in robust."
     )
     max_iter: int | None = opt.method("Most steps; 1000 by default.")
     min_links: float | None = opt.method(
-        "Links that every vertex is taken to have at least in the guard of guarded; 15 by default."
+        "Links that every vertex is taken to have at least in the guard of guarded; 20 by default."
     )
     keep: float | None = opt.method(
-        "Share of the vertices that keep their PageRank in guarded; 0.85 by default."
+        "Share of the vertices that keep their PageRank in guarded; 0.9 by default."
     )
     trust: str | None = opt.label(
         "How labels spread in lpq: linear (the default), or same, as the rank does."
@@ -197,7 +205,7 @@ def rank(
     watch.end("reading")
     out.fit_with_progress(estimator, given, f"ranking {graph.n} vertices", "error at most", **arguments)
     watch.end("ranking")
-    labels = {name: getattr(estimator, f"{name}_", None) for name in ("trust", "distrust")}
+    labels = {name: getattr(estimator, f"{name}_", None) for name in _COLUMNS}
     given_labels = {name: values for name, values in labels.items() if values is not None}
     ranked = ranking_frame(estimator.graph_, estimator.scores_, shown.top, **given_labels)
     reasons = {str(vertex): estimator.explain(vertex, top=_LINKS_SHOWN) for vertex in vertices}

@@ -26,6 +26,7 @@ from apexrank.parallel import PARTS_A_THREAD, Threads, n_threads
 from apexrank.validation import check_between, check_count, check_finite
 
 _EPS = float(np.finfo(float).eps)
+_VERTICES_A_CALL = 1000  # a call of a kernel cannot be interrupted
 _EXPLAINED = 0.01  # of the cap: contributions are explained to this precision
 
 
@@ -50,8 +51,9 @@ class RobustPageRank(PageRank):
 
     Notes
     -----
-    Each vertex takes a local push against its in-links. For all vertices that is a hundred times the work of PageRank
-    on 20,000 pages with 200,000 links (12 s), and more for a lower cap; memory is a few vectors of vertices a thread.
+    Each vertex takes a local push against its in-links. That is a hundred times the work of PageRank: a minute of one
+    core for the 325,557 pages of cnr-2000, and more for a lower cap. Memory is a few vectors of vertices a thread. The
+    default cap was chosen on wiki-Vote and a synthetic crawl.
 
     Examples
     --------
@@ -90,8 +92,9 @@ class RobustPageRank(PageRank):
             numbers = self.damping, float(self.cap), 0.4 * self.tol
             capped_sums(pattern, Workspace.of(graph.n), teleport, ranks, *numbers, sums, errors, first, last)
 
+        bounds = [*range(0, graph.n, _VERTICES_A_CALL), graph.n]
         with threads:
-            threads.share_range(work, graph.n)
+            threads.map(work, bounds[:-1], bounds[1:])
         self._total = float(sums.sum())
         off = float(errors.sum()) + plain.error_bound * float(ranks.sum())
         bound = 2 * off / self._total

@@ -97,14 +97,14 @@ class GuardedPageRank(IteratedRank):
     >>> crawl = plant_farms(make_crawl(5000, mean_degree=20, random_state=0).adjacency, farms=1, boosters=50)
     >>> [int((rank.scores_ > rank.scores_[5000]).sum()) + 1   # place of the target
     ...  for rank in (PageRank().fit(crawl.adjacency), GuardedPageRank().fit(crawl.adjacency))]
-    [1, 614]
+    [1, 384]
     """
 
-    min_links: float = 15.0
+    min_links: float = 20.0
     _: KW_ONLY
     truncate: int = 2
-    early: float = 0.2
-    keep: float = 0.85
+    early: float = 0.05
+    keep: float = 0.9
     damping: float = 0.85
 
     def _walk(self, graph: Graph, teleport: np.ndarray) -> Walk:

@@ -172,38 +172,38 @@ class KatzRank(WeightedRank):
     alpha: float | None = None
 
     def _solve(self, graph: Graph, links: InLinks, first: np.ndarray) -> Fixpoint:
-        radius = self._unit * _spectral_radius_bound(links)
+        radius = _spectral_radius_bound(
+            links
+        )  # in units of the largest weight, which may be out of all range
         if self.alpha is None:
             # the radius of a graph with a cycle is about a weight or more; without one it is 0, and any alpha would do
-            self.alpha_ = 0.85 / max(radius, self._unit)
+            alpha = 0.85 / max(radius, 1.0)
         else:
             check_finite("alpha", self.alpha, 0)
-            self.alpha_ = float(self.alpha)
-        alpha = self.alpha_ * self._unit
+            alpha = float(self.alpha) * self._unit
         # the sum of the answer y follows from its shape: Σy = α·Σ_j d_j·y_j + n
-        handed_on = self.alpha_ * float((graph.out_weight * first).sum())
+        handed_on = alpha * float((graph.out_weight / self._unit * first).sum())
         first = first * graph.n / (1 - handed_on if handed_on < 1 else 1.0)
-        bound = _katz_bound(rounding_of(links))
+
+        def step(y: np.ndarray) -> np.ndarray:
+            new = alpha * links.sums(y) + 1.0
+            if alpha * radius >= 1 and not np.isfinite(new).all():
+                self._refuse(radius)
+            return new
+
         with np.errstate(over="ignore", invalid="ignore"):
-            answer = iterate(
-                lambda y: self._checked(alpha * links.sums(y) + 1.0, radius),
-                first,
-                bound,
-                self.tol,
-                self.max_iter,
-                self._progress,
-            )
-        if math.isinf(answer.hilbert_bound):
-            self._checked(np.array([math.inf]), radius)
+            self.alpha_ = float(np.float64(alpha) / self._unit)
+            bound = _katz_bound(rounding_of(links))
+            answer = iterate(step, first, bound, self.tol, self.max_iter, self._progress)
+        if alpha * radius >= 1 and math.isinf(answer.hilbert_bound):
+            self._refuse(radius)
         return answer._replace(scores=_shares(answer.scores))
 
-    def _checked(self, y: np.ndarray, radius: float) -> np.ndarray:
-        if self.alpha_ * radius >= 1 and not np.isfinite(y).all():
-            raise InputError(
-                f"alpha = {self.alpha_:.3g} is not known to be below 1 over the spectral radius of this graph: "
-                f"any below {1 / radius:.3g} is"
-            )
-        return y
+    def _refuse(self, radius: float) -> None:
+        raise InputError(
+            f"alpha = {self.alpha_:.3g} is not known to be below 1 over the spectral radius of this graph: "
+            f"any below {1 / radius / self._unit:.3g} is"
+        )
 
 
 def _katz_bound(rounding: float) -> Bound:

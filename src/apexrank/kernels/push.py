@@ -82,15 +82,15 @@ def _sweep(pattern, space, damping, threshold, home):
         residual[i] = 0.0
         counts[1] += end - start + 1
         dangling = start == end
-        if forward:
-            end = start + 1 if dangling else end
-            mass = mass if dangling else mass / out_weight[i]
+        if forward and dangling:
+            end = start + 1
         for k in range(start, end):
             j = home if dangling else indices[k]
-            share = mass if forward else mass / out_weight[j]
-            if weights.size and not dangling:
-                share *= weights[k]
-            residual[j] += share
+            if dangling:
+                residual[j] += mass
+            else:  # the quotient first: weights may be as small as a float can hold
+                weight = weights[k] if weights.size else 1.0
+                residual[j] += mass * (weight / out_weight[i if forward else j])
             if state[j] == UNTOUCHED:
                 state[j] = TOUCHED
                 touched[found] = j
