@@ -383,8 +383,8 @@ def lists_of(rng, n):
 
 
 class TestWebGraph:
-    def test_codes_of_the_literature(self):
-        """Table 1 of Boldi and Vigna, "The WebGraph framework II: codes for the World-Wide Web", 2004."""
+    def test_code_words(self):
+        """Code words written out by hand from the definitions of the codes, zeta with k = 3."""
         table = {
             "GAMMA": ["1", "010", "011", "00100", "00101", "00110", "00111", "0001000"],
             "DELTA": ["1", "0100", "0101", "01100", "01101", "01110", "01111", "00100000"],
