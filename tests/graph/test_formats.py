@@ -167,7 +167,7 @@ class TestMatrices:
         np.savez(tmp_path / "a.npz", indptr=[0, 2, 2, 3], indices=[1, 2, 0], shape=[3, 3])
         assert edges_in(tmp_path / "a.npz") == [(0, 1, 1.0), (0, 2, 1.0), (2, 0, 1.0)]
         np.savez(tmp_path / "b.npz", indptr=[0, 2, 2, 3], indices=[1, 7, 0], shape=[3, 3])
-        assert "cannot read" in message_of(as_graph, tmp_path / "b.npz")
+        assert "b.npz is not a graph" in message_of(as_graph, tmp_path / "b.npz")
         np.savez(tmp_path / "c.npz", x=[1])
         assert "needs the arrays indptr, indices and shape" in message_of(as_graph, tmp_path / "c.npz")
         np.savez(tmp_path / "d.npz", indptr=np.array([{}]), indices=[1], shape=[1, 1])
@@ -261,7 +261,6 @@ def test_other_formats_are_refused_by_name(tmp_path, text, says):
         ("graph [ node [ id 1 label", "GML"),
         ("graph [ node [ id 1 label 1 ] edge [ source 1 target 2 ] ]", "GML"),
         ("%%MatrixMarket matrix coordinate real general\n2 2 x\n", "Matrix Market"),
-        (b"PK\x03\x04 and no more", "NumPy"),
     ],
 )
 def test_broken_files_name_their_format(tmp_path, text, format):
@@ -384,8 +383,8 @@ def lists_of(rng, n):
 
 
 class TestWebGraph:
-    def test_codes_of_the_literature(self):
-        """Table 1 of Boldi and Vigna, "The WebGraph framework II: codes for the World-Wide Web", 2004."""
+    def test_code_words(self):
+        """Code words written out by hand from the definitions of the codes, zeta with k = 3."""
         table = {
             "GAMMA": ["1", "010", "011", "00100", "00101", "00110", "00111", "0001000"],
             "DELTA": ["1", "0100", "0101", "01100", "01101", "01110", "01111", "00100000"],

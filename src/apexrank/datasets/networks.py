@@ -10,11 +10,8 @@ from __future__ import annotations
 import html
 import io
 import re
-import zipfile
-import zlib
 from inspect import cleandoc
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 from scipy.sparse import csr_array
@@ -22,20 +19,9 @@ from sklearn.utils import Bunch
 
 from apexrank.datasets.sources import DATA_VARIABLE, data_path
 from apexrank.errors import InputError, MissingDataError
-from apexrank.textfile import read_text, unpacked_limit
+from apexrank.textfile import read_text
 
 _SNAP = "the Stanford Large Network Dataset Collection (SNAP)"
-_NO_ARRAYS = (
-    OSError,
-    EOFError,
-    ValueError,
-    KeyError,
-    AttributeError,
-    TypeError,
-    RuntimeError,  # an entry that is encrypted, or packed in a way that zipfile does not know
-    zipfile.BadZipFile,
-    zlib.error,
-)
 _NODE = re.compile(r'node\s*\[\s*id (\d+)\s+label "([^"]*)"\s+value ([01])\s+source "([^"]*)"\s*\]')
 _EDGE = re.compile(r"edge\s*\[\s*source (\d+)\s+target (\d+)\s*\]")
 
@@ -69,17 +55,9 @@ def load_cnr_2000(path: str | Path | None = None) -> Bunch:
     [[0, 1, 1], [0, 0, 0], [1, 0, 0]]
     """
     file = _file(path, "cnr-2000.csr.npz", "the Laboratory for Web Algorithmics (University of Milan)")
-    try:
-        with file.open("rb") as stream, np.load(stream) as arrays:
-            _check_unpacked(file, arrays)
-            indptr, indices = (_narrow(arrays[key]) for key in ("indptr", "indices"))
-            shape = tuple(arrays["shape"].tolist())
-        adjacency = csr_array((np.ones(len(indices), dtype=np.int8), indices, indptr), shape=shape)
-        adjacency.check_format()
-    except _NO_ARRAYS:
-        raise InputError(
-            f"{file} is not a graph: it needs the arrays indptr, indices and shape of a CSR matrix"
-        ) from None
+    from apexrank.graph.formats import read_npz  # which loads numba
+
+    adjacency = csr_array(read_npz(file) != 0, dtype=np.int8)
     adjacency.sort_indices()
     return Bunch(
         adjacency=adjacency,
@@ -87,19 +65,6 @@ def load_cnr_2000(path: str | Path | None = None) -> Bunch:
         source=str(file),
         DESCR=cleandoc(load_cnr_2000.__doc__ or ""),
     )
-
-
-def _check_unpacked(file: Path, arrays: Any) -> None:
-    """Refuse arrays that are far larger than their file."""
-    if sum(entry.file_size for entry in arrays.zip.infolist()) > unpacked_limit(file, "npz"):
-        raise ValueError
-
-
-def _narrow(numbers: np.ndarray) -> np.ndarray:
-    """Numbers from 0 on as int32; those that do not fit belong to no graph that fits."""
-    if numbers.size and not (numbers.min() >= 0 and numbers.max() < 2**31):
-        raise ValueError
-    return numbers.astype(np.int32)
 
 
 def load_bitcoin_otc(path: str | Path | None = None) -> Bunch:

@@ -140,8 +140,8 @@ def webgraph_base(path: str | Path, format: str | None = None) -> str | None:
 def read_foreign(file: File, format: str, source: Column, target: Column, weight: Column) -> Edges:
     """Read the edges of a file whose format is not that of a table; ``weight`` may name an attribute of edges."""
     name = _NAMES[format]
-    refuse_columns(name, source=source, target=target)
     try:
+        refuse_columns(name, source=source, target=target)
         found = _READERS[format](file)
         if isinstance(found, Edges):
             refuse_columns(name, weight=weight or None)
@@ -188,7 +188,7 @@ def _gml(nx: Any, content: bytes) -> Any:
     text, several = re.subn(r"\bmultigraph\s+[01]\b", "multigraph 1", text, count=1)
     if not several:
         text = re.sub(r"(?i)\bgraph\s*\[", "graph [ multigraph 1", text, count=1)
-    return nx.parse_gml(text, label="label" if re.search(r"(?m)\blabel\s", text) else "id")
+    return nx.parse_gml(text, label="label" if re.search(r"\bnode\s*\[[^\]]*\blabel\s", text) else "id")
 
 
 def _pajek(file: File) -> Edges:
@@ -196,7 +196,7 @@ def _pajek(file: File) -> Edges:
     section, n, kinds = "", 0, set()
     labels: dict[int, str] = {}
     links: list[tuple[int, int, float, int]] = []
-    for number, line in enumerate(read_text(file).splitlines(), 1):
+    for number, line in enumerate(read_text(file).split("\n"), 1):
         fields = [field.strip('"') for field in re.findall(r'"[^"]*"|\S+', line)]
         try:
             if not fields or line.startswith("%"):
@@ -244,7 +244,7 @@ def _pajek(file: File) -> Edges:
 
 def _adjacency(file: File) -> Edges:
     """Read lines of a vertex and those it links to; a line of one vertex has no links."""
-    rows = [(i, line.split()) for i, line in enumerate(read_text(file).splitlines(), 1) if line[:1] != "#"]
+    rows = [(i, line.split()) for i, line in enumerate(read_text(file).split("\n"), 1) if line[:1] != "#"]
     rows = [(number, fields) for number, fields in rows if fields]
     links = [(fields[0], end, number) for number, fields in rows for end in fields[1:]]
     if not links:
@@ -273,23 +273,25 @@ def _matrix_market(file: File) -> Any:
     return matrix.astype(bool) if b"pattern" in head.lower() else matrix
 
 
-def _npz(file: File) -> Any:
+def read_npz(file: File) -> Any:
     """Read a matrix that scipy.sparse.save_npz wrote, or the arrays indptr, indices, shape and maybe data of a CSR."""
     with reading(file):
         content = unpacked(file)
-    with np.load(BytesIO(content), allow_pickle=False) as arrays:
-        if sum(entry.file_size for entry in arrays.zip.infolist()) > unpacked_limit(file, "npz"):
-            raise InputError(f"{file} unpacks to far more than its size lets expect: unpack it first")
-        if "format" in arrays:
-            return sparse.load_npz(BytesIO(content))
-        if not {"indptr", "indices", "shape"} <= {*arrays}:
-            raise InputError(
-                f"{file} is not a graph: it needs the arrays indptr, indices and shape of a CSR matrix"
-            )
-        indices, indptr, shape = (arrays[key] for key in ("indices", "indptr", "shape"))
-        data = arrays["data"] if "data" in arrays else np.ones(len(indices), dtype=bool)
-    matrix = sparse.csr_array((data, indices, indptr), shape=tuple(shape.tolist()))
-    matrix.check_format(full_check=True)
+    try:
+        with np.load(BytesIO(content), allow_pickle=False) as arrays:
+            if sum(entry.file_size for entry in arrays.zip.infolist()) > unpacked_limit(file, "npz"):
+                raise InputError("it unpacks to far more than its size lets expect")
+            if "format" in arrays:
+                return sparse.load_npz(BytesIO(content))
+            indices, indptr, shape = (arrays[key] for key in ("indices", "indptr", "shape"))
+            data = arrays["data"] if "data" in arrays else np.ones(len(indices), dtype=bool)
+        matrix = sparse.csr_array((data, indices, indptr), shape=tuple(shape.tolist()))
+        matrix.check_format(full_check=True)
+    except Exception as error:  # damage shows in many ways
+        raise InputError(
+            f"{file} is not a graph: it needs the arrays indptr, indices and shape of a CSR matrix "
+            f"({one_line(str(error))})"
+        ) from None
     return matrix
 
 
@@ -333,6 +335,6 @@ _READERS: dict[str, Callable[[File], Any]] = {
     "gml": _by_networkx("GML", _gml),
     "pajek": _pajek,
     "matrix-market": _matrix_market,
-    "npz": _npz,
+    "npz": read_npz,
     "webgraph": _webgraph,
 }
