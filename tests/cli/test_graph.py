@@ -14,6 +14,7 @@ import polars as pl
 import pytest
 from typer.testing import CliRunner
 
+from apexrank import LpqRank
 from apexrank.cli.app import app
 from apexrank.cli.graph import METHODS
 from apexrank.graph.vertex_files import read_seeds
@@ -188,6 +189,18 @@ class TestLabels:
         found = scores(ranked("edges.csv --method pagerank --teleport bad.txt"))
         assert found["farm"] == pytest.approx(1)
 
+    @pytest.mark.parametrize("place", ["inside", "outside", "weak-links"])
+    def test_place_of_the_teleport(self, folder, place):
+        answer = ranked(f"edges.csv -p 3 --teleport-as {place} --teleport good.txt")
+        assert answer["params"]["teleport"] == place
+        expected = LpqRank(3, teleport=place).fit(tuple(zip(*LINKS, strict=True)), teleport=["hub"])
+        assert scores(answer) == pytest.approx(dict(zip(expected.names_, expected.scores_, strict=True)))
+
+    def test_the_place_of_the_teleport_is_said_if_chosen(self, folder):
+        said = run("graph rank edges.csv --output out.csv --teleport-as weak-links").stdout
+        assert "LpqRank(p=2, ratio=1.2, damping=0.85, teleport=weak-links): converged" in said
+        assert "teleport=" not in run("graph rank edges.csv --output out.csv").stdout
+
     def test_seed_files(self, folder):
         Path("names.txt").write_text("\ufeffa page, with commas\n  b \r\n#c\n\n", encoding="utf-8")
         assert read_seeds(Path("names.txt")) == [(1, "a page, with commas", 1.0), (2, "b", 1.0)]
@@ -355,6 +368,19 @@ RANK = "graph rank edges.csv"
         (f"{RANK} --explain hubb", "'hubb' is not in the graph; did you mean 'hub'?"),
         (f"{RANK} --method luck", "unknown --method 'luck': use one of lpq, pagerank"),
         (f"{RANK} --method pagerank -p 3", "--method pagerank has no -p: leave it out"),
+        (
+            f"{RANK} --teleport-as weak",
+            "unknown --teleport-as 'weak': use one of inside, outside, weak-links",
+        ),
+        (
+            f"{RANK} --method pagerank --teleport-as inside",
+            "--method pagerank has no --teleport-as: leave it out",
+        ),
+        (f"{RANK} --teleport-as outside --ratio 1", "a teleport outside the norm needs a ratio above 1"),
+        (
+            f"{RANK} --teleport-as outside --explain hub",
+            "outside the norm is no link and cannot be explained",
+        ),
         (f"{RANK} --method indegree --max-iter 3", "--method indegree has no --max-iter"),
         (f"{RANK} --method indegree --explain hub", "--method indegree has no --explain"),
         (f"{RANK} --method pagerank --trusted good.txt", "--method pagerank has no --trusted"),

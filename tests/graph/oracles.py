@@ -27,8 +27,8 @@ def sparse_of(A: np.ndarray) -> sparse.csr_array:
     return sparse.csr_array(A)
 
 
-def dense_step(A, r, p, ratio, damping=0.85, teleport=None, outside=False):
-    """One step of eq. (6.1), link by link, the teleport as one more in-link; not normalised."""
+def dense_step(A, r, p, ratio, damping=0.85, teleport=None, place="inside"):
+    """One step of eq. (6.1), link by link, with the teleport in its place; not normalised."""
     n = len(A)
     v = np.full(n, 1 / n, dtype=r.dtype) if teleport is None else np.asarray(teleport, dtype=r.dtype)
     d = A.sum(axis=1)
@@ -36,7 +36,10 @@ def dense_step(A, r, p, ratio, damping=0.85, teleport=None, outside=False):
     flow = r[:, None] * share
     held = r[d == 0].sum()
     extra = v * ((1 - damping) + damping * held)
-    if outside:
+    if place == "weak-links":
+        weak = np.where(d == 0, 1, 1 - damping) * r
+        return _norm(damping * flow + weak[:, None] * v, p) ** (1 / ratio)
+    if place == "outside":
         return damping * _norm(flow, p) ** (1 / ratio) + v * ((1 - damping) + damping * held ** (1 / ratio))
     return _norm(np.vstack([damping * flow, extra]), p) ** (1 / ratio)
 
@@ -49,13 +52,13 @@ def _norm(flow, p):
     return top * ((flow / unit) ** p).sum(axis=0) ** (1 / p)
 
 
-def dense_rank(A, p, ratio, damping=0.85, teleport=None, outside=False, steps=30_000):
+def dense_rank(A, p, ratio, damping=0.85, teleport=None, place="inside", steps=30_000):
     """The rank by very many plain steps in extended precision."""
     v = None if teleport is None else np.asarray(teleport) / np.sum(teleport)
     r = np.full(len(A), 1 / len(A), dtype=np.longdouble) if v is None else reach(A, v).astype(np.longdouble)
     r /= r.sum()
     for _ in range(steps):
-        new = dense_step(A, r, p, ratio, damping, v, outside)
+        new = dense_step(A, r, p, ratio, damping, v, place)
         new /= new.sum()
         if np.abs(new - r).max() < 1e-17:
             return new

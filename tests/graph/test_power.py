@@ -18,6 +18,7 @@ from apexrank.graph.power import hilbert_distance, iterate, l1_bound
 from tests.graph.oracles import dense_pagerank, dense_rank, dense_step, random_adjacency, reach, sparse_of
 
 VECTORS = json.loads((Path(__file__).parent.parent / "vectors" / "graph.json").read_text())
+PLACES = ["inside", "outside", "weak-links"]
 CASES = [(c["name"], key) for c in VECTORS for key in c["ranks"]]
 
 
@@ -63,14 +64,13 @@ def test_p_and_q_of_one_is_pagerank(seed):
 
 @pytest.mark.slow
 @pytest.mark.parametrize("p", [1.0, 1.5, 2.0, 4.0, 20.0, 100.0, np.inf])
-@pytest.mark.parametrize("outside", [False, True])
+@pytest.mark.parametrize("place", PLACES)
 @pytest.mark.parametrize("weighted", [False, True])
-def test_lpq_rank(p, outside, weighted):
+def test_lpq_rank(p, place, weighted):
     for seed in range(5):
         A = random_adjacency(seed, weighted=weighted)
-        where = "outside" if outside else "inside"
-        scores = LpqRank(p, 1.3, teleport=where, tol=1e-13).fit_predict(sparse_of(A))
-        expected = dense_rank(A, p, 1.3, outside=outside).astype(float)
+        scores = LpqRank(p, 1.3, teleport=place, tol=1e-13).fit_predict(sparse_of(A))
+        expected = dense_rank(A, p, 1.3, place=place).astype(float)
         assert hilbert_distance(scores, expected) < 1e-11  # every score to its own digits
 
 
@@ -99,7 +99,18 @@ def test_personalised_teleport(seed, p, ratio):
     assert ((scores > 0) == reach(A, v)).all()
 
 
-@pytest.mark.parametrize("rank", [PageRank(), LpqRank(), LpqRank(3, 1), LpqRank(np.inf), TopMeanRank(3)])
+@pytest.mark.parametrize(
+    "rank",
+    [
+        PageRank(),
+        LpqRank(),
+        LpqRank(3, 1),
+        LpqRank(np.inf),
+        TopMeanRank(3),
+        LpqRank(teleport="weak-links"),
+        LpqRank(3, 1, teleport="weak-links"),
+    ],
+)
 def test_several_teleports_at_once(rank):
     A = sparse_of(random_adjacency(3))
     rng = np.random.default_rng(0)
@@ -181,7 +192,7 @@ def test_warm_start_takes_fewer_steps_to_the_same_answer():
     before = make_crawl(2000, random_state=0).adjacency
     after = before.tolil()
     after[1999, 5] = 1
-    for rank in (PageRank(), LpqRank(), LpqRank(np.inf)):
+    for rank in (PageRank(), LpqRank(), LpqRank(np.inf), LpqRank(teleport="weak-links")):
         cold = clone(rank).fit(after)
         warm = clone(rank).fit(after, start=clone(rank).fit(before))
         # what changes far away is little in the L1 norm, but not in the logarithms that bound the L_pq rank
@@ -246,8 +257,8 @@ BAD = [
     (LpqRank(np.nan), {}, "p must be a number of at least 1"),
     (LpqRank(2, 0.9), {}, "ratio"),
     (LpqRank(np.inf, 1), {}, "p = inf with ratio 1"),
-    (LpqRank(2, 1, teleport="outside"), {}, "teleport='outside' needs ratio > 1"),
-    (LpqRank(teleport="elsewhere"), {}, "teleport must be"),
+    (LpqRank(2, 1, teleport="outside"), {}, "a teleport outside the norm needs a ratio above 1"),
+    (LpqRank(teleport="elsewhere"), {}, "teleport must be 'inside' or 'outside' the norm, or 'weak-links'"),
     (PageRank(1.0), {}, "damping is the share that follows links and must be below 1"),
     (PageRank(-0.1), {}, "damping"),
     (PageRank(tol=np.nan), {}, "tol"),
@@ -279,16 +290,15 @@ def test_not_converged_says_what_to_do():
     assert ranks.error_bound_ > 1e-9
 
 
-@pytest.mark.parametrize("outside", [False, True])
+@pytest.mark.parametrize("place", PLACES)
 @pytest.mark.parametrize(
     ("w", "p", "ratio"), [(1e-4, 100.0, 2.0), (1e-4, 100.0, 1.2), (1e-41, 8.0, 10.0), (1e-200, 2.0, 100.0)]
 )
-def test_powers_of_small_weights_are_not_lost(w, p, ratio, outside):
+def test_powers_of_small_weights_are_not_lost(w, p, ratio, place):
     A = np.array([[0, 1, w], [1, 0, 0], [1, 0, 0]])
     v = np.array([1.0, 0.0, 0.0])
-    where = "outside" if outside else "inside"
-    ranks = LpqRank(p, ratio, teleport=where, tol=1e-11).fit(sparse_of(A), teleport=v)
-    exact = dense_rank(A, p, ratio, teleport=v, outside=outside).astype(float)
+    ranks = LpqRank(p, ratio, teleport=place, tol=1e-11).fit(sparse_of(A), teleport=v)
+    exact = dense_rank(A, p, ratio, teleport=v, place=place).astype(float)
     assert ranks.scores_[2] > 0
     assert hilbert_distance(ranks.scores_, exact) <= ranks.hilbert_bound_ + 1e-11
 
@@ -298,9 +308,9 @@ def test_the_certificate_holds_for_weights_far_apart(seed):
     rng = np.random.default_rng(seed)
     A = random_adjacency(seed)
     A *= 10.0 ** rng.uniform(-40, 40, A.shape)
-    p, ratio = rng.choice([2.0, 8.0, 50.0, 1000.0]), rng.choice([1.1, 1.5, 3.0])
-    ranks = LpqRank(p, ratio).fit(sparse_of(A))
-    exact = dense_rank(A, p, ratio)
+    p, ratio, place = rng.choice([2.0, 8.0, 50.0, 1000.0]), rng.choice([1.1, 1.5, 3.0]), PLACES[seed % 3]
+    ranks = LpqRank(p, ratio, teleport=place).fit(sparse_of(A))
+    exact = dense_rank(A, p, ratio, place=place)
     assert np.abs(ranks.scores_ - exact).sum() <= ranks.error_bound_
     assert hilbert_distance(ranks.scores_, exact.astype(float)) <= ranks.hilbert_bound_ + 1e-13
 
@@ -399,7 +409,7 @@ def test_a_column_that_is_not_there():
 
 
 def test_explain_is_for_the_teleport_inside():
-    with pytest.raises(InputError, match="teleport='inside'"):
+    with pytest.raises(InputError, match="outside the norm is no link and cannot be explained"):
         LpqRank(teleport="outside").fit(([0, 1], [1, 0])).explain(0)
 
 
@@ -417,5 +427,26 @@ def test_a_tolerance_below_rounding_ends_where_nothing_changes_any_more():
 
 
 def test_a_tolerance_below_rounding_is_not_blamed_on_the_number_of_steps():
-    with pytest.warns(ConvergenceWarning, match="They change no more: raise tol"):
+    with pytest.warns(ConvergenceWarning, match="More steps will not help: raise tol"):
         PageRank(tol=1e-18).fit(np.array([[0, 1, 0], [1, 0, 1], [1, 0, 0]]))
+
+
+@pytest.mark.parametrize("p", [8, 20])
+def test_long_chains_are_certified_at_ratio_one(p):
+    """The end of a chain has 1e13 times the first terms of its series: rounding in units of these hid the answer."""
+    G = nx.gnr_graph(500, 0.3, seed=3)
+    ranks = LpqRank(p, 1).fit(G)
+    (source, target), exact = np.array(G.edges).T, np.full(500, 1 / 500)  # one link each, but for the root
+    for _ in range(3000):
+        extra = (0.15 + 0.85 * exact[0]) / 500
+        exact = (np.bincount(target, (0.85 * exact[source]) ** p, 500) + extra**p) ** (1 / p)
+        exact /= exact.sum()
+    assert np.abs(ranks.scores_ - exact).sum() <= ranks.error_bound_ <= 1e-9
+    assert hilbert_distance(ranks.scores_, exact) <= ranks.hilbert_bound_ <= 1e-8
+
+
+def test_rounding_is_not_blamed_on_the_number_of_steps():
+    with pytest.warns(ConvergenceWarning, match="More steps will not help: raise tol"):
+        LpqRank(tol=1e-17).fit(sparse_of(random_adjacency(1)))
+    with pytest.warns(ConvergenceWarning, match="Raise max_iter or tol"):
+        LpqRank(tol=1e-17, max_iter=50).fit(sparse_of(random_adjacency(1)))

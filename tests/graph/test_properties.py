@@ -84,6 +84,7 @@ CASES = {
     "LpqRank p=1 ratio=1.5": Case(partial(LpqRank, 1, 1.5)),
     "LpqRank": Case(LpqRank),
     "LpqRank outside": Case(partial(LpqRank, 3, teleport="outside"), copies=False),
+    "LpqRank weak-links": Case(partial(LpqRank, 3, teleport="weak-links"), copies=False),
     "LpqRank p=inf": Case(partial(LpqRank, np.inf, 1.5)),
     # where rounding decides, roots are found less exactly
     # at ratio 1 rounding is amplified where growth factors of cycles nearly tie, as they may in graphs of three
@@ -237,6 +238,14 @@ def test_the_bound_holds_against_a_dense_solution(name, web, tol):
 SAME = {
     "p = 1 and ratio 1 are PageRank": (partial(LpqRank, 1, 1), PageRank),
     "a teleport outside the sum is one inside": (partial(LpqRank, 1, 1, teleport="outside"), PageRank),
+    "weak links of a sum are one teleport": (
+        partial(LpqRank, 1, 1.5, teleport="weak-links"),
+        partial(LpqRank, 1, 1.5),
+    ),
+    "weak links without damping leave the teleport": (
+        partial(LpqRank, damping=0, teleport="weak-links"),
+        partial(PageRank, 0),
+    ),
     "x^p and x^(1/q) are LpqRank": (
         partial(ConcaveConvexRank, np.square, two_fifths, degree=0.8),
         partial(LpqRank, 2, 1.25),

@@ -36,8 +36,13 @@ class Method(NamedTuple):
 
 
 _LABELLED = ("trusted", "distrusted")
+PLACES = ("inside", "outside", "weak-links")
 METHODS = {
-    "lpq": Method("LpqRank", ("teleport", *_LABELLED, "signed", "start", "explain")),
+    "lpq": Method(
+        "LpqRank",
+        ("teleport", *_LABELLED, "signed", "start", "explain"),
+        renamed={"teleport_as": "teleport"},
+    ),
     "pagerank": Method("PageRank", ("teleport", "start", "explain")),
     "indegree": Method("InDegree"),
     "trustrank": Method("TrustRank", ("trusted", "explain"), ("trusted",)),
@@ -75,6 +80,11 @@ class RankOptions:
     )
     k: int | None = opt.method("Links that count in top-mean; 10 by default.", "-k", "--k")
     damping: float | None = opt.method("Share that follows links; 0.85 by default.")
+    teleport_as: str | None = opt.method(
+        "What the teleport of lpq is: one more in-link (inside, the default), a share added after the norm (outside), "
+        "or a weak link from every vertex to every vertex (weak-links).",
+        choices=PLACES,
+    )
     tol: float | None = opt.method(
         "Stop when the scores are this near to the exact ones (L1); 1e-9 by default."
     )
@@ -221,7 +231,9 @@ def _report(estimator: Any) -> dict[str, Any]:
 
 def _sentence(report: dict[str, Any]) -> str:
     """Say how a ranking was found, and how exact it is."""
-    params = ", ".join(f"{k}={out.show(report['params'][k])}" for k in _SHOWN_PARAMS if k in report["params"])
+    shown = [f"{k}={out.show(report['params'][k])}" for k in _SHOWN_PARAMS if k in report["params"]]
+    place = report["params"].get("teleport", "inside")
+    params = ", ".join(shown if place == "inside" else [*shown, f"teleport={place}"])
     size = f"{out.plural(report['vertices'], 'vertex', 'vertices')}, {out.plural(report['edges'], 'edge')}"
     if "negative_edges" in report:
         size += f" and {report['negative_edges']} negative ones"

@@ -1,7 +1,7 @@
-"""Ranking the vertices of a graph by its links, so that spammers gain little from making up links.
+"""Ranking the vertices of a graph by its links, with and without labels of spam and trust.
 
 - `Graph`, `as_graph` and, for several graphs between the same vertices, `Layers`, `as_layers`;
-- `PageRank` and `InDegree`; `LpqRank`, which resists link farms, `TopMeanRank` and `ConcaveConvexRank` in its manner;
+- `PageRank` and `InDegree`; `LpqRank`, in which few strong links count most, `TopMeanRank` and `ConcaveConvexRank`;
 - with labels: `TrustRank`, `AntiTrustRank`, `DemotedRank`, `spread`, `best_threshold`;
 - `ConsensusRank` of several layers.
 
@@ -20,9 +20,11 @@ if TYPE_CHECKING:
     from apexrank.graph.consensus import ConsensusRank as ConsensusRank
     from apexrank.graph.graph import Graph as Graph
     from apexrank.graph.graph import SignedGraph as SignedGraph
+    from apexrank.graph.guarded import GuardedPageRank as GuardedPageRank
     from apexrank.graph.layers import Layers as Layers
     from apexrank.graph.layers import as_layers as as_layers
     from apexrank.graph.lpq import LpqRank as LpqRank
+    from apexrank.graph.nonbacktracking import NonBacktrackingRank as NonBacktrackingRank
     from apexrank.graph.pagerank import InDegree as InDegree
     from apexrank.graph.pagerank import PageRank as PageRank
     from apexrank.graph.reading import as_graph as as_graph

@@ -169,19 +169,23 @@ class IteratedRank(GraphRank):
         check_is_fitted(self)
         if self._teleport.ndim > 1:
             raise InputError("explain is for one teleport vector: fit with that one alone")
-        ranks = getattr(self, "ranks_", self.scores_)  # by links alone, before labels weighed them
-        walk = self._walk(self.graph_, self._teleport)
-        sources, flows, shares = walk.flows_into(ranks, self.graph_.number(vertex))
+        number = self.graph_.number(vertex)
+        walk, ranks = self._reasons(number)
+        sources, flows, shares = walk.flows_into(ranks, number)
         names = [*self.graph_.labels(sources).tolist(), None]
         links = [InLink(*row) for row in zip(names, flows.tolist(), shares.tolist(), strict=True)]
         return sorted(links, key=lambda link: -link.flow)[:top]
+
+    def _reasons(self, vertex: int) -> tuple[Walk, np.ndarray]:
+        """The walk and the ranks that explain a vertex: by links alone, before labels weighed them."""
+        return self._walk(self.graph_, self._teleport), getattr(self, "ranks_", self.scores_)
 
     def _check_numbers(self) -> None:
         check_damping(self.damping)
         check_finite("tol", self.tol, 0)
         check_count("max_iter", self.max_iter)
 
-    def _keep(self, graph: Graph, answer: Fixpoint) -> None:
+    def _keep(self, graph: Graph, answer: Fixpoint, advice: str = "") -> None:
         self.graph_, self.scores_ = graph, answer.scores
         self.n_iter_, self.converged_ = answer.n_iter, answer.converged
         self.error_bound_, self.hilbert_bound_ = answer.error_bound, answer.hilbert_bound
@@ -189,13 +193,16 @@ class IteratedRank(GraphRank):
         if not answer.converged:
             known = (
                 "are not known to be near"
-                if np.isnan(answer.error_bound)
+                if not np.isfinite(answer.error_bound)
                 else f"may be {answer.error_bound:.1e} (L1) from"
             )
-            at_rest = bool(answer.history) and answer.history[-1] == 0
-            advice = "They change no more: raise tol." if at_rest else "Raise max_iter or tol."
+            # more steps are no use to an iteration that gave up before its last one, or that rounding holds up
+            changes = answer.history
+            stuck = min(changes[-10:], default=0) >= min(changes[:-10], default=np.inf)
+            at_rest = answer.n_iter < self.max_iter or (stuck and np.isfinite(answer.error_bound))
+            cure = "More steps will not help: raise tol." if at_rest else "Raise max_iter or tol."
             warnings.warn(
-                f"not converged after {answer.n_iter} steps: the scores {known} the exact ones. {advice}",
+                f"not converged after {answer.n_iter} steps: the scores {known} the exact ones. {cure}{advice}",
                 ConvergenceWarning,
                 stacklevel=3,
             )

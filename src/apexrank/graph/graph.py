@@ -143,6 +143,20 @@ class Graph:
         dangling.flags.writeable = False
         return dangling
 
+    def largest_out_weights(self) -> np.ndarray:
+        """Weight of the heaviest out-link of each vertex, 0 for a dangling one.
+
+        Examples
+        --------
+        >>> Graph.from_edges([0, 0], [1, 2], [3.0, 2.0]).largest_out_weights().tolist()
+        [3.0, 0.0, 0.0]
+        """
+        if self.weights is None:
+            return (self.out_weight > 0).astype(float)
+        largest = np.zeros(self.n)
+        np.maximum.at(largest, self.indices, self.weights)
+        return largest
+
     @property
     def _links(self) -> Links:
         return Links(self.indptr, self.indices, self.weights)

@@ -161,12 +161,20 @@ class LpRoot:
         """The s with φ = 1, for ``z = root(y)``."""
         return self.a / float(self.c @ z) ** self.p
 
-    def prepare(self, q: float) -> tuple[np.ndarray, np.ndarray]:
-        """Find M, the measure of what is left; returns its last term and ``Σ m·q^m B'^m b``."""
+    def prepare(self, q: float, terms: int = 4) -> tuple[np.ndarray, np.ndarray]:
+        """Find M, the measure of what is left; returns its last term and ``Σ m·q^m B'^m b``.
+
+        M has at least 4 terms, and up to ``terms`` while the last one is a large part of it anywhere: where y is far
+        above M, as at the end of long chains, its rounding alone is large in units of M.
+        """
         self.q = min(self.s_of(self.root(self.b)), q)
         self.M, self.d, term = self.b, 1, self.b
         moment, reached = np.zeros_like(self.b), -1
-        while self.d < 4 or int(np.count_nonzero(self.M)) > reached:
+        while (
+            self.d < 4
+            or int(np.count_nonzero(self.M)) > reached
+            or (self.d < terms and np.any(term > 0.1 * self.M))
+        ):
             reached = int(np.count_nonzero(self.M))
             term = self.q * self.step(term)
             moment += self.d * term
@@ -230,13 +238,13 @@ def plain_steps(problem: LpRoot, y: np.ndarray) -> tuple[np.ndarray, float]:
     """``y ← sB'y + b`` with s from φ(y) = 1 until done, or found to be slow; returns the last y and s."""
     defects: list[float] = []
     while True:
-        y, s, defect = _step(problem, y)
+        y, s, defect = step_of(problem, y)
         defects.append(defect)
         if problem.converged or (len(defects) >= _POWER_STEPS and _slow(defects, problem.tol)):
             return y, s
 
 
-def _step(problem: LpRoot, y: np.ndarray) -> tuple[np.ndarray, float, float]:
+def step_of(problem: LpRoot, y: np.ndarray) -> tuple[np.ndarray, float, float]:
     """``sB'y + b``, offered as an answer, with s and ``|sB'y + b − y|`` in units of M."""
     s = problem.s_of(problem.root(y))
     image = problem.step(y)
@@ -264,7 +272,7 @@ def mixed_steps(problem: LpRoot, y: np.ndarray, patience: int) -> tuple[np.ndarr
     x = np.log(y[support])
     guess, sizes, even = Anderson(_MIXED + 1), [inf], np.ones(len(x))
     while True:
-        new, s, _ = _step(problem, y)
+        new, s, _ = step_of(problem, y)
         image = np.log(new[support])
         sizes.append(float(np.linalg.norm(image - x)))
         stalled = len(sizes) > patience + 2 and min(sizes[-patience:]) >= 0.1 * min(sizes[:-patience])

@@ -32,9 +32,11 @@ from apexrank.graph.lp_equation import (
     mixed_steps,
     over,
     plain_steps,
+    step_of,
 )
 
 _PATIENCE = 40  # mixed steps without progress before a series is tried; ten times as many after it
+_TERMS = 100  # of the measure by which steps that have stalled are judged
 _ROUNDS = 30  # series, each with a better s; on random graphs six were the most
 _TIE = 1e-14  # terms that agree to this are the same up to rounding
 _LOOSE = 1e-6  # terms that agree to this are looked at more closely
@@ -85,6 +87,9 @@ def _solve(problem: LpRoot) -> None:
     if not problem.converged:
         problem.prepare(s)
         y, s = mixed_steps(problem, y, _PATIENCE)
+    if not problem.converged:  # y may be exact, but M of an early s too small to show it
+        problem.prepare(s, _TERMS)
+        y, s, _ = step_of(problem, y)
     if not problem.converged:
         y = _rounds(problem, Series(problem, s), guess=False)
     if not problem.converged:

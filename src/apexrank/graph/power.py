@@ -78,6 +78,18 @@ class Fixpoint(NamedTuple):
     history: list[float]
 
 
+def stacked(found: list[Fixpoint]) -> Fixpoint:
+    """One answer from those of single teleport vectors: scores side by side, steps added up, the worst bounds."""
+    return Fixpoint(
+        np.stack([each.scores for each in found], axis=1),
+        sum(each.n_iter for each in found),
+        all(each.converged for each in found),
+        max(each.error_bound for each in found),
+        max(each.hilbert_bound for each in found),
+        [change for each in found for change in each.history],
+    )
+
+
 class Walk:
     """The step of a map on one graph, for a damping and one teleport vector or several (the columns of a matrix).
 
@@ -131,7 +143,7 @@ class Walk:
     def flows_into(self, r: np.ndarray, vertex: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
         """Sources of the links into a vertex; what flows through each, the teleport last; their shares of the score."""
         if self.outside:
-            raise InputError("explain is for teleport='inside', where the teleport is one of the links")
+            raise InputError("a teleport outside the norm is no link and cannot be explained: put it inside")
         links, a = self.graph, self.damping
         inside = slice(links.indptr[vertex], links.indptr[vertex + 1])
         sources = links.indices[inside]
@@ -168,15 +180,18 @@ def iterate(
     tol: float,
     max_iter: int,
     progress: Progress | None = None,
+    between: Callable[[np.ndarray, np.ndarray], np.ndarray] = lambda old, new: new,
 ) -> Fixpoint:
     """Repeat a step until the bound on the L1 distance to its fixed point is at most ``tol``.
 
     ``bound(new, old, change)``, change being ``|new − old|₁``, gives the bounds on the new point's distance: in the L1
-    norm, and in Hilbert's metric or nan.
+    norm, and in Hilbert's metric or nan. The next step starts ``between`` the points, by default at the new one.
     """
     r, history, error, hilbert, known = start, [], math.inf, math.nan, math.inf
+    old = r
     for _ in range(max_iter):
-        r, old = step(r), r
+        old = between(old, r)
+        r = step(old)
         history.append(float(np.abs(r - old).sum(axis=0).max()))
         if not math.isfinite(history[-1]):
             raise InputError("the scores are no longer finite: weights of links or seeds are too far apart")

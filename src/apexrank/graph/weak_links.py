@@ -1,0 +1,164 @@
+"""L_pq rank with the teleport as a weak link from every vertex to every other: eq. (6.1) read entry by entry.
+
+``r_i ← (Σ_j (α·r_j·w_ij/d_j + c_j·r_j·v_i)^p)^{1/q}``, ``c_j = 1 − α``, or 1 at dangling vertices, over all j. Without
+its link, j contributes ``(c_j·r_j·v_i)^p``; with it, ``(k_ij·r_j)^p`` more, ``k_ij^p = (a + b)^p − b^p`` with
+``a = α·w_ij/d_j`` and ``b = (1 − α)·v_i``. So the step is that of `Lpq` on links of weight k and a teleport of
+``v_i·(Σ_j (c_j·r_j)^p)^{1/p}``: it takes no longer than with a teleport inside the norm.
+
+At q = p it is linear in ``y = r^p``, as sec. 6.2 of the dissertation says: ``λy = Ky + u·(c^p·y)``, ``u = v^p``, one
+Perron vector. `PerronBound` has its certificate.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy as np
+
+from apexrank.graph.graph import Graph
+from apexrank.graph.power import (
+    Fixpoint,
+    Progress,
+    Walk,
+    hilbert_distance,
+    iterate,
+    rounding_of,
+    shared_links,
+    stacked,
+    total,
+)
+from apexrank.kernels.csr import InLinks
+
+
+class WeakLinksWalk(Walk):
+    """The step of an `Lpq` map with p > 1; several teleport vectors are walks of their own, one after the other."""
+
+    map: Any  # an Lpq, whose module imports this one
+
+    def __init__(self, graph: Graph, map: Any, damping: float, teleport: np.ndarray) -> None:
+        self.graph, self.map, self.damping, self.teleport = graph, map, damping, teleport
+        self.links, rate = shared_links(graph)
+        self.weak = np.where(graph.dangling, 1.0, 1.0 - damping)
+        if teleport.ndim > 1:
+            return
+        if graph.weights is None and np.ptp(teleport) == 0:  # k depends on the source alone
+            rate = self._more(damping * rate, (1 - damping) * teleport)
+        else:
+            flow, b = (
+                damping * rate[graph.indices],
+                (1 - damping) * np.repeat(teleport, np.diff(graph.indptr)),
+            )
+            flow = flow if graph.weights is None else flow * self.links.weights
+            self.links, rate = InLinks(graph.indptr, graph.indices, self._more(flow, b)), np.ones(graph.n)
+        self.inflow = map.on(self.links, rate, teleport)
+        # a dozen roundings make k
+        self.rounding = rounding_of(self.links) + 6 * float(np.finfo(float).eps)
+
+    def _more(self, a: np.ndarray, b: np.ndarray) -> np.ndarray:
+        """``((a + b)^p − b^p)^{1/p}`` without cancellation, whatever p does to the range of numbers."""
+        if math.isinf(self.map.p):
+            return a + b
+        ratio = np.divide(a, b, out=np.full_like(a, math.inf), where=b > 0)
+        with np.errstate(over="ignore"):
+            return (a + b) * (-np.expm1(-self.map.p * np.log1p(ratio))) ** (1 / self.map.p)
+
+    def step(self, r: np.ndarray) -> np.ndarray:
+        new = self.next_of(r)
+        return new / total(new)
+
+    def next_of(self, r: np.ndarray) -> np.ndarray:
+        """The next scores, not normalised."""
+        return self.inflow(r, self._norm(self.weak * r))
+
+    def _norm(self, x: np.ndarray) -> float:
+        largest = float(x.max(initial=0.0))
+        if largest == 0 or math.isinf(self.map.p):
+            return largest
+        with np.errstate(under="ignore"):
+            return largest * float(total((x / largest) ** self.map.p)) ** (1 / self.map.p)
+
+    def solve(self, start: np.ndarray, tol: float, max_iter: int, progress: Progress | None) -> Fixpoint:
+        if start.ndim == 1 and self.map.degree < 1:
+            return super().solve(start, tol, max_iter, progress)
+        if start.ndim == 1:
+            return iterate(self.step, start, PerronBound(self), tol, max_iter, progress, self._midway)
+        found = []
+        for v, first in zip(self.teleport.T, start.T, strict=True):
+            with WeakLinksWalk(self.graph, self.map, self.damping, v) as walk:
+                found.append(walk.solve(first, tol, max_iter, progress))
+        return stacked(found)
+
+    def _midway(self, old: np.ndarray, new: np.ndarray) -> np.ndarray:
+        """The mean of old and new in r^p: eigenvalues near −ρ, as of cycles of two, would make steps alternate."""
+        low, high = np.minimum(old, new), np.maximum(old, new)
+        share = np.divide(low, high, out=np.zeros_like(low), where=high > 0)
+        with np.errstate(under="ignore"):
+            mean = high * ((1 + share**self.map.p) / 2) ** (1 / self.map.p)
+        return mean / total(mean)
+
+    def flows_into(self, r: np.ndarray, vertex: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+        """As in `Walk`; a link has its weak link with it, and the weak links of all others come last, as their norm."""
+        links = self.graph
+        inside = slice(links.indptr[vertex], links.indptr[vertex + 1])
+        sources = links.indices[inside]
+        shares = (1.0 if links.weights is None else links.weights[inside]) / links.out_weight[sources]
+        weak = self.weak * r * self.teleport[vertex]
+        flow = self.damping * r[sources] * shares + weak[sources]
+        weak[sources] = 0.0
+        flows = np.append(flow, self._norm(weak))
+        terms = self.map.terms(flows)
+        return sources, flows, terms / (terms.sum() or 1.0)
+
+
+class PerronBound:
+    """Bound on the distance to the Perron vector of a non-negative matrix M in Hilbert's metric, at any y > 0.
+
+    Let ``M = K + u·c``, c a row, K ≥ 0, ``λ⁻ ≤ (My)/y ≤ λ⁺`` (Collatz and Wielandt), and ``K^m y ≤ β(λ⁻)^m y`` for some
+    m and β < 1. As ``Ky ≤ λ⁺y``, ``H = Σ_{a<m} K^a y (λ⁻)^{−a−1}/(1 − β)`` has ``(λ⁻ − K)H ≥ y`` and is at most
+    ``A·y/λ⁻``, ``A = m(λ⁺/λ⁻)^m/(1 − β)``. Scale y to ``c·y = 1``. Then ``y + (λ⁺ − λ⁻)H`` has ``(λ⁻ − K)x ≥ u``, so
+    that it is above the Perron vector ``(ρ − K)^{-1}u``, and ``y − (λ⁺ − λ⁻)H``, with ``(λ⁺ − K)x ≤ u``, is below it.
+    Hence y is exact up to a factor of ``1 ± κ``, ``κ = (λ⁺/λ⁻ − 1)·A``. An A found at another y serves as well, times
+    their distance.
+
+    For u·c there are two choices: the teleport, and all that the vertex of the largest score hands out, which is better
+    where one strong component holds most of the rank. A is looked for after 8, 16, 32, … steps, with as many.
+    """
+
+    def __init__(self, walk: WeakLinksWalk) -> None:
+        self.walk, self.steps, self.due = walk, 0, 8
+        self.A, self.at = math.inf, np.zeros(0)
+
+    def __call__(self, new: np.ndarray, old: np.ndarray, change: float) -> tuple[float, float]:
+        p, rounding = self.walk.map.p, self.walk.rounding
+        spread = p * (hilbert_distance(new, old) + 2 * rounding)  # log λ⁺/λ⁻
+        self.steps += 1
+        if self.steps == self.due:
+            self.due *= 2
+            if spread < 1:
+                self.A, self.at = self._decay(old, spread) * math.exp(spread), old
+        if not math.isfinite(self.A):
+            return math.inf, math.inf
+        kappa = (
+            math.expm1(min(spread, 1.0)) * self.A * math.exp(min(p * hilbert_distance(old, self.at), 700.0))
+        )
+        # κ/(1 − κ): with rounding λ⁻ may have fallen a little since A was found
+        d = 2 * math.atanh(kappa / (1 - kappa)) / p + 2 * rounding if kappa < 0.5 else math.inf
+        return 2 * math.tanh(d / 4), d
+
+    def _decay(self, r: np.ndarray, spread: float) -> float:
+        """The least A."""
+        walk, p, there = self.walk, self.walk.map.p, r > 0
+        others = np.arange(len(r)) != np.argmax(r)
+        lowest = float((walk.next_of(r)[there] / r[there]).min()) * math.exp(-2 * walk.rounding)
+        best = math.inf
+        for apply in (lambda x: walk.inflow(x, 0.0), lambda x: walk.next_of(x * others)):
+            x = r
+            for m in range(1, self.steps + 1):
+                x = np.maximum(apply(x) / lowest, 1e-9 * r)  # an upper bound whose powers stay in range
+                beta = float((x[there] / r[there]).max()) ** p * math.exp(p * m * walk.rounding)
+                if beta < 1:
+                    best = min(best, m * math.exp(min(m * spread, 700.0)) / (1 - beta))
+                if beta < 0.5:
+                    break
+        return best
