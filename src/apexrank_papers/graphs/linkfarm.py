@@ -19,6 +19,7 @@ from apexrank_papers.graphs.rankings import (
     CHOSEN,
     CRAWLED,
     DEPTHS,
+    GUARDED,
     IN_DEGREE,
     L_P_STEPS,
     L_P_TOL,
@@ -27,7 +28,7 @@ from apexrank_papers.graphs.rankings import (
     PAIRS,
     PLAIN,
     RELATIVES,
-    TRUNCATED,
+    WEAK,
     WORST_BOUND,
     Found,
     Key,
@@ -165,8 +166,7 @@ def verdicts(found: Found, plain: dict[float, np.ndarray]) -> Iterator[Verdict]:
     yield faster(found, plain)
     yield honest_order(found)
     yield from (resists(found, graph) for graph in found.graphs)
-    if RELATIVES:
-        yield turns_not_back(found)
+    yield from (ours(found, key) for key in (NON_BACKTRACKING, GUARDED))
 
 
 def in_degree(found: Found) -> Verdict:
@@ -224,33 +224,35 @@ def honest_order(found: Found) -> Verdict:
 def resists(found: Found, graph: str) -> Verdict:
     """More ordinary pages stand above the targets with L_pq than with PageRank."""
     ps = [p for p in found.ps("L_pq") if p > 1]
-    plain, *above = (
-        found("ordinary pages above", *key, graph) for key in (PLAIN, *(("L_pq", p, RATIO) for p in ps))
+    plain, weak, *above = (
+        found("ordinary pages above", *key, graph) for key in (PLAIN, WEAK, *(("L_pq", p, RATIO) for p in ps))
     )
-    closed = [found("closed cycles in the first 100", *key, graph) for key in (PLAIN, CHOSEN)]
+    closed = [found("closed cycles in the first 100", *key, graph) for key in (PLAIN, CHOSEN, WEAK)]
     why = (
         f"ordinary honest pages above the median target: {plain:,.0f} with PageRank, "
-        f"{', '.join(f'{number:,.0f}' for number in above)} with L_pq at p = {powers(ps)}; of the first 100 "
-        f"{closed[0]:.0f} and {closed[1]:.0f} (L_2,2.4) are on closed cycles"
+        f"{', '.join(f'{number:,.0f}' for number in above)} with L_pq at p = {powers(ps)}, {weak:,.0f} with "
+        f"L_2,2.4 and weak links; of the first 100 "
+        f"{closed[0]:.0f}, {closed[1]:.0f} (L_2,2.4) and {closed[2]:.0f} (weak links) are on closed cycles"
     )
-    return claim(f"L_pq resists better than PageRank at every p, {graph}", min(above) > plain, why)
+    return claim(f"L_pq resists better than PageRank at every p, {graph}", min(weak, *above) > plain, why)
 
 
-def turns_not_back(found: Found) -> Verdict:
-    """Ours: more ordinary pages stand above the targets, and spam has less, if walks do not turn back."""
+def ours(found: Found, key: Key) -> Verdict:
+    """A rank of ours: on every graph more ordinary pages stand above the targets, and spam has less."""
     holds, words = True, []
     for graph in found.graphs:
         above, mass = (
-            [found(name, *key, graph) for key in (PLAIN, TRUNCATED, NON_BACKTRACKING)]
+            [found(name, *each, graph) for each in (PLAIN, key)]
             for name in ("ordinary pages above", "spam mass")
         )
-        holds &= above[2] > above[0] and mass[2] < mass[0]
-        words.append(f"{graph} {', '.join(f'{number:,.0f}' for number in above)} (spam mass {percent(mass)})")
+        holds &= above[1] > above[0] and mass[1] < mass[0]
+        words.append(f"{above[0]:,.0f} and {above[1]:,.0f} {graph} (spam mass {percent(mass)})")
+    near = found("footrule to PageRank", *key)
     why = (
-        "ordinary honest pages above the median target with PageRank, truncated PageRank, and non-backtracking "
-        f"walks truncated as well: {'; '.join(words)}"
+        f"ordinary honest pages above the median target with PageRank and with it: {', '.join(words)}; footrule to "
+        f"PageRank {near:.3f}"
     )
-    return claim("ours: the non-backtracking rank resists better than PageRank", holds, why)
+    return claim(f"ours: {name_of(*key)} resists better than PageRank", holds, why)
 
 
 def _draw(found: Found, web: Web, trials: Mapping[Key, Trial], plain: dict[float, np.ndarray]) -> Figure:
@@ -259,7 +261,7 @@ def _draw(found: Found, web: Web, trials: Mapping[Key, Trial], plain: dict[float
     axes = figure.subplots(2, 3)
     lines = {"L_p": [(p, found.lpq("spam mass", p, 1.0)) for p in (1.0, *found.ps("L_p"))]}
     lines[f"L_pq, q/p = {RATIO}"] = [(p, found.lpq("spam mass", p, RATIO)) for p in found.ps("L_pq")]
-    flat = {name_of(*key): found("spam mass", *key) for key in (IN_DEGREE, PLAIN, *RELATIVES)}
+    flat = {name_of(*key): found("spam mass", *key) for key in (IN_DEGREE, PLAIN, NON_BACKTRACKING, GUARDED)}
     _p_lines(axes[0, 0], lines, flat)
     axes[0, 0].set(ylabel="spam mass", title="Spam mass against p")
     _draw_ratios(axes[0, 1], found)
@@ -270,7 +272,12 @@ def _draw(found: Found, web: Web, trials: Mapping[Key, Trial], plain: dict[float
     }
     flat = {
         f"{name_of(*key)}, {graph}": 1 + found("ordinary pages above", *key, graph)
-        for key, graph in ((PLAIN, NO_LOOPS), *((key, NO_LOOPS) for key in RELATIVES), (PLAIN, PAIRS))
+        for key, graph in (
+            (PLAIN, NO_LOOPS),
+            (PLAIN, PAIRS),
+            (NON_BACKTRACKING, NO_LOOPS),
+            (GUARDED, NO_LOOPS),
+        )
         if graph in found.graphs
     }
     _p_lines(axes[0, 2], lines, flat)

@@ -16,7 +16,7 @@ from scipy.stats import rankdata
 from sklearn.base import clone
 from sklearn.exceptions import ConvergenceWarning
 
-from apexrank.graph import Graph, InDegree, LpqRank, PageRank
+from apexrank.graph import Graph, GuardedPageRank, InDegree, LpqRank, NonBacktrackingRank, PageRank
 from apexrank.graph.lpq import Lpq
 from apexrank.graph.power import Walk, iterate, no_bound
 from apexrank.metrics import spam_mass, spam_met
@@ -33,9 +33,15 @@ Key = tuple[str, float | None, float | None]
 IN_DEGREE: Key = ("in-degree", None, None)
 PLAIN: Key = ("PageRank", 1.0, 1.0)
 CHOSEN: Key = ("L_pq", 2.0, RATIO)
-TRUNCATED: Key = ("truncated PageRank", None, None)
+WEAK: Key = ("L_2,2.4, weak links", None, None)
 NON_BACKTRACKING: Key = ("non-backtracking", None, None)
-RELATIVES: dict[Key, Any] = {}
+GUARDED: Key = ("guarded PageRank", None, None)
+# eq. 6.1 in its other reading, and ranks that are not the dissertation's
+RELATIVES: dict[Key, Any] = {
+    WEAK: LpqRank(2, RATIO, DAMPING, teleport="weak-links", tol=TOL),
+    NON_BACKTRACKING: NonBacktrackingRank(2, damping=DAMPING, tol=TOL),
+    GUARDED: GuardedPageRank(damping=DAMPING, tol=TOL),
+}
 
 
 class Trial(NamedTuple):
@@ -61,8 +67,8 @@ def ranked(graph: Graph, ps: Iterable[float], ratios: Iterable[float]) -> Iterat
     Examples
     --------
     >>> trials = ranked(Graph.from_edges([0, 1, 2], [1, 2, 0]), [1.0, 2.0], [1.0, 1.2])
-    >>> [name_of(*trial.key) for trial in trials]
-    ['in-degree', 'PageRank', 'L_2', 'L_1,1.2', 'L_2,2.4']
+    >>> [name_of(*trial.key) for trial in trials][-4:]
+    ['guarded PageRank', 'L_2', 'L_1,1.2', 'L_2,2.4']
     """
     yield Trial(*IN_DEGREE, InDegree().fit(graph).scores_)
     yield _trial(PLAIN, PageRank(DAMPING, tol=TOL), graph)
