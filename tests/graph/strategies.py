@@ -75,6 +75,13 @@ class Links(NamedTuple):
         )
         return Links(*ends, weights, labels)
 
+    def everywhere(self):
+        """A link between any two vertices besides, together as heavy as the others."""
+        ends = (pair.ravel() for pair in np.indices((self.n, self.n)))
+        weights = np.full(self.n**2, self.weights.sum() / self.n**2)
+        ends = (np.append(own, more) for own, more in zip(self[:2], ends, strict=True))
+        return Links(*ends, np.append(self.weights, weights), self.labels)
+
     def without_dangling(self):
         """A link of vertices without out-links to themselves."""
         links = self

@@ -23,20 +23,30 @@ from sklearn.exceptions import ConvergenceWarning
 
 from apexrank import graph as graphs
 from apexrank.graph import (
+    HITS,
     AntiTrustRank,
     ConcaveConvexRank,
     ConsensusRank,
     DemotedRank,
+    EigenvectorRank,
     GraphRank,
     InDegree,
+    KatzRank,
     LpqRank,
     PageRank,
+    RobustPageRank,
     SignedGraph,
+    SpamMassRank,
     TopMeanRank,
+    GuardedPageRank,
+    NonBacktrackingRank,
+    TruncatedPageRank,
     TrustRank,
     as_graph,
     as_layers,
     best_threshold,
+    local_rank,
+    local_ranks,
     spread,
 )
 from apexrank.graph.consensus import METHODS
@@ -51,22 +61,25 @@ class Case(NamedTuple):
     ``by_source``: what a vertex hands out is shared among its links, so that the unit of its weights does not count;
     distrust that runs against the links is shared among those into a vertex.
     ``alike``: vertices without in-links have the same score. ``copies``: in two copies of a graph each vertex has half
-    of its score. ``rises``: a new link never lowers its target.
+    of its score. ``rises``: a new link never lowers its target. ``connected``: only where every vertex links to every
+    other is the rank unique. ``total``: the sum of the scores, None where it depends on the graph.
     """
 
     rank: Callable[..., GraphRank]
     labels: tuple[str, ...] = ()
-    total: float = 1.0
+    total: float | None = 1.0
     by_source: bool = True
     alike: bool = True
     copies: bool = True
     rises: bool = False
     close: float = 1e-8
+    connected: bool = False
 
     def fit(self, web, **options) -> Any:
         arguments = {name: getattr(web, name) for name in self.labels}
         rank = self.rank(**options)
-        data = [web.graph] if isinstance(rank, ConsensusRank) else web.graph
+        links = web.everywhere() if self.connected else web
+        data = [links.graph] if isinstance(rank, ConsensusRank) else links.graph
         return rank.fit(data, **arguments)
 
     def scores(self, web):
@@ -94,6 +107,14 @@ CASES = {
     "LpqRank trust=same": Case(partial(LpqRank, trust="same", distrust="along"), BOTH, alike=False),
     "ConcaveConvexRank": Case(partial(ConcaveConvexRank, np.square, two_fifths, degree=0.8)),
     "TopMeanRank": Case(partial(TopMeanRank, 2, 2)),
+    "TruncatedPageRank": Case(TruncatedPageRank),
+    "NonBacktrackingRank": Case(NonBacktrackingRank),
+    "GuardedPageRank": Case(GuardedPageRank),
+    "RobustPageRank": Case(partial(RobustPageRank, 0.1, tol=1e-8), close=1e-7),
+    "SpamMassRank": Case(SpamMassRank, BOTH[:1], total=None, alike=False, copies=False),
+    "HITS": Case(HITS, by_source=False, copies=False, connected=True),
+    "KatzRank": Case(KatzRank, by_source=False),
+    "EigenvectorRank": Case(EigenvectorRank, by_source=False, copies=False, connected=True),
     "InDegree": Case(InDegree, by_source=False, rises=True),
     "InDegree unweighted": Case(partial(InDegree, weighted=False), rises=True),
     "TrustRank": Case(TrustRank, BOTH[:1], alike=False, rises=True),
@@ -164,7 +185,8 @@ def test_the_unit_of_the_weights_of_a_vertex_does_not_count(case, web, data):
 @given(web=links())
 def test_scores_are_shares_of_a_total(case, web):
     rank = case.fit(web)
-    assert rank.scores_.sum() == near(case.total, case)
+    if case.total is not None:
+        assert rank.scores_.sum() == near(case.total, case)
     for name in ("scores_", "ranks_", "trust_", "distrust_"):
         if hasattr(rank, name) and (name != "scores_" or case.total == 1):
             assert (getattr(rank, name) >= 0).all(), name
@@ -201,7 +223,12 @@ def test_a_new_link_never_lowers_its_target(case, web, data):
     assert after[target] >= case.scores(web)[target] - 2 * case.close
 
 
-@pytest.mark.parametrize("name", [name for name in ITERATED if "ConsensusRank" not in name])
+WITHOUT_BOUND = {"HITS", "EigenvectorRank", "SpamMassRank"}  # the last has one of its absolute mass
+
+
+@pytest.mark.parametrize(
+    "name", [name for name in ITERATED if "ConsensusRank" not in name and name not in WITHOUT_BOUND]
+)
 @settings(max_examples=6)
 @given(web=links(), tol=st.sampled_from([0.5, 1e-2, 1e-4]))
 def test_the_bound_holds_for_a_coarse_answer(name, web, tol):
@@ -486,12 +513,29 @@ def test_layers_together_are_the_graph_of_all_links(web):
     np.testing.assert_allclose(blended("union", web).scores_, PageRank().fit(whole).scores_, atol=1e-8)
 
 
+@settings(max_examples=20)
+@given(web=links(), tol=st.sampled_from([0.3, 1e-2, 1e-8]), data=st.data())
+def test_a_local_rank_is_within_its_bound(web, tol, data):
+    seed, k = data.draw(st.integers(0, web.n - 1)), data.draw(st.integers(1, web.n))
+    near_seed = local_rank(web.graph, seed, k, tol=tol)
+    exact = dense_pagerank(web.matrix, teleport=np.eye(web.n)[seed])
+    assert near_seed == local_ranks(web.graph, range(web.n), k, tol=tol)[seed]
+    assert near_seed.error_bound <= tol + 1e-12
+    lacking = [exact[vertex] - score for vertex, score in near_seed.top]
+    assert min(lacking) >= -1e-14
+    assert sum(lacking) <= near_seed.error_bound
+    inside = [exact[vertex] for vertex, _ in near_seed.top[: near_seed.certain]]
+    outside = np.delete(exact, [vertex for vertex, _ in near_seed.top[: near_seed.certain]])
+    assert min(inside, default=1.0) > max(outside, default=0.0)
+
+
 PROPERTIES = {
     **dict.fromkeys(["Graph", "GraphRank"], test_neither_names_nor_the_order_of_links_count),
     **dict.fromkeys(["Layers", "as_layers"], test_layers_together_are_the_graph_of_all_links),
     "InLink": test_the_shares_of_an_explanation_add_up,
     "SignedGraph": test_negative_links_are_distrust,
     "as_graph": test_every_way_in_gives_the_same_ranks,
+    **dict.fromkeys(["LocalRank", "local_rank", "local_ranks"], test_a_local_rank_is_within_its_bound),
     "best_threshold": test_a_threshold_sees_the_order_of_the_scores_alone,
     "spread": test_trust_spreads_linearly,
 }

@@ -15,15 +15,22 @@ from sklearn.utils.estimator_checks import parametrize_with_checks
 import apexrank
 from apexrank.aggregation import LovaszAggregator, LovaszBregmanKMeans, LovaszMallows
 from apexrank.graph import (
+    HITS,
     AntiTrustRank,
     ConcaveConvexRank,
     ConsensusRank,
     DemotedRank,
+    EigenvectorRank,
     GraphRank,
     InDegree,
+    KatzRank,
     LpqRank,
     PageRank,
+    RobustPageRank,
     TopMeanRank,
+    GuardedPageRank,
+    NonBacktrackingRank,
+    TruncatedPageRank,
     TrustRank,
 )
 from apexrank.graph.base import IteratedRank, plain_graph
@@ -193,6 +200,13 @@ OF_GRAPHS = [
     LpqRank(p=2),
     ConcaveConvexRank(),
     TopMeanRank(),
+    TruncatedPageRank(),
+    GuardedPageRank(),
+    NonBacktrackingRank(),
+    RobustPageRank(),
+    HITS(),
+    KatzRank(),
+    EigenvectorRank(),
     TrustingTheFirst(),
     DistrustingTheFirst(),
     DemotingTheFirst(),

@@ -26,7 +26,7 @@ from apexrank import (
     metrics,
 )
 from apexrank.errors import InputError
-from apexrank.graph import ConcaveConvexRank, TopMeanRank
+from apexrank.graph import HITS, ConcaveConvexRank, EigenvectorRank, KatzRank, RobustPageRank, TopMeanRank
 from apexrank.problem.blocks import ArrayBlocks
 from apexrank.rankers import Isotron
 from apexrank.rankers.base import fit_blocks
@@ -526,6 +526,10 @@ GRAPH_RANKS = [
     InDegree(),
     TopMeanRank(),
     ConcaveConvexRank(),
+    RobustPageRank(),
+    HITS(),
+    KatzRank(),
+    EigenvectorRank(),
     *(LpqRank(p) for p in (1, 1 + 1e-12, 2, 1e3, 1e6, np.inf)),
     LpqRank(8, 1.0),
 ]

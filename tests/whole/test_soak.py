@@ -59,7 +59,18 @@ from apexrank import (
 from apexrank.aggregation import LovaszAggregator
 from apexrank.cli.app import app
 from apexrank.errors import InputError
-from apexrank.graph import ConcaveConvexRank, TopMeanRank
+from apexrank.graph import (
+    HITS,
+    ConcaveConvexRank,
+    EigenvectorRank,
+    KatzRank,
+    RobustPageRank,
+    SpamMassRank,
+    TopMeanRank,
+    GuardedPageRank,
+    NonBacktrackingRank,
+    TruncatedPageRank,
+)
 from apexrank.io import Recipe, Table, TableRanker, load_model, read_table, save_model
 from apexrank.preprocessing import QueryNormalizer, RampEncoder
 from apexrank.rankers import Isotron, LogisticRanker, TreeRanker
@@ -104,6 +115,14 @@ ESTIMATORS = {
     LpqRank: (LpqRank(2), (EDGES,)),
     InDegree: (InDegree(), (EDGES,)),
     TopMeanRank: (TopMeanRank(2), (EDGES,)),
+    TruncatedPageRank: (TruncatedPageRank(), (EDGES,)),
+    GuardedPageRank: (GuardedPageRank(), (EDGES,)),
+    NonBacktrackingRank: (NonBacktrackingRank(), (EDGES,)),
+    RobustPageRank: (RobustPageRank(), (EDGES,)),
+    SpamMassRank: (SpamMassRank(), (EDGES,), {"trusted": ["a"]}),
+    HITS: (HITS(), (EDGES,)),
+    KatzRank: (KatzRank(), (EDGES,)),
+    EigenvectorRank: (EigenvectorRank(), (EDGES,)),
     ConcaveConvexRank: (ConcaveConvexRank(), (EDGES,)),
     TrustRank: (TrustRank(), (EDGES,), {"trusted": ["a"]}),
     AntiTrustRank: (AntiTrustRank(), (EDGES,), {"distrusted": ["d"]}),

@@ -13,6 +13,7 @@ import typer
 
 from apexrank.cli import options as opt
 from apexrank.cli import output as out
+from apexrank.cli.graph_attack import attack
 from apexrank.cli.graph_compare import graph_compare
 from apexrank.cli.graph_consensus import consensus
 from apexrank.errors import InputError
@@ -21,7 +22,7 @@ if TYPE_CHECKING:
     from apexrank.graph.graph import Graph
 
 _LINKS_SHOWN = 10
-_SHOWN_PARAMS = ("p", "ratio", "k", "beta", "damping")
+_SHOWN_PARAMS = ("p", "ratio", "k", "truncate", "cap", "beta", "damping")
 _QUIET_PARAMS = ("callback", "verbose", "warm_start")
 _ABOUT_LABELS = ("trust", "gamma", "distrust", "neutral")
 
@@ -48,6 +49,14 @@ METHODS = {
     "trustrank": Method("TrustRank", ("trusted", "explain"), ("trusted",)),
     "anti-trustrank": Method("AntiTrustRank", ("distrusted",), ("distrusted",), {"distrust": "direction"}),
     "demoted": Method("DemotedRank", _LABELLED, _LABELLED, {"distrust": "direction"}),
+    "guarded": Method("GuardedPageRank", ("teleport", "start", "explain")),
+    "nonbacktracking": Method("NonBacktrackingRank", ("teleport", "explain")),
+    "truncated": Method("TruncatedPageRank", ("teleport", "start", "explain")),
+    "robust": Method("RobustPageRank", ("teleport", "start", "explain")),
+    "spam-mass": Method("SpamMassRank", ("trusted",), ("trusted",)),
+    "hits": Method("HITS", ("start",)),
+    "katz": Method("KatzRank", ("start",)),
+    "eigenvector": Method("EigenvectorRank", ("start",)),
     "top-mean": Method("TopMeanRank", ("teleport", "start", "explain")),
 }
 
@@ -79,6 +88,11 @@ class RankOptions:
         "q/p of lpq and top-mean: returns of further links diminish above 1; 1.2 by default."
     )
     k: int | None = opt.method("Links that count in top-mean; 10 by default.", "-k", "--k")
+    truncate: int | None = opt.method("Length of the shortest walks that count in truncated; 2 by default.")
+    cap: float | None = opt.method("Most that a vertex contributes to another in robust; 0.01 by default.")
+    alpha: float | None = opt.method(
+        "What a link hands on in katz; 0.85 over a bound of the spectral radius by default."
+    )
     damping: float | None = opt.method("Share that follows links; 0.85 by default.")
     teleport_as: str | None = opt.method(
         "What the teleport of lpq is: one more in-link (inside, the default), a share added after the norm (outside), "
@@ -95,6 +109,7 @@ class RankOptions:
     gamma: float | None = opt.label("What is left of them after a link; 0.85 by default.")
     distrust: str | None = opt.label("Distrust runs against the links (the default) or along them.")
     neutral: float | None = opt.label("Factor of vertices that no label reaches; 0.5 by default.")
+    good_share: float | None = opt.label("Estimated share of good vertices in spam-mass; 0.85 by default.")
     beta: float | None = opt.label("Weight of distrust in demoted; 1 by default.")
     negative: str | None = opt.label(
         "Negative edges make their targets distrusted by their sources' rank (edges, the default), or by their "
@@ -290,4 +305,5 @@ def _inspected(graph: Graph) -> dict[str, Any]:
 
 
 graph_app.command("compare")(graph_compare)
+graph_app.command()(attack)
 graph_app.command()(consensus)

@@ -1,9 +1,13 @@
 """Ranking the vertices of a graph by its links, with and without labels of spam and trust.
 
 - `Graph`, `as_graph` and, for several graphs between the same vertices, `Layers`, `as_layers`;
-- `PageRank` and `InDegree`; `LpqRank`, in which few strong links count most, `TopMeanRank` and `ConcaveConvexRank`;
-- with labels: `TrustRank`, `AntiTrustRank`, `DemotedRank`, `spread`, `best_threshold`;
-- `ConsensusRank` of several layers.
+- `PageRank` and `InDegree`; `GuardedPageRank`, which resists most link farms, `NonBacktrackingRank`;
+- peers to compare with: `TruncatedPageRank`, `RobustPageRank`, `HITS`, `KatzRank`, `EigenvectorRank`, and the L_pq
+  family `LpqRank`, `TopMeanRank`, `ConcaveConvexRank`, in which few strong links count most;
+- `local_rank`, personalised ranks from a neighbourhood alone;
+- with labels: `SpamMassRank`, `TrustRank`, `AntiTrustRank`, `DemotedRank`, `spread`, `best_threshold`;
+- `ConsensusRank` of several layers;
+- `attack_ranks` measures how far link spam lifts vertices.
 
 Names are imported when they are first used: networkx looks into this package whenever it is imported itself.
 """
@@ -18,6 +22,11 @@ if TYPE_CHECKING:
     from apexrank.graph.concave_convex import ConcaveConvexRank as ConcaveConvexRank
     from apexrank.graph.concave_convex import TopMeanRank as TopMeanRank
     from apexrank.graph.consensus import ConsensusRank as ConsensusRank
+    from apexrank.graph.contributions import LocalRank as LocalRank
+    from apexrank.graph.contributions import RobustPageRank as RobustPageRank
+    from apexrank.graph.contributions import SpamMassRank as SpamMassRank
+    from apexrank.graph.contributions import local_rank as local_rank
+    from apexrank.graph.contributions import local_ranks as local_ranks
     from apexrank.graph.graph import Graph as Graph
     from apexrank.graph.graph import SignedGraph as SignedGraph
     from apexrank.graph.guarded import GuardedPageRank as GuardedPageRank
@@ -27,7 +36,13 @@ if TYPE_CHECKING:
     from apexrank.graph.nonbacktracking import NonBacktrackingRank as NonBacktrackingRank
     from apexrank.graph.pagerank import InDegree as InDegree
     from apexrank.graph.pagerank import PageRank as PageRank
+    from apexrank.graph.pagerank import TruncatedPageRank as TruncatedPageRank
     from apexrank.graph.reading import as_graph as as_graph
+    from apexrank.graph.robustness import AttackStudy as AttackStudy
+    from apexrank.graph.robustness import attack_ranks as attack_ranks
+    from apexrank.graph.spectral import HITS as HITS
+    from apexrank.graph.spectral import EigenvectorRank as EigenvectorRank
+    from apexrank.graph.spectral import KatzRank as KatzRank
     from apexrank.graph.trust import AntiTrustRank as AntiTrustRank
     from apexrank.graph.trust import DemotedRank as DemotedRank
     from apexrank.graph.trust import TrustRank as TrustRank

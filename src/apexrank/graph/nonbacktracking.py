@@ -22,7 +22,7 @@ EXPLAINED_STEPS = 100  # α^100 is 1e-7 at the usual damping: more digits than a
 
 
 class State(NamedTuple):
-    """Mass on the vertices after a step; what arrived there by teleport; what each handed on; masses on reciprocal links."""
+    """Masses after a step: on vertices, of it by teleport; handed on by each, and on reciprocal links, in the step."""
 
     mass: np.ndarray
     fresh: np.ndarray

@@ -1,15 +1,16 @@
-"""PageRank, and the count of in-links it is compared with."""
+"""PageRank, PageRank without its first steps, and the count of in-links."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import KW_ONLY, dataclass
 from typing import Any, Self
 
 import numpy as np
 
 from apexrank.graph.base import GraphRank, IteratedRank, plain_graph
 from apexrank.graph.graph import Graph
-from apexrank.graph.power import Linear, Walk
+from apexrank.graph.power import Linear, TruncatedWalk, Walk
+from apexrank.validation import check_count
 
 
 @dataclass(eq=False, repr=False)
@@ -53,6 +54,45 @@ class PageRank(IteratedRank):
 
     def _walk(self, graph: Graph, teleport: np.ndarray) -> Walk:
         return Walk(graph, Linear(), self.damping, teleport)
+
+
+@dataclass(eq=False, repr=False)
+class TruncatedPageRank(IteratedRank):
+    """PageRank without walks of fewer than ``truncate`` links (Becchetti et al., 2008).
+
+    A booster that links to its target gives nothing at ``truncate=2``: only what reaches it from further away counts.
+    A farm whose target links back to the boosters keeps its gain, since walks go back and forth.
+
+    Parameters
+    ----------
+    truncate : int
+        Length of the shortest walks that count; 0 is PageRank. The paper's T counts walks of *more* than T links:
+        its T is ``truncate − 1``.
+    damping, tol, max_iter, warm_start, verbose, callback
+        As in :class:`PageRank`.
+
+    Attributes
+    ----------
+    scores_ : array of shape (n_vertices,)
+        Scores, summing to 1; 0 for vertices that no walk of this length leads to.
+    names_, ranking_, error_bound_, converged_, n_iter_, history_
+        As in :class:`PageRank`.
+
+    Examples
+    --------
+    >>> from apexrank.graph.pagerank import PageRank, TruncatedPageRank
+    >>> links = (["hub", "a", "b", *"stuvwxyz"], ["a", "b", "hub", *["farm"] * 8])
+    >>> PageRank().fit(links).ranking_[0], TruncatedPageRank().fit(links).ranking_[:4].tolist()
+    ('farm', ['a', 'b', 'hub', 'farm'])
+    """
+
+    truncate: int = 2
+    _: KW_ONLY
+    damping: float = 0.85
+
+    def _walk(self, graph: Graph, teleport: np.ndarray) -> Walk:
+        check_count("truncate", self.truncate, 0)
+        return TruncatedWalk(graph, self.damping, teleport, self.truncate)
 
 
 @dataclass(eq=False, repr=False)

@@ -100,7 +100,7 @@ class Walk:
         self, graph: Graph, map: Map, damping: float, teleport: np.ndarray, *, outside: bool = False
     ) -> None:
         self.graph, self.map, self.damping, self.outside = graph, map, damping, outside
-        self.teleport = teleport
+        self.teleport = self.fresh = teleport
         self._dangling = np.flatnonzero(graph.dangling)
         self.links, self.rate = shared_links(graph)
         if teleport.ndim > 1:
@@ -149,9 +149,28 @@ class Walk:
         sources = links.indices[inside]
         weights = 1.0 if links.weights is None else links.weights[inside]
         flow = a * r[sources] * (weights / links.out_weight[sources])
-        flows = np.append(flow, self.teleport[vertex] * ((1 - a) + a * self.held(r)))
+        flows = np.append(flow, self.fresh[vertex] * (1 - a) + self.teleport[vertex] * a * self.held(r))
         terms = self.map.terms(flows)
         return sources, flows, terms / (terms.sum() or 1.0)
+
+
+class TruncatedWalk(Walk):
+    """The linear walk without its first steps: its fixed point is the sum over t >= ``truncate`` of ``(αP)^t v``.
+
+    That sum is PageRank begun from ``P^truncate v`` instead of v, so the step contracts as PageRank's does. What
+    dangling vertices hold is still handed out by v.
+    """
+
+    def __init__(self, graph: Graph, damping: float, teleport: np.ndarray, truncate: int) -> None:
+        super().__init__(graph, Linear(), damping, teleport)
+        with Walk(graph, Linear(), 1.0, teleport) as undamped:
+            for _ in range(truncate):
+                self.fresh = undamped.step(self.fresh)
+        self.rounding *= 1 + truncate
+
+    def step(self, r: np.ndarray) -> np.ndarray:
+        new = self.inflow(r, self.damping * self.held(r)) + (1 - self.damping) * self.fresh
+        return new / total(new)
 
 
 def total(x: np.ndarray) -> Any:

@@ -1,0 +1,240 @@
+"""Classical centralities to compare with: HITS, Katz and the eigenvector, by the weights of links as they are.
+
+Unlike PageRank they do not share out a vertex's score among its links, so that a vertex with many out-links gives all
+of them its full score. All are found by power iteration on weights divided by the largest.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import Any, Self
+
+import numpy as np
+
+from apexrank.errors import InputError
+from apexrank.graph.base import IteratedRank, plain_graph, teleport_vectors
+from apexrank.graph.graph import Graph
+from apexrank.graph.power import Bound, Fixpoint, iterate, no_bound, rounding_of
+from apexrank.kernels.csr import InLinks
+from apexrank.validation import check_count, check_finite
+
+_RADIUS_STEPS = 100
+
+
+class WeightedRank(IteratedRank):
+    """Base class of ranks that add up ``w_ij·x_j`` over in-links, without shares and without a teleport."""
+
+    def fit(self, graph: Any, y: None = None, *, start: Any = None) -> Self:  # type: ignore[override]
+        """Rank the vertices of a graph.
+
+        Parameters
+        ----------
+        graph : Graph, scipy sparse matrix, networkx or igraph graph, edge table or path
+            Whatever :func:`apexrank.graph.as_graph` reads. Undirected edges count in both directions.
+        y : None
+            There is nothing to learn.
+        start : fitted rank, mapping of names to scores, or array, optional
+            Scores to begin with, as in :meth:`PageRank.fit`.
+        """
+        check_finite("tol", self.tol, 0)
+        check_count("max_iter", self.max_iter)
+        read = plain_graph(graph)
+        self._unit = 1.0 if read.weights is None else float(read.weights.max(initial=0.0)) or 1.0
+        first = self._start(read, teleport_vectors(read, None), start)
+        with self._links(read) as links:
+            answer = self._solve(read, links, first)
+        self._keep(read, answer)
+        return self
+
+    def _links(self, graph: Graph) -> InLinks:
+        weights = None if graph.weights is None else graph.weights / self._unit
+        return InLinks(graph.indptr, graph.indices, weights)
+
+    def _solve(self, graph: Graph, links: InLinks, first: np.ndarray) -> Fixpoint:
+        raise NotImplementedError
+
+    def explain(self, vertex: Any, top: int | None = None) -> Any:
+        raise InputError(f"{type(self).__name__} has no explain: its links carry no shares of a score")
+
+
+@dataclass(eq=False, repr=False)
+class HITS(WeightedRank):
+    """Hubs and authorities (Kleinberg, 1999): good authorities are linked from good hubs, which link to them.
+
+    Authorities are the leading eigenvector of ``AᵀA``. Where it is not unique, as in a graph of several equal parts,
+    they are the limit of the iteration from equal scores. A densely linked farm takes all of the score.
+
+    Parameters
+    ----------
+    tol : float
+        Iteration ends when a step changes the scores by at most this, in the L1 norm. That does not bound the error:
+        ``error_bound_`` is nan.
+    max_iter, warm_start, verbose, callback
+        As in :class:`PageRank`.
+
+    Attributes
+    ----------
+    scores_, authorities_, hubs_ : array of shape (n_vertices,)
+        Authorities, which are the scores, and hubs; each sums to 1.
+    names_, ranking_, converged_, n_iter_, history_
+        As in :class:`PageRank`.
+
+    Examples
+    --------
+    >>> from apexrank.graph.spectral import HITS
+    >>> ranks = HITS().fit((["a", "a", "b"], ["c", "d", "c"]))
+    >>> ranks.ranking_[0], ranks.authorities_.round(3).tolist(), ranks.hubs_.round(3).tolist()
+    ('c', [0.0, 0.0, 0.618, 0.382], [0.618, 0.382, 0.0, 0.0])
+    """
+
+    def _solve(self, graph: Graph, links: InLinks, first: np.ndarray) -> Fixpoint:
+        with self._links(graph.reversed()) as out:
+            answer = iterate(
+                lambda x: _shares(links.sums(out.sums(x))),
+                first,
+                no_bound,
+                self.tol,
+                self.max_iter,
+                self._progress,
+            )
+            self.hubs_ = _shares(out.sums(answer.scores))
+        self.authorities_ = answer.scores
+        return answer
+
+
+@dataclass(eq=False, repr=False)
+class EigenvectorRank(WeightedRank):
+    """Eigenvector centrality (Bonacich, 1972): the leading eigenvector of ``Aᵀ``, ``λ·x_i = Σ_{j→i} w_ij·x_j``.
+
+    It is meant for strongly connected graphs. Elsewhere it may be 0 for most vertices, and convergence may be slow: use
+    :class:`KatzRank`. Without a cycle all eigenvalues are 0, and the graph is refused.
+
+    Parameters
+    ----------
+    tol, max_iter, warm_start, verbose, callback
+        As in :class:`HITS`.
+
+    Examples
+    --------
+    >>> from apexrank.graph.spectral import EigenvectorRank
+    >>> EigenvectorRank().fit((["a", "b", "b"], ["b", "a", "b"])).scores_.round(3).tolist()
+    [0.382, 0.618]
+    """
+
+    def _solve(self, graph: Graph, links: InLinks, first: np.ndarray) -> Fixpoint:
+        from scipy.sparse.csgraph import connected_components
+
+        count, _ = connected_components(graph.to_scipy(), connection="strong")
+        if count == graph.n and not graph.to_scipy().diagonal().any():
+            raise InputError("a graph without a cycle has no leading eigenvector: use KatzRank or PageRank")
+        return iterate(
+            lambda x: _shifted_step(links, x)[0], first, no_bound, self.tol, self.max_iter, self._progress
+        )
+
+
+@dataclass(eq=False, repr=False)
+class KatzRank(WeightedRank):
+    """Katz centrality (Katz, 1953): ``x_i = α·Σ_{j→i} w_ij·x_j + 1``, normalised to sum 1.
+
+    Parameters
+    ----------
+    alpha : float, optional
+        What a link hands on; below 1 over the spectral radius of the adjacency matrix. None: 0.85 over an upper bound
+        of the radius, which 100 power steps give, or over the largest weight where that is more.
+    tol : float
+        Iteration ends when the distance to the exact scores is at most this, in the L1 norm.
+    max_iter, warm_start, verbose, callback
+        As in :class:`PageRank`.
+
+    Attributes
+    ----------
+    alpha_ : float
+        The α that was used.
+    error_bound_, hilbert_bound_ : float
+        As in :class:`LpqRank`: any score may be off by a known factor.
+    names_, ranking_, scores_, converged_, n_iter_, history_
+        As in :class:`PageRank`.
+
+    Notes
+    -----
+    A point y whose residual ``αAᵀy + 1 − y`` is at most κ < 1 in every entry proves that α is small enough (Collatz
+    and Wielandt), and lies within the factor κ/(1 − κ) of the answer, which is the sum ``Σ_t (αAᵀ)^t 1``.
+
+    Examples
+    --------
+    >>> from apexrank.graph.spectral import KatzRank
+    >>> ranks = KatzRank(alpha=0.5).fit((["a", "b"], ["b", "c"]))
+    >>> (4.25 * ranks.scores_).round(6).tolist()
+    [1.0, 1.5, 1.75]
+    """
+
+    alpha: float | None = None
+
+    def _solve(self, graph: Graph, links: InLinks, first: np.ndarray) -> Fixpoint:
+        radius = self._unit * _spectral_radius_bound(links)
+        if self.alpha is None:
+            # the radius of a graph with a cycle is about a weight or more; without one it is 0, and any alpha would do
+            self.alpha_ = 0.85 / max(radius, self._unit)
+        else:
+            check_finite("alpha", self.alpha, 0)
+            self.alpha_ = float(self.alpha)
+        alpha = self.alpha_ * self._unit
+        # the sum of the answer y follows from its shape: Σy = α·Σ_j d_j·y_j + n
+        handed_on = self.alpha_ * float((graph.out_weight * first).sum())
+        first = first * graph.n / (1 - handed_on if handed_on < 1 else 1.0)
+        bound = _katz_bound(rounding_of(links))
+        with np.errstate(over="ignore", invalid="ignore"):
+            answer = iterate(
+                lambda y: self._checked(alpha * links.sums(y) + 1.0, radius),
+                first,
+                bound,
+                self.tol,
+                self.max_iter,
+                self._progress,
+            )
+        if math.isinf(answer.hilbert_bound):
+            self._checked(np.array([math.inf]), radius)
+        return answer._replace(scores=_shares(answer.scores))
+
+    def _checked(self, y: np.ndarray, radius: float) -> np.ndarray:
+        if self.alpha_ * radius >= 1 and not np.isfinite(y).all():
+            raise InputError(
+                f"alpha = {self.alpha_:.3g} is not known to be below 1 over the spectral radius of this graph: "
+                f"any below {1 / radius:.3g} is"
+            )
+        return y
+
+
+def _katz_bound(rounding: float) -> Bound:
+    def bound(new: np.ndarray, old: np.ndarray, change: float) -> tuple[float, float]:
+        kappa = float(np.abs(new - old).max()) + rounding * float(new.max())
+        if not kappa < 0.5:  # the factor κ/(1 − κ) says nothing yet
+            return 2.0, math.inf  # shares of 1 are never further apart
+        off = kappa / (1 - kappa)
+        d = math.log1p(off) - math.log1p(-off)
+        return 2 * math.tanh(d / 4), d
+
+    return bound
+
+
+def _spectral_radius_bound(links: InLinks) -> float:
+    """Upper bound of the spectral radius: ``max_i (Aᵀx)_i/x_i`` of any x > 0 is one (Collatz and Wielandt)."""
+    x, least = np.ones(links.n), math.inf
+    for _ in range(_RADIUS_STEPS):
+        x, upper = _shifted_step(links, x)
+        least = min(least, upper)
+    return least * (1 + rounding_of(links))
+
+
+def _shifted_step(links: InLinks, x: np.ndarray) -> tuple[np.ndarray, float]:
+    """``(Aᵀ + c·I)x``, normalised, and ``max_i (Aᵀx)_i/x_i``. The shift c > 0 stops the steps from going in circles."""
+    flow = links.sums(x)
+    upper = float(np.divide(flow, x, out=np.zeros_like(x), where=x > 0).max(initial=0.0))
+    return _shares(flow + 0.1 * upper * x), upper
+
+
+def _shares(x: np.ndarray) -> np.ndarray:
+    """Divide by the sum; equal shares where there is nothing to share."""
+    total = float(x.sum())
+    return x / total if total > 0 else np.full(len(x), 1.0 / len(x))
