@@ -303,7 +303,7 @@ def _p_lines(ax: Any, lines: dict[str, list[tuple[float, float]]], flat: dict[st
     ax.set(xlabel="p", yscale="log")
     light(ax)
     low, high = ax.get_ylim()
-    ax.set_ylim(bottom=low * (low / high) ** 0.6)  # room for the legend
+    ax.set_ylim(bottom=low * (low / high) ** 0.9)  # room for the legend
     ax.legend(loc="lower left", **_LEGEND)
 
 

@@ -16,7 +16,15 @@ from scipy.stats import rankdata
 from sklearn.base import clone
 from sklearn.exceptions import ConvergenceWarning
 
-from apexrank.graph import Graph, GuardedPageRank, InDegree, LpqRank, NonBacktrackingRank, PageRank
+from apexrank.graph import (
+    Graph,
+    GuardedPageRank,
+    InDegree,
+    LpqRank,
+    NonBacktrackingRank,
+    PageRank,
+    TruncatedPageRank,
+)
 from apexrank.graph.lpq import Lpq
 from apexrank.graph.power import Walk, iterate, no_bound
 from apexrank.metrics import spam_mass, spam_met
@@ -34,11 +42,13 @@ IN_DEGREE: Key = ("in-degree", None, None)
 PLAIN: Key = ("PageRank", 1.0, 1.0)
 CHOSEN: Key = ("L_pq", 2.0, RATIO)
 WEAK: Key = ("L_2,2.4, weak links", None, None)
+TRUNCATED: Key = ("truncated PageRank", None, None)
 NON_BACKTRACKING: Key = ("non-backtracking", None, None)
 GUARDED: Key = ("guarded PageRank", None, None)
 # eq. 6.1 in its other reading, and ranks that are not the dissertation's
 RELATIVES: dict[Key, Any] = {
     WEAK: LpqRank(2, RATIO, DAMPING, teleport="weak-links", tol=TOL),
+    TRUNCATED: TruncatedPageRank(2, damping=DAMPING, tol=TOL),
     NON_BACKTRACKING: NonBacktrackingRank(2, damping=DAMPING, tol=TOL),
     GUARDED: GuardedPageRank(damping=DAMPING, tol=TOL),
 }

@@ -287,8 +287,8 @@ def less_mass(draws: Draws, way: str) -> Verdict:
     gaps = [mean_over_splits(draws.most(MASS, name) - draws.most(MASS, f"Lin-PageRank, {way}"))]
     gaps.append(mean_over_splits(draws.most(MASS, name) - draws.most(MASS, "TrustRank")))
     why = (
-        f"spam has {draws.most(MASS, name).mean():.3g} % with {_percent(draws.shares[-1])} labels; less that of "
-        f"Lin-PageRank {gaps[0]}, less that of TrustRank proper {gaps[1]}"
+        f"spam has {draws.most(MASS, name).mean():.3g} % with {_percent(draws.shares[-1])} labels; the difference to "
+        f"Lin-PageRank is {gaps[0]}, to TrustRank proper {gaps[1]}"
     )
     row = f"Lin-L_pq gives spam less than TrustRank, distrust {way}"
     return signed_verdict(row, -max(gap.sign for gap in gaps), why)
