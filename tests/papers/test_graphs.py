@@ -13,28 +13,35 @@ from sklearn.metrics import roc_auc_score
 from sklearn.utils import Bunch
 
 import apexrank_papers as papers
+from apexrank import datasets
 from apexrank.datasets import networks
 from apexrank.errors import InputError
 from apexrank.graph import LpqRank, PageRank, as_graph
+from apexrank.metrics import spearman_footrule
 from apexrank_papers.graphs import EXPERIMENTS, linkfarm, spam_labels, toys, trust
 from apexrank_papers.graphs import ratings as hidden
-from apexrank_papers.graphs.farms import RATIO, TOL, closed_cycles, farmed_crawl, labelled_sample
+from apexrank_papers.graphs.farms import RATIO, TOL, closed_cycles, farmed_crawl, labelled_sample, webspam
 from apexrank_papers.graphs.rankings import (
-    ANTITRUST,
-    TRUSTRANK,
+    CRAWLED,
+    GUARDED,
+    NO_LOOPS,
+    PAIRS,
+    PLAIN,
+    RELATIVES,
     Found,
     Trial,
-    honest_above,
+    footrules,
     measured,
     measures,
     name_of,
+    ranked,
 )
 from apexrank_papers.printed import printed_table
 from tests.graph.oracles import dense_rank
 
 DATA = Path(os.environ.get("APEXRANK_DATA") or Path(__file__).parents[3] / "shared" / "data")
-SMALL = {"crawl": "synthetic", "n": 1500, "boosters": 20}
-FARM = {**SMALL, "farms": 3, "ps": (1, 2, np.inf), "ratios": (1, 1.05, 2), "labels": (0.05, 0.2)}
+SMALL = {"data": "synthetic", "n": 1500, "boosters": 20}
+FARM = {**SMALL, "farms": 3, "ps": (1, 2, np.inf), "ratios": (1, 1.05, 2)}
 WORDS = {"agrees", "within noise", "differs"}
 
 
@@ -51,6 +58,22 @@ def ratings(seed=0, n=300):
     links = rng.random((n, n)) < 0.03
     sign = np.where(rng.random((n, n)) < np.where(bad, 0.25, 0.9)[None, :], 1, -1)
     return csr_array((links * sign * rng.integers(1, 11, (n, n))).astype(np.int8))
+
+
+@pytest.fixture(scope="module")
+def hosts(tmp_path_factory):
+    """A folder as WEBSPAM-UK has them: a made-up crawl with farms and self-loops, 300 of 600 hosts judged."""
+    folder = tmp_path_factory.mktemp("hosts")
+    crawl = datasets.make_crawl(600, spam_share=0.2, random_state=0)
+    links = crawl.adjacency.tolil()
+    links[0, :] = 0
+    links[0, 0] = 1
+    rows = [" ".join(f"{target}:2" for target in row) for row in links.rows]
+    (folder / "uk.hostgraph.txt").write_text("\n".join(["600", *rows]) + "\n")
+    judged = np.random.default_rng(0).permutation(600)[:300]
+    lines = [f"{host} {'spam' if crawl.spam[host] else 'nonspam'} 1.0" for host in judged]
+    (folder / "SET1-labels.txt").write_text("\n".join(lines) + "\n")
+    return folder, crawl.spam, np.sort(judged)
 
 
 @pytest.fixture(scope="module")
@@ -71,14 +94,14 @@ def results():
 
 @pytest.mark.parametrize(
     ("name", "n_axes"),
-    [("toy-graphs", 2), pytest.param("linkfarm", 6, marks=pytest.mark.slow), ("spam-labels", 2)],
+    [("toy-graphs", 3), pytest.param("linkfarm", 6, marks=pytest.mark.slow), ("spam-labels", 3)],
 )
 def test_every_result_is_whole(name, n_axes, results, tmp_path):
     before = plt.get_fignums()
     result = results(name)
     assert result.table.height > 0
     assert not any(series.is_null().any() for series in result.view)
-    assert len(result.verdicts) >= 5
+    assert len(result.verdicts) >= 3
     assert {verdict.word for verdict in result.verdicts} <= WORDS
     assert result.notes
     assert len(result.figure.axes) == n_axes
@@ -103,9 +126,10 @@ def test_names_and_options():
     found = {experiment.name: experiment for experiment in EXPERIMENTS}
     assert list(found) == ["toy-graphs", "linkfarm", "spam-labels", "trust", "hidden-ratings"]
     assert found["toy-graphs"].options == []
-    assert {"crawl", "farms", "boosters", "ps", "ratios", "labels", "random_state", "n"} <= set(
+    assert {"data", "farms", "boosters", "ps", "ratios", "random_state", "n"} <= set(
         found["linkfarm"].options
     )
+    assert "data" in found["spam-labels"].options
     assert found["trust"].options == ["data", "labels", "repeats", "random_state"]
 
 
@@ -114,7 +138,7 @@ def test_names_and_options():
 
 def test_toy_scores_are_those_of_plain_steps(results):
     table = results("toy-graphs").table
-    assert table.height == 5 * (7 + 9)
+    assert table.height == 5 * (7 + 9 + 7)
     settings = {"PageRank": (1, 1), "L_2": (2, 1), "L_2,2.4": (2, 1.2), "L_∞ at q/p = 1.2": (np.inf, 1.2)}
     for figure, toy in toys.GRAPHS.items():
         A = toy().adjacency.toarray().astype(float)
@@ -123,25 +147,31 @@ def test_toy_scores_are_those_of_plain_steps(results):
             np.testing.assert_allclose(scores, dense_rank(A, p, ratio).astype(float), atol=1e-9)
 
 
-def test_the_text_about_the_toys_holds(results):
-    assert {verdict.word for verdict in results("toy-graphs").verdicts} == {"agrees"}
-    place = (
-        results("toy-graphs").table.filter(figure="Figure 6.3", vertex=6).select("rank", "position").rows()
-    )
-    assert dict(place) == {"PageRank": 1, "L_2": 6, "L_∞": 6, "L_2,2.4": 4, "L_∞ at q/p = 1.2": 6}
-
-
-def test_toy_verdicts_can_differ(results):
+def test_the_text_about_the_toys_holds_and_two_pages_beat_it(results):
+    assert [verdict.word for verdict in results("toy-graphs").verdicts] == ["agrees", "agrees", "differs"]
     table = results("toy-graphs").table
-    first, second = (toys._scores(table, figure) for figure in toys.GRAPHS)
+    place = {
+        figure: dict(table.filter(figure=figure, vertex=6).select("rank", "position").rows())
+        for figure in list(toys.GRAPHS)[1:]
+    }
+    assert place["Figure 6.3"] == {"PageRank": 1, "L_2": 6, "L_∞": 6, "L_2,2.4": 4, "L_∞ at q/p = 1.2": 6}
+    assert place["6.3 with a pair"].pop("PageRank") == 4
+    assert set(place["6.3 with a pair"].values()) == {1}
+
+
+def test_toy_verdicts_can_be_both(results):
+    table = results("toy-graphs").table
+    first, second, third = (toys._scores(table, figure) for figure in toys.GRAPHS)
     swapped = {rank: {1: s[2], 2: s[1]} for rank, s in first.items()}
-    uneven = {"PageRank": {1: 0.2, 2: 0.3}}
     assert toys._few_good_links(swapped).word == "differs"
-    assert toys._equal_flow(uneven).word == "differs"
-    turned = {rank: {v: -s for v, s in scores.items()} for rank, scores in second.items()}
-    for verdict in (toys._farm_first, toys._demoted, toys._below):
-        assert verdict(second).word == "agrees"
-        assert verdict(turned).word == "differs"
+    assert toys._few_good_links(first | {"PageRank": {1: 0.3, 2: 0.2}}).word == "differs"
+    for verdict, scores, word in ((toys._farm_falls, second, "agrees"), (toys._pair_gains, third, "differs")):
+        turned = {
+            rank: {v: -score for v, score in s.items()} if rank != "PageRank" else s
+            for rank, s in scores.items()
+        }
+        assert verdict(scores).word == word
+        assert {verdict(turned).word, word} == {"agrees", "differs"}
 
 
 # Link farms
@@ -149,19 +179,31 @@ def test_toy_verdicts_can_differ(results):
 
 def test_linkfarm_has_every_ranking_once(results):
     table = results("linkfarm").table
-    assert table.select("method", "p", "ratio", "labels", "measure").is_unique().all()
-    count = dict(table.unique(["method", "p", "ratio", "labels"])["method"].value_counts().rows())
-    # p = 1, 2, 4, inf; ratios 1, 1.05, 1.2, 2, of which L_p has two powers
-    assert count["in-degree"] == count["PageRank"] == 1
-    assert count["L_p"] == 2
-    assert count["L_pq"] == 4 * 3
-    assert count["Lin-L_pq"] == 2 * 4
-    for name in (TRUSTRANK, ANTITRUST, "TrustRank", "anti-TrustRank", "demoted rank"):
-        assert count[name] == 2
-    signed = table.filter(pl.col("method").is_in(["anti-TrustRank", "demoted rank"]))
-    assert not (signed["measure"] == "spam mass").any()
-    bound = table.filter(pl.col("method").is_in(["PageRank", "L_pq"]), measure="error bound")
+    assert table.select("graph", "method", "p", "ratio", "measure").is_unique().all()
+    for graph in (CRAWLED, NO_LOOPS, PAIRS):
+        part = table.filter(graph=graph).unique(["method", "p", "ratio"])
+        count = dict(part["method"].value_counts().rows())
+        # p = 1, 2, 4, inf; ratios 1, 1.05, 1.2, 2, of which L_p has two powers; elsewhere p > 1 and 1.2 alone
+        lpq = {"L_p": 2, "L_pq": 4 * 3} if graph == CRAWLED else {"L_pq": 3}
+        alone = ("in-degree", PLAIN[0], *(key[0] for key in RELATIVES))
+        assert count == dict.fromkeys(alone, 1) | lpq
+    bound = table.filter(pl.col("method") != "L_p", measure="error bound")
     assert (bound["value"] <= TOL).all()
+
+
+def test_linkfarm_graphs_differ_in_loops_and_boosters(results):
+    webs = [
+        farmed_crawl("synthetic", 1500, 3, k, 0, 0, self_loops=loops)
+        for k, loops in ((20, "keep"), (20, "drop"))
+    ]
+    pairs = farmed_crawl("synthetic", 1500, 3, 1, 0, 0, self_loops="drop")
+    assert webs[0].graph.to_scipy().diagonal().any()
+    assert not webs[1].graph.to_scipy().diagonal().any()
+    assert set(pairs.cycles) >= set(np.flatnonzero(pairs.spam))
+    found = Found(results("linkfarm").table)
+    for graph, web in zip((CRAWLED, NO_LOOPS, PAIRS), (*webs, pairs), strict=True):
+        scores = PageRank(tol=1e-10).fit(web.graph).scores_
+        assert found("spam mass", *PLAIN, graph) == pytest.approx(scores[web.spam].sum(), abs=1e-6)
 
 
 def test_linkfarm_numbers_from_the_links_and_from_networkx(results):
@@ -181,20 +223,22 @@ def test_linkfarm_numbers_from_the_links_and_from_networkx(results):
     )
     top = np.argsort(-scores)[:100]
     assert found("spam in the first 100", "PageRank", 1.0, 1.0) == farmed.spam[top].sum()
-    assert found("footrule to PageRank", "PageRank", 1.0, 1.0) == 0
 
 
-@pytest.mark.parametrize(
-    ("p", "ratio", "way", "method"),
-    [(2.0, RATIO, "against", "Lin-L_pq"), (1.0, 1.0, "along", TRUSTRANK)],
-)
-def test_lin_ranks_are_those_of_the_estimator(results, p, ratio, way, method):
-    farmed = farmed_crawl("synthetic", 1500, 3, 20, 0, 0)
-    trusted, distrusted = labelled_sample(farmed.spam, 0.05, np.random.default_rng(0))
-    rank = LpqRank(p, ratio, distrust=way).fit(farmed.graph, trusted=trusted, distrusted=distrusted)
-    mass = Found(results("linkfarm").table)("spam mass", method, p, ratio, 0.05)
-    assert mass == pytest.approx(rank.scores_[farmed.spam].sum(), abs=1e-6)
-    assert 0 < mass < 0.05
+def test_footrule_between_all_pairs():
+    web = farmed_crawl("synthetic", 300, 1, 10, 0, 0)
+    trials = list(ranked(web.graph, [2.0], [RATIO]))
+    rows = list(footrules(CRAWLED, web, trials))
+    assert len(rows) == len(trials) * (len(trials) - 1)
+    for row in rows:
+        one, other = (
+            next(t.scores for t in trials if name_of(*t.key) == name)[~web.spam]
+            for name in (
+                name_of(row["method"], row["p"], row["ratio"]),
+                row["measure"].removeprefix("footrule to "),
+            )
+        )
+        assert row["value"] == pytest.approx(spearman_footrule(scores=(one, other)) / 300**2)
 
 
 def changed(table, value, **where):
@@ -207,7 +251,7 @@ def changed(table, value, **where):
 
 def test_linkfarm_verdicts_can_be_both(results):
     table = results("linkfarm").table
-    found, mass = Found(table), {"measure": "spam mass"}
+    found, mass, above = Found(table), {"measure": "spam mass"}, {"measure": "ordinary pages above"}
     plain = {2.0: np.full(200, 1e-3)}
     cases = [
         (
@@ -215,11 +259,7 @@ def test_linkfarm_verdicts_can_be_both(results):
             changed(table, 0.9, method="in-degree", **mass),
             changed(table, 0, method="in-degree", **mass),
         ),
-        (
-            linkfarm.below_lp,
-            changed(table, 0.9, method="L_p", **mass),
-            changed(table, 0, method="L_p", **mass),
-        ),
+        (linkfarm.falls, found, changed(table, 0.9, p=np.inf, **mass)),
         (
             linkfarm.best_ratio,
             changed(table, 1e-9, method="L_pq", p=2.0, ratio=1.05, **mass),
@@ -230,15 +270,13 @@ def test_linkfarm_verdicts_can_be_both(results):
             changed(table, 0.49, method="in-degree", measure="footrule to PageRank"),
             changed(table, 0, method="in-degree", measure="footrule to PageRank"),
         ),
-        (
-            linkfarm.as_good_without_labels,
-            changed(table, 0, method="L_pq", p=4.0, **mass),
-            changed(table, 0.9, method="L_pq", p=4.0, **mass),
-        ),
-        (
-            linkfarm.first_ranks,
-            changed(table, 99, method="in-degree"),
-            changed(table, 0, method="in-degree"),
+        *(
+            (
+                lambda given, graph=graph: linkfarm.resists(given, graph),
+                changed(table, -1, method="PageRank", graph=graph, **above),
+                changed(table, -1, method="L_pq", graph=graph, p=2.0, **above),
+            )
+            for graph in (CRAWLED, NO_LOOPS, PAIRS)
         ),
     ]
     for verdict, good, bad in cases:
@@ -246,51 +284,36 @@ def test_linkfarm_verdicts_can_be_both(results):
         assert verdict(bad).word == "differs", verdict
     assert linkfarm.faster(found, plain).word == "agrees"
     assert linkfarm.faster(found, {2.0: np.array([1e-2, 1e-8])}).word == "differs"
-    assert linkfarm.falls(found, RATIO, "row").word == "agrees"
-    assert linkfarm.falls(changed(table, 0.9, p=np.inf, **mass), RATIO, "row").word == "differs"
+    assert len(list(linkfarm.verdicts(found, plain))) == 10
 
 
-def test_verdict_on_labels_has_three_words(results):
-    table = results("linkfarm").table.filter(pl.col("labels").is_not_null(), measure="spam mass")
-    ours = {"method": "Lin-L_pq"}
-    for method in (TRUSTRANK, "TrustRank"):
-        theirs = table.with_columns(
-            pl.when(pl.col("method") == method).then(0.5).otherwise("value").alias("value")
-        )
-        assert linkfarm.below_established(changed(theirs, 0.1, **ours), method).word == "agrees"
-        assert linkfarm.below_established(changed(theirs, 0.9, **ours), method).word == "differs"
-        nothing = changed(table.with_columns(value=pl.lit(0.0)), 0, **ours)
-        assert linkfarm.below_established(nothing, method).word == "within noise"
-
-
-def test_verdicts_on_the_farms(results):
-    table, farmed = results("linkfarm").table, farmed_crawl("synthetic", 1500, 3, 20, 0, 0)
-    lpq = {"method": "L_pq", "p": 2.0, "ratio": RATIO}
-
-    def words(place, mass):
-        part = changed(table, place, measure="median target", **lpq)
-        part.values["spam mass", "L_pq", 2.0, RATIO, None] = mass
-        part.values["ordinary pages above", "L_pq", 2.0, RATIO, None] = place
-        return [verdict.word for verdict in linkfarm.farm_verdicts(part, farmed)]
-
-    assert words(1000, 1e-4) == ["agrees"] * 3
-    assert words(0, 0.99) == ["differs"] * 3
-    known = farmed._replace(crawl="cnr-2000", boosters=200, targets=np.arange(50))
-    assert known.name.endswith(" links) with 50 farms of 200 boosters")
-    assert [v.word for v in linkfarm.farm_verdicts(Found(table), known)][::2] == ["differs"] * 2
+def test_verdicts_on_our_own_ranks_can_be_both():
+    found = Found(pl.DataFrame({name: [] for name in ("measure", "method", "p", "ratio", "graph", "value")}))
+    found.graphs = [CRAWLED, PAIRS]
+    for above, mass, word in ((9, 0.1, "agrees"), (9, 0.3, "differs"), (4, 0.1, "differs")):
+        # the last graph decides: it has to hold on all
+        for graph, key, pages, share in (
+            (CRAWLED, PLAIN, 5, 0.2),
+            (PAIRS, PLAIN, 5, 0.2),
+            (CRAWLED, GUARDED, 9, 0.1),
+            (PAIRS, GUARDED, above, mass),
+        ):
+            found.values["ordinary pages above", *key, graph] = pages
+            found.values["spam mass", *key, graph] = share
+        assert linkfarm.ours(found, GUARDED).word == word
 
 
 def test_scores_without_a_certificate_are_not_measured():
     farmed = farmed_crawl("synthetic", 300, 1, 10, 0, 0)
     scores = np.full(farmed.graph.n, 1 / farmed.graph.n)
-    trial = Trial("L_p", 2.0, 1.0, None, scores, 200, np.inf)
-    rows = list(measured(farmed, trial, scores))
+    trial = Trial("L_p", 2.0, 1.0, scores, 200, np.inf)
+    rows = list(measured(CRAWLED, farmed, trial))
     assert {row["measure"] for row in rows} == {"steps", "error bound"}
-    sure = list(measured(farmed, trial._replace(bound=1e-7), scores))
+    sure = list(measured(CRAWLED, farmed, trial._replace(bound=1e-7)))
     assert "spam mass" in {row["measure"] for row in sure}
-    found = Found(pl.DataFrame(rows, schema_overrides={"labels": pl.Float64}))
+    found = Found(pl.DataFrame(rows))
     assert found.ps("L_p") == []
-    assert "inf at p = 2" in linkfarm._notes(farmed, found)[2]
+    assert "inf at p = 2" in linkfarm._notes({CRAWLED: farmed}, found)[2]
 
 
 def test_honest_pages_above_are_on_cycles_or_ordinary():
@@ -311,25 +334,71 @@ def test_honest_pages_above_are_on_cycles_or_ordinary():
         for closed in (False, True)
     }
     assert above[True] > 0
-    assert honest_above(farmed, scores) == {
-        "ordinary pages above": above[False],
-        "closed cycles above": above[True],
-    }
+    found = measures(farmed, scores)
+    assert (found["ordinary pages above"], found["closed cycles above"]) == (above[False], above[True])
+    first = np.argsort(-scores)[:100]
+    assert found["closed cycles in the first 100"] == np.isin(first, farmed.cycles).sum() > 0
     farmed = farmed._replace(cycles=np.flatnonzero(~farmed.spam))
-    assert honest_above(farmed, scores)["ordinary pages above"] == 0
+    assert measures(farmed, scores)["ordinary pages above"] == 0
 
 
-def test_the_notes_say_who_stands_above_the_farms(results):
-    table, farmed = results("linkfarm").table, farmed_crawl("synthetic", 1500, 3, 20, 0, 0)
-    lpq = {"method": "L_pq", "p": 2.0, "ratio": RATIO}
-    behind_cycles = changed(table, 9351, measure="closed cycles above", **lpq)
-    behind_cycles.values["ordinary pages above", "L_pq", 2.0, RATIO, None] = 31.0
-    notes = " ".join(linkfarm._notes(farmed, behind_cycles))
-    assert "9,351 honest pages on closed cycles and 31 others" in notes
-    assert "nearly all pages above the farms" in notes
-    notes = " ".join(linkfarm._notes(farmed, changed(table, 0, measure="closed cycles above")))
-    assert "stand 0 honest pages on closed cycles" in notes
-    assert "nearly all" not in notes
+def test_measures_look_at_judged_vertices_alone():
+    web = farmed_crawl("synthetic", 300, 2, 5, 0, 0)
+    rng = np.random.default_rng(0)
+    judged = web.spam | (rng.random(web.graph.n) < 0.5)
+    part = web._replace(judged=judged)
+    scores = rng.random(web.graph.n)
+    found = measures(part, scores)
+    assert found["spam mass"] == pytest.approx(scores[web.spam].sum() / scores[judged].sum())
+    places = [1 + (scores[judged] > scores[t]).sum() for t in web.targets]
+    assert found["median target"] == np.median(places)
+    others = np.where(judged, scores, rng.random(web.graph.n) * scores.max())
+    for name, value in measures(part, others).items():
+        if "closed" not in name:
+            assert value == pytest.approx(found[name]), name
+
+
+# Hosts that people have judged
+
+
+def test_a_webspam_folder_is_read_as_judged_hosts(hosts):
+    folder, spam, judged = hosts
+    web = webspam(str(folder))
+    assert np.flatnonzero(web.judged).tolist() == judged.tolist()
+    np.testing.assert_array_equal(web.spam, spam & web.judged)
+    assert web.targets.tolist() == np.flatnonzero(web.spam).tolist()
+    assert web.graph.to_scipy()[0, 0] == 2
+    assert webspam(str(folder), "drop").graph.to_scipy()[0, 0] == 0
+    trusted, distrusted = labelled_sample(web.spam, 0.2, np.random.default_rng(0), web.judged)
+    assert (trusted | distrusted).sum() == 60
+    assert not ((trusted | distrusted) & ~web.judged).any()
+
+
+@pytest.mark.parametrize(
+    ("name", "options"),
+    [
+        ("linkfarm", {"ps": (2,), "ratios": (1.2,)}),
+        ("spam-labels", {"labels": (0.2,), "repeats": 2}),
+        ("trust", {"repeats": 2}),
+    ],
+)
+def test_a_webspam_folder_is_data(name, options, hosts):
+    result = papers.run(name, data=str(hosts[0]), **options)
+    assert result.verdicts
+    assert "300 judged vertices" in result.notes[0]
+    if name == "linkfarm":
+        assert result.table["graph"].unique().sort().to_list() == [CRAWLED, NO_LOOPS]
+        loops = result.table.filter(method="PageRank", measure="mass of closed cycles")["value"].to_list()
+        assert loops[0] > 0 == loops[1]
+    if name == "trust":
+        assert not any(method.startswith("signed") for method in result.table["method"])
+
+
+def test_a_webspam_folder_needs_both_kinds_of_labels(hosts, tmp_path):
+    (tmp_path / "uk.hostgraph.txt").write_text("2\n1:1\n0:1\n")
+    (tmp_path / "labels.txt").write_text("0 spam\n")
+    with pytest.raises(InputError, match="labelled nonspam"):
+        webspam(str(tmp_path))
 
 
 @pytest.mark.parametrize("seed", range(5))
@@ -352,7 +421,7 @@ def test_hijacked_links_let_trust_in():
 
 
 def test_linkfarm_repeats_itself_and_hears_its_seed():
-    small = {**FARM, "n": 400, "farms": 2, "ps": (2,), "ratios": (1.2,), "labels": (0.2,)}
+    small = {**FARM, "n": 400, "farms": 2, "ps": (2,), "ratios": (1.2,)}
     first, second, other = (linkfarm.linkfarm(**small, random_state=seed).table for seed in (1, 1, 2))
     assert first.equals(second)
     assert not first.equals(other)
@@ -360,39 +429,35 @@ def test_linkfarm_repeats_itself_and_hears_its_seed():
 
 def test_names_people_write():
     assert name_of("L_pq", 4.0, 1.05) == "L_4,4.2"
-    assert name_of("TrustRank", None, None, 0.00625) == "TrustRank, 0.625 % labels"
-    assert name_of("Lin-PageRank", 1.0, 1.0, 0.1) == "Lin-PageRank, 10 % labels"
+    assert name_of("PageRank", 1.0, 1.0) == "PageRank"
 
 
-@pytest.mark.parametrize(
-    ("options", "message"),
-    [
-        ({"crawl": "uk-2007"}, "crawl must be"),
-        ({"labels": ()}, "at least one share"),
-        ({"labels": (1.5,)}, "below 1"),
-    ],
-)
-def test_linkfarm_bad_options(options, message):
-    with pytest.raises(InputError, match=message):
-        linkfarm.linkfarm(**{**FARM, "n": 100, "ps": (2,), "ratios": (1.2,), **options})
+def test_unknown_data_is_refused():
+    for experiment in (linkfarm.linkfarm, spam_labels.spam_labels):
+        with pytest.raises(InputError, match="synthetic, or a folder of WEBSPAM-UK, got 'uk-2007'"):
+            experiment(data="uk-2007")
 
 
 def test_cnr_2000_has_to_be_there():
     with pytest.raises(InputError, match="APEXRANK_DATA"):
-        linkfarm.linkfarm(crawl="cnr-2000")
+        linkfarm.linkfarm(data="cnr-2000")
     assert farmed_crawl("auto", 200, 1, 5, 0, 0).name.startswith("a made-up crawl")
 
 
 def test_a_sample_of_one_kind_is_refused():
     with pytest.raises(InputError, match="all of one kind"):
         labelled_sample(np.zeros(50, dtype=bool), 0.1, np.random.default_rng(0))
+    with pytest.raises(InputError, match="below 1"):
+        labelled_sample(np.arange(50) < 9, 1.5, np.random.default_rng(0))
+    # one of 500 is spam: a sample without it is drawn again
+    assert labelled_sample(np.arange(500) == 7, 0.1, np.random.default_rng(0))[1].tolist()[7]
 
 
 def test_farms_in_cnr_2000(monkeypatch):
     use_data(monkeypatch, "cnr-2000.csr.npz")
     farmed = farmed_crawl("auto", 0, 50, 200, 0, 0)
     plain, lpq = (rank.fit(farmed.graph).scores_ for rank in (PageRank(tol=1e-6), LpqRank(2, 1.2, tol=1e-6)))
-    before, after = (measures(farmed, scores, plain) for scores in (plain, lpq))
+    before, after = (measures(farmed, scores) for scores in (plain, lpq))
     assert before["median target"] == pytest.approx(140, abs=5)
     assert 9000 < after["median target"] < 10_000
     # nearly all that stand above the farms are on closed cycles
@@ -407,51 +472,74 @@ def test_farms_in_cnr_2000(monkeypatch):
 
 def test_the_printed_table_is_beside_ours(results):
     table = results("spam-labels").table
-    assert table.height == 2 * 3 * 3
+    # 15 rankings with errors, 4 of them with non-linear trust and most labels alone; 2 have no mass
+    assert table.filter(measure="error").height == 2 * 12 + 4
+    assert table.filter(measure="spam mass").height == 2 * 10 + 4
     assert printed_table("spam_labels")["10%"].to_list() == ["2.712", "14.57"]
-    printed = table.filter(pl.col("printed").is_not_null())
     # 5 % is printed, 20 % is not
-    assert printed.select("labels", "classifier", "printed").rows() == [
-        (0.05, "Lin-L_2,2.4", 3.167),
-        (0.05, "TrustRank", 15.576),
+    assert table.drop_nulls("printed").select("labels", "ranking", "printed").sort("printed").rows() == [
+        (0.05, "Lin-L_2,2.4, along", 3.167),
         (0.05, "Lin-PageRank, along", 15.576),
     ]
-    best = table.filter(measure="error, best cut")["mean"].to_numpy()
-    assert (best <= table.filter(measure="error")["mean"].to_numpy() + 1e-9).all()
     assert "20.1 % of 1,878" in results("spam-labels").notes[0]
 
 
-def test_errors_are_counted_on_unlabelled_vertices_only():
-    spam = np.array([True, True, False, False, True, False, False])
-    scores = np.array([0.1, 0.2, 0.5, 0.6, 0.2, 0.2, 0.9])
-    known = np.array([True, True, True, True, False, False, False])
-    # cut at 0.2: of the last three the honest one at 0.2 is called spam; calling none spam makes one error as well
-    assert spam_labels._errors(scores, spam, known) == pytest.approx([1 / 3, 1 / 4, 1 / 3])
+@pytest.mark.parametrize("trust", ["linear", "same"])
+@pytest.mark.parametrize("way", ["along", "against"])
+def test_ranks_with_labels_are_those_of_the_estimator(trust, way):
+    web = farmed_crawl("synthetic", 400, 3, 20, 5, 0)
+    trusted, distrusted = labelled_sample(web.spam, 0.2, np.random.default_rng(0))
+    bases = {name: spam_labels._base(web.graph, p) for name, p in spam_labels.BASES.items()}
+    found = dict(spam_labels.rankings(web.graph, bases, trusted, distrusted, non_linear=True))
+    rank = LpqRank(2, RATIO, distrust=way, trust=trust).fit(web.graph, trusted=trusted, distrusted=distrusted)
+    name = f"Lin-L_2,2.4, {way}" if trust == "linear" else f"L_2,2.4, trust alike, {way}"
+    np.testing.assert_allclose(found[name], rank.scores_, atol=1e-6)
+    if trust == "linear":
+        plain = LpqRank(1, 1, distrust=way).fit(web.graph, trusted=trusted, distrusted=distrusted)
+        np.testing.assert_allclose(found[f"Lin-PageRank, {way}"], plain.scores_, atol=1e-6)
+
+
+def test_errors_are_counted_on_unlabelled_judged_vertices_only():
+    spam = np.array([True, True, False, False, True, False, False, False])
+    scores = np.array([0.1, 0.2, 0.5, 0.6, 0.2, 0.2, 0.9, 0.0])
+    known = np.array([True, True, True, True, False, False, False, False])
+    web = farmed_crawl("synthetic", 100, 1, 5, 0, 0)._replace(spam=spam, judged=np.arange(8) < 7)
+    # cut at 0.2: of the last three judged ones the honest one at 0.2 is called spam
+    found = spam_labels._measures(web, scores, known)
+    assert found == pytest.approx({"error": 1 / 3, "spam mass": 0.5 / 2.7})
+    assert set(spam_labels._measures(web, -scores, known)) == {"error"}
 
 
 def test_spam_labels_verdicts_can_be_all_three():
     rng = np.random.default_rng(0)
     shares = [0.01, 0.1]
-    farmed = farmed_crawl("synthetic", 300, 1, 30, 0, 0)
+    lin = [f"Lin-{name}, {way}" for name in spam_labels.BASES for way in spam_labels.WAYS]
+    alike = [f"{name}, trust alike, {way}" for name in spam_labels.BASES for way in spam_labels.WAYS]
 
-    def values(ours, theirs):
-        """Draws x shares x classifiers x errors."""
-        levels = np.array([[[o], [t], [t]] for o, t in zip(ours, theirs, strict=True)])
-        return np.broadcast_to(levels, (5, 2, 3, 3)) + rng.random((5, 1, 1, 1))
+    def words(ours, theirs, few=None):
+        """Verdicts where Lin-L_pq has ``ours``, ``few`` with the first share, and all others have ``theirs``."""
+        values = {}
+        for measure in ("error", "spam mass"):
+            for name in (*lin, *alike, "TrustRank", "L_4,4.8"):
+                for share in shares:
+                    best = name.startswith("Lin-L")
+                    level = (few if few is not None and share == 0.01 else ours) if best else theirs
+                    values[measure, name, share] = level + rng.random(5)
+        return [verdict.word for verdict in spam_labels._verdicts(spam_labels.Draws(values, shares), 20)]
 
-    as_printed, reverse, even = values((7, 3), (65, 15)), values((40, 60), (3, 5)), values((5, 5), (5, 5))
-    for verdicts, expected in ((as_printed, "agrees"), (reverse, "differs"), (even, "within noise")):
-        words = [
-            v.word
-            for v in (
-                *spam_labels._fewer_errors(verdicts, shares),
-                *spam_labels._more_labels(verdicts, shares),
-            )
-        ]
-        words += [spam_labels._few_are_enough(verdicts, shares).word]
-        assert words == [expected] * 5
-    assert spam_labels._useless(as_printed, shares, farmed).word == "agrees"
-    assert spam_labels._useless(reverse, shares, farmed).word == "differs"
+    good, bad, even = words(3, 65, 7), words(65, 3), words(5, 5)
+    assert good[:-1] == ["agrees"] * 7
+    assert bad[:3] + bad[4:7] == ["differs"] * 6
+    assert set(even[:3] + even[4:7]) == {"within noise"}
+    assert (good[3], bad[3]) == ("agrees", "differs")  # TrustRank's errors against 20 % of spam
+
+
+def test_labels_against_no_labels():
+    levels = {"L_4,4.8": 2, "Lin-PageRank, against": 3}
+    values = {("spam mass", name, 0.1): np.array([level]) for name, level in levels.items()}
+    assert spam_labels.without_labels(spam_labels.Draws(values, [0.1])).word == "agrees"
+    values["spam mass", "L_4,4.8", 0.1] = np.array([4])
+    assert spam_labels.without_labels(spam_labels.Draws(values, [0.1])).word == "differs"
 
 
 @pytest.mark.parametrize(
@@ -460,6 +548,7 @@ def test_spam_labels_verdicts_can_be_all_three():
         ({"repeats": 1}, "repeats"),
         ({"spam_share": 1.0}, "spam_share"),
         ({"labels": ()}, "at least one share"),
+        ({"labels": (1.5,)}, "below 1"),
     ],
 )
 def test_spam_labels_bad_options(options, message):
@@ -496,7 +585,7 @@ def test_negative_ratings_of_held_out_vertices_are_not_used():
     for name, scores in seen.items():
         np.testing.assert_array_equal(scores, unseen[name], err_msg=name)
     # and those of labelled ones are
-    none = csr_array(np.zeros(blank.shape))
+    none = csr_array(np.where(known[None, :], 0.0, network.negative.toarray()))
     without = dict(trust._with_labels(network._replace(negative=none), trusted, distrusted))
     changed_by_them = {name for name in seen if not np.array_equal(seen[name], without[name])}
     assert changed_by_them == {name for name in seen if name.startswith("signed")}
@@ -506,12 +595,9 @@ def test_aucs_are_those_of_scikit_learn():
     network = trust.judged(ratings())
     found = trust._aucs(network, 0.2, 2, 3)
     rng = np.random.default_rng(3)
-    rated = np.flatnonzero(network.rated)
     for draw in range(2):
-        known = np.zeros(network.positive.n, dtype=bool)
-        for part in labelled_sample(network.distrusted[rated], 0.2, rng):
-            known[rated[part]] = True
-        rest = network.rated & ~known
+        trusted, distrusted = labelled_sample(network.distrusted, 0.2, rng, network.rated)
+        rest = network.rated & ~trusted & ~distrusted
         scores = PageRank(tol=1e-7).fit(network.positive).scores_
         assert found["PageRank"][draw] == pytest.approx(
             roc_auc_score(network.distrusted[rest], -scores[rest])

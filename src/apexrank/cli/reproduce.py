@@ -20,8 +20,9 @@ class ReproduceOptions:
 
     n_splits: int | None = opt.plain("Random splits to average over.", min=1)
     data: Path | None = opt.plain(
-        "Folder of five LETOR folds, for 'letor'; bitcoin-otc or epinions, for 'trust'; folder of tables or "
-        "'packages', for 'additive-study'.",
+        "Folder of five LETOR folds, for 'letor'; of WEBSPAM-UK, for 'linkfarm', 'spam-labels' and 'trust'; "
+        "cnr-2000 or synthetic, for the first two of these; bitcoin-otc or epinions, for 'trust'; folder of tables "
+        "or 'packages', for 'additive-study'.",
         show_default=False,
     )
     cells: Path | None = opt.plain(

@@ -1,35 +1,57 @@
 """Rankings that ``linkfarm`` compares, and their measures.
 
-With and without labels, and plain iteration with q = p; measured into a tidy table, and looked up there again.
+Every ranking of every graph is measured into a tidy table, and looked up there again.
 """
 
 from __future__ import annotations
 
 import warnings
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
+from itertools import permutations
 from typing import Any, NamedTuple
 
 import numpy as np
 import polars as pl
 from scipy.stats import rankdata
+from sklearn.base import clone
 from sklearn.exceptions import ConvergenceWarning
 
-from apexrank.graph import AntiTrustRank, DemotedRank, Graph, InDegree, LpqRank, PageRank, TrustRank
+from apexrank.graph import (
+    Graph,
+    GuardedPageRank,
+    InDegree,
+    LpqRank,
+    NonBacktrackingRank,
+    PageRank,
+    TruncatedPageRank,
+)
 from apexrank.graph.lpq import Lpq
 from apexrank.graph.power import Walk, iterate, no_bound
-from apexrank.metrics import spam_mass, spam_met, spearman_footrule
-from apexrank_papers.graphs.farms import DAMPING, RATIO, TOL, Farmed, spread_labels, weighed
+from apexrank.metrics import spam_mass, spam_met
+from apexrank_papers.graphs.farms import DAMPING, RATIO, TOL, Web
 
 SMALL_CHANGE = 1e-6  # of a step, where the dissertation stops
 L_P_TOL, L_P_STEPS = 1e-6, 200  # q = p costs far more steps, and not every answer gets a certificate
 PLAIN_PS = (2.0, 4.0)  # where plain iteration with q = p is watched
-TRUSTRANK = "Lin-PageRank, along"  # what the dissertation calls TrustRank
-ANTITRUST = "Lin-PageRank"  # and what it calls AntiTrustRank
 DEPTHS = (100, 1000, 10_000)
 WORST_BOUND = 1e-3  # scores that may be further from the answer are not measured
-PLAIN, CHOSEN = ("PageRank", 1.0, 1.0), ("L_pq", 2.0, RATIO)  # the two rankings that most claims compare
+CRAWLED, NO_LOOPS, PAIRS = "as crawled", "no self-loops", "pairs"  # the graphs
 
-Key = tuple[str, float | None, float | None, float | None]
+Key = tuple[str, float | None, float | None]
+IN_DEGREE: Key = ("in-degree", None, None)
+PLAIN: Key = ("PageRank", 1.0, 1.0)
+CHOSEN: Key = ("L_pq", 2.0, RATIO)
+WEAK: Key = ("L_2,2.4, weak links", None, None)
+TRUNCATED: Key = ("truncated PageRank", None, None)
+NON_BACKTRACKING: Key = ("non-backtracking", None, None)
+GUARDED: Key = ("guarded PageRank", None, None)
+# eq. 6.1 in its other reading, and ranks that are not the dissertation's
+RELATIVES: dict[Key, Any] = {
+    WEAK: LpqRank(2, RATIO, DAMPING, teleport="weak-links", tol=TOL),
+    TRUNCATED: TruncatedPageRank(2, damping=DAMPING, tol=TOL),
+    NON_BACKTRACKING: NonBacktrackingRank(2, damping=DAMPING, tol=TOL),
+    GUARDED: GuardedPageRank(damping=DAMPING, tol=TOL),
+}
 
 
 class Trial(NamedTuple):
@@ -38,7 +60,6 @@ class Trial(NamedTuple):
     method: str
     p: float | None
     ratio: float | None
-    labels: float | None
     scores: np.ndarray
     steps: int | None = None
     bound: float | None = None
@@ -46,57 +67,38 @@ class Trial(NamedTuple):
 
     @property
     def key(self) -> Key:
-        """Method, p, q/p and share of labels."""
-        return self.method, self.p, self.ratio, self.labels
+        """Method, p and q/p."""
+        return self.method, self.p, self.ratio
 
 
-def unlabelled(graph: Graph, ps: list[float], ratios: list[float]) -> Iterator[Trial]:
-    """In-degree, PageRank, then every L_p and L_pq.
+def ranked(graph: Graph, ps: Iterable[float], ratios: Iterable[float]) -> Iterator[Trial]:
+    """In-degree, PageRank and its relatives, then every L_p and L_pq.
 
     Examples
     --------
-    >>> trials = unlabelled(Graph.from_edges([0, 1, 2], [1, 2, 0]), [1.0, 2.0], [1.0, 1.2])
-    >>> [name_of(*trial.key) for trial in trials]
-    ['in-degree', 'PageRank', 'L_2', 'L_1,1.2', 'L_2,2.4']
+    >>> trials = ranked(Graph.from_edges([0, 1, 2], [1, 2, 0]), [1.0, 2.0], [1.0, 1.2])
+    >>> [name_of(*trial.key) for trial in trials][-4:]
+    ['guarded PageRank', 'L_2', 'L_1,1.2', 'L_2,2.4']
     """
-    yield Trial("in-degree", None, None, None, InDegree().fit(graph).scores_)
-    plain = PageRank(DAMPING, tol=TOL).fit(graph)
-    yield Trial("PageRank", 1.0, 1.0, None, plain.scores_, plain.n_iter_, plain.error_bound_, plain.history_)
+    yield Trial(*IN_DEGREE, InDegree().fit(graph).scores_)
+    yield _trial(PLAIN, PageRank(DAMPING, tol=TOL), graph)
+    for key, rank in RELATIVES.items():
+        yield _trial(key, clone(rank), graph)
     for ratio in ratios:
+        limits: dict[str, Any] = {"tol": L_P_TOL, "max_iter": L_P_STEPS} if ratio == 1 else {"tol": TOL}
         for p in ps:
             if ratio == 1 and (p == 1 or np.isinf(p)):
                 continue  # PageRank, and what has no unique answer
-            yield _lpq(graph, p, ratio)
+            key = "L_p" if ratio == 1 else "L_pq", p, ratio
+            yield _trial(key, LpqRank(p, ratio, DAMPING, **limits), graph)
 
 
-def _lpq(graph: Graph, p: float, ratio: float) -> Trial:
-    limits: dict[str, Any] = {"tol": L_P_TOL, "max_iter": L_P_STEPS} if ratio == 1 else {"tol": TOL}
+def _trial(key: Key, rank: Any, graph: Graph) -> Trial:
     with warnings.catch_warnings():
         # the table has the bound that was reached
         warnings.simplefilter("ignore", ConvergenceWarning)
-        rank = LpqRank(p, ratio, DAMPING, **limits).fit(graph)
-    name = "L_p" if ratio == 1 else "L_pq"
-    return Trial(name, p, ratio, None, rank.scores_, rank.n_iter_, rank.error_bound_, rank.history_)
-
-
-def labelled(
-    graph: Graph, bases: list[Trial], share: float, trusted: np.ndarray, distrusted: np.ndarray
-) -> Iterator[Trial]:
-    """PageRank and L_pq of ``bases``, weighed by labels, then the established ranks."""
-    trust, against, along = spread_labels(graph, trusted, distrusted)
-    for base in bases:
-        if base.method == "PageRank":
-            yield Trial(ANTITRUST, 1.0, 1.0, share, weighed(base.scores, trust, against))
-            yield Trial(TRUSTRANK, 1.0, 1.0, share, weighed(base.scores, trust, along))
-        elif base.ratio == RATIO:
-            yield Trial("Lin-L_pq", base.p, RATIO, share, weighed(base.scores, trust, against))
-    established = {
-        "TrustRank": TrustRank(DAMPING, tol=TOL).fit(graph, trusted=trusted),
-        "anti-TrustRank": AntiTrustRank(DAMPING, tol=TOL).fit(graph, distrusted=distrusted),
-        "demoted rank": DemotedRank(DAMPING, tol=TOL).fit(graph, trusted=trusted, distrusted=distrusted),
-    }
-    for name, rank in established.items():
-        yield Trial(name, None, None, share, rank.scores_, rank.n_iter_, rank.error_bound_)
+        rank.fit(graph)
+    return Trial(*key, rank.scores_, rank.n_iter_, rank.error_bound_, rank.history_)
 
 
 def plain_histories(graph: Graph) -> dict[float, np.ndarray]:
@@ -121,63 +123,63 @@ def first_small(history: np.ndarray) -> float:
     return float(small[0] + 1) if len(small) else np.inf
 
 
-def name_of(
-    method: str, p: float | None = None, ratio: float | None = None, labels: float | None = None
-) -> str:
+def name_of(method: str, p: float | None = None, ratio: float | None = None) -> str:
     """Name of a ranking as people write it.
 
     Examples
     --------
-    >>> name_of("Lin-L_pq", 2.0, 1.2, 0.05), name_of("L_p", 4.0, 1.0), name_of("L_pq", np.inf, 1.2)
-    ('Lin-L_2,2.4, 5 % labels', 'L_4', 'L_∞, q/p = 1.2')
+    >>> name_of("L_pq", 2.0, 1.2), name_of("L_p", 4.0, 1.0), name_of("L_pq", np.inf, 1.2)
+    ('L_2,2.4', 'L_4', 'L_∞, q/p = 1.2')
     """
-    text = method
-    if p is not None and ratio is not None and "L_p" in method:
-        power = "∞" if np.isinf(p) else f"{p:g}"
-        q = "" if ratio == 1 else f", q/p = {ratio:g}" if np.isinf(p) else f",{p * ratio:.4g}"
-        text = method.partition("L_p")[0] + f"L_{power}{q}"
-    return text if labels is None else f"{text}, {100 * labels:.3g} % labels"
+    if p is None or ratio is None or not method.startswith("L_p"):
+        return method
+    q = "" if ratio == 1 else f", q/p = {ratio:g}" if np.isinf(p) else f",{p * ratio:.4g}"
+    return f"L_{powers([p])}{q}"
 
 
-def measured(farmed: Farmed, trial: Trial, reference: np.ndarray) -> Iterator[dict[str, Any]]:
+def measured(graph: str, web: Web, trial: Trial) -> Iterator[dict[str, Any]]:
     """One row for each number; of an answer without a certificate only what is known of it."""
     values: dict[str, float | None] = {"steps": trial.steps, "error bound": trial.bound}
     if trial.bound is None or trial.bound <= WORST_BOUND:
-        values |= measures(farmed, trial.scores, reference)
+        values |= measures(web, trial.scores)
     if len(trial.history):
         values["steps to a change of 1e-6"] = first_small(trial.history)
-    names = dict(zip(("method", "p", "ratio", "labels"), trial.key, strict=True))
-    for measure, value in values.items():
-        if value is not None:
-            yield {**names, "measure": measure, "value": float(value)}
+    yield from _rows(graph, trial.key, {name: value for name, value in values.items() if value is not None})
 
 
-def measures(farmed: Farmed, scores: np.ndarray, reference: np.ndarray) -> dict[str, float]:
-    """What spam gets from a ranking, where the targets stand, and how far honest vertices are from ``reference``."""
-    values = {}
-    if (scores >= 0).all():
-        values["spam mass"] = spam_mass(farmed.spam, scores)
-        values["mass of closed cycles"] = float(scores[farmed.cycles].sum() / scores.sum())
-    place = rankdata(-scores, method="average")[farmed.targets]
-    values |= {"median target": float(np.median(place)), "best target": float(place.min())}
-    values |= honest_above(farmed, scores)
-    met = np.asarray(spam_met(farmed.spam, scores, DEPTHS))
-    values |= {f"spam in the first {depth}": float(number) for depth, number in zip(DEPTHS, met, strict=True)}
-    honest = ~farmed.spam
-    distance = spearman_footrule(scores=(reference[honest], scores[honest]))
-    return values | {"footrule to PageRank": float(distance) / int(honest.sum()) ** 2}
+def _rows(graph: str, key: Key, values: Mapping[str, float]) -> Iterator[dict[str, Any]]:
+    names = dict(zip(("graph", "method", "p", "ratio"), (graph, *key), strict=True))
+    return ({**names, "measure": measure, "value": float(value)} for measure, value in values.items())
 
 
-def honest_above(farmed: Farmed, scores: np.ndarray) -> dict[str, float]:
-    """Honest pages above a target, on closed cycles and others; medians over the targets."""
+def measures(web: Web, scores: np.ndarray) -> dict[str, float]:
+    """What spam and closed cycles get from a ranking, and where the targets stand among the judged vertices."""
     closed = np.zeros(len(scores), dtype=bool)
-    closed[farmed.cycles] = True
-    found = {}
+    closed[web.cycles] = True
+    spam, judged = web.spam[web.judged], scores[web.judged]
+    place = rankdata(-judged, method="average")[np.searchsorted(np.flatnonzero(web.judged), web.targets)]
+    values = {
+        "spam mass": spam_mass(spam, judged),
+        "mass of closed cycles": float(scores[closed].sum() / scores.sum()),
+        "closed cycles in the first 100": float(spam_met(closed, scores, 100)),
+        "median target": float(np.median(place)),
+        "best target": float(place.min()),
+    }
     for name, pages in (("ordinary pages above", ~closed), ("closed cycles above", closed)):
-        ascending = np.sort(scores[pages & ~farmed.spam])
-        above = len(ascending) - np.searchsorted(ascending, scores[farmed.targets], side="right")
-        found[name] = float(np.median(above))
-    return found
+        ascending = np.sort(scores[pages & web.judged & ~web.spam])
+        above = len(ascending) - np.searchsorted(ascending, scores[web.targets], side="right")
+        values[name] = float(np.median(above))
+    met = np.asarray(spam_met(spam, judged, DEPTHS))
+    return values | {f"spam in the first {depth}": float(k) for depth, k in zip(DEPTHS, met, strict=True)}
+
+
+def footrules(graph: str, web: Web, trials: Iterable[Trial]) -> Iterator[dict[str, Any]]:
+    """Spearman's footrule over n² between all pairs of rankings, on honest vertices (Figures 6.4 and 6.7)."""
+    honest = web.judged & ~web.spam
+    places = {trial.key: rankdata(-trial.scores[honest], method="average") for trial in trials}
+    for (one, here), (other, there) in permutations(places.items(), 2):
+        distance = np.abs(here - there).sum() / honest.sum() ** 2
+        yield from _rows(graph, one, {f"footrule to {name_of(*other)}": distance})
 
 
 class Found:
@@ -185,16 +187,16 @@ class Found:
 
     Examples
     --------
-    >>> row = {"measure": "steps", "method": "L_pq", "p": 2.0, "ratio": 1.2, "labels": None, "value": 9.0}
+    >>> row = {"graph": CRAWLED, "measure": "steps", "method": "L_pq", "p": 2.0, "ratio": 1.2, "value": 9.0}
     >>> found = Found(pl.DataFrame([row]))
-    >>> found("steps", "L_pq", 2.0, 1.2), found("steps", "PageRank"), found.ps("L_pq", "steps")
+    >>> found("steps", *CHOSEN), found("steps", *PLAIN), found.ps("L_pq", "steps")
     (9.0, nan, [2.0])
     """
 
     def __init__(self, table: pl.DataFrame) -> None:
-        keys = ("measure", "method", "p", "ratio", "labels")
+        keys = ("measure", "method", "p", "ratio", "graph")
         self.values = {row[:-1]: row[-1] for row in table.select(*keys, "value").rows()}
-        self.labels = sorted({key[-1] for key in self.values if key[-1] is not None})
+        self.graphs = table["graph"].unique(maintain_order=True).to_list()
 
     def __call__(
         self,
@@ -202,15 +204,10 @@ class Found:
         method: str,
         p: float | None = None,
         ratio: float | None = None,
-        labels: float | None = None,
+        graph: str = CRAWLED,
     ) -> float:
         """The number, or nan where there is none."""
-        return self.values.get((measure, method, p, ratio, labels), np.nan)
-
-    @property
-    def few_and_many(self) -> list[float]:
-        """The smallest and the largest share of labels; one where they are the same."""
-        return sorted({self.labels[0], self.labels[-1]})
+        return self.values.get((measure, method, p, ratio, graph), np.nan)
 
     def ps(self, method: str, measure: str = "spam mass") -> list[float]:
         """Powers with which a method was measured."""

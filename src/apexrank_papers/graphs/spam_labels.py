@@ -1,30 +1,43 @@
-"""Acharyya 2013, Figure 6.11: a spam classifier with one threshold, learnt on few labels.
+"""Spam with few labels (Acharyya 2013, Figures 6.4, 6.7 and 6.9–6.11): spam mass, and a classifier with one threshold.
 
-The dissertation prints the errors of its L_pq TrustRank and of TrustRank on a crawl that is not public. Here the spam
-is planted in farms (see `farms`), so only the shape can agree.
+The dissertation prints the errors of its L_pq TrustRank and of TrustRank on a crawl that is not public. Its TrustRank
+is PageRank weighed by trust and distrust, both along the links. L_pq weighed in the same way is compared with it, and
+likewise with distrust against the links for both. Here the spam is planted in farms (see `farms`), so only the shape
+can agree.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 import polars as pl
-from sklearn.metrics import accuracy_score, balanced_accuracy_score
 
 from apexrank.errors import InputError
-from apexrank.graph import LpqRank, PageRank, TrustRank, best_threshold
+from apexrank.graph import (
+    AntiTrustRank,
+    DemotedRank,
+    Graph,
+    LpqRank,
+    PageRank,
+    TrustRank,
+    best_threshold,
+    spread,
+)
+from apexrank.graph.lpq import Lpq
+from apexrank.graph.trust import Direction, trust_share
+from apexrank.metrics import spam_mass
 from apexrank_papers.figure import new_figure
 from apexrank_papers.graphs.farms import (
     DAMPING,
+    GAMMA,
+    NEUTRAL,
     RATIO,
     TOL,
-    Farmed,
+    Web,
     farmed_crawl,
     labelled_sample,
-    spread_labels,
-    weighed,
 )
 from apexrank_papers.printed import printed_table
 from apexrank_papers.result import Result, Verdict, claim, signed_verdict
@@ -33,39 +46,40 @@ from apexrank_papers.splits import check_repeated, mean_over_splits, standard_er
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-# The classifiers, and the row of the printed table that each belongs to. The dissertation's own TrustRank is PageRank
-# weighed by trust and distrust along the links; the published one is PageRank from trusted vertices alone.
-CLASSIFIERS = {
-    "Lin-L_2,2.4": "L_pq TrustRank",
-    "TrustRank": "TrustRank",
-    "Lin-PageRank, along": "TrustRank",
-}
-OURS, PUBLISHED, THEIRS = CLASSIFIERS
-ERRORS = ("error", "balanced error", "error, best cut")
+BASES = {"PageRank": 1.0, "L_2,2.4": 2.0, "L_4,4.8": 4.0}  # p
+WAYS: tuple[Direction, ...] = ("along", "against")
+# whose error the dissertation prints, and how it names them
+PRINTED = {"Lin-L_2,2.4, along": "L_pq TrustRank", "Lin-PageRank, along": "TrustRank"}
+ERROR, MASS = "error", "spam mass"
 
 
 def spam_labels(
     *,
-    crawl: str = "auto",
+    data: str = "auto",
     labels: Sequence[float] = (0.00625, 0.0125, 0.025, 0.05, 0.1),
     spam_share: float = 0.2,
     boosters: int = 200,
     hijacked: int = 10,
+    self_loops: str = "keep",
     repeats: int = 5,
     n: int = 100_000,
     random_state: int = 0,
 ) -> Result:
-    """Figure 6.11: call spam what scores below one threshold, learnt on few labelled vertices.
+    """Rank with few labels; call spam what scores below one threshold, learnt on them (Figure 6.11).
 
     Parameters
     ----------
-    crawl, boosters, hijacked, n
-        As in ``linkfarm``. With ``hijacked=0`` no trust gets into farms, and TrustRank errs by construction only where
-        it does not reach honest vertices.
+    data, boosters, n
+        As in ``linkfarm``.
     labels : sequence of float
-        Shares of all vertices that are labelled.
+        Shares of the judged vertices that are labelled. Non-linear trust is measured with the largest share.
     spam_share : float
         So many farms are planted that this share of all vertices is spam.
+    hijacked : int
+        Honest pages that are made to link to each target. With 0 no trust gets into farms, and ranks by trust give
+        spam nothing by construction.
+    self_loops : {"keep", "drop"}
+        Whether links from a page to itself count.
     repeats : int
         Random draws of the labelled vertices; at least 2.
     random_state : int
@@ -76,174 +90,286 @@ def spam_labels(
         raise InputError("labels needs at least one share of labelled vertices, such as 0.1")
     if not 0 < spam_share < 1:
         raise InputError(f"spam_share must lie between 0 and 1, got {spam_share!r}")
-    farmed = farmed_crawl(crawl, n, 0, boosters, hijacked, random_state, spam_share)
-    ranks = (
-        LpqRank(2, RATIO, DAMPING, tol=TOL).fit(farmed.graph).scores_,
-        PageRank(DAMPING, tol=TOL).fit(farmed.graph).scores_,
+    web = farmed_crawl(
+        data, n, 0, boosters, hijacked, random_state, spam_share=spam_share, self_loops=self_loops
     )
+    bases = {name: _base(web.graph, p) for name, p in BASES.items()}
     rng = np.random.default_rng(random_state)
     shares = sorted(labels)
-    # draws x shares x classifiers x errors, in percent
-    values = 100 * np.array(
-        [[_one_draw(farmed, *ranks, share, rng) for share in shares] for _ in range(repeats)]
-    )
-    table = _table(values, shares)
-    verdicts = [
-        *_fewer_errors(values, shares),
-        *_more_labels(values, shares),
-        _few_are_enough(values, shares),
-        _useless(values, shares, farmed),
-    ]
-    return Result(table, _view(table), verdicts, _draw(table, shares, farmed.name), _notes(farmed, repeats))
+    found: dict[tuple[str, str, float], list[float]] = {}  # by measure, ranking and share
+    for _ in range(repeats):
+        for share in shares:
+            trusted, distrusted = labelled_sample(web.spam, share, rng, web.judged)
+            scores = dict(rankings(web.graph, bases, trusted, distrusted, share == shares[-1]))
+            for name, each in scores.items():
+                for measure, value in _measures(web, each, trusted | distrusted).items():
+                    found.setdefault((measure, name, share), []).append(100 * value)
+    values = {key: np.array(draws) for key, draws in found.items()}
+    table = _table(values)
+    verdicts = list(_verdicts(Draws(values, shares), 100 * web.spam.sum() / web.judged.sum()))
+    figure = _draw(table, shares, web, scores)
+    return Result(table, _view(table, shares), verdicts, figure, _notes(web, repeats))
 
 
-def _one_draw(
-    farmed: Farmed, lpq: np.ndarray, plain: np.ndarray, share: float, rng: np.random.Generator
-) -> list[list[float]]:
-    """Classifiers x errors for one draw of the labelled vertices."""
-    trusted, distrusted = labelled_sample(farmed.spam, share, rng)
-    trust, against, along = spread_labels(farmed.graph, trusted, distrusted)
-    scores = {
-        OURS: weighed(lpq, trust, against),
-        PUBLISHED: TrustRank(DAMPING, tol=TOL).fit(farmed.graph, trusted=trusted).scores_,
-        THEIRS: weighed(plain, trust, along),
-    }
-    return [_errors(scores[name], farmed.spam, trusted | distrusted) for name in CLASSIFIERS]
+def _base(graph: Graph, p: float) -> np.ndarray:
+    rank = PageRank(DAMPING, tol=TOL) if p == 1 else LpqRank(p, RATIO, DAMPING, tol=TOL)
+    return rank.fit(graph).scores_
 
 
-def _errors(scores: np.ndarray, spam: np.ndarray, known: np.ndarray) -> list[float]:
-    """The `ERRORS` of a threshold learnt on the known vertices."""
-    found = best_threshold(scores[known], spam[known]).is_spam(scores[~known])
-    right = [measure(spam[~known], found) for measure in (accuracy_score, balanced_accuracy_score)]
-    return [1 - right[0], 1 - right[1], best_threshold(scores[~known], spam[~known]).error]
+def rankings(
+    graph: Graph, bases: dict[str, np.ndarray], trusted: np.ndarray, distrusted: np.ndarray, non_linear: bool
+) -> Iterator[tuple[str, np.ndarray]]:
+    """Scores of all rankings for one draw of labels."""
+    yield from bases.items()
+    for way, share in spread_labels(graph, trusted, distrusted):
+        for name, ranks in bases.items():
+            yield f"Lin-{name}, {way}", weighed(ranks, share)
+    if non_linear:
+        for name in list(BASES)[1:]:
+            for way, share in spread_labels(graph, trusted, distrusted, Lpq(BASES[name], RATIO)):
+                yield f"{name}, trust alike, {way}", weighed(bases[name], share)
+    yield "TrustRank", TrustRank(DAMPING, tol=TOL).fit(graph, trusted=trusted).scores_
+    yield "anti-TrustRank", AntiTrustRank(DAMPING, tol=TOL).fit(graph, distrusted=distrusted).scores_
+    both: dict[str, Any] = {"trusted": trusted, "distrusted": distrusted}
+    yield "demoted rank", DemotedRank(DAMPING, tol=TOL).fit(graph, **both).scores_
 
 
-def _table(values: np.ndarray, shares: list[float]) -> pl.DataFrame:
+def spread_labels(
+    graph: Graph, trusted: np.ndarray, distrusted: np.ndarray, map_: Lpq | None = None
+) -> Iterator[tuple[str, np.ndarray]]:
+    """``x₊/(x₊ + x₋)`` with distrust along and against the links; linear without a map (sec. 6.3, eq. 6.5).
+
+    `LpqRank` does the same for one direction; here ranks and trust are used many times.
+
+    Examples
+    --------
+    >>> graph = Graph.from_edges([0, 1], [1, 2])
+    >>> for way, share in spread_labels(graph, np.array([True, False, False]), np.array([False, False, True])):
+    ...     print(way, share.round(4).tolist())
+    along [1.0, 1.0, 0.4195]
+    against [0.5806, 0.5, 0.4195]
+    """
+    # a map of degree below 1 needs seeds that sum to n or more
+    unit = 1.0 if map_ is None else graph.n / min(trusted.sum(), distrusted.sum())
+    options: dict[str, Any] = {"map": map_, "gamma": GAMMA, "tol": TOL}
+    trust = spread(graph, unit * trusted, **options).scores
+    for way in WAYS:
+        distrust = spread(graph, unit * distrusted, direction=way, **options).scores
+        yield way, trust_share(trust, distrust, NEUTRAL)
+
+
+def weighed(ranks: np.ndarray, share: np.ndarray) -> np.ndarray:
+    """Ranks times the share of trust, normalised: the final score of sec. 6.3.
+
+    Examples
+    --------
+    >>> weighed(np.array([0.5, 0.5]), np.array([1.0, 0.25])).tolist()
+    [0.8, 0.2]
+    """
+    scores = ranks * share
+    return scores / (scores.sum() or 1.0)
+
+
+def _measures(web: Web, scores: np.ndarray, known: np.ndarray) -> dict[str, float]:
+    """Error of a threshold learnt on the known vertices, on the other judged ones; spam mass where there is one."""
+    rest = web.judged & ~known
+    called = best_threshold(scores[known], web.spam[known]).is_spam(scores[rest])
+    values = {ERROR: float((called != web.spam[rest]).mean())}
+    if (scores >= 0).all():
+        values[MASS] = spam_mass(web.spam[web.judged], scores[web.judged])
+    return values
+
+
+def _table(values: dict[tuple[str, str, float], np.ndarray]) -> pl.DataFrame:
     printed = {row["algorithm"]: row for row in printed_table("spam_labels").to_dicts()}
-    means, errors = values.mean(axis=0), standard_error(values)
     rows = []
-    for s, share in enumerate(shares):
-        for c, (name, algorithm) in enumerate(CLASSIFIERS.items()):
-            for e, error in enumerate(ERRORS):
-                there = printed[algorithm].get(f"{100 * share:g}%") if error == "error" else None
-                rows.append(
-                    {
-                        "labels": share,
-                        "classifier": name,
-                        "measure": error,
-                        "mean": float(means[s, c, e]),
-                        "standard_error": float(errors[s, c, e]),
-                        "printed": None if there is None else float(there),
-                    }
-                )
+    for (measure, name, share), draws in values.items():
+        there = (
+            printed[PRINTED[name]].get(f"{100 * share:g}%") if measure == ERROR and name in PRINTED else None
+        )
+        rows.append(
+            {
+                "labels": share,
+                "ranking": name,
+                "measure": measure,
+                "mean": float(draws.mean()),
+                "standard_error": float(standard_error(draws)),
+                "printed": None if there is None else float(there),
+            }
+        )
     return pl.DataFrame(rows, schema_overrides={"printed": pl.Float64})
 
 
-def _view(table: pl.DataFrame) -> pl.DataFrame:
-    ours = [f"{mean:.2f} ± {error:.2f}" for mean, error in table.select("mean", "standard_error").rows()]
-    named = table.with_columns(pl.Series("labels", [f"{100 * share:g} %" for share in table["labels"]]))
-    printed = named.filter(pl.col("measure") == "error", pl.col("classifier") != THEIRS).with_columns(
-        pl.lit("error, printed").alias("measure"),
-        pl.col("printed").cast(pl.String).fill_null("–").alias("cell"),
-    )
-    lines = pl.concat([named.with_columns(pl.Series("cell", ours)), printed])
-    return lines.pivot("labels", index=["classifier", "measure"], values="cell").sort(
-        "classifier", maintain_order=True
-    )
+def _view(table: pl.DataFrame, shares: list[float]) -> pl.DataFrame:
+    """Errors by share of labels, the printed ones below, and spam mass with most labels."""
+    cells = [f"{mean:.2f} ± {error:.2f}" for mean, error in table.select("mean", "standard_error").rows()]
+    told = table.with_columns(pl.Series("cell", cells))
+    rows = []
+    for name in dict.fromkeys(told.filter(labels=shares[-1])["ranking"]):
+        part = told.filter(ranking=name)
+        errors = dict(part.filter(measure=ERROR).select("labels", "cell").rows())
+        mass = part.filter(measure=MASS, labels=shares[-1])["cell"].to_list()
+        row = {_percent(share): errors.get(share, "–") for share in shares}
+        rows.append({"ranking": name, **row, MASS: mass[0] if mass else "–"})
+    for name, algorithm in PRINTED.items():
+        printed = dict(told.filter(measure=ERROR, ranking=name).select("labels", "printed").rows())
+        row = {_percent(share): "–" if printed[share] is None else f"{printed[share]}" for share in shares}
+        rows.append({"ranking": f"{algorithm}, printed", **row, MASS: "–"})
+    return pl.DataFrame(rows)
 
 
-def _fewer_errors(values: np.ndarray, shares: list[float]) -> Iterator[Verdict]:
-    """Lin-L_pq makes fewer errors than either TrustRank at every share."""
-    for number, name in ((1, "TrustRank"), (2, "the dissertation's TrustRank")):
-        gaps = [mean_over_splits(values[:, s, 0, 0] - values[:, s, number, 0]) for s in range(len(shares))]
-        words = [f"{gap} at {_percent(share)} labels" for gap, share in zip(gaps, shares, strict=True)]
-        row, why = f"Lin-L_pq makes fewer errors than {name}", f"difference in percent {', '.join(words)}"
-        yield signed_verdict(row, -max(gap.sign for gap in gaps), why)
+class Draws(NamedTuple):
+    """Values of all draws by measure, ranking and share of labels, and these shares."""
 
+    values: dict[tuple[str, str, float], np.ndarray]
+    shares: list[float]
 
-def _more_labels(values: np.ndarray, shares: list[float]) -> Iterator[Verdict]:
-    printed = printed_table("spam_labels")
-    for number, name in enumerate((OURS, PUBLISHED)):
-        fall = mean_over_splits(values[:, -1, number, 0] - values[:, 0, number, 0])
-        row = printed.filter(algorithm=CLASSIFIERS[name])
-        why = (
-            f"the change from {_percent(shares[0])} to {_percent(shares[-1])} labels is {fall} percent; printed "
-            f"{row['0.625%'][0]} to {row['10%'][0]}"
+    def gaps(self, measure: str, ours: str, theirs: str) -> np.ndarray:
+        """Ours less theirs, shares x draws."""
+        return np.array(
+            [self.values[measure, ours, share] - self.values[measure, theirs, share] for share in self.shares]
         )
-        yield signed_verdict(f"{name} makes fewer errors with more labels", -fall.sign, why)
+
+    def most(self, measure: str, name: str) -> np.ndarray:
+        """Values with the largest share of labels."""
+        return self.values[measure, name, self.shares[-1]]
 
 
-def _few_are_enough(values: np.ndarray, shares: list[float]) -> Verdict:
-    """The fewest labels do more for Lin-L_pq than the most for TrustRank."""
-    few, many = values[:, 0, 0, 0], values[:, -1, 1, 0]
+def _verdicts(draws: Draws, constant: float) -> Iterator[Verdict]:
+    """The dissertation's claims; ``constant`` is the error of calling nothing spam."""
+    for way in WAYS:
+        yield like_with_like(draws, way)
+    yield few_are_enough(draws)
+    yield useless(draws, constant)
+    for way in WAYS:
+        yield less_mass(draws, way)
+    yield linear_is_better(draws)
+    yield without_labels(draws)
+
+
+def like_with_like(draws: Draws, way: str) -> Verdict:
+    """Lin-L_pq makes fewer errors than Lin-PageRank, the dissertation's TrustRank, over all shares (Figure 6.11)."""
+    gaps = draws.gaps(ERROR, f"Lin-L_2,2.4, {way}", f"Lin-PageRank, {way}")
+    # one test over all shares: with one each, a chance finding among five would decide
+    gap = mean_over_splits(gaps.mean(axis=0))
+    words = [
+        f"{mean_over_splits(each)} at {_percent(share)}"
+        for each, share in zip(gaps, draws.shares, strict=True)
+    ]
+    why = f"difference in percent {gap} over all shares of labels; {', '.join(words)}"
+    return signed_verdict(f"Lin-L_pq makes fewer errors than Lin-PageRank, both {way}", -gap.sign, why)
+
+
+def few_are_enough(draws: Draws) -> Verdict:
+    """The fewest labels do more for Lin-L_pq than the most for Lin-PageRank."""
+    ours, theirs = PRINTED
+    few, many = draws.values[ERROR, ours, draws.shares[0]], draws.most(ERROR, theirs)
     why = (
-        f"Lin-L_pq with {_percent(shares[0])} labels has {few.mean():.2f} % errors, TrustRank with "
-        f"{_percent(shares[-1])} {many.mean():.2f} %; printed 7.548, 14.57 %"
+        f"{ours} with {_percent(draws.shares[0])} labels has {few.mean():.2f} % errors, {theirs} with "
+        f"{_percent(draws.shares[-1])} {many.mean():.2f} %; printed 7.548, 14.57 %"
     )
     return signed_verdict("a fraction of the labels is enough", mean_over_splits(many - few).sign, why)
 
 
-def _useless(values: np.ndarray, shares: list[float], farmed: Farmed) -> Verdict:
-    """With few labels the printed TrustRank is far worse than calling nothing spam."""
-    constant = 100 * farmed.spam.mean()
-    few = values[:, 0, 1, 0].mean()
+def useless(draws: Draws, constant: float) -> Verdict:
+    """With few labels the printed TrustRank is far worse than calling nothing spam; the published one may be it."""
+    few = draws.values[ERROR, "TrustRank", draws.shares[0]].mean()
     why = (
-        f"{few:.2f} % errors with {_percent(shares[0])} labels, {constant:.2f} % if nothing is called spam; printed "
-        "65.103, about 20 %"
+        f"{few:.2f} % errors with {_percent(draws.shares[0])} labels, {constant:.2f} % if nothing is called spam; "
+        "printed 65.103, about 20 %"
     )
-    return claim("TrustRank with few labels is worse than no answer", few > constant, why)
+    return claim("TrustRank with few labels is worse than no answer", bool(few > constant), why)
+
+
+def less_mass(draws: Draws, way: str) -> Verdict:
+    """Lin-L_pq gives spam less than Lin-PageRank and TrustRank proper (Figure 6.9)."""
+    name = f"Lin-L_2,2.4, {way}"
+    gaps = [mean_over_splits(draws.most(MASS, name) - draws.most(MASS, f"Lin-PageRank, {way}"))]
+    gaps.append(mean_over_splits(draws.most(MASS, name) - draws.most(MASS, "TrustRank")))
+    why = (
+        f"spam has {draws.most(MASS, name).mean():.3g} % with {_percent(draws.shares[-1])} labels; the difference to "
+        f"Lin-PageRank is {gaps[0]}, to TrustRank proper {gaps[1]}"
+    )
+    row = f"Lin-L_pq gives spam less than TrustRank, distrust {way}"
+    return signed_verdict(row, -max(gap.sign for gap in gaps), why)
+
+
+def linear_is_better(draws: Draws) -> Verdict:
+    """Linear trust is better than trust spread by the same norm as rank (Figures 6.4 and 6.7)."""
+    gaps, words = [], []
+    for name in list(BASES)[1:]:
+        for way in WAYS:
+            linear, alike = (
+                draws.most(MASS, row.format(name, way)) for row in ("Lin-{}, {}", "{}, trust alike, {}")
+            )
+            gaps.append(mean_over_splits(linear - alike))
+            words.append(f"{name} {way} {linear.mean():.3g} and {alike.mean():.3g} %")
+    why = f"spam mass with linear and with non-linear trust: {', '.join(words)}"
+    return signed_verdict("linear trust is better than non-linear", -max(gap.sign for gap in gaps), why)
+
+
+def without_labels(draws: Draws) -> Verdict:
+    """L_4,4.8 without labels gives spam no more than PageRank with labels, distrust against the links (Figure 6.7)."""
+    without, labelled = (draws.most(MASS, name).mean() for name in ("L_4,4.8", "Lin-PageRank, against"))
+    why = f"spam has {without:.3g} % with L_4,4.8 and {labelled:.3g} % with PageRank and labels"
+    return claim("L_pq without labels as good as PageRank with them", bool(without <= labelled), why)
 
 
 def _percent(share: float) -> str:
     return f"{100 * share:g} %"
 
 
-def _notes(farmed: Farmed, repeats: int) -> list[str]:
-    share = f"{100 * farmed.spam.mean():.1f} %"
+def _notes(web: Web, repeats: int) -> list[str]:
+    share = f"{100 * web.spam.sum() / web.judged.sum():.1f} %"
     return [
-        f"{farmed.name}: {share} of {farmed.graph.n:,} vertices are spam, all of it planted. The dissertation's crawl "
-        "is not public: only the shape can agree, not the level.",
-        f"Errors in percent of the unlabelled vertices, mean ± standard error over {repeats} draws. Always the same "
-        f"answer has a balanced error of 50 %, and {share} errors. Best cut: the threshold that would have been best "
-        "there.",
+        f"{web.name}: {share} of {web.judged.sum():,} judged vertices are spam. The dissertation's crawl is not "
+        "public: only the shape can agree, not the level.",
+        f"Errors in percent of the judged vertices without label, mean ± standard error over {repeats} draws of "
+        f"labels; always the same answer has {share}. Spam mass in percent, with the largest share of labels; scores "
+        "of anti-TrustRank and demoted rank are negative, so there is none.",
+        "Lin-: the rank times x₊/(x₊ + x₋), trust x₊ along the links, distrust x₋ along or against them, both spread "
+        f"linearly, γ = {GAMMA}. Lin-PageRank, along, is what the dissertation calls TrustRank. Trust alike: spread by "
+        "the same norm as the rank.",
         "The labelled vertices are the seeds and also what the threshold is learnt on. A trusted seed has a share of "
         "the teleport by being one, so TrustRank's threshold may lie just below it and call nearly all others spam, "
         "which may explain the printed 65 %.",
-        "Lin-PageRank, along: what the dissertation calls TrustRank (PageRank weighed by trust and distrust along the "
-        "links).",
     ]
 
 
-def _draw(table: pl.DataFrame, shares: list[float], title: str) -> Figure:
+def _draw(table: pl.DataFrame, shares: list[float], web: Web, scores: dict[str, np.ndarray]) -> Figure:
+    """Figure 6.11 with distrust in either direction, and Figure 6.10 with the labels of the last draw."""
+    from apexrank.plot import CumulativeSpamDisplay
     from apexrank.plot.style import light, line_style
 
-    figure = new_figure(10.5, 4.5)
-    axes = figure.subplots(1, 2)
-    for ax, measure in zip(axes, ERRORS[:2], strict=True):
-        for number, name in enumerate(CLASSIFIERS):
-            part = table.filter(classifier=name, measure=measure)
-            style = line_style(number)
+    figure = new_figure(14, 4.4)
+    *pair, last = figure.subplots(1, 3)
+    pair[1].sharey(pair[0])
+    for ax, way in zip(pair, WAYS, strict=True):
+        for number, name in enumerate((f"Lin-L_2,2.4, {way}", f"Lin-PageRank, {way}", "TrustRank")):
+            part, style = table.filter(ranking=name, measure=ERROR), line_style(number)
             ax.errorbar(
                 part["labels"], part["mean"], yerr=part["standard_error"], label=name, capsize=2, **style
             )
-            if part["printed"].is_not_null().any() and name != THEIRS:
+            if name in PRINTED:
                 pale = style | {"alpha": 0.35, "marker": None}
-                ax.plot(part["labels"], part["printed"], label=f"{CLASSIFIERS[name]}, printed", **pale)
-        ax.set(
-            xscale="log", xlabel="labelled vertices", ylabel=f"{measure}, percent", title=measure.capitalize()
-        )
+                ax.plot(part["labels"], part["printed"], label=f"{PRINTED[name]}, printed", **pale)
+        ax.set(xscale="log", yscale="log", xlabel="labelled vertices", title=f"Distrust {way} the links")
         ax.set_xticks(shares, [_percent(share) for share in shares])
+        ax.yaxis.set_major_formatter("{x:g}")
         ax.minorticks_off()
-        ax.set_ylim(bottom=0)
         light(ax)
-    handles, names = axes[0].get_legend_handles_labels()
-    ours_first = sorted(range(len(names)), key=lambda i: "printed" in names[i])
-    axes[0].legend(
-        [handles[i] for i in ours_first],
-        [names[i] for i in ours_first],
-        frameon=False,
-        handlelength=3.2,
-        fontsize="small",
-    )
-    figure.suptitle(title, fontsize="medium")
+        ax.legend(frameon=False, handlelength=3.2, fontsize="small")
+    pair[0].set_ylabel("error, percent")
+    names = [
+        "PageRank",
+        "L_2,2.4",
+        "TrustRank",
+        *(f"Lin-{base}, along" for base in BASES),
+        "Lin-L_2,2.4, against",
+    ]
+    chosen = {name: scores[name][web.judged] for name in names}
+    CumulativeSpamDisplay.from_scores(chosen, web.spam[web.judged], ax=last, log_x=True, log_y=True)
+    last.set_title(f"Spam met down the ranking, {_percent(shares[-1])} labels")
+    last.legend(loc="upper left", frameon=False, handlelength=3.2, fontsize="small")
+    figure.suptitle(web.name, fontsize="medium")
     return figure

@@ -1,12 +1,13 @@
 """Who receives distrust in networks of people who rate each other: do the ranks find them?
 
 This leaves the dissertation (Acharyya 2013): its claims about ranks and labels are put to signed networks in which
-nobody farms links.
+nobody farms links. In a folder of WEBSPAM-UK the distrusted are the hosts that people have judged to be spam.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
@@ -27,7 +28,7 @@ from apexrank.graph import (
 )
 from apexrank.metrics import auc
 from apexrank_papers.figure import new_figure
-from apexrank_papers.graphs.farms import DAMPING, GAMMA, RATIO, TOL, labelled_sample
+from apexrank_papers.graphs.farms import DAMPING, GAMMA, RATIO, TOL, labelled_sample, webspam
 from apexrank_papers.result import Result, Verdict, signed_verdict
 from apexrank_papers.splits import check_repeated, mean_over_splits, standard_error
 
@@ -61,13 +62,20 @@ def judged(ratings: csr_array) -> Judged:
     return Judged(as_graph(plus.astype(float)), abs(minus).astype(float), good + bad > 0, bad > good)
 
 
+def judged_hosts(folder: str) -> Judged:
+    """Hosts of a WEBSPAM-UK folder: links are trust, spam is distrusted, and nobody rates anybody negatively."""
+    web = webspam(folder)
+    nothing = csr_array((web.graph.n, web.graph.n), dtype=float)
+    return Judged(web.graph, nothing, web.judged, web.spam)
+
+
 def trust(*, data: str = "both", labels: float = 0.1, repeats: int = 10, random_state: int = 0) -> Result:
     """AUC of "receives distrust": do those who are distrusted score low?
 
     Parameters
     ----------
-    data : {"both", "bitcoin-otc", "epinions"}
-        Which network, from ``$APEXRANK_DATA``.
+    data : {"both", "bitcoin-otc", "epinions"} or path
+        Which network, from ``$APEXRANK_DATA``, or a folder of WEBSPAM-UK.
     labels : float
         Share of the rated vertices, drawn at random, whose label is known.
     repeats : int
@@ -76,10 +84,13 @@ def trust(*, data: str = "both", labels: float = 0.1, repeats: int = 10, random_
         Where the draws come from.
     """
     check_repeated("repeats", repeats)
-    if data not in (*LOADERS, "both"):
-        raise InputError(f"data must be both, bitcoin-otc or epinions, got {data!r}")
-    names = list(LOADERS) if data == "both" else [data]
-    networks = {name: judged(LOADERS[name]().adjacency) for name in names}
+    if data in (*LOADERS, "both"):
+        names = list(LOADERS) if data == "both" else [data]
+        networks = {name: judged(LOADERS[name]().adjacency) for name in names}
+    elif Path(data).is_dir():
+        networks = {Path(data).name: judged_hosts(data)}
+    else:
+        raise InputError(f"data must be both, bitcoin-otc, epinions, or a folder of WEBSPAM-UK, got {data!r}")
     values = {name: _aucs(network, labels, repeats, random_state) for name, network in networks.items()}
     table = pl.concat([_table(name, found) for name, found in values.items()])
     verdicts = [verdict for name, found in values.items() for verdict in _verdicts(name, found)]
@@ -89,14 +100,18 @@ def trust(*, data: str = "both", labels: float = 0.1, repeats: int = 10, random_
 def _notes(networks: dict[str, Judged], labels: float, repeats: int) -> list[str]:
     sizes = [
         f"{name}: {network.positive.n:,} vertices, {network.positive.n_edges:,} positive and {network.negative.nnz:,} "
-        f"negative ratings; {network.rated.sum():,} rated vertices, {network.distrusted.sum():,} of them distrusted."
+        f"negative links; {network.rated.sum():,} judged vertices, {network.distrusted.sum():,} of them distrusted."
         for name, network in networks.items()
     ]
+    drawn = (
+        f"{100 * labels:g} % of the judged vertices have known labels; AUC (lower score, distrusted; ties count half) "
+        f"on the other judged ones, mean ± standard error over {repeats} draws of labels, not of networks."
+    )
+    if not any(network.negative.nnz for network in networks.values()):
+        return [*sizes, f"Distrusted: judged to be spam; hosts that nobody judged are left out. {drawn}"]
     return [
         *sizes,
-        "Distrusted: more negative than positive ratings received; vertices that nobody rated are left out. "
-        f"{100 * labels:g} % of the rated vertices have known labels; AUC (lower score, distrusted; ties count half) "
-        f"on the other rated ones, mean ± standard error over {repeats} draws of labels, not of networks.",
+        f"Distrusted: more negative than positive ratings received; vertices that nobody rated are left out. {drawn}",
         "Ranks see the positive ratings, as weights, and the labels. 'signed' ones see no labels of distrust but the "
         "negative ratings that labelled vertices received; those into others are hidden. The positive ratings that a "
         "vertex received are part of its label, so counting them is no mean guess.",
@@ -109,13 +124,9 @@ def _aucs(network: Judged, labels: float, repeats: int, random_state: int) -> di
     """AUC of each method, one value a draw."""
     rng = np.random.default_rng(random_state)
     free = dict(_without_labels(network.positive))
-    rated = np.flatnonzero(network.rated)
     draws = []
     for _ in range(repeats):
-        # a sample of the rated vertices, as masks over all
-        known = [np.zeros(network.positive.n, dtype=bool) for _ in range(2)]
-        for mask, chosen in zip(known, labelled_sample(network.distrusted[rated], labels, rng), strict=True):
-            mask[rated[chosen]] = True
+        known = labelled_sample(network.distrusted, labels, rng, network.rated)
         scores = free | dict(_with_labels(network, *known))
         held_out = network.rated & ~known[0] & ~known[1]
         draws.append(
@@ -141,6 +152,8 @@ def _with_labels(
     for name in BASES:
         yield f"Lin-{name}", _lin(name).fit(graph, **both).scores_
         yield f"Lin-{name}, along", _lin(name, distrust="along").fit(graph, **both).scores_
+    if not network.negative.nnz:
+        return  # nobody has rated anybody negatively
     signed = SignedGraph(graph, as_graph(_known_part(network.negative, trusted | distrusted)))
     for meaning in ("seeds", "edges"):
         for name in BASES:
