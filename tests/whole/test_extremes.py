@@ -528,6 +528,7 @@ GRAPH_RANKS = [
     ConcaveConvexRank(),
     *(LpqRank(p) for p in (1, 1 + 1e-12, 2, 1e3, 1e6, np.inf)),
     LpqRank(8, 1.0),
+    *(LpqRank(p, teleport="weak-links") for p in (1 + 1e-12, 2, 1e3, 1e6, np.inf)),
 ]
 
 
