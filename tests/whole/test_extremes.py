@@ -545,6 +545,7 @@ GRAPH_RANKS = [
     MeanRating(),
     FairnessGoodness(),
     ModifiedPageRank(),
+    *(LpqRank(p, teleport="weak-links") for p in (1 + 1e-12, 2, 1e3, 1e6, np.inf)),
 ]
 
 
