@@ -30,6 +30,7 @@ NAMES = (
     "retarget",
     "link",
     "graph",
+    "attacks",
     "consensus",
     "aggregation",
     "kmeans",

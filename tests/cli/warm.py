@@ -50,6 +50,7 @@ OUTPUTS = {  # every verb that writes, and every way to make the bytes, by the f
     "orders.csv": "cluster ballots.csv -k 2 --orders orders.csv",
     "graph.csv": "graph rank edges.txt -o graph.csv",
     "farms.html": "graph compare edges.txt --report farms.html",
+    "attack.html": "graph attack edges.txt --attacks farm:2 --report attack.html",
     "consensus.csv": "graph consensus edges.txt others.txt -o consensus.csv",
     "demo/train.csv": "demo --out demo",
     "repeated/figure1.csv": "reproduce figure1 --out repeated",

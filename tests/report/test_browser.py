@@ -1,4 +1,4 @@
-"""The three reports in a real browser: what a person sees, moves, prints and reads aloud."""
+"""The reports in a real browser: what a person sees, moves, prints and reads aloud."""
 
 from pathlib import Path
 
@@ -8,6 +8,7 @@ import pytest
 
 from apexrank import aggregate, datasets, report
 from apexrank.comparison import Estimator, LinearPush, Logistic, compare_table
+from apexrank.graph import attack_ranks
 from apexrank.io import Recipe, Table
 from apexrank.rankers import AdditivePush
 
@@ -36,6 +37,11 @@ def graph_report():
     return report.compare_ranks(crawl.adjacency)
 
 
+def attack_report():
+    web = datasets.make_crawl(1000, random_state=0).adjacency
+    return attack_ranks(web, attacks=["farm", "cycle-2", "hijacked"], n_targets=10)
+
+
 def vote_report():
     rng = np.random.default_rng(0)
     plans = ["park", "pool", "library", "tram", "bridge", "market", "stage", "clinic"]
@@ -43,7 +49,8 @@ def vote_report():
     return report.summarise_votes(aggregate(scores, items=plans), bootstrap=100)
 
 
-REPORTS = {"rankers": ranker_report, "graph": graph_report, "votes": vote_report}
+REPORTS = {"rankers": ranker_report, "graph": graph_report, "attack": attack_report, "votes": vote_report}
+NO_SLIDER = ("rankers", "attack")
 
 
 @pytest.fixture(scope="module", params=list(REPORTS))
@@ -111,7 +118,7 @@ def test_its_policy_stops_what_data_might_smuggle_in(browser, built):
 
 def test_the_slider_moves_the_picture_and_the_list(browser, built):
     name, path = built
-    if name == "rankers":
+    if name in NO_SLIDER:
         pytest.skip("it has no slider")
     with Visit(browser, path) as visit:
         page = visit.page
@@ -160,14 +167,16 @@ def test_prints_on_paper(browser, built):
     with Visit(browser, path, scheme="dark") as visit:
         visit.page.emulate_media(media="print")
         assert not visit.page.locator("#frames").is_visible()
-        assert visit.page.locator("#frames-shown").is_visible() == (name != "rankers")
+        assert visit.page.locator("#frames-shown").is_visible() == (name not in NO_SLIDER)
         ground = visit.page.evaluate("getComputedStyle(document.body).backgroundColor")
         assert ground == "rgb(255, 255, 255)"
         assert visit.page.pdf(format="A4").startswith(b"%PDF")
 
 
 def test_text_in_charts_can_be_read_on_a_phone(browser, built):
-    _, path = built
+    name, path = built
+    if name == "attack":
+        pytest.skip("it has no charts")
     with Visit(browser, path, viewport=PHONE) as visit:
         heights = visit.page.eval_on_selector_all(
             "svg.chart text", "all => all.map(t => t.getBoundingClientRect().height).filter(h => h > 0)"

@@ -38,7 +38,7 @@ from apexrank import (
 from apexrank.aggregation import OrderPosterior
 from apexrank.comparison import Logistic, compare_rankers
 from apexrank.export import round_scorecard
-from apexrank.graph import TopMeanRank
+from apexrank.graph import TopMeanRank, attack_ranks
 from apexrank.kernels import csr
 from apexrank.plot import additive_effects
 from apexrank.report import summarise_votes
@@ -75,6 +75,12 @@ SEEDED = {
     "make_crawl": lambda seed: datasets.make_crawl(200, random_state=seed).adjacency,
     "plant_farms": lambda seed: (
         datasets.plant_farms(crawl(), farms=2, boosters=3, hijacked=2, random_state=seed).adjacency
+    ),
+    "attack": lambda seed: (
+        datasets.attack(crawl(), "farm", n_targets=2, pages=3, random_state=seed).adjacency
+    ),
+    "attack_ranks": lambda seed: (
+        attack_ranks(crawl(), attacks=["cycle-2"], n_targets=2, random_state=seed).results[0].before
     ),
     "make_letor_example": lambda seed: datasets.make_letor_example(3, random_state=seed).data,
     "make_push_example": lambda seed: datasets.make_push_example(100, random_state=seed).data,

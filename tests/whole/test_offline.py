@@ -33,6 +33,7 @@ VERBS = [
     "graph inspect edges.csv",
     "graph rank edges.csv -o pages.csv",
     "graph compare edges.csv --report farms.html",
+    "graph attack edges.csv --attacks farm:2 --report attack.html",
     "graph consensus edges.csv other.csv -o agreed.csv",
     "reproduce table1 --out figures",
 ]

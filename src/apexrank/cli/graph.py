@@ -13,6 +13,7 @@ import typer
 
 from apexrank.cli import options as opt
 from apexrank.cli import output as out
+from apexrank.cli.graph_attack import attack
 from apexrank.cli.graph_compare import graph_compare
 from apexrank.cli.graph_consensus import consensus
 from apexrank.errors import InputError
@@ -278,4 +279,5 @@ def _inspected(graph: Graph) -> dict[str, Any]:
 
 
 graph_app.command("compare")(graph_compare)
+graph_app.command()(attack)
 graph_app.command()(consensus)

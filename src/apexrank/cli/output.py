@@ -50,6 +50,7 @@ _WORDS = {
     r"relevant=(?=\d)": "--relevant ",
     r"separator=": "--sep",
     r"n_restarts\b": "--restarts",
+    r"n_targets\b": "--targets",
     r"layer_prior\b": "--prior",
     r"sample_weight\b(?!=)": "--weight",
     r"^ps(?=:? )|^p(?= must )": "-p",

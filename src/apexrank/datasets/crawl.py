@@ -220,10 +220,12 @@ def _hijacked_links(
     return np.column_stack([np.concatenate(sources), np.repeat(targets, hijacked)])
 
 
-def _with_links(old: csr_array, size: int, pairs: list[tuple[np.ndarray, np.ndarray]]) -> csr_array:
-    """The old graph with vertices up to ``size`` and new links of weight 1; the old arrays are not copied twice."""
+def _with_links(
+    old: csr_array, size: int, pairs: list[tuple[np.ndarray, np.ndarray]], weight: float = 1
+) -> csr_array:
+    """The old graph with vertices up to ``size`` and new links; the old arrays are not copied twice."""
     source, target = (np.concatenate(column) for column in zip(*pairs, strict=True))
-    new = csr_array((np.ones(len(source), dtype=old.dtype), (source, target)), shape=(size, size))
+    new = csr_array((np.full(len(source), weight, dtype=old.dtype), (source, target)), shape=(size, size))
     grown = csr_array(
         (old.data, old.indices, np.pad(old.indptr, (0, size - old.shape[0]), mode="edge")), shape=(size, size)
     )

@@ -3,7 +3,8 @@
 - `Graph`, `as_graph` and, for several graphs between the same vertices, `Layers`, `as_layers`;
 - `PageRank` and `InDegree`; `LpqRank`, which resists link farms, `TopMeanRank` and `ConcaveConvexRank` in its manner;
 - with labels: `TrustRank`, `AntiTrustRank`, `DemotedRank`, `spread`, `best_threshold`;
-- `ConsensusRank` of several layers.
+- `ConsensusRank` of several layers;
+- `attack_ranks` measures how far link spam lifts vertices.
 
 Names are imported when they are first used: networkx looks into this package whenever it is imported itself.
 """
@@ -28,6 +29,8 @@ if TYPE_CHECKING:
     from apexrank.graph.pagerank import InDegree as InDegree
     from apexrank.graph.pagerank import PageRank as PageRank
     from apexrank.graph.reading import as_graph as as_graph
+    from apexrank.graph.robustness import AttackStudy as AttackStudy
+    from apexrank.graph.robustness import attack_ranks as attack_ranks
     from apexrank.graph.trust import AntiTrustRank as AntiTrustRank
     from apexrank.graph.trust import DemotedRank as DemotedRank
     from apexrank.graph.trust import TrustRank as TrustRank

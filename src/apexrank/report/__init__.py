@@ -1,9 +1,10 @@
 """Reports for people: one HTML file that needs nothing else, made from a comparison.
 
 `apexrank.comparison` asks which ranker puts the most positives on top of a list (folder ``rankers``); `compare_ranks`
-asks which vertices of a graph gain by made-up links (``graph``); `summarise_votes` shows how settled an aggregation is
-(``votes``); a scorecard has a page to print (``card``). `build` makes the page of any of them, from ``page`` and
-``charts``, which all share. It needs ``pip install "apexrank[report]"``.
+asks which vertices of a graph gain by made-up links (``graph``), `apexrank.graph.attack_ranks` how far such links lift
+them (``attack``); `summarise_votes` shows how settled an aggregation is (``votes``); a scorecard has a page to print
+(``card``). `build` makes the page of any of them, from ``page`` and ``charts``, which all share. It needs
+``pip install "apexrank[report]"``.
 """
 
 from __future__ import annotations
@@ -25,6 +26,7 @@ else:
 _PAGES = {
     "Comparison": "rankers",
     "RankComparison": "graph",
+    "AttackStudy": "attack",
     "VoteSummary": "votes",
     "Scorecard": "card",
     "BinnedScorecard": "card",
@@ -36,7 +38,7 @@ def build(result: Any, path: str | Path | None = None, *, title: str | None = No
 
     Parameters
     ----------
-    result : Comparison, RankComparison, VoteSummary, Aggregation, Scorecard or BinnedScorecard
+    result : Comparison, RankComparison, AttackStudy, VoteSummary, Aggregation, Scorecard or BinnedScorecard
         What to show.
     path : path, optional
         HTML file to write, atomically.
@@ -68,7 +70,7 @@ def build(result: Any, path: str | Path | None = None, *, title: str | None = No
     if kind not in _PAGES:
         raise InputError(
             f"there is no report of a {kind}: give a result of compare_rankers, compare_table, "
-            "compare_ranks, summarise_votes, aggregate or round_scorecard"
+            "compare_ranks, attack_ranks, summarise_votes, aggregate or round_scorecard"
         )
     html = import_module(f"apexrank.report.{_PAGES[kind]}.page").page(result, title=title)
     if path is not None:

@@ -1,0 +1,289 @@
+"""Link spam against existing pages of a graph: link farms, cycles, funnels, hijacked and expired pages."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import partial
+from inspect import cleandoc
+from itertools import pairwise
+from typing import Any, NamedTuple
+
+import numpy as np
+from scipy.sparse import csr_array
+from sklearn.utils import Bunch, check_random_state
+
+from apexrank.datasets.crawl import _checked_graph, _with_links
+from apexrank.errors import InputError
+from apexrank.validation import check_count
+
+FARM_PAGES = 200  # boosters of a farm by default
+
+
+def attack(
+    graph: Any,
+    kind: str,
+    *,
+    n_targets: int = 50,
+    pages: int | None = None,
+    hijacked: int = 10,
+    random_state: int | np.random.RandomState | None = 0,
+) -> Bunch:
+    """Attack random pages of a graph with link spam, all of them at once.
+
+    The targets are pages of the graph that at least one other page links to, so that their places before and after the
+    attack can be compared; :func:`plant_farms` adds new targets instead. With the same ``random_state`` every kind of
+    attack has the same targets. The kinds are:
+
+    KINDS
+
+    Parameters
+    ----------
+    graph : sparse matrix or array of shape (n, n), or Graph
+        ``A[i, j]`` is the weight of the link from i to j.
+    kind : str
+        One of those above.
+    n_targets : int, default=50
+        Number of targets.
+    pages : int, optional
+        New pages of each target, in a ``shared`` attack of all targets together; default: 200, 20 for ``clique``, 5
+        for ``chain``. Cycles always take 1 and 2 pages, ``hijacked`` and ``expired`` none.
+    hijacked : int, default=10
+        Old pages that are hijacked or taken over for each target, in attacks that do so.
+    random_state : int, RandomState or None, default=0
+        Draws the targets, then the hijacked pages.
+
+    Returns
+    -------
+    Bunch
+        With ``adjacency`` (CSR, old vertices first), ``target_vertices``, ``spam`` (mask of the attacker's vertices:
+        targets, new pages, and pages taken over), ``cost`` (numbers of ``pages``, ``links`` and ``hijacked`` pages,
+        in all) and ``DESCR``. New links have the median weight of the old ones.
+
+    Examples
+    --------
+    >>> from apexrank.datasets import attack, make_crawl
+    >>> web = make_crawl(1000, random_state=0).adjacency
+    >>> spammed = attack(web, "linked-back", n_targets=5, pages=20)
+    >>> spammed.adjacency.shape, int(spammed.spam.sum()), spammed.cost
+    ((1100, 1100), 105, {'pages': 100, 'links': 200, 'hijacked': 0})
+    """
+    if kind not in KINDS:
+        raise InputError(f"unknown attack {kind!r}: use one of {', '.join(KINDS)}")
+    chosen = KINDS[kind]
+    check_count("n_targets", n_targets, 2 if kind == "exchange" else 1)
+    check_count("hijacked", hijacked, 1)
+    if pages is None:
+        pages = chosen.pages
+    elif chosen.size != "pages":
+        raise InputError(f"the number of new pages of {kind} is fixed: leave out pages")
+    check_count("pages", pages, chosen.least)
+    old = csr_array(_checked_graph(graph.to_scipy() if hasattr(graph, "to_scipy") else graph), copy=True)
+    old.sum_duplicates()
+    old.eliminate_zeros()
+    rng = check_random_state(random_state)
+    web = _Web(old, linked_pages(old), int(n_targets), int(pages), int(hijacked), rng)
+    chosen.make(web)
+    return web.finish()
+
+
+def linked_pages(adjacency: csr_array) -> np.ndarray:
+    """Numbers of the pages that at least one other page links to.
+
+    Examples
+    --------
+    >>> linked_pages(csr_array([[1, 1, 0], [0, 0, 0], [0, 0, 0]])).tolist()
+    [1]
+    """
+    into = np.bincount(adjacency.indices, minlength=adjacency.shape[0])
+    return np.flatnonzero(into > (adjacency.diagonal() != 0))
+
+
+class _Web:
+    """A graph and what an attacker adds to it; arrays of pages have one row for each target."""
+
+    def __init__(
+        self,
+        old: csr_array,
+        linked: np.ndarray,
+        n_targets: int,
+        pages: int,
+        hijacked: int,
+        rng: np.random.RandomState,
+    ) -> None:
+        self.old, self.linked, self.pages, self.hijacked, self.rng = old, linked, pages, hijacked, rng
+        self.targets = self.draw(linked, n_targets, "lower n_targets")[:, None]
+        self.size = old.shape[0]
+        self.links: list[tuple[np.ndarray, np.ndarray]] = []
+        self.owned, self.n_hijacked = self.targets.ravel(), 0
+
+    def draw(self, pages: np.ndarray, count: int, advice: str = "hijack fewer") -> np.ndarray:
+        if len(pages) < count:
+            raise InputError(f"{count} pages are needed, but only {len(pages)} are suitable: {advice}")
+        return self.rng.choice(pages, count, replace=False)
+
+    def new(self, count: int, farms: int | None = None) -> np.ndarray:
+        """Numbers of new pages, ``count`` for each target."""
+        shape = len(self.targets) if farms is None else farms, count
+        first, self.size = self.size, self.size + shape[0] * shape[1]
+        if self.size >= 2**31:
+            raise InputError(f"{self.size} vertices are more than 2**31: lower n_targets or pages")
+        return np.arange(first, self.size).reshape(shape)
+
+    def columns(self, count: int) -> list[np.ndarray]:
+        """The same, as one column for each of them."""
+        return np.hsplit(self.new(count), count)
+
+    def link(self, *pages: np.ndarray) -> None:
+        """Link pages to those that follow them, row by row, with all pairs where one of the two is a column."""
+        for ends in pairwise(pages):
+            sources, targets = np.broadcast_arrays(*ends)
+            self.links.append((sources.ravel(), targets.ravel()))
+
+    def drop_links(self, pages: np.ndarray) -> None:
+        """Take away the links of old pages."""
+        rows = np.zeros(self.old.shape[0], dtype=bool)
+        rows[pages.ravel()] = True
+        self.old.data[np.repeat(rows, np.diff(self.old.indptr))] = 0
+
+    def finish(self) -> Bunch:
+        weights = self.old.data[self.old.data > 0]
+        # an attacker's link looks like any other: its weight is the usual one
+        weight = np.median(weights) if len(weights) else 1
+        self.old.eliminate_zeros()
+        spam = np.arange(self.size) >= self.old.shape[0]
+        spam[self.owned] = True
+        pages, links = self.size - self.old.shape[0], sum(len(sources) for sources, _ in self.links)
+        return Bunch(
+            adjacency=_with_links(self.old, self.size, self.links, weight),
+            target_vertices=self.targets.ravel().astype(np.int32),
+            spam=spam,
+            cost={"pages": pages, "links": links, "hijacked": self.n_hijacked},
+            DESCR=cleandoc(attack.__doc__ or ""),
+        )
+
+
+def _farm(web: _Web) -> np.ndarray:
+    boosters = web.new(web.pages)
+    web.link(boosters, web.targets)
+    return boosters
+
+
+def _linked_back(web: _Web) -> None:
+    web.drop_links(web.targets)
+    web.link(web.targets, _farm(web))
+
+
+def _shared(web: _Web) -> None:
+    web.link(web.new(web.pages, farms=1), web.targets)
+
+
+def _funnel(web: _Web, depth: int) -> np.ndarray:
+    chain = web.columns(depth)
+    web.link(web.new(web.pages - depth), *chain, web.targets)
+    return chain[0]
+
+
+def _whirl(web: _Web) -> None:
+    web.drop_links(web.targets)
+    web.link(web.targets, _funnel(web, 2))
+
+
+def _triangles(web: _Web) -> None:
+    half = web.pages // 2
+    web.drop_links(web.targets)
+    web.link(web.targets, web.new(half), web.new(half), web.targets)
+
+
+def _cycle(web: _Web, length: int) -> None:
+    web.drop_links(web.targets)
+    web.link(web.targets, *web.columns(length - 1), web.targets)
+
+
+def _chain(web: _Web) -> None:
+    web.link(*web.columns(web.pages), web.targets)
+
+
+def _clique(web: _Web) -> None:
+    web.drop_links(web.targets)
+    members = np.hstack([web.targets, web.new(web.pages)])
+    for shift in range(1, members.shape[1]):
+        web.link(members, np.roll(members, shift, axis=1))
+
+
+def _hijacked(web: _Web) -> None:
+    able = np.diff(web.old.indptr) > 0
+    able[web.owned] = False
+    links = web.old.tocsc()
+    for target in web.targets[:, 0]:
+        free = able.copy()
+        free[links.indices[links.indptr[target] : links.indptr[target + 1]]] = False
+        honest = web.draw(np.flatnonzero(free), web.hijacked)
+        web.link(honest, target)
+    web.n_hijacked = web.hijacked * len(web.targets)
+
+
+def _hijacked_farm(web: _Web) -> None:
+    _hijacked(web)
+    _linked_back(web)
+
+
+def _exchange(web: _Web) -> None:
+    _farm(web)
+    web.drop_links(web.targets)
+    web.link(web.targets, np.roll(web.targets, -1, axis=0))
+
+
+def _expired(web: _Web) -> None:
+    web.n_hijacked = web.hijacked * len(web.targets)
+    bought = web.draw(np.setdiff1d(web.linked, web.owned), web.n_hijacked)
+    web.drop_links(bought)
+    web.link(bought.reshape(-1, web.hijacked), web.targets)
+    web.owned = np.append(web.owned, bought)
+
+
+class AttackKind(NamedTuple):
+    """An attack: how its links are made, in words, what its size counts, and its pages by default and at least."""
+
+    make: Callable[[_Web], Any]
+    about: str
+    size: str | None = "pages"
+    pages: int = FARM_PAGES
+    least: int = 1
+
+
+KINDS = {
+    "farm": AttackKind(_farm, "boosters, each of which links to the target only"),
+    "linked-back": AttackKind(_linked_back, "a farm whose target links to its boosters and to nobody else"),
+    "shared": AttackKind(_shared, "all farms share their boosters, each of which links to all targets"),
+    "funnel": AttackKind(
+        partial(_funnel, depth=2),
+        "boosters link to the first of a chain of two pages, the last of which links to the target",
+        least=3,
+    ),
+    "deep-funnel": AttackKind(partial(_funnel, depth=6), "a funnel with a chain of six pages", least=7),
+    "whirl": AttackKind(
+        _whirl, "a funnel whose target links to the first page of the chain only: a cycle of three", least=3
+    ),
+    "triangles": AttackKind(
+        _triangles,
+        "the target links to boosters, each of them to a helper of its own, helpers to the target",
+        least=2,
+    ),
+    "cycle-2": AttackKind(partial(_cycle, length=2), "the target and one page link to each other only", None),
+    "cycle-3": AttackKind(partial(_cycle, length=3), "the target and two pages form a cycle", None),
+    "chain": AttackKind(_chain, "pages in a line that ends in the target", pages=5),
+    "clique": AttackKind(
+        _clique, "the target and the pages all link to one another and to nobody else", pages=20
+    ),
+    "hijacked": AttackKind(
+        _hijacked, "honest pages are made to link to the target; they keep their other links", "hijacked"
+    ),
+    "hijacked-farm": AttackKind(_hijacked_farm, "hijacked and linked-back together"),
+    "exchange": AttackKind(_exchange, "farms whose targets link to the next target only, in a ring"),
+    "expired": AttackKind(
+        _expired, "old pages, taken over with their in-links, link to the target only", "hijacked"
+    ),
+}
+if attack.__doc__:  # kept by all but python -OO
+    _ABOUT = "\n    ".join(f"- ``{name}``: {kind.about};" for name, kind in KINDS.items())
+    attack.__doc__ = attack.__doc__.replace("KINDS", f"{_ABOUT[:-1]}.")

@@ -1,0 +1,385 @@
+"""Study of ranks under attack: how far link spam lifts pages of a graph, for several ranks and kinds of attack."""
+
+from __future__ import annotations
+
+import time
+import warnings
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import asdict, dataclass, fields
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from scipy.stats import rankdata
+from sklearn.base import clone
+from sklearn.exceptions import ConvergenceWarning
+
+from apexrank.datasets.attacks import FARM_PAGES, KINDS, attack, linked_pages
+from apexrank.errors import InputError
+from apexrank.graph.base import GraphRank, IteratedRank, plain_graph
+from apexrank.graph.graph import Graph
+from apexrank.graph.lpq import LpqRank
+from apexrank.graph.pagerank import InDegree, PageRank
+from apexrank.graph.reading import as_graph
+from apexrank.metrics.permutation import spearman_footrule
+from apexrank.metrics.precision import spam_mass, spam_met
+from apexrank.validation import check_count
+
+if TYPE_CHECKING:
+    import polars as pl
+
+BASELINE = "PageRank"
+ATTACKS = (
+    *("farm", "farm:20", "farm:1", "linked-back", "shared", "funnel", "deep-funnel", "whirl", "triangles"),
+    *(
+        "cycle-2",
+        "cycle-3",
+        "chain",
+        "clique",
+        "hijacked",
+        "hijacked:1",
+        "hijacked-farm",
+        "exchange",
+        "expired",
+    ),
+)
+MOST_TARGETS, TARGET_SHARE = 50, 20  # targets by default: so many, and at most one of so many pages
+LEAST_SPEARMAN, LEAST_OVERLAP = 0.97, 0.85  # from which on a rank orders a graph as PageRank does
+FAR, NEAR = (
+    10,
+    2,
+)  # a rank holds by this factor beyond PageRank's place, or within this one of the place before
+LONGEST_CYCLE = 100
+
+
+def default_ranks() -> dict[str, GraphRank]:
+    """Ranks that need no labels, by name."""
+    return {
+        "InDegree": InDegree(),
+        BASELINE: PageRank(tol=1e-7),
+        "L_2,2.4": LpqRank(2, tol=1e-7),
+        "L_4,4.8": LpqRank(4, tol=1e-7),
+    }
+
+
+@dataclass(frozen=True)
+class AttackResult:
+    """One attack on one rank.
+
+    ``before`` and ``after`` are median places of the targets among the vertices that the graph had before the attack;
+    equals have the middle of their places. ``factor`` is ``after`` over the same of PageRank. ``holds`` says whether
+    the targets stand at least 10 times further down than with PageRank, or within a factor 2 of where they were.
+    ``pages``, ``links`` and ``hijacked`` are costs of one target, ``gain_per_page`` places won for each page, new or
+    hijacked. ``spam_share`` is the share of the score that the attacker's vertices hold, targets included, ``spam_100``
+    and ``spam_1000`` their numbers among the first 100 and 1,000 of all vertices.
+    """
+
+    attack: str
+    rank: str
+    before: float
+    after: float
+    factor: float
+    holds: bool
+    gain_per_page: float
+    spam_share: float
+    spam_100: float
+    spam_1000: float
+    pages: float
+    links: float
+    hijacked: float
+
+
+@dataclass(frozen=True)
+class RankAgreement:
+    """A rank beside PageRank before any attack: Spearman's ρ, vertices in common, footrule from 0 to 1.
+
+    ``closed_100`` is the number of vertices on closed cycles among the first 100: what they hold comes back undivided.
+    ``agrees`` says whether Spearman's ρ is at least 0.97 and PageRank's first 100 have at least 85 % in common.
+    """
+
+    rank: str
+    spearman: float
+    overlap_100: int
+    overlap_1000: int
+    footrule: float
+    closed_100: int
+    agrees: bool
+
+
+@dataclass(frozen=True, eq=False)
+class AttackStudy:
+    """Ranks under attack, from `attack_ranks`.
+
+    Attributes
+    ----------
+    results : list of AttackResult
+        Attack by attack, rank by rank.
+    agreement : list of RankAgreement
+        One for each rank.
+    vertices, edges, n_targets : int
+    notes : list of str
+        What was left out.
+    seconds : dict of str to float
+    """
+
+    results: list[AttackResult]
+    agreement: list[RankAgreement]
+    vertices: int
+    edges: int
+    n_targets: int
+    notes: list[str]
+    seconds: dict[str, float]
+    title: str = "Ranks under attack"
+
+    @property
+    def attacks(self) -> list[str]:
+        """Names of the attacks, in their order."""
+        return list(dict.fromkeys(each.attack for each in self.results))
+
+    def of_rank(self, rank: str) -> list[AttackResult]:
+        """Results of one rank."""
+        return [each for each in self.results if each.rank == rank]
+
+    def held(self, rank: str) -> int:
+        """Number of attacks in which a rank holds."""
+        return sum(each.holds for each in self.of_rank(rank))
+
+    @property
+    def best(self) -> str:
+        """Name of the rank that holds in most attacks, of those that order the graph as PageRank does."""
+        agreeing = [each for each in self.agreement if each.agrees]
+        return max(agreeing, key=lambda each: (self.held(each.rank), each.spearman)).rank
+
+    @property
+    def verdict(self) -> str:
+        """What was found, in one sentence."""
+        held = f"{self.best} holds in {self.held(self.best)} of {len(self.attacks)} attacks"
+        return f"{held}; no rank tried with about the same order as PageRank holds in more."
+
+    @property
+    def verdicts(self) -> dict[str, str]:
+        """A sentence or two about each rank."""
+        return {row.rank: self._sentence(row) for row in self.agreement}
+
+    def _sentence(self, row: RankAgreement) -> str:
+        text = f"{row.rank} holds in {self.held(row.rank)} of {len(self.attacks)} attacks"
+        lost = [each for each in self.of_rank(row.rank) if not each.holds]
+        if lost:
+            cheapest = min(lost, key=lambda each: (each.pages + each.hijacked, each.after))
+            text += (
+                f"; of those in which it fails the cheapest is {cheapest.attack}: {cheapest.pages:g} new and "
+                f"{cheapest.hijacked:g} hijacked pages lift a target from {cheapest.before:,.0f} "
+                f"to {cheapest.after:,.0f}"
+            )
+        if row.rank == BASELINE:
+            return f"{text}."
+        top = min(100, self.vertices)
+        text += f". Before any attack it shares {row.overlap_100} of the first {top} with PageRank"
+        closed = f"; {row.closed_100} of its own are on closed cycles" if row.closed_100 else ""
+        return f"{text} (Spearman {row.spearman:.3f}){closed}."
+
+    def table(self) -> pl.DataFrame:
+        """Results as a polars frame, one row for each attack and rank."""
+        return _frame(self.results)
+
+    def agreement_table(self) -> pl.DataFrame:
+        """Agreement with PageRank as a polars frame, one row for each rank."""
+        return _frame(self.agreement)
+
+    def to_dict(self) -> dict[str, Any]:
+        """Everything as plain values."""
+        return asdict(self) | {"best": self.best, "verdict": self.verdict, "verdicts": self.verdicts}
+
+
+def _frame(rows: Sequence[Any]) -> pl.DataFrame:
+    import polars as pl
+
+    return pl.DataFrame({field.name: [getattr(row, field.name) for row in rows] for field in fields(rows[0])})
+
+
+def attack_ranks(
+    graph: Any,
+    ranks: Mapping[str, GraphRank] | None = None,
+    *,
+    attacks: Sequence[str] = ATTACKS,
+    n_targets: int | None = None,
+    pages: int = FARM_PAGES,
+    random_state: int = 0,
+    progress: Callable[[str], None] | None = None,
+) -> AttackStudy:
+    """Attack random pages of a graph, and measure for each rank how far they rise.
+
+    Each attack is an `apexrank.datasets.attack` on the same targets, all of them at once. The graph is ranked once as
+    it is; ranks of attacked graphs start from there.
+
+    Parameters
+    ----------
+    graph : anything :func:`apexrank.graph.as_graph` reads
+        The graph before any attack.
+    ranks : mapping of names to unfitted ranks, optional
+        Default: in-degree, PageRank and L_pq ranks. "PageRank", which the others are compared with, is always among
+        them.
+    attacks : sequence of str
+        Kinds of `apexrank.datasets.attack`, each with an optional size, such as "farm:20" or "hijacked:100": new pages
+        of each target, or hijacked ones. An attack that the graph is too small for is left out, with a note.
+    n_targets : int, optional
+        Number of targets; default: 50, in small graphs a twentieth of the pages that others link to.
+    pages : int, default=200
+        New pages of each target in attacks that have 200 by default, where no size is given.
+    random_state : int, default=0
+        Draws targets and hijacked pages.
+    progress : callable, optional
+        Called with a line on each result.
+
+    Returns
+    -------
+    AttackStudy
+
+    Examples
+    --------
+    >>> from apexrank.datasets import make_crawl
+    >>> from apexrank.graph import attack_ranks
+    >>> web = make_crawl(2000, random_state=0).adjacency
+    >>> study = attack_ranks(web, attacks=["farm", "cycle-2"], n_targets=10)
+    >>> [(each.attack, each.holds) for each in study.of_rank("PageRank")]
+    [('farm', False), ('cycle-2', False)]
+    """
+    began = time.perf_counter()
+    sizes = {name: _size(name, pages) for name in attacks}
+    if not sizes:
+        raise InputError("attacks needs at least one kind, such as farm")
+    read = plain_graph(graph)
+    adjacency = read.to_scipy()
+    linked = len(linked_pages(adjacency))
+    if n_targets is None:
+        n_targets = max(1, min(MOST_TARGETS, linked // TARGET_SHARE))
+    check_count("n_targets", n_targets)
+    if n_targets > linked:
+        raise InputError(
+            f"others link to {linked} vertices only: lower n_targets, or give a graph of more links"
+        )
+    notes: list[str] = []
+    estimators = {BASELINE: PageRank(tol=1e-7)} | dict(default_ranks() if ranks is None else ranks)
+    tell = progress or (lambda line: None)
+    clean = {name: _fit(rank, read, name, notes) for name, rank in estimators.items()}
+    places = {name: rankdata(-scores) for name, scores in clean.items()}
+    agreement = [_agreement(name, read, clean, places) for name in clean]
+    results: list[AttackResult] = []
+    for name, options in sizes.items():
+        try:
+            spammed = attack(adjacency, n_targets=n_targets, random_state=random_state, **options)
+        except InputError as error:
+            notes.append(f"{name} is left out: {error}.")
+            continue
+        now = as_graph(spammed.adjacency)
+        rows: list[AttackResult] = []
+        for rank, estimator in estimators.items():
+            scores = _fit(estimator, now, f"{rank} ({name})", notes, clean[rank])
+            place = rankdata(-scores[: read.n])
+            baseline = rows[0].after if rows else None
+            rows.append(_measure(name, rank, spammed, scores, places[rank], place, baseline))
+            tell(f"{name}, {rank}: place {rows[-1].before:,.0f} to {rows[-1].after:,.0f}")
+        results += rows
+    if not results:
+        raise InputError(f"no attack can be made: {notes[-1]}")
+    total = time.perf_counter() - began
+    return AttackStudy(results, agreement, read.n, read.n_edges, n_targets, notes, {"total": total})
+
+
+def _size(name: str, pages: int) -> dict[str, Any]:
+    """Options of an attack by its name."""
+    kind, colon, size = name.partition(":")
+    if kind not in KINDS:
+        raise InputError(f"unknown attack {kind!r}: use some of {', '.join(KINDS)}")
+    known = KINDS[kind]
+    if not colon:
+        is_farm = known.size == "pages" and known.pages == FARM_PAGES
+        return {"kind": kind, **({"pages": pages} if is_farm else {})}
+    if known.size is None:
+        raise InputError(f"the number of pages of {kind} is fixed: write {kind}")
+    if not (size.isdecimal() and int(size)):
+        raise InputError(f"attack {name!r} must end in a number of pages, such as {kind}:20")
+    return {"kind": kind, known.size: int(size)}
+
+
+def _fit(
+    rank: GraphRank, graph: Graph, name: str, notes: list[str], start: np.ndarray | None = None
+) -> np.ndarray:
+    """Scores of a copy of a rank, which begins with those of the old vertices where it can."""
+    options = {}
+    if start is not None and isinstance(rank, IteratedRank):
+        options["start"] = np.pad(start, (0, graph.n - len(start)))
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", ConvergenceWarning)  # a note says it
+        fitted = clone(rank).fit(graph, **options)
+    if not getattr(fitted, "converged_", True):
+        notes.append(f"{name} has not converged after {fitted.n_iter_} steps.")
+    return fitted.scores_
+
+
+def _agreement(
+    name: str, graph: Graph, scores: Mapping[str, np.ndarray], places: Mapping[str, np.ndarray]
+) -> RankAgreement:
+    own, base = places[name], places[BASELINE]
+    first, base_first = (np.argsort(-scores[rank], kind="stable") for rank in (name, BASELINE))
+    common = [len(np.intersect1d(first[:k], base_first[:k])) for k in (100, 1000)]
+    x, y = own - own.mean(), base - base.mean()
+    norm = np.sqrt((x @ x) * (y @ y))
+    spearman = float(x @ y / norm) if norm else float(name == BASELINE)
+    return RankAgreement(
+        rank=name,
+        spearman=spearman,
+        overlap_100=common[0],
+        overlap_1000=common[1],
+        footrule=float(spearman_footrule(rankings=(own, base), normalize=True)),
+        closed_100=int(on_closed_cycle(graph, first[:100]).sum()),
+        agrees=spearman >= LEAST_SPEARMAN and common[0] >= LEAST_OVERLAP * min(100, graph.n),
+    )
+
+
+def on_closed_cycle(graph: Graph, vertices: np.ndarray) -> np.ndarray:
+    """Mask of the vertices from which single links lead round a cycle and back, in 100 steps at most.
+
+    Examples
+    --------
+    >>> graph = Graph.from_edges([0, 1, 2, 3, 3], [0, 2, 1, 3, 0])
+    >>> on_closed_cycle(graph, np.arange(4)).tolist()
+    [True, True, True, False]
+    """
+    out = graph.reversed()
+    only = np.full(graph.n + 1, graph.n)  # the last entry is a dead end
+    single = np.flatnonzero(np.diff(out.indptr) == 1)
+    only[single] = out.indices[out.indptr[single]]
+    at, closed = vertices, np.zeros(len(vertices), dtype=bool)
+    for _ in range(LONGEST_CYCLE):
+        at = only[at]
+        closed |= at == vertices
+    return closed
+
+
+def _measure(
+    name: str,
+    rank: str,
+    spammed: Any,
+    scores: np.ndarray,
+    before: np.ndarray,
+    after: np.ndarray,
+    baseline: float | None,
+) -> AttackResult:
+    targets = spammed.target_vertices
+    was, now = (float(np.median(places[targets])) for places in (before, after))
+    factor = 1.0 if baseline is None else now / baseline
+    cost = {what: count / len(targets) for what, count in spammed.cost.items()}
+    n = len(scores)
+    return AttackResult(
+        attack=name,
+        rank=rank,
+        before=was,
+        after=now,
+        factor=factor,
+        holds=factor >= FAR or NEAR * now >= was,
+        gain_per_page=(was - now) / (cost["pages"] + cost["hijacked"]),
+        spam_share=spam_mass(spammed.spam, scores),
+        spam_100=float(spam_met(spammed.spam, scores, min(100, n))),
+        spam_1000=float(spam_met(spammed.spam, scores, min(1000, n))),
+        **cost,
+    )

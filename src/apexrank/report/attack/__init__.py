@@ -1,0 +1,1 @@
+"""The report on ranks under attack, from `apexrank.graph.attack_ranks`."""

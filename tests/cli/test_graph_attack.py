@@ -1,0 +1,76 @@
+"""``apexrank graph attack``: what a user types, sees, and gets wrong."""
+
+import json
+import shlex
+
+import polars as pl
+import pytest
+from typer.testing import CliRunner
+
+from apexrank.cli.app import app
+from apexrank.datasets import make_crawl
+from apexrank.graph import as_graph, attack_ranks
+
+
+@pytest.fixture
+def edges(tmp_path, monkeypatch):
+    links = make_crawl(400, random_state=0).adjacency.tocoo()
+    names = [f"page{i}" for i in range(400)]
+    frame = pl.DataFrame({"source": [names[i] for i in links.row], "target": [names[i] for i in links.col]})
+    frame.write_csv(tmp_path / "edges.csv")
+    monkeypatch.chdir(tmp_path)
+    return tmp_path
+
+
+def run(command, code=0):
+    result = CliRunner().invoke(app, shlex.split(f"graph attack {command}"))
+    assert result.exit_code == code, result.output
+    return result
+
+
+def test_table_and_sentences_on_screen(edges):
+    shown = run("edges.csv --attacks farm,cycle-2 --attacks hijacked:2 --targets 5 --pages 30").stdout
+    study = attack_ranks("edges.csv", attacks=["farm", "cycle-2", "hijacked:2"], n_targets=5, pages=30)
+    assert "median places of 5 targets" in shown
+    for sentence in (study.verdict, *study.verdicts.values()):
+        assert sentence in shown
+    row = next(line.split() for line in shown.splitlines() if line.split()[:1] == ["cycle-2"])
+    places = [
+        f"{each.after:,.0f}{'' if each.holds else '*'}" for each in study.results if each.attack == "cycle-2"
+    ]
+    assert row == ["cycle-2", "1", "0", *places]
+
+
+def test_files_json_and_reading_options(edges):
+    command = (
+        "edges.csv --attacks farm:5 --targets 3 --seed 4 --no-self-loops -o all.csv --report page.html --json"
+    )
+    told = json.loads(run(command).stdout)
+    graph = as_graph("edges.csv", self_loops="drop")
+    study = attack_ranks(graph, attacks=["farm:5"], n_targets=3, random_state=4)
+    assert told["results"] == study.to_dict()["results"]
+    assert told["edges"] == graph.n_edges
+    assert pl.read_csv("all.csv").equals(study.table())
+    assert "Under attack: edges.csv" in (edges / "page.html").read_text(encoding="utf-8")
+    assert told["report"] == "page.html"
+
+
+@pytest.mark.parametrize(
+    ("command", "message"),
+    [
+        ("edges.csv --attacks farn", "unknown attack 'farn': use some of farm"),
+        (
+            "edges.csv --targets 4000",
+            "others link to 400 vertices only: lower --targets",
+        ),
+        ("missing.csv", "missing.csv"),
+        ("edges.csv -o all.txt", "all.txt"),
+        ("edges.csv --report edges.csv", "a report is an HTML file"),
+    ],
+)
+def test_faults(edges, command, message):
+    before = sorted(path.name for path in edges.iterdir())
+    result = run(command, code=2)
+    assert message in result.stderr
+    assert len(result.stderr.strip().splitlines()) == 1
+    assert sorted(path.name for path in edges.iterdir()) == before
