@@ -21,6 +21,7 @@ FARM = [(f"b{i}", "t") for i in range(8)]
 MADE = {
     "farm": FARM,
     "linked-back": FARM + [(b, a) for a, b in FARM],
+    "site": list(permutations(["t", *"abcdefgh"], 2)),  # of eight pages each links to all others
     "funnel": [*((f"b{i}", "c0") for i in range(6)), ("c0", "c1"), ("c1", "t")],
     "deep-funnel": [("b0", "c0"), ("b1", "c0"), *((f"c{i}", f"c{i + 1}") for i in range(5)), ("c5", "t")],
     "whirl": [*((f"b{i}", "c0") for i in range(6)), ("c0", "c1"), ("c1", "t"), ("t", "c0")],
@@ -32,6 +33,7 @@ MADE = {
 }
 OWN_LINKS_DROPPED = {
     "linked-back",
+    "site",
     "whirl",
     "triangles",
     "cycle-2",
@@ -92,11 +94,7 @@ def test_what_every_attack_has_in_common(web, kind):
     owned = set(np.flatnonzero(spammed.spam[:n]).tolist())
     assert set(targets.tolist()) <= owned
     assert spammed.spam[n:].all()
-    assert (
-        spammed.cost["pages"]
-        == A.shape[0] - n
-        == (8 if kind == "shared" else 3 * SIZES.get(kind, FIXED.get(kind)))
-    )
+    assert spammed.cost["pages"] == A.shape[0] - n == 3 * SIZES.get(kind, FIXED.get(kind))
     assert spammed.cost["hijacked"] == (12 if kind in ("hijacked", "hijacked-farm", "expired") else 0)
     dropped = {(a, b) for a, b in old if a in owned} if kind == "expired" else set()
     if kind in OWN_LINKS_DROPPED:
@@ -120,8 +118,16 @@ def test_all_kinds_have_the_same_targets_and_others_with_another_seed(web):
 def test_shared_boosters_link_to_all_targets(web):
     spammed = made(web, "shared")
     rows = spammed.adjacency[300:]
-    assert rows.shape[0] == 8
-    assert all(set(rows[[i]].indices) == set(spammed.target_vertices) for i in range(8))
+    assert rows.shape[0] == 24
+    assert all(set(rows[[i]].indices) == set(spammed.target_vertices) for i in range(24))
+
+
+def test_pages_of_a_site_have_thirty_links(web):
+    spammed = attack(web, "site", n_targets=2, pages=50)
+    rows = spammed.adjacency[300:]
+    assert (np.diff(rows.indptr) == 30).all()
+    assert (rows.toarray()[:50, 350:] == 0).all()  # farms do not mix
+    assert spammed.cost["links"] == 2 * (50 * 30 + 50)
 
 
 def test_exchange_is_a_ring_of_targets(web):

@@ -19,7 +19,7 @@ class AttackOptions:
 
     attacks: list[str] | None = opt.method(
         "Attacks, such as farm,farm:20,cycle-2; a number is the pages made or hijacked for each target. By default "
-        "all kinds: farm, linked-back, shared, funnel, deep-funnel, whirl, triangles, cycle-2, cycle-3, chain, "
+        "all kinds: farm, linked-back, site, shared, funnel, deep-funnel, whirl, triangles, cycle-2, cycle-3, chain, "
         "clique, hijacked, hijacked-farm, exchange, expired."
     )
     targets: int | None = opt.method(

@@ -17,6 +17,7 @@ from apexrank.errors import InputError
 from apexrank.validation import check_count
 
 FARM_PAGES = 200  # boosters of a farm by default
+SITE_LINKS = 30  # out-degree of a booster that looks like an honest page
 
 
 def attack(
@@ -45,8 +46,8 @@ def attack(
     n_targets : int, default=50
         Number of targets.
     pages : int, optional
-        New pages of each target, in a ``shared`` attack of all targets together; default: 200, 20 for ``clique``, 5
-        for ``chain``. Cycles always take 1 and 2 pages, ``hijacked`` and ``expired`` none.
+        New pages of each target; default: 200, 20 for ``clique``, 5 for ``chain``. Cycles always take 1 and 2 pages,
+        ``hijacked`` and ``expired`` none.
     hijacked : int, default=10
         Old pages that are hijacked or taken over for each target, in attacks that do so.
     random_state : int, RandomState or None, default=0
@@ -121,13 +122,13 @@ class _Web:
             raise InputError(f"{count} pages are needed, but only {len(pages)} are suitable: {advice}")
         return self.rng.choice(pages, count, replace=False)
 
-    def new(self, count: int, farms: int | None = None) -> np.ndarray:
+    def new(self, count: int) -> np.ndarray:
         """Numbers of new pages, ``count`` for each target."""
-        shape = len(self.targets) if farms is None else farms, count
-        first, self.size = self.size, self.size + shape[0] * shape[1]
+        farms = len(self.targets)
+        first, self.size = self.size, self.size + farms * count
         if self.size >= 2**31:
             raise InputError(f"{self.size} vertices are more than 2**31: lower n_targets or pages")
-        return np.arange(first, self.size).reshape(shape)
+        return np.arange(first, self.size).reshape(farms, count)
 
     def columns(self, count: int) -> list[np.ndarray]:
         """The same, as one column for each of them."""
@@ -168,13 +169,21 @@ def _farm(web: _Web) -> np.ndarray:
     return boosters
 
 
-def _linked_back(web: _Web) -> None:
+def _linked_back(web: _Web) -> np.ndarray:
+    boosters = _farm(web)
     web.drop_links(web.targets)
-    web.link(web.targets, _farm(web))
+    web.link(web.targets, boosters)
+    return boosters
+
+
+def _site(web: _Web) -> None:
+    boosters = _linked_back(web)
+    for shift in range(1, min(SITE_LINKS, web.pages)):
+        web.link(boosters, np.roll(boosters, shift, axis=1))
 
 
 def _shared(web: _Web) -> None:
-    web.link(web.new(web.pages, farms=1), web.targets)
+    web.link(web.new(web.pages).reshape(1, -1), web.targets)
 
 
 def _funnel(web: _Web, depth: int) -> np.ndarray:
@@ -254,6 +263,9 @@ class AttackKind(NamedTuple):
 KINDS = {
     "farm": AttackKind(_farm, "boosters, each of which links to the target only"),
     "linked-back": AttackKind(_linked_back, "a farm whose target links to its boosters and to nobody else"),
+    "site": AttackKind(
+        _site, "linked-back boosters that also link to the next 29 boosters, as honest pages do"
+    ),
     "shared": AttackKind(_shared, "all farms share their boosters, each of which links to all targets"),
     "funnel": AttackKind(
         partial(_funnel, depth=2),

@@ -29,7 +29,18 @@ if TYPE_CHECKING:
 
 BASELINE = "PageRank"
 ATTACKS = (
-    *("farm", "farm:20", "farm:1", "linked-back", "shared", "funnel", "deep-funnel", "whirl", "triangles"),
+    *(
+        "farm",
+        "farm:20",
+        "farm:1",
+        "linked-back",
+        "site",
+        "shared",
+        "funnel",
+        "deep-funnel",
+        "whirl",
+        "triangles",
+    ),
     *(
         "cycle-2",
         "cycle-3",
