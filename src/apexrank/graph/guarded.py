@@ -100,11 +100,11 @@ class GuardedPageRank(IteratedRank):
     [1, 614]
     """
 
-    min_links: float = 30.0
+    min_links: float = 15.0
     _: KW_ONLY
     truncate: int = 2
-    early: float = 0.05
-    keep: float = 0.9
+    early: float = 0.2
+    keep: float = 0.85
     damping: float = 0.85
 
     def _walk(self, graph: Graph, teleport: np.ndarray) -> Walk:
@@ -149,7 +149,7 @@ class GuardedPageRank(IteratedRank):
                 )
                 ratio = np.where(plain.scores > 0, ratio, np.nan)
                 limit = np.nanquantile(ratio, self.keep, axis=0, method="higher")
-                scores = np.minimum(plain.scores, limit * guard.scores)
+                scores = np.where(ratio > limit, limit * guard.scores, plain.scores)
                 needed = float(np.min(self.tol * total(scores) / (8 * limit)))
                 if guard.error_bound <= needed or not guard.converged:
                     break
