@@ -122,12 +122,12 @@ def _ranks(options: CompareOptions, trusting: bool) -> dict[str, GraphRank] | No
 
     given = {name: getattr(options, name) for name in ("damping", "tol", "max_iter")}
     found: dict[str, GraphRank] = {}
+    labels = {"trusted"} if trusting else set()
+    known = [name for name, method in METHODS.items() if labels >= {*method.needs} and name != "pagerank"]
     for name in opt.split_names(options.ranks):
-        takes_trust = trusting and METHODS.get(name, METHODS["pagerank"]).needs == ("trusted",)
-        if name not in METHODS or (METHODS[name].needs and not takes_trust):
-            known = [each for each, method in METHODS.items() if not method.needs and each != "pagerank"]
+        if name not in known:
             raise InputError(f"--ranks cannot have {name!r}: use some of {', '.join(known)}")
-        rank = build_method(name, {"trusted"} if takes_trust else set())
+        rank = build_method(name, labels & {*METHODS[name].needs})
         taken = rank.get_params()
         found[METHODS[name].estimator] = rank.set_params(**{key: given[key] for key in given if key in taken})
     for p in opt.split_powers(options.p, "2,8") if options.p else []:
