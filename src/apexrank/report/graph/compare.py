@@ -30,9 +30,9 @@ exchange of farms          1.00, .71, .71; all    1.00, 1.00, .96; all   1.00, 1
 nothing: suspects of head  6 of 100               8 of 1,318             0 of 1,000             426 of 3,255
 =========================  =====================  =====================  =====================  =====================
 
-In cnr-2000 many sites are built like farms: an index and pages that only its own pages link to. Targets are all but one
-among the suspects, but not among the first unless they are linked back. Boosters that have several in-links each, as in
-a mesh or in an honest site, are not found.
+In cnr-2000 sites are built like farms: the median suspect where nothing is planted links back to 93 % of its sources,
+and nobody outside the group links to 89 % of them. All targets but one are suspected there, but only those linked back
+come first. Boosters with several in-links each, as in a mesh or in an honest site, are not found.
 """
 
 from __future__ import annotations
