@@ -31,6 +31,7 @@ NAMES = (
     "link",
     "graph",
     "attacks",
+    "farms",
     "consensus",
     "aggregation",
     "kmeans",

@@ -11,8 +11,10 @@ import typer
 
 from apexrank.cli import options as opt
 from apexrank.cli import output as out
+from apexrank.errors import InputError
 
 if TYPE_CHECKING:
+    from apexrank.graph.base import GraphRank
     from apexrank.graph.graph import Graph
     from apexrank.report import RankComparison
 
@@ -22,6 +24,7 @@ _SHOWN = {
     "pagerank_rank": "in PageRank",
     "rank": "now",
     "suspicion": "suspicion",
+    "excess": "excess",
     "in_links": "in-links",
     "unsupported": "unsupported",
     "unsupported_share": "of the flow",
@@ -33,18 +36,19 @@ _SHOWN = {
 class CompareOptions:
     """Parameters of `apexrank.report.compare_ranks`."""
 
-    p: str = opt.method(
-        "Powers to compare, from 1 to inf; 1 is PageRank, which is always among them.",
-        "-p",
-        "--p",
-        default="1,2,4,8",
+    ranks: list[str] | None = opt.method(
+        "Ranks to compare PageRank with: methods of graph rank that need no labels, such as guarded,nonbacktracking, "
+        "the default, with trustrank added by --trusted."
     )
-    ratio: float = opt.method("q/p: returns of further links diminish above 1.", default=1.2)
+    p: str | None = opt.method(
+        "Powers of L_pq ranks to compare, too, from 1 to inf, such as 2,8.", "-p", "--p"
+    )
+    ratio: float = opt.method("q/p of them: returns of further links diminish above 1.", default=1.2)
     damping: float = opt.method("Share that follows links.", default=0.85)
     tol: float = opt.method("Stop when the scores are this near to the exact ones (L1).", default=1e-7)
     max_iter: int = opt.method("Most steps.", default=1000)
     top: int = opt.method("Length of the lists that are shown.", metavar="N", min=1, default=30)
-    suspects: int = opt.method("Most suspects at each p.", metavar="N", min=1, default=30)
+    suspects: int = opt.method("Most suspects that are listed.", metavar="N", min=1, default=30)
     neighbours: int = opt.method("In-links shown of each suspect.", metavar="N", min=0, default=8)
 
 
@@ -57,7 +61,7 @@ class LabelFiles:
         "no rank depends on them. Those that are not in the graph are left out."
     )
     trusted: Path | None = opt.label(
-        "File of trusted vertices, in the same form, for the ranks above p = 1; never suspected."
+        "File of trusted vertices, in the same form, for ranks that know of trust; never suspected."
     )
 
 
@@ -78,14 +82,15 @@ def graph_compare(
     reading: opt.EdgeOptions,
     json: opt.Json = False,
 ) -> None:
-    """Compare PageRank with L_pq ranks, and list the vertices that look like targets of link farms."""
+    """Compare PageRank with ranks that resist link farms, and list the vertices that look like targets of farms."""
     out.check_table(shown.output, edges, labels.spam, labels.trusted)
     out.check_report(shown.report, edges, labels.spam, labels.trusted)
     out.check_inputs(edges, labels.spam, labels.trusted)
     from apexrank.report import build, compare_ranks
 
     parameters = asdict(options)
-    parameters["ps"] = opt.split_powers(parameters.pop("p"), "1,2,4,8")
+    parameters["ranks"] = _ranks(options, labels.trusted is not None)
+    del parameters["p"], parameters["ratio"]
     began = time.perf_counter()
     graph = reading.read(edges)
     if labels.spam is not None:
@@ -107,6 +112,28 @@ def graph_compare(
         _print(found, edges, shown)
 
 
+def _ranks(options: CompareOptions, trusting: bool) -> dict[str, GraphRank] | None:
+    """The ranks by name; None stands for the default of the library."""
+    if options.ranks is None and options.p is None:
+        return None
+    from apexrank.cli.graph import METHODS, build_method
+    from apexrank.graph import LpqRank
+
+    given = {name: getattr(options, name) for name in ("damping", "tol", "max_iter")}
+    found: dict[str, GraphRank] = {}
+    labels = {"trusted"} if trusting else set()
+    known = [name for name, method in METHODS.items() if labels >= {*method.needs} and name != "pagerank"]
+    for name in opt.split_names(options.ranks):
+        if name not in known:
+            raise InputError(f"--ranks cannot have {name!r}: use some of {', '.join(known)}")
+        rank = build_method(name, labels & {*METHODS[name].needs})
+        taken = rank.get_params()
+        found[METHODS[name].estimator] = rank.set_params(**{key: given[key] for key in given if key in taken})
+    for p in opt.split_powers(options.p, "2,8") if options.p else []:
+        found[f"L_pq, p = {p:g}"] = LpqRank(p, options.ratio, **given)
+    return found
+
+
 def _spam_labels(path: Path, graph: Graph) -> dict[Any, float]:
     """Read the weights of all vertices that a file names, since the report counts those that the graph lacks."""
     from apexrank.graph.vertex_files import named_vertex, read_seeds, seed_weights
@@ -116,23 +143,22 @@ def _spam_labels(path: Path, graph: Graph) -> dict[Any, float]:
 
 
 def _print(found: RankComparison, edges: Path, shown: FarmOutputs) -> None:
-    from apexrank.report.graph.result import rank_label
     from apexrank.report.page import counted
 
-    power = rank_label(found.ps[found.chosen])
+    other = found.names[1]
     vertices, links = counted(found.graph.n, "vertex", "vertices"), counted(found.graph.n_edges, "link")
-    typer.echo(f"{edges}: {vertices}, {links}; PageRank against {power}")
+    typer.echo(f"{edges}: {vertices}, {links}; PageRank against {other}")
     table = found.table()
     if table.height:
         out.print_table(list(_SHOWN.values()), table.head(_ROWS_SHOWN).select(list(_SHOWN)).rows())
-        listed, of = min(_ROWS_SHOWN, table.height), len(found.flagged[found.chosen])
+        listed, of = min(_ROWS_SHOWN, table.height), len(found.flagged)
         typer.echo(
-            f"{listed:,} of {counted(of, 'suspect')}, the most suspicious first; unsupported: in-links from vertices "
-            "that nobody else links to"
+            f"{listed:,} of {counted(of, 'suspect')}, the most suspicious first; now: by {other}; excess: PageRank "
+            "over what many independent links allow; unsupported: in-links from vertices that nobody else links to"
         )
     if found.measures:
-        base, now = (found.measures[i]["spam_mass"] for i in (0, found.chosen))
-        typer.echo(f"spam holds {base:.1%} of PageRank's score, {now:.1%} at {power}")
+        base, now = (found.measures[i]["spam_mass"] for i in (0, 1))
+        typer.echo(f"spam holds {base:.1%} of PageRank's score, {now:.1%} of that of {other}")
     for sentence in found.notes:
         out.note(sentence)
     typer.echo(out.in_options(found.verdict.text))
@@ -140,7 +166,7 @@ def _print(found: RankComparison, edges: Path, shown: FarmOutputs) -> None:
     typer.echo(
         f"read in {seconds['reading']:.1f} s, ranked in {seconds['ranking']:.1f} s, {seconds['total']:.1f} s in all"
     )
-    suspects = f"{counted(table.height, 'suspect')} at {power}, the most suspicious first"
+    suspects = f"{counted(table.height, 'suspect')}, the most suspicious first"
     out.print_written(shown.output, f", {suspects}")
     if shown.report is not None:
         out.print_written(shown.report, f" ({shown.report.stat().st_size / 1e6:.1f} MB)")

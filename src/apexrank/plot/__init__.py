@@ -10,6 +10,7 @@ if TYPE_CHECKING:
     from apexrank.plot.bump import BumpDisplay as BumpDisplay
     from apexrank.plot.effects import additive_effects as additive_effects
     from apexrank.plot.link import LinkDisplay as LinkDisplay
+    from apexrank.plot.neighbourhood import NeighbourhoodDisplay as NeighbourhoodDisplay
     from apexrank.plot.push import PairContributionDisplay as PairContributionDisplay
     from apexrank.plot.push import PTradeoffDisplay as PTradeoffDisplay
     from apexrank.plot.push import pair_contributions as pair_contributions

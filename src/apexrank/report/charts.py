@@ -266,41 +266,6 @@ class Chart:
         self.parts.append({**part, "frame": style.get("frame"), "title": style.get("title")})
 
 
-def steps_chart(
-    labels: Sequence[str],
-    y: Axis,
-    values: ArrayLike,
-    texts: Sequence[str],
-    *,
-    height: int = 320,
-) -> Chart:
-    """A value for each position of the slider: a line with open marks, and a large mark where the slider stands.
-
-    Parameters
-    ----------
-    labels : sequence of str
-        Labels of the positions, such as "p = 4".
-    y : Axis
-        Axis of the values.
-    values : array-like
-        One for each position.
-    texts : sequence of str
-        The values as tooltips say them.
-    height : int
-        That of the chart.
-    """
-    values = np.asarray(values, dtype=float)
-    ticks = [(place, label.removeprefix("p = ")) for place, label in enumerate(labels)]
-    ends = (-0.3, len(labels) - 0.7)
-    chart = Chart(Axis(*ends, "p", ticks=ticks), y, height=height)
-    chart.line(range(len(labels)), values)
-    for frame, (label, value, text) in enumerate(zip(labels, values, texts, strict=True)):
-        titles = [f"{label}: {text}"]
-        chart.points([frame], [value], classes="open", titles=titles)
-        chart.points([frame], [value], size=6, frame=frame, titles=titles)
-    return chart
-
-
 def padded(
     values: ArrayLike, share: float = 0.06, low: float = -inf, high: float = inf
 ) -> tuple[float, float]:

@@ -14,12 +14,11 @@ from contextlib import contextmanager
 from datetime import datetime
 from functools import cache
 from math import inf
-from numbers import Real
 from pathlib import Path
 from typing import Any
 
 from apexrank import __version__
-from apexrank.errors import InputError, MissingExtraError
+from apexrank.errors import MissingExtraError
 from apexrank.plot.style import shorten as shorten
 
 TEMPLATES = Path(__file__).parent / "templates"
@@ -166,43 +165,6 @@ def few_digits(value: float) -> str:
     ('26', '6.5')
     """
     return f"{value:.1f}".removesuffix(".0")
-
-
-def power_label(p: float) -> str:
-    """Label of a power.
-
-    Examples
-    --------
-    >>> power_label(1.0), power_label(2.5), power_label(float("inf"))
-    ('p = 1', 'p = 2.5', 'p = ∞')
-    """
-    return f"p = {'∞' if p == inf else format(p, 'g')}"
-
-
-def read_powers(ps: float | Sequence[float]) -> tuple[float, ...]:
-    """Sorted powers of a comparison, with 1, the baseline, among them.
-
-    Examples
-    --------
-    >>> read_powers([8, 2])
-    (1.0, 2.0, 8.0)
-    """
-    given = [ps] if isinstance(ps, Real) else list(ps)  # type: ignore[arg-type]
-    for p in given:
-        if not isinstance(p, Real) or not float(p) >= 1:
-            raise InputError(f"each p must be a number of at least 1, or inf, got {p!r}")
-    return tuple(sorted({1.0, *map(float, given)}))
-
-
-def json_power(p: float) -> float | str:
-    """A power as a JSON value.
-
-    Examples
-    --------
-    >>> json_power(2.0), json_power(float("inf"))
-    (2.0, 'inf')
-    """
-    return "inf" if p == inf else float(p)
 
 
 def counted(number: float, one: str, many: str | None = None) -> str:

@@ -1,5 +1,5 @@
-"""The report on graph ranks: PageRank beside L_pq ranks, and suspected link farms.
+"""The report on graph ranks: PageRank beside ranks that resist link farms, and suspected farms.
 
-``compare`` ranks a graph, ``farms`` looks for targets of link farms, ``result`` is what was found with its verdict,
-and ``page`` draws it.
+``compare`` ranks a graph and looks for targets of link farms, ``result`` is what was found with its verdict, and
+``page`` draws it.
 """

@@ -1,4 +1,4 @@
-"""HTML page of a comparison of graph ranks, with a slider over p."""
+"""HTML page of a comparison of graph ranks, with a slider over the ranks."""
 
 from __future__ import annotations
 
@@ -7,8 +7,8 @@ from math import cos, pi, sin
 import numpy as np
 
 from apexrank.metrics.precision import spam_met
-from apexrank.report.charts import FONT, Axis, Chart, fit_name, padded, steps_chart, width_of
-from apexrank.report.graph.result import RankComparison, RankedVertex, Suspect, first, rank_label
+from apexrank.report.charts import FONT, Axis, Chart, fit_name, width_of
+from apexrank.report.graph.result import BASELINE, RankComparison, RankedVertex, Suspect, first
 from apexrank.report.page import render
 
 _POINTS = 900  # in the chart of rank against rank, suspects not counted
@@ -19,25 +19,23 @@ _GAP = 8.0  # between a name and what is beside it
 
 def page(comparison: RankComparison, *, title: str | None = None) -> str:
     """HTML of the comparison."""
-    start, numbers = comparison.chosen, range(len(comparison.ps))
-    charts = {} if comparison.spam is None else {"met": _spam_met(comparison), "mass": _spam_mass(comparison)}
     return render(
         "graph.html",
         comparison,
         title or comparison.title,
-        labels=[rank_label(p) for p in comparison.ps],
-        start=start,
+        labels=comparison.names,
+        start=1,
         slopes=_slopes(comparison),
         scatter=_scatter(comparison),
-        spam_charts=charts,
-        rows=[comparison.top_items(i) for i in numbers],
-        suspects=[[(each, _drawing(each)) for each in comparison.suspects(i)] for i in numbers],
+        spam_met=None if comparison.spam is None else _spam_met(comparison),
+        rows=[comparison.top_items(i) for i in range(len(comparison.names))],
+        suspects=[(each, _drawing(each)) for each in comparison.suspects],
     )
 
 
 def _slopes(comparison: RankComparison) -> Chart:
-    """Lines from the place in PageRank to the place at p, for all who are among the first in either."""
-    lists = [[*comparison.top_items(i), *comparison.fallen(i)] for i in range(len(comparison.ps))]
+    """Lines from the place in PageRank to the place now, for all who are among the first in either."""
+    lists = [[*comparison.top_items(i), *comparison.fallen(i)] for i in range(len(comparison.names))]
     deepest = max(max(item.rank, item.base_rank) for items in lists for item in items)
     chart = Chart(
         Axis(0, 1, ticks=[(0, "PageRank"), (1, "now")]),
@@ -77,7 +75,7 @@ def _write_names(chart: Chart, items: list[RankedVertex], i: int) -> None:
 
 
 def _scatter(comparison: RankComparison) -> Chart:
-    """Place at p against place in PageRank, a sample that is even on the logarithmic axes."""
+    """Place now against place in PageRank, a sample that is even on the logarithmic axes."""
     n = comparison.graph.n
     end = max(2, n)
     chart = Chart(
@@ -90,10 +88,10 @@ def _scatter(comparison: RankComparison) -> Chart:
     # places of PageRank whose logarithms are evenly spaced
     places = np.unique(np.geomspace(1, n, _POINTS).round().astype(np.int64)) - 1
     sample = first(comparison.scores[0], n)[places]
-    for i in range(len(comparison.ps)):
+    for i in range(len(comparison.names)):
         x, y = comparison.ranks[0][sample], comparison.ranks[i][sample]
         chart.points(x, y, size=2, frame=i, classes="soft")
-        for each in comparison.suspects(i):
+        for each in comparison.rows(i, comparison.flagged[: len(comparison.suspects)], comparison.flagged):
             titles = [f"{each.name}: {each.base_rank:,} to {each.rank:,}"]
             chart.points(
                 [each.base_rank], [each.rank], series=1, shape="triangle", size=5, frame=i, titles=titles
@@ -113,39 +111,29 @@ def _spam_met(comparison: RankComparison) -> Chart:
         height=300,
     )
     for i, share in enumerate(met):
-        chart.line(m, share, frame=i, title=rank_label(comparison.ps[i]))
-    chart.line(m, met[0], classes="baseline", title="PageRank")
+        chart.line(m, share, frame=i, title=comparison.names[i])
+    chart.line(m, met[0], classes="baseline", title=BASELINE)
     return chart
-
-
-def _spam_mass(comparison: RankComparison) -> Chart:
-    """Share of the score that spam holds, against p."""
-    mass = [measures["spam_mass"] for measures in comparison.measures]
-    return steps_chart(
-        [rank_label(p) for p in comparison.ps],
-        Axis(0, padded([0.0, *mass])[1], "score held by spam", percent=True),
-        mass,
-        [f"{value:.2%}" for value in mass],
-        height=300,
-    )
 
 
 def _drawing(suspect: Suspect) -> Chart:
     """The suspect in the middle, its strongest sources round it, and the links among them."""
-    sources = [link.source for link in suspect.links]
+    sources = [link.source for link in suspect.around.links]
     angles = [2 * pi * k / max(1, len(sources)) for k in range(len(sources))]
     spots = [(0.0, 0.0), *((sin(angle), cos(angle)) for angle in angles)]
     wide, high = Axis(-2.2, 2.2, ticks=()), Axis(-1.3, 1.3, ticks=())
     chart = Chart(wide, high, width=440, height=260, margins=(4, 4, 4, 4))
-    both = {pair for pair in suspect.among if pair[::-1] in suspect.among}
-    for a, b in suspect.among:
+    both = {pair for pair in suspect.around.among if pair[::-1] in suspect.around.among}
+    for a, b in suspect.around.among:
         if (a, b) in both and a > b:
             continue  # drawn the other way
         (x0, y0), (x1, y1) = spots[a], spots[b]
         series, classes = (0, "solid") if (a, b) in both else (3, "")
         chart.line([x0, x1], [y0, y1], series=series, classes=classes)
     chart.points([0], [0], series=1, shape="triangle", size=9, titles=[str(suspect.name)])
-    for k, (source, (x, y)) in enumerate(zip(sources, spots[1:], strict=True), start=1):
-        chart.points([x], [y], classes="open", size=6, titles=[str(source)])
+    for k, (source, lone, (x, y)) in enumerate(
+        zip(sources, suspect.around.unsupported, spots[1:], strict=True), start=1
+    ):
+        chart.points([x], [y], classes="open" if lone else "", size=6, titles=[str(source)])
         chart.text(1.17 * x, 1.17 * y, str(k), anchor="middle", dy=4)
     return chart

@@ -7,16 +7,17 @@ from typing import TYPE_CHECKING, Any, NamedTuple, get_type_hints
 
 import numpy as np
 
-from apexrank.graph.base import InLink
 from apexrank.graph.graph import Graph
-from apexrank.report.page import json_power, listed, plural, power_label
+from apexrank.graph.neighbourhood import Neighbourhood
+from apexrank.report.page import listed, plural
 
 if TYPE_CHECKING:
     import polars as pl
 
+BASELINE = "PageRank"
 MOST_USUAL = 0.5  # part of all flow from vertices nobody links to, from which on these are no sign of a farm
 _TABLE = (
-    *("name", "base_rank", "rank", "base_score", "score", "fall", "suspicion"),
+    *("name", "base_rank", "rank", "base_score", "score", "suspicion", "excess", "cheap_share"),
     *("in_links", "unsupported", "unsupported_share", "linked_back", "closed", "self_loop"),
 )
 _RENAMED = {"name": "vertex", "base_rank": "pagerank_rank", "base_score": "pagerank_score"}
@@ -40,48 +41,32 @@ class RankedVertex:
 
 @dataclass(frozen=True)
 class Suspect(RankedVertex):
-    """A vertex that may be the target of a link farm, and why.
+    """A vertex that may be the target of a link farm, and why; its rank and score are those of the first rank compared.
 
-    ``fall`` is the logarithm of PageRank's score over the score here, ``suspicion`` that times ``unsupported_share``,
-    the part of what PageRank sends through its in-links that comes from vertices nobody else links to
-    (``unsupported`` of ``in_links``). ``linked_back`` is the share of its sources that it links to, ``closed`` the
-    share of them that nobody outside the group links to. ``links`` are the strongest in PageRank, less the teleport
-    and a link to itself; ``among`` are links between the vertex (0) and their sources (1, 2, …).
+    ``excess`` is its PageRank over what :class:`~apexrank.graph.GuardedPageRank` allows, ``cheap_share`` the part of it
+    that walks from vertices with at most one in-link bring, ``unsupported_share`` the part of what comes through its
+    in-links from vertices nobody else links to (``unsupported`` of ``in_links``), ``suspicion``
+    ``log(excess)·(1 + unsupported_share)·cheap_share``. ``linked_back`` is the share of its sources that it links to,
+    ``closed`` the share of them that nobody outside the group links to, ``around`` its strongest in-links in PageRank
+    and the links among their sources.
     """
 
-    fall: float
     suspicion: float
+    excess: float
+    cheap_share: float
     in_links: int
     unsupported: int
     unsupported_share: float
     linked_back: float
     closed: float
     self_loop: bool
-    links: list[InLink]
-    among: list[tuple[int, int]]
-
-
-@dataclass(frozen=True)
-class Riser(RankedVertex):
-    """A vertex that gains most: ``cycle`` is the length of the closed cycle it is on, 0 for none."""
-
-    cycle: int
-    self_loop: bool
-    strongest: Any
-    strongest_share: float
-
-    @property
-    def note(self) -> str:
-        """What to keep in mind."""
-        if self.cycle:
-            return plural("[links to nobody but itself|on a closed cycle of # vertices]", self.cycle)
-        return "links to itself, too" if self.self_loop else ""
+    around: Neighbourhood
 
 
 class RankCertificate(NamedTuple):
-    """How near the scores at one p are to the exact ones (L1), after how many steps and seconds."""
+    """How near the scores of a rank are to the exact ones (L1), after how many steps and seconds; nan: not known."""
 
-    p: float
+    rank: str
     error_bound: float
     n_iter: int
     converged: bool
@@ -91,8 +76,8 @@ class RankCertificate(NamedTuple):
 class FarmVerdict(NamedTuple):
     """Verdict on link farms: a kind and a sentence.
 
-    ``kind`` is "suspects", "nothing found", "nothing falls" where vertices are boosted but keep score or place, "cannot
-    tell" where boosters would look like everybody else, or "no links" where no vertex links to another one.
+    ``kind`` is "suspects", "nothing found", "cannot tell" where boosters would look like everybody else, or "no links"
+    where no vertex links to another one.
     """
 
     kind: str
@@ -101,14 +86,15 @@ class FarmVerdict(NamedTuple):
 
 @dataclass(frozen=True, eq=False)
 class RankLists:
-    """Scores and ranks of the vertices of a graph at several p, the first of which is PageRank."""
+    """Scores and ranks of the vertices of a graph by several ranks, the first of which is PageRank."""
 
     graph: Graph
+    names: list[str]
     scores: list[np.ndarray]
     ranks: list[np.ndarray]
 
     def rows(self, i: int, vertices: np.ndarray, flagged: np.ndarray) -> list[RankedVertex]:
-        """Vertices with their ranks and scores at the i-th p and in PageRank."""
+        """Vertices with their ranks and scores in the i-th rank and in PageRank."""
         now, base = self.ranks[i][vertices], self.ranks[0][vertices]
         columns = now, self.graph.labels(vertices), self.scores[i][vertices], base, self.scores[0][vertices]
         lists = [column.tolist() for column in (*columns, base - now, np.isin(vertices, flagged))]
@@ -117,38 +103,39 @@ class RankLists:
 
 @dataclass(frozen=True, eq=False)
 class RankComparison(RankLists):
-    """PageRank and L_pq ranks of the same graph, side by side; lists are by the number of a p in ``ps``.
+    """PageRank and other ranks of the same graph, side by side; lists are by the number of a rank in ``names``.
 
     Attributes
     ----------
     graph : Graph
         What was ranked.
-    ps : tuple of float
-        Powers; the first is 1, PageRank itself.
-    ratio, damping : float
-        q/p of the others, and the share that follows links.
+    names : list of str
+        Names of the ranks, PageRank first.
     scores : list of arrays of shape (n_vertices,)
-        For each p, summing to 1.
+        For each rank.
     ranks : list of arrays of shape (n_vertices,)
         From 1; equals share the best of their ranks.
+    damping : float
+        Share that follows links in PageRank.
     certificates : list of RankCertificate
-    chosen : int
-        Number of the p that the verdict speaks of: the one that puts those flagged there furthest down, in the median;
-        where none are, the smallest from 4 on, else the largest.
     head : int
         Only vertices of this PageRank or better are looked at.
     has_links : bool
         Whether any vertex links to another one.
     usual : float
         Part of PageRank's flow through all links that starts at vertices nobody links to.
-    flagged : list of arrays of int
+    least_excess : float
+        PageRank over what its guard allows, from which on a vertex is suspected.
+    flagged : array of int
         Numbers of all vertices that look like targets of farms, the most suspicious first.
-    unmoved : array of int
-        Numbers of those whose in-links look like a farm, but whose score or place falls at no p.
+    suspects : list of Suspect
+        The first of them, and the evidence.
+    closed : list of int
+        For each rank, how many of its first ``top`` vertices are on closed cycles.
     spam : array of bool, optional
         Labels, which only measure.
     measures : list of dict
-        For each p with labels: ``spam_mass``, ``spam_met`` among the first ``top``, ``spam_among_suspects``.
+        For each rank with labels: ``spam_mass``, and ``spam_met`` among the first ``top``.
     notes : list of str
         What was skipped or assumed.
     seconds : dict of str to float
@@ -156,18 +143,15 @@ class RankComparison(RankLists):
     title : str
     """
 
-    ps: tuple[float, ...]
-    ratio: float
     damping: float
     certificates: list[RankCertificate]
-    chosen: int
     head: int
     has_links: bool
     usual: float
-    flagged: list[np.ndarray]
-    unmoved: np.ndarray
-    suspect_lists: list[list[Suspect]]
-    riser_lists: list[list[Riser]]
+    least_excess: float
+    flagged: np.ndarray
+    suspects: list[Suspect]
+    closed: list[int]
     spam: np.ndarray | None
     measures: list[dict[str, float]]
     notes: list[str]
@@ -176,40 +160,31 @@ class RankComparison(RankLists):
     title: str = "Ranks and link farms"
 
     def top_items(self, i: int, k: int | None = None) -> list[RankedVertex]:
-        """The first k vertices at the i-th p, by default ``top``."""
-        return self.rows(i, first(self.scores[i], self.top if k is None else k), self.flagged[i])
+        """The first k vertices in the i-th rank, by default ``top``."""
+        return self.rows(i, first(self.scores[i], self.top if k is None else k), self.flagged)
 
     def fallen(self, i: int, k: int | None = None) -> list[RankedVertex]:
-        """PageRank's first k that are not among the first k at the i-th p."""
+        """PageRank's first k that are not among the first k in the i-th rank."""
         k = self.top if k is None else k
         base = first(self.scores[0], k)
-        return self.rows(i, base[~np.isin(base, first(self.scores[i], k))], self.flagged[i])
-
-    def suspects(self, i: int | None = None) -> list[Suspect]:
-        """Suspected farms at the i-th p (by default ``chosen``), the most suspicious first; none at p = 1."""
-        return self.suspect_lists[self.chosen if i is None else i]
+        return self.rows(i, base[~np.isin(base, first(self.scores[i], k))], self.flagged)
 
     @property
     def converged(self) -> bool:
-        """Whether the ranks converged at every p."""
+        """Whether all ranks converged."""
         return all(each.converged for each in self.certificates)
-
-    def risers(self, i: int | None = None) -> list[Riser]:
-        """Vertices that gain most at the i-th p: not all of them deserve it."""
-        return self.riser_lists[self.chosen if i is None else i]
 
     @property
     def verdict(self) -> FarmVerdict:
-        """What was found at the chosen p, in plain words."""
+        """What was found, in plain words."""
         return judge_farms(self)
 
-    def table(self, i: int | None = None) -> pl.DataFrame:
+    def table(self) -> pl.DataFrame:
         """Suspects as a polars frame, one row each, without their links."""
         import polars as pl
 
-        suspects = self.suspects(i)
         kinds, types = {int: pl.Int64, float: pl.Float64, bool: pl.Boolean}, get_type_hints(Suspect)
-        columns = {name: [getattr(suspect, name) for suspect in suspects] for name in _TABLE}
+        columns = {name: [getattr(suspect, name) for suspect in self.suspects] for name in _TABLE}
         overrides = {name: kinds[types[name]] for name in _TABLE if types[name] in kinds}
         return pl.DataFrame(columns, schema_overrides=overrides).rename(_RENAMED)
 
@@ -218,31 +193,34 @@ class RankComparison(RankLists):
         return {
             "vertices": self.graph.n,
             "links": self.graph.n_edges,
-            "ratio": self.ratio,
             "damping": self.damping,
             "head": self.head,
             "usual_unsupported_share": self.usual,
-            "unmoved": self.graph.labels(self.unmoved).tolist(),
+            "least_excess": self.least_excess,
             "verdict": self.verdict._asdict(),
-            "chosen_p": json_power(self.ps[self.chosen]),
-            "ranks": [self._of_power(i) for i in range(len(self.ps))],
+            "flagged": len(self.flagged),
+            "suspects": [_suspect_dict(suspect) for suspect in self.suspects],
+            "ranks": [self._of_rank(i) for i in range(len(self.names))],
             "notes": list(self.notes),
             "seconds": {stage: round(value, 3) for stage, value in self.seconds.items()},
         }
 
-    def _of_power(self, i: int) -> dict[str, Any]:
-        suspects = [
-            asdict(suspect) | {"links": [link._asdict() for link in suspect.links]}
-            for suspect in self.suspects(i)
-        ]
+    def _of_rank(self, i: int) -> dict[str, Any]:
         return {
-            "certificate": self.certificates[i]._asdict() | {"p": json_power(self.ps[i])},
+            "certificate": self.certificates[i]._asdict(),
             **({"measures": self.measures[i]} if self.measures else {}),
-            "flagged": len(self.flagged[i]),
+            "closed": self.closed[i],
             "top": [asdict(item) for item in self.top_items(i)],
-            "suspects": suspects,
-            "risers": [asdict(riser) | {"note": riser.note} for riser in self.risers(i)],
         }
+
+
+def _suspect_dict(suspect: Suspect) -> dict[str, Any]:
+    around = suspect.around
+    links = [link._asdict() for link in around.links]
+    return {name: value for name, value in vars(suspect).items() if name != "around"} | {
+        "links": links,
+        "among": around.among,
+    }
 
 
 def first(scores: np.ndarray, k: int) -> np.ndarray:
@@ -261,19 +239,19 @@ def first(scores: np.ndarray, k: int) -> np.ndarray:
     return candidates[np.argsort(-scores[candidates], kind="stable")[:k]]
 
 
-def rank_label(p: float) -> str:
-    """Label of a rank.
+def ranks_of(scores: np.ndarray) -> np.ndarray:
+    """Ranks from 1; ties share their best rank.
 
     Examples
     --------
-    >>> rank_label(1.0), rank_label(2.5), rank_label(float("inf"))
-    ('PageRank', 'p = 2.5', 'p = ∞')
+    >>> ranks_of(np.array([0.1, 0.4, 0.4, 0.1])).tolist()
+    [3, 1, 1, 3]
     """
-    return "PageRank" if p == 1 else power_label(p)
+    return np.searchsorted(np.sort(-scores), -scores) + 1
 
 
 def judge_farms(found: RankComparison) -> FarmVerdict:
-    """Say what was found at the chosen p, and whether the ranks it rests on have converged.
+    """Say what was found, whether the ranks have converged, and where closed cycles stand on top of them.
 
     Examples
     --------
@@ -282,7 +260,13 @@ def judge_farms(found: RankComparison) -> FarmVerdict:
     'There are no links but those of vertices to themselves: nothing to look at.'
     """
     kind, text = _judge(found)
-    open_ends = [rank_label(each.p) for each in found.certificates if not each.converged]
+    closed = max(range(len(found.closed)), key=found.closed.__getitem__)
+    if found.has_links and found.closed[closed] > found.closed[0] + found.top // 10:
+        text += (
+            f" {found.closed[closed]} of the first {found.top} with {found.names[closed]} are not honest pages but "
+            f"closed cycles, which keep what they hold ({found.closed[0]} with PageRank)."
+        )
+    open_ends = [each.rank for each in found.certificates if not each.converged]
     if open_ends:
         text += (
             f" The ranks have not converged ({listed(open_ends)}), so this may change: raise max_iter or tol."
@@ -294,29 +278,21 @@ def _judge(found: RankComparison) -> tuple[str, str]:
     if not found.has_links:
         but = " but those of vertices to themselves" if found.graph.n_edges else ""
         return "no links", f"There are no links{but}: nothing to look at."
+    if len(found.flagged):
+        return "suspects", _suspects(found)
     if found.usual >= MOST_USUAL:
         return "cannot tell", (
-            f"Link farms cannot be told here: {found.usual:.0%} of what flows through all links starts at vertices "
+            f"Link farms can hardly be told here: {found.usual:.0%} of what flows through all links starts at vertices "
             "nobody links to, so that such in-links are no sign of a farm."
         )
-    if len(found.flagged[found.chosen]):
-        return "suspects", _suspects(found)
-    head, n = f"{found.head:,}", len(found.unmoved)
-    if not n:
-        return "nothing found", (
-            f"Nothing suspicious found: none of PageRank's first {head} vertices gets most of its rank from "
-            "vertices nobody else links to."
-        )
-    text = (
-        f"No suspects: # of PageRank's first {head} vertices [gets|get] most of [its|their] rank from vertices nobody "
-        "else links to, but [it does|they do] not fall in both score and place at a p tried. A larger p or a smaller "
-        "ratio may tell more."
+    return "nothing found", (
+        f"Nothing suspicious found: none of PageRank's first {found.head:,} vertices gets most of its rank from "
+        "vertices nobody else links to, or much more from cheap ones than many independent links allow."
     )
-    return "nothing falls", plural(text, n)
 
 
 def _suspects(found: RankComparison) -> str:
-    flagged = found.flagged[found.chosen]
+    flagged = found.flagged
     at_top = flagged[np.isin(flagged, first(found.scores[0], found.top))]
     head, top = f"{found.head:,}", min(found.top, found.graph.n)
     if not len(at_top):
@@ -336,10 +312,9 @@ def _suspects(found: RankComparison) -> str:
 
 
 def _why(found: RankComparison, vertices: np.ndarray) -> str:
-    before, after = (float(np.median(found.ranks[i][vertices])) for i in (0, found.chosen))
+    before, after = (float(np.median(found.ranks[i][vertices])) for i in (0, 1))
     text = (
-        f"most of [its|their] rank comes from vertices nobody else links to. At {rank_label(found.ps[found.chosen])}, "
-        f"of the p tried the one that moves [it|them] furthest, [its|their median] place goes from {before:,.0f} to "
-        f"{after:,.0f}."
+        "most of [its|their] rank comes from vertices nobody else links to, or it is much more than many independent "
+        f"links allow. With {found.names[1]} [its|their median] place goes from {before:,.0f} to {after:,.0f}."
     )
     return plural(text, len(vertices))

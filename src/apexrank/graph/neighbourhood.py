@@ -1,0 +1,227 @@
+"""In-links of a vertex and links among their sources: evidence of link farms.
+
+A booster of a link farm is a page that nobody links to, except perhaps the page it boosts (Gyöngyi and Garcia-Molina,
+"Link spam alliances", 2005). Here such a source is called *unsupported*.
+"""
+
+from __future__ import annotations
+
+import warnings
+from typing import NamedTuple
+
+import numpy as np
+from sklearn.base import clone
+from sklearn.exceptions import ConvergenceWarning
+
+from apexrank.graph.base import InLink, IteratedRank
+from apexrank.graph.graph import Graph
+from apexrank.graph.pagerank import PageRank
+from apexrank.kernels.jit import kernel
+
+
+class Neighbourhood(NamedTuple):
+    """The strongest in-links of a vertex, less the teleport and a link to itself.
+
+    ``unsupported`` says of each source whether nobody but the vertex links to it; ``among`` are the links between the
+    vertex (0) and the sources (1, 2, …), as pairs of source and target.
+    """
+
+    links: list[InLink]
+    unsupported: list[bool]
+    among: list[tuple[int, int]]
+
+
+def neighbourhood(rank: IteratedRank, vertex: int, most: int) -> Neighbourhood:
+    """The ``most`` strongest in-links of a vertex, given by its number, in a fitted rank.
+
+    Examples
+    --------
+    >>> from apexrank.graph import PageRank
+    >>> neighbourhood(PageRank().fit(([0, 1, 2], [2, 0, 0])), 0, 5)[1:]
+    ([True, True], [(0, 1), (1, 0), (2, 0)])
+    """
+    graph = rank.graph_
+    name = graph.label(vertex)
+    links = [link for link in rank.explain(name) if link.source not in (None, name)][:most]
+    sources = graph.numbers([link.source for link in links]).tolist()
+    into = [graph.indices[graph.indptr[j] : graph.indptr[j + 1]] for j in sources]
+    lone = [bool(np.isin(each, (j, vertex)).all()) for j, each in zip(sources, into, strict=True)]
+    return Neighbourhood(links, lone, links_among(graph, [vertex, *sources]))
+
+
+class Support(NamedTuple):
+    """In-link statistics of some vertices; self-loops do not count anywhere.
+
+    ``sources`` is the number of in-links, ``unsupported`` that of those from vertices that nobody else links to,
+    ``share`` the part of the flow that comes through the latter, ``back`` the number of sources linked in return.
+    """
+
+    sources: np.ndarray
+    unsupported: np.ndarray
+    share: np.ndarray
+    back: np.ndarray
+
+
+def support(graph: Graph, scores: np.ndarray, vertices: np.ndarray) -> Support:
+    """Compute in-link statistics of vertices, in time linear in the number of their links.
+
+    What flows through a link is ``r_j·w_ij/d_j``, with r the given scores.
+
+    Examples
+    --------
+    >>> graph = Graph.from_edges([0, 1, 2, 3, 3], [3, 3, 3, 0, 2])   # 1 has no in-links, 0 and 2 only those from 3
+    >>> found = support(graph, np.full(4, 0.25), np.array([3, 0]))
+    >>> found.sources.tolist(), found.unsupported.tolist(), found.share.tolist(), found.back.tolist()
+    ([3, 1], [3, 0], [1.0, 0.0], [2, 1])
+    """
+    out = graph.reversed()
+    rate = np.divide(scores, graph.out_weight, out=np.zeros(graph.n), where=graph.out_weight > 0)
+    found = np.zeros((len(vertices), 3), dtype=np.int64)
+    share = np.zeros(len(vertices))
+    weights = np.empty(0) if graph.weights is None else graph.weights
+    loops = self_loops(graph)
+    _support(
+        graph.indptr, graph.indices, weights, out.indptr, out.indices, rate, loops, vertices, found, share
+    )
+    return Support(found[:, 0], found[:, 1], share, found[:, 2])
+
+
+@kernel()
+def _support(indptr, indices, weights, out_indptr, out_indices, rate, loops, vertices, found, share):
+    # the head may hold most links of a large graph: one pass without temporary arrays of their number
+    linked = np.full(indptr.size - 1, -1, np.int64)  # the last of the vertices that links there
+    for a in range(vertices.size):
+        v = vertices[a]
+        for k in range(out_indptr[v], out_indptr[v + 1]):
+            linked[out_indices[k]] = a
+        total, lone = 0.0, 0.0
+        for k in range(indptr[v], indptr[v + 1]):
+            j = indices[k]
+            if j == v:
+                continue
+            back = linked[j] == a
+            flow = rate[j] * (weights[k] if weights.size else 1.0)
+            total += flow
+            found[a, 0] += 1
+            found[a, 2] += back
+            if indptr[j + 1] - indptr[j] - back - loops[j] == 0:
+                found[a, 1] += 1
+                lone += flow
+        if total > 0.0:
+            share[a] = lone / total
+
+
+def unsupported_share(graph: Graph, scores: np.ndarray) -> float:
+    """Share of all flow through links that starts at vertices nobody links to: the graph's usual level.
+
+    A link to oneself is no support, and what stays with a vertex by one is no flow; 0 where nothing flows.
+
+    Examples
+    --------
+    >>> unsupported_share(Graph.from_edges([0, 1, 2], [1, 2, 1]), np.array([0.2, 0.5, 0.3]))
+    0.2
+    >>> unsupported_share(Graph.from_edges([0], [0]), np.array([1.0]))
+    0.0
+    """
+    kept = _loop_weights(graph)
+    leaving = np.divide(
+        graph.out_weight - kept, graph.out_weight, out=np.zeros(graph.n), where=graph.out_weight > 0
+    )
+    flow = scores * leaving
+    alone = np.diff(graph.indptr) - (kept > 0) == 0
+    total = flow.sum()
+    return float(flow[alone].sum() / total) if total > 0 else 0.0
+
+
+def origin_share(rank: PageRank, starts: np.ndarray) -> np.ndarray:
+    """Share of each vertex's score in a fitted PageRank that is brought by walks from some vertices, given by a mask.
+
+    Every walk starts at a random vertex, after dangling ones, too. With P the links divided by out-weights a score is
+    ``s·(I − αP)⁻¹v``, where s is the rate of new walks and v the teleport vector: the ratio of two such scores, each
+    divided by its rate, is the share.
+
+    Examples
+    --------
+    >>> from apexrank.graph.pagerank import PageRank
+    >>> rank = PageRank(damping=0.5).fit(([0, 1, 2], [2, 2, 1]))
+    >>> origin_share(rank, np.array([True, False, False])).round(3).tolist()
+    [1.0, 0.143, 0.25]
+    """
+    if not starts.any():
+        return np.zeros(len(starts))
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", ConvergenceWarning)  # the rank itself has said so
+        part = clone(rank).fit(rank.graph_, teleport=starts.astype(float))
+    dangling = rank.graph_.dangling
+    rates = [1 - rank.damping + rank.damping * each.scores_[dangling].sum() for each in (rank, part)]
+    return starts.mean() * part.scores_ / rates[1] * rates[0] / rank.scores_
+
+
+def self_loops(graph: Graph) -> np.ndarray:
+    """Mask of the vertices that link to themselves.
+
+    Examples
+    --------
+    >>> self_loops(Graph.from_edges([0, 1], [1, 1])).tolist()
+    [False, True]
+    """
+    return _loop_weights(graph) > 0
+
+
+def has_links(graph: Graph) -> bool:
+    """Whether any vertex links to another one.
+
+    Examples
+    --------
+    >>> has_links(Graph.from_edges([0, 1], [0, 1])), has_links(Graph.from_edges([0, 1], [1, 1]))
+    (False, True)
+    """
+    # more links than vertices cannot all be loops
+    return graph.n_edges > graph.n or graph.n_edges > int(self_loops(graph).sum())
+
+
+def _loop_weights(graph: Graph) -> np.ndarray:
+    found = np.zeros(graph.n)
+    _add_loops(graph.indptr, graph.indices, np.empty(0) if graph.weights is None else graph.weights, found)
+    return found
+
+
+@kernel()
+def _add_loops(indptr, indices, weights, found):
+    for i in range(found.size):
+        for k in range(indptr[i], indptr[i + 1]):
+            if indices[k] == i:
+                found[i] += weights[k] if weights.size else 1.0
+
+
+def closed_share(graph: Graph, vertex: int) -> float:
+    """Share of a vertex's sources that have no in-links from outside the vertex and its sources.
+
+    Examples
+    --------
+    >>> closed_share(Graph.from_edges([1, 2, 1, 2, 3], [0, 0, 2, 1, 2]), 0)   # 3 links to 2
+    0.5
+    """
+    sources = graph.indices[graph.indptr[vertex] : graph.indptr[vertex + 1]]
+    sources = sources[sources != vertex]
+    starts = graph.indptr[sources]
+    counts = graph.indptr[sources + 1] - starts
+    owner = np.repeat(np.arange(len(sources)), counts)
+    links = np.arange(len(owner)) + (starts - np.cumsum(counts) + counts)[owner]
+    outside = ~np.isin(graph.indices[links], np.append(sources, vertex))
+    return float((np.bincount(owner, outside, len(sources)) == 0).sum() / max(1, len(sources)))
+
+
+def links_among(graph: Graph, vertices: list[int]) -> list[tuple[int, int]]:
+    """Links between some vertices, as pairs of positions in their list (source, target), none to oneself.
+
+    Examples
+    --------
+    >>> links_among(Graph.from_edges([0, 1, 2, 2], [1, 0, 0, 2]), [2, 0])
+    [(0, 1)]
+    """
+    pairs = []
+    for b, target in enumerate(vertices):
+        sources = graph.indices[graph.indptr[target] : graph.indptr[target + 1]]
+        pairs += [(a, b) for a in np.flatnonzero(np.isin(vertices, sources)).tolist() if a != b]
+    return sorted(pairs)
