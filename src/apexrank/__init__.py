@@ -42,8 +42,10 @@ if TYPE_CHECKING:
     from apexrank.graph import AntiTrustRank as AntiTrustRank
     from apexrank.graph import ConsensusRank as ConsensusRank
     from apexrank.graph import DemotedRank as DemotedRank
+    from apexrank.graph import GuardedPageRank as GuardedPageRank
     from apexrank.graph import InDegree as InDegree
     from apexrank.graph import LpqRank as LpqRank
+    from apexrank.graph import NonBacktrackingRank as NonBacktrackingRank
     from apexrank.graph import PageRank as PageRank
     from apexrank.graph import TrustRank as TrustRank
     from apexrank.rankers import AdditivePush as AdditivePush

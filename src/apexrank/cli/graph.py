@@ -95,7 +95,10 @@ def _graph(context: typer.Context) -> None:
 class RankOptions:
     """The method and its parameters."""
 
-    method: str = opt.method(f"One of {', '.join(METHODS)}.", default="guarded", choices=tuple(METHODS))
+    method: str | None = opt.method(
+        f"One of {', '.join(METHODS)}; guarded by default, fairness-goodness with --signed, lpq with labels or -p.",
+        choices=tuple(METHODS),
+    )
     p: float | None = opt.method(
         "How much more few strong links count than many weak ones: from 1 to inf; 2 by default, 1 in top-mean.",
         "-p",
@@ -191,7 +194,10 @@ def rank(
 
     flags = {"signed": signed, "explain": bool(shown.explain)}
     parameters = opt.given_options(options)
-    method = parameters.pop("method")
+    chosen = {*files, *parameters}
+    method = parameters.pop("method", None) or default_method(
+        {*chosen, *(name for name in flags if flags[name])}
+    )
     estimator = build_method(method, {*files, *(name for name in flags if flags[name])}, **parameters)
     watch = out.Stopwatch()
     given = reading.read(edges, signed=signed)
@@ -228,6 +234,19 @@ def rank(
         out.print_table([f"into {name} from", "flow", "share"], rows)
     typer.echo(_sentence(report))
     out.print_written(output, f", {len(ranked)} of {report['vertices']} vertices, best first")
+
+
+def default_method(given: set[str]) -> str:
+    """Return the method for the files, flags and parameters of the command line when it names none.
+
+    Examples
+    --------
+    >>> default_method(set()), default_method({"trusted"}), default_method({"signed"})
+    ('guarded', 'lpq', 'fairness-goodness')
+    """
+    if given & {*_LABELLED, "p", "ratio", "teleport_as", "negative"}:
+        return "lpq"
+    return "fairness-goodness" if "signed" in given else "guarded"
 
 
 def build_method(name: str, given: set[str], **options: Any) -> Any:

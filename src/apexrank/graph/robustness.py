@@ -288,8 +288,8 @@ def attack_ranks(
         trials: dict[str, list[_Trial]] = {rank: [] for rank in estimators}
         try:
             for number, targets in enumerate(rounds):
-                several = max(targets, kind.targets)
-                spammed = attack(adjacency, n_targets=several, random_state=random_state + number, **options)
+                count = max(targets, kind.targets)
+                spammed = attack(adjacency, n_targets=count, random_state=random_state + number, **options)
                 now = as_graph(spammed.adjacency)
                 for rank, estimator in estimators.items():
                     scores = _fit(estimator, now, f"{rank} ({name})", notes, clean[rank])
