@@ -14,10 +14,12 @@ from typing import Any
 import numpy as np
 from scipy import sparse
 
-from apexrank import LpqRank, PageRank
+from apexrank import GuardedPageRank, LpqRank, PageRank
 from apexrank.datasets import make_crawl
 from apexrank.graph import Graph, as_graph
+from apexrank.graph.guarded import SpreadWalk
 from apexrank.graph.lpq import Lpq
+from apexrank.graph.nonbacktracking import NonBacktrackingWalk
 from apexrank.graph.power import Walk
 from benchmarks.timing import report, seconds
 
@@ -41,8 +43,13 @@ def steps(graph: Graph) -> list[dict]:
     ):
         with Walk(graph, map_, DAMPING, v) as walk:
             times[name] = seconds(lambda walk=walk: walk.step(v), repeats=20)
+    with NonBacktrackingWalk(graph, DAMPING, v, 2) as walk:
+        states = walk.states(v)
+        times["non-backtracking walks"] = seconds(lambda: next(states), repeats=20)
+    with SpreadWalk(graph, DAMPING, v, 20.0, 2, 0.05) as walk:
+        times["a guard"] = seconds(lambda: walk.step(v), repeats=20)
     base = times.pop("PageRank")
-    limits = {"L_2,2.4": 1.3, "L_3,3.6": 1.3, "L_inf": ""}
+    limits = {"L_2,2.4": 1.3, "L_3,3.6": 1.3, "L_inf": "", "non-backtracking walks": 3, "a guard": 1.3}
     return [_row(f"one step of {name}", t, "PageRank step", base, limits[name]) for name, t in times.items()]
 
 
@@ -135,7 +142,7 @@ MEASURE = """
 import json, sys, warnings
 import numpy as np
 n, m, way = int(sys.argv[1]), int(sys.argv[2]), sys.argv[3]
-from apexrank import LpqRank, PageRank
+from apexrank import GuardedPageRank, LpqRank, NonBacktrackingRank, PageRank
 from apexrank.datasets import make_crawl
 from apexrank.graph import Graph, as_graph
 
@@ -153,7 +160,7 @@ else:
     graph = Graph.from_edges(sources, targets, n=n, repeated="once")
     del sources, targets
 warnings.simplefilter("ignore")  # a few steps need as much memory as many
-for rank in (PageRank, LpqRank):
+for rank in (PageRank, LpqRank, NonBacktrackingRank, GuardedPageRank):
     rank(max_iter=5).fit(graph)
 print(json.dumps({"links": graph.n_edges, "graph": graph.nbytes / 1e6, "imported": imported, "peak": resident()}))
 """
@@ -215,6 +222,8 @@ def main() -> None:
     rows = [*steps(graph), *peers(A, graph)]
     fit = seconds(lambda: LpqRank(tol=WANTED).fit(graph), repeats=3)
     rows.append(_row(f"L_2,2.4 to {WANTED:g}", fit, "PageRank to the same", rows[-1]["ours (s)"], ""))
+    fit = seconds(lambda: GuardedPageRank(tol=WANTED).fit(graph), repeats=3)
+    rows.append(_row(f"GuardedPageRank to {WANTED:g}", fit, "PageRank to the same", rows[-1]["that (s)"], ""))
     rows += [memory(PAGES, LINKS, "matrix", 400), memory(3_000_000, 100_000_000, "list", 8000)]
     defaults()
     report("graph", "Graph ranking", rows)
