@@ -51,7 +51,13 @@ def scores(answer):
 class TestRank:
     def test_a_farm_wins_pagerank_and_loses_lpq(self, folder):
         assert ranked("edges.csv --method pagerank --top 1")["ranking"][0]["vertex"] == "farm"
-        assert [row["vertex"] for row in ranked("edges.csv --top 4")["ranking"]] == ["a", "b", "hub", "farm"]
+        assert [row["vertex"] for row in ranked("edges.csv -p 2 --top 4")["ranking"]] == [
+            "a",
+            "b",
+            "hub",
+            "farm",
+        ]
+        assert ranked("edges.csv")["estimator"] == "GuardedPageRank"
 
     def test_scores_are_those_of_networkx(self, folder):
         answer = ranked("edges.csv --method pagerank --damping 0.7 --tol 1e-12")
@@ -72,7 +78,7 @@ class TestRank:
         assert {name: value / total for name, value in new.items()} == pytest.approx(found, abs=1e-11)
 
     def test_csv_for_programs_and_nothing_else(self, folder):
-        result = run("graph rank edges.csv --top 2")
+        result = run("graph rank edges.csv -p 2 --top 2")
         lines = result.stdout.splitlines()
         assert lines[0] == "rank,vertex,score"
         assert [line.split(",")[:2] for line in lines[1:]] == [["1", "a"], ["2", "b"]]
@@ -80,7 +86,7 @@ class TestRank:
 
     @pytest.mark.parametrize("name", ["ranks.csv", "ranks.parquet"])
     def test_files(self, folder, name):
-        shown = run(f"graph rank edges.csv --top 3 -o {name}").stdout
+        shown = run(f"graph rank edges.csv -p 2 --top 3 -o {name}").stdout
         assert (
             "edges.csv: 12 vertices, 11 edges; LpqRank(p=2, ratio=1.2, damping=0.85): converged after"
             in shown
@@ -90,7 +96,9 @@ class TestRank:
         frame = pl.read_csv(name) if name.endswith("csv") else pl.read_parquet(name)
         assert frame.columns == ["rank", "vertex", "score"]
         assert frame["vertex"].to_list() == ["a", "b", "hub"]
-        assert frame["score"].to_list() == [row["score"] for row in ranked("edges.csv --top 3")["ranking"]]
+        assert frame["score"].to_list() == [
+            row["score"] for row in ranked("edges.csv -p 2 --top 3")["ranking"]
+        ]
 
     def test_equals_keep_the_order_of_the_vertices(self, folder):
         last = [row["vertex"] for row in ranked("edges.csv")["ranking"]][4:]
@@ -115,7 +123,7 @@ class TestRank:
         assert "InDegree(); read in" in shown
 
     def test_not_converging_is_a_note(self, folder):
-        result = run("graph rank edges.csv --max-iter 2 -o r.csv")
+        result = run("graph rank edges.csv -p 2 --max-iter 2 -o r.csv")
         assert result.stderr.startswith("note: not converged after 2 steps")
         assert "stopped after 2 steps" in result.stdout
         assert Path("r.csv").exists()
@@ -242,7 +250,7 @@ class TestLabels:
         row = {row["vertex"]: row for row in answer["ranking"]}
         assert row["c"]["distrust"] >= 3
         assert row["b"]["distrust"] == 0
-        by_rank = {row["vertex"]: row for row in ranked("votes.csv --signed")["ranking"]}
+        by_rank = {row["vertex"]: row for row in ranked("votes.csv --signed --method lpq")["ranking"]}
         assert 0 < by_rank["c"]["distrust"] != row["c"]["distrust"]
         assert "3 edges and 1 negative ones" in run("graph rank votes.csv --signed -o r.csv").stdout
         ratings = pl.read_csv("votes.csv").rows()
@@ -352,9 +360,9 @@ class TestUnknownVertices:
 
 class TestStart:
     def test_fewer_steps_and_the_same_answer(self, folder):
-        run("graph rank edges.csv -o ranks.csv")
+        run("graph rank edges.csv -p 2 -o ranks.csv")
         Path("more.csv").write_text(EDGES + "new,a\n")
-        cold, warm = ranked("more.csv"), ranked("more.csv --start ranks.csv")
+        cold, warm = ranked("more.csv -p 2"), ranked("more.csv -p 2 --start ranks.csv")
         assert warm["steps"] < cold["steps"]
         assert scores(warm) == pytest.approx(scores(cold), abs=1e-8)
 
@@ -497,7 +505,7 @@ RANK = "graph rank edges.csv"
         (f"{RANK} --method trustrank --trusted good.txt --start ranks.csv", "has no --start"),
         (f"{RANK} --method demoted --trusted good.txt", "--method demoted needs --distrusted FILE"),
         ("graph rank negative.csv --method mean-rating --signed --smoothing -1", "--smoothing must be"),
-        (f"{RANK} -k 3", "--method lpq has no -k"),
+        (f"{RANK} -k 3", "--method guarded has no -k"),
         (f"{RANK} --gamma 0.5", "--gamma is about labels"),
         (f"{RANK} --negative edges", "--negative is about negative edges: add --signed"),
         (
@@ -605,7 +613,7 @@ class TestProgress:
     def test_person_sees_each_step(self, folder, monkeypatch):
         screen = self.Screen()
         monkeypatch.setattr("apexrank.cli.output.working", screen)
-        steps = ranked("edges.csv")["steps"]
+        steps = ranked("edges.csv -p 2")["steps"]
         assert screen.lines[:2] == ["reading edges.csv", "ranking 12 vertices"]
         assert len(screen.lines) == 2 + steps
         assert re.fullmatch(

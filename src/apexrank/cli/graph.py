@@ -244,7 +244,7 @@ def default_method(given: set[str]) -> str:
     >>> default_method(set()), default_method({"trusted"}), default_method({"signed"})
     ('guarded', 'lpq', 'fairness-goodness')
     """
-    if given & {*_LABELLED, "p", "ratio", "teleport_as", "negative"}:
+    if given & {*_LABELLED, *_ABOUT_LABELS, "p", "ratio", "teleport_as", "negative"}:
         return "lpq"
     return "fairness-goodness" if "signed" in given else "guarded"
 

@@ -14,8 +14,8 @@ Suspicion orders them: ``log(excess_i)·(1 + u_i)·c_i``. Neither depends on the
 
 Share of the attackers' vertices among the first 10, 30 and 50 suspects, and targets among all of them, with 50 targets
 (17 in wiki-Vote) attacked by `apexrank.datasets.attack`, self-loops dropped (``python -m benchmarks.farms``). The rule
-was chosen on other graphs (links of manuals, dependencies of packages, ratings, a smaller made-up crawl); these four were
-looked at twice, and c came after the first look.
+was chosen on other graphs (links of manuals, dependencies of packages, ratings, a smaller made-up crawl); these four
+were looked at twice, and c came after the first look.
 
 =========================  =====================  =====================  =====================  =====================
 planted                    wiki-Vote              epinions, trust        made-up crawl          cnr-2000
