@@ -38,6 +38,7 @@ from apexrank.graph import (
     TrustRank,
 )
 from apexrank.graph.base import IteratedRank, plain_graph
+from apexrank.graph.spectral import WeightedRank
 from apexrank.penalties import ElasticNet, NonNegative, Ridge
 from apexrank.preprocessing import QueryNormalizer, RampEncoder
 from apexrank.rankers import (
@@ -75,6 +76,7 @@ BASES = {
     KernelFit,
     LinearBinaryRanker,
     LinearFit,
+    WeightedRank,
 }
 
 

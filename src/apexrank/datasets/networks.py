@@ -12,14 +12,15 @@ import io
 import re
 from inspect import cleandoc
 from pathlib import Path
+from typing import Any
 
 import numpy as np
-from scipy.sparse import csr_array
+from scipy.sparse import csr_array, load_npz
 from sklearn.utils import Bunch
 
 from apexrank.datasets.sources import DATA_VARIABLE, data_path
-from apexrank.errors import InputError, MissingDataError
-from apexrank.textfile import read_text
+from apexrank.errors import InputError, MissingDataError, one_line
+from apexrank.textfile import File, read_text, reading, unpacked, unpacked_limit
 
 _SNAP = "the Stanford Large Network Dataset Collection (SNAP)"
 _NODE = re.compile(r'node\s*\[\s*id (\d+)\s+label "([^"]*)"\s+value ([01])\s+source "([^"]*)"\s*\]')
@@ -55,8 +56,6 @@ def load_cnr_2000(path: str | Path | None = None) -> Bunch:
     [[0, 1, 1], [0, 0, 0], [1, 0, 0]]
     """
     file = _file(path, "cnr-2000.csr.npz", "the Laboratory for Web Algorithmics (University of Milan)")
-    from apexrank.graph.formats import read_npz  # which loads numba
-
     adjacency = csr_array(read_npz(file) != 0, dtype=np.int8)
     adjacency.sort_indices()
     return Bunch(
@@ -359,3 +358,25 @@ def _csr(source: np.ndarray, target: np.ndarray, weights: np.ndarray, n: int) ->
     order = np.lexsort((target, source))
     indptr = np.searchsorted(source[order], np.arange(n + 1)).astype(np.int32)
     return csr_array((weights[order], target[order].astype(np.int32), indptr), shape=(n, n))
+
+
+def read_npz(file: File) -> Any:
+    """Read a matrix that scipy.sparse.save_npz wrote, or the arrays indptr, indices, shape and maybe data of a CSR."""
+    with reading(file):
+        content = unpacked(file)
+    try:
+        with np.load(io.BytesIO(content), allow_pickle=False) as arrays:
+            if sum(entry.file_size for entry in arrays.zip.infolist()) > unpacked_limit(file, "npz"):
+                raise InputError("it unpacks to far more than its size lets expect")
+            if "format" in arrays:
+                return load_npz(io.BytesIO(content))
+            indices, indptr, shape = (arrays[key] for key in ("indices", "indptr", "shape"))
+            data = arrays["data"] if "data" in arrays else np.ones(len(indices), dtype=bool)
+        matrix = csr_array((data, indices, indptr), shape=tuple(shape.tolist()))
+        matrix.check_format(full_check=True)
+    except Exception as error:  # damage shows in many ways
+        raise InputError(
+            f"{file} is not a graph: it needs the arrays indptr, indices and shape of a CSR matrix "
+            f"({one_line(str(error))})"
+        ) from None
+    return matrix

@@ -196,6 +196,8 @@ def files_of_edges(path: str | Path) -> list[Path | Stream]:
             if not found:
                 raise InputError(f"no file matches {text!r}: correct the pattern")
             return [*found]
+        if path.is_char_device() and path.resolve() != Path("/dev/stdin").resolve():  # it may never end
+            raise InputError(f"{text!r} is a device: give a file, a pipe or -")
         if path.exists() and not path.is_file():  # a pipe
             return [Stream(text, path.read_bytes())]
     return [path]

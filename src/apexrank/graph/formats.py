@@ -16,8 +16,9 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from scipy import io, sparse
+from scipy import io
 
+from apexrank.datasets.networks import read_npz
 from apexrank.errors import InputError, MissingExtraError, one_line
 from apexrank.graph.edges import Column, Edges, edges_of_arrays, index_type, object_array
 from apexrank.graph.objects import edges_of_matrix, edges_of_networkx, refuse_columns
@@ -271,28 +272,6 @@ def _matrix_market(file: File) -> Any:
         raise InputError(f"{file} claims {entries:.0f} entries, more than it has bytes: copy the file again")
     matrix = io.mmread(BytesIO(content))
     return matrix.astype(bool) if b"pattern" in head.lower() else matrix
-
-
-def read_npz(file: File) -> Any:
-    """Read a matrix that scipy.sparse.save_npz wrote, or the arrays indptr, indices, shape and maybe data of a CSR."""
-    with reading(file):
-        content = unpacked(file)
-    try:
-        with np.load(BytesIO(content), allow_pickle=False) as arrays:
-            if sum(entry.file_size for entry in arrays.zip.infolist()) > unpacked_limit(file, "npz"):
-                raise InputError("it unpacks to far more than its size lets expect")
-            if "format" in arrays:
-                return sparse.load_npz(BytesIO(content))
-            indices, indptr, shape = (arrays[key] for key in ("indices", "indptr", "shape"))
-            data = arrays["data"] if "data" in arrays else np.ones(len(indices), dtype=bool)
-        matrix = sparse.csr_array((data, indices, indptr), shape=tuple(shape.tolist()))
-        matrix.check_format(full_check=True)
-    except Exception as error:  # damage shows in many ways
-        raise InputError(
-            f"{file} is not a graph: it needs the arrays indptr, indices and shape of a CSR matrix "
-            f"({one_line(str(error))})"
-        ) from None
-    return matrix
 
 
 def _webgraph(base: Any) -> Edges:

@@ -12,6 +12,7 @@ import numpy as np
 from scipy.stats import rankdata
 from sklearn.base import clone
 from sklearn.exceptions import ConvergenceWarning
+from sklearn.utils import check_random_state
 
 from apexrank.datasets.attacks import FARM_PAGES, KINDS, attack, linked_pages
 from apexrank.errors import InputError
@@ -219,7 +220,7 @@ def attack_ranks(
     attacks: Sequence[str] = ATTACKS,
     n_targets: int | None = None,
     pages: int = FARM_PAGES,
-    random_state: int = 0,
+    random_state: int | None = 0,
     progress: Callable[[str], None] | None = None,
 ) -> AttackStudy:
     """Attack random pages of a graph, and measure for each rank how far they rise.
@@ -241,7 +242,7 @@ def attack_ranks(
         Number of targets; default: 50, in small graphs a twentieth of the pages that others link to.
     pages : int, default=200
         New pages of each target in attacks that have 200 by default, where no size is given.
-    random_state : int, default=0
+    random_state : int or None, default=0
         Draws targets and hijacked pages.
     progress : callable, optional
         Called with a line on each result.
@@ -261,6 +262,9 @@ def attack_ranks(
     """
     began = time.perf_counter()
     sizes = {name: _size(name, pages) for name in attacks}
+    seed = (
+        int(check_random_state(random_state).randint(2**31 - 2**20)) if random_state is None else random_state
+    )
     if not sizes:
         raise InputError("attacks needs at least one kind, such as farm")
     read = plain_graph(graph)
@@ -289,7 +293,7 @@ def attack_ranks(
         try:
             for number, targets in enumerate(rounds):
                 count = max(targets, kind.targets)
-                spammed = attack(adjacency, n_targets=count, random_state=random_state + number, **options)
+                spammed = attack(adjacency, n_targets=count, random_state=seed + number, **options)
                 now = as_graph(spammed.adjacency)
                 for rank, estimator in estimators.items():
                     scores = _fit(estimator, now, f"{rank} ({name})", notes, clean[rank])
