@@ -27,6 +27,7 @@ def attack(
     n_targets: int = 50,
     pages: int | None = None,
     hijacked: int = 10,
+    targets: Any = None,
     random_state: int | np.random.RandomState | None = 0,
 ) -> Bunch:
     """Attack random pages of a graph with link spam, all of them at once.
@@ -50,6 +51,8 @@ def attack(
         ``hijacked`` and ``expired`` none.
     hijacked : int, default=10
         Old pages that are hijacked or taken over for each target, in attacks that do so.
+    targets : array of int, optional
+        Vertices to attack; default: ``n_targets`` of them, drawn at random.
     random_state : int, RandomState or None, default=0
         Draws the targets, then the hijacked pages.
 
@@ -71,7 +74,7 @@ def attack(
     if kind not in KINDS:
         raise InputError(f"unknown attack {kind!r}: use one of {', '.join(KINDS)}")
     chosen = KINDS[kind]
-    check_count("n_targets", n_targets, chosen.targets)
+    check_count("n_targets", n_targets if targets is None else len(targets), chosen.targets)
     check_count("hijacked", hijacked, 1)
     if pages is None:
         pages = chosen.pages
@@ -81,8 +84,10 @@ def attack(
     old = csr_array(_checked_graph(graph.to_scipy() if hasattr(graph, "to_scipy") else graph), copy=True)
     old.sum_duplicates()
     old.eliminate_zeros()
-    rng = check_random_state(random_state)
-    web = _Web(old, linked_pages(old), int(n_targets), int(pages), int(hijacked), rng)
+    rng, linked = check_random_state(random_state), linked_pages(old)
+    if targets is None:
+        targets = draw_pages(linked, n_targets, rng, "lower n_targets")
+    web = _Web(old, linked, np.asarray(targets), int(pages), int(hijacked), rng)
     chosen.make(web)
     return web.finish()
 
@@ -99,6 +104,13 @@ def linked_pages(adjacency: csr_array) -> np.ndarray:
     return np.flatnonzero(into > (adjacency.diagonal() != 0))
 
 
+def draw_pages(pages: np.ndarray, count: int, rng: np.random.RandomState, advice: str) -> np.ndarray:
+    """Draw some of the pages, none of them twice; ``advice`` says in an error what to do where they are too few."""
+    if len(pages) < count:
+        raise InputError(f"{count} pages are needed, but only {len(pages)} are suitable: {advice}")
+    return rng.choice(pages, count, replace=False)
+
+
 class _Web:
     """A graph and what an attacker adds to it; arrays of pages have one row for each target."""
 
@@ -106,21 +118,19 @@ class _Web:
         self,
         old: csr_array,
         linked: np.ndarray,
-        n_targets: int,
+        targets: np.ndarray,
         pages: int,
         hijacked: int,
         rng: np.random.RandomState,
     ) -> None:
         self.old, self.linked, self.pages, self.hijacked, self.rng = old, linked, pages, hijacked, rng
-        self.targets = self.draw(linked, n_targets, "lower n_targets")[:, None]
+        self.targets = targets[:, None]
         self.size = old.shape[0]
         self.links: list[tuple[np.ndarray, np.ndarray]] = []
         self.owned, self.n_hijacked = self.targets.ravel(), 0
 
-    def draw(self, pages: np.ndarray, count: int, advice: str = "hijack fewer") -> np.ndarray:
-        if len(pages) < count:
-            raise InputError(f"{count} pages are needed, but only {len(pages)} are suitable: {advice}")
-        return self.rng.choice(pages, count, replace=False)
+    def draw(self, pages: np.ndarray, count: int) -> np.ndarray:
+        return draw_pages(pages, count, self.rng, "hijack fewer")
 
     def new(self, count: int) -> np.ndarray:
         """Numbers of new pages, ``count`` for each target."""

@@ -209,8 +209,11 @@ def _assumed(table: _Table, given: tuple[Column, ...]) -> str | None:
     known = [name for several in KNOWN_COLUMNS.values() for name in several]
     left = [name for i, name in enumerate(names) if i not in used]
     by_position = any(names[i].lower() not in known for i in used[:2]) or table.has_header is False
-    if not left or None not in given or not by_position:
+    if None not in given or not by_position:
         return None
+    if not left:
+        took = f"{table.file}: line 1 is taken for the names of columns, {names[used[0]]!r} and {names[used[1]]!r}"
+        return took if table.has_header else None
     shown = ", ".join(map(repr, left[:8])) + (", ..." if len(left) > 8 else "")
     return f"{table.file}: links go from {names[used[0]]!r} to {names[used[1]]!r}; not used: {shown}"
 
@@ -350,7 +353,7 @@ def _is_header(path: File, first: list[str], second: list[str] | None = None) ->
     lower = {field.lower() for field in first}
     if all(lower.intersection(KNOWN_COLUMNS[role]) for role in ("source", "target")):
         return True
-    if _are_whole(first[:2]):
+    if _are_whole(first[:2]) or any(map(_NUMBER.fullmatch, first[2:])):
         return False
     has_suffix = re.search(r"\.[ct]sv(\.gz)?$", str(path).lower()) is not None
     return has_suffix or (second is not None and _are_whole(second[:2]))

@@ -130,7 +130,7 @@ class GuardedPageRank(IteratedRank):
         guard, limit, scores = self._limited(read, shares, plain)
         sums = total(scores)
         # |min(a, b) − min(a', b')| ≤ |a − a'| + |b − b'|, and dividing by the sum at most doubles it
-        bound = float(np.max(2 * (plain.error_bound + limit * guard.error_bound) / sums))
+        bound = min(2.0, float(np.max(2 * (plain.error_bound + limit * guard.error_bound) / sums)))
         steps = plain.n_iter + guard.n_iter
         self.pagerank_, self.guard_, self.limit_ = plain.scores, guard.scores, limit
         self.limited_ = scores < plain.scores

@@ -14,7 +14,7 @@ from sklearn.base import clone
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils import check_random_state
 
-from apexrank.datasets.attacks import FARM_PAGES, KINDS, attack, linked_pages
+from apexrank.datasets.attacks import FARM_PAGES, KINDS, attack, draw_pages, linked_pages
 from apexrank.errors import InputError
 from apexrank.graph.base import GraphRank, IteratedRank, plain_graph
 from apexrank.graph.graph import Graph
@@ -277,6 +277,7 @@ def attack_ranks(
         raise InputError(
             f"others link to {linked} vertices only: lower n_targets, or give a graph of more links"
         )
+    targets = draw_pages(linked_pages(adjacency), n_targets, check_random_state(seed), "lower n_targets")
     notes: list[str] = []
     estimators = {BASELINE: PageRank(tol=1e-7)} | dict(default_ranks() if ranks is None else ranks)
     tell = progress or (lambda line: None)
@@ -288,12 +289,13 @@ def attack_ranks(
         kind = KINDS[options["kind"]]
         each = options.get("pages", kind.pages) if kind.size == "pages" else 2  # of cycles and hijacked pages
         together = max(1, read.n // (SPAM_SHARE * each))
-        rounds = [len(part) for part in np.array_split(np.arange(n_targets), -(-n_targets // together))]
+        n_rounds = min(-(-n_targets // together), max(1, n_targets // kind.targets))
+        rounds = np.array_split(targets, n_rounds)
         trials: dict[str, list[_Trial]] = {rank: [] for rank in estimators}
         try:
-            for number, targets in enumerate(rounds):
-                count = max(targets, kind.targets)
-                spammed = attack(adjacency, n_targets=count, random_state=seed + number, **options)
+            for number, part in enumerate(rounds):
+                which = {"n_targets": n_targets} if n_rounds == 1 else {"targets": part}
+                spammed = attack(adjacency, random_state=seed + number, **which, **options)
                 now = as_graph(spammed.adjacency)
                 for rank, estimator in estimators.items():
                     scores = _fit(estimator, now, f"{rank} ({name})", notes, clean[rank])
