@@ -31,6 +31,7 @@ class _Ratings(NamedTuple):
     values: np.ndarray
     made: np.ndarray
     received: np.ndarray
+    largest: float  # absolute rating before scaling
 
     def smoothed_mean(self, trust: np.ndarray, smoothing: float) -> np.ndarray:
         """``Σ trust(u)·W(u, v) / (received(v) + smoothing)``, 0 for vertices that nobody rated."""
@@ -44,9 +45,9 @@ def _ratings(graph: SignedGraph) -> _Ratings:
     values = np.concatenate(
         [sign * part.data.astype(float) for sign, part in zip((1, -1), parts, strict=True)]
     )
-    values /= np.abs(values).max(initial=0.0) or 1.0
+    largest = np.abs(values).max(initial=0.0) or 1.0
     made, received = (np.bincount(end, minlength=graph.positive.n) for end in (raters, rated))
-    return _Ratings(raters, rated, values, made, received)
+    return _Ratings(raters, rated, values / largest, made, received, largest)
 
 
 class _OfRatings:
@@ -92,7 +93,11 @@ class MeanRating(_OfRatings, GraphRank):
         check_finite("smoothing", self.smoothing, 0)
         read = as_graph(graph, signed=True)
         self.graph_ = read.positive
-        self.scores_ = _ratings(read).smoothed_mean(np.ones(read.positive.n), self.smoothing)
+        ratings = _ratings(read)
+        # sums of whole ratings are exact, so that equal means are equal; those of scaled ones are not
+        net = read.positive.reversed().out_weight - read.negative.reversed().out_weight
+        rated = np.where(ratings.received > 0, ratings.received + self.smoothing, 1.0)
+        self.scores_ = net / (rated * ratings.largest)
         return self
 
 
