@@ -37,14 +37,13 @@ class NonBacktrackingWalk(Walk):
         self.graph, self.damping, self.teleport, self.truncate = graph, damping, teleport, truncate
         self.links = InLinks(graph.indptr, graph.indices, graph.weights)
         self.reciprocal = np.empty(graph.n_edges, dtype=bool)
-        self.links.run(
-            lambda a, b: mark_reciprocal(graph.indptr, graph.indices, self.reciprocal, int(a), int(b))
-        )
-        before = np.concatenate([[0], np.cumsum(self.reciprocal, dtype=np.int64)])
-        self.starts = before[graph.indptr]
+        counts = np.empty(graph.n, dtype=np.int64)
+        found = graph.indptr, graph.indices, self.reciprocal, counts
+        self.links.run(lambda a, b: mark_reciprocal(*found, int(a), int(b)))
+        self.starts = np.concatenate([[0], np.cumsum(counts)])
         self.back = NO_WEIGHTS
         if graph.weights is not None:
-            self.back = np.empty(int(before[-1]))
+            self.back = np.empty(int(self.starts[-1]))
             pattern = graph.indptr, graph.indices, graph.weights, self.reciprocal, self.starts, self.back
             self.links.run(lambda a, b: reverse_weights(*pattern, int(a), int(b)))
 

@@ -17,13 +17,15 @@ from apexrank.kernels.jit import kernel
 
 
 @kernel()
-def mark_reciprocal(indptr, indices, found, first, last):
-    """Mark the links (by target, sources sorted) whose reverse exists; a self-loop is its own reverse."""
+def mark_reciprocal(indptr, indices, found, counts, first, last):
+    """Mark and count the links (by target, sources sorted) whose reverse exists; a self-loop is its own reverse."""
     for k in range(first, last):
+        counts[k] = 0
         for e in range(indptr[k], indptr[k + 1]):
             i = indices[e]
             at = indptr[i] + np.searchsorted(indices[indptr[i] : indptr[i + 1]], k)
             found[e] = at < indptr[i + 1] and indices[at] == k
+            counts[k] += found[e]
 
 
 @kernel()
