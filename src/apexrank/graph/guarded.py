@@ -53,10 +53,10 @@ class GuardedPageRank(IteratedRank):
     """PageRank, but no more than what comes by many independent links allows: resists most link farms.
 
     A *guard* is computed beside PageRank: the same walk, but a vertex hands on at most ``1/min_links`` of its rank
-    through any link, and the first ``truncate`` steps of a walk hardly count. So the pages of a farm hand their target at
-    most ``1/min_links`` of what they hold, in whatever pattern they link: boosters with a single link, cycles, chains and
-    funnels lose most. The score is the smaller of PageRank and ``limit_`` times the guard, where ``limit_`` is such that
-    a share ``keep`` of the vertices keep their PageRank.
+    through any link, and the first ``truncate`` steps of a walk hardly count. So the pages of a farm hand their target
+    at most ``1/min_links`` of what they hold, in whatever pattern they link: boosters with a single link, cycles,
+    chains and funnels lose most. The score is the smaller of PageRank and ``limit_`` times the guard, where ``limit_``
+    is such that a share ``keep`` of the vertices keep their PageRank.
 
     Parameters
     ----------
