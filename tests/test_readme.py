@@ -1,4 +1,4 @@
-"""What each section of the README shows is run, in order, in one folder, and must print what the README says."""
+"""Run what each section of the README and of the tour shows, in order, in one folder, and compare what it prints."""
 
 import re
 import shlex
@@ -11,8 +11,13 @@ import pytest
 from tests.figures import same_output
 
 ROOT = Path(__file__).parent.parent
-README = (ROOT / "README.md").read_text(encoding="utf-8")
-SECTIONS = dict(re.findall(r"^## ([^\n]+)\n(.*?)(?=^## |\Z)", README, flags=re.MULTILINE | re.DOTALL))
+PAGES = {name: (ROOT / name).read_text(encoding="utf-8") for name in ("README.md", "docs/tour.md")}
+README = PAGES["README.md"]
+SECTIONS = {
+    f"{name}: {title}": text
+    for name, page in PAGES.items()
+    for title, text in re.findall(r"^## ([^\n]+)\n(.*?)(?=^## |\Z)", page, flags=re.MULTILINE | re.DOTALL)
+}
 SHOWN = {
     title: blocks
     for title, text in SECTIONS.items()
@@ -57,7 +62,8 @@ def test_everything_shown_in_order(title, tmp_path):
 
 def test_blocks_of_all_kinds_are_found():
     blocks = [block for blocks in SHOWN.values() for block in blocks]
-    assert len(blocks) == len(re.findall(r"^```\w+$", README, flags=re.MULTILINE))  # none outside a section
+    shown = re.findall(r"^```\w+$", "".join(PAGES.values()), flags=re.MULTILINE)
+    assert len(blocks) == len(shown)  # none outside a section
     assert sum(kind == "python" for kind, _ in blocks) >= 3
     assert sum(len(commands(block)) for kind, block in blocks if kind == "console") >= 8
 
@@ -65,7 +71,7 @@ def test_blocks_of_all_kinds_are_found():
 def test_names_and_files_that_are_mentioned_exist():
     import apexrank_papers as experiments
 
-    for name in re.findall(r"apexrank reproduce ([\w-]+)", README):
+    for name in re.findall(r"apexrank reproduce ([\w-]+)", "".join(PAGES.values())):
         assert name in [*experiments.names(), "all"]
     for path in re.findall(r"\]\((?!http|#)([^)]+)\)", README):
         assert (ROOT / path).exists(), path
@@ -74,5 +80,6 @@ def test_names_and_files_that_are_mentioned_exist():
         assert re.search(rf"^{target}:", makefile, flags=re.MULTILINE), target
 
 
-def test_no_number_is_left_to_be_filled_in():
+def test_the_readme_is_short_and_nothing_is_left_to_be_filled_in():
+    assert len(README.splitlines()) <= 200
     assert not re.findall(r"\b(?:RATIO|MEMR|LGBM)_\w+|\bTODO\b", README)
