@@ -66,7 +66,7 @@ def check_writable(path: str | Path) -> Path:
 
 
 def _mode(path: str | Path) -> int:
-    """What a path is, or 0 where there is nothing."""
+    """File mode of a path, or 0 where there is nothing."""
     try:
         return os.stat(path).st_mode
     except (FileNotFoundError, NotADirectoryError):

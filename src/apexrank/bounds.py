@@ -1,4 +1,4 @@
-"""How far the risk on new data can lie above the risk on the training data (JMLR 2009, sec. 4, Theorems 2 and 3).
+"""Generalisation bounds: risk on new data against risk on training data (JMLR 2009, sec. 4, Theorems 2 and 3).
 
 `link_stability` is another kind of bound: how far the coefficients of a fit with an unknown link move with y.
 

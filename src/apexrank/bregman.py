@@ -134,7 +134,7 @@ class _Dual:
         return multipliers
 
     def _shares(self, normals: np.ndarray) -> np.ndarray:
-        """How far each row may go: the shares of the rows that meet in a coordinate sum to at most 1.
+        """Step sizes of the rows: those that meet in a coordinate sum to at most 1.
 
         The dual cost is a sum over the coordinates, each convex in the multipliers of its rows. On the simplex every
         row meets every other.

@@ -237,7 +237,7 @@ def checkpoint(path: str | Path, about: str = "", every: float = 1.0) -> Iterato
 
 
 def recall(owner: Any, name: str, point: np.ndarray, compute: Callable[[], Answer]) -> Answer:
-    """What ``compute`` gives, or what it gave before the fit was interrupted; outside of `checkpoint` the former.
+    """Result of ``compute``, from the checkpoint if there is one.
 
     ``owner`` is the problem that is asked, ``name`` and ``point`` say what.
     """

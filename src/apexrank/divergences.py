@@ -30,7 +30,7 @@ def _atanh_rest(s: np.ndarray) -> np.ndarray:
 
 
 def _nearness(y: np.ndarray, difference: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Where x is near y, and there ``u = (x − y)/y`` and ``s = u/(2 + u)``; 0 elsewhere."""
+    """Mask of x near y, and there ``u = (x − y)/y`` and ``s = u/(2 + u)``; 0 elsewhere."""
     near = np.abs(difference) < NEAR * y
     u = np.divide(difference, y, where=near, out=np.zeros(np.shape(near)))
     return near, u, u / (2 + u)

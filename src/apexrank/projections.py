@@ -252,7 +252,7 @@ def hyperplane_multiplier(atom: Divergence, theta: np.ndarray, a: np.ndarray, b:
 def _excess(
     atom: Separable, theta: np.ndarray, a: np.ndarray, b: np.ndarray
 ) -> tuple[np.ndarray, np.ndarray]:
-    """How far ``<a, link(θ)>`` is above b, relative to its terms, and the slope along a.
+    """Excess of ``<a, link(θ)>`` over b, relative to its terms, and the slope along a.
 
     For positive x both sides of ``<a⁺, x> + b⁻ = <a⁻, x> + b⁺`` are positive, and the difference of their logarithms is
     nearly linear, even linear for the links and normals that have a closed form.

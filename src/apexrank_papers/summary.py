@@ -1,4 +1,4 @@
-"""What came of many experiments: one entry for each, where they ran, and a page of Markdown.
+"""Summary of many experiments: one entry for each, the machine, and a page of Markdown.
 
 Everything here is made of dictionaries, lists, text and numbers, so that it goes through JSON and back unchanged.
 """
@@ -136,7 +136,7 @@ def versions(packages: Sequence[str] = PACKAGES) -> dict[str, str]:
 
 
 def machine() -> dict[str, Any]:
-    """What the machine is, without its name: system, processor, cores and memory.
+    """Description of the machine without its name: system, processor, cores and memory.
 
     Examples
     --------
@@ -168,7 +168,7 @@ def _memory() -> float | None:
 
 
 def counts(entry: Mapping[str, Any]) -> str:
-    """How many verdicts of each word an entry has, or why it has none.
+    """Count of each kind of verdict of an entry, or the reason why it has none.
 
     Examples
     --------

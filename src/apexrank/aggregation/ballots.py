@@ -79,7 +79,7 @@ class Ballots:
 
     @property
     def voters_said(self) -> str:
-        """How many voters there are, in words: whole weights are counts of equal ballots.
+        """Number of voters in words: whole weights are counts of equal ballots.
 
         Examples
         --------
@@ -170,7 +170,7 @@ def uneven_ranges(scores: np.ndarray) -> tuple[float, float] | None:
 
 
 def voter_name(number: int, voters: Sequence[Any] | None) -> str:
-    """What messages call a voter.
+    """Name of a voter in messages.
 
     Examples
     --------

@@ -373,7 +373,7 @@ def tied_ranks(scores: np.ndarray, tolerance: np.ndarray, low: np.ndarray | None
 
 
 def low_support(ballots: Ballots, rule: Rule) -> np.ndarray | None:
-    """Which items have less support than the rule asks for; None where it asks for none.
+    """Mask of the items with less support than the rule asks for; None where it asks for none.
 
     Examples
     --------

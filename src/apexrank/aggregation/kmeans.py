@@ -300,7 +300,7 @@ class Centres(NamedTuple):
 
 
 class LloydRun(NamedTuple):
-    """Where one start led: centres, the nearest of each row, and the objective before the first step and after each."""
+    """Result of one start: centres, labels of the rows, and the objective before the first step and after each."""
 
     centres: Centres
     labels: np.ndarray

@@ -279,7 +279,7 @@ class LovaszAggregator(GradedRanker):
         return np.column_stack([points, known]) if self.missing == "indicator" else points
 
     def _last_points(self, points: np.ndarray, lists: Segments | None) -> np.ndarray:
-        """What the last listed document of each row's list has by each ranker; NaN where a ranker lists nothing."""
+        """Value of the last listed document of each row's list by each ranker; NaN where a ranker lists nothing."""
         if lists is None:
             points = list_points(self.list_, self.list_, normalize="zscore", kind=self.kind)
             return np.fmin.reduce(points)[None]

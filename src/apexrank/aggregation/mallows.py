@@ -372,7 +372,7 @@ class Mixture:
 
 
 class MixtureRun(NamedTuple):
-    """Where one start led, and the log-likelihood after each step."""
+    """Result of one start, with the log-likelihood after each step."""
 
     mixture: Mixture
     history: list[float]

@@ -89,7 +89,7 @@ def _clean(cost: np.ndarray) -> np.ndarray:
 
 
 def _kinds(gains: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Which kind each rank is of, and how many ranks each kind has: equal gains make a kind."""
+    """Kind of each rank, and the number of ranks of each kind: ranks with equal gains are of one kind."""
     scale = float(np.abs(gains).max()) or 1.0
     _, kind, counts = np.unique(np.round(gains / scale, 12), return_inverse=True, return_counts=True)
     return kind, counts

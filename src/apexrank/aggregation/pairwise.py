@@ -1,4 +1,4 @@
-"""How many voters prefer one item to another: the n × n counts, Copeland's scores and the Condorcet winner.
+"""Pairwise preferences: the n × n counts of voters, Copeland's scores and the Condorcet winner.
 
 The counts take O(voters · n²) time and n² memory, so nothing asks for them unless a method needs them.
 """

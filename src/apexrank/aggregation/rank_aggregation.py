@@ -241,7 +241,7 @@ class Aggregation:
 
     @cached_property
     def confidence(self) -> float:
-        """How sure the population is of its order, from 0 to 1 (Iyer and Bilmes 2013, sec. 4).
+        """Confidence of the population in its order, from 0 to 1 (Iyer and Bilmes 2013, sec. 4).
 
         The total variation ``V(x) = Σ_j |x_σ(j) − x_σ(j+1)|`` of scores along their own order is the largest less the
         smallest. The confidence is V of the mean points over the mean of V of the voters' points: 1 where all voters
@@ -269,7 +269,7 @@ class Aggregation:
 
     @property
     def low_support(self) -> np.ndarray | None:
-        """Which items rank after all others for less support than ``min_support``; None where that is 0."""
+        """Mask of the items that rank last for less support than ``min_support``; None where that is 0."""
         return fusion.low_support(self.ballots, self.rule)
 
     @property

@@ -66,7 +66,7 @@ class ConsensusOptions:
 
 @dataclass(frozen=True)
 class LayerOptions:
-    """What is known of the layers and vertices."""
+    """Prior knowledge about layers and vertices."""
 
     label: str | None = opt.reading(
         "Column of one table that tells the layers: networks, days, kinds of links."

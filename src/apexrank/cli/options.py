@@ -182,7 +182,7 @@ class ReportOptions:
 
 @dataclass(frozen=True)
 class CsvOptions:
-    """How CSV files are read."""
+    """Format of CSV files."""
 
     encoding: str | None = reading(
         "Encoding of CSV files, such as latin-1, cp1252 or utf-16; default: UTF-8."
@@ -207,7 +207,7 @@ class CsvOptions:
 
 @dataclass(frozen=True)
 class CostOptions:
-    """What a hit gains and a false alarm costs."""
+    """Gain of a hit and cost of a false alarm."""
 
     cost_false_alarm: float | None = costs(
         "Cost of a negative row of the list, which ends where it gains most; needs --gain-hit.",
@@ -264,7 +264,7 @@ _FORMATS = (
 
 @dataclass(frozen=True)
 class RankingOutput:
-    """How much of a ranking of vertices is written, and where."""
+    """Output of a ranking of vertices."""
 
     top: int | None = written("Keep the best N vertices.", metavar="N", min=1)
     output: Path | None = written(TABLE_OUTPUT, "--output", "-o")
@@ -275,7 +275,7 @@ REPEATED = {"sum": ", added up", "once": ", kept once", "error": ""}
 
 @dataclass(frozen=True)
 class EdgeOptions:
-    """How a file of edges is read."""
+    """Format of a file of edges."""
 
     source: str | None = reading(
         "Column of the links' sources: its name, or its position from 0; by default source, src, from, or the "
@@ -359,7 +359,7 @@ BallotPath = Annotated[
 
 @dataclass(frozen=True)
 class BallotOptions(CsvOptions):
-    """How a file of ballots is read."""
+    """Format of a file of ballots."""
 
     kind: str | None = reading(
         "What the cells hold: scores (larger is better, the default), ranks (1 is best), or orders: a row lists "
@@ -425,7 +425,7 @@ class BallotOptions(CsvOptions):
 
 @dataclass(frozen=True)
 class PointOptions:
-    """What the scores and places of a ballot are worth."""
+    """Values of the scores and places of a ballot."""
 
     normalize: str | None = worth(
         "Put each voter on a scale of its own: minmax, sum, zscore, rank or borda; scores are raw by default."

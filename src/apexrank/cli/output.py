@@ -301,7 +301,7 @@ def _warnings_as_notes(about: str) -> Iterator[None]:
 
 
 class Progress:
-    """What is being done, with a bar, a percentage and the time left once the number of steps is known."""
+    """Progress line with a bar, a percentage and the time left once the number of steps is known."""
 
     def __init__(self, bar: Any, message: str) -> None:
         self._bar, self._task = bar, bar.add_task(message, total=None)

@@ -38,7 +38,7 @@ class ReproduceOptions:
 
 @dataclass(frozen=True)
 class RunOptions:
-    """What is run, and where its files go."""
+    """Experiments to run, and the folder of their files."""
 
     list_names: bool = opt.plain("List the names there are.", "--list", default=False)
     out: Path | None = opt.plain("Folder for the table as CSV and, where there is one, the figure as PNG.")

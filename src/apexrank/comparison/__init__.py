@@ -1,4 +1,4 @@
-"""Which ranker puts the most positives on top of a list, by how much, and can that be trusted?
+"""Compare rankers by the top of the list, with confidence intervals and a verdict.
 
 `compare_rankers` (arrays) and `compare_table` (a table) fit logistic regression, a linear and an additive push, and
 boosted trees on repeated splits of the rows and measure the top of the list on rows that no fit has seen.

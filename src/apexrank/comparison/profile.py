@@ -1,4 +1,4 @@
-"""What the columns of a comparison hold, and what they add to the scores of its rows."""
+"""Profiles of the columns of a comparison, and their contributions to the scores."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a comparison found: measures with intervals, a verdict, and the list with the best ranker."""
+"""Result of a comparison: measures with intervals, a verdict, and the list of the best ranker."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ class Part(NamedTuple):
 
 
 class Verdict(NamedTuple):
-    """Which ranker to take.
+    """The recommended ranker.
 
     ``kind`` is "better" where the best ranker is clearly better at the top than a baseline, "no difference" where it
     is not, and "too few to tell". ``text`` says it in two sentences with numbers; each of ``caveats`` is a reason to
@@ -52,7 +52,7 @@ class Verdict(NamedTuple):
 
 @dataclass(frozen=True, eq=False)
 class Comparison:
-    """What `compare_rankers` or `compare_table` found. Lists of rankers run in the order of ``candidates``.
+    """Result of `compare_rankers` or `compare_table`. Lists of rankers run in the order of ``candidates``.
 
     Parameters
     ----------
@@ -191,13 +191,13 @@ class Comparison:
 
     @property
     def too_few(self) -> str | None:
-        """Why nothing can be claimed, or None."""
+        """Reason why nothing can be claimed, or None."""
         n, positives = len(self.y), self.n_positives
         return too_few(positives, n - positives, self.top.places(n, positives))
 
     @property
     def verdict(self) -> Verdict:
-        """Which ranker puts the most positives on top, by how much, and whether that can be trusted."""
+        """Verdict: the ranker with the most positives on top, by how much, and whether that can be trusted."""
         from apexrank.comparison.verdict import judge
 
         return judge(self)
@@ -225,7 +225,7 @@ class Comparison:
 
     @property
     def measured(self) -> str:
-        """How it was measured, in a sentence."""
+        """Description of the measurement in a sentence."""
         if self.draws is not None:
             return f"Trained on {self.n_train:,} rows, evaluated on {len(self.y):,}."
         each = round(self.n_train * self.ratio)
@@ -302,7 +302,7 @@ class Comparison:
 
 
 def too_few(positives: float, negatives: float, places: float) -> str | None:
-    """Why so few rows can tell nothing, or None."""
+    """Reason why the rows are too few, or None."""
     for number, what in (
         (positives, "positive rows"),
         (negatives, "negative rows"),

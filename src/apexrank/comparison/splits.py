@@ -1,4 +1,4 @@
-"""What a comparison measures, on which splits of the rows, and how sure it can be."""
+"""Measures, splits of the rows and confidence intervals of a comparison."""
 
 from __future__ import annotations
 
@@ -78,7 +78,7 @@ class Top:
 
     @property
     def label(self) -> str:
-        """What is measured."""
+        """Name of the measure."""
         if self.share is None:
             return f"positives found at {100 * (self.fpr or 0):.3g} % false alarms"
         return f"precision in the {self.part}"

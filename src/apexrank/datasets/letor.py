@@ -155,7 +155,7 @@ def _fill_null(matrix: csr_array, groups: np.ndarray, null: str | float) -> None
 
 
 def _query_minima(matrix: csr_array, groups: np.ndarray) -> np.ndarray:
-    """For each entry the smallest value of its feature in its query, 0 when all are NULL."""
+    """Smallest value of each entry's feature in its query, 0 when all are NULL."""
     values, width = matrix.data, np.int64(matrix.shape[1])
     queries = segment(groups, len(groups))
     query = np.repeat(queries.of_rows(), np.diff(matrix.indptr))
@@ -179,7 +179,7 @@ def _dense(path: str | Path, matrix: csr_array) -> np.ndarray:
 
 
 class _LetorRows(NamedTuple):
-    """What a file says, row by row; the features of row i are the entries from ``ends[i]`` to ``ends[i + 1]``."""
+    """Content of a file; the features of row i are the entries from ``ends[i]`` to ``ends[i + 1]``."""
 
     lines: array
     relevance: array

@@ -255,7 +255,7 @@ class _VoteFile:
         (self._read_current if is_current else self._read_old)(lines)
 
     def profile(self, kind: str) -> PreferenceProfile:
-        """What the file says, checked; ``kind`` is its extension."""
+        """Checked content of the file; ``kind`` is its extension."""
         if not self.names:
             raise InputError(f"{self.path} names no alternative: write '# ALTERNATIVE NAME 1: ...' for each")
         if not self.votes:

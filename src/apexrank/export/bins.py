@@ -141,7 +141,7 @@ class BinnedScorecard(Card):
         return pl.DataFrame(columns | {"rule": self.rules()}, schema_overrides=ends)
 
     def rules(self) -> list[str]:
-        """For what the points count, in words, one line each even where a name has several."""
+        """Conditions of the points in words, one line each even where a name has several."""
         texts = (f"is {cell.text}" if isinstance(cell.value, str) else cell.text for cell in self.cells)
         return [
             " ".join(f"{name} {text}".splitlines()) for name, text in zip(self.features, texts, strict=True)
@@ -414,7 +414,7 @@ def _wanted(own: Bins, values: np.ndarray, weight: np.ndarray) -> np.ndarray:
 def _rises(
     columns: Sequence[Bins], starts: np.ndarray, wanted: np.ndarray, mass: np.ndarray
 ) -> tuple[np.ndarray, np.ndarray]:
-    """What a point of each cell adds to the ranker's coefficients, and which of these have one sign.
+    """Contribution of a point of each cell to the ranker's coefficients, and which of these have one sign.
 
     As between knots, a coefficient is √M times the rise over one of the M edges, that of missing values their
     difference from the bin with the most rows, and that of a category its points. Where a function rises all along, or

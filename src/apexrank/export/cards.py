@@ -1,4 +1,4 @@
-"""What all scorecards share: adding up points, the loss from rounding, and writing them."""
+"""Shared parts of scorecards: adding up points, the loss from rounding, and writing them."""
 
 from __future__ import annotations
 
@@ -61,7 +61,7 @@ class Card:
         raise NotImplementedError
 
     def rules(self) -> list[str]:
-        """For what the points count, in words, one line each even where a name has several."""
+        """Conditions of the points in words, one line each even where a name has several."""
         raise NotImplementedError
 
     def loss(

@@ -1,4 +1,4 @@
-"""What a choice of layer weights costs: ranks, disagreement, and the prices by which every vertex improves its choice.
+"""Cost of layer weights: ranks, disagreement, and the prices by which every vertex improves its choice.
 
 Vertex i follows ``t̂_i = α Σ_k λ_ik t_i^k + (1 − α)·teleport`` (dissertation, chapter 5). For weights λ the ranks are
 ``w = Σ_i w_i t̂_i``, PageRank, and the cost is
@@ -47,7 +47,7 @@ class Choice(NamedTuple):
 
 
 class Improvement(NamedTuple):
-    """Where every vertex would move: new weights, first-order gap Σ_i w_i·gap_i, and the derivative of V that way."""
+    """Move of every vertex: new weights, first-order gap Σ_i w_i·gap_i, and the derivative of V along it."""
 
     weights: np.ndarray
     gap: float

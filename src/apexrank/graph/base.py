@@ -48,7 +48,7 @@ class GraphRank(BaseEstimator):
     """
 
     def __sklearn_tags__(self):
-        """Of all that is read as a graph scikit-learn knows one thing: a square matrix without negative entries."""
+        """Tags for scikit-learn: of all kinds of graphs it knows square matrices without negative entries."""
         tags = super().__sklearn_tags__()
         tags.input_tags.pairwise = tags.input_tags.positive_only = tags.input_tags.sparse = True
         return tags

@@ -29,7 +29,7 @@ CRAWLING = (
 
 
 class Limits(NamedTuple):
-    """When a method stops, and whom it tells of its steps."""
+    """Stopping rule of a method, and the callback for its steps."""
 
     tol: float
     max_iter: int
@@ -37,7 +37,7 @@ class Limits(NamedTuple):
 
 
 class Consensus(NamedTuple):
-    """Where a method stopped: the choice, its first-order gap, steps, and the cost and the gap of each."""
+    """Result of a method: the choice, its first-order gap, the number of steps, and cost and gap of each step."""
 
     choice: Choice
     gap: float
@@ -141,7 +141,7 @@ def _guessed(problem: Agreement, guess: Anderson, choice: Choice, better: Improv
 
 
 def _rounding(problem: Agreement, choice: Choice) -> float:
-    """What V may be off by."""
+    """Bound on the rounding error of V."""
     return FLAT * (1 + abs(choice.value) + problem.pull)
 
 

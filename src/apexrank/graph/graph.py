@@ -138,7 +138,7 @@ class Graph:
 
     @cached_property
     def dangling(self) -> np.ndarray:
-        """Which vertices have no out-links."""
+        """Mask of the vertices without out-links."""
         dangling = self.out_weight == 0
         dangling.flags.writeable = False
         return dangling

@@ -42,7 +42,7 @@ class OutOfSteps(Exception):
 
 @dataclass(frozen=True)
 class Extra:
-    """What a series adds to the bound: its neglected end (its part of Σz, φ, log z) and its closed form.
+    """Share of a series in the bound: its neglected tail (its part of Σz, φ, log z) and its closed form.
 
     ``slope`` is the derivative of φ by the logarithm of the closed part, ``gap`` its δ.
     """
@@ -218,7 +218,7 @@ class LpRoot:
             self.relative_bound = 2.0 * (off + extra.relative + self._move(epsilon, spread, extra.slope))
 
     def _move(self, epsilon: float, spread: float, slope: float) -> float:
-        """How far log z can be from the root's, as φ grows at least like s^{1/p}, and with the closed part."""
+        """Bound on the distance of log z from the root's, as φ grows at least like s^{1/p}, with the closed part."""
         log_s = self.p * epsilon / (1.0 - min(epsilon, 0.5))
         change = log_s * (1.0 + 2.0 * spread) / self.p
         closed = 2.0 * epsilon / (self.p * slope)

@@ -207,7 +207,7 @@ class Series:
             self.inside[tail.where] = True
 
     def _left(self, z: np.ndarray) -> float:
-        """What the terms to come may add to the bound, but for the closed form."""
+        """Share of the remaining terms in the bound, without the closed form."""
         kappa, rest = self._rest()
         return self._cost(z, rest) + 8 * kappa / self.problem.p
 
@@ -223,7 +223,7 @@ class Series:
         return self.problem.kappa(max(defect, 0.0), self.s), beta / (1.0 - beta) * last
 
     def _cost(self, z: np.ndarray, rest: np.ndarray) -> float:
-        """What a change of y by ``rest`` outside adds to the bound, to first order."""
+        """First-order effect on the bound of a change of y by ``rest`` outside."""
         change = over(z * np.where(self.inside, 0.0, rest), self.problem.p * self.y)
         weights = 1.0 + self.problem.c / (1.0 - self.problem.damping)
         return 2.0 * float(weights @ change) / float(z.sum())
@@ -233,7 +233,7 @@ class Series:
         return self.y * np.exp(log(s / self.s) * over(self.moment, self.y))
 
     def _curvature(self, s: float, K: int) -> np.ndarray:
-        """By how much that is too low at most: ``(1+h)^k − 1 − hk ≤ h²·k²/2·e^{|h|K}``."""
+        """Bound on the error of the first-order effect: ``(1+h)^k − 1 − hk ≤ h²·k²/2·e^{|h|K}``."""
         h = abs(s / self.s - 1.0)
         return h * h * (K + 2) / 2 * _capped_exp(h * K) * self.moment
 

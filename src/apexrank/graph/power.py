@@ -64,7 +64,7 @@ class Linear:
 
 
 class Fixpoint(NamedTuple):
-    """Where an iteration stopped.
+    """Result of an iteration.
 
     ``error_bound`` bounds the L1 distance to the answer, ``hilbert_bound`` how far the logarithm of any ratio of two
     scores may be off; nan where nothing is known.
@@ -237,7 +237,7 @@ def rounding_of(links: InLinks) -> float:
 
 
 def l1_bound(factor: float, rounding: float = 0.0) -> Bound:
-    """For a step that contracts the L1 norm by ``factor``: ``|r_t − r*| ≤ factor/(1 − factor)·|r_t − r_{t−1}|``."""
+    """Bound for a step that contracts the L1 norm by ``factor``: ``|r_t − r*| ≤ factor/(1 − factor)·|r_t − r_{t−1}|``."""
 
     def bound(new: np.ndarray, old: np.ndarray, change: float) -> tuple[float, float]:
         return (factor * change + rounding * float(new.sum(axis=0).max())) / (1 - factor), math.nan
@@ -246,7 +246,7 @@ def l1_bound(factor: float, rounding: float = 0.0) -> Bound:
 
 
 def hilbert_bound(degree: float, rounding: float = 0.0) -> Bound:
-    """For a step that is homogeneous of degree h < 1: ``d_H(r_t, r*) ≤ h/(1 − h)·d_H(r_t, r_{t−1})``.
+    """Bound for a step that is homogeneous of degree h < 1: ``d_H(r_t, r*) ≤ h/(1 − h)·d_H(r_t, r_{t−1})``.
 
     Vectors that sum to 1 are then at most ``2·tanh(d_H/4)`` apart in the L1 norm. Entries that are 0 stay 0.
     """

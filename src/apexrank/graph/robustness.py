@@ -162,7 +162,7 @@ class AttackStudy:
 
     @property
     def verdict(self) -> str:
-        """What was found, in one sentence."""
+        """The finding in one sentence."""
         held = f"{self.best} holds in {self.held(self.best)} of {len(self.attacks)} attacks"
         return f"{held}; no rank tried with about the same order as PageRank holds in more."
 

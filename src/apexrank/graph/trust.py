@@ -275,7 +275,7 @@ class Threshold(NamedTuple):
     error: float
 
     def is_spam(self, scores: ArrayLike) -> np.ndarray:
-        """Which vertices are called spam."""
+        """Mask of the vertices that are called spam."""
         return np.asarray(scores, dtype=float) <= self.cut
 
 

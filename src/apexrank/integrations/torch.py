@@ -549,7 +549,7 @@ class RetargetLoss(ScoreLoss):
 
 @dataclass(eq=False, repr=False)
 class UnknownLinkLoss(ScoreLoss):
-    """How far the target is from being some increasing function of the scores, one per group.
+    """Distance of the target from the increasing functions of the scores, one function per group.
 
     See :class:`apexrank.objectives.UnknownLink`. Computed on the host, with an exact gradient.
 

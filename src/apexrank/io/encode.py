@@ -61,7 +61,7 @@ class _Measured:
 
     @property
     def fills(self) -> tuple[float, ...] | None:
-        """What the parts of a missing value become; None refuses it."""
+        """Encoding of a missing value; None refuses it."""
         raise NotImplementedError
 
     @property
@@ -133,7 +133,7 @@ class Number(_Measured):
 
     @property
     def fills(self) -> tuple[float, ...] | None:
-        """What a missing value becomes; None refuses it."""
+        """Encoding of a missing value; None refuses it."""
         return None if self.fill is None else (self.fill,)
 
     def parse(self, table: Table, *, training: bool = False) -> np.ndarray:
@@ -175,7 +175,7 @@ class Date(_Measured):
 
     @property
     def fills(self) -> tuple[float, ...] | None:
-        """What the parts of a missing value become; None refuses it."""
+        """Encoding of a missing value; None refuses it."""
         return self.fill
 
     def parse(self, table: Table, *, training: bool = False) -> np.ndarray:

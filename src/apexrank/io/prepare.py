@@ -309,7 +309,7 @@ class _Chooser:
         return found or _levels(name, facts, asked or self.all_text)
 
     def _written(self, name: str, words: pl.DataFrame, plain: float) -> Number | str | None:
-        """How numbers are written that are not plain; None where they are no numbers."""
+        """Format of numbers that are not plain; None where they are not numbers."""
         units = words["word"].str.extract(_UNIT, 1).drop_nulls().unique()
         if len(units) > 1:
             return None

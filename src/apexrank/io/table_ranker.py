@@ -41,7 +41,7 @@ CERTIFICATE = ("n_iter_", "converged_", "objective_", "dual_gap_", "grad_norm_")
 
 @dataclass(frozen=True)
 class Recipe:
-    """What each column of a training table is for.
+    """Roles of the columns of a training table.
 
     Parameters
     ----------
@@ -92,7 +92,7 @@ class Recipe:
 
     @property
     def imputation(self) -> str:
-        """What missing numbers become, the default filled in."""
+        """Imputation of missing numbers, with the default filled in."""
         return self.impute or ("none" if self.graded else "median")
 
     def feature_columns(self, table: Table) -> list[str]:

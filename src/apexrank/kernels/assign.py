@@ -33,7 +33,7 @@ class Table(NamedTuple):
 
 
 class Costs(NamedTuple):
-    """What k centres cost: slopes of shape (k, items), bias and level of shape (k,), and the pull of the levels."""
+    """Costs of k centres: slopes of shape (k, items), bias and level of shape (k,), and the pull of the levels."""
 
     slopes: np.ndarray
     bias: np.ndarray

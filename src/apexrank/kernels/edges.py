@@ -107,7 +107,7 @@ def merged(links: Links, repeated: str) -> Links:
 
 
 def count_repeated(links: Links) -> int:
-    """How many links follow an equal one."""
+    """Count the links that repeat the one before."""
     return int(_count_repeated(_frozen(links.indptr), _frozen(links.indices)))
 
 
@@ -131,7 +131,7 @@ def count_loops(links: Links) -> int:
 
 
 def seen_ids(sources: np.ndarray, targets: np.ndarray, size: int) -> np.ndarray:
-    """Which of the numbers 0 to size − 1 occur.
+    """Mask of the numbers 0 to size − 1 that occur.
 
     Examples
     --------

@@ -51,7 +51,7 @@ class Hulls(NamedTuple):
 
     @property
     def rows(self) -> tuple[np.ndarray, ...]:
-        """What kernels take to go through the entries of a row."""
+        """Arrays by which kernels go through the entries of a row."""
         return self.indptr, self.indices, self.entries, self.candidate, self.share
 
 
@@ -311,7 +311,7 @@ def _gap_under_pull(weights, grad, gap, pull):
 def project(
     kind, hull, first, weights, prior, prices, base, damping, entropy, pull, tol, new, gap, slope, low, high
 ):
-    """In each row the weights λ that make ``entropy·Σ_j φ(t̂_j) − <prices, t̂> + pull·KL(λ‖prior)`` least.
+    """Minimise ``entropy·Σ_j φ(t̂_j) − <prices, t̂> + pull·KL(λ‖prior)`` over the weights λ of each row.
 
     With prices ``∇φ(ρ)`` and entropy 1 this is the Bregman projection of ρ onto the hull. ``gap`` is the first-order
     gap of the weights given, ``Σ_k λ_k g_k − min_k g_k``, ``slope`` the derivative from them towards the new ones.

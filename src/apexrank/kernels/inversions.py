@@ -66,7 +66,7 @@ def mean_ranks(rows: SortedRows) -> np.ndarray:
 
 
 def mean_over_ties(rows: SortedRows, table: np.ndarray) -> np.ndarray:
-    """What ``table`` has for the place of each item; tied items share the mean of theirs.
+    """Value in ``table`` of each item's place; tied items share the mean of theirs.
 
     Examples
     --------

@@ -24,7 +24,7 @@ from apexrank.parallel import Threads, n_threads
 
 
 class PairSums(NamedTuple):
-    """For each target: ``Σ_i w_i ℓ(x_i − t_k)`` and ``Σ_i w_i ℓ'(x_i − t_k)``."""
+    """Sums over rows for each target k: ``Σ_i w_i ℓ(x_i − t_k)`` and ``Σ_i w_i ℓ'(x_i − t_k)``."""
 
     value: np.ndarray
     slope: np.ndarray

@@ -38,7 +38,7 @@ def pav(
     lower: float | None = None,
     upper: float | None = None,
 ) -> np.ndarray:
-    """For every segment ``argmin_v Σ_i w_i (v_i − y_i)²`` over ``lower ≤ v_1 ≤ v_2 ≤ … ≤ upper``.
+    """Isotonic regression of segments: ``argmin_v Σ_i w_i (v_i − y_i)²`` over ``lower ≤ v_1 ≤ v_2 ≤ … ≤ upper``.
 
     The bounded fit is the free one, clipped.
 

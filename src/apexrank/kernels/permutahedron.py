@@ -31,7 +31,7 @@ class PermutahedronFit(NamedTuple):
 
 
 class SortedFit(NamedTuple):
-    """What :meth:`Staircase.project` gives, sorted by segment and score."""
+    """Result of :meth:`Staircase.project`, sorted by segment and score."""
 
     order: np.ndarray  # positions of the rows in the staircase
     theta: np.ndarray
@@ -45,7 +45,7 @@ class SortedFit(NamedTuple):
 def onto_permutahedron(
     z: ArrayLike, y: ArrayLike, indptr: ArrayLike | None = None, weight: ArrayLike | None = None
 ) -> PermutahedronFit:
-    """For every segment ``argmin_v Σ_i c_i (v_i − z_i)²`` over the permutahedron of the segment's y.
+    """Project every segment: ``argmin_v Σ_i c_i (v_i − z_i)²`` over the permutahedron of the segment's y.
 
     Parameters
     ----------

@@ -26,7 +26,7 @@ BOTH = (True, True)
 
 
 class RowSums(NamedTuple):
-    """For each class of rows: the value, the total weight, and the weighted sum of rows."""
+    """Value, total weight and weighted sum of rows of each class."""
 
     value: np.ndarray
     mass: np.ndarray

@@ -1,4 +1,4 @@
-"""From labels and scores to a measure: the checks, and the public function that is made of a formula."""
+"""Checks of labels and scores, and the decorator that makes a public measure of a formula."""
 
 from __future__ import annotations
 
@@ -98,7 +98,7 @@ def are_classes(labels: np.ndarray) -> bool:
 
 
 def relevant_rows(labels: np.ndarray, pos_label: Any, relevant: float | None) -> np.ndarray:
-    """Which rows are relevant: those of at least the grade ``relevant``, or of the label ``pos_label``.
+    """Mask of the relevant rows: those of at least the grade ``relevant``, or of the label ``pos_label``.
 
     With neither, numbers of at least 0 are grades, relevant when above 0; of two other labels the larger is. Two
     numbers above 0 may be either, and are refused.

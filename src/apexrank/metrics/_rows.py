@@ -172,7 +172,7 @@ class GradedLists:
 
 
 def spread_out(times: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """For numbers of rows: which of them each row belongs to, its place there (from 0), and where each begins."""
+    """Segment of each row, its place in it (from 0) and the start of each segment, given their lengths."""
     starts = np.cumsum(times) - times
     which = np.repeat(np.arange(len(times)), times)
     return which, np.arange(len(which)) - starts[which], starts
@@ -380,7 +380,7 @@ class ScoredRows:
 
 
 def _changes(values: np.ndarray) -> np.ndarray:
-    """Where a value differs from the one before it; the first always does."""
+    """Mask of the values that differ from the one before; the first always does."""
     change = np.ones(len(values), dtype=bool)
     np.not_equal(values[1:], values[:-1], out=change[1:])
     return change

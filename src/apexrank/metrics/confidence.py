@@ -482,7 +482,7 @@ def _samples(
     n_resamples: int,
     random_state: Any,
 ) -> dict[tuple[str, str], np.ndarray]:
-    """For each ranker and measure an array that can be subtracted from that of another ranker.
+    """Arrays, one per ranker and measure, that can be subtracted from those of another ranker.
 
     With groups it is a value for every group, NaN for those that are left out; without, the value of all rows followed
     by those of the draws.

@@ -1,4 +1,4 @@
-"""How far apart two rankings of the same items are: Kendall's τ and Spearman's distances, O(n log n) each.
+"""Distances between rankings of the same items: Kendall's τ and Spearman's distances, O(n log n) each.
 
 The two lists are passed by the one keyword that says what they hold; for three items a, b, c, best first b, a, c:
 
@@ -301,7 +301,7 @@ class Comparison(NamedTuple):
         return mean_ranks(self.first) - mean_ranks(self.second)
 
     def result(self, values: np.ndarray, largest: ArrayLike | None = None) -> float | np.ndarray:
-        """What the user gets for one value per row, divided by the largest one if given."""
+        """Public result for one value per row, divided by the largest possible value if given."""
         values = np.asarray(values, dtype=np.float64)
         if largest is not None:
             values = np.divide(values, largest, out=np.zeros_like(values), where=np.not_equal(largest, 0))

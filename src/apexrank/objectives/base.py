@@ -91,7 +91,7 @@ class Objective:
 
     @property
     def count(self) -> float:
-        """What a problem divides the objective by, so that it is a mean over rows or groups."""
+        """Divisor that makes the objective a mean over rows or groups."""
         return 1.0
 
     @property
@@ -187,7 +187,7 @@ class PricedObjective(Objective):
 
     @property
     def count(self) -> float:
-        """What a problem divides the objective by, so that it does not grow with the rows.
+        """Divisor that keeps the objective from growing with the rows.
 
         1 for ``log R``. For the power and the identity price the value at equal scores in units of the loss of a tied
         pair, ``I·K^{1/p}`` and ``I·K`` for I positives and K negatives; for other prices ``priced_weight``.

@@ -38,7 +38,7 @@ def check_margin(strong_convexity: Any) -> None:
 
 
 class LinkKnots(NamedTuple):
-    """Where an increasing, piecewise linear link bends: index θ and value."""
+    """Knots of an increasing, piecewise linear link: index θ and value."""
 
     theta: np.ndarray
     value: np.ndarray

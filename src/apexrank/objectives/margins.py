@@ -174,7 +174,7 @@ class LevelOrder:
 
 
 def _changes(values: np.ndarray) -> np.ndarray:
-    """Where a value differs from the one before it; True at the start."""
+    """Mask of the values that differ from the one before; True at the start."""
     return np.concatenate([np.ones(min(1, len(values)), bool), values[1:] != values[:-1]])
 
 

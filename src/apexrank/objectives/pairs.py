@@ -22,7 +22,7 @@ MOST_LEVELS = 500  # of all groups together, for which a Hessian is written out
 
 
 class Pairs(Protocol):
-    """Which item should stand above which, and the heights that follow."""
+    """Pairs of items in their wanted order, and the heights that follow."""
 
     loss: Loss
 
@@ -151,7 +151,7 @@ class GradedPairs:
 
     @cached_property
     def items_above(self) -> list[np.ndarray]:
-        """For each block the items of its group on higher levels."""
+        """Items on higher levels of the group of each block."""
         order = np.lexsort((self.level, self.group))
         ends = np.searchsorted(self.group[order], np.arange(self.group.max() + 1), side="right")
         position = np.empty(len(order), dtype=np.intp)

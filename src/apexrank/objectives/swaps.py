@@ -1,4 +1,4 @@
-"""How likely the orders of judged lists are, as a convex function of the scores (Iyer and Bilmes 2013, eq. 28 and 29).
+"""Likelihood of the orders of judged lists as a convex function of the scores (Iyer and Bilmes 2013, eq. 28 and 29).
 
 In the model ``p(σ|z) ∝ exp(Σ_r δ_r·z[σ(r)])``, where δ are the gains of a function of the size, the order of the scores
 z is the most likely one. Its normaliser is a permanent, except where only the first rank counts.
@@ -90,7 +90,7 @@ class SwapLikelihood(Objective):
 
 
 def _terms(relevance: np.ndarray, f: SetFunction, rows: np.ndarray) -> Iterator[tuple[np.ndarray, ...]]:
-    """For each pair of levels: its rows, which are above, the difference of gains, and one over the list's pairs."""
+    """Pairs of levels: rows, which are above, the difference of gains, and one over the list's pairs."""
     y = relevance[rows]
     gains = f.subgradient(y)
     levels = [rows[y == value] for value in np.unique(y)]

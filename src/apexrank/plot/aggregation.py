@@ -257,7 +257,7 @@ class AggregationDisplay:
         return float(min(len(self.ranks), np.ceil(_REACH * ends[self.items].max())))
 
     def _beyond(self) -> float:
-        """Where the ranks after the last one are drawn."""
+        """Position of the ranks after the last one."""
         return self._last_place() + max(1.0, 0.08 * self._last_place())
 
     def _columns(self, height: np.ndarray) -> None:

@@ -162,7 +162,7 @@ class LinkDisplay:
         return min(low, earlier[0]), max(high, earlier[1])
 
     def _grid(self) -> np.ndarray:
-        """Where the link and the interval can bend: both sides of the knots, and a grid between and beyond them."""
+        """Points where link and interval can bend: both sides of the knots, and a grid between and beyond them."""
         knots = _few(self.link.knots)
         ends = min(self.theta.min(), knots[0]), max(self.theta.max(), knots[-1])
         margin = _MARGIN * ((ends[1] - ends[0]) or 1.0)

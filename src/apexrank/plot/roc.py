@@ -95,7 +95,7 @@ class TwoPanelDisplay(RankerDisplay):
         raise NotImplementedError
 
     def _top(self, total: float, least: float) -> float:
-        """How far the second panel goes: as far as asked for, or 5% of the total but at least ``least``."""
+        """Right end of the second panel: as asked for, or 5% of the total but at least ``least``."""
         return min(total, max(least, np.ceil(0.05 * total))) if self._extent is None else self._extent
 
     def _finish(self) -> None:

@@ -1,4 +1,4 @@
-"""How much spam stands how far up: the cumulative spam curve (Acharyya 2013, sec. 6.4)."""
+"""Cumulative spam curve: spam found down to each place (Acharyya 2013, sec. 6.4)."""
 
 from __future__ import annotations
 

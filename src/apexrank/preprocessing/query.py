@@ -257,7 +257,7 @@ def _rank(rows: np.ndarray, segments: Segments) -> np.ndarray:
 
 
 def _number_below(column: np.ndarray, query: np.ndarray, segments: Segments) -> np.ndarray:
-    """How many values of its query are smaller than each value; NaN is larger than all."""
+    """Count of smaller values in the query of each value; NaN is larger than all."""
     order = np.lexsort((column, query))
     value, owner = column[order], query[order]
     place = np.arange(len(column))

@@ -29,7 +29,7 @@ TILE_BYTES = 2**13
 
 
 class Config(NamedTuple):
-    """How the kernel is started: rows of a tile, warps and loads ahead of a program, programs of a processor."""
+    """Launch parameters: rows of a tile, warps and prefetched loads of a program, programs per processor."""
 
     rows: int
     warps: int = 8

@@ -169,7 +169,7 @@ class AdditiveFit(LinearFit):
         return Bounded(penalty, np.where(signs > 0, 0.0, -np.inf), np.where(signs < 0, 0.0, np.inf))
 
     def _signs(self, basis: RampBasis) -> np.ndarray:
-        """For each coefficient 1 where it may not be negative, −1 where it may not be positive, 0 where it is free."""
+        """Sign of each coefficient: 1 not negative, −1 not positive, 0 free."""
         signs = np.zeros(int(basis.columns[-1]))
         for j, sign in self._monotone(len(basis.knots)).items():
             if basis.levels[j]:
@@ -263,7 +263,7 @@ class AdditiveFit(LinearFit):
             yield pair.features, pair(*rows[:, pair.features].T)
 
     def contributions(self, X: ArrayLike) -> np.ndarray:
-        """What each column adds to a row's score beyond the mean, rows by columns; a pair counts half for each."""
+        """Contributions to scores beyond the mean, rows by columns; a pair counts half for each column."""
         rows = checked_rows(self, X)
         out = np.zeros(rows.shape)
         for columns, effect in self._effects(rows):

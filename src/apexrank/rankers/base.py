@@ -1,4 +1,4 @@
-"""What linear estimators share: reading rows, solving, certificates and warnings, scores and prediction."""
+"""Shared parts of linear estimators: reading rows, solving, certificates, warnings, scores and prediction."""
 
 from __future__ import annotations
 

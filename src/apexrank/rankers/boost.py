@@ -33,7 +33,7 @@ NO_EDGE = 1e-10  # a weak ranker that is better than chance by less than this is
 
 
 def output_of(estimator: Any, X: Matrix) -> np.ndarray:
-    """What a fitted estimator of two classes ranks by: decision function, probability or prediction."""
+    """Ranking score of a fitted estimator of two classes: decision function, probability or prediction."""
     if hasattr(estimator, "decision_function"):
         output = estimator.decision_function(X)
     elif hasattr(estimator, "predict_proba"):

@@ -65,11 +65,11 @@ class Forest(NamedTuple):
         return out
 
     def asked(self, n_features: int) -> np.ndarray:
-        """How many questions are about each feature."""
+        """Number of splits on each feature."""
         return np.bincount(self.feature[self.left >= 0], minlength=n_features)
 
     def contributions(self, X: np.ndarray) -> np.ndarray:
-        """What each feature adds on the way to the leaves (Saabas 2014); with the mean score the sum is the score."""
+        """Contributions of features along the paths to the leaves (Saabas 2014): they sum to score less mean."""
         out = np.zeros(X.shape)
         path_sums(X, self.feature, self.threshold, self.left, self.right, self.mean, self.roots, out)
         return out
@@ -205,7 +205,7 @@ class TreeRanker(BinaryRanker):
         return np.array([self.forest_.scores(rows, number) for number in rounds])
 
     def contributions(self, X: ArrayLike) -> np.ndarray:
-        """What each feature adds to a row's score beyond the mean score, rows by features."""
+        """Contribution of each feature to a row's score beyond the mean score, rows by features."""
         rows = self._rows(X)
         return self.forest_.contributions(rows)
 

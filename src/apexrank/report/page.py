@@ -1,4 +1,4 @@
-"""What all report pages share: filling a template, numbers and names as text, and the times of the stages.
+"""Shared parts of report pages: templates, numbers and names as text, and the times of the stages.
 
 A page is one file that needs nothing else: style and script are in it, and it may load nothing.
 """

@@ -154,7 +154,7 @@ class Continuation:
         return total
 
     def _point_somewhere(self, problem: Problem, total: Solution) -> None:
-        """Where w = 0 is as good as the answer, rank as the growing p do, as close to zero as ``tol`` asks.
+        """Give the answer the direction of growing p if w = 0 is as good, as close to zero as ``tol`` asks.
 
         Answers for p → ∞ then shrink to zero like v/p. Their direction v still ranks; the answer's own does not
         mean anything. With an L1 penalty the answer is zero: no feature is worth its price.

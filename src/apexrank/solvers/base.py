@@ -1,4 +1,4 @@
-"""What a solver needs from a problem and what it gives back."""
+"""Interfaces between solvers and problems."""
 
 from __future__ import annotations
 

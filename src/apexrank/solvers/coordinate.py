@@ -20,7 +20,7 @@ WIDEST_STEP = 1e12
 
 @dataclass(frozen=True)
 class CoordinateDescent:
-    """In each of ``t_max`` rounds move along the weak ranker (column) with the largest |derivative|.
+    """Coordinate descent: each of ``t_max`` rounds moves along the column with the largest |derivative|.
 
     The step solves ``dR/dα = 0`` exactly (JMLR 2009, eq. 1): in closed form for a column of two values
     (:func:`two_valued_step`), by bracketing and Brent's method on the derivative otherwise.

@@ -1,4 +1,4 @@
-"""What a set function is here, sums of set functions, and a user's own.
+"""Base class of set functions, their sums, and user-defined set functions.
 
 Along an order σ (the item at each rank, best first) a set function gains ``f({σ(1..j)}) − f({σ(1..j−1)})`` at rank j.
 Handed to the items, these are the extreme subgradients h_σ of its Lovász extension (Iyer and Bilmes 2013, Lemma 2.2).
@@ -235,7 +235,7 @@ class Modular(SetFunction):
 
 
 def terms_of(f: SetFunction) -> tuple[tuple[float, SetFunction], ...]:
-    """What f is the sum of: pairs of a coefficient and an atom."""
+    """Terms of f: pairs of a coefficient and an atom."""
     return f.terms if isinstance(f, Combination) else ((1.0, f),)
 
 

@@ -190,7 +190,7 @@ class People(NamedTuple):
     truth: np.ndarray
 
     def contacts(self, network: str) -> tuple[list[str], list[str]]:
-        """Who knows whom, by name."""
+        """Acquaintances by name."""
         sources, targets = np.nonzero(self.networks[network])
         return [self.names[i] for i in sources], [self.names[j] for j in targets]
 

@@ -1,4 +1,4 @@
-"""When does a consensus of layers (Acharyya 2013, chapter 5) come nearer to the truth than simpler ways to join them?
+"""Consensus of layers (Acharyya 2013, chapter 5) against simpler ways to join them, where the truth is known.
 
 The chapter claims it and has no experiments. Here the true graph is known, and layers are views of it with noise and
 junk (`data`); all ways are set beside PageRank of the mean of the layers' transitions, draw by draw.

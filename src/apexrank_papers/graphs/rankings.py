@@ -153,7 +153,7 @@ def _rows(graph: str, key: Key, values: Mapping[str, float]) -> Iterator[dict[st
 
 
 def measures(web: Web, scores: np.ndarray) -> dict[str, float]:
-    """What spam and closed cycles get from a ranking, and where the targets stand among the judged vertices."""
+    """Share of spam and closed cycles in a ranking, and the places of the targets among the judged vertices."""
     closed = np.zeros(len(scores), dtype=bool)
     closed[web.cycles] = True
     spam, judged = web.spam[web.judged], scores[web.judged]

@@ -1,4 +1,4 @@
-"""Which rank of a signed graph foretells ratings it has not seen?
+"""Prediction of hidden ratings by ranks of signed graphs.
 
 This leaves the dissertation: 30 % of the ratings are hidden, at random or the last ones in time, and the ranks of the
 others are asked who will be rated below 0 on average.
@@ -136,7 +136,7 @@ def _verdicts(data: str, measured: list[dict[tuple[str, str], float]]) -> Iterat
 
 
 def _closed_pairs(graph: SignedGraph) -> str:
-    """How many of the first places of LpqRank belong to pairs who rate nobody else above 0."""
+    """Number of the first places of LpqRank that belong to pairs who rate nobody else above 0."""
     links = graph.positive.to_scipy()
     single = np.flatnonzero(np.diff(links.indptr) == 1)
     friend = np.full(graph.positive.n, -1)

@@ -1,4 +1,4 @@
-"""Who receives distrust in networks of people who rate each other: do the ranks find them?
+"""Detection of distrusted people in networks of ratings.
 
 This leaves the dissertation (Acharyya 2013): its claims about ranks and labels are put to signed networks in which
 nobody farms links. In a folder of WEBSPAM-UK the distrusted are the hosts that people have judged to be spam.

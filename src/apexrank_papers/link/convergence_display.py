@@ -1,4 +1,4 @@
-"""How solvers get down: the objective less its minimum against the iteration."""
+"""Convergence of solvers: the objective less its minimum against the iteration."""
 
 from __future__ import annotations
 

@@ -114,7 +114,7 @@ def _measure(sample: Sample, y: np.ndarray, fits: dict[str, OrderedFit]) -> list
 
 
 def _answer(sample: Sample, y: np.ndarray, w: np.ndarray) -> dict[str, float]:
-    """How near w is, what it costs, and what rounding of its scores may cost where there is nothing else to pay.
+    """Distance of w, its cost, and the rounding error of the cost where it should be 0.
 
     The gradient of m is 1-Lipschitz, so that scores that are off by e from some of no cost pay at most ``|e|²/2``. The
     cost itself is a sum of terms as large as the total, and is rounded like them.

@@ -22,7 +22,7 @@ AIM = 2.0  # margins asked for, in units of the margin that ends the search
 
 
 class OrderedFit(NamedTuple):
-    """What :func:`perfectly_ordered` found.
+    """Result of :func:`perfectly_ordered`.
 
     ``coef`` are the coefficients, ``converged`` says whether their scores have every pair of rows in order, ``reason``
     why the search ended, ``n_iter`` is the number of steps, and ``history`` the distance at each of them between
@@ -182,7 +182,7 @@ class _Range:
         self.Q, self.R, self.pivot = Q[:, :rank], R[:rank, :rank], pivot[:rank]
 
     def coordinates(self, scores: np.ndarray) -> np.ndarray:
-        """Where the nearest point of the range is, in an orthonormal basis of it."""
+        """Nearest point of the range, in an orthonormal basis of it."""
         return self.Q.T @ scores
 
     def coefficients(self, coordinates: np.ndarray) -> np.ndarray:

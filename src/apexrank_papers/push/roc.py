@@ -67,7 +67,7 @@ MEASURES: dict[str, Callable[[np.ndarray, np.ndarray], float]] = {
 
 
 class Claim(NamedTuple):
-    """What a paper says about the change from p = 1 to p = 64: on which side, in which measure, which sign."""
+    """Claim of a paper about the change from p = 1 to p = 64: side of the list, measure and sign."""
 
     side: str
     measure: str

@@ -81,7 +81,7 @@ def last_five_features(positive: str) -> Bunch:
 
 @dataclass(frozen=True)
 class PushTable:
-    """How a table is made: which printed numbers, which data, which splits."""
+    """Recipe of a table: printed numbers, data and splits."""
 
     printed: str
     load: Callable[[], Bunch]

@@ -1,4 +1,4 @@
-"""What a larger p costs in examples by JMLR 2009, Theorems 2 and 3, and what it gives on MAGIC."""
+"""Cost of a larger p in examples (JMLR 2009, Theorems 2 and 3), and its gain on MAGIC."""
 
 from __future__ import annotations
 

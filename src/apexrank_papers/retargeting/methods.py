@@ -59,7 +59,7 @@ def grid(make: Callable[..., BaseEstimator], **choices: tuple[Any, ...]) -> Cand
 
 
 def _summands(ranker: BaseEstimator, train: Bunch) -> float:
-    """How many terms the dissertation sums up that the ranker takes the mean of, so that alpha means the same."""
+    """Number of terms that the dissertation sums and the ranker averages, so that alpha means the same."""
     lists = segment(train.groups, len(train.target))
     if isinstance(ranker, MonotoneRetargeting):
         return sum(np.ptp(train.target[lists.rows(q)]) > 0 for q in range(len(lists)))
@@ -222,7 +222,7 @@ def by_query(part: Bunch) -> Queries:
 
 
 class Choice(NamedTuple):
-    """What validation chose: its settings in words, and the scores it gives the test rows."""
+    """Choice of the validation set: its settings in words, and its scores of the test rows."""
 
     settings: str
     scores: np.ndarray

@@ -54,7 +54,7 @@ def page(card: Card, *, title: str | None = None, loss: Any = None, measured_on:
 
 
 def _sums(card: Card) -> list[dict[str, float]]:
-    """Of the rows of rounding, how many have at least some sums, and the share of positives among them."""
+    """Number of rows with at least some sums, and the share of positives among them."""
     judged, points = card.training
     if judged.graded or judged.groups is not None:
         return []

@@ -64,7 +64,7 @@ class Suspect(RankedVertex):
 
 
 class RankCertificate(NamedTuple):
-    """How near the scores of a rank are to the exact ones (L1), after how many steps and seconds; nan: not known."""
+    """L1 error bound of a rank's scores (nan if unknown), with its steps and seconds."""
 
     rank: str
     error_bound: float
@@ -176,7 +176,7 @@ class RankComparison(RankLists):
 
     @property
     def verdict(self) -> FarmVerdict:
-        """What was found, in plain words."""
+        """The finding in plain words."""
         return judge_farms(self)
 
     def table(self) -> pl.DataFrame:

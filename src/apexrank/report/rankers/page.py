@@ -159,7 +159,7 @@ def _gains(found: Comparison, order: list[int], end: float) -> Chart:
 
 
 def _lift(found: Comparison, order: list[int]) -> Chart:
-    """How many times as many positives as in random order."""
+    """Lift: positives found relative to random order."""
     curves = [_gain(found, i)[0, 1:] / SHARES[1:] for i in order]
     chart = Chart(Axis(0, 1, "rows read", percent=True), Axis(0, 1.04 * float(np.max(curves)), "lift"))
     chart.line([0, 1], [1, 1], classes="baseline", title="random order")

@@ -349,7 +349,7 @@ def _names(numbers: Sequence[int], labels: list[str]) -> str:
 
 
 def _winners(firsts: dict[str, list[int]], labels: list[str]) -> str:
-    """Who is first by which methods, from the most methods on."""
+    """Winners with the methods that put them first, most methods first."""
     groups: dict[str, list[str]] = {}
     for name, tops in firsts.items():
         groups.setdefault(_names(tops, labels) + (" tied" if len(tops) > 1 else ""), []).append(TITLES[name])
@@ -358,7 +358,7 @@ def _winners(firsts: dict[str, list[int]], labels: list[str]) -> str:
 
 
 def _wins(firsts: dict[str, list[int]]) -> str:
-    """By how many methods an item wins that is first by all of them, alone or tied."""
+    """Number of methods by which an item wins that is first by all of them, alone or tied."""
     n, alone = len(firsts), sum(len(tops) == 1 for tops in firsts.values())
     if n == 1:
         return f"wins by {TITLES[next(iter(firsts))]}"

@@ -161,7 +161,7 @@ class VoterAgreement:
 
     @property
     def known(self) -> np.ndarray:
-        """Which of them have an order, and a weight."""
+        """Mask of the voters that have an order and a weight."""
         return ~np.isnan(self.tau) & (self.weights > 0)
 
     @property
