@@ -237,7 +237,7 @@ def rounding_of(links: InLinks) -> float:
 
 
 def l1_bound(factor: float, rounding: float = 0.0) -> Bound:
-    """Bound for a step that contracts the L1 norm by ``factor``: ``|r_t − r*| ≤ factor/(1 − factor)·|r_t − r_{t−1}|``."""
+    """Bound for a step that contracts by ``factor`` (L1): ``|r_t − r*| ≤ factor/(1 − factor)·|r_t − r_{t−1}|``."""
 
     def bound(new: np.ndarray, old: np.ndarray, change: float) -> tuple[float, float]:
         return (factor * change + rounding * float(new.sum(axis=0).max())) / (1 - factor), math.nan
