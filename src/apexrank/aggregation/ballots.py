@@ -221,6 +221,7 @@ class BallotStream(Profile):
             )
         self.source, self.kind, self.missing = source, kind, missing
         self.positional, self.ranked = kind != "scores", kind == "ranks"
+        items = source.names if items is None else items
         self._items: list[Any] | None = None if items is None else list(items)
         self._seen: Seen | None = None
         first = next((block for block in source if len(block.X)), None)

@@ -125,9 +125,7 @@ def _linear(ballots: Ballots, rule: Rule, drawn: Iterator[np.ndarray]) -> Iterat
     for weights in drawn:
         total = np.broadcast_to(weights.sum(axis=1, keepdims=True), (len(weights), ballots.n_items))
         sums = _product(weights, points, np.nan_to_num) if gaps else weights @ points
-        sizes = (
-            _product(weights, points, lambda part: np.abs(np.nan_to_num(part))) if signed else sums
-        )
+        sizes = _product(weights, points, lambda part: np.abs(np.nan_to_num(part))) if signed else sums
         hits = _product(weights, points, lambda part: 1.0 - np.isnan(part)) if gaps else total
         yield _scores(ballots, rule, sums, sizes, hits, total)
 
@@ -143,9 +141,7 @@ def _scores(
     return scores, tolerance
 
 
-def _product(
-    weights: np.ndarray, points: np.ndarray, what: Callable[[np.ndarray], np.ndarray]
-) -> np.ndarray:
+def _product(weights: np.ndarray, points: np.ndarray, what: Callable[[np.ndarray], np.ndarray]) -> np.ndarray:
     """Sums of something made of the points, without a second table of it."""
     sums = np.zeros((len(weights), points.shape[1]))
     for rows in gen_batches(len(points), max(1, BLOCK // points.shape[1])):
@@ -180,8 +176,8 @@ def _check_stream(ballots: Profile, rule: Rule, n: int) -> None:
         )
     if rule.method not in LINEAR and n * ballots.n_items**2 > _MOST_COUNTS:
         raise InputError(
-            f"{n:,} resamples of the preferences between {ballots.n_items:,} items do not fit into memory: draw at most "
-            f"{_MOST_COUNTS // ballots.n_items**2:,}, or use one of {able}"
+            f"{n:,} resamples of the preferences between {ballots.n_items:,} items do not fit into memory: draw at "
+            f"most {_MOST_COUNTS // ballots.n_items**2:,}, or use one of {able}"
         )
 
 

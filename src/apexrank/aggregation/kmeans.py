@@ -100,9 +100,9 @@ class LovaszBregmanKMeans(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Clu
 
     A step reads X once and copies nothing. Weights act as repetitions of rows, also in the draws of the starts.
 
-    Blocks of rows, such as :class:`apexrank.problem.blocks.ArrayBlocks` of a memory-mapped array with ``sample_weight``,
-    need not fit into memory: the clusters of a sample, found by ``n_init`` starts, are the first centres of steps over
-    all blocks. 36 bytes of each row are kept: its weight, mean, constant, cost and label.
+    Blocks of rows, such as :class:`apexrank.problem.blocks.ArrayBlocks` of a memory-mapped array, need not fit into
+    memory: the clusters of a sample, found by ``n_init`` starts, are the first centres of steps over all blocks. 36
+    bytes of each row are kept: its weight, mean, constant, cost and label.
 
     Examples
     --------
@@ -181,7 +181,7 @@ class LovaszBregmanKMeans(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Clu
         runs = (self._lloyd(rows, self._first_centres(rows, rng)) for _ in range(n_starts))
         return min(runs, key=lambda run: run.history[-1])
 
-    def _lloyd(self, rows: ScoreVectors, centres: Centres) -> LloydRun:
+    def _lloyd(self, rows: Rows, centres: Centres) -> LloydRun:
         return lloyd(rows, centres, self.max_iter, self.tol, bool(self.verbose))
 
     def predict(self, X: ArrayLike | Blocks) -> np.ndarray:
@@ -298,7 +298,9 @@ def elbow(
     }
 
 
-def silhouette(model: LovaszBregmanKMeans, X: ArrayLike | Blocks, sample_weight: ArrayLike | None = None) -> float:
+def silhouette(
+    model: LovaszBregmanKMeans, X: ArrayLike | Blocks, sample_weight: ArrayLike | None = None
+) -> float:
     """Simplified silhouette: weighted mean of ``1 − a/b``, a row's divergences from its nearest and next centre.
 
     Near 1 the clusters are far apart, near 0 rows could as well be in the next one. A row at equal divergence from both
@@ -312,9 +314,10 @@ def silhouette(model: LovaszBregmanKMeans, X: ArrayLike | Blocks, sample_weight:
     """
     if isinstance(X, Blocks):
         _refuse_weights(sample_weight)
-        sizes = [_weights(block.weight, block.X).sum() for block in X]
-        shares = [silhouette(model, block.X, block.weight) if size else 0.0 for block, size in zip(X, sizes)]
-        return float(np.average(shares, weights=sizes))
+        heard = ((block, _weights(block.weight, block.X).sum()) for block in X)
+        parts = [(silhouette(model, block.X, block.weight), weight) for block, weight in heard if weight]
+        shares, weights = zip(*parts, strict=True)
+        return float(np.average(shares, weights=weights))
     costs = model.transform(X)
     if costs.shape[1] < 2:
         raise InputError("a silhouette needs at least two clusters")
@@ -323,7 +326,10 @@ def silhouette(model: LovaszBregmanKMeans, X: ArrayLike | Blocks, sample_weight:
     return float(np.average(1 - share, weights=_check_sample_weight(sample_weight, costs)))
 
 
-SAMPLE, PER_CLUSTER = 2**22, 100  # scores, and rows of a cluster, of the sample that gives first centres to blocks
+SAMPLE, PER_CLUSTER = (
+    2**22,
+    100,
+)  # scores, and rows of a cluster, of the sample that gives first centres to blocks
 BLOCK = 4096  # rows sorted at a time: the sorted copies stay small
 GOLDEN = (1 + 5**0.5) / 2
 
@@ -447,8 +453,9 @@ class BlockVectors:
         for rows, X in self._parts():
             table = Table(X, self.means[rows], self.constant[rows])
             parts.append(assign(table, self.weight[rows], centres.costs))
-        labels, costs, *sums = zip(*parts, strict=True)
-        return Assignment(np.concatenate(labels), np.concatenate(costs), *(sum(each) for each in sums))
+        labels, costs, value, mass, sums = zip(*parts, strict=True)
+        joined = np.concatenate(labels), np.concatenate(costs)
+        return Assignment(*joined, sum(value), np.sum(mass, axis=0), np.sum(sums, axis=0))
 
     def take(self, numbers: np.ndarray) -> np.ndarray:
         """Some of the rows."""
@@ -464,7 +471,9 @@ class BlockVectors:
         chosen, weight = np.arange(n), self.weight
         if n > size:
             reached = np.cumsum(self.weight)
-            places = np.searchsorted(reached, reached[-1] * (np.arange(size) + rng.random()) / size, side="right")
+            places = np.searchsorted(
+                reached, reached[-1] * (np.arange(size) + rng.random()) / size, side="right"
+            )
             last = np.searchsorted(reached, reached[-1])  # beyond which rows weigh nothing
             chosen, weight = np.unique(np.minimum(places, last), return_counts=True)
         return ScoreVectors(self.take(chosen), weight.astype(np.float64), self.cost)

@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from apexrank.aggregation import fusion
-from apexrank.aggregation.ballots import Ballots, BallotStream, Kind, Missing, Profile, read_ballots
+from apexrank.aggregation.ballots import BallotStream, Kind, Missing, Profile, read_ballots
 from apexrank.aggregation.fusion import LINEAR, RRF, Method, Normalize, Points, Rule
 from apexrank.aggregation.kemeny import Kemeny, kemeny, tied_places
 from apexrank.aggregation.pairwise import condorcet_winner, copeland_scores, margins, pairwise_counts
@@ -162,7 +162,9 @@ def aggregate(
     ballots: Profile
     if isinstance(scores, Blocks):
         if weights is not None:
-            raise InputError("blocks of voters have weights of their own: give them as sample_weight of the blocks")
+            raise InputError(
+                "blocks of voters have weights of their own: give them as sample_weight of the blocks"
+            )
         ballots = BallotStream(scores, kind=kind, missing=missing, items=items)
     else:
         ballots = read_ballots(scores, weights, kind=kind, missing=missing, items=items)
@@ -427,7 +429,7 @@ def score_items(ballots: Profile, rule: Rule) -> Scored:
 
     Examples
     --------
-    >>> ballots = Ballots(np.array([[3, 2, 1], [3, 1, 2], [1, 2, 3]]), list("abc"))
+    >>> ballots = read_ballots([[3, 2, 1], [3, 1, 2], [1, 2, 3]])
     >>> score_items(ballots, Rule("copeland")).scores.tolist()
     [2.0, 0.0, 1.0]
     """
@@ -446,7 +448,7 @@ def score_pairs(counts: np.ndarray, total: float, rule: Rule) -> Scored:
 
     Examples
     --------
-    >>> counts = pairwise_counts(Ballots(np.array([[3, np.nan, 1]]), list("abc")))
+    >>> counts = pairwise_counts(read_ballots([[3, None, 1]]))
     >>> score_pairs(counts, 1.0, Rule("copeland")).scores.tolist()
     [1.5, 1.0, 0.5]
     """

@@ -52,7 +52,7 @@ class Block(NamedTuple):
     """Some rows: features, labels or relevance (not of ballots), and where given weights and group ids."""
 
     X: np.ndarray
-    y: np.ndarray | None = None
+    y: Any = None
     weight: np.ndarray | None = None
     groups: np.ndarray | None = None
 
