@@ -767,20 +767,19 @@ class BallotBlocks(Blocks):
 
     def _check_together(self, voters: np.ndarray) -> None:
         """Refuse a voter with rows in two places; voters are told apart by hashes of 64 bits, in 8 bytes each."""
-        ordered = np.sort(voters)
-        twice = ordered[1:][ordered[1:] == ordered[:-1]]
-        if not len(twice):
+        order = np.argsort(voters, kind="stable")
+        again = order[1:][voters[order][1:] == voters[order][:-1]]
+        if not len(again):
             return
-        seen = False
+        number = int(again.min())
         for table, starts in self._runs():
-            names = self._voter_names(table).gather(starts)
-            for k in (names.hash() == twice[0]).arg_true().to_list():
-                if seen:
-                    raise InputError(
-                        f"{_row_place(table, int(starts[k]))}: voter {names[k]!r} has rows further up already, before "
-                        "those of others; sort the rows by voter"
-                    )
-                seen = True
+            if number < len(starts):
+                row = int(starts[number])
+                raise InputError(
+                    f"{_row_place(table, row)}: voter {self._voter_names(table)[row]!r} has rows further up already, "
+                    "before those of others; sort the rows by voter"
+                )
+            number -= len(starts)
 
 
 def _stacked(above: Table, below: Table) -> Table:

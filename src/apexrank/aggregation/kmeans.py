@@ -25,6 +25,7 @@ from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils import check_random_state, gen_batches
 from sklearn.utils.validation import _check_sample_weight, check_is_fitted, validate_data
 
+from apexrank.aggregation.ballots import read_weights
 from apexrank.aggregation.lovasz_bregman import LovaszBregman
 from apexrank.errors import InputError
 from apexrank.kernels.assign import Assignment, Costs, Table, all_costs, assign
@@ -221,8 +222,8 @@ class LovaszBregmanKMeans(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Clu
         return validate_data(self, X, reset=reset, dtype=[np.float64, np.float32], order="C")
 
     def _rows(self, scores: np.ndarray, sample_weight: Any) -> ScoreVectors:
-        weight = _weights(sample_weight, scores)
-        _check_some(weight)
+        weight = _check_sample_weight(sample_weight, scores, dtype=np.float64, ensure_non_negative=True)
+        _check_weights(weight)
         return ScoreVectors(scores, weight, self._cost())
 
     def _block_rows(self, blocks: Blocks, sample_weight: Any) -> BlockVectors:
@@ -232,7 +233,7 @@ class LovaszBregmanKMeans(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Clu
             raise InputError("there is no row in any block: give at least one")
         self._checked(head.X, reset=True)
         rows = BlockVectors(blocks, self._checked, self._cost())
-        _check_some(rows.weight)
+        _check_weights(rows.weight)
         return rows
 
     def _first_centres(self, rows: ScoreVectors, rng: np.random.RandomState) -> Centres:
@@ -314,7 +315,7 @@ def silhouette(
     """
     if isinstance(X, Blocks):
         _refuse_weights(sample_weight)
-        heard = ((block, _weights(block.weight, block.X).sum()) for block in X)
+        heard = ((block, _block_weight(block).sum()) for block in X)
         parts = [(silhouette(model, block.X, block.weight), weight) for block, weight in heard if weight]
         shares, weights = zip(*parts, strict=True)
         return float(np.average(shares, weights=weights))
@@ -383,7 +384,8 @@ class Cost:
         return Table(X, means, constant)
 
 
-def _check_some(weight: np.ndarray) -> None:
+def _check_weights(weight: np.ndarray) -> None:
+    check_weights(weight)
     if not weight.any():
         raise InputError("all rows have weight 0: give at least one row a weight above 0")
 
@@ -393,10 +395,9 @@ def _refuse_weights(sample_weight: Any) -> None:
         raise InputError("blocks have weights of their own: give sample_weight to the blocks")
 
 
-def _weights(sample_weight: Any, X: np.ndarray) -> np.ndarray:
-    weight = _check_sample_weight(sample_weight, X, dtype=np.float64, ensure_non_negative=True)
-    check_weights(weight)
-    return weight
+def _block_weight(block: Block) -> np.ndarray:
+    weight = read_weights(block.weight, len(block.X), None, may_be_zero=True)
+    return np.ones(len(block.X)) if weight is None else weight
 
 
 class ScoreVectors:
@@ -430,7 +431,7 @@ class BlockVectors:
             table = cost.table(X)
             means.append(table.means)
             constants.append(table.constant)
-            weights.append(_weights(block.weight, X))
+            weights.append(_block_weight(block))
             low, high = min(low, float(X.min())), max(high, float(X.max()))
             self.n_items, self.dtype = X.shape[1], X.dtype
         self.means, self.constant, self.weight = map(np.concatenate, (means, constants, weights))

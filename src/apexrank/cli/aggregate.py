@@ -100,9 +100,16 @@ def aggregate(
     out.check_report(files.report, ballots)
     out.check_inputs(ballots)
     methods = _methods(options, files)
-    for name in ("figure", "report"):
-        if getattr(files, name) is not None and reading.in_blocks(ballots):
-            raise InputError(f"--{name} shows single voters, which blocks do not keep: leave it out")
+    if reading.in_blocks(ballots):
+        shows = "--{} shows single voters, which blocks do not keep: leave it out"
+        medians = options.bootstrap is not None and methods == ["median"]
+        opt.refuse(
+            {
+                shows.format("figure"): files.figure,
+                shows.format("report"): files.report,
+                "--bootstrap of medians needs all ballots in memory: leave it out, or use another --method": medians,
+            }
+        )
     given = opt.given_options(rule)
     for name, value in (("normalize", worth.normalize), ("points", worth.check(reading.kind, ballots))):
         given |= {} if value is None else {name: value}
