@@ -158,8 +158,8 @@ class Ballots(Profile):
     def read(self, rows: slice | np.ndarray = slice(None)) -> np.ndarray:
         """Scores of some voters as float64, checked: no infinity, no voter without any score."""
         block = np.asarray(self.scores[rows], dtype=np.float64)
-        odd = ~np.isfinite(block)
-        if odd.any():
+        if not all_finite(block):
+            odd = ~np.isfinite(block)
             self._check(block, odd, self.first + np.arange(self.n_voters)[rows])
         return block
 
@@ -268,10 +268,13 @@ class BallotStream(Profile):
             n, total = n + ballots.n_voters, total + ballots.total
             counted = counted and ballots.counted
             for part in ballots.blocks():
-                missing = np.isnan(part.scores)
-                given += part.weight() @ ~missing
-                n_missing += int(np.count_nonzero(missing))
-                complete &= ~missing.any(axis=0)
+                if all_finite(part.scores):
+                    given += part.total
+                else:
+                    missing = np.isnan(part.scores)
+                    given += part.weight() @ ~missing
+                    n_missing += int(np.count_nonzero(missing))
+                    complete &= ~missing.any(axis=0)
                 yield part
             del ballots, part
         if not total > 0:
@@ -295,6 +298,18 @@ class BallotStream(Profile):
                 "a data frame, perhaps of some of the voters"
             )
         raise AttributeError(name)
+
+
+def all_finite(scores: np.ndarray) -> bool:
+    """Whether scores have neither NaN nor infinity, which would show in their sum; huge ones may be taken for such.
+
+    Examples
+    --------
+    >>> all_finite(np.array([1.0, 2.0])), all_finite(np.array([1.0, np.nan]))
+    (True, False)
+    """
+    with np.errstate(over="ignore", invalid="ignore"):
+        return bool(np.isfinite(scores.sum()))
 
 
 def uneven_ranges(scores: np.ndarray) -> tuple[float, float] | None:

@@ -22,11 +22,12 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
+from math import fsum
 from typing import Any, Literal
 
 import numpy as np
 
-from apexrank.aggregation.ballots import Ballots, Profile
+from apexrank.aggregation.ballots import Ballots, Profile, all_finite
 from apexrank.errors import InputError
 from apexrank.kernels.inversions import mean_over_ties
 from apexrank.kernels.jit import kernel
@@ -144,9 +145,8 @@ def voter_points(ballots: Ballots, rule: Rule, rows: slice | np.ndarray = slice(
         points = (_points_of_ranks if rule.takes_ranks(ballots) else _points_of_places)(ballots, rule, rows)
         return normalized(points, rule.normalize) if rule.takes_scores else points
     points = normalized(ballots.read(rows), rule.normalize)
-    missing = np.isnan(points)
-    if ballots.missing == "last" and missing.any():
-        return np.where(missing, np.nanmin(points, axis=1, keepdims=True), points)
+    if ballots.missing == "last" and not all_finite(points):
+        return np.where(np.isnan(points), np.nanmin(points, axis=1, keepdims=True), points)
     return points
 
 
@@ -259,10 +259,15 @@ class PointSums:
 
     def __init__(self, n_items: int) -> None:
         self.points, self.voters = np.zeros((2, 3, n_items))
+        self.complete: list[float] = []  # weights of voters who gave points to all items
         self.everyone = np.ones(n_items, dtype=bool)
 
     def add(self, points: np.ndarray, weights: np.ndarray) -> None:
         """Add points of voters × items, NaN where a voter gives none."""
+        if all_finite(points):
+            _add(points, weights, self.points)
+            self.complete.append(float(weights.sum()))
+            return
         given = ~np.isnan(points)
         self.everyone &= given.all(axis=0)
         _add(np.where(given, points, 0.0), weights, self.points)
@@ -273,7 +278,8 @@ class PointSums:
         sums = self.points[0] + self.points[1]
         if not np.isfinite(sums).all():
             raise InputError(_TOO_LARGE)
-        return sums, self.points[2], np.where(self.everyone, total, self.voters[0] + self.voters[1])
+        given = self.voters[0] + self.voters[1] + fsum(self.complete)
+        return sums, self.points[2], np.where(self.everyone, total, given)
 
 
 def totals(ballots: Profile, rule: Rule) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
