@@ -101,7 +101,7 @@ class LovaszBregmanKMeans(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Clu
 
     A step reads X once and copies nothing. Weights act as repetitions of rows, also in the draws of the starts.
 
-    Blocks of rows, such as :class:`apexrank.problem.blocks.ArrayBlocks` of a memory-mapped array, need not fit into
+    Blocks of rows, such as :class:`apexrank.problem.ArrayBlocks` of a memory-mapped array, need not fit into
     memory: the clusters of a sample, found by ``n_init`` starts, are the first centres of steps over all blocks. 36
     bytes of each row are kept: its weight, mean, constant, cost and label.
 

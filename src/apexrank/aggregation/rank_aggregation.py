@@ -65,7 +65,7 @@ def aggregate(
         - "orders": for each voter a list of items, best first; a list or tuple inside it is a tie. Lists may stop
           early, or be given by voter as a mapping. In a data frame each row is a voter's list, and empty cells end it.
 
-        Blocks of voters need not fit into memory: :class:`apexrank.problem.blocks.ArrayBlocks` of a memory-mapped array
+        Blocks of voters need not fit into memory: :class:`apexrank.problem.ArrayBlocks` of a memory-mapped array
         (``sample_weight`` counts ballots), or files read by :func:`apexrank.aggregation.read_ballot_blocks`.
     weights : array of shape (voters,) or mapping of voter to number, optional
         How often each ballot was cast: a weight of 3 is the same as three equal ballots. A pandas Series is a mapping
