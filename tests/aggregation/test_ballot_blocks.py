@@ -319,6 +319,14 @@ def test_orders_of_a_folder(tmp_path):
     assert [part.voters["row"].item() for part in blocks.parts()] == [1, 2, 3, 4]
 
 
+def test_guesses_are_told(votes, tmp_path):
+    votes.write_csv(tmp_path / "votes.csv")
+    with pytest.warns(
+        UserWarning, match=r"column 'count' is read as an item \(weights='count', or drop='count'\)"
+    ):
+        assert read_ballot_blocks(tmp_path / "votes.csv").names[-1] == "count"
+
+
 def test_what_is_wrong_with_files(votes, tmp_path):
     long, columns = long_of(votes), ("user", "film", "stars")
     apart = pl.concat([long, long[:1].with_columns(film=pl.lit("port"))])

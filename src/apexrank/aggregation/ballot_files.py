@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import csv
 import re
+import warnings
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from copy import copy
@@ -658,7 +659,7 @@ class BallotBlocks(Blocks):
         # text takes more memory than numbers, and pieces of a row group of a Parquet file more time
         self.tables.pieces = PIECES if self.tables.is_csv else 1
         self.columns = None if layout.long else layout.voter_columns(self.tables.head())
-        self._check_files()
+        self.needed = self._needed()
         self.names = self._items()
         self.points: Callable[[BallotFile], np.ndarray] = attrgetter("values")
 
@@ -694,15 +695,17 @@ class BallotBlocks(Blocks):
                 part = replace(part, values=values, items=self.names)
             yield replace(part, voters=voters)
 
-    def _check_files(self) -> None:
+    def _needed(self) -> list[str]:
+        """Return the columns that are read, which all files have to have."""
         layout, known = self.layout, self.columns
         needed = [*(layout.long or ()), *([layout.weights] if layout.weights else [])]
         needed += [] if known is None else [*known.names, *([known.id] if known.id else [])]
         for file in self.tables.files:
-            lacks = [name for name in needed if name not in file.schema]
-            if lacks:
-                Table(pl.DataFrame(schema=list(file.schema)), file.path).column(lacks[0])  # which raises
+            for name in needed:
+                if name not in file.schema:
+                    Table(pl.DataFrame(schema=list(file.schema)), file.path).column(name)  # which raises
         self.tables.note_later_columns([*needed, *layout.drop])
+        return needed
 
     def _items(self) -> list[str]:
         """Find all items, in the order in which the files first name them."""
@@ -718,14 +721,14 @@ class BallotBlocks(Blocks):
         assert self.columns is not None
         if self.layout.kind != "orders":
             return self.columns.names
-        for table in self.tables.tables():
+        for table in self.tables.tables(self.needed):
             found |= dict.fromkeys(_listed(table, self.columns.names).names)
         return list(found)
 
     def _tables(self) -> Iterator[Table]:
         """Iterate over tables of whole voters, few enough for a table of voters × items."""
         if self.layout.long is None:
-            yield from self.tables.tables()
+            yield from self.tables.tables(self.needed)
             return
         most = max(1, _BLOCK_CELLS // len(self.names))
         for table, starts in self._runs():
@@ -739,11 +742,12 @@ class BallotBlocks(Blocks):
         The last voter of a table waits for the next one, which may go on with it.
         """
         rest: Table | None = None
-        for table in self.tables.tables(self._long_columns()):
-            table = replace(table, frame=table.frame.select(map(table.column, self._long_columns())))
+        for table in self.tables.tables(self.needed):
+            table = replace(table, frame=table.frame.select(map(table.column, self.needed)))
             above = 0 if rest is None else len(rest)
             whole = table if rest is None else _stacked(rest, table)
-            starts = self._starts(whole)
+            names = self._voter_names(whole)
+            starts = np.append(0, 1 + (names[1:] != names[:-1]).arg_true().to_numpy())
             last = int(starts[-1])
             if not last:
                 rest = whole
@@ -753,17 +757,9 @@ class BallotBlocks(Blocks):
         if rest is not None:
             yield rest, np.zeros(1, dtype=np.int64)
 
-    def _long_columns(self) -> list[str]:
-        assert self.layout.long is not None
-        return [*self.layout.long, *([self.layout.weights] if self.layout.weights else [])]
-
     def _voter_names(self, table: Table) -> pl.Series:
         assert self.layout.long is not None
         return _named(table, self.layout.long[0], "voter")
-
-    def _starts(self, table: Table) -> np.ndarray:
-        names = self._voter_names(table)
-        return np.append(0, 1 + (names[1:] != names[:-1]).arg_true().to_numpy())
 
     def _check_together(self, voters: np.ndarray) -> None:
         """Refuse a voter with rows in two places; voters are told apart by hashes of 64 bits, in 8 bytes each."""
@@ -818,7 +814,8 @@ def read_ballot_blocks(
     drop : sequence of str
         Columns to leave out.
     long : (voter, item, score), optional
-        Columns of a table with one row per voter and item. The rows of a voter have to stand together.
+        Columns of a table with one row per voter and item. The rows of a voter have to stand together, and 8 bytes of
+        each voter are held to check that.
     rows : int, optional
         Rows of a block; by default those of 64 MiB.
 
@@ -828,9 +825,12 @@ def read_ballot_blocks(
     >>> from apexrank import aggregate
     >>> with tempfile.TemporaryDirectory() as folder:
     ...     for day in range(2):
-    ...         frame = pl.DataFrame({"tea": [3, 1, 2 + day], "rum": [2, 1, None], "count": [4, 1, 1]})
+    ...         frame = pl.DataFrame({"tea": [3, 1, 1 + day], "rum": [2, 1, None], "count": [4, 1, 1]})
     ...         frame.write_parquet(f"{folder}/{day}.parquet")
     ...     aggregate(read_ballot_blocks(folder, weights="count", rows=2), method="borda")
     Aggregation by borda of 12 voters (6 different ballots): tea > rum
     """
-    return BallotBlocks(path, BallotLayout("scores", "columns", id, weights, drop, long), rows=rows)
+    blocks = BallotBlocks(path, BallotLayout("scores", "columns", id, weights, drop, long), rows=rows)
+    for note in [] if blocks.columns is None else blocks.columns.notes:
+        warnings.warn(f"{path}: {note}", stacklevel=2)
+    return blocks

@@ -258,8 +258,8 @@ class BallotStream(Profile):
         return self._seen
 
     def blocks(self) -> Iterator[Ballots]:
-        n, total, counted, given, n_missing = 0, 0.0, True, np.zeros(self.n_items), 0
-        complete = np.ones(self.n_items, dtype=bool)
+        n, total, counted, n_missing = 0, 0.0, True, 0
+        given, lost = np.zeros((2, self.n_items))
         for block in self.source:
             if not len(block.X):
                 continue
@@ -273,14 +273,13 @@ class BallotStream(Profile):
                 else:
                     missing = np.isnan(part.scores)
                     given += part.weight() @ ~missing
+                    lost += part.weight() @ missing
                     n_missing += int(np.count_nonzero(missing))
-                    complete &= ~missing.any(axis=0)
                 yield part
             del ballots, part
         if not total > 0:
             raise InputError("weights are all zero: give at least one voter a weight")
-        # no rounding where all voters scored an item
-        self._seen = Seen(n, total, counted, np.where(complete, total, given), n_missing)
+        self._seen = Seen(n, total, counted, np.where(lost == 0, total, given), n_missing)
 
     def _read(self, block: Block, first: int) -> Ballots:
         ballots = read_ballots(block.X, kind=self.kind, missing=self.missing, items=self._items)

@@ -14,7 +14,6 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from itertools import chain, islice
 from pathlib import Path
-from tempfile import TemporaryDirectory
 from typing import TextIO, TypeVar
 
 import numpy as np
@@ -196,7 +195,7 @@ def write_table(frame: pl.DataFrame, path: str | Path) -> None:
 
 
 def write_tables(frames: Iterable[pl.DataFrame], path: str | Path) -> None:
-    """Write frames, one at a time in memory, as `write_table` writes one."""
+    """Write frames below each other, as `write_table` writes one; those of a CSV file one at a time."""
     write = _by_suffix(Path(path), _WRITERS)
     check_polars_threads("tables are written")
     with replacing(path) as temporary:
@@ -457,16 +456,7 @@ def _csv_parts(frames: Iterator[pl.DataFrame]) -> Iterator[bytes]:
 
 
 def _write_parquet(frames: Iterator[pl.DataFrame], path: Path) -> None:
-    first = next(frames)
-    second = next(frames, None)
-    if second is None:
-        first.write_parquet(path)
-        return
-    # polars writes row groups one after another only from files
-    with TemporaryDirectory(dir=path.parent) as folder:
-        for number, frame in enumerate(chain([first, second], frames)):
-            frame.cast(first.schema).write_parquet(Path(folder, f"{number:08d}.parquet"))
-        pl.scan_parquet(folder).sink_parquet(path)
+    pl.concat(frames, how="vertical_relaxed").write_parquet(path)  # polars does not add rows to a file
 
 
 _READERS = {
