@@ -502,8 +502,10 @@ def _read_plain(table: Table, names: list[str]) -> tuple[np.ndarray, np.ndarray]
     )
     kept = [name for name, fits in zip(names, plain, strict=True) if fits]
     numbers = frame.select(pl.col(kept).cast(pl.Float64, strict=False))
-    values = np.full(frame.shape, np.nan)
-    values[:, plain] = numbers.to_numpy()
+    values = numbers.to_numpy(order="c", writable=True)
+    if not plain.all():
+        read, values = values, np.full(frame.shape, np.nan)
+        values[:, plain] = read
     odd = ~plain | np.isinf(values).any(axis=0)
     odd[plain] |= numbers.null_count().to_numpy()[0] > frame.select(kept).null_count().to_numpy()[0]
     return values, odd

@@ -102,8 +102,8 @@ class LovaszBregmanKMeans(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Clu
     A step reads X once and copies nothing. Weights act as repetitions of rows, also in the draws of the starts.
 
     Blocks of rows, such as :class:`apexrank.problem.ArrayBlocks` of a memory-mapped array, need not fit into
-    memory: the clusters of a sample, found by ``n_init`` starts, are the first centres of steps over all blocks. 36
-    bytes of each row are kept: its weight, mean, constant, cost and label.
+    memory: the clusters of a sample, found by ``n_init`` starts, are the first centres of steps over all blocks. About
+    60 bytes of each row are in memory: weight, mean and constant, and cost and label before and after a step.
 
     Examples
     --------
@@ -327,10 +327,8 @@ def silhouette(
     return float(np.average(1 - share, weights=_check_sample_weight(sample_weight, costs)))
 
 
-SAMPLE, PER_CLUSTER = (
-    2**22,
-    100,
-)  # scores, and rows of a cluster, of the sample that gives first centres to blocks
+SAMPLE = 2**22  # scores of the rows in which blocks look for their first centres
+PER_CLUSTER = 100  # of these rows, at least
 BLOCK = 4096  # rows sorted at a time: the sorted copies stay small
 GOLDEN = (1 + 5**0.5) / 2
 
