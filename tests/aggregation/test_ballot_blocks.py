@@ -308,11 +308,13 @@ def test_voters_of_a_long_table_straddle_blocks_and_files(votes, tmp_path, monke
     same(merge(method="borda", missing="last"), aggregate(blocks, method="borda", missing="last"))
 
 
-def test_orders_of_a_folder(tmp_path):
+@pytest.mark.parametrize("rows", [1, 3])
+def test_orders_of_a_folder(tmp_path, monkeypatch, rows):
+    monkeypatch.setattr("apexrank.aggregation.ballot_files._BLOCK_CELLS", 4)
     lists = [["tea", "rum", None], ["gin", None, None], ["rum", "ale", "tea"], ["ale", "gin", None]]
     frame = pl.DataFrame(lists, schema=["first", "second", "third"], orient="row")
     layout = BallotLayout("orders")
-    blocks = BallotBlocks(write_folder(tmp_path / "orders", frame, 1), layout)
+    blocks = BallotBlocks(write_folder(tmp_path / "orders", frame, rows), layout)
     found = layout.read(Table(frame))
     assert blocks.names == found.items
     np.testing.assert_array_equal(np.concatenate([block.X for block in blocks]), found.values)

@@ -40,7 +40,7 @@ _WEIGHT_NAMES = ("weight", "weights", "count", "counts", "votes")
 _MOST_LONG_COLUMNS = 5  # voter, item, score, and perhaps a time and a weight
 _FEWEST_IDS, _FEWEST_RISING = 3, 5  # in fewer rows scores are often distinct, or increasing
 _FEW_CELLS, _MOST_CELLS = 100_000_000, 2**28  # of voters × items, 0.8 gigabytes and two
-_BLOCK_CELLS = 2**22  # of a block of voters of a long table
+_BLOCK_CELLS = 2**22  # of a block of voters of a long table, or of orders
 _SILENT_ROW = "gives no score at all; take the row out"
 _CURE_OF_LISTS = "leave out missing='ignore', so that it is last"
 
@@ -190,7 +190,9 @@ class StreamedBallotFile(BallotFile):
 def read_preflib_ballots(path: Path) -> BallotFile:
     """Read the orders of a PrefLib file as ranks; items of the same name are numbered."""
     profile = read_preflib(path)
-    check_cells(str(path), len(profile.orders), len(profile.items), sum(map(len, profile.orders)))
+    given = sum(map(len, profile.orders))
+    fewer = "write a file of fewer voters or items"
+    check_cells(str(path), len(profile.orders), len(profile.items), given, fewer)
     count = Counter(profile.items)
     items = [f"{x} ({n})" if count[x] > 1 else x for n, x in enumerate(profile.items, start=1)]
     numbers = np.arange(1, len(profile.orders) + 1)
@@ -454,13 +456,19 @@ def long_guess(names: list[str]) -> str | None:
     return ",".join(parts) if len(parts) == len(kinds) and len(names) <= _MOST_LONG_COLUMNS else None
 
 
-def check_cells(source: str, voters: int, items: int, given: int) -> None:
+def check_cells(
+    source: str,
+    voters: int,
+    items: int,
+    given: int,
+    cure: str = "read it in blocks of voters (engine='blocks'), or write a file of fewer items",
+) -> None:
     """Refuse voters × items that need far more memory than the ``given`` cells, as nearly all are missing."""
     cells, most = voters * items, min(_MOST_CELLS, max(_FEW_CELLS, 50 * given))
     if cells > most:
         raise InputError(
             f"{source}: {voters:,} voters times {items:,} items are {cells:,} cells of {8e-9 * cells:.1f} GB, and "
-            f"{most:,} is the limit; write a file of fewer voters or items"
+            f"{most:,} is the limit; {cure}"
         )
 
 
@@ -729,11 +737,12 @@ class BallotBlocks(Blocks):
 
     def _tables(self) -> Iterator[Table]:
         """Iterate over tables of whole voters, few enough for a table of voters × items."""
-        if self.layout.long is None:
-            yield from self.tables.tables(self.needed)
+        tables = self.tables.tables(self.needed)
+        if self.layout.long is None and self.layout.kind != "orders":
+            yield from tables
             return
         most = max(1, _BLOCK_CELLS // len(self.names))
-        for table, starts in self._runs():
+        for table, starts in self._runs() if self.layout.long else ((t, np.arange(len(t))) for t in tables):
             bounds = [*starts[::most].tolist(), len(table)]
             for a, b in pairwise(bounds):
                 yield replace(table, frame=table.frame[a:b], first=table.first + a)

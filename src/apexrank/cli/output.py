@@ -72,7 +72,7 @@ _WORDS = {
 }
 _KEYWORDS = (
     "source|target|weights?|format|encoding|repeated|signed|missing|normalize|kind|items_in|id|drop|long|ties|empty|"
-    "method"
+    "method|engine"
 )
 _FIRST = (
     "top|fpr|k|normalize|points|alpha|l1_ratio|tol|max_iter|max_exact|time_limit|min_support|damping|confidence|"
