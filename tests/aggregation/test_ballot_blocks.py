@@ -103,8 +103,12 @@ def test_what_blocks_refuse():
         InputError, match=r"a bootstrap of medians needs all ballots in memory.*use one of lovasz"
     ):
         aggregate(blocks, method="median").bootstrap(10)
-    with pytest.raises(InputError, match="draw at most 7,456,540, or use one of lovasz-bregman, borda"):
+    with pytest.raises(InputError, match="draw at most 3,728,270, or use one of lovasz-bregman, borda"):
         aggregate(blocks, method="kemeny").bootstrap(10**7)
+    with pytest.raises(
+        InputError, match=r"resamples of 3 items do not fit into memory: draw at most 11,184,810$"
+    ):
+        aggregate(blocks, method="borda").bootstrap(2 * 10**7)
     for ask in (lambda r: r.voter_ranks(), lambda r: r.plot()):
         with pytest.raises(InputError, match="blocks of voters keep sums alone"):
             ask(aggregate(blocks))

@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from apexrank.aggregation.rank_aggregation import Aggregation
 
 _BLOCK = 2**21  # numbers of drawn weights or scores held at once
-_MOST_COUNTS = 2**26  # of preferences in all resamples of ballots that come in blocks
+_MOST_SUMS = 2**25  # of all resamples of ballots that come in blocks
 Scores = tuple[np.ndarray, np.ndarray]  # and their tolerances: resamples × items, or the same for all
 
 
@@ -174,10 +174,12 @@ def _check_stream(ballots: Profile, rule: Rule, n: int) -> None:
         raise InputError(
             f"a bootstrap of medians needs all ballots in memory, and these come in blocks: use one of {able}"
         )
-    if rule.method not in LINEAR and n * ballots.n_items**2 > _MOST_COUNTS:
+    held = ballots.n_items if rule.method in LINEAR else ballots.n_items**2
+    if n * held > _MOST_SUMS:
+        other = "" if rule.method in LINEAR else f", or use one of {able}"
         raise InputError(
-            f"{n:,} resamples of the preferences between {ballots.n_items:,} items do not fit into memory: draw at "
-            f"most {_MOST_COUNTS // ballots.n_items**2:,}, or use one of {able}"
+            f"the sums of {n:,} resamples of {ballots.n_items:,} items do not fit into memory: draw at most "
+            f"{_MOST_SUMS // held:,}{other}"
         )
 
 
