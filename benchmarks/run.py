@@ -35,6 +35,7 @@ NAMES = (
     "consensus",
     "aggregation",
     "kmeans",
+    "votes",
     "boosting",
     "blocks",
     "scaling",

@@ -7,23 +7,29 @@ from __future__ import annotations
 
 import csv
 import re
+import warnings
 from collections import Counter
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Iterator, Sequence
+from copy import copy
+from dataclasses import dataclass, fields, replace
+from itertools import pairwise
+from operator import attrgetter
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import polars as pl
 
-from apexrank.aggregation.ballots import uneven_ranges
+from apexrank.aggregation.ballots import Seen, uneven_ranges
 from apexrank.aggregation.fusion import SUMS
 from apexrank.datasets.preflib import KINDS as PREFLIB
 from apexrank.datasets.preflib import is_preflib as is_preflib
 from apexrank.datasets.preflib import read_preflib
 from apexrank.errors import InputError
 from apexrank.io import columns
+from apexrank.io.stream import PIECES, TableBlocks
 from apexrank.io.tables import Table
+from apexrank.problem.blocks import Block, Blocks
 
 _TABLES = (".csv", ".tsv", ".parquet", ".pq")
 _VOTERS = "voter user ranker judge juror ballot respondent participant rater reviewer"
@@ -34,6 +40,7 @@ _WEIGHT_NAMES = ("weight", "weights", "count", "counts", "votes")
 _MOST_LONG_COLUMNS = 5  # voter, item, score, and perhaps a time and a weight
 _FEWEST_IDS, _FEWEST_RISING = 3, 5  # in fewer rows scores are often distinct, or increasing
 _FEW_CELLS, _MOST_CELLS = 100_000_000, 2**28  # of voters × items, 0.8 gigabytes and two
+_BLOCK_CELLS = 2**22  # of a block of voters of a long table, or of orders
 _SILENT_ROW = "gives no score at all; take the row out"
 _CURE_OF_LISTS = "leave out missing='ignore', so that it is last"
 
@@ -46,7 +53,7 @@ class BallotFile:
     ----------
     source : str
         The file.
-    values : ndarray of shape (voters, items)
+    values : ndarray of shape (voters, items), or BallotBlocks
         Scores, or ranks where ``kind`` is "ranks"; NaN is missing.
     items : list of str
         Names of the items.
@@ -65,7 +72,7 @@ class BallotFile:
     """
 
     source: str
-    values: np.ndarray
+    values: Any
     items: list[str]
     voters: pl.DataFrame
     weights: np.ndarray | None
@@ -78,9 +85,18 @@ class BallotFile:
     without: str = "leave it out (drop={})"
 
     @property
+    def n_voters(self) -> int:
+        """Number of ballots, equal ones once."""
+        return len(self.values)
+
+    @property
     def n_missing(self) -> int:
         """Number of missing scores."""
         return int(np.isnan(self.values).sum())
+
+    def parts(self) -> Iterator[BallotFile]:
+        """Some ballots after the others, in memory."""
+        yield self
 
     @property
     def total(self) -> int | float:
@@ -93,7 +109,7 @@ class BallotFile:
     @property
     def repeated(self) -> bool:
         """Whether some ballots were cast more than once."""
-        return isinstance(self.total, int) and self.total != len(self.values)
+        return isinstance(self.total, int) and self.total != self.n_voters
 
     def missing_rule(self, asked: str | None, method: str = "lovasz-bregman") -> Any:
         """Return what a missing score means to a method: the rule that was asked for, or the default."""
@@ -104,7 +120,7 @@ class BallotFile:
         return {
             "ballots_file": self.source,
             **({"title": self.title} if self.title else {}),
-            "ballots": len(self.values),
+            "ballots": self.n_voters,
             "voters": self.total,
             "items": len(self.items),
             "missing": {"number": self.n_missing, "rule": missing},
@@ -112,7 +128,7 @@ class BallotFile:
 
     def sentence(self, missing: str) -> str:
         """Describe the file: how many voters and items it has, and what is done about missing scores."""
-        n, total = len(self.values), self.total
+        n, total = self.n_voters, self.total
         voters = f"{n} voters" if n > 1 else "1 voter"
         if isinstance(total, float):
             voters += f" of weight {total:.6g} in all"
@@ -129,13 +145,13 @@ class BallotFile:
         what = "places" if self.kind == "ranks" else "scores"
         rule = {"ignore": "no opinion", "last": "taken as last"}[missing]
         once = f", each {'order' if self.lists else 'ballot'} counted once" if self.repeated else ""
-        return f"{self.n_missing} of {self.values.size} {what} missing{once} ({rule})"
+        return f"{self.n_missing} of {self.n_voters * len(self.items)} {what} missing{once} ({rule})"
 
     def uneven_scales(self) -> str | None:
         """Describe scores on scales of different widths, of which the widest would decide."""
         if self.kind != "scores":
             return None
-        ranges = uneven_ranges(self.values)
+        ranges = uneven_ranges(next(self.parts()).values)
         if ranges is None:
             return None
         return (
@@ -144,10 +160,39 @@ class BallotFile:
         )
 
 
+@dataclass(frozen=True, eq=False, repr=False)
+class StreamedBallotFile(BallotFile):
+    """Ballots of files that are read in blocks; ``seen`` is what a pass over them has counted."""
+
+    seen: Seen | None = None
+
+    @property
+    def counts(self) -> Seen:
+        assert self.seen is not None
+        return self.seen
+
+    @property
+    def n_voters(self) -> int:
+        return self.counts.n_voters
+
+    @property
+    def n_missing(self) -> int:
+        return self.counts.n_missing
+
+    @property
+    def total(self) -> int | float:
+        return int(self.counts.total) if self.counts.counted else self.counts.total
+
+    def parts(self) -> Iterator[BallotFile]:
+        return self.values.parts()
+
+
 def read_preflib_ballots(path: Path) -> BallotFile:
     """Read the orders of a PrefLib file as ranks; items of the same name are numbered."""
     profile = read_preflib(path)
-    check_cells(str(path), len(profile.orders), len(profile.items), sum(map(len, profile.orders)))
+    given = sum(map(len, profile.orders))
+    fewer = "write a file of fewer voters or items"
+    check_cells(str(path), len(profile.orders), len(profile.items), given, fewer)
     count = Counter(profile.items)
     items = [f"{x} ({n})" if count[x] > 1 else x for n, x in enumerate(profile.items, start=1)]
     numbers = np.arange(1, len(profile.orders) + 1)
@@ -166,6 +211,14 @@ def check_ballot_table(path: Path) -> None:
     if not path.name.lower().removesuffix(".gz").endswith(_TABLES):
         known = ", ".join((*_TABLES, *(f".{kind}" for kind in PREFLIB)))
         raise InputError(f"cannot tell the format of {str(path)!r} by its name: use one of {known}")
+
+
+class Columns(NamedTuple):
+    """Column of names, where there is one, columns of scores, and notes on what was guessed."""
+
+    id: str | None
+    names: list[str]
+    notes: list[str]
 
 
 @dataclass(frozen=True)
@@ -203,22 +256,30 @@ chooses)",))
     drop: Sequence[str] = ()
     long: tuple[str, str, str] | None = None
 
-    def read(self, table: Table) -> BallotFile:
-        """Read the ballots of a table."""
+    def read(self, table: Table, columns: Columns | None = None) -> BallotFile:
+        """Read the ballots of a table, whose ``columns`` may be known from the head of the file."""
         if self.long is not None:
             found = self._read_long(table, *self.long)
+        elif self.items_in == "rows":
+            found = self._read_items(table)
         else:
-            found = self._read_items(table) if self.items_in == "rows" else self._read_voters(table)
+            found = self._read_voters(table, columns or self.voter_columns(table))
         if found.weights is None:
             return found
         weights = pl.Series("weight" if self.items_in == "rows" else self.weights, found.weights)
         return replace(found, voters=found.voters.with_columns(weights))
 
-    def _read_voters(self, table: Table) -> BallotFile:
+    def voter_columns(self, table: Table) -> Columns:
+        """Find the columns of a table with one row per voter."""
+        if self.weights is not None:
+            table.column(self.weights)  # an unknown name is an error with the likely spelling
+        id, names, notes = self._columns(table, [] if self.weights is None else [self.weights])
+        return Columns(id, names, [*notes, *self._like_weights(names)])
+
+    def _read_voters(self, table: Table, found: Columns) -> BallotFile:
         """Read one row per voter."""
         weights = None if self.weights is None else _read_weights(table, self.weights)
-        id, names, notes = self._columns(table, [] if self.weights is None else [self.weights])
-        notes += self._like_weights(names)
+        id, names, notes = found
         voters = pl.DataFrame({"row": np.arange(1, len(table) + 1)} if id is None else {id: table.column(id)})
         lists = self.kind == "orders"
         values, items = _read_orders(table, names) if lists else (self._read_scores(table, names), names)
@@ -285,7 +346,7 @@ chooses)",))
         advice = None if guess is None else f"; this looks like a long table: long={guess!r}"
         return _read_columns(table, names, self.kind, advice)
 
-    def _columns(self, table: Table, used: list[str]) -> tuple[str | None, list[str], list[str]]:
+    def _columns(self, table: Table, used: list[str]) -> Columns:
         """Return the column of names, given or guessed, the columns of scores, and notes on what was guessed."""
         notes = []
         for name in [*self.drop, *([self.id] if self.id else [])]:
@@ -310,7 +371,7 @@ chooses)",))
             raise InputError(f"{table.source} has no column left for {what}")
         if self.id is None:
             notes += self._doubts(table, names if id is None else [])
-        return id, names, notes
+        return Columns(id, names, notes)
 
     def _doubts(self, table: Table, names: list[str]) -> list[str]:
         """Return notes on a table, and on a first column among ``names``, that may be something else."""
@@ -395,13 +456,19 @@ def long_guess(names: list[str]) -> str | None:
     return ",".join(parts) if len(parts) == len(kinds) and len(names) <= _MOST_LONG_COLUMNS else None
 
 
-def check_cells(source: str, voters: int, items: int, given: int) -> None:
+def check_cells(
+    source: str,
+    voters: int,
+    items: int,
+    given: int,
+    cure: str = "read it in blocks of voters (engine='blocks'), or write a file of fewer items",
+) -> None:
     """Refuse voters × items that need far more memory than the ``given`` cells, as nearly all are missing."""
     cells, most = voters * items, min(_MOST_CELLS, max(_FEW_CELLS, 50 * given))
     if cells > most:
         raise InputError(
             f"{source}: {voters:,} voters times {items:,} items are {cells:,} cells of {8e-9 * cells:.1f} GB, and "
-            f"{most:,} is the limit; write a file of fewer voters or items"
+            f"{most:,} is the limit; {cure}"
         )
 
 
@@ -443,8 +510,10 @@ def _read_plain(table: Table, names: list[str]) -> tuple[np.ndarray, np.ndarray]
     )
     kept = [name for name, fits in zip(names, plain, strict=True) if fits]
     numbers = frame.select(pl.col(kept).cast(pl.Float64, strict=False))
-    values = np.full(frame.shape, np.nan)
-    values[:, plain] = numbers.to_numpy()
+    values = numbers.to_numpy(order="c", writable=True)
+    if not plain.all():
+        read, values = values, np.full(frame.shape, np.nan)
+        values[:, plain] = read
     odd = ~plain | np.isinf(values).any(axis=0)
     odd[plain] |= numbers.null_count().to_numpy()[0] > frame.select(kept).null_count().to_numpy()[0]
     return values, odd
@@ -540,15 +609,19 @@ def _voter_weights(table: Table, column: str, voters: _Names) -> np.ndarray:
 
 def _read_orders(table: Table, places: list[str]) -> tuple[np.ndarray, list[str]]:
     """Return the ranks of the items that each row lists, best first, and the items."""
-    lists = pl.DataFrame({str(n): columns.texts(table, place) for n, place in enumerate(places)})
-    found = _Names(lists.select(pl.concat_list(pl.all())).to_series().explode())
-    items, codes = found.names, found.codes.reshape(lists.shape)
+    found = _listed(table, places)
+    items, codes = found.names, found.codes.reshape(len(table), len(places))
     _check_orders(table, places, items, codes)
     check_cells(table.source, len(codes), len(items), codes.size)
     row, place = np.nonzero(codes >= 0)
     ranks = np.full((len(codes), len(items)), np.nan)
     ranks[row, codes[row, place]] = place + 1.0
     return ranks, items
+
+
+def _listed(table: Table, places: list[str]) -> _Names:
+    lists = pl.DataFrame({str(n): columns.texts(table, place) for n, place in enumerate(places)})
+    return _Names(lists.select(pl.concat_list(pl.all())).to_series().explode())
 
 
 def _check_orders(table: Table, places: list[str], items: list[str], codes: np.ndarray) -> None:
@@ -570,3 +643,205 @@ def _check_orders(table: Table, places: list[str], items: list[str], codes: np.n
     second = next(place for place, code in enumerate(listed) if code in listed[:place])
     name = items[listed[second]]
     raise InputError(f"{table.where(row, places[second])}: {name!r} is in the order twice; keep one")
+
+
+class BallotBlocks(Blocks):
+    """Ballots of a CSV or Parquet file, or of a folder of Parquet files, read in blocks of voters in every pass.
+
+    Items of long tables and of orders are found in a pass of their own. The rows of a voter of a long table have to
+    stand together, in whatever files.
+
+    Attributes
+    ----------
+    names : list of str
+        The items.
+    """
+
+    names: list[str]
+
+    def __init__(self, path: str | Path, layout: BallotLayout, *, rows: int | None = None) -> None:
+        if layout.items_in == "rows":
+            raise InputError(
+                f"{path}: blocks are of voters, which with items_in='rows' are columns: write a table with one row per "
+                "voter"
+            )
+        self.layout, self.tables = layout, TableBlocks(path, rows=rows)
+        # text takes more memory than numbers, and pieces of a row group of a Parquet file more time
+        self.tables.pieces = PIECES if self.tables.is_csv else 1
+        self.columns = None if layout.long else layout.voter_columns(self.tables.head())
+        self.needed = self._needed()
+        self.names = self._items()
+        self.points: Callable[[BallotFile], np.ndarray] = attrgetter("values")
+
+    def __iter__(self) -> Iterator[Block]:
+        for part in self.parts():
+            yield Block(self.points(part), None, part.weights)
+
+    def with_points(self, points: Callable[[BallotFile], np.ndarray]) -> BallotBlocks:
+        """The same ballots with ``points(part)`` in place of the scores."""
+        other = copy(self)
+        other.points = points
+        return other
+
+    def profile(self) -> StreamedBallotFile:
+        """Describe the files as one file is."""
+        first = next(self.parts())
+        same = {each.name: getattr(first, each.name) for each in fields(BallotFile)}
+        own = {"source": str(self.tables.path), "values": self, "voters": pl.DataFrame(), "weights": None}
+        return StreamedBallotFile(**same | own)
+
+    def parts(self) -> Iterator[BallotFile]:
+        """Read the ballots of some voters after those of the others."""
+        place, n = {item: number for number, item in enumerate(self.names)}, 0
+        for table in self._tables():
+            part = self.layout.read(table, self.columns)
+            voters = part.voters
+            if self.columns is not None and self.columns.id is None:
+                voters = voters.with_columns(pl.col("row") + n)
+            n += part.n_voters
+            if part.items != self.names:
+                values = np.full((part.n_voters, len(self.names)), np.nan)
+                values[:, [place[item] for item in part.items]] = part.values
+                part = replace(part, values=values, items=self.names)
+            yield replace(part, voters=voters)
+
+    def _needed(self) -> list[str]:
+        """Return the columns that are read, which all files have to have."""
+        layout, known = self.layout, self.columns
+        needed = [*(layout.long or ()), *([layout.weights] if layout.weights else [])]
+        needed += [] if known is None else [*known.names, *([known.id] if known.id else [])]
+        for file in self.tables.files:
+            for name in needed:
+                if name not in file.schema:
+                    Table(pl.DataFrame(schema=list(file.schema)), file.path).column(name)  # which raises
+        self.tables.note_later_columns([*needed, *layout.drop])
+        return needed
+
+    def _items(self) -> list[str]:
+        """Find all items, in the order in which the files first name them."""
+        found: dict[str, None] = {}
+        if self.layout.long is not None:
+            voters = []
+            for table, starts in self._runs():
+                voters.append(self._voter_names(table).gather(starts).hash().to_numpy())
+                items = _named(table, self.layout.long[1], "item").unique(maintain_order=True)
+                found |= dict.fromkeys(items.to_list())
+            self._check_together(np.concatenate(voters))
+            return list(found)
+        assert self.columns is not None
+        if self.layout.kind != "orders":
+            return self.columns.names
+        for table in self.tables.tables(self.needed):
+            found |= dict.fromkeys(_listed(table, self.columns.names).names)
+        return list(found)
+
+    def _tables(self) -> Iterator[Table]:
+        """Iterate over tables of whole voters, few enough for a table of voters × items."""
+        tables = self.tables.tables(self.needed)
+        if self.layout.long is None and self.layout.kind != "orders":
+            yield from tables
+            return
+        most = max(1, _BLOCK_CELLS // len(self.names))
+        for table, starts in self._runs() if self.layout.long else ((t, np.arange(len(t))) for t in tables):
+            bounds = [*starts[::most].tolist(), len(table)]
+            for a, b in pairwise(bounds):
+                yield replace(table, frame=table.frame[a:b], first=table.first + a)
+
+    def _runs(self) -> Iterator[tuple[Table, np.ndarray]]:
+        """Iterate over tables of whole voters of a long file, with the first row of each voter.
+
+        The last voter of a table waits for the next one, which may go on with it.
+        """
+        rest: Table | None = None
+        for table in self.tables.tables(self.needed):
+            table = replace(table, frame=table.frame.select(map(table.column, self.needed)))
+            above = 0 if rest is None else len(rest)
+            whole = table if rest is None else _stacked(rest, table)
+            names = self._voter_names(whole)
+            starts = np.append(0, 1 + (names[1:] != names[:-1]).arg_true().to_numpy())
+            last = int(starts[-1])
+            if not last:
+                rest = whole
+                continue
+            yield replace(whole, frame=whole.frame[:last]), starts[:-1]
+            rest = replace(table, frame=whole.frame[last:], first=table.first + last - above)
+        if rest is not None:
+            yield rest, np.zeros(1, dtype=np.int64)
+
+    def _voter_names(self, table: Table) -> pl.Series:
+        assert self.layout.long is not None
+        return _named(table, self.layout.long[0], "voter")
+
+    def _check_together(self, voters: np.ndarray) -> None:
+        """Refuse a voter with rows in two places; voters are told apart by hashes of 64 bits, in 8 bytes each."""
+        order = np.argsort(voters, kind="stable")
+        again = order[1:][voters[order][1:] == voters[order][:-1]]
+        if not len(again):
+            return
+        number = int(again.min())
+        for table, starts in self._runs():
+            if number < len(starts):
+                row = int(starts[number])
+                raise InputError(
+                    f"{_row_place(table, row)}: voter {self._voter_names(table)[row]!r} has rows further up already, "
+                    "before those of others; sort the rows by voter"
+                )
+            number -= len(starts)
+
+
+def _stacked(above: Table, below: Table) -> Table:
+    """Put the rows of one table above those of the next one, perhaps of another file."""
+    source = (
+        above.source if above.source == below.source else f"{above.source.removesuffix(' and on')} and on"
+    )
+    try:
+        frame = pl.concat([above.frame, below.frame], how="vertical_relaxed")
+    except pl.exceptions.PolarsError:
+        raise InputError(
+            f"{below.source} has other types of columns than {above.source}: write them alike"
+        ) from None
+    return replace(below, frame=frame, first=above.first, source=source)
+
+
+def read_ballot_blocks(
+    path: str | Path,
+    *,
+    id: str | None = None,
+    weights: str | None = None,
+    drop: Sequence[str] = (),
+    long: tuple[str, str, str] | None = None,
+    rows: int | None = None,
+) -> BallotBlocks:
+    """Read ballots that do not fit into memory in blocks of voters, for `aggregate` and `LovaszBregmanKMeans`.
+
+    Parameters
+    ----------
+    path : path
+        A Parquet file, a folder of them, or a CSV file, with one row per voter and one column per item.
+    id : str, optional
+        Column of the voters' names; by default the first if it is text, or has a name such as id or voter.
+    weights : str, optional
+        Column that says how often each ballot was cast.
+    drop : sequence of str
+        Columns to leave out.
+    long : (voter, item, score), optional
+        Columns of a table with one row per voter and item. The rows of a voter have to stand together, and 8 bytes of
+        each voter are held to check that.
+    rows : int, optional
+        Rows of a block; by default those of 64 MiB.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> from apexrank import aggregate
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     for day in range(2):
+    ...         frame = pl.DataFrame({"tea": [3, 1, 1 + day], "rum": [2, 1, None], "count": [4, 1, 1]})
+    ...         frame.write_parquet(f"{folder}/{day}.parquet")
+    ...     aggregate(read_ballot_blocks(folder, weights="count", rows=2), method="borda")
+    Aggregation by borda of 12 voters (6 different ballots): tea > rum
+    """
+    blocks = BallotBlocks(path, BallotLayout("scores", "columns", id, weights, drop, long), rows=rows)
+    for note in [] if blocks.columns is None else blocks.columns.notes:
+        warnings.warn(f"{path}: {note}", stacklevel=2)
+    return blocks

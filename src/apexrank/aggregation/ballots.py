@@ -9,7 +9,7 @@ A missing score (NaN) is one of two things, by the caller's choice:
 from __future__ import annotations
 
 from collections.abc import Hashable, Iterable, Iterator, Mapping, Sequence, Set
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Literal, NamedTuple
 
 import numpy as np
@@ -17,6 +17,7 @@ from sklearn.utils import gen_batches
 
 from apexrank.errors import InputError
 from apexrank.kernels.inversions import SortedRows, sort_rows
+from apexrank.problem.blocks import Block, Blocks
 from apexrank.validation import check_polars_threads, is_missing
 
 Kind = Literal["scores", "ranks", "orders"]
@@ -25,8 +26,72 @@ _UNEVEN = 10.0  # a range of scores this many times wider is another scale
 BLOCK = 2**18  # numbers of a block of voters or items: two megabytes stay in the cache
 
 
+class Profile:
+    """What holds for ballots in memory, `Ballots`, and for those that are read in blocks, `BallotStream`."""
+
+    items: list[Any]
+    missing: Missing
+    positional: bool
+    ranked: bool
+
+    @property
+    def n_items(self) -> int:
+        """Number of items."""
+        return len(self.items)
+
+    @property
+    def n_voters(self) -> int:
+        """Number of different ballots."""
+        raise NotImplementedError
+
+    @property
+    def total(self) -> float:
+        """Number of ballots, each as often as it was cast."""
+        raise NotImplementedError
+
+    @property
+    def counted(self) -> bool:
+        """Whether all weights are whole numbers, of equal ballots."""
+        raise NotImplementedError
+
+    def blocks(self) -> Iterator[Ballots]:
+        """All voters, a few at a time: few enough to work on in the cache."""
+        raise NotImplementedError
+
+    @property
+    def voters_said(self) -> str:
+        """Number of voters in words: whole weights are counts of equal ballots.
+
+        Examples
+        --------
+        >>> Ballots(np.zeros((2, 2)), ["a", "b"], weights=np.array([18.0, 12.0])).voters_said
+        '30 voters (2 different ballots)'
+        """
+        n, plural = self.n_voters, "s" if self.n_voters != 1 else ""
+        if self.counted and self.total == n:
+            return f"{n:,} voter{plural}"
+        if self.counted:
+            return f"{self.total:,.0f} voters ({n:,} different ballot{plural})"
+        return f"{n:,} weighted voter{plural}"
+
+    def support(self) -> np.ndarray:
+        """Weight of the voters who scored each item, whatever a missing score means.
+
+        Examples
+        --------
+        >>> Ballots(np.array([[3.0, 1.0], [np.nan, 2.0]]), ["a", "b"], "last").support().tolist()
+        [1.0, 2.0]
+        """
+        given, lost = np.zeros((2, self.n_items))
+        for part in self.blocks():
+            missing, w = np.isnan(part.scores), part.weight()
+            lost += w @ missing
+            given += w @ ~missing
+        return np.where(lost == 0, self.total, given)  # no rounding where all did
+
+
 @dataclass(frozen=True, eq=False, repr=False)
-class Ballots:
+class Ballots(Profile):
     """Scores of voters for items.
 
     Parameters
@@ -46,6 +111,8 @@ class Ballots:
         Names of the voters, where they have some.
     ranked : bool
         Whether ``scores`` are minus ranks that were given, which need not be places among these items.
+    first : int
+        How many voters come before these, where they are a part of all.
 
     Examples
     --------
@@ -61,79 +128,47 @@ class Ballots:
     weights: np.ndarray | None = None
     voters: list[Any] | None = None
     ranked: bool = False
+    first: int = 0
 
     @property
     def n_voters(self) -> int:
-        """Number of different ballots."""
         return int(self.scores.shape[0])
 
     @property
-    def n_items(self) -> int:
-        """Number of items."""
-        return int(self.scores.shape[1])
-
-    @property
     def total(self) -> float:
-        """Number of ballots, each as often as it was cast."""
         return float(self.n_voters) if self.weights is None else float(self.weights.sum())
 
     @property
-    def voters_said(self) -> str:
-        """Number of voters in words: whole weights are counts of equal ballots.
+    def counted(self) -> bool:
+        return self.weights is None or bool((self.weights == np.round(self.weights)).all())
 
-        Examples
-        --------
-        >>> Ballots(np.zeros((2, 2)), ["a", "b"], weights=np.array([18.0, 12.0])).voters_said
-        '30 voters (2 different ballots)'
-        """
-        n, w = self.n_voters, self.weights
-        if w is None or (w == 1).all():
-            return f"{n:,} voter{'s' if n != 1 else ''}"
-        if (w == np.round(w)).all():
-            return f"{self.total:,.0f} voters ({n:,} different ballot{'s' if n != 1 else ''})"
-        return f"{n:,} weighted voter{'s' if n != 1 else ''}"
-
-    def weight(self, rows: slice | np.ndarray) -> np.ndarray:
+    def weight(self, rows: slice | np.ndarray = slice(None)) -> np.ndarray:
         """Weights of some voters."""
         return np.ones(len(self.scores[rows])) if self.weights is None else self.weights[rows]
 
-    def support(self) -> np.ndarray:
-        """Weight of the voters who scored each item, whatever a missing score means.
-
-        Examples
-        --------
-        >>> Ballots(np.array([[3.0, 1.0], [np.nan, 2.0]]), ["a", "b"], "last").support().tolist()
-        [1.0, 2.0]
-        """
-        given, lost = np.zeros((2, self.n_items))
-        for rows in self.blocks():
-            missing, w = np.isnan(self.scores[rows]), self.weight(rows)
-            lost += w @ missing
-            given += w @ ~missing
-        return np.where(lost == 0, self.total, given)  # no rounding where all did
-
-    def blocks(self) -> Iterator[slice]:
-        """Slices of voters, few enough to work on in the cache."""
-        return gen_batches(self.n_voters, max(1, BLOCK // self.n_items))
+    def blocks(self) -> Iterator[Ballots]:
+        for rows in gen_batches(self.n_voters, max(1, BLOCK // self.n_items)):
+            weights = None if self.weights is None else self.weights[rows]
+            yield replace(self, scores=self.scores[rows], weights=weights, first=self.first + rows.start)
 
     def columns(self) -> Iterator[slice]:
         """Slices of items, few enough to work on with all voters at once."""
         return gen_batches(self.n_items, max(8, BLOCK // self.n_voters))
 
-    def read(self, rows: slice | np.ndarray) -> np.ndarray:
+    def read(self, rows: slice | np.ndarray = slice(None)) -> np.ndarray:
         """Scores of some voters as float64, checked: no infinity, no voter without any score."""
         block = np.asarray(self.scores[rows], dtype=np.float64)
-        odd = ~np.isfinite(block)
-        if odd.any():
-            self._check(block, odd, np.arange(self.n_voters)[rows])
+        if not all_finite(block):
+            odd = ~np.isfinite(block)
+            self._check(block, odd, self.first + np.arange(self.n_voters)[rows])
         return block
 
-    def ordered(self, rows: slice | np.ndarray) -> np.ndarray:
+    def ordered(self, rows: slice | np.ndarray = slice(None)) -> np.ndarray:
         """As `read`, with missing items at −inf where they are tied last: good for comparing, not for adding."""
         block = self.read(rows)
         return np.where(np.isnan(block), -np.inf, block) if self.missing == "last" else block
 
-    def sort(self, rows: slice | np.ndarray) -> tuple[SortedRows, np.ndarray]:
+    def sort(self, rows: slice | np.ndarray = slice(None)) -> tuple[SortedRows, np.ndarray]:
         """Items of some voters best first, and which items have a place; the others come last."""
         block = -self.ordered(rows)
         return sort_rows(block), ~np.isnan(block)
@@ -151,6 +186,129 @@ class Ballots:
             raise InputError(
                 f"{voter_name(int(numbers[silent[0]]), self.voters)} gives no score at all: drop that ballot"
             )
+
+
+class Seen(NamedTuple):
+    """What a pass over ballots counts: voters, their weight, whether it is whole, by item, and missing scores."""
+
+    n_voters: int
+    total: float
+    counted: bool
+    support: np.ndarray
+    n_missing: int
+
+
+class BallotStream(Profile):
+    """Ballots that are read in blocks of voters, anew in every pass; sums over voters are all that is kept.
+
+    The number of voters and their weight are known after the first pass.
+
+    Examples
+    --------
+    >>> from apexrank.problem.blocks import ArrayBlocks
+    >>> stream = BallotStream(ArrayBlocks(np.array([[3.0, 1.0], [np.nan, 2.0], [1.0, 1.0]]), rows=2))
+    >>> stream.n_voters, stream.support().tolist()
+    (3, [2.0, 3.0])
+    """
+
+    def __init__(
+        self, source: Blocks, *, kind: Kind = "scores", missing: Missing = "ignore", items: Any = None
+    ) -> None:
+        if type(source).__iter__ is Blocks.__iter__:
+            raise InputError(
+                f"ballots are read in one process, and {type(source).__name__} are elsewhere: give ArrayBlocks or "
+                "read_ballot_blocks"
+            )
+        self.source, self.kind, self.missing = source, kind, missing
+        self.positional, self.ranked = kind != "scores", kind == "ranks"
+        items = source.names if items is None else items
+        self._items: list[Any] | None = None if items is None else list(items)
+        self._seen: Seen | None = None
+        first = next((block for block in source if len(block.X)), None)
+        if first is None:
+            raise InputError("there is no ballot in any block: give at least one voter")
+        self.items = self._read(first, 0).items
+
+    @property
+    def n_voters(self) -> int:
+        return self.seen.n_voters
+
+    @property
+    def total(self) -> float:
+        return self.seen.total
+
+    @property
+    def counted(self) -> bool:
+        return self.seen.counted
+
+    @property
+    def voters(self) -> None:
+        """Names of the voters are not kept."""
+
+    def support(self) -> np.ndarray:
+        return self.seen.support
+
+    @property
+    def seen(self) -> Seen:
+        """What the first pass counted; it is made now if there was none."""
+        if self._seen is None:
+            for _ in self.blocks():
+                pass
+        assert self._seen is not None
+        return self._seen
+
+    def blocks(self) -> Iterator[Ballots]:
+        n, total, counted, n_missing = 0, 0.0, True, 0
+        given, lost = np.zeros((2, self.n_items))
+        for block in self.source:
+            if not len(block.X):
+                continue
+            ballots = self._read(block, n)
+            del block  # or two would be in memory while the next one is read
+            n, total = n + ballots.n_voters, total + ballots.total
+            counted = counted and ballots.counted
+            for part in ballots.blocks():
+                if all_finite(part.scores):
+                    given += part.total
+                else:
+                    missing = np.isnan(part.scores)
+                    given += part.weight() @ ~missing
+                    lost += part.weight() @ missing
+                    n_missing += int(np.count_nonzero(missing))
+                yield part
+            del ballots, part
+        if not total > 0:
+            raise InputError("weights are all zero: give at least one voter a weight")
+        self._seen = Seen(n, total, counted, np.where(lost == 0, total, given), n_missing)
+
+    def _read(self, block: Block, first: int) -> Ballots:
+        ballots = read_ballots(block.X, kind=self.kind, missing=self.missing, items=self._items)
+        if first and ballots.items != self.items:
+            raise InputError(
+                f"the block of voter {first} has other items than those before it: give all blocks the same columns"
+            )
+        weights = read_weights(block.weight, ballots.n_voters, None, may_be_zero=True)
+        return replace(ballots, weights=weights, first=first)
+
+    def __getattr__(self, name: str) -> Any:
+        if name in ("scores", "weights", "weight", "read", "ordered", "sort", "columns"):
+            raise InputError(
+                "this needs the ballots of single voters, and blocks of voters keep sums alone: aggregate an array or "
+                "a data frame, perhaps of some of the voters"
+            )
+        raise AttributeError(name)
+
+
+def all_finite(scores: np.ndarray) -> bool:
+    """Whether scores have neither NaN nor infinity, which would show in their sum; huge ones may be taken for such.
+
+    Examples
+    --------
+    >>> all_finite(np.array([1.0, 2.0])), all_finite(np.array([1.0, np.nan]))
+    (True, False)
+    """
+    with np.errstate(over="ignore", invalid="ignore"):
+        return bool(np.isfinite(scores.sum()))
 
 
 def uneven_ranges(scores: np.ndarray) -> tuple[float, float] | None:
@@ -180,7 +338,9 @@ def voter_name(number: int, voters: Sequence[Any] | None) -> str:
     return f"voter {number if voters is None else repr(voters[number])}"
 
 
-def read_weights(weights: Any, n_voters: int, voters: Sequence[Any] | None) -> np.ndarray | None:
+def read_weights(
+    weights: Any, n_voters: int, voters: Sequence[Any] | None, *, may_be_zero: bool = False
+) -> np.ndarray | None:
     """Weights of the voters, checked; a mapping gives them by the voter's name, as does a pandas Series by its index.
 
     Examples
@@ -224,7 +384,7 @@ def read_weights(weights: Any, n_voters: int, voters: Sequence[Any] | None) -> n
     with np.errstate(over="ignore"):
         if not np.isfinite(w.sum()):
             raise InputError("weights are too large to be added: divide them all by the same number")
-    if not w.any():
+    if not (may_be_zero or w.any()):
         raise InputError("weights are all zero: give at least one voter a weight")
     return w
 
@@ -257,7 +417,7 @@ def read_ballots(
     missing: Missing = "ignore",
     items: Iterable[Any] | None = None,
 ) -> Ballots:
-    """Read and check ballots; the arguments are those of `apexrank.aggregation.aggregate`.
+    """Read and check ballots in memory; the arguments are those of `apexrank.aggregation.aggregate`.
 
     Infinite scores and voters without any score are found where the scores are used, so that a clean table is read
     no more often than it is needed.

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from sklearn.utils import gen_batches
 
-from apexrank.aggregation.ballots import Ballots
+from apexrank.aggregation.ballots import BLOCK, Ballots, Profile
 from apexrank.aggregation.fusion import (
     LINEAR,
     MEANS,
@@ -19,7 +19,9 @@ from apexrank.aggregation.fusion import (
     voter_points,
     weighted_median,
 )
+from apexrank.aggregation.pairwise import add_preferences, pairwise_counts
 from apexrank.aggregation.rank_aggregation import item_series, score_pairs
+from apexrank.errors import InputError
 from apexrank.metrics.confidence import check_level, resample_weights
 
 if TYPE_CHECKING:
@@ -28,6 +30,7 @@ if TYPE_CHECKING:
     from apexrank.aggregation.rank_aggregation import Aggregation
 
 _BLOCK = 2**21  # numbers of drawn weights or scores held at once
+_MOST_SUMS = 2**25  # of all resamples of ballots that come in blocks
 Scores = tuple[np.ndarray, np.ndarray]  # and their tolerances: resamples × items, or the same for all
 
 
@@ -96,10 +99,15 @@ def resample(result: Aggregation, n: int, confidence: float, random_state: Any) 
     """Ranks of the items when the voters are drawn anew n times."""
     check_level(confidence, n)
     ballots, rng = result.ballots, np.random.default_rng(random_state)
-    drawn = _draws(ballots, n, rng)
-    score = _linear if result.method in LINEAR else _medians if result.method == "median" else _by_pairs
-    low = result.low_support
-    ranks = [tied_ranks(*block, low).astype(np.int32) for block in score(ballots, result.rule, drawn)]
+    linear, low = result.method in LINEAR, result.low_support
+    found: Iterable[Scores]
+    if isinstance(ballots, Ballots):
+        score = _linear if linear else _medians if result.method == "median" else _by_pairs
+        found = score(ballots, result.rule, _draws(ballots, n, rng))
+    else:
+        _check_stream(ballots, result.rule, n)
+        found = [(_stream_linear if linear else _stream_pairs)(ballots, result.rule, n, rng)]
+    ranks = [tied_ranks(*block, low).astype(np.int32) for block in found]
     return RankBootstrap(result.items, np.concatenate(ranks), float(confidence))
 
 
@@ -114,28 +122,29 @@ def _linear(ballots: Ballots, rule: Rule, drawn: Iterator[np.ndarray]) -> Iterat
     """One matrix product for all resamples of a block; items that no drawn voter scored are last."""
     points = voter_points(ballots, rule, slice(None))
     gaps, signed = bool(np.isnan(points).any()), bool((points < 0).any())
-    rounding = ROUNDING * np.sqrt(ballots.n_voters)  # of plain sums
-    score = LINEAR[rule.method]
     for weights in drawn:
         total = np.broadcast_to(weights.sum(axis=1, keepdims=True), (len(weights), ballots.n_items))
-        sums = _product(weights, points, ballots, np.nan_to_num) if gaps else weights @ points
-        sizes = (
-            _product(weights, points, ballots, lambda part: np.abs(np.nan_to_num(part))) if signed else sums
-        )
-        hits = _product(weights, points, ballots, lambda part: 1.0 - np.isnan(part)) if gaps else total
-        known = hits > 0 if rule.method in MEANS else np.ones(sums.shape, dtype=bool)
-        scores, tolerance = np.full(sums.shape, -np.inf), np.zeros(sums.shape)
-        scores[known] = score(sums[known], hits[known], total[known])
-        tolerance[known] = score(rounding * sizes[known], hits[known], total[known])
-        yield scores, tolerance
+        sums = _product(weights, points, np.nan_to_num) if gaps else weights @ points
+        sizes = _product(weights, points, lambda part: np.abs(np.nan_to_num(part))) if signed else sums
+        hits = _product(weights, points, lambda part: 1.0 - np.isnan(part)) if gaps else total
+        yield _scores(ballots, rule, sums, sizes, hits, total)
 
 
-def _product(
-    weights: np.ndarray, points: np.ndarray, ballots: Ballots, what: Callable[[np.ndarray], np.ndarray]
-) -> np.ndarray:
+def _scores(
+    ballots: Profile, rule: Rule, sums: np.ndarray, sizes: np.ndarray, hits: np.ndarray, total: np.ndarray
+) -> Scores:
+    known = hits > 0 if rule.method in MEANS else np.ones(sums.shape, dtype=bool)
+    rounding, score = ROUNDING * np.sqrt(ballots.n_voters), LINEAR[rule.method]  # of plain sums
+    scores, tolerance = np.full(sums.shape, -np.inf), np.zeros(sums.shape)
+    scores[known] = score(sums[known], hits[known], total[known])
+    tolerance[known] = score(rounding * sizes[known], hits[known], total[known])
+    return scores, tolerance
+
+
+def _product(weights: np.ndarray, points: np.ndarray, what: Callable[[np.ndarray], np.ndarray]) -> np.ndarray:
     """Sums of something made of the points, without a second table of it."""
     sums = np.zeros((len(weights), points.shape[1]))
-    for rows in ballots.blocks():
+    for rows in gen_batches(len(points), max(1, BLOCK // points.shape[1])):
         sums += weights[:, rows] @ what(points[rows])
     return sums
 
@@ -154,5 +163,63 @@ def _by_pairs(ballots: Ballots, rule: Rule, drawn: Iterator[np.ndarray]) -> Iter
         rows = []
         for resampled in (replace(ballots, weights=w) for w in weights):
             known = resampled.missing == "last" or resampled.support() > 0
-            rows.append(np.where(known, score_pairs(resampled, search).scores, -np.inf))
+            found = score_pairs(pairwise_counts(resampled), resampled.total, search)
+            rows.append(np.where(known, found.scores, -np.inf))
         yield np.array(rows), np.zeros(ballots.n_items)
+
+
+def _check_stream(ballots: Profile, rule: Rule, n: int) -> None:
+    able = ", ".join(LINEAR)
+    if rule.method == "median":
+        raise InputError(
+            f"a bootstrap of medians needs all ballots in memory, and these come in blocks: use one of {able}"
+        )
+    held = ballots.n_items if rule.method in LINEAR else ballots.n_items**2
+    if n * held > _MOST_SUMS:
+        other = "" if rule.method in LINEAR else f", or use one of {able}"
+        raise InputError(
+            f"the sums of {n:,} resamples of {ballots.n_items:,} items do not fit into memory: draw at most "
+            f"{_MOST_SUMS // held:,}{other}"
+        )
+
+
+def _poisson_draws(
+    ballots: Profile, n: int, rng: np.random.Generator
+) -> Iterator[tuple[Ballots, np.ndarray]]:
+    """Some voters after the others, with the weights of each in n resamples: voters × resamples.
+
+    Drawing with replacement, a voter is there about Poisson(1) times, independently of the others if they are many.
+    Draws are made voter by voter, so that they do not depend on the blocks.
+    """
+    for block in ballots.blocks():
+        for rows in gen_batches(block.n_voters, max(1, _BLOCK // n)):
+            part = replace(block, scores=block.scores[rows], weights=block.weight(rows))
+            w = part.weight()[:, None]
+            # whole weights are numbers of equal voters, each of which is drawn by itself
+            times = rng.poisson(w, (len(w), n)) if ballots.counted else w * rng.poisson(1.0, (len(w), n))
+            yield part, times.astype(np.float64)
+
+
+def _stream_linear(ballots: Profile, rule: Rule, n: int, rng: np.random.Generator) -> Scores:
+    sums, sizes, hits, total = np.zeros((4, n, ballots.n_items))
+    for part, weights in _poisson_draws(ballots, n, rng):
+        points = voter_points(part, rule)
+        given, filled = ~np.isnan(points), np.nan_to_num(points)
+        sums += weights.T @ filled
+        sizes += weights.T @ np.abs(filled)
+        hits += weights.T @ given
+        total += weights.sum(axis=0)[:, None]
+    return _scores(ballots, rule, sums, sizes, hits, total)
+
+
+def _stream_pairs(ballots: Profile, rule: Rule, n: int, rng: np.random.Generator) -> Scores:
+    items, search = ballots.n_items, replace(rule, max_exact=0)
+    counts, hits, total = np.zeros((n, items, items)), np.zeros((n, items)), np.zeros(n)
+    for part, weights in _poisson_draws(ballots, n, rng):
+        for draw in range(n):
+            add_preferences(part, weights[:, draw], counts[draw])
+        hits += weights.T @ ~np.isnan(part.scores)
+        total += weights.sum(axis=0)
+    scores = np.array([score_pairs(own, w, search).scores for own, w in zip(counts, total, strict=True)])
+    known = (hits > 0) | (ballots.missing == "last")
+    return np.where(known, scores, -np.inf), np.zeros(items)

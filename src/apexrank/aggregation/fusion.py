@@ -20,13 +20,14 @@ and "dcg" are those of the ranks as they were given, in the list of the voter th
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
+from math import fsum
 from typing import Any, Literal
 
 import numpy as np
 
-from apexrank.aggregation.ballots import Ballots
+from apexrank.aggregation.ballots import Ballots, Profile, all_finite
 from apexrank.errors import InputError
 from apexrank.kernels.inversions import mean_over_ties
 from apexrank.kernels.jit import kernel
@@ -88,7 +89,7 @@ class Rule:
         """Whether the method uses the scores themselves, and not only their order."""
         return self.method in _SCORE_METHODS
 
-    def takes_places(self, ballots: Ballots) -> bool:
+    def takes_places(self, ballots: Profile) -> bool:
         """Whether the points are those of places."""
         return not self.takes_scores or ballots.positional or self.normalize in ("rank", "borda")
 
@@ -130,13 +131,13 @@ def _read_points(points: str | Sequence[float]) -> Any:
     return tuple(table.tolist())
 
 
-def voter_points(ballots: Ballots, rule: Rule, rows: slice | np.ndarray) -> np.ndarray:
+def voter_points(ballots: Ballots, rule: Rule, rows: slice | np.ndarray = slice(None)) -> np.ndarray:
     """Points that some voters give to each item, NaN where they give none.
 
     Examples
     --------
     >>> ballots = Ballots(np.array([[5.0, 9.0, 7.0, 7.0], [1.0, np.nan, 3.0, np.nan]]), list("abcd"))
-    >>> voter_points(ballots, Rule("borda"), slice(None))
+    >>> voter_points(ballots, Rule("borda"))
     array([[0. , 3. , 1.5, 1.5],
            [0. , nan, 3. , nan]])
     """
@@ -144,9 +145,8 @@ def voter_points(ballots: Ballots, rule: Rule, rows: slice | np.ndarray) -> np.n
         points = (_points_of_ranks if rule.takes_ranks(ballots) else _points_of_places)(ballots, rule, rows)
         return normalized(points, rule.normalize) if rule.takes_scores else points
     points = normalized(ballots.read(rows), rule.normalize)
-    missing = np.isnan(points)
-    if ballots.missing == "last" and missing.any():
-        return np.where(missing, np.nanmin(points, axis=1, keepdims=True), points)
+    if ballots.missing == "last" and not all_finite(points):
+        return np.where(np.isnan(points), np.nanmin(points, axis=1, keepdims=True), points)
     return points
 
 
@@ -223,7 +223,7 @@ LINEAR: dict[str, Callable[[Any, Any, Any], Any]] = {
 MEANS = ("lovasz-bregman", "borda")  # those for which an item without any points has no score
 
 
-def linear_scores(ballots: Ballots, rule: Rule) -> tuple[np.ndarray, np.ndarray]:
+def linear_scores(ballots: Profile, rule: Rule) -> tuple[np.ndarray, np.ndarray]:
     """Score of each item by one of the methods that add points, and the error that rounding can make in it.
 
     The error is that of the sum ``Σ w·p`` of the item's own points p, at most ``64ε·Σ w|p|`` for any number of voters.
@@ -245,7 +245,7 @@ def linear_scores(ballots: Ballots, rule: Rule) -> tuple[np.ndarray, np.ndarray]
         return scores, score(ROUNDING * sizes, hits, ballots.total)
 
 
-def check_hits(ballots: Ballots, hits: np.ndarray) -> None:
+def check_hits(ballots: Profile, hits: np.ndarray) -> None:
     """Refuse items of which no voter has an opinion."""
     unseen = np.flatnonzero(hits == 0)
     if len(unseen):
@@ -254,27 +254,47 @@ def check_hits(ballots: Ballots, hits: np.ndarray) -> None:
         )
 
 
-def totals(ballots: Ballots, rule: Rule) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+class PointSums:
+    """Weighted sums of points, of their sizes, and of the voters who gave any, from some voters after the others."""
+
+    def __init__(self, n_items: int) -> None:
+        self.points, self.voters = np.zeros((2, 3, n_items))
+        self.complete: list[float] = []  # weights of voters who gave points to all items
+        self.everyone = np.ones(n_items, dtype=bool)
+
+    def add(self, points: np.ndarray, weights: np.ndarray) -> None:
+        """Add points of voters × items, NaN where a voter gives none."""
+        if all_finite(points):
+            _add(points, weights, self.points)
+            self.complete.append(float(weights.sum()))
+            return
+        given = ~np.isnan(points)
+        self.everyone &= given.all(axis=0)
+        _add(np.where(given, points, 0.0), weights, self.points)
+        _add(given, weights, self.voters)
+
+    def totals(self, total: float) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+        """The three sums of voters who weigh ``total`` in all."""
+        sums = self.points[0] + self.points[1]
+        if not np.isfinite(sums).all():
+            raise InputError(_TOO_LARGE)
+        given = self.voters[0] + self.voters[1] + fsum(self.complete)
+        return sums, self.points[2], np.where(self.everyone, total, given)
+
+
+def totals(ballots: Profile, rule: Rule) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """Weighted sums of the points of each item and of their sizes, and weight of the voters who gave any.
 
     In the clean case of raw scores it takes one pass and no copy.
     """
-    if not rule.takes_places(ballots) and rule.normalize is None:
+    if isinstance(ballots, Ballots) and not rule.takes_places(ballots) and rule.normalize is None:
         sums, sizes = _raw_sums(ballots)
         if np.isfinite(sums).all():  # as NaN and infinity would have shown
             return sums, sizes, np.full(ballots.n_items, ballots.total)
-    points_of, voters_of = np.zeros((2, 3, ballots.n_items))
-    everyone = np.ones(ballots.n_items, dtype=bool)
-    for rows in ballots.blocks():
-        points, w = voter_points(ballots, rule, rows), ballots.weight(rows)
-        given = ~np.isnan(points)
-        everyone &= given.all(axis=0)
-        _add(np.where(given, points, 0.0), w, points_of)
-        _add(given, w, voters_of)
-    sums = points_of[0] + points_of[1]
-    if not np.isfinite(sums).all():
-        raise InputError(_TOO_LARGE)
-    return sums, points_of[2], np.where(everyone, ballots.total, voters_of[0] + voters_of[1])
+    found = PointSums(ballots.n_items)
+    for part in ballots.blocks():
+        found.add(voter_points(part, rule), part.weight())
+    return found.totals(ballots.total)
 
 
 def _raw_sums(ballots: Ballots) -> tuple[np.ndarray, np.ndarray]:
@@ -284,8 +304,8 @@ def _raw_sums(ballots: Ballots) -> tuple[np.ndarray, np.ndarray]:
     """
     if not (ballots.scores.flags.f_contiguous and ballots.scores.dtype == np.float64):
         running = np.zeros((3, ballots.n_items))
-        for rows in ballots.blocks():
-            _add(ballots.scores[rows], ballots.weight(rows), running)
+        for part in ballots.blocks():
+            _add(part.scores, part.weight(), running)
         return running[0] + running[1], running[2]
     sums, sizes = np.empty((2, ballots.n_items))
     with np.errstate(over="ignore", invalid="ignore"):
@@ -306,7 +326,7 @@ def _add(block: np.ndarray, weights: np.ndarray, running: np.ndarray) -> None:
     _add_rows(np.ascontiguousarray(block, dtype=np.float64), weights, *running)
 
 
-def median_scores(ballots: Ballots, rule: Rule) -> tuple[np.ndarray, np.ndarray]:
+def median_scores(ballots: Profile, rule: Rule) -> tuple[np.ndarray, np.ndarray]:
     """Weighted median of the Borda points, which is n less the median rank, and the error that rounding can make.
 
     Examples
@@ -315,11 +335,35 @@ def median_scores(ballots: Ballots, rule: Rule) -> tuple[np.ndarray, np.ndarray]
     >>> median_scores(ballots, Rule("median"))[0].tolist()
     [2.0, 1.0, 1.0]
     """
-    points = np.concatenate([voter_points(ballots, rule, rows) for rows in ballots.blocks()])
-    parts = [weighted_median(points[:, items].T, ballots.weights) for items in ballots.columns()]
-    medians = np.concatenate(parts)
+    if isinstance(ballots, Ballots):
+        points = np.concatenate([voter_points(part, rule) for part in ballots.blocks()])
+        columns = [weighted_median(points[:, items].T, ballots.weights) for items in ballots.columns()]
+        medians = np.concatenate(columns)
+    else:
+        medians = np.full(ballots.n_items, np.nan)
+        for item, points, weights in _distinct_points(ballots, rule):
+            medians[item] = weighted_median(points[None], weights)[0]
     check_hits(ballots, ~np.isnan(medians))
     return medians, ROUNDING * medians
+
+
+def _distinct_points(ballots: Profile, rule: Rule) -> Iterator[tuple[int, np.ndarray, np.ndarray]]:
+    """Each item's points, equal ones once with the weight of all who gave them.
+
+    Of n items there are at most 2n − 1 Borda points, and with ballots of other lengths not many more.
+    """
+    items, points, weights = np.empty(0, dtype=np.intp), np.empty(0), np.empty(0)
+    for part in ballots.blocks():
+        block = voter_points(part, rule)
+        voter, item = np.nonzero(~np.isnan(block))
+        items, points = np.append(items, item), np.append(points, block[voter, item])
+        weights = np.append(weights, part.weight()[voter])
+        order = np.lexsort((points, items))
+        items, points = items[order], points[order]
+        new = np.append(True, (items[1:] != items[:-1]) | (points[1:] != points[:-1]))
+        items, points, weights = items[new], points[new], np.add.reduceat(weights[order], np.flatnonzero(new))
+    for rows in np.split(np.arange(len(items)), np.flatnonzero(np.diff(items)) + 1):
+        yield int(items[rows[0]]), points[rows], weights[rows]
 
 
 def weighted_median(values: np.ndarray, weights: np.ndarray | None = None) -> np.ndarray:
@@ -372,7 +416,7 @@ def tied_ranks(scores: np.ndarray, tolerance: np.ndarray, low: np.ndarray | None
     return ranks
 
 
-def low_support(ballots: Ballots, rule: Rule) -> np.ndarray | None:
+def low_support(ballots: Profile, rule: Rule) -> np.ndarray | None:
     """Mask of the items with less support than the rule asks for; None where it asks for none.
 
     Examples
@@ -391,17 +435,17 @@ def low_support(ballots: Ballots, rule: Rule) -> np.ndarray | None:
     return low
 
 
-def confidence(ballots: Ballots, rule: Rule) -> float:
+def confidence(ballots: Profile, rule: Rule) -> float:
     """Total variation of the mean points, as a share of the mean total variation of the voters' points."""
-    sums, _, hits = totals(ballots, rule)
-    means = sums[hits > 0] / hits[hits > 0]
-    spread = 0.0
-    for rows in ballots.blocks():
-        points = voter_points(ballots, rule, rows)
-        ranges = np.nanmax(points, axis=1) - np.nanmin(points, axis=1)
-        spread += float(ballots.weight(rows) @ ranges)
+    found, spread = PointSums(ballots.n_items), 0.0
+    for part in ballots.blocks():
+        points, w = voter_points(part, rule), part.weight()
+        found.add(points, w)
+        spread += float(w @ (np.nanmax(points, axis=1) - np.nanmin(points, axis=1)))
     if spread == 0:
         return 0.0
+    sums, _, hits = found.totals(ballots.total)
+    means = sums[hits > 0] / hits[hits > 0]
     return float(min(1.0, np.ptp(means) * ballots.total / spread))
 
 

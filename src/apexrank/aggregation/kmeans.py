@@ -14,7 +14,7 @@ the n items, which keeps the digits of rows far from zero, and ``a·n/2·(x̄ �
 from __future__ import annotations
 
 import warnings
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from typing import Any, Literal, NamedTuple, Self
 
@@ -25,9 +25,11 @@ from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils import check_random_state, gen_batches
 from sklearn.utils.validation import _check_sample_weight, check_is_fitted, validate_data
 
+from apexrank.aggregation.ballots import read_weights
 from apexrank.aggregation.lovasz_bregman import LovaszBregman
 from apexrank.errors import InputError
 from apexrank.kernels.assign import Assignment, Costs, Table, all_costs, assign
+from apexrank.problem.blocks import Block, Blocks
 from apexrank.submodular import SetFunction
 from apexrank.validation import check_count, check_finite, check_frame, check_weights
 
@@ -99,6 +101,10 @@ class LovaszBregmanKMeans(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Clu
 
     A step reads X once and copies nothing. Weights act as repetitions of rows, also in the draws of the starts.
 
+    Blocks of rows, such as :class:`apexrank.problem.ArrayBlocks` of a memory-mapped array, need not fit into
+    memory: the clusters of a sample, found by ``n_init`` starts, are the first centres of steps over all blocks. About
+    60 bytes of each row are in memory: weight, mean and constant, and cost and label before and after a step.
+
     Examples
     --------
     >>> import numpy as np
@@ -136,8 +142,8 @@ class LovaszBregmanKMeans(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Clu
         self.random_state = random_state
         self.verbose = verbose
 
-    def fit(self, X: ArrayLike, y: None = None, *, sample_weight: ArrayLike | None = None) -> Self:
-        """Cluster the rows of X; ``sample_weight`` counts as repetitions of rows, y is ignored."""
+    def fit(self, X: ArrayLike | Blocks, y: None = None, *, sample_weight: ArrayLike | None = None) -> Self:
+        """Cluster the rows of X, an array or blocks; ``sample_weight`` counts as repetitions of rows, y is ignored."""
         for name in ("n_clusters", "max_iter"):
             check_count(name, getattr(self, name))
         given = not isinstance(self.init, str)
@@ -149,26 +155,41 @@ class LovaszBregmanKMeans(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Clu
             check_count("n_init", self.n_init, otherwise=" or 'auto'")
         check_finite("euclidean", self.euclidean, 0)
         check_finite("tol", self.tol, 0)
-        scores = self._checked(X, reset=True)
-        if scores.shape[1] < 2:
-            raise InputError("X has 1 feature(s): an order needs at least two items, one column each")
-        if len(scores) < self.n_clusters:
-            raise InputError(
-                f"n_samples={len(scores)} should be >= n_clusters={self.n_clusters}: lower n_clusters"
-            )
-        rows = self._rows(scores, sample_weight)
         rng = check_random_state(self.random_state)
-        n_starts = RESTARTS if self.n_init == "auto" else int(self.n_init)
-        if given and not callable(self.init):
-            n_starts = 1  # given centres lead to the same place each time
-        starts = (self._first_centres(rows, rng) for _ in range(n_starts))
-        runs = (lloyd(rows, first, self.max_iter, self.tol, bool(self.verbose)) for first in starts)
-        self._keep(min(runs, key=lambda run: run.history[-1]))
+        if isinstance(X, Blocks):
+            rows: Rows = self._block_rows(X, sample_weight)
+        else:
+            rows = self._rows(self._checked(X, reset=True), sample_weight)
+        if self.n_features_in_ < 2:
+            raise InputError("X has 1 feature(s): an order needs at least two items, one column each")
+        if len(rows.weight) < self.n_clusters:
+            raise InputError(
+                f"n_samples={len(rows.weight)} should be >= n_clusters={self.n_clusters}: lower n_clusters"
+            )
+        if isinstance(rows, ScoreVectors):
+            self._keep(self._best_run(rows, rng))
+        elif given and not callable(self.init):
+            self._keep(self._lloyd(rows, self._given_centres(self.init)))
+        else:
+            start = self._best_run(rows.sample(PER_CLUSTER * self.n_clusters, rng), rng)
+            self._keep(self._lloyd(rows, start.centres))
         return self
 
-    def predict(self, X: ArrayLike) -> np.ndarray:
-        """Nearest centre of each row."""
+    def _best_run(self, rows: ScoreVectors, rng: np.random.RandomState) -> LloydRun:
+        n_starts = RESTARTS if self.n_init == "auto" else int(self.n_init)
+        if not (isinstance(self.init, str) or callable(self.init)):
+            n_starts = 1  # given centres lead to the same place each time
+        runs = (self._lloyd(rows, self._first_centres(rows, rng)) for _ in range(n_starts))
+        return min(runs, key=lambda run: run.history[-1])
+
+    def _lloyd(self, rows: Rows, centres: Centres) -> LloydRun:
+        return lloyd(rows, centres, self.max_iter, self.tol, bool(self.verbose))
+
+    def predict(self, X: ArrayLike | Blocks) -> np.ndarray:
+        """Nearest centre of each row of an array or of blocks."""
         check_is_fitted(self)
+        if isinstance(X, Blocks):
+            return np.concatenate([self.predict(block.X) for block in X if len(block.X)])
         scores = self._checked(X)
         # neither weights nor the rows' constants change which centre is nearest
         nothing = np.zeros(len(scores))
@@ -202,16 +223,27 @@ class LovaszBregmanKMeans(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Clu
 
     def _rows(self, scores: np.ndarray, sample_weight: Any) -> ScoreVectors:
         weight = _check_sample_weight(sample_weight, scores, dtype=np.float64, ensure_non_negative=True)
-        check_weights(weight)
-        if not weight.any():
-            raise InputError("all rows have weight 0: give at least one row a weight above 0")
+        _check_weights(weight)
         return ScoreVectors(scores, weight, self._cost())
+
+    def _block_rows(self, blocks: Blocks, sample_weight: Any) -> BlockVectors:
+        _refuse_weights(sample_weight)
+        head = next((block for block in blocks if len(block.X)), None)
+        if head is None:
+            raise InputError("there is no row in any block: give at least one")
+        self._checked(head.X, reset=True)
+        rows = BlockVectors(blocks, self._checked, self._cost())
+        _check_weights(rows.weight)
+        return rows
 
     def _first_centres(self, rows: ScoreVectors, rng: np.random.RandomState) -> Centres:
         if isinstance(self.init, str):
             return draw_centres(rows, self.n_clusters, rng, spread=self.init == "k-means++")
         given = self.init(rows.X, self.n_clusters, random_state=rng) if callable(self.init) else self.init
-        shape = self.n_clusters, rows.X.shape[1]
+        return self._given_centres(given)
+
+    def _given_centres(self, given: Any) -> Centres:
+        shape = self.n_clusters, self.n_features_in_
         try:
             means = np.array(given, dtype=np.float64)
         except (TypeError, ValueError):
@@ -220,7 +252,7 @@ class LovaszBregmanKMeans(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Clu
             ) from None
         if means.shape != shape or not np.isfinite(means).all():
             raise InputError(f"init must be finite scores of shape {shape}, got shape {means.shape}")
-        return rows.cost.centres(means)
+        return self._cost().centres(means)
 
     def _keep(self, run: LloydRun) -> None:
         self.cluster_centers_, self.orders_ = run.centres.means, run.centres.orders
@@ -267,7 +299,9 @@ def elbow(
     }
 
 
-def silhouette(model: LovaszBregmanKMeans, X: ArrayLike, sample_weight: ArrayLike | None = None) -> float:
+def silhouette(
+    model: LovaszBregmanKMeans, X: ArrayLike | Blocks, sample_weight: ArrayLike | None = None
+) -> float:
     """Simplified silhouette: weighted mean of ``1 − a/b``, a row's divergences from its nearest and next centre.
 
     Near 1 the clusters are far apart, near 0 rows could as well be in the next one. A row at equal divergence from both
@@ -279,6 +313,12 @@ def silhouette(model: LovaszBregmanKMeans, X: ArrayLike, sample_weight: ArrayLik
     >>> silhouette(LovaszBregmanKMeans(2, random_state=0).fit(X), X)
     1.0
     """
+    if isinstance(X, Blocks):
+        _refuse_weights(sample_weight)
+        heard = ((block, _block_weight(block).sum()) for block in X)
+        parts = [(silhouette(model, block.X, block.weight), weight) for block, weight in heard if weight]
+        shares, weights = zip(*parts, strict=True)
+        return float(np.average(shares, weights=weights))
     costs = model.transform(X)
     if costs.shape[1] < 2:
         raise InputError("a silhouette needs at least two clusters")
@@ -287,6 +327,8 @@ def silhouette(model: LovaszBregmanKMeans, X: ArrayLike, sample_weight: ArrayLik
     return float(np.average(1 - share, weights=_check_sample_weight(sample_weight, costs)))
 
 
+SAMPLE = 2**22  # scores of the rows in which blocks look for their first centres
+PER_CLUSTER = 100  # of these rows, at least
 BLOCK = 4096  # rows sorted at a time: the sorted copies stay small
 GOLDEN = (1 + 5**0.5) / 2
 
@@ -325,6 +367,11 @@ class Cost:
         bias = 0.5 * self.euclidean * np.einsum("ij,ij->i", centred, centred)
         return Centres(means, orders, Costs(slopes, bias, level, 0.5 * self.euclidean * means.shape[1]))
 
+    def noise(self, n_items: int, span: float) -> float:
+        """Rounding of the cost of a row, of scores that are at most ``span`` apart."""
+        length = np.abs(self.divergence.gradients(np.arange(n_items))).sum() + self.euclidean * n_items * span
+        return n_items * float(np.finfo(np.float64).eps) * span * float(length)
+
     def table(self, X: np.ndarray) -> Table:
         """Read the rows once for their means and constants."""
         means, constant = X.mean(axis=1, dtype=np.float64), np.empty(len(X))
@@ -335,29 +382,108 @@ class Cost:
         return Table(X, means, constant)
 
 
+def _check_weights(weight: np.ndarray) -> None:
+    check_weights(weight)
+    if not weight.any():
+        raise InputError("all rows have weight 0: give at least one row a weight above 0")
+
+
+def _refuse_weights(sample_weight: Any) -> None:
+    if sample_weight is not None:
+        raise InputError("blocks have weights of their own: give sample_weight to the blocks")
+
+
+def _block_weight(block: Block) -> np.ndarray:
+    weight = read_weights(block.weight, len(block.X), None, may_be_zero=True)
+    return np.ones(len(block.X)) if weight is None else weight
+
+
 class ScoreVectors:
     """Score vectors with their weights, and what does not change from step to step."""
 
     def __init__(self, X: np.ndarray, weight: np.ndarray, cost: Cost) -> None:
         self.X, self.weight, self.cost = X, weight, cost
         self.table = cost.table(X)
-        n_items, span = X.shape[1], float(X.max()) - float(X.min())
-        length = np.abs(cost.divergence.gradients(np.arange(n_items))).sum() + cost.euclidean * n_items * span
-        self.noise = n_items * np.finfo(np.float64).eps * span * float(length)  # rounding of a cost
+        self.noise = cost.noise(X.shape[1], float(X.max()) - float(X.min()))
 
     def assign(self, centres: Centres) -> Assignment:
         """Each row to its nearest centre."""
         return assign(self.table, self.weight, centres.costs)
+
+    def take(self, numbers: np.ndarray) -> np.ndarray:
+        """Some of the rows."""
+        return self.X[numbers]
 
     def centres_at(self, chosen: np.ndarray | list[int]) -> Centres:
         """Some of the rows as centres."""
         return self.cost.centres(self.X[chosen].astype(np.float64))
 
 
+class BlockVectors:
+    """Score vectors in blocks that are read anew for each assignment; what is known of each row stays in memory."""
+
+    def __init__(self, blocks: Blocks, checked: Callable[[Any], np.ndarray], cost: Cost) -> None:
+        self.blocks, self.checked, self.cost = blocks, checked, cost
+        means, constants, weights, low, high = [], [], [], np.inf, -np.inf
+        for block, X in self._read():
+            table = cost.table(X)
+            means.append(table.means)
+            constants.append(table.constant)
+            weights.append(_block_weight(block))
+            low, high = min(low, float(X.min())), max(high, float(X.max()))
+            self.n_items, self.dtype = X.shape[1], X.dtype
+        self.means, self.constant, self.weight = map(np.concatenate, (means, constants, weights))
+        self.noise = cost.noise(self.n_items, high - low)
+
+    def _read(self) -> Iterator[tuple[Block, np.ndarray]]:
+        for block in self.blocks:
+            if len(block.X):
+                yield block, self.checked(block.X)
+
+    def _parts(self) -> Iterator[tuple[slice, np.ndarray]]:
+        first = 0
+        for _, X in self._read():
+            yield slice(first, first + len(X)), X
+            first += len(X)
+
+    def assign(self, centres: Centres) -> Assignment:
+        """Each row to its nearest centre."""
+        parts = []
+        for rows, X in self._parts():
+            table = Table(X, self.means[rows], self.constant[rows])
+            parts.append(assign(table, self.weight[rows], centres.costs))
+        labels, costs, value, mass, sums = zip(*parts, strict=True)
+        joined = np.concatenate(labels), np.concatenate(costs)
+        return Assignment(*joined, sum(value), np.sum(mass, axis=0), np.sum(sums, axis=0))
+
+    def take(self, numbers: np.ndarray) -> np.ndarray:
+        """Some of the rows."""
+        taken = np.empty((len(numbers), self.n_items), dtype=self.dtype)
+        for rows, X in self._parts():
+            here = (numbers >= rows.start) & (numbers < rows.stop)
+            taken[here] = X[numbers[here] - rows.start]
+        return taken
+
+    def sample(self, least: int, rng: np.random.RandomState) -> ScoreVectors:
+        """At least so many rows in memory, drawn by weight at equal distances; all of them where they are few."""
+        n, size = len(self.weight), max(SAMPLE // self.n_items, least)
+        chosen, weight = np.arange(n), self.weight
+        if n > size:
+            reached = np.cumsum(self.weight)
+            places = np.searchsorted(
+                reached, reached[-1] * (np.arange(size) + rng.random()) / size, side="right"
+            )
+            last = np.searchsorted(reached, reached[-1])  # beyond which rows weigh nothing
+            chosen, weight = np.unique(np.minimum(places, last), return_counts=True)
+        return ScoreVectors(self.take(chosen), weight.astype(np.float64), self.cost)
+
+
+Rows = ScoreVectors | BlockVectors
+
 # ---------------------------------------------------------------- steps
 
 
-def lloyd(rows: ScoreVectors, centres: Centres, max_iter: int, tol: float, verbose: bool = False) -> LloydRun:
+def lloyd(rows: Rows, centres: Centres, max_iter: int, tol: float, verbose: bool = False) -> LloydRun:
     """Move centres to the means of their rows, and rows to the nearest centres, until nothing changes.
 
     Neither half of a step raises the objective. It ends when no row changes its centre, or when the objective falls by
@@ -380,7 +506,7 @@ def lloyd(rows: ScoreVectors, centres: Centres, max_iter: int, tol: float, verbo
     return LloydRun(centres, found.labels, history, converged)
 
 
-def refill(rows: ScoreVectors, found: Assignment) -> Assignment:
+def refill(rows: Rows, found: Assignment) -> Assignment:
     """Give each empty cluster the row farthest from its centre, and all rows equal to it.
 
     Only rows that leave others behind in their cluster, and that are farther than rounding, are taken: the objective
@@ -396,11 +522,13 @@ def refill(rows: ScoreVectors, found: Assignment) -> Assignment:
             i = int(np.argmax(far))
             old = labels[i]
             equal = np.flatnonzero((far == far[i]) & (labels == old))
-            equal = equal[(rows.X[equal] == rows.X[i]).all(axis=1)]
+            values = rows.take(equal)
+            own = values[np.searchsorted(equal, i)]
+            equal = equal[(values == own).all(axis=1)]
             far[equal] = 0.0
             if np.count_nonzero((labels == old) & (rows.weight > 0)) > len(equal):
                 weight = rows.weight[equal].sum()
-                moved = weight * rows.X[i].astype(np.float64)
+                moved = weight * own.astype(np.float64)
                 labels[equal], mass[c], sums[c] = c, weight, moved
                 mass[old] -= weight
                 sums[old] -= moved

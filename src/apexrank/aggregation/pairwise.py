@@ -9,7 +9,7 @@ from collections.abc import Iterator
 
 import numpy as np
 
-from apexrank.aggregation.ballots import Ballots
+from apexrank.aggregation.ballots import Ballots, Profile
 from apexrank.errors import InputError
 from apexrank.kernels.jit import kernel
 
@@ -17,7 +17,7 @@ MOST_ITEMS = 5_000  # whose counts are 200 megabytes
 _ROUNDING = 1e-12  # of the weight of all voters
 
 
-def pairwise_counts(ballots: Ballots) -> np.ndarray:
+def pairwise_counts(ballots: Profile) -> np.ndarray:
     """Weight of the voters who strictly prefer item i to item j, in row i and column j.
 
     A voter to whom the two are tied, or who has no opinion of one of them, counts for neither.
@@ -34,9 +34,14 @@ def pairwise_counts(ballots: Ballots) -> np.ndarray:
             f"give at most {MOST_ITEMS:,} items, or take a method that needs no pairs, such as borda"
         )
     counts = np.zeros((n, n))
-    for rows in ballots.blocks():
-        _add_preferences(np.ascontiguousarray(ballots.ordered(rows)), ballots.weight(rows), counts)
+    for part in ballots.blocks():
+        add_preferences(part, part.weight(), counts)
     return counts
+
+
+def add_preferences(ballots: Ballots, weights: np.ndarray, counts: np.ndarray) -> None:
+    """Add the preferences of voters of such weights to the counts."""
+    _add_preferences(np.ascontiguousarray(ballots.ordered()), np.ascontiguousarray(weights), counts)
 
 
 @kernel()
@@ -71,10 +76,10 @@ def copeland_scores(counts: np.ndarray, total: float) -> np.ndarray:
     return (signs.sum(axis=1) + len(counts) - 1) / 2
 
 
-def condorcet_winner(ballots: Ballots) -> int | None:
+def condorcet_winner(ballots: Profile) -> int | None:
     """Number of the item that beats each other one by a majority of those who compare them, or None.
 
-    Two passes over the ballots and no counts of pairs: whoever does not beat the next item is no winner.
+    Two passes over ballots in memory and no counts of pairs: whoever does not beat the next item is no winner.
 
     Examples
     --------
@@ -83,6 +88,10 @@ def condorcet_winner(ballots: Ballots) -> int | None:
     >>> condorcet_winner(Ballots(np.array([[3, 2, 1], [1, 3, 2], [2, 1, 3]]), [0, 1, 2])) is None
     True
     """
+    if not isinstance(ballots, Ballots):
+        beaten = margins(pairwise_counts(ballots), ballots.total) > 0
+        winners = np.flatnonzero(beaten.sum(axis=1) == ballots.n_items - 1)
+        return int(winners[0]) if len(winners) else None
     limit = _ROUNDING * ballots.total
     weights, champion, best = ballots.weight(slice(None)), np.empty(0), 0
     for item, column in _columns(ballots):

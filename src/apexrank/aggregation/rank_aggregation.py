@@ -12,13 +12,14 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from apexrank.aggregation import fusion
-from apexrank.aggregation.ballots import Ballots, Kind, Missing, read_ballots
+from apexrank.aggregation.ballots import BallotStream, Kind, Missing, Profile, read_ballots
 from apexrank.aggregation.fusion import LINEAR, RRF, Method, Normalize, Points, Rule
 from apexrank.aggregation.kemeny import Kemeny, kemeny, tied_places
 from apexrank.aggregation.pairwise import condorcet_winner, copeland_scores, margins, pairwise_counts
 from apexrank.errors import InputError
 from apexrank.kernels.inversions import mean_ranks
 from apexrank.metrics.permutation import kendall_tau
+from apexrank.problem.blocks import Blocks
 from apexrank.validation import check_choice
 
 if TYPE_CHECKING:
@@ -54,7 +55,7 @@ def aggregate(
 
     Parameters
     ----------
-    scores : table, data frame or mapping
+    scores : table, data frame, mapping or Blocks
         What the voters say, in one of three ways by ``kind``:
 
         - "scores": a table of voters × items, larger is better. An array, a pandas or polars data frame with the items
@@ -63,6 +64,9 @@ def aggregate(
         - "ranks": the same with positions, 1 is best. They may be those of longer lists than these items.
         - "orders": for each voter a list of items, best first; a list or tuple inside it is a tie. Lists may stop
           early, or be given by voter as a mapping. In a data frame each row is a voter's list, and empty cells end it.
+
+        Blocks of voters need not fit into memory: :class:`apexrank.problem.ArrayBlocks` of a memory-mapped array
+        (``sample_weight`` counts ballots), or files read by :func:`apexrank.aggregation.read_ballot_blocks`.
     weights : array of shape (voters,) or mapping of voter to number, optional
         How often each ballot was cast: a weight of 3 is the same as three equal ballots. A pandas Series is a mapping
         where the voters have names, which are the index of a data frame.
@@ -121,7 +125,10 @@ def aggregate(
     Notes
     -----
     All methods but "copeland" and "kemeny" are near-linear in the number of scores. "lovasz-bregman" and "combsum" read
-    a clean table of raw scores once, without a copy.
+    a clean table of raw scores once, without a copy. Every method reads blocks once and keeps sums over the voters:
+    points of each item, the n × n counts of preferences, or for "median" how many voters gave an item the same points.
+    ``confidence``, ``pairwise`` and ``agreement`` take one more pass each, and so does ``bootstrap``, which draws
+    Poisson weights of the voters; ``voter_ranks`` and ``plot`` need ballots in memory.
 
     Examples
     --------
@@ -152,7 +159,15 @@ def aggregate(
     if missing is None:
         missing = "last" if kind == "orders" and method not in fusion.SUMS else "ignore"
     check_choice("missing", missing, Missing)
-    ballots = read_ballots(scores, weights, kind=kind, missing=missing, items=items)
+    ballots: Profile
+    if isinstance(scores, Blocks):
+        if weights is not None:
+            raise InputError(
+                "blocks of voters have weights of their own: give them as sample_weight of the blocks"
+            )
+        ballots = BallotStream(scores, kind=kind, missing=missing, items=items)
+    else:
+        ballots = read_ballots(scores, weights, kind=kind, missing=missing, items=items)
     found = score_items(ballots, rule)
     ranks = fusion.tied_ranks(found.scores, found.tolerance, fusion.low_support(ballots, rule))
     return Aggregation(ballots.items, found.scores, ranks, ballots, rule, found.tolerance, found.proof)
@@ -200,7 +215,7 @@ class Aggregation:
     items: list[Any]
     scores: np.ndarray
     ranks: np.ndarray
-    ballots: Ballots
+    ballots: Any  # Ballots, or a BallotStream
     rule: Rule
     tolerance: np.ndarray
     proof: Kemeny | None = None
@@ -295,8 +310,8 @@ class Aggregation:
         when first asked for.
         """
         parts = []
-        for rows in self.ballots.blocks():
-            block = -self.ballots.ordered(rows)
+        for part in self.ballots.blocks():
+            block = -part.ordered()
             whole = ~np.isnan(block).any(axis=1)
             tau = np.empty(len(block))
             if whole.any():
@@ -409,12 +424,12 @@ class Scored(NamedTuple):
     proof: Kemeny | None = None
 
 
-def score_items(ballots: Ballots, rule: Rule) -> Scored:
+def score_items(ballots: Profile, rule: Rule) -> Scored:
     """Score of each item by the method of the rule, larger is better.
 
     Examples
     --------
-    >>> ballots = Ballots(np.array([[3, 2, 1], [3, 1, 2], [1, 2, 3]]), list("abc"))
+    >>> ballots = read_ballots([[3, 2, 1], [3, 1, 2], [1, 2, 3]])
     >>> score_items(ballots, Rule("copeland")).scores.tolist()
     [2.0, 0.0, 1.0]
     """
@@ -422,21 +437,23 @@ def score_items(ballots: Ballots, rule: Rule) -> Scored:
         return Scored(*fusion.linear_scores(ballots, rule))
     if rule.method == "median":
         return Scored(*fusion.median_scores(ballots, rule))
+    counts = pairwise_counts(ballots)
     if ballots.missing == "ignore":
         fusion.check_hits(ballots, ballots.support())
-    return score_pairs(ballots, rule)
+    return score_pairs(counts, ballots.total, rule)
 
 
-def score_pairs(ballots: Ballots, rule: Rule) -> Scored:
+def score_pairs(counts: np.ndarray, total: float, rule: Rule) -> Scored:
     """Score of each item by a method that needs all pairs; one that no voter scored draws with all others.
 
     Examples
     --------
-    >>> score_pairs(Ballots(np.array([[3, np.nan, 1]]), list("abc")), Rule("copeland")).scores.tolist()
+    >>> counts = pairwise_counts(read_ballots([[3, None, 1]]))
+    >>> score_pairs(counts, 1.0, Rule("copeland")).scores.tolist()
     [1.5, 1.0, 0.5]
     """
-    counts, total, exact = pairwise_counts(ballots), ballots.total, np.zeros(ballots.n_items)
+    n, exact = len(counts), np.zeros(len(counts))
     if rule.method == "copeland":
         return Scored(copeland_scores(counts, total), exact)
     proof = kemeny(counts, total, max_exact=rule.max_exact, time_limit=rule.time_limit)
-    return Scored(ballots.n_items - tied_places(proof.order, margins(counts, total)), exact, proof)
+    return Scored(n - tied_places(proof.order, margins(counts, total)), exact, proof)

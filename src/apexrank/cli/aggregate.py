@@ -93,11 +93,23 @@ def aggregate(
     """Merge the scores, ranks or orders of many voters into one ranking, best first."""
     import polars as pl
 
+    from apexrank.aggregation.ballot_files import StreamedBallotFile
+
     opt.check_tables(ballots, files.output, files.pairwise)
     out.check_picture(files.figure)
     out.check_report(files.report, ballots)
     out.check_inputs(ballots)
     methods = _methods(options, files)
+    if reading.in_blocks(ballots):
+        shows = "--{} shows single voters, which blocks do not keep: leave it out"
+        medians = options.bootstrap is not None and methods == ["median"]
+        opt.refuse(
+            {
+                shows.format("figure"): files.figure,
+                shows.format("report"): files.report,
+                "--bootstrap of medians needs all ballots in memory: leave it out, or use another --method": medians,
+            }
+        )
     given = opt.given_options(rule)
     for name, value in (("normalize", worth.normalize), ("points", worth.check(reading.kind, ballots))):
         given |= {} if value is None else {name: value}
@@ -109,6 +121,8 @@ def aggregate(
     results = [_merge(profile, name, worth.missing, given) for name in methods]
     watch.end("merging")
     result = results[0]
+    if isinstance(profile, StreamedBallotFile):
+        profile = replace(profile, seen=result.ballots.seen)
     opt.note_ballots(
         profile, scales=worth.normalize is None and any(each.rule.takes_scores for each in results)
     )
@@ -184,7 +198,7 @@ def _check_rules(methods: list[str], given: dict[str, Any], min_support: float) 
 def _merge(profile: BallotFile, name: str, missing: str | None, rules: dict[str, Any]) -> Aggregation:
     from apexrank.aggregation.rank_aggregation import aggregate as merge
 
-    with out.working(f"merging {len(profile.values)} ballots by {name}"), opt.errors_about(profile):
+    with out.working(f"merging the ballots by {name}"), opt.errors_about(profile):
         return merge(
             profile.values,
             profile.weights,
@@ -200,7 +214,7 @@ def _draw_voters(profile: BallotFile, result: Aggregation, options: MergeOptions
     n = options.bootstrap
     if n is None:
         return None
-    if len(profile.values) == 1:
+    if profile.n_voters == 1:
         raise InputError(
             f"{profile.source} holds one ballot, of which nothing can be drawn: leave out --bootstrap"
         )
@@ -254,7 +268,8 @@ def _known(profile: BallotFile, result: Aggregation, voters: Aggregation | None 
 
     seen = replace(result, ballots=(voters or result).ballots)
     gaps, seen_gaps = (profile.n_missing and each.ballots.missing == "ignore" for each in (result, seen))
-    cheap, agreement = profile.values.size <= _CHEAP, None
+    in_memory, agreement = isinstance(profile.values, np.ndarray), None
+    cheap = in_memory and profile.values.size <= _CHEAP
     if cheap and not (seen_gaps and seen.ballots.n_voters > _CHEAP_GAPS):
         tau, weight = seen.agreement, seen.ballots.weight(slice(None))
         counted = ~np.isnan(tau) & (weight > 0)

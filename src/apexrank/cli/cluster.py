@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
 from itertools import pairwise
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -69,6 +70,8 @@ def cluster(
     """Group voters who order the items alike; cluster 1 is the largest."""
     opt.check_tables(ballots, files.output, files.orders)
     out.check_inputs(ballots)
+    from apexrank.aggregation.ballot_files import StreamedBallotFile
+    from apexrank.aggregation.ballots import BallotStream
     from apexrank.aggregation.fusion import Rule
     from apexrank.aggregation.kmeans import LovaszBregmanKMeans, silhouette
 
@@ -79,12 +82,17 @@ def cluster(
     watch = out.Stopwatch()
     profile = reading.read(ballots)
     missing = profile.missing_rule(worth.missing)
-    scores = _scores(profile, rule, missing)
+    if isinstance(profile, StreamedBallotFile):
+        with out.working(f"counting the voters of {ballots}"), opt.errors_about(profile):
+            profile = replace(profile, seen=BallotStream(profile.values).seen)
+        scores = profile.values.with_points(lambda part: _scores(part, rule, missing))
+    else:
+        scores = _scores(profile, rule, missing)
     _check_sizes(sizes, options.f, profile)
     watch.end("reading")
     models = []
     for size in sizes:
-        what = f"looking for {size} clusters of {len(scores)} voters"
+        what = f"looking for {size} clusters of {profile.n_voters} voters"
         with out.working(what, about=f"{size} clusters: "), opt.errors_about(profile):
             model = LovaszBregmanKMeans(
                 size, f=shape, euclidean=options.euclidean, n_init=options.n_init, random_state=options.seed
@@ -151,7 +159,7 @@ def _sizes(k: int | None, elbow: str | None, orders: Path | None) -> list[int]:
 
 def _check_sizes(sizes: list[int], f: str, profile: BallotFile) -> None:
     """Refuse more clusters than voters, and a function of so many places that all orders are alike to it."""
-    n_voters, n_items = profile.values.shape
+    n_voters, n_items = profile.n_voters, len(profile.items)
     if sizes[-1] > n_voters:
         words = "orders" if profile.lists and profile.weights is not None else "voters"
         raise InputError(
@@ -212,7 +220,7 @@ def _show_elbow(profile: BallotFile, report: dict[str, Any], output: Path | None
 def _show_clusters(
     profile: BallotFile,
     model: LovaszBregmanKMeans,
-    scores: np.ndarray,
+    scores: Any,
     report: dict[str, Any],
     files: ClusterOutputs,
     json: bool,
@@ -226,25 +234,35 @@ def _show_clusters(
     orders = orders.rename({"order": "item", "scores": "score"})
     rank = pl.int_range(1, pl.len() + 1).over("cluster").alias("rank")
     out.write_frame(orders.select("cluster", rank, "item", "score"), files.orders)
-    out.write_frame(voters, files.output)
+    if files.output is not None:
+        out.write_frames(voters, files.output)
     if json:
-        out.print_json(report | {"clusters": clusters}, files.output, voters_clusters=voters)
+        tables = {} if files.output else {"voters_clusters": pl.concat(voters, how="vertical_relaxed")}
+        out.print_json(report | {"clusters": clusters}, files.output, **tables)
     elif files.output is None and not out.is_terminal():
-        out.print_frame(voters)
+        out.print_frame(pl.concat(voters, how="vertical_relaxed"))
         opt.note_gaps(profile, report["missing"]["rule"])
     else:
         _print(profile, clusters, report)
 
 
 def _clusters(
-    profile: BallotFile, model: LovaszBregmanKMeans, scores: np.ndarray
-) -> tuple[list[dict[str, Any]], pl.DataFrame]:
-    """Describe the clusters that have voters, the largest first, and list the cluster of each voter."""
+    profile: BallotFile, model: LovaszBregmanKMeans, scores: Any
+) -> tuple[list[dict[str, Any]], Iterator[pl.DataFrame]]:
+    """Describe the clusters that have voters, the largest first, and list the cluster of some voters after others."""
     import numpy as np
-    import polars as pl
 
-    weights = np.ones(len(scores)) if profile.weights is None else profile.weights
-    own = model.transform(scores)[np.arange(len(scores)), model.labels_]
+    from apexrank.problem.blocks import Block
+
+    blocks = [Block(scores, None, profile.weights)] if isinstance(scores, np.ndarray) else scores
+    found = [
+        (
+            model.transform(block.X).min(axis=1),
+            np.ones(len(block.X)) if block.weight is None else block.weight,
+        )
+        for block in blocks
+    ]
+    own, weights = map(np.concatenate, zip(*found, strict=True))
     rows, size, total = (
         np.bincount(model.labels_, values, model.n_clusters) for values in (None, weights, weights * own)
     )
@@ -263,10 +281,20 @@ def _clusters(
         )
     numbers = np.zeros(model.n_clusters, dtype=np.int64)
     numbers[centres] = np.arange(1, len(centres) + 1)
-    columns = {"cluster": numbers[model.labels_], "divergence": own}
-    taken = {name: f"{name}_given" for name in columns if name in profile.voters.columns}
-    found = profile.voters.rename(taken).with_columns(pl.Series(x, values) for x, values in columns.items())
-    return clusters, found
+    return clusters, _voters(profile, {"cluster": numbers[model.labels_], "divergence": own})
+
+
+def _voters(profile: BallotFile, found: dict[str, np.ndarray]) -> Iterator[pl.DataFrame]:
+    """Iterate over tables of some voters with what was found of them."""
+    import polars as pl
+
+    first = 0
+    for part in profile.parts():
+        last = first + part.n_voters
+        taken = {name: f"{name}_given" for name in found if name in part.voters.columns}
+        own = [pl.Series(name, values[first:last]) for name, values in found.items()]
+        yield part.voters.rename(taken).with_columns(own)
+        first = last
 
 
 def _print(profile: BallotFile, clusters: list[dict[str, Any]], report: dict[str, Any]) -> None:

@@ -25,7 +25,7 @@ from apexrank.errors import InputError
 from apexrank.textfile import NotUtf8Error
 
 if TYPE_CHECKING:
-    from apexrank.aggregation.ballot_files import BallotFile
+    from apexrank.aggregation.ballot_files import BallotFile, BallotLayout
     from apexrank.graph.edges import Edges
     from apexrank.graph.graph import Graph
     from apexrank.io import Table
@@ -351,8 +351,8 @@ RULE_DEFAULTS: dict[str, Any] = {
 BallotPath = Annotated[
     Path,
     argument(
-        "Table with one row per voter and one column per item: CSV, TSV (also .gz) or Parquet; or a PrefLib file "
-        ".soc, .soi, .toc or .toi (also .gz)."
+        "Table with one row per voter and one column per item: CSV, TSV (also .gz), Parquet or a folder of Parquet "
+        "files; or a PrefLib file .soc, .soi, .toc or .toi (also .gz)."
     ),
 ]
 
@@ -384,22 +384,39 @@ class BallotOptions(CsvOptions):
         "a=2,b=1."
     )
     drop: list[str] | None = reading("Columns to leave out, such as a,b.")
+    engine: str | None = reading(
+        "blocks reads a table larger than memory in passes of some voters at a time, the default for a folder; the "
+        "rows of a voter of a --long table have to stand together.",
+        choices=("blocks",),
+    )
+
+    def in_blocks(self, path: Path) -> bool:
+        """Whether the ballots are not kept in memory."""
+        return self.engine is not None or path.is_dir()
 
     def read(self, path: Path) -> BallotFile:
         """Read a file of ballots."""
         from apexrank.aggregation import ballot_files
 
         long = self._check()
+        if self.in_blocks(path):
+            if self.encoding or self.sep:
+                raise InputError("--engine reads UTF-8 files: leave out --encoding and --sep")
+            with out.working(f"reading {path}"):
+                return ballot_files.BallotBlocks(path, self._layout(long)).profile()
         with out.working(f"reading {path}"):
             if ballot_files.is_preflib(path):
                 self._refuse(f"{path} is a PrefLib file, which says all of itself", *asdict(self))
                 return ballot_files.read_preflib_ballots(path)
             ballot_files.check_ballot_table(path)
             table = self.read_table(path, index="row")
-            drop = split_names(self.drop, table.names)
-            kind, items_in = self.kind or "scores", self.items_in or "columns"
-            layout = ballot_files.BallotLayout(kind, items_in, self.id, self.weights, drop, long)
-            return layout.read(table)
+            return self._layout(long, table.names).read(table)
+
+    def _layout(self, long: tuple[str, str, str] | None, names: Sequence[str] = ()) -> BallotLayout:
+        from apexrank.aggregation.ballot_files import BallotLayout
+
+        kind, items_in = self.kind or "scores", self.items_in or "columns"
+        return BallotLayout(kind, items_in, self.id, self.weights, split_names(self.drop, names), long)
 
     def _check(self) -> tuple[str, str, str] | None:
         """Refuse options that contradict each other; return the three columns of ``--long``."""
@@ -491,8 +508,10 @@ def note_gaps(ballots: BallotFile, missing: str) -> None:
 
 def check_tables(ballots: Path, *outputs: Path | None) -> None:
     """Check the tables to write about a file of ballots, before any work."""
+    from apexrank.io.tables import files_of
+
     given = [output for output in outputs if output is not None]
     for output in given:
-        out.check_table(output, ballots)
+        out.check_table(output, ballots, *files_of(ballots))
     if len({output.resolve() for output in given}) < len(given):
         raise InputError(f"two outputs are named {str(given[0])!r}: give each a name of its own")

@@ -16,7 +16,7 @@ import shlex
 import sys
 import time
 import warnings
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from io import BytesIO
 from pathlib import Path
@@ -72,7 +72,7 @@ _WORDS = {
 }
 _KEYWORDS = (
     "source|target|weights?|format|encoding|repeated|signed|missing|normalize|kind|items_in|id|drop|long|ties|empty|"
-    "method"
+    "method|engine"
 )
 _FIRST = (
     "top|fpr|k|normalize|points|alpha|l1_ratio|tol|max_iter|max_exact|time_limit|min_support|damping|confidence|"
@@ -251,6 +251,13 @@ def write_frame(frame: pl.DataFrame, output: Path | None) -> None:
 
     if output is not None:
         write_table(frame, output)
+
+
+def write_frames(frames: Iterable[pl.DataFrame], output: Path) -> None:
+    """Write frames below each other to a CSV or Parquet file."""
+    from apexrank.io.tables import write_tables
+
+    write_tables(frames, output)
 
 
 def show_frame(frame: pl.DataFrame, output: Path | None, rows: int = _ROWS_OF_FILE) -> bool:

@@ -191,10 +191,15 @@ def files_of(path: Path) -> list[Path]:
 
 def write_table(frame: pl.DataFrame, path: str | Path) -> None:
     """Write a frame atomically as CSV (also ``.csv.gz``) or Parquet, by the suffix of ``path``."""
+    write_tables([frame], path)
+
+
+def write_tables(frames: Iterable[pl.DataFrame], path: str | Path) -> None:
+    """Write frames below each other, as `write_table` writes one; those of a CSV file one at a time."""
     write = _by_suffix(Path(path), _WRITERS)
     check_polars_threads("tables are written")
     with replacing(path) as temporary:
-        write(frame, temporary)
+        write(iter(frames), temporary)
 
 
 def check_flat(frame: pl.DataFrame) -> None:
@@ -429,26 +434,29 @@ def _count_lines(content: Path | bytes) -> int:
         return sum(part.count(b"\n") for part in iter(lambda: file.read(1 << 20), b""))
 
 
-def _write_csv(frame: pl.DataFrame, path: Path) -> None:
+def _write_csv(frames: Iterator[pl.DataFrame], path: Path) -> None:
     with path.open("wb") as file:
-        file.writelines(_csv_parts(frame))
+        file.writelines(_csv_parts(frames))
 
 
-def _write_packed_csv(frame: pl.DataFrame, path: Path) -> None:
+def _write_packed_csv(frames: Iterator[pl.DataFrame], path: Path) -> None:
     # neither time nor name goes into the file: same data, same bytes
     with path.open("wb") as file, gzip.GzipFile("", "wb", 6, file, mtime=0) as packed:
-        packed.writelines(_csv_parts(frame))
+        packed.writelines(_csv_parts(frames))
 
 
-def _csv_parts(frame: pl.DataFrame) -> Iterator[bytes]:
+def _csv_parts(frames: Iterator[pl.DataFrame]) -> Iterator[bytes]:
     """Iterate over parts of a CSV file; polars would write it itself, but until 1.42 misses that a disk is full."""
-    check_flat(frame)
-    for number, part in enumerate(frame.iter_slices(100_000) if len(frame) else [frame]):
-        yield part.write_csv(include_header=not number).encode()
+    header = True
+    for frame in frames:
+        check_flat(frame)
+        for part in frame.iter_slices(100_000) if len(frame) else [frame]:
+            yield part.write_csv(include_header=header).encode()
+            header = False
 
 
-def _write_parquet(frame: pl.DataFrame, path: Path) -> None:
-    frame.write_parquet(path)
+def _write_parquet(frames: Iterator[pl.DataFrame], path: Path) -> None:
+    pl.concat(frames, how="vertical_relaxed").write_parquet(path)  # polars does not add rows to a file
 
 
 _READERS = {

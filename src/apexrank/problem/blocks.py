@@ -49,10 +49,10 @@ MIXED_LABELS = "y has both words and numbers: give labels of one kind"
 
 
 class Block(NamedTuple):
-    """Some rows: features, labels or relevance, and where given weights and group ids."""
+    """Some rows: features, labels or relevance (not of ballots), and where given weights and group ids."""
 
     X: np.ndarray
-    y: np.ndarray
+    y: Any = None
     weight: np.ndarray | None = None
     groups: np.ndarray | None = None
 
@@ -124,8 +124,8 @@ class ArrayBlocks(Blocks):
     ----------
     X : array of shape (n, d), or path of a ``.npy`` file
         The rows; a file is memory-mapped.
-    y : array of shape (n,)
-        Labels or relevance.
+    y : array of shape (n,), optional
+        Labels or relevance, which a fit of linear models needs and ballots do not have.
     sample_weight, groups : arrays of shape (n,), optional
         With groups, whose rows have to stand together, no block ends inside one.
     rows : int, optional
@@ -141,7 +141,7 @@ class ArrayBlocks(Blocks):
     def __init__(
         self,
         X: Any,
-        y: Any,
+        y: Any = None,
         sample_weight: Any = None,
         groups: Any = None,
         *,
@@ -156,8 +156,8 @@ class ArrayBlocks(Blocks):
                 raise InputError(
                     f"{name} needs one value per row: expected {len(self.X)}, got {column.shape}"
                 )
-        if y is None or not len(self.X):
-            raise InputError("there is no row, or no y: give one label per row")
+        if not len(self.X):
+            raise InputError("X has no rows: give at least one")
         rows = default_rows(self.X.shape[1]) if rows is None else checked_rows(rows)
         self.bounds = _bounds(len(self.X), rows, self.columns[2])
 
@@ -315,7 +315,14 @@ def gathered(blocks: Blocks) -> tuple[np.ndarray, np.ndarray | None, np.ndarray 
 
 def _columns_of(block: Block) -> tuple[Any, Any, Any]:
     weight = None if block.weight is None else np.asarray(block.weight, dtype=np.float64)
-    return np.asarray(block.y), weight, None if block.groups is None else np.asarray(block.groups)
+    return labels_of(block), weight, None if block.groups is None else np.asarray(block.groups)
+
+
+def labels_of(block: Block) -> np.ndarray:
+    """Labels of a block, which it has to have."""
+    if block.y is None:
+        raise InputError("a block has no y: give one label per row")
+    return np.asarray(block.y)
 
 
 def check_whole(groups: list[np.ndarray]) -> None:
@@ -355,7 +362,8 @@ def _common_type(types: list[np.dtype]) -> np.dtype:
 
 
 def _survey_block(block: Block, binary: bool) -> Survey:
-    n, weight = len(block.y), block.weight
+    y, weight = labels_of(block), block.weight
+    n = len(y)
     if block.X.shape[0] != n or block.X.ndim != 2:
         raise InputError(f"a block has {block.X.shape[0]} rows of X but {n} of y: cut both at the same rows")
     if weight is not None and not (np.isfinite(weight).all() and (np.asarray(weight) >= 0).all()):
@@ -366,7 +374,6 @@ def _survey_block(block: Block, binary: bool) -> Survey:
     weights = weight_range(weight)
     # small weights may stand beside larger ones of other blocks
     check_weight_range(np.inf, max(weights[1], 1.0))
-    y = np.asarray(block.y)
     labels = _label_weights(y, weight) if binary else {}
     # huge numbers are refused once they are known to be finite
     with np.errstate(over="ignore", invalid="ignore"):
@@ -405,7 +412,7 @@ class Part(NamedTuple):
 def make_part(block: Block, positive: Any, threads: int | None) -> Part:
     """Rows of a block in double or single precision, row by row in memory."""
     X = block.X if block.X.dtype in (np.float64, np.float32) else np.asarray(block.X, dtype=np.float64)
-    label = (np.asarray(block.y) == positive).astype(np.uint8)
+    label = (labels_of(block) == positive).astype(np.uint8)
     return Part(np.ascontiguousarray(X), label, log_weights(block.weight), threads)
 
 

@@ -308,7 +308,7 @@ def _make_block(number: int, X: Any, y: Any, weight: Any, groups: Any) -> Block:
             raise InputError(
                 f"partition {number} has {len(rows)} rows of X but {len(column)} of another column: {UNEVEN}"
             )
-    return Block(rows, *columns)  # type: ignore[arg-type]
+    return Block(rows, *columns)
 
 
 def frame_rows(frame: Any) -> np.ndarray:

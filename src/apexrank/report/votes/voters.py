@@ -210,10 +210,10 @@ def voter_agreement(result: Aggregation, random_state: Any, notes: list[str]) ->
 def _silent(ballots: Ballots) -> int:
     """Number of ballots, of those that count, in which no item is before another."""
     number = 0
-    for rows in ballots.blocks():
-        block = ballots.ordered(rows)
+    for part in ballots.blocks():
+        block = part.ordered()
         tied = np.fmax.reduce(block, axis=1) == np.fmin.reduce(block, axis=1)  # whatever is NaN
-        number += int((tied & (ballots.weight(rows) > 0)).sum())
+        number += int((tied & (part.weight() > 0)).sum())
     return number
 
 
