@@ -20,7 +20,7 @@ from apexrank.graph import LpqRank, PageRank, as_graph
 from apexrank.metrics import spearman_footrule
 from apexrank_papers.graphs import EXPERIMENTS, linkfarm, spam_labels, toys, trust
 from apexrank_papers.graphs import ratings as hidden
-from apexrank_papers.graphs.farms import RATIO, TOL, closed_cycles, farmed_crawl, labelled_sample, webspam
+from apexrank_papers.graphs.farms import RATIO, TOL, farmed_crawl, labelled_sample, webspam
 from apexrank_papers.graphs.rankings import (
     CRAWLED,
     GUARDED,
@@ -399,19 +399,6 @@ def test_a_webspam_folder_needs_both_kinds_of_labels(hosts, tmp_path):
     (tmp_path / "labels.txt").write_text("0 spam\n")
     with pytest.raises(InputError, match="labelled nonspam"):
         webspam(str(tmp_path))
-
-
-@pytest.mark.parametrize("seed", range(5))
-def test_closed_cycles_are_those_networkx_finds(seed):
-    rng = np.random.default_rng(seed)
-    n = 60
-    A = (rng.random((n, n)) < np.where(rng.random(n) < 0.5, 1.2, 0.1)[:, None] / n).astype(float)
-    A[np.arange(0, n, 9), np.arange(0, n, 9)] = 1
-    graph = nx.from_numpy_array(A, create_using=nx.DiGraph)
-    lonely = graph.subgraph([v for v in graph if graph.out_degree(v) == 1])
-    expected = sorted(v for cycle in nx.simple_cycles(lonely) for v in cycle)
-    assert closed_cycles(as_graph(A)).tolist() == expected
-    assert expected
 
 
 def test_hijacked_links_let_trust_in():

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from pathlib import Path
 
 import typer
 
@@ -11,6 +10,7 @@ from apexrank.cli import options as opt
 from apexrank.cli import output as out
 
 _WIDTH = 9  # of a place in the table
+_MARKS = {"holds": " ", "fails": "*", "no gain to prevent": "-"}
 
 
 @dataclass(frozen=True)
@@ -29,26 +29,17 @@ class AttackOptions:
     seed: int = opt.method("Draws targets and hijacked pages.", default=0)
 
 
-@dataclass(frozen=True)
-class AttackOutputs(opt.ReportOptions):
-    """Files to write."""
-
-    output: Path | None = opt.written("CSV or Parquet file of all measures to write.", "--output", "-o")
-
-
 @opt.option_groups
 def attack(
     edges: opt.EdgePath,
     *,
-    shown: AttackOutputs,
+    shown: opt.GraphStudyOutputs,
     options: AttackOptions,
     reading: opt.EdgeOptions,
     json: opt.Json = False,
 ) -> None:
     """Attack a graph with link spam: which rank resists which attack, and what it costs the attacker."""
-    out.check_table(shown.output, edges)
-    out.check_report(shown.report, edges)
-    out.check_inputs(edges)
+    shown.check(edges)
     from apexrank.graph.robustness import ATTACKS, attack_ranks
     from apexrank.report import build
 
@@ -73,14 +64,15 @@ def attack(
         return
     size = f"{out.plural(study.vertices, 'vertex', 'vertices')}, {out.plural(study.edges, 'link')}"
     typer.echo(
-        f"{edges}: {size}; median places of {out.plural(study.n_targets, 'target')}, * where a rank fails"
+        f"{edges}: {size}; median places of {out.plural(study.n_targets, 'target')}, * where a rank fails, - where "
+        "there is no gain to prevent"
     )
     names = [row.rank for row in study.agreement]
     befores = [f"{study.of_rank(name)[0].before:,.0f} ".rjust(_WIDTH) for name in names]
     rows = [["none", 0, 0, *befores]]
     for name in study.attacks:
         found = [each for each in study.results if each.attack == name]
-        places = [f"{each.after:,.0f}{' ' if each.holds else '*'}".rjust(_WIDTH) for each in found]
+        places = [f"{each.after:,.0f}{_MARKS[study.outcome(each)]}".rjust(_WIDTH) for each in found]
         rows.append([name, found[0].pages, found[0].hijacked, *places])
     out.print_table(["attack", "pages", "hijacked", *names], rows)
     for sentence in study.notes:

@@ -23,6 +23,7 @@ _SHOWN = {
     "vertex": "vertex",
     "pagerank_rank": "in PageRank",
     "rank": "now",
+    "reason": "flagged by",
     "suspicion": "suspicion",
     "excess": "excess",
     "in_links": "in-links",
@@ -65,27 +66,18 @@ class LabelFiles:
     )
 
 
-@dataclass(frozen=True)
-class FarmOutputs(opt.ReportOptions):
-    """Files to write."""
-
-    output: Path | None = opt.written("CSV or Parquet file of the suspects to write.", "--output", "-o")
-
-
 @opt.option_groups
 def graph_compare(
     edges: opt.EdgePath,
     *,
-    shown: FarmOutputs,
+    shown: opt.GraphStudyOutputs,
     options: CompareOptions,
     labels: LabelFiles,
     reading: opt.EdgeOptions,
     json: opt.Json = False,
 ) -> None:
     """Compare PageRank with ranks that resist link farms, and list the vertices that look like targets of farms."""
-    out.check_table(shown.output, edges, labels.spam, labels.trusted)
-    out.check_report(shown.report, edges, labels.spam, labels.trusted)
-    out.check_inputs(edges, labels.spam, labels.trusted)
+    shown.check(edges, labels.spam, labels.trusted)
     from apexrank.report import build, compare_ranks
 
     parameters = asdict(options)
@@ -142,7 +134,7 @@ def _spam_labels(path: Path, graph: Graph) -> dict[Any, float]:
     return {named_vertex(graph, name): weight for _, name, weight in read_seeds(path)}
 
 
-def _print(found: RankComparison, edges: Path, shown: FarmOutputs) -> None:
+def _print(found: RankComparison, edges: Path, shown: opt.GraphStudyOutputs) -> None:
     from apexrank.report.page import counted
 
     other = found.names[1]
@@ -169,4 +161,4 @@ def _print(found: RankComparison, edges: Path, shown: FarmOutputs) -> None:
     suspects = f"{counted(table.height, 'suspect')}, the most suspicious first"
     out.print_written(shown.output, f", {suspects}")
     if shown.report is not None:
-        out.print_written(shown.report, f" ({shown.report.stat().st_size / 1e6:.1f} MB)")
+        out.print_written(shown.report, f" ({out.size(shown.report.stat().st_size)})")

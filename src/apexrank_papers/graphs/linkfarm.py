@@ -140,7 +140,7 @@ def _notes(webs: Mapping[str, Web], found: Found) -> list[str]:
     missed = [f"{bound:.1e} at p = {powers([p])}" for p, bound in bounds.items() if bound > L_P_TOL]
     unsure = f" L_p's bound is {', '.join(missed)}; not measured above {WORST_BOUND:g}." if missed else ""
     web = webs[CRAWLED]
-    cycles = ", ".join(f"{len(each.cycles):,} ({graph})" for graph, each in webs.items())
+    cycles = ", ".join(f"{each.cycles.sum():,} ({graph})" for graph, each in webs.items())
     pairs = (
         f" Pairs: no self-loops, and a target has one booster ({webs[PAIRS].name})." if PAIRS in webs else ""
     )

@@ -154,8 +154,7 @@ def _rows(graph: str, key: Key, values: Mapping[str, float]) -> Iterator[dict[st
 
 def measures(web: Web, scores: np.ndarray) -> dict[str, float]:
     """What spam and closed cycles get from a ranking, and where the targets stand among the judged vertices."""
-    closed = np.zeros(len(scores), dtype=bool)
-    closed[web.cycles] = True
+    closed = web.cycles
     spam, judged = web.spam[web.judged], scores[web.judged]
     place = rankdata(-judged, method="average")[np.searchsorted(np.flatnonzero(web.judged), web.targets)]
     values = {

@@ -55,6 +55,7 @@ from apexrank.graph.neighbourhood import (
     closed_share,
     has_links,
     neighbourhood,
+    on_closed_cycle,
     origin_share,
     self_loops,
     support,
@@ -62,7 +63,6 @@ from apexrank.graph.neighbourhood import (
 )
 from apexrank.graph.nonbacktracking import NonBacktrackingRank
 from apexrank.graph.pagerank import PageRank
-from apexrank.graph.robustness import on_closed_cycle
 from apexrank.graph.trust import TrustRank
 from apexrank.metrics.precision import spam_mass, spam_met
 from apexrank.report.graph.result import (
@@ -175,7 +175,8 @@ def compare_ranks(
         )
         _fit(guard := GuardedPageRank(**SUSPECTS_GUARD, **options), read, "", None)
         search = FarmSearch(lists, fits[0], guard, good)
-        closed = [int(on_closed_cycle(read, first(each, top)).sum()) for each in scores]
+        cycles = on_closed_cycle(read)
+        closed = [int(cycles[first(each, top)].sum()) for each in scores]
         if bad is not None:
             measures = [
                 {"spam_mass": spam_mass(bad, each), "spam_met": float(spam_met(bad, each, min(top, read.n)))}
@@ -243,9 +244,10 @@ class FarmSearch:
         self.usual = unsupported_share(graph, base)
         self.least_share = (1 + self.usual) / 2
         boosted = (self.support.share >= self.least_share) & (self.support.unsupported >= BOOSTERS)
-        generous = (self.excess > self.least_excess) & (self.cheap >= self.least_cheap)
+        self.boosted = boosted & (self.usual < MOST_USUAL)
+        self.generous = (self.excess > self.least_excess) & (self.cheap >= self.least_cheap)
         self.suspicion = np.log(self.excess) * (1 + self.support.share) * self.cheap
-        chosen = np.flatnonzero(boosted & (self.usual < MOST_USUAL) | generous)
+        chosen = np.flatnonzero(self.boosted | self.generous)
         self.flagged = self.vertices[chosen[np.argsort(-self.suspicion[chosen], kind="stable")]]
 
     def suspects(self, flagged: np.ndarray, neighbours: int) -> list[Suspect]:
@@ -254,8 +256,10 @@ class FarmSearch:
         for v, vertex in zip(flagged.tolist(), self.lists.rows(1, flagged, flagged), strict=True):
             at = int(np.searchsorted(self.vertices, v))
             sources, unsupported, share, back = (column[at].item() for column in self.support)
+            rules = {"excess": self.generous[at], "unsupported": self.boosted[at]}
             suspect = Suspect(
                 **vars(vertex),
+                reason=" and ".join(name for name, holds in rules.items() if holds),
                 suspicion=float(self.suspicion[at]),
                 excess=float(self.excess[at]),
                 cheap_share=float(self.cheap[at]),

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 BASELINE = "PageRank"
 MOST_USUAL = 0.5  # part of all flow from vertices nobody links to, from which on these are no sign of a farm
 _TABLE = (
-    *("name", "base_rank", "rank", "base_score", "score", "suspicion", "excess", "cheap_share"),
+    *("name", "base_rank", "rank", "base_score", "score", "reason", "suspicion", "excess", "cheap_share"),
     *("in_links", "unsupported", "unsupported_share", "linked_back", "closed", "self_loop"),
 )
 _RENAMED = {"name": "vertex", "base_rank": "pagerank_rank", "base_score": "pagerank_score"}
@@ -43,7 +43,8 @@ class RankedVertex:
 class Suspect(RankedVertex):
     """A vertex that may be the target of a link farm, and why; its rank and score are those of the first rank compared.
 
-    ``excess`` is its PageRank over what :class:`~apexrank.graph.GuardedPageRank` allows, ``cheap_share`` the part of it
+    ``reason`` is the rule that flagged it: "excess", "unsupported", or "excess and unsupported". ``excess`` is its
+    PageRank over what :class:`~apexrank.graph.GuardedPageRank` allows, ``cheap_share`` the part of it
     that walks from vertices with at most one in-link bring, ``unsupported_share`` the part of what comes through its
     in-links from vertices nobody else links to (``unsupported`` of ``in_links``), ``suspicion``
     ``log(excess)·(1 + unsupported_share)·cheap_share``. ``linked_back`` is the share of its sources that it links to,
@@ -51,6 +52,7 @@ class Suspect(RankedVertex):
     and the links among their sources.
     """
 
+    reason: str
     suspicion: float
     excess: float
     cheap_share: float
@@ -183,7 +185,8 @@ class RankComparison(RankLists):
         """Suspects as a polars frame, one row each, without their links."""
         import polars as pl
 
-        kinds, types = {int: pl.Int64, float: pl.Float64, bool: pl.Boolean}, get_type_hints(Suspect)
+        kinds = {int: pl.Int64, float: pl.Float64, bool: pl.Boolean, str: pl.String}
+        types = get_type_hints(Suspect)
         columns = {name: [getattr(suspect, name) for suspect in self.suspects] for name in _TABLE}
         overrides = {name: kinds[types[name]] for name in _TABLE if types[name] in kinds}
         return pl.DataFrame(columns, schema_overrides=overrides).rename(_RENAMED)
