@@ -81,7 +81,7 @@ def attack(
     elif chosen.size != "pages":
         raise InputError(f"the number of new pages of {kind} is fixed: leave out pages")
     check_count("pages", pages, chosen.least)
-    old = csr_array(_checked_graph(graph.to_scipy() if hasattr(graph, "to_scipy") else graph), copy=True)
+    old = csr_array(_checked_graph(graph), copy=True)
     old.sum_duplicates()
     old.eliminate_zeros()
     rng, linked = check_random_state(random_state), linked_pages(old)

@@ -85,6 +85,10 @@ class GraphRank(BaseEstimator):
         best = candidates[np.argsort(-scores[candidates], kind="stable")[:k]]
         return list(zip(self.graph_.labels(best).tolist(), scores[best].tolist(), strict=True))
 
+    def explained(self, vertex: Any) -> tuple[str, str]:
+        """Say what `explain` takes apart for a vertex, and what its source None stands for."""
+        return "the score", "teleport"
+
     def _progress(self, step: int, left: float) -> None:
         """Tell what is left to gain after a step: a bound on the error, or a gap."""
         if self.verbose:
@@ -167,15 +171,18 @@ class IteratedRank(GraphRank):
         The share of a link is its part in the sum ``Σ f(flow) + f(teleport)``; for p = ∞ all of it belongs to the
         strongest flow.
         """
-        check_is_fitted(self)
-        if self._teleport.ndim > 1:
-            raise InputError("explain is for one teleport vector: fit with that one alone")
-        number = self.graph_.number(vertex)
+        number = self._explained_vertex(vertex)
         walk, ranks = self._reasons(number)
         sources, flows, shares = walk.flows_into(ranks, number)
         names = [*self.graph_.labels(sources).tolist(), None]
         links = [InLink(*row) for row in zip(names, flows.tolist(), shares.tolist(), strict=True)]
         return sorted(links, key=lambda link: -link.flow)[:top]
+
+    def _explained_vertex(self, vertex: Any) -> int:
+        check_is_fitted(self)
+        if self._teleport.ndim > 1:
+            raise InputError("explain is for one teleport vector: fit with that one alone")
+        return self.graph_.number(vertex)
 
     def _reasons(self, vertex: int) -> tuple[Walk, np.ndarray]:
         """The walk and the ranks that explain a vertex: by links alone, before labels weighed them."""
@@ -238,6 +245,18 @@ class IteratedRank(GraphRank):
                 f"start needs one finite score for each of the {graph.n} vertices, or a mapping from names"
             )
         return scores
+
+
+def start_of_walks(truncate: int) -> str:
+    """Name what a truncated walk starts from.
+
+    Examples
+    --------
+    >>> start_of_walks(0), start_of_walks(2)
+    ('teleport', 'teleport and first 2 steps')
+    """
+    steps = f"{truncate} steps" if truncate > 1 else "step"
+    return f"teleport and first {steps}" if truncate else "teleport"
 
 
 def check_damping(damping: Any) -> None:
