@@ -41,7 +41,7 @@ def example():
 @pytest.fixture(scope="module")
 def thresholds():
     X, y = load_breast_cancer(return_X_y=True)
-    return threshold_features(X[:, :6]), y == 0
+    return threshold_features(X[:, :6])[0], y == 0
 
 
 @pytest.mark.parametrize("weighted", [False, True])

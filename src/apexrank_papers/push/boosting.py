@@ -99,8 +99,8 @@ def weak_rankers() -> dict[str, tuple[np.ndarray, np.ndarray]]:
     pima, wdbc = load_pima(), first_six_features()
     return {
         "pima": (unit_range(pima.data), pima.target == 1),
-        "pima thresholds": (np.asarray(threshold_features(pima.data)), pima.target == 1),
-        "wdbc thresholds": (np.asarray(threshold_features(wdbc.data)), wdbc.target == 1),
+        "pima thresholds": (threshold_features(pima.data)[0], pima.target == 1),
+        "wdbc thresholds": (threshold_features(wdbc.data)[0], wdbc.target == 1),
     }
 
 

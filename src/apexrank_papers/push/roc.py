@@ -99,9 +99,8 @@ def _as_they_are(train: np.ndarray, test: np.ndarray) -> tuple[np.ndarray, np.nd
 
 
 def _thresholds(train: np.ndarray, test: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    made = threshold_features(train, n_thresholds=4, X_test=test)
-    assert isinstance(made, tuple)
-    return made
+    made, other = threshold_features(train, test)
+    return made, other
 
 
 @dataclass(frozen=True)
