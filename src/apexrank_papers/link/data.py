@@ -95,10 +95,10 @@ def draw_gaps(
             t = np.unique(space(t[0], t[-1], _MOST_POINTS).round().astype(int))
         ax.plot(t, np.where(values[t] > 0, values[t], np.nan), label=name, **curve_style(number))
         starts, last = [*starts, *values[t[:1]]], max(last, *t[-1:])
-    t = np.geomspace(1, last, 100)
+    falling = np.geomspace(1, last, 100)
     for number, rate in enumerate(guides):
         style = {"color": "0.6", "linewidth": 0.9, "zorder": 0.5, "linestyle": (0, (1 + 3 * number, 2))}
-        ax.plot(t, max(starts) * t**-rate, label=_RATES[rate], **style)
+        ax.plot(falling, max(starts) * falling**-rate, label=_RATES[rate], **style)
     ax.set(xlabel="Iteration t", ylabel="Objective − minimum", yscale="log")
     ax.set_xscale("log" if log_x else "linear")
     light(ax)
