@@ -16,7 +16,7 @@ from scipy.spatial.distance import cdist
 from apexrank import datasets
 from apexrank.datasets import make_push_example, uci
 from apexrank.errors import ApexrankError, InputError, MissingExtraError
-from apexrank_papers.push.thresholds import threshold_features
+from apexrank_papers.push.fitting import threshold_features
 
 # loader, rows, features, positives, name of the positive class, package
 SETS = [

@@ -10,7 +10,7 @@ from apexrank.prices import Power
 from apexrank.problem import Problem
 from apexrank.solvers import CoordinateDescent, coordinate
 from apexrank.solvers.coordinate import line_search, two_valued_step
-from apexrank_papers.push.thresholds import threshold_features
+from apexrank_papers.push.fitting import threshold_features
 
 
 def never(step):

@@ -13,9 +13,8 @@ import typer
 
 from apexrank.cli import options as opt
 from apexrank.cli import output as out
-from apexrank.cli.graph_attack import attack
-from apexrank.cli.graph_compare import graph_compare
 from apexrank.cli.graph_consensus import consensus
+from apexrank.cli.graph_studies import attack, graph_compare
 from apexrank.errors import InputError
 
 if TYPE_CHECKING:

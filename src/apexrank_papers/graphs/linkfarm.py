@@ -13,7 +13,6 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import polars as pl
 
-from apexrank_papers.figure import new_figure
 from apexrank_papers.graphs.farms import CRAWLS, DAMPING, RATIO, TOL, Web, farmed_crawl
 from apexrank_papers.graphs.rankings import (
     CHOSEN,
@@ -42,7 +41,7 @@ from apexrank_papers.graphs.rankings import (
     powers,
     ranked,
 )
-from apexrank_papers.result import Result, Verdict, claim
+from apexrank_papers.result import Result, Verdict, claim, new_figure
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure

@@ -19,10 +19,9 @@ from apexrank.kernels.lipschitz import lipschitz_isotonic_link
 from apexrank.objectives.link import UnknownLink
 from apexrank.problem import Problem
 from apexrank.solvers import LBFGS, Newton
-from apexrank_papers.figure import new_figure
 from apexrank_papers.link.data import angle, draw_gaps
 from apexrank_papers.link.gradient import AcceleratedGradient, GradientDescent, gradient_lipschitz
-from apexrank_papers.result import Result, Verdict, claim
+from apexrank_papers.result import Result, Verdict, claim, new_figure
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure

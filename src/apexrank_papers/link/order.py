@@ -15,10 +15,9 @@ import polars as pl
 from apexrank.errors import InputError
 from apexrank.objectives.link import UnknownLink
 from apexrank.rankers.link import UnknownLinkRegressor
-from apexrank_papers.figure import new_figure
 from apexrank_papers.link.data import Sample, angle, draw_gaps
 from apexrank_papers.link.ordered import OrderedFit, perfectly_ordered
-from apexrank_papers.result import Result, Verdict, claim
+from apexrank_papers.result import Result, Verdict, claim, new_figure
 from apexrank_papers.splits import check_repeated
 
 if TYPE_CHECKING:

@@ -17,9 +17,8 @@ import polars as pl
 
 from apexrank.plot import PairContributionDisplay, pair_contributions
 from apexrank.plot.style import legend, light, line_style
-from apexrank_papers.figure import new_figure
 from apexrank_papers.push.fitting import P_VALUES
-from apexrank_papers.result import Result, Verdict, claim
+from apexrank_papers.result import Result, Verdict, claim, new_figure
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure

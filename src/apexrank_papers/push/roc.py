@@ -34,11 +34,9 @@ from apexrank.datasets.uci import (
 )
 from apexrank.metrics import auc, partial_auc, r_max
 from apexrank.plot import RocTopDisplay
-from apexrank_papers.figure import new_figure
-from apexrank_papers.push.fitting import COLUMNS, fitted, unit_range
+from apexrank_papers.push.fitting import COLUMNS, fitted, threshold_features, unit_range
 from apexrank_papers.push.tables import last_five_features
-from apexrank_papers.push.thresholds import threshold_features
-from apexrank_papers.result import Result, Verdict, signed_verdict
+from apexrank_papers.result import Result, Verdict, new_figure, signed_verdict
 from apexrank_papers.splits import mean_over_splits, over_splits, spread
 
 if TYPE_CHECKING:

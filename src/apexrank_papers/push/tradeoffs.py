@@ -16,10 +16,9 @@ from apexrank.metrics import auc, average_reciprocal_rank, p_norm_risk, partial_
 from apexrank.plot import PTradeoffDisplay
 from apexrank.plot.style import legend, light, line_style
 from apexrank.rankers import CollapsedWarning, IRPush, PNormPush
-from apexrank_papers.figure import new_figure
 from apexrank_papers.push.fitting import unit_range
 from apexrank_papers.push.tables import one_draw
-from apexrank_papers.result import Result, Verdict, claim, signed_verdict
+from apexrank_papers.result import Result, Verdict, claim, new_figure, signed_verdict
 from apexrank_papers.splits import mean_over_splits, over_splits, spread
 
 if TYPE_CHECKING:

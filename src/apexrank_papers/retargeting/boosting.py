@@ -30,9 +30,9 @@ from apexrank.integrations.boosting import (
     RetargetObjective,
 )
 from apexrank.validation import check_choice
-from apexrank_papers.folds import gap_text, labels_of_tests, mq2008_folds, over_folds
 from apexrank_papers.result import Result, Verdict
 from apexrank_papers.retargeting.methods import Method, Queries, Scorer, by_query, choose
+from apexrank_papers.splits import gap_text, labels_of_tests, mq2008_folds, over_folds
 
 LEAVES, RATE = (4, 7), 0.05
 ROUNDS = (25, 50, 100, 200, 300)

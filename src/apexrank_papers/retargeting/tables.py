@@ -18,10 +18,10 @@ from sklearn.exceptions import ConvergenceWarning
 from apexrank.datasets import Fold, letor_folds
 from apexrank.errors import MissingDataError
 from apexrank.validation import check_choice
-from apexrank_papers.folds import labels_of_tests, mq2008_folds, over_folds
 from apexrank_papers.printed import printed_table
 from apexrank_papers.result import Result, Verdict
 from apexrank_papers.retargeting.methods import Choice, Method, choose, measured, ours, peers, published
+from apexrank_papers.splits import labels_of_tests, mq2008_folds, over_folds
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
