@@ -41,8 +41,6 @@ def over_splits(
     n_splits: int,
     n_jobs: int | None,
     random_state: int,
-    *,
-    option: str = "n_splits",
 ) -> np.ndarray:
     """``measure(seed)`` for ``n_splits`` seeds from ``random_state`` on, stacked.
 
@@ -51,7 +49,7 @@ def over_splits(
     >>> over_splits(lambda seed: [seed, 2 * seed], n_splits=3, n_jobs=1, random_state=5).tolist()
     [[5, 10], [6, 12], [7, 14]]
     """
-    check_repeated(option, n_splits)
+    check_repeated("n_splits", n_splits)
     seeds = range(random_state, random_state + n_splits)
     # The fits are tiny: BLAS threads would only wait for each other, at ten times the cost of the sums.
     with threadpool_limits(limits=1, user_api="blas"):

@@ -79,10 +79,8 @@ class GraphRank(BaseEstimator):
         """The k best vertices and their scores; ``column`` chooses among several teleport vectors."""
         check_is_fitted(self)
         check_count("k", k)
-        scores, k = self._one_column(column), min(k, self.graph_.n)
-        lowest = np.partition(scores, len(scores) - k)[len(scores) - k]
-        candidates = np.flatnonzero(scores >= lowest)
-        best = candidates[np.argsort(-scores[candidates], kind="stable")[:k]]
+        scores = self._one_column(column)
+        best = first(scores, k)
         return list(zip(self.graph_.labels(best).tolist(), scores[best].tolist(), strict=True))
 
     def explained(self, vertex: Any) -> tuple[str, str]:
@@ -245,6 +243,22 @@ class IteratedRank(GraphRank):
                 f"start needs one finite score for each of the {graph.n} vertices, or a mapping from names"
             )
         return scores
+
+
+def first(scores: np.ndarray, k: int) -> np.ndarray:
+    """Indices of the k largest scores, best first; ties in input order.
+
+    Examples
+    --------
+    >>> first(np.array([1.0, 3.0, 3.0, 2.0]), 3).tolist()
+    [1, 2, 3]
+    """
+    k = min(k, len(scores))
+    if not k:
+        return np.empty(0, dtype=np.int64)
+    lowest = np.partition(scores, len(scores) - k)[len(scores) - k]
+    candidates = np.flatnonzero(scores >= lowest)
+    return candidates[np.argsort(-scores[candidates], kind="stable")[:k]]
 
 
 def start_of_walks(truncate: int) -> str:

@@ -44,11 +44,12 @@ from inspect import signature
 from typing import Any
 
 import numpy as np
+from scipy.stats import rankdata
 from sklearn.base import clone
 from sklearn.exceptions import ConvergenceWarning
 
 from apexrank.errors import InputError
-from apexrank.graph.base import GraphRank, plain_graph, seed_vector
+from apexrank.graph.base import GraphRank, first, plain_graph, seed_vector
 from apexrank.graph.graph import Graph
 from apexrank.graph.guarded import GuardedPageRank
 from apexrank.graph.neighbourhood import (
@@ -72,8 +73,6 @@ from apexrank.report.graph.result import (
     RankComparison,
     RankLists,
     Suspect,
-    first,
-    ranks_of,
 )
 from apexrank.report.page import Stages, plural
 from apexrank.validation import check_count
@@ -170,9 +169,8 @@ def compare_ranks(
             certificates.append(_fit(fits[-1], read, name, trusted))
     with stage("looking at links", "looking at who links to whom"):
         scores = [fit.scores_ for fit in fits]
-        lists = RankLists(
-            read, [each.rank for each in certificates], scores, [ranks_of(each) for each in scores]
-        )
+        places = [rankdata(-each, method="min").astype(int) for each in scores]
+        lists = RankLists(read, [each.rank for each in certificates], scores, places)
         _fit(guard := GuardedPageRank(**SUSPECTS_GUARD, **options), read, "", None)
         search = FarmSearch(lists, fits[0], guard, good)
         cycles = on_closed_cycle(read)

@@ -6,9 +6,10 @@ from math import cos, pi, sin
 
 import numpy as np
 
+from apexrank.graph.base import first
 from apexrank.metrics.precision import spam_met
 from apexrank.report.charts import FONT, Axis, Chart, fit_name, width_of
-from apexrank.report.graph.result import BASELINE, RankComparison, RankedVertex, Suspect, first
+from apexrank.report.graph.result import BASELINE, RankComparison, RankedVertex, Suspect
 from apexrank.report.page import render
 
 _POINTS = 900  # in the chart of rank against rank, suspects not counted

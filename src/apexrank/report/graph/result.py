@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, get_type_hints
 
 import numpy as np
 
+from apexrank.graph.base import first
 from apexrank.graph.graph import Graph
 from apexrank.graph.neighbourhood import Neighbourhood
 from apexrank.report.page import listed, plural
@@ -224,33 +225,6 @@ def _suspect_dict(suspect: Suspect) -> dict[str, Any]:
         "links": links,
         "among": around.among,
     }
-
-
-def first(scores: np.ndarray, k: int) -> np.ndarray:
-    """Indices of the k largest scores, best first; ties in input order.
-
-    Examples
-    --------
-    >>> first(np.array([1.0, 3.0, 3.0, 2.0]), 3).tolist()
-    [1, 2, 3]
-    """
-    k = min(k, len(scores))
-    if not k:
-        return np.empty(0, dtype=np.int64)
-    lowest = np.partition(scores, len(scores) - k)[len(scores) - k]
-    candidates = np.flatnonzero(scores >= lowest)
-    return candidates[np.argsort(-scores[candidates], kind="stable")[:k]]
-
-
-def ranks_of(scores: np.ndarray) -> np.ndarray:
-    """Ranks from 1; ties share their best rank.
-
-    Examples
-    --------
-    >>> ranks_of(np.array([0.1, 0.4, 0.4, 0.1])).tolist()
-    [3, 1, 1, 3]
-    """
-    return np.searchsorted(np.sort(-scores), -scores) + 1
 
 
 def judge_farms(found: RankComparison) -> FarmVerdict:
