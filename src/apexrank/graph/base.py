@@ -80,7 +80,7 @@ class GraphRank(BaseEstimator):
         check_is_fitted(self)
         check_count("k", k)
         scores = self._one_column(column)
-        best = first(scores, k)
+        best = best_vertices(scores, k)
         return list(zip(self.graph_.labels(best).tolist(), scores[best].tolist(), strict=True))
 
     def explained(self, vertex: Any) -> tuple[str, str]:
@@ -245,32 +245,19 @@ class IteratedRank(GraphRank):
         return scores
 
 
-def first(scores: np.ndarray, k: int) -> np.ndarray:
-    """Indices of the k largest scores, best first; ties in input order.
+def best_vertices(scores: np.ndarray, k: int | None = None) -> np.ndarray:
+    """Numbers of the k best vertices (default: all) from the best on; equals in the order of the vertices.
 
     Examples
     --------
-    >>> first(np.array([1.0, 3.0, 3.0, 2.0]), 3).tolist()
-    [1, 2, 3]
+    >>> best_vertices(np.array([0.2, 0.3, 0.1, 0.3, 0.1]), 3).tolist()
+    [1, 3, 0]
     """
-    k = min(k, len(scores))
-    if not k:
-        return np.empty(0, dtype=np.int64)
+    if k is None or k >= len(scores):
+        return np.argsort(-scores, kind="stable")
     lowest = np.partition(scores, len(scores) - k)[len(scores) - k]
     candidates = np.flatnonzero(scores >= lowest)
     return candidates[np.argsort(-scores[candidates], kind="stable")[:k]]
-
-
-def start_of_walks(truncate: int) -> str:
-    """Name what a truncated walk starts from.
-
-    Examples
-    --------
-    >>> start_of_walks(0), start_of_walks(2)
-    ('teleport', 'teleport and first 2 steps')
-    """
-    steps = f"{truncate} steps" if truncate > 1 else "step"
-    return f"teleport and first {steps}" if truncate else "teleport"
 
 
 def check_damping(damping: Any) -> None:
@@ -318,6 +305,18 @@ def teleport_vectors(graph: Graph, teleport: Any, what: str = "teleport") -> np.
     if weights.ndim > 2 or not weights.size or not weights.any(axis=0).all():
         raise InputError(f"{what} must have a positive weight for at least one vertex")
     return as_shares(weights)
+
+
+def start_of_walks(truncate: int) -> str:
+    """Name what a truncated walk starts from.
+
+    Examples
+    --------
+    >>> start_of_walks(0), start_of_walks(2)
+    ('teleport', 'teleport and first 2 steps')
+    """
+    steps = f"{truncate} steps" if truncate > 1 else "step"
+    return f"teleport and first {steps}" if truncate else "teleport"
 
 
 def as_shares(weights: np.ndarray) -> np.ndarray:

@@ -49,7 +49,7 @@ from sklearn.base import clone
 from sklearn.exceptions import ConvergenceWarning
 
 from apexrank.errors import InputError
-from apexrank.graph.base import GraphRank, first, plain_graph, seed_vector
+from apexrank.graph.base import GraphRank, best_vertices, plain_graph, seed_vector
 from apexrank.graph.graph import Graph
 from apexrank.graph.guarded import GuardedPageRank
 from apexrank.graph.neighbourhood import (
@@ -174,7 +174,7 @@ def compare_ranks(
         _fit(guard := GuardedPageRank(**SUSPECTS_GUARD, **options), read, "", None)
         search = FarmSearch(lists, fits[0], guard, good)
         cycles = on_closed_cycle(read)
-        closed = [int(cycles[first(each, top)].sum()) for each in scores]
+        closed = [int(cycles[best_vertices(each, top)].sum()) for each in scores]
         if bad is not None:
             measures = [
                 {"spam_mass": spam_mass(bad, each), "spam_met": float(spam_met(bad, each, min(top, read.n)))}

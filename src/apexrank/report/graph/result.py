@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, get_type_hints
 
 import numpy as np
 
-from apexrank.graph.base import first
+from apexrank.graph.base import best_vertices
 from apexrank.graph.graph import Graph
 from apexrank.graph.neighbourhood import Neighbourhood
 from apexrank.report.page import listed, plural
@@ -164,13 +164,13 @@ class RankComparison(RankLists):
 
     def top_items(self, i: int, k: int | None = None) -> list[RankedVertex]:
         """The first k vertices in the i-th rank, by default ``top``."""
-        return self.rows(i, first(self.scores[i], self.top if k is None else k), self.flagged)
+        return self.rows(i, best_vertices(self.scores[i], self.top if k is None else k), self.flagged)
 
     def fallen(self, i: int, k: int | None = None) -> list[RankedVertex]:
         """PageRank's first k that are not among the first k in the i-th rank."""
         k = self.top if k is None else k
-        base = first(self.scores[0], k)
-        return self.rows(i, base[~np.isin(base, first(self.scores[i], k))], self.flagged)
+        base = best_vertices(self.scores[0], k)
+        return self.rows(i, base[~np.isin(base, best_vertices(self.scores[i], k))], self.flagged)
 
     @property
     def converged(self) -> bool:
@@ -270,7 +270,7 @@ def _judge(found: RankComparison) -> tuple[str, str]:
 
 def _suspects(found: RankComparison) -> str:
     flagged = found.flagged
-    at_top = flagged[np.isin(flagged, first(found.scores[0], found.top))]
+    at_top = flagged[np.isin(flagged, best_vertices(found.scores[0], found.top))]
     head, top = f"{found.head:,}", min(found.top, found.graph.n)
     if not len(at_top):
         nobody = plural(
