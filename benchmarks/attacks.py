@@ -63,9 +63,9 @@ def places(title: str, study: AttackStudy) -> Iterator[str]:
 def summary(title: str, study: AttackStudy) -> Iterator[dict]:
     """A row for each rank: in how many attacks it holds, and how it orders the graph before any attack."""
     for row in study.agreement:
-        lost = [each.attack for each in study.of_rank(row.rank) if not each.holds]
+        lost = [each.attack for each in study.lost(row.rank)]
         agreement = {"spearman": row.spearman, "of 100": row.overlap_100, "closed in 100": row.closed_100}
-        held = f"{study.held(row.rank)} of {len(study.attacks)}"
+        held = f"{study.held(row.rank)} of {study.held(row.rank) + len(lost)}"
         yield {"graph": title, "rank": row.rank, "holds": held, **agreement, "fails": ", ".join(lost)}
 
 

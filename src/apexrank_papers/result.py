@@ -1,4 +1,4 @@
-"""Experiments, their results and verdicts."""
+"""Experiments, their results, verdicts and figures."""
 
 from __future__ import annotations
 
@@ -7,6 +7,8 @@ import pkgutil
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, NamedTuple
+
+from apexrank.errors import MissingExtraError
 
 if TYPE_CHECKING:
     import polars as pl
@@ -92,3 +94,12 @@ class Experiment:
     def options(self) -> list[str]:
         """Names of the options that ``run`` takes."""
         return list(inspect.signature(self.run).parameters)
+
+
+def new_figure(width: float, height: float) -> Figure:
+    """Make a figure that belongs to its caller alone: pyplot would keep a reference and never free it."""
+    try:
+        from matplotlib.figure import Figure
+    except ModuleNotFoundError:
+        raise MissingExtraError('figures need matplotlib: pip install "apexrank[plot]"') from None
+    return Figure(figsize=(width, height), layout="constrained")

@@ -139,6 +139,15 @@ class TestRank:
         assert "into a from" in shown
         assert "(teleport)" in shown
         assert "error at most" in shown
+        told = ranked("edges.csv --keep 0 --explain farm --explain a")["explained"]
+        assert told["farm"].startswith("the guard ")
+        shown = run("graph rank edges.csv --keep 0 --explain farm").stdout
+        assert f"farm: links that make up {told['farm']}\n" in shown
+        assert "(teleport and first 2 steps)" in shown
+
+    def test_scores_of_spam_mass_are_told(self, folder):
+        shown = run("graph rank edges.csv --method spam-mass --trusted good.txt -o r.csv").stdout
+        assert "so -1 points to spam, 0 and above to good vertices" in shown
 
     @pytest.mark.parametrize("method", METHODS)
     def test_every_method(self, folder, method):
@@ -389,13 +398,25 @@ class TestInspect:
     def test_text(self, folder):
         Path("t.csv").write_text(self.TABLE)
         shown = run("graph inspect t.csv").stdout
-        assert shown.startswith("t.csv: directed, weighted, 1 repeated link, added up\n")
+        assert shown.startswith("t.csv: directed, weighted, 1 repeated link summed\n")
         rows = dict(line.strip().rsplit("  ", 1) for line in shown.splitlines() if "components" in line)
         assert {key.strip(): int(value) for key, value in rows.items()} == {
             "weak components": 2,
             "strong components": 3,
         }
         assert "undirected" in run("graph inspect t.csv --undirected --repeated once").stdout
+
+    def test_edges_links_and_memory(self, folder):
+        Path("t.csv").write_text("source,target\na,b\na,b\nb,c\nd,d\n")
+        answer = json.loads(run("graph inspect t.csv --undirected --json").stdout)
+        assert (answer["edges"], answer["links"]) == (3, 5)
+        assert json.loads(run("graph inspect t.csv --json").stdout)["links"] == 3
+        shown = run("graph inspect t.csv --undirected").stdout
+        assert shown.startswith("t.csv: undirected, unweighted, 2 repeated links summed\n")
+        rows = dict(line.strip().split("  ", 1) for line in shown.splitlines() if "  " in line.strip())
+        assert {key: rows[key].strip() for key in ("edges", "links")} == {"edges": "3", "links": "5"}
+        assert rows["memory"].endswith(" bytes")
+        assert "links" not in run("graph inspect t.csv").stdout.split("\n", 1)[1]
 
     def test_against_networkx(self, folder):
         graph = nx.gnp_random_graph(60, 0.02, seed=3, directed=True)

@@ -59,6 +59,7 @@ def test_suspects_and_verdict_on_screen(folder):
     assert "edges.csv: 682 vertices" in shown.stdout
     for target in TARGETS:
         assert target in shown.stdout
+    assert shown.stdout.count("excess and unsupported") == 2
     assert "2 of 2 suspects, the most suspicious first" in shown.stdout
     assert "PageRank's first 30 contain 2 vertices that look like targets of link farms" in shown.stdout
     assert shown.stderr.startswith("note: A vertex is suspected if its PageRank is more than")

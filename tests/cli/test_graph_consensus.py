@@ -121,7 +121,11 @@ def test_orders_to_keep_and_top(folder):
         (["mon.csv", "tue.csv", "--beta", "0.2"], "--beta is for --method brew"),
         (["mon.csv", "tue.csv", "--temperature", "0.2"], "--temperature is for --method corroborate"),
         (["mon.csv", "tue.csv", "--restarts", "-1"], "--restarts must be"),
-        (["mon.csv", "tue.csv", "--method", "mean", "--keep", "a>b"], "--method blend"),
+        (
+            ["mon.csv", "tue.csv", "--method", "mean", "--keep", "a>b"],
+            "error: --keep needs --method blend with a finite pull",
+        ),
+        (["mon.csv", "tue.csv", "--keep", "a>a"], "error: --keep: a pair has 'a' twice"),
         (["all.csv", "--label", "one"], "tells one layer only"),
         (
             ["weights.csv", "--label", "day"],

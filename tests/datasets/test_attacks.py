@@ -197,5 +197,13 @@ def test_bad_input(web, kind, options, message):
         attack(web, kind, **{"n_targets": 3} | options)
 
 
+@pytest.mark.parametrize("graph", ["edges.csv", nx.path_graph(3)])
+def test_other_graphs_are_named_with_the_way_to_read_them(graph):
+    with pytest.raises(
+        InputError, match=r"got .*: read files and other graphs with apexrank.graph.as_graph first"
+    ):
+        attack(graph, "farm")
+
+
 def test_the_documentation_lists_all_kinds():
     assert all(f"- ``{kind}``: {about.about}" in attack.__doc__ for kind, about in KINDS.items())

@@ -259,7 +259,7 @@ def test_a_boolean_graph_counts_links():
 @pytest.mark.parametrize(
     ("adjacency", "arguments", "message"),
     [
-        (np.ones((2, 3)), {}, "square matrix, got shape"),
+        (np.ones((2, 3)), {}, r"square matrix or a Graph, got shape \(2, 3\)"),
         (np.ones(4), {}, "square matrix"),
         (np.array([["a"]]), {}, "must hold numbers"),
         (np.eye(3), {"farms": 0}, "farms must be a whole number of at least 1"),

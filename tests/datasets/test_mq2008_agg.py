@@ -8,11 +8,12 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from sklearn.utils import Bunch
 
 from apexrank.datasets.letor import read_letor
 from apexrank.errors import InputError
 from apexrank.metrics import ndcg
-from apexrank_papers.lovasz.mq2008_agg import load_mq2008_agg, mq2008_agg_folds
+from apexrank_papers.lovasz.aggregation import mq2008_agg_folds
 
 DATA = Path(os.environ.get("APEXRANK_DATA") or Path(__file__).parents[3] / "shared" / "data")
 needs_files = pytest.mark.skipif(
@@ -35,26 +36,16 @@ def folder(tmp_path):
     return tmp_path
 
 
-def test_all_parts_in_their_order(folder):
-    lists = load_mq2008_agg(path=folder)
-    assert lists.data.shape == (10, 25)
-    assert lists.part.tolist() == [1, 1, 2, 2, 3, 3, 4, 4, 5, 5]
-    assert lists.docids.tolist()[::2] == ["D1", "D2", "D3", "D4", "D5"]
-    assert lists.groups.tolist()[1::2] == ["q1", "q2", "q3", "q4", "q5"]
-    assert lists.target.tolist()[::2] == [1, 2, 0, 1, 2]
-    assert lists.data[::2, 0].tolist() == [1, 2, 3, 4, 5]
-    assert np.isnan(lists.data[1, 0])
-    assert lists.data[1, 1] == 3
-    assert lists.feature_names[0] == "ranker_1"
-    assert "1 for the best" in lists.DESCR
-
-
-def test_one_part(folder):
-    third = load_mq2008_agg(3, path=folder)
-    assert third.docids.tolist() == ["D3", "E"]
-    assert third.source.endswith("A3.txt.gz")
-    with pytest.raises(InputError, match="part must be 1, 2, 3, 4 or 5"):
-        load_mq2008_agg(0, path=folder)
+def test_ranks_relevance_and_names(folder):
+    part = next(mq2008_agg_folds(folder)).test
+    assert part.data.shape == (2, 25)
+    assert (part.docids.tolist(), part.groups.tolist()) == (["D5", "E"], ["q5", "q5"])
+    assert part.target.tolist() == [2, 0]
+    assert part.data[0, [0, 24]].tolist() == [5, 7]
+    assert np.isnan(part.data[1, 0])
+    assert part.data[1, 1] == 3
+    assert part.feature_names[0] == "ranker_1"
+    assert part.source.endswith("A5.txt.gz")
 
 
 def test_folds_go_round(folder):
@@ -73,13 +64,13 @@ def test_what_is_no_rank(folder, value):
     text = line(1, "q2", "D2", r4=9).replace("4:9", f"4:{value}")
     (folder / "A2.txt.gz").write_bytes(gzip.compress(text.encode()))
     with pytest.raises(InputError, match=f"document D2 of query q2 has the rank {value} for ranker 4"):
-        load_mq2008_agg(path=folder)
+        list(mq2008_agg_folds(folder))
 
 
 def test_missing_folder_and_files(tmp_path, folder, monkeypatch):
     monkeypatch.setenv("APEXRANK_DATA", str(tmp_path))
     with pytest.raises(InputError, match="MQ2008-agg is not there"):
-        load_mq2008_agg()
+        mq2008_agg_folds()
     (folder / "A4.txt.gz").unlink()
     with pytest.raises(InputError, match=r"lacks A4\.txt"):
         mq2008_agg_folds(folder)
@@ -87,7 +78,11 @@ def test_missing_folder_and_files(tmp_path, folder, monkeypatch):
 
 @pytest.fixture(scope="module")
 def lists():
-    return load_mq2008_agg(path=DATA / "aggregation" / "MQ2008-agg")
+    # fold k tests on part k + 4, counted round, so the five test sets are the five parts
+    parts = [fold.test for fold in mq2008_agg_folds(DATA / "aggregation" / "MQ2008-agg")]
+    keys = ("data", "target", "groups", "docids")
+    numbers = np.repeat([5, 1, 2, 3, 4], [len(part.target) for part in parts])
+    return Bunch(**{key: np.concatenate([part[key] for part in parts]) for key in keys}, part=numbers)
 
 
 @pytest.mark.slow

@@ -12,14 +12,11 @@ from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 from scipy.optimize import linear_sum_assignment
 from scipy.spatial.distance import cdist
-from sklearn.linear_model import LogisticRegression
-from sklearn.pipeline import make_pipeline
 
 from apexrank import datasets
 from apexrank.datasets import make_push_example, uci
 from apexrank.errors import ApexrankError, InputError, MissingExtraError
-from apexrank.metrics import auc
-from apexrank_papers.push.thresholds import ThresholdFeatures, threshold_features
+from apexrank_papers.push.fitting import threshold_features
 
 # loader, rows, features, positives, name of the positive class, package
 SETS = [
@@ -164,9 +161,9 @@ tables = arrays(np.float64, st.tuples(st.integers(2, 12), st.integers(1, 4)), el
 def test_threshold_features_are_neither_constant_nor_equivalent(X, n_thresholds):
     if (X[0] == X).all():
         with pytest.raises(InputError, match="constant"):
-            ThresholdFeatures(n_thresholds).fit(X)
+            threshold_features(X, n_thresholds=n_thresholds)
         return
-    made = threshold_features(X, n_thresholds)
+    (made,) = threshold_features(X, n_thresholds=n_thresholds)
     assert set(np.unique(made)) == {0.0, 1.0}
     assert (np.ptp(made, axis=0) == 1).all()
     centred = made != made[0]
@@ -179,26 +176,18 @@ def test_threshold_features_are_neither_constant_nor_equivalent(X, n_thresholds)
 def test_a_column_gets_as_many_thresholds_as_its_values_allow(values, n_thresholds):
     distinct = len(set(values))
     if distinct > 1:
-        made = threshold_features(np.array(values, dtype=float)[:, None], n_thresholds)
+        (made,) = threshold_features(np.array(values, dtype=float)[:, None], n_thresholds=n_thresholds)
         # A cut may equal another one's negation only in a two-valued column, where there is one cut anyway.
         assert made.shape[1] == min(n_thresholds, distinct - 1)
 
 
-def test_thresholds_are_learnt_from_the_training_rows_and_named():
-    pima = datasets.load_pima(as_frame=True)
-    transformer = ThresholdFeatures().fit(pima.data[:300])
-    names = transformer.get_feature_names_out()
-    assert len(names) == 32
-    j = [name.startswith("glucose > ") for name in names].index(True)
-    threshold = float(names[j].split(" > ")[1])
-    made = transformer.transform(pima.data[300:])
-    np.testing.assert_array_equal(made[:, j], pima.data["glucose"][300:] > threshold)
-    train, test = threshold_features(pima.data[:300], X_test=pima.data[300:])
-    np.testing.assert_array_equal(test, made)
-    assert (np.abs(train.mean(axis=0)[names == names[j]] - 0.8) < 0.02).all()
-
-
-def test_threshold_features_work_in_a_pipeline():
-    X, y = datasets.load_pima(return_X_y=True)
-    model = make_pipeline(ThresholdFeatures(), LogisticRegression()).fit(X[:500], y[:500])
-    assert auc(y[500:], model.decision_function(X[500:])) > 0.75
+def test_thresholds_are_learnt_from_the_training_rows():
+    data = datasets.load_pima().data
+    train, test = threshold_features(data[:300], data[300:])
+    assert train.shape[1] == 32
+    glucose = data[:, 1]
+    lowest = glucose[300:][test[:, 4] == 1].min()  # four features of each column
+    threshold = glucose[:300][train[:, 4] == 0].max()
+    assert threshold < lowest
+    np.testing.assert_array_equal(test[:, 4], glucose[300:] > threshold)
+    assert abs(train[:, 4].mean() - 0.8) < 0.02

@@ -11,7 +11,7 @@ from pathlib import Path
 from random import Random
 from typing import Any
 
-from apexrank.cli.graph_compare import _spam_labels
+from apexrank.cli.graph_studies import _spam_labels
 from apexrank.cli.options import BallotOptions, EdgeOptions
 from apexrank.datasets import read_letor, read_preflib
 from apexrank.datasets.networks import load_bitcoin_otc, load_cnr_2000

@@ -133,6 +133,35 @@ def test_no_link_hands_on_more_than_its_share():
                 assert link.flow <= 0.85 * ranks.guard_[link.source] / 10 * (1 + 1e-9)
 
 
+@pytest.mark.parametrize("leaves", [20, 30, 50, 100])
+def test_small_graphs_converge_although_the_guard_limits_most_of_the_score(leaves):
+    star = [*range(2, leaves + 2), 0, 1], [*[0] * leaves, 1, 0]  # its middle and another vertex are a cycle
+    ranks = GuardedPageRank().fit(star)
+    A = ranks.graph_.to_scipy().toarray()
+    v = np.full(len(A), 1 / len(A))
+    exact = np.minimum(
+        guard_oracle(A, 1, 0, 1.0, 0.85, v), ranks.limit_ * guard_oracle(A, 20, 2, 0.05, 0.85, v)
+    )
+    assert exact.sum() < 0.2
+    assert ranks.converged_
+    assert np.abs(ranks.scores_ - exact / exact.sum()).sum() <= ranks.error_bound_ <= 1e-9
+
+
+@pytest.mark.parametrize("truncate", [0, 1, 2])
+def test_explained_flows_add_up_to_the_rank_that_decides(truncate):
+    A = random_adjacency(12, n=30, weighted=True)
+    ranks = GuardedPageRank(10, keep=0.5, truncate=truncate, tol=1e-12).fit(A)
+    seen = set()
+    for vertex in range(30):
+        what, start = ranks.explained(vertex)
+        decides = ranks.guard_ if ranks.limited_[vertex] else ranks.pagerank_
+        assert sum(link.flow for link in ranks.explain(vertex)) == pytest.approx(decides[vertex], rel=1e-9)
+        assert what.startswith("the guard" if ranks.limited_[vertex] else "PageRank")
+        seen.add(start)
+    late = {0: "teleport", 1: "teleport and first step", 2: "teleport and first 2 steps"}[truncate]
+    assert seen == {"teleport", late}
+
+
 def test_keeping_everything_is_pagerank():
     A = random_adjacency(9, n=30)
     ranks = GuardedPageRank(keep=1.0).fit(A)

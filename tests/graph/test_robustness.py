@@ -12,7 +12,8 @@ from apexrank import InDegree, LpqRank, PageRank
 from apexrank.datasets import attack, make_crawl
 from apexrank.errors import InputError
 from apexrank.graph import Graph, as_graph, attack_ranks
-from apexrank.graph.robustness import ATTACKS, AttackResult, AttackStudy, RankAgreement, on_closed_cycle
+from apexrank.graph.neighbourhood import on_closed_cycle
+from apexrank.graph.robustness import ATTACKS, AttackResult, AttackStudy, RankAgreement
 
 RANKS = {"L_2": LpqRank(2, tol=1e-10), "in-degree": InDegree(), "PageRank": PageRank(tol=1e-10)}
 
@@ -88,7 +89,7 @@ def test_closed_cycles_are_those_of_networkx():
     for _ in range(30):
         graph = Graph.from_edges(*rng.integers(0, 25, (2, 25)), n=25)
         expected = [v in closed_vertices(graph) for v in range(25)]
-        assert on_closed_cycle(graph, np.arange(25)).tolist() == expected
+        assert on_closed_cycle(graph).tolist() == expected
 
 
 def test_pagerank_is_always_the_first_rank(web):
@@ -187,3 +188,35 @@ def test_verdicts():
     }
     better = replace(study, agreement=[base, replace(odd, agrees=True)])
     assert better.verdict == f"odd holds in 2 of 2 attacks{more}"
+
+
+def test_attacks_that_do_not_lift_with_pagerank_count_only_as_failures():
+    ranks = [RankAgreement(name, 1.0, 100, 1000, 0.0, 0, True) for name in ("PageRank", "good", "bad")]
+    rows = [
+        result("farm", "PageRank", 30),
+        result("farm", "good", 900, holds=True),
+        result("farm", "bad", 900, holds=True),
+        result("chain", "PageRank", 1000, holds=True),
+        result("chain", "good", 1000, holds=True),
+        result("chain", "bad", 20),
+    ]
+    study = AttackStudy(rows, ranks, 5000, 9, 3, [], {})
+    assert study.harmless == ["chain"]
+    assert [study.outcome(each) for each in rows] == [
+        *("fails", "holds", "holds"),
+        *("no gain to prevent", "no gain to prevent", "fails"),
+    ]
+    assert study.best == "good"
+    assert study.verdict.startswith("good holds in 1 of 1 attacks;")
+    assert study.verdict.endswith("Not counted, as the targets do not rise with PageRank: chain.")
+    assert study.verdicts["PageRank"].startswith("PageRank holds in 0 of 1 attacks")
+    assert study.verdicts["bad"].startswith("bad holds in 1 of 2 attacks")
+
+
+def test_attacks_larger_than_the_graph_are_a_note():
+    ring = range(30), [(i + 1) % 30 for i in range(30)]
+    study = attack_ranks(ring, {}, attacks=["farm:31", "farm:30", "chain"])
+    assert study.notes == [
+        "The graph is too small for farm:31: for each target more pages are added than it has vertices (30), and the "
+        "places say little. Use fewer pages."
+    ]

@@ -17,8 +17,8 @@ from apexrank.errors import InputError, MissingExtraError
 from apexrank.metrics import precision_at, recall_at, roc_points, spam_met
 from apexrank.plot.at_k import MeasureAtKDisplay
 from apexrank.plot.bump import BumpDisplay
+from apexrank.plot.graph import CumulativeSpamDisplay
 from apexrank.plot.roc import PrecisionRecallTopDisplay
-from apexrank.plot.spam import CumulativeSpamDisplay
 
 matplotlib.use("Agg")
 

@@ -180,3 +180,25 @@ def test_sizes_are_printed_for_both_packages(capsys):
     assert [line.split()[0] for line in lines if not line.startswith(" ")] == ["apexrank", "apexrank_papers"]
     files, code = size.sizes(ROOT / "src" / "apexrank_papers")["push"]
     assert f"  {'push':22} {files:6} {code:7,}" in lines
+
+
+def test_guide_to_graphs_has_the_figures_of_the_benchmark():
+    names = {
+        "TruncatedPageRank": "truncated",
+        "NonBacktrackingRank": "non-backtracking",
+        "LpqRank(2)": "L_2,2.4",
+    }
+    names |= {"PageRank": "PageRank", "GuardedPageRank": "guarded"}
+    rows = read(DATA / "benchmarks.json")["benchmarks"]["attacks"]["rows"]
+    held = {(row["graph"].rpartition(", ")[0], row["rank"]): row for row in rows if "drop" in row["graph"]}
+    held |= {("wiki-Vote", row["rank"]): row for row in rows if row["graph"].startswith("wiki-Vote")}
+    text = (DATA.parent / "guide" / "graphs.md").read_text(encoding="utf-8")
+    table = re.search(r"^\| \| (wiki-Vote.*?)\n\n", text, flags=re.M | re.S)[1].splitlines()
+    graphs = table[0].rstrip(" |").split(" | ")
+    for line in table[2:-1]:
+        name, *cells = line.strip("| ").split(" | ")
+        shown = [cell.strip("*") + " of 21" for cell in cells]
+        assert shown == [held[graph, names[name.strip("`")]]["holds"] for graph in graphs]
+    guarded = [held[graph, "guarded"] for graph in graphs]
+    shown = [f"{row['spearman']:.3f}".replace("0.", ".") + f"; {row['of 100']}" for row in guarded]
+    assert table[-1].strip("| ").split(" | ")[1:] == shown

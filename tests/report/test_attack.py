@@ -22,3 +22,5 @@ def test_page(tmp_path):
     shown = re.findall(r'%, var\(--paper\)\)">([\d,]+) <span aria-hidden="true">([✓✗])', html)
     expected = [(f"{round(each.after):,}", "✓" if each.holds else "✗") for each in study.results]
     assert shown == expected
+    star = attack_ranks((range(1, 300), [0] * 299), ranks, attacks=["farm:1"])
+    assert '<span class="hidden">no gain to prevent</span>' in build(star)

@@ -232,8 +232,19 @@ class TestSuspects:
             assert each.suspicion == pytest.approx(
                 np.log(each.excess) * (1 + each.unsupported_share) * each.cheap_share
             )
+            assert each.reason == "excess and unsupported"
         values = [each.suspicion for each in found.suspects]
         assert values == sorted(values, reverse=True)
+
+    def test_each_rule_is_named(self):
+        # a star of boosters in a small graph, whose excess is too small; a funnel, whose boosters are not its in-links
+        web = make_crawl(1000, random_state=0).adjacency
+        boosted = nx.DiGraph([(i, (i + 1) % 30) for i in range(30)] + [(f"b{i}", 0) for i in range(40)])
+        assert [each.reason for each in compare_ranks(boosted).suspects] == ["unsupported"]
+        funnel = attack(web, "funnel", n_targets=1, pages=100)
+        target = funnel.target_vertices[0]
+        reasons = {each.name: each.reason for each in compare_ranks(funnel.adjacency).suspects}
+        assert reasons[target] == "excess"
 
     def test_what_is_told_of_a_target(self, crawl, found):
         for each in found.suspects:
@@ -382,6 +393,7 @@ class TestResult:
         table = found.table()
         assert table.height == 10
         assert table["vertex"].to_list() == [each.name for each in found.suspects]
+        assert table["reason"].to_list() == [each.reason for each in found.suspects]
         assert table["pagerank_rank"].to_list() == [each.base_rank for each in found.suspects]
 
     def test_dict_is_json(self, found):
@@ -460,6 +472,7 @@ class TestPage:
             assert heading in text
         for each in found.suspects:
             assert f"Who links to {each.name}" in text
+        assert text.count("excess and unsupported") == len(found.suspects)
         frames = {attrs["data-frame"] for _, attrs in page.tags if "data-frame" in attrs}
         assert frames == {"0", "1", "2"}
         slider = next(attrs for tag, attrs in page.tags if tag == "input")

@@ -574,7 +574,7 @@ BAD = {
     "one draw": (lambda r: summarise_votes(r, bootstrap=1), "bootstrap must be a number of draws, 2 or more"),
     "half a draw": (lambda r: summarise_votes(r, bootstrap=2.5), "bootstrap must be a number of draws"),
     "clusters": (lambda r: summarise_votes(r, clusters=3), "clusters must be 2 or None, got 3"),
-    "top": (lambda r: summarise_votes(r, top=0), "top must be a whole number of items, 1 or more, got 0"),
+    "top": (lambda r: summarise_votes(r, top=0), "top must be a whole number of at least 1, got 0"),
 }
 
 

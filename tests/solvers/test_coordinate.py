@@ -10,7 +10,7 @@ from apexrank.prices import Power
 from apexrank.problem import Problem
 from apexrank.solvers import CoordinateDescent, coordinate
 from apexrank.solvers.coordinate import line_search, two_valued_step
-from apexrank_papers.push.thresholds import threshold_features
+from apexrank_papers.push.fitting import threshold_features
 
 
 def never(step):
@@ -41,7 +41,7 @@ def example():
 @pytest.fixture(scope="module")
 def thresholds():
     X, y = load_breast_cancer(return_X_y=True)
-    return threshold_features(X[:, :6]), y == 0
+    return threshold_features(X[:, :6])[0], y == 0
 
 
 @pytest.mark.parametrize("weighted", [False, True])

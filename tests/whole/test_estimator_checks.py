@@ -63,7 +63,6 @@ from apexrank.rankers import (
 from apexrank.rankers.additive import AdditiveFit
 from apexrank.rankers.base import BinaryRanker, GradedRanker, LinearBinaryRanker, LinearFit
 from apexrank.rankers.kernel import KernelFit
-from apexrank_papers.push.thresholds import ThresholdFeatures
 from apexrank_papers.retargeting.published import PublishedRetargeting
 
 # say how to fit, not what
@@ -200,8 +199,6 @@ TRANSFORMERS = [
     QueryNormalizer("rank", missing="keep"),
     RampEncoder(),
     RampEncoder(n_knots=3),
-    ThresholdFeatures(),
-    ThresholdFeatures(n_thresholds=1),
 ]
 
 OF_GRAPHS = [

@@ -77,7 +77,6 @@ from apexrank.graph import (
 from apexrank.io import Recipe, Table, TableRanker, load_model, read_table, save_model
 from apexrank.preprocessing import QueryNormalizer, RampEncoder
 from apexrank.rankers import Isotron, LogisticRanker, TreeRanker
-from apexrank_papers.push.thresholds import ThresholdFeatures
 from tests.whole import can_import
 
 quiet = pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
@@ -114,7 +113,6 @@ ESTIMATORS = {
     Isotron: (Isotron(max_iter=3), (X, X[:, 0])),
     QueryNormalizer: (QueryNormalizer(), (X,)),
     RampEncoder: (RampEncoder(), (X,)),
-    ThresholdFeatures: (ThresholdFeatures(3), (X,)),
     PageRank: (PageRank(), (EDGES,)),
     LpqRank: (LpqRank(2), (EDGES,)),
     InDegree: (InDegree(), (EDGES,)),
@@ -169,9 +167,7 @@ def public_estimators():
 
 def test_every_public_estimator_is_here():
     bases = {"GraphRank"}
-    assert {kind.__name__ for kind in public_estimators()} - bases == {
-        kind.__name__ for kind in ESTIMATORS
-    } - {"ThresholdFeatures"}  # of the papers' package
+    assert {kind.__name__ for kind in public_estimators()} - bases == {kind.__name__ for kind in ESTIMATORS}
 
 
 # -------------------------------------------------------------------------------------------------- long use

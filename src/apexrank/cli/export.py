@@ -192,7 +192,7 @@ def _write_card(card: Any, output: Path | None, sql: Any, loss: Any, test: Path 
     if output is None:
         return
     if suffix == ".html":
-        from apexrank.report.card.page import page
+        from apexrank.report.card import page
 
         write_bytes(output, page(card, loss=loss, measured_on=test).encode())
     elif suffix == ".onnx":

@@ -13,9 +13,8 @@ import typer
 
 from apexrank.cli import options as opt
 from apexrank.cli import output as out
-from apexrank.cli.graph_attack import attack
-from apexrank.cli.graph_compare import graph_compare
 from apexrank.cli.graph_consensus import consensus
+from apexrank.cli.graph_studies import attack, graph_compare
 from apexrank.errors import InputError
 
 if TYPE_CHECKING:
@@ -31,6 +30,10 @@ _COLUMNS = (
     "pagerank",
     "absolute_mass",
 )  # written beside the score where they are known
+_ABOUT_SCORES = {
+    "spam-mass": "score: minus the share of a vertex's PageRank that does not come from the trusted vertices, so -1 "
+    "points to spam, 0 and above to good vertices; absolute_mass: that part of PageRank"
+}
 _ABOUT_LABELS = ("trust", "gamma", "distrust", "neutral")
 
 
@@ -215,6 +218,7 @@ def rank(
     given_labels = {name: values for name, values in labels.items() if values is not None}
     ranked = ranking_frame(estimator.graph_, estimator.scores_, shown.top, **given_labels)
     reasons = {str(vertex): estimator.explain(vertex, top=_LINKS_SHOWN) for vertex in vertices}
+    explained = {str(vertex): estimator.explained(vertex) for vertex in vertices}
     out.write_frame(ranked, output)
     negative = {"negative_edges": given.negative.n_edges} if signed else {}
     report = {"edges_file": str(edges), "method": method, **_report(estimator), **negative, "seconds": watch}
@@ -222,6 +226,7 @@ def rank(
         report |= {"rows": len(ranked), "output": output}
         if reasons:
             report["explain"] = {name: [link._asdict() for link in links] for name, links in reasons.items()}
+            report["explained"] = {name: what for name, (what, _) in explained.items()}
         out.print_json(report, output, ranking=ranked)
         return
     if reasons and output is None:
@@ -230,9 +235,13 @@ def rank(
     elif not out.show_frame(ranked, output):
         return  # a program gets the ranking alone
     for name, links in reasons.items():
-        rows = [["(teleport)" if source is None else source, flow, share] for source, flow, share in links]
+        what, start = explained[name]
+        typer.echo(f"{name}: links that make up {what}")
+        rows = [[f"({start})" if source is None else source, flow, share] for source, flow, share in links]
         out.print_table([f"into {name} from", "flow", "share"], rows)
     typer.echo(_sentence(report))
+    if method in _ABOUT_SCORES:
+        typer.echo(_ABOUT_SCORES[method])
     out.print_written(output, f", {len(ranked)} of {report['vertices']} vertices, best first")
 
 
@@ -330,8 +339,9 @@ def inspect(
     graph = reading.build(found, signed=signed)
     with out.working(f"looking at {edges}"):
         parts = {"positive links": graph.positive, "negative links": graph.negative} if signed else {}
-        reports = {name: _inspected(part) for name, part in (parts or {"value": graph}).items()}
         both_ways = counts_both_ways(found, False if reading.undirected else None)
+        undirected = reading.undirected or not found.directed
+        reports = {name: _inspected(part, undirected) for name, part in (parts or {"value": graph}).items()}
         drop_loops = reading.no_self_loops
         ends = found.sources, found.targets, found.weights, found.n
         met = count_repeated(in_links(*ends, both_ways=both_ways, drop_loops=drop_loops, sign=0))
@@ -339,8 +349,14 @@ def inspect(
         told = reports if signed else reports["value"]
         out.print_json({"edges_file": str(edges), "repeated": met, **told})
         return
-    weighted = any(report.pop("weighted") for report in reports.values())
-    words = f"{'un' * (reading.undirected or not found.directed)}directed, {'un' * (not weighted)}weighted"
+    weighted = False
+    for report in reports.values():
+        # sums of repeated links are weights that the file does not have
+        weighted |= report.pop("weighted") and found.weights is not None
+        report["memory"] = out.size(report.pop("bytes"))
+        if not undirected:
+            del report["links"]  # as many as edges
+    words = f"{'un' * undirected}directed, {'un' * (not weighted)}weighted"
     repeated = f"{out.plural(met, 'repeated link')}{opt.REPEATED[reading.repeated] if met else ''}"
     typer.echo(f"{edges}: {words}, {repeated}")
     keys = next(iter(reports.values()))
@@ -348,12 +364,15 @@ def inspect(
     out.print_table(["property", *reports], rows)
 
 
-def _inspected(graph: Graph) -> dict[str, Any]:
-    """Return the graph's own summary, and the sizes of its largest components."""
+def _inspected(graph: Graph, undirected: bool) -> dict[str, Any]:
+    """Return the graph's own summary, and the sizes of its largest components; an undirected edge is two links."""
     import numpy as np
     from scipy.sparse.csgraph import connected_components
 
     summary = graph.summary()
+    links, loops = summary.pop("edges"), summary["self_loops"]
+    size = {"vertices": summary.pop("vertices"), "edges": (links + loops) // 2 if undirected else links}
+    summary = {**size, "links": links, **summary}
     memory, matrix = summary.pop("bytes"), graph.to_scipy()
     for kind in ("weak", "strong"):
         _, labels = connected_components(matrix, connection=kind)

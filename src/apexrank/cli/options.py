@@ -181,6 +181,19 @@ class ReportOptions:
 
 
 @dataclass(frozen=True)
+class GraphStudyOutputs(ReportOptions):
+    """Files that a study of a graph writes."""
+
+    output: Path | None = written("CSV or Parquet file of the whole table to write.", "--output", "-o")
+
+    def check(self, *inputs: Path | None) -> None:
+        """Raise InputError unless the inputs are there and the files can be written."""
+        out.check_table(self.output, *inputs)
+        out.check_report(self.report, *inputs)
+        out.check_inputs(*inputs)
+
+
+@dataclass(frozen=True)
 class CsvOptions:
     """Format of CSV files."""
 
@@ -270,7 +283,7 @@ class RankingOutput:
     output: Path | None = written(TABLE_OUTPUT, "--output", "-o")
 
 
-REPEATED = {"sum": ", added up", "once": ", kept once", "error": ""}
+REPEATED = {"sum": " summed", "once": " kept once", "error": ""}
 
 
 @dataclass(frozen=True)

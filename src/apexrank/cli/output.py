@@ -60,7 +60,7 @@ _WORDS = {
     r"layer_prior\b": "--prior",
     r"sample_weight\b(?!=)": "--weight",
     r"^ps(?=:? )|^p(?= must )": "-p",
-    r"^keep (?=must|is|vertex)": "--keep: ",
+    r"^keep(?=:? )": "--keep",
     r"squared_hinge, zero_one\b": "squared_hinge",  # which only evaluates
     # of scikit-learn
     r"Cannot have number of splits n_splits=(\d+) greater than the number of groups: (\d+)\.": (
@@ -106,6 +106,21 @@ def in_options(message: str) -> str:
         lambda found: f"{found[1] or ''}--{found[2].replace('_', '-')}",
         message,
     )
+
+
+def size(n_bytes: float) -> str:
+    """Write a number of bytes in decimal units.
+
+    Examples
+    --------
+    >>> size(999), size(1_234_567), size(25e9)
+    ('999 bytes', '1.23 MB', '25 GB')
+    """
+    units = iter(("bytes", "kB", "MB", "GB"))
+    unit = next(units)
+    while n_bytes >= 999.5 and (larger := next(units, None)):
+        n_bytes, unit = n_bytes / 1000, larger
+    return f"{n_bytes:.3g} {unit}"
 
 
 def note(message: str) -> None:

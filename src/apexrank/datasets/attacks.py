@@ -14,7 +14,7 @@ from sklearn.utils import Bunch, check_random_state
 
 from apexrank.datasets.crawl import _checked_graph, _with_links
 from apexrank.errors import InputError
-from apexrank.validation import check_count
+from apexrank.validation import check_choice, check_count
 
 FARM_PAGES = 200  # boosters of a farm by default
 SITE_LINKS = 30  # out-degree of a booster that looks like an honest page
@@ -71,8 +71,7 @@ def attack(
     >>> spammed.adjacency.shape, int(spammed.spam.sum()), spammed.cost
     ((1100, 1100), 105, {'pages': 100, 'links': 200, 'hijacked': 0})
     """
-    if kind not in KINDS:
-        raise InputError(f"unknown attack {kind!r}: use one of {', '.join(KINDS)}")
+    check_choice("attack", kind, KINDS)
     chosen = KINDS[kind]
     check_count("n_targets", n_targets if targets is None else len(targets), chosen.targets)
     check_count("hijacked", hijacked, 1)
@@ -81,7 +80,7 @@ def attack(
     elif chosen.size != "pages":
         raise InputError(f"the number of new pages of {kind} is fixed: leave out pages")
     check_count("pages", pages, chosen.least)
-    old = csr_array(_checked_graph(graph.to_scipy() if hasattr(graph, "to_scipy") else graph), copy=True)
+    old = csr_array(_checked_graph(graph), copy=True)
     old.sum_duplicates()
     old.eliminate_zeros()
     rng, linked = check_random_state(random_state), linked_pages(old)

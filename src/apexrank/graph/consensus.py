@@ -217,7 +217,9 @@ class ConsensusRank(GraphRank):
                 f"keep_at cuts what layers allow, and method={self.method!r} has no choice: use method='blend'"
             )
         if order is not None and (self.method != "blend" or not np.isfinite(self.pull)):
-            raise InputError("keep is an order of ranks for method='blend' with a finite pull")
+            raise InputError(
+                "keep needs method='blend' with a finite pull: the other methods cannot keep orders"
+            )
         problem = Agreement(
             hulls,
             shares,

@@ -8,7 +8,7 @@ from typing import Any, Self
 import numpy as np
 
 from apexrank.errors import InputError
-from apexrank.graph.base import IteratedRank, Teleport, plain_graph, teleport_vectors
+from apexrank.graph.base import IteratedRank, Teleport, plain_graph, start_of_walks, teleport_vectors
 from apexrank.graph.graph import Graph
 from apexrank.graph.power import Fixpoint, Linear, Walk, total
 from apexrank.validation import check_count, check_finite
@@ -40,7 +40,7 @@ class SpreadWalk(Walk):
         starts = early * teleport + (1 - early) * late
         if not starts.any(axis=0).all():
             starts = teleport  # no walk is that long
-        self.teleport = starts / total(starts)
+        self.teleport = self.fresh = starts / total(starts)
         self.inflow = Linear().on(self.links, self.rate, self.teleport)
 
     def held(self, r: np.ndarray) -> Any:
@@ -83,7 +83,8 @@ class GuardedPageRank(IteratedRank):
         Vertices whose score is below their PageRank: look at those that were high.
     names_, ranking_, error_bound_, converged_, n_iter_, history_
         As in :class:`PageRank`; the bound is for this ``limit_``. `explain` lists what makes up PageRank, or the guard
-        where that limits a vertex.
+        where that limits a vertex; `explained` says which. The source None of the guard is where walks start that
+        count: teleport and first steps.
 
     Notes
     -----
@@ -127,36 +128,46 @@ class GuardedPageRank(IteratedRank):
         read = plain_graph(graph)
         shares = teleport_vectors(read, teleport)
         plain = self._rank(read, shares, start, tol=self.tol / 8)
-        guard, limit, scores = self._limited(read, shares, plain)
+        steps, history = plain.n_iter, plain.history
+        with self._guard(read, shares) as walk:
+            exact = walk.rounding / (1 - self.damping)  # no solution is known better than this
+            guard = walk.solve(plain.scores, self.tol / 8, self.max_iter, self._progress)
+            steps += guard.n_iter
+            limit, scores = self._limited(plain.scores, guard.scores)
+            # the limit and the sum of the scores say how exact both ranks must be
+            needed = self.tol * total(scores) / 8
+            if plain.error_bound > np.min(needed) and plain.converged:
+                plain = self._rank(read, shares, plain.scores, tol=float(np.min(needed)))
+                steps, history = steps + plain.n_iter, history + plain.history
+            if guard.error_bound > np.min(needed / limit) and guard.converged:
+                tol = max(float(np.min(needed / limit)), 2 * exact)
+                guard = walk.solve(guard.scores, tol, self.max_iter, self._progress)
+                steps += guard.n_iter
+        limit, scores = self._limited(plain.scores, guard.scores)
         sums = total(scores)
         # |min(a, b) − min(a', b')| ≤ |a − a'| + |b − b'|, and dividing by the sum at most doubles it
         bound = min(2.0, float(np.max(2 * (plain.error_bound + limit * guard.error_bound) / sums)))
-        steps = plain.n_iter + guard.n_iter
         self.pagerank_, self.guard_, self.limit_ = plain.scores, guard.scores, limit
         self.limited_ = scores < plain.scores
-        self._keep(read, Fixpoint(scores / sums, steps, bound <= self.tol, bound, np.nan, plain.history))
+        self._keep(read, Fixpoint(scores / sums, steps, bound <= self.tol, bound, np.nan, history))
         return self
 
-    def _limited(
-        self, graph: Graph, teleport: np.ndarray, plain: Fixpoint
-    ) -> tuple[Fixpoint, Any, np.ndarray]:
-        walk, begin, tol = self._guard(graph, teleport), plain.scores, self.tol / 8
-        with walk:
-            for _ in range(2):  # the limit says how exact the guard must be
-                guard = walk.solve(begin, tol, self.max_iter, self._progress)
-                ratio = np.divide(
-                    plain.scores, guard.scores, out=np.zeros_like(plain.scores), where=guard.scores > 0
-                )
-                ratio = np.where(plain.scores > 0, ratio, np.nan)
-                limit = np.nanquantile(ratio, self.keep, axis=0, method="higher")
-                scores = np.where(ratio > limit, limit * guard.scores, plain.scores)
-                needed = float(np.min(self.tol * total(scores) / (8 * limit)))
-                if guard.error_bound <= needed or not guard.converged:
-                    break
-                begin, tol = guard.scores, needed
-        return guard, limit, scores
+    def _limited(self, plain: np.ndarray, guard: np.ndarray) -> tuple[Any, np.ndarray]:
+        """Factor of the guard, and the smaller of PageRank and that multiple of the guard."""
+        ratio = np.divide(plain, guard, out=np.zeros_like(plain), where=guard > 0)
+        ratio = np.where(plain > 0, ratio, np.nan)
+        limit = np.nanquantile(ratio, self.keep, axis=0, method="higher")
+        return limit, np.where(ratio > limit, limit * guard, plain)
 
     def _reasons(self, vertex: int) -> tuple[Walk, np.ndarray]:
         if self.limited_[vertex]:
             return self._guard(self.graph_, self._teleport), self.guard_
         return self._walk(self.graph_, self._teleport), self.pagerank_
+
+    def explained(self, vertex: Any) -> tuple[str, str]:
+        number = self._explained_vertex(vertex)
+        pagerank, guard = self.pagerank_[number], self.guard_[number]
+        if not self.limited_[number]:
+            return f"PageRank {pagerank:.3g}, which the guard does not limit", "teleport"
+        limited = f"PageRank {pagerank:.3g} is limited to {self.limit_:.3g} times that"
+        return f"the guard {guard:.3g} ({limited})", start_of_walks(self.truncate)

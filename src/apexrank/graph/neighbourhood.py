@@ -225,3 +225,25 @@ def links_among(graph: Graph, vertices: list[int]) -> list[tuple[int, int]]:
         sources = graph.indices[graph.indptr[target] : graph.indptr[target + 1]]
         pairs += [(a, b) for a in np.flatnonzero(np.isin(vertices, sources)).tolist() if a != b]
     return sorted(pairs)
+
+
+def on_closed_cycle(graph: Graph) -> np.ndarray:
+    """Mask of the vertices whose only link leads to themselves, or round a cycle of vertices with one link each.
+
+    What they hold comes back undivided.
+
+    Examples
+    --------
+    >>> on_closed_cycle(Graph.from_edges([0, 1, 2, 3, 4, 4], [0, 2, 1, 2, 4, 0])).tolist()
+    [True, True, True, False, False]
+    """
+    out = graph.reversed()
+    single = np.flatnonzero(np.diff(out.indptr) == 1)
+    ahead = np.full(graph.n + 1, graph.n)  # the last entry is a dead end
+    ahead[single] = out.indices[out.indptr[single]]
+    # each round looks twice as far ahead, until all are on a cycle or at the dead end
+    for _ in range(int(graph.n).bit_length()):
+        ahead = ahead[ahead]
+    closed = np.zeros(graph.n + 1, dtype=bool)
+    closed[ahead] = True
+    return closed[:-1]

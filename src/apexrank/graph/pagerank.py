@@ -7,7 +7,7 @@ from typing import Any, Self
 
 import numpy as np
 
-from apexrank.graph.base import GraphRank, IteratedRank, read_graph
+from apexrank.graph.base import GraphRank, IteratedRank, read_graph, start_of_walks
 from apexrank.graph.graph import Graph, SignedGraph
 from apexrank.graph.power import Linear, TruncatedWalk, Walk
 from apexrank.validation import check_count
@@ -93,6 +93,9 @@ class TruncatedPageRank(IteratedRank):
     def _walk(self, graph: Graph, teleport: np.ndarray) -> Walk:
         check_count("truncate", self.truncate, 0)
         return TruncatedWalk(graph, self.damping, teleport, self.truncate)
+
+    def explained(self, vertex: Any) -> tuple[str, str]:
+        return "the score", start_of_walks(self.truncate)
 
 
 @dataclass(eq=False, repr=False)

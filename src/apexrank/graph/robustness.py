@@ -20,6 +20,7 @@ from apexrank.graph.base import GraphRank, IteratedRank, plain_graph
 from apexrank.graph.graph import Graph
 from apexrank.graph.guarded import GuardedPageRank
 from apexrank.graph.lpq import LpqRank
+from apexrank.graph.neighbourhood import on_closed_cycle
 from apexrank.graph.nonbacktracking import NonBacktrackingRank
 from apexrank.graph.pagerank import InDegree, PageRank, TruncatedPageRank
 from apexrank.graph.reading import as_graph
@@ -57,7 +58,6 @@ SPAM_SHARE = 20  # at once an attacker adds at most one page to so many, or what
 LEAST_SPEARMAN, LEAST_OVERLAP = 0.97, 0.85  # from which on a rank orders a graph as PageRank does
 # a rank holds by this factor beyond PageRank's place, or within this one of the place before
 FAR, NEAR = 10, 2
-LONGEST_CYCLE = 100
 
 
 def default_ranks() -> dict[str, GraphRank]:
@@ -150,21 +150,44 @@ class AttackStudy:
         """Results of one rank."""
         return [each for each in self.results if each.rank == rank]
 
+    @property
+    def harmless(self) -> list[str]:
+        """Attacks by which the targets do not rise with PageRank, so that there is no gain to prevent."""
+        return [each.attack for each in self.of_rank(BASELINE) if each.after >= each.before]
+
+    def outcome(self, result: AttackResult) -> str:
+        """Whether a rank "holds", "fails", or has "no gain to prevent"."""
+        if not result.holds:
+            return "fails"
+        return "no gain to prevent" if result.attack in self.harmless else "holds"
+
     def held(self, rank: str) -> int:
-        """Number of attacks in which a rank holds."""
-        return sum(each.holds for each in self.of_rank(rank))
+        """Number of attacks in which a rank holds; those without a gain to prevent do not count."""
+        return sum(self.outcome(each) == "holds" for each in self.of_rank(rank))
+
+    def lost(self, rank: str) -> list[AttackResult]:
+        """Attacks in which a rank fails."""
+        return [each for each in self.of_rank(rank) if not each.holds]
+
+    def _holds(self, rank: str) -> str:
+        held = self.held(rank)
+        return f"{rank} holds in {held} of {held + len(self.lost(rank))} attacks"
 
     @property
     def best(self) -> str:
-        """Name of the rank that holds in most attacks, of those that order the graph as PageRank does."""
+        """Name of the rank that fails in fewest attacks, of those that order the graph as PageRank does."""
         agreeing = [each for each in self.agreement if each.agrees]
-        return max(agreeing, key=lambda each: (self.held(each.rank), each.spearman)).rank
+        return min(agreeing, key=lambda each: (len(self.lost(each.rank)), -each.spearman)).rank
 
     @property
     def verdict(self) -> str:
         """The finding in one sentence."""
-        held = f"{self.best} holds in {self.held(self.best)} of {len(self.attacks)} attacks"
-        return f"{held}; no rank tried with about the same order as PageRank holds in more."
+        if len(self.harmless) == len(self.attacks):
+            return "No gain to prevent: the targets rise in no attack with PageRank."
+        text = f"{self._holds(self.best)}; no rank tried with about the same order as PageRank holds in more."
+        if self.harmless:
+            text += f" Not counted, as the targets do not rise with PageRank: {', '.join(self.harmless)}."
+        return text
 
     @property
     def verdicts(self) -> dict[str, str]:
@@ -172,8 +195,8 @@ class AttackStudy:
         return {row.rank: self._sentence(row) for row in self.agreement}
 
     def _sentence(self, row: RankAgreement) -> str:
-        text = f"{row.rank} holds in {self.held(row.rank)} of {len(self.attacks)} attacks"
-        lost = [each for each in self.of_rank(row.rank) if not each.holds]
+        text = self._holds(row.rank)
+        lost = self.lost(row.rank)
         if lost:
             cheapest = min(lost, key=lambda each: (each.pages + each.hijacked, each.after))
             text += (
@@ -277,11 +300,15 @@ def attack_ranks(
     tell = progress or (lambda line: None)
     clean = {name: _fit(rank, read, name, notes) for name, rank in estimators.items()}
     places = {name: rankdata(-scores) for name, scores in clean.items()}
-    agreement = [_agreement(name, read, clean, places) for name in clean]
+    closed = on_closed_cycle(read)
+    agreement = [_agreement(name, closed, clean, places) for name in clean]
     results: list[AttackResult] = []
+    too_large: list[str] = []
     for name, options in sizes.items():
         kind = KINDS[options["kind"]]
         each = options.get("pages", kind.pages) if kind.size == "pages" else 2  # of cycles and hijacked pages
+        if each > read.n:
+            too_large.append(name)
         together = max(1, read.n // (SPAM_SHARE * each))
         n_rounds = min(-(-n_targets // together), max(1, n_targets // kind.targets))
         rounds = np.array_split(targets, n_rounds)
@@ -301,6 +328,11 @@ def attack_ranks(
         for rank, several in trials.items():
             results.append(_measure(name, rank, several, baseline))
             tell(f"{name}, {rank}: place {results[-1].before:,.0f} to {results[-1].after:,.0f}")
+    if too_large:
+        notes.append(
+            f"The graph is too small for {', '.join(too_large)}: for each target more pages are added than it has "
+            f"vertices ({read.n}), and the places say little. Use fewer pages."
+        )
     if not results:
         raise InputError(f"no attack can be made: {notes[-1]}")
     total = time.perf_counter() - began
@@ -339,7 +371,7 @@ def _fit(
 
 
 def _agreement(
-    name: str, graph: Graph, scores: Mapping[str, np.ndarray], places: Mapping[str, np.ndarray]
+    name: str, closed: np.ndarray, scores: Mapping[str, np.ndarray], places: Mapping[str, np.ndarray]
 ) -> RankAgreement:
     own, base = places[name], places[BASELINE]
     first, base_first = (np.argsort(-scores[rank], kind="stable") for rank in (name, BASELINE))
@@ -353,29 +385,9 @@ def _agreement(
         overlap_100=common[0],
         overlap_1000=common[1],
         footrule=float(spearman_footrule(rankings=(own, base), normalize=True)),
-        closed_100=int(on_closed_cycle(graph, first[:100]).sum()),
-        agrees=spearman >= LEAST_SPEARMAN and common[0] >= LEAST_OVERLAP * min(100, graph.n),
+        closed_100=int(closed[first[:100]].sum()),
+        agrees=spearman >= LEAST_SPEARMAN and common[0] >= LEAST_OVERLAP * min(100, len(own)),
     )
-
-
-def on_closed_cycle(graph: Graph, vertices: np.ndarray) -> np.ndarray:
-    """Mask of the vertices from which single links lead round a cycle and back, in 100 steps at most.
-
-    Examples
-    --------
-    >>> graph = Graph.from_edges([0, 1, 2, 3, 3], [0, 2, 1, 3, 0])
-    >>> on_closed_cycle(graph, np.arange(4)).tolist()
-    [True, True, True, False]
-    """
-    out = graph.reversed()
-    only = np.full(graph.n + 1, graph.n)  # the last entry is a dead end
-    single = np.flatnonzero(np.diff(out.indptr) == 1)
-    only[single] = out.indices[out.indptr[single]]
-    at, closed = vertices, np.zeros(len(vertices), dtype=bool)
-    for _ in range(LONGEST_CYCLE):
-        at = only[at]
-        closed |= at == vertices
-    return closed
 
 
 class _Trial(NamedTuple):

@@ -32,7 +32,7 @@ from apexrank.objectives.margins import Offsets, level_offsets, offset_table
 from apexrank.prices import Power
 from apexrank.rankers.listwise import LOSSES as LISTWISE
 from apexrank.rankers.listwise import listwise_objective
-from apexrank.validation import check_finite
+from apexrank.validation import check_choice, check_finite
 
 __all__ = [
     "BoosterMetric",
@@ -510,8 +510,7 @@ class ListwiseObjective(BoosterObjective):
     loss: str = "listnet"
 
     def __post_init__(self) -> None:
-        if self.loss not in FIXED:
-            raise InputError(f"unknown loss {self.loss!r}: use one of {', '.join(FIXED)}")
+        check_choice("loss", self.loss, FIXED)
 
     def _objective(self, rows: BoosterRows) -> Any:
         return listwise_objective(self.loss, rows.y, sample_weight=rows.weight, groups=rows.groups)

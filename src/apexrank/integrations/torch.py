@@ -26,7 +26,7 @@ from apexrank.objectives.swaps import order_likelihood, telling_lists
 from apexrank.prices import PRICES, Identity, Power, Price
 from apexrank.rankers.listwise import OF_TARGETS, gain_shares
 from apexrank.submodular import SetFunction, set_function
-from apexrank.validation import check_finite, on_host, segment
+from apexrank.validation import check_choice, check_finite, on_host, segment
 
 try:
     import torch
@@ -275,8 +275,7 @@ class PushLoss(ScoreLoss):
         self._price, self._of_pair = PRICES.get(self.price, p=self.p), LOSSES.get(self.loss)
         form_of(self._of_pair, self._price)
         check_finite("balance", self.balance, 0)
-        if self.side not in SIDES:
-            raise InputError(f"unknown side {self.side!r}: use one of {', '.join(SIDES)}")
+        check_choice("side", self.side, SIDES)
 
     @property
     def is_native(self) -> bool:
@@ -458,10 +457,8 @@ class ListwiseLoss(ScoreLoss):
     normalize: bool = False
 
     def _prepare(self) -> None:
-        if self.kind not in FIXED:
-            raise InputError(f"unknown kind {self.kind!r}: use one of {', '.join(FIXED)}")
-        if self.divergence not in OF_TARGETS:
-            raise InputError(f"unknown divergence {self.divergence!r}: use one of {', '.join(OF_TARGETS)}")
+        check_choice("kind", self.kind, FIXED)
+        check_choice("divergence", self.divergence, OF_TARGETS)
 
     def _loss(self, scores: Tensor, target: Any, groups: Any, weight: Any) -> Tensor:
         relevance = like("target", checked_target(target, len(scores)), scores)

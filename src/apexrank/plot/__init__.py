@@ -9,14 +9,14 @@ if TYPE_CHECKING:
     from apexrank.plot.at_k import MeasureAtKDisplay as MeasureAtKDisplay
     from apexrank.plot.bump import BumpDisplay as BumpDisplay
     from apexrank.plot.effects import additive_effects as additive_effects
+    from apexrank.plot.graph import CumulativeSpamDisplay as CumulativeSpamDisplay
+    from apexrank.plot.graph import NeighbourhoodDisplay as NeighbourhoodDisplay
     from apexrank.plot.link import LinkDisplay as LinkDisplay
-    from apexrank.plot.neighbourhood import NeighbourhoodDisplay as NeighbourhoodDisplay
     from apexrank.plot.push import PairContributionDisplay as PairContributionDisplay
     from apexrank.plot.push import PTradeoffDisplay as PTradeoffDisplay
     from apexrank.plot.push import pair_contributions as pair_contributions
     from apexrank.plot.roc import PrecisionRecallTopDisplay as PrecisionRecallTopDisplay
     from apexrank.plot.roc import RocTopDisplay as RocTopDisplay
     from apexrank.plot.shapes import ShapeDisplay as ShapeDisplay
-    from apexrank.plot.spam import CumulativeSpamDisplay as CumulativeSpamDisplay
 else:
     __getattr__, __dir__, __all__ = attach(__name__)

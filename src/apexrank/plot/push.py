@@ -17,6 +17,7 @@ from apexrank.metrics._labels import check_rows
 from apexrank.metrics.evaluation import find_measures
 from apexrank.plot.style import estimator_scores, legend, light, line_style, lines_of, one_axes, panels
 from apexrank.prices import PRICES, Price
+from apexrank.validation import check_choice
 
 _LINE = "apexrank-line"
 
@@ -268,8 +269,7 @@ def pair_contributions(
     >>> pair_contributions(y, scores, p=4).round(3).tolist()
     [[0.119, 0.0], [0.881, 0.0]]
     """
-    if side not in _SIDES:
-        raise InputError(f"unknown side {side!r}: use one of {', '.join(_SIDES)}")
+    check_choice("side", side, _SIDES)
     log_loss = _log_losses(y_true, scores, LOSSES.get(loss), pos_label)
     priced = PRICES.get(price, p=p)
     factors = _SIDES[side] * np.array([1.0, balance])

@@ -1,6 +1,6 @@
 """Reports for people: one HTML file that needs nothing else, made from a comparison.
 
-`apexrank.comparison` asks which ranker puts the most positives on top of a list (folder ``rankers``); `compare_ranks`
+`apexrank.comparison` asks which ranker puts the most positives on top of a list (``rankers``); `compare_ranks`
 asks which vertices of a graph gain by made-up links (``graph``), `apexrank.graph.attack_ranks` how far such links lift
 them (``attack``); `summarise_votes` shows how settled an aggregation is (``votes``); a scorecard has a page to print
 (``card``). `build` makes the page of any of them, from ``page`` and ``charts``, which all share. It needs
@@ -25,9 +25,9 @@ else:
 
 _PAGES = {
     "Comparison": "rankers",
-    "RankComparison": "graph",
+    "RankComparison": "graph.page",
     "AttackStudy": "attack",
-    "VoteSummary": "votes",
+    "VoteSummary": "votes.page",
     "Scorecard": "card",
     "BinnedScorecard": "card",
 }
@@ -72,7 +72,7 @@ def build(result: Any, path: str | Path | None = None, *, title: str | None = No
             f"there is no report of a {kind}: give a result of compare_rankers, compare_table, "
             "compare_ranks, attack_ranks, summarise_votes, aggregate or round_scorecard"
         )
-    html = import_module(f"apexrank.report.{_PAGES[kind]}.page").page(result, title=title)
+    html = import_module(f"apexrank.report.{_PAGES[kind]}").page(result, title=title)
     if path is not None:
         write_bytes(path, html.encode())
     return html

@@ -11,7 +11,7 @@ from __future__ import annotations
 import unicodedata
 from collections.abc import Iterable, Sequence
 from dataclasses import KW_ONLY, dataclass, field
-from math import ceil, floor, inf, isfinite, log10
+from math import ceil, floor, isfinite, log10
 from typing import Any, TypedDict, Unpack
 
 import numpy as np
@@ -266,23 +266,21 @@ class Chart:
         self.parts.append({**part, "frame": style.get("frame"), "title": style.get("title")})
 
 
-def padded(
-    values: ArrayLike, share: float = 0.06, low: float = -inf, high: float = inf
-) -> tuple[float, float]:
-    """Axis limits that enclose the finite values with some padding, clipped to ``low`` and ``high``.
+def padded(values: ArrayLike) -> tuple[float, float]:
+    """Axis limits that enclose the finite values with some padding.
 
     Examples
     --------
-    >>> padded([0.0, 1.0], share=0.1, high=1.0)
-    (-0.1, 1.0)
+    >>> padded([0.0, 1.0])
+    (-0.06, 1.06)
     """
     numbers = np.asarray(values, dtype=float)
     numbers = numbers[np.isfinite(numbers)]
     if not len(numbers):
         return 0.0, 1.0
     least, most = float(numbers.min()), float(numbers.max())
-    room = share * (most - least) or 0.5 * abs(most) or 1.0
-    return max(low, least - room), min(high, most + room)
+    room = 0.06 * (most - least) or 0.5 * abs(most) or 1.0
+    return least - room, most + room
 
 
 def width_of(text: str, *, bold: bool = False) -> float:

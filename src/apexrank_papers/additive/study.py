@@ -43,8 +43,7 @@ from apexrank_papers.additive.rankers import (
     rankers,
 )
 from apexrank_papers.additive.tables import KEEL, LARGER, TABLES, TARGET, check_present, read
-from apexrank_papers.figure import new_figure
-from apexrank_papers.result import Result, Verdict, signed_verdict
+from apexrank_papers.result import Result, Verdict, new_figure, signed_verdict
 from apexrank_papers.splits import check_repeated
 
 if TYPE_CHECKING:

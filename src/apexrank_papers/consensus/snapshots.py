@@ -16,8 +16,7 @@ from apexrank.errors import InputError
 from apexrank.graph import ConsensusRank, PageRank
 from apexrank.metrics import kendall_tau, spearman_footrule
 from apexrank_papers.consensus import data
-from apexrank_papers.figure import new_figure
-from apexrank_papers.result import Result, Verdict, signed_verdict
+from apexrank_papers.result import Result, Verdict, new_figure, signed_verdict
 from apexrank_papers.splits import check_repeated, mean_over_splits, over_splits, standard_error
 
 if TYPE_CHECKING:

@@ -18,8 +18,7 @@ from apexrank.errors import InputError
 from apexrank.graph import ConsensusRank, Layers, PageRank
 from apexrank.metrics import kendall_tau
 from apexrank_papers.consensus import data
-from apexrank_papers.figure import new_figure
-from apexrank_papers.result import Result, Verdict
+from apexrank_papers.result import Result, Verdict, new_figure
 from apexrank_papers.splits import check_repeated, mean_over_splits, over_splits, standard_error
 
 if TYPE_CHECKING:

@@ -19,6 +19,7 @@ from apexrank.datasets.sources import data_path
 from apexrank.datasets.webspam import load_webspam
 from apexrank.errors import InputError
 from apexrank.graph import Graph, as_graph
+from apexrank.graph.neighbourhood import on_closed_cycle
 
 CRAWLS = ("auto", "cnr-2000", "synthetic")
 RATIO = 1.2  # q/p, the dissertation's choice from Figure 6.6
@@ -30,7 +31,7 @@ class Web(NamedTuple):
     """A graph with spam.
 
     ``judged`` are the vertices known to be spam or honest, ``targets`` those that the spam is to lift, and ``cycles``
-    what `closed_cycles` finds.
+    a mask of the vertices on closed cycles.
     """
 
     name: str
@@ -73,7 +74,7 @@ def farmed_crawl(
     words += f", {hijacked} honest pages linking to each target" if hijacked else ""
     graph = as_graph(planted.adjacency, self_loops=self_loops)
     everyone = np.ones(graph.n, dtype=bool)
-    return Web(words, graph, planted.spam, everyone, planted.target_vertices, closed_cycles(graph))
+    return Web(words, graph, planted.spam, everyone, planted.target_vertices, on_closed_cycle(graph))
 
 
 def webspam(folder: str, self_loops: str = "keep") -> Web:
@@ -90,7 +91,7 @@ def webspam(folder: str, self_loops: str = "keep") -> Web:
         )
     graph = as_graph(hosts.adjacency, self_loops=self_loops)
     name = f"{Path(folder).name} ({graph.n:,} hosts, {hosts.adjacency.nnz:,} links)"
-    return Web(name, graph, spam, judged, np.flatnonzero(spam), closed_cycles(graph))
+    return Web(name, graph, spam, judged, np.flatnonzero(spam), on_closed_cycle(graph))
 
 
 def _crawl(crawl: str, n: int, random_state: int) -> tuple[str, csr_array]:
@@ -99,26 +100,6 @@ def _crawl(crawl: str, n: int, random_state: int) -> tuple[str, csr_array]:
         return "cnr-2000", load_cnr_2000().adjacency
     made = make_crawl(n, mean_degree=min(10.0, n / 20), random_state=random_state)
     return "a made-up crawl", made.adjacency
-
-
-def closed_cycles(graph: Graph) -> np.ndarray:
-    """Vertices whose only link leads to themselves, or round a cycle of vertices with one link each.
-
-    What they hold comes back undivided, so that with q = p rank gathers there.
-
-    Examples
-    --------
-    >>> closed_cycles(Graph.from_edges([0, 1, 2, 3, 4, 4], [0, 2, 1, 2, 4, 0])).tolist()
-    [0, 1, 2]
-    """
-    out = graph.reversed()
-    single = np.diff(out.indptr) == 1
-    ahead = np.full(graph.n, -1, dtype=np.int64)
-    ahead[single] = out.indices[out.indptr[:-1][single]]
-    # each round looks twice as far ahead, until all are on a cycle or lost
-    for _ in range(int(graph.n).bit_length()):
-        ahead = np.where(ahead >= 0, ahead[ahead], -1)
-    return np.unique(ahead[ahead >= 0])
 
 
 def labelled_sample(

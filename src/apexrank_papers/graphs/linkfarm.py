@@ -13,7 +13,6 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import polars as pl
 
-from apexrank_papers.figure import new_figure
 from apexrank_papers.graphs.farms import CRAWLS, DAMPING, RATIO, TOL, Web, farmed_crawl
 from apexrank_papers.graphs.rankings import (
     CHOSEN,
@@ -42,7 +41,7 @@ from apexrank_papers.graphs.rankings import (
     powers,
     ranked,
 )
-from apexrank_papers.result import Result, Verdict, claim
+from apexrank_papers.result import Result, Verdict, claim, new_figure
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -140,7 +139,7 @@ def _notes(webs: Mapping[str, Web], found: Found) -> list[str]:
     missed = [f"{bound:.1e} at p = {powers([p])}" for p, bound in bounds.items() if bound > L_P_TOL]
     unsure = f" L_p's bound is {', '.join(missed)}; not measured above {WORST_BOUND:g}." if missed else ""
     web = webs[CRAWLED]
-    cycles = ", ".join(f"{len(each.cycles):,} ({graph})" for graph, each in webs.items())
+    cycles = ", ".join(f"{each.cycles.sum():,} ({graph})" for graph, each in webs.items())
     pairs = (
         f" Pairs: no self-loops, and a target has one booster ({webs[PAIRS].name})." if PAIRS in webs else ""
     )

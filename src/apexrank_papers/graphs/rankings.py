@@ -154,8 +154,7 @@ def _rows(graph: str, key: Key, values: Mapping[str, float]) -> Iterator[dict[st
 
 def measures(web: Web, scores: np.ndarray) -> dict[str, float]:
     """Share of spam and closed cycles in a ranking, and the places of the targets among the judged vertices."""
-    closed = np.zeros(len(scores), dtype=bool)
-    closed[web.cycles] = True
+    closed = web.cycles
     spam, judged = web.spam[web.judged], scores[web.judged]
     place = rankdata(-judged, method="average")[np.searchsorted(np.flatnonzero(web.judged), web.targets)]
     values = {

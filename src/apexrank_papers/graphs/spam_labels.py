@@ -28,7 +28,6 @@ from apexrank.graph import (
 from apexrank.graph.lpq import Lpq
 from apexrank.graph.trust import Direction, trust_share
 from apexrank.metrics import spam_mass
-from apexrank_papers.figure import new_figure
 from apexrank_papers.graphs.farms import (
     DAMPING,
     GAMMA,
@@ -40,7 +39,7 @@ from apexrank_papers.graphs.farms import (
     labelled_sample,
 )
 from apexrank_papers.printed import printed_table
-from apexrank_papers.result import Result, Verdict, claim, signed_verdict
+from apexrank_papers.result import Result, Verdict, claim, new_figure, signed_verdict
 from apexrank_papers.splits import check_repeated, mean_over_splits, standard_error
 
 if TYPE_CHECKING:

@@ -18,8 +18,7 @@ from sklearn.utils import Bunch
 
 from apexrank.datasets.networks import toy_graph_1, toy_graph_2
 from apexrank.graph import LpqRank, PageRank
-from apexrank_papers.figure import new_figure
-from apexrank_papers.result import Result, Verdict, claim
+from apexrank_papers.result import Result, Verdict, claim, new_figure
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure

@@ -27,9 +27,8 @@ from apexrank.graph import (
     as_graph,
 )
 from apexrank.metrics import auc
-from apexrank_papers.figure import new_figure
 from apexrank_papers.graphs.farms import DAMPING, GAMMA, RATIO, TOL, labelled_sample, webspam
-from apexrank_papers.result import Result, Verdict, signed_verdict
+from apexrank_papers.result import Result, Verdict, new_figure, signed_verdict
 from apexrank_papers.splits import check_repeated, mean_over_splits, standard_error
 
 if TYPE_CHECKING:

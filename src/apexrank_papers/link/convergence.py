@@ -19,11 +19,9 @@ from apexrank.kernels.lipschitz import lipschitz_isotonic_link
 from apexrank.objectives.link import UnknownLink
 from apexrank.problem import Problem
 from apexrank.solvers import LBFGS, Newton
-from apexrank_papers.figure import new_figure
-from apexrank_papers.link.convergence_display import ConvergenceDisplay
-from apexrank_papers.link.data import angle
+from apexrank_papers.link.data import angle, draw_gaps
 from apexrank_papers.link.gradient import AcceleratedGradient, GradientDescent, gradient_lipschitz
-from apexrank_papers.result import Result, Verdict, claim
+from apexrank_papers.result import Result, Verdict, claim, new_figure
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -231,7 +229,7 @@ def _draw_descents(found: dict[float, Descent]) -> Figure:
     figure = new_figure(11.5, 4.8)
     axes = figure.subplots(1, len(found), sharey=True)
     for ax, (alpha, descent) in zip(axes, found.items(), strict=True):
-        ConvergenceDisplay(descent.gaps).plot(ax, guides=(0.5, 2))
+        draw_gaps(ax, descent.gaps, guides=(0.5, 2))
         ax.set(title=f"alpha = {alpha:g}", ylim=(1e-14, 3))
         ax.label_outer()
         ax.get_legend().remove()

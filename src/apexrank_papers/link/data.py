@@ -6,12 +6,16 @@ The chapter has claims and rates but no experiments; the data are made here. Row
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import NamedTuple
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, NamedTuple
 
 import numpy as np
 from scipy.special import expit
 
+from apexrank.plot.style import curve_style, legend, light
+
+_RATES = {0.5: "1/√t", 1: "1/t", 2: "1/t²"}
+_MOST_POINTS = 1000  # of a line: more than the eye can tell
 LINKS: dict[str, Callable[[np.ndarray], np.ndarray]] = {
     "logistic": expit,
     "logistic of 3t": lambda t: expit(3 * t),
@@ -73,3 +77,29 @@ def angle(w: np.ndarray, u: np.ndarray) -> float:
     a, b = w / np.linalg.norm(w), u / np.linalg.norm(u)
     # arccos would lose small angles
     return float(np.degrees(2 * np.arctan2(np.linalg.norm(a - b), np.linalg.norm(a + b))))
+
+
+def draw_gaps(
+    ax: Any, gaps: Mapping[str, np.ndarray], *, log_x: bool = True, guides: Sequence[float] = ()
+) -> None:
+    """Draw how far each solver is above the minimum before and after each iteration, on logarithmic scales.
+
+    What is not above the minimum, to rounding, is not drawn: a line ends where its solver is done. ``guides`` are rates
+    c of lines ``1/t^c`` from the highest start on.
+    """
+    starts, last = [0.0], 1
+    for number, (name, values) in enumerate(gaps.items()):
+        t = np.arange(int(log_x), len(values))
+        if len(t) > _MOST_POINTS:
+            space = np.geomspace if log_x else np.linspace
+            t = np.unique(space(t[0], t[-1], _MOST_POINTS).round().astype(int))
+        ax.plot(t, np.where(values[t] > 0, values[t], np.nan), label=name, **curve_style(number))
+        starts, last = [*starts, *values[t[:1]]], max(last, *t[-1:])
+    falling = np.geomspace(1, last, 100)
+    for number, rate in enumerate(guides):
+        style = {"color": "0.6", "linewidth": 0.9, "zorder": 0.5, "linestyle": (0, (1 + 3 * number, 2))}
+        ax.plot(falling, max(starts) * falling**-rate, label=_RATES[rate], **style)
+    ax.set(xlabel="Iteration t", ylabel="Objective − minimum", yscale="log")
+    ax.set_xscale("log" if log_x else "linear")
+    light(ax)
+    legend(ax)

@@ -11,7 +11,7 @@ import math
 from collections.abc import Callable
 from dataclasses import dataclass
 from numbers import Real
-from typing import ClassVar
+from typing import Any, ClassVar
 
 import numpy as np
 from scipy.sparse.linalg import LinearOperator, eigsh
@@ -103,16 +103,10 @@ class GradientDescent:
     def solve(self, problem: Problem, w0: np.ndarray) -> Solution:
         """Minimise from ``w0``; steps so long that the value overflows end it, not converged."""
         length_of, solution, w = self._step_lengths(problem), Solution(w0), w0
-        while True:
-            value, grad = problem.value_and_grad(w)
-            if not (np.isfinite(value) and np.isfinite(grad).all()):
-                return solution
-            done = solution.update(problem, w, value, grad, self.tol)
-            report(self.verbose, solution)
-            if done or solution.n_iter >= self.max_iter:
-                return solution
+        while (grad := _visit(self, problem, solution, w)) is not None:
             w = w - length_of(solution.n_iter) * grad / problem.scale**2
             solution.n_iter += 1
+        return solution
 
     def _step_lengths(self, problem: Problem) -> Callable[[int], float]:
         if self.step is None:
@@ -165,20 +159,24 @@ class AcceleratedGradient:
     def solve(self, problem: Problem, w0: np.ndarray) -> Solution:
         """Minimise from ``w0``."""
         unit = gradient_lipschitz(problem, self.lipschitz) * problem.scale**2
-        solution, ahead, reached, a = Solution(w0), w0, w0, 1.0
-        while True:
-            w = reached if solution.n_iter >= self.max_iter else ahead
-            value, grad = problem.value_and_grad(w)
-            if not (np.isfinite(value) and np.isfinite(grad).all()):
-                return solution
-            done = solution.update(problem, w, value, grad, self.tol)
-            report(self.verbose, solution)
-            if done or solution.n_iter >= self.max_iter:
-                return solution
+        solution, w, reached, a = Solution(w0), w0, w0, 1.0
+        while (grad := _visit(self, problem, solution, w)) is not None:
             before, reached = reached, w - grad / unit
             if self.restart and grad @ (reached - before) > 0:
                 a = 1.0
             momentum = a - 1
             a = (1 + math.sqrt(4 * a**2 + 1)) / 2
-            ahead = reached + momentum / a * (reached - before)
             solution.n_iter += 1
+            last = solution.n_iter >= self.max_iter
+            w = reached if last else reached + momentum / a * (reached - before)
+        return solution
+
+
+def _visit(solver: Any, problem: Problem, solution: Solution, w: np.ndarray) -> np.ndarray | None:
+    """Take a point into the solution; the gradient there, or None where that was the last one."""
+    value, grad = problem.value_and_grad(w)
+    if not (np.isfinite(value) and np.isfinite(grad).all()):
+        return None
+    done = solution.update(problem, w, value, grad, solver.tol)
+    report(solver.verbose, solution)
+    return None if done or solution.n_iter >= solver.max_iter else grad

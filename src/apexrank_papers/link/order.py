@@ -15,11 +15,9 @@ import polars as pl
 from apexrank.errors import InputError
 from apexrank.objectives.link import UnknownLink
 from apexrank.rankers.link import UnknownLinkRegressor
-from apexrank_papers.figure import new_figure
-from apexrank_papers.link.convergence_display import ConvergenceDisplay
-from apexrank_papers.link.data import Sample, angle
+from apexrank_papers.link.data import Sample, angle, draw_gaps
 from apexrank_papers.link.ordered import OrderedFit, perfectly_ordered
-from apexrank_papers.result import Result, Verdict, claim
+from apexrank_papers.result import Result, Verdict, claim, new_figure
 from apexrank_papers.splits import check_repeated
 
 if TYPE_CHECKING:
@@ -231,7 +229,7 @@ def _draw_orders(histories: Histories, noise: float) -> Figure:
     ]
     axes = figure.subplots(1, len(panels), sharey=True)
     for ax, (key, title) in zip(axes, panels, strict=True):
-        ConvergenceDisplay(histories[key]).plot(ax, log_x=False)
+        draw_gaps(ax, histories[key], log_x=False)
         ax.set(title=title, xlabel="Step", ylabel="Distance from ordered scores, first = 1")
         ax.label_outer()
         ax.locator_params(axis="x", nbins=5)

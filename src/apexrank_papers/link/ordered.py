@@ -6,7 +6,7 @@ S. Acharyya, *Learning to Rank in Supervised and Unsupervised Settings using Con
 
 from __future__ import annotations
 
-from numbers import Integral, Real
+from numbers import Real
 from typing import NamedTuple
 
 import numpy as np
@@ -16,7 +16,7 @@ from sklearn.utils import check_array
 
 from apexrank.errors import InputError
 from apexrank.objectives.margins import LevelOrder, Margins, checked_relevance
-from apexrank.validation import check_finite, check_frame, check_not_huge
+from apexrank.validation import check_count, check_finite, check_frame, check_not_huge
 
 AIM = 2.0  # margins asked for, in units of the margin that ends the search
 
@@ -139,8 +139,7 @@ def _check_numbers(margin: float, max_iter: int, tol: float, n_rows: int, n_valu
         raise InputError(
             f"margin must be a finite number above 0, got {margin!r}: at 0 equal scores are in order"
         )
-    if not isinstance(max_iter, Integral) or max_iter < 1:
-        raise InputError(f"max_iter must be a whole number of at least 1, got {max_iter!r}")
+    check_count("max_iter", max_iter)
     check_finite("tol", tol, 0)
 
 

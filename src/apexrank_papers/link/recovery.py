@@ -19,9 +19,8 @@ from apexrank.plot.link import LinkDisplay
 from apexrank.plot.style import curve_style
 from apexrank.rankers.isotron import Isotron
 from apexrank.rankers.link import UnknownLinkRegressor
-from apexrank_papers.figure import new_figure
 from apexrank_papers.link.data import LINKS, Sample, angle, skewed_rows
-from apexrank_papers.result import Result, Verdict, signed_verdict
+from apexrank_papers.result import Result, Verdict, new_figure, signed_verdict
 from apexrank_papers.splits import check_repeated, mean_over_splits, over_splits, spread
 
 if TYPE_CHECKING:

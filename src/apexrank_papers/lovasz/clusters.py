@@ -19,9 +19,8 @@ from sklearn.metrics import adjusted_rand_score
 
 from apexrank.aggregation.kmeans import LovaszBregmanKMeans
 from apexrank.submodular import Cardinality, Sqrt, orders_of
-from apexrank_papers.figure import new_figure
 from apexrank_papers.lovasz.plane import draw_frame, lift, order_cells, order_name, project
-from apexrank_papers.result import Result, Verdict, claim
+from apexrank_papers.result import Result, Verdict, claim, new_figure
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure

@@ -14,9 +14,8 @@ import polars as pl
 
 from apexrank.aggregation.lovasz_bregman import LovaszBregman
 from apexrank.metrics import kendall_distance
-from apexrank_papers.figure import new_figure
 from apexrank_papers.lovasz.plane import draw_frame, lift, order_cells, order_name, project
-from apexrank_papers.result import Result, Verdict, claim
+from apexrank_papers.result import Result, Verdict, claim, new_figure
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure

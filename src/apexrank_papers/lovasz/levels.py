@@ -12,8 +12,7 @@ import polars as pl
 from numpy.typing import ArrayLike
 
 from apexrank.aggregation.lovasz_bregman import LovaszBregman
-from apexrank_papers.figure import new_figure
-from apexrank_papers.result import Result, Verdict, claim
+from apexrank_papers.result import Result, Verdict, claim, new_figure
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure

@@ -35,11 +35,9 @@ from apexrank.plot.style import light, line_style
 from apexrank.problem import Problem
 from apexrank.rankers import PNormPush, PushBoost
 from apexrank.solvers import CoordinateDescent, Newton
-from apexrank_papers.figure import new_figure
-from apexrank_papers.push.fitting import unit_range
+from apexrank_papers.push.fitting import threshold_features, unit_range
 from apexrank_papers.push.roc import first_six_features
-from apexrank_papers.push.thresholds import threshold_features
-from apexrank_papers.result import Result, Verdict, claim, signed_verdict
+from apexrank_papers.result import Result, Verdict, claim, new_figure, signed_verdict
 from apexrank_papers.splits import Mean, mean_over_splits, over_splits
 
 if TYPE_CHECKING:
@@ -99,8 +97,8 @@ def weak_rankers() -> dict[str, tuple[np.ndarray, np.ndarray]]:
     pima, wdbc = load_pima(), first_six_features()
     return {
         "pima": (unit_range(pima.data), pima.target == 1),
-        "pima thresholds": (np.asarray(threshold_features(pima.data)), pima.target == 1),
-        "wdbc thresholds": (np.asarray(threshold_features(wdbc.data)), wdbc.target == 1),
+        "pima thresholds": (threshold_features(pima.data)[0], pima.target == 1),
+        "wdbc thresholds": (threshold_features(wdbc.data)[0], wdbc.target == 1),
     }
 
 

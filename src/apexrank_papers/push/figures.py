@@ -9,16 +9,16 @@ which are the pairs at the top of the list.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import polars as pl
 
 from apexrank.plot import PairContributionDisplay, pair_contributions
-from apexrank_papers.figure import new_figure
-from apexrank_papers.push.displays import PAPER_DISCOUNTS, DiscountDisplay
+from apexrank.plot.style import legend, light, line_style
 from apexrank_papers.push.fitting import P_VALUES
-from apexrank_papers.result import Result, Verdict, claim
+from apexrank_papers.result import Result, Verdict, claim, new_figure
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -27,6 +27,11 @@ LABELS = np.array([1, 1, 0, 1, 1, 0, 1, 1, 0, 1, 1, 0, 1, 1, 0, 1, 1, 0, 0, 0])
 SCORES = np.arange(20, 0, -1) / 20
 HIGHEST = 2  # of the eight negatives: the leftmost quarter of Figure 1
 P_8, A_8 = 4, 0.4  # those of Figure 8's caption
+PAPER_DISCOUNTS: dict[str, Callable[[np.ndarray], np.ndarray]] = {
+    "1 / ln(1 + z), DCG": lambda z: 1 / np.log1p(z),
+    "1 / z, AveR": lambda z: 1 / z,
+    "−ln(1 + z), IR Push": lambda z: -np.log1p(z),
+}
 OBJECTIVES: dict[str, dict[str, Any]] = {
     "IR Push": {"price": "log1p", "side": "bottom"},
     "RankBoost (p = 1)": {"price": "identity"},
@@ -110,9 +115,20 @@ def figure3() -> Result:
         }
     )
     view = table.with_columns(pl.col("value").round(4)).pivot("z", index="discount", values="value")
-    figure = new_figure(6.4, 4.2)
-    DiscountDisplay.from_functions(ax=figure.subplots())
-    return Result(table, view, [_order(), _decreasing_convex(), _convex_with_exponential()], figure)
+    verdicts = [_order(), _decreasing_convex(), _convex_with_exponential()]
+    return Result(table, view, verdicts, _draw_discounts())
+
+
+def _draw_discounts() -> Figure:
+    figure, z = new_figure(6.4, 4.2), np.linspace(0.4, 10, 200)
+    ax = figure.subplots()
+    for number, (name, discount) in enumerate(PAPER_DISCOUNTS.items()):
+        ax.plot(z, discount(z), label=name, **(line_style(number) | {"marker": None}))
+    ax.axhline(0, color="0.6", linewidth=0.8, zorder=0)
+    ax.set(xlabel="z, rank or reverse height", ylabel="Discount")
+    light(ax)
+    legend(ax)
+    return figure
 
 
 def _order() -> Verdict:
@@ -269,8 +285,6 @@ def _most_cases() -> Verdict:
 
 
 def _draw_lemma7() -> Figure:
-    from apexrank.plot.style import light, line_style
-
     figure = new_figure(6.4, 4.2)
     ax = figure.subplots()
     b = np.linspace(0, 1, 501)

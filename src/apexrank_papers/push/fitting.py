@@ -1,4 +1,4 @@
-"""The seven rankers of the papers' tables and figures."""
+"""The seven rankers of the papers' tables and figures, and their features: scaled, or thresholds."""
 
 from __future__ import annotations
 
@@ -11,6 +11,7 @@ from sklearn.preprocessing import minmax_scale
 from apexrank.errors import InputError
 from apexrank.rankers import IRPush, PNormPush
 from apexrank.rankers.base import LinearBinaryRanker
+from apexrank.validation import check_choice
 
 P_VALUES = (1, 2, 4, 8, 16, 64)
 COLUMNS = (*(f"p={p}" for p in P_VALUES), "IR")
@@ -31,14 +32,54 @@ def fitted(X: np.ndarray, y: np.ndarray, solver: str = "auto", t_max: int = 100)
     ``solver="auto"`` goes to the minimum; ``solver="coordinate"`` makes the ``t_max`` steps of JMLR 2009, Fig. 2.
     The IR Push always goes to the minimum, as it did in the papers.
     """
+    check_choice("solver", solver, ("auto", "coordinate"))
     if solver == "auto":
         pushes = [PNormPush(p, alpha=1e-6).fit(X, y) for p in P_VALUES]
-    elif solver == "coordinate":
+    else:
         with warnings.catch_warnings():
             # Stopping after t_max steps is the papers' setting, not a failure.
             warnings.simplefilter("ignore", ConvergenceWarning)
             pushes = [PNormPush(p, alpha=1e-6, solver=solver, max_iter=t_max).fit(X, y) for p in P_VALUES]
-    else:
-        raise InputError(f"unknown solver {solver!r}: use one of auto, coordinate")
     positives = np.sum(y == np.max(y))  # of which the papers' objective is a sum
     return [*pushes, IRPush(alpha=1e-6 / positives).fit(X, y)]
+
+
+def threshold_features(X: np.ndarray, *others: np.ndarray, n_thresholds: int = 4) -> list[np.ndarray]:
+    """Binary features ``1[x > t]`` of ``X``, up to ``n_thresholds`` for each column, and the same of other rows.
+
+    The thresholds lie near the quantiles 1/(n+1), …, n/(n+1) of ``X``. No feature made is constant on ``X`` and no two
+    are equivalent there, as COLT 2006, Figure 2, asks: a feature that equals another one, or its negation (the same
+    ranker with the other sign), is left out. A column with few distinct values gives fewer features.
+
+    Examples
+    --------
+    >>> X = np.array([[1.0, 7.0], [2.0, 7.0], [3.0, 7.0], [4.0, 8.0]])
+    >>> made, other = threshold_features(X, np.array([[2.5, 9.0]]), n_thresholds=2)
+    >>> made.T.tolist(), other.tolist()
+    ([[0.0, 1.0, 1.0, 1.0], [0.0, 0.0, 0.0, 1.0]], [[1.0, 0.0]])
+
+    ``x1 > 7`` is missing: on these rows it says the same as ``x0 > 3``.
+    """
+    chosen: dict[bytes, tuple[int, float]] = {}
+    for j, column in enumerate(X.T):
+        for cut in _cuts(column, n_thresholds):
+            above = column > cut
+            chosen.setdefault((above != above[0]).tobytes(), (j, cut))
+    if not chosen:
+        raise InputError("no threshold can be set: every column of X is constant")
+    features, thresholds = map(list, zip(*chosen.values(), strict=True))
+    return [(rows[:, features] > thresholds).astype(np.float64) for rows in (X, *others)]
+
+
+def _cuts(column: np.ndarray, n_thresholds: int) -> np.ndarray:
+    """Values after which to cut: those whose share of rows at or below is nearest to 1/(n+1), …, n/(n+1).
+
+    Only values that occur, the largest excepted, are candidates: two cuts then never split the rows alike
+    and none leaves all rows on one side, however often a value repeats.
+    """
+    values, counts = np.unique(column, return_counts=True)
+    candidates, below = values[:-1], np.cumsum(counts)[:-1] / len(column)
+    free = np.ones(len(candidates), dtype=bool)
+    for share in np.arange(1, min(n_thresholds, len(candidates)) + 1) / (n_thresholds + 1):
+        free[np.argmin(np.where(free, np.abs(below - share), np.inf))] = False
+    return candidates[~free]

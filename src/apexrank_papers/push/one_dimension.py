@@ -19,8 +19,7 @@ import polars as pl
 
 from apexrank.metrics import auc, p_norm_risk
 from apexrank.plot.style import light, line_style
-from apexrank_papers.figure import new_figure
-from apexrank_papers.result import Result, Verdict, claim
+from apexrank_papers.result import Result, Verdict, claim, new_figure
 from apexrank_papers.splits import mean_over_splits, over_splits, spread, standard_error
 
 if TYPE_CHECKING:

@@ -34,11 +34,9 @@ from apexrank.datasets.uci import (
 )
 from apexrank.metrics import auc, partial_auc, r_max
 from apexrank.plot import RocTopDisplay
-from apexrank_papers.figure import new_figure
-from apexrank_papers.push.fitting import COLUMNS, fitted, unit_range
+from apexrank_papers.push.fitting import COLUMNS, fitted, threshold_features, unit_range
 from apexrank_papers.push.tables import last_five_features
-from apexrank_papers.push.thresholds import threshold_features
-from apexrank_papers.result import Result, Verdict, signed_verdict
+from apexrank_papers.result import Result, Verdict, new_figure, signed_verdict
 from apexrank_papers.splits import mean_over_splits, over_splits, spread
 
 if TYPE_CHECKING:
@@ -99,9 +97,8 @@ def _as_they_are(train: np.ndarray, test: np.ndarray) -> tuple[np.ndarray, np.nd
 
 
 def _thresholds(train: np.ndarray, test: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    made = threshold_features(train, n_thresholds=4, X_test=test)
-    assert isinstance(made, tuple)
-    return made
+    made, other = threshold_features(train, test)
+    return made, other
 
 
 @dataclass(frozen=True)

@@ -14,12 +14,11 @@ from apexrank.bounds import log_covering_linear, negatives_needed, positives_nee
 from apexrank.datasets.uci import load_magic
 from apexrank.metrics import auc, average_reciprocal_rank, p_norm_risk, partial_auc, precision_at, push_dcg
 from apexrank.plot import PTradeoffDisplay
+from apexrank.plot.style import legend, light, line_style
 from apexrank.rankers import CollapsedWarning, IRPush, PNormPush
-from apexrank_papers.figure import new_figure
-from apexrank_papers.push.displays import SampleSizeDisplay
 from apexrank_papers.push.fitting import unit_range
 from apexrank_papers.push.tables import one_draw
-from apexrank_papers.result import Result, Verdict, claim, signed_verdict
+from apexrank_papers.result import Result, Verdict, claim, new_figure, signed_verdict
 from apexrank_papers.splits import mean_over_splits, over_splits, spread
 
 if TYPE_CHECKING:
@@ -116,8 +115,11 @@ def _draw_sizes(table: pl.DataFrame) -> Figure:
     figure = new_figure(10, 4.4)
     axes = figure.subplots(1, 2, sharey=True)
     for ax, (theorem, r_min) in zip(axes, THEOREMS.items(), strict=True):
-        needed = {f"ε = {epsilon:g}": line for epsilon, line in _lines(table, theorem).items()}
-        SampleSizeDisplay(SIZE_POWERS, needed).plot(ax)
+        for number, (epsilon, line) in enumerate(_lines(table, theorem).items()):
+            ax.plot(SIZE_POWERS, line, label=f"ε = {epsilon:g}", **line_style(number))
+        ax.set(xlabel="p", ylabel="Negatives needed", yscale="log", xticks=SIZE_POWERS)
+        light(ax)
+        legend(ax, loc="upper left")
         ax.set_title(theorem if r_min == 0 else rf"{theorem}, $R_{{\min}}$ = {r_min:g}")
         ax.label_outer()
     return figure

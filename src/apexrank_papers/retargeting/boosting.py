@@ -23,15 +23,16 @@ from sklearn.utils import Bunch
 
 from apexrank import metrics
 from apexrank.datasets import Fold
-from apexrank.errors import InputError, MissingExtraError
+from apexrank.errors import MissingExtraError
 from apexrank.integrations.boosting import (
     ListwiseObjective,
     PairsObjective,
     RetargetObjective,
 )
-from apexrank_papers.folds import gap_text, labels_of_tests, mq2008_folds, over_folds
+from apexrank.validation import check_choice
 from apexrank_papers.result import Result, Verdict
 from apexrank_papers.retargeting.methods import Method, Queries, Scorer, by_query, choose
+from apexrank_papers.splits import gap_text, labels_of_tests, mq2008_folds, over_folds
 
 LEAVES, RATE = (4, 7), 0.05
 ROUNDS = (25, 50, 100, 200, 300)
@@ -147,8 +148,7 @@ def _trial(library: str, name: str, fold: Fold) -> _Trial:
 
 def boosted_mq2008(*, library: str = "lightgbm", n_folds: int = 5, n_jobs: int | None = None) -> Result:
     """MQ2008 from ``$APEXRANK_DATA/letor/MQ2008``."""
-    if library not in LIBRARIES:
-        raise InputError(f"unknown library {library!r}: use one of {', '.join(LIBRARIES)}")
+    check_choice("library", library, LIBRARIES)
     return run_folds(mq2008_folds()[:n_folds], library, n_jobs=n_jobs)
 
 

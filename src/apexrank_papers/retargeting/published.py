@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Callable
-from numbers import Integral
 from typing import Any, Literal, NamedTuple, Self
 
 import numpy as np
@@ -19,6 +18,7 @@ from apexrank.problem.problem import Problem
 from apexrank.projections import onto_ordered_simplex
 from apexrank.rankers.base import CollapsedWarning, GradedRanker, read_rows
 from apexrank.solvers import Solution, Solver, solver_for
+from apexrank.validation import check_count
 
 Start = str | ArrayLike | Callable[[np.ndarray], np.ndarray]
 
@@ -199,8 +199,7 @@ class PublishedRetargeting(GradedRanker):
     ) -> Self:
         """Fit on rows X with relevance y; arguments as in :meth:`apexrank.MonotoneRetargeting.fit`."""
         k = self.max_alternations
-        if not isinstance(k, Integral) or k < 1:
-            raise InputError(f"max_alternations must be a whole number of at least 1, got {k!r}")
+        check_count("max_alternations", k)
         self._check_numbers()
         w0 = self._warm()
         data = read_rows(self, X, y, sample_weight, groups, binary=False)

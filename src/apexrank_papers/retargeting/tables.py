@@ -16,11 +16,12 @@ import polars as pl
 from sklearn.exceptions import ConvergenceWarning
 
 from apexrank.datasets import Fold, letor_folds
-from apexrank.errors import InputError, MissingDataError
-from apexrank_papers.folds import labels_of_tests, mq2008_folds, over_folds
+from apexrank.errors import MissingDataError
+from apexrank.validation import check_choice
 from apexrank_papers.printed import printed_table
 from apexrank_papers.result import Result, Verdict
 from apexrank_papers.retargeting.methods import Choice, Method, choose, measured, ours, peers, published
+from apexrank_papers.splits import labels_of_tests, mq2008_folds, over_folds
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -48,8 +49,7 @@ def letor(*, data: str = "", paper: str = "mq2008", trees: bool = True, n_jobs: 
     """Run the same on any five-fold LETOR folder, beside the printed numbers of one of the dissertation's sets."""
     if not data:
         raise MissingDataError("letor needs a folder of five folds: name it with --data DIR")
-    if paper not in PAPERS:
-        raise InputError(f"unknown paper {paper!r}: use one of {', '.join(PAPERS)}")
+    check_choice("paper", paper, PAPERS)
     return run_folds(list(letor_folds(data, null="min")), paper, trees=trees, n_jobs=n_jobs)
 
 

@@ -44,17 +44,19 @@ from inspect import signature
 from typing import Any
 
 import numpy as np
+from scipy.stats import rankdata
 from sklearn.base import clone
 from sklearn.exceptions import ConvergenceWarning
 
 from apexrank.errors import InputError
-from apexrank.graph.base import GraphRank, plain_graph, seed_vector
+from apexrank.graph.base import GraphRank, best_vertices, plain_graph, seed_vector
 from apexrank.graph.graph import Graph
 from apexrank.graph.guarded import GuardedPageRank
 from apexrank.graph.neighbourhood import (
     closed_share,
     has_links,
     neighbourhood,
+    on_closed_cycle,
     origin_share,
     self_loops,
     support,
@@ -62,7 +64,6 @@ from apexrank.graph.neighbourhood import (
 )
 from apexrank.graph.nonbacktracking import NonBacktrackingRank
 from apexrank.graph.pagerank import PageRank
-from apexrank.graph.robustness import on_closed_cycle
 from apexrank.graph.trust import TrustRank
 from apexrank.metrics.precision import spam_mass, spam_met
 from apexrank.report.graph.result import (
@@ -72,8 +73,6 @@ from apexrank.report.graph.result import (
     RankComparison,
     RankLists,
     Suspect,
-    first,
-    ranks_of,
 )
 from apexrank.report.page import Stages, plural
 from apexrank.validation import check_count
@@ -170,12 +169,12 @@ def compare_ranks(
             certificates.append(_fit(fits[-1], read, name, trusted))
     with stage("looking at links", "looking at who links to whom"):
         scores = [fit.scores_ for fit in fits]
-        lists = RankLists(
-            read, [each.rank for each in certificates], scores, [ranks_of(each) for each in scores]
-        )
+        places = [rankdata(-each, method="min").astype(int) for each in scores]
+        lists = RankLists(read, [each.rank for each in certificates], scores, places)
         _fit(guard := GuardedPageRank(**SUSPECTS_GUARD, **options), read, "", None)
         search = FarmSearch(lists, fits[0], guard, good)
-        closed = [int(on_closed_cycle(read, first(each, top)).sum()) for each in scores]
+        cycles = on_closed_cycle(read)
+        closed = [int(cycles[best_vertices(each, top)].sum()) for each in scores]
         if bad is not None:
             measures = [
                 {"spam_mass": spam_mass(bad, each), "spam_met": float(spam_met(bad, each, min(top, read.n)))}
@@ -243,9 +242,10 @@ class FarmSearch:
         self.usual = unsupported_share(graph, base)
         self.least_share = (1 + self.usual) / 2
         boosted = (self.support.share >= self.least_share) & (self.support.unsupported >= BOOSTERS)
-        generous = (self.excess > self.least_excess) & (self.cheap >= self.least_cheap)
+        self.boosted = boosted & (self.usual < MOST_USUAL)
+        self.generous = (self.excess > self.least_excess) & (self.cheap >= self.least_cheap)
         self.suspicion = np.log(self.excess) * (1 + self.support.share) * self.cheap
-        chosen = np.flatnonzero(boosted & (self.usual < MOST_USUAL) | generous)
+        chosen = np.flatnonzero(self.boosted | self.generous)
         self.flagged = self.vertices[chosen[np.argsort(-self.suspicion[chosen], kind="stable")]]
 
     def suspects(self, flagged: np.ndarray, neighbours: int) -> list[Suspect]:
@@ -254,8 +254,10 @@ class FarmSearch:
         for v, vertex in zip(flagged.tolist(), self.lists.rows(1, flagged, flagged), strict=True):
             at = int(np.searchsorted(self.vertices, v))
             sources, unsupported, share, back = (column[at].item() for column in self.support)
+            rules = {"excess": self.generous[at], "unsupported": self.boosted[at]}
             suspect = Suspect(
                 **vars(vertex),
+                reason=" and ".join(name for name, holds in rules.items() if holds),
                 suspicion=float(self.suspicion[at]),
                 excess=float(self.excess[at]),
                 cheap_share=float(self.cheap[at]),

@@ -6,9 +6,10 @@ from math import cos, pi, sin
 
 import numpy as np
 
+from apexrank.graph.base import best_vertices
 from apexrank.metrics.precision import spam_met
 from apexrank.report.charts import FONT, Axis, Chart, fit_name, width_of
-from apexrank.report.graph.result import BASELINE, RankComparison, RankedVertex, Suspect, first
+from apexrank.report.graph.result import BASELINE, RankComparison, RankedVertex, Suspect
 from apexrank.report.page import render
 
 _POINTS = 900  # in the chart of rank against rank, suspects not counted
@@ -87,7 +88,7 @@ def _scatter(comparison: RankComparison) -> Chart:
     chart.rule(1, 1, end, end)
     # places of PageRank whose logarithms are evenly spaced
     places = np.unique(np.geomspace(1, n, _POINTS).round().astype(np.int64)) - 1
-    sample = first(comparison.scores[0], n)[places]
+    sample = best_vertices(comparison.scores[0], n)[places]
     for i in range(len(comparison.names)):
         x, y = comparison.ranks[0][sample], comparison.ranks[i][sample]
         chart.points(x, y, size=2, frame=i, classes="soft")

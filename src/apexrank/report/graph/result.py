@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, get_type_hints
 
 import numpy as np
 
+from apexrank.graph.base import best_vertices
 from apexrank.graph.graph import Graph
 from apexrank.graph.neighbourhood import Neighbourhood
 from apexrank.report.page import listed, plural
@@ -17,7 +18,7 @@ if TYPE_CHECKING:
 BASELINE = "PageRank"
 MOST_USUAL = 0.5  # part of all flow from vertices nobody links to, from which on these are no sign of a farm
 _TABLE = (
-    *("name", "base_rank", "rank", "base_score", "score", "suspicion", "excess", "cheap_share"),
+    *("name", "base_rank", "rank", "base_score", "score", "reason", "suspicion", "excess", "cheap_share"),
     *("in_links", "unsupported", "unsupported_share", "linked_back", "closed", "self_loop"),
 )
 _RENAMED = {"name": "vertex", "base_rank": "pagerank_rank", "base_score": "pagerank_score"}
@@ -43,7 +44,8 @@ class RankedVertex:
 class Suspect(RankedVertex):
     """A vertex that may be the target of a link farm, and why; its rank and score are those of the first rank compared.
 
-    ``excess`` is its PageRank over what :class:`~apexrank.graph.GuardedPageRank` allows, ``cheap_share`` the part of it
+    ``reason`` is the rule that flagged it: "excess", "unsupported", or "excess and unsupported". ``excess`` is its
+    PageRank over what :class:`~apexrank.graph.GuardedPageRank` allows, ``cheap_share`` the part of it
     that walks from vertices with at most one in-link bring, ``unsupported_share`` the part of what comes through its
     in-links from vertices nobody else links to (``unsupported`` of ``in_links``), ``suspicion``
     ``log(excess)·(1 + unsupported_share)·cheap_share``. ``linked_back`` is the share of its sources that it links to,
@@ -51,6 +53,7 @@ class Suspect(RankedVertex):
     and the links among their sources.
     """
 
+    reason: str
     suspicion: float
     excess: float
     cheap_share: float
@@ -161,13 +164,13 @@ class RankComparison(RankLists):
 
     def top_items(self, i: int, k: int | None = None) -> list[RankedVertex]:
         """The first k vertices in the i-th rank, by default ``top``."""
-        return self.rows(i, first(self.scores[i], self.top if k is None else k), self.flagged)
+        return self.rows(i, best_vertices(self.scores[i], self.top if k is None else k), self.flagged)
 
     def fallen(self, i: int, k: int | None = None) -> list[RankedVertex]:
         """PageRank's first k that are not among the first k in the i-th rank."""
         k = self.top if k is None else k
-        base = first(self.scores[0], k)
-        return self.rows(i, base[~np.isin(base, first(self.scores[i], k))], self.flagged)
+        base = best_vertices(self.scores[0], k)
+        return self.rows(i, base[~np.isin(base, best_vertices(self.scores[i], k))], self.flagged)
 
     @property
     def converged(self) -> bool:
@@ -183,7 +186,8 @@ class RankComparison(RankLists):
         """Suspects as a polars frame, one row each, without their links."""
         import polars as pl
 
-        kinds, types = {int: pl.Int64, float: pl.Float64, bool: pl.Boolean}, get_type_hints(Suspect)
+        kinds = {int: pl.Int64, float: pl.Float64, bool: pl.Boolean, str: pl.String}
+        types = get_type_hints(Suspect)
         columns = {name: [getattr(suspect, name) for suspect in self.suspects] for name in _TABLE}
         overrides = {name: kinds[types[name]] for name in _TABLE if types[name] in kinds}
         return pl.DataFrame(columns, schema_overrides=overrides).rename(_RENAMED)
@@ -221,33 +225,6 @@ def _suspect_dict(suspect: Suspect) -> dict[str, Any]:
         "links": links,
         "among": around.among,
     }
-
-
-def first(scores: np.ndarray, k: int) -> np.ndarray:
-    """Indices of the k largest scores, best first; ties in input order.
-
-    Examples
-    --------
-    >>> first(np.array([1.0, 3.0, 3.0, 2.0]), 3).tolist()
-    [1, 2, 3]
-    """
-    k = min(k, len(scores))
-    if not k:
-        return np.empty(0, dtype=np.int64)
-    lowest = np.partition(scores, len(scores) - k)[len(scores) - k]
-    candidates = np.flatnonzero(scores >= lowest)
-    return candidates[np.argsort(-scores[candidates], kind="stable")[:k]]
-
-
-def ranks_of(scores: np.ndarray) -> np.ndarray:
-    """Ranks from 1; ties share their best rank.
-
-    Examples
-    --------
-    >>> ranks_of(np.array([0.1, 0.4, 0.4, 0.1])).tolist()
-    [3, 1, 1, 3]
-    """
-    return np.searchsorted(np.sort(-scores), -scores) + 1
 
 
 def judge_farms(found: RankComparison) -> FarmVerdict:
@@ -293,7 +270,7 @@ def _judge(found: RankComparison) -> tuple[str, str]:
 
 def _suspects(found: RankComparison) -> str:
     flagged = found.flagged
-    at_top = flagged[np.isin(flagged, first(found.scores[0], found.top))]
+    at_top = flagged[np.isin(flagged, best_vertices(found.scores[0], found.top))]
     head, top = f"{found.head:,}", min(found.top, found.graph.n)
     if not len(at_top):
         nobody = plural(

@@ -36,7 +36,7 @@ from apexrank.report.votes.voters import (
     uneven_scales,
     voter_agreement,
 )
-from apexrank.validation import check_choice
+from apexrank.validation import check_choice, check_count
 
 METHODS: tuple[Method, ...] = ("lovasz-bregman", "borda", "copeland", "kemeny", "median", "rrf")
 Kind = Literal["one ballot", "no order", "tie", "method", "unsettled", "agreed", "settled"]
@@ -277,8 +277,7 @@ def _check(result: Any, methods: Any, bootstrap: Any, clusters: Any, top: Any) -
         raise InputError(f"bootstrap must be a number of draws, 2 or more, or 0 for none, got {bootstrap!r}")
     if clusters not in (None, 2):
         raise InputError(f"clusters must be 2 or None, got {clusters!r}")
-    if not isinstance(top, Integral) or top < 1:
-        raise InputError(f"top must be a whole number of items, 1 or more, got {top!r}")
+    check_count("top", top)
 
 
 def _shown(results: dict[str, Aggregation], top: int) -> np.ndarray:

@@ -1,4 +1,4 @@
-"""``apexrank graph compare``: find vertices that gain by link farms."""
+"""``apexrank graph compare`` and ``graph attack``: who gains by link farms, and how far made-up links lift a page."""
 
 from __future__ import annotations
 
@@ -19,10 +19,13 @@ if TYPE_CHECKING:
     from apexrank.report import RankComparison
 
 _ROWS_SHOWN = 10
+_WIDTH = 9  # of a place in the table
+_MARKS = {"holds": " ", "fails": "*", "no gain to prevent": "-"}
 _SHOWN = {
     "vertex": "vertex",
     "pagerank_rank": "in PageRank",
     "rank": "now",
+    "reason": "flagged by",
     "suspicion": "suspicion",
     "excess": "excess",
     "in_links": "in-links",
@@ -65,27 +68,18 @@ class LabelFiles:
     )
 
 
-@dataclass(frozen=True)
-class FarmOutputs(opt.ReportOptions):
-    """Files to write."""
-
-    output: Path | None = opt.written("CSV or Parquet file of the suspects to write.", "--output", "-o")
-
-
 @opt.option_groups
 def graph_compare(
     edges: opt.EdgePath,
     *,
-    shown: FarmOutputs,
+    shown: opt.GraphStudyOutputs,
     options: CompareOptions,
     labels: LabelFiles,
     reading: opt.EdgeOptions,
     json: opt.Json = False,
 ) -> None:
     """Compare PageRank with ranks that resist link farms, and list the vertices that look like targets of farms."""
-    out.check_table(shown.output, edges, labels.spam, labels.trusted)
-    out.check_report(shown.report, edges, labels.spam, labels.trusted)
-    out.check_inputs(edges, labels.spam, labels.trusted)
+    shown.check(edges, labels.spam, labels.trusted)
     from apexrank.report import build, compare_ranks
 
     parameters = asdict(options)
@@ -142,7 +136,7 @@ def _spam_labels(path: Path, graph: Graph) -> dict[Any, float]:
     return {named_vertex(graph, name): weight for _, name, weight in read_seeds(path)}
 
 
-def _print(found: RankComparison, edges: Path, shown: FarmOutputs) -> None:
+def _print(found: RankComparison, edges: Path, shown: opt.GraphStudyOutputs) -> None:
     from apexrank.report.page import counted
 
     other = found.names[1]
@@ -169,4 +163,74 @@ def _print(found: RankComparison, edges: Path, shown: FarmOutputs) -> None:
     suspects = f"{counted(table.height, 'suspect')}, the most suspicious first"
     out.print_written(shown.output, f", {suspects}")
     if shown.report is not None:
-        out.print_written(shown.report, f" ({shown.report.stat().st_size / 1e6:.1f} MB)")
+        out.print_written(shown.report, f" ({out.size(shown.report.stat().st_size)})")
+
+
+@dataclass(frozen=True)
+class AttackOptions:
+    """Parameters of `apexrank.graph.attack_ranks`."""
+
+    attacks: list[str] | None = opt.method(
+        "Attacks, such as farm,farm:20,cycle-2; a number is the pages made or hijacked for each target. By default "
+        "all kinds: farm, linked-back, site, shared, funnel, deep-funnel, whirl, triangles, cycle-2, cycle-3, chain, "
+        "clique, hijacked, hijacked-farm, exchange, expired."
+    )
+    targets: int | None = opt.method(
+        "Pages that are attacked, drawn at random; 50 by default, fewer in a small graph.", metavar="N", min=1
+    )
+    pages: int = opt.method("Pages of a farm where its size is not given.", metavar="N", min=1, default=200)
+    seed: int = opt.method("Draws targets and hijacked pages.", default=0)
+
+
+@opt.option_groups
+def attack(
+    edges: opt.EdgePath,
+    *,
+    shown: opt.GraphStudyOutputs,
+    options: AttackOptions,
+    reading: opt.EdgeOptions,
+    json: opt.Json = False,
+) -> None:
+    """Attack a graph with link spam: which rank resists which attack, and what it costs the attacker."""
+    shown.check(edges)
+    from apexrank.graph.robustness import ATTACKS, attack_ranks
+    from apexrank.report import build
+
+    attacks = opt.split_names(options.attacks) or ATTACKS
+    graph = reading.read(edges)
+    with out.working(f"attacking {graph.n} vertices") as status:
+        study = attack_ranks(
+            graph,
+            attacks=attacks,
+            n_targets=options.targets,
+            pages=options.pages,
+            random_state=options.seed,
+            progress=None if status is None else status.update,
+        )
+        if shown.report is not None:
+            build(study, shown.report, title=shown.title or f"Under attack: {edges.name}")
+    out.write_frame(study.table(), shown.output)
+    if json:
+        out.print_json(
+            {"edges_file": edges} | study.to_dict() | {"report": shown.report, "output": shown.output}
+        )
+        return
+    size = f"{out.plural(study.vertices, 'vertex', 'vertices')}, {out.plural(study.edges, 'link')}"
+    typer.echo(
+        f"{edges}: {size}; median places of {out.plural(study.n_targets, 'target')}, * where a rank fails, - where "
+        "there is no gain to prevent"
+    )
+    names = [row.rank for row in study.agreement]
+    befores = [f"{study.of_rank(name)[0].before:,.0f} ".rjust(_WIDTH) for name in names]
+    rows = [["none", 0, 0, *befores]]
+    for name in study.attacks:
+        found = [each for each in study.results if each.attack == name]
+        places = [f"{each.after:,.0f}{_MARKS[study.outcome(each)]}".rjust(_WIDTH) for each in found]
+        rows.append([name, found[0].pages, found[0].hijacked, *places])
+    out.print_table(["attack", "pages", "hijacked", *names], rows)
+    for sentence in study.notes:
+        out.note(out.in_options(sentence))
+    for sentence in (*study.verdicts.values(), study.verdict):
+        typer.echo(sentence)
+    out.print_written(shown.output)
+    out.print_written(shown.report)

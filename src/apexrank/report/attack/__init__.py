@@ -1,1 +1,0 @@
-"""The report on ranks under attack, from `apexrank.graph.attack_ranks`."""

@@ -1,1 +1,0 @@
-"""The page of a scorecard, to print and to look up."""
