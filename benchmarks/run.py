@@ -38,6 +38,7 @@ NAMES = (
     "votes",
     "boosting",
     "blocks",
+    "big_graph",
     "scaling",
     "peers",
 )

@@ -527,6 +527,9 @@ DIRECT = {
     "io/tables.py": "polars, into the temporary file of atomic.py",
     "cli/output.py": "matplotlib, into memory",
     "checkpoints.py": "a journal, which is appended to",
+    "graph/shards.py": "into the temporary folder of atomic.py",
+    "graph/pack.py": "scratch files in the temporary folder of atomic.py",
+    "graph/files.py": "standard input, into the same scratch folder",
 }
 WRITERS = {
     "write_text",

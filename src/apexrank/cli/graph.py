@@ -14,6 +14,7 @@ import typer
 from apexrank.cli import options as opt
 from apexrank.cli import output as out
 from apexrank.cli.graph_consensus import consensus
+from apexrank.cli.graph_pack import pack
 from apexrank.cli.graph_studies import attack, graph_compare
 from apexrank.errors import InputError
 
@@ -383,3 +384,4 @@ def _inspected(graph: Graph, undirected: bool) -> dict[str, Any]:
 graph_app.command("compare")(graph_compare)
 graph_app.command()(attack)
 graph_app.command()(consensus)
+graph_app.command()(pack)
