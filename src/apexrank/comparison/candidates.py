@@ -18,7 +18,7 @@ import numpy as np
 from sklearn.base import clone
 from sklearn.exceptions import ConvergenceWarning
 
-from apexrank.rankers.additive import AdditivePush
+from apexrank.rankers.additive import AdditivePush, additive_path
 from apexrank.rankers.base import class_scores
 from apexrank.rankers.logistic import LogisticRanker
 from apexrank.rankers.push import PNormPush, push_path
@@ -146,12 +146,10 @@ class Additive(Candidate):
     def scores(
         self, X: np.ndarray, y: np.ndarray, weight: np.ndarray | None, X_test: np.ndarray
     ) -> np.ndarray:
-        ranker, found = AdditivePush(warm_start=True, **self.search), []
-        for setting in self.settings:
-            with quietly():
-                ranker.set_params(**_additive(setting)).fit(X, y, sample_weight=weight)
-            found.append(ranker.decision_function(X_test))
-        return np.array(found)
+        given: dict[str, Any] = {"ps": self.ps, "n_pairs": self.pairs, "sample_weight": weight, **self.search}
+        with quietly():
+            path = additive_path(X, y, self.alphas, **given)
+        return np.array([ranker.decision_function(X_test) for ranker in path])
 
     def estimator(self, setting: Setting) -> AdditivePush:
         return AdditivePush(**_additive(setting))
