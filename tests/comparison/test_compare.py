@@ -307,3 +307,23 @@ def test_arrays_that_do_not_fit_are_refused(arguments, words):
     X, y = line(60)
     with pytest.raises(InputError, match=words):
         compare_rankers(X, y.astype(int), candidates=[Logistic()], **arguments)
+
+
+def test_the_result_does_not_depend_on_the_number_of_threads(monkeypatch):
+    X, y = line()
+    candidates = [Logistic(), LinearPush(), Additive(pairs=(0, 2)), FEW_TREES]
+    found, told = [], []
+    for n in (1, 3):
+        monkeypatch.setattr("apexrank.comparison.compare.n_threads", lambda n=n: n)
+        told.append([])
+        found.append(
+            compare_rankers(
+                X, y, candidates=candidates, repeats=1, progress=lambda *said: told[-1].append(said)
+            )
+        )
+    one, several = found
+    np.testing.assert_array_equal(one.values, several.values)
+    np.testing.assert_array_equal(one.scores, several.scores)
+    for said in told:
+        assert [done for done, _, _ in said] == list(range(20))
+        assert sorted(name for _, _, name in said) == sorted([c.name for c in candidates] * 5)

@@ -18,6 +18,7 @@ import numpy as np
 from sklearn.base import clone
 from sklearn.exceptions import ConvergenceWarning
 
+from apexrank.parallel import in_pool
 from apexrank.rankers.additive import AdditivePush, additive_path
 from apexrank.rankers.base import class_scores
 from apexrank.rankers.logistic import LogisticRanker
@@ -39,6 +40,7 @@ class Candidate:
 
     name: str
     form: ClassVar[str] = ""  # what there is to read
+    in_threads: ClassVar[bool] = False  # whether fits may run in several threads at once
 
     @property
     def settings(self) -> list[Setting]:
@@ -64,7 +66,13 @@ class Candidate:
 
 @contextmanager
 def quietly() -> Iterator[None]:
-    """Leave out warnings of fits that stop early: a setting that does not converge loses the comparison by itself."""
+    """Leave out warnings of fits that stop early: a setting that does not converge loses the comparison by itself.
+
+    Filters of warnings are those of all threads: in a pool the thread that started it has set them.
+    """
+    if in_pool():
+        yield
+        return
     with catch_warnings():
         simplefilter("ignore", ConvergenceWarning)
         yield
@@ -102,6 +110,7 @@ class LinearPush(Candidate):
 
     name: str = "linear push"
     form = "a coefficient a feature"
+    in_threads = True
     ps: Sequence[float] = (1.0, 4.0, 16.0, 64.0)
     alphas: Sequence[float] = (1.0, 0.1, 1e-2, 1e-3)
     # enough to tell which setting does better; the model that is kept is exact
@@ -131,6 +140,7 @@ class Additive(Candidate):
 
     name: str = "additive push"
     form = "a curve a feature"
+    in_threads = True
     ps: Sequence[float] = (4.0,)
     alphas: Sequence[float] = (1.0, 0.1, 1e-2, 1e-3, 1e-4, 1e-5)
     pairs: Sequence[int] = (0, 30)
@@ -170,6 +180,7 @@ class Trees(Candidate):
 
     name: str = "boosted trees"
     form = "trees for programs to read"
+    in_threads = True
     ps: Sequence[float | None] = (None,)
     leaves: Sequence[int] = (4, 16)
     rounds: Sequence[int] = (10, 25, 50, 100, 200)

@@ -24,12 +24,14 @@ from apexrank.comparison.splits import Split, Top, later_rows, repeated_folds
 from apexrank.errors import InputError
 from apexrank.metrics._labels import as_labels, distinct
 from apexrank.metrics.confidence import resample_weights
+from apexrank.parallel import n_threads
 from apexrank.rankers.base import class_scores
 from apexrank.validation import check_between, check_count, check_weights
 
 MOST_ROWS = 100_000  # that are compared on; more would tell differences that nobody cares about
 _MOST_DRAWN = 5e7  # rows in all bootstrap samples
 _DRAWS = 1000
+_MOST_NUMBERS = 1e8  # in the features of all splits that run at once
 
 Tell = Callable[[str], None]
 
@@ -79,6 +81,7 @@ class Data:
     y: np.ndarray
     weight: np.ndarray | None
     rows: Rows
+    n_features: int
     row_names: list[str]
     groups: np.ndarray | None = None
     time: np.ndarray | None = None
@@ -194,7 +197,7 @@ def compare_rankers(
     )
     if len(shown) != len(positive):
         raise InputError(f"row_names needs {len(positive)} names, those of X_test last")
-    data = Data(positive, weight, rows, shown, test=test)
+    data = Data(positive, weight, rows, matrix.shape[1], shown, test=test)
     data.groups = None if groups is None else np.asarray(groups)
     data.time = None if time is None else np.asarray(time)
     found = compare_data(data, candidates, given)
@@ -267,7 +270,8 @@ def compare_data(data: Data, candidates: list[Candidate], options: Options) -> C
     total, positives = float(counted[listed].sum()), float(counted[listed] @ y[listed])
     top = Top.of(options.top, total, positives, options.fpr)
     _foretell(top, total, positives, options, notes)
-    trials = run_trials(candidates, y, weight, data.rows, splits, top, options.progress)
+    threads = int(np.clip(_MOST_NUMBERS / (len(known) * data.n_features), 1, n_threads()))
+    trials = run_trials(candidates, y, weight, data.rows, splits, top, options.progress, threads)
     settings = [candidate.settings[trial.best()] for candidate, trial in zip(candidates, trials, strict=True)]
     ratio = float(np.mean([len(split.test) / len(split.train) for split in splits]))
     n_train, draws = int(np.mean([len(split.train) for split in splits])), None

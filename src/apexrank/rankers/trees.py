@@ -13,6 +13,7 @@ from scipy import sparse
 from apexrank.errors import InputError, MissingExtraError
 from apexrank.kernels.trees import leaf_sums, path_sums
 from apexrank.metrics.confidence import are_counts
+from apexrank.parallel import n_threads
 from apexrank.rankers.base import BinaryRanker, checked_rows
 from apexrank.validation import check_count
 
@@ -164,7 +165,7 @@ class TreeRanker(BinaryRanker):
             "deterministic": True,
             "force_row_wise": True,
             # of small trees awaiting other threads takes longer than they save, many times so on a busy machine
-            "num_threads": 1 if rows.size < _LARGE else 0,
+            "num_threads": 1 if rows.size < _LARGE else n_threads(),
             "verbosity": -1,
         }
         data = lightgbm.Dataset(rows, positive.astype(float), weight=weight)
