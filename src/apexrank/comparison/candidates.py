@@ -144,7 +144,7 @@ class Additive(Candidate):
     ps: Sequence[float] = (4.0,)
     alphas: Sequence[float] = (1.0, 0.1, 1e-2, 1e-3, 1e-4, 1e-5)
     pairs: Sequence[int] = (0, 30)
-    search: Setting = field(default_factory=lambda: {"max_iter": 100, "tol": 1e-3})  # as of the linear push
+    search: Setting = field(default_factory=lambda: {"max_iter": 50, "tol": 1e-3})  # as of the linear push
 
     @property
     def settings(self) -> list[Setting]:
