@@ -197,28 +197,35 @@ def sample_table(path: str | Path, n: int, seed: int | None = 0) -> tuple[Table,
     blocks, rng = TableBlocks(path), np.random.default_rng(seed)
     head, total, limit = blocks.head(), 0, 1.0
     frames, keys, places = [head.frame[:0]], np.zeros(0), np.zeros(0, dtype=np.int64)
+    types = dict(head.frame.schema)
+
+    def keep_smallest() -> float:
+        nonlocal frames, keys, places
+        kept = np.sort(np.argsort(keys, kind="stable")[:n])
+        frames = [pl.concat(frames, how="vertical_relaxed")[kept]]
+        keys, places = keys[kept], places[kept]
+        return float(keys.max(initial=0.0))
+
     for table in blocks.tables():
+        columns = [table.column(name) for name in head.names]
+        for column in columns:
+            known = types[column.name]
+            if known == pl.Null:
+                types[column.name] = column.dtype
+            elif column.dtype not in (known, pl.Null) and not (known.is_numeric() and column.dtype.is_numeric()):
+                raise InputError(
+                    f"{table.source} column {column.name!r} is {column.dtype}, in files before it {known}: "
+                    "write one type in all files"
+                )
         own = rng.random(len(table))  # the rows with the smallest keys stay
         some = np.flatnonzero(own <= limit)
-        frames.append(pl.DataFrame([table.column(name)[some] for name in head.names]))
+        frames.append(pl.DataFrame(columns)[some])
         keys, places = np.append(keys, own[some]), np.append(places, total + some)
         total += len(table)
         if len(keys) > 2 * n:
-            frames, keys, places, limit = _smallest(path, frames, keys, places, n)
-    frames, keys, places, _ = _smallest(path, frames, keys, places, n)
+            limit = keep_smallest()
+    keep_smallest()
     return replace(head, frame=frames[0], source=str(path), places=places), total
-
-
-def _smallest(
-    path: str | Path, frames: list[pl.DataFrame], keys: np.ndarray, places: np.ndarray, n: int
-) -> tuple[list[pl.DataFrame], np.ndarray, np.ndarray, float]:
-    """Join frames, and keep the rows with the ``n`` smallest keys; also the largest of these."""
-    try:
-        frame = pl.concat(frames, how="vertical_relaxed")
-    except pl.exceptions.PolarsError as error:
-        raise InputError(f"{path}: a column has different types in different files: {first_line(error)}") from None
-    kept = np.sort(np.argsort(keys, kind="stable")[:n])
-    return [frame[kept]], keys[kept], places[kept], float(keys[kept].max(initial=0.0))
 
 
 class ParquetFile(NamedTuple):
