@@ -37,7 +37,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--only", type=int, choices=[n for n, _ in SIZES], help="rows")
     only = parser.parse_args().only
-    compare_table(make_table(400, 6), Recipe(target="y"), repeats=1)  # compiles
+    compare_table(make_table(400, 10), Recipe(target="y"), repeats=1)  # compiles
     rows = []
     for n, d in SIZES:
         if only in (None, n):

@@ -215,7 +215,7 @@ def parts(folder):
 
 
 def test_a_folder_and_blocks_of_a_file_are_compared_on_as_the_table_is(parts):
-    options = f"--target fraud --models logistic,push --folds 2 --repeats 1 --json"
+    options = "--target fraud --models logistic,push --folds 2 --repeats 1 --json"
     whole, folder, blocks = (
         json.loads(run(f"compare {rows} {options}").stdout)
         for rows in ("train.csv", "parts", "train.csv --engine blocks")
@@ -227,7 +227,9 @@ def test_a_folder_and_blocks_of_a_file_are_compared_on_as_the_table_is(parts):
 def test_of_a_folder_with_too_many_rows_some_are_drawn(parts, monkeypatch):
     monkeypatch.setattr("apexrank.comparison.compare.MOST_ROWS", 450)
     for rows in ("parts", "train.csv --engine blocks"):
-        printed = run(f"compare {rows} --target fraud --models push --folds 2 --repeats 1 --save m.apex").output
+        printed = run(
+            f"compare {rows} --target fraud --models push --folds 2 --repeats 1 --save m.apex"
+        ).output
         note = "compared on 450 of the 600 rows, drawn at random; the model learns from these"
         assert sum(note in line for line in printed.splitlines()) == 1
         assert "in all on 450 rows" in printed

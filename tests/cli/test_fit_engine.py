@@ -542,7 +542,9 @@ def test_a_sample_has_rows_of_all_files_in_their_order_each_as_likely(tmp_path, 
     frame[:120].write_parquet(tmp_path / "parts" / "1.parquet")
     frame[120:].with_columns(pl.col("x").cast(float)).write_parquet(tmp_path / "parts" / "2.parquet")
     frame.write_csv(tmp_path / "rows.csv")
-    monkeypatch.setattr("apexrank.io.stream.LEAST_ROWS", 7)  # many small tables, so that some are taken out again
+    monkeypatch.setattr(
+        "apexrank.io.stream.LEAST_ROWS", 7
+    )  # many small tables, so that some are taken out again
     monkeypatch.setattr("apexrank.io.stream.default_rows", lambda n_features: rows or 10_000)
     counts = np.zeros(500)
     for seed in range(150):

@@ -203,7 +203,9 @@ def compare_rankers(
         scaler = StandardScaler().fit(matrix[train], sample_weight=None if weight is None else weight[train])
         return scaler.transform(matrix[train]), scaler.transform(matrix[tested])
 
-    shown = [f"row {place + 1}" for place in places] if row_names is None else [str(name) for name in row_names]
+    shown = (
+        [f"row {place + 1}" for place in places] if row_names is None else [str(name) for name in row_names]
+    )
     if len(shown) != len(positive):
         raise InputError(f"row_names needs {len(positive)} names, those of X_test last")
     data = Data(positive, weight, rows, matrix.shape[1], shown, test=test, notes=notes)
@@ -274,8 +276,10 @@ def drawn_rows(
     if total > MOST_ROWS:
         rows = np.sort(rng.choice(total, MOST_ROWS, replace=False, shuffle=False))
     if blocks is None:
-        others = [None if column is None else to_host(column)[rows] for column in (y, sample_weight, groups)]
-        return Drawn(to_host(X[to_device(rows, X)]), *others, rows, total)
+        labels, weight, ids = (
+            None if column is None else to_host(column)[rows] for column in (y, sample_weight, groups)
+        )
+        return Drawn(to_host(X[to_device(rows, X)]), labels, weight, ids, rows, total)
     own = np.split(rows, np.searchsorted(rows, np.cumsum(sizes)[:-1]))
     inside = [some - first for some, first in zip(own, np.cumsum([0, *sizes[:-1]]), strict=True)]
     parts = blocks.map_with(_take, inside)
@@ -290,7 +294,8 @@ def _n_rows(block: Block) -> int:
 
 
 def _take(block: Block, rows: np.ndarray) -> Block:
-    return Block(*(None if column is None else np.asarray(column)[rows] for column in block))
+    chosen: Any = (None if column is None else np.asarray(column)[rows] for column in block)
+    return Block(*chosen)
 
 
 def _contributions(model: Any, X: np.ndarray) -> np.ndarray:

@@ -212,7 +212,9 @@ def sample_table(path: str | Path, n: int, seed: int | None = 0) -> tuple[Table,
             known = types[column.name]
             if known == pl.Null:
                 types[column.name] = column.dtype
-            elif column.dtype not in (known, pl.Null) and not (known.is_numeric() and column.dtype.is_numeric()):
+            elif column.dtype not in (known, pl.Null) and not (
+                known.is_numeric() and column.dtype.is_numeric()
+            ):
                 raise InputError(
                     f"{table.source} column {column.name!r} is {column.dtype}, in files before it {known}: "
                     "write one type in all files"

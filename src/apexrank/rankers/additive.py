@@ -313,7 +313,9 @@ def screen_pairs(places: Places, residual: np.ndarray, weight: np.ndarray) -> li
         code, residual, weight = code[some], residual[some], weight[some]
     size = int(places.widths.max(initial=1))
     sums, counts = np.zeros((2, len(pairs), size, size))
-    cell_sums(np.ascontiguousarray(code.T), residual, weight, pairs, places.widths, 0, len(pairs), sums, counts)
+    cell_sums(
+        np.ascontiguousarray(code.T), residual, weight, pairs, places.widths, 0, len(pairs), sums, counts
+    )
     left = sums - counts * additive_part(sums, counts)
     strength = (left**2 / np.maximum(counts, 1e-12)).sum(axis=(1, 2), where=counts > 0)
     return [(int(a), int(b)) for a, b in pairs[np.argsort(-strength, kind="stable")].tolist()]

@@ -15,7 +15,7 @@ WIDEST_KINK, SHARPEN = 0.1, 10.0  # the first width of a rounded kink is one ove
 
 @dataclass(frozen=True)
 class LBFGS:
-    """SciPy's L-BFGS-B on ``u = w·scale`` (or a design's own coordinates), stopped by our own certificates; any penalty.
+    """SciPy's L-BFGS-B on ``u = w·scale``, or a design's own coordinates, stopped by our certificates; any penalty.
 
     Bounds are those of L-BFGS-B. With an L1 norm it works on ``u = x⁺ − x⁻`` with x ≥ 0, where the norm is a sum, so
     that zeros are exact. Needs ``value_and_grad`` only. When the line search gives up before the certificate holds
