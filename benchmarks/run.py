@@ -23,6 +23,7 @@ GATHERED = "benchmarks"  # .json and .md, beside the files of the benchmarks
 NAMES = (
     "push_linear",
     "additive",
+    "compare",
     "score_space",
     "growth",
     "solvers",

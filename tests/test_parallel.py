@@ -48,3 +48,10 @@ def test_all_kernels_obey_the_same_variable(monkeypatch):
     for number in (1, 2):
         monkeypatch.setattr("numba.config.NUMBA_NUM_THREADS", number)
         assert n_threads() == InLinks(indptr, indices).threads.n == RowSummer(X, np.zeros(2), label).threads
+
+
+def test_inside_a_pool_there_is_one_thread():
+    with Threads(2) as threads:
+        assert threads.map(lambda _: n_threads(), range(4)) == [1] * 4
+    with Threads(1) as threads:
+        assert threads.map(lambda _: n_threads(), range(2)) == [n_threads()] * 2

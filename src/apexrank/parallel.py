@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from threading import local
 from typing import Any, Self, TypeVar
 
 import numba
@@ -21,9 +22,20 @@ PARTS_A_THREAD = (
 )
 
 
+_thread = local()
+
+
+def in_pool() -> bool:
+    """Whether this thread is one of a pool of `Threads`."""
+    return getattr(_thread, "in_pool", False)
+
+
 def n_threads() -> int:
-    """Threads to use: ``NUMBA_NUM_THREADS``, which process pools such as joblib's set, or the number of cores."""
-    return int(numba.config.NUMBA_NUM_THREADS)  # type: ignore[attr-defined]
+    """Threads to use: ``NUMBA_NUM_THREADS``, which process pools such as joblib's set, or the number of cores.
+
+    Inside a pool it is 1: the threads there have the cores already.
+    """
+    return 1 if in_pool() else int(numba.config.NUMBA_NUM_THREADS)  # type: ignore[attr-defined]
 
 
 class Threads:
@@ -44,7 +56,7 @@ class Threads:
 
     def __enter__(self) -> Self:
         if self.n > 1:
-            self._pool = ThreadPoolExecutor(self.n)
+            self._pool = ThreadPoolExecutor(self.n, initializer=setattr, initargs=(_thread, "in_pool", True))
         return self
 
     def __exit__(self, *_: Any) -> None:

@@ -202,3 +202,48 @@ def test_the_missing_extra_is_named_before_any_work(folder, monkeypatch):
     monkeypatch.setitem(sys.modules, "jinja2", None)
     result = run("compare train.csv --target fraud --report r.html", code=2)
     assert result.stderr == 'error: reports need Jinja2: pip install "apexrank[report]"\n'
+
+
+@pytest.fixture
+def parts(folder):
+    """The training table as a folder of two Parquet files."""
+    frame = pl.read_csv("train.csv")
+    (folder / "parts").mkdir()
+    frame[:200].write_parquet("parts/1.parquet")
+    frame[200:].write_parquet("parts/2.parquet")
+    return folder
+
+
+def test_a_folder_and_blocks_of_a_file_are_compared_on_as_the_table_is(parts):
+    options = "--target fraud --models logistic,push --folds 2 --repeats 1 --json"
+    whole, folder, blocks = (
+        json.loads(run(f"compare {rows} {options}").stdout)
+        for rows in ("train.csv", "parts", "train.csv --engine blocks")
+    )
+    assert whole["measures"] == folder["measures"] == blocks["measures"]
+    assert whole["notes"] == folder["notes"] == blocks["notes"]
+
+
+def test_of_a_folder_with_too_many_rows_some_are_drawn(parts, monkeypatch):
+    monkeypatch.setattr("apexrank.comparison.compare.MOST_ROWS", 450)
+    for rows in ("parts", "train.csv --engine blocks"):
+        printed = run(
+            f"compare {rows} --target fraud --models push --folds 2 --repeats 1 --save m.apex"
+        ).output
+        note = "compared on 450 of the 600 rows, drawn at random; the model learns from these"
+        assert sum(note in line for line in printed.splitlines()) == 1
+        assert "in all on 450 rows" in printed
+        (command,) = [line for line in printed.splitlines() if line.startswith("a model of all rows: ")]
+        run(command.removeprefix("a model of all rows: apexrank "))
+
+
+def test_a_folder_has_a_fit_command_only_for_what_is_fitted_in_blocks(parts):
+    printed = run("compare parts --target fraud --models logistic --folds 2 --repeats 1").output
+    assert "* recommended" in printed
+    assert "the same model" not in printed
+
+
+def test_a_file_of_a_folder_that_lacks_columns_is_named(parts):
+    pl.DataFrame({"x": [1.0]}).write_parquet("parts/3.parquet")
+    assert "3.parquet has no column" in run("compare parts --target fraud --models logistic", code=2).output
+    assert "--sep" in run("compare parts --target fraud --models logistic --sep ,", code=2).output

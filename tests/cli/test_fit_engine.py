@@ -24,7 +24,7 @@ from apexrank.io.encode import (
     table_stats,
 )
 from apexrank.io.prepare import prepare
-from apexrank.io.stream import Span, TableBlocks, read_blocks
+from apexrank.io.stream import Span, TableBlocks, read_blocks, sample_table
 from apexrank.io.stream_fit import fit_table_blocks, map_spans, map_tables
 from apexrank.rankers.base import fit_blocks
 from apexrank.rankers.push import PNormPush
@@ -533,3 +533,39 @@ def test_arguments_of_read_blocks(folder):
     ):
         with pytest.raises(InputError, match=message):
             read_blocks(folder, "fraud", **options)
+
+
+@pytest.mark.parametrize("rows", [None, 90])
+def test_a_sample_has_rows_of_all_files_in_their_order_each_as_likely(tmp_path, monkeypatch, rows):
+    frame = pl.DataFrame({"x": np.arange(500), "word": [f"w{i}" for i in range(500)]})
+    (tmp_path / "parts").mkdir()
+    frame[:120].write_parquet(tmp_path / "parts" / "1.parquet")
+    frame[120:].with_columns(pl.col("x").cast(float)).write_parquet(tmp_path / "parts" / "2.parquet")
+    frame.write_csv(tmp_path / "rows.csv")
+    monkeypatch.setattr(
+        "apexrank.io.stream.LEAST_ROWS", 7
+    )  # many small tables, so that some are taken out again
+    monkeypatch.setattr("apexrank.io.stream.default_rows", lambda n_features: rows or 10_000)
+    counts = np.zeros(500)
+    for seed in range(150):
+        table, total = sample_table(tmp_path / "parts", 50, seed)
+        assert total == 500
+        assert (np.diff(table.places) > 0).all()
+        assert table.frame["x"].to_list() == table.places.tolist()
+        assert table.frame["word"].to_list() == [f"w{place}" for place in table.places]
+        counts[table.places] += 1
+    assert len(table) == 50
+    # 15 times each on average, with a deviation of 3.7
+    assert np.abs(counts - 15).max() < 5 * 3.7
+    assert np.abs(counts.reshape(10, 50).sum(axis=1) - 750).max() < 5 * np.sqrt(50 * 13.5)
+    of_csv, _ = sample_table(tmp_path / "rows.csv", 50, seed)
+    np.testing.assert_array_equal(of_csv.places, table.places)  # the draw does not depend on the blocks
+    everything, _ = sample_table(tmp_path / "parts", 501)
+    assert everything.frame["x"].to_list() == list(range(500))
+
+
+def test_a_sample_refuses_files_that_do_not_fit_together(tmp_path):
+    pl.DataFrame({"x": [1, 2]}).write_parquet(tmp_path / "1.parquet")
+    pl.DataFrame({"x": ["a", "b"]}).write_parquet(tmp_path / "2.parquet")
+    with pytest.raises(InputError, match=r"2\.parquet column 'x' is String, in files before it Int64"):
+        sample_table(tmp_path, 10)

@@ -15,10 +15,11 @@ from apexrank.comparison import (
     compare_table,
 )
 from apexrank.comparison.candidates import default_candidates, model_size
-from apexrank.comparison.compare import MOST_ROWS
+from apexrank.comparison.compare import MOST_ROWS, drawn_rows
 from apexrank.errors import InputError
 from apexrank.io import Recipe, Table
 from apexrank.io.table_ranker import fit_table
+from apexrank.problem.blocks import ArrayBlocks
 from apexrank.rankers.logistic import LogisticRanker
 
 FEW_TREES = Trees(leaves=(4,), rounds=(10, 30))
@@ -307,3 +308,70 @@ def test_arrays_that_do_not_fit_are_refused(arguments, words):
     X, y = line(60)
     with pytest.raises(InputError, match=words):
         compare_rankers(X, y.astype(int), candidates=[Logistic()], **arguments)
+
+
+def test_the_result_does_not_depend_on_the_number_of_threads(monkeypatch):
+    X, y = line()
+    candidates = [Logistic(), LinearPush(), Additive(pairs=(0, 2)), FEW_TREES]
+    found, told = [], []
+    for n in (1, 3):
+        monkeypatch.setattr("apexrank.comparison.compare.n_threads", lambda n=n: n)
+        told.append([])
+        found.append(
+            compare_rankers(
+                X, y, candidates=candidates, repeats=1, progress=lambda *said: told[-1].append(said)
+            )
+        )
+    one, several = found
+    np.testing.assert_array_equal(one.values, several.values)
+    np.testing.assert_array_equal(one.scores, several.scores)
+    for said in told:
+        assert [done for done, _, _ in said] == list(range(20))
+        assert sorted(name for _, _, name in said) == sorted([c.name for c in candidates] * 5)
+
+
+def test_blocks_and_tensors_are_compared_on_as_rows_in_memory_are():
+    X, y = line()
+    weight = np.arange(len(y)) % 3
+    options = {"candidates": [Logistic()], "repeats": 1}
+    expected = compare_rankers(X, y, sample_weight=weight, **options)
+    blocks = ArrayBlocks(X, y, weight, rows=70)
+    for found in (
+        compare_rankers(blocks, None, **options),
+        compare_rankers(collection(X), collection(y), sample_weight=collection(weight), **options),
+        compare_rankers(tensor(X), y, sample_weight=weight, **options),
+    ):
+        np.testing.assert_array_equal(found.values, expected.values)
+        assert found.row_names == expected.row_names
+        assert found.notes == []
+
+
+def test_rows_are_drawn_where_there_are_too_many(monkeypatch):
+    X, y = line()
+    monkeypatch.setattr("apexrank.comparison.compare.MOST_ROWS", 400)
+    options = {"candidates": [Logistic()], "repeats": 1, "X_test": X, "y_test": y}
+    for given, labels in ((ArrayBlocks(X, y, rows=70), None), (tensor(X), y)):
+        found = compare_rankers(given, labels, **options)
+        assert found.notes == [
+            "compared on 400 of the 600 rows, drawn at random; the model learns from these"
+        ]
+        assert found.row_names[:2] == ["row 601", "row 602"]  # test rows follow all training rows
+    drawn = drawn_rows(ArrayBlocks(X, y, rows=70), None)
+    assert len(np.unique(drawn.places)) == 400 < drawn.total == 600
+    np.testing.assert_array_equal(drawn.X, X[drawn.places])
+    np.testing.assert_array_equal(drawn.y, y[drawn.places])
+
+
+def test_rows_elsewhere_have_no_times_or_names():
+    X, y = line()
+    for options in ({"time": y}, {"row_names": y}):
+        with pytest.raises(InputError, match="time and row_names are for rows in memory"):
+            compare_rankers(ArrayBlocks(X, y), None, candidates=[Logistic()], **options)
+
+
+def collection(array):
+    return pytest.importorskip("dask.array").from_array(array, chunks=(70, *array.shape[1:]))
+
+
+def tensor(array):
+    return pytest.importorskip("torch").tensor(array)

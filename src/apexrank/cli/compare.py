@@ -16,8 +16,9 @@ from apexrank.errors import InputError
 
 if TYPE_CHECKING:
     from apexrank.comparison import Candidate, Comparison
+    from apexrank.io import Table
 
-_compare = opt.panel("Comparison")
+_compare, _engine = opt.panel("Comparison"), opt.panel("Larger than memory")
 RANKERS = {
     "logistic": "logistic regression",
     "push": "linear push",
@@ -67,7 +68,11 @@ class CompareOptions:
         "How often the rows are cut into folds; by default 5, with many rows 3 or 2.", min=1
     )
     confidence: float = _compare("Of the intervals.", default=0.95)
-    seed: int = _compare("For the folds.", min=0, default=0)
+    seed: int = _compare("For the folds, and for the rows drawn from a large table.", min=0, default=0)
+    engine: str | None = _engine(
+        "Draw 100,000 rows from a table that does not fit in memory: blocks (the default for a folder).",
+        choices=("blocks",),
+    )
 
     def candidates(self) -> list[Candidate] | None:
         """Return the rankers to compare, None for the default."""
@@ -91,10 +96,29 @@ class CompareOptions:
         names = [_OF_LIGHTGBM.get(name, name) for name in names]
         return [known[full] for name, full in RANKERS.items() if name in names]
 
+    def read(self, path: Path, reading: opt.CsvOptions) -> tuple[Table, str | None]:
+        """Read a table, or draw rows from one that does not fit in memory; also a sentence where rows were drawn."""
+        from apexrank.comparison.compare import MOST_ROWS, drawn_note
+        from apexrank.io.stream import sample_table
+
+        if self.engine is None and not path.is_dir():
+            return reading.read_table(path, index="index"), None
+        opt.refuse(
+            {
+                "--engine and folders take UTF-8 files: leave out --encoding and --sep": (
+                    reading != opt.CsvOptions()
+                )
+            }
+        )
+        table, total = sample_table(path, MOST_ROWS, self.seed)
+        return table, drawn_note(len(table), total)
+
 
 @opt.option_groups
 def compare(
-    train: Annotated[Path, opt.argument("Table of rows whose answer is known: CSV or Parquet.")],
+    train: Annotated[
+        Path, opt.argument("Table of rows whose answer is known: CSV, Parquet, or a folder of Parquet files.")
+    ],
     *,
     target: Annotated[
         str, typer.Option(help="Column that says which rows are positive.", show_default=False)
@@ -120,8 +144,8 @@ def compare(
     from apexrank.report import build
 
     candidates = options.candidates()
-    table = reading.read_table(train, index="index")
-    other = None if options.test is None else reading.read_table(options.test, index="index")
+    table, drawn = options.read(train, reading)
+    other, also = (None, None) if options.test is None else options.read(options.test, reading)
     given = columns.arguments(table.names) | {"target": target, "id": columns.id or table.roles.get("id")}
     recipe = Recipe(**given | {"categorical": given["categorical"] or None})
     names = ("top", "fpr", "group_split", "time", "folds", "repeats", "confidence")
@@ -136,30 +160,43 @@ def compare(
             progress=None if status is None else lambda done, total, what: status.update(what, done, total),
             **{name: getattr(options, name) for name in names},
         )
+    found.notes[:0] = [
+        *([] if drawn is None else [f"{drawn}; the model learns from these"]),
+        *([] if also is None else [f"test rows: {also}"]),
+    ]
     if save is not None:
         save_model(save, found.model)
     if page.report is not None:
         build(found, page.report, title=page.title or f"Which ranker? {train.name}")
     apart = [name for name in (options.group_split, options.time) if name is not None]
     recipe = replace(recipe, drop=[*recipe.drop, *(name for name in apart if name not in recipe.drop)])
-    command = fit_command(train, recipe, found, save, reading)
+    command = fit_command(train, recipe, found, save, reading, options.engine)
+    if (options.engine or train.is_dir()) and found.names[found.recommended] != RANKERS["push"]:
+        command = None  # of the rankers here only this one is fitted in blocks
     if json:
         out.print_json({**found.to_dict(), "fit": command, "report": page.report, "model": save})
         return
     _print(found, train, options.test)
-    typer.echo(f"the same model: {command}")
+    if command is not None:
+        typer.echo(f"{'the same model' if drawn is None else 'a model of all rows'}: {command}")
     for path in (save, page.report):
         if path is not None:
             out.print_written(path)
 
 
 def fit_command(
-    train: Path, recipe: Any, found: Comparison, save: Path | None, reading: opt.CsvOptions
-) -> str:
+    train: Path,
+    recipe: Any,
+    found: Comparison,
+    save: Path | None,
+    reading: opt.CsvOptions,
+    engine: str | None = None,
+) -> str | None:
     """Return the ``fit`` command that gives the recommended model."""
     best = found.recommended
     short = {full: name for name, full in RANKERS.items()}.get(found.names[best], found.names[best])
     words = ["apexrank", "fit", str(train), "--target", recipe.target]
+    words += [] if engine is None else ["--engine", engine]
     plain: Mapping[str, Any] = {
         "positive": None,
         "id": None,

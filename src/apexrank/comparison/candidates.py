@@ -18,7 +18,8 @@ import numpy as np
 from sklearn.base import clone
 from sklearn.exceptions import ConvergenceWarning
 
-from apexrank.rankers.additive import AdditivePush
+from apexrank.parallel import in_pool
+from apexrank.rankers.additive import AdditivePush, additive_path
 from apexrank.rankers.base import class_scores
 from apexrank.rankers.logistic import LogisticRanker
 from apexrank.rankers.push import PNormPush, push_path
@@ -39,6 +40,7 @@ class Candidate:
 
     name: str
     form: ClassVar[str] = ""  # what there is to read
+    in_threads: ClassVar[bool] = False  # whether fits may run in several threads at once
 
     @property
     def settings(self) -> list[Setting]:
@@ -64,7 +66,13 @@ class Candidate:
 
 @contextmanager
 def quietly() -> Iterator[None]:
-    """Leave out warnings of fits that stop early: a setting that does not converge loses the comparison by itself."""
+    """Leave out warnings of fits that stop early: a setting that does not converge loses the comparison by itself.
+
+    Filters of warnings are those of all threads: in a pool the thread that started it has set them.
+    """
+    if in_pool():
+        yield
+        return
     with catch_warnings():
         simplefilter("ignore", ConvergenceWarning)
         yield
@@ -102,6 +110,7 @@ class LinearPush(Candidate):
 
     name: str = "linear push"
     form = "a coefficient a feature"
+    in_threads = True
     ps: Sequence[float] = (1.0, 4.0, 16.0, 64.0)
     alphas: Sequence[float] = (1.0, 0.1, 1e-2, 1e-3)
     # enough to tell which setting does better; the model that is kept is exact
@@ -131,10 +140,11 @@ class Additive(Candidate):
 
     name: str = "additive push"
     form = "a curve a feature"
+    in_threads = True
     ps: Sequence[float] = (4.0,)
     alphas: Sequence[float] = (1.0, 0.1, 1e-2, 1e-3, 1e-4, 1e-5)
     pairs: Sequence[int] = (0, 30)
-    search: Setting = field(default_factory=lambda: {"max_iter": 100, "tol": 1e-3})  # as of the linear push
+    search: Setting = field(default_factory=lambda: {"max_iter": 50, "tol": 1e-3})  # as of the linear push
 
     @property
     def settings(self) -> list[Setting]:
@@ -146,12 +156,10 @@ class Additive(Candidate):
     def scores(
         self, X: np.ndarray, y: np.ndarray, weight: np.ndarray | None, X_test: np.ndarray
     ) -> np.ndarray:
-        ranker, found = AdditivePush(warm_start=True, **self.search), []
-        for setting in self.settings:
-            with quietly():
-                ranker.set_params(**_additive(setting)).fit(X, y, sample_weight=weight)
-            found.append(ranker.decision_function(X_test))
-        return np.array(found)
+        given: dict[str, Any] = {"ps": self.ps, "n_pairs": self.pairs, "sample_weight": weight, **self.search}
+        with quietly():
+            path = additive_path(X, y, self.alphas, **given)
+        return np.array([ranker.decision_function(X_test) for ranker in path])
 
     def estimator(self, setting: Setting) -> AdditivePush:
         return AdditivePush(**_additive(setting))
@@ -172,6 +180,7 @@ class Trees(Candidate):
 
     name: str = "boosted trees"
     form = "trees for programs to read"
+    in_threads = True
     ps: Sequence[float | None] = (None,)
     leaves: Sequence[int] = (4, 16)
     rounds: Sequence[int] = (10, 25, 50, 100, 200)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import time as clock
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import polars as pl
@@ -24,12 +24,16 @@ from apexrank.comparison.splits import Split, Top, later_rows, repeated_folds
 from apexrank.errors import InputError
 from apexrank.metrics._labels import as_labels, distinct
 from apexrank.metrics.confidence import resample_weights
-from apexrank.rankers.base import class_scores
+from apexrank.parallel import n_threads
+from apexrank.problem.blocks import Block, columns_of, joined_columns
+from apexrank.problem.device import is_device_array, to_device, to_host
+from apexrank.rankers.base import blocks_of, class_scores
 from apexrank.validation import check_between, check_count, check_weights
 
 MOST_ROWS = 100_000  # that are compared on; more would tell differences that nobody cares about
 _MOST_DRAWN = 5e7  # rows in all bootstrap samples
 _DRAWS = 1000
+_MOST_NUMBERS = 1e8  # in the features of all splits that run at once
 
 Tell = Callable[[str], None]
 
@@ -79,6 +83,7 @@ class Data:
     y: np.ndarray
     weight: np.ndarray | None
     rows: Rows
+    n_features: int
     row_names: list[str]
     groups: np.ndarray | None = None
     time: np.ndarray | None = None
@@ -110,7 +115,9 @@ def compare_rankers(
     Parameters
     ----------
     X, y : array of numbers, and labels of two classes
-        The larger label is positive. Features are scaled to mean 0 and deviation 1.
+        The larger label is positive. Features are scaled to mean 0 and deviation 1. From Dask collections, blocks
+        (:class:`apexrank.problem.Blocks`, with y=None) and arrays on a device, 100,000 rows are drawn at random where
+        there are more, and only these come into memory; the model learns from them.
     X_test, y_test : as X and y, optional
         Rows to measure on, instead of folds; the folds then only choose settings.
     sample_weight : array, optional
@@ -159,6 +166,15 @@ def compare_rankers(
     candidates = given.checked()
     if (X_test is None) != (y_test is None):
         raise InputError("X_test and y_test come together: give both or neither")
+    drawn = drawn_rows(X, y, sample_weight, groups, random_state=given.random_state)
+    if drawn.X is not X and not (time is None and row_names is None):
+        raise InputError("time and row_names are for rows in memory: give arrays, or leave them out")
+    X, y, sample_weight, groups, places, total = drawn
+    notes = [f"{drawn.note}; the model learns from these"] if drawn.note else []
+    if X_test is not None:
+        extras = drawn_rows(X_test, y_test, random_state=given.random_state)
+        X_test, y_test, places = extras.X, extras.y, np.append(places, total + extras.places)
+        notes += [f"test rows: {extras.note}"] if extras.note else []
     matrix, (positive, classes) = _matrix("X", X), _positives(y)
     weight = None if sample_weight is None else np.asarray(sample_weight, dtype=float)
     for name, column in {"y": positive, "sample_weight": weight, "groups": groups, "time": time}.items():
@@ -188,13 +204,11 @@ def compare_rankers(
         return scaler.transform(matrix[train]), scaler.transform(matrix[tested])
 
     shown = (
-        [f"row {i + 1}" for i in range(len(positive))]
-        if row_names is None
-        else [str(name) for name in row_names]
+        [f"row {place + 1}" for place in places] if row_names is None else [str(name) for name in row_names]
     )
     if len(shown) != len(positive):
         raise InputError(f"row_names needs {len(positive)} names, those of X_test last")
-    data = Data(positive, weight, rows, shown, test=test)
+    data = Data(positive, weight, rows, matrix.shape[1], shown, test=test, notes=notes)
     data.groups = None if groups is None else np.asarray(groups)
     data.time = None if time is None else np.asarray(time)
     found = compare_data(data, candidates, given)
@@ -228,6 +242,62 @@ def compare_rankers(
     )
 
 
+def drawn_note(n: int, total: int) -> str | None:
+    """Sentence that says that only some rows are compared on, None for all of them."""
+    return None if n == total else f"compared on {n:,} of the {total:,} rows, drawn at random"
+
+
+class Drawn(NamedTuple):
+    """Rows in memory, their numbers in the data, and how many rows these have."""
+
+    X: Any
+    y: Any
+    weight: Any
+    groups: Any
+    places: np.ndarray
+    total: int
+
+    @property
+    def note(self) -> str | None:
+        """Sentence that says that these are not all rows."""
+        return drawn_note(len(self.places), self.total)
+
+
+def drawn_rows(
+    X: Any, y: Any, sample_weight: Any = None, groups: Any = None, *, random_state: int | None = 0
+) -> Drawn:
+    """Draw at most ``MOST_ROWS`` rows from blocks, Dask collections or a device; rows in memory stay as they are."""
+    blocks = blocks_of(X, y, sample_weight, groups)
+    if blocks is None and not is_device_array(X):
+        return Drawn(X, y, sample_weight, groups, np.arange(np.size(y)), np.size(y))
+    sizes = [len(X)] if blocks is None else blocks.map(_n_rows)
+    total, rng = int(sum(sizes)), np.random.default_rng(random_state)
+    rows = np.arange(total)
+    if total > MOST_ROWS:
+        rows = np.sort(rng.choice(total, MOST_ROWS, replace=False, shuffle=False))
+    if blocks is None:
+        labels, weight, ids = (
+            None if column is None else to_host(column)[rows] for column in (y, sample_weight, groups)
+        )
+        return Drawn(to_host(X[to_device(rows, X)]), labels, weight, ids, rows, total)
+    own = np.split(rows, np.searchsorted(rows, np.cumsum(sizes)[:-1]))
+    inside = [some - first for some, first in zip(own, np.cumsum([0, *sizes[:-1]]), strict=True)]
+    parts = blocks.map_with(_take, inside)
+    matrix: Any = np.concatenate([part.X for part in parts])
+    if blocks.names is not None:
+        matrix = pl.DataFrame(matrix, schema=list(blocks.names))
+    return Drawn(matrix, *joined_columns([columns_of(part) for part in parts]), rows, total)
+
+
+def _n_rows(block: Block) -> int:
+    return len(block.y)
+
+
+def _take(block: Block, rows: np.ndarray) -> Block:
+    chosen: Any = (None if column is None else np.asarray(column)[rows] for column in block)
+    return Block(*chosen)
+
+
 def _contributions(model: Any, X: np.ndarray) -> np.ndarray:
     """What each feature adds to the scores; the mean of scaled features is 0."""
     return model.contributions(X) if hasattr(model, "contributions") else X * np.ravel(model.coef_)
@@ -257,9 +327,7 @@ def compare_data(data: Data, candidates: list[Candidate], options: Options) -> C
     known = np.arange(len(y)) if data.test is None else np.flatnonzero(~data.test)
     if len(known) > MOST_ROWS:
         rng = np.random.default_rng(options.random_state)
-        notes.append(
-            f"compared on {MOST_ROWS:,} of the {len(known):,} rows, drawn at random; the model learns from all"
-        )
+        notes.append(f"{drawn_note(MOST_ROWS, len(known))}; the model learns from all")
         known = np.sort(rng.permutation(known)[:MOST_ROWS])
     splits, how = _splits(data, known, options)
     listed = known if data.test is None else np.flatnonzero(data.test)
@@ -267,7 +335,8 @@ def compare_data(data: Data, candidates: list[Candidate], options: Options) -> C
     total, positives = float(counted[listed].sum()), float(counted[listed] @ y[listed])
     top = Top.of(options.top, total, positives, options.fpr)
     _foretell(top, total, positives, options, notes)
-    trials = run_trials(candidates, y, weight, data.rows, splits, top, options.progress)
+    threads = int(np.clip(_MOST_NUMBERS / (len(known) * data.n_features), 1, n_threads()))
+    trials = run_trials(candidates, y, weight, data.rows, splits, top, options.progress, threads)
     settings = [candidate.settings[trial.best()] for candidate, trial in zip(candidates, trials, strict=True)]
     ratio = float(np.mean([len(split.test) / len(split.train) for split in splits]))
     n_train, draws = int(np.mean([len(split.train) for split in splits])), None

@@ -4,14 +4,18 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import partial
+from itertools import count
+from threading import Lock
 
 import numpy as np
 from threadpoolctl import threadpool_limits
 
-from apexrank.comparison.candidates import Candidate
+from apexrank.comparison.candidates import Candidate, quietly
 from apexrank.comparison.splits import Split, Top
 from apexrank.errors import InputError
 from apexrank.metrics import auc, average_precision
+from apexrank.parallel import Threads
 
 MEASURES = ("top", "average_precision", "auc")
 # shares of the rows read, dense at the top, at which the share of the positives found is noted
@@ -60,32 +64,46 @@ def run_trials(
     splits: Sequence[Split],
     top: Top,
     progress: Progress | None = None,
+    threads: int = 1,
 ) -> list[Trials]:
-    """Fit and measure every setting of every candidate on every split; ``rows`` gives the features of both parts."""
+    """Fit and measure every setting of every candidate on every split; ``rows`` gives the features of both parts.
+
+    Splits run in several ``threads``, but for candidates whose fits may not. The result does not depend on their
+    number.
+    """
     shapes = [(len(candidate.settings), len(splits), len(MEASURES)) for candidate in candidates]
     values = [np.empty(shape) for shape in shapes]
     gains = [np.empty((*shape[:2], len(SHARES))) for shape in shapes]
     scores = [np.full((shape[0], len(y)), np.nan) for shape in shapes]
-    total = len(splits) * len(candidates)
+    total, started, lock = len(splits) * len(candidates), count(), Lock()
+
+    def try_all(numbers: list[int], s: int) -> None:
+        train, test, repeat = splits[s]
+        X, X_test = rows(train, test)
+        w, w_test = (None, None) if weight is None else (weight[train], weight[test])
+        if w is not None and not (w[y[train]].any() and w[~y[train]].any()):
+            raise InputError(
+                "in one split a class has no training row with a weight above 0: use fewer folds, or give more "
+                "rows a weight"
+            )
+        for c in numbers:
+            if progress is not None:
+                with lock:
+                    progress(next(started), total, candidates[c].name)
+            found = candidates[c].scores(X, y[train], w, X_test)
+            for i, row in enumerate(found):
+                values[c][i, s] = measures_of(y[test], row, w_test, top)
+                gains[c][i, s] = gains_of(y[test], row, w_test)
+            if repeat == 0:
+                scores[c][:, test] = found
+
     # of many small products of matrices starting and awaiting threads takes longer than they save
-    with threadpool_limits(limits=1, user_api="blas"):
-        for s, (train, test, repeat) in enumerate(splits):
-            X, X_test = rows(train, test)
-            w, w_test = (None, None) if weight is None else (weight[train], weight[test])
-            if w is not None and not (w[y[train]].any() and w[~y[train]].any()):
-                raise InputError(
-                    "in one split a class has no training row with a weight above 0: use fewer folds, or give more "
-                    "rows a weight"
-                )
-            for c, candidate in enumerate(candidates):
-                if progress is not None:
-                    progress(s * len(candidates) + c, total, candidate.name)
-                found = candidate.scores(X, y[train], w, X_test)
-                for i, row in enumerate(found):
-                    values[c][i, s] = measures_of(y[test], row, w_test, top)
-                    gains[c][i, s] = gains_of(y[test], row, w_test)
-                if repeat == 0:
-                    scores[c][:, test] = found
+    with threadpool_limits(limits=1, user_api="blas"), quietly():
+        for in_threads in (False, True):
+            numbers = [c for c, candidate in enumerate(candidates) if candidate.in_threads == in_threads]
+            if numbers:
+                with Threads(threads if in_threads else 1) as pool:
+                    pool.map(partial(try_all, numbers), range(len(splits)))
     return [Trials(*arrays) for arrays in zip(values, gains, scores, strict=True)]
 
 

@@ -116,7 +116,7 @@ def compare_table(
         other = take_rows(cells, test) if test[-1] < len(y) else take_rows(test_cells or {}, test - len(y))
         return encoder.transform(own), encoder.transform(other)
 
-    data = Data(y, weight, rows, _names(table, recipe.id), notes=notes)
+    data = Data(y, weight, rows, len(whole.features), _names(table, recipe.id), notes=notes)
     if group_split is not None:
         data.groups = group_ids(table, group_split)
     elif copied(y, repeats):

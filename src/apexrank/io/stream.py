@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from itertools import islice, pairwise
 from pathlib import Path
@@ -177,6 +177,57 @@ class TableBlocks(Blocks):
         while some := list(islice(tables, -(-self.rows // piece_rows(self.rows, self.pieces)))):
             yield _joined(map(self.make, some), sum(map(len, some)))
             del some
+
+
+def sample_table(path: str | Path, n: int, seed: int | None = 0) -> tuple[Table, int]:
+    """Draw ``n`` rows at random from a file or folder larger than memory.
+
+    Returns them in their order, all rows where there are no more, and how many there are. It takes one pass with no
+    more than twice ``n`` rows and a piece of a block in memory.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     pl.DataFrame({"x": range(1000)}).write_parquet(f"{folder}/rows.parquet")
+    ...     table, total = sample_table(folder, 3)
+    >>> table.frame["x"].to_list() == table.places.tolist(), len(table), total
+    (True, 3, 1000)
+    """
+    blocks, rng = TableBlocks(path), np.random.default_rng(seed)
+    head, total, limit = blocks.head(), 0, 1.0
+    frames, keys, places = [head.frame[:0]], np.zeros(0), np.zeros(0, dtype=np.int64)
+    types = dict(head.frame.schema)
+
+    def keep_smallest() -> float:
+        nonlocal frames, keys, places
+        kept = np.sort(np.argsort(keys, kind="stable")[:n])
+        frames = [pl.concat(frames, how="vertical_relaxed")[kept]]
+        keys, places = keys[kept], places[kept]
+        return float(keys.max(initial=0.0))
+
+    for table in blocks.tables():
+        columns = [table.column(name) for name in head.names]
+        for column in columns:
+            known = types[column.name]
+            if known == pl.Null:
+                types[column.name] = column.dtype
+            elif column.dtype not in (known, pl.Null) and not (
+                known.is_numeric() and column.dtype.is_numeric()
+            ):
+                raise InputError(
+                    f"{table.source} column {column.name!r} is {column.dtype}, in files before it {known}: "
+                    "write one type in all files"
+                )
+        own = rng.random(len(table))  # the rows with the smallest keys stay
+        some = np.flatnonzero(own <= limit)
+        frames.append(pl.DataFrame(columns)[some])
+        keys, places = np.append(keys, own[some]), np.append(places, total + some)
+        total += len(table)
+        if len(keys) > 2 * n:
+            limit = keep_smallest()
+    keep_smallest()
+    return replace(head, frame=frames[0], source=str(path), places=places), total
 
 
 class ParquetFile(NamedTuple):

@@ -136,6 +136,27 @@ def gram(code, fraction, starts, two_code, two_fraction, pairs, widths, weight, 
 
 
 @kernel()
+def block_grams(code, fraction, starts, two_code, two_fraction, pairs, widths, weight, places, out):
+    """Add ``Σ weight·x·xᵀ`` of the rows x, of each column and pair alone, to the square from ``out[places[b]]`` on.
+
+    Only the upper triangles are filled.
+    """
+    most = 2 * code.shape[1] + 4 * pairs.shape[0]
+    slot, value = np.empty(most, dtype=np.int64), np.empty(most)
+    for i in range(code.shape[0]):
+        n = nonzeros(code, fraction, starts, two_code, two_fraction, pairs, widths, i, slot, value)
+        b = 0
+        for k in range(n):
+            while slot[k] >= starts[b + 1]:
+                b += 1
+            row = places[b] + (slot[k] - starts[b]) * (starts[b + 1] - starts[b]) - starts[b]
+            m = k
+            while m < n and slot[m] < starts[b + 1]:
+                out[row + slot[m]] += weight[i] * value[k] * value[m]
+                m += 1
+
+
+@kernel()
 def expand(code, fraction, starts, two_code, two_fraction, pairs, widths, out):
     """Fill ``out``, rows by slots, with the values of each row."""
     most = 2 * code.shape[1] + 4 * pairs.shape[0]
@@ -148,10 +169,11 @@ def expand(code, fraction, starts, two_code, two_fraction, pairs, widths, out):
 
 @kernel()
 def cell_sums(code, r, weight, pairs, widths, first, last, sums, counts):
-    """Sums of r and of the weights in the cells between knots of each pair of columns."""
+    """Sums of r and of the weights in the cells between knots of each pair of columns; ``code`` has a row a column."""
     for q in range(first, last):
         a, b = pairs[q, 0], pairs[q, 1]
-        for i in range(code.shape[0]):
-            if code[i, a] < widths[a] and code[i, b] < widths[b]:
-                sums[q, code[i, a], code[i, b]] += r[i]
-                counts[q, code[i, a], code[i, b]] += weight[i]
+        for i in range(code.shape[1]):
+            k, m = code[a, i], code[b, i]
+            if k < widths[a] and m < widths[b]:
+                sums[q, k, m] += r[i]
+                counts[q, k, m] += weight[i]

@@ -302,7 +302,14 @@ def survey(blocks: Blocks, *, binary: bool) -> Survey:
 
 def gathered(blocks: Blocks) -> tuple[np.ndarray, np.ndarray | None, np.ndarray | None]:
     """Labels, weights and group ids of all rows in memory; weights that some blocks lack are 1."""
-    y, weight, groups = zip(*blocks.map(_columns_of), strict=True)
+    return joined_columns(blocks.map(columns_of))
+
+
+def joined_columns(
+    parts: Sequence[tuple[Any, Any, Any]],
+) -> tuple[np.ndarray, np.ndarray | None, np.ndarray | None]:
+    """Join the labels, weights and group ids of blocks."""
+    y, weight, groups = zip(*parts, strict=True)
     if any(own is None for own in groups) and not all(own is None for own in groups):
         raise InputError("some blocks have group ids and others have none: give one per row, or none at all")
     weights = None
@@ -313,7 +320,8 @@ def gathered(blocks: Blocks) -> tuple[np.ndarray, np.ndarray | None, np.ndarray 
     return np.concatenate(y), weights, None if groups[0] is None else np.concatenate(groups)
 
 
-def _columns_of(block: Block) -> tuple[Any, Any, Any]:
+def columns_of(block: Block) -> tuple[Any, Any, Any]:
+    """Labels, weights and group ids of a block."""
     weight = None if block.weight is None else np.asarray(block.weight, dtype=np.float64)
     return labels_of(block), weight, None if block.groups is None else np.asarray(block.groups)
 

@@ -85,6 +85,10 @@ class Design:
         """Whether a column has different values."""
         raise NotImplementedError
 
+    def whitening(self, scale: np.ndarray, ridge: float) -> Any:
+        """Matrix P of coordinates ``w = P·x`` that suit L-BFGS better than ``w = x/scale``, or None."""
+        return None
+
     def moved(self, shift: np.ndarray) -> Self:
         """The same rows less ``shift``."""
         raise NotImplementedError

@@ -12,7 +12,7 @@ depends on one of the two alone, with the ridge ``θ'(D'D ⊗ 1 + 1 ⊗ D'D + 1)
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import pairwise
@@ -21,12 +21,22 @@ from typing import Any
 import numpy as np
 from scipy import linalg, sparse
 
-from apexrank.kernels.ramps import expand, find_places, gather, gather_pairs, gram, scatter, scatter_pairs
+from apexrank.kernels.ramps import (
+    block_grams,
+    expand,
+    find_places,
+    gather,
+    gather_pairs,
+    gram,
+    scatter,
+    scatter_pairs,
+)
 from apexrank.kernels.rows import MAX_CHUNKS, MIN_CHUNK_ROWS, SMALL
 from apexrank.parallel import Threads, n_threads
-from apexrank.problem.design import SCALE_ROWS, Design, Span, moments_of
+from apexrank.problem.design import SCALE_ROWS, Design, Span
 
 GRAM_CHUNKS = 4  # each with a matrix of its own
+WEAKEST = 1e-8  # eigenvalue of a correlation that counts as one, in a change of coordinates
 SCATTER = 4.0  # multiplications of a product of matrices in the time of one addition to a place in memory
 
 
@@ -99,14 +109,10 @@ class RampBasis:
         """Values at all slots, and one more that is never used, of the function of each coefficient."""
         return sparse.csr_array(sparse.block_diag([*self.blocks, np.zeros((1, 0))]))
 
-    def parts(self, values: np.ndarray) -> Iterator[np.ndarray]:
-        """Blocks of the columns of ``values @ matrix``: for many rows faster than the sparse product."""
-        for (first, last), block in zip(pairwise(self.starts.tolist()), self.blocks, strict=True):
-            yield values[:, first:last] @ block
-
     def combine(self, values: np.ndarray) -> np.ndarray:
-        """``values @ matrix``."""
-        return np.hstack([*self.parts(values)])
+        """``values @ matrix``, block by block: for many rows faster than the sparse product."""
+        bounds = pairwise(self.starts.tolist())
+        return np.hstack([values[:, i:j] @ block for (i, j), block in zip(bounds, self.blocks, strict=True)])
 
     def _of_column(self, j: int) -> np.ndarray:
         width = len(self.knots[j])
@@ -138,6 +144,8 @@ class RampBasis:
 class RampRows:
     """Rows of an additive model, of shape (n_rows, n_coefficients) without holding that many numbers.
 
+    ``places`` are those of the values between the knots of single columns, where they are known.
+
     Examples
     --------
     >>> basis = RampBasis([np.array([0.0, 1.0, 3.0])], [0], [False], [False])
@@ -146,10 +154,10 @@ class RampRows:
     [[0.5, 0.0], [1.0, 0.5], [0.0, 0.0]]
     """
 
-    def __init__(self, X: np.ndarray, basis: RampBasis) -> None:
-        self.basis = basis
+    def __init__(self, X: np.ndarray, basis: RampBasis, places: Places | None = None) -> None:
+        self.values, self.basis = X, basis
         self.shape = len(X), int(basis.columns[-1])
-        self.places = Places(X, basis.knots)
+        self.places = Places(X, basis.knots) if places is None else places
         used = sorted({column for pair in basis.pairs for column in pair})
         where = {column: place for place, column in enumerate(used)}
         own = [] if basis.pair_knots is None else [basis.pair_knots[column] for column in used]
@@ -213,6 +221,25 @@ class RampRows:
         total = out.sum(axis=0)
         return total + np.triu(total, 1).T
 
+    def moments(self, sample_weight: np.ndarray | None) -> tuple[np.ndarray, list[np.ndarray]]:
+        """Mean of every coefficient's function, and the covariances inside each column and pair; of some rows."""
+        n, some = self.shape[0], min(self.shape[0], SCALE_ROWS // 4)
+        chosen = np.arange(n) if some == n else np.random.default_rng(0).integers(0, n, some)
+        weight = np.ones(some) if sample_weight is None else np.asarray(sample_weight, dtype=float)[chosen]
+        starts, blocks = self.basis.starts, self.basis.blocks
+        places = np.append(0, np.cumsum(np.diff(starts) ** 2))
+        sums = np.zeros(int(places[-1]))
+        block_grams(*self._parts(chosen), weight / (weight.sum() or 1.0), places, sums)
+        means, found = [np.zeros(0)], []
+        for (first, last), block in zip(pairwise(places.tolist()), blocks, strict=True):
+            if block.shape[1]:  # a constant column has no coefficient
+                gram = sums[first:last].reshape(len(block), -1)
+                gram = gram + np.triu(gram, 1).T
+                mean = gram.sum(axis=1)  # the values of a row in a column or pair are 1 in sum
+                means.append(mean @ block)
+                found.append(block.T @ (gram - np.outer(mean, mean)) @ block)
+        return np.concatenate(means), found
+
     def dense(self, rows: slice | np.ndarray) -> np.ndarray:
         """Some of the rows as an array."""
         return self.basis.combine(self.slots(rows))
@@ -265,15 +292,25 @@ class RampDesign(Design):
         return self.X.dense(rows)
 
     def units(self, sample_weight: Any) -> tuple[np.ndarray, np.ndarray]:
-        n, some = self.n_rows, min(self.n_rows, SCALE_ROWS // 4)
-        chosen = np.arange(n) if some == n else np.random.default_rng(0).integers(0, n, some)
-        weight = None if sample_weight is None else sample_weight[chosen]
-        parts = self.X.basis.parts(self.X.slots(chosen))
-        # a constant column has no coefficient
-        found = [moments_of(part, weight) for part in parts if part.size]
-        none = np.zeros(0)
-        mean = np.concatenate([none, *(own.mean for own in found)])
-        return mean, np.concatenate([none, *(own.unit for own in found)])
+        mean, self._covariances = self.X.moments(sample_weight)
+        variance = np.concatenate([np.zeros(0), *map(np.diag, self._covariances)])
+        size = np.hypot(mean, np.sqrt(np.maximum(variance, 0.0)))
+        # what rounding leaves of a variance is none
+        spread = np.where(variance > 1e-12 * size**2, np.sqrt(np.maximum(variance, 0.0)), size)
+        return mean, np.where(spread > 0, spread, 1.0)
+
+    def whitening(self, scale: np.ndarray, ridge: float) -> Any:
+        """Sparse matrix P of coordinates ``w = P·x`` in which the coefficients of each function are uncorrelated.
+
+        Neighbouring ramps differ by little: in the units of single coefficients L-BFGS takes several times as long.
+        """
+        parts, first = [], 0
+        for covariance in self._covariances:
+            last = first + len(covariance)
+            own = covariance + np.diag(ridge + WEAKEST * scale[first:last] ** 2)
+            parts.append(linalg.lapack.dtrtri(linalg.cholesky(own, check_finite=False))[0])
+            first = last
+        return sparse.csr_array(sparse.block_diag(parts))
 
     def varies(self) -> np.ndarray:
         return np.full(self.n_features, True)

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
+from copy import copy
 from dataclasses import KW_ONLY, dataclass, replace
-from itertools import combinations
+from itertools import combinations, product
 from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
@@ -17,7 +18,7 @@ from apexrank.preprocessing.ramps import coded, learn_basis
 from apexrank.problem.design import Make, Training
 from apexrank.problem.problem import Problem
 from apexrank.problem.ramps import Places, RampBasis, RampRows
-from apexrank.rankers.base import LinearFit, checked_rows
+from apexrank.rankers.base import LinearFit, checked_rows, read_rows
 from apexrank.rankers.push import PNormPush, PNormPushCV
 from apexrank.rankers.retarget import MonotoneRetargeting
 from apexrank.validation import check_count
@@ -143,10 +144,16 @@ class AdditiveFit(LinearFit):
         encoded = self._encoded(data)
         problem = super()._minimise(encoded, make)
         if self.n_pairs:
-            encoded = self._with_pairs(data.X, encoded, problem)
-            self._start = np.concatenate([self.coef_, np.zeros(encoded.X.shape[1] - len(self.coef_))])
-            problem = super()._minimise(encoded, make)
+            return self._add_pairs(encoded, problem, make)
         self._keep(encoded)
+        return problem
+
+    def _add_pairs(self, encoded: Training, problem: Problem, make: Make) -> Problem:
+        """Fit functions of columns and pairs, from a fit without pairs."""
+        paired = self._with_pairs(encoded, problem)
+        self._start = np.concatenate([self.coef_, np.zeros(paired.X.shape[1] - len(self.coef_))])
+        problem = super()._minimise(paired, make)
+        self._keep(paired)
         return problem
 
     def _encoded(self, data: Training) -> Training:
@@ -197,9 +204,9 @@ class AdditiveFit(LinearFit):
             found[int(key)] = int(sign)
         return {key: sign for key, sign in found.items() if sign}
 
-    def _with_pairs(self, X: np.ndarray, data: Training, problem: Problem) -> Training:
+    def _with_pairs(self, data: Training, problem: Problem) -> Training:
         """The rows with pairs, those of columns in whose cells the gradient of the objective is largest."""
-        basis = data.X.basis
+        X, basis = data.X.values, data.X.basis
         v, w = basis.matrix @ self.coef_, np.ones(len(X)) if data.weight is None else data.weight
         mass = data.X.scatter(w)
         spread = np.zeros(len(basis.knots))
@@ -222,7 +229,8 @@ class AdditiveFit(LinearFit):
         paired = replace(
             basis, pairs=pairs, pair_knots=few, pair_weights=weights, pair_strength=PAIR_STRENGTH
         )
-        return Training(RampRows(X, paired), data.labels, data.weight, data.groups)
+        rows = RampRows(X, paired, data.X.places)
+        return Training(rows, data.labels, data.weight, data.groups)
 
     def _keep(self, data: Training) -> None:
         """Keep the functions, each with mean 0 over the training rows."""
@@ -305,7 +313,9 @@ def screen_pairs(places: Places, residual: np.ndarray, weight: np.ndarray) -> li
         code, residual, weight = code[some], residual[some], weight[some]
     size = int(places.widths.max(initial=1))
     sums, counts = np.zeros((2, len(pairs), size, size))
-    cell_sums(code, residual, weight, pairs, places.widths, 0, len(pairs), sums, counts)
+    cell_sums(
+        np.ascontiguousarray(code.T), residual, weight, pairs, places.widths, 0, len(pairs), sums, counts
+    )
     left = sums - counts * additive_part(sums, counts)
     strength = (left**2 / np.maximum(counts, 1e-12)).sum(axis=(1, 2), where=counts > 0)
     return [(int(a), int(b)) for a, b in pairs[np.argsort(-strength, kind="stable")].tolist()]
@@ -396,6 +406,41 @@ class AdditivePush(AdditiveOptions, AdditiveFit, PNormPush):
         return GroupLasso(
             np.repeat(np.arange(len(basis.blocks)), np.diff(basis.columns)), self.alpha_, self.l1_ratio
         )
+
+
+def additive_path(
+    X: ArrayLike,
+    y: ArrayLike,
+    alphas: Sequence[float],
+    *,
+    ps: Sequence[float] = (4.0,),
+    n_pairs: Sequence[int] = (0,),
+    sample_weight: ArrayLike | None = None,
+    **options: Any,
+) -> list[AdditivePush]:
+    """One fitted :class:`AdditivePush` for each of ``product(n_pairs, alphas, ps)``.
+
+    The rows are encoded once, every fit starts from the one before it, and those with pairs from the one without.
+    ``options`` are those of :class:`AdditivePush`. Give the alphas in falling order.
+
+    Examples
+    --------
+    >>> from sklearn.datasets import load_breast_cancer
+    >>> X, y = load_breast_cancer(return_X_y=True)
+    >>> path = additive_path(X[:, :4], y, [1, 0.1], n_pairs=[0, 2])
+    >>> [(ranker.alpha, len(ranker.pairs_)) for ranker in path]
+    [(1, 0), (0.1, 0), (1, 2), (0.1, 2)]
+    """
+    ranker = AdditivePush(warm_start=True, **options)
+    data = ranker._encoded(read_rows(ranker, X, y, sample_weight, None, binary=True))
+    found: list[list[AdditivePush]] = [[] for _ in n_pairs]
+    for alpha, p in product(alphas, ps):
+        problem = ranker.set_params(alpha=alpha, p=p)._minimise(data, ranker._objective)
+        for path, number in zip(found, n_pairs, strict=True):
+            own = copy(ranker).set_params(n_pairs=number)
+            solved = own._add_pairs(data, problem, own._objective) if number else problem
+            path.append(own._finish(data, solved))
+    return [fitted for path in found for fitted in path]
 
 
 @dataclass(eq=False, repr=False)

@@ -530,7 +530,10 @@ class LinearBinaryRanker(BinaryRanker, LinearFit):
         collections (with y and the rest), or :class:`~apexrank.problem.Blocks` (with y=None).
         """
         data = read_rows(self, X, y, sample_weight, groups, binary=True)
-        problem = self._minimise(data, self._objective)
+        return self._finish(data, self._minimise(data, self._objective))
+
+    def _finish(self, data: Any, problem: Problem) -> Self:
+        """Add the intercept to the coefficients that solve the problem."""
         w, self.coef_ = self.coef_, self.coef_[None, :]
         self.intercept_ = np.array([self._intercept(data, problem, w)])
         return self

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from importlib.util import find_spec
+from itertools import pairwise
 from typing import Any, NamedTuple, Self
 
 import numpy as np
@@ -13,6 +14,7 @@ from scipy import sparse
 from apexrank.errors import InputError, MissingExtraError
 from apexrank.kernels.trees import leaf_sums, path_sums
 from apexrank.metrics.confidence import are_counts
+from apexrank.parallel import n_threads
 from apexrank.rankers.base import BinaryRanker, checked_rows
 from apexrank.validation import check_count
 
@@ -56,13 +58,16 @@ class Forest(NamedTuple):
                 mean[node] = np.average(mean[below], weights=np.maximum(weight[below], 1))
         return cls(feature.astype(np.int64), threshold, left, right, value, mean, roots, float(base))
 
-    def scores(self, X: np.ndarray, rounds: int | None = None) -> np.ndarray:
-        """Scores of the rows after so many trees."""
-        out = np.full(len(X), self.base)
-        leaf_sums(
-            X, self.feature, self.threshold, self.left, self.right, self.value, self.roots[:rounds], out
-        )
-        return out
+    def scores(self, X: np.ndarray) -> np.ndarray:
+        """Scores of the rows."""
+        return next(self.staged(X, [len(self.roots)]))
+
+    def staged(self, X: np.ndarray, rounds: Iterable[int]) -> Iterator[np.ndarray]:
+        """Scores of the rows after so many trees, for growing numbers of them."""
+        out, nodes = np.full(len(X), self.base), (self.feature, self.threshold, self.left, self.right)
+        for first, last in pairwise([0, *rounds]):
+            leaf_sums(X, *nodes, self.value, self.roots[first:last], out)
+            yield out.copy()
 
     def asked(self, n_features: int) -> np.ndarray:
         """Number of splits on each feature."""
@@ -164,7 +169,7 @@ class TreeRanker(BinaryRanker):
             "deterministic": True,
             "force_row_wise": True,
             # of small trees awaiting other threads takes longer than they save, many times so on a busy machine
-            "num_threads": 1 if rows.size < _LARGE else 0,
+            "num_threads": 1 if rows.size < _LARGE else n_threads(),
             "verbosity": -1,
         }
         data = lightgbm.Dataset(rows, positive.astype(float), weight=weight)
@@ -201,8 +206,8 @@ class TreeRanker(BinaryRanker):
 
     def staged(self, X: ArrayLike, rounds: Sequence[int]) -> np.ndarray:
         """Scores after so many rounds, shape (len(rounds), n)."""
-        rows = self._rows(X)
-        return np.array([self.forest_.scores(rows, number) for number in rounds])
+        each, place = np.unique(np.asarray(rounds, dtype=int), return_inverse=True)
+        return np.array([*self.forest_.staged(self._rows(X), each.tolist())])[place]
 
     def contributions(self, X: ArrayLike) -> np.ndarray:
         """Contribution of each feature to a row's score beyond the mean score, rows by features."""

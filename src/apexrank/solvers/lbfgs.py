@@ -15,7 +15,7 @@ WIDEST_KINK, SHARPEN = 0.1, 10.0  # the first width of a rounded kink is one ove
 
 @dataclass(frozen=True)
 class LBFGS:
-    """SciPy's L-BFGS-B on ``u = w·scale``, stopped by our own certificates; any penalty.
+    """SciPy's L-BFGS-B on ``u = w·scale``, or a design's own coordinates, stopped by our certificates; any penalty.
 
     Bounds are those of L-BFGS-B. With an L1 norm it works on ``u = x⁺ − x⁻`` with x ≥ 0, where the norm is a sum, so
     that zeros are exact. Needs ``value_and_grad`` only. When the line search gives up before the certificate holds
@@ -78,7 +78,7 @@ class LBFGS:
             report(self.verbose, solution)
 
     def _run(self, problem: Problem, solution: Solution) -> None:
-        coordinates = Coordinates(problem)
+        coordinates = Coordinates(problem, solution.w)
         latest: dict[bytes, tuple[float, np.ndarray]] = {}
 
         def value_and_grad(x: np.ndarray) -> tuple[float, np.ndarray]:
@@ -101,7 +101,7 @@ class LBFGS:
 
         minimize(
             value_and_grad,
-            coordinates.of(solution.w),
+            coordinates.of_start,
             jac=True,
             method="L-BFGS-B",
             bounds=coordinates.bounds,
@@ -118,22 +118,32 @@ class LBFGS:
 
 
 class Coordinates:
-    """Coordinates ``x = w·scale``, or with an L1 norm ``x⁺, x⁻ ≥ 0`` with ``w·scale = x⁺ − x⁻``, where it is linear."""
+    """Coordinates ``x = w·scale``, or with an L1 norm ``x⁺, x⁻ ≥ 0`` with ``w·scale = x⁺ − x⁻``, where it is linear.
 
-    def __init__(self, problem: Problem) -> None:
+    With a ridge a design may have better ones, ``w = start + whitening·x``.
+    """
+
+    def __init__(self, problem: Problem, start: np.ndarray) -> None:
         self.scale, penalty = problem.scale, problem.penalty
         self.split, (low, high) = penalty.l1 > 0, penalty.bounds
         self.bounds: Any = Bounds(low * self.scale, high * self.scale) if penalty.is_bounded else None
-        self.cost = np.zeros(len(self.scale))
+        self.cost, self.start, self.whitening = np.zeros(len(self.scale)), start, None
         if self.split:
             self.bounds = Bounds(0.0, np.concatenate([high * self.scale, -low * self.scale]))
             self.cost = penalty.l1 / np.tile(self.scale, 2)
+        elif not problem.needs:
+            self.whitening = problem.design.whitening(self.scale, penalty.convexity / problem.curvature)
 
-    def of(self, w: np.ndarray) -> np.ndarray:
-        u = w * self.scale
+    @property
+    def of_start(self) -> np.ndarray:
+        if self.whitening is not None:
+            return np.zeros(len(self.start))
+        u = self.start * self.scale
         return np.concatenate([np.maximum(u, 0), np.maximum(-u, 0)]) if self.split else u
 
     def to_w(self, x: np.ndarray) -> np.ndarray:
+        if self.whitening is not None:
+            return self.start + self.whitening @ x
         d = len(self.scale)
         return (x[:d] - x[d:] if self.split else x) / self.scale
 
@@ -141,5 +151,7 @@ class Coordinates:
         return value + float(self.cost @ x)
 
     def gradient(self, grad: np.ndarray) -> np.ndarray:
+        if self.whitening is not None:
+            return self.whitening.T @ grad
         u = grad / self.scale
         return np.concatenate([u, -u]) + self.cost if self.split else u
