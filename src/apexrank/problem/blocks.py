@@ -34,6 +34,7 @@ from apexrank.problem.design import (
     pull_back,
     row_slices,
     scores_of,
+    tied_scores,
     usable_units,
 )
 from apexrank.validation import (
@@ -643,6 +644,10 @@ def _part_extremes(part: Part, w: np.ndarray) -> tuple[float, float]:
     )
 
 
+def _tied_scores(block: Block, w: np.ndarray) -> np.ndarray:
+    return tied_scores(np.asarray(block.X), w)
+
+
 class BlockTraining(Training):
     """Rows in blocks; their labels come to memory only for an objective that does not stream.
 
@@ -669,6 +674,9 @@ class BlockTraining(Training):
 
     def variances(self) -> np.ndarray:
         return np.where(self.found.moments.varies, np.square(self.found.moments.spread), 0.0)
+
+    def tied_scores(self, w: np.ndarray) -> np.ndarray:
+        return np.concatenate(self.blocks.map(_tied_scores, w))
 
     def columns(self) -> tuple[np.ndarray, np.ndarray | None, Any]:
         if self._columns is None:
