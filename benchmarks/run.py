@@ -37,6 +37,7 @@ NAMES = (
     "kmeans",
     "boosting",
     "blocks",
+    "dask_retarget",
     "scaling",
     "peers",
 )
