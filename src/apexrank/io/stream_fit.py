@@ -93,6 +93,7 @@ def map_spans(
     ...     map_spans(read_blocks(folder, "y", rows=2), len, merge=operator.add)
     3
     """
+    tables.check_unchanged()
     dask = dask_module()
     read = dask.delayed(Caught(_of_span), pure=False, traverse=False)
     pieces = [piece for span in tables.spans for piece in span.pieces(tables.pieces)]
@@ -132,7 +133,7 @@ def fit_table_blocks(
     Parameters
     ----------
     path : path
-        A Parquet file, a folder of them, or a CSV file.
+        A Parquet file, a LETOR file, a folder of either, or a CSV file.
     recipe : Recipe
         What each column is for.
     estimator : PNormPush, IRPush or MonotoneRetargeting
@@ -193,6 +194,7 @@ def fit_table_blocks(
         check_whole(blocks.map(groups_in))
     fit_blocks(estimator, blocks)
     judged, mean = _judge(ranker, mapped(tables, _score, ranker))
+    tables.check_unchanged()
     ranker.learn_from(judged, mean)
     return ranker, judged._replace(notes=(*notes, *prepared.notes))
 
