@@ -269,11 +269,11 @@ def _group_bounds(path: str, n: int, rows: int, groups: str) -> list[int]:
 
 def _text_files(path: Path) -> list[Path]:
     """Return the CSV or LETOR files of a path, if any."""
-    files = files_of(path)
-    if files and all(map(is_letor, files)):
-        check_no_fold(path, files)
-        return files
-    return files if str(path).lower().endswith(_CSV) else []
+    if str(path).lower().endswith(_CSV):
+        return [path]
+    files = [file for file in files_of(path) if is_letor(file)]
+    check_no_fold(path, files)
+    return files
 
 
 def _letor_width(files: list[Path]) -> int:

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import polars as pl
 
 from apexrank.errors import InputError
 from apexrank.io.columns import choose_positive, grades, labelled_rows, row_weights, target_counts
@@ -17,7 +18,7 @@ from apexrank.io.judging import Judged
 from apexrank.io.prepare import Facts, choose_columns, merge_facts, needs_facts, table_facts
 from apexrank.io.stream import Span, TableBlocks, joined_column, load_spans
 from apexrank.io.table_ranker import Recipe, TableRanker
-from apexrank.io.tables import Table
+from apexrank.io.tables import Table, first_line
 from apexrank.problem.blocks import Blocks, check_whole, groups_in
 from apexrank.problem.dask import Caught, DaskBlocks, checked_results, dask_module
 from apexrank.rankers.base import fit_blocks
@@ -240,3 +241,49 @@ def _judge(ranker: TableRanker, parts: list[Any]) -> tuple[Judged, np.ndarray]:
     y, scores, weight, groups = map(joined_column, columns)
     mean = np.sum(sums, axis=0) / (len(y) if weight is None else weight.sum())
     return Judged(y, scores, groups, ranker.positive is None, weight=weight), mean
+
+
+def score_blocks(
+    ranker: TableRanker, path: str | Path, *, target: str | None = None, weight: str | None = None, id: str | None = None
+) -> tuple[Table, np.ndarray, list[str]]:
+    """Score the rows of files larger than memory.
+
+    Returns a table of all rows with their group, id, target and weight alone, their scores, and notes about the first
+    rows that call for any. With a target of classes, rows without one have no score.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> import polars as pl
+    >>> from apexrank.rankers.push import PNormPush
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     frame = pl.DataFrame({"x": [0.0, 1.0, 2.0, 1.5], "fraud": [0, 0, 1, 0]})
+    ...     frame.write_parquet(f"{folder}/rows.parquet")
+    ...     ranker, judged = fit_table_blocks(folder, Recipe(target="fraud"), PNormPush(p=2, alpha=0.1))
+    ...     table, scores, _ = score_blocks(ranker, folder, target="fraud")
+    >>> table.names, bool(np.array_equal(scores, judged.scores))
+    (['fraud'], True)
+    """
+    tables = TableBlocks(path, groups=ranker.groups)
+    given = dict.fromkeys(filter(None, (ranker.groups, id or ranker.id, target, weight)))
+    parts, scores, notes, groups = [], [], list[str](), []
+    for table in tables.tables():
+        kept = [name for name in given if name in table.names]
+        parts.append(table.frame.select(kept))
+        notes = notes or ranker.check(table, known=given)
+        if target is not None and ranker.positive is not None:
+            table, _ = labelled_rows(table, target, empty=True)
+        own = np.full(parts[-1].height, np.nan)
+        weights = row_weights(table, weight) if weight in kept else None
+        own[slice(None) if table.places is None else table.places] = ranker.score(table, weights)
+        scores.append(own)
+        if ranker.training["scale"] == "query":
+            groups.append(np.unique(ranker.group_ids(table)))
+    tables.check_unchanged()
+    if groups:
+        check_whole(groups)
+    try:
+        frame = pl.concat(parts)
+    except pl.exceptions.PolarsError as error:
+        raise InputError(f"the files of {path} differ in their columns: {first_line(error)}") from None
+    return Table(frame, str(path), roles=table.roles), np.concatenate(scores), notes
