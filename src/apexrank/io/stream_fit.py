@@ -21,12 +21,14 @@ from apexrank.io.table_ranker import Recipe, TableRanker
 from apexrank.io.tables import Table, first_line
 from apexrank.problem.blocks import Blocks, check_whole, groups_in
 from apexrank.problem.dask import Caught, DaskBlocks, checked_results, dask_module
+from apexrank.problem.design import of_two_rows
 from apexrank.rankers.base import fit_blocks
 
 Source = Callable[[TableBlocks], Blocks]
 Map = Callable[..., Any]
 Merge = Callable[[Any, Any], Any]
 MERGED = 8  # results that one task of Dask merges
+BYTES_A_ROW, MANY_ROWS = 100, 1_000_000  # of scores that are sorted, and rows of which it is worth a note
 
 
 def map_tables(
@@ -173,17 +175,19 @@ def fit_table_blocks(
         tables.note_later_columns(
             [*recipe.drop, recipe.target, *filter(None, (recipe.id, recipe.groups, recipe.weight))]
         )
-    facts, counts, without = mapped(tables, _first_look, names, recipe, merge=_merge_looks)
+    facts, counts, without, n = mapped(tables, _first_look, names, recipe, merge=_merge_looks)
     positive, notes = None, []
+    if n >= MANY_ROWS and _gathers_scores(estimator, recipe):
+        gigabytes = n * BYTES_A_ROW / 1e9
+        notes.append(f"labels and scores of all {n:,} rows were kept in memory: about {gigabytes:.1f} GB")
     if not recipe.graded:
         ordered = dict(sorted(counts.items(), key=lambda item: (-item[1], item[0])))
         if not ordered:
             raise InputError(f"{path} column {recipe.target!r} has no values: name another target")
         positive = choose_positive(ordered, str(path), recipe.target, recipe.positive)
     if without:
-        total = without + sum(counts.values())
         notes.append(
-            f"left out: {without:,} of {total:,} rows of {path}, whose target {recipe.target!r} is missing"
+            f"left out: {without:,} of {n:,} rows of {path}, whose target {recipe.target!r} is missing"
         )
     prepared = choose_columns(names, facts, recipe, head.separator, str(path))
     stats = mapped(tables, _checked_stats, prepared.columns, recipe, merge=merge_stats)
@@ -200,7 +204,13 @@ def fit_table_blocks(
     return ranker, judged._replace(notes=(*notes, *prepared.notes))
 
 
-Look = tuple[dict[str, Facts], Counter[str], int]  # facts of columns, counts of the target, rows without one
+def _gathers_scores(estimator: Any, recipe: Recipe) -> bool:
+    """Whether the objective needs the scores of all rows at once; with groups it does (:class:`BlockDesign`)."""
+    return recipe.graded or recipe.groups is not None or not of_two_rows(estimator._objective, 1, 1).streams
+
+
+# facts of columns, counts of the target, rows without one, and all rows
+Look = tuple[dict[str, Facts], Counter[str], int, int]
 
 
 def _first_look(table: Table, names: list[str], recipe: Recipe) -> Look:
@@ -212,11 +222,11 @@ def _first_look(table: Table, names: list[str], recipe: Recipe) -> Look:
         counts.update(target_counts(labelled, recipe.target))
     weight = None if recipe.weight is None else row_weights(labelled, recipe.weight)
     facts = table_facts(labelled, names, weight) if needs_facts(recipe) else {}
-    return facts, counts, len(table) - len(labelled)
+    return facts, counts, len(table) - len(labelled), len(table)
 
 
 def _merge_looks(a: Look, b: Look) -> Look:
-    return merge_facts(a[0], b[0]), a[1] + b[1], a[2] + b[2]
+    return merge_facts(a[0], b[0]), a[1] + b[1], a[2] + b[2], a[3] + b[3]
 
 
 def _checked_stats(table: Table, columns: list[Column], recipe: Recipe) -> Stats:
