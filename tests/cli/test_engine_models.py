@@ -81,25 +81,24 @@ def same_fit(folder, tmp_path, options, engine, rtol):
     assert gap is None or gap != gap or gap < 1e-5
 
 
+def asked(model):
+    options = [*(GRADED | TWO_CLASSES)[model], "--weight", "times", "--id", "doc"]
+    options += [] if model in ("rankboost", "ir", "push, lasso") else ["--alpha", "0.05"]
+    if model in GRADED:
+        return [*options, "--target", "stars", "--groups", "q", "--drop", "good"]
+    return [*options, "--target", "good", "--drop", "stars" if "--groups" in options else "stars,q"]
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize("model", [*TWO_CLASSES, *GRADED])
 def test_every_linear_model_in_blocks(folder, tmp_path, model):
-    graded = model in GRADED
-    options = (GRADED if graded else TWO_CLASSES)[model] + ["--weight", "times", "--id", "doc"]
-    options += ["--target", "stars", "--groups", "q", "--drop", "good"] if graded else ["--target", "good", "--drop", "stars"]
-    options += [] if graded or "--groups" in options else ["--drop", "q"]
-    options += [] if model in ("rankboost", "ir", "push, lasso") else ["--alpha", "0.05"]
-    same_fit(folder, tmp_path, options, [], rtol=1e-3 if "inf" in model else 1e-5)
+    same_fit(folder, tmp_path, asked(model), [], rtol=1e-3 if "inf" in model else 1e-5)
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("model", ["push in groups", "retarget", "logistic"])
 def test_models_on_dask_workers(folder, tmp_path, model):
-    graded = model in GRADED
-    options = (GRADED | TWO_CLASSES)[model] + ["--weight", "times", "--id", "doc", "--alpha", "0.05"]
-    options += ["--target", "stars", "--groups", "q", "--drop", "good"] if graded else ["--target", "good", "--drop", "stars"]
-    options += [] if graded or "--groups" in options else ["--drop", "q"]
-    same_fit(folder, tmp_path, options, ["--engine", "dask", "--workers", "2"], rtol=1e-5)
+    same_fit(folder, tmp_path, asked(model), ["--engine", "dask", "--workers", "2"], rtol=1e-5)
 
 
 # ---------------------------------------------------------------- LETOR
@@ -121,7 +120,11 @@ def letor(tmp_path):
 @pytest.mark.parametrize("scale", ["standard", "query"])
 def test_letor_folders_are_fitted_evaluated_and_ranked(letor, tmp_path, scale):
     whole = tmp_path / "rows.txt"
-    for data, engine, name in ((letor, [], "there"), (whole, ["--engine", "blocks"], "blocks"), (whole, [], "here")):
+    for data, engine, name in (
+        (letor, [], "there"),
+        (whole, ["--engine", "blocks"], "blocks"),
+        (whole, [], "here"),
+    ):
         asked = ["--model", "retarget", "--scale", scale, *engine, "-o", tmp_path / f"{name}.apex"]
         code, text = run("fit", data, *asked)
         assert code == 0, text
@@ -146,7 +149,9 @@ def test_a_fold_is_not_taken_for_training_rows(letor, tmp_path):
         (letor / old).rename(letor / new)
     code, text = run("fit", letor, "--model", "retarget", "-o", tmp_path / "m.apex")
     assert (code, (tmp_path / "m.apex").exists()) == (2, False)
-    assert re.search(r"'test.txt.gz', 'train.txt', a fold of training and test rows: give .*train.txt'$", text.strip())
+    assert re.search(
+        r"'test.txt.gz', 'train.txt', a fold of training and test rows: give .*train.txt'$", text.strip()
+    )
 
 
 def test_evaluate_and_rank_of_folders(folder, tmp_path):
@@ -233,13 +238,13 @@ def test_files_with_other_columns_or_types(folder, tmp_path):
     frame = rows()
     frame[301:].drop("b").write_parquet(folder / "b.parquet")
     assert "b.parquet has no column 'b'" in refused(folder, tmp_path, *PUSH)
-    asked = [*PUSH, "--features", "a,b"]
+    named = [*PUSH, "--features", "a,b"]
     for values in (pl.lit("high"), pl.Series(["high", "low"] * 200)[: len(frame) - 301]):
         frame[301:].with_columns(b=values).write_parquet(folder / "b.parquet")
-        line = refused(folder, tmp_path, *asked)
+        line = refused(folder, tmp_path, *named)
         assert "column 'b' cannot be used (number values in some files and text in others)" in line
     frame[301:].with_columns(b=pl.struct("a")).write_parquet(folder / "b.parquet")
-    assert "column 'b' cannot be used (Struct" in refused(folder, tmp_path, *asked)
+    assert "column 'b' cannot be used (Struct" in refused(folder, tmp_path, *named)
     # unless it was asked for, such a column is left out with a note, as in memory
     frame[301:].with_columns(b=pl.lit("high")).write_parquet(folder / "b.parquet")
     code, text = run("fit", folder, *PUSH, "-o", tmp_path / "m.apex")
@@ -249,7 +254,9 @@ def test_files_with_other_columns_or_types(folder, tmp_path):
     same_fit(folder, tmp_path, PUSH, [], rtol=1e-8)
 
 
-@pytest.mark.parametrize("end", [b"1 qid:59 1:0.5 2", b"1 qid:59 1:0.5 2:", b"1 qid:", b"1 q", b"1 qid:59 1:0.5 2:1e"])
+@pytest.mark.parametrize(
+    "end", [b"1 qid:59 1:0.5 2", b"1 qid:59 1:0.5 2:", b"1 qid:", b"1 q", b"1 qid:59 1:0.5 2:1e"]
+)
 def test_a_letor_file_that_ends_inside_a_line(letor, tmp_path, end):
     path = letor / "part1.txt"
     lines = path.read_bytes().splitlines()

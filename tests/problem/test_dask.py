@@ -274,9 +274,13 @@ def test_measures_are_those_of_arrays():
 def test_measures_refuse_a_group_that_comes_again_far_away():
     groups = np.arange(1200) // 10
     groups[1195:] = 3
-    columns = (da.from_array(column, chunks=100) for column in (np.arange(1200) % 2, np.arange(1200.0), groups))
+    columns = (
+        da.from_array(column, chunks=100) for column in (np.arange(1200) % 2, np.arange(1200.0), groups)
+    )
     y, scores, groups = columns
-    with pytest.raises(InputError, match="group 3 has rows in block 0 and in block 11: sort the rows") as error:
+    with pytest.raises(
+        InputError, match="group 3 has rows in block 0 and in block 11: sort the rows"
+    ) as error:
         lazy.ndcg(y, scores, groups=groups)
     assert "\n" not in str(error.value)
 

@@ -130,7 +130,9 @@ def kept_by_dask(ranker, rows, y, groups, folder):
 def on_data_frames(ranker, rows, y, groups, folder):
     dd, pd = pytest.importorskip("dask.dataframe"), pytest.importorskip("pandas")
     lists = np.zeros(N) if groups is None else groups
-    frame = dd.from_pandas(pd.DataFrame(rows, columns=list("abc")).assign(y=y, w=WEIGHT, g=lists), npartitions=5)
+    frame = dd.from_pandas(
+        pd.DataFrame(rows, columns=list("abc")).assign(y=y, w=WEIGHT, g=lists), npartitions=5
+    )
     return ranker.fit(
         frame[list("abc")], frame["y"], **given(None if groups is None else frame["g"], frame["w"])
     )
@@ -278,15 +280,15 @@ def test_workers_evaluate_whole_groups_and_nothing_else(monkeypatch):
 
     gathered = []
     monkeypatch.setattr(
-        BlockDesign, "scores", lambda self, w: gathered.append(w) or np.concatenate(self.parts.map(_scores, w))
+        BlockDesign,
+        "scores",
+        lambda self, w: gathered.append(w) or np.concatenate(self.parts.map(_scores, w)),
     )
 
     def passes(ranker, y, groups, chunks, persist=True):
         gathered.clear()
         columns = [da.from_array(part, chunks=chunks) for part in (y, groups, WEIGHT)]
-        fit_blocks(
-            ranker, collection_blocks(da.from_array(X, chunks=(chunks, 3)), *columns, persist=persist)
-        )
+        fit_blocks(ranker, collection_blocks(da.from_array(X, chunks=(chunks, 3)), *columns, persist=persist))
         return len(gathered)
 
     ranker = ListwiseRanker(**EXACT)

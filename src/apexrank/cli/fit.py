@@ -156,7 +156,8 @@ class EngineOptions:
 @opt.option_groups
 def fit(
     train: Annotated[
-        Path, opt.argument("Training table: CSV, Parquet or LETOR (.txt), or a folder of Parquet or LETOR files.")
+        Path,
+        opt.argument("Training table: CSV, Parquet or LETOR (.txt), or a folder of Parquet or LETOR files."),
     ],
     *,
     output: Annotated[Path, typer.Option("--output", "-o", help="Model file to write.")] = Path("model.apex"),

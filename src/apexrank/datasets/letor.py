@@ -121,7 +121,12 @@ def letor_width(path: str | Path) -> int:
 
 
 def _bunch(
-    path: str | Path, rows: _LetorRows, n_features: int | None, null: str | float, sparse: bool, dtype: DTypeLike
+    path: str | Path,
+    rows: _LetorRows,
+    n_features: int | None,
+    null: str | float,
+    sparse: bool,
+    dtype: DTypeLike,
 ) -> Bunch:
     groups = np.array(rows.qids)
     columns, values = np.frombuffer(rows.columns, np.intc) - 1, np.frombuffer(rows.values)

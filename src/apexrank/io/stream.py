@@ -5,7 +5,6 @@ from __future__ import annotations
 import warnings
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
-from functools import partial
 from itertools import chain, islice, pairwise
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -115,8 +114,8 @@ class TableBlocks(Blocks):
         of at most that size. Files with fewer rows share a block, unless there are groups.
     groups : str, optional
         The column of groups, which are kept whole where their rows stand together in one file.
-    known : TableBlocks, optional
-        Of the same path, whose files need not be looked at again.
+    sources : Sources, optional
+        The files of ``path``, where they have been looked at before.
     """
 
     def __init__(
@@ -126,24 +125,13 @@ class TableBlocks(Blocks):
         *,
         rows: int | None = None,
         groups: str | None = None,
-        known: TableBlocks | None = None,
+        sources: Sources | None = None,
     ) -> None:
         self.path, self.groups = Path(path), groups
         self.make: Any = make
         self.pieces = 1 if groups is not None else PIECES  # a group is scaled as a whole
-        if known is not None:
-            self.texts, self.width, self.files, self._stamps = (
-                known.texts,
-                known.width,
-                known.files,
-                known._stamps,
-            )
-        else:
-            self.texts = _text_files(self.path)
-            self.width = _letor_width(self.texts)
-            self.files = [] if self.texts else _with_rows(self.path)
-            every = *self.texts, *(Path(file.path) for file in self.files)
-            self._stamps = {file: _stamp(file) for file in every}
+        self.sources = _look_at(self.path) if sources is None else sources
+        self.files, self.texts, self.width, self._stamps = self.sources
         wanted = None if rows is None else checked_rows(rows)
         self.rows = wanted or default_rows(len(self.head().names))
         self.spans = _spans(self.files, self.rows, groups)
@@ -163,7 +151,9 @@ class TableBlocks(Blocks):
         """Raise InputError if a file has changed since it was first looked at: passes have to see the same rows."""
         for path, stamp in self._stamps.items():
             if _stamp(path) != stamp:
-                raise InputError(f"{path} has changed while it was read: run this again when it no longer does")
+                raise InputError(
+                    f"{path} has changed while it was read: run this again when it no longer does"
+                )
 
     def note_later_columns(self, known: Sequence[str]) -> None:
         """Warn about columns that the first file lacks, except ``known`` ones."""
@@ -201,6 +191,22 @@ class TableBlocks(Blocks):
             del some
 
 
+class Sources(NamedTuple):
+    """Files of a table: Parquet or text, the number of features of LETOR text, and what tells that a file changed."""
+
+    files: list[ParquetFile]
+    texts: list[Path]
+    width: int
+    stamps: dict[Path, tuple[int, int] | None]
+
+
+def _look_at(path: Path) -> Sources:
+    texts = _text_files(path)
+    files = [] if texts else _with_rows(path)
+    every = *texts, *(Path(file.path) for file in files)
+    return Sources(files, texts, _letor_width(texts), {file: _stamp(file) for file in every})
+
+
 class ParquetFile(NamedTuple):
     """Metadata of a Parquet file, from its footer."""
 
@@ -226,7 +232,9 @@ def _with_rows(path: Path) -> list[ParquetFile]:
         except PARQUET_FAULTS as error:
             raise InputError(f"cannot read {file} as Parquet: {first_line(error)}") from None
     if not found:
-        raise InputError(f"{str(path)!r} has no Parquet or LETOR file: give a folder of .parquet or .txt files")
+        raise InputError(
+            f"{str(path)!r} has no Parquet or LETOR file: give a folder of .parquet or .txt files"
+        )
     if not any(file.rows for file in found):
         raise InputError(f"{path} has no rows: add some")
     return [file for file in found if file.rows]
@@ -446,6 +454,6 @@ def read_blocks(
         whole.note_later_columns([name for name in roles.values() if name is not None])
     make = _Columns(names, target, _is_of_words(whole, target), sample_weight, groups)
     rows = rows or default_rows(len(names))
-    blocks = TableBlocks(path, make, rows=rows, groups=groups, known=whole)
+    blocks = TableBlocks(path, make, rows=rows, groups=groups, sources=whole.sources)
     blocks.names = names
     return blocks

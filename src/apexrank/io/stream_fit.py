@@ -254,7 +254,12 @@ def _judge(ranker: TableRanker, parts: list[Any]) -> tuple[Judged, np.ndarray]:
 
 
 def score_blocks(
-    ranker: TableRanker, path: str | Path, *, target: str | None = None, weight: str | None = None, id: str | None = None
+    ranker: TableRanker,
+    path: str | Path,
+    *,
+    target: str | None = None,
+    weight: str | None = None,
+    id: str | None = None,
 ) -> tuple[Table, np.ndarray, list[str]]:
     """Score the rows of files larger than memory.
 
@@ -287,8 +292,9 @@ def score_blocks(
         weights = row_weights(table, weight) if weight in kept else None
         own[slice(None) if table.places is None else table.places] = ranker.score(table, weights)
         scores.append(own)
-        if ranker.training["scale"] == "query":
-            groups.append(np.unique(ranker.group_ids(table)))
+        ids = ranker.group_ids(table)
+        if ids is not None and ranker.training["scale"] == "query":
+            groups.append(np.unique(ids))
     tables.check_unchanged()
     if groups:
         check_whole(groups)

@@ -495,7 +495,7 @@ def rank_table(
         The group and id columns, ``rank``, ``score``, of a calibrated model ``probability``, then what was asked for.
     """
     _check_budget(ranker, top, fpr)
-    X = ranker.features(table) if scores is None or explain else None
+    X = ranker.features(table) if scores is None or explain else np.empty((0, 0))
     scores = ranker.score_rows(table, X) if scores is None else scores
     rows, ranks = _order(scores, ranker.group_ids(table))
     kept = np.ones(len(rows), dtype=bool) if top is None else ranks <= top

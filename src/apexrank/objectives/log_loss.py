@@ -36,7 +36,9 @@ class LogLoss(Objective):
 
     def __init__(self, positive: ArrayLike, *, sample_weight: np.ndarray | None = None) -> None:
         self.positive = np.asarray(positive, dtype=bool)
-        self.weight = np.ones(len(self.positive)) if sample_weight is None else np.asarray(sample_weight, float)
+        self.weight = (
+            np.ones(len(self.positive)) if sample_weight is None else np.asarray(sample_weight, float)
+        )
         self.up, self._count = float(self.weight[self.positive].sum()), float(self.weight.sum())
         if not 0 < self.up < self._count:
             raise InputError("ranking needs rows of both classes, with positive weight")
@@ -62,6 +64,7 @@ class LogLoss(Objective):
 
     def value_and_grad(self, scores: np.ndarray) -> tuple[float, np.ndarray]:
         """Objective and its gradient with respect to the scores."""
+        scores = np.asarray(scores, dtype=float)
         margin = np.where(self.positive, 1.0, -1.0) * (scores + self.intercept(scores))
         slope = -self.weight * expit(-margin)
         return -float(self.weight @ log_expit(margin)), np.where(self.positive, slope, -slope)

@@ -426,13 +426,13 @@ class OfBlock(NamedTuple):
         y, weight, groups = _columns_of(block)
         try:
             return self.make(y if self.positive is None else y == self.positive, weight, groups)
-        except InputError:  # no group has two rows to compare; the objective of all rows has found no other fault
+        except (
+            InputError
+        ):  # no group has two rows to compare; the objective of all rows has found no other fault
             return None
 
 
-def make_part(
-    block: Block, positive: Any, threads: int | None, objective_of: OfBlock | None = None
-) -> Part:
+def make_part(block: Block, positive: Any, threads: int | None, objective_of: OfBlock | None = None) -> Part:
     """Rows of a block in double or single precision, row by row in memory."""
     X = block.X if block.X.dtype in (np.float64, np.float32) else np.asarray(block.X, dtype=np.float64)
     label = (np.asarray(block.y) == positive).astype(np.uint8)
@@ -547,7 +547,9 @@ class BlockDesign(Design):
         if objective is not self.shared:
             return super().evaluate(objective, w)
         values, slopes = zip(*self.parts.map(_part_evaluate, w), strict=True)
-        return float(np.sum(values)) / objective.group_divisor, np.sum(slopes, axis=0) / objective.group_divisor
+        return float(np.sum(values)) / objective.group_divisor, np.sum(
+            slopes, axis=0
+        ) / objective.group_divisor
 
     def hessian(self, objective: Objective, w: np.ndarray, centre: np.ndarray) -> np.ndarray:
         if objective is self.shared:

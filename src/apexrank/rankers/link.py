@@ -327,7 +327,11 @@ class UnknownLinkRegressor(RegressorMixin, KernelFit):
         rows = checked_rows(self, X)
         if hasattr(self, "dual_coef_"):
             return self._kernel_scores(rows)[0]
-        return tied_scores_on_device(rows, self.coef_) if is_device_array(rows) else tied_scores(rows, self.coef_)
+        return (
+            tied_scores_on_device(rows, self.coef_)
+            if is_device_array(rows)
+            else tied_scores(rows, self.coef_)
+        )
 
     def predict(self, X: ArrayLike) -> np.ndarray:
         """``g(x·w)``, constant beyond the rows of ``fit``."""

@@ -96,7 +96,9 @@ class CrucialPairsPush(SolverOptions, GradedRanker):
             return super().fit(X, y, sample_weight=sample_weight, groups=groups)
         if isinstance(X, Blocks) or is_dask(X):
             if pairs is None:
-                raise InputError("a truth function compares rows in memory: give an array, pairs, or relevance y")
+                raise InputError(
+                    "a truth function compares rows in memory: give an array, pairs, or relevance y"
+                )
             data, named = read_rows(self, X, y, sample_weight, groups, binary=False), pairs
             sample_weight = data.columns()[1]
         else:
