@@ -29,6 +29,7 @@ _NULL_CHOICES = ("raise", "nan", "zero", "min")
 _MOST_NAMES = 1_000_000
 _FEW_CELLS = 100_000_000  # of 0.8 GB
 _SCANNED_ROWS = 4096
+_ALIKE = 10  # rows with the same features before a last one with fewer counts as cut off
 _DOCID = re.compile(rb"\bdocid\s*=\s*(\S+)")
 _N_PARTS = 5
 _PART_PREFIXES = ("S", "A")
@@ -228,7 +229,7 @@ def _row_batches(path: str | Path, most: int | None = None) -> Iterator[_LetorRo
     """Parse the rows of a file, at most so many at a time; the first line that cannot be parsed raises InputError."""
     rows, n = _no_rows(), 0
     names: tuple[bytes, ...] = ()
-    columns = array("i")
+    columns, n_alike = array("i"), 0
     for number, line in numbered_lines(path, whole=most is None):
         content, _, comment = line.partition(b"#")
         fields = content.split(None, 2)
@@ -249,15 +250,25 @@ def _row_batches(path: str | Path, most: int | None = None) -> Iterator[_LetorRo
                 new_names, values = zip(*pairs, strict=True)
                 # in most files every line names the same features
                 if new_names != names:
+                    ends = not comment and not line.endswith(b"\n") and new_names == names[: len(new_names)]
+                    if ends and n == n_alike >= _ALIKE:
+                        raise InputError(
+                            f"{path} line {number}: the file ends in this line, after {len(new_names)} of the "
+                            f"{len(names)} features that all others have; copy it again, or end the line"
+                        )
+                    n_alike = 0
                     names, columns = new_names, array("i", map(int, new_names))
                     if min(columns) < 1 or len(set(columns)) < len(columns):
                         raise ValueError
                 rows.values.extend(map(float, values))
                 rows.columns.extend(columns)
             n += 1
+            n_alike += 1
             rows.lines.append(number)
             rows.docids.append(_docid(comment, n))
             rows.ends.append(len(rows.values))
+        except InputError:
+            raise
         except (ValueError, OverflowError):
             raise InputError(f"{path} line {number}: {_fault(line)}") from None
         if len(rows.lines) == most:
