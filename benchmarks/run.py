@@ -40,6 +40,7 @@ NAMES = (
     "boosting",
     "blocks",
     "big_graph",
+    "dask_retarget",
     "scaling",
     "peers",
 )

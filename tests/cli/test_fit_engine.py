@@ -299,10 +299,11 @@ def test_files_that_cannot_be_read(folder, tmp_path):
     (tmp_path / "fake.parquet").write_text("x,y\n")
     pl.DataFrame({"x": [], "y": []}).write_parquet(tmp_path / "none.parquet")
     for path, message in (
-        (tmp_path / "empty", "no Parquet file"),
+        (tmp_path / "empty", "no Parquet or LETOR file"),
         (tmp_path / "fake.parquet", "not a Parquet file"),
         (tmp_path / "none.parquet", "no rows"),
-        (tmp_path / "model.txt", "in blocks"),
+        (tmp_path / "model.json", "in blocks"),
+        (tmp_path / "model.txt", "no such file"),
     ):
         with pytest.raises(InputError, match=message):
             read_blocks(path, "y")

@@ -610,3 +610,21 @@ def test_example_refuses(options, what):
 def test_missing_ids_are_not_written_as_words(tmp_path, groups):
     with pytest.raises(InputError, match="groups row 1: the id is missing"):
         write_letor(tmp_path / "a.txt", np.zeros((3, 1)), [0, 1, 2], np.array(groups, dtype=object))
+
+
+def test_a_file_that_ends_inside_its_last_line(tmp_path):
+    """Between two features nothing but the other lines tells that the rest of the line is missing."""
+    path = tmp_path / "queries.txt"
+    full = b"1 qid:1 1:0.5 2:3 3:4\n" * 12
+    path.write_bytes(full + b"0 qid:1 1:0.5 2:3")
+    with pytest.raises(InputError, match=r"line 13: the file ends in this line, after 2 of the 3 features"):
+        read_letor(path)
+    fine = (
+        full + b"0 qid:1 1:0.5 2:3\n",  # a whole line with a feature of 0
+        full + b"0 qid:1 1:0.5 2:3 # docid = D",
+        full + b"0 qid:1 1:0.5 3:4",  # another feature is missing
+        b"0 qid:1 1:2\n" + full + b"0 qid:1 1:0.5 2:3",  # lines differ anyway
+    )
+    for content in fine:
+        path.write_bytes(content)
+        assert read_letor(path).data[-1, 0] == 0.5

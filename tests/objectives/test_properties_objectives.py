@@ -23,6 +23,7 @@ from apexrank.objectives import (
     CosineTargets,
     CrucialPairs,
     InfinitePush,
+    LogLoss,
     PClassification,
     Push,
     Retarget,
@@ -92,6 +93,10 @@ def infinite_push(lists: JudgedLists, **options: Any) -> InfinitePush:
 
 def classification(lists: JudgedLists, **options: Any) -> PClassification:
     return PClassification(push(lists, **options))
+
+
+def log_loss(lists: JudgedLists) -> LogLoss:
+    return LogLoss(lists.relevance > 0, sample_weight=lists.weight)
 
 
 def graded(lists: JudgedLists, **options: Any) -> CrucialPairs:
@@ -243,7 +248,8 @@ LINKS = [
 SWAPS = [
     Case("swaps", SwapLikelihood, swaps, ({"f": Sqrt()}, {"f": Top(m=2) + Sqrt()}), weighted=False),
 ]
-CASES = [*PUSHES, *INFINITE_PUSHES, *CLASSIFICATIONS, *PAIRS, *FIXED, *RETARGETS, *LINKS, *SWAPS]
+LOG_LOSSES = [Case("log-loss", LogLoss, log_loss, shifts=False, of_groups=None)]
+CASES = [*PUSHES, *INFINITE_PUSHES, *CLASSIFICATIONS, *LOG_LOSSES, *PAIRS, *FIXED, *RETARGETS, *LINKS, *SWAPS]
 
 
 def each(condition: Callable[[Case], bool] = lambda case: True) -> Any:
@@ -316,6 +322,7 @@ def test_groups_do_not_see_each_other(case, lists):
         values.append(value)
     share = case.of_groups([1.0] + [0.0] * (len(values) - 1))
     close(case.at(lists, lists.scores), (case.of_groups(values), share * grads))
+    assert case.build(lists).over_groups in ("", {np.mean: "mean", np.sum: "sum"}[case.of_groups])
 
 
 @each(lambda case: case.weighted and case.kind is not InfinitePush)

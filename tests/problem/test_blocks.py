@@ -319,7 +319,7 @@ def test_only_one_block_is_alive():
     [
         (MonotoneRetargeting(kernel="rbf"), "a kernel needs its rows in memory"),
         (MonotoneRetargeting(margin=0), "equal scores"),
-        (UnknownLinkRegressor(), "needs its rows in memory"),
+        (UnknownLinkRegressor(), "one link is for all rows"),
         (PushBoost(), "needs its rows in memory"),
         (PNormPush(solver="simplex"), "unknown solver"),
     ],

@@ -12,6 +12,7 @@ import numpy as np
 import pandas as pd
 import pytest
 from distributed import Client, LocalCluster
+from sklearn.base import clone
 
 from apexrank import metrics, rankers
 from apexrank.distributed import (
@@ -185,6 +186,34 @@ def test_a_killed_worker_changes_nothing_but_the_time(client):
     client.wait_for_workers(2)
 
 
+def queries_made_on_a_worker(k, cut):
+    """Queries of 20 rows; with ``cut`` the last of a block goes on in the next one."""
+    X, y, _ = two_classes(400, seed=k)
+    return Block(X, y, None, (400 * k + np.arange(400) + 10 * cut) // 20)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("cut", [False, True], ids=["whole groups", "cut groups"])
+@pytest.mark.parametrize(
+    "ranker",
+    [rankers.PNormPush(p=2, alpha=0.01), rankers.MonotoneRetargeting(alpha=0.01)],
+    ids=["push in groups", "retargeting"],
+)
+def test_a_killed_worker_in_groups(ranker, cut):
+    parts = [dask.delayed(queries_made_on_a_worker)(k, cut) for k in range(4)]
+    # a cluster of its own: after a few kills Dask no longer starts new workers
+    with (
+        LocalCluster(n_workers=2, threads_per_worker=1, dashboard_address="127.0.0.1:0") as cluster,
+        Client(cluster) as client,
+    ):
+        quiet = fit_blocks(clone(ranker).set_params(solver=LBFGS()), DaskBlocks(parts))
+        Murderous.victims.append(next(iter(client.run(os.getpid).values())))
+        found = fit_blocks(clone(ranker).set_params(solver=Murderous()), DaskBlocks(parts))
+    assert not Murderous.victims
+    np.testing.assert_allclose(found.coef_, quiet.coef_, rtol=1e-12)
+    assert found.n_iter_ == quiet.n_iter_
+
+
 def test_no_worker_holds_the_rows_of_another(client):
     blocks = DaskBlocks([dask.delayed(made_on_a_worker)(k) for k in range(6)])
     seen = []
@@ -244,6 +273,20 @@ def test_measures_are_those_of_arrays():
     assert found == pytest.approx(metrics.evaluate(y, scores, names, groups=groups), rel=1e-12)
     with pytest.raises(InputError, match="has rows in block"):
         lazy.auc(lazy_y, lazy_scores, groups=da.from_array(np.arange(1200) % 7, chunks=500))
+
+
+def test_measures_refuse_a_group_that_comes_again_far_away():
+    groups = np.arange(1200) // 10
+    groups[1195:] = 3
+    columns = (
+        da.from_array(column, chunks=100) for column in (np.arange(1200) % 2, np.arange(1200.0), groups)
+    )
+    y, scores, groups = columns
+    with pytest.raises(
+        InputError, match="group 3 has rows in block 0 and in block 11: sort the rows"
+    ) as error:
+        lazy.ndcg(y, scores, groups=groups)
+    assert "\n" not in str(error.value)
 
 
 def test_bad_input_is_refused_in_one_line():

@@ -667,7 +667,9 @@ class BallotBlocks(Blocks):
             )
         self.layout, self.tables = layout, TableBlocks(path, rows=rows)
         # text takes more memory than numbers, and pieces of a row group of a Parquet file more time
-        self.tables.pieces = PIECES if self.tables.is_csv else 1
+        self.tables.pieces = PIECES if self.tables.texts else 1
+        if self.tables.width:
+            raise InputError(f"{path} holds LETOR files, not ballots: give CSV or Parquet files")
         self.columns = None if layout.long else layout.voter_columns(self.tables.head())
         self.needed = self._needed()
         self.names = self._items()

@@ -26,7 +26,7 @@ class Inputs:
     source: Annotated[
         Path, opt.argument("Model file; or, without TEST, a table with --scores or a TREC run with --qrels.")
     ]
-    test: Annotated[Path | None, opt.argument("Table of rows with the target.")] = None
+    test: Annotated[Path | None, opt.argument("Table of rows with the target, or a folder of them.")] = None
     target: str | None = opt.plain("Target column: a class, or grades of relevance; default: the model's.")
     positive: str | None = opt.plain("Its positive value; default: the model's.")
     relevant: float | None = opt.plain("Grade from which on a row counts as positive; default: above 0.")
@@ -75,10 +75,26 @@ class Inputs:
                 table, self.scores, target, groups=groups, positive=self.positive, weight=self.weight
             )
         assert self.test is not None  # seen to above
-        ranker, table = load_model(self.source), reading.read_table(self.test, index="index")
-        grades = self.relevant is not None
-        judged = judge_table(ranker, table, self.target, self.positive, grades=grades, weight=self.weight)
-        return judged._replace(notes=(*judged.notes, *ranker.check(table, known=[self.target, self.weight])))
+        ranker = load_model(self.source)
+        if self.test.is_dir():
+            from apexrank.io.stream_fit import score_blocks
+
+            opt.refuse({opt.FOLDER_IS_UTF8: reading != opt.CsvOptions()})
+            asked = {"target": self.target or ranker.target, "weight": self.weight or ranker.weight}
+            table, scores, notes = score_blocks(ranker, self.test, **asked)
+        else:
+            table, scores, notes = reading.read_table(self.test, index="index"), None, None
+        judged = judge_table(
+            ranker,
+            table,
+            self.target,
+            self.positive,
+            grades=self.relevant is not None,
+            weight=self.weight,
+            scores=scores,
+        )
+        notes = ranker.check(table, known=[self.target, self.weight]) if notes is None else notes
+        return judged._replace(notes=(*judged.notes, *notes))
 
 
 @dataclass(frozen=True)

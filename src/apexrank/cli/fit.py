@@ -156,7 +156,8 @@ class EngineOptions:
 @opt.option_groups
 def fit(
     train: Annotated[
-        Path, opt.argument("Training table: CSV, Parquet or LETOR (.txt), or a folder of Parquet files.")
+        Path,
+        opt.argument("Training table: CSV, Parquet or LETOR (.txt), or a folder of Parquet or LETOR files."),
     ],
     *,
     output: Annotated[Path, typer.Option("--output", "-o", help="Model file to write.")] = Path("model.apex"),
@@ -167,7 +168,7 @@ def fit(
     json: opt.Json = False,
 ) -> None:
     """Fit a ranker on a table and write it to a model file."""
-    from apexrank.io.tables import files_of
+    from apexrank.io.tables import LETOR_ROLES, files_of, is_letor
 
     out.check_file(output, train, *files_of(train))
     out.check_file(engine.checkpoint, output, train, *files_of(train))
@@ -196,7 +197,8 @@ def fit(
         }
     )
     table = None if in_blocks else reading.read_table(train, index="index")
-    roles = {} if table is None else table.roles
+    of_format = LETOR_ROLES if train.exists() and all(map(is_letor, files_of(train))) else {}
+    roles = of_format if table is None else table.roles
     target, model = columns.target or roles.get("target"), MODELS[options.model]
     if target is None:
         raise InputError(f"{train} does not say which column is the target: name it with --target")
@@ -318,11 +320,12 @@ def _fit_by_engine(
 ) -> tuple[TableRanker, Judged]:
     """Fit on a file or folder in passes; what an engine cannot do is refused before anything is read."""
     from apexrank.io.stream_fit import fit_table_blocks, map_spans, span_blocks
+    from apexrank.io.tables import PARQUET, files_of
     from apexrank.rankers.base import LinearFit
 
     workers, on_dask = options.workers, options.engine == "dask"
     no_workers = workers is not None and not (on_dask and workers >= 1)
-    is_csv = train.suffix.lower() in (".csv", ".tsv", ".gz")
+    is_text = not all(file.suffix.lower() in PARQUET for file in files_of(train))
     searches = hasattr(estimator, "cv") or hasattr(estimator, "param_grid")
     linear = isinstance(estimator, LinearFit) and getattr(estimator, "kernel", None) is None
     linear = linear and not hasattr(estimator, "contributions")
@@ -331,7 +334,7 @@ def _fit_by_engine(
             "--workers is a number of processes of --engine dask, at least 1": no_workers,
             "--cv needs the table in memory: choose the parameters on some of the rows": searches,
             "--engine takes linear models: others need the table in memory": not linear,
-            "--engine dask reads Parquet files: use --engine blocks for CSV": on_dask and is_csv,
+            "--engine dask reads Parquet files: use --engine blocks for CSV and LETOR": on_dask and is_text,
         }
     )
     if not on_dask:

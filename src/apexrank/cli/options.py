@@ -218,6 +218,9 @@ class CsvOptions:
             raise InputError(f"{error}, or name its encoding, such as --encoding {likely}") from None
 
 
+FOLDER_IS_UTF8 = "the files of a folder are UTF-8: leave out --encoding and --sep"
+
+
 @dataclass(frozen=True)
 class CostOptions:
     """Gain of a hit and cost of a false alarm."""

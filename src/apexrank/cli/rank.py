@@ -41,7 +41,10 @@ class RankOptions:
 @opt.option_groups
 def rank(
     model: opt.ModelFile,
-    new: Annotated[Path, opt.argument("Table of rows to rank: CSV, Parquet or LETOR.")],
+    new: Annotated[
+        Path,
+        opt.argument("Table of rows to rank: CSV, Parquet or LETOR, or a folder of Parquet or LETOR files."),
+    ],
     *,
     options: RankOptions,
     costs: opt.CostOptions,
@@ -62,6 +65,10 @@ def rank(
             "--cost-false-alarm and --gain-hit set the length of the list: leave out --top and --fpr": (
                 pair is not None and (options.top is not None or options.fpr is not None)
             ),
+            "a folder is ranked without its table in memory: leave out --explain and --keep": (
+                new.is_dir() and (options.explain or options.keep)
+            ),
+            opt.FOLDER_IS_UTF8: new.is_dir() and reading != opt.CsvOptions(),
         }
     )
     out.check_inputs(model, new)
@@ -69,13 +76,18 @@ def rank(
     from apexrank.io.trec import run_text
 
     ranker = load_model(model)
-    table = reading.read_table(new, index="index")
-    chosen = {name: getattr(options, name) for name in ("fpr", "explain", "keep", "id")}
+    if new.is_dir():
+        from apexrank.io.stream_fit import score_blocks
+
+        table, scores, notes = score_blocks(ranker, new, id=options.id)
+    else:
+        table, scores, notes = reading.read_table(new, index="index"), None, None
+    chosen: dict[str, Any] = {name: getattr(options, name) for name in ("fpr", "explain", "keep", "id")}
     chosen["top"] = None if options.top is None else _places(options.top, len(table), ranker.groups)
     if pair is not None:  # p·gain ≥ (1 − p)·cost
         chosen["min_probability"] = pair[0] / sum(pair)
-    ranked = rank_table(ranker, table, **chosen)
-    for sentence in ranker.check(table, known=[options.id]):
+    ranked = rank_table(ranker, table, scores=scores, **chosen)
+    for sentence in ranker.check(table, known=[options.id]) if notes is None else notes:
         out.note(sentence)
     if options.id is None and ranker.id not in (None, *table.names):
         out.note(f"{new} has no column {ranker.id!r} of ids: the rows are named by their number")

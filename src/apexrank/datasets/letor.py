@@ -28,6 +28,8 @@ from apexrank.validation import check_count, is_missing, segment
 _NULL_CHOICES = ("raise", "nan", "zero", "min")
 _MOST_NAMES = 1_000_000
 _FEW_CELLS = 100_000_000  # of 0.8 GB
+_SCANNED_ROWS = 4096
+_ALIKE = 10  # rows with the same features before a last one with fewer counts as cut off
 _DOCID = re.compile(rb"\bdocid\s*=\s*(\S+)")
 _N_PARTS = 5
 _PART_PREFIXES = ("S", "A")
@@ -89,11 +91,44 @@ def read_letor(
     (['7', '7'], ['D1', '2'])
     """
     _check_options(n_features, null, dtype)
-    rows = _read_rows(path)
-    if not len(rows.lines):
+    rows = next(_row_batches(path), None)
+    if rows is None:
         raise InputError(f"{path} has no rows: it needs lines such as '1 qid:7 1:0.5 2:3 # docid = D1'")
     if n_features is None and not len(rows.columns):
         raise InputError(f"{path} names no feature in any line: give n_features")
+    return _bunch(path, rows, n_features, null, sparse, dtype)
+
+
+def letor_batches(path: str | Path, rows: int, n_features: int) -> Iterator[Bunch]:
+    r"""Read a LETOR file a number of rows at a time, each batch as :func:`read_letor` gives it, with NaN for NULL.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     path = Path(folder) / "queries.txt"
+    ...     _ = path.write_text("2 qid:7 1:0.5\n0 qid:7 2:1\n1 qid:8 3:4\n")
+    ...     width = letor_width(path)
+    ...     [batch.data.tolist() for batch in letor_batches(path, 2, width)]
+    [[[0.5, 0.0, 0.0], [0.0, 1.0, 0.0]], [[0.0, 0.0, 4.0]]]
+    """
+    for some in _row_batches(path, rows):
+        yield _bunch(path, some, n_features, "nan", False, np.float64)
+
+
+def letor_width(path: str | Path) -> int:
+    """Largest feature number of a LETOR file, of which a few thousand rows are in memory at a time."""
+    return max((max(rows.columns, default=0) for rows in _row_batches(path, _SCANNED_ROWS)), default=0)
+
+
+def _bunch(
+    path: str | Path,
+    rows: _LetorRows,
+    n_features: int | None,
+    null: str | float,
+    sparse: bool,
+    dtype: DTypeLike,
+) -> Bunch:
     groups = np.array(rows.qids)
     columns, values = np.frombuffer(rows.columns, np.intc) - 1, np.frombuffer(rows.values)
     width = int(columns.max() + 1 if n_features is None else n_features)
@@ -190,12 +225,12 @@ class _LetorRows(NamedTuple):
     values: array
 
 
-def _read_rows(path: str | Path) -> _LetorRows:
-    """Parse the rows of a file; the first line that cannot be parsed raises InputError."""
-    rows = _LetorRows(array("q"), array("d"), [], [], array("q", [0]), array("i"), array("d"))
+def _row_batches(path: str | Path, most: int | None = None) -> Iterator[_LetorRows]:
+    """Parse the rows of a file, at most so many at a time; the first line that cannot be parsed raises InputError."""
+    rows, n = _no_rows(), 0
     names: tuple[bytes, ...] = ()
-    columns = array("i")
-    for number, line in numbered_lines(path):
+    columns, n_alike = array("i"), 0
+    for number, line in numbered_lines(path, whole=most is None):
         content, _, comment = line.partition(b"#")
         fields = content.split(None, 2)
         if not fields:
@@ -215,17 +250,36 @@ def _read_rows(path: str | Path) -> _LetorRows:
                 new_names, values = zip(*pairs, strict=True)
                 # in most files every line names the same features
                 if new_names != names:
+                    ends = not comment and not line.endswith(b"\n") and new_names == names[: len(new_names)]
+                    if ends and n == n_alike >= _ALIKE:
+                        raise InputError(
+                            f"{path} line {number}: the file ends in this line, after {len(new_names)} of the "
+                            f"{len(names)} features that all others have; copy it again, or end the line"
+                        )
+                    n_alike = 0
                     names, columns = new_names, array("i", map(int, new_names))
                     if min(columns) < 1 or len(set(columns)) < len(columns):
                         raise ValueError
                 rows.values.extend(map(float, values))
                 rows.columns.extend(columns)
+            n += 1
+            n_alike += 1
             rows.lines.append(number)
-            rows.docids.append(_docid(comment, len(rows.lines)))
+            rows.docids.append(_docid(comment, n))
             rows.ends.append(len(rows.values))
+        except InputError:
+            raise
         except (ValueError, OverflowError):
             raise InputError(f"{path} line {number}: {_fault(line)}") from None
-    return rows
+        if len(rows.lines) == most:
+            yield rows
+            rows = _no_rows()
+    if len(rows.lines):
+        yield rows
+
+
+def _no_rows() -> _LetorRows:
+    return _LetorRows(array("q"), array("d"), [], [], array("q", [0]), array("i"), array("d"))
 
 
 def _docid(comment: bytes, row: int) -> str:

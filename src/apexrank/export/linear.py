@@ -31,10 +31,9 @@ from apexrank.io.encode import Category
 from apexrank.io.table_ranker import TableRanker
 from apexrank.io.tables import Table
 from apexrank.rankers.base import GradedRanker, LinearBinaryRanker
-from apexrank.rankers.logistic import LogisticRanker
 from apexrank.validation import is_missing
 
-LINEAR = LinearBinaryRanker | GradedRanker | LogisticRanker
+LINEAR = LinearBinaryRanker | GradedRanker
 _REASONS = {
     "PushBoost": "its rounds are trees or other estimators, not coefficients",
     "TreeRanker": "its scores are sums over trees, not coefficients",

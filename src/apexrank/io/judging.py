@@ -82,8 +82,9 @@ def judge_table(
     *,
     grades: bool = False,
     weight: str | None = None,
+    scores: np.ndarray | None = None,
 ) -> Judged:
-    """Score the rows of a labelled table.
+    """Score the rows of a labelled table, unless their ``scores`` are known.
 
     The model's positive value goes with its own target only; ``grades`` asks for the target as grades of relevance.
     ``weight`` is a column of weights: by default the model's, where the table has it. Rows without a class are
@@ -100,7 +101,11 @@ def judge_table(
     y, _ = read_target(table, target, positive, graded=graded)
     weight = weight or (ranker.weight if ranker.weight in table.names else None)
     weights = None if weight is None else row_weights(table, weight)
-    scores, groups = ranker.score(table, weights), ranker.group_ids(table)
+    if scores is None:
+        scores = ranker.score(table, weights)
+    elif table.places is not None:
+        scores = scores[table.places]
+    groups = ranker.group_ids(table)
     return Judged(y, scores, groups, graded, notes=tuple(notes), weight=weights)
 
 

@@ -141,7 +141,7 @@ class Facts(NamedTuple):
     @property
     def is_constant(self) -> bool:
         """Whether there is one value only, and too few gaps to tell the rows apart."""
-        one = len(self.words) == 1 if "text" in self.kinds else self.low == self.high
+        one = len(self.words) == 1 if self.kinds == {"text"} else self.low == self.high
         return one and (not self.missing or is_rare(self.missing, self.total))
 
     @property
@@ -363,6 +363,10 @@ def _useless(facts: Facts) -> str | None:
     unknown = facts.kinds - {"text", *_NUMERIC}
     if unknown or ("text" not in facts.kinds and len(facts.kinds) > 1 and "number" in facts.kinds):
         return f"{', '.join(sorted(facts.kinds))} values, not numbers"
+    if facts.kinds > {"text"}:  # of several files, one of which has text
+        words = facts.words.filter(given_words(facts.words["word"]))
+        if len(words) and _share(words, written_numbers(words["word"])) < 1:
+            return f"{', '.join(sorted(facts.kinds - {'text'}))} values in some files and text in others"
     if not facts.given:
         return "no values"
     return "one value only" if facts.is_constant else None

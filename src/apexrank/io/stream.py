@@ -1,12 +1,11 @@
-"""Tables larger than memory: Parquet files, folders of them, and CSV files, read in blocks of rows."""
+"""Tables larger than memory: Parquet, CSV and LETOR files, and folders of them, read in blocks of rows."""
 
 from __future__ import annotations
 
 import warnings
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
-from functools import partial
-from itertools import islice, pairwise
+from itertools import chain, islice, pairwise
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -30,9 +29,12 @@ from apexrank.io.tables import (
     PARQUET_FAULTS,
     CsvFile,
     Table,
+    check_no_fold,
     csv_text,
     files_of,
     first_line,
+    is_letor,
+    letor_table,
 )
 from apexrank.problem.blocks import Block, Blocks, checked_rows, default_rows
 from apexrank.textfile import check_readable
@@ -104,16 +106,16 @@ class TableBlocks(Blocks):
     Parameters
     ----------
     path : path
-        A Parquet file, a folder of them (taken in the order of their names), or a CSV file.
+        A Parquet file, a LETOR file, a folder of either (taken in the order of their names), or a CSV file.
     make : callable, optional
         From a table of some rows to a block; needed where blocks are read, not for their tables alone.
     rows : int, optional
         Rows of a block; by default those of 64 MiB with all columns. A Parquet file is read fastest with row groups
         of at most that size. Files with fewer rows share a block, unless there are groups.
     groups : str, optional
-        The column of groups, which are kept whole: their rows have to stand together in one file.
-    files : list of ParquetFile, optional
-        Those of ``path``, where they have been looked at before.
+        The column of groups, which are kept whole where their rows stand together in one file.
+    sources : Sources, optional
+        The files of ``path``, where they have been looked at before.
     """
 
     def __init__(
@@ -123,13 +125,13 @@ class TableBlocks(Blocks):
         *,
         rows: int | None = None,
         groups: str | None = None,
-        files: list[ParquetFile] | None = None,
+        sources: Sources | None = None,
     ) -> None:
         self.path, self.groups = Path(path), groups
         self.make: Any = make
         self.pieces = 1 if groups is not None else PIECES  # a group is scaled as a whole
-        self.is_csv = str(path).lower().endswith(_CSV)
-        self.files = files or ([] if self.is_csv else _with_rows(self.path))
+        self.sources = _look_at(self.path) if sources is None else sources
+        self.files, self.texts, self.width, self._stamps = self.sources
         wanted = None if rows is None else checked_rows(rows)
         self.rows = wanted or default_rows(len(self.head().names))
         self.spans = _spans(self.files, self.rows, groups)
@@ -138,12 +140,20 @@ class TableBlocks(Blocks):
 
     def head(self) -> Table:
         """Read the first rows, for the column names."""
-        if not self.is_csv:
+        if not self.texts:
             return Span(self.files[0].path, 0, 100).read()
-        head = next(_csv_chunks(self.path, 100), None)
+        head = next(chain.from_iterable(_text_tables(path, 100, self.width) for path in self.texts), None)
         if head is None:
             raise InputError(f"{self.path} has column names but no rows: add some")
         return head
+
+    def check_unchanged(self) -> None:
+        """Raise InputError if a file has changed since it was first looked at: passes have to see the same rows."""
+        for path, stamp in self._stamps.items():
+            if _stamp(path) != stamp:
+                raise InputError(
+                    f"{path} has changed while it was read: run this again when it no longer does"
+                )
 
     def note_later_columns(self, known: Sequence[str]) -> None:
         """Warn about columns that the first file lacks, except ``known`` ones."""
@@ -161,15 +171,17 @@ class TableBlocks(Blocks):
 
         Of Parquet files only ``columns`` are read.
         """
-        if self.is_csv:
-            yield from _csv_chunks(self.path, piece_rows(self.rows, self.pieces), self.groups)
-            return
+        self.check_unchanged()
+        for path in self.texts:
+            tables = _text_tables(path, piece_rows(self.rows, self.pieces), self.width)
+            yield from tables if self.groups is None else _of_whole_groups(tables, self.groups)
         for span in self.spans:
             for piece in span.pieces(self.pieces):
                 yield piece.read(columns)
 
     def __iter__(self) -> Iterator[Block]:
-        if not self.is_csv:
+        self.check_unchanged()
+        if not self.texts:
             for spans in self.shares:
                 yield load_spans(spans, self.make, self.pieces)
             return
@@ -230,6 +242,22 @@ def sample_table(path: str | Path, n: int, seed: int | None = 0) -> tuple[Table,
     return replace(head, frame=frames[0], source=str(path), places=places), total
 
 
+class Sources(NamedTuple):
+    """Files of a table: Parquet or text, the number of features of LETOR text, and what tells that a file changed."""
+
+    files: list[ParquetFile]
+    texts: list[Path]
+    width: int
+    stamps: dict[Path, tuple[int, int] | None]
+
+
+def _look_at(path: Path) -> Sources:
+    texts = _text_files(path)
+    files = [] if texts else _with_rows(path)
+    every = *texts, *(Path(file.path) for file in files)
+    return Sources(files, texts, _letor_width(texts), {file: _stamp(file) for file in every})
+
+
 class ParquetFile(NamedTuple):
     """Metadata of a Parquet file, from its footer."""
 
@@ -248,7 +276,7 @@ def parquet_files(path: Path) -> list[ParquetFile]:
     for file in files_of(path):
         if file.suffix.lower() not in PARQUET:
             raise InputError(
-                f"cannot read {str(file)!r} in blocks: use .parquet, a folder of them, .csv or .csv.gz"
+                f"cannot read {str(file)!r} in blocks: use .parquet, .csv, .csv.gz, or a folder of Parquet files"
             )
         check_readable(file)
         check_pages(file)
@@ -265,7 +293,9 @@ def _with_rows(path: Path) -> list[ParquetFile]:
     """Return the Parquet files of a path that have rows, and check that all are readable."""
     found = parquet_files(path)
     if not found:
-        raise InputError(f"{str(path)!r} has no Parquet file: give a folder of .parquet files")
+        raise InputError(
+            f"{str(path)!r} has no Parquet or LETOR file: give a folder of .parquet or .txt files"
+        )
     if not any(file.rows for file in found):
         raise InputError(f"{path} has no rows: add some")
     return [file for file in found if file.rows]
@@ -309,26 +339,72 @@ def _group_bounds(path: str, n: int, rows: int, groups: str) -> list[int]:
     return [*sorted(set(bounds)), n]
 
 
-def _csv_chunks(path: Path, rows: int, groups: str | None = None) -> Iterator[Table]:
-    """Iterate over the rows of a CSV file; a record ends with a line in which all quotes are closed."""
+def _text_files(path: Path) -> list[Path]:
+    """Return the CSV or LETOR files of a path, if any."""
+    if str(path).lower().endswith(_CSV):
+        return [path]
+    files = [file for file in files_of(path) if is_letor(file)]
+    check_no_fold(path, files)
+    return files
+
+
+def _letor_width(files: list[Path]) -> int:
+    """Return the number of features of LETOR files, which takes a pass; 0 for other files."""
+    from apexrank.datasets.letor import letor_width
+
+    return max((letor_width(file) for file in files if is_letor(file)), default=0)
+
+
+def _stamp(path: Path) -> tuple[int, int] | None:
+    """Return what tells two versions of a file apart."""
+    try:
+        found = path.stat()
+    except OSError:  # reading it says why
+        return None
+    return found.st_size, found.st_mtime_ns
+
+
+def _text_tables(path: Path, rows: int, width: int) -> Iterator[Table]:
+    """Iterate over the rows of a CSV or LETOR file."""
     check_readable(path)
+    return _letor_tables(path, rows, width) if width else _csv_tables(path, rows)
+
+
+def _letor_tables(path: Path, rows: int, width: int) -> Iterator[Table]:
+    from apexrank.datasets.letor import letor_batches
+
+    first = 0
+    for letor in letor_batches(path, rows, width):
+        yield letor_table(letor, first)
+        first += len(letor.target)
+
+
+def _csv_tables(path: Path, rows: int) -> Iterator[Table]:
+    """Iterate over the rows of a CSV file; a record ends with a line in which all quotes are closed."""
     file = CsvFile.open(path, "index")
     roles = {"id": file.names[0]} if file.has_index else {}
-    chunk = partial(Table, source=str(path), separator=file.separator, roles=roles)
-    first, rest = 0, None
+    first = 0
     for text in _csv_texts(path, rows):
         frame = file.frame(text)
-        frame = frame if rest is None else pl.concat([rest, frame])
-        if groups is not None and frame.height:
-            ids = group_ids(chunk(frame, first=first), groups)
-            others = np.flatnonzero(ids != ids[-1])
-            last = int(others[-1]) + 1 if len(others) else 0
-            frame, rest = frame[:last], frame[last:]
         if frame.height:
-            yield chunk(frame, first=first)
+            yield Table(frame, str(path), file.separator, roles, first=first)
         first += frame.height
-    if rest is not None and rest.height:
-        yield chunk(rest, first=first)
+
+
+def _of_whole_groups(tables: Iterator[Table], groups: str) -> Iterator[Table]:
+    """Move the rows of the last group of each table to the next one."""
+    rest = None
+    for table in tables:
+        if rest is not None:
+            table = replace(rest, frame=pl.concat([rest.frame, table.frame]))
+        ids = group_ids(table, groups)
+        others = np.flatnonzero(ids != ids[-1])
+        last = int(others[-1]) + 1 if len(others) else 0
+        rest = replace(table, frame=table.frame[last:], first=table.first + last)
+        if last:
+            yield replace(table, frame=table.frame[:last])
+    if rest is not None:
+        yield rest
 
 
 def _csv_texts(path: Path, rows: int) -> Iterator[bytes]:
@@ -384,14 +460,14 @@ class _Columns:
 
 def _is_of_words(blocks: TableBlocks, target: str) -> bool:
     """Return whether the target holds words (:func:`apexrank.io.columns.is_text`), judged by all rows."""
-    if not blocks.is_csv and not any(file.schema.get(target) in TEXT for file in blocks.files):
+    if not blocks.texts and not any(file.schema.get(target) in TEXT for file in blocks.files):
         return False
     return sum(int(word_balance(table, [target])[0]) for table in blocks.tables([target])) > 0
 
 
 def read_blocks(
     path: str | Path,
-    target: str,
+    target: str | None = None,
     *,
     features: Sequence[str] | None = None,
     sample_weight: str | None = None,
@@ -403,13 +479,15 @@ def read_blocks(
     Parameters
     ----------
     path : path
-        A Parquet file, a folder of them, or a CSV file.
+        A Parquet file, a LETOR file, a folder of either, or a CSV file. Text is parsed in every pass, which takes
+        ten times as long as Parquet.
     target : str
-        The column of labels, or of relevance. Whether text is of numbers or of words takes one more pass over it.
+        The column of labels, or of relevance. Whether text is of numbers or of words takes one more pass over it. LETOR
+        files have one, and their groups.
     features : sequence of str, optional
         Columns of numbers, all others of the first file with rows by default. Missing values are refused by the fit.
     sample_weight, groups : str, optional
-        Columns of weights and of groups; the rows of a group have to stand together.
+        Columns of weights and of groups.
     rows : int, optional
         Rows of a block; by default those of 64 MiB.
 
@@ -426,16 +504,20 @@ def read_blocks(
     >>> ranker.converged_, ranker.feature_names_in_.tolist()
     (True, ['x'])
     """
-    roles = {"target": target, "sample_weight": sample_weight, "groups": groups}
     if isinstance(features, str):
         raise InputError(f"features must be a list of names, got {features!r}: put it in brackets")
     whole = TableBlocks(path, rows=rows)
-    found = feature_columns(whole.head(), roles, features or ())
+    head = whole.head()
+    target, groups = target or head.roles.get("target"), groups or head.roles.get("groups")
+    if target is None:
+        raise InputError(f"{path} does not say which column is the target: name it")
+    roles = {"target": target, "sample_weight": sample_weight, "groups": groups}
+    found = feature_columns(head, roles, features or ())
     names = tuple(found if features is None else features)
     if features is None:
         whole.note_later_columns([name for name in roles.values() if name is not None])
     make = _Columns(names, target, _is_of_words(whole, target), sample_weight, groups)
     rows = rows or default_rows(len(names))
-    blocks = TableBlocks(path, make, rows=rows, groups=groups, files=whole.files)
+    blocks = TableBlocks(path, make, rows=rows, groups=groups, sources=whole.sources)
     blocks.names = names
     return blocks

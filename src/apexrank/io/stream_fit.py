@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import polars as pl
 
 from apexrank.errors import InputError
 from apexrank.io.columns import choose_positive, grades, labelled_rows, row_weights, target_counts
@@ -17,15 +18,17 @@ from apexrank.io.judging import Judged
 from apexrank.io.prepare import Facts, choose_columns, merge_facts, needs_facts, table_facts
 from apexrank.io.stream import Span, TableBlocks, joined_column, load_spans
 from apexrank.io.table_ranker import Recipe, TableRanker
-from apexrank.io.tables import Table
+from apexrank.io.tables import Table, first_line
 from apexrank.problem.blocks import Blocks, check_whole, groups_in
 from apexrank.problem.dask import Caught, DaskBlocks, checked_results, dask_module
+from apexrank.problem.design import of_two_rows
 from apexrank.rankers.base import fit_blocks
 
 Source = Callable[[TableBlocks], Blocks]
 Map = Callable[..., Any]
 Merge = Callable[[Any, Any], Any]
 MERGED = 8  # results that one task of Dask merges
+BYTES_A_ROW, MANY_ROWS = 100, 1_000_000  # of scores that are sorted, and rows of which it is worth a note
 
 
 def map_tables(
@@ -93,6 +96,7 @@ def map_spans(
     ...     map_spans(read_blocks(folder, "y", rows=2), len, merge=operator.add)
     3
     """
+    tables.check_unchanged()
     dask = dask_module()
     read = dask.delayed(Caught(_of_span), pure=False, traverse=False)
     pieces = [piece for span in tables.spans for piece in span.pieces(tables.pieces)]
@@ -132,7 +136,7 @@ def fit_table_blocks(
     Parameters
     ----------
     path : path
-        A Parquet file, a folder of them, or a CSV file.
+        A Parquet file, a LETOR file, a folder of either, or a CSV file.
     recipe : Recipe
         What each column is for.
     estimator : PNormPush, IRPush or MonotoneRetargeting
@@ -171,17 +175,19 @@ def fit_table_blocks(
         tables.note_later_columns(
             [*recipe.drop, recipe.target, *filter(None, (recipe.id, recipe.groups, recipe.weight))]
         )
-    facts, counts, without = mapped(tables, _first_look, names, recipe, merge=_merge_looks)
+    facts, counts, without, n = mapped(tables, _first_look, names, recipe, merge=_merge_looks)
     positive, notes = None, []
+    if n >= MANY_ROWS and _gathers_scores(estimator, recipe):
+        gigabytes = n * BYTES_A_ROW / 1e9
+        notes.append(f"labels and scores of all {n:,} rows were kept in memory: about {gigabytes:.1f} GB")
     if not recipe.graded:
         ordered = dict(sorted(counts.items(), key=lambda item: (-item[1], item[0])))
         if not ordered:
             raise InputError(f"{path} column {recipe.target!r} has no values: name another target")
         positive = choose_positive(ordered, str(path), recipe.target, recipe.positive)
     if without:
-        total = without + sum(counts.values())
         notes.append(
-            f"left out: {without:,} of {total:,} rows of {path}, whose target {recipe.target!r} is missing"
+            f"left out: {without:,} of {n:,} rows of {path}, whose target {recipe.target!r} is missing"
         )
     prepared = choose_columns(names, facts, recipe, head.separator, str(path))
     stats = mapped(tables, _checked_stats, prepared.columns, recipe, merge=merge_stats)
@@ -193,11 +199,18 @@ def fit_table_blocks(
         check_whole(blocks.map(groups_in))
     fit_blocks(estimator, blocks)
     judged, mean = _judge(ranker, mapped(tables, _score, ranker))
+    tables.check_unchanged()
     ranker.learn_from(judged, mean)
     return ranker, judged._replace(notes=(*notes, *prepared.notes))
 
 
-Look = tuple[dict[str, Facts], Counter[str], int]  # facts of columns, counts of the target, rows without one
+def _gathers_scores(estimator: Any, recipe: Recipe) -> bool:
+    """Whether the objective needs the scores of all rows at once; with groups it does (:class:`BlockDesign`)."""
+    return recipe.graded or recipe.groups is not None or not of_two_rows(estimator._objective, 1, 1).streams
+
+
+# facts of columns, counts of the target, rows without one, and all rows
+Look = tuple[dict[str, Facts], Counter[str], int, int]
 
 
 def _first_look(table: Table, names: list[str], recipe: Recipe) -> Look:
@@ -209,11 +222,11 @@ def _first_look(table: Table, names: list[str], recipe: Recipe) -> Look:
         counts.update(target_counts(labelled, recipe.target))
     weight = None if recipe.weight is None else row_weights(labelled, recipe.weight)
     facts = table_facts(labelled, names, weight) if needs_facts(recipe) else {}
-    return facts, counts, len(table) - len(labelled)
+    return facts, counts, len(table) - len(labelled), len(table)
 
 
 def _merge_looks(a: Look, b: Look) -> Look:
-    return merge_facts(a[0], b[0]), a[1] + b[1], a[2] + b[2]
+    return merge_facts(a[0], b[0]), a[1] + b[1], a[2] + b[2], a[3] + b[3]
 
 
 def _checked_stats(table: Table, columns: list[Column], recipe: Recipe) -> Stats:
@@ -238,3 +251,55 @@ def _judge(ranker: TableRanker, parts: list[Any]) -> tuple[Judged, np.ndarray]:
     y, scores, weight, groups = map(joined_column, columns)
     mean = np.sum(sums, axis=0) / (len(y) if weight is None else weight.sum())
     return Judged(y, scores, groups, ranker.positive is None, weight=weight), mean
+
+
+def score_blocks(
+    ranker: TableRanker,
+    path: str | Path,
+    *,
+    target: str | None = None,
+    weight: str | None = None,
+    id: str | None = None,
+) -> tuple[Table, np.ndarray, list[str]]:
+    """Score the rows of files larger than memory.
+
+    Returns a table of all rows with their group, id, target and weight alone, their scores, and notes about the first
+    rows that call for any. With a target of classes, rows without one have no score.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> import polars as pl
+    >>> from apexrank.rankers.push import PNormPush
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     frame = pl.DataFrame({"x": [0.0, 1.0, 2.0, 1.5], "fraud": [0, 0, 1, 0]})
+    ...     frame.write_parquet(f"{folder}/rows.parquet")
+    ...     ranker, judged = fit_table_blocks(folder, Recipe(target="fraud"), PNormPush(p=2, alpha=0.1))
+    ...     table, scores, _ = score_blocks(ranker, folder, target="fraud")
+    >>> table.names, bool(np.array_equal(scores, judged.scores))
+    (['fraud'], True)
+    """
+    tables = TableBlocks(path, groups=ranker.groups)
+    given = dict.fromkeys(filter(None, (ranker.groups, id or ranker.id, target, weight)))
+    parts, scores, notes, groups = [], [], list[str](), []
+    for table in tables.tables():
+        kept = [name for name in given if name in table.names]
+        parts.append(table.frame.select(kept))
+        notes = notes or ranker.check(table, known=given)
+        if target is not None and ranker.positive is not None:
+            table, _ = labelled_rows(table, target, empty=True)
+        own = np.full(parts[-1].height, np.nan)
+        weights = row_weights(table, weight) if weight in kept else None
+        own[slice(None) if table.places is None else table.places] = ranker.score(table, weights)
+        scores.append(own)
+        ids = ranker.group_ids(table)
+        if ids is not None and ranker.training["scale"] == "query":
+            groups.append(np.unique(ids))
+    tables.check_unchanged()
+    if groups:
+        check_whole(groups)
+    try:
+        frame = pl.concat(parts)
+    except pl.exceptions.PolarsError as error:
+        raise InputError(f"the files of {path} differ in their columns: {first_line(error)}") from None
+    return Table(frame, str(path), roles=table.roles), np.concatenate(scores), notes

@@ -464,6 +464,7 @@ def rank_table(
     explain: bool = False,
     keep: bool = False,
     id: str | None = None,
+    scores: np.ndarray | None = None,
 ) -> pl.DataFrame:
     """Rank the rows of a table, best first, inside each group when the model has groups.
 
@@ -485,6 +486,8 @@ def rank_table(
         Add all other columns of the table.
     id : str, optional
         Column that names the rows; by default the model's, or the row number when the table lacks it.
+    scores : array, optional
+        Scores of the rows, where they are known; the table then needs no features, except to explain.
 
     Returns
     -------
@@ -492,8 +495,8 @@ def rank_table(
         The group and id columns, ``rank``, ``score``, of a calibrated model ``probability``, then what was asked for.
     """
     _check_budget(ranker, top, fpr)
-    X = ranker.features(table)
-    scores = ranker.score_rows(table, X)
+    X = ranker.features(table) if scores is None or explain else np.empty((0, 0))
+    scores = ranker.score_rows(table, X) if scores is None else scores
     rows, ranks = _order(scores, ranker.group_ids(table))
     kept = np.ones(len(rows), dtype=bool) if top is None else ranks <= top
     if fpr is not None:

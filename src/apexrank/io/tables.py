@@ -14,7 +14,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from itertools import chain, islice
 from pathlib import Path
-from typing import TextIO, TypeVar
+from typing import Any, TextIO, TypeVar
 
 import numpy as np
 import polars as pl
@@ -36,6 +36,9 @@ from apexrank.validation import check_polars_threads
 
 _SEPARATORS = ",;\t"
 PARQUET = (".parquet", ".pq")
+LETOR = tuple(f"{suffix}{gz}" for suffix in (".txt", ".svm", ".letor") for gz in ("", ".gz"))
+LETOR_ROLES = {"target": "relevance", "groups": "qid", "id": "docid"}
+_FOLD = ("train", "vali", "test")
 _FEW_CELLS = 1 << 24
 _LONGEST_FIELD = 1 << 27  # characters; the fast reader takes fields of any length
 _ZLIB_MARK = "x\x01"  # the fast reader would unpack such a file, however large it becomes
@@ -179,14 +182,32 @@ def _checked_separator(separator: str | None) -> str | None:
 
 
 def files_of(path: Path) -> list[Path]:
-    """Return the files that a path stands for: the Parquet files of a folder, or the path itself.
+    """Return the files that a path stands for: those of a folder (Parquet, or LETOR if there are none), or itself.
 
     Examples
     --------
     >>> [file.name for file in files_of(Path("rows.csv"))]
     ['rows.csv']
     """
-    return sorted(p for p in path.iterdir() if p.suffix.lower() in PARQUET) if path.is_dir() else [path]
+    if not path.is_dir():
+        return [path]
+    names = sorted(path.iterdir())
+    return [p for p in names if p.suffix.lower() in PARQUET] or [p for p in names if is_letor(p)]
+
+
+def is_letor(file: Path) -> bool:
+    """Return whether the name of a file is that of a LETOR file."""
+    return file.name.lower().endswith(LETOR)
+
+
+def check_no_fold(folder: Path, files: list[Path]) -> None:
+    """Raise InputError for a fold of a LETOR set, whose test rows nobody means to train on."""
+    kinds = {kind: file.name for file in files for kind in _FOLD if file.name.lower().startswith(kind)}
+    if folder.is_dir() and "train" in kinds and len(kinds) > 1:
+        raise InputError(
+            f"{folder} has {quoted(sorted(kinds.values()))}, a fold of training and test rows: "
+            f"give {str(folder / kinds['train'])!r}"
+        )
 
 
 def write_table(frame: pl.DataFrame, path: str | Path) -> None:
@@ -251,11 +272,15 @@ def _read_csv(
 def _read_letor(path: Path) -> Table:
     from apexrank.datasets.letor import read_letor  # which imports scikit-learn
 
-    letor = read_letor(path, null="nan")
-    roles = {"target": "relevance", "groups": "qid", "id": "docid"}
+    return letor_table(read_letor(path, null="nan"))
+
+
+def letor_table(letor: Any, first: int = 0) -> Table:
+    """Return a table of what :func:`~apexrank.datasets.read_letor` gives."""
     names = pl.DataFrame({"relevance": letor.target, "qid": letor.groups, "docid": letor.docids})
     features = pl.DataFrame(letor.data, schema=letor.feature_names or [], orient="row")
-    return Table(pl.concat([names, features], how="horizontal"), str(path), roles=roles, unnamed=0.0)
+    frame = pl.concat([names, features], how="horizontal")
+    return Table(frame, letor.source, roles=LETOR_ROLES, unnamed=0.0, first=first)
 
 
 def first_line(error: BaseException) -> str:
@@ -467,7 +492,7 @@ _READERS = {
     ".parquet": _read_parquet,
     ".pq": _read_parquet,
 }
-_READERS |= {f"{suffix}{gz}": _read_letor for suffix in (".txt", ".svm", ".letor") for gz in ("", ".gz")}
+_READERS |= dict.fromkeys(LETOR, _read_letor)
 _WRITERS = {
     ".csv": _write_csv,
     ".csv.gz": _write_packed_csv,

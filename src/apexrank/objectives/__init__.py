@@ -12,6 +12,7 @@ if TYPE_CHECKING:
     from apexrank.objectives.listwise import CosineTargets as CosineTargets
     from apexrank.objectives.listwise import SoftmaxTargets as SoftmaxTargets
     from apexrank.objectives.listwise import SquaredTargets as SquaredTargets
+    from apexrank.objectives.log_loss import LogLoss as LogLoss
     from apexrank.objectives.pairs import CrucialPairs as CrucialPairs
     from apexrank.objectives.push import Push as Push
     from apexrank.objectives.retarget import Retarget as Retarget

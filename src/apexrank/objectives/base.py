@@ -40,6 +40,8 @@ class Objective:
         Whether it smooths a function with a kink, whose minimum :class:`~apexrank.solvers.Continuation` finds.
     log_weight : array, optional
         Logarithm of the rows' weights, for :meth:`stream`.
+    over_groups : {"", "sum", "mean"}
+        How it is made of the same objective of each group alone, over the ``n_groups`` it counts.
     lists : LevelOrder, optional
         Lists inside which a design measures the spread of its columns.
     separable_below : float
@@ -54,6 +56,7 @@ class Objective:
     is_exponential = False
     has_kinks = False
     is_smoothed = False
+    over_groups = ""
     log_weight: np.ndarray | None = None
     lists: Any = None
     separable_below = -np.inf
@@ -93,6 +96,11 @@ class Objective:
     def count(self) -> float:
         """Divisor that makes the objective a mean over rows or groups."""
         return 1.0
+
+    @property
+    def group_divisor(self) -> int:
+        """What the sum over the groups is divided by."""
+        return self.n_groups if self.over_groups == "mean" else 1
 
     @property
     def curvature(self) -> float:
@@ -162,6 +170,7 @@ class PricedObjective(Objective):
     A subclass has ``priced_weight``, the mean over the groups of the weight of the rows that are priced.
     """
 
+    over_groups = "mean"
     priced_weight: float
 
     def __init__(self, loss: str | Loss, price: str | Price, sample_weight: np.ndarray | None) -> None:

@@ -86,6 +86,8 @@ class UnknownLink(Objective):
     (18.0, [3.0, 0.0, -3.0])
     """
 
+    over_groups = "sum"
+
     def __init__(
         self,
         y: ArrayLike,

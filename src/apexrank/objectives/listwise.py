@@ -75,6 +75,8 @@ class SquaredTargets(FixedTargets):
     (0.25, array([-0.5,  0.5]))
     """
 
+    over_groups = "sum"
+
     def value_and_grad(self, scores: np.ndarray) -> tuple[float, np.ndarray]:
         """Objective and its gradient with respect to the scores."""
         error = scores - self.targets
@@ -113,6 +115,8 @@ class SoftmaxTargets(FixedTargets):
     >>> round(value, 6), gradient.tolist()
     (0.130812, [-0.25, 0.25])
     """
+
+    over_groups = "sum"
 
     def __init__(self, targets: ArrayLike, **options: Any) -> None:
         super().__init__(targets, **options)

@@ -250,6 +250,7 @@ class CrucialPairs(PricedObjective):
             if self.log_weight is not None:
                 weight = np.exp(self.log_weight)[upper] * (1.0 if weight is None else weight)
             self.pairs = ListedPairs(upper, lower, weight, self.loss)
+            self.over_groups = ""  # pairs name rows by numbers that hold for all groups together
         else:
             self.pairs = GradedPairs(np.asarray(relevance), group, self.loss, self.log_weight)
         self._priced(group)

@@ -94,6 +94,7 @@ class Retarget(Objective):
     (1.0, array([-1.,  0.,  1.]))
     """
 
+    over_groups = "sum"
     lists: LevelOrder
 
     def __init__(

@@ -24,6 +24,7 @@ from apexrank.objectives.base import Objective, log_weights
 from apexrank.objectives.push import Scatter
 from apexrank.problem.design import (
     BLOCK_BYTES,
+    DenseDesign,
     Design,
     Make,
     Moments,
@@ -34,6 +35,7 @@ from apexrank.problem.design import (
     pull_back,
     row_slices,
     scores_of,
+    tied_scores,
     usable_units,
 )
 from apexrank.validation import (
@@ -67,11 +69,14 @@ class Blocks:
     ----------
     threads : int, optional
         Threads that the work on one block may use; None for all.
+    persist : bool
+        Whether what is made of blocks is kept between passes.
     names : sequence of str, optional
         Names of the columns of X.
     """
 
     threads: int | None = None
+    persist: bool = False
     names: Sequence[str] | None = None
 
     def __iter__(self) -> Iterator[Any]:
@@ -333,16 +338,24 @@ def labels_of(block: Block) -> np.ndarray:
     return np.asarray(block.y)
 
 
-def check_whole(groups: list[np.ndarray]) -> None:
-    """Refuse a group of which two blocks have rows."""
+def cut_group(groups: list[np.ndarray]) -> tuple[Any, int, int] | None:
+    """A group of which two blocks have rows, and these, given the groups of each block."""
     names = np.concatenate(groups)
     block = np.repeat(np.arange(len(groups)), [len(own) for own in groups])
     order = np.argsort(names, kind="stable")
     twice = np.flatnonzero(names[order][1:] == names[order][:-1])
-    if len(twice):
-        first, second = block[order[twice[0]]], block[order[twice[0] + 1]]
+    if not len(twice):
+        return None
+    first, second = block[order[twice[0] : twice[0] + 2]]
+    return names[order[twice[0]]], first, second
+
+
+def check_whole(groups: list[np.ndarray]) -> None:
+    """Refuse a group of which two blocks have rows."""
+    cut = cut_group(groups)
+    if cut is not None:
         raise InputError(
-            f"group {names[order[twice[0]]]!s} has rows in block {first} and in block {second}: sort the rows "
+            f"group {cut[0]!s} has rows in block {cut[1]} and in block {cut[2]}: sort the rows "
             "by group, or with Dask use repartition_by_group"
         )
 
@@ -415,13 +428,31 @@ class Part(NamedTuple):
     label: np.ndarray
     log_weight: np.ndarray | None
     threads: int | None
+    objective: Objective | None = None  # of the groups of this block
 
 
-def make_part(block: Block, positive: Any, threads: int | None) -> Part:
+class OfBlock(NamedTuple):
+    """The objective of the groups of a block alone, or None where they say nothing."""
+
+    make: Make
+    positive: Any  # None for relevance
+
+    def __call__(self, block: Block) -> Objective | None:
+        y, weight, groups = columns_of(block)
+        try:
+            return self.make(y if self.positive is None else y == self.positive, weight, groups)
+        except (
+            InputError
+        ):  # no group has two rows to compare; the objective of all rows has found no other fault
+            return None
+
+
+def make_part(block: Block, positive: Any, threads: int | None, objective_of: OfBlock | None = None) -> Part:
     """Rows of a block in double or single precision, row by row in memory."""
     X = block.X if block.X.dtype in (np.float64, np.float32) else np.asarray(block.X, dtype=np.float64)
     label = (labels_of(block) == positive).astype(np.uint8)
-    return Part(np.ascontiguousarray(X), label, log_weights(block.weight), threads)
+    own = objective_of(block) if objective_of is not None and len(label) else None
+    return Part(np.ascontiguousarray(X), label, log_weights(block.weight), threads, own)
 
 
 def _move_part(part: Part, shift: np.ndarray) -> Part:
@@ -434,8 +465,9 @@ class BlockDesign(Design):
     An objective of two rows, a positive and a negative that weigh as much as all of theirs, is evaluated by sums over
     the blocks alone: weights count as repetitions, so that its natural units are those of the whole. Value and gradient
     take one pass for the forms ``(1/p)·log R``, also of both sides. The log1p price takes two, as it needs the sum over
-    the inner class before it can price a row of the outer one. Any other objective is evaluated in memory on the
-    scores of all rows, with one pass for the scores and one for the gradient.
+    the inner class before it can price a row of the outer one. An objective that adds up over groups is evaluated
+    where the blocks are, if they stay there between passes and no group is cut. Any other one is evaluated in memory on
+    the scores of all rows, with one pass for the scores and one for the gradient.
 
     Parameters
     ----------
@@ -444,6 +476,8 @@ class BlockDesign(Design):
         Of the blocks.
     positive
         The value of y that is the positive class, for an objective of two rows.
+    objective_of : callable, optional
+        From a block to the objective of its groups.
 
     Examples
     --------
@@ -456,8 +490,11 @@ class BlockDesign(Design):
     (0.693147, [-1.5])
     """
 
-    def __init__(self, blocks: Blocks, found: Survey, positive: Any = None) -> None:
-        self.parts = blocks.prepared(make_part, positive, blocks.threads)
+    def __init__(
+        self, blocks: Blocks, found: Survey, positive: Any = None, objective_of: OfBlock | None = None
+    ) -> None:
+        self.parts = blocks.prepared(make_part, positive, blocks.threads, objective_of)
+        self.shared: Objective | None = None  # the objective that adds up from those of the blocks
         self.labelled = positive is not None
         self.found = found
         self.n_rows, self.n_features = found.n_rows, found.n_features
@@ -516,7 +553,22 @@ class BlockDesign(Design):
             self._latest = BlockSums(self.parts, w.copy(), asked.requests)
         return self._latest
 
+    def share(self, objective: Objective) -> None:
+        """Evaluate the objective where the blocks are, if their own ones see the same groups."""
+        if sum(self.parts.map(_part_groups)) == objective.n_groups:
+            self.shared = objective
+
+    def evaluate(self, objective: Objective, w: np.ndarray) -> tuple[float, np.ndarray]:
+        if objective is not self.shared:
+            return super().evaluate(objective, w)
+        values, slopes = zip(*self.parts.map(_part_evaluate, w), strict=True)
+        return float(np.sum(values)) / objective.group_divisor, np.sum(
+            slopes, axis=0
+        ) / objective.group_divisor
+
     def hessian(self, objective: Objective, w: np.ndarray, centre: np.ndarray) -> np.ndarray:
+        if objective is self.shared:
+            return np.sum(self.parts.map(_part_hessian, w, centre), axis=0) / objective.group_divisor
         if self.labelled and objective.streams:
             return objective.stream_hessian(self.sums(objective, w))
         return super().hessian(objective, w, centre)
@@ -589,6 +641,26 @@ def _part_pull(part: Part, r: np.ndarray) -> np.ndarray:
         return pull_back(part.X, r) if len(part.X) else np.zeros(part.X.shape[1])
 
 
+def _part_groups(part: Part) -> int:
+    return 0 if part.objective is None else part.objective.n_groups
+
+
+def _part_evaluate(part: Part, w: np.ndarray) -> tuple[float, np.ndarray]:
+    """Sum over the groups of the part, and its gradient with respect to w."""
+    if part.objective is None:
+        return 0.0, np.zeros(part.X.shape[1])
+    n = part.objective.group_divisor
+    with np.errstate(over="ignore", invalid="ignore"):
+        value, slope = part.objective.value_and_grad(scores_of(part.X, w))
+        return n * value, n * pull_back(part.X, slope)
+
+
+def _part_hessian(part: Part, w: np.ndarray, centre: np.ndarray) -> np.ndarray:
+    if part.objective is None:
+        return np.zeros((len(w), len(w)))
+    return part.objective.group_divisor * DenseDesign(part.X).hessian(part.objective, w, centre)
+
+
 def _part_curvature(part: Part, own: tuple[np.ndarray, Any], centre: np.ndarray) -> tuple[Any, Any]:
     return curvature_products(part.X, centre, *own)
 
@@ -658,6 +730,10 @@ def _part_extremes(part: Part, w: np.ndarray) -> tuple[float, float]:
     )
 
 
+def _tied_scores(block: Block, w: np.ndarray) -> np.ndarray:
+    return tied_scores(np.asarray(block.X), w)
+
+
 class BlockTraining(Training):
     """Rows in blocks; their labels come to memory only for an objective that does not stream.
 
@@ -679,11 +755,20 @@ class BlockTraining(Training):
             objective = of_two_rows(make, self.found.labels[high], self.found.labels[low])
             if objective.streams:
                 return BlockDesign(self.blocks, self.found, high), objective
-        columns = self.columns()
-        return BlockDesign(self.blocks, self.found), make(*columns)
+        objective = make(*self.columns())
+        adds_up = objective.over_groups and objective.n_groups > 1 and self.blocks.persist and not whole
+        if not adds_up or cut_group(self.blocks.map(groups_in)) is not None:
+            return BlockDesign(self.blocks, self.found), objective
+        own = OfBlock(make, None if self.classes is None else self.classes[1])
+        design = BlockDesign(self.blocks, self.found, objective_of=own)
+        design.share(objective)
+        return design, objective
 
     def variances(self) -> np.ndarray:
         return np.where(self.found.moments.varies, np.square(self.found.moments.spread), 0.0)
+
+    def tied_scores(self, w: np.ndarray) -> np.ndarray:
+        return np.concatenate(self.blocks.map(_tied_scores, w))
 
     def columns(self) -> tuple[np.ndarray, np.ndarray | None, Any]:
         if self._columns is None:

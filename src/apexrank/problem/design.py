@@ -245,6 +245,10 @@ class Training:
             variance = sum(weight[some] @ np.square(X[some] - mean) for some in blocks) / weight.sum()
         return np.where(variance > 1e-24 * np.square(mean), variance, 0.0)
 
+    def tied_scores(self, w: np.ndarray) -> np.ndarray:
+        """:func:`tied_scores` of all rows, in memory."""
+        return tied_scores(self.X, w)
+
     def take(self, rows: np.ndarray) -> Training:
         """Some of the rows."""
         labels, *others = self.columns()

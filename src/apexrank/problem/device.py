@@ -191,6 +191,12 @@ def scores_on_device(X: Array, w: np.ndarray) -> Array:
     return xp.concat([xp.astype(X[block], xp.float64) @ v for block in row_blocks(X)])
 
 
+def tied_scores_on_device(X: Array, w: np.ndarray) -> Array:
+    """``X @ w`` where equal rows have equal scores to the last bit, where X is."""
+    xp, v = namespace(X), to_device(w, X)
+    return xp.concat([xp.sum(xp.astype(X[block], xp.float64) * v, axis=1) for block in row_blocks(X)])
+
+
 def chosen_classes(classes: np.ndarray, above: Array) -> Any:
     """The second class where ``above``, as an array of the same library; NumPy's for classes that are no numbers."""
     if classes.dtype.kind not in "biuf":
@@ -472,6 +478,9 @@ class DeviceTraining(Training):
         mean = sum(share[rows] @ xp.astype(X[rows, :], xp.float64) for rows in some)
         variance = sum(share[rows] @ (xp.astype(X[rows, :], xp.float64) - mean) ** 2 for rows in some)
         return np.where(to_host(variance > 1e-24 * mean**2), to_host(variance), 0.0)
+
+    def tied_scores(self, w: np.ndarray) -> np.ndarray:
+        return to_host(tied_scores_on_device(self.X, w))
 
     def columns(self) -> tuple[np.ndarray, np.ndarray | None, Any]:
         groups = None if self.groups is None else to_host(self.groups)

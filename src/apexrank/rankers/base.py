@@ -339,7 +339,7 @@ class BinaryRanker(PositiveLabel, ClassifierMixin, BaseEstimator):
     def predict(self, X: ArrayLike) -> np.ndarray:
         """Class of each row: ``classes_[1]`` where the score is above 0."""
         if is_dask(X):
-            return _lazy(self, "predict", X, self.classes_.dtype)
+            return lazy_result(self, "predict", X, self.classes_.dtype)
         above = self.decision_function(X) > 0
         if is_device_array(above):
             return chosen_classes(self.classes_, above)
@@ -357,7 +357,8 @@ class BinaryRanker(PositiveLabel, ClassifierMixin, BaseEstimator):
         raise NotImplementedError
 
 
-def _lazy(ranker: Any, method: str, X: Any, dtype: Any) -> Any:
+def lazy_result(ranker: Any, method: str, X: Any, dtype: Any) -> Any:
+    """``ranker.method(X)`` of a Dask collection, computed by its workers when it is asked for."""
     from apexrank.problem.dask import lazy
 
     check_is_fitted(ranker)
@@ -559,7 +560,7 @@ class LinearBinaryRanker(BinaryRanker, LinearFit):
     def decision_function(self, X: ArrayLike) -> np.ndarray:
         """Ranking score of each row: higher means nearer to the top; above 0 is predicted positive."""
         if is_dask(X):
-            return _lazy(self, "decision_function", X, np.float64)
+            return lazy_result(self, "decision_function", X, np.float64)
         return self._scores(X) + float(self.intercept_[0])
 
 
@@ -591,7 +592,7 @@ class GradedRanker(LinearFit):
 
     def predict(self, X: ArrayLike) -> np.ndarray:
         """Ranking score of each row: higher means nearer to the top of its group."""
-        return _lazy(self, "predict", X, np.float64) if is_dask(X) else self._scores(X)
+        return lazy_result(self, "predict", X, np.float64) if is_dask(X) else self._scores(X)
 
     def score(
         self,

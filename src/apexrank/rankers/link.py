@@ -12,9 +12,10 @@ from sklearn.base import RegressorMixin
 from apexrank.errors import InputError
 from apexrank.kernels.lipschitz import lipschitz_isotonic_link
 from apexrank.objectives.link import UnknownLink, check_margin
-from apexrank.problem.blocks import Blocks
+from apexrank.objectives.margins import checked_relevance
 from apexrank.problem.design import Training, tied_scores
-from apexrank.rankers.base import checked_rows, is_dask, validated, validated_weight
+from apexrank.problem.device import is_device_array, tied_scores_on_device, to_device, to_host
+from apexrank.rankers.base import checked_rows, is_dask, lazy_result, read_rows
 from apexrank.rankers.kernel import KernelFit
 from apexrank.validation import check_choice
 
@@ -213,8 +214,6 @@ class UnknownLinkRegressor(RegressorMixin, KernelFit):
     output_range: tuple[float, float] | None = None
     link: Literal["isotonic", "least_squares", "cost"] = "isotonic"
 
-    takes_device_arrays = False
-
     def fit(
         self,
         X: ArrayLike,
@@ -225,20 +224,16 @@ class UnknownLinkRegressor(RegressorMixin, KernelFit):
     ) -> Self:
         """Fit on rows X with values y; ``sample_weight`` counts as repetitions of rows.
 
-        A constant y is fitted by w = 0. There are no ``groups``: one link is for all rows.
+        A constant y is fitted by w = 0. There are no ``groups``: one link is for all rows. X may be all that
+        :meth:`PNormPush.fit` takes; scores and y of all rows come to memory.
         """
-        if groups is not None:
-            raise InputError(
-                "one link is for all rows: leave out groups, or use ListwiseRanker('unknown_link')"
-            )
-        data = self._read(X, y, sample_weight)
-        values, weight = data.labels, data.weight
+        data, values, weight = self._read(X, y, sample_weight, groups)
         fitted, features = self._with_features(data)
         self._forget_kernel()
         counted = np.full(len(values), True) if weight is None else weight > 0
         constant = np.ptp(values[counted]) == 0
         if constant:
-            self._constant(fitted.X.shape[1], np.where(counted, values, np.nan))
+            self._constant(fitted.n_features, np.where(counted, values, np.nan))
         else:
             problem = self._minimise(fitted, self._objective)
             objective: Any = problem.objective
@@ -253,7 +248,7 @@ class UnknownLinkRegressor(RegressorMixin, KernelFit):
             knots, levels = objective.link(theta)
             self.link_ = Link(knots, levels, slope=1 / self.strong_convexity)
         else:
-            self.link_ = self._fit_link(data.X, values, weight)
+            self.link_ = self._fit_link(data, values, weight)
         self.recovered_phi_ = ConvexFunction(self.link_)
         return self
 
@@ -262,18 +257,20 @@ class UnknownLinkRegressor(RegressorMixin, KernelFit):
             values, strong_convexity=self.strong_convexity, normalize=True, sample_weight=weight
         )
 
-    def _read(self, X: Any, y: Any, sample_weight: Any) -> Training:
-        """Checked X, y as floats, and weights; parameters are checked, too."""
+    def _read(
+        self, X: Any, y: Any, sample_weight: Any, groups: Any
+    ) -> tuple[Training, np.ndarray, np.ndarray | None]:
+        """The rows, and in memory y as floats and weights; parameters are checked, too."""
         check_margin(self.strong_convexity)
         self._check_numbers()
         check_choice("link", self.link, LINKS)
-        if isinstance(X, Blocks) or is_dask(X):
+        data = read_rows(self, X, y, sample_weight, groups, binary=False)
+        given, weight, groups = data.columns()
+        if groups is not None:
             raise InputError(
-                "UnknownLinkRegressor needs its rows in memory; for their order alone use "
-                "LinearRanker('unknown_link')"
+                "one link is for all rows: leave out groups, or use ListwiseRanker('unknown_link')"
             )
-        rows, y = validated(self, X, y, y_numeric=True)
-        values = np.asarray(y, dtype=float)
+        values = checked_relevance(given)
         low, high = self._range()
         outside = np.flatnonzero((values < low) | (values > high))
         if len(outside):
@@ -286,10 +283,9 @@ class UnknownLinkRegressor(RegressorMixin, KernelFit):
             raise InputError(
                 f"y spreads over {spread:.1g}, beyond what squares can hold: measure it in another unit"
             )
-        weight = validated_weight(sample_weight, rows)
         if weight is not None and not weight.any():
             raise InputError("all rows have weight 0: give at least one row a weight above 0")
-        return Training(rows, values, weight, None)
+        return data, values, weight
 
     def _range(self) -> tuple[float, float]:
         if self.output_range is None:
@@ -308,28 +304,42 @@ class UnknownLinkRegressor(RegressorMixin, KernelFit):
         self.objective_ = self.dual_gap_ = self.grad_norm_ = 0.0
         self.converged_, self.n_iter_, self.history_ = True, 1, np.zeros(1)
 
-    def _fit_link(self, rows: Any, y: np.ndarray, weight: np.ndarray | None) -> Link:
+    def _fit_link(self, data: Training, y: np.ndarray, weight: np.ndarray | None) -> Link:
         """Isotonic regression on the scores that ``predict`` will see, where equal rows are equal."""
         slope = np.inf if self.link == "isotonic" else 1 / self.strong_convexity
+        if hasattr(self, "dual_coef_"):
+            theta, rounding = self._kernel_scores(data.X)
+        else:
+            theta, rounding = data.tied_scores(self.coef_), 0.0
         if weight is not None:
-            rows, y, weight = rows[weight > 0], y[weight > 0], weight[weight > 0]
-        theta, rounding = self._scores_and_rounding(rows)
+            theta, y, weight = theta[weight > 0], y[weight > 0], weight[weight > 0]
         return Link(*lipschitz_isotonic_link(theta, y, slope, weight, rounding=rounding), slope)
 
-    def _scores_and_rounding(self, rows: Any) -> tuple[np.ndarray, float]:
-        if not hasattr(self, "dual_coef_"):
-            return tied_scores(rows, self.coef_), 0.0
+    def _kernel_scores(self, rows: Any) -> tuple[np.ndarray, float]:
+        """Scores by the kernel, and their rounding."""
         K, a = self._kernel_of_used(rows)
         return K @ a, SAME * np.finfo(float).eps * float((np.abs(K) @ np.abs(a)).max(initial=0.0))
 
     def index(self, X: ArrayLike) -> np.ndarray:
         """The index ``θ = x·w`` of each row, which orders rows as the predictions do."""
-        return self._scores_and_rounding(checked_rows(self, X))[0]
+        if is_dask(X):
+            return lazy_result(self, "index", X, np.float64)
+        rows = checked_rows(self, X)
+        if hasattr(self, "dual_coef_"):
+            return self._kernel_scores(rows)[0]
+        return (
+            tied_scores_on_device(rows, self.coef_)
+            if is_device_array(rows)
+            else tied_scores(rows, self.coef_)
+        )
 
     def predict(self, X: ArrayLike) -> np.ndarray:
         """``g(x·w)``, constant beyond the rows of ``fit``."""
+        if is_dask(X):
+            return lazy_result(self, "predict", X, np.float64)
         theta = self.index(X)
-        return np.clip(self.link_(theta), *self.output_range_)
+        values = np.clip(self.link_(to_host(theta)), *self.output_range_)
+        return to_device(values, theta) if is_device_array(theta) else values
 
     def predict_interval(self, X: ArrayLike) -> tuple[np.ndarray, np.ndarray]:
         """Lowest and highest value of a link through the fitted knots at each row (§4.3): no interval of confidence.
@@ -338,7 +348,7 @@ class UnknownLinkRegressor(RegressorMixin, KernelFit):
         empty where neighbouring knots are equal; it says nothing of how noisy y is or how well the knots are known.
         Beyond the rows of ``fit`` one side grows with the slope, up to ``output_range``.
         """
-        theta = self.index(X)
+        theta = to_host(self.index(X))
         low, high = self.output_range_
         below, above = self.link_.interval(theta, low, high)
         return np.clip(below, low, high), np.clip(above, low, high)

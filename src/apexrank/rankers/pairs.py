@@ -16,7 +16,7 @@ from apexrank.objectives import CrucialPairs
 from apexrank.prices import PRICES, Price
 from apexrank.problem.blocks import Blocks
 from apexrank.problem.design import Training
-from apexrank.rankers.base import GradedRanker, SolverOptions, is_dask, validated
+from apexrank.rankers.base import GradedRanker, SolverOptions, is_dask, read_rows, validated
 
 MOST_ROWS_FOR_TRUTH = 3000
 
@@ -85,7 +85,8 @@ class CrucialPairsPush(SolverOptions, GradedRanker):
         groups : array, optional
             One id per row. Only rows of a group are compared by ``y``, and every group counts the same.
         pairs : tuple (upper, lower) or (upper, lower, weight), optional
-            Row numbers: row ``upper[j]`` should stand above row ``lower[j]``.
+            Row numbers: row ``upper[j]`` should stand above row ``lower[j]``. Rows of blocks and of Dask collections,
+            whose y then plays no part, are counted through from 0.
         """
         if pairs is None and self.truth is None:
             if y is None and not isinstance(X, Blocks):
@@ -94,12 +95,18 @@ class CrucialPairsPush(SolverOptions, GradedRanker):
                 )
             return super().fit(X, y, sample_weight=sample_weight, groups=groups)
         if isinstance(X, Blocks) or is_dask(X):
-            raise InputError("pairs and truth name rows in memory: give an array, or relevance y")
+            if pairs is None:
+                raise InputError(
+                    "a truth function compares rows in memory: give an array, pairs, or relevance y"
+                )
+            data, named = read_rows(self, X, y, sample_weight, groups, binary=False), pairs
+            sample_weight = data.columns()[1]
+        else:
+            rows = validated(self, X)
+            named = pairs if pairs is not None else self._pairs_of_truth(rows)
+            data = Training(rows, np.zeros(rows.shape[0]), None, groups)
         if sample_weight is not None:
             raise InputError("sample_weight goes with relevance y: give pairs their weights as a third array")
-        rows = validated(self, X)
-        named = pairs if pairs is not None else self._pairs_of_truth(rows)
-        data = Training(rows, np.zeros(rows.shape[0]), None, groups)
         self._minimise(data, lambda y, weight, groups: self._objective(None, None, groups, named, len(y)))
         return self
 

@@ -4,17 +4,20 @@ from __future__ import annotations
 
 from copy import copy
 from dataclasses import KW_ONLY, dataclass
+from functools import partial
 from typing import Any, Literal, Self
 
 import numpy as np
 from numpy.typing import ArrayLike
 from scipy import sparse
+from sklearn.base import clone
 from sklearn.utils.metaestimators import available_if
 
 from apexrank.divergences import Divergence
 from apexrank.errors import InputError
 from apexrank.objectives.margins import LevelOrder, Offsets, offset_table
 from apexrank.objectives.retarget import Retarget, row_weights
+from apexrank.penalties import Penalty
 from apexrank.problem.design import Training, pull_back, scores_of
 from apexrank.rankers.base import GradedRanker, read_rows
 from apexrank.rankers.kernel import KernelFit
@@ -163,21 +166,22 @@ class MonotoneRetargeting(KernelFit, GradedRanker):
         """
         data = read_rows(self, X, y, sample_weight, groups, binary=False)
         fitted, features = self._with_features(data)
-
-        def make(relevance: np.ndarray, weight: np.ndarray | None, groups: Any) -> Retarget:
-            objective = self._objective(relevance, weight, groups, group_weight)
-            if objective.collapses:
-                raise InputError(COLLAPSES)
-            self._forget()
-            return objective
-
+        # without the targets of an earlier fit, as it travels to workers
+        make = partial(clone(self)._objective, group_weight=group_weight)
         problem = self._minimise(fitted, make)
+        self._forget_kernel()
+        self.__dict__.pop("online_", None)
         objective: Any = problem.objective
         self.targets_ = objective.targets(problem.scores(self.coef_)).natural
         self.n_groups_ = objective.n_groups
         if features is not None:
             self._keep_kernel(features, data.X)
         return self
+
+    def _penalty_on(self, data: Training, objective: Any) -> Penalty:
+        if objective.collapses:
+            raise InputError(COLLAPSES)
+        return super()._penalty_on(data, objective)
 
     def _forget(self) -> None:
         for name in _FITTED:

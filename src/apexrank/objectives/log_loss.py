@@ -1,0 +1,86 @@
+"""The log loss of two classes, of which the intercept is found for given scores."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike
+from scipy.special import expit, log_expit
+
+from apexrank.errors import InputError
+from apexrank.objectives.base import HessianTerm, Objective
+
+STEPS = 200  # halvings of any bracket of doubles, and more
+
+
+class LogLoss(Objective):
+    """``min_b Σ_i u_i·log(1 + e^{∓(s_i + b)})``, minus for positives: logistic regression, its intercept unpenalised.
+
+    Parameters
+    ----------
+    positive : array-like of shape (n,)
+        Mask of the positives.
+    sample_weight : array-like of shape (n,), optional
+        Rows of weight 2 count as two equal rows.
+
+    Examples
+    --------
+    >>> objective = LogLoss([True, False, False])
+    >>> value, gradient = objective.value_and_grad(np.zeros(3))
+    >>> round(value, 6), gradient.round(6).tolist(), round(objective.intercept(np.zeros(3)), 6)
+    (1.909543, [-0.666667, 0.333333, 0.333333], -0.693147)
+    """
+
+    n_groups = 1
+
+    def __init__(self, positive: ArrayLike, *, sample_weight: np.ndarray | None = None) -> None:
+        self.positive = np.asarray(positive, dtype=bool)
+        self.weight = (
+            np.ones(len(self.positive)) if sample_weight is None else np.asarray(sample_weight, float)
+        )
+        self.up, self._count = float(self.weight[self.positive].sum()), float(self.weight.sum())
+        if not 0 < self.up < self._count:
+            raise InputError("ranking needs rows of both classes, with positive weight")
+
+    def intercept(self, scores: np.ndarray) -> float:
+        """The best b: Newton's method, and bisection where that would leave the bracket of the root."""
+        counted = self.weight > 0
+        odds = np.log(self.up / (self._count - self.up))
+        low, high = odds - scores[counted].max(), odds - scores[counted].min()
+        b = odds - float(self.weight @ scores) / self._count
+        for _ in range(STEPS):
+            p = expit(scores + b)
+            excess = float(self.weight @ p) - self.up
+            low, high = (low, b) if excess > 0 else (b, high)
+            curvature = float(self.weight @ (p * (1 - p)))
+            step = b - excess / curvature if curvature > 0 else np.nan
+            new = step if low <= step <= high else low + (high - low) / 2
+            moved, b = abs(new - b), new
+            # errors are squared by a step of Newton's; scores that are not finite end here, too
+            if not moved > 1e-8 * max(1.0, abs(b)):
+                break
+        return float(b)
+
+    def value_and_grad(self, scores: np.ndarray) -> tuple[float, np.ndarray]:
+        """Objective and its gradient with respect to the scores."""
+        scores = np.asarray(scores, dtype=float)
+        margin = np.where(self.positive, 1.0, -1.0) * (scores + self.intercept(scores))
+        slope = -self.weight * expit(-margin)
+        return -float(self.weight @ log_expit(margin)), np.where(self.positive, slope, -slope)
+
+    def hessian(self, scores: np.ndarray) -> list[HessianTerm]:
+        """``diag(h) − h·hᵀ/|h|``, as the intercept moves with the scores."""
+        p = expit(scores + self.intercept(scores))
+        h = self.weight * p * (1 - p)
+        return [(1.0, h, h[:, None], np.array([[-1.0 / max(h.sum(), np.finfo(float).tiny)]]))]
+
+    @property
+    def count(self) -> float:
+        """The rows, by weight."""
+        return self._count
+
+    @property
+    def value_unit(self) -> Any:
+        """Unit of the gap: the value of equal scores."""
+        return self.total
