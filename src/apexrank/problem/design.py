@@ -77,6 +77,12 @@ class Design:
         """Some rows, in memory and in double precision."""
         raise NotImplementedError
 
+    def scores_at(self, rows: np.ndarray, W: np.ndarray) -> np.ndarray:
+        """Scores of some rows for each column of W."""
+        some = max(1, BLOCK_BYTES // (8 * self.n_features))
+        parts = [self.take(rows[a : a + some]) @ W for a in range(0, len(rows), some)]
+        return np.concatenate([np.zeros((0, W.shape[1])), *parts])
+
     def units(self, sample_weight: Any) -> tuple[np.ndarray, np.ndarray]:
         """Mean and standard deviation of each column, the units in which a solver works and stops."""
         raise NotImplementedError
@@ -240,6 +246,10 @@ class Training:
             blocks = row_slices(X)
             variance = sum(weight[some] @ np.square(X[some] - mean) for some in blocks) / weight.sum()
         return np.where(variance > 1e-24 * np.square(mean), variance, 0.0)
+
+    def reweighted(self, weight: np.ndarray) -> Training:
+        """The same rows with other weights; rows of weight 0 do not count."""
+        return Training(self.X, self.labels, weight, self.groups)
 
     def take(self, rows: np.ndarray) -> Training:
         """Some of the rows."""

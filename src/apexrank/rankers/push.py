@@ -25,6 +25,7 @@ from apexrank.objectives import InfinitePush, Push
 from apexrank.objectives.base import Objective
 from apexrank.penalties import Penalty, elastic_net
 from apexrank.prices import PRICES, Power, Price
+from apexrank.problem.blocks import BlockTraining
 from apexrank.problem.design import Training
 from apexrank.problem.problem import Problem
 from apexrank.progress import steps
@@ -36,6 +37,7 @@ from apexrank.rankers.base import (
     read_rows,
     with_minimum,
 )
+from apexrank.rankers.together import can_join, fit_folds, held_out_scores
 from apexrank.solvers import CoordinateDescent, Solution, Solver
 from apexrank.validation import SMALLEST, check_choice
 
@@ -327,11 +329,12 @@ def alpha_grid(
     >>> alpha_grid(X, y)
     [100.0, 10.0, 1.0, 0.1, 0.01]
     """
-    return _alphas_around(PNormPush(l1_ratio=l1_ratio), X, y, sample_weight, groups)
+    ranker = PNormPush(l1_ratio=l1_ratio)
+    return _alphas_around(ranker, read_rows(ranker, X, y, sample_weight, groups, binary=True))
 
 
-def _alphas_around(ranker: PNormPush, X: Any, y: Any, sample_weight: Any, groups: Any) -> list[float]:
-    data = ranker._encoded(read_rows(ranker, X, y, sample_weight, groups, binary=True))
+def _alphas_around(ranker: PNormPush, data: Training) -> list[float]:
+    data = ranker._encoded(data)
     scale = ranker._auto_alpha(data, data.compose(ranker._objective)[1])
     return [factor * scale for factor in ALPHA_FACTORS]
 
@@ -419,7 +422,6 @@ class PNormPushCV(LinearBinaryRanker):
     n_jobs: int | None = None
     verbose: int = 0
 
-    takes_device_arrays = False
     _kind: ClassVar[type[PNormPush]] = PNormPush
 
     def fit(
@@ -431,26 +433,39 @@ class PNormPushCV(LinearBinaryRanker):
         groups: ArrayLike | None = None,
     ) -> Self:
         """Choose p and alpha, then fit on all rows. Arguments as in :meth:`PNormPush.fit`."""
-        self._validate(X, y, sample_weight)
+        data = read_rows(self, X, y, sample_weight, groups, binary=True)
         if not (len(self.ps) and len(self.alphas)):
             raise InputError("ps and alphas need at least one value each")
-        X, y, sample_weight, groups = indexable(X, column_or_1d(y), sample_weight, groups)
-        label = self.classes_.tolist()[1]
-        positive, alphas = np.asarray(y) == label, self.alphas
+        ranker, alphas = self._ranker(), self.alphas
+        vars(ranker).update(self._facts())
         if isinstance(alphas, str):
             check_choice("alphas", alphas, ("auto",))
-            alphas = _alphas_around(self._ranker(), X, positive, sample_weight, groups)
-        # scorers take the label that sorts last for the positive one
-        told, name = (positive.astype(int), 1) if isinstance(self.classes_, Turned) else (y, label)
-        scores = self._cross_validate(X, told, sample_weight, groups, alphas, pos_label=name)
+            alphas = _alphas_around(ranker, data)
+        rankers = [clone(ranker).set_params(p=p, alpha=alpha) for alpha in alphas for p in self.ps]
+        for each in rankers:
+            vars(each).update(self._facts())
+        if self._fits_apart(data, rankers):
+            # scorers take the label that sorts last for the positive one
+            turned = isinstance(self.classes_, Turned)
+            told, label = (data.labels.astype(int), 1) if turned else (column_or_1d(y), self.classes_.tolist()[1])
+            columns = indexable(X, told, sample_weight, groups)
+            scores = self._cross_validate(columns, alphas, self._ranker(pos_label=label))
+        else:
+            scores = self._cross_validate_together(data, rankers)
         self._choose(scores, alphas)
-        best = self._ranker(p=self.p_, alpha=self.alpha_, pos_label=label)
-        best.fit(X, y, sample_weight=sample_weight, groups=groups)
+        best = self._ranker(p=self.p_, alpha=self.alpha_, pos_label=self.classes_.tolist()[1])
+        vars(best).update(self._facts())
+        best._finish(data, best._minimise(data, best._objective))
         for name, value in vars(best).items():
             if name.endswith("_") and not name.startswith("_"):
                 setattr(self, name, value)
         self.best_estimator_ = best
         return self
+
+    def _facts(self) -> dict[str, Any]:
+        """What was learnt of the rows when they were read."""
+        names = ("classes_", "n_features_in_", "feature_names_in_", "_levels")
+        return {name: vars(self)[name] for name in names if name in vars(self)}
 
     def _ranker(self, **options: Any) -> PNormPush:
         """The ranker that is tried, with the parameters that both have."""
@@ -459,17 +474,30 @@ class PNormPushCV(LinearBinaryRanker):
         shared = {name: own[name] for name in ranker.get_params(deep=False) if name in own}
         return ranker.set_params(**shared | {"verbose": max(0, self.verbose - 1)} | options)
 
-    def _cross_validate(
-        self, X: Any, y: Any, sample_weight: Any, groups: Any, alphas: Sequence[float], pos_label: Any
-    ) -> np.ndarray:
-        """Scores of shape (folds, alphas, ps)."""
+    def _fits_apart(self, data: Training, rankers: list[PNormPush]) -> bool:
+        """Whether each fit gets a copy of its rows: small data, and what cannot be fitted or scored together."""
+        if not isinstance(self.scoring, str):
+            if isinstance(data, BlockTraining):
+                raise InputError("a scorer that is a function needs the rows in memory: give the name of a measure")
+            return True
+        if type(data) is not Training:
+            return False
+        small = len(data.labels) * data.n_features < SMALL
+        return small or self._kind is not PNormPush or not any(can_join(each, data) for each in rankers)
+
+    def _folds(self, X: Any, y: Any, groups: Any) -> list[tuple[np.ndarray, np.ndarray]]:
         cv = 5 if self.cv is None else self.cv
         if groups is not None and isinstance(cv, Integral):
             cv = GroupKFold(cv)
-        folds = list(check_cv(cv, y, classifier=True).split(X, y, groups))
+        return list(check_cv(cv, y, classifier=True).split(X, y, groups))
+
+    def _cross_validate(
+        self, columns: Sequence[Any], alphas: Sequence[float], ranker: PNormPush
+    ) -> np.ndarray:
+        """Scores of shape (folds, alphas · ps), each fit on a copy of its rows."""
+        X, y, _, groups = columns
+        folds = self._folds(X, y, groups)
         scorer = get_scorer(self.scoring) if isinstance(self.scoring, str) else self.scoring
-        columns = X, y, sample_weight, groups
-        ranker = self._ranker(pos_label=pos_label)
         tasks = steps([(train, test, alpha) for train, test in folds for alpha in alphas])
         # of small products of matrices starting and awaiting threads takes longer than they save
         threads = 1 if len(y) * np.shape(X)[1] < SMALL else None
@@ -480,10 +508,27 @@ class PNormPushCV(LinearBinaryRanker):
                 )
                 for train, test, alpha in tasks
             )
-        return np.array(rows).reshape(len(folds), len(alphas), len(self.ps))
+        return np.array(rows).reshape(len(folds), -1)
+
+    def _cross_validate_together(self, data: Training, rankers: list[PNormPush]) -> np.ndarray:
+        """Scores of shape (folds, alphas · ps), of fits on the same rows, of which a fold weighs some with 0."""
+        positive, weight, groups = data.columns()
+        y = positive.astype(int)
+        folds = self._folds(y, y, groups)
+        times = np.array([np.bincount(train, minlength=len(y)) for train, _ in folds])
+        times = times.astype(np.min_scalar_type(int(times.max())))
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", SeparableWarning)  # what is chosen warns once, when it is fitted
+            fitted = fit_folds(data, rankers, times)
+        scorer, table = get_scorer(str(self.scoring)), []
+        for (_, test), own in zip(folds, fitted, strict=True):
+            extra = {"sample_weight": weight, "groups": groups}
+            extra = {name: column[test] for name, column in extra.items() if column is not None}
+            table.append(held_out_scores(data, own, test, y[test], scorer, extra))
+        return np.array(table)
 
     def _choose(self, scores: np.ndarray, alphas: Sequence[float]) -> None:
-        table = scores.reshape(len(scores), -1)
+        table = scores
         alpha, p = (grid.ravel() for grid in np.meshgrid(alphas, self.ps, indexing="ij"))
         mean = table.mean(axis=0)
         if np.isnan(mean).all():
