@@ -12,10 +12,11 @@ from functools import reduce
 from typing import Any, NamedTuple
 
 import numpy as np
+from scipy import sparse
 from threadpoolctl import threadpool_limits
 
 from apexrank.checkpoints import recall
-from apexrank.kernels.rows import BOTH, RowSums
+from apexrank.kernels.rows import BOTH, HEADROOM, RowSums
 from apexrank.objectives.base import Objective, log_weights
 from apexrank.objectives.push import Scatter
 from apexrank.parallel import Lockstep, Threads, n_threads
@@ -25,10 +26,11 @@ from apexrank.problem.device import BLOCK_BYTES as DEVICE_BYTES
 from apexrank.problem.device import DeviceDesign, DeviceTraining, namespace, to_device, to_host
 
 SLICE_ROWS, MOST_SLICES = 2**15, 128  # rows whose sums one thread adds up
-CHUNK_NUMBERS = 2**18  # of X or of scores, which should stay in cache
+CHUNK_NUMBERS = 2**16  # of X or of scores, which should stay in cache
 SAMPLED = 2**15  # rows of a class, on average, that a Hessian is made of
 SCATTER_BYTES = 2**24  # of Hessians that one pass gives
 HESSIAN_BYTES = 2**26  # of the Hessians of all fits, beyond which they do without
+ABSENT = -1e30  # the logarithm of a weight of 0, which products with 0 do not make nan
 EVERYTHING = -1  # the fold of a fit on all rows
 
 
@@ -93,11 +95,11 @@ class JointRows:
         self.rate = SAMPLED if self.n_rows > 4 * SAMPLED else np.inf
 
     def log_sums(self, columns: Columns) -> LogSums:
-        """Sums of columns sorted by fold."""
+        """Sums of all columns."""
         return reduce(merge_log_sums, self.parts.map_with(_part_log_sums, self._own, columns, self.centre))
 
     def scatters(self, terms: Scatters) -> np.ndarray:
-        """Sums of outer products, one for each term; terms are sorted by fold."""
+        """Sums of outer products, one for each term."""
         return sum(self.parts.map_with(_part_scatters, self._own, terms, self.centre, self.rate))
 
     def answer(self, requests: Sequence[tuple[Any, ...]]) -> list[Any]:
@@ -113,12 +115,10 @@ class JointRows:
     def _sums(self, asked: list[tuple[Any, ...]]) -> list[RowSums]:
         w, fold, slope = zip(*asked, strict=True)
         columns = Columns(np.column_stack(w), np.column_stack(slope), np.array(fold))
-        order = np.argsort(columns.fold, kind="stable")
-        found = self._recalled("sums", columns, lambda: self.log_sums(columns.take(order)))
+        top, mass, rows = self._recalled("sums", columns, lambda: self.log_sums(columns))
         with np.errstate(all="ignore"):
-            value, mean = found[0] + np.log(found[1]), found[2] / found[1][:, None]
-        sums = [RowSums(value[:, k], np.ones(2), mean[:, :, k]) for k in range(len(order))]
-        return [sums[k] for k in np.argsort(order)]
+            value, mean = top + np.log(mass), rows / mass[:, None]
+        return [RowSums(value[:, k], np.ones(2), mean[:, :, k]) for k in range(len(fold))]
 
     def _scatter(self, asked: list[tuple[Any, ...]]) -> list[np.ndarray]:
         flat = [(w, fold, term) for w, fold, terms in asked for term in terms]
@@ -128,15 +128,11 @@ class JointRows:
             w, fold, terms = zip(*flat[first : first + at_once], strict=True)
             slope = np.array([[term.slope] * 2 for term in terms]).T
             columns = Columns(np.column_stack(w), slope, np.array(fold))
-            order = np.argsort(columns.fold, kind="stable")
-            some = Scatters(
-                columns.take(order),
-                np.array([terms[k].label for k in order]),
-                np.array([terms[k].shift for k in order]),
-                np.array([terms[k].centre for k in order]),
+            label, _, shift, centre = (
+                np.array(part) for part in zip(*(term[:4] for term in terms), strict=True)
             )
-            grams = self._recalled("scatter", columns, lambda some=some: (self.scatters(some),))[0]
-            found += list(grams[np.argsort(order)])
+            some = Scatters(columns, label, shift, centre)
+            found += list(self._recalled("scatter", columns, lambda some=some: (self.scatters(some),))[0])
         ends = np.cumsum([len(terms) for _, _, terms in asked])
         return [np.array(found[end - len(terms) : end]) for end, (_, _, terms) in zip(ends, asked, strict=True)]
 
@@ -155,39 +151,37 @@ def merge_log_sums(a: LogSums, b: LogSums) -> LogSums:
 
 
 def _part_log_sums(part: Part, times: np.ndarray | None, columns: Columns, centre: np.ndarray) -> LogSums:
-    d, n = columns.W.shape
-    nothing = LogSums(np.full((2, n), -np.inf), np.zeros((2, n)), np.zeros((2, d, n)))
-    tilted = [columns.W * columns.slope[c] for c in (0, 1)]
     return _over_slices(
-        part, lambda rows: _slice_log_sums(part, times, columns, tilted, centre, rows), merge_log_sums, nothing
+        part, lambda rows: _slice_log_sums(part, times, columns, centre, rows), merge_log_sums, _no_sums(columns)
     )
 
 
+def _no_sums(columns: Columns) -> LogSums:
+    d, n = columns.W.shape
+    return LogSums(np.full((2, n), -np.inf), np.zeros((2, n)), np.zeros((2, d, n)))
+
+
 def _slice_log_sums(
-    part: Part,
-    times: np.ndarray | None,
-    columns: Columns,
-    tilted: list[np.ndarray],
-    centre: np.ndarray,
-    rows: slice,
+    part: Part, times: np.ndarray | None, columns: Columns, centre: np.ndarray, rows: slice
 ) -> LogSums:
     d, n = columns.W.shape
-    total = LogSums(np.full((2, n), -np.inf), np.zeros((2, n)), np.zeros((2, d, n)))
-    for c, own, Z in _chunks(part, rows, centre, max(d, n)):
-        T = Z @ tilted[c]
-        _add_weights(T, part, times, columns.fold, own)
-        highest = T.max(axis=0)
-        top = np.maximum(total.top[c], highest)
-        base = np.where(top > -np.inf, top, 0.0)
-        T -= base
+    top, sums = np.full((2, n), -np.inf), np.zeros((2, d + 1, n))
+    factors = [_factors(columns, c, times) for c in (0, 1)]
+    for c, Z in _chunks(part, times, centre, rows, max(d, n)):
+        base = np.where(top[c] > -np.inf, top[c], 0.0)
+        factors[c][d] = -base
+        T = Z @ factors[c]
+        peak = T.max(axis=0)
+        # as in kernels.rows: the maximum moves only when it is passed by far
+        moves = (peak > np.where(top[c] > -np.inf, HEADROOM, ABSENT / 2))
+        if moves.any():
+            step = np.where(moves, peak, 0.0)
+            T -= step
+            sums[c] *= np.exp(-step)
+            top[c] = np.where(moves, base + step, top[c])
         np.exp(T, out=T)
-        shrink = np.exp(total.top[c] - base)
-        total.mass[c] *= shrink
-        total.mass[c] += T.sum(axis=0)
-        total.rows[c] *= shrink
-        total.rows[c] += Z.T @ T
-        total.top[c] = top
-    return total
+        sums[c] += Z[:, : d + 1].T @ T
+    return LogSums(top, sums[:, d], sums[:, :d])
 
 
 def _part_scatters(
@@ -209,45 +203,50 @@ def _slice_scatters(
     d, n = terms.columns.W.shape
     total, rng = np.zeros((n, d, d)), np.random.default_rng(rows.start)
     of_class = [np.flatnonzero(terms.label == c) for c in (0, 1)]
-    for c, own, Z in _chunks(part, rows, centre, max(d, n)):
-        mine, draw = of_class[c], rng.random(len(own))[:, None] / rate
-        if not len(mine):
-            continue
-        T = Z @ (terms.columns.W[:, mine] * terms.columns.slope[c, mine])
-        _add_weights(T, part, times, terms.columns.fold[mine], own)
-        weight = np.exp(T + terms.shift[mine])
+    factors = [_factors(terms.columns.take(mine), c, times) for c, mine in enumerate(of_class)]
+    for c, Z in _chunks(part, times, centre, rows, max(d, n)):
+        factors[c][d] = terms.shift[of_class[c]]
+        weight, draw = np.exp(Z @ factors[c]), rng.random(Z.shape[0])[:, None] / rate
         drawn = weight > draw
-        for place, k in enumerate(mine):
+        for place, k in enumerate(of_class[c]):
             some = np.flatnonzero(drawn[:, place])
-            root = np.sqrt(np.maximum(weight[some, place], 1 / rate))
-            D = (Z[some] - terms.centre[k]) * root[:, None]
+            D = Z[some, :d]
+            D = (D if isinstance(D, np.ndarray) else D.toarray()) - terms.centre[k]
+            D *= np.sqrt(np.maximum(weight[some, place], 1 / rate))[:, None]
             total[k] += D.T @ D
     return total
 
 
-def _chunks(part: Part, rows: slice, centre: np.ndarray, width: int) -> Iterator[tuple[int, np.ndarray, Any]]:
-    """Class, row numbers and centred rows of some rows at a time, in double precision."""
+def _factors(columns: Columns, c: int, times: np.ndarray | None) -> np.ndarray:
+    """What the rows of :func:`_chunks` are multiplied with: the exponents of a class, but for the row after W."""
+    slopes, every = columns.W * columns.slope[c], np.ones((1, len(columns.fold)))
+    folds = () if times is None else (columns.fold == np.arange(len(times))[:, None],)
+    return np.concatenate([slopes, 0 * every, *folds, every])
+
+
+def _chunks(
+    part: Part, times: np.ndarray | None, centre: np.ndarray, rows: slice, width: int
+) -> Iterator[tuple[int, Any]]:
+    """Class and rows of some rows at a time: centred columns, 1, logarithms of times in each fold and of weight."""
+    d, k = part.X.shape[1], 0 if times is None else len(times)
     step = max(1, CHUNK_NUMBERS // width)
     for first in range(rows.start, rows.stop, step):
         label = part.label[first : min(first + step, rows.stop)]
         for c in (0, 1):
             own = first + np.flatnonzero(label == c)
-            if len(own):
-                Z = part.X[own]
-                yield c, own, Z if not isinstance(Z, np.ndarray) else Z - centre
-
-
-def _add_weights(
-    T: np.ndarray, part: Part, times: np.ndarray | None, fold: np.ndarray, own: np.ndarray
-) -> None:
-    """Add the logarithm of the weights to the exponents of columns sorted by fold."""
-    starts = np.flatnonzero(np.diff(fold, prepend=np.nan))
-    for a, b in zip(starts, [*starts[1:], len(fold)], strict=True):
-        if times is not None and fold[a] != EVERYTHING:
+            if not len(own):
+                continue
+            dense = isinstance(part.X, np.ndarray)
+            Z = np.empty((len(own), (d if dense else 0) + k + 2))
+            if dense:
+                np.subtract(part.X[own], centre, out=Z[:, :d])
+            more = Z[:, -k - 2 :]
+            more[:, 0] = 1.0
             with np.errstate(divide="ignore"):
-                T[:, a:b] += np.log(times[fold[a], own])[:, None]
-    if part.log_weight is not None:
-        T += part.log_weight[own][:, None]
+                more[:, 1 : k + 1] = 0.0 if times is None else np.log(times[:, own].T)
+            more[:, k + 1] = 0.0 if part.log_weight is None else part.log_weight[own]
+            np.maximum(more, ABSENT, out=more)
+            yield c, Z if dense else sparse.hstack([part.X[own], Z], format="csr")
 
 
 def _over_slices(part: Part, work: Callable[[slice], Any], merge: Callable[[Any, Any], Any], total: Any) -> Any:

@@ -20,6 +20,7 @@ from apexrank.solvers import LBFGS, Auto, Solution
 
 SAMPLE_ROWS = 8192  # of each class, whose fits are where those of all rows start
 SAMPLE_TOL, SAMPLE_ITER = 1e-2, 100
+START_TOL = 1e-4
 SCORE_BYTES = 2**26  # of held-out rows, or one score of each
 KEEP = 0.3  # a Hessian is kept while a step leaves less of the gradient
 
@@ -82,8 +83,11 @@ class JointFit:
         problem = Problem(design, objective, ranker._penalty_on(self.data, objective))
 
         def solve() -> tuple[Problem, Solution, np.ndarray | None]:
-            solution = Auto(ranker.max_iter, ranker.tol, keep=KEEP).solve(problem, start)
-            more = fold == EVERYTHING and self.n_folds and problem.hessian_cost < np.inf
+            # where folds follow, a fit on all rows is no more than their start
+            starts = fold == EVERYTHING and self.n_folds > 0
+            tol = max(ranker.tol, START_TOL) if starts else ranker.tol
+            solution = Auto(ranker.max_iter, tol, keep=KEEP).solve(problem, start)
+            more = starts and problem.hessian_cost < np.inf
             return problem, solution, design.hessian(objective, solution.w, design.shift) if more else None
 
         return solve
