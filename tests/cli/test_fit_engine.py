@@ -272,11 +272,31 @@ def test_dask_workers_read_the_files(folder, tmp_path):
 
 
 @pytest.mark.parametrize(
+    "engine", ["blocks", pytest.param("dask", marks=pytest.mark.slow)], ids=["blocks", "dask"]
+)
+def test_parameters_are_chosen_as_in_memory(folder, tmp_path, engine):
+    """All fits of a search go through the blocks together; folds and choice are those of the table in memory."""
+    options = ["--target", "fraud", "--id", "id", "--weight", "times", "--categorical", "all", "--impute", "mean"]
+    options += ["--cv", "--folds", "3", "--scoring", "auc", "--json"]
+    workers = ["--workers", "1"] if engine == "dask" else []
+    code, text = run(folder, *options, "--engine", engine, *workers, "-o", tmp_path / "blocks.apex")
+    assert code == 0, text
+    found = json.loads(text)
+    code, text = run(tmp_path / "claims.csv", *options, "-o", tmp_path / "memory.apex")
+    assert code == 0, text
+    expected = json.loads(text)
+    assert found["params"]["p"] == expected["params"]["p"]
+    assert found["params"]["alpha"] == pytest.approx(expected["params"]["alpha"], rel=1e-6)
+    assert found["cv"]["score"] == pytest.approx(expected["cv"]["score"], abs=1e-5)
+    same_model(load_model(tmp_path / "blocks.apex"), load_model(tmp_path / "memory.apex"), rtol=1e-4)
+
+
+@pytest.mark.parametrize(
     ("options", "message"),
     [
         (["--engine", "spark"], "unknown --engine 'spark': use one of blocks, dask"),
         (["--engine", "blocks", "--workers", "2"], "--engine dask"),
-        (["--cv"], "--cv needs the table in memory"),
+        (["--model", "retarget", "--cv"], "--cv of grades needs the table in memory"),
         (["--categorical", "town"], "no column 'town'|not among the features"),
         (["--scale", "query"], "name the column with --groups"),
         (["--scale", "odd"], "unknown scale"),

@@ -323,13 +323,13 @@ def _fit_by_engine(
     workers, on_dask = options.workers, options.engine == "dask"
     no_workers = workers is not None and not (on_dask and workers >= 1)
     is_csv = train.suffix.lower() in (".csv", ".tsv", ".gz")
-    searches = hasattr(estimator, "cv") or hasattr(estimator, "param_grid")
+    graded_search = hasattr(estimator, "param_grid")
     linear = isinstance(estimator, LinearFit) and getattr(estimator, "kernel", None) is None
     linear = linear and not hasattr(estimator, "contributions")
     opt.refuse(
         {
             "--workers is a number of processes of --engine dask, at least 1": no_workers,
-            "--cv needs the table in memory: choose the parameters on some of the rows": searches,
+            "--cv of grades needs the table in memory: choose alpha on some of the groups": graded_search,
             "--engine takes linear models: others need the table in memory": not linear,
             "--engine dask reads Parquet files: use --engine blocks for CSV": on_dask and is_csv,
         }

@@ -135,8 +135,8 @@ def fit_table_blocks(
         A Parquet file, a folder of them, or a CSV file.
     recipe : Recipe
         What each column is for.
-    estimator : PNormPush, IRPush or MonotoneRetargeting
-        Fitted in place.
+    estimator : linear ranker, or PNormPushCV
+        Fitted in place; of a search the best ranker becomes that of the table.
     rows : int, optional
         Rows of a block.
     source : callable, optional
@@ -192,6 +192,7 @@ def fit_table_blocks(
     if recipe.scale == "query":  # features are scaled inside the groups of a block
         check_whole(blocks.map(groups_in))
     fit_blocks(estimator, blocks)
+    ranker.estimator = getattr(estimator, "best_estimator_", estimator)
     judged, mean = _judge(ranker, mapped(tables, _score, ranker))
     ranker.learn_from(judged, mean)
     return ranker, judged._replace(notes=(*notes, *prepared.notes))

@@ -177,7 +177,7 @@ def _slice_log_sums(
         if moves.any():
             step = np.where(moves, peak, 0.0)
             T -= step
-            sums[c] *= np.exp(-step)
+            sums[c] *= np.exp(-np.maximum(step, 0.0))  # where it is below 0 there are no sums yet
             top[c] = np.where(moves, base + step, top[c])
         np.exp(T, out=T)
         sums[c] += Z[:, : d + 1].T @ T
@@ -306,6 +306,7 @@ class ColumnDesign(Design):
         self.rows, self.steps, self.fold, self.known = rows, steps, fold, known
         self.n_rows, self.n_features, self.shift = rows.n_rows, rows.n_features, rows.centre
         self.has_room = 8 * n_columns * rows.n_features**2 <= HESSIAN_BYTES
+        self.latest_hessian: np.ndarray | None = None
         self._latest: ColumnSums | None = None
 
     @property
@@ -325,10 +326,9 @@ class ColumnDesign(Design):
         return self._latest
 
     def hessian(self, objective: Objective, w: np.ndarray, centre: np.ndarray) -> np.ndarray:
-        if self.known is not None:
-            known, self.known = self.known, None
-            return known
-        return objective.stream_hessian(self.sums(objective, w))
+        known, self.known = self.known, None
+        self.latest_hessian = objective.stream_hessian(self.sums(objective, w)) if known is None else known
+        return self.latest_hessian
 
     def separated(self, objective: Objective, w: np.ndarray) -> bool:
         return False  # only w = 0 has no penalty, and there all scores are equal

@@ -37,7 +37,7 @@ from apexrank.rankers.base import (
     read_rows,
     with_minimum,
 )
-from apexrank.rankers.together import can_join, fit_folds, held_out_scores
+from apexrank.rankers.together import JointFit, can_join, fit_folds, held_out_scores
 from apexrank.solvers import CoordinateDescent, Solution, Solver
 from apexrank.validation import SMALLEST, check_choice
 
@@ -348,9 +348,11 @@ def push_path(
     groups: ArrayLike | None = None,
     **options: Any,
 ) -> list[PNormPush]:
-    """One fitted :class:`PNormPush` for each p, each started from the one before it.
+    """One fitted :class:`PNormPush` for each p.
 
-    ``options`` are those of :class:`PNormPush`. Give p in growing order: neighbours are then close to each other.
+    ``options`` are those of :class:`PNormPush`, X is all that it takes. Give p in growing order: neighbours are then
+    close to each other, and each fit starts from the one before it. On large data, and on data that are not in memory,
+    all fits with the exponential loss and a ridge go through the rows together (:class:`PNormPushCV`).
 
     Examples
     --------
@@ -359,14 +361,28 @@ def push_path(
     >>> [ranker.p for ranker in push_path(X[:, :3], y, ps=[1, 4, 16])]
     [1, 4, 16]
     """
-    return _path(PNormPush(**options), X, y, ps, sample_weight=sample_weight, groups=groups)
+    ranker = PNormPush(**options)
+    data = read_rows(ranker, X, y, sample_weight, groups, binary=True)
+    if _is_small(data):
+        return _path(ranker, data, ps)
+    rankers = [copy(ranker).set_params(p=p) for p in ps]
+    if not all(can_join(each, data) for each in rankers):
+        return _path(ranker, data, ps)
+    JointFit(data, rankers)
+    return rankers
 
 
-def _path(ranker: Any, X: Any, y: Any, ps: Iterable[float], **rows: Any) -> list[Any]:
-    ranker, path = clone(ranker).set_params(warm_start=True), []
+def _is_small(data: Training) -> bool:
+    """Whether the rows are in memory and so few that copies of them cost nothing."""
+    return type(data) is Training and len(data.labels) * data.n_features < SMALL
+
+
+def _path(ranker: Any, data: Training, ps: Iterable[float]) -> list[Any]:
+    """Fits for each p on the rows that the ranker has read, each started from the one before it."""
+    ranker, path = copy(ranker).set_params(warm_start=True), []
     for p in ps:
-        ranker.set_params(p=p).fit(X, y, **rows)
-        path.append(copy(ranker))
+        ranker.set_params(p=p)
+        path.append(copy(ranker._finish(data, ranker._minimise(data, ranker._objective))))
     return path
 
 
@@ -482,8 +498,9 @@ class PNormPushCV(LinearBinaryRanker):
             return True
         if type(data) is not Training:
             return False
-        small = len(data.labels) * data.n_features < SMALL
-        return small or self._kind is not PNormPush or not any(can_join(each, data) for each in rankers)
+        if _is_small(data) or self._kind is not PNormPush:
+            return True
+        return not any(can_join(each, data) for each in rankers)
 
     def _folds(self, X: Any, y: Any, groups: Any) -> list[tuple[np.ndarray, np.ndarray]]:
         cv = 5 if self.cv is None else self.cv
@@ -557,7 +574,7 @@ def _score_path(
     X, y, sample_weight, groups = (_take(column, train) for column in columns)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", SeparableWarning)  # what is chosen warns once, when it is fitted
-        path = _path(ranker, X, y, ps, sample_weight=sample_weight, groups=groups)
+        path = _path(ranker, read_rows(ranker, X, y, sample_weight, groups, binary=True), ps)
     X, y, *given = (_take(column, test) for column in columns)
     named = zip(("sample_weight", "groups"), given, strict=True)
     extra = {name: column for name, column in named if column is not None}

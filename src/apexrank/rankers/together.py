@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from copy import copy
+from functools import cached_property
 from typing import Any
 
 import numpy as np
 from sklearn import config_context
 from threadpoolctl import threadpool_limits
 
-from apexrank.objectives.base import Objective, log_form
+from apexrank.objectives.base import log_form
 from apexrank.parallel import Lockstep, Threads, n_threads
 from apexrank.problem.blocks import BlockTraining
 from apexrank.problem.design import Training, design_of, of_two_rows
@@ -58,8 +59,12 @@ class JointFit:
         self.n_folds = 0 if times is None else len(times)
         self.times, self.rows = times, joint_rows(data, times)
         self.steps = Lockstep(self.rows.answer)
+        self.penalties = [
+            ranker._penalty_on(data, of_two_rows(ranker._objective, *self._totals[EVERYTHING]))
+            for ranker in rankers
+        ]
         starts = self._sample_fits()
-        tasks = [self._task(ranker, EVERYTHING, w) for ranker, w in zip(rankers, starts, strict=True)]
+        tasks = [self._task(k, EVERYTHING, w) for k, w in enumerate(starts)]
         self._fits = self.steps.run(tasks)
         for ranker, (problem, solution, _) in zip(rankers, self._fits, strict=True):
             self._finish(ranker, problem, solution)
@@ -67,37 +72,39 @@ class JointFit:
     def fold_fits(self) -> list[list[Any]]:
         """The rankers fitted on the training set of each fold, started from the fits on all rows."""
         found = [[copy(ranker) for ranker in self.rankers] for _ in range(self.n_folds)]
-        columns = [(fold, ranker, k) for fold, own in enumerate(found) for k, ranker in enumerate(own)]
-        tasks = [
-            self._task(ranker, fold, self._fits[k][1].w, self._fits[k][2]) for fold, ranker, k in columns
-        ]
-        for (_, ranker, _), (problem, solution, _) in zip(columns, self.steps.run(tasks), strict=True):
-            self._finish(ranker, problem, solution)
+        columns = [(fold, k) for fold in range(self.n_folds) for k in range(len(self.rankers))]
+        tasks = [self._task(k, fold, self._fits[k][1].w, self._fits[k][2]) for fold, k in columns]
+        for (fold, k), (problem, solution, _) in zip(columns, self.steps.run(tasks), strict=True):
+            self._finish(found[fold][k], problem, solution)
         return found
 
-    def _task(self, ranker: Any, fold: int, start: np.ndarray, known: np.ndarray | None = None) -> Any:
-        """A function that solves the problem of a ranker: it gives problem, solution, and the Hessian there."""
-        n_columns = len(self.rankers) * max(1, self.n_folds)
+    def _task(self, k: int, fold: int, start: np.ndarray, known: np.ndarray | None = None) -> Any:
+        """A function that solves the problem of a ranker: it gives problem, solution, and the Hessian it had last."""
+        ranker, n_columns = self.rankers[k], len(self.rankers) * max(1, self.n_folds)
         design = ColumnDesign(self.rows, self.steps, fold, n_columns, known)
-        objective = self._two_rows(ranker, fold)
-        problem = Problem(design, objective, ranker._penalty_on(self.data, objective))
+        objective = of_two_rows(ranker._objective, *self._totals[fold])
+        problem = Problem(design, objective, self.penalties[k])
 
         def solve() -> tuple[Problem, Solution, np.ndarray | None]:
             # where folds follow, a fit on all rows is no more than their start
             starts = fold == EVERYTHING and self.n_folds > 0
             tol = max(ranker.tol, START_TOL) if starts else ranker.tol
             solution = Auto(ranker.max_iter, tol, keep=KEEP).solve(problem, start)
-            more = starts and problem.hessian_cost < np.inf
-            return problem, solution, design.hessian(objective, solution.w, design.shift) if more else None
+            if starts and design.latest_hessian is None and problem.hessian_cost < np.inf:
+                problem.hessian(solution.w)
+            return problem, solution, design.latest_hessian
 
         return solve
 
-    def _two_rows(self, ranker: Any, fold: int) -> Objective:
-        weight = np.ones(len(self.positive)) if self.weight is None else self.weight
-        weight = weight if self.times is None or fold == EVERYTHING else weight * self.times[fold]
-        return of_two_rows(
-            ranker._objective, float(weight[self.positive].sum()), float(weight[~self.positive].sum())
-        )
+    @cached_property
+    def _totals(self) -> list[tuple[float, float]]:
+        """Weight of the positives and of the negatives in the fits of each fold, and at last in those on all rows."""
+        every = np.ones(len(self.positive), dtype=np.uint8)
+        found = []
+        for count in [*([] if self.times is None else self.times), every]:
+            weight = count if self.weight is None else count * self.weight
+            found.append((float(weight[self.positive].sum()), float(weight[~self.positive].sum())))
+        return found
 
     def _finish(self, ranker: Any, problem: Problem, solution: Solution) -> None:
         solution.stalled = solution.n_iter < ranker.max_iter
@@ -118,9 +125,8 @@ class JointFit:
         positive, design = self.positive[sample], design_of(self.rows.design.take(sample))
         found: list[np.ndarray] = [np.zeros(self.rows.n_features)]
         with threadpool_limits(limits=1, user_api="blas"):  # products are small
-            for ranker in self.rankers:
-                objective = ranker._objective(positive, share, None)
-                problem = Problem(design, objective, ranker._penalty_on(self.data, objective), share)
+            for ranker, penalty in zip(self.rankers, self.penalties, strict=True):
+                problem = Problem(design, ranker._objective(positive, share, None), penalty, share)
                 found.append(LBFGS(SAMPLE_ITER, SAMPLE_TOL).solve(problem, found[-1]).w)
         return found[1:]
 
