@@ -37,6 +37,7 @@ NAMES = (
     "kmeans",
     "boosting",
     "blocks",
+    "search",
     "scaling",
     "peers",
 )

@@ -88,9 +88,7 @@ def test_a_joint_search_is_that_of_fits_one_by_one(design, weighted, joint, monk
     weight = WEIGHT if weighted else None
     fitted = {}
     keep = push_module.fit_folds
-    monkeypatch.setattr(
-        push_module, "fit_folds", lambda *args: fitted.setdefault("rankers", keep(*args))
-    )
+    monkeypatch.setattr(push_module, "fit_folds", lambda *args: fitted.setdefault("rankers", keep(*args)))
     given, more = DESIGNS[design](rows, Y, weight)
     search = PNormPushCV(**GRID, tol=1e-8).fit(*given, **more)
     scores, coefs = one_by_one(rows, Y, weight)

@@ -323,13 +323,12 @@ def _fit_by_engine(
     workers, on_dask = options.workers, options.engine == "dask"
     no_workers = workers is not None and not (on_dask and workers >= 1)
     is_csv = train.suffix.lower() in (".csv", ".tsv", ".gz")
-    graded_search = hasattr(estimator, "param_grid")
-    linear = isinstance(estimator, LinearFit) and getattr(estimator, "kernel", None) is None
-    linear = linear and not hasattr(estimator, "contributions")
+    tried = getattr(estimator, "estimator", estimator)
+    linear = isinstance(tried, LinearFit) and getattr(tried, "kernel", None) is None
+    linear = linear and not hasattr(tried, "contributions")
     opt.refuse(
         {
             "--workers is a number of processes of --engine dask, at least 1": no_workers,
-            "--cv of grades needs the table in memory: choose alpha on some of the groups": graded_search,
             "--engine takes linear models: others need the table in memory": not linear,
             "--engine dask reads Parquet files: use --engine blocks for CSV": on_dask and is_csv,
         }

@@ -495,9 +495,7 @@ class BlockDesign(Design):
     def scores_at(self, rows: np.ndarray, W: np.ndarray) -> np.ndarray:
         block, own = self._places(rows)
         found = np.empty((len(rows), W.shape[1]))
-        found[np.argsort(block, kind="stable")] = np.concatenate(
-            self.parts.map_with(_part_scores_at, own, W)
-        )
+        found[np.argsort(block, kind="stable")] = np.concatenate(self.parts.map_with(_part_scores_at, own, W))
         return found
 
     def _places(self, rows: np.ndarray) -> tuple[np.ndarray, list[np.ndarray]]:

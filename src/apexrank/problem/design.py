@@ -79,9 +79,11 @@ class Design:
 
     def scores_at(self, rows: np.ndarray, W: np.ndarray) -> np.ndarray:
         """Scores of some rows for each column of W."""
-        some = max(1, BLOCK_BYTES // (8 * self.n_features))
-        parts = [self.take(rows[a : a + some]) @ W for a in range(0, len(rows), some)]
-        return np.concatenate([np.zeros((0, W.shape[1])), *parts])
+        step, found = max(1, BLOCK_BYTES // (8 * self.n_features)), np.empty((len(rows), W.shape[1]))
+        for first in range(0, len(rows), step):
+            some = slice(first, first + step)
+            found[some] = self.take(rows[some]) @ W
+        return found
 
     def units(self, sample_weight: Any) -> tuple[np.ndarray, np.ndarray]:
         """Mean and standard deviation of each column, the units in which a solver works and stops."""
@@ -162,7 +164,7 @@ class DenseDesign(Design):
         return self.X[:, j].astype(np.float64)
 
     def take(self, rows: np.ndarray) -> np.ndarray:
-        return self.X[rows].astype(np.float64)
+        return self.X[rows].astype(np.float64, copy=False)
 
     def units(self, sample_weight: Any) -> tuple[np.ndarray, np.ndarray]:
         return column_units(self.X, sample_weight)

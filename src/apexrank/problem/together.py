@@ -8,7 +8,8 @@ row are its contributions to the sums.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from functools import reduce
+from functools import partial, reduce
+from itertools import pairwise
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -31,6 +32,7 @@ SAMPLED = 2**15  # rows of a class, on average, that a Hessian is made of
 SCATTER_BYTES = 2**24  # of Hessians that one pass gives
 HESSIAN_BYTES = 2**26  # of the Hessians of all fits, beyond which they do without
 ABSENT = -1e30  # the logarithm of a weight of 0, which products with 0 do not make nan
+MOST_CELLS = 32
 EVERYTHING = -1  # the fold of a fit on all rows
 
 
@@ -46,7 +48,7 @@ class Columns(NamedTuple):
 
 
 class LogSums(NamedTuple):
-    """For each class and column the highest exponent, and the sums of ``exp(t − highest)`` and of rows so weighted."""
+    """Of each class (of each cell) and column: highest exponent, sums of ``exp(t − highest)`` and rows so weighted."""
 
     top: np.ndarray
     mass: np.ndarray
@@ -87,16 +89,22 @@ class JointRows:
         mean, self.spread = design.units(weight)
         self.centre = mean if design.can_move else 0 * mean  # far from zero scores would lose digits
         bounds = np.concatenate([[0], np.cumsum(sizes)])
+        self.cells, self.cell_times = cells_of(times)
         self._own = [
-            None if times is None else np.ascontiguousarray(times[:, a:b])
-            for a, b in zip(bounds[:-1], bounds[1:], strict=True)
+            (None, None)
+            if times is None
+            else (np.ascontiguousarray(times[:, a:b]), None if self.cells is None else self.cells[a:b])
+            for a, b in pairwise(bounds)
         ]
+        self._known: dict[tuple[bytes, Any], LogSums] = {}
         # a sample of the rows is enough for a Hessian, unless there are few: heavy rows are in it for certain
         self.rate = SAMPLED if self.n_rows > 4 * SAMPLED else np.inf
 
     def log_sums(self, columns: Columns) -> LogSums:
-        """Sums of all columns."""
-        return reduce(merge_log_sums, self.parts.map_with(_part_log_sums, self._own, columns, self.centre))
+        """Sums of all columns; of fits on all rows those of each cell, negatives and positives by turns."""
+        kinds = 2 * self.cell_times.shape[1] if self._by_cell(columns) else 2
+        parts = self.parts.map_with(_part_log_sums, self._own, columns, self.centre, kinds)
+        return reduce(merge_log_sums, parts)
 
     def scatters(self, terms: Scatters) -> np.ndarray:
         """Sums of outer products, one for each term."""
@@ -113,12 +121,36 @@ class JointRows:
         return answers
 
     def _sums(self, asked: list[tuple[Any, ...]]) -> list[RowSums]:
-        w, fold, slope = zip(*asked, strict=True)
-        columns = Columns(np.column_stack(w), np.column_stack(slope), np.array(fold))
-        top, mass, rows = self._recalled("sums", columns, lambda: self.log_sums(columns))
-        with np.errstate(all="ignore"):
-            value, mean = top + np.log(mass), rows / mass[:, None]
-        return [RowSums(value[:, k], np.ones(2), mean[:, :, k]) for k in range(len(fold))]
+        """Sums for coefficients, fold and slopes, unless those of the cells of all rows are known from before."""
+        keys = [(w.tobytes(), slope) for w, _, slope in asked]
+        new = [k for k, key in enumerate(keys) if key not in self._known]
+        found: dict[int, LogSums] = {}
+        if new:
+            w, fold, slope = zip(*(asked[k] for k in new), strict=True)
+            columns = Columns(np.column_stack(w), np.column_stack(slope), np.array(fold))
+            top, mass, rows = self._recalled("sums", columns, lambda: self.log_sums(columns))
+            kept = self._known if self._by_cell(columns) else {}
+            for place, k in enumerate(new):
+                found[k] = LogSums(top[:, place], mass[:, place], rows[:, :, place])
+                kept[keys[k]] = found[k]
+        return [
+            self._in_fold(self._known[key], asked[k][1]) if key in self._known else _row_sums(*found[k])
+            for k, key in enumerate(keys)
+        ]
+
+    def _by_cell(self, columns: Columns) -> bool:
+        return self.cells is not None and bool((columns.fold == EVERYTHING).all())
+
+    def _in_fold(self, sums: LogSums, fold: int) -> RowSums:
+        """Sums of the two classes of a fold, from those of its cells."""
+        with np.errstate(divide="ignore", invalid="ignore"):
+            times = np.ones(self.cell_times.shape[1]) if fold == EVERYTHING else self.cell_times[fold]
+            top, mass = sums.top.reshape(-1, 2), sums.mass.reshape(-1, 2)
+            t = np.log(times)[:, None] + top
+            highest = t.max(axis=0)
+            share = np.where(t > -np.inf, np.exp(t - highest), 0.0)
+            rows = np.einsum("gc,gcd->cd", share, sums.rows.reshape(*top.shape, -1))
+        return _row_sums(highest, (share * mass).sum(axis=0), rows)
 
     def _scatter(self, asked: list[tuple[Any, ...]]) -> list[np.ndarray]:
         flat = [(w, fold, term) for w, fold, terms in asked for term in terms]
@@ -132,13 +164,23 @@ class JointRows:
                 np.array(part) for part in zip(*(term[:4] for term in terms), strict=True)
             )
             some = Scatters(columns, label, shift, centre)
-            found += list(self._recalled("scatter", columns, lambda some=some: (self.scatters(some),))[0])
+            found += list(self._recalled("scatter", columns, partial(self._gram, some))[0])
         ends = np.cumsum([len(terms) for _, _, terms in asked])
-        return [np.array(found[end - len(terms) : end]) for end, (_, _, terms) in zip(ends, asked, strict=True)]
+        return [
+            np.array(found[end - len(terms) : end]) for end, (_, _, terms) in zip(ends, asked, strict=True)
+        ]
+
+    def _gram(self, terms: Scatters) -> tuple[np.ndarray]:
+        return (self.scatters(terms),)
 
     def _recalled(self, name: str, columns: Columns, compute: Callable[[], Any]) -> Any:
         point = np.concatenate([np.ravel(part) for part in columns]).astype(float)
         return recall(self, name, point, compute)
+
+
+def _row_sums(top: np.ndarray, mass: np.ndarray, rows: np.ndarray) -> RowSums:
+    with np.errstate(all="ignore"):
+        return RowSums(top + np.log(mass), np.ones(2), rows / mass[:, None])
 
 
 def merge_log_sums(a: LogSums, b: LogSums) -> LogSums:
@@ -150,44 +192,66 @@ def merge_log_sums(a: LogSums, b: LogSums) -> LogSums:
     return LogSums(top, mine * a.mass + other * b.mass, rows)
 
 
-def _part_log_sums(part: Part, times: np.ndarray | None, columns: Columns, centre: np.ndarray) -> LogSums:
+def cells_of(times: np.ndarray | None) -> tuple[np.ndarray | None, np.ndarray]:
+    """Cell of each row, and the times of each cell: rows of a cell count equally often in every fold.
+
+    Of k folds that share out the rows there are k cells. None where there are many.
+
+    Examples
+    --------
+    >>> cells, times = cells_of(np.array([[0, 1, 1, 0], [1, 0, 1, 1]]))
+    >>> cells.tolist(), times.tolist()
+    ([1, 0, 2, 1], [[1, 0, 1], [0, 1, 1]])
+    """
+    nothing = None, np.ones((0, 1))
+    if times is None or (times.max() + 1.0) ** len(times) > 2**16:
+        return nothing
+    code = np.zeros(times.shape[1], dtype=np.uint16)
+    for count in times[::-1]:
+        code = code * np.uint16(times.max() + 1) + count.astype(np.uint16)
+    values, first, cells = np.unique(code, return_index=True, return_inverse=True)
+    return (cells.astype(np.uint8), times[:, first]) if len(values) <= MOST_CELLS else nothing
+
+
+Own = tuple[np.ndarray | None, np.ndarray | None]  # times and cells of the rows of a part
+
+
+def _part_log_sums(part: Part, own: Own, columns: Columns, centre: np.ndarray, kinds: int) -> LogSums:
+    times, cells = own
+    if kinds > 2 and cells is not None:
+        part, times = part._replace(label=2 * cells + part.label), None
+    d, n = columns.W.shape
+    nothing = LogSums(np.full((kinds, n), -np.inf), np.zeros((kinds, n)), np.zeros((kinds, d, n)))
     return _over_slices(
-        part, lambda rows: _slice_log_sums(part, times, columns, centre, rows), merge_log_sums, _no_sums(columns)
+        part, lambda rows: _slice_log_sums(part, times, columns, centre, kinds, rows), merge_log_sums, nothing
     )
 
 
-def _no_sums(columns: Columns) -> LogSums:
-    d, n = columns.W.shape
-    return LogSums(np.full((2, n), -np.inf), np.zeros((2, n)), np.zeros((2, d, n)))
-
-
 def _slice_log_sums(
-    part: Part, times: np.ndarray | None, columns: Columns, centre: np.ndarray, rows: slice
+    part: Part, times: np.ndarray | None, columns: Columns, centre: np.ndarray, kinds: int, rows: slice
 ) -> LogSums:
     d, n = columns.W.shape
-    top, sums = np.full((2, n), -np.inf), np.zeros((2, d + 1, n))
+    top, sums = np.full((kinds, n), -np.inf), np.zeros((kinds, d + 1, n))
     factors = [_factors(columns, c, times) for c in (0, 1)]
-    for c, Z in _chunks(part, times, centre, rows, max(d, n)):
-        base = np.where(top[c] > -np.inf, top[c], 0.0)
-        factors[c][d] = -base
-        T = Z @ factors[c]
+    for kind, Z in _chunks(part, times, centre, rows, max(d, n), kinds):
+        factor, base = factors[kind % 2], np.where(top[kind] > -np.inf, top[kind], 0.0)
+        factor[d] = -base
+        T = Z @ factor
         peak = T.max(axis=0)
         # as in kernels.rows: the maximum moves only when it is passed by far
-        moves = (peak > np.where(top[c] > -np.inf, HEADROOM, ABSENT / 2))
+        moves = peak > np.where(top[kind] > -np.inf, HEADROOM, ABSENT / 2)
         if moves.any():
             step = np.where(moves, peak, 0.0)
             T -= step
-            sums[c] *= np.exp(-np.maximum(step, 0.0))  # where it is below 0 there are no sums yet
-            top[c] = np.where(moves, base + step, top[c])
+            sums[kind] *= np.exp(-np.maximum(step, 0.0))  # where it is below 0 there are no sums yet
+            top[kind] = np.where(moves, base + step, top[kind])
         np.exp(T, out=T)
-        sums[c] += Z[:, : d + 1].T @ T
+        sums[kind] += Z[:, : d + 1].T @ T
     return LogSums(top, sums[:, d], sums[:, :d])
 
 
-def _part_scatters(
-    part: Part, times: np.ndarray | None, terms: Scatters, centre: np.ndarray, rate: float
-) -> np.ndarray:
-    d, n = terms.columns.W.shape
+def _part_scatters(part: Part, own: Own, terms: Scatters, centre: np.ndarray, rate: float) -> np.ndarray:
+    (times, _), (d, n) = own, terms.columns.W.shape
     return _over_slices(
         part,
         lambda rows: _slice_scatters(part, times, terms, centre, rate, rows),
@@ -225,14 +289,14 @@ def _factors(columns: Columns, c: int, times: np.ndarray | None) -> np.ndarray:
 
 
 def _chunks(
-    part: Part, times: np.ndarray | None, centre: np.ndarray, rows: slice, width: int
+    part: Part, times: np.ndarray | None, centre: np.ndarray, rows: slice, width: int, kinds: int = 2
 ) -> Iterator[tuple[int, Any]]:
-    """Class and rows of some rows at a time: centred columns, 1, logarithms of times in each fold and of weight."""
+    """Label and rows of some rows at a time: centred columns, 1, logarithms of times in each fold and of weight."""
     d, k = part.X.shape[1], 0 if times is None else len(times)
-    step = max(1, CHUNK_NUMBERS // width)
+    step = max(1, kinds // 2 * CHUNK_NUMBERS // width)
     for first in range(rows.start, rows.stop, step):
         label = part.label[first : min(first + step, rows.stop)]
-        for c in (0, 1):
+        for c in range(kinds):
             own = first + np.flatnonzero(label == c)
             if not len(own):
                 continue
@@ -249,7 +313,9 @@ def _chunks(
             yield c, Z if dense else sparse.hstack([part.X[own], Z], format="csr")
 
 
-def _over_slices(part: Part, work: Callable[[slice], Any], merge: Callable[[Any, Any], Any], total: Any) -> Any:
+def _over_slices(
+    part: Part, work: Callable[[slice], Any], merge: Callable[[Any, Any], Any], total: Any
+) -> Any:
     """Merge ``work(rows)`` over the slices of a part in their order: the same bits for any number of threads."""
     n = part.X.shape[0]
     size = max(SLICE_ROWS, -(-n // MOST_SLICES))
@@ -398,7 +464,9 @@ class DeviceJointRows(JointRows):
         if self.log_weight is not None:
             T = T + self.log_weight[some, None]
         if self.times is not None:
-            counted = xp.concat([self.times[:, some], xp.ones_like(self.times[:1, some])])  # the last of them all
+            counted = xp.concat(
+                [self.times[:, some], xp.ones_like(self.times[:1, some])]
+            )  # the last of them all
             T = T + xp.log(counted[to_device(columns.fold % len(counted), self.X), :]).T
         return Z, xp.where(self.masks[c][some, None], T, xp.full_like(T, -np.inf))
 
@@ -407,7 +475,9 @@ def rows_of(data: Training) -> Design:
     """The design of the rows as given."""
     if isinstance(data, DeviceTraining):
         return DeviceDesign(data.X)
-    return data.design(labelled=not data.found.grouped) if isinstance(data, BlockTraining) else design_of(data.X)
+    return (
+        data.design(labelled=not data.found.grouped) if isinstance(data, BlockTraining) else design_of(data.X)
+    )
 
 
 def joint_rows(data: Training, times: np.ndarray | None = None) -> JointRows:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from copy import copy
 from dataclasses import KW_ONLY, dataclass
 from numbers import Integral
@@ -39,7 +39,7 @@ from apexrank.rankers.base import (
 )
 from apexrank.rankers.together import JointFit, can_join, fit_folds, held_out_scores
 from apexrank.solvers import CoordinateDescent, Solution, Solver
-from apexrank.validation import SMALLEST, check_choice
+from apexrank.validation import SMALLEST, check_choice, on_host
 
 
 def alpha_of_noise(data: Training, objective: Any, l1_ratio: float = 0.0) -> float:
@@ -453,25 +453,24 @@ class PNormPushCV(LinearBinaryRanker):
         if not (len(self.ps) and len(self.alphas)):
             raise InputError("ps and alphas need at least one value each")
         ranker, alphas = self._ranker(), self.alphas
-        vars(ranker).update(self._facts())
+        ranker.__dict__ |= self._facts()
         if isinstance(alphas, str):
             check_choice("alphas", alphas, ("auto",))
             alphas = _alphas_around(ranker, data)
-        rankers = [clone(ranker).set_params(p=p, alpha=alpha) for alpha in alphas for p in self.ps]
-        for each in rankers:
-            vars(each).update(self._facts())
+        rankers = [copy(ranker).set_params(p=p, alpha=alpha) for alpha in alphas for p in self.ps]
         if self._fits_apart(data, rankers):
             # scorers take the label that sorts last for the positive one
-            turned = isinstance(self.classes_, Turned)
-            told, label = (data.labels.astype(int), 1) if turned else (column_or_1d(y), self.classes_.tolist()[1])
+            told, label = column_or_1d(on_host(y)), self.classes_.tolist()[1]
+            if isinstance(self.classes_, Turned):
+                told, label = data.columns()[0].astype(int), 1
             columns = indexable(X, told, sample_weight, groups)
             scores = self._cross_validate(columns, alphas, self._ranker(pos_label=label))
         else:
             scores = self._cross_validate_together(data, rankers)
-        self._choose(scores, alphas)
-        best = self._ranker(p=self.p_, alpha=self.alpha_, pos_label=self.classes_.tolist()[1])
-        vars(best).update(self._facts())
-        best._finish(data, best._minimise(data, best._objective))
+        best = copy(rankers[self._choose(scores, alphas)])
+        best.set_params(p=self.p_, alpha=self.alpha_, pos_label=self.classes_.tolist()[1])
+        best.set_params(warm_start=True)  # where fits were started from those on all rows
+        best._finish(data, best._minimise(data, best._objective)).set_params(warm_start=False)
         for name, value in vars(best).items():
             if name.endswith("_") and not name.startswith("_"):
                 setattr(self, name, value)
@@ -494,7 +493,9 @@ class PNormPushCV(LinearBinaryRanker):
         """Whether each fit gets a copy of its rows: small data, and what cannot be fitted or scored together."""
         if not isinstance(self.scoring, str):
             if isinstance(data, BlockTraining):
-                raise InputError("a scorer that is a function needs the rows in memory: give the name of a measure")
+                raise InputError(
+                    "a scorer that is a function needs the rows in memory: give the name of a measure"
+                )
             return True
         if type(data) is not Training:
             return False
@@ -502,18 +503,18 @@ class PNormPushCV(LinearBinaryRanker):
             return True
         return not any(can_join(each, data) for each in rankers)
 
-    def _folds(self, X: Any, y: Any, groups: Any) -> list[tuple[np.ndarray, np.ndarray]]:
+    def _folds(self, X: Any, y: Any, groups: Any) -> Iterator[tuple[np.ndarray, np.ndarray]]:
         cv = 5 if self.cv is None else self.cv
         if groups is not None and isinstance(cv, Integral):
             cv = GroupKFold(cv)
-        return list(check_cv(cv, y, classifier=True).split(X, y, groups))
+        return check_cv(cv, y, classifier=True).split(X, y, groups)
 
     def _cross_validate(
         self, columns: Sequence[Any], alphas: Sequence[float], ranker: PNormPush
     ) -> np.ndarray:
         """Scores of shape (folds, alphas · ps), each fit on a copy of its rows."""
         X, y, _, groups = columns
-        folds = self._folds(X, y, groups)
+        folds = list(self._folds(X, y, groups))
         scorer = get_scorer(self.scoring) if isinstance(self.scoring, str) else self.scoring
         tasks = steps([(train, test, alpha) for train, test in folds for alpha in alphas])
         # of small products of matrices starting and awaiting threads takes longer than they save
@@ -531,21 +532,23 @@ class PNormPushCV(LinearBinaryRanker):
         """Scores of shape (folds, alphas · ps), of fits on the same rows, of which a fold weighs some with 0."""
         positive, weight, groups = data.columns()
         y = positive.astype(int)
-        folds = self._folds(y, y, groups)
-        times = np.array([np.bincount(train, minlength=len(y)) for train, _ in folds])
-        times = times.astype(np.min_scalar_type(int(times.max())))
+        counts, tests = [], []
+        for train, test in self._folds(y, y, groups):
+            count = np.bincount(train, minlength=len(y))
+            counts.append(count.astype(np.min_scalar_type(int(count.max()))))
+            tests.append(test)
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", SeparableWarning)  # what is chosen warns once, when it is fitted
-            fitted = fit_folds(data, rankers, times)
+            fitted = fit_folds(data, rankers, np.array(counts))
         scorer, table = get_scorer(str(self.scoring)), []
-        for (_, test), own in zip(folds, fitted, strict=True):
+        for test, own in zip(tests, fitted, strict=True):
             extra = {"sample_weight": weight, "groups": groups}
             extra = {name: column[test] for name, column in extra.items() if column is not None}
             table.append(held_out_scores(data, own, test, y[test], scorer, extra))
         return np.array(table)
 
-    def _choose(self, scores: np.ndarray, alphas: Sequence[float]) -> None:
-        table = scores
+    def _choose(self, table: np.ndarray, alphas: Sequence[float]) -> int:
+        """Keep scores of shape (folds, alphas · ps); gives the number of the best pair."""
         alpha, p = (grid.ravel() for grid in np.meshgrid(alphas, self.ps, indexing="ij"))
         mean = table.mean(axis=0)
         if np.isnan(mean).all():
@@ -560,6 +563,7 @@ class PNormPushCV(LinearBinaryRanker):
             "std_test_score": table.std(axis=0),
         }
         self.cv_results_ |= {f"split{i}_test_score": row for i, row in enumerate(table)}
+        return best
 
 
 def _score_path(

@@ -8,15 +8,16 @@ from typing import Any
 
 import numpy as np
 from sklearn import config_context
+from sklearn.base import clone
 from threadpoolctl import threadpool_limits
 
 from apexrank.objectives.base import log_form
 from apexrank.parallel import Lockstep, Threads, n_threads
-from apexrank.problem.blocks import BlockTraining
+from apexrank.problem.blocks import Blocks, BlockTraining
 from apexrank.problem.design import Training, design_of, of_two_rows
 from apexrank.problem.problem import Problem
 from apexrank.problem.together import EVERYTHING, ColumnDesign, joint_rows, rows_of
-from apexrank.rankers.base import BinaryRanker
+from apexrank.rankers.base import BinaryRanker, read_rows
 from apexrank.solvers import LBFGS, Auto, Solution
 
 SAMPLE_ROWS = 8192  # of each class, whose fits are where those of all rows start
@@ -139,7 +140,9 @@ def fit_folds(data: Training, rankers: list[Any], times: np.ndarray) -> list[lis
     joint = [k for k, ranker in enumerate(rankers) if can_join(ranker, data)]
     found = [[copy(ranker) for ranker in rankers] for _ in times]
     if joint:
-        for own, fitted in zip(found, JointFit(data, [rankers[k] for k in joint], times).fold_fits(), strict=True):
+        for own, fitted in zip(
+            found, JointFit(data, [rankers[k] for k in joint], times).fold_fits(), strict=True
+        ):
             for k, ranker in zip(joint, fitted, strict=True):
                 own[k] = ranker
     weight = data.columns()[1]
@@ -175,6 +178,31 @@ def held_out_scores(
         with Threads(n_threads()) as threads:
             found += threads.map(lambda column: _measure(scorer, column, y, extra), columns)
     return found
+
+
+def search_blocks(search: Any, blocks: Blocks) -> None:
+    """Fit a scikit-learn grid search over the alpha of a ranker of grades on blocks, one fit after another.
+
+    Folds are whole groups. ``search`` gets ``best_estimator_`` and ``best_score_``, as in memory.
+    """
+    data = read_rows(search.estimator, blocks, None, None, None, binary=False)
+    relevance, weight, groups = data.columns()
+    alphas, scores = search.param_grid["alpha"], []
+    for train, test in search.cv.split(relevance, relevance, groups):
+        times = np.bincount(train, minlength=len(relevance))
+        some = data.reweighted(times * (1.0 if weight is None else weight))
+        rankers = [clone(search.estimator).set_params(alpha=alpha) for alpha in alphas]
+        for ranker in rankers:
+            ranker._minimise(some, ranker._objective)
+        extra = {"groups": groups[test]}
+        if weight is not None and (weight == np.floor(weight)).all():  # measures of ranks need whole weights
+            extra["sample_weight"] = weight[test]
+        columns = rows_of(data).scores_at(test, np.column_stack([ranker.coef_ for ranker in rankers])).T
+        scores.append([_measure(search.scoring, column, relevance[test], extra) for column in columns])
+    mean = np.mean(scores, axis=0)
+    search.best_score_ = float(mean.max())
+    best = clone(search.estimator).set_params(alpha=alphas[int(mean.argmax())])
+    search.best_estimator_ = best.fit(blocks, None)
 
 
 def _measure(scorer: Any, scores: np.ndarray, y: np.ndarray, extra: dict[str, Any]) -> float:

@@ -55,7 +55,8 @@ class Newton:
             if done or solution.n_iter >= self.max_iter:
                 return solution
             kept = hessian is not None and solution.grad_norm <= self.keep * before
-            hessian = hessian if kept else problem.hessian(point[0])
+            if hessian is None or not kept:
+                hessian = problem.hessian(point[0])
             moved = self._move(problem, *point, hessian)
             if moved is None and kept:
                 hessian = problem.hessian(point[0])
