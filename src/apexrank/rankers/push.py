@@ -390,24 +390,32 @@ def _path(ranker: Any, data: Training, ps: Iterable[float]) -> list[Any]:
 class PNormPushCV(LinearBinaryRanker):
     """P-Norm Push whose p and alpha are chosen by cross-validation on a top-of-list measure.
 
-    In each fold and for each alpha the path over p is warm-started. The pair with the best mean score is fitted
-    again on all rows.
+    The pair with the best mean score is fitted again on all rows.
+
+    X is all that :class:`PNormPush` takes. A fold is a weight of 0 for the rows held out, so that all fits share the
+    rows: on large data (a million numbers or more) and on data that are not in memory, all pairs and folds go through
+    the rows together, each value and gradient in one pass, and converged fits leave. They need few passes, as they
+    start from fits on a sample of the rows. Beside the rows that takes some 50 bytes a row, in blocks as well: labels,
+    folds, and held-out scores. Groups, p = ∞, ``l1_ratio=1`` and ``alpha=0`` are fitted one by one, and so is small data:
+    each fit then has a copy of its rows (in memory) or weights of 0 (elsewhere). The certificates are the same.
 
     Parameters
     ----------
     ps : sequence of float
+        In growing order, as neighbours start from each other.
     alphas : sequence of float or "auto"
         The grid; "auto" is :func:`alpha_grid`. Of pairs with equal scores the one with the largest alpha is chosen.
     scoring : str or callable
         A name of :func:`apexrank.metrics.get_scorer` (``"partial_auc"``, ``"precision_at_100"``,
         ``"tpr_at_fpr_0.01"``, or one of scikit-learn's such as ``"roc_auc"``) or ``scorer(estimator, X, y)``. It gets
-        the ``sample_weight`` and ``groups`` of the held-out rows where ``fit`` has them.
+        the ``sample_weight`` and ``groups`` of the held-out rows where ``fit`` has them. A callable needs the rows in
+        memory, and fits on copies of them.
     cv : int, splitter or iterable, default 5
         Stratified folds; with ``groups`` whole groups are kept together.
     l1_ratio, max_iter, tol, verbose, pos_label
         As in :class:`PNormPush`.
     n_jobs : int, optional
-        Folds and alphas run in parallel.
+        Processes for fits on copies of the rows; fits that go through the rows together take all cores.
 
     Attributes
     ----------
