@@ -396,8 +396,8 @@ class PNormPushCV(LinearBinaryRanker):
     rows: on large data (a million numbers or more) and on data that are not in memory, all pairs and folds go through
     the rows together, each value and gradient in one pass, and converged fits leave. They need few passes, as they
     start from fits on a sample of the rows. Beside the rows that takes some 50 bytes a row, in blocks as well: labels,
-    folds, and held-out scores. Groups, p = ∞, ``l1_ratio=1`` and ``alpha=0`` are fitted one by one, and so is small data:
-    each fit then has a copy of its rows (in memory) or weights of 0 (elsewhere). The certificates are the same.
+    folds, and held-out scores. With groups, p = ∞, ``l1_ratio=1`` or ``alpha=0``, and on small data, the fits run one
+    by one, each on a copy of its rows (in memory) or on weights of 0 (elsewhere). The certificates are the same.
 
     Parameters
     ----------
