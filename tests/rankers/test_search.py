@@ -267,3 +267,9 @@ def test_scorers_of_rows_need_them_in_memory():
 
     search = PNormPushCV(**GRID, scoring=of_tensors).fit(*in_torch(X, Y, None)[0])
     np.testing.assert_allclose(table_of(search), table_of(expected), atol=3e-3)
+
+
+def test_sums_of_cells_that_are_not_kept_are_taken_again(joint, monkeypatch):
+    whole = PNormPushCV(**GRID).fit(X, Y)
+    monkeypatch.setattr("apexrank.problem.together.KNOWN_BYTES", 0)
+    np.testing.assert_allclose(table_of(PNormPushCV(**GRID).fit(X, Y)), table_of(whole), atol=1e-9)

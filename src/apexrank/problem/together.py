@@ -32,7 +32,7 @@ SAMPLED = 2**15  # rows of a class, on average, that a Hessian is made of
 SCATTER_BYTES = 2**24  # of Hessians that one pass gives
 HESSIAN_BYTES = 2**26  # of the Hessians of all fits, beyond which they do without
 ABSENT = -1e30  # the logarithm of a weight of 0, which products with 0 do not make nan
-MOST_CELLS = 32
+MOST_CELLS, KNOWN_BYTES = 32, 2**26  # of sums of cells that are kept
 EVERYTHING = -1  # the fold of a fit on all rows
 
 
@@ -123,20 +123,26 @@ class JointRows:
     def _sums(self, asked: list[tuple[Any, ...]]) -> list[RowSums]:
         """Sums for coefficients, fold and slopes, unless those of the cells of all rows are known from before."""
         keys = [(w.tobytes(), slope) for w, _, slope in asked]
-        new = [k for k, key in enumerate(keys) if key not in self._known]
-        found: dict[int, LogSums] = {}
+        sums = {
+            k: self._in_fold(self._known[key], asked[k][1])
+            for k, key in enumerate(keys)
+            if key in self._known
+        }
+        new = [k for k in range(len(asked)) if k not in sums]
         if new:
             w, fold, slope = zip(*(asked[k] for k in new), strict=True)
             columns = Columns(np.column_stack(w), np.column_stack(slope), np.array(fold))
             top, mass, rows = self._recalled("sums", columns, lambda: self.log_sums(columns))
-            kept = self._known if self._by_cell(columns) else {}
             for place, k in enumerate(new):
-                found[k] = LogSums(top[:, place], mass[:, place], rows[:, :, place])
-                kept[keys[k]] = found[k]
-        return [
-            self._in_fold(self._known[key], asked[k][1]) if key in self._known else _row_sums(*found[k])
-            for k, key in enumerate(keys)
-        ]
+                found = LogSums(top[:, place], mass[:, place], rows[:, :, place].copy())
+                if self._by_cell(columns):
+                    self._known[keys[k]] = found
+                    sums[k] = self._in_fold(found, EVERYTHING)
+                else:
+                    sums[k] = _row_sums(*found)
+            while len(self._known) * rows[:, :, 0].nbytes > KNOWN_BYTES:
+                del self._known[next(iter(self._known))]  # the oldest
+        return [sums[k] for k in range(len(asked))]
 
     def _by_cell(self, columns: Columns) -> bool:
         return self.cells is not None and bool((columns.fold == EVERYTHING).all())
