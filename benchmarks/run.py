@@ -41,6 +41,7 @@ NAMES = (
     "blocks",
     "big_graph",
     "dask_retarget",
+    "search",
     "scaling",
     "peers",
 )

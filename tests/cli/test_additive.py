@@ -159,7 +159,7 @@ def test_values_that_training_had_not(folder):
             "--cv chooses p and alpha of --model push and --model additive, not of --model ir",
         ),
         ("--model additive --cv --alpha 0.1", "--cv chooses alpha"),
-        ("--model additive --cv --engine blocks", "--cv needs the table in memory"),
+        ("--model additive --cv --engine blocks", "--engine takes linear models"),
         ("--model additive --l1-ratio 0.5 --monotone age=+", "cannot be had together"),
         ("--model additive --leaves 5", "--model additive has no --leaves: leave it out"),
         ("--model additive --knots 1", "--knots"),

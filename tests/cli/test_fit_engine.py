@@ -272,11 +272,77 @@ def test_dask_workers_read_the_files(folder, tmp_path):
 
 
 @pytest.mark.parametrize(
+    "engine", ["blocks", pytest.param("dask", marks=pytest.mark.slow)], ids=["blocks", "dask"]
+)
+def test_parameters_are_chosen_as_in_memory(folder, tmp_path, engine):
+    """All fits of a search go through the blocks together; folds and choice are those of the table in memory."""
+    options = [
+        "--target",
+        "fraud",
+        "--id",
+        "id",
+        "--weight",
+        "times",
+        "--categorical",
+        "all",
+        "--impute",
+        "mean",
+    ]
+    options += ["--cv", "--folds", "3", "--scoring", "auc", "--json"]
+    workers = ["--workers", "1"] if engine == "dask" else []
+    code, text = run(folder, *options, "--engine", engine, *workers, "-o", tmp_path / "blocks.apex")
+    assert code == 0, text
+    found = json.loads(text)
+    code, text = run(tmp_path / "claims.csv", *options, "-o", tmp_path / "memory.apex")
+    assert code == 0, text
+    expected = json.loads(text)
+    assert found["params"]["p"] == expected["params"]["p"]
+    assert found["params"]["alpha"] == pytest.approx(expected["params"]["alpha"], rel=1e-6)
+    assert found["cv"]["score"] == pytest.approx(expected["cv"]["score"], abs=1e-5)
+    same_model(load_model(tmp_path / "blocks.apex"), load_model(tmp_path / "memory.apex"), rtol=1e-4)
+
+
+@pytest.mark.parametrize("model", ["retarget", "listwise", "pairs"])
+def test_alpha_of_grades_is_chosen_as_in_memory(tmp_path, model):
+    """Folds are whole groups, which blocks may share."""
+    (tmp_path / "data").mkdir()
+    frame = queries().with_columns(pl.Series("times", np.arange(queries().height) % 3))
+    frame.write_parquet(tmp_path / "data" / "rows.parquet")
+    frame.write_csv(tmp_path / "rows.csv")
+    options = [
+        "--target",
+        "stars",
+        "--groups",
+        "q",
+        "--weight",
+        "times",
+        "--model",
+        model,
+        "--cv",
+        "--folds",
+        "3",
+    ]
+    reports = []
+    for source in (tmp_path / "data", tmp_path / "rows.csv"):
+        command = ["fit", source, *options, "--json", "-o", tmp_path / "model.apex"]
+        result = CliRunner().invoke(app, [str(word) for word in command])
+        assert result.exit_code == 0, result.output
+        reports.append(json.loads(result.stdout))
+    found, expected = reports
+    assert found["params"]["alpha"] == expected["params"]["alpha"]
+    assert found["cv"] == pytest.approx(expected["cv"], abs=1e-6)
+    assert found["coefficients"] == pytest.approx(expected["coefficients"], rel=1e-4, abs=1e-6)
+
+
+@pytest.mark.parametrize(
     ("options", "message"),
     [
         (["--engine", "spark"], "unknown --engine 'spark': use one of blocks, dask"),
         (["--engine", "blocks", "--workers", "2"], "--engine dask"),
-        (["--cv"], "--cv needs the table in memory"),
+        (
+            ["--model", "retarget", "--cv", "--target", "times"],
+            "leaves out whole groups: name them with --groups",
+        ),
         (["--categorical", "town"], "no column 'town'|not among the features"),
         (["--scale", "query"], "name the column with --groups"),
         (["--scale", "odd"], "unknown scale"),

@@ -326,13 +326,12 @@ def _fit_by_engine(
     workers, on_dask = options.workers, options.engine == "dask"
     no_workers = workers is not None and not (on_dask and workers >= 1)
     is_text = not all(file.suffix.lower() in PARQUET for file in files_of(train))
-    searches = hasattr(estimator, "cv") or hasattr(estimator, "param_grid")
-    linear = isinstance(estimator, LinearFit) and getattr(estimator, "kernel", None) is None
-    linear = linear and not hasattr(estimator, "contributions")
+    tried = getattr(estimator, "estimator", estimator)
+    linear = isinstance(tried, LinearFit) and getattr(tried, "kernel", None) is None
+    linear = linear and not hasattr(tried, "contributions")
     opt.refuse(
         {
             "--workers is a number of processes of --engine dask, at least 1": no_workers,
-            "--cv needs the table in memory: choose the parameters on some of the rows": searches,
             "--engine takes linear models: others need the table in memory": not linear,
             "--engine dask reads Parquet files: use --engine blocks for CSV and LETOR": on_dask and is_text,
         }

@@ -17,12 +17,13 @@ from apexrank.io.encode import Column, Encoder, Stats, check_encoding, merge_sta
 from apexrank.io.judging import Judged
 from apexrank.io.prepare import Facts, choose_columns, merge_facts, needs_facts, table_facts
 from apexrank.io.stream import Span, TableBlocks, joined_column, load_spans
-from apexrank.io.table_ranker import Recipe, TableRanker
+from apexrank.io.table_ranker import NO_GROUPS, Recipe, TableRanker
 from apexrank.io.tables import Table, first_line
 from apexrank.problem.blocks import Blocks, check_whole, groups_in
 from apexrank.problem.dask import Caught, DaskBlocks, checked_results, dask_module
 from apexrank.problem.design import of_two_rows
 from apexrank.rankers.base import fit_blocks
+from apexrank.rankers.together import search_blocks
 
 Source = Callable[[TableBlocks], Blocks]
 Map = Callable[..., Any]
@@ -139,8 +140,8 @@ def fit_table_blocks(
         A Parquet file, a LETOR file, a folder of either, or a CSV file.
     recipe : Recipe
         What each column is for.
-    estimator : PNormPush, IRPush or MonotoneRetargeting
-        Fitted in place.
+    estimator : linear ranker, PNormPushCV, or GridSearchCV over the alpha of a ranker of grades
+        Fitted in place; of a search the best ranker becomes that of the table.
     rows : int, optional
         Rows of a block.
     source : callable, optional
@@ -168,6 +169,9 @@ def fit_table_blocks(
     """
     scale = recipe.encoder_scale
     check_encoding(recipe.imputation, scale)
+    searches_grades = hasattr(estimator, "param_grid")
+    if searches_grades and recipe.groups is None:
+        raise InputError(NO_GROUPS)
     tables = TableBlocks(path, rows=rows, groups=recipe.groups)
     head = tables.head()
     names = recipe.feature_columns(head)
@@ -197,7 +201,8 @@ def fit_table_blocks(
     blocks = tables if source is None else source(tables)
     if recipe.scale == "query":  # features are scaled inside the groups of a block
         check_whole(blocks.map(groups_in))
-    fit_blocks(estimator, blocks)
+    (search_blocks if searches_grades else fit_blocks)(estimator, blocks)
+    ranker.estimator = getattr(estimator, "best_estimator_", estimator)
     judged, mean = _judge(ranker, mapped(tables, _score, ranker))
     tables.check_unchanged()
     ranker.learn_from(judged, mean)

@@ -36,6 +36,8 @@ from apexrank.problem.blocks import Block
 from apexrank.rankers.base import class_scores
 from apexrank.validation import segment
 
+NO_GROUPS = "cross-validation of a model of grades leaves out whole groups: name them with --groups"
+
 CERTIFICATE = ("n_iter_", "converged_", "objective_", "dual_gap_", "grad_norm_")
 
 
@@ -415,9 +417,7 @@ def _fit(estimator: Any, encoder: Encoder, X: np.ndarray, y: np.ndarray, **given
     arguments = {name: values for name, values in given.items() if values is not None}
     searches = hasattr(estimator, "param_grid")
     if searches and "groups" not in arguments:
-        raise InputError(
-            "cross-validation of a model of grades leaves out whole groups: name them with --groups"
-        )
+        raise InputError(NO_GROUPS)
     weight = arguments.get("sample_weight")
     searched = getattr(estimator, "estimator", estimator)
     monotone: Any = getattr(searched, "monotonic_cst", None)

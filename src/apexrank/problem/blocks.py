@@ -459,6 +459,25 @@ def _move_part(part: Part, shift: np.ndarray) -> Part:
     return part._replace(X=part.X - shift)
 
 
+class _Reweighted(Blocks):
+    """Parts with other weights, which are given to each part in every pass: the parts stay where they are."""
+
+    def __init__(self, parts: Blocks, weights: list[np.ndarray]) -> None:
+        self.parts, self.weights = parts, weights
+
+    def map_with(self, function: Callable[..., Any], own: Sequence[Any] | None, *args: Any) -> list[Any]:
+        others = [None] * len(self.weights) if own is None else own
+        both = list(zip(self.weights, others, strict=True))
+        return self.parts.map_with(_reweigh, both, function, *args)
+
+    def prepared(self, function: Callable[..., Any], *args: Any) -> Blocks:
+        return _Reweighted(self.parts.prepared(function, *args), self.weights)
+
+
+def _reweigh(part: Part, own: tuple[np.ndarray, Any], function: Callable[..., Any], *args: Any) -> Any:
+    return function(part._replace(log_weight=log_weights(own[0])), own[1], *args)
+
+
 class BlockDesign(Design):
     """Rows in :class:`Blocks`, one block at a time in memory, or wherever the blocks are.
 
@@ -519,11 +538,27 @@ class BlockDesign(Design):
         return self._joined(_part_column, j)
 
     def take(self, rows: np.ndarray) -> np.ndarray:
-        block = np.searchsorted(self._bounds, rows, side="right") - 1
-        own = [rows[block == k] - first for k, first in enumerate(self._bounds[:-1])]
+        block, own = self._places(rows)
         found = np.empty((len(rows), self.n_features))
         found[np.argsort(block, kind="stable")] = np.concatenate(self.parts.map_with(_part_rows, own))
         return found
+
+    def scores_at(self, rows: np.ndarray, W: np.ndarray) -> np.ndarray:
+        block, own = self._places(rows)
+        found = np.empty((len(rows), W.shape[1]))
+        found[np.argsort(block, kind="stable")] = np.concatenate(self.parts.map_with(_part_scores_at, own, W))
+        return found
+
+    def _places(self, rows: np.ndarray) -> tuple[np.ndarray, list[np.ndarray]]:
+        """Block of each row, and the row numbers inside each block."""
+        block = np.searchsorted(self._bounds, rows, side="right") - 1
+        return block, [rows[block == k] - first for k, first in enumerate(self._bounds[:-1])]
+
+    def reweighted(self, weight: np.ndarray) -> Self:
+        """The same rows with other weights."""
+        other = copy(self)
+        other.parts, other._latest = _Reweighted(self.parts, self._split(weight)), None
+        return other
 
     @property
     def _bounds(self) -> np.ndarray:
@@ -673,6 +708,10 @@ def _part_rows(part: Part, rows: np.ndarray) -> np.ndarray:
     return part.X[rows].astype(np.float64)
 
 
+def _part_scores_at(part: Part, rows: np.ndarray, W: np.ndarray) -> np.ndarray:
+    return DenseDesign(part.X).scores_at(rows, W)
+
+
 def _part_sums(part: Part, w: np.ndarray, requests: list[Request]) -> list[RowSums]:
     if not len(part.X):
         return [_no_rows(len(w), -np.inf if request[0] == "log_sum_exp" else 0.0) for request in requests]
@@ -744,6 +783,8 @@ class BlockTraining(Training):
         self.blocks, self.found, self.classes = blocks, found, classes
         self.weight = None  # the survey has the units of the columns
         self._columns: tuple[np.ndarray, np.ndarray | None, Any] | None = None
+        self._designs: dict[bool, BlockDesign] = {}
+        self._other_weight: np.ndarray | None = None
 
     @property
     def n_features(self) -> int:
@@ -751,18 +792,41 @@ class BlockTraining(Training):
 
     def compose(self, make: Make, whole: bool = False) -> tuple[Design, Objective]:
         if self.classes is not None and not self.found.grouped and not whole:
-            low, high = self.classes
-            objective = of_two_rows(make, self.found.labels[high], self.found.labels[low])
+            objective = of_two_rows(make, *self._totals())
             if objective.streams:
-                return BlockDesign(self.blocks, self.found, high), objective
+                return self.design(labelled=True), objective
         objective = make(*self.columns())
+        # blocks know their own weights alone, so that their groups cannot take others
         adds_up = objective.over_groups and objective.n_groups > 1 and self.blocks.persist and not whole
+        adds_up = adds_up and self._other_weight is None
         if not adds_up or cut_group(self.blocks.map(groups_in)) is not None:
-            return BlockDesign(self.blocks, self.found), objective
+            return self.design(), objective
         own = OfBlock(make, None if self.classes is None else self.classes[1])
         design = BlockDesign(self.blocks, self.found, objective_of=own)
         design.share(objective)
         return design, objective
+
+    def design(self, *, labelled: bool = False) -> BlockDesign:
+        """The design, made once; ``labelled`` for an objective of two rows."""
+        if labelled not in self._designs:
+            positive = self.classes[1] if labelled and self.classes is not None else None
+            self._designs[labelled] = BlockDesign(self.blocks, self.found, positive)
+        design, weight = self._designs[labelled], self._other_weight
+        return design if weight is None else design.reweighted(weight)
+
+    def _totals(self) -> tuple[float, float]:
+        """Weight of the positives and of the negatives."""
+        if self._other_weight is None:
+            low, high = self.classes or []
+            return self.found.labels[high], self.found.labels[low]
+        positive = self.columns()[0]
+        return float(self._other_weight[positive].sum()), float(self._other_weight[~positive].sum())
+
+    def reweighted(self, weight: np.ndarray) -> Training:
+        positive, _, groups = self.columns()
+        other = copy(self)
+        other._columns, other._other_weight = (positive, weight, groups), weight
+        return other
 
     def variances(self) -> np.ndarray:
         return np.where(self.found.moments.varies, np.square(self.found.moments.spread), 0.0)

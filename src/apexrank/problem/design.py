@@ -77,6 +77,14 @@ class Design:
         """Some rows, in memory and in double precision."""
         raise NotImplementedError
 
+    def scores_at(self, rows: np.ndarray, W: np.ndarray) -> np.ndarray:
+        """Scores of some rows for each column of W."""
+        step, found = max(1, BLOCK_BYTES // (8 * self.n_features)), np.empty((len(rows), W.shape[1]))
+        for first in range(0, len(rows), step):
+            some = slice(first, first + step)
+            found[some] = self.take(rows[some]) @ W
+        return found
+
     def units(self, sample_weight: Any) -> tuple[np.ndarray, np.ndarray]:
         """Mean and standard deviation of each column, the units in which a solver works and stops."""
         raise NotImplementedError
@@ -160,7 +168,7 @@ class DenseDesign(Design):
         return self.X[:, j].astype(np.float64)
 
     def take(self, rows: np.ndarray) -> np.ndarray:
-        return self.X[rows].astype(np.float64)
+        return self.X[rows].astype(np.float64, copy=False)
 
     def units(self, sample_weight: Any) -> tuple[np.ndarray, np.ndarray]:
         return column_units(self.X, sample_weight)
@@ -248,6 +256,10 @@ class Training:
     def tied_scores(self, w: np.ndarray) -> np.ndarray:
         """:func:`tied_scores` of all rows, in memory."""
         return tied_scores(self.X, w)
+
+    def reweighted(self, weight: np.ndarray) -> Training:
+        """The same rows with other weights; rows of weight 0 do not count."""
+        return Training(self.X, self.labels, weight, self.groups)
 
     def take(self, rows: np.ndarray) -> Training:
         """Some of the rows."""

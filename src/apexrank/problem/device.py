@@ -411,6 +411,9 @@ class DeviceDesign(Design):
     def take(self, rows: np.ndarray) -> np.ndarray:
         return to_host(self.X[to_device(rows, self.X), :]).astype(np.float64)
 
+    def scores_at(self, rows: np.ndarray, W: np.ndarray) -> np.ndarray:
+        return to_host(scores_on_device(self.X[to_device(rows, self.X), :], W))
+
     def units(self, sample_weight: Any) -> tuple[np.ndarray, np.ndarray]:
         return column_units(self.X, sample_weight)
 
@@ -469,6 +472,10 @@ class DeviceTraining(Training):
             if objective.streams:
                 return DeviceDesign(self.X, self.labels, self.weight), objective
         return DeviceDesign(self.X), make(*self.columns())
+
+    def reweighted(self, weight: np.ndarray) -> Training:
+        there = to_device(weight, self.X, namespace(self.X).float64)
+        return DeviceTraining(self.X, self.labels, there, self.groups, self.binary)
 
     def variances(self) -> np.ndarray:
         X, xp = self.X, namespace(self.X)

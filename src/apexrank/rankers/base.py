@@ -431,6 +431,11 @@ class LinearFit(BaseEstimator):
         solver: Any = self._solver(problem)
         solution = solver.solve(problem, start)
         solution.stalled = solution.n_iter < getattr(solver, "max_iter", 0)
+        self._keep_solution(problem, solution)
+        return problem
+
+    def _keep_solution(self, problem: Problem, solution: Solution) -> None:
+        """Keep answer and certificates, and warn."""
         self.coef_ = solution.w
         self.objective_ = float(solution.value)
         self.dual_gap_ = float(solution.gap)
@@ -445,9 +450,8 @@ class LinearFit(BaseEstimator):
                 "a pair is above 0 and grows with the scores. The coefficients, up to "
                 f"{np.abs(solution.w).max():.2g}, are of the order of 1/alpha: set a larger alpha.",
                 SeparableWarning,
-                stacklevel=4,
+                stacklevel=5,
             )
-        return problem
 
     def _warm(self) -> np.ndarray | None:
         """The coefficients to start from."""
@@ -467,7 +471,7 @@ class LinearFit(BaseEstimator):
                 "objective has no finite minimiser; the coefficients are a separating direction. Set alpha > 0 for a "
                 "unique answer.",
                 SeparableWarning,
-                stacklevel=5,
+                stacklevel=6,
             )
         elif solution.collapsed:
             reason = (
@@ -482,7 +486,7 @@ class LinearFit(BaseEstimator):
             warnings.warn(
                 reason,
                 CollapsedWarning,
-                stacklevel=5,
+                stacklevel=6,
             )
         elif not solution.converged:
             reason, remedy = ", where rounding hides all progress", "tol or alpha"
@@ -492,7 +496,7 @@ class LinearFit(BaseEstimator):
                 f"not converged after {solution.n_iter} iterations{reason}: scaled gradient norm "
                 f"{solution.grad_norm:.1e} is above tol. Raise {remedy}.",
                 ConvergenceWarning,
-                stacklevel=5,
+                stacklevel=6,
             )
 
     def _scores(self, X: ArrayLike) -> np.ndarray:
@@ -533,8 +537,8 @@ class LinearBinaryRanker(BinaryRanker, LinearFit):
         data = read_rows(self, X, y, sample_weight, groups, binary=True)
         return self._finish(data, self._minimise(data, self._objective))
 
-    def _finish(self, data: Any, problem: Problem) -> Self:
-        """Add the intercept to the coefficients that solve the problem."""
+    def _finish(self, data: Training, problem: Problem) -> Self:
+        """Add the intercept to a solved problem."""
         w, self.coef_ = self.coef_, self.coef_[None, :]
         self.intercept_ = np.array([self._intercept(data, problem, w)])
         return self

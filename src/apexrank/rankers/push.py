@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from copy import copy
 from dataclasses import KW_ONLY, dataclass
 from numbers import Integral
@@ -25,6 +25,7 @@ from apexrank.objectives import InfinitePush, Push
 from apexrank.objectives.base import Objective
 from apexrank.penalties import Penalty, elastic_net
 from apexrank.prices import PRICES, Power, Price
+from apexrank.problem.blocks import BlockTraining
 from apexrank.problem.design import Training
 from apexrank.problem.problem import Problem
 from apexrank.progress import steps
@@ -36,8 +37,9 @@ from apexrank.rankers.base import (
     read_rows,
     with_minimum,
 )
+from apexrank.rankers.together import JointFit, can_join, fit_folds, held_out_scores
 from apexrank.solvers import CoordinateDescent, Solution, Solver
-from apexrank.validation import SMALLEST, check_choice
+from apexrank.validation import SMALLEST, check_choice, on_host
 
 
 def alpha_of_noise(data: Training, objective: Any, l1_ratio: float = 0.0) -> float:
@@ -327,11 +329,12 @@ def alpha_grid(
     >>> alpha_grid(X, y)
     [100.0, 10.0, 1.0, 0.1, 0.01]
     """
-    return _alphas_around(PNormPush(l1_ratio=l1_ratio), X, y, sample_weight, groups)
+    ranker = PNormPush(l1_ratio=l1_ratio)
+    return _alphas_around(ranker, read_rows(ranker, X, y, sample_weight, groups, binary=True))
 
 
-def _alphas_around(ranker: PNormPush, X: Any, y: Any, sample_weight: Any, groups: Any) -> list[float]:
-    data = ranker._encoded(read_rows(ranker, X, y, sample_weight, groups, binary=True))
+def _alphas_around(ranker: PNormPush, data: Training) -> list[float]:
+    data = ranker._encoded(data)
     scale = ranker._auto_alpha(data, data.compose(ranker._objective)[1])
     return [factor * scale for factor in ALPHA_FACTORS]
 
@@ -345,9 +348,11 @@ def push_path(
     groups: ArrayLike | None = None,
     **options: Any,
 ) -> list[PNormPush]:
-    """One fitted :class:`PNormPush` for each p, each started from the one before it.
+    """One fitted :class:`PNormPush` for each p.
 
-    ``options`` are those of :class:`PNormPush`. Give p in growing order: neighbours are then close to each other.
+    ``options`` are those of :class:`PNormPush`, X is all that it takes. Give p in growing order: neighbours are then
+    close to each other, and each fit starts from the one before it. On large data, and on data that are not in memory,
+    all fits with the exponential loss and a ridge go through the rows together (:class:`PNormPushCV`).
 
     Examples
     --------
@@ -356,14 +361,28 @@ def push_path(
     >>> [ranker.p for ranker in push_path(X[:, :3], y, ps=[1, 4, 16])]
     [1, 4, 16]
     """
-    return _path(PNormPush(**options), X, y, ps, sample_weight=sample_weight, groups=groups)
+    ranker = PNormPush(**options)
+    data = read_rows(ranker, X, y, sample_weight, groups, binary=True)
+    if _is_small(data):
+        return _path(ranker, data, ps)
+    rankers = [copy(ranker).set_params(p=p) for p in ps]
+    if not all(can_join(each, data) for each in rankers):
+        return _path(ranker, data, ps)
+    JointFit(data, rankers)
+    return rankers
 
 
-def _path(ranker: Any, X: Any, y: Any, ps: Iterable[float], **rows: Any) -> list[Any]:
-    ranker, path = clone(ranker).set_params(warm_start=True), []
+def _is_small(data: Training) -> bool:
+    """Whether the rows are in memory and so few that copies of them cost nothing."""
+    return type(data) is Training and len(data.labels) * data.n_features < SMALL
+
+
+def _path(ranker: Any, data: Training, ps: Iterable[float]) -> list[Any]:
+    """Fits for each p on the rows that the ranker has read, each started from the one before it."""
+    ranker, path = copy(ranker).set_params(warm_start=True), []
     for p in ps:
-        ranker.set_params(p=p).fit(X, y, **rows)
-        path.append(copy(ranker))
+        ranker.set_params(p=p)
+        path.append(copy(ranker._finish(data, ranker._minimise(data, ranker._objective))))
     return path
 
 
@@ -371,24 +390,32 @@ def _path(ranker: Any, X: Any, y: Any, ps: Iterable[float], **rows: Any) -> list
 class PNormPushCV(LinearBinaryRanker):
     """P-Norm Push whose p and alpha are chosen by cross-validation on a top-of-list measure.
 
-    In each fold and for each alpha the path over p is warm-started. The pair with the best mean score is fitted
-    again on all rows.
+    The pair with the best mean score is fitted again on all rows.
+
+    X is all that :class:`PNormPush` takes. A fold is a weight of 0 for the rows held out, so that all fits share the
+    rows: on large data (a million numbers or more) and on data that are not in memory, all pairs and folds go through
+    the rows together, each value and gradient in one pass, and converged fits leave. They need few passes, as they
+    start from fits on a sample of the rows. Beside the rows that takes some 50 bytes a row, in blocks as well: labels,
+    folds, and held-out scores. With groups, p = ∞, ``l1_ratio=1`` or ``alpha=0``, and on small data, the fits run one
+    by one, each on a copy of its rows (in memory) or on weights of 0 (elsewhere). The certificates are the same.
 
     Parameters
     ----------
     ps : sequence of float
+        In growing order, as neighbours start from each other.
     alphas : sequence of float or "auto"
         The grid; "auto" is :func:`alpha_grid`. Of pairs with equal scores the one with the largest alpha is chosen.
     scoring : str or callable
         A name of :func:`apexrank.metrics.get_scorer` (``"partial_auc"``, ``"precision_at_100"``,
         ``"tpr_at_fpr_0.01"``, or one of scikit-learn's such as ``"roc_auc"``) or ``scorer(estimator, X, y)``. It gets
-        the ``sample_weight`` and ``groups`` of the held-out rows where ``fit`` has them.
+        the ``sample_weight`` and ``groups`` of the held-out rows where ``fit`` has them. A callable needs the rows in
+        memory, and fits on copies of them.
     cv : int, splitter or iterable, default 5
         Stratified folds; with ``groups`` whole groups are kept together.
     l1_ratio, max_iter, tol, verbose, pos_label
         As in :class:`PNormPush`.
     n_jobs : int, optional
-        Folds and alphas run in parallel.
+        Processes for fits on copies of the rows; fits that go through the rows together take all cores.
 
     Attributes
     ----------
@@ -419,7 +446,6 @@ class PNormPushCV(LinearBinaryRanker):
     n_jobs: int | None = None
     verbose: int = 0
 
-    takes_device_arrays = False
     _kind: ClassVar[type[PNormPush]] = PNormPush
 
     def fit(
@@ -431,26 +457,38 @@ class PNormPushCV(LinearBinaryRanker):
         groups: ArrayLike | None = None,
     ) -> Self:
         """Choose p and alpha, then fit on all rows. Arguments as in :meth:`PNormPush.fit`."""
-        self._validate(X, y, sample_weight)
+        data = read_rows(self, X, y, sample_weight, groups, binary=True)
         if not (len(self.ps) and len(self.alphas)):
             raise InputError("ps and alphas need at least one value each")
-        X, y, sample_weight, groups = indexable(X, column_or_1d(y), sample_weight, groups)
-        label = self.classes_.tolist()[1]
-        positive, alphas = np.asarray(y) == label, self.alphas
+        ranker, alphas = self._ranker(), self.alphas
+        ranker.__dict__ |= self._facts()
         if isinstance(alphas, str):
             check_choice("alphas", alphas, ("auto",))
-            alphas = _alphas_around(self._ranker(), X, positive, sample_weight, groups)
-        # scorers take the label that sorts last for the positive one
-        told, name = (positive.astype(int), 1) if isinstance(self.classes_, Turned) else (y, label)
-        scores = self._cross_validate(X, told, sample_weight, groups, alphas, pos_label=name)
-        self._choose(scores, alphas)
-        best = self._ranker(p=self.p_, alpha=self.alpha_, pos_label=label)
-        best.fit(X, y, sample_weight=sample_weight, groups=groups)
+            alphas = _alphas_around(ranker, data)
+        rankers = [copy(ranker).set_params(p=p, alpha=alpha) for alpha in alphas for p in self.ps]
+        if self._fits_apart(data, rankers):
+            # scorers take the label that sorts last for the positive one
+            told, label = column_or_1d(on_host(y)), self.classes_.tolist()[1]
+            if isinstance(self.classes_, Turned):
+                told, label = data.columns()[0].astype(int), 1
+            columns = indexable(X, told, sample_weight, groups)
+            scores = self._cross_validate(columns, alphas, self._ranker(pos_label=label))
+        else:
+            scores = self._cross_validate_together(data, rankers)
+        best = copy(rankers[self._choose(scores, alphas)])
+        best.set_params(p=self.p_, alpha=self.alpha_, pos_label=self.classes_.tolist()[1])
+        best.set_params(warm_start=True)  # where fits were started from those on all rows
+        best._finish(data, best._minimise(data, best._objective)).set_params(warm_start=False)
         for name, value in vars(best).items():
             if name.endswith("_") and not name.startswith("_"):
                 setattr(self, name, value)
         self.best_estimator_ = best
         return self
+
+    def _facts(self) -> dict[str, Any]:
+        """What was learnt of the rows when they were read."""
+        names = ("classes_", "n_features_in_", "feature_names_in_", "_levels")
+        return {name: vars(self)[name] for name in names if name in vars(self)}
 
     def _ranker(self, **options: Any) -> PNormPush:
         """The ranker that is tried, with the parameters that both have."""
@@ -459,17 +497,33 @@ class PNormPushCV(LinearBinaryRanker):
         shared = {name: own[name] for name in ranker.get_params(deep=False) if name in own}
         return ranker.set_params(**shared | {"verbose": max(0, self.verbose - 1)} | options)
 
-    def _cross_validate(
-        self, X: Any, y: Any, sample_weight: Any, groups: Any, alphas: Sequence[float], pos_label: Any
-    ) -> np.ndarray:
-        """Scores of shape (folds, alphas, ps)."""
+    def _fits_apart(self, data: Training, rankers: list[PNormPush]) -> bool:
+        """Whether each fit gets a copy of its rows: small data, and what cannot be fitted or scored together."""
+        if not isinstance(self.scoring, str):
+            if isinstance(data, BlockTraining):
+                raise InputError(
+                    "a scorer that is a function needs the rows in memory: give the name of a measure"
+                )
+            return True
+        if type(data) is not Training:
+            return False
+        if _is_small(data) or self._kind is not PNormPush:
+            return True
+        return not any(can_join(each, data) for each in rankers)
+
+    def _folds(self, X: Any, y: Any, groups: Any) -> Iterator[tuple[np.ndarray, np.ndarray]]:
         cv = 5 if self.cv is None else self.cv
         if groups is not None and isinstance(cv, Integral):
             cv = GroupKFold(cv)
-        folds = list(check_cv(cv, y, classifier=True).split(X, y, groups))
+        return check_cv(cv, y, classifier=True).split(X, y, groups)
+
+    def _cross_validate(
+        self, columns: Sequence[Any], alphas: Sequence[float], ranker: PNormPush
+    ) -> np.ndarray:
+        """Scores of shape (folds, alphas · ps), each fit on a copy of its rows."""
+        X, y, _, groups = columns
+        folds = list(self._folds(X, y, groups))
         scorer = get_scorer(self.scoring) if isinstance(self.scoring, str) else self.scoring
-        columns = X, y, sample_weight, groups
-        ranker = self._ranker(pos_label=pos_label)
         tasks = steps([(train, test, alpha) for train, test in folds for alpha in alphas])
         # of small products of matrices starting and awaiting threads takes longer than they save
         threads = 1 if len(y) * np.shape(X)[1] < SMALL else None
@@ -480,10 +534,29 @@ class PNormPushCV(LinearBinaryRanker):
                 )
                 for train, test, alpha in tasks
             )
-        return np.array(rows).reshape(len(folds), len(alphas), len(self.ps))
+        return np.array(rows).reshape(len(folds), -1)
 
-    def _choose(self, scores: np.ndarray, alphas: Sequence[float]) -> None:
-        table = scores.reshape(len(scores), -1)
+    def _cross_validate_together(self, data: Training, rankers: list[PNormPush]) -> np.ndarray:
+        """Scores of shape (folds, alphas · ps), of fits on the same rows, of which a fold weighs some with 0."""
+        positive, weight, groups = data.columns()
+        y = positive.astype(int)
+        counts, tests = [], []
+        for train, test in self._folds(y, y, groups):
+            count = np.bincount(train, minlength=len(y))
+            counts.append(count.astype(np.min_scalar_type(int(count.max()))))
+            tests.append(test)
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", SeparableWarning)  # what is chosen warns once, when it is fitted
+            fitted = fit_folds(data, rankers, np.array(counts))
+        scorer, table = get_scorer(str(self.scoring)), []
+        for test, own in zip(tests, fitted, strict=True):
+            extra = {"sample_weight": weight, "groups": groups}
+            extra = {name: column[test] for name, column in extra.items() if column is not None}
+            table.append(held_out_scores(data, own, test, y[test], scorer, extra))
+        return np.array(table)
+
+    def _choose(self, table: np.ndarray, alphas: Sequence[float]) -> int:
+        """Keep scores of shape (folds, alphas · ps); gives the number of the best pair."""
         alpha, p = (grid.ravel() for grid in np.meshgrid(alphas, self.ps, indexing="ij"))
         mean = table.mean(axis=0)
         if np.isnan(mean).all():
@@ -498,6 +571,7 @@ class PNormPushCV(LinearBinaryRanker):
             "std_test_score": table.std(axis=0),
         }
         self.cv_results_ |= {f"split{i}_test_score": row for i, row in enumerate(table)}
+        return best
 
 
 def _score_path(
@@ -512,7 +586,7 @@ def _score_path(
     X, y, sample_weight, groups = (_take(column, train) for column in columns)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", SeparableWarning)  # what is chosen warns once, when it is fitted
-        path = _path(ranker, X, y, ps, sample_weight=sample_weight, groups=groups)
+        path = _path(ranker, read_rows(ranker, X, y, sample_weight, groups, binary=True), ps)
     X, y, *given = (_take(column, test) for column in columns)
     named = zip(("sample_weight", "groups"), given, strict=True)
     extra = {name: column for name, column in named if column is not None}

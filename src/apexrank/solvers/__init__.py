@@ -47,7 +47,7 @@ def solver_for(
     Examples
     --------
     >>> solver_for("newton", max_iter=100, tol=1e-6)
-    Newton(max_iter=100, tol=1e-06, verbose=0)
+    Newton(max_iter=100, tol=1e-06, verbose=0, keep=0.0)
     """
     if isinstance(spec, str):
         check_choice("solver", spec, SOLVERS)

@@ -43,6 +43,7 @@ class Auto:
     max_iter: int = 1000
     tol: float = 1e-6
     verbose: int = 0
+    keep: float = 0.0  # as in Newton
 
     def solve(self, problem: Problem, w0: np.ndarray) -> Solution:
         """Minimise from ``w0``."""
@@ -61,7 +62,7 @@ class Auto:
 
     def _newton(self, problem: Problem, w0: np.ndarray, max_iter: int) -> Solution:
         """Newton, and where it is slow for a ridge, Newton along falling ridges."""
-        first = Newton(min(max_iter, SLOW), self.tol, self.verbose).solve(problem, w0)
+        first = Newton(min(max_iter, SLOW), self.tol, self.verbose, self.keep).solve(problem, w0)
         left = max_iter - first.n_iter
         if first.converged or first.separable or first.n_iter < SLOW or left == 0:
             return first

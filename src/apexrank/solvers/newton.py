@@ -36,6 +36,7 @@ class Newton:
     max_iter: int = 1000
     tol: float = 1e-6
     verbose: int = 0
+    keep: float = 0.0  # the Hessian, as long as a step leaves at most this share of the gradient
 
     def solve(self, problem: Problem, w0: np.ndarray) -> Solution:
         """Minimise from ``w0``, or from the nearest point inside the bounds."""
@@ -46,18 +47,30 @@ class Newton:
             )
         w0 = np.clip(w0, *problem.penalty.bounds) if problem.penalty.is_bounded else w0
         solution, point = Solution(w0), (w0, *problem.penalised(w0))
+        hessian = None
         while True:
+            before = solution.grad_norm
             done = solution.update(problem, *point, self.tol)
             report(self.verbose, solution)
-            moved = None if done or solution.n_iter >= self.max_iter else self._move(problem, *point)
+            if done or solution.n_iter >= self.max_iter:
+                return solution
+            kept = hessian is not None and solution.grad_norm <= self.keep * before
+            if hessian is None or not kept:
+                hessian = problem.hessian(point[0])
+            moved = self._move(problem, *point, hessian)
+            if moved is None and kept:
+                hessian = problem.hessian(point[0])
+                moved = self._move(problem, *point, hessian)
             if moved is None:
                 return solution
             point = moved
             solution.n_iter += 1
 
-    def _move(self, problem: Problem, w: np.ndarray, value: float, grad: np.ndarray) -> Point | None:
+    def _move(
+        self, problem: Problem, w: np.ndarray, value: float, grad: np.ndarray, hessian: np.ndarray
+    ) -> Point | None:
         """A step that makes progress: where the Hessian is nearly singular, more and more of it is damped."""
-        hessian, smooth = problem.hessian(w), problem.penalty.is_smooth
+        smooth = problem.penalty.is_smooth
         slope = problem.penalty.subgradient(w, grad)
         if not np.isfinite(hessian).all():
             return None

@@ -1,0 +1,210 @@
+"""Fit many pushes on the same rows at once: those of a path, or those of a search with all of its folds."""
+
+from __future__ import annotations
+
+from copy import copy
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+from sklearn import config_context
+from sklearn.base import clone
+from threadpoolctl import threadpool_limits
+
+from apexrank.objectives.base import log_form
+from apexrank.parallel import Lockstep, Threads, n_threads
+from apexrank.problem.blocks import Blocks, BlockTraining
+from apexrank.problem.design import Training, design_of, of_two_rows
+from apexrank.problem.problem import Problem
+from apexrank.problem.together import EVERYTHING, ColumnDesign, joint_rows, rows_of
+from apexrank.rankers.base import BinaryRanker, read_rows
+from apexrank.solvers import LBFGS, Auto, Solution
+
+SAMPLE_ROWS = 8192  # of each class, whose fits are where those of all rows start
+SAMPLE_TOL, SAMPLE_ITER = 1e-2, 100
+START_TOL = 1e-4
+SCORE_BYTES = 2**26  # of held-out rows, or one score of each
+KEEP = 0.3  # a Hessian is kept while a step leaves less of the gradient
+
+
+def can_join(ranker: Any, data: Training) -> bool:
+    """Whether the fit of a ranker can go through the rows together with others.
+
+    That takes an objective ``(1/p)·log R`` of one list, a penalty with a ridge, and the default solver.
+    """
+    grouped = data.found.grouped if isinstance(data, BlockTraining) else data.groups is not None
+    if grouped or getattr(ranker, "solver", "auto") != "auto" or ranker._penalty().convexity <= 0:
+        return False
+    objective: Any = ranker._objective(np.array([True, False]), None, None)
+    return objective.streams and objective.form is log_form
+
+
+class JointFit:
+    """Fits of rankers on the same rows that advance together, each value and gradient in one pass for all of them.
+
+    They start from fits on a sample of the rows. Newton's method then needs few passes, as it keeps its Hessians, which
+    are those of samples of the rows, weighted by what each contributes.
+
+    Parameters
+    ----------
+    data : Training
+    rankers : list of rankers
+        Fitted in place on all rows; neighbours in the list should be close to each other.
+    times : array of shape (n_folds, n), optional
+        How often each row counts in the training set of each fold.
+    """
+
+    def __init__(self, data: Training, rankers: list[Any], times: np.ndarray | None = None) -> None:
+        self.data, self.rankers = data, rankers
+        self.positive, self.weight, _ = data.columns()
+        self.n_folds = 0 if times is None else len(times)
+        self.times, self.rows = times, joint_rows(data, times)
+        self.steps = Lockstep(self.rows.answer)
+        self.penalties = [
+            ranker._penalty_on(data, of_two_rows(ranker._objective, *self._totals[EVERYTHING]))
+            for ranker in rankers
+        ]
+        starts = self._sample_fits()
+        tasks = [self._task(k, EVERYTHING, w) for k, w in enumerate(starts)]
+        self._fits = self.steps.run(tasks)
+        for ranker, (problem, solution, _) in zip(rankers, self._fits, strict=True):
+            self._finish(ranker, problem, solution)
+
+    def fold_fits(self) -> list[list[Any]]:
+        """The rankers fitted on the training set of each fold, started from the fits on all rows."""
+        found = [[copy(ranker) for ranker in self.rankers] for _ in range(self.n_folds)]
+        columns = [(fold, k) for fold in range(self.n_folds) for k in range(len(self.rankers))]
+        tasks = [self._task(k, fold, self._fits[k][1].w, self._fits[k][2]) for fold, k in columns]
+        for (fold, k), (problem, solution, _) in zip(columns, self.steps.run(tasks), strict=True):
+            self._finish(found[fold][k], problem, solution)
+        return found
+
+    def _task(self, k: int, fold: int, start: np.ndarray, known: np.ndarray | None = None) -> Any:
+        """A function that solves the problem of a ranker: it gives problem, solution, and the Hessian it had last."""
+        ranker, n_columns = self.rankers[k], len(self.rankers) * max(1, self.n_folds)
+        design = ColumnDesign(self.rows, self.steps, fold, n_columns, known)
+        objective = of_two_rows(ranker._objective, *self._totals[fold])
+        problem = Problem(design, objective, self.penalties[k])
+
+        def solve() -> tuple[Problem, Solution, np.ndarray | None]:
+            # where folds follow, a fit on all rows is no more than their start
+            starts = fold == EVERYTHING and self.n_folds > 0
+            tol = max(ranker.tol, START_TOL) if starts else ranker.tol
+            solution = Auto(ranker.max_iter, tol, keep=KEEP).solve(problem, start)
+            if starts and design.latest_hessian is None and problem.hessian_cost < np.inf:
+                problem.hessian(solution.w)
+            return problem, solution, design.latest_hessian
+
+        return solve
+
+    @cached_property
+    def _totals(self) -> list[tuple[float, float]]:
+        """Weight of the positives and of the negatives in the fits of each fold, and at last in those on all rows."""
+        every = np.ones(len(self.positive), dtype=np.uint8)
+        found = []
+        for count in [*([] if self.times is None else self.times), every]:
+            weight = count if self.weight is None else count * self.weight
+            found.append((float(weight[self.positive].sum()), float(weight[~self.positive].sum())))
+        return found
+
+    def _finish(self, ranker: Any, problem: Problem, solution: Solution) -> None:
+        solution.stalled = solution.n_iter < ranker.max_iter
+        ranker._keep_solution(problem, solution)
+        ranker._finish(self.data, problem)
+
+    def _sample_fits(self) -> list[np.ndarray]:
+        """Coefficients fitted on some rows of each class, which stand for all of theirs."""
+        weight = np.ones(len(self.positive)) if self.weight is None else self.weight
+        rng, chosen, shares = np.random.default_rng(0), [], []
+        for own in (self.positive, ~self.positive):
+            own = np.flatnonzero(own & (weight > 0))
+            total = weight[own].sum()
+            some = own if len(own) <= SAMPLE_ROWS else np.sort(rng.choice(own, SAMPLE_ROWS, replace=False))
+            chosen.append(some)
+            shares.append(weight[some] * (total / weight[some].sum()))
+        sample, share = np.concatenate(chosen), np.concatenate(shares)
+        positive, design = self.positive[sample], design_of(self.rows.design.take(sample))
+        found: list[np.ndarray] = [np.zeros(self.rows.n_features)]
+        with threadpool_limits(limits=1, user_api="blas"):  # products are small
+            for ranker, penalty in zip(self.rankers, self.penalties, strict=True):
+                problem = Problem(design, ranker._objective(positive, share, None), penalty, share)
+                found.append(LBFGS(SAMPLE_ITER, SAMPLE_TOL).solve(problem, found[-1]).w)
+        return found[1:]
+
+
+def fit_folds(data: Training, rankers: list[Any], times: np.ndarray) -> list[list[Any]]:
+    """Copies of the rankers fitted on the training set of each fold: together those that can, the others one by one.
+
+    ``times``, of shape (n_folds, n), says how often each row counts in the fits of a fold.
+    """
+    joint = [k for k, ranker in enumerate(rankers) if can_join(ranker, data)]
+    found = [[copy(ranker) for ranker in rankers] for _ in times]
+    if joint:
+        for own, fitted in zip(
+            found, JointFit(data, [rankers[k] for k in joint], times).fold_fits(), strict=True
+        ):
+            for k, ranker in zip(joint, fitted, strict=True):
+                own[k] = ranker
+    weight = data.columns()[1]
+    for own, count in zip(found, times, strict=True):
+        some = data.reweighted(count * (1.0 if weight is None else weight))
+        for k, ranker in enumerate(own):
+            if k not in joint:
+                ranker._finish(some, ranker._minimise(some, ranker._objective))
+    return found
+
+
+class GivenScores(BinaryRanker):
+    """A ranker for scorers whose rows are their own scores: it measures scores that are already there."""
+
+    classes_ = np.array([0, 1])
+
+    def decision_function(self, X: Any) -> np.ndarray:
+        return X[:, 0]
+
+
+def held_out_scores(
+    data: Training, rankers: list[Any], rows: np.ndarray, y: np.ndarray, scorer: Any, extra: dict[str, Any]
+) -> list[float]:
+    """What a scorer says of each ranker on some rows, of which no more than their scores are in memory."""
+    design = rows_of(data)
+    at_once = max(1, SCORE_BYTES // (8 * len(rows)))
+    found: list[float] = []
+    for first in range(0, len(rankers), at_once):
+        some = rankers[first : first + at_once]
+        scores = design.scores_at(rows, np.column_stack([ranker.coef_[0] for ranker in some]))
+        scores += np.concatenate([ranker.intercept_ for ranker in some])
+        columns = np.ascontiguousarray(scores.T)
+        with Threads(n_threads()) as threads:
+            found += threads.map(lambda column: _measure(scorer, column, y, extra), columns)
+    return found
+
+
+def search_blocks(search: Any, blocks: Blocks) -> None:
+    """Fit a scikit-learn grid search over the alpha of a ranker of grades on blocks, one fit after another.
+
+    Folds are whole groups. ``search`` gets ``best_estimator_`` and ``best_score_``, as in memory.
+    """
+    data = read_rows(search.estimator, blocks, None, None, None, binary=False)
+    relevance, weight, groups = data.columns()
+    alphas, scores = search.param_grid["alpha"], []
+    for train, test in search.cv.split(relevance, relevance, groups):
+        times = np.bincount(train, minlength=len(relevance))
+        some = data.reweighted(times * (1.0 if weight is None else weight))
+        rankers = [clone(search.estimator).set_params(alpha=alpha) for alpha in alphas]
+        for ranker in rankers:
+            ranker._minimise(some, ranker._objective)
+        extra = {"groups": groups[test]}
+        if weight is not None and (weight == np.floor(weight)).all():  # measures of ranks need whole weights
+            extra["sample_weight"] = weight[test]
+        columns = rows_of(data).scores_at(test, np.column_stack([ranker.coef_ for ranker in rankers])).T
+        scores.append([_measure(search.scoring, column, relevance[test], extra) for column in columns])
+    mean = np.mean(scores, axis=0)
+    search.best_score_ = float(mean.max())
+    best = clone(search.estimator).set_params(alpha=alphas[int(mean.argmax())])
+    search.best_estimator_ = best.fit(blocks, None)
+
+
+def _measure(scorer: Any, scores: np.ndarray, y: np.ndarray, extra: dict[str, Any]) -> float:
+    with config_context(enable_metadata_routing=True):  # so that a scorer takes the extra columns
+        return scorer(GivenScores(), scores[:, None], y, **extra)
