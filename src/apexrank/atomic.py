@@ -18,7 +18,7 @@ import secrets
 import shutil
 import stat
 import time
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
 from typing import Any
@@ -110,10 +110,7 @@ def replacing(path: str | Path) -> Iterator[Path]:
     """
     # A link must stay a link: its target is what gets replaced.
     target = Path(os.path.realpath(check_writable(path)))
-    # Names may be as long as names can be, or not be text: not every writer takes those.
-    stem = "." + re.sub(r"[^A-Za-z0-9._-]", "_", target.name)[:40]
-    _remove_stale(target.parent, stem)
-    temporary = target.with_name(f"{stem}.{secrets.token_hex(4)}.tmp")
+    temporary = _temporary_name(target)
     try:
         if target.exists():  # nobody may read the new file who may not read the old one
             os.close(os.open(temporary, os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o600))
@@ -132,18 +129,64 @@ def replacing(path: str | Path) -> Iterator[Path]:
         temporary.unlink(missing_ok=True)
 
 
+@contextmanager
+def replacing_folder(path: str | Path, is_ours: Callable[[Path], bool]) -> Iterator[Path]:
+    """Yield a temporary folder beside ``path`` that takes its place when the block ends well.
+
+    A folder that is there already is replaced if it is empty or ``is_ours`` says so. A block that fails leaves it as
+    it was and no temporary folder behind.
+
+    Raises
+    ------
+    InputError
+        When ``path`` cannot be written, is a file or a folder of something else, or the system stops the writing.
+    """
+    target = Path(os.path.realpath(path))
+    if target.is_dir():
+        if any(target.iterdir()) and not is_ours(target):
+            raise InputError(
+                f"cannot write {str(path)!r}: it is a folder of other files; choose another name"
+            )
+    elif target.exists():
+        raise InputError(f"cannot write {str(path)!r}: it is a file; choose another name")
+    temporary, old = _temporary_name(target), _temporary_name(target)
+    check_writable(temporary)
+    try:
+        temporary.mkdir()
+        yield temporary
+        for file in temporary.iterdir():
+            _flush(file)
+        if target.exists():
+            target.rename(old)
+        temporary.rename(target)
+        _flush_folder(target.parent)
+    except Exception as error:
+        reason = write_failure(error)
+        if reason is None or not _is_of(error, temporary, target):
+            raise
+        raise InputError(f"cannot write {str(path)!r}: {reason}") from error
+    finally:
+        if old.exists() and not target.exists():
+            old.rename(target)
+        for left in (temporary, old):
+            shutil.rmtree(left, ignore_errors=True)
+
+
 def _is_of(error: Exception, *paths: Path) -> bool:
-    """Whether an error may be one of these files: it names one of them, or none."""
+    """Whether an error may be one of these files or of what is in these folders: it names one of them, or none."""
     name = getattr(error, "filename", None)
-    return name is None or name in [str(path) for path in paths] or name in paths
+    return name is None or any(Path(os.fsdecode(name)).is_relative_to(path) for path in paths)
 
 
-def _remove_stale(folder: Path, stem: str) -> None:
-    """Remove what killed writers of the same file have left."""
-    for left in folder.glob(f"{stem}.{'[0-9a-f]' * 8}.tmp"):
+def _temporary_name(target: Path) -> Path:
+    """A new name beside a file or folder; what killed writers of the same have left there is removed."""
+    # Names may be as long as names can be, or not be text: not every writer takes those.
+    stem = "." + re.sub(r"[^A-Za-z0-9._-]", "_", target.name)[:40]
+    for left in target.parent.glob(f"{stem}.{'[0-9a-f]' * 8}.tmp"):
         with suppress(OSError):
             if time.time() - left.stat().st_mtime > _STALE:
-                left.unlink()
+                shutil.rmtree(left) if left.is_dir() else left.unlink()
+    return target.with_name(f"{stem}.{secrets.token_hex(4)}.tmp")
 
 
 def _flush(path: Path) -> None:

@@ -1,5 +1,6 @@
 """Ranking the vertices of a graph by its links, with and without labels of spam and trust.
 
+- `ShardedGraph`, `open_shards` and `save_shards` for graphs larger than memory;
 - `Graph`, `as_graph` and, for several graphs between the same vertices, `Layers`, `as_layers`;
 - `PageRank` and `InDegree`; `GuardedPageRank`, which resists most link farms, `NonBacktrackingRank`;
 - peers to compare with: `TruncatedPageRank`, `RobustPageRank`, `HITS`, `KatzRank`, `EigenvectorRank`, and the L_pq
@@ -41,6 +42,9 @@ if TYPE_CHECKING:
     from apexrank.graph.reading import as_graph as as_graph
     from apexrank.graph.robustness import AttackStudy as AttackStudy
     from apexrank.graph.robustness import attack_ranks as attack_ranks
+    from apexrank.graph.shards import ShardedGraph as ShardedGraph
+    from apexrank.graph.shards import open_shards as open_shards
+    from apexrank.graph.shards import save_shards as save_shards
     from apexrank.graph.signed import FairnessGoodness as FairnessGoodness
     from apexrank.graph.signed import MeanRating as MeanRating
     from apexrank.graph.signed import ModifiedPageRank as ModifiedPageRank

@@ -117,9 +117,9 @@ def first_repeated(links: Links) -> tuple[int, int] | None:
     return None if row < 0 else (int(row), int(links.indices[position]))
 
 
-def column_weights(links: Links) -> np.ndarray:
-    """Sum of the weights in each column."""
-    total = np.zeros(len(links.indptr) - 1)
+def column_weights(links: Links, total: np.ndarray | None = None) -> np.ndarray:
+    """Sum of the weights in each column, added to those of ``total`` where other links came before."""
+    total = np.zeros(len(links.indptr) - 1) if total is None else total
     given = _NONE if links.weights is None else links.weights
     _column_weights(_frozen(links.indices), _frozen(given), total)
     return total

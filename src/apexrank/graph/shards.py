@@ -1,0 +1,354 @@
+"""Graphs larger than memory: a folder of in-links in shards by target, opened without reading the links.
+
+``graph.json`` is written last, and the folder gets its name when it is complete. Arrays are NumPy's ``.npy`` files, so
+that a shard is read through a memory map.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterator
+from contextlib import AbstractContextManager
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from apexrank.atomic import replacing_folder
+from apexrank.errors import InputError
+from apexrank.graph.edges import index_type, object_array
+from apexrank.graph.graph import Graph
+from apexrank.graph.vertices import Vertices
+from apexrank.kernels.edges import Links, column_weights
+from apexrank.textfile import reading
+
+FORMAT, VERSION = "apexrank graph", 1
+LINKS = 1 << 25  # in a shard, by default
+_KEYS: dict[str, Any] = {"n": int, "n_edges": int, "weighted": bool, "names": str | None, "shards": list}
+_SHARD_KEYS: dict[str, Any] = {"name": str, "first": int, "last": int, "n_edges": int, "bytes": int}
+_NAME_FILES = (None, "names.npy", "names.parquet")
+_COPY = "copy the folder again, or pack the edges again"
+
+
+@dataclass(frozen=True)
+class Shard:
+    """In-links of the vertices ``first`` to ``last`` − 1 of a graph of n vertices, in files.
+
+    Parameters
+    ----------
+    folder : Path
+        Of the graph.
+    name : str
+        Its files are ``NAME.indptr.npy``, ``NAME.indices.npy`` and, with weights, ``NAME.weights.npy``.
+    n : int
+        Number of vertices of the graph, from which the links come.
+    first, last : int
+        The vertices they go to; ``last`` is not one of them.
+    n_edges : int
+        Number of links.
+    weighted : bool
+        Whether links have weights.
+    """
+
+    folder: Path
+    name: str
+    n: int
+    first: int
+    last: int
+    n_edges: int
+    weighted: bool
+
+    def load(self) -> Links:
+        """Map the links into memory; row i is vertex ``first + i``."""
+        links = self._mapped()
+        if links.indptr[0] != 0 or links.indptr[-1] != self.n_edges or (np.diff(links.indptr) < 0).any():
+            raise InputError(f"{self._file('indptr')} is damaged: its rows do not add up; {_COPY}")
+        return links
+
+    def _mapped(self) -> Links:
+        """The links as :meth:`load` gives them, with none of them read; the sizes of the files are checked."""
+        indptr = _mapped(self._file("indptr"), np.int64, self.last - self.first + 1)
+        indices = _mapped(self._file("indices"), index_type(self.n), self.n_edges)
+        weights = _mapped(self._file("weights"), np.float64, self.n_edges) if self.weighted else None
+        return Links(indptr, indices, weights)
+
+    def _file(self, part: str) -> Path:
+        return self.folder / f"{self.name}.{part}.npy"
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class ShardedGraph(Vertices):
+    """A directed graph in a folder, opened by :func:`open_shards`; its links stay on disk.
+
+    Parameters
+    ----------
+    folder : Path
+        Of the graph.
+    out_weight : ndarray of float64, n
+        Sum of the weights of a vertex's out-links; 0 for a dangling one. Mapped, not read.
+    n_edges : int
+        Number of links.
+    weighted : bool
+        Whether links have weights; without them every link weighs 1.
+    shards : tuple of Shard
+        In-links of consecutive vertices, in order.
+    names_file : str, optional
+        File of the vertices' names; None when they are 0 to n − 1.
+    """
+
+    folder: Path
+    out_weight: np.ndarray
+    n_edges: int
+    weighted: bool
+    shards: tuple[Shard, ...]
+    names_file: str | None = None
+
+    def __repr__(self) -> str:
+        weighted = ", weighted" if self.weighted else ""
+        return f"ShardedGraph({self.n} vertices, {self.n_edges} links in {len(self.shards)} shards{weighted})"
+
+    @cached_property
+    def names(self) -> np.ndarray | None:
+        """Names of the vertices, read when they are first needed; None when they are 0 to n − 1."""
+        if self.names_file is None:
+            return None
+        path = self.folder / self.names_file
+        if path.suffix == ".npy":
+            return _mapped(path, np.int64, self.n)
+        return object_array(_text_names(path, self.n).collect().to_series())
+
+
+def save_shards(graph: Graph, folder: str | Path, *, links: int = LINKS) -> None:
+    """Write a graph as a folder of shards, for ranks that read them one after the other.
+
+    Parameters
+    ----------
+    graph : Graph
+        As :func:`as_graph` makes it; its names must be text or whole numbers.
+    folder : str or Path
+        Written at once or not at all; one that is there is replaced only if it is empty or such a graph.
+    links : int
+        Number of links of a shard, about: all those of a vertex are in the same one.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> graph = Graph.from_edges([0, 0, 1], [1, 2, 2], names=["a", "b", "c"])
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     save_shards(graph, f"{folder}/edges.shards", links=1)
+    ...     sharded = open_shards(f"{folder}/edges.shards")
+    ...     sharded, sharded.names.tolist(), sharded.shards[1].load().indices.tolist()
+    (ShardedGraph(3 vertices, 3 links in 2 shards), ['a', 'b', 'c'], [0, 1])
+    """
+    with writing_shards(folder) as temporary:
+        writer = ShardWriter(temporary, graph.n)
+        for first, last in shard_rows(graph.indptr, links):
+            start, end = graph.indptr[first], graph.indptr[last]
+            weights = None if graph.weights is None else graph.weights[start:end]
+            writer.add(Links(graph.indptr[first : last + 1] - start, graph.indices[start:end], weights))
+        writer.finish(graph.names)
+
+
+def shard_rows(indptr: np.ndarray, links: int) -> Iterator[tuple[int, int]]:
+    """Divide rows into consecutive parts of at most so many links, or of a single row.
+
+    Examples
+    --------
+    >>> list(shard_rows(np.array([0, 1, 2, 9, 9, 10]), 3))
+    [(0, 2), (2, 3), (3, 5)]
+    """
+    first, n = 0, len(indptr) - 1
+    while first < n:
+        last = int(np.searchsorted(indptr, indptr[first] + links, side="right")) - 1
+        last = min(max(last, first + 1), n)
+        yield first, last
+        first = last
+
+
+def writing_shards(folder: str | Path) -> AbstractContextManager[Path]:
+    """Yield a temporary folder for a `ShardWriter`, which becomes ``folder`` when the block ends well."""
+    return replacing_folder(folder, is_shards)
+
+
+def is_shards(folder: str | Path) -> bool:
+    """Return whether a path is a folder with a graph in shards."""
+    return (Path(folder) / "graph.json").is_file()
+
+
+class ShardWriter:
+    """Write the shards of a graph one after the other into an empty folder.
+
+    Parameters
+    ----------
+    folder : Path
+        As `writing_shards` gives it.
+    n : int
+        Number of vertices.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     writer = ShardWriter(Path(folder), 2)
+    ...     writer.add(Links(np.array([0, 0, 1]), np.array([0]), None))
+    ...     writer.finish()
+    ...     open_shards(folder).out_weight.tolist()
+    [1.0, 0.0]
+    """
+
+    def __init__(self, folder: Path, n: int) -> None:
+        self._folder, self._n = folder, n
+        self._out_weight = np.zeros(n)
+        self._shards: list[dict[str, Any]] = []
+        self._with_weights: set[str] = set()
+        self._row = 0
+
+    def add(self, links: Links) -> None:
+        """Write the in-links of the next vertices; sources ascend in a row, each once."""
+        name, rows = f"{len(self._shards):05d}", len(links.indptr) - 1
+        links = links._replace(indices=links.indices.astype(index_type(self._n), copy=False))
+        column_weights(links, self._out_weight)
+        self._save(f"{name}.indptr", links.indptr.astype(np.int64, copy=False))
+        self._save(f"{name}.indices", links.indices)
+        if links.weights is not None:
+            self._save(f"{name}.weights", links.weights)
+            self._with_weights.add(name)
+        shard = {"name": name, "first": self._row, "last": self._row + rows, "n_edges": len(links.indices)}
+        self._shards.append(shard)
+        self._row += rows
+
+    def finish(self, names: Any = None) -> None:
+        """Write what all shards share; ``names`` are text or whole numbers, None when they are 0 to n − 1."""
+        if self._row != self._n:
+            raise ValueError(f"{self._row} of {self._n} vertices have been written")
+        for shard in self._shards:
+            name = shard["name"]
+            # whether a graph has weights is known when its last link is
+            if self._with_weights and name not in self._with_weights:
+                self._save(f"{name}.weights", np.ones(shard["n_edges"]))
+            shard["bytes"] = sum(path.stat().st_size for path in self._folder.glob(f"{name}.*.npy"))
+        self._save("out_weight", self._out_weight)
+        about = {
+            "format": FORMAT,
+            "version": VERSION,
+            "n": self._n,
+            "n_edges": sum(shard["n_edges"] for shard in self._shards),
+            "weighted": bool(self._with_weights),
+            "names": self._save_names(names),
+            "shards": self._shards,
+        }
+        (self._folder / "graph.json").write_text(json.dumps(about, indent=1) + "\n")
+
+    def _save(self, name: str, values: np.ndarray) -> None:
+        np.save(self._folder / f"{name}.npy", values, allow_pickle=False)
+
+    def _save_names(self, names: Any) -> str | None:
+        if names is None:
+            return None
+        if isinstance(names, np.ndarray) and names.dtype.kind in "iu":
+            self._save("names", names.astype(np.int64, copy=False))
+            return "names.npy"
+        import polars as pl
+
+        if not isinstance(names, pl.Series):
+            odd = next((name for name in names if not isinstance(name, str)), None)
+            if odd is not None:
+                raise InputError(
+                    f"the vertex {odd!r} is neither text nor a whole number: rename the vertices"
+                )
+            names = pl.Series(names, dtype=pl.String)
+        names.alias("name").to_frame().write_parquet(self._folder / "names.parquet")
+        return "names.parquet"
+
+
+def open_shards(folder: str | Path) -> ShardedGraph:
+    """Open a graph that `save_shards` or ``apexrank graph pack`` has written; its links are not read.
+
+    Raises
+    ------
+    InputError
+        When the folder is no such graph, is of a later version, or one of its files is missing or has another size
+        than ``graph.json`` says.
+    """
+    folder = Path(folder)
+    path = folder / "graph.json"
+    with reading(path):
+        if folder.is_dir() and not path.exists():
+            raise InputError(f"{folder} is no graph in shards: it has no graph.json; write one by graph pack")
+        content = path.read_bytes()
+    try:
+        about = json.loads(content)
+    except (ValueError, RecursionError):
+        raise InputError(f"{path} is damaged: it is no JSON; {_COPY}") from None
+    if not isinstance(about, dict) or about.get("format") != FORMAT:
+        raise InputError(f"{path} is not of a graph in shards: its format is not {FORMAT!r}")
+    if about.get("version") != VERSION:
+        raise InputError(
+            f"{folder} is of version {about.get('version')!r} of the format, this apexrank reads {VERSION}: "
+            "update apexrank, or pack the edges again"
+        )
+    _check_keys(path, about)
+    n, weighted = about["n"], about["weighted"]
+    given = [{key: each[key] for key in ("name", "first", "last", "n_edges")} for each in about["shards"]]
+    shards = tuple(Shard(folder=folder, n=n, weighted=weighted, **each) for each in given)
+    for shard in shards:
+        shard._mapped()
+    out_weight = _mapped(folder / "out_weight.npy", np.float64, n)
+    if about["names"] == "names.npy":
+        _mapped(folder / "names.npy", np.int64, n)
+    elif about["names"] is not None:
+        _text_names(folder / "names.parquet", n)
+    return ShardedGraph(folder, out_weight, about["n_edges"], weighted, shards, about["names"])
+
+
+def _check_keys(path: Path, about: dict[str, Any]) -> None:
+    """Raise InputError unless graph.json has what it should, and its counts add up."""
+    for entry, keys in [(about, _KEYS), *((shard, _SHARD_KEYS) for shard in about.get("shards") or [])]:
+        for key, kind in keys.items():
+            value = entry.get(key) if isinstance(entry, dict) else None
+            is_number = not isinstance(value, bool) and isinstance(value, int) and value >= 0
+            if not (is_number if kind is int else isinstance(value, kind)):
+                raise InputError(f"{path} is damaged: {key!r} is missing or wrong; {_COPY}")
+    shards, row = about["shards"], 0
+    for shard in shards:
+        if shard["first"] != row or shard["last"] < row or not re.fullmatch(r"\d{5,}", shard["name"]):
+            raise InputError(f"{path} is damaged: its shards do not follow each other; {_COPY}")
+        row = shard["last"]
+    total = sum(shard["n_edges"] for shard in shards)
+    if row != about["n"] or total != about["n_edges"] or about["names"] not in _NAME_FILES:
+        raise InputError(f"{path} is damaged: its counts do not add up; {_COPY}")
+
+
+def _text_names(path: Path, n: int) -> Any:
+    """Scan a Parquet file of n names."""
+    import polars as pl
+
+    with reading(path):
+        path.stat()
+    try:
+        scanned = pl.scan_parquet(path, glob=False)
+        kinds = list(scanned.collect_schema().values())
+        rows = int(scanned.select(pl.len()).collect().item())
+    except pl.exceptions.PolarsError:
+        raise InputError(f"{path} is damaged or cut off; {_COPY}") from None
+    if kinds != [pl.String] or rows != n:
+        raise InputError(f"{path} has not one column of {n} names; {_COPY}")
+    return scanned
+
+
+def _mapped(path: Path, dtype: Any, size: int) -> np.ndarray:
+    """Map an array of a type and size; whatever else the file holds is an error that names it."""
+    with reading(path):
+        found: Any = None
+        try:
+            found = np.load(path, mmap_mode="r", allow_pickle=False)
+        except (ValueError, EOFError):  # a header that is none, or less data than it promises
+            raise InputError(f"{path} is damaged or cut off; {_COPY}") from None
+        if not isinstance(found, np.memmap) or found.shape != (size,) or found.dtype != dtype:
+            raise InputError(f"{path} does not hold {size} numbers of type {np.dtype(dtype)}; {_COPY}")
+        if path.stat().st_size != found.offset + found.nbytes:
+            raise InputError(f"{path} is damaged: it is longer than it should be; {_COPY}")
+    return found.view(np.ndarray)
