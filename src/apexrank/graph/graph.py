@@ -150,19 +150,19 @@ class Graph(Vertices):
         """Whether links have weights; without, all weigh 1."""
         return self.weights is not None
 
-    def in_links(self, per: Any = None) -> InLinks:
-        """The links for sums over the in-links of every vertex, with weights over ``per``: a number, or one a source.
+    def in_links(self, unit: float | None = 1.0) -> InLinks:
+        """The links for sums over the in-links of every vertex, with weights in some unit.
+
+        None makes them shares of the out-weight of their source.
 
         Examples
         --------
         >>> graph = Graph.from_edges([0, 0], [1, 2], [3.0, 1.0])
-        >>> graph.in_links(graph.out_weight).sums(np.array([100.0, 0.0, 0.0])).tolist()
+        >>> graph.in_links(unit=None).sums(np.array([100.0, 0.0, 0.0])).tolist()
         [0.0, 75.0, 25.0]
         """
-        weights = self.weights
-        if weights is not None and per is not None:
-            weights = weights / (per[self.indices] if np.ndim(per) else per)
-        return InLinks(self.indptr, self.indices, weights)
+        links = InLinks(self.indptr, self.indices, self.weights)
+        return links if unit == 1 else links.divided(self.out_weight if unit is None else unit)
 
     def links_into(self, vertex: int) -> tuple[np.ndarray, np.ndarray]:
         """Sources and weights of the links into a vertex."""

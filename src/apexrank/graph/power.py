@@ -184,7 +184,7 @@ def shared_links(graph: Graph) -> tuple[LinkSums, np.ndarray]:
     """
     d = graph.out_weight
     if graph.weighted:
-        return graph.in_links(per=d), np.ones(graph.n)
+        return graph.in_links(unit=None), np.ones(graph.n)
     rate = np.divide(1.0, d, out=np.zeros_like(d), where=d > 0)
     return graph.in_links(), rate
 

@@ -42,7 +42,7 @@ class WeightedRank(IteratedRank):
         read = plain_graph(graph)
         self._unit = read.in_links().weight_range[1]
         first = self._start(read, teleport_vectors(read, None), start)
-        with read.in_links(per=self._unit) as links:
+        with read.in_links(self._unit) as links:
             answer = self._solve(read, links, first)
         self._keep(read, answer)
         return self
@@ -85,7 +85,7 @@ class HITS(WeightedRank):
     """
 
     def _solve(self, graph: Graph, links: LinkSums, first: np.ndarray) -> Fixpoint:
-        with graph.reversed().in_links(per=self._unit) as out:
+        with graph.reversed().in_links(self._unit) as out:
             answer = iterate(
                 lambda x: _shares(links.sums(out.sums(x))),
                 first,

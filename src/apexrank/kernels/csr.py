@@ -9,6 +9,7 @@ Threads share out the rows, not the links of a row, so that results do not depen
 from __future__ import annotations
 
 from collections.abc import Callable
+from copy import copy
 from functools import partial
 from typing import Any, Self
 
@@ -138,6 +139,27 @@ class InLinks(LinkSums):
 
     def __exit__(self, *_: Any) -> None:
         self.threads.__exit__()
+
+    def divided(self, per: Any) -> InLinks:
+        """The links with weights over ``per``: a number, or one for each source."""
+        weights, other = np.empty_like(self.weights), copy(self)
+
+        def divide(first: Any, last: Any) -> None:
+            inside = slice(self.indptr[first], self.indptr[last])
+            np.divide(
+                self.weights[inside], per[self.indices[inside]] if np.ndim(per) else per, out=weights[inside]
+            )
+
+        if self.weighted:
+            self.run(divide)
+            other.weights, other._powers = weights, {1.0: weights}
+        return other
+
+    def touched(self, found: np.ndarray) -> np.ndarray:
+        """Mask of the rows with a link from a mask of sources."""
+        out = np.empty(self.n, dtype=bool)
+        self.run(lambda a, b: _touched(self.indptr, self.indices, found, out, a, b))
+        return out
 
     def weighted_sums(self, x: np.ndarray, weights: np.ndarray) -> np.ndarray:
         """``Σ_j w_ij x_j`` of every row i, with weights in place of the links' own."""
@@ -312,6 +334,16 @@ def _top_sums(indptr, indices, weights, x, extra, size, out, first, last):
                 kept[place] = value
                 count = min(count + 1, size)
             out[i, c] = kept[:count].sum()
+
+
+@kernel()
+def _touched(indptr, indices, found, out, first, last):
+    for i in range(first, last):
+        out[i] = False
+        for k in range(indptr[i], indptr[i + ONE]):
+            if found[indices[k]]:
+                out[i] = True
+                break
 
 
 _OF_VECTORS = {"sums": _sums, "largest": _largest}
