@@ -32,16 +32,21 @@ _LIMITS = {"gzip": (60, 1 << 26), "npz": (40, 1 << 28), "parquet": (500, 1 << 29
 
 @dataclass(frozen=True)
 class Stream:
-    """Bytes of standard input or a pipe, which can be read only once; stands in for a path in this module."""
+    """Standard input or a pipe, which can be read only once: its bytes, or a file that has them.
+
+    Stands in for a path in this module.
+    """
 
     name: str
-    content: bytes = field(repr=False)
+    content: bytes | Path = field(repr=False)
 
     def __str__(self) -> str:
         return self.name
 
     def open(self, mode: str = "rb") -> Any:
         """Open the bytes for reading, as often as needed."""
+        if isinstance(self.content, Path):
+            return self.content.open(mode)
         return io.BufferedReader(io.BytesIO(self.content))
 
 
@@ -51,7 +56,8 @@ File = str | Path | Stream
 def unpacked_limit(path: File, kind: str) -> int:
     """Return how many bytes a file of a kind ("gzip", "npz" or "parquet") may unpack to."""
     times, always = _LIMITS[kind]
-    return max(always, times * (len(path.content) if isinstance(path, Stream) else Path(path).stat().st_size))
+    content = path.content if isinstance(path, Stream) else Path(path)
+    return max(always, times * (content.stat().st_size if isinstance(content, Path) else len(content)))
 
 
 def _open(path: File) -> Any:

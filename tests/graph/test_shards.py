@@ -107,7 +107,7 @@ def test_a_failure_leaves_the_earlier_graph(tmp_path, monkeypatch):
         raise OSError(28, "No space left on device")
 
     with monkeypatch.context() as patch:
-        patch.setattr(np, "save", full)
+        patch.setattr("apexrank.graph.shards.write_array", full)
         with pytest.raises(InputError, match="no space left on device: free some space"):
             save_shards(small(weighted=True), folder)
     assert_same(whole(folder), small())

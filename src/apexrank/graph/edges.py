@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from apexrank.errors import InputError, near_name, quoted
-from apexrank.kernels.edges import MOST_IN_INT32, looked_up, seen_ids
+from apexrank.kernels.edges import index_type, looked_up, seen_ids
 from apexrank.validation import has_polars_threads, is_missing
 
 Column = str | int | None
@@ -333,8 +333,3 @@ def object_array(values: Iterable[Any]) -> np.ndarray:
     for i, value in enumerate(listed):  # an assignment at once would take tuples apart
         array[i] = value
     return array
-
-
-def index_type(n: int) -> type[np.signedinteger]:
-    """The narrowest of the two types of vertex numbers."""
-    return np.int32 if n <= MOST_IN_INT32 else np.int64

@@ -10,10 +10,12 @@ import csv
 import glob
 import json
 import re
+import shutil
 import sys
 from codecs import BOM_UTF8
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Collection, Iterator, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from itertools import islice
 from pathlib import Path
 from typing import Any
@@ -40,6 +42,7 @@ from apexrank.textfile import (
     is_gzip,
     not_utf8,
     numbered_lines,
+    opened,
     reading,
     single_blanks,
     unpacked,
@@ -51,11 +54,15 @@ _PADDED = re.compile(r"[+-]?0\d")
 _WHOLE_TEXT = r"^-?(0|[1-9]\d{0,17})$"
 _NUMBER = re.compile(r"[+-]?((\d+\.?\d*|\.\d+)([eE][+-]?\d+)?|nan|inf)", re.IGNORECASE)
 _LOOKED_AT = 100  # lines that tell how a file is laid out
+_LONGEST_RECORD = 1 << 16  # characters, where a field has line feeds in it
+
+
+Columns = tuple[Column, Column, Column]  # of source, target and weight
 
 
 @dataclass(frozen=True)
-class _Table:
-    """Columns of sources, targets and weights of one file, and where its rows stand."""
+class EdgeTable:
+    """Columns of sources, targets and weights of a file or a part of one, and where its rows stand."""
 
     file: File
     names: list[str]
@@ -67,6 +74,14 @@ class _Table:
 
 class _NoEdgesError(InputError):
     """A file without edges: an error unless it is one of several parts."""
+
+
+class MostlyTextError(InputError):
+    """Most ids of a file that is read in chunks are text, unlike those of its first edge: read it again as such."""
+
+    def __init__(self, file: File) -> None:
+        super().__init__(f"{file}: most ids are text, but not those of the first edge")
+        self.file = file
 
 
 def edges_of_file(
@@ -118,73 +133,101 @@ def edges_of_file(
     if format is not None:
         check_choice("format", format, FORMATS)
     files: list[Any] = [base] if (base := webgraph_base(path, format)) else files_of_edges(path)
-    tables, empty = [], None
+    kind = format or ("webgraph" if base else recognise(files[0]))
+    if kind not in _READERS and len(files) == 1:
+        return replace(read_foreign(files[0], kind, source, target, weight), origin=str(path))
+    tables = [*edge_tables(files, source, target, weight, format)]
+    edges = _edges_of_tables(tables)
+    return replace(edges, origin=str(path), assumed=assumed(tables[0], (source, target, weight)))
+
+
+def edge_tables(
+    files: Sequence[File],
+    source: Column = None,
+    target: Column = None,
+    weight: Column = None,
+    format: str | None = None,
+    size: int | None = None,
+    as_text: Collection[str] = (),
+) -> Iterator[EdgeTable]:
+    """Read the tables of edges of files, each file at once or in chunks of about ``size`` bytes of text.
+
+    Ids of the files ``as_text`` are text, whatever the first edge has.
+
+    Raises
+    ------
+    InputError
+        As `edges_of_file` does; `MostlyTextError` for a file to be read as text.
+    """
+    first, empty = None, None
     for file in files:
-        kind = format or ("webgraph" if base else recognise(file))
+        kind = format or recognise(file)
         if kind not in _READERS:
-            if len(files) > 1:
-                raise InputError(f"{file} is of the format {kind}, which has no parts: give one file")
-            return replace(read_foreign(file, kind, source, target, weight), origin=str(path))
+            raise InputError(f"{file} is of the format {kind}, which has no parts: give one file")
         try:
-            tables.append(_READERS[kind](file, source, target, weight))
+            for table in _READERS[kind](file, (source, target, weight), size, str(file) in as_text):
+                first = first or table
+                if (table.names, table.at) != (first.names, first.at):
+                    raise InputError(
+                        f"{table.file} has the columns {quoted(table.names)}, but {first.file} has "
+                        f"{quoted(first.names)}: all parts need the same columns, by name and order"
+                    )
+                yield table
         except _NoEdgesError as error:
             empty = empty or error
-    if not tables:
-        raise empty or InputError(f"{path} has no edges")
-    edges = _edges_of_tables(tables)
-    return replace(edges, origin=str(path), assumed=_assumed(tables[0], (source, target, weight)))
+    if first is None:
+        raise empty or InputError("there are no files of edges: give at least one")
 
 
-def _edges_of_tables(tables: list[_Table]) -> Edges:
+def _edges_of_tables(tables: list[EdgeTable]) -> Edges:
     """Join the parts of a table of edges."""
-    first = tables[0]
     starts = np.cumsum([0, *(len(table.columns[0]) for table in tables)])
 
     def place(row: int) -> str:
         part = int(np.searchsorted(starts, row, side="right")) - 1
         return tables[part].place(row - int(starts[part]))
 
-    sources, targets, weights = first.columns
+    sources, targets, weights = tables[0].columns
     if len(tables) > 1:
-        for table in tables:
-            if (table.names, table.at) != (first.names, first.at):
-                raise InputError(
-                    f"{table.file} has the columns {quoted(table.names)}, but {first.file} has "
-                    f"{quoted(first.names)}: all parts need the same columns, by name and order"
-                )
         sources, targets = _joined_ids(tables, 0, "source"), _joined_ids(tables, 1, "target")
         if weights is not None:
             parts = ((table.columns[2], len(table.columns[2]), table.place) for table in tables)
             weights = np.concatenate([as_weights(*part) for part in parts])
     edges = edges_of_arrays(sources, targets, weights, place)
-    for table in tables:
-        _refuse_lost_edge(table, edges)
+    names = edges.names
+    if names is not None and names.dtype.kind not in "iu":
+        for table in tables:
+            refuse_lost_edge(table, lambda end: end in names)
     return edges
 
 
-def _joined_ids(tables: list[_Table], k: int, role: str) -> Any:
+def _joined_ids(tables: list[EdgeTable], k: int, role: str) -> Any:
     """Ids of all parts, one after the other; they must be whole numbers in all of them, or text in all."""
     import polars as pl
 
     parts = [plain_ids(table.columns[k], role, table.place) for table in tables]
     for table, part in zip(tables, parts, strict=True):
-        if type(part) is not type(parts[0]):
-            first, other = (
-                "whole numbers" if isinstance(x, np.ndarray) else "text" for x in (parts[0], part)
-            )
-            raise InputError(
-                f"ids are {first} in {tables[0].file}, but {other} in {table.file}: write them alike"
-            )
+        refuse_other_ids(tables[0].file, parts[0], table.file, part)
     if isinstance(parts[0], list):
         return [name for part in parts for name in part]
     return np.concatenate(parts) if isinstance(parts[0], np.ndarray) else pl.concat(parts)
 
 
-def files_of_edges(path: str | Path) -> list[Path | Stream]:
-    """List the files that a path names: a file, those of a folder or a pattern, or standard input (``-``)."""
+def refuse_other_ids(first: File, first_ids: Any, file: File, ids: Any) -> None:
+    """Raise InputError where one table has ids of whole numbers and another one text."""
+    if type(ids) is not type(first_ids):
+        kinds = ["whole numbers" if isinstance(each, np.ndarray) else "text" for each in (first_ids, ids)]
+        raise InputError(f"ids are {kinds[0]} in {first}, but {kinds[1]} in {file}: write them alike")
+
+
+def files_of_edges(path: str | Path, spool: Path | None = None) -> list[Path | Stream]:
+    """List the files that a path names: a file, those of a folder or a pattern, or standard input (``-``).
+
+    What can be read only once is read into memory, or written to the file ``spool``.
+    """
     path, text = Path(path), str(path)
     if text == "-":
-        return [Stream("standard input", sys.stdin.buffer.read())]
+        return [_stream("standard input", sys.stdin.buffer, spool)]
     with reading(path):
         if path.is_dir():
             found = [file for file in sorted(path.iterdir()) if file.is_file() and file.name[0] not in "._"]
@@ -199,11 +242,20 @@ def files_of_edges(path: str | Path) -> list[Path | Stream]:
         if path.is_char_device() and path.resolve() != Path("/dev/stdin").resolve():  # it may never end
             raise InputError(f"{text!r} is a device: give a file, a pipe or -")
         if path.exists() and not path.is_file():  # a pipe
-            return [Stream(text, path.read_bytes())]
+            with path.open("rb") as pipe:
+                return [_stream(text, pipe, spool)]
     return [path]
 
 
-def _assumed(table: _Table, given: tuple[Column, ...]) -> str | None:
+def _stream(name: str, content: Any, spool: Path | None) -> Stream:
+    if spool is None:
+        return Stream(name, content.read())
+    with spool.open("wb") as file:
+        shutil.copyfileobj(content, file, 1 << 20)
+    return Stream(name, spool)
+
+
+def assumed(table: EdgeTable, given: Columns) -> str | None:
     """Describe columns taken by position while others are left over; None if there are none."""
     names, used = table.names, table.at
     known = [name for several in KNOWN_COLUMNS.values() for name in several]
@@ -218,92 +270,155 @@ def _assumed(table: _Table, given: tuple[Column, ...]) -> str | None:
     return f"{table.file}: links go from {names[used[0]]!r} to {names[used[1]]!r}; not used: {shown}"
 
 
-def _table_of_text(file: File, source: Column, target: Column, weight: Column) -> _Table:
-    layout = _look_at(file, source, target, weight)
-    columns = _read_fast(layout) or _read_carefully(layout)
-    if not len(columns[0]):
+def _tables_of_text(file: File, columns: Columns, size: int | None, as_text: bool) -> Iterator[EdgeTable]:
+    layout, empty = _look_at(file, *columns), True
+    if as_text:
+        layout = replace(layout, is_whole=False)
+    for part in _parts(layout, size):
+        found = _read_fast(part) or _read_carefully(part)
+        if len(found[0]):
+            empty = False
+            place = partial(_text_place, part)
+            yield EdgeTable(file, layout.names, layout.at, found, place, layout.has_header)
+    if empty:
         raise _NoEdgesError(f"{file} has no edges: write one a line, source and target")
 
-    def place(row: int) -> str:
-        return f"{file} line {_line_of(layout, row)}"
 
-    return _Table(file, layout.names, layout.at, columns, place, layout.has_header)
+def _text_place(layout: _Layout, row: int) -> str:
+    return f"{layout.path} line {_line_of(layout, row)}"
 
 
-def _table_of_frame(frame: Any, file: File, columns: tuple[Column, ...], place: Place) -> _Table:
-    source, target, weight = columns
-    i, j, k = at = choose_columns(frame.columns, source, target, weight, str(file))
-    sources, targets = (frame.to_series(end) for end in (i, j))
+def _chunks(file: File, size: int, quoted: bool = False) -> Iterator[tuple[int, bytes]]:
+    """Chunks of whole lines of about ``size`` bytes of an unpacked file, each after the number of lines before it."""
+    before = 0
+    with reading(file), opened(file, streamed=True) as content:
+        while chunk := content.read(size):
+            rest = content.readline()
+            open_quotes = quoted and chunk.count(b'"') % 2
+            # a field in quotes may have line feeds in it
+            while open_quotes != quoted * rest.count(b'"') % 2 and len(rest) < _LONGEST_RECORD:
+                if not (line := content.readline()):
+                    break
+                rest += line
+            chunk += rest
+            yield before, chunk
+            before += chunk.count(b"\n")
+
+
+def _table_of_frame(
+    frame: Any, file: File, names: list[str], at: tuple[int, int, int | None], place: Place
+) -> EdgeTable:
+    sources, targets = (frame[names[i]] for i in at[:2])
+    weights = None if at[2] is None else frame[names[at[2]]]
     for ids in (sources, targets):
         if ids.dtype.is_nested():
             raise InputError(
                 f"{file}: the column {ids.name!r} holds lists or objects; ids are text or numbers"
             )
-    weights = None if k is None else frame.to_series(k)
     if weights is not None and not weights.dtype.is_numeric():
         weights = weights.to_list()  # so that the error names the row
-    return _Table(file, frame.columns, at, (sources, targets, weights), place)
+    return EdgeTable(file, names, at, (sources, targets, weights), place)
 
 
-def _table_of_parquet(file: File, *columns: Column) -> _Table:
-    from apexrank.io.tables import read_table  # which loads polars
+def _tables_of_parquet(file: File, columns: Columns, size: int | None, as_text: bool) -> Iterator[EdgeTable]:
+    from apexrank.io.stream import parquet_files  # which loads polars
+    from apexrank.io.tables import read_table
 
     if isinstance(file, Stream) or not str(file).lower().endswith((".parquet", ".pq")):
         raise InputError(f"{file} is a Parquet file: save it under a name that ends in .parquet")
-    return _table_of_frame(read_table(file).frame, file, columns, lambda row: f"{file} row {row + 1}")
+    if size is None:
+        frame = read_table(file).frame
+        names, pieces = frame.columns, iter([(0, frame)])
+        at = choose_columns(names, *columns, str(file))
+    else:
+        [found] = parquet_files(Path(file))
+        names = list(found.schema)
+        at = choose_columns(names, *columns, str(file))
+        # 16 characters are about an edge
+        spans = found.spans(max(1, size // 16))
+        needed = [names[i] for i in at if i is not None]
+        pieces = ((span.first, span.read(needed).frame) for span in spans)
+    empty = True
+    for first, frame in pieces:
+        if len(frame):
+            empty = False
+            yield _table_of_frame(frame, file, names, at, partial(_parquet_place, file, first))
+    if empty:
+        raise _NoEdgesError(f"{file} has no edges: write one a row, source and target")
 
 
-def _table_of_json_lines(file: File, *columns: Column) -> _Table:
+def _parquet_place(file: File, first: int, row: int) -> str:
+    return f"{file} row {first + row + 1}"
+
+
+def _tables_of_json_lines(
+    file: File, columns: Columns, size: int | None, as_text: bool
+) -> Iterator[EdgeTable]:
     import polars as pl
 
+    check_polars_threads("JSON lines are read")
     with reading(file):
-        content = unpacked(file).removeprefix(BOM_UTF8)
-    try:
-        check_polars_threads("JSON lines are read")
-        frame = pl.read_ndjson(content, infer_schema_length=None)
-    except pl.exceptions.PolarsError as error:
-        _refuse_broken_json(file)
-        raise InputError(f"cannot read {file} as JSON lines: {one_line(str(error))}") from None
-    if frame.is_empty():
+        chunks = [(0, unpacked(file))] if size is None else _chunks(file, size)
+        first: EdgeTable | None = None
+        for before, content in chunks:
+            part = Stream(str(file), content.removeprefix(BOM_UTF8))
+            try:
+                frame = pl.read_ndjson(part.content, infer_schema_length=None)
+            except pl.exceptions.PolarsError as error:
+                _refuse_broken_json(part, before)
+                raise InputError(f"cannot read {file} as JSON lines: {one_line(str(error))}") from None
+            if frame.is_empty():
+                continue
+            at = choose_columns(frame.columns, *columns, str(file))
+            table = _table_of_frame(frame, file, frame.columns, at, partial(_json_place, part, before))
+            if first is None:
+                first = table
+                # objects may have their keys in any order
+                columns = (table.names[at[0]], table.names[at[1]], columns[2])
+            elif (table.at[2] is None) != (first.at[2] is None):
+                raise InputError(
+                    f"{table.place(0)}: the weights begin or end here; give all edges one, or none"
+                )
+            yield replace(table, names=first.names, at=first.at)
+    if first is None:
         raise _NoEdgesError(f"{file} has no edges: write one JSON object a line, with source and target")
 
-    def place(row: int) -> str:
-        filled = (number for number, line in _lines(file) if line.strip())
-        return f"{file} line {next(islice(filled, row, None))}"
 
-    return _table_of_frame(frame, file, columns, place)
+def _json_place(part: Stream, before: int, row: int) -> str:
+    filled = (number for number, line in _lines(part) if line.strip())
+    return f"{part} line {before + next(islice(filled, row, None))}"
 
 
-def _refuse_broken_json(file: File) -> None:
-    """Raise InputError naming the first line that is not a JSON object."""
+def _refuse_broken_json(file: File, before: int) -> None:
+    """Raise InputError naming the first line that is not a JSON object, after so many ``before``."""
     for number, line in _lines(file):
         try:
             found = json.loads(line) if line.strip() else {}
         except (ValueError, RecursionError):
             found = None
         if not isinstance(found, dict):
+            shown = repr(line.strip()[:40])
             raise InputError(
-                f'{file} line {number}: {line.strip()[:40]!r} is no JSON object such as {{"source": 0, "target": 1}}'
+                f'{file} line {before + number}: {shown} is no JSON object such as {{"source": 0, "target": 1}}'
             )
 
 
-_READERS: dict[str, Callable[..., _Table]] = {
-    "text": _table_of_text,
-    "jsonl": _table_of_json_lines,
-    "parquet": _table_of_parquet,
+_READERS: dict[str, Callable[..., Iterator[EdgeTable]]] = {
+    "text": _tables_of_text,
+    "jsonl": _tables_of_json_lines,
+    "parquet": _tables_of_parquet,
 }
+TABLES = tuple(_READERS)
 
 
-def _refuse_lost_edge(table: _Table, edges: Edges) -> None:
+def refuse_lost_edge(table: EdgeTable, is_vertex: Callable[[str], bool]) -> None:
     """Raise InputError where a first line was taken for names of columns although a vertex has one of them."""
-    ends = [table.names[i] for i in table.at[:2]]
-    if table.has_header and edges.names is not None and edges.names.dtype.kind not in "iu":
-        found = [end for end in ends if (edges.names == end).any()]
-        if found:
-            raise InputError(
-                f"{table.file} line 1 was taken for names of columns, but {found[0]!r} is also a vertex: "
-                "begin the file with a line such as source,target"
-            )
+    ends = [table.names[i] for i in table.at[:2]] if table.has_header else []
+    for end in filter(is_vertex, ends):
+        raise InputError(
+            f"{table.file} line 1 was taken for names of columns, but {end!r} is also a vertex: "
+            "begin the file with a line such as source,target"
+        )
 
 
 @dataclass(frozen=True)
@@ -319,6 +434,9 @@ class _Layout:
     first: list[str]  # fields of the first edge
     begins_blank: bool
     at: tuple[int, int, int | None]  # columns of source, target and weight
+    is_whole: bool  # whether ids are whole numbers
+    before: int = 0  # lines of the file before this part of it
+    parts: Callable[[], Iterator[_Layout]] | None = None  # of the whole file, where this is a part
 
 
 def _look_at(path: File, source: Column, target: Column, weight: Column) -> _Layout:
@@ -346,7 +464,21 @@ def _look_at(path: File, source: Column, target: Column, weight: Column) -> _Lay
     names = fields[0] if has_header else [f"column {i}" for i in range(len(fields[0]))]
     regular, first = _regular([text for _, text in lines], separator), fields[int(has_header)]
     at = choose_columns(names, source, target, weight, str(path))
-    return _Layout(path, separator, regular, comment, has_header, names, first, begins_blank, at)
+    is_whole = len(first) == len(names) and _are_whole([first[i] for i in at[:2]])
+    return _Layout(path, separator, regular, comment, has_header, names, first, begins_blank, at, is_whole)
+
+
+def _parts(layout: _Layout, size: int | None) -> Iterator[_Layout]:
+    """The layout of a file, or those of its chunks."""
+    if size is None:
+        yield layout
+        return
+    parts = partial(_parts, replace(layout, is_whole=False), size)
+    header = layout.has_header
+    for before, chunk in _chunks(layout.path, size, layout.separator is not None):
+        part = Stream(str(layout.path), chunk)
+        yield replace(layout, path=part, has_header=header, before=before, parts=parts)
+        header = header and not any(_records(replace(layout, path=part, has_header=False)))
 
 
 def _is_header(path: File, first: list[str], second: list[str] | None = None) -> bool:
@@ -411,11 +543,10 @@ def _read_fast(layout: _Layout) -> tuple[Any, Any, Any] | None:
     odd = len(layout.first) != len(columns) or (layout.has_header and layout.begins_blank)
     if odd or not has_polars_threads():
         return None
-    is_whole = _are_whole([layout.first[i] for i in at[:2]])
     try:
         content = _to_scan(layout)
         # the reader would take 007 for 7: where some field may be such a number, ids are read as text and compared
-        as_text = not is_whole or _has_padded_numbers(content)
+        as_text = not layout.is_whole or _has_padded_numbers(content)
     except (OSError, *DAMAGED):
         return None
     schema: dict[str, Any] = dict.fromkeys(columns, pl.String)
@@ -448,7 +579,7 @@ def _read_fast(layout: _Layout) -> tuple[Any, Any, Any] | None:
     # the reader fills a short line with missing values and says nothing
     if frame["is_short"].any() or any(frame[name].null_count() for name in chosen):
         return None
-    if is_whole and as_text:
+    if layout.is_whole and as_text:
         if not all(frame[end].str.contains(_WHOLE_TEXT).all() for end in ("source", "target")):
             return None
         frame = frame.with_columns(pl.col("source", "target").str.to_integer())
@@ -495,22 +626,37 @@ def _read_carefully(layout: _Layout) -> tuple[Any, Any, Any]:
                 )
             weights.append(float(fields[k]))
     ids = (sources, targets)
-    if sources and _are_whole([sources[0], targets[0]]):
+    if layout.is_whole:
         ids = _whole_numbers(layout, *ids)
     return *ids, None if k is None else weights
 
 
 def _whole_numbers(layout: _Layout, sources: list[str], targets: list[str]) -> Any:
     odd = [row for row, ids in enumerate(zip(sources, targets, strict=True)) if not _are_whole(list(ids))]
-    if 2 * len(odd) > len(sources):
+    if odd and layout.parts is None and 2 * len(odd) > len(sources):
         return sources, targets
     if odd:
+        if layout.parts is not None and _are_mostly_text(layout.parts()):
+            raise MostlyTextError(layout.path)
         text = next(ids[odd[0]] for ids in (sources, targets) if not _is_whole(ids[odd[0]]))
         raise InputError(
             f"{layout.path} line {_line_of(layout, odd[0])}: {text!r} is not a whole number as the ids before it; "
             "correct it, or give a data frame with ids of text"
         )
     return tuple(np.fromiter(map(int, ids), np.int64, len(ids)) for ids in (sources, targets))
+
+
+def _are_mostly_text(parts: Iterator[_Layout]) -> bool:
+    """Whether most edges of a file, read as text, have an id that is not a whole number."""
+    import polars as pl
+
+    balance = 0
+    for part in parts:
+        sources, targets, _ = _read_fast(part) or _read_carefully(part)
+        ends = (pl.Series(ids, dtype=pl.String).str.contains(_WHOLE_TEXT) for ids in (sources, targets))
+        whole = next(ends) & next(ends)
+        balance += len(whole) - 2 * int(whole.sum())
+    return balance > 0
 
 
 def _records(layout: _Layout) -> Iterator[tuple[int, list[str]]]:
@@ -523,7 +669,7 @@ def _records(layout: _Layout) -> Iterator[tuple[int, list[str]]]:
         if not any(fields):
             continue
         if not header:
-            yield number, fields
+            yield layout.before + number, fields
         header = False
 
 

@@ -11,11 +11,11 @@ import numpy as np
 from scipy import sparse
 
 from apexrank.errors import InputError
-from apexrank.graph.edges import Edges, alike, as_weights, index_type, object_array
+from apexrank.graph.edges import Edges, alike, as_weights, object_array
 from apexrank.graph.vertices import Vertices, is_whole
 from apexrank.kernels import edges as kernels
 from apexrank.kernels.csr import InLinks, reached
-from apexrank.kernels.edges import Links
+from apexrank.kernels.edges import Links, index_type
 from apexrank.validation import check_choice
 
 
@@ -259,7 +259,7 @@ def build(edges: Edges, directed: bool, repeated: str, self_loops: str, sign: in
     check_rules(repeated, self_loops)
     if not edges.n:
         raise InputError("the graph has no vertices: give at least one")
-    weights = _checked_weights(edges, sign)
+    weights = check_weights(edges, sign)
     links = kernels.in_links(
         edges.sources,
         edges.targets,
@@ -295,8 +295,8 @@ def graph_of_rows(matrix: sparse.csr_array) -> Graph:
     return Graph(*links, np.diff(matrix.indptr).astype(float))
 
 
-def _checked_weights(edges: Edges, sign: int | None) -> np.ndarray | None:
-    """Weights, finite; None when every edge is a link of weight 1."""
+def check_weights(edges: Edges, sign: int | None = None) -> np.ndarray | None:
+    """Weights, finite and, if ``sign`` is None, not negative; None when every edge is a link of weight 1."""
     weights = edges.weights
     if weights is None or not weights.size:
         return None
@@ -325,10 +325,14 @@ def _refuse_repeated(edges: Edges, links: Links, both_ways: bool) -> None:
     if edges.weights is not None:
         same &= edges.weights != 0
     first, second = np.flatnonzero(same)[:2].tolist()
-    place = edges.place(first)
-    raise InputError(
-        f"{edges.link(second)} is there already{f' ({place})' if place else ''}; take one out, or use "
-        "repeated='sum' or 'once'"
+    raise repeated_link(edges.place(second), *edges.ends(second), edges.place(first))
+
+
+def repeated_link(place: str, source: Any, target: Any, earlier: str) -> InputError:
+    """Make the error for a link that is there twice, at ``place`` and ``earlier``; both may be empty."""
+    link = f"{f'{place}: ' if place else ''}the link from {source!r} to {target!r}"
+    return InputError(
+        f"{link} is there already{f' ({earlier})' if earlier else ''}; take one out, or use repeated='sum' or 'once'"
     )
 
 

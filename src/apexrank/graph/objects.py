@@ -11,7 +11,8 @@ from scipy import sparse
 from sklearn.utils import check_array
 
 from apexrank.errors import InputError
-from apexrank.graph.edges import Column, Edges, alike, as_weights, index_type, object_array, sorted_if_alike
+from apexrank.graph.edges import Column, Edges, alike, as_weights, object_array, sorted_if_alike
+from apexrank.kernels.edges import index_type
 from apexrank.graph.graph import as_names
 
 

@@ -13,17 +13,17 @@ from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any, BinaryIO, Literal
 
 import numpy as np
 
 from apexrank.atomic import replacing_folder
 from apexrank.errors import InputError
-from apexrank.graph.edges import index_type, object_array
+from apexrank.graph.edges import object_array
 from apexrank.graph.graph import Graph
 from apexrank.graph.shard_links import DaskLinks, ShardLinks
 from apexrank.graph.vertices import Vertices
-from apexrank.kernels.edges import Links, column_weights
+from apexrank.kernels.edges import Links, column_weights, index_type
 from apexrank.textfile import reading
 from apexrank.validation import check_choice
 
@@ -305,7 +305,10 @@ class ShardWriter:
         self._row += rows
 
     def finish(self, names: Any = None) -> None:
-        """Write what all shards share; ``names`` are text or whole numbers, None when they are 0 to n − 1."""
+        """Write what all shards share.
+
+        ``names`` are text or whole numbers, or a polars LazyFrame with a column of text; None when they are 0 to n − 1.
+        """
         if self._row != self._n:
             raise ValueError(f"{self._row} of {self._n} vertices have been written")
         for shard in self._shards:
@@ -327,7 +330,8 @@ class ShardWriter:
         (self._folder / "graph.json").write_text(json.dumps(about, indent=1) + "\n")
 
     def _save(self, name: str, values: np.ndarray) -> None:
-        np.save(self._folder / f"{name}.npy", values, allow_pickle=False)
+        with (self._folder / f"{name}.npy").open("wb") as file:
+            write_array(file, values)
 
     def _save_names(self, names: Any) -> str | None:
         if names is None:
@@ -337,15 +341,21 @@ class ShardWriter:
             return "names.npy"
         import polars as pl
 
-        if not isinstance(names, pl.Series):
+        if not isinstance(names, pl.LazyFrame):
             odd = next((name for name in names if not isinstance(name, str)), None)
             if odd is not None:
                 raise InputError(
                     f"the vertex {odd!r} is neither text nor a whole number: rename the vertices"
                 )
-            names = pl.Series(names, dtype=pl.String)
-        names.alias("name").to_frame().write_parquet(self._folder / "names.parquet")
+            names = pl.LazyFrame({"name": pl.Series(names, dtype=pl.String)})
+        names.sink_parquet(self._folder / "names.parquet")
         return "names.parquet"
+
+
+def write_array(file: BinaryIO, values: np.ndarray) -> None:
+    """Write an array as ``np.save`` does, except that a full disk is an error that says so."""
+    np.lib.format.write_array_header_1_0(file, np.lib.format.header_data_from_array_1_0(values))
+    file.write(np.ascontiguousarray(values).data)
 
 
 def open_shards(folder: str | Path, engine: Engine = "blocks") -> ShardedGraph:

@@ -186,9 +186,13 @@ class ParquetFile(NamedTuple):
     rows: int
     schema: dict[str, Any]
 
+    def spans(self, rows: int) -> list[Span]:
+        """Return spans of at most so many rows."""
+        return [Span(self.path, a, min(rows, self.rows - a)) for a in range(0, self.rows, rows)]
 
-def _with_rows(path: Path) -> list[ParquetFile]:
-    """Return the Parquet files of a path that have rows, and check that all are readable."""
+
+def parquet_files(path: Path) -> list[ParquetFile]:
+    """Return the Parquet files of a path, and check that all are readable."""
     found = []
     for file in files_of(path):
         if file.suffix.lower() not in PARQUET:
@@ -203,6 +207,12 @@ def _with_rows(path: Path) -> list[ParquetFile]:
             found.append(ParquetFile(str(file), rows, dict(frame.collect_schema())))
         except PARQUET_FAULTS as error:
             raise InputError(f"cannot read {file} as Parquet: {first_line(error)}") from None
+    return found
+
+
+def _with_rows(path: Path) -> list[ParquetFile]:
+    """Return the Parquet files of a path that have rows, and check that all are readable."""
+    found = parquet_files(path)
     if not found:
         raise InputError(f"{str(path)!r} has no Parquet file: give a folder of .parquet files")
     if not any(file.rows for file in found):
@@ -212,9 +222,12 @@ def _with_rows(path: Path) -> list[ParquetFile]:
 
 def _spans(files: list[ParquetFile], rows: int, groups: str | None) -> list[Span]:
     spans: list[Span] = []
-    for path, n, _ in files:
-        bounds = [*range(0, n, rows), n] if groups is None else _group_bounds(path, n, rows, groups)
-        spans.extend(Span(path, a, b - a) for a, b in pairwise(bounds))
+    for file in files:
+        if groups is None:
+            spans += file.spans(rows)
+            continue
+        bounds = _group_bounds(file.path, file.rows, rows, groups)
+        spans.extend(Span(file.path, a, b - a) for a, b in pairwise(bounds))
     return spans
 
 

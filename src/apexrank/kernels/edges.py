@@ -20,6 +20,11 @@ class Links(NamedTuple):
     weights: np.ndarray | None
 
 
+def index_type(n: int) -> type[np.signedinteger]:
+    """The narrowest of the two types of vertex numbers."""
+    return np.int32 if n <= MOST_IN_INT32 else np.int64
+
+
 def in_links(
     sources: np.ndarray,
     targets: np.ndarray,
@@ -29,6 +34,7 @@ def in_links(
     both_ways: bool = False,
     drop_loops: bool = False,
     sign: int = 1,
+    n_targets: int | None = None,
 ) -> Links:
     """Links by target, sources ascending inside one; repeated links stay, next to each other.
 
@@ -47,6 +53,8 @@ def in_links(
     sign : {1, -1, 0}
         Only links with ``sign · weight > 0`` are kept, with that weight; with 0 all links but those of weight 0, with
         their absolute weight.
+    n_targets : int, optional
+        Number of targets, where these have numbers of their own.
 
     Notes
     -----
@@ -59,21 +67,23 @@ def in_links(
     >>> links.indptr.tolist(), links.indices.tolist()
     ([0, 1, 3, 3], [1, 0, 2])
     """
+    rows = n if n_targets is None else n_targets
     if not both_ways and _is_ascending(_frozen(sources)):
-        return _grouped(targets, sources, weights, n, False, drop_loops, sign)
-    return turned(_grouped(sources, targets, weights, n, both_ways, drop_loops, sign))
+        return _grouped(targets, sources, weights, rows, n, False, drop_loops, sign)
+    return turned(_grouped(sources, targets, weights, n, rows, both_ways, drop_loops, sign), rows)
 
 
-def turned(links: Links) -> Links:
-    """Links turned round: by columns, rows ascending inside one.
+def turned(links: Links, n_columns: int | None = None) -> Links:
+    """Links turned round: by columns (as many as rows, by default), rows ascending inside one.
 
     Examples
     --------
     >>> turned(Links(np.array([0, 1, 3]), np.array([1, 0, 1], dtype=np.int32), None)).indices.tolist()
     [1, 0, 1]
     """
-    indptr = np.zeros_like(links.indptr)
-    indices = np.empty_like(links.indices)
+    rows = len(links.indptr) - 1
+    indptr = np.zeros((rows if n_columns is None else n_columns) + 1, dtype=np.int64)
+    indices = np.empty(len(links.indices), dtype=index_type(rows))
     given = _NONE if links.weights is None else links.weights
     placed = np.empty_like(given)
     frozen = Links(_frozen(links.indptr), _frozen(links.indices), _frozen(given))
@@ -167,6 +177,7 @@ def _grouped(
     others: np.ndarray,
     weights: np.ndarray | None,
     n: int,
+    n_others: int,
     both_ways: bool,
     drop_loops: bool,
     sign: int,
@@ -178,7 +189,7 @@ def _grouped(
     _count(keys, others, given, indptr, both_ways, drop_loops, sign)
     np.cumsum(indptr, out=indptr)
     kept = int(indptr[n])
-    indices = np.empty(kept, dtype=np.int32 if n <= MOST_IN_INT32 else np.int64)
+    indices = np.empty(kept, dtype=index_type(n_others))
     placed = np.empty(0 if weights is None else kept)
     _place(keys, others, given, indptr, indices, placed, both_ways, drop_loops, sign)
     return Links(indptr, indices, None if weights is None else placed)

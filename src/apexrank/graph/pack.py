@@ -1,0 +1,491 @@
+"""Edge files of any size into shards, with bounded memory: an external sort by target and source.
+
+1. The files are read in chunks. Each chunk goes to disk with a key for each end: the id itself where ids are whole
+   numbers, a 64-bit hash of it where they are text; its distinct names go to disk as a sorted run.
+2. The sorted distinct ids get the numbers 0 to n − 1, as in :func:`apexrank.graph.as_graph`. Runs of names are merged
+   one range of the alphabet after the other. Two names with one hash would be seen here: everything is then done
+   again with another hash.
+3. The chunks are numbered, and their links divided into buckets of consecutive targets.
+4. Each bucket is sorted in memory, repeated links are merged, and it becomes a shard.
+"""
+
+from __future__ import annotations
+
+import shutil
+import warnings
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from functools import partial
+from itertools import pairwise
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from apexrank.errors import InputError
+from apexrank.graph.edges import Column, as_weights, edges_of_arrays, plain_ids
+from apexrank.graph.files import (
+    TABLES,
+    EdgeTable,
+    MostlyTextError,
+    assumed,
+    edge_tables,
+    files_of_edges,
+    refuse_lost_edge,
+    refuse_other_ids,
+)
+from apexrank.graph.formats import FORMATS, recognise, webgraph_base
+from apexrank.graph.graph import check_rules, check_weights, repeated_link
+from apexrank.graph.reading import as_graph
+from apexrank.graph.shards import (
+    LINKS,
+    ShardedGraph,
+    ShardWriter,
+    open_shards,
+    save_shards,
+    shard_rows,
+    write_array,
+    writing_shards,
+)
+from apexrank.kernels.edges import Links, first_repeated, in_links, index_type, looked_up, merged, seen_ids
+from apexrank.kernels.pack import bucket_rows, count_ids, number_table, numbers_of
+from apexrank.validation import check_choice, check_polars_threads
+
+Tell = Callable[[str], Any]
+_RUN_ROWS = 1 << 16  # names in a group of rows of a sorted run, which can be skipped as a whole
+_BYTES_OF_LINK = {False: 24, True: 60}  # while a bucket is sorted: as it was read, by source, and by target
+_SAMPLES = 256  # names of a run that tell where the alphabet is divided
+
+
+class _HashCollisionError(Exception):
+    """Two names have one hash."""
+
+
+@dataclass(frozen=True)
+class _Rules:
+    """How edges become links."""
+
+    columns: tuple[Column, Column, Column]
+    directed: bool
+    repeated: str
+    self_loops: str
+    format: str | None
+
+
+def pack_graph(
+    paths: str | Path | Sequence[str | Path],
+    folder: str | Path,
+    *,
+    directed: bool | None = None,
+    source: Column = None,
+    target: Column = None,
+    weight: Column = None,
+    repeated: str = "sum",
+    self_loops: str = "keep",
+    format: str | None = None,
+    memory: float = 2e9,
+    links: int = LINKS,
+    progress: Tell | None = None,
+) -> ShardedGraph:
+    r"""Turn edge files of any size into a graph in shards, with bounded memory.
+
+    The graph is the one that :func:`as_graph` reads, with the same numbers of vertices.
+
+    Parameters
+    ----------
+    paths : path or list of paths
+        Files of edges, folders or patterns of them, or ``-`` for standard input: CSV, TSV, lists with white space,
+        JSON lines (all also gzip) or Parquet. A single file of another format is read into memory as a whole.
+    folder : str or Path
+        Folder to write, at once or not at all; one that is there is replaced only if it is empty or such a graph.
+        While it is written, a hidden folder beside it needs about 16 bytes a link, 32 with weights, and for ids of
+        text up to the size of the files.
+    directed, source, target, weight, repeated, self_loops, format
+        As in :func:`as_graph`.
+    memory : float
+        Bytes that edges and names may take. On top of it come about 40 bytes a vertex, and all links of a vertex are
+        sorted at once.
+    links : int
+        Most links of a shard, about; fewer where the memory is small.
+    progress : callable, optional
+        Called with a sentence about what is being done.
+
+    Returns
+    -------
+    ShardedGraph
+        The graph in the folder.
+
+    Raises
+    ------
+    InputError
+        Naming the edge and its line, as :func:`as_graph` does; a full disk. Nothing is left behind.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     _ = Path(folder, "edges.txt").write_text("b a\na c\nb c\n")
+    ...     graph = pack_graph(f"{folder}/edges.txt", f"{folder}/edges.shards")
+    ...     graph, graph.names.tolist()
+    (ShardedGraph(3 vertices, 3 links in 1 shards), ['a', 'b', 'c'])
+    """
+    check_rules(repeated, self_loops)
+    if format is not None:
+        check_choice("format", format, FORMATS)
+    if not memory > 0 or links < 1:
+        raise InputError("memory and links must be positive")
+    check_polars_threads("edges are packed")
+    listed = [paths] if isinstance(paths, str | Path) else list(paths)
+    rules = _Rules((source, target, weight), directed is not False, repeated, self_loops, format)
+    if len(listed) == 1 and _is_foreign(listed[0], format):
+        graph = as_graph(
+            listed[0],
+            directed=directed,
+            weight=weight,
+            repeated=repeated,
+            self_loops=self_loops,
+            format=format,
+        )
+        save_shards(graph, folder, links=links)
+        return open_shards(folder)
+    with writing_shards(folder) as temporary:
+        scratch = temporary / "scratch"
+        scratch.mkdir()
+        files = [
+            file for i, path in enumerate(listed) for file in files_of_edges(path, temporary / f"stream{i}")
+        ]
+        as_text: set[str] = set()
+        seed, finished = 0, False
+        while not finished:
+            packing = _Packing(files, as_text, rules, scratch, int(memory), links, seed, progress or _ignore)
+            try:
+                packing.write(temporary)
+                finished = True
+            except MostlyTextError as error:
+                as_text.add(str(error.file))
+            except _HashCollisionError:
+                seed += 1
+            shutil.rmtree(scratch)
+            scratch.mkdir()
+        scratch.rmdir()
+        for i in range(len(listed)):
+            (temporary / f"stream{i}").unlink(missing_ok=True)
+    return open_shards(folder)
+
+
+def _is_foreign(path: str | Path, format: str | None) -> bool:
+    """Whether a path is a graph of a format that is not a table of edges."""
+    if format is not None or str(path) == "-":
+        return format is not None and format not in TABLES
+    return webgraph_base(path) is not None or (Path(path).is_file() and recognise(Path(path)) not in TABLES)
+
+
+def _ignore(message: str) -> None:
+    pass
+
+
+class _Packing:
+    """One attempt at packing files, in a scratch folder."""
+
+    def __init__(
+        self,
+        files: list[Any],
+        as_text: set[str],
+        rules: _Rules,
+        scratch: Path,
+        memory: int,
+        links: int,
+        seed: int,
+        tell: Tell,
+    ) -> None:
+        self.rules, self.scratch, self.memory, self.links, self.tell = rules, scratch, memory, links, tell
+        # parsing takes about ten times the text of a chunk
+        size = max(16, memory // 20)
+        self.tables = partial(edge_tables, files, *rules.columns, rules.format, size, as_text)
+        self.seed, self.weighted = seed, False
+
+    def write(self, folder: Path) -> None:
+        """Write the shards."""
+        vertices, chunks = self._read()
+        self.tell("numbering the vertices")
+        names = vertices.number()
+        counts = np.zeros(vertices.n, np.int64)
+        for i, chunk in enumerate(chunks, 1):
+            self.tell(f"numbering the edges: part {i} of {len(chunks)}")
+            self._number(chunk, vertices, counts)
+        vertices.forget()
+        bounds = self._divide(chunks, counts)
+        del counts
+        writer = ShardWriter(folder, vertices.n)
+        total = 0.0
+        for k, (first, last) in enumerate(pairwise(bounds)):
+            self.tell(f"sorting: shard {k + 1} of {len(bounds) - 1}")
+            links = self._sorted(k, last - first, vertices.n)
+            if self.rules.repeated == "error" and (found := first_repeated(links)):
+                self._refuse_repeated(vertices.label(found[1]), vertices.label(first + found[0]))
+            links = merged(links, "sum" if self.rules.repeated == "sum" else "largest")
+            if links.weights is not None:
+                with np.errstate(over="ignore"):
+                    total += links.weights.sum()
+                if not np.isfinite(total):
+                    raise InputError(
+                        "the weights sum to more than a float can hold: divide them by a large number"
+                    )
+                if (links.weights == 1).all():
+                    links = links._replace(weights=None)
+            writer.add(links)
+        writer.finish(names)
+
+    def _read(self) -> tuple[Any, list[Path]]:
+        """Read all edges once, and leave them in the scratch folder by key."""
+        chunks: list[Path] = []
+        vertices: Any = None
+        headers: dict[str, EdgeTable] = {}
+        n = 0
+        for table, sources, targets in self._ends():
+            if vertices is None:
+                is_whole = isinstance(sources, np.ndarray)
+                vertices = (
+                    _WholeIds(self.memory) if is_whole else _TextIds(self.scratch, self.memory, self.seed)
+                )
+                if note := assumed(table, self.rules.columns):
+                    warnings.warn(f"{note} (source=, target= and weight= choose)", stacklevel=4)
+            headers.setdefault(str(table.file), table)
+            weights = table.columns[2]
+            self.weighted = weights is not None
+            if weights is not None:
+                weights = as_weights(weights, len(sources), table.place)
+                if not (np.isfinite(weights).all() and (weights >= 0).all()):
+                    check_weights(edges_of_arrays(sources, targets, weights, table.place))
+            chunks.append(self.scratch / f"chunk{len(chunks)}")
+            _dump(chunks[-1], *vertices.keys(sources, targets), weights)
+            n += len(sources)
+            self.tell(f"reading {table.file}: {n:,} edges")
+        for table in headers.values():
+            refuse_lost_edge(table, vertices.has)
+        return vertices, chunks
+
+    def _ends(self) -> Iterator[tuple[EdgeTable, Any, Any]]:
+        """Tables with the ids of their sources and targets, whole numbers in both or text in both."""
+        import polars as pl
+
+        first: list[Any] = []
+        for table in self.tables():
+            columns = zip(table.columns[:2], ("source", "target"), strict=True)
+            ends = [plain_ids(ids, role, table.place) for ids, role in columns]
+            first = first or [table.file, *(ids[:0] for ids in ends)]
+            for known, ids in zip(first[1:], ends, strict=True):
+                refuse_other_ids(first[0], known, table.file, ids)
+                if isinstance(ids, list):
+                    raise InputError(f"{table.place(0)}: ids must be text or whole numbers below 2**63")
+            if not all(isinstance(ids, np.ndarray) for ids in ends):
+                ends = [pl.Series(ids).cast(pl.String) for ids in ends]
+            yield table, ends[0], ends[1]
+
+    def _number(self, chunk: Path, vertices: Any, counts: np.ndarray) -> None:
+        """Replace the edges of a chunk by links between numbers, and count those into each vertex."""
+        *ends, weights = _load(chunk)
+        sources, targets = map(vertices.numbers, ends)
+        kept = np.ones(len(sources), bool) if weights is None else weights != 0
+        if self.rules.self_loops == "drop":
+            kept &= sources != targets
+        if not kept.all():
+            sources, targets = sources[kept], targets[kept]
+            weights = None if weights is None else weights[kept]
+        if not self.rules.directed:
+            # each edge beside its reverse, so that repeated links are added up in the order of the file
+            kept = np.repeat(sources != targets, 2)
+            kept[::2] = True
+            turned = np.column_stack([targets, sources]).ravel()[kept]
+            sources, targets = np.column_stack([sources, targets]).ravel()[kept], turned
+            weights = None if weights is None else np.repeat(weights, 2)[kept]
+        count_ids(targets, counts)
+        _dump(chunk, sources, targets, weights)
+
+    def _divide(self, chunks: list[Path], counts: np.ndarray) -> list[int]:
+        """Divide the links into buckets, each of the next vertices; return where these begin and end."""
+        links = max(1, min(self.links, self.memory // _BYTES_OF_LINK[self.weighted]))
+        bounds = [0, *(last for _, last in shard_rows(np.concatenate([[0], np.cumsum(counts)]), links))]
+        for i, chunk in enumerate(chunks, 1):
+            self.tell(f"dividing the edges: part {i} of {len(chunks)}")
+            sources, targets, weights = _load(chunk)
+            chunk.unlink()
+            starts, order = bucket_rows(targets, np.array(bounds))
+            for k in np.flatnonzero(np.diff(starts)).tolist():
+                rows = order[starts[k] : starts[k + 1]]
+                parts = sources[rows], targets[rows] - targets.dtype.type(bounds[k])
+                for path, values in zip(self._bucket(k), (*parts, weights), strict=True):
+                    if values is not None:
+                        with path.open("ab") as file:
+                            file.write((values[rows] if values is weights else values).data)
+        return bounds
+
+    def _bucket(self, k: int) -> list[Path]:
+        return [self.scratch / f"bucket{k}.{part}" for part in ("sources", "targets", "weights")]
+
+    def _sorted(self, k: int, rows: int, n: int) -> Links:
+        """Links of a bucket by target and source; repeated ones stay."""
+        kinds = index_type(n), index_type(n), np.float64
+        paths = [path for path in self._bucket(k) if path.exists()]
+        found: list[Any] = [np.fromfile(path, kind) for path, kind in zip(paths, kinds, strict=False)]
+        for path in paths:
+            path.unlink()
+        if not found:
+            return Links(np.zeros(rows + 1, np.int64), np.empty(0, index_type(n)), None)
+        weights = found[2] if self.weighted else None
+        return in_links(found[0], found[1], weights, n, n_targets=rows)
+
+    def _refuse_repeated(self, source: Any, target: Any) -> None:
+        """Read the files again to say where the two edges of a repeated link are."""
+        places: list[str] = []
+        for table, sources, targets in self._ends():
+            same = np.asarray((sources == source) & (targets == target))
+            if not self.rules.directed:
+                same |= np.asarray((sources == target) & (targets == source))
+            if table.columns[2] is not None:
+                same &= as_weights(table.columns[2], len(sources), table.place) != 0
+            for row in np.flatnonzero(same).tolist():
+                places.append(table.place(row))
+                if len(places) == 2:
+                    if sources[row] != source:
+                        source, target = target, source
+                    raise repeated_link(places[1], source, target, places[0])
+
+
+class _WholeIds:
+    """Vertices whose ids are whole numbers: a table of all possible ones, or a sorted list where that is too long."""
+
+    def __init__(self, memory: int) -> None:
+        self._most = memory // 4
+        self._seen: np.ndarray | None = np.zeros(0, bool)
+        self._known: list[np.ndarray] = []  # each sorted and without repeated ids
+        self._names = np.empty(0, np.int64)
+        self._lookup: Any = None
+        self.n = 0
+
+    def keys(self, sources: np.ndarray, targets: np.ndarray) -> list[np.ndarray]:
+        lowest = int(min(sources.min(), targets.min()))
+        highest = int(max(sources.max(), targets.max()))
+        if self._seen is not None and not (lowest >= 0 and highest < self._most):
+            self._known, self._seen = [np.flatnonzero(self._seen)], None
+        if self._seen is None:
+            self._known.append(np.unique(np.concatenate([sources, targets])))
+            if sum(map(len, self._known[1:])) > len(self._known[0]):
+                self._known = [np.unique(np.concatenate(self._known))]
+        else:
+            seen = seen_ids(sources, targets, highest + 1)
+            if len(seen) > len(self._seen):
+                seen, self._seen = self._seen, seen
+            self._seen[: len(seen)] |= seen
+        kind = index_type(highest + 1) if lowest >= 0 else np.int64
+        return [ids.astype(kind, copy=False) for ids in (sources, targets)]
+
+    def number(self) -> np.ndarray | None:
+        if self._seen is None:
+            self._names = np.unique(np.concatenate(self._known))
+            table: Any = number_table(self._names)
+            self._lookup = partial(numbers_of, table=table)
+            self._known = []
+        else:
+            self._names = np.flatnonzero(self._seen)
+            numbers = np.cumsum(self._seen, dtype=index_type(len(self._names)))
+            numbers -= 1
+            self._lookup = partial(looked_up, numbers=numbers)
+            self._seen = None
+        self.n = len(self._names)
+        return None if self._names[0] == 0 and self._names[-1] == self.n - 1 else self._names
+
+    def numbers(self, keys: np.ndarray) -> np.ndarray:
+        return self._lookup(keys)
+
+    def forget(self) -> None:
+        self._lookup = None
+
+    def label(self, vertex: int) -> int:
+        return int(self._names[vertex])
+
+    def has(self, name: str) -> bool:
+        return False
+
+
+class _TextIds:
+    """Vertices whose ids are text: keys are hashes, and the names of each chunk a sorted run on disk."""
+
+    def __init__(self, scratch: Path, memory: int, seed: int) -> None:
+        self._scratch, self._memory, self._seed = scratch, memory, seed
+        self._runs: list[Path] = []
+        self._samples: list[Any] = []
+        self._bytes = 0
+        self._table: Any = None
+        self._names: Any = None
+        self.n = 0
+
+    def keys(self, sources: Any, targets: Any) -> list[np.ndarray]:
+        import polars as pl
+
+        names = pl.concat([sources.unique(), targets.unique()]).unique().sort().alias("name")
+        run = pl.DataFrame({"name": names, "key": self._hash(names)})
+        self._runs.append(self._scratch / f"names{len(self._runs)}.parquet")
+        run.write_parquet(self._runs[-1], row_group_size=_RUN_ROWS)
+        self._bytes += int(run.estimated_size())
+        self._samples.append(names.gather_every(-(-len(names) // _SAMPLES)))
+        return [self._hash(ids) for ids in (sources, targets)]
+
+    def _hash(self, names: Any) -> np.ndarray:
+        return names.hash(self._seed).to_numpy().view(np.int64)
+
+    def number(self) -> Any:
+        import polars as pl
+
+        # a range is in memory as it was read, joined and sorted
+        ranges = -(-4 * self._bytes // self._memory)
+        samples = pl.concat(self._samples).sort()
+        bounds = samples.gather_every(-(-len(samples) // ranges))[1:].unique(maintain_order=True).to_list()
+        runs, name = pl.scan_parquet(self._runs, glob=False), pl.col("name")
+        parts: list[Path] = []
+        keys = []
+        for low, high in pairwise([None, *bounds, None]):
+            part = runs
+            part = part if low is None else part.filter(name >= low)
+            part = part if high is None else part.filter(name < high)
+            found = part.unique("name").sort("name").collect()
+            parts.append(self._scratch / f"part{len(parts)}.parquet")
+            found.select("name").write_parquet(parts[-1])
+            keys.append(found["key"].to_numpy())
+        for run in self._runs:
+            run.unlink()
+        self._names = pl.scan_parquet(parts, glob=False)
+        self.n = sum(map(len, keys))
+        self._table = number_table(np.concatenate(keys))
+        if self._table is None:
+            raise _HashCollisionError
+        return self._names
+
+    def numbers(self, keys: np.ndarray) -> np.ndarray:
+        return numbers_of(keys, self._table)
+
+    def forget(self) -> None:
+        self._table = None
+
+    def label(self, vertex: int) -> str:
+        return self._names.slice(vertex, 1).collect().item()
+
+    def has(self, name: str) -> bool:
+        import polars as pl
+
+        runs = pl.scan_parquet(self._runs, glob=False)
+        return not runs.filter(pl.col("name") == name).head(1).collect().is_empty()
+
+
+def _dump(path: Path, *arrays: np.ndarray | None) -> None:
+    """Write arrays to a file, one after the other; an empty one for None."""
+    with path.open("wb") as file:
+        for values in arrays:
+            write_array(file, np.empty(0) if values is None else values)
+
+
+def _load(path: Path) -> list[Any]:
+    """Read the sources, targets and weights of a chunk."""
+    with path.open("rb") as file:
+        sources, targets, weights = (np.load(file, allow_pickle=False) for _ in range(3))
+    return [sources, targets, weights if len(weights) else None]
