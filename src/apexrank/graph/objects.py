@@ -12,8 +12,8 @@ from sklearn.utils import check_array
 
 from apexrank.errors import InputError
 from apexrank.graph.edges import Column, Edges, alike, as_weights, object_array, sorted_if_alike
-from apexrank.kernels.edges import index_type
 from apexrank.graph.graph import as_names
+from apexrank.kernels.edges import index_type
 
 
 def refuse_columns(kind: str, **columns: Column) -> None:

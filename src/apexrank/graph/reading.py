@@ -12,7 +12,6 @@ from apexrank.errors import InputError
 from apexrank.graph.edges import Column, Edges, edges_of_arrays, edges_of_frame
 from apexrank.graph.files import edges_of_file
 from apexrank.graph.graph import Graph, SignedGraph, build, check_rules, graph_of_rows
-from apexrank.graph.shards import ShardedGraph, is_shards, open_shards
 from apexrank.graph.objects import (
     edges_of_igraph,
     edges_of_matrix,
@@ -20,6 +19,7 @@ from apexrank.graph.objects import (
     is_matrix,
     refuse_columns,
 )
+from apexrank.graph.shards import ShardedGraph, is_shards, open_shards
 
 
 def as_graph(
