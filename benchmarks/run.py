@@ -37,6 +37,7 @@ NAMES = (
     "kmeans",
     "boosting",
     "blocks",
+    "big_graph",
     "scaling",
     "peers",
 )

@@ -15,7 +15,7 @@ from apexrank.graph import Graph
 from apexrank.graph.shards import is_shards, open_shards, save_shards
 
 
-def whole(folder: Path) -> Graph:
+def joined(folder: Path) -> Graph:
     """The graph of a folder of shards, put together from its files by hand."""
     about = json.loads((folder / "graph.json").read_text())
     ends, indices, weights = [np.zeros(1, np.int64)], [], []
@@ -30,9 +30,9 @@ def whole(folder: Path) -> Graph:
             weights.append(np.load(folder / f"{shard['name']}.weights.npy"))
     assert about["n_edges"] == sum(map(len, indices))
     names = open_shards(folder).names
-    joined = np.concatenate(weights) if weights else None
+    all_weights = np.concatenate(weights) if weights else None
     out_weight = np.load(folder / "out_weight.npy")
-    return Graph(np.concatenate(ends), np.concatenate(indices), joined, out_weight, names)
+    return Graph(np.concatenate(ends), np.concatenate(indices), all_weights, out_weight, names)
 
 
 def assert_same(found: Graph, expected: Graph) -> None:
@@ -65,7 +65,7 @@ def test_a_saved_graph_is_read_as_it_was(tmp_path_factory, edges, weighted, name
     ends = np.array([edge[:2] for edge in edges], dtype=int).reshape(-1, 2).T
     graph = Graph.from_edges(*ends, [edge[2] for edge in edges] if weighted else None, n=8, names=listed)
     save_shards(graph, folder, links=links)
-    assert_same(whole(folder), graph)
+    assert_same(joined(folder), graph)
     sharded = open_shards(folder)
     assert (sharded.n, sharded.n_edges, sharded.weighted) == (8, graph.n_edges, graph.weights is not None)
     assert sharded.dangling.tolist() == graph.dangling.tolist()
@@ -95,7 +95,7 @@ def test_an_empty_folder_and_an_earlier_graph_are_replaced(tmp_path):
     folder.mkdir()
     save_shards(small(weighted=True), folder, links=1)
     save_shards(small(), folder)
-    assert_same(whole(folder), small())
+    assert_same(joined(folder), small())
     assert [path.name for path in tmp_path.iterdir()] == ["a.shards"]
 
 
@@ -110,7 +110,7 @@ def test_a_failure_leaves_the_earlier_graph(tmp_path, monkeypatch):
         patch.setattr("apexrank.graph.shards.write_array", full)
         with pytest.raises(InputError, match="no space left on device: free some space"):
             save_shards(small(weighted=True), folder)
-    assert_same(whole(folder), small())
+    assert_same(joined(folder), small())
     assert [path.name for path in tmp_path.iterdir()] == ["a.shards"]
 
 

@@ -16,6 +16,7 @@ from apexrank.cli import output as out
 from apexrank.cli.graph_attack import attack
 from apexrank.cli.graph_compare import graph_compare
 from apexrank.cli.graph_consensus import consensus
+from apexrank.cli.graph_pack import pack
 from apexrank.errors import InputError
 
 if TYPE_CHECKING:
@@ -364,3 +365,4 @@ def _inspected(graph: Graph) -> dict[str, Any]:
 graph_app.command("compare")(graph_compare)
 graph_app.command()(attack)
 graph_app.command()(consensus)
+graph_app.command()(pack)

@@ -135,7 +135,8 @@ class Stopwatch(dict[str, float]):
         self[stage], self._began = round(now - self._began, 3), now
 
     def __str__(self) -> str:
-        past = {"reading": "read", "merging": "merged", "clustering": "clustered", "ranking": "ranked"}
+        irregular = {"reading": "read", "merging": "merged"}
+        past = {stage: irregular.get(stage, stage.removesuffix("ing") + "ed") for stage in self}
         return ", ".join(f"{past[stage]} in {seconds:.1f} s" for stage, seconds in self.items())
 
 

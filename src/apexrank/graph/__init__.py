@@ -1,6 +1,6 @@
 """Ranking the vertices of a graph by its links, with and without labels of spam and trust.
 
-- `ShardedGraph`, `open_shards` and `save_shards` for graphs larger than memory;
+- `ShardedGraph`, `open_shards`, `save_shards` and `pack_graph` for graphs larger than memory;
 - `Graph`, `as_graph` and, for several graphs between the same vertices, `Layers`, `as_layers`;
 - `PageRank` and `InDegree`; `GuardedPageRank`, which resists most link farms, `NonBacktrackingRank`;
 - peers to compare with: `TruncatedPageRank`, `RobustPageRank`, `HITS`, `KatzRank`, `EigenvectorRank`, and the L_pq
@@ -36,6 +36,7 @@ if TYPE_CHECKING:
     from apexrank.graph.layers import as_layers as as_layers
     from apexrank.graph.lpq import LpqRank as LpqRank
     from apexrank.graph.nonbacktracking import NonBacktrackingRank as NonBacktrackingRank
+    from apexrank.graph.pack import pack_graph as pack_graph
     from apexrank.graph.pagerank import InDegree as InDegree
     from apexrank.graph.pagerank import PageRank as PageRank
     from apexrank.graph.pagerank import TruncatedPageRank as TruncatedPageRank

@@ -369,11 +369,13 @@ def _tables_of_json_lines(
                 raise InputError(f"cannot read {file} as JSON lines: {one_line(str(error))}") from None
             if frame.is_empty():
                 continue
-            at = choose_columns(frame.columns, *columns, str(file))
-            table = _table_of_frame(frame, file, frame.columns, at, partial(_json_place, part, before))
+            # objects may have their keys in any order, and polars takes that of any of them
+            keys = [*json.loads(next(line for _, line in _lines(part) if line.strip()))]
+            names = [*keys, *(name for name in frame.columns if name not in keys)]
+            at = choose_columns(names, *columns, str(file))
+            table = _table_of_frame(frame, file, names, at, partial(_json_place, part, before))
             if first is None:
                 first = table
-                # objects may have their keys in any order
                 columns = (table.names[at[0]], table.names[at[1]], columns[2])
             elif (table.at[2] is None) != (first.at[2] is None):
                 raise InputError(
