@@ -78,10 +78,8 @@ class GraphRank(BaseEstimator):
         """The k best vertices and their scores; ``column`` chooses among several teleport vectors."""
         check_is_fitted(self)
         check_count("k", k)
-        scores, k = self._one_column(column), min(k, self.graph_.n)
-        lowest = np.partition(scores, len(scores) - k)[len(scores) - k]
-        candidates = np.flatnonzero(scores >= lowest)
-        best = candidates[np.argsort(-scores[candidates], kind="stable")[:k]]
+        scores = self._one_column(column)
+        best = best_vertices(scores, k)
         return list(zip(self.graph_.labels(best).tolist(), scores[best].tolist(), strict=True))
 
     def _progress(self, step: int, left: float) -> None:
@@ -237,6 +235,21 @@ class IteratedRank(GraphRank):
                 f"start needs one finite score for each of the {graph.n} vertices, or a mapping from names"
             )
         return scores
+
+
+def best_vertices(scores: np.ndarray, k: int | None = None) -> np.ndarray:
+    """Numbers of the k best vertices (default: all) from the best on; equals in the order of the vertices.
+
+    Examples
+    --------
+    >>> best_vertices(np.array([0.2, 0.3, 0.1, 0.3, 0.1]), 3).tolist()
+    [1, 3, 0]
+    """
+    if k is None or k >= len(scores):
+        return np.argsort(-scores, kind="stable")
+    lowest = np.partition(scores, len(scores) - k)[len(scores) - k]
+    candidates = np.flatnonzero(scores >= lowest)
+    return candidates[np.argsort(-scores[candidates], kind="stable")[:k]]
 
 
 def check_damping(damping: Any) -> None:
