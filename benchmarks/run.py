@@ -38,6 +38,7 @@ NAMES = (
     "boosting",
     "blocks",
     "big_graph",
+    "big_ranks",
     "scaling",
     "peers",
 )

@@ -707,9 +707,15 @@ class TestShards:
     @pytest.mark.parametrize(
         ("command", "message"),
         [
-            ("rank edges.csv --engine blocks", "--engine is for graphs in shards: write one with apexrank graph pack"),
+            (
+                "rank edges.csv --engine blocks",
+                "--engine is for graphs in shards: write one with apexrank graph pack",
+            ),
             ("rank edges.shards --workers 2", "--workers is a number of processes of --engine dask"),
-            ("rank edges.shards --engine dask --workers 0", "--workers is a number of processes of --engine dask"),
+            (
+                "rank edges.shards --engine dask --workers 0",
+                "--workers is a number of processes of --engine dask",
+            ),
             ("rank edges.shards --method hits", "use one of guarded, pagerank,"),
             ("rank edges.shards --undirected", "give columns and rules for its edges where it is packed"),
             ("rank edges.shards --distrusted bad.txt", "distrust along the links only"),

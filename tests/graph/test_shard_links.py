@@ -108,7 +108,9 @@ def test_labels_and_teleports(weighted, tmp_path):
         given_ = {"trusted": ["page 7"], "distrusted": ["page 9"]}
         assert_same(LpqRank(**options).fit(sharded, **given_), LpqRank(**options).fit(graph, **given_))
     along = AntiTrustRank(direction="along")
-    assert_same(along.fit(sharded, distrusted=some), AntiTrustRank(direction="along").fit(graph, distrusted=some))
+    assert_same(
+        along.fit(sharded, distrusted=some), AntiTrustRank(direction="along").fit(graph, distrusted=some)
+    )
     both = {"trusted": ["page 7"], "distrusted": ["page 9"]}
     demoted = DemotedRank(direction="along")
     assert_same(demoted.fit(sharded, **both), DemotedRank(direction="along").fit(graph, **both))

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import logging
 import math
 from collections.abc import Mapping
 from contextlib import nullcontext
@@ -14,7 +13,7 @@ import typer
 
 from apexrank.cli import options as opt
 from apexrank.cli import output as out
-from apexrank.errors import InputError, MissingExtraError
+from apexrank.errors import InputError
 
 if TYPE_CHECKING:
     from apexrank.io import Recipe, Table, TableRanker

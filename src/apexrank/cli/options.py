@@ -318,7 +318,9 @@ class EdgeOptions:
         from apexrank.graph.shards import is_shards
 
         if is_shards(path):
-            raise InputError(f"{path} is a graph in shards, which only graph rank reads: give the edges it was made of")
+            raise InputError(
+                f"{path} is a graph in shards, which only graph rank reads: give the edges it was made of"
+            )
         with out.working(f"reading {path}"):
             edges = edges_of_file(path, **self.columns(), format=self.format)
         if edges.assumed is not None:

@@ -116,7 +116,11 @@ def _itself(x: np.ndarray) -> np.ndarray:
 
 
 def _in_unit(links: InLinks, shard: Shard, unit: float | None) -> InLinks:
-    return links if unit == 1 or not links.weighted else links.divided(shard.out_weight() if unit is None else unit)
+    return (
+        links
+        if unit == 1 or not links.weighted
+        else links.divided(shard.out_weight() if unit is None else unit)
+    )
 
 
 def _read(shard: Shard, unit: float | None) -> InLinks:

@@ -80,12 +80,16 @@ class Shard:
         """Raise InputError where the links of this shard are none: kernels would read foreign memory."""
         if links.indptr[0] != 0 or links.indptr[-1] != self.n_edges or (np.diff(links.indptr) < 0).any():
             raise InputError(f"{self._file('indptr')} is damaged: its rows do not add up; {_COPY}")
-        unsigned = links.indices.view(f"u{links.indices.itemsize}")  # negative numbers become the largest ones
+        unsigned = links.indices.view(
+            f"u{links.indices.itemsize}"
+        )  # negative numbers become the largest ones
         if unsigned.max(initial=0) >= self.n:
             raise InputError(f"{self._file('indices')} is damaged: it has links from no vertex; {_COPY}")
         w = links.weights
         if w is not None and not (w.min(initial=1.0) > 0 and w.max(initial=1.0) < np.inf):
-            raise InputError(f"{self._file('weights')} is damaged: it has weights that are not positive; {_COPY}")
+            raise InputError(
+                f"{self._file('weights')} is damaged: it has weights that are not positive; {_COPY}"
+            )
 
     def map(self) -> Links:
         """The links as :meth:`load` gives them, with none of them read; the sizes of the files are checked."""
