@@ -125,8 +125,9 @@ def _in_unit(links: InLinks, shard: Shard, unit: float | None) -> InLinks:
 
 def _read(shard: Shard, unit: float | None) -> InLinks:
     """The links of a shard as a worker keeps them."""
-    indptr, indices, weights = (None if array is None else np.array(array) for array in shard.load())
-    return _in_unit(InLinks(indptr, indices, weights, threads=1), shard, unit)
+    indptr, indices, weights = shard.load()
+    kept = None if weights is None else np.array(weights)
+    return _in_unit(InLinks(np.array(indptr), np.array(indices), kept, threads=1), shard, unit)
 
 
 def _advise(arrays: Links, advice: str) -> None:

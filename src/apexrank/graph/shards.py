@@ -207,8 +207,8 @@ class ShardedGraph(Vertices):
             return (self.out_weight > 0).astype(float)
         largest = np.zeros(self.n)
         for shard in self.shards:
-            _, indices, weights = shard.load()
-            np.maximum.at(largest, indices, weights)
+            links = shard.load()
+            np.maximum.at(largest, links.indices, links.weights)  # type: ignore[arg-type]
         return largest
 
     def reached(self, seeds: np.ndarray) -> np.ndarray:
@@ -219,7 +219,7 @@ class ShardedGraph(Vertices):
         # shares are ready where workers keep them; on disk the links' own weights need no division
         links = self.in_links(None if self.engine == "dask" else 1.0)
         found, before = np.array(seeds, dtype=bool), -1
-        while (count := np.count_nonzero(found)) > before:
+        while (count := int(np.count_nonzero(found))) > before:
             found, before = found | links.touched(found), count
         return found
 

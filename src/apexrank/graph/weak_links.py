@@ -49,7 +49,7 @@ class WeakLinksWalk(Walk):
                 damping * rate[graph.indices],
                 (1 - damping) * np.repeat(teleport, np.diff(graph.indptr)),
             )
-            flow = flow if graph.weights is None else flow * self.links.weights
+            flow = flow if graph.weights is None else flow * self.links.weights  # type: ignore[attr-defined]
             self.links, rate = InLinks(graph.indptr, graph.indices, self._more(flow, b)), np.ones(graph.n)
         self.inflow = map.on(self.links, rate, teleport)
         # a dozen roundings make k
