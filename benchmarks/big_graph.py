@@ -6,7 +6,6 @@
 from __future__ import annotations
 
 import multiprocessing
-import resource
 import tempfile
 import time
 from pathlib import Path
@@ -19,7 +18,7 @@ from apexrank.graph.pack import pack_graph
 from apexrank.graph.shards import LINKS, ShardedGraph, ShardWriter, open_shards, shard_rows, writing_shards
 from apexrank.kernels.edges import Links
 from apexrank.kernels.jit import kernel
-from benchmarks.timing import report
+from benchmarks.timing import report, status
 
 PACKED_EDGES, PACKED_VERTICES = 50_000_000, 5_000_000
 MEMORY = 2e9
@@ -138,24 +137,26 @@ def write_edges(graph: ShardedGraph, path: Path, text: bool, seed: int = 0) -> N
     """Write the links of a graph as a text file, in parts that are shuffled inside."""
     rng = np.random.default_rng(seed)
     with path.open("wb") as file:
+        file.write(b"source\ttarget\n")
         for shard in graph.shards:
             links = shard.load()
             targets = np.repeat(np.arange(shard.first, shard.last), np.diff(links.indptr))
-            order = rng.permutation(len(targets))
-            frame = pl.DataFrame({"source": links.indices[order], "target": targets[order]})
-            if text:
-                frame = frame.select(
-                    pl.format("https://site{}.example/page{}", pl.col(end) % 100_000, pl.col(end)).alias(end)
-                    for end in ("source", "target")
-                )
-            frame.write_csv(file, include_header=False, separator="\t")
+            for rows in np.array_split(rng.permutation(len(targets)), 1 + len(targets) // 1_000_000):
+                frame = pl.DataFrame({"source": links.indices[rows], "target": targets[rows]})
+                if text:
+                    frame = frame.select(_address(end) for end in frame.columns)
+                frame.write_csv(file, include_header=False, separator="\t")
+
+
+def _address(end: str) -> pl.Expr:
+    return pl.format("https://site{}.example/page{}", pl.col(end) % 100_000, pl.col(end)).alias(end)
 
 
 def _pack(path: Path, folder: Path, pipe: Any) -> None:
     """In a process of its own: the peak of memory counts from the start of a process."""
     start = time.perf_counter()
     pack_graph(path, folder, memory=MEMORY)
-    pipe.send((time.perf_counter() - start, resource.getrusage(resource.RUSAGE_SELF)))
+    pipe.send((time.perf_counter() - start, time.process_time(), status("VmHWM")))
 
 
 def packing(edges: int = PACKED_EDGES, vertices: int = PACKED_VERTICES) -> list[dict]:
@@ -173,7 +174,8 @@ def packing(edges: int = PACKED_EDGES, vertices: int = PACKED_VERTICES) -> list[
             here, there = context.Pipe()
             process = context.Process(target=_pack, args=(path, Path(folder, "packed"), there))
             process.start()
-            seconds, usage = here.recv()
+            there.close()
+            seconds, cpu_seconds, peak = here.recv()
             process.join()
             packed = open_shards(f"{folder}/packed")
             assert packed.n_edges == graph.n_edges
@@ -182,9 +184,9 @@ def packing(edges: int = PACKED_EDGES, vertices: int = PACKED_VERTICES) -> list[
                     "what": f"graph pack, ids of {'text' if text else 'numbers'}",
                     "edges": edges,
                     "M edges/s": edges / seconds / 1e6,
-                    "M edges/CPU s": edges / (usage.ru_utime + usage.ru_stime) / 1e6,
+                    "M edges/CPU s": edges / cpu_seconds / 1e6,
                     "file GB": path.stat().st_size / 1e9,
-                    "peak GB": usage.ru_maxrss * 1024 / 1e9,
+                    "peak GB": peak / 1e9,
                 }
             )
     return rows

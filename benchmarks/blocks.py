@@ -23,7 +23,7 @@ from apexrank.problem.blocks import ArrayBlocks, Block
 from apexrank.rankers import PNormPush
 from apexrank.rankers.base import fit_blocks
 from apexrank.solvers import LBFGS
-from benchmarks.timing import report
+from benchmarks.timing import report, status
 
 FILE_ROWS, FILE_COLUMNS = 10_000_000, 50  # 4 GB
 BLOCK_ROWS = 320_000  # 128 MB
@@ -59,12 +59,6 @@ def write_folder(folder: Path, n: int) -> None:
         rows, y = rows_of(k, min(BLOCK_ROWS, n - a), FILE_COLUMNS)
         frame = pl.DataFrame(rows, schema=names).with_columns(pl.Series("y", y))
         frame.write_parquet(folder / f"{k:03d}.parquet", row_group_size=BLOCK_ROWS // 8)
-
-
-def status(field: str) -> int:
-    """Bytes of this process as Linux counts them; getrusage would count the parent's peak as well."""
-    line = next(line for line in Path("/proc/self/status").read_text().splitlines() if line.startswith(field))
-    return int(line.split()[1]) * 1024
 
 
 def _measure(kind: str, path: str, y: np.ndarray | None, pipe) -> None:

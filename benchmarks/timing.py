@@ -41,6 +41,12 @@ def peak_megabytes(work: Callable[[], object]) -> float:
     return (peak - before) / 2**20
 
 
+def status(field: str) -> int:
+    """Bytes of this process as Linux counts them; getrusage would count the parent's peak as well."""
+    line = next(line for line in Path("/proc/self/status").read_text().splitlines() if line.startswith(field))
+    return int(line.split()[1]) * 1024
+
+
 def report(name: str, title: str, rows: list[dict]) -> list[dict]:
     """Print the rows as a table and write them to ``benchmarks/results/NAME.json``."""
     table = Table(title=title)

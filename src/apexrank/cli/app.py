@@ -116,11 +116,19 @@ def _stopping_cleanly() -> Iterator[None]:
             signal.signal(number, stop)
     except ValueError:  # not the main thread, which alone may do that
         numbers = []
+    hook = sys.unraisablehook
+    sys.unraisablehook = lambda error: None if _is_interruption(error.exc_type) else hook(error)
     try:
         yield
     finally:
+        sys.unraisablehook = hook
         for number in numbers:
             signal.signal(number, signal.SIG_DFL)
+
+
+def _is_interruption(kind: type[BaseException]) -> bool:
+    """Polars raises KeyboardInterrupt by itself, and Python's own may then meet a generator that is being closed."""
+    return issubclass(kind, KeyboardInterrupt | _Stopped)
 
 
 def _reader_has_left() -> int:

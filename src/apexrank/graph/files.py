@@ -207,16 +207,16 @@ def _joined_ids(tables: list[EdgeTable], k: int, role: str) -> Any:
 
     parts = [plain_ids(table.columns[k], role, table.place) for table in tables]
     for table, part in zip(tables, parts, strict=True):
-        refuse_other_ids(tables[0].file, parts[0], table.file, part)
+        refuse_other_ids(tables[0].file, type(parts[0]), table.file, part)
     if isinstance(parts[0], list):
         return [name for part in parts for name in part]
     return np.concatenate(parts) if isinstance(parts[0], np.ndarray) else pl.concat(parts)
 
 
-def refuse_other_ids(first: File, first_ids: Any, file: File, ids: Any) -> None:
+def refuse_other_ids(first: File, first_kind: type, file: File, ids: Any) -> None:
     """Raise InputError where one table has ids of whole numbers and another one text."""
-    if type(ids) is not type(first_ids):
-        kinds = ["whole numbers" if isinstance(each, np.ndarray) else "text" for each in (first_ids, ids)]
+    if type(ids) is not first_kind:
+        kinds = ["whole numbers" if kind is np.ndarray else "text" for kind in (first_kind, type(ids))]
         raise InputError(f"ids are {kinds[0]} in {first}, but {kinds[1]} in {file}: write them alike")
 
 

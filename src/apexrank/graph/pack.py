@@ -14,7 +14,7 @@ from __future__ import annotations
 import shutil
 import warnings
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from itertools import pairwise
 from pathlib import Path
@@ -240,7 +240,7 @@ class _Packing:
         """Read all edges once, and leave them in the scratch folder by key."""
         chunks: list[Path] = []
         vertices: Any = None
-        headers: dict[str, EdgeTable] = {}
+        headers: dict[str, EdgeTable] = {}  # without their edges
         n = 0
         for table, sources, targets in self._ends():
             if vertices is None:
@@ -250,7 +250,8 @@ class _Packing:
                 )
                 if note := assumed(table, self.rules.columns):
                     warnings.warn(f"{note} (source=, target= and weight= choose)", stacklevel=4)
-            headers.setdefault(str(table.file), table)
+            if str(table.file) not in headers:
+                headers[str(table.file)] = replace(table, columns=(None, None, None), place=str)
             weights = table.columns[2]
             self.weighted = weights is not None
             if weights is not None:
@@ -273,7 +274,7 @@ class _Packing:
         for table in self.tables():
             columns = zip(table.columns[:2], ("source", "target"), strict=True)
             ends = [plain_ids(ids, role, table.place) for ids, role in columns]
-            first = first or [table.file, *(ids[:0] for ids in ends)]
+            first = first or [table.file, *map(type, ends)]
             for known, ids in zip(first[1:], ends, strict=True):
                 refuse_other_ids(first[0], known, table.file, ids)
                 if isinstance(ids, list):
@@ -325,7 +326,7 @@ class _Packing:
 
     def _sorted(self, k: int, rows: int, n: int) -> Links:
         """Links of a bucket by target and source; repeated ones stay."""
-        kinds = index_type(n), index_type(n), np.float64
+        kinds: list[Any] = [index_type(n), index_type(n), np.float64]
         paths = [path for path in self._bucket(k) if path.exists()]
         found: list[Any] = [np.fromfile(path, kind) for path, kind in zip(paths, kinds, strict=False)]
         for path in paths:
@@ -414,7 +415,7 @@ class _TextIds:
     def __init__(self, scratch: Path, memory: int, seed: int) -> None:
         self._scratch, self._memory, self._seed = scratch, memory, seed
         self._runs: list[Path] = []
-        self._samples: list[Any] = []
+        self._samples: list[str] = []
         self._bytes = 0
         self._table: Any = None
         self._names: Any = None
@@ -428,7 +429,8 @@ class _TextIds:
         self._runs.append(self._scratch / f"names{len(self._runs)}.parquet")
         run.write_parquet(self._runs[-1], row_group_size=_RUN_ROWS)
         self._bytes += int(run.estimated_size())
-        self._samples.append(names.gather_every(-(-len(names) // _SAMPLES)))
+        # as a list, since a part of a series keeps all of its text in memory
+        self._samples += names.gather_every(-(-len(names) // _SAMPLES)).to_list()
         return [self._hash(ids) for ids in (sources, targets)]
 
     def _hash(self, names: Any) -> np.ndarray:
@@ -439,8 +441,8 @@ class _TextIds:
 
         # a range is in memory as it was read, joined and sorted
         ranges = -(-4 * self._bytes // self._memory)
-        samples = pl.concat(self._samples).sort()
-        bounds = samples.gather_every(-(-len(samples) // ranges))[1:].unique(maintain_order=True).to_list()
+        samples = sorted(set(self._samples))
+        bounds = samples[:: -(-len(samples) // ranges)][1:]
         runs, name = pl.scan_parquet(self._runs, glob=False), pl.col("name")
         parts: list[Path] = []
         keys = []
