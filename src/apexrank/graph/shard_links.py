@@ -36,8 +36,13 @@ class ShardLinks(LinkSums):
         self._checked: set[str] = set()
 
     @cached_property
+    def _maps(self) -> list[Links]:
+        """All links, mapped once: a folder that is replaced meanwhile cannot be mixed with this one."""
+        return [shard.map() for shard in self.shards]
+
+    @cached_property
     def most_links(self) -> int:  # type: ignore[override]
-        return max(int(np.diff(shard.map().indptr).max(initial=0)) for shard in self.shards)
+        return max(int(np.diff(links.indptr).max(initial=0)) for links in self._maps)
 
     @cached_property
     def weight_range(self) -> tuple[float, float]:  # type: ignore[override]
@@ -68,12 +73,9 @@ class ShardLinks(LinkSums):
         return (function(links, shard, *args) for shard, links in self._loaded())
 
     def _loaded(self) -> Iterator[tuple[Shard, InLinks]]:
-        ahead = self.shards[0].map()
-        for shard, following in zip(self.shards, [*self.shards[1:], None], strict=True):
-            arrays = ahead
-            if following is not None:
-                ahead = following.map()
-                _advise(ahead, "MADV_WILLNEED")
+        for number, (shard, arrays) in enumerate(zip(self.shards, self._maps, strict=True), start=1):
+            for following in self._maps[number : number + 1]:
+                _advise(following, "MADV_WILLNEED")
             if shard.name not in self._checked:
                 shard.check(arrays)
                 self._checked.add(shard.name)
@@ -93,7 +95,7 @@ class DaskLinks(ShardLinks):
         super().__init__(shards, unit)
         from apexrank.problem.dask import Caught, DaskBlocks, dask_module
 
-        read = dask_module().delayed(Caught(_read), pure=True, traverse=False)
+        read = dask_module().delayed(Caught(_read), pure=False, traverse=False)
         self._blocks = DaskBlocks([read(shard, unit) for shard in shards])
 
     def _map(self, function: Callable[..., Any], *args: Any) -> Iterable[Any]:
@@ -116,11 +118,9 @@ def _itself(x: np.ndarray) -> np.ndarray:
 
 
 def _in_unit(links: InLinks, shard: Shard, unit: float | None) -> InLinks:
-    return (
-        links
-        if unit == 1 or not links.weighted
-        else links.divided(shard.out_weight() if unit is None else unit)
-    )
+    if unit == 1 or not links.weighted:
+        return links
+    return links.divided(shard.out_weight() if unit is None else unit)
 
 
 def _read(shard: Shard, unit: float | None) -> InLinks:

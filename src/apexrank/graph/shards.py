@@ -10,7 +10,7 @@ import json
 import re
 from collections.abc import Iterator
 from contextlib import AbstractContextManager
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from functools import cached_property
 from pathlib import Path
 from typing import Any, BinaryIO, Literal
@@ -176,6 +176,10 @@ class ShardedGraph(Vertices):
         asked = pl.DataFrame({"name": pl.Series(names, dtype=pl.String)})
         numbers = asked.join(known, on="name", how="left", maintain_order="left")["number"]
         return numbers.cast(pl.Int64).fill_null(-1).to_numpy()
+
+    def __getstate__(self) -> dict[str, Any]:
+        """What a pickle takes along: neither links nor names, but the folder they are in."""
+        return {each.name: getattr(self, each.name) for each in fields(self)}
 
     @cached_property
     def _kept(self) -> dict[float | None, ShardLinks]:
