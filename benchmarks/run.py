@@ -42,6 +42,7 @@ NAMES = (
     "big_graph",
     "dask_retarget",
     "search",
+    "big_ranks",
     "scaling",
     "peers",
 )

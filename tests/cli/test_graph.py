@@ -694,3 +694,57 @@ def test_columns_that_were_guessed_are_told(folder):
     assert "links go from 'trustor' to 'trustee'; not used: 'score'" in told
     assert not run("graph inspect rated.csv --source trustor --target trustee --weight score --signed").stderr
     assert not run("graph inspect edges.csv").stderr
+
+
+class TestShards:
+    """Graphs that ``graph pack`` has written."""
+
+    @pytest.fixture
+    def packed(self, folder):
+        run("graph pack edges.csv -o edges.shards")
+        return folder
+
+    def test_the_ranking_is_that_of_the_edges(self, packed):
+        for options in ("", "--method pagerank --top 3", "-p 2", "--method trustrank --trusted good.txt"):
+            found, expected = ranked(f"edges.shards {options}"), ranked(f"edges.csv {options}")
+            for report in (found, expected):
+                del report["seconds"], report["edges_file"]
+            assert found == expected
+
+    def test_a_vertex_is_explained(self, packed):
+        found, expected = (ranked(f"{edges} --explain farm") for edges in ("edges.shards/", "edges.csv"))
+        assert found["explain"] == expected["explain"]
+
+    def test_a_file_is_written(self, packed):
+        run("graph rank edges.shards --engine blocks -o found.csv")
+        run("graph rank edges.csv -o expected.csv")
+        assert Path("found.csv").read_text() == Path("expected.csv").read_text()
+
+    @pytest.mark.slow
+    def test_processes_give_the_same_ranking(self, packed):
+        found, expected = ranked("edges.shards --engine dask --workers 2 -p 2"), ranked("edges.csv -p 2")
+        assert found["ranking"] == expected["ranking"]
+
+    @pytest.mark.parametrize(
+        ("command", "message"),
+        [
+            (
+                "rank edges.csv --engine blocks",
+                "--engine is for graphs in shards: write one with apexrank graph pack",
+            ),
+            ("rank edges.shards --workers 2", "--workers is a number of processes of --engine dask"),
+            (
+                "rank edges.shards --engine dask --workers 0",
+                "--workers is a number of processes of --engine dask",
+            ),
+            ("rank edges.shards --method hits", "use one of guarded, pagerank,"),
+            ("rank edges.shards --undirected", "give columns and rules for its edges where it is packed"),
+            ("rank edges.shards --distrusted bad.txt", "distrust along the links only"),
+            ("inspect edges.shards", "which only graph rank reads"),
+            ("compare edges.shards", "which only graph rank reads|takes a graph in memory"),
+        ],
+    )
+    def test_what_shards_cannot_do_is_one_line(self, packed, command, message):
+        error = run(f"graph {command}", code=2).stderr.strip()
+        assert re.search(message, error)
+        assert "\n" not in error

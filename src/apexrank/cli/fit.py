@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import logging
 import math
 from collections.abc import Mapping
 from contextlib import nullcontext
@@ -14,13 +13,13 @@ import typer
 
 from apexrank.cli import options as opt
 from apexrank.cli import output as out
-from apexrank.errors import InputError, MissingExtraError
+from apexrank.errors import InputError
 
 if TYPE_CHECKING:
     from apexrank.io import Recipe, Table, TableRanker
     from apexrank.io.judging import Judged
 
-_model, _engine = opt.panel("Model"), opt.panel("Larger than memory")
+_model = opt.panel("Model")
 _COEFFICIENTS_SHOWN = 8
 # What is shown of a model, of what, and the format of its numbers.
 _DRIVERS = {"coefficients": ("feature", "+.3g"), "effects": ("column", ".3g"), "questions": ("feature", "d")}
@@ -137,16 +136,15 @@ class FitColumns(opt.FeatureColumns):
 
 
 @dataclass(frozen=True)
-class EngineOptions:
+class EngineOptions(opt.Workers):
     """How tables larger than memory are fitted."""
 
-    engine: str | None = _engine(
+    engine: str | None = opt.large(
         "Read the table in passes of some rows at a time: blocks (in one process; the default for a folder) "
         "or dask (processes that keep their rows in memory). For linear models.",
         choices=("blocks", "dask"),
     )
-    workers: int | None = _engine("Processes of --engine dask; one per core by default.")
-    checkpoint: Path | None = _engine(
+    checkpoint: Path | None = opt.large(
         "File that keeps what a long fit has found so far: the same command, given again after an "
         "interruption, goes on from it to the same model, bit for bit. Removed when the model is written.",
         show_default=False,
@@ -323,35 +321,21 @@ def _fit_by_engine(
     from apexrank.io.tables import PARQUET, files_of
     from apexrank.rankers.base import LinearFit
 
-    workers, on_dask = options.workers, options.engine == "dask"
-    no_workers = workers is not None and not (on_dask and workers >= 1)
+    on_dask = options.engine == "dask"
+    options.check(on_dask)
     is_text = not all(file.suffix.lower() in PARQUET for file in files_of(train))
     tried = getattr(estimator, "estimator", estimator)
     linear = isinstance(tried, LinearFit) and getattr(tried, "kernel", None) is None
     linear = linear and not hasattr(tried, "contributions")
     opt.refuse(
         {
-            "--workers is a number of processes of --engine dask, at least 1": no_workers,
             "--engine takes linear models: others need the table in memory": not linear,
             "--engine dask reads Parquet files: use --engine blocks for CSV and LETOR": on_dask and is_text,
         }
     )
     if not on_dask:
         return fit_table_blocks(train, recipe, estimator)
-    try:
-        from distributed import Client, LocalCluster
-    except ImportError as error:
-        raise MissingExtraError('--engine dask needs Dask: pip install "apexrank[dask]"') from error
-    with (
-        LocalCluster(
-            n_workers=workers,
-            threads_per_worker=1,
-            processes=True,
-            dashboard_address="127.0.0.1:0",
-            silence_logs=logging.CRITICAL,  # an error is one line, and the command prints it
-        ) as cluster,
-        Client(cluster),
-    ):
+    with options.cluster():
         return fit_table_blocks(train, recipe, estimator, source=span_blocks, mapped=map_spans)
 
 

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
-from dataclasses import dataclass
+from contextlib import nullcontext
+from dataclasses import dataclass, replace
 from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, NamedTuple
@@ -48,6 +49,10 @@ class Method(NamedTuple):
 
 
 _LABELLED = ("trusted", "distrusted")
+_OF_SHARDS = (
+    *("guarded", "pagerank", "truncated", "lpq", "top-mean", "katz", "indegree"),
+    *("trustrank", "spam-mass", "anti-trustrank", "demoted"),
+)
 PLACES = ("inside", "outside", "weak-links")
 METHODS = {
     "lpq": Method(
@@ -170,6 +175,33 @@ class VertexFiles:
 
 
 @dataclass(frozen=True)
+class ShardOptions(opt.Workers):
+    """Who ranks a graph in shards."""
+
+    engine: str | None = opt.large(
+        "Rank a graph in shards, as graph pack writes it, by reading shard after shard (blocks, the default) or on "
+        "processes that keep the shards in memory (dask).",
+        choices=("blocks", "dask"),
+    )
+
+    def check_graph(self, edges: Path, method: str) -> None:
+        """Refuse options and methods that a graph in memory, or one in shards, does not have."""
+        from apexrank.graph.shards import is_shards
+
+        self.check(self.engine == "dask")
+        if is_shards(edges):
+            if method not in _OF_SHARDS:
+                raise InputError(
+                    f"--method {method} takes a graph in memory, and {edges} is one in shards: use one of "
+                    f"{', '.join(_OF_SHARDS)}"
+                )
+        elif self.engine is not None:
+            raise InputError(
+                f"--engine is for graphs in shards: write one with apexrank graph pack {edges} -o edges.shards"
+            )
+
+
+@dataclass(frozen=True)
 class ExplainedOutput(opt.RankingOutput):
     """What is written, and what is explained."""
 
@@ -187,6 +219,7 @@ def rank(
     vertex_files: VertexFiles,
     reading: opt.EdgeOptions,
     signed: Signed = False,
+    engine: ShardOptions,
     shown: ExplainedOutput,
     json: opt.Json = False,
 ) -> None:
@@ -203,8 +236,12 @@ def rank(
         {*chosen, *(name for name in flags if flags[name])}
     )
     estimator = build_method(method, {*files, *(name for name in flags if flags[name])}, **parameters)
+    engine.check_graph(edges, method)
     watch = out.Stopwatch()
     given = reading.read(edges, signed=signed)
+    on_dask = engine.engine == "dask"
+    if on_dask:
+        given = replace(given, engine="dask")
     graph = given.positive if signed else given
     arguments = {
         what: earlier_scores(path, graph) if what == "start" else opt.read_seeds(path, graph, what)
@@ -213,7 +250,8 @@ def rank(
     vertices = [named_vertex(graph, name) for name in shown.explain or []]
     graph.numbers(vertices, what="explained")
     watch.end("reading")
-    out.fit_with_progress(estimator, given, f"ranking {graph.n} vertices", "error at most", **arguments)
+    with engine.cluster() if on_dask else nullcontext():
+        out.fit_with_progress(estimator, given, f"ranking {graph.n} vertices", "error at most", **arguments)
     watch.end("ranking")
     labels = {name: getattr(estimator, f"{name}_", None) for name in _COLUMNS}
     given_labels = {name: values for name, values in labels.items() if values is not None}

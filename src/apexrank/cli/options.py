@@ -9,6 +9,7 @@ from __future__ import annotations
 import codecs
 import csv
 import inspect
+import logging
 import math
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -21,7 +22,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from apexrank.cli import output as out
-from apexrank.errors import InputError
+from apexrank.errors import InputError, MissingExtraError
 from apexrank.textfile import NotUtf8Error
 
 if TYPE_CHECKING:
@@ -51,6 +52,7 @@ label = panel("Labels")
 reading = panel("Reading")
 costs = panel("Costs")
 worth = panel("Points")
+large = panel("Larger than memory")
 written = panel("Output")
 TABLE_OUTPUT = "CSV or Parquet file to write; default: the screen."
 
@@ -268,7 +270,7 @@ EdgePath = Annotated[
     Path,
     argument(
         "File of edges: CSV, TSV or a plain list, JSON lines (also .gz), Parquet; a folder or a quoted pattern of such "
-        "files; - for standard input; or a file of a graph, see --format."
+        "files; - for standard input; or a file of a graph, see --format. graph rank takes a folder of shards, too."
     ),
 ]
 # those of apexrank.graph.formats, which would load scipy
@@ -329,7 +331,12 @@ class EdgeOptions:
     def read_edges(self, path: Path) -> Edges:
         """Read edges as the file has them, and tell which columns were guessed."""
         from apexrank.graph.files import edges_of_file
+        from apexrank.graph.shards import is_shards
 
+        if is_shards(path):
+            raise InputError(
+                f"{path} is a graph in shards, which only graph rank reads: give the edges it was made of"
+            )
         with out.working(f"reading {path}"):
             edges = edges_of_file(path, **self.columns(), format=self.format)
         if edges.assumed is not None:
@@ -343,8 +350,44 @@ class EdgeOptions:
         return as_graph(edges, **self._links(), signed=signed)
 
     def read(self, path: Path, *, signed: bool = False) -> Any:
-        """Read a graph or a signed graph."""
+        """Read a graph or a signed graph; one in shards is opened."""
+        from apexrank.graph.reading import as_graph
+        from apexrank.graph.shards import is_shards
+
+        if is_shards(path):
+            return as_graph(path, **self.rules(), signed=signed)
         return self.build(self.read_edges(path), signed=signed)
+
+
+@dataclass(frozen=True)
+class Workers:
+    """Processes of ``--engine dask``."""
+
+    workers: int | None = large("Processes of --engine dask; one per core by default.")
+
+    def check(self, on_dask: bool) -> None:
+        """Refuse a number of workers that are none."""
+        if self.workers is not None and not (on_dask and self.workers >= 1):
+            raise InputError("--workers is a number of processes of --engine dask, at least 1")
+
+    @contextmanager
+    def cluster(self) -> Iterator[None]:
+        """Start the processes, and make them those that Dask uses."""
+        try:
+            from distributed import Client, LocalCluster
+        except ImportError as error:
+            raise MissingExtraError('--engine dask needs Dask: pip install "apexrank[dask]"') from error
+        with (
+            LocalCluster(
+                n_workers=self.workers,
+                threads_per_worker=1,
+                processes=True,
+                dashboard_address="127.0.0.1:0",
+                silence_logs=logging.CRITICAL,  # an error is one line, and the command prints it
+            ) as cluster,
+            Client(cluster),
+        ):
+            yield
 
 
 def read_seeds(path: Path, graph: Graph, what: str) -> dict[Any, float]:

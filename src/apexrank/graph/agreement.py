@@ -157,7 +157,7 @@ class Agreement:
         return self._next(mixture[self._places], w)
 
     def _next(self, shares: np.ndarray, w: np.ndarray) -> np.ndarray:
-        new = self.damping * self.into.sums(w, shares)
+        new = self.damping * self.into.weighted_sums(w, shares)
         return new + self.teleport * (1 - new.sum())
 
     def stationarity(self, choice: Choice) -> float:
@@ -192,7 +192,7 @@ class Agreement:
     def distances(self, mixture: np.ndarray, ranks: np.ndarray) -> np.ndarray:
         """``D_φ(t̂_i‖ranks)`` of every vertex: how far it is from the consensus."""
         slope = self.gradient(ranks)
-        inner = self.damping * self.out.sums(slope, mixture) + (self.base * slope).sum()
+        inner = self.damping * self.out.weighted_sums(slope, mixture) + (self.base * slope).sum()
         inner[self.dangling] = (self.teleport * slope).sum()
         of_ranks = self.phi(ranks).sum() - (slope * ranks).sum()
         return np.maximum(self.convex_costs(mixture) - inner - of_ranks, 0.0)
@@ -208,7 +208,7 @@ class Agreement:
             right -= self.penalty(w)[1]
         right -= (w * right).sum()
         for _ in range(MOST_STEPS):
-            new = a * self.out.sums(s, choice.mixture) + right
+            new = a * self.out.weighted_sums(s, choice.mixture) + right
             change = np.abs(new - s).max()
             s = new
             if change * a <= tol * (1 - a) or change <= 1e-15 * np.abs(s).max():

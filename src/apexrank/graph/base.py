@@ -18,7 +18,6 @@ from apexrank.errors import InputError
 from apexrank.graph.graph import Graph, SignedGraph
 from apexrank.graph.power import Fixpoint, Progress, Walk
 from apexrank.graph.reading import as_graph
-from apexrank.kernels.csr import reached
 from apexrank.validation import OwnParametersFirst, check_count, check_finite
 
 Teleport = ArrayLike | Mapping[Any, float] | Iterable[Any] | None
@@ -364,8 +363,7 @@ def reached_from(graph: Graph, weights: np.ndarray) -> np.ndarray:
     """1 for vertices that links lead to from those of positive weight, these included; 0 for others."""
     if weights.ndim > 1:
         return np.stack([reached_from(graph, column) for column in weights.T], axis=1)
-    out = graph.reversed()
-    return reached(out.indptr, out.indices, weights > 0).astype(float)
+    return graph.reached(weights > 0).astype(float)
 
 
 def _carried_over(old: Graph, scores: np.ndarray, new: Graph) -> np.ndarray:

@@ -18,7 +18,7 @@ from apexrank.graph.base import IteratedRank
 from apexrank.graph.graph import Graph
 from apexrank.graph.lpq import Lpq, fast_power
 from apexrank.graph.power import Inflow, Walk
-from apexrank.kernels.csr import InLinks
+from apexrank.kernels.csr import LinkSums
 
 LARGEST_P_OF_MEAN = 8.0
 
@@ -47,12 +47,12 @@ class TopMean:
     def degree(self) -> float:
         return 1.0 / self.ratio
 
-    def on(self, links: InLinks, rate: np.ndarray, teleport: np.ndarray) -> Inflow:
-        weights, powers = links.weights**self.p, fast_power(teleport, self.p)
+    def on(self, links: LinkSums, rate: np.ndarray, teleport: np.ndarray) -> Inflow:
+        powers = fast_power(teleport, self.p)
         k = min(self.k, links.most_links + 1)
 
         def inflow(x: np.ndarray, tau: Any) -> np.ndarray:
-            total = links.top_sums(fast_power(x * rate, self.p), tau**self.p * powers, k, weights)
+            total = links.top_sums(fast_power(x * rate, self.p), tau**self.p * powers, k, self.p)
             return fast_power(total / self.k, self.degree / self.p)
 
         return inflow
@@ -119,18 +119,9 @@ class ConcaveConvex:
                 f"degree must be a number above 0, or nan where it is unknown, got {self.degree!r}"
             )
 
-    def on(self, links: InLinks, rate: np.ndarray, teleport: np.ndarray) -> Inflow:
-        if links.weights.size:
-            counts: np.ndarray = np.diff(links.indptr).astype(np.int64)
-            rows = np.repeat(np.arange(links.n), counts)
-
-            def total(flow: np.ndarray) -> np.ndarray:
-                return np.bincount(rows, self.f(links.weights * flow[links.indices]), links.n)
-
-        else:
-
-            def total(flow: np.ndarray) -> np.ndarray:
-                return links.sums(self.f(flow))
+    def on(self, links: LinkSums, rate: np.ndarray, teleport: np.ndarray) -> Inflow:
+        def total(flow: np.ndarray) -> np.ndarray:
+            return links.mapped_sums(flow, self.f) if links.weighted else links.sums(self.f(flow))
 
         def inflow(x: np.ndarray, tau: Any) -> np.ndarray:
             flow = x * rate

@@ -14,6 +14,7 @@ from apexrank.errors import InputError
 from apexrank.graph.edges import Edges, alike, as_weights, object_array
 from apexrank.graph.vertices import Vertices, is_whole
 from apexrank.kernels import edges as kernels
+from apexrank.kernels.csr import InLinks, reached
 from apexrank.kernels.edges import Links, index_type
 from apexrank.validation import check_choice
 
@@ -143,6 +144,40 @@ class Graph(Vertices):
         largest = np.zeros(self.n)
         np.maximum.at(largest, self.indices, self.weights)
         return largest
+
+    @property
+    def weighted(self) -> bool:
+        """Whether links have weights; without, all weigh 1."""
+        return self.weights is not None
+
+    def in_links(self, unit: float | None = 1.0) -> InLinks:
+        """The links for sums over the in-links of every vertex, with weights in some unit.
+
+        None makes them shares of the out-weight of their source.
+
+        Examples
+        --------
+        >>> graph = Graph.from_edges([0, 0], [1, 2], [3.0, 1.0])
+        >>> graph.in_links(unit=None).sums(np.array([100.0, 0.0, 0.0])).tolist()
+        [0.0, 75.0, 25.0]
+        """
+        links = InLinks(self.indptr, self.indices, self.weights)
+        return links if unit == 1 else links.divided(self.out_weight if unit is None else unit)
+
+    def links_into(self, vertex: int) -> tuple[np.ndarray, np.ndarray]:
+        """Sources and weights of the links into a vertex."""
+        inside = slice(self.indptr[vertex], self.indptr[vertex + 1])
+        sources = self.indices[inside]
+        return sources, np.ones(len(sources)) if self.weights is None else self.weights[inside]
+
+    def in_degrees(self) -> np.ndarray:
+        """Number of links into each vertex."""
+        return np.diff(self.indptr)
+
+    def reached(self, seeds: np.ndarray) -> np.ndarray:
+        """Mask of the vertices that links lead to from the seeds (a mask), these included."""
+        out = self.reversed()
+        return reached(out.indptr, out.indices, seeds)
 
     @property
     def _links(self) -> Links:

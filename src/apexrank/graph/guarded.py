@@ -32,8 +32,11 @@ class SpreadWalk(Walk):
         early: float,
     ) -> None:
         floor = np.maximum(graph.out_weight, min_links * graph.largest_out_weights())
-        super().__init__(replace(graph, out_weight=floor), Linear(), damping, teleport)
-        self._kept = 1 - np.divide(graph.out_weight, floor, out=np.zeros(graph.n), where=floor > 0)
+        super().__init__(graph, Linear(), damping, teleport)
+        self.graph = replace(graph, out_weight=floor)  # for explanations
+        share = np.divide(graph.out_weight, floor, out=np.zeros(graph.n), where=floor > 0)
+        self.rate = self.rate * (share if teleport.ndim == 1 else share[:, None])
+        self._kept = 1 - share
         late = teleport
         for _ in range(truncate):
             late = self.links.sums(late * self.rate)

@@ -17,7 +17,7 @@ from apexrank.graph.graph import Graph, SignedGraph
 from apexrank.graph.power import Fixpoint, Inflow, Linear, Map, Progress, Walk, shared_links, stacked
 from apexrank.graph.trust import Direction, spread, trust_share
 from apexrank.graph.weak_links import WeakLinksWalk
-from apexrank.kernels.csr import InLinks
+from apexrank.kernels.csr import LinkSums
 from apexrank.validation import check_choice, check_finite
 
 Propagation = Literal["linear", "same"]
@@ -45,19 +45,19 @@ class Lpq:
     def degree(self) -> float:
         return 1.0 / self.ratio
 
-    def on(self, links: InLinks, rate: np.ndarray, teleport: np.ndarray) -> Inflow:
+    def on(self, links: LinkSums, rate: np.ndarray, teleport: np.ndarray) -> Inflow:
         if self.p == 1:
             return lambda x, tau: fast_power(links.sums(x * rate) + tau * teleport, self.degree)
         if math.isinf(self.p):
             return lambda x, tau: fast_power(np.maximum(links.largest(x * rate), tau * teleport), self.degree)
         with np.errstate(under="ignore"):
-            weights, powers = links.weights**self.p, fast_power(teleport, self.p)
-        parts = [_range(each) for each in (rate, links.weights, teleport)]
+            powers = fast_power(teleport, self.p)
+        parts = [_range(each) for each in (rate, np.array(links.weight_range), teleport)]
 
         def inflow(x: np.ndarray, tau: Any) -> np.ndarray:
             if not self._in_range(parts, x, tau):
                 return fast_power(self._norms(links, x * rate, tau * teleport), self.degree)
-            total = links.sums(fast_power(x * rate, self.p), weights) + tau**self.p * powers
+            total = links.sums(fast_power(x * rate, self.p), self.p) + tau**self.p * powers
             return fast_power(total, 1 / (self.ratio * self.p))
 
         return inflow
@@ -74,7 +74,7 @@ class Lpq:
         high = max(x_high + r_high, x_high + r_high + w_high, w_high, u_high + t_high, t_high)
         return self.p * max(-low, high) < SAFE_LOG
 
-    def _norms(self, links: InLinks, flow: np.ndarray, extra: np.ndarray) -> np.ndarray:
+    def _norms(self, links: LinkSums, flow: np.ndarray, extra: np.ndarray) -> np.ndarray:
         norms = links.norms(flow, self.p)
         largest = np.maximum(norms, extra)
         unit = np.where(largest > 0, largest, 1.0)
@@ -117,18 +117,18 @@ class RatioOneWalk(Walk):
         from apexrank.graph.lp_root import solve_ratio_one
 
         p, links = self.map.p, self.links  # type: ignore[attr-defined]
-        smallest = np.log(self.rate[self.rate > 0].min(initial=1.0)) + np.log(links.weights.min(initial=1.0))
+        smallest = np.log(self.rate[self.rate > 0].min(initial=1.0)) + np.log(links.weight_range[0])
         if p * smallest < -SMALLEST_LOG:
             raise InputError(
                 f"p = {p:g} with ratio 1 is beyond what powers of this graph's shares can hold: use a ratio above 1"
             )
-        weights, rate = links.weights**p, self.rate.reshape(len(self.rate)) ** p
+        rate = self.rate.reshape(len(self.rate)) ** p
         columns = self.teleport.reshape(len(self.teleport), -1).T
         limits: dict[str, Any] = {"tol": tol, "max_iter": max_iter, "progress": progress}
         found = []
         for v in columns:
             root = LpRoot(
-                lambda y: links.sums(rate * y, weights), v, self.graph.dangling, p, self.damping, **limits
+                lambda y: links.sums(rate * y, p), v, self.graph.dangling, p, self.damping, **limits
             )
             each = solve_ratio_one(root)
             bounds = each.error_bound, each.relative_bound

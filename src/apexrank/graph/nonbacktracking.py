@@ -33,6 +33,8 @@ class State(NamedTuple):
 class NonBacktrackingWalk(Walk):
     """Walkers who live on links, and never go back along the link they came by."""
 
+    links: InLinks
+
     def __init__(self, graph: Graph, damping: float, teleport: np.ndarray, truncate: int) -> None:
         self.graph, self.damping, self.teleport, self.truncate = graph, damping, teleport, truncate
         self.links = InLinks(graph.indptr, graph.indices, graph.weights)

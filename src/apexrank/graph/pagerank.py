@@ -128,6 +128,6 @@ class InDegree(GraphRank):
         return self
 
     def _degree(self, graph: Graph) -> np.ndarray:
-        if self.weighted and graph.weights is not None:
-            return graph.reversed().out_weight
-        return np.diff(graph.indptr).astype(float)
+        if self.weighted and graph.weighted:
+            return graph.in_links().sums(np.ones(graph.n))
+        return graph.in_degrees().astype(float)

@@ -20,7 +20,7 @@ import numpy as np
 
 from apexrank.errors import InputError
 from apexrank.graph.graph import Graph
-from apexrank.kernels.csr import InLinks
+from apexrank.kernels.csr import LinkSums
 
 Progress = Callable[[int, float], None]
 Bound = Callable[[np.ndarray, np.ndarray, float], tuple[float, float]]
@@ -42,7 +42,7 @@ class Map(Protocol):
         """Degree of homogeneity; nan if it is unknown."""
         ...
 
-    def on(self, links: InLinks, rate: np.ndarray, teleport: np.ndarray) -> Inflow:
+    def on(self, links: LinkSums, rate: np.ndarray, teleport: np.ndarray) -> Inflow:
         """Function of the scores x and of τ: ``x·rate`` flows out of the vertices, ``τ·teleport`` into each more."""
         ...
 
@@ -56,7 +56,7 @@ class Linear:
 
     degree = 1.0
 
-    def on(self, links: InLinks, rate: np.ndarray, teleport: np.ndarray) -> Inflow:
+    def on(self, links: LinkSums, rate: np.ndarray, teleport: np.ndarray) -> Inflow:
         return lambda x, tau: links.sums(x * rate) + tau * teleport
 
     def terms(self, flow: np.ndarray) -> np.ndarray:
@@ -144,11 +144,9 @@ class Walk:
         """Sources of the links into a vertex; what flows through each, the teleport last; their shares of the score."""
         if self.outside:
             raise InputError("a teleport outside the norm is no link and cannot be explained: put it inside")
-        links, a = self.graph, self.damping
-        inside = slice(links.indptr[vertex], links.indptr[vertex + 1])
-        sources = links.indices[inside]
-        weights = 1.0 if links.weights is None else links.weights[inside]
-        flow = a * r[sources] * (weights / links.out_weight[sources])
+        a = self.damping
+        sources, weights = self.graph.links_into(vertex)
+        flow = a * r[sources] * (weights / self.graph.out_weight[sources])
         flows = np.append(flow, self.fresh[vertex] * (1 - a) + self.teleport[vertex] * a * self.held(r))
         terms = self.map.terms(flows)
         return sources, flows, terms / (terms.sum() or 1.0)
@@ -178,18 +176,17 @@ def total(x: np.ndarray) -> Any:
     return x.sum() if x.ndim == 1 else np.array([column.sum() for column in x.T])
 
 
-def shared_links(graph: Graph) -> tuple[InLinks, np.ndarray]:
+def shared_links(graph: Graph) -> tuple[LinkSums, np.ndarray]:
     """The in-links, and a rate for each vertex, by which ``x·rate`` summed over in-links hands x out to the targets.
 
     Weights become shares of what their source hands out, with rates of 1; without weights the rate is 1 over the number
     of out-links.
     """
-    if graph.weights is not None:
-        shares = graph.weights / graph.out_weight[graph.indices]
-        return InLinks(graph.indptr, graph.indices, shares), np.ones(graph.n)
     d = graph.out_weight
+    if graph.weighted:
+        return graph.in_links(unit=None), np.ones(graph.n)
     rate = np.divide(1.0, d, out=np.zeros_like(d), where=d > 0)
-    return InLinks(graph.indptr, graph.indices), rate
+    return graph.in_links(), rate
 
 
 def iterate(
@@ -224,7 +221,7 @@ def iterate(
     return Fixpoint(r, len(history), known <= tol, error, hilbert, history)
 
 
-def rounding_of(links: InLinks) -> float:
+def rounding_of(links: LinkSums) -> float:
     """Bound on what a step loses by rounding, relative to each score.
 
     The sum over in-links has ``links.roundings``. NumPy's pairwise sums over n vertices, one of the score that dangling

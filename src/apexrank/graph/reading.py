@@ -19,6 +19,7 @@ from apexrank.graph.objects import (
     is_matrix,
     refuse_columns,
 )
+from apexrank.graph.shards import ShardedGraph, is_shards, open_shards
 
 
 def as_graph(
@@ -38,7 +39,7 @@ def as_graph(
     Parameters
     ----------
     data : Graph, SignedGraph, sparse or dense matrix, networkx or igraph graph, data frame, path, or tuple
-        - a :class:`Graph` or :class:`SignedGraph` is returned as it is;
+        - a :class:`Graph`, :class:`SignedGraph` or :class:`ShardedGraph` is returned as it is;
         - a square scipy sparse matrix, or numpy array of two dimensions: ``A[i, j]`` is the weight of the link from
           i to j, 0 is no link;
         - networkx: vertices sorted by name where all names can be compared, else in its order; igraph: vertices in
@@ -49,7 +50,8 @@ def as_graph(
         - the path of a file of edges: CSV, TSV, white-space separated (as SNAP has them), JSON lines or Parquet (see
           :func:`apexrank.graph.files.edges_of_file`), a folder or pattern (``parts/*.csv``) of such files, ``-`` for
           standard input; or of a graph: GraphML, GEXF and GML (which need networkx), Pajek, Matrix Market (vertices
-          are named from 1, as in the file), scipy's ``.npz``, WebGraph's BVGraph, an adjacency list.
+          are named from 1, as in the file), scipy's ``.npz``, WebGraph's BVGraph, an adjacency list; or of a folder
+          of shards, which is opened as a :class:`ShardedGraph`.
     directed : bool, optional
         False: every edge is a link in both directions, a self-loop one link. By default what networkx or igraph say,
         else True. A symmetric matrix already holds both directions, and ``directed=False`` leaves it as it is.
@@ -74,7 +76,7 @@ def as_graph(
 
     Returns
     -------
-    Graph, or SignedGraph when ``signed``
+    Graph, or SignedGraph when ``signed``, or ShardedGraph
 
     Raises
     ------
@@ -90,6 +92,15 @@ def as_graph(
     >>> as_graph((["a", "b"], ["b", "a"], [1, -3]), signed=True).negative.weights.tolist()
     [3.0]
     """
+    if isinstance(data, str | Path) and is_shards(data):
+        data = open_shards(data)
+    if isinstance(data, ShardedGraph):
+        rules = (directed, source, target, weight, format, repeated, self_loops, signed)
+        if rules != (None, None, None, None, None, "sum", "keep", False):
+            raise InputError(
+                f"{data.folder} is a graph in shards: give columns and rules for its edges where it is packed"
+            )
+        return data
     if isinstance(data, SignedGraph | Graph):
         if directed is False or self_loops != "keep":
             raise InputError("a Graph is ready: give directed= and self_loops= where it is made")

@@ -10,10 +10,10 @@ import json
 import re
 from collections.abc import Iterator
 from contextlib import AbstractContextManager
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from functools import cached_property
 from pathlib import Path
-from typing import Any, BinaryIO
+from typing import Any, BinaryIO, Literal
 
 import numpy as np
 
@@ -21,15 +21,24 @@ from apexrank.atomic import replacing_folder
 from apexrank.errors import InputError
 from apexrank.graph.edges import object_array
 from apexrank.graph.graph import Graph
+from apexrank.graph.shard_links import DaskLinks, ShardLinks
 from apexrank.graph.vertices import Vertices
 from apexrank.kernels.edges import Links, column_weights, index_type
 from apexrank.textfile import reading
+from apexrank.validation import check_choice
 
 FORMAT, VERSION = "apexrank graph", 1
 LINKS = 1 << 25  # in a shard, by default
 _KEYS: dict[str, Any] = {"n": int, "n_edges": int, "weighted": bool, "names": str | None, "shards": list}
 _SHARD_KEYS: dict[str, Any] = {"name": str, "first": int, "last": int, "n_edges": int, "bytes": int}
 _NAME_FILES = (None, "names.npy", "names.parquet")
+# attributes of a Graph that the ranks below do without
+_IN_MEMORY = ("indptr", "indices", "weights", "reversed", "to_scipy", "summary", "nbytes")
+RANKS_OF_SHARDS = (
+    "PageRank, GuardedPageRank, TruncatedPageRank, LpqRank, TopMeanRank, ConcaveConvexRank, TrustRank, SpamMassRank, "
+    "KatzRank and InDegree"
+)
+Engine = Literal["blocks", "dask"]
 _COPY = "copy the folder again, or pack the edges again"
 
 
@@ -62,18 +71,36 @@ class Shard:
     weighted: bool
 
     def load(self) -> Links:
-        """Map the links into memory; row i is vertex ``first + i``."""
-        links = self._mapped()
-        if links.indptr[0] != 0 or links.indptr[-1] != self.n_edges or (np.diff(links.indptr) < 0).any():
-            raise InputError(f"{self._file('indptr')} is damaged: its rows do not add up; {_COPY}")
+        """Map the links into memory and check them; row i is vertex ``first + i``."""
+        links = self.map()
+        self.check(links)
         return links
 
-    def _mapped(self) -> Links:
+    def check(self, links: Links) -> None:
+        """Raise InputError where the links of this shard are none: kernels would read foreign memory."""
+        if links.indptr[0] != 0 or links.indptr[-1] != self.n_edges or (np.diff(links.indptr) < 0).any():
+            raise InputError(f"{self._file('indptr')} is damaged: its rows do not add up; {_COPY}")
+        unsigned = links.indices.view(
+            f"u{links.indices.itemsize}"
+        )  # negative numbers become the largest ones
+        if unsigned.max(initial=0) >= self.n:
+            raise InputError(f"{self._file('indices')} is damaged: it has links from no vertex; {_COPY}")
+        w = links.weights
+        if w is not None and not (w.min(initial=1.0) > 0 and w.max(initial=1.0) < np.inf):
+            raise InputError(
+                f"{self._file('weights')} is damaged: it has weights that are not positive; {_COPY}"
+            )
+
+    def map(self) -> Links:
         """The links as :meth:`load` gives them, with none of them read; the sizes of the files are checked."""
         indptr = _mapped(self._file("indptr"), np.int64, self.last - self.first + 1)
         indices = _mapped(self._file("indices"), index_type(self.n), self.n_edges)
         weights = _mapped(self._file("weights"), np.float64, self.n_edges) if self.weighted else None
         return Links(indptr, indices, weights)
+
+    def out_weight(self) -> np.ndarray:
+        """Map the out-weights of all vertices of the graph into memory."""
+        return _mapped(self.folder / "out_weight.npy", np.float64, self.n)
 
     def _file(self, part: str) -> Path:
         return self.folder / f"{self.name}.{part}.npy"
@@ -97,6 +124,9 @@ class ShardedGraph(Vertices):
         In-links of consecutive vertices, in order.
     names_file : str, optional
         File of the vertices' names; None when they are 0 to n − 1.
+    engine : {"blocks", "dask"}
+        Who sums over links: this process, shard after shard, or the workers of Dask, which keep them in memory for as
+        long as the graph is in use.
     """
 
     folder: Path
@@ -105,6 +135,10 @@ class ShardedGraph(Vertices):
     weighted: bool
     shards: tuple[Shard, ...]
     names_file: str | None = None
+    engine: Engine = "blocks"
+
+    def __post_init__(self) -> None:
+        check_choice("engine", self.engine, Engine)
 
     def __repr__(self) -> str:
         weighted = ", weighted" if self.weighted else ""
@@ -115,10 +149,91 @@ class ShardedGraph(Vertices):
         """Names of the vertices, read when they are first needed; None when they are 0 to n − 1."""
         if self.names_file is None:
             return None
-        path = self.folder / self.names_file
-        if path.suffix == ".npy":
-            return _mapped(path, np.int64, self.n)
-        return object_array(_text_names(path, self.n).collect().to_series())
+        if self.text_names is not None:
+            return object_array(self.text_names)
+        return _mapped(self.folder / self.names_file, np.int64, self.n)
+
+    @cached_property
+    def text_names(self) -> Any:
+        """Names that are text as a Series of polars, in which they take a third of the memory of Python's strings."""
+        if self.names_file != "names.parquet":
+            return None
+        return _text_names(self.folder / self.names_file, self.n).collect().to_series()
+
+    def labels(self, vertices: Any = None) -> np.ndarray:
+        """Names of vertex numbers, in their order; of all vertices by default."""
+        if vertices is None or self.text_names is None:
+            return super().labels(vertices)
+        return object_array(self.text_names.gather(np.asarray(vertices, dtype=np.int64)))
+
+    def _find(self, array: np.ndarray) -> np.ndarray:
+        if self.text_names is None:
+            return super()._find(array)
+        import polars as pl
+
+        names = [name if isinstance(name, str) else None for name in array.tolist()]
+        known = self.text_names.alias("name").to_frame().with_row_index("number")
+        asked = pl.DataFrame({"name": pl.Series(names, dtype=pl.String)})
+        numbers = asked.join(known, on="name", how="left", maintain_order="left")["number"]
+        return numbers.cast(pl.Int64).fill_null(-1).to_numpy()
+
+    def __getstate__(self) -> dict[str, Any]:
+        """What a pickle takes along: neither links nor names, but the folder they are in."""
+        return {each.name: getattr(self, each.name) for each in fields(self)}
+
+    @cached_property
+    def _kept(self) -> dict[float | None, ShardLinks]:
+        return {}
+
+    def in_links(self, unit: float | None = 1.0) -> ShardLinks:
+        """The links for sums over the in-links of every vertex, as :meth:`Graph.in_links` has them."""
+        unit = unit if self.weighted else 1.0
+        if unit not in self._kept:
+            self._kept[unit] = (DaskLinks if self.engine == "dask" else ShardLinks)(self.shards, unit)
+        return self._kept[unit]
+
+    def links_into(self, vertex: int) -> tuple[np.ndarray, np.ndarray]:
+        """Sources and weights of the links into a vertex."""
+        shard = next(shard for shard in self.shards if vertex < shard.last)
+        indptr, indices, weights = shard.load()
+        row = vertex - shard.first
+        inside = slice(indptr[row], indptr[row + 1])
+        sources = np.array(indices[inside])
+        return sources, np.ones(len(sources)) if weights is None else np.array(weights[inside])
+
+    def in_degrees(self) -> np.ndarray:
+        """Number of links into each vertex."""
+        return np.concatenate([np.diff(shard.map().indptr) for shard in self.shards])
+
+    def largest_out_weights(self) -> np.ndarray:
+        """Weight of the heaviest out-link of each vertex, 0 for a dangling one."""
+        if not self.weighted:
+            return (self.out_weight > 0).astype(float)
+        largest = np.zeros(self.n)
+        for shard in self.shards:
+            links = shard.load()
+            np.maximum.at(largest, links.indices, links.weights)  # type: ignore[arg-type]
+        return largest
+
+    def reached(self, seeds: np.ndarray) -> np.ndarray:
+        """Mask of the vertices that links lead to from the seeds (a mask), these included.
+
+        A pass for each link of the longest of the shortest ways there.
+        """
+        # shares are ready where workers keep them; on disk the links' own weights need no division
+        links = self.in_links(None if self.engine == "dask" else 1.0)
+        found, before = np.array(seeds, dtype=bool), -1
+        while (count := int(np.count_nonzero(found))) > before:
+            found, before = found | links.touched(found), count
+        return found
+
+    def __getattr__(self, name: str) -> Any:
+        if name in _IN_MEMORY:
+            raise InputError(
+                f"{self.folder} is a graph in shards, which lists links by their targets on disk; this takes a graph "
+                f"in memory. Shards can be ranked by {RANKS_OF_SHARDS}, with distrust along the links only"
+            )
+        raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}")
 
 
 def save_shards(graph: Graph, folder: str | Path, *, links: int = LINKS) -> None:
@@ -274,8 +389,16 @@ def write_array(file: BinaryIO, values: np.ndarray) -> None:
     file.write(np.ascontiguousarray(values).data)
 
 
-def open_shards(folder: str | Path) -> ShardedGraph:
+def open_shards(folder: str | Path, engine: Engine = "blocks") -> ShardedGraph:
     """Open a graph that `save_shards` or ``apexrank graph pack`` has written; its links are not read.
+
+    Parameters
+    ----------
+    folder : str or Path
+        Of the graph.
+    engine : {"blocks", "dask"}
+        Who sums over links: this process, shard after shard, or the workers of the current Dask client, which keep
+        them in memory and must see the folder under the same name.
 
     Raises
     ------
@@ -305,13 +428,13 @@ def open_shards(folder: str | Path) -> ShardedGraph:
     given = [{key: each[key] for key in ("name", "first", "last", "n_edges")} for each in about["shards"]]
     shards = tuple(Shard(folder=folder, n=n, weighted=weighted, **each) for each in given)
     for shard in shards:
-        shard._mapped()
+        shard.map()
     out_weight = _mapped(folder / "out_weight.npy", np.float64, n)
     if about["names"] == "names.npy":
         _mapped(folder / "names.npy", np.int64, n)
     elif about["names"] is not None:
         _text_names(folder / "names.parquet", n)
-    return ShardedGraph(folder, out_weight, about["n_edges"], weighted, shards, about["names"])
+    return ShardedGraph(folder, out_weight, about["n_edges"], weighted, shards, about["names"], engine)
 
 
 def _check_keys(path: Path, about: dict[str, Any]) -> None:

@@ -16,7 +16,7 @@ from apexrank.errors import InputError
 from apexrank.graph.base import IteratedRank, plain_graph, teleport_vectors
 from apexrank.graph.graph import Graph
 from apexrank.graph.power import Bound, Fixpoint, iterate, no_bound, rounding_of
-from apexrank.kernels.csr import InLinks
+from apexrank.kernels.csr import LinkSums
 from apexrank.validation import check_count, check_finite
 
 _RADIUS_STEPS = 100
@@ -40,18 +40,14 @@ class WeightedRank(IteratedRank):
         check_finite("tol", self.tol, 0)
         check_count("max_iter", self.max_iter)
         read = plain_graph(graph)
-        self._unit = 1.0 if read.weights is None else float(read.weights.max(initial=0.0)) or 1.0
+        self._unit = read.in_links().weight_range[1]
         first = self._start(read, teleport_vectors(read, None), start)
-        with self._links(read) as links:
+        with read.in_links(self._unit) as links:
             answer = self._solve(read, links, first)
         self._keep(read, answer)
         return self
 
-    def _links(self, graph: Graph) -> InLinks:
-        weights = None if graph.weights is None else graph.weights / self._unit
-        return InLinks(graph.indptr, graph.indices, weights)
-
-    def _solve(self, graph: Graph, links: InLinks, first: np.ndarray) -> Fixpoint:
+    def _solve(self, graph: Graph, links: LinkSums, first: np.ndarray) -> Fixpoint:
         raise NotImplementedError
 
     def explain(self, vertex: Any, top: int | None = None) -> Any:
@@ -88,8 +84,8 @@ class HITS(WeightedRank):
     ('c', [0.0, 0.0, 0.618, 0.382], [0.618, 0.382, 0.0, 0.0])
     """
 
-    def _solve(self, graph: Graph, links: InLinks, first: np.ndarray) -> Fixpoint:
-        with self._links(graph.reversed()) as out:
+    def _solve(self, graph: Graph, links: LinkSums, first: np.ndarray) -> Fixpoint:
+        with graph.reversed().in_links(self._unit) as out:
             answer = iterate(
                 lambda x: _shares(links.sums(out.sums(x))),
                 first,
@@ -122,7 +118,7 @@ class EigenvectorRank(WeightedRank):
     [0.382, 0.618]
     """
 
-    def _solve(self, graph: Graph, links: InLinks, first: np.ndarray) -> Fixpoint:
+    def _solve(self, graph: Graph, links: LinkSums, first: np.ndarray) -> Fixpoint:
         from scipy.sparse.csgraph import connected_components
 
         count, _ = connected_components(graph.to_scipy(), connection="strong")
@@ -171,7 +167,7 @@ class KatzRank(WeightedRank):
 
     alpha: float | None = None
 
-    def _solve(self, graph: Graph, links: InLinks, first: np.ndarray) -> Fixpoint:
+    def _solve(self, graph: Graph, links: LinkSums, first: np.ndarray) -> Fixpoint:
         radius = _spectral_radius_bound(
             links
         )  # in units of the largest weight, which may be out of all range
@@ -218,7 +214,7 @@ def _katz_bound(rounding: float) -> Bound:
     return bound
 
 
-def _spectral_radius_bound(links: InLinks) -> float:
+def _spectral_radius_bound(links: LinkSums) -> float:
     """Upper bound of the spectral radius: ``max_i (Aᵀx)_i/x_i`` of any x > 0 is one (Collatz and Wielandt)."""
     x, least = np.ones(links.n), math.inf
     for _ in range(_RADIUS_STEPS):
@@ -227,7 +223,7 @@ def _spectral_radius_bound(links: InLinks) -> float:
     return least * (1 + rounding_of(links))
 
 
-def _shifted_step(links: InLinks, x: np.ndarray) -> tuple[np.ndarray, float]:
+def _shifted_step(links: LinkSums, x: np.ndarray) -> tuple[np.ndarray, float]:
     """``(Aᵀ + c·I)x``, normalised, and ``max_i (Aᵀx)_i/x_i``. The shift c > 0 stops the steps from going in circles."""
     flow = links.sums(x)
     upper = float(np.divide(flow, x, out=np.zeros_like(x), where=x > 0).max(initial=0.0))

@@ -11,6 +11,7 @@ import numpy as np
 import polars as pl
 
 from apexrank.errors import InputError
+from apexrank.graph.base import best_vertices
 from apexrank.graph.files import fields_of
 from apexrank.graph.graph import Graph
 from apexrank.io.columns import numbers
@@ -125,8 +126,10 @@ def ranking_frame(
     >>> ranking_frame(graph, np.array([0.4, 0.6])).rows()
     [(1, 'shop', 0.6), (2, 'page', 0.4)]
     """
-    order = np.argsort(-scores, kind="stable")[:top]
-    names = graph.labels(order)
-    vertices = names.tolist() if names.dtype == object else names  # objects become text or numbers again
+    order = best_vertices(scores, top)
+    vertices: Any = None if graph.text_names is None else graph.text_names.gather(order)
+    if vertices is None:
+        names = graph.labels(order)
+        vertices = names.tolist() if names.dtype == object else names  # objects become text or numbers again
     columns = {name: values[order] for name, values in ({"score": scores} | more).items()}
     return pl.DataFrame({"rank": np.arange(1, len(order) + 1), "vertex": vertices, **columns})

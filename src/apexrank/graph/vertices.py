@@ -19,6 +19,7 @@ class Vertices:
 
     names: Any
     out_weight: Any
+    text_names: Any = None  # a polars Series where names are text in a file
 
     @property
     def n(self) -> int:

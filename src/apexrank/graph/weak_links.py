@@ -42,14 +42,14 @@ class WeakLinksWalk(Walk):
         self.weak = np.where(graph.dangling, 1.0, 1.0 - damping)
         if teleport.ndim > 1:
             return
-        if graph.weights is None and np.ptp(teleport) == 0:  # k depends on the source alone
+        if not graph.weighted and np.ptp(teleport) == 0:  # k depends on the source alone
             rate = self._more(damping * rate, (1 - damping) * teleport)
         else:
             flow, b = (
                 damping * rate[graph.indices],
                 (1 - damping) * np.repeat(teleport, np.diff(graph.indptr)),
             )
-            flow = flow if graph.weights is None else flow * self.links.weights
+            flow = flow if graph.weights is None else flow * self.links.weights  # type: ignore[attr-defined]
             self.links, rate = InLinks(graph.indptr, graph.indices, self._more(flow, b)), np.ones(graph.n)
         self.inflow = map.on(self.links, rate, teleport)
         # a dozen roundings make k
@@ -99,10 +99,8 @@ class WeakLinksWalk(Walk):
 
     def flows_into(self, r: np.ndarray, vertex: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
         """As in `Walk`; a link has its weak link with it, and the weak links of all others come last, as their norm."""
-        links = self.graph
-        inside = slice(links.indptr[vertex], links.indptr[vertex + 1])
-        sources = links.indices[inside]
-        shares = (1.0 if links.weights is None else links.weights[inside]) / links.out_weight[sources]
+        sources, weights = self.graph.links_into(vertex)
+        shares = weights / self.graph.out_weight[sources]
         weak = self.weak * r * self.teleport[vertex]
         flow = self.damping * r[sources] * shares + weak[sources]
         weak[sources] = 0.0

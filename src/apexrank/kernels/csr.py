@@ -9,6 +9,8 @@ Threads share out the rows, not the links of a row, so that results do not depen
 from __future__ import annotations
 
 from collections.abc import Callable
+from copy import copy
+from functools import partial
 from typing import Any, Self
 
 import numpy as np
@@ -20,7 +22,69 @@ NO_WEIGHTS = np.empty(0)
 LINKS_A_THREAD = 200_000  # below, starting a thread costs more than it saves
 
 
-class InLinks:
+class LinkSums:
+    """Sums, maxima and norms over the in-links of every vertex, wherever the links are.
+
+    Vectors hold one number for each source, or several (the columns of a matrix); results one row for each target.
+    A subclass has ``_each``, which runs the kernel of a name on all rows.
+
+    Attributes
+    ----------
+    n : int
+        Number of rows.
+    weighted : bool
+        Whether links have weights; without, all weigh 1.
+    most_links : int
+        Number of links of the longest row.
+    weight_range : tuple of two floats
+        The smallest and the largest weight.
+    """
+
+    n: int
+    weighted: bool
+    most_links: int
+    weight_range: tuple[float, float]
+
+    @property
+    def roundings(self) -> int:
+        """Bound on the roundings of one row's sum of non-negative terms, each relative to the sum so far."""
+        k, run = self.most_links, int(RUN)
+        return k if k <= run else run + -(-k // run)
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: Any) -> None:
+        pass
+
+    def sums(self, x: np.ndarray, power: float = 1.0) -> np.ndarray:
+        """``Σ_j w_ij^power x_j`` of every row i."""
+        return self._each("sums", x, power)
+
+    def largest(self, x: np.ndarray) -> np.ndarray:
+        """``max_j w_ij x_j`` of every row i, 0 for an empty one; x >= 0."""
+        return self._each("largest", x)
+
+    def norms(self, x: np.ndarray, p: float) -> np.ndarray:
+        """``(Σ_j (w_ij x_j)^p)^{1/p}`` of every row i, whatever p does to the range of numbers; a power a link."""
+        return self._each("norms", x, 1.0, p)
+
+    def top_sums(self, x: np.ndarray, extra: np.ndarray, k: int, power: float = 1.0) -> np.ndarray:
+        """Sum of the k largest of ``w_ij^power x_j`` and ``extra_i`` in every row i; x, extra >= 0."""
+        return self._each("top_sums", x, power, k, own=extra)
+
+    def mapped_sums(self, x: np.ndarray, function: Callable[[np.ndarray], np.ndarray]) -> np.ndarray:
+        """``Σ_j f(w_ij x_j)`` of every row i, for one vector x and links with weights."""
+        raise NotImplementedError
+
+    def _each(
+        self, name: str, x: np.ndarray, power: float = 1.0, *args: Any, own: np.ndarray | None = None
+    ) -> np.ndarray:
+        """Run a kernel with weights to a power; ``own`` has one row for each of the result."""
+        raise NotImplementedError
+
+
+class InLinks(LinkSums):
     """A CSR pattern, with or without weights, whose rows are summed by all processors.
 
     Parameters
@@ -51,7 +115,8 @@ class InLinks:
         self.indices = np.ascontiguousarray(indices)
         self.indices = self.indices.view(f"u{self.indices.itemsize}")
         self.weights = NO_WEIGHTS if weights is None else np.ascontiguousarray(weights, dtype=np.float64)
-        self.n = len(self.indptr) - 1
+        self.n, self.weighted = len(self.indptr) - 1, self.weights.size > 0
+        self._powers = {1.0: self.weights}
         links = len(self.indices)
         self.threads = Threads(min(threads or n_threads(), 1 + links // LINKS_A_THREAD))
         # each part has about the same number of links, not of rows: a few rows may have most of them
@@ -60,15 +125,13 @@ class InLinks:
         self._bounds = np.unique(np.concatenate([[0], rows, [self.n]])).astype(np.uint64)
 
     @property
-    def most_links(self) -> int:
-        """Number of links of the longest row."""
+    def most_links(self) -> int:  # type: ignore[override]
         return int(np.diff(self.indptr.view(np.int64)).max(initial=0))
 
     @property
-    def roundings(self) -> int:
-        """Bound on the roundings of one row's sum of non-negative terms, each relative to the sum so far."""
-        k, run = self.most_links, int(RUN)
-        return k if k <= run else run + -(-k // run)
+    def weight_range(self) -> tuple[float, float]:  # type: ignore[override]
+        # a share that has underflowed to 0 stands for the smallest number there is
+        return (max(self.weights.min(), 5e-324), self.weights.max()) if self.weighted else (1.0, 1.0)
 
     def __enter__(self) -> Self:
         self.threads.__enter__()  # one pool for all passes of an iteration
@@ -77,30 +140,57 @@ class InLinks:
     def __exit__(self, *_: Any) -> None:
         self.threads.__exit__()
 
-    def sums(self, x: np.ndarray, weights: np.ndarray | None = None) -> np.ndarray:
-        """``Σ_j w_ij x_j`` of every row i; x may have several columns. ``weights`` stand in for the links' own."""
-        return self._each(_sums if x.ndim == 1 else _column_sums, x, weights)
+    def divided(self, per: Any) -> InLinks:
+        """The links with weights over ``per``: a number, or one for each source."""
+        weights, other = np.empty_like(self.weights), copy(self)
 
-    def largest(self, x: np.ndarray) -> np.ndarray:
-        """``max_j w_ij x_j`` of every row i, 0 for an empty one; x >= 0, and may have several columns."""
-        return self._each(_largest if x.ndim == 1 else _column_largest, x)
+        def divide(first: Any, last: Any) -> None:
+            inside = slice(self.indptr[first], self.indptr[last])
+            np.divide(
+                self.weights[inside], per[self.indices[inside]] if np.ndim(per) else per, out=weights[inside]
+            )
 
-    def norms(self, x: np.ndarray, p: float) -> np.ndarray:
-        """``(Σ_j (w_ij x_j)^p)^{1/p}`` of every row i, whatever p does to the range of numbers; a power a link."""
-        return self._each(_norms, x, None, p)
+        if self.weighted:
+            self.run(divide)
+            other.weights, other._powers = weights, {1.0: weights}
+        return other
 
-    def top_sums(
-        self, x: np.ndarray, extra: np.ndarray, k: int, weights: np.ndarray | None = None
+    def touched(self, found: np.ndarray) -> np.ndarray:
+        """Mask of the rows with a link from a mask of sources."""
+        out = np.empty(self.n, dtype=bool)
+        self.run(lambda a, b: _touched(self.indptr, self.indices, found, out, a, b))
+        return out
+
+    def weighted_sums(self, x: np.ndarray, weights: np.ndarray) -> np.ndarray:
+        """``Σ_j w_ij x_j`` of every row i, with weights in place of the links' own."""
+        return self._run("sums", x, weights)
+
+    def mapped_sums(self, x: np.ndarray, function: Callable[[np.ndarray], np.ndarray]) -> np.ndarray:
+        rows = np.repeat(np.arange(self.n), np.diff(self.indptr).astype(np.int64))
+        return np.bincount(rows, function(self.weights * x[self.indices]), self.n)
+
+    def _each(
+        self, name: str, x: np.ndarray, power: float = 1.0, *args: Any, own: np.ndarray | None = None
     ) -> np.ndarray:
-        """Sum of the k largest of ``w_ij x_j`` and ``extra_i`` in every row i; x, extra >= 0."""
-        return self._each(_top_sums, x, weights, np.ascontiguousarray(extra).reshape(self.n, -1), k)
+        power = power if self.weighted else 1.0
+        if power not in self._powers:
+            self._powers[power] = np.empty_like(self.weights)
+            self.run(partial(self._raise, power))
+        more = () if own is None else (np.ascontiguousarray(own).reshape(self.n, -1),)
+        return self._run(name, x, self._powers[power], *more, *args)
 
-    def _each(self, kernel_: Any, x: np.ndarray, weights: np.ndarray | None = None, *args: Any) -> np.ndarray:
+    def _raise(self, power: float, first: Any, last: Any) -> None:
+        inside = slice(self.indptr[first], self.indptr[last])
+        with np.errstate(under="ignore"):
+            self._powers[power][inside] = self.weights[inside] ** power
+
+    def _run(self, name: str, x: np.ndarray, weights: np.ndarray, *args: Any) -> np.ndarray:
         x = np.ascontiguousarray(x, dtype=np.float64)
-        values = self.weights if weights is None else weights
-        flat = x if kernel_ in (_sums, _largest) else x.reshape(len(x), -1)
+        kernel_ = _OF_VECTORS.get(name) if x.ndim == 1 else None
+        flat = x if kernel_ else x.reshape(len(x), -1)
+        kernel_ = kernel_ or _OF_COLUMNS[name]
         out = np.empty((self.n, *flat.shape[1:]))
-        self.run(lambda a, b: kernel_(self.indptr, self.indices, values, flat, *args, out, a, b))
+        self.run(lambda a, b: kernel_(self.indptr, self.indices, weights, flat, *args, out, a, b))
         return out.reshape(self.n, *x.shape[1:])
 
     def run(self, part: Callable[[Any, Any], None]) -> None:
@@ -244,6 +334,20 @@ def _top_sums(indptr, indices, weights, x, extra, size, out, first, last):
                 kept[place] = value
                 count = min(count + 1, size)
             out[i, c] = kept[:count].sum()
+
+
+@kernel()
+def _touched(indptr, indices, found, out, first, last):
+    for i in range(first, last):
+        out[i] = False
+        for k in range(indptr[i], indptr[i + ONE]):
+            if found[indices[k]]:
+                out[i] = True
+                break
+
+
+_OF_VECTORS = {"sums": _sums, "largest": _largest}
+_OF_COLUMNS = {"sums": _column_sums, "largest": _column_largest, "norms": _norms, "top_sums": _top_sums}
 
 
 def reached(indptr: np.ndarray, indices: np.ndarray, seeds: np.ndarray) -> np.ndarray:
