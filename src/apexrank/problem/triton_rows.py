@@ -13,13 +13,8 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from apexrank.kernels.triton import jit, power_of_two, tl, triton
 from apexrank.problem.device import Array, ClassSums, DeviceRows, is_tensor, namespace
-
-try:
-    import triton
-    import triton.language as tl
-except ImportError:  # then there is no kernel, and two passes do
-    triton = tl = None
 
 WIDEST = 1024  # columns
 MOST_ROWS = 2**31 - 2**16
@@ -51,11 +46,48 @@ def default_config(n_columns: int, item_bytes: int) -> Config:
 
 def _width(n_columns: int) -> int:
     """Columns of a tile; the kernel masks those that X does not have."""
-    return max(16, _power_of_two(n_columns))
+    return max(16, power_of_two(n_columns))
 
 
-def _power_of_two(n: int) -> int:
-    return 1 << max(0, n - 1).bit_length()
+def has_kernel(X: Array) -> bool:
+    """Whether the kernels below can read X: a row-major CUDA tensor, neither wide nor small, and Triton."""
+    return (
+        triton is not None
+        and is_tensor(X)
+        and X.is_cuda
+        and X.stride(1) == 1
+        and X.shape[1] <= WIDEST
+        and X.shape[0] <= MOST_ROWS
+        and X.shape[0] * X.shape[1] >= SMALL
+    )
+
+
+def row_scores(X: Any, w: Any) -> Any:
+    """``X @ w`` in double precision, in one pass over a matrix of any precision."""
+    (n, d), scores = X.shape, w.new_empty(X.shape[0])
+    config = default_config(d, X.element_size())
+    _tile_scores[(_programs(X, config),)](
+        X, w.contiguous(), scores, n, d, X.stride(0), ROWS=config.rows, D=_width(d), num_warps=config.warps
+    )
+    return scores
+
+
+def row_sum(X: Any, r: Any) -> Any:
+    """``Xᵀ @ r`` in double precision, in one pass."""
+    n, d = X.shape
+    config = default_config(d, X.element_size())
+    partial = r.new_empty((_programs(X, config), d))
+    _tile_sums[(len(partial),)](
+        X, r.contiguous(), partial, n, d, X.stride(0), ROWS=config.rows, D=_width(d), num_warps=config.warps
+    )
+    return partial.sum(0)
+
+
+def _programs(X: Any, config: Config) -> int:
+    import torch
+
+    processors = torch.cuda.get_device_properties(X.device).multi_processor_count if X.is_cuda else 1
+    return min(processors * config.programs, -(-X.shape[0] // config.rows))
 
 
 def fused_rows(X: Array, positive: Array, weight: Array | None) -> FusedRows | None:
@@ -100,8 +132,7 @@ class FusedRows:
         self._exact = DeviceRows(X, label != 0, weight)
         n, d = X.shape
         self.config = config or default_config(d, X.element_size())
-        processors = torch.cuda.get_device_properties(X.device).multi_processor_count
-        self.programs = min(processors * self.config.programs, -(-n // self.config.rows))
+        self.programs = _programs(X, self.config)
         double: dict[str, Any] = {"dtype": torch.float64, "device": X.device}
         self._partial = torch.empty((self.programs, 2, d + 2), **double)
         self._result = torch.empty((2, d + 1), **double)
@@ -138,16 +169,12 @@ class FusedRows:
                 STAGES=config.stages,
                 num_warps=config.warps,
             )
-            P = _power_of_two(self.programs)
-            C = min(_power_of_two(d), max(1, 8192 // P))
+            P = power_of_two(self.programs)
+            C = min(power_of_two(d), max(1, 8192 // P))
             _merge_programs[(2, -(-d // C))](self._partial, self._result, self.programs, d, P=P, C=C)
 
 
-def _jit(function: Any) -> Any:
-    return function if triton is None else triton.jit(function)
-
-
-@_jit
+@jit
 def _sum_tiles(  # type: ignore[no-untyped-def]
     X,
     parameters,
@@ -222,7 +249,7 @@ def _sum_tiles(  # type: ignore[no-untyped-def]
     tl.store(start + 2 + column, tl.sum(rows1.to(tl.float64) * scale[:, None], axis=0), mask=inside)
 
 
-@_jit
+@jit
 def _merge_programs(  # type: ignore[no-untyped-def]
     partial, result, programs, d, P: tl.constexpr, C: tl.constexpr
 ):
@@ -243,3 +270,29 @@ def _merge_programs(  # type: ignore[no-untyped-def]
     tl.store(target + 1 + column, mean, mask=inside)
     if tl.program_id(1) == 0:
         tl.store(target, highest + tl.log(total))
+
+
+@jit
+def _tile_scores(X, w, scores, n, d, stride, ROWS: tl.constexpr, D: tl.constexpr):  # type: ignore[no-untyped-def]
+    column = tl.arange(0, D)
+    inside = column < d
+    v = tl.load(w + column, mask=inside, other=0.0)
+    for tile in range(tl.program_id(0), tl.cdiv(n, ROWS), tl.num_programs(0)):
+        row = tl.arange(0, ROWS).to(tl.int64) + tile * ROWS
+        real = (row < n)[:, None] & inside[None, :]
+        x = tl.load(X + row[:, None] * stride + column[None, :], mask=real, other=0.0)
+        tl.store(scores + row, tl.sum(x.to(tl.float64) * v[None, :], axis=1), mask=row < n)
+
+
+@jit
+def _tile_sums(X, r, partial, n, d, stride, ROWS: tl.constexpr, D: tl.constexpr):  # type: ignore[no-untyped-def]
+    column = tl.arange(0, D)
+    inside = column < d
+    total = tl.zeros([ROWS, D], tl.float64)  # every row of a tile has sums of its own: none waits for another
+    for tile in range(tl.program_id(0), tl.cdiv(n, ROWS), tl.num_programs(0)):
+        row = tl.arange(0, ROWS).to(tl.int64) + tile * ROWS
+        real = (row < n)[:, None] & inside[None, :]
+        x = tl.load(X + row[:, None] * stride + column[None, :], mask=real, other=0.0)
+        weight = tl.load(r + row, mask=row < n, other=0.0)
+        total += x.to(tl.float64) * weight[:, None]
+    tl.store(partial + tl.program_id(0) * d + column, tl.sum(total, axis=0), mask=inside)
