@@ -320,7 +320,14 @@ def agreement() -> list[dict]:
         )
         for dtype, tol in (("float64", 1e-11), ("float32", 1e-4)):
             there = to_device(graph, "cuda", dtype)
-            for rank in (PageRank(), LpqRank(p=2), LpqRank(p=2.4), LpqRank(p=40.0), LpqRank(p=np.inf), TruncatedPageRank()):
+            for rank in (
+                PageRank(),
+                LpqRank(p=2),
+                LpqRank(p=2.4),
+                LpqRank(p=40.0),
+                LpqRank(p=np.inf),
+                TruncatedPageRank(),
+            ):
                 rank.set_params(tol=tol)
                 teleport = rng.random((n, 3))
                 a = rank.fit(graph, teleport=teleport).scores_.copy()
@@ -340,19 +347,37 @@ def agreement() -> list[dict]:
     cases = {
         "squared": (DeviceRetarget, Retarget(grade, groups=groups)),
         "squared, one list": (DeviceRetarget, Retarget(grade)),
-        "squared, weights": (DeviceRetarget, Retarget(grade, groups=groups, sample_weight=weight, normalize=True)),
+        "squared, weights": (
+            DeviceRetarget,
+            Retarget(grade, groups=groups, sample_weight=weight, normalize=True),
+        ),
         "squared, many levels": (DeviceRetarget, Retarget(rng.random(n), groups=groups)),
         "kl": (DeviceRetarget, Retarget(grade, groups=groups, divergence="kl", joint_convexity=True)),
-        "i-divergence": (DeviceRetarget, Retarget(grade, groups=groups, divergence="i-divergence", sample_weight=weight)),
+        "i-divergence": (
+            DeviceRetarget,
+            Retarget(grade, groups=groups, divergence="i-divergence", sample_weight=weight),
+        ),
         "push": (DeviceLogisticPush, Push(positive, loss="logistic")),
-        "push, both": (DeviceLogisticPush, Push(positive, loss="logistic", side="both", sample_weight=weight)),
-        "push, identity": (DeviceLogisticPush, Push(positive, loss="logistic", price="identity", side="bottom")),
+        "push, both": (
+            DeviceLogisticPush,
+            Push(positive, loss="logistic", side="both", sample_weight=weight),
+        ),
+        "push, identity": (
+            DeviceLogisticPush,
+            Push(positive, loss="logistic", price="identity", side="bottom"),
+        ),
     }
     for name, (kind, objective) in cases.items():
         moved, apart = kind(objective, torch.device("cuda")), []
         for s in scores:
-            (value, slope), found = objective.value_and_grad(s), moved.value_and_grad(torch.from_numpy(s).cuda())
-            apart += [abs(float(found[0]) / value - 1), float(abs(found[1].cpu().numpy() - slope).max() / abs(slope).max())]
+            (value, slope), found = (
+                objective.value_and_grad(s),
+                moved.value_and_grad(torch.from_numpy(s).cuda()),
+            )
+            apart += [
+                abs(float(found[0]) / value - 1),
+                float(abs(found[1].cpu().numpy() - slope).max() / abs(slope).max()),
+            ]
         rows.append({"objective": name, "apart": max(apart), "ok": max(apart) < 1e-8})
     for d, dtype in ((1, "float64"), (100, "float32"), (129, "float64"), (1024, "float32")):
         from apexrank.problem.triton_rows import row_scores, row_sum
@@ -400,7 +425,9 @@ def links_row(indptr, indices, dtype: str, columns: int, bandwidth: float) -> di
     x = torch.rand((n, columns), device="cuda", dtype=kind)
     x = x[:, 0].contiguous() if columns == 1 else x
     ours = device_seconds(lambda: links.sums(x), 10)
-    matrix = torch.sparse_csr_tensor(indptr.int(), indices, torch.ones(len(indices), dtype=kind, device="cuda"))
+    matrix = torch.sparse_csr_tensor(
+        indptr.int(), indices, torch.ones(len(indices), dtype=kind, device="cuda")
+    )
     theirs = device_seconds(lambda: matrix @ x, 5)
     wanted, found = matrix.double() @ x.double(), links.sums(x).double()
     size = x.element_size() * columns
@@ -431,7 +458,8 @@ def graph_rows(n: int = 5_000_000, m: int = 100_000_000) -> list[dict]:
     bandwidth = copy_bandwidth(torch.rand(2**29, device="cuda"))
     packed = make_graph(n, m, packed=True)
     rows = [
-        {"graph": "hubs side by side", **links_row(*packed, "float64", columns, bandwidth)} for columns in (1, 8)
+        {"graph": "hubs side by side", **links_row(*packed, "float64", columns, bandwidth)}
+        for columns in (1, 8)
     ]
     del packed
     indptr, indices = make_graph(n, m)
@@ -495,7 +523,11 @@ def objective_rows(X, per_list: int = 100) -> list[dict]:
         "pull back": lambda: pulled_back(X, r),
     }
     rows = [
-        {"pass": name, "ms": 1e3 * (t := device_seconds(work, 10)), "share of copy bandwidth": size / 2 / t / bandwidth}
+        {
+            "pass": name,
+            "ms": 1e3 * (t := device_seconds(work, 10)),
+            "share of copy bandwidth": size / 2 / t / bandwidth,
+        }
         for name, work in passes.items()
     ]
     for name, make in objectives.items():

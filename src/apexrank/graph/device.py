@@ -21,8 +21,8 @@ def to_device(
 
     `PageRank`, `TruncatedPageRank` and `LpqRank` (without weak links, and with a ratio above 1 or p = 1) keep links and
     vectors on the device and bring the scores back as NumPy arrays, with the same bounds on their error. Other ranks,
-    and the spread of labels, take the links on the host. A CUDA device with Triton has a kernel of its own for the links,
-    all others take PyTorch's operations.
+    and the spread of labels, take the links on the host. CUDA devices with Triton have a kernel for it, all others use
+    operations of PyTorch.
 
     Parameters
     ----------

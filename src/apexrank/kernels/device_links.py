@@ -19,8 +19,8 @@ Tensor = Any
 
 SLICE = 128  # rows of a slice
 LONGEST = 64  # links of a row or piece
-UNROLLED = 8  # links of a row that are on their way at once
-COLUMNS = 8  # columns of x that a program takes at once
+WIDEST = 8  # columns of x that a program takes at once
+LAUNCH = {1: (8, 4), 2: (4, 8), 4: (4, 8), 8: (4, 8)}  # links of a row on their way at once, warps; by columns
 PACKED_AT_ONCE = 2**25  # entries of slices that are filled in one go, which takes some 50 bytes each
 MODES = {"sum": 0, "max": 1, "power": 2}
 
@@ -155,9 +155,12 @@ class DeviceLinks:
         if not self.levels:
             return self._by_segments(mode, x, weights, unit, p)
         columns = 1 if x.ndim == 1 else x.shape[1]
-        width = min(COLUMNS, power_of_two(columns))
+        width = min(WIDEST, power_of_two(columns))
+        unrolled, warps = LAUNCH[width]
         out = x.new_empty((self.n_slots, *x.shape[1:]))
-        power = torch.full((1,), p, dtype=torch.float64, device=x.device)  # a float would come in single precision
+        power = torch.full(
+            (1,), p, dtype=torch.float64, device=x.device
+        )  # a float would come in single precision
         for number, level in enumerate(self.levels):
             first = number == 0
             _reduce_slices[(len(level.starts) - 1, -(-columns // width))](
@@ -170,13 +173,13 @@ class DeviceLinks:
                 x if unit is None else unit,
                 out,
                 power,
-                columns,
+                COLUMNS=columns,
                 C=SLICE,
                 V=width,
-                UNROLL=UNROLLED,
+                UNROLL=unrolled,
                 WEIGHTED=first and weights.numel() > 0,
                 MODE=MODES[mode if first or mode == "max" else "sum"],
-                num_warps=4,
+                num_warps=warps,
             )
         return out[: self.n]
 
@@ -219,9 +222,7 @@ def _pack(
         last = int(torch.searchsorted(bounds, bounds[first] + PACKED_AT_ONCE, right=True)) - 1
         last = min(max(last, first + 1), n_slices)
         a, b = int(bounds[first]), int(bounds[last])
-        slice_of = torch.repeat_interleave(
-            torch.arange(first, last, device=source.device), sizes[first:last]
-        )
+        slice_of = torch.repeat_interleave(torch.arange(first, last, device=source.device), sizes[first:last])
         place = torch.arange(a, b, device=source.device) - starts[slice_of]
         link, lane = place // SLICE, place % SLICE
         there = link < length[slice_of, lane]
@@ -234,7 +235,7 @@ def _pack(
 
 
 def blocked_sum(x: Tensor) -> Tensor:
-    """Sum over the first axis in double precision, rounded at most 3·√n + 3 times whatever order blocks are added in."""
+    """Sum over the first axis in double precision, with at most 3·√n + 3 roundings in whatever order a block is."""
     import torch
 
     size = max(1, math.isqrt(len(x)))
@@ -254,7 +255,7 @@ def _reduce_slices(  # type: ignore[no-untyped-def]
     unit,
     out,
     power,
-    columns,
+    COLUMNS: tl.constexpr,
     C: tl.constexpr,
     V: tl.constexpr,
     UNROLL: tl.constexpr,
@@ -264,7 +265,7 @@ def _reduce_slices(  # type: ignore[no-untyped-def]
     number = tl.program_id(0)
     lane = tl.arange(0, C)
     column = tl.program_id(1) * V + tl.arange(0, V)
-    inside = column < columns
+    inside = column < COLUMNS
     first = tl.load(starts + number)
     width = (tl.load(starts + number + 1) - first) // C
     row = tl.load(rows + number * C + lane).to(tl.int64)
@@ -274,13 +275,17 @@ def _reduce_slices(  # type: ignore[no-untyped-def]
     if MODE == 2:
         owner = tl.load(owners + number * C + lane).to(tl.int64)
         p = tl.load(power)
-        scale = tl.load(unit + owner[:, None] * columns + column[None, :], mask=real, other=1.0).to(tl.float64)
+        scale = tl.load(unit + owner[:, None] * COLUMNS + column[None, :], mask=real, other=1.0).to(
+            tl.float64
+        )
     for k in range(0, width, UNROLL):
         for u in tl.static_range(UNROLL):
             at = first + (k + u) * C + lane
             source = tl.load(indices + at, mask=(lane >= 0) & (k + u < width), other=-1).to(tl.int64)
             there = (source >= 0)[:, None] & inside[None, :]
-            term = tl.load(x + source[:, None] * columns + column[None, :], mask=there, other=0.0).to(tl.float64)
+            term = tl.load(x + source[:, None] * COLUMNS + column[None, :], mask=there, other=0.0).to(
+                tl.float64
+            )
             if WEIGHTED:
                 weight = tl.load(weights + at, mask=source >= 0, other=0.0).to(tl.float64)
                 term = term * weight[:, None]
@@ -292,4 +297,4 @@ def _reduce_slices(  # type: ignore[no-untyped-def]
                 share = term / scale
                 total += tl.where(share > 0, tl.exp(p * tl.log(tl.where(share > 0, share, 1.0))), 0.0)
     kind = out.dtype.element_ty
-    tl.store(out + row[:, None] * columns + column[None, :], total.to(kind), mask=real)
+    tl.store(out + row[:, None] * COLUMNS + column[None, :], total.to(kind), mask=real)

@@ -353,7 +353,7 @@ class DeviceDesign(Design):
     evaluated on the device: only w, the gradient and a few numbers cross. A row-major CUDA matrix of up to 1024 columns
     is then read once per value and gradient where Triton is there (:mod:`apexrank.problem.triton_rows`); everything
     else takes two passes. On such a matrix retargeting and the logistic push are evaluated on the device too
-    (:mod:`apexrank.problem.device_objectives`). Any other objective is evaluated on the host, on the scores of all rows.
+    (:mod:`apexrank.problem.device_objectives`). All others are evaluated on the host, on the scores of all rows.
 
     Parameters
     ----------

@@ -110,9 +110,9 @@ class DeviceRetarget:
 def _threshold(y, weight, level, low, high):  # type: ignore[no-untyped-def]
     """The t that divides level ``low - 1`` from level ``high``, all levels between being at t.
 
-    Rows below t in the lower level and above it in the upper one cost nothing, so that t is the mean of the others. That
-    is Newton's method for an increasing function of t that is piecewise linear, kept inside a bracket as it may go round
-    in circles; differences to t keep the digits of scores far from zero.
+    Rows below t in the lower level and above it in the upper one cost nothing, so that t is the mean of the others.
+    That is Newton's method for an increasing function of t that is piecewise linear, kept inside a bracket as it may go
+    round in circles; differences to t keep the digits of scores far from zero.
     """
     lower = level == low - 1
     upper = level == high
@@ -283,7 +283,9 @@ class DeviceLogisticPush:
         if sign < 0:  # panels of −s, which are not those of s where a score is a whole number
             lowest, highest = -highest - 1, -lowest
         panels = highest - lowest + 1
-        series = _between_panels(panels, self.device) @ panel_moments(x, weight, sign, lowest, panels).flatten()
+        series = (
+            _between_panels(panels, self.device) @ panel_moments(x, weight, sign, lowest, panels).flatten()
+        )
         return panel_series(t, sign, lowest, series.reshape(2, panels, NODES))
 
 

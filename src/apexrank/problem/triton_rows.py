@@ -130,7 +130,7 @@ class FusedRows:
         self.log_weight = None if weight is None else torch.log(weight).contiguous()
         self.is_rough = X.dtype == torch.float32
         self._exact = DeviceRows(X, label != 0, weight)
-        n, d = X.shape
+        d = X.shape[1]
         self.config = config or default_config(d, X.element_size())
         self.programs = _programs(X, self.config)
         double: dict[str, Any] = {"dtype": torch.float64, "device": X.device}
