@@ -22,7 +22,6 @@ import numpy as np
 from apexrank.errors import InputError
 from apexrank.graph.graph import DeviceGraph, Graph
 from apexrank.kernels.csr import InLinks
-from apexrank.kernels.device_links import blocked_sum
 from apexrank.validation import array_module, on_host
 
 Progress = Callable[[int, float], None]
@@ -198,7 +197,9 @@ class TruncatedWalk(Walk):
 
 def total(x: np.ndarray) -> Any:
     """Sum of a vector or of each column, pairwise: along the first axis of a matrix NumPy adds row after row."""
-    if not isinstance(x, np.ndarray):
+    if array_module(x) is not np:
+        from apexrank.kernels.device_links import blocked_sum  # which imports Triton
+
         return blocked_sum(x)
     return x.sum() if x.ndim == 1 else np.array([column.sum() for column in x.T])
 

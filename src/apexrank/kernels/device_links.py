@@ -20,7 +20,12 @@ Tensor = Any
 SLICE = 128  # rows of a slice
 LONGEST = 64  # links of a row or piece
 WIDEST = 8  # columns of x that a program takes at once
-LAUNCH = {1: (8, 4), 2: (4, 8), 4: (4, 8), 8: (4, 8)}  # links of a row on their way at once, warps; by columns
+LAUNCH = {
+    1: (8, 4),
+    2: (4, 8),
+    4: (4, 8),
+    8: (4, 8),
+}  # links of a row on their way at once, warps; by columns
 PACKED_AT_ONCE = 2**25  # entries of slices that are filled in one go, which takes some 50 bytes each
 MODES = {"sum": 0, "max": 1, "power": 2}
 
