@@ -115,7 +115,7 @@ def test_what_the_host_has_to_do(objective):
 
 @pytest.mark.parametrize("dtype", ["float64", "float32"])
 @pytest.mark.parametrize(
-    "ranker", [MonotoneRetargeting(alpha=0.1), PNormPush(loss="logistic", alpha=1.0)], ids=str
+    "ranker", [MonotoneRetargeting(alpha=0.1), PNormPush(loss="logistic", alpha=0.1)], ids=str
 )
 def test_fits_are_those_of_the_host(place, monkeypatch, ranker, dtype):
     monkeypatch.setattr(triton_rows, "SMALL", 1)
@@ -132,7 +132,7 @@ def test_fits_are_those_of_the_host(place, monkeypatch, ranker, dtype):
         monkeypatch.setattr(
             kind, "value_and_grad", lambda self, s, plain=plain: (seen.append(len(s)), plain(self, s))[1]
         )
-    ranker.set_params(tol=1e-8)
+    ranker.set_params(tol=1e-7)
     host = ranker.fit(X, y, groups=groups).coef_.copy()
     assert not seen
     found = ranker.fit(torch.from_numpy(X).to(place), y, groups=groups).coef_
