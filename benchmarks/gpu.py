@@ -405,7 +405,7 @@ def make_graph(n: int, m: int, packed: bool = False, seed: int = 0):
         return torch.randperm(n, generator=generator, device="cuda")[vertex] if mixed else vertex
 
     sources, targets = ends(2.5, not packed), ends(4.0, True)
-    order = torch.argsort(targets)
+    order = torch.argsort(targets * n + sources)  # as in a Graph
     indptr = torch.zeros(n + 1, dtype=torch.int64, device="cuda")
     indptr[1:] = torch.cumsum(torch.bincount(targets, minlength=n), 0)
     return indptr, sources[order].int()

@@ -137,7 +137,7 @@ def place_of(request, monkeypatch, *modules):
     if request.param == "numpy":
         emulate(monkeypatch, *modules)
         return "cpu"
-    pytest.importorskip("triton", reason="Triton is not installed")
     if not torch.cuda.is_available():
         pytest.skip("there is no CUDA device")
+    pytest.importorskip("triton", reason="Triton is not installed")
     return "cuda"

@@ -1,4 +1,4 @@
-"""Sums over in-links on a device against those of the host; the kernel in NumPy, and on a CUDA device if there is one."""
+"""Sums over in-links on a device against those of the host; the kernel in NumPy, and on a CUDA device."""
 
 import numpy as np
 import pytest

@@ -62,11 +62,11 @@ def _moved(graph: Graph, device: Any, dtype: str, torch: Any) -> DeviceGraph:
         raise InputError(f"a graph on a device has fewer than 2³¹ vertices, got {graph.n}")
     shares = None if graph.weights is None else graph.weights / graph.out_weight[graph.indices]
     try:
-        arrays = [
+        indptr, indices, weights = [
             None if each is None else torch.from_numpy(np.array(each)).to(device)
             for each in (graph.indptr, graph.indices, shares)
         ]
     except (RuntimeError, AssertionError) as error:  # no such device, or not enough of its memory
         reason = str(error).strip().split("\n")[0]
         raise InputError(f"the graph cannot be copied to the device {str(device)!r}: {reason}") from None
-    return DeviceGraph(graph, DeviceLinks(*arrays, dtype=getattr(torch, dtype)))
+    return DeviceGraph(graph, DeviceLinks(indptr, indices, weights, getattr(torch, dtype)))

@@ -324,6 +324,8 @@ class DeviceGraph(Graph):
         The in-links on the device, with shares of what their sources hand out as weights where the graph has weights.
     """
 
+    links: Any
+
     def __init__(self, graph: Graph, links: Any) -> None:
         super().__init__(graph.indptr, graph.indices, graph.weights, graph.out_weight, graph.names)
         object.__setattr__(self, "links", links)

@@ -144,7 +144,7 @@ class Walk:
         if not isinstance(self.graph, DeviceGraph) or not self.fits_device:
             return iterate(self.step, start, self.bound(), tol, max_iter, progress)
         walk = self.on_device(self.graph)
-        found = iterate(walk.step, walk.links.put(start), walk.bound(), tol, max_iter, progress)
+        found = iterate(walk.step, self.graph.links.put(start), walk.bound(), tol, max_iter, progress)
         return found._replace(scores=on_host(found.scores).astype(np.float64))
 
     @property

@@ -30,7 +30,7 @@ Tensor = Any
 LONGEST_LIST = 4096
 SHORTEST_TILE = 32
 MOST_PANELS = 128  # a product of (28·panels) × (14·panels) numbers
-TILE = 1024  # scores of a program
+TILE = 2048  # scores of a program
 MOST_PROGRAMS = 2048
 MOMENTS = 16  # NODES, filled up to a power of two
 
@@ -39,7 +39,8 @@ def objective_on_device(objective: Objective, X: Any) -> Any:
     """A function of scores on the device of X that gives value and gradient, or None where the host has to do it."""
     if not has_kernel(X):
         return None
-    for kind in (DeviceRetarget, DeviceLogisticPush):
+    kinds: tuple[Any, ...] = (DeviceRetarget, DeviceLogisticPush)
+    for kind in kinds:
         if kind.takes(objective):
             return kind(objective, X.device)
     return None
@@ -107,7 +108,7 @@ class DeviceRetarget:
 
 
 @jit
-def _threshold(y, weight, level, low, high):  # type: ignore[no-untyped-def]
+def _threshold(y, weight, level, low, high):
     """The t that divides level ``low - 1`` from level ``high``, all levels between being at t.
 
     Rows below t in the lower level and above it in the upper one cost nothing, so that t is the mean of the others.
@@ -139,7 +140,7 @@ def _threshold(y, weight, level, low, high):  # type: ignore[no-untyped-def]
 
 
 @jit
-def _log_softmax(theta, weight, there):  # type: ignore[no-untyped-def]
+def _log_softmax(theta, weight, there):
     """``θ − log Σ w e^θ`` over the rows of a list."""
     moved = theta - tl.max(tl.where(there, theta, float("-inf")), axis=0)
     total = tl.sum(tl.where(there, weight * tl.exp(tl.where(there, moved, 0.0)), 0.0), axis=0)
