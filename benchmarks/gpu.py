@@ -297,99 +297,6 @@ def torch_losses(has_numba: bool) -> list[dict]:
     return rows
 
 
-def agreement() -> list[dict]:
-    """Ranks, retargeting and the logistic push on the device against the host, largest relative differences."""
-    import torch
-
-    from apexrank.graph import Graph, LpqRank, PageRank, TruncatedPageRank, to_device
-    from apexrank.objectives import Push, Retarget
-    from apexrank.problem.device_objectives import DeviceLogisticPush, DeviceRetarget
-
-    rng, rows = np.random.default_rng(0), []
-    n, m = 300, 2500
-    sources, targets = (n * rng.random(m) ** 2).astype(int), (n * rng.random(m) ** 4).astype(int)
-    plain = np.stack([sources, targets])
-    plain = np.unique(plain, axis=1)
-    for weight in (None, rng.random(plain.shape[1]) + 0.1):
-        matrix = (np.ones(plain.shape[1]) if weight is None else weight, plain[0], plain[1])
-        order = np.lexsort((plain[0], plain[1]))
-        out = np.bincount(matrix[1], matrix[0], n)
-        indptr = np.concatenate([[0], np.cumsum(np.bincount(plain[1], minlength=n))])
-        graph = Graph(
-            indptr, plain[0][order].astype(np.int32), None if weight is None else weight[order], out
-        )
-        for dtype, tol in (("float64", 1e-11), ("float32", 1e-4)):
-            there = to_device(graph, "cuda", dtype)
-            for rank in (
-                PageRank(),
-                LpqRank(p=2),
-                LpqRank(p=2.4),
-                LpqRank(p=40.0),
-                LpqRank(p=np.inf),
-                TruncatedPageRank(),
-            ):
-                rank.set_params(tol=tol)
-                teleport = rng.random((n, 3))
-                a = rank.fit(graph, teleport=teleport).scores_.copy()
-                b = rank.fit(there, teleport=teleport).scores_
-                apart = float((abs(a - b) / a.max()).max())
-                rows.append(
-                    {"rank": str(rank), "weighted": weight is not None, "precision": dtype, "apart": apart}
-                    | {"ok": apart < (1e-8 if dtype == "float64" else 1e-5)}
-                )
-    n = 1000
-    groups, grade, scores = rng.integers(0, 12, n), rng.integers(0, 5, n), rng.standard_normal((4, n))
-    scores[1] = 0
-    scores[2] = 100 + 10 * scores[2]
-    scores[3] = scores[3].round()
-    weight = rng.integers(0, 3, n).astype(float)
-    positive = rng.random(n) < 0.2
-    cases = {
-        "squared": (DeviceRetarget, Retarget(grade, groups=groups)),
-        "squared, one list": (DeviceRetarget, Retarget(grade)),
-        "squared, weights": (
-            DeviceRetarget,
-            Retarget(grade, groups=groups, sample_weight=weight, normalize=True),
-        ),
-        "squared, many levels": (DeviceRetarget, Retarget(rng.random(n), groups=groups)),
-        "kl": (DeviceRetarget, Retarget(grade, groups=groups, divergence="kl", joint_convexity=True)),
-        "i-divergence": (
-            DeviceRetarget,
-            Retarget(grade, groups=groups, divergence="i-divergence", sample_weight=weight),
-        ),
-        "push": (DeviceLogisticPush, Push(positive, loss="logistic")),
-        "push, both": (
-            DeviceLogisticPush,
-            Push(positive, loss="logistic", side="both", sample_weight=weight),
-        ),
-        "push, identity": (
-            DeviceLogisticPush,
-            Push(positive, loss="logistic", price="identity", side="bottom"),
-        ),
-    }
-    for name, (kind, objective) in cases.items():
-        moved, apart = kind(objective, torch.device("cuda")), []
-        for s in scores:
-            (value, slope), found = (
-                objective.value_and_grad(s),
-                moved.value_and_grad(torch.from_numpy(s).cuda()),
-            )
-            apart += [
-                abs(float(found[0]) / value - 1),
-                float(abs(found[1].cpu().numpy() - slope).max() / abs(slope).max()),
-            ]
-        rows.append({"objective": name, "apart": max(apart), "ok": max(apart) < 1e-8})
-    for d, dtype in ((1, "float64"), (100, "float32"), (129, "float64"), (1024, "float32")):
-        from apexrank.problem.triton_rows import row_scores, row_sum
-
-        X = torch.randn((10_001, d), device="cuda", dtype=getattr(torch, dtype))
-        w, r = (torch.randn(k, device="cuda", dtype=torch.float64) for k in (d, len(X)))
-        errors = [row_scores(X, w) - X.double() @ w, row_sum(X, r) - X.double().T @ r]
-        apart = max(float(e.abs().max()) for e in errors)
-        rows.append({"passes over": [len(X), d], "precision": dtype, "apart": apart, "ok": apart < 1e-9})
-    return rows
-
-
 def make_graph(n: int, m: int, packed: bool = False, seed: int = 0):
     """In-links of a directed graph drawn on the device, both degrees by power laws (exponents 2.3 in, 2.7 out).
 
@@ -452,8 +359,7 @@ def graph_rows(n: int = 5_000_000, m: int = 100_000_000) -> list[dict]:
     """Sums over links, steps of PageRank and L_pq with 1 and 8 teleport vectors, and a whole PageRank."""
     import torch
 
-    from apexrank.graph import Graph, LpqRank, PageRank
-    from apexrank.graph.device import _moved
+    from apexrank.graph import Graph, LpqRank, PageRank, to_device
 
     bandwidth = copy_bandwidth(torch.rand(2**29, device="cuda"))
     packed = make_graph(n, m, packed=True)
@@ -470,7 +376,7 @@ def graph_rows(n: int = 5_000_000, m: int = 100_000_000) -> list[dict]:
     del indptr, indices
     for dtype in ("float64", "float32"):
         start = time.perf_counter()
-        there = _moved(graph, "cuda", dtype, torch)
+        there = to_device(graph, "cuda", dtype)
         torch.cuda.synchronize()
         copied = time.perf_counter() - start
         for rank in (PageRank(), LpqRank(p=2, ratio=1.2)):
@@ -591,7 +497,6 @@ def main(
     warnings.simplefilter("always")
     found: dict = {"machine": {**machine(), "numba": "stand-in" if stood_in else "there"}}
     parts: dict[str, Callable[[], object]] = {
-        "as on the host": agreement,
         "odd shapes": odd_shapes,
         "losses": lambda: torch_losses(not stood_in),
         "cupy": cupy_row,
