@@ -100,6 +100,8 @@ def test_scores_far_apart_are_left_to_the_host(place):
     moved = DeviceLogisticPush(Push(GRADES > 3, loss="logistic"), torch.device(place))
     scores = torch.linspace(0, device_objectives.MOST_PANELS + 1, N, dtype=torch.float64, device=place)
     assert moved.value_and_grad(scores) is None
+    for extreme in (np.inf, np.nan, 1e30):
+        assert moved.value_and_grad(torch.full_like(scores, extreme)) is None
 
 
 @pytest.mark.parametrize(

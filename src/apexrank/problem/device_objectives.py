@@ -256,12 +256,13 @@ class DeviceLogisticPush:
         )
 
     def value_and_grad(self, scores: Tensor) -> tuple[Tensor, Tensor] | None:
-        """Value and gradient, as tensors; None where scores are spread over too many panels."""
+        """Value and gradient, as tensors; None where scores are spread over too many panels, or infinite."""
         import torch
 
-        lowest, highest = (math.floor(float(end)) for end in torch.aminmax(scores))
-        if not highest - lowest < MOST_PANELS:
+        low, high = (float(end) for end in torch.aminmax(scores))
+        if not (high - low < MOST_PANELS - 1 and max(-low, high) < 2**31):
             return None
+        lowest, highest = math.floor(low), math.floor(high)
         value, slope = scores.new_zeros(()), torch.zeros_like(scores)
         for factor, sign, outer, v, inner, u in self.sides:
             x, t = scores[inner], scores[outer]
