@@ -54,14 +54,18 @@ def test_sums_maxima_and_norms_are_those_of_the_host(place, monkeypatch, weighte
     assert_alike(there, InLinks(*arrays), (torch.from_numpy(x).to(place), x.astype(float)), dtype)
 
 
-def test_weights_may_stand_in_for_those_of_the_links(place):
+def test_powers_of_weights(place):
     indptr, indices, weights = random_links(True)
     moved = [torch.from_numpy(each).to(place) for each in (indptr, indices, weights)]
     there = DeviceLinks(*moved, dtype=torch.float64, sliced=True)
+    host = InLinks(indptr, indices, weights)
     x = np.random.default_rng(2).random(150)
-    wanted = InLinks(indptr, indices).sums(x, weights**3)
-    found = there.sums(torch.from_numpy(x).to(place), there.weights**3)
-    np.testing.assert_allclose(found.cpu().numpy(), wanted, rtol=1e-12)
+    found = there.sums(torch.from_numpy(x).to(place), power=3.0)
+    np.testing.assert_allclose(found.cpu().numpy(), host.sums(x, power=3.0), rtol=1e-12)
+    np.testing.assert_allclose(
+        host.sums(x, power=3.0), InLinks(indptr, indices).sums(x, weights**3), rtol=1e-12
+    )
+    assert there.weight_range == host.weight_range
 
 
 def test_graphs_without_links(place):

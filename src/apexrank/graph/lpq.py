@@ -53,13 +53,13 @@ class Lpq:
             xp = array_module(teleport)
             return lambda x, tau: fast_power(xp.maximum(links.largest(x * rate), tau * teleport), self.degree)
         with np.errstate(under="ignore"):
-            weights, powers = links.weights**self.p, fast_power(teleport, self.p)
-        parts = [_range(each) for each in (rate, links.weights, teleport)]
+            powers = fast_power(teleport, self.p)
+        parts = [_range(each) for each in (rate, np.array(links.weight_range), teleport)]
 
         def inflow(x: np.ndarray, tau: Any) -> np.ndarray:
             if not self._in_range(parts, x, tau):
                 return fast_power(self._norms(links, x * rate, tau * teleport), self.degree)
-            total = links.sums(fast_power(x * rate, self.p), weights) + tau**self.p * powers
+            total = links.sums(fast_power(x * rate, self.p), power=self.p) + tau**self.p * powers
             return fast_power(total, 1 / (self.ratio * self.p))
 
         return inflow

@@ -52,6 +52,7 @@ class InLinks:
         self.indices = self.indices.view(f"u{self.indices.itemsize}")
         self.weights = NO_WEIGHTS if weights is None else np.ascontiguousarray(weights, dtype=np.float64)
         self.n = len(self.indptr) - 1
+        self._powers = {1.0: self.weights}
         links = len(self.indices)
         self.threads = Threads(min(threads or n_threads(), 1 + links // LINKS_A_THREAD))
         # each part has about the same number of links, not of rows: a few rows may have most of them
@@ -77,8 +78,19 @@ class InLinks:
     def __exit__(self, *_: Any) -> None:
         self.threads.__exit__()
 
-    def sums(self, x: np.ndarray, weights: np.ndarray | None = None) -> np.ndarray:
-        """``Σ_j w_ij x_j`` of every row i; x may have several columns. ``weights`` stand in for the links' own."""
+    @property
+    def weight_range(self) -> tuple[float, float]:
+        """The smallest and the largest weight."""
+        # a share that has underflowed to 0 stands for the smallest number there is
+        return (max(self.weights.min(), 5e-324), self.weights.max()) if self.weights.size else (1.0, 1.0)
+
+    def sums(self, x: np.ndarray, weights: np.ndarray | None = None, power: float = 1.0) -> np.ndarray:
+        """``Σ_j w_ij^power x_j`` of every row i; x may have several columns. ``weights`` stand in for all of w."""
+        if weights is None:
+            if power not in self._powers:
+                with np.errstate(under="ignore"):
+                    self._powers[power] = self.weights**power
+            weights = self._powers[power]
         return self._each(_sums if x.ndim == 1 else _column_sums, x, weights)
 
     def largest(self, x: np.ndarray) -> np.ndarray:

@@ -80,6 +80,7 @@ class DeviceLinks:
             self._slice(lengths, None if weights is None else self.weights)
             self.indptr = self.indices = None  # slices hold all there is to know
             self.weights = self.weights if weights is None else self.levels[0].weights
+        self._powers = {1.0: self.weights}
 
     def _slice(self, lengths: Tensor, weights: Tensor | None) -> None:
         import torch
@@ -134,9 +135,19 @@ class DeviceLinks:
     def __exit__(self, *_: Any) -> None:
         pass
 
-    def sums(self, x: Tensor, weights: Tensor | None = None) -> Tensor:
-        """``Σ_j w_ij x_j`` of every row i; x may have several columns. ``weights`` stand in for the links' own."""
-        return self._each("sum", x, weights)
+    @property
+    def weight_range(self) -> tuple[float, float]:
+        """The smallest and the largest weight."""
+        if not self.weights.numel():
+            return 1.0, 1.0
+        lowest = float(self.weights[self.weights > 0].min())  # zeros fill up slices
+        return lowest, float(self.weights.max())
+
+    def sums(self, x: Tensor, power: float = 1.0) -> Tensor:
+        """``Σ_j w_ij^power x_j`` of every row i; x may have several columns."""
+        if power not in self._powers:
+            self._powers[power] = self.weights**power
+        return self._each("sum", x, self._powers[power])
 
     def largest(self, x: Tensor) -> Tensor:
         """``max_j w_ij x_j`` of every row i, 0 for an empty one; x >= 0, and may have several columns."""
