@@ -58,6 +58,8 @@ def to_device(
 
 
 def _moved(graph: Graph, device: Any, dtype: str, torch: Any) -> DeviceGraph:
+    if not isinstance(graph, Graph):
+        raise InputError("only a graph in memory can be copied to a device; rank this one where it is")
     if graph.indices.dtype != np.int32:
         raise InputError(f"a graph on a device has fewer than 2³¹ vertices, got {graph.n}")
     shares = None if graph.weights is None else graph.weights / graph.out_weight[graph.indices]
