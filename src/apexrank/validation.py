@@ -277,6 +277,18 @@ class Registry(Generic[Atom]):
         return member(**{name: value for name, value in arguments.items() if name in known})
 
 
+def array_module(x: Any) -> Any:
+    """``torch`` for a tensor, else ``numpy``: for the functions that have the same name and meaning in both.
+
+    Examples
+    --------
+    >>> array_module(np.zeros(3)).__name__
+    'numpy'
+    """
+    torch = sys.modules.get("torch")  # a tensor can only come from a module that is there
+    return torch if torch is not None and isinstance(x, torch.Tensor) else np
+
+
 def on_host(values: Any) -> Any:
     """Copy a PyTorch or CuPy array to a NumPy array on the host; return everything else as it is.
 

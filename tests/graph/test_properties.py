@@ -386,6 +386,9 @@ FORMS = {
     "polars": lambda web: frame_of(web, pl.DataFrame),
     "networkx": networkx_of,
     "igraph": igraph_of,
+    "links on a device": lambda web: (
+        pytest.importorskip("torch", reason="PyTorch is not installed") and graphs.to_device(web.graph, "cpu")
+    ),
 }
 
 
@@ -562,7 +565,7 @@ PROPERTIES = {
         ["SignedGraph", "FairnessGoodness", "MeanRating", "ModifiedPageRank"],
         test_negative_links_are_distrust,
     ),
-    "as_graph": test_every_way_in_gives_the_same_ranks,
+    **dict.fromkeys(["as_graph", "to_device", "DeviceGraph"], test_every_way_in_gives_the_same_ranks),
     **dict.fromkeys(["LocalRank", "local_rank", "local_ranks"], test_a_local_rank_is_within_its_bound),
     "best_threshold": test_a_threshold_sees_the_order_of_the_scores_alone,
     "spread": test_trust_spreads_linearly,

@@ -30,6 +30,7 @@ from apexrank.problem.device import (  # noqa: E402  # noqa: E402
 )
 from apexrank.rankers.base import SeparableWarning  # noqa: E402
 from apexrank.solvers import LBFGS, Newton  # noqa: E402
+from tests.triton_in_numpy import emulate  # noqa: E402
 
 ROOT = Path(__file__).parent.parent.parent
 SIDES = pytest.mark.parametrize("side", ["top", "bottom", "both"])
@@ -457,87 +458,6 @@ def test_single_precision_sums_still_converge(seed, solver):
     np.testing.assert_allclose(found.w, exact.w, atol=1e-5 * np.abs(exact.w).max())
 
 
-class Block(np.ndarray):
-    """A tile of Triton's, as far as the kernels need it."""
-
-    def to(self, dtype):
-        return self.astype(dtype).view(Block)
-
-
-class Pointer:
-    """Address of an element of a flat array, or a tile of addresses."""
-
-    def __init__(self, memory, offset=0):
-        self.memory, self.offset = memory, offset
-        self.dtype = self
-        self.element_ty = memory.dtype
-
-    def __add__(self, offset):
-        return Pointer(self.memory, self.offset + offset)
-
-    def __getitem__(self, index):
-        return Pointer(self.memory, self.offset[index])
-
-
-class Language:
-    """``triton.language`` in NumPy, for one program at a time."""
-
-    float64, int64 = np.float64, np.int64
-
-    def __init__(self, program, programs):
-        self.program, self.programs = program, programs
-
-    def program_id(self, axis):
-        return self.program[axis]
-
-    def num_programs(self, axis):
-        return self.programs[axis]
-
-    def load(self, pointer, mask=True, other=None, eviction_policy=None):
-        offset, mask = np.broadcast_arrays(pointer.offset, mask)
-        assert np.all(offset[mask] >= 0)
-        safe = np.where(mask, offset, 0)
-        assert safe.max() < len(pointer.memory), "read outside of the array"
-        fill = (
-            np.zeros((), pointer.memory.dtype) if other is None else np.asarray(other, pointer.memory.dtype)
-        )
-        return np.asarray(np.where(mask, pointer.memory[safe], fill)).view(Block)
-
-    def store(self, pointer, values, mask=True):
-        offset, values, mask = np.broadcast_arrays(pointer.offset, values, mask)
-        assert offset[mask].max() < len(pointer.memory), "written outside of the array"
-        pointer.memory[offset[mask]] = values[mask]
-
-    def arange(self, first, last):
-        return np.arange(first, last, dtype=np.int32).view(Block)
-
-    def zeros(self, shape, dtype):
-        return np.zeros(shape, dtype).view(Block)
-
-    def full(self, shape, value, dtype):
-        return np.full(shape, value, dtype).view(Block)
-
-    def range(self, first, last, step, num_stages):
-        return range(first, last, step)
-
-    def cdiv(self, a, b):
-        return -(-a // b)
-
-    def where(self, condition, a, b):
-        kind = next(x.dtype for x in (a, b) if isinstance(x, np.ndarray))
-        return np.asarray(np.where(condition, a, b), kind).view(Block)
-
-    sum, max = staticmethod(np.sum), staticmethod(np.max)
-    maximum = staticmethod(np.maximum)
-
-    @staticmethod
-    def exp(x):
-        return np.asarray(np.exp(x)).view(Block)
-
-    log = staticmethod(np.log)
-
-
-@pytest.mark.skipif(triton_rows.triton is not None, reason="with Triton the kernels are not Python functions")
 @WEIGHTS
 @pytest.mark.parametrize("dtype", ["float32", "float64"])
 @pytest.mark.parametrize(
@@ -555,14 +475,15 @@ def test_arithmetic_of_the_kernels(monkeypatch, weighted, dtype, n, d, programs)
     partial, result = np.full(programs * 2 * (d + 2), np.nan), np.full(2 * (d + 1), np.nan)
     with np.errstate(divide="ignore"):
         log_weight = np.log(weight)
-    for program in range(programs):
-        monkeypatch.setattr(triton_rows, "tl", Language((program,), (programs,)))
-        arrays = (X.ravel(), np.concatenate([w, slope]), label, log_weight, partial)
-        triton_rows._sum_tiles(*map(Pointer, arrays), n, d, stride, ROWS, D, weighted, 1)
-    P, C = 8, 4
-    for index in np.ndindex(2, -(-d // C)):
-        monkeypatch.setattr(triton_rows, "tl", Language(index, (2, -(-d // C))))
-        triton_rows._merge_programs(Pointer(partial), Pointer(result), programs, d, P, C)
+    emulate(monkeypatch, triton_rows)
+    arrays = (X.ravel(), np.concatenate([w, slope]), label, log_weight, partial)
+    triton_rows._sum_tiles[programs,](
+        *map(torch.from_numpy, arrays), n, d, stride, ROWS=ROWS, D=D, WEIGHTED=weighted, STAGES=1
+    )
+    C = 4
+    partial, result = torch.from_numpy(partial), torch.from_numpy(result)
+    triton_rows._merge_programs[2, -(-d // C)](partial, result, programs, d, P=8, C=C)
+    result = result.numpy()
     found = result.reshape(2, d + 1)
     tolerance = 2e-5 if dtype == "float32" else 1e-12
     rows = X[:, :d].astype(np.float64)

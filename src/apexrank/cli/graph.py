@@ -57,17 +57,17 @@ PLACES = ("inside", "outside", "weak-links")
 METHODS = {
     "lpq": Method(
         "LpqRank",
-        ("teleport", *_LABELLED, "signed", "start", "explain"),
+        ("teleport", *_LABELLED, "signed", "start", "explain", "device"),
         renamed={"teleport_as": "teleport"},
     ),
-    "pagerank": Method("PageRank", ("teleport", "start", "explain")),
+    "pagerank": Method("PageRank", ("teleport", "start", "explain", "device")),
     "indegree": Method("InDegree", ("signed",)),
     "trustrank": Method("TrustRank", ("trusted", "explain"), ("trusted",)),
     "anti-trustrank": Method("AntiTrustRank", ("distrusted",), ("distrusted",), {"distrust": "direction"}),
     "demoted": Method("DemotedRank", _LABELLED, _LABELLED, {"distrust": "direction"}),
     "guarded": Method("GuardedPageRank", ("teleport", "start", "explain")),
     "nonbacktracking": Method("NonBacktrackingRank", ("teleport", "explain")),
-    "truncated": Method("TruncatedPageRank", ("teleport", "start", "explain")),
+    "truncated": Method("TruncatedPageRank", ("teleport", "start", "explain", "device")),
     "robust": Method("RobustPageRank", ("teleport", "start", "explain")),
     "spam-mass": Method("SpamMassRank", ("trusted",), ("trusted",)),
     "hits": Method("HITS", ("start",)),
@@ -85,6 +85,15 @@ Signed = Annotated[
         "--signed",
         help="Negative weights are distrust, not an error; rank such ratings with --method fairness-goodness.",
         rich_help_panel="Reading",
+    ),
+]
+Device = Annotated[
+    str | None,
+    typer.Option(
+        "--device",
+        help="Iterate on a device of PyTorch, such as cuda; for pagerank, truncated and lpq.",
+        metavar="DEVICE",
+        rich_help_panel="Method",
     ),
 ]
 graph_app = typer.Typer(
@@ -220,6 +229,7 @@ def rank(
     reading: opt.EdgeOptions,
     signed: Signed = False,
     engine: ShardOptions,
+    device: Device = None,
     shown: ExplainedOutput,
     json: opt.Json = False,
 ) -> None:
@@ -229,7 +239,7 @@ def rank(
     out.check_inputs(edges, *files.values())
     from apexrank.graph.vertex_files import earlier_scores, named_vertex, ranking_frame
 
-    flags = {"signed": signed, "explain": bool(shown.explain)}
+    flags = {"signed": signed, "explain": bool(shown.explain), "device": device is not None}
     parameters = opt.given_options(options)
     chosen = {*files, *parameters}
     method = parameters.pop("method", None) or default_method(
@@ -242,6 +252,10 @@ def rank(
     on_dask = engine.engine == "dask"
     if on_dask:
         given = replace(given, engine="dask")
+    if device is not None:
+        from apexrank.graph.device import to_device
+
+        given = to_device(given, device)
     graph = given.positive if signed else given
     arguments = {
         what: earlier_scores(path, graph) if what == "start" else opt.read_seeds(path, graph, what)

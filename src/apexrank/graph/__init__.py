@@ -29,6 +29,8 @@ if TYPE_CHECKING:
     from apexrank.graph.contributions import SpamMassRank as SpamMassRank
     from apexrank.graph.contributions import local_rank as local_rank
     from apexrank.graph.contributions import local_ranks as local_ranks
+    from apexrank.graph.device import to_device as to_device
+    from apexrank.graph.graph import DeviceGraph as DeviceGraph
     from apexrank.graph.graph import Graph as Graph
     from apexrank.graph.graph import SignedGraph as SignedGraph
     from apexrank.graph.guarded import GuardedPageRank as GuardedPageRank

@@ -247,6 +247,22 @@ class Graph(Vertices):
         }
 
 
+class DeviceGraph(Graph):
+    """A graph whose links are also on a device; made by :func:`apexrank.graph.to_device`.
+
+    Attributes
+    ----------
+    links : DeviceLinks
+        The in-links on the device, with shares of what their sources hand out as weights where the graph has weights.
+    """
+
+    links: Any
+
+    def __init__(self, graph: Graph, links: Any) -> None:
+        super().__init__(graph.indptr, graph.indices, graph.weights, graph.out_weight, graph.names)
+        object.__setattr__(self, "links", links)
+
+
 class SignedGraph(NamedTuple):
     """Links of trust and of distrust between the same vertices; the weights of both are positive."""
 

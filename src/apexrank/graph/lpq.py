@@ -18,14 +18,14 @@ from apexrank.graph.power import Fixpoint, Inflow, Linear, Map, Progress, Walk, 
 from apexrank.graph.trust import Direction, spread, trust_share
 from apexrank.graph.weak_links import WeakLinksWalk
 from apexrank.kernels.csr import LinkSums
-from apexrank.validation import check_choice, check_finite
+from apexrank.validation import array_module, check_choice, check_finite
 
 Propagation = Literal["linear", "same"]
 Negative = Literal["edges", "seeds"]
 Place = Literal["inside", "outside", "weak-links"]
 Seeds = Any  # names, a mapping of names to weights, or one weight a vertex
 # of p·|log flow|: powers of such flows and weights, their products and long sums of them are in range
-SAFE_LOG = 650.0
+SAFE_LOG = {8: 650.0, 4: 81.0}  # by the bytes of a number
 SMALLEST_LOG = 690.0  # of a share to the power p
 
 
@@ -35,6 +35,7 @@ class Lpq:
 
     p: float = 2.0
     ratio: float = 1.2
+    takes_tensors = True
 
     def __post_init__(self) -> None:
         if not self.p >= 1:
@@ -49,7 +50,8 @@ class Lpq:
         if self.p == 1:
             return lambda x, tau: fast_power(links.sums(x * rate) + tau * teleport, self.degree)
         if math.isinf(self.p):
-            return lambda x, tau: fast_power(np.maximum(links.largest(x * rate), tau * teleport), self.degree)
+            xp = array_module(teleport)
+            return lambda x, tau: fast_power(xp.maximum(links.largest(x * rate), tau * teleport), self.degree)
         with np.errstate(under="ignore"):
             powers = fast_power(teleport, self.p)
         parts = [_range(each) for each in (rate, np.array(links.weight_range), teleport)]
@@ -57,14 +59,14 @@ class Lpq:
         def inflow(x: np.ndarray, tau: Any) -> np.ndarray:
             if not self._in_range(parts, x, tau):
                 return fast_power(self._norms(links, x * rate, tau * teleport), self.degree)
-            total = links.sums(fast_power(x * rate, self.p), self.p) + tau**self.p * powers
+            total = links.sums(fast_power(x * rate, self.p), power=self.p) + tau**self.p * powers
             return fast_power(total, 1 / (self.ratio * self.p))
 
         return inflow
 
     def _in_range(self, parts: list[tuple[float, float]], x: np.ndarray, tau: Any) -> bool:
         """Whether powers of all flows, of weights and of their products are ordinary numbers."""
-        taus = np.asarray(tau, dtype=float)
+        taus = np.asarray(tau, dtype=float) if array_module(tau) is np else tau
         (r_low, r_high), (w_low, w_high), (t_low, t_high), (x_low, x_high), (u_low, u_high) = (
             *parts,
             _range(x),
@@ -72,12 +74,12 @@ class Lpq:
         )
         low = min(x_low + r_low, x_low + r_low + w_low, w_low, u_low + t_low, t_low)
         high = max(x_high + r_high, x_high + r_high + w_high, w_high, u_high + t_high, t_high)
-        return self.p * max(-low, high) < SAFE_LOG
+        return self.p * max(-low, high) < SAFE_LOG[x.dtype.itemsize]
 
     def _norms(self, links: LinkSums, flow: np.ndarray, extra: np.ndarray) -> np.ndarray:
-        norms = links.norms(flow, self.p)
-        largest = np.maximum(norms, extra)
-        unit = np.where(largest > 0, largest, 1.0)
+        norms, xp = links.norms(flow, self.p), array_module(flow)
+        largest = xp.maximum(norms, extra)
+        unit = xp.where(largest > 0, largest, 1.0)
         return largest * fast_power(
             fast_power(norms / unit, self.p) + fast_power(extra / unit, self.p), 1 / self.p
         )
@@ -93,9 +95,9 @@ class Lpq:
 
 def _range(x: np.ndarray) -> tuple[float, float]:
     """Logarithms of the smallest and the largest entry above 0; (0, 0) without one."""
-    low, high = (float(x.min()), float(x.max())) if x.size else (0.0, 0.0)
+    low, high = (float(x.min()), float(x.max())) if math.prod(x.shape) else (0.0, 0.0)
     if low <= 0 < high:
-        low = float(np.min(x, where=x > 0, initial=math.inf))
+        low = float(array_module(x).where(x > 0, x, math.inf).min())
     return (math.log(low), math.log(high)) if high > 0 else (0.0, 0.0)
 
 

@@ -14,13 +14,15 @@ from __future__ import annotations
 import math
 from collections import deque
 from collections.abc import Callable
+from copy import copy
 from typing import Any, NamedTuple, Protocol, Self
 
 import numpy as np
 
 from apexrank.errors import InputError
-from apexrank.graph.graph import Graph
+from apexrank.graph.graph import DeviceGraph, Graph
 from apexrank.kernels.csr import LinkSums
+from apexrank.validation import array_module, on_host
 
 Progress = Callable[[int, float], None]
 Bound = Callable[[np.ndarray, np.ndarray, float], tuple[float, float]]
@@ -55,6 +57,7 @@ class Linear:
     """``Σ_j flow_j``, the map of PageRank."""
 
     degree = 1.0
+    takes_tensors = True
 
     def on(self, links: LinkSums, rate: np.ndarray, teleport: np.ndarray) -> Inflow:
         return lambda x, tau: links.sums(x * rate) + tau * teleport
@@ -137,8 +140,27 @@ class Walk:
         return hilbert_bound(self.map.degree, self.rounding) if self.map.degree < 1 else no_bound
 
     def solve(self, start: np.ndarray, tol: float, max_iter: int, progress: Progress | None) -> Fixpoint:
-        """Repeat the step from ``start`` until the bound is at most ``tol``."""
-        return iterate(self.step, start, self.bound(), tol, max_iter, progress)
+        """Repeat the step from ``start`` until the bound is at most ``tol``, on the device that holds the links."""
+        if not isinstance(self.graph, DeviceGraph) or not self.fits_device:
+            return iterate(self.step, start, self.bound(), tol, max_iter, progress)
+        walk = self.on_device(self.graph)
+        found = iterate(walk.step, self.graph.links.put(start), walk.bound(), tol, max_iter, progress)
+        return found._replace(scores=on_host(found.scores).astype(np.float64))
+
+    @property
+    def fits_device(self) -> bool:
+        """Whether the step is made of nothing but what tensors and their links can do."""
+        return type(self) in (Walk, TruncatedWalk) and getattr(self.map, "takes_tensors", False)
+
+    def on_device(self, graph: DeviceGraph) -> Self:
+        """The same walk with links and vectors on a device; its step takes tensors."""
+        walk, links = copy(self), graph.links
+        for name, value in vars(self).items():
+            if isinstance(value, np.ndarray):
+                setattr(walk, name, links.put(value))
+        walk.links, walk.rounding = links, links.rounding
+        walk.inflow = self.map.on(links, walk.rate, 0.0 * walk.teleport if self.outside else walk.teleport)
+        return walk
 
     def flows_into(self, r: np.ndarray, vertex: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
         """Sources of the links into a vertex; what flows through each, the teleport last; their shares of the score."""
@@ -173,6 +195,10 @@ class TruncatedWalk(Walk):
 
 def total(x: np.ndarray) -> Any:
     """Sum of a vector or of each column, pairwise: along the first axis of a matrix NumPy adds row after row."""
+    if array_module(x) is not np:
+        from apexrank.kernels.device_links import blocked_sum  # which imports Triton
+
+        return blocked_sum(x)
     return x.sum() if x.ndim == 1 else np.array([column.sum() for column in x.T])
 
 
@@ -208,7 +234,7 @@ def iterate(
     for _ in range(max_iter):
         old = between(old, r)
         r = step(old)
-        history.append(float(np.abs(r - old).sum(axis=0).max()))
+        history.append(float(abs(r - old).sum(axis=0).max()))
         if not math.isfinite(history[-1]):
             raise InputError("the scores are no longer finite: weights of links or seeds are too far apart")
         error, hilbert = bound(r, old, history[-1])
@@ -268,16 +294,16 @@ def hilbert_distance(x: np.ndarray, y: np.ndarray) -> float:
     >>> hilbert_distance(np.array([0.5, 0.5]), np.array([0.25, 0.75])).__round__(6)
     1.098612
     """
+    xp = array_module(x)
     if x.min() > 0 and y.min() > 0:
         ratio = x / y
-        return float(np.log(ratio.max(axis=0) / ratio.min(axis=0)).max())
+        return float(xp.log(xp.amax(ratio, 0) / xp.amin(ratio, 0)).max())
     there = y > 0
     if ((x > 0) != there).any():
         return math.inf
-    ratio = np.divide(x, y, out=np.ones_like(x), where=there)
-    high = np.max(ratio, axis=0, where=there, initial=0.0)
-    low = np.min(ratio, axis=0, where=there, initial=math.inf)
-    return float(np.log(high / low).max())
+    ratio = x / xp.where(there, y, 1.0)
+    high, low = xp.amax(ratio, 0), xp.amin(xp.where(there, ratio, math.inf), 0)
+    return float(xp.log(high / low).max())
 
 
 class Anderson:

@@ -144,6 +144,7 @@ def _order_inside_groups(values: np.ndarray, starts: np.ndarray) -> np.ndarray:
 NODES = 14
 REACH = 14  # panels further apart than this see each other through the far field
 FEW_PAIRS = 64  # a group with fewer pairs than this per row is summed pair by pair
+NODE = np.cos(np.pi * (np.arange(NODES) + 0.5) / NODES)
 TERMS = 3  # exponentials of the far field: the rest is below e^(−TERMS · REACH) < 1e-18 of the first
 
 
@@ -155,20 +156,26 @@ def _chebyshev_of_nodes() -> np.ndarray:
     return matrix
 
 
+def chebyshev_between(distance: np.ndarray) -> np.ndarray:
+    """Matrices from the moments of a source panel to Chebyshev coefficients ``distance`` panels above it.
+
+    The first axis is the function, softplus and sigmoid; the second the distance.
+    """
+    to_coefficients = _chebyshev_of_nodes()
+    z = distance[:, None, None] + (NODE[:, None] - NODE[None, :]) / 2
+    at_nodes = np.stack([np.logaddexp(0.0, z), np.exp(-np.logaddexp(0.0, -z))])
+    return to_coefficients @ at_nodes @ to_coefficients.T
+
+
 def _tables() -> tuple[np.ndarray, np.ndarray]:
     """Chebyshev coefficients of softplus and sigmoid between panels, and of exp(±jξ/2) on one.
 
     ``near[s, δ, k, l]`` takes the l-th moment of a source panel to the k-th coefficient δ panels above it (s = 0:
     softplus, s = 1: sigmoid); ``far[j, k]`` are the coefficients of ``exp(j·ξ/2)``, j from −TERMS to TERMS.
     """
-    to_coefficients = _chebyshev_of_nodes()
-    nodes = np.cos(np.pi * (np.arange(NODES) + 0.5) / NODES)
-    distance = np.arange(-REACH, REACH + 1)[:, None, None]
-    z = distance + (nodes[:, None] - nodes[None, :]) / 2
-    at_nodes = np.stack([np.logaddexp(0.0, z), np.exp(-np.logaddexp(0.0, -z))])
-    near = to_coefficients @ at_nodes @ to_coefficients.T
     powers = np.arange(-TERMS, TERMS + 1)[:, None]
-    return near, np.exp(powers * nodes / 2) @ to_coefficients.T
+    near = chebyshev_between(np.arange(-REACH, REACH + 1))
+    return near, np.exp(powers * NODE / 2) @ _chebyshev_of_nodes().T
 
 
 _NEAR, _FAR = _tables()

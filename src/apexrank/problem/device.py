@@ -188,6 +188,8 @@ def checked_weights(sample_weight: Any, X: Array) -> Array:
 def scores_on_device(X: Array, w: np.ndarray) -> Array:
     """``X @ w`` in double precision, where X is."""
     xp, v = namespace(X), to_device(w, X)
+    if (kernels := _row_kernels(X)) is not None:
+        return kernels.row_scores(X, v)
     return xp.concat([xp.astype(X[block], xp.float64) @ v for block in row_blocks(X)])
 
 
@@ -195,6 +197,23 @@ def tied_scores_on_device(X: Array, w: np.ndarray) -> Array:
     """``X @ w`` where equal rows have equal scores to the last bit, where X is."""
     xp, v = namespace(X), to_device(w, X)
     return xp.concat([xp.sum(xp.astype(X[block], xp.float64) * v, axis=1) for block in row_blocks(X)])
+
+
+def pulled_back(X: Array, r: Array) -> Array:
+    """``Xᵀ @ r`` in double precision, for one column r or several, where X is."""
+    if r.ndim == 1 and (kernels := _row_kernels(X)) is not None:
+        return kernels.row_sum(X, r)
+    xp = namespace(X)
+    return sum(xp.astype(X[block], xp.float64).T @ r[block] for block in row_blocks(X))
+
+
+def _row_kernels(X: Array) -> Any:
+    """The module of kernels that read X once, if they can."""
+    if not (is_tensor(X) and X.is_cuda):
+        return None
+    from apexrank.problem import triton_rows
+
+    return triton_rows if triton_rows.has_kernel(X) else None
 
 
 def chosen_classes(classes: np.ndarray, above: Array) -> Any:
@@ -257,7 +276,7 @@ class DeviceRows:
         """Sums of both classes, negatives first, for the exponents ``slope_c·s + log u``."""
         xp = self.xp
         tops, weights = self._softmaxes(w, slope)
-        mass, rows = xp.sum(weights, axis=0), self._pull_back(weights)
+        mass, rows = xp.sum(weights, axis=0), pulled_back(self.X, weights)
         top, total, sums = (to_host(part) for part in (tops, mass, rows))
         with np.errstate(invalid="ignore", divide="ignore"):
             return ClassSums(top + np.log(total), sums.T / total[:, None])
@@ -274,11 +293,6 @@ class DeviceRows:
             columns.append(xp.exp(t - tops[-1]))
         return xp.stack(tops), xp.stack(columns, axis=1)
 
-    def _pull_back(self, columns: Array) -> Array:
-        """``Xᵀ @ columns``."""
-        xp = self.xp
-        return sum(xp.astype(self.X[block], xp.float64).T @ columns[block] for block in row_blocks(self.X))
-
     def softplus(self, w: np.ndarray, slope: tuple[float, float], shift: float) -> RowSums:
         """``Σ u·ln(1 + e^t)`` of both classes with ``t = slope_c·s + shift``, its mass, and the sum of rows."""
         xp, s = self.xp, scores_on_device(self.X, w)
@@ -291,7 +305,7 @@ class DeviceRows:
             values.append(xp.sum(own * (xp.where(t > 0, t, xp.zeros_like(t)) + xp.log1p(e))))
             columns.append(own * xp.where(t > 0, xp.ones_like(e), e) / (1 + e))
         shares = xp.stack(columns, axis=1)
-        rows = to_host(self._pull_back(shares)).T
+        rows = to_host(pulled_back(self.X, shares)).T
         return RowSums(to_host(xp.stack(values)), to_host(xp.sum(shares, axis=0)), rows)
 
     def scatter(self, w: np.ndarray, terms: list[Scatter]) -> np.ndarray:
@@ -344,7 +358,8 @@ class DeviceDesign(Design):
     With labels, an objective of two rows that stream (see :class:`~apexrank.problem.blocks.BlockDesign`) is
     evaluated on the device: only w, the gradient and a few numbers cross. A row-major CUDA matrix of up to 1024 columns
     is then read once per value and gradient where Triton is there (:mod:`apexrank.problem.triton_rows`); everything
-    else takes two passes. Any other objective is evaluated on the host, on the scores of all rows.
+    else takes two passes. On such a matrix retargeting and the logistic push are evaluated on the device too
+    (:mod:`apexrank.problem.device_objectives`). All others are evaluated on the host, on the scores of all rows.
 
     Parameters
     ----------
@@ -374,6 +389,7 @@ class DeviceDesign(Design):
         xp = namespace(X)
         self.ends = to_host(xp.stack([xp.min(X, axis=0), xp.max(X, axis=0)]))  # of each column
         check_not_huge("X", self.ends)
+        self._objective: tuple[Objective | None, Any] = None, None
         self._set_rows()
 
     def _set_rows(self) -> None:
@@ -390,8 +406,23 @@ class DeviceDesign(Design):
         return to_host(scores_on_device(self.X, w))
 
     def pull_back(self, r: np.ndarray) -> np.ndarray:
-        xp, r = namespace(self.X), to_device(r, self.X)
-        return to_host(sum(xp.astype(self.X[b], xp.float64).T @ r[b] for b in row_blocks(self.X)))
+        return to_host(pulled_back(self.X, to_device(r, self.X)))
+
+    def evaluate(self, objective: Objective, w: np.ndarray) -> tuple[float, np.ndarray]:
+        if objective.streams or (there := self._moved_objective(objective)) is None:
+            return super().evaluate(objective, w)
+        found = there.value_and_grad(scores_on_device(self.X, w))
+        if found is None:
+            return super().evaluate(objective, w)
+        return float(found[0]), to_host(pulled_back(self.X, found[1]))
+
+    def _moved_objective(self, objective: Objective) -> Any:
+        """The objective for scores on the device, if there is one; made once."""
+        if objective is not self._objective[0]:
+            from apexrank.problem.device_objectives import objective_on_device
+
+            self._objective = objective, objective_on_device(objective, self.X)
+        return self._objective[1]
 
     def curvature(self, centre: np.ndarray, weight: np.ndarray, U: Any) -> tuple[np.ndarray, np.ndarray]:
         """As everywhere; a sparse U is multiplied on the host, block by block."""

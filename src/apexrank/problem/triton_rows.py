@@ -13,13 +13,8 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from apexrank.kernels.triton import jit, power_of_two, tl, triton
 from apexrank.problem.device import Array, ClassSums, DeviceRows, is_tensor, namespace
-
-try:
-    import triton
-    import triton.language as tl
-except ImportError:  # then there is no kernel, and two passes do
-    triton = tl = None
 
 WIDEST = 1024  # columns
 MOST_ROWS = 2**31 - 2**16
@@ -51,11 +46,53 @@ def default_config(n_columns: int, item_bytes: int) -> Config:
 
 def _width(n_columns: int) -> int:
     """Columns of a tile; the kernel masks those that X does not have."""
-    return max(16, _power_of_two(n_columns))
+    return max(16, power_of_two(n_columns))
 
 
-def _power_of_two(n: int) -> int:
-    return 1 << max(0, n - 1).bit_length()
+def has_kernel(X: Array) -> bool:
+    """Whether the kernels below can read X: a row-major CUDA tensor, neither wide nor small, and Triton."""
+    return (
+        triton is not None
+        and is_tensor(X)
+        and X.is_cuda
+        and X.stride(1) == 1
+        and X.shape[1] <= WIDEST
+        and X.shape[0] <= MOST_ROWS
+        and X.shape[0] * X.shape[1] >= SMALL
+    )
+
+
+def row_scores(X: Any, w: Any) -> Any:
+    """``X @ w`` in double precision, in one pass over a matrix of any precision."""
+    scores = w.new_empty(X.shape[0])
+    _start_pass(_tile_scores, X, w, scores)
+    return scores
+
+
+def row_sum(X: Any, r: Any) -> Any:
+    """``Xᵀ @ r`` in double precision, in one pass."""
+    partial = r.new_empty((_programs(X, _pass_config(X)), X.shape[1]))
+    _start_pass(_tile_sums, X, r, partial)
+    return partial.sum(0)
+
+
+def _pass_config(X: Any) -> Config:
+    """Tiles twice as large as those of the fused kernel, which keeps more in registers."""
+    config = default_config(X.shape[1], X.element_size())
+    return config._replace(rows=2 * config.rows, programs=2 * config.programs)
+
+
+def _start_pass(kernel: Any, X: Any, vector: Any, out: Any) -> None:
+    (n, d), config = X.shape, _pass_config(X)
+    sizes = {"ROWS": config.rows, "D": _width(d), "num_warps": config.warps}
+    kernel[(_programs(X, config),)](X, vector.contiguous(), out, n, d, X.stride(0), **sizes)
+
+
+def _programs(X: Any, config: Config) -> int:
+    import torch
+
+    processors = torch.cuda.get_device_properties(X.device).multi_processor_count if X.is_cuda else 1
+    return min(processors * config.programs, -(-X.shape[0] // config.rows))
 
 
 def fused_rows(X: Array, positive: Array, weight: Array | None) -> FusedRows | None:
@@ -98,10 +135,9 @@ class FusedRows:
         self.log_weight = None if weight is None else torch.log(weight).contiguous()
         self.is_rough = X.dtype == torch.float32
         self._exact = DeviceRows(X, label != 0, weight)
-        n, d = X.shape
+        d = X.shape[1]
         self.config = config or default_config(d, X.element_size())
-        processors = torch.cuda.get_device_properties(X.device).multi_processor_count
-        self.programs = min(processors * self.config.programs, -(-n // self.config.rows))
+        self.programs = _programs(X, self.config)
         double: dict[str, Any] = {"dtype": torch.float64, "device": X.device}
         self._partial = torch.empty((self.programs, 2, d + 2), **double)
         self._result = torch.empty((2, d + 1), **double)
@@ -138,16 +174,12 @@ class FusedRows:
                 STAGES=config.stages,
                 num_warps=config.warps,
             )
-            P = _power_of_two(self.programs)
-            C = min(_power_of_two(d), max(1, 8192 // P))
+            P = power_of_two(self.programs)
+            C = min(power_of_two(d), max(1, 8192 // P))
             _merge_programs[(2, -(-d // C))](self._partial, self._result, self.programs, d, P=P, C=C)
 
 
-def _jit(function: Any) -> Any:
-    return function if triton is None else triton.jit(function)
-
-
-@_jit
+@jit
 def _sum_tiles(  # type: ignore[no-untyped-def]
     X,
     parameters,
@@ -222,7 +254,7 @@ def _sum_tiles(  # type: ignore[no-untyped-def]
     tl.store(start + 2 + column, tl.sum(rows1.to(tl.float64) * scale[:, None], axis=0), mask=inside)
 
 
-@_jit
+@jit
 def _merge_programs(  # type: ignore[no-untyped-def]
     partial, result, programs, d, P: tl.constexpr, C: tl.constexpr
 ):
@@ -243,3 +275,29 @@ def _merge_programs(  # type: ignore[no-untyped-def]
     tl.store(target + 1 + column, mean, mask=inside)
     if tl.program_id(1) == 0:
         tl.store(target, highest + tl.log(total))
+
+
+@jit
+def _tile_scores(X, w, scores, n, d, stride, ROWS: tl.constexpr, D: tl.constexpr):  # type: ignore[no-untyped-def]
+    column = tl.arange(0, D)
+    inside = column < d
+    v = tl.load(w + column, mask=inside, other=0.0)
+    for tile in range(tl.program_id(0), tl.cdiv(n, ROWS), tl.num_programs(0)):
+        row = tl.arange(0, ROWS).to(tl.int64) + tile * ROWS
+        real = (row < n)[:, None] & inside[None, :]
+        x = tl.load(X + row[:, None] * stride + column[None, :], mask=real, other=0.0)
+        tl.store(scores + row, tl.sum(x.to(tl.float64) * v[None, :], axis=1), mask=row < n)
+
+
+@jit
+def _tile_sums(X, r, partial, n, d, stride, ROWS: tl.constexpr, D: tl.constexpr):  # type: ignore[no-untyped-def]
+    column = tl.arange(0, D)
+    inside = column < d
+    total = tl.zeros([ROWS, D], tl.float64)  # every row of a tile has sums of its own: none waits for another
+    for tile in range(tl.program_id(0), tl.cdiv(n, ROWS), tl.num_programs(0)):
+        row = tl.arange(0, ROWS).to(tl.int64) + tile * ROWS
+        real = (row < n)[:, None] & inside[None, :]
+        x = tl.load(X + row[:, None] * stride + column[None, :], mask=real, other=0.0)
+        weight = tl.load(r + row, mask=row < n, other=0.0)
+        total += x.to(tl.float64) * weight[:, None]
+    tl.store(partial + tl.program_id(0) * d + column, tl.sum(total, axis=0), mask=inside)
