@@ -214,7 +214,7 @@ class TestTables:
     def test_pieces_of_much_text_have_fewer_rows(self, tmp_path, monkeypatch):
         monkeypatch.setattr(stream, "_MOST_TEXT", 1000)
         (tmp_path / "t.csv").write_bytes(b"a,b\n" + b"1,0\n" * 1000)
-        chunks = list(stream._csv_chunks(tmp_path / "t.csv", 5000))
+        chunks = list(stream._csv_tables(tmp_path / "t.csv", 5000))
         assert sum(map(len, chunks)) == 1000
         assert len(chunks) == 4
 

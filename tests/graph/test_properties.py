@@ -41,6 +41,7 @@ from apexrank.graph import (
     NonBacktrackingRank,
     PageRank,
     RobustPageRank,
+    ShardedGraph,
     SignedGraph,
     SpamMassRank,
     TopMeanRank,
@@ -52,6 +53,9 @@ from apexrank.graph import (
     best_threshold,
     local_rank,
     local_ranks,
+    open_shards,
+    pack_graph,
+    save_shards,
     spread,
 )
 from apexrank.graph.consensus import METHODS
@@ -397,18 +401,28 @@ def folder(tmp_path_factory):
     return tmp_path_factory.mktemp("links")
 
 
-@pytest.mark.parametrize("form", [*FORMS, "csv", "tsv.gz", "parquet"])
+@pytest.mark.parametrize("form", [*FORMS, "csv", "tsv.gz", "parquet", "shards", "packed"])
 @settings(max_examples=3)
 @given(web=links().map(lambda web: web.without_isolated()))
 def test_every_way_in_gives_the_same_ranks(form, web, folder):
     if form in FORMS:
         data = FORMS[form](web)
+    elif form == "shards":
+        save_shards(web.graph, data := folder / "edges.shards", links=3)
     else:
-        data, frame = folder / f"links.{form}", frame_of(web, pd.DataFrame)
+        data = folder / f"links.{form.replace('packed', 'csv')}"
+        frame = frame_of(web, pd.DataFrame)
         if form == "parquet":
             frame.to_parquet(data)
         else:
-            frame.to_csv(data, index=False, sep="," if form == "csv" else "\t")
+            frame.to_csv(data, index=False, sep="\t" if form == "tsv.gz" else ",")
+    if form == "packed":
+        pack_graph(data, data := folder / "packed.shards", source="source", target="target")
+    if form in ("shards", "packed"):
+        data = open_shards(data)
+        assert isinstance(data, ShardedGraph)
+        np.testing.assert_array_equal(LpqRank().fit(data).scores_, LpqRank().fit(web.graph).scores_)
+        return
     np.testing.assert_allclose(
         LpqRank().fit(as_graph(data)).scores_, LpqRank().fit(web.graph).scores_, atol=1e-12
     )
@@ -565,7 +579,10 @@ PROPERTIES = {
         ["SignedGraph", "FairnessGoodness", "MeanRating", "ModifiedPageRank"],
         test_negative_links_are_distrust,
     ),
-    **dict.fromkeys(["as_graph", "to_device", "DeviceGraph"], test_every_way_in_gives_the_same_ranks),
+    **dict.fromkeys(
+        ["as_graph", "to_device", "DeviceGraph", "save_shards", "open_shards", "pack_graph", "ShardedGraph"],
+        test_every_way_in_gives_the_same_ranks,
+    ),
     **dict.fromkeys(["LocalRank", "local_rank", "local_ranks"], test_a_local_rank_is_within_its_bound),
     "best_threshold": test_a_threshold_sees_the_order_of_the_scores_alone,
     "spread": test_trust_spreads_linearly,

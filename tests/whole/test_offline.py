@@ -32,6 +32,7 @@ VERBS = [
     "cluster ballots.csv -k 2 -o camps.csv",
     "graph inspect edges.csv",
     "graph rank edges.csv -o pages.csv",
+    "graph pack edges.csv -o edges.shards",
     "graph compare edges.csv --report farms.html",
     "graph attack edges.csv --attacks farm:2 --report attack.html",
     "graph consensus edges.csv other.csv -o agreed.csv",

@@ -91,14 +91,14 @@ def aggregate(
     json: opt.Json = False,
 ) -> None:
     """Merge the scores, ranks or orders of many voters into one ranking, best first."""
-    import polars as pl
-
-    from apexrank.aggregation.ballot_files import StreamedBallotFile
-
     opt.check_tables(ballots, files.output, files.pairwise)
     out.check_picture(files.figure)
     out.check_report(files.report, ballots)
     out.check_inputs(ballots)
+    import polars as pl
+
+    from apexrank.aggregation.ballot_files import StreamedBallotFile
+
     methods = _methods(options, files)
     if reading.in_blocks(ballots):
         shows = "--{} shows single voters, which blocks do not keep: leave it out"

@@ -154,7 +154,7 @@ def fit_folds(data: Training, rankers: list[Any], times: np.ndarray) -> list[lis
     return found
 
 
-class GivenScores(BinaryRanker):
+class _GivenScores(BinaryRanker):
     """A ranker for scorers whose rows are their own scores: it measures scores that are already there."""
 
     classes_ = np.array([0, 1])
@@ -207,4 +207,4 @@ def search_blocks(search: Any, blocks: Blocks) -> None:
 
 def _measure(scorer: Any, scores: np.ndarray, y: np.ndarray, extra: dict[str, Any]) -> float:
     with config_context(enable_metadata_routing=True):  # so that a scorer takes the extra columns
-        return scorer(GivenScores(), scores[:, None], y, **extra)
+        return scorer(_GivenScores(), scores[:, None], y, **extra)
