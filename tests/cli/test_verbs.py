@@ -489,7 +489,7 @@ TRAIN = "--target fraud --id case --categorical city"
         (f"fit good.csv {TRAIN} --scale robust", "unknown scale 'robust'"),
         (f"fit good.csv {TRAIN} --impute zero", "unknown imputation 'zero'"),
         (f"fit good.csv {TRAIN} --cv -p 3", "--cv chooses p"),
-        (f"fit good.csv {TRAIN} --cv --model ir", "--cv chooses p and alpha of --model push"),
+        (f"fit good.csv {TRAIN} --cv --model ir", "--cv is for the models push, additive"),
         (
             f"fit good.csv {TRAIN} --scoring auc",
             "--scoring is about cross-validation: add --cv, or leave out --scoring",

@@ -253,13 +253,14 @@ class TestFaults:
             ),
             ("source target\n1 2\n", {"weight": "w"}, "has no column 'w'; it has 'source', 'target'"),
             ("alone\n", {}, "line 1: 'alone' is no edge; write source and target"),
+            ("2 qid:10 1:0.5\n0 qid:10 1:0.1\n", {}, "is a LETOR file of rows to rank, not of edges"),
             ("# only\n# comments\n", {}, "has no edges"),
             ("", {}, "has no edges"),
             ("source,target\n", {}, "has column names but no edges"),
             (b"a b\nc \xff\n", {}, "line 2: this is not UTF-8 text"),
             (gzip.compress(b"1 2\n" * 1000)[:-12], {}, "the gzip data end early or are damaged"),
         ],
-        ids=range(20),
+        ids=range(21),
     )
     def test_one_line_that_names_file_and_line(self, tmp_path, text, options, says):
         path = written(tmp_path, text)

@@ -263,8 +263,8 @@ def build_estimator(name: str, cv: bool, given: dict[str, Any]) -> Any:
     if "p" in given and price != "power":
         raise InputError(f"--price {price} has no -p: leave out one of them")
     if cv and not (model.search or model.graded):
-        known = " and ".join(f"--model {other}" for other in MODELS if MODELS[other].search)
-        raise InputError(f"--cv chooses p and alpha of {known}, not of --model {name}")
+        known = ", ".join(other for other in MODELS if MODELS[other].search or MODELS[other].graded)
+        raise InputError(f"--cv is for the models {known}, not for {name}: give --alpha, or use compare")
     if "monotone" in given:
         given["monotone"] = split_signs(given["monotone"])
     for option in chosen_by_cv if cv else ("folds", "scoring"):
@@ -333,6 +333,8 @@ def _fit_by_engine(
             "--engine dask reads Parquet files: use --engine blocks for CSV and LETOR": on_dask and is_text,
         }
     )
+    if is_text and tried is not estimator:
+        out.note("text is parsed again in every pass: for a faster --cv convert the files to Parquet")
     if not on_dask:
         return fit_table_blocks(train, recipe, estimator)
     with options.cluster():

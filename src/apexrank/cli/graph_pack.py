@@ -12,7 +12,7 @@ from apexrank.cli import options as opt
 from apexrank.cli import output as out
 from apexrank.errors import InputError
 
-_UNITS = {"": 1, "k": 1e3, "m": 1e6, "g": 1e9, "t": 1e12}
+_UNITS = {"k": 1e3, "m": 1e6, "g": 1e9, "t": 1e12}
 
 
 @opt.option_groups
@@ -61,19 +61,19 @@ def pack(
         out.print_json({"output": output, **sizes, **shards, "seconds": watch})
         return
     counts = f"{out.plural(graph.n, 'vertex', 'vertices')}, {out.plural(graph.n_edges, 'edge')}"
-    shards_found = f"{out.plural(len(graph.shards), 'shard')} of {size_on_disk / 1e6:,.0f} MB in all"
+    shards_found = f"{out.plural(len(graph.shards), 'shard')} of {out.size(size_on_disk)} in all"
     typer.echo(f"{output}: {counts}, {'un' * (not graph.weighted)}weighted, in {shards_found}; {watch}")
 
 
 def parse_size(text: str) -> float:
-    """Parse a number of bytes.
+    """Parse a size with its unit.
 
     Examples
     --------
-    >>> parse_size("2GB"), parse_size("1.5 mb"), parse_size("4096")
-    (2000000000.0, 1500000.0, 4096.0)
+    >>> parse_size("2GB"), parse_size("1.5 mb")
+    (2000000000.0, 1500000.0)
     """
-    found = re.fullmatch(r"(\d+(?:\.\d+)?)\s*([kmgt]?)i?b?", text.strip().lower())
-    if found is None or not float(found[1]):
-        raise InputError(f"--memory is a number of bytes such as 500MB or 2GB, got {text!r}")
+    found = re.fullmatch(r"(\d+(?:\.\d+)?)\s*([kmgt])i?b?", text.strip().lower())
+    if found is None or not float(found[1]):  # 10 may be meant as gigabytes, and would fill the disk as bytes
+        raise InputError(f"--memory is a number with a unit, such as 500MB or 2GB, got {text!r}")
     return float(found[1]) * _UNITS[found[2]]

@@ -457,6 +457,8 @@ def _look_at(path: File, source: Column, target: Column, weight: Column) -> _Lay
     number, line = lines[0]
     separator = _separator(line)
     fields = [fields_of(text, separator) for _, text in lines[:2]]
+    if len(fields[0]) > 1 and fields[0][1].startswith("qid:"):
+        raise InputError(f"{path} is a LETOR file of rows to rank, not of edges: give a file of links")
     if len(fields[0]) < 2:
         raise InputError(f"{path} line {number}: {line.strip()[:40]!r} is no edge; write source and target")
     named = any(isinstance(name, str) and not name.isdecimal() for name in (source, target, weight))

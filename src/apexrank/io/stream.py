@@ -294,7 +294,7 @@ def _with_rows(path: Path) -> list[ParquetFile]:
     found = parquet_files(path)
     if not found:
         raise InputError(
-            f"{str(path)!r} has no Parquet or LETOR file: give a folder of .parquet or .txt files"
+            f"{str(path)!r} has no Parquet or LETOR file: give a folder of .parquet or .txt files, or one CSV file"
         )
     if not any(file.rows for file in found):
         raise InputError(f"{path} has no rows: add some")
