@@ -20,7 +20,12 @@ doctest.OutputChecker.check_output = check_output  # type: ignore[method-assign]
 
 # examples that need an optional package, which some cannot even be collected without
 OPTIONAL = {
-    "torch": ["src/apexrank/integrations/torch.py", "src/apexrank/problem/device.py", "docs/guide/gpu.md"]
+    "torch": [
+        "src/apexrank/integrations/torch.py",
+        "src/apexrank/problem/device.py",
+        "src/apexrank/graph/device.py",
+        "docs/guide/gpu.md",
+    ]
 }
 MISSING = [name for name in OPTIONAL if find_spec(name) is None]
 collect_ignore_glob = [path for name in MISSING for path in OPTIONAL[name]]
