@@ -441,9 +441,8 @@ class OfBlock(NamedTuple):
         y, weight, groups = columns_of(block)
         try:
             return self.make(y if self.positive is None else y == self.positive, weight, groups)
-        except (
-            InputError
-        ):  # no group has two rows to compare; the objective of all rows has found no other fault
+        except InputError:
+            # no group has two rows to compare: the objective of all rows has found no other fault
             return None
 
 
@@ -597,9 +596,8 @@ class BlockDesign(Design):
         if objective is not self.shared:
             return super().evaluate(objective, w)
         values, slopes = zip(*self.parts.map(_part_evaluate, w), strict=True)
-        return float(np.sum(values)) / objective.group_divisor, np.sum(
-            slopes, axis=0
-        ) / objective.group_divisor
+        n = objective.group_divisor
+        return float(np.sum(values)) / n, np.sum(slopes, axis=0) / n
 
     def hessian(self, objective: Objective, w: np.ndarray, centre: np.ndarray) -> np.ndarray:
         if objective is self.shared:
