@@ -11,8 +11,8 @@ A file is
 The header holds
 
 * ``apexrank``: the version of the library that wrote the file;
-* ``estimator``: its ``class``, a linear or additive one of :mod:`apexrank.rankers` or one of trees, and its
-  ``params``; ``monotonic_cst`` of an additive one names columns of the table, or lists a sign for each feature;
+* ``estimator``: its ``class``, a linear or additive one of :mod:`apexrank.rankers`, ``TreeRanker`` or
+  ``BoostedRanker``, and its ``params``; ``monotonic_cst`` names columns of the table, or lists a sign for each feature;
 * ``columns``: the feature columns in order, each with ``name``, ``kind`` (number, category or date) and the fields of
   :class:`~apexrank.io.encode.Number`, :class:`~apexrank.io.encode.Category` or :class:`~apexrank.io.encode.Date`, such
   as ``fill`` (what a missing value becomes), ``missing`` (whether that is a feature), the ``values`` of a category;

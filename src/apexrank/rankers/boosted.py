@@ -56,7 +56,11 @@ THEIRS = {
     "xgboost": {"lambdarank": "rank:ndcg", "rank:ndcg": "rank:ndcg", "rank:pairwise": "rank:pairwise"},
     "catboost": {"lambdarank": "LambdaMart", "YetiRank": "YetiRank", "QueryRMSE": "QueryRMSE"},
 }
-_EXTRAS = {"lightgbm": '"apexrank[boosting]"', "xgboost": '"apexrank[boosting]"', "catboost": "catboost"}
+_EXTRAS = {
+    "lightgbm": '"apexrank[boosting]"',
+    "xgboost": '"apexrank[boosting]"',
+    "catboost": '"apexrank[catboost]"',
+}
 _LONGEST = 10_000  # rows of a list that LightGBM's own objectives take
 _GRADES = 31  # that the libraries have gains for
 _EXACT = 2**24  # row numbers that single precision can tell apart
@@ -70,25 +74,31 @@ class Lists(NamedTuple):
     weight: np.ndarray | None
     groups: np.ndarray
 
-    def taken(self, rows: np.ndarray) -> Lists:
-        """Some of the rows."""
-        return Lists(
-            self.X[rows], self.y[rows], None if self.weight is None else self.weight[rows], self.groups[rows]
-        )
-
-    def sorted(self) -> Lists:
+    @classmethod
+    def of(cls, X: np.ndarray, y: np.ndarray, weight: np.ndarray | None, groups: Any) -> Lists:
         """Rows in the order of their lists, repeated where weights are counts, without those of weight 0."""
-        rows, weight = repeated_rows(self.weight, len(self.y))
-        if not len(rows):
-            raise InputError("all weights are 0: give some rows a weight above 0")
-        order = np.argsort(self.groups[rows], kind="stable")
-        found = self.taken(rows[order])
-        return found._replace(weight=None if weight is None else weight[order])
+        rows, weight = repeated_rows(weight, len(y))
+        lists = segment(segment(groups, len(y)).of_rows()[rows], len(rows))
+        rows = rows[lists.order]
+        numbers = np.repeat(np.arange(len(lists)), np.diff(lists.indptr))
+        return cls(X[rows], y[rows], None if weight is None else weight[lists.order], numbers)
 
     @property
     def sizes(self) -> np.ndarray:
-        """Sizes of lists whose rows are together."""
-        return np.unique(self.groups, return_counts=True)[1]
+        """Number of rows of each list."""
+        return np.bincount(self.groups)
+
+    def split(self, share: float, random: np.random.RandomState) -> tuple[Lists, Lists]:
+        """Hold out a share of the lists, chosen at random."""
+        check_between("validation_fraction", share, 0, 1)
+        n, chosen = len(self.sizes), round(share * len(self.sizes))
+        if not 0 < chosen < n:
+            raise InputError(
+                f"validation_fraction={share} holds out {chosen} of {n} groups: give more groups, or an eval_set"
+            )
+        held = np.isin(self.groups, random.permutation(n)[:chosen])
+        rest, out = (Lists.of(self.X[part], self.y[part], None, self.groups[part]) for part in (~held, held))
+        return rest if self.weight is None else rest._replace(weight=self.weight[~held]), out
 
 
 @dataclass(eq=False, repr=False)
@@ -125,13 +135,13 @@ class BoostedRanker(ForestRanker, GradedScore, BaseEstimator):
         Share of the rows that each tree is grown from, and of the columns.
     monotonic_cst : dict or sequence of int, optional
         1 for columns in which scores must not fall, −1 for those in which they must not rise, 0 for others; by name or
-        place, or one for each column.
+        place, or one for each column. CatBoost takes them for its own objectives alone.
     categorical_features : sequence, optional
         Names or places of columns of numbers that are categories. Columns of text and categoricals of a pandas or
         polars frame are always. Values that training did not have are like none of those that it had.
     eval_metric : str or BoosterObjective
         What is measured on held-out queries: a name that :func:`apexrank.metrics.evaluate` knows, such as "ndcg@10",
-        or an objective, whose value is measured. Weights play no part.
+        or an objective, whose value is measured.
     early_stopping_rounds : int, optional
         With held-out queries the best number of rounds is kept, and growth ends after so many without a better
         value; None grows them all, and so does CatBoost.
@@ -157,8 +167,9 @@ class BoostedRanker(ForestRanker, GradedScore, BaseEstimator):
     -----
     Missing values go where they fit best (with CatBoost below all numbers); in a column that had none in training they
     are refused. Whole-number weights are repetitions of rows, exactly, if they sum to at most ten times the rows;
-    others weigh the objective's rows, but bins and ``min_samples_leaf`` count rows. XGBoost's own objectives take one
-    weight per query, and CatBoost's the same.
+    others weigh the objective's rows, but bins, ``min_samples_leaf`` and measures of held-out queries count rows. Own
+    objectives of XGBoost and CatBoost take one weight per query. Those of LightGBM begin with equal scores in the order
+    of the rows, on which their trees depend.
 
     Examples
     --------
@@ -226,16 +237,14 @@ class BoostedRanker(ForestRanker, GradedScore, BaseEstimator):
             X_held, y_held, *rest = eval_set
             held = self._read(X_held, y_held, None, rest[0] if rest else None, reset=False)
         elif self.validation_fraction is not None:
-            train, held = _hold_out(train, self.validation_fraction, random)
+            train, held = train.split(self.validation_fraction, random)
         self._learn_columns(train.X, held)
-        train = train._replace(X=self._coded(train.X)).sorted()
         watch = None
         if held is not None:
             metric = replace(metric, groups=held.groups)
             watch = Watch(self._coded(held.X), from_zero(held.y), metric, self.early_stopping_rounds)
-        seed = int(random.randint(2**31 - 1))
-        trees = _LIBRARIES[self.library](self, Task(train, objective, watch, seed))
-        self._keep(trees, watch)
+        task = Task(train._replace(X=self._coded(train.X)), objective, watch, int(random.randint(2**31 - 1)))
+        self._keep(_LIBRARIES[self.library](self, task), watch)
         return self
 
     def predict(self, X: ArrayLike) -> np.ndarray:
@@ -273,7 +282,7 @@ class BoostedRanker(ForestRanker, GradedScore, BaseEstimator):
         if isinstance(X, Blocks) or is_dask(X):
             raise InputError("BoostedRanker needs its rows in memory: give an array or a data frame")
         data = read_rows(self, X, y, weight, groups, binary=False, reset=reset)
-        return Lists(data.X, data.labels, data.weight, segment(groups, len(data.labels)).of_rows())
+        return Lists.of(data.X, data.labels, data.weight, groups)
 
     def _as_numbers(self, X: Any, reset: bool) -> Any:
         """A frame with columns of text as one of numbers."""
@@ -282,12 +291,15 @@ class BoostedRanker(ForestRanker, GradedScore, BaseEstimator):
         return X
 
     def _learn_columns(self, X: np.ndarray, held: Lists | None) -> None:
-        """Which columns have missing values, and which categories."""
-        named = [
-            place_of(self, c, X.shape[1], "categorical_features") for c in self.categorical_features or ()
-        ]
-        columns = sorted({*named, *self._levels})
+        """Which columns have missing values, which are constrained, and which are categories."""
+        d, given = X.shape[1], () if self.categorical_features is None else self.categorical_features
+        columns = sorted({*self._levels, *(place_of(self, c, d, "categorical_features") for c in given)})
         self._categories = {j: np.unique(X[~np.isnan(X[:, j]), j]) for j in columns}
+        signs = monotone_signs(self, d)
+        if signs.keys() & self._categories:
+            j = min(signs.keys() & self._categories)
+            raise InputError(f"monotonic_cst is for columns of numbers, but column {j} holds categories")
+        self._signs = [signs.get(j, 0) for j in range(d)] if signs else None
         self._missing = np.isnan(X).any(axis=0)
         if held is not None:
             self._missing |= np.isnan(held.X).any(axis=0)
@@ -329,19 +341,6 @@ class BoostedRanker(ForestRanker, GradedScore, BaseEstimator):
     def _absent(self) -> list[int]:
         """Columns with missing values."""
         return np.flatnonzero(self._missing).tolist()
-
-
-def _hold_out(lists: Lists, share: float, random: np.random.RandomState) -> tuple[Lists, Lists]:
-    """Split off a share of the lists."""
-    check_between("validation_fraction", share, 0, 1)
-    n = int(lists.groups.max()) + 1
-    chosen = round(share * n)
-    if not 0 < chosen < n:
-        raise InputError(
-            f"validation_fraction={share} holds out {chosen} of {n} groups: give more groups, or an eval_set"
-        )
-    held = np.isin(lists.groups, random.permutation(n)[:chosen])
-    return lists.taken(np.flatnonzero(~held)), lists.taken(np.flatnonzero(held))._replace(weight=None)
 
 
 # ---------------------------------------------------------------- growing trees in the libraries
@@ -464,16 +463,14 @@ def _grow_lightgbm(ranker: BoostedRanker, task: Task) -> list[list[Node]]:
         "metric": "None",
         "verbosity": -1,
     }
-    signs = monotone_signs(ranker, lists.X.shape[1])
-    if signs:
-        options["monotone_constraints"] = [signs.get(j, 0) for j in range(lists.X.shape[1])]
-    categorical = [*ranker._categories]
+    if ranker._signs:
+        options["monotone_constraints"] = ranker._signs
     data = lightgbm.Dataset(
         lists.X,
         task.labels,
         weight=lists.weight if theirs else None,
         group=lists.sizes if theirs else None,
-        categorical_feature=categorical,
+        categorical_feature=[*ranker._categories],
     )
     held: dict[str, Any] = {}
     if watch is not None:
@@ -517,9 +514,8 @@ def _grow_xgboost(ranker: BoostedRanker, task: Task) -> list[list[Node]]:
         "disable_default_eval_metric": 1,
         **({"objective": task.objective} if theirs else {}),
     }
-    signs = monotone_signs(ranker, lists.X.shape[1])
-    if signs:
-        options["monotone_constraints"] = tuple(signs.get(j, 0) for j in range(lists.X.shape[1]))
+    if ranker._signs:
+        options["monotone_constraints"] = tuple(ranker._signs)
     kinds = ["c" if j in ranker._categories else "q" for j in range(lists.X.shape[1])]
     make = partial(xgboost.DMatrix, feature_types=kinds, enable_categorical=True)
     data = make(lists.X, task.labels)
@@ -580,7 +576,6 @@ def _grow_catboost(ranker: BoostedRanker, task: Task) -> list[list[Node]]:
     codes = {j: range(len(known)) for j, known in ranker._categories.items()}
     columns = [(j, code) for j in range(lists.X.shape[1]) for code in codes.get(j, [None])]
     X = np.column_stack([lists.X[:, j] if c is None else lists.X[:, j] == c for j, c in columns])
-    signs = monotone_signs(ranker, lists.X.shape[1])
     options: dict[str, Any] = {
         "iterations": ranker.n_estimators,
         "learning_rate": ranker.learning_rate,
@@ -598,16 +593,19 @@ def _grow_catboost(ranker: BoostedRanker, task: Task) -> list[list[Node]]:
     }
     if ranker.subsample < 1:
         options["subsample"] = ranker.subsample
-    if signs:
-        options["monotone_constraints"] = [signs.get(j, 0) for j, _ in columns]
+    if ranker._signs:
+        options["monotone_constraints"] = [ranker._signs[j] for j, _ in columns]
     if theirs:
         options["loss_function"] = task.objective
         weight = task.list_weights("CatBoost")
         weight = None if weight is None else np.repeat(weight, lists.sizes)
         pool = catboost.Pool(X, task.labels, group_id=lists.groups, group_weight=weight)
     else:
-        if n > _EXACT:
-            raise InputError(f"CatBoost takes our objectives for at most {_EXACT:,} rows, got {n:,}")
+        if n > _EXACT or ranker._signs:
+            raise InputError(
+                f"CatBoost takes objectives of apexrank without monotonic_cst, for at most {_EXACT:,} rows: use "
+                "another library, or an objective of its own such as 'YetiRank'"
+            )
         both = _CatBoostSlopes(task.slopes(), n)
         options |= {"loss_function": both, "eval_metric": both}
         options |= {"leaf_estimation_method": "Newton", "leaf_estimation_iterations": 1}

@@ -97,16 +97,15 @@ class Forest(NamedTuple):
             np.repeat([getattr(node, name) for node in nodes], lengths)
             for name in ("feature", "value", "rows")
         )
-        mean, rows, ends = value.copy(), np.maximum(rows, 1e-9), np.isin(here + 1, place)
-        for node in here[::-1]:
+        means, ends = value.tolist(), np.isin(here + 1, place)
+        for node, (a, b) in reversed([*enumerate(zip(left.tolist(), right.tolist(), strict=True))]):
             if not ends[node]:
-                mean[node] = mean[node + 1]
-            elif left[node] >= 0:
-                below = [left[node], right[node]]
-                mean[node] = np.average(mean[below], weights=rows[below])
-        return cls(
-            feature.astype(np.int64), threshold, left, right, value, mean, place[first[:-1]], float(base)
-        )
+                means[node] = means[node + 1]
+            elif a >= 0:
+                share = max(rows[a], 1e-9) / (max(rows[a], 1e-9) + max(rows[b], 1e-9))
+                means[node] = share * means[a] + (1 - share) * means[b]
+        roots, mean = place[first[:-1]], np.array(means)
+        return cls(feature.astype(np.int64), threshold, left, right, value, mean, roots, float(base))
 
     def scores(self, X: np.ndarray) -> np.ndarray:
         """Scores of the rows."""
@@ -273,12 +272,13 @@ def catboost_trees(booster: Any, columns: Sequence[tuple[int, int | None]]) -> l
 def _catboost_nodes(tree: Mapping[str, Any], columns: Sequence[tuple[int, int | None]]) -> list[Node]:
     """Nodes of a tree in the order of levels: the last split decides the highest bit of a leaf's number."""
     values, rows = (np.array(tree[name], dtype=float) for name in ("leaf_values", "leaf_weights"))
+    splits = tree["splits"] or []  # none where no sampled column is of use
     levels = [np.stack([rows, rows * values])]  # sums of both in each node
-    for _ in tree["splits"]:
+    for _ in splits:
         levels.insert(0, levels[0].reshape(2, -1, 2).sum(axis=2))
     squares = [total**2 / np.maximum(count, 1e-9) for count, total in levels]  # what the means explain
     nodes: list[Node] = []
-    for depth, split in enumerate(reversed(tree["splits"])):
+    for depth, split in enumerate(reversed(splits)):
         feature, code = columns[split["float_feature_index"]]
         gains = squares[depth + 1].reshape(-1, 2).sum(axis=1) - squares[depth]
         for count, gain in zip(levels[depth][0], gains, strict=True):
