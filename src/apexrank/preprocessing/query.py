@@ -178,10 +178,10 @@ class QueryNormalizer(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
                 "a pipeline passes them on after sklearn.set_config(enable_metadata_routing=True)"
             )
         if not sparse.issparse(rows):
-            return _scaled(rows, self.offset_, self.scale_)
+            return rescaled(rows, self.offset_, self.scale_)
         scaled = rows.copy()
         scaled.sum_duplicates()
-        scaled.data = _scaled(scaled.data, 0.0, self.scale_[scaled.indices])
+        scaled.data = rescaled(scaled.data, 0.0, self.scale_[scaled.indices])
         return scaled
 
     def _checked(self, X: Any, *, reset: bool) -> Any:
@@ -228,18 +228,30 @@ def _minmax(rows: np.ndarray, segments: Segments) -> np.ndarray:
     return _over(rows - low[query], span[query])
 
 
-def _moments(unit: np.ndarray, segments: Segments) -> tuple[np.ndarray, np.ndarray]:
-    """Mean and standard deviation of each query, one row a query."""
-    count = np.maximum(_reduced(np.add, ~np.isnan(unit), segments), 1)
-    mean = _reduced(np.add, np.nan_to_num(unit), segments) / count
+def _moments(
+    unit: np.ndarray, segments: Segments, weight: np.ndarray | None = None
+) -> tuple[np.ndarray, np.ndarray]:
+    """Mean and standard deviation of each query, one row a query; weights count as repetitions."""
+    each = ~np.isnan(unit) * (1.0 if weight is None else weight[:, None])
+    count = _reduced(np.add, each, segments)
+    mean = _over(_reduced(np.add, each * np.nan_to_num(unit), segments), count)
     centred = np.nan_to_num(unit - mean[segments.of_rows()])
-    return mean, np.sqrt(_reduced(np.add, centred**2, segments) / count)
+    return mean, np.sqrt(_over(_reduced(np.add, each * centred**2, segments), count))
 
 
-def _standard(rows: np.ndarray, segments: Segments) -> np.ndarray:
+def standardised(rows: np.ndarray, segments: Segments, weight: np.ndarray | None = None) -> np.ndarray:
+    """``(x − mean)/sd`` in each query, mean and deviation of the rows repeated as their weights say.
+
+    Examples
+    --------
+    >>> from apexrank.validation import segment
+    >>> rows, weight = np.array([[0.0], [4.0], [7.0]]), np.array([3.0, 1.0, 1.0])
+    >>> standardised(rows, segment([0, 0, 1], 3), weight).round(3).ravel().tolist()
+    [-0.577, 1.732, 0.0]
+    """
     # from 0 to 1 first: the answer is the same, constants become exact zeros and squares cannot overflow
     unit = _minmax(rows, segments)
-    mean, deviation = _moments(unit, segments)
+    mean, deviation = _moments(unit, segments, weight)
     query = segments.of_rows()
     return _over(unit - mean[query], deviation[query])
 
@@ -286,9 +298,10 @@ def _learn_minmax(rows: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     return np.nan_to_num(low[0]), np.nan_to_num(span[0])
 
 
-def _learn_standard(rows: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+def learn_standard(rows: np.ndarray, weight: np.ndarray | None = None) -> tuple[np.ndarray, np.ndarray]:
+    """Mean and standard deviation of each column, of the rows repeated as their weights say."""
     low, span = _learn_minmax(rows)
-    mean, deviation = _moments(_over(rows - low, span), segment(None, len(rows)))
+    mean, deviation = _moments(_over(rows - low, span), segment(None, len(rows)), weight)
     return low + mean[0] * span, deviation[0] * span
 
 
@@ -303,7 +316,7 @@ def _learn_max(rows: Any) -> tuple[np.ndarray, np.ndarray]:
     return np.zeros_like(top), top
 
 
-def _scaled(rows: np.ndarray, offset: np.ndarray | float, scale: np.ndarray) -> np.ndarray:
+def rescaled(rows: np.ndarray, offset: np.ndarray | float, scale: np.ndarray) -> np.ndarray:
     """``(rows − offset)/scale`` in the type of the rows, and 0 where the scale is 0."""
     with np.errstate(over="ignore"):
         scaled = _over(rows - offset, scale).astype(rows.dtype, copy=False)
@@ -324,13 +337,13 @@ def _share_below(rows: np.ndarray, values: np.ndarray) -> np.ndarray:
 
 _METHODS: dict[str, Callable[[np.ndarray, Segments], np.ndarray]] = {
     "minmax": _minmax,
-    "standard": _standard,
+    "standard": standardised,
     "max": _max,
     "rank": _rank,
 }
 
 _LEARN: dict[str, Callable[[Any], tuple[np.ndarray, np.ndarray]]] = {
     "minmax": _learn_minmax,
-    "standard": _learn_standard,
+    "standard": learn_standard,
     "max": _learn_max,
 }

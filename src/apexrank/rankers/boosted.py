@@ -61,7 +61,7 @@ _EXTRAS = {
     "xgboost": '"apexrank[boosting]"',
     "catboost": '"apexrank[catboost]"',
 }
-_LONGEST = 10_000  # rows of a list that LightGBM's own objectives take
+LONGEST = 10_000  # rows of a list that LightGBM's own objectives take
 _GRADES = 31  # that the libraries have gains for
 _EXACT = 2**24  # row numbers that single precision can tell apart
 
@@ -442,7 +442,7 @@ def _module(library: str) -> Any:
 def _grow_lightgbm(ranker: BoostedRanker, task: Task) -> list[list[Node]]:
     lightgbm, lists, watch = _module("lightgbm"), task.lists, task.watch
     theirs = isinstance(task.objective, str)
-    if theirs and lists.sizes.max() > _LONGEST:
+    if theirs and lists.sizes.max() > LONGEST:
         raise InputError(
             f"LightGBM's {task.objective} takes lists of at most 10,000 rows, got {lists.sizes.max():,}: use an "
             "objective of apexrank such as 'retarget'"

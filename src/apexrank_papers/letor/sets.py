@@ -38,8 +38,10 @@ from typing import NamedTuple
 import numpy as np
 import polars as pl
 import polars.selectors as cs
+from sklearn.utils import Bunch
 
-from apexrank.datasets import read_letor, write_letor
+from apexrank.datasets import Fold, letor_folds, read_letor, write_letor
+from apexrank.datasets.sources import data_path
 from apexrank.errors import MissingDataError
 
 CHOOSE = ("MSLR sample", "MovieLens", "Car", "Cracker", "HC", "Ketchup", "TravelMode", "Yogurt")
@@ -76,8 +78,13 @@ class Choices(NamedTuple):
         persons = frame[self.person] if self.person else pl.Series(range(len(frame)))
         queries = pl.Series(f"{person}:{i}" for i, person in enumerate(persons))
         parts = [
-            pl.DataFrame([frame[pattern.format(name)].alias(pattern) for pattern in self.patterns]).with_columns(
-                *frame.select(self.about), queries.alias("query"), (chosen == name).alias("y"), name=pl.lit(name)
+            pl.DataFrame(
+                [frame[pattern.format(name)].alias(pattern) for pattern in self.patterns]
+            ).with_columns(
+                *frame.select(self.about),
+                queries.alias("query"),
+                (chosen == name).alias("y"),
+                name=pl.lit(name),
             )
             for name in chosen.unique().sort()
         ]
@@ -145,7 +152,11 @@ def swissmetro() -> Rows:
             *about,
         )
         # cars have no headway, and holders of a season ticket pay nothing for trains
-        part = part.with_columns(x2=pl.lit(0)) if name == "CAR" else part.with_columns(x1=pl.col("x1") * (1 - pl.col("GA")))
+        part = (
+            part.with_columns(x2=pl.lit(0))
+            if name == "CAR"
+            else part.with_columns(x1=pl.col("x1") * (1 - pl.col("GA")))
+        )
         parts.append(part.cast({f"x{j}": pl.Float64 for j in range(3)}))
     table = pl.concat(parts).filter("available").sort("query", maintain_order=True)
     X = table.drop("query", "y", "available").cast(pl.Float64)
@@ -159,7 +170,10 @@ def movielens() -> Rows:
     frame = frame.filter(pl.int_range(pl.len()).over("userId") < MOST_MOVIES)
     names = frame["genres"].fill_null("").str.split("|").explode().unique().sort()
     has = frame.select(
-        *(pl.col("genres").fill_null("").str.split("|").list.contains(name).alias(f"is {name}") for name in names)
+        *(
+            pl.col("genres").fill_null("").str.split("|").list.contains(name).alias(f"is {name}")
+            for name in names
+        )
     )
     X = frame.select(pl.col("year").fill_null(strategy="mean"), "raters").hstack(has).cast(pl.Float64)
     grades = np.ceil(frame["rating"].to_numpy()) - 1
@@ -170,10 +184,65 @@ def some_persons(rows: Rows) -> Rows:
     """The rows of persons drawn at random until they have made ``MOST_CHOICES`` choices."""
     person, at = np.unique([query.split(":")[0] for query in rows.queries], return_inverse=True)
     order = np.random.default_rng(0).permutation(len(person))
-    choices = np.bincount([at[i] for i in np.unique(rows.queries, return_index=True)[1]], minlength=len(person))
+    choices = np.bincount(
+        [at[i] for i in np.unique(rows.queries, return_index=True)[1]], minlength=len(person)
+    )
     kept = np.zeros(len(person), dtype=bool)
     kept[order[np.cumsum(choices[order]) <= MOST_CHOICES]] = True
     return Rows(*(part[kept[at]] for part in rows))
+
+
+def names_in(folder: str) -> list[str]:
+    """Names of the sets of a folder, and of those of ``$APEXRANK_DATA``."""
+    entries = [path for path in Path(folder).iterdir() if path.is_dir() or ".txt" in path.suffixes]
+    return [name for name in LETOR_FOLDERS if _letor_folder(name)] + [
+        path.name.split(".txt")[0] for path in entries
+    ]
+
+
+def folds_of(name: str, folder: str) -> list[Fold]:
+    """The five folds of a set: its own, or parts of a file drawn by person."""
+    place = _letor_folder(name) or Path(folder, name)
+    if place.is_dir():
+        folds = list(letor_folds(place, null=np.nan if name in APART else "min"))
+        return [_listed(fold) for fold in folds] if name in APART else folds
+    path = next(
+        (path for path in (Path(folder, f"{name}{end}") for end in (".txt", ".txt.gz")) if path.exists()),
+        None,
+    )
+    if path is None:
+        raise MissingDataError(
+            f"the set {name} is not in {folder}: looked for {name}.txt, {name}.txt.gz and {name}/"
+        )
+    bunch = read_letor(path, null="min")
+    person = np.array([str(query).split(":")[0] for query in bunch.groups])
+    unit = np.unique(person, return_inverse=True)[1]
+    part = (np.random.default_rng(0).permutation(unit.max() + 1) % 5)[unit]
+    found = []
+    for k in range(5):
+        roles = ([k, (k + 1) % 5, (k + 2) % 5], [(k + 3) % 5], [(k + 4) % 5])
+        rows = (np.flatnonzero(np.isin(part, role)) for role in roles)
+        bunches = (Bunch(data=bunch.data[r], target=bunch.target[r], groups=bunch.groups[r]) for r in rows)
+        found.append(Fold(f"Fold{k + 1}", *bunches))
+    return found
+
+
+LETOR_FOLDERS = {"MQ2008": ("letor", "MQ2008"), "MQ2008-agg": ("aggregation", "MQ2008-agg")}
+
+
+def _letor_folder(name: str) -> Path | None:
+    return data_path(*LETOR_FOLDERS[name]) if name in LETOR_FOLDERS else None
+
+
+def _listed(fold: Fold) -> Fold:
+    """Ranks as three features each: the rank, whether the document is listed, and the reciprocal of its rank."""
+    parts = []
+    for part in fold[1:]:
+        absent = np.isnan(part.data)
+        rank = np.where(absent, np.nanmax(part.data), part.data)
+        X = np.column_stack([rank, ~absent, np.where(absent, 0, 1 / (1 + rank))])
+        parts.append(Bunch(data=X, target=part.target, groups=part.groups))
+    return Fold(fold.name, *parts)
 
 
 def joined(paths: list[Path]) -> Rows:

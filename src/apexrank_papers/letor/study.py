@@ -1,0 +1,414 @@
+"""LetorRanker beside LightGBM, XGBoost, CatBoost, ridge regression and RankSVM on public sets of queries.
+
+Sets and their roles (which chose the recipe, which make the claim) are in :mod:`apexrank_papers.letor.sets`. A set has
+five folds: three fifths of its queries for training, one for validation, one for test, and every query is a test query
+once. Every ranker but LetorRanker has 16 settings to choose from on the validation queries, by NDCG, and is then fitted
+again with the best one on training and validation queries together. LetorRanker has its defaults and the same queries,
+which it splits itself. A ranker on a fold of a set is a *cell*; a file keeps the finished ones.
+
+Looks at the test queries of the claim: see ``LOOKS``.
+"""
+
+from __future__ import annotations
+
+import json
+import warnings
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import ExitStack
+from functools import cache, partial
+from importlib.util import find_spec
+from itertools import product
+from pathlib import Path
+from time import process_time
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import polars as pl
+from joblib import Parallel, delayed, parallel_config
+from sklearn.exceptions import ConvergenceWarning
+from sklearn.preprocessing import StandardScaler
+from sklearn.utils import Bunch
+from threadpoolctl import threadpool_limits
+
+from apexrank.datasets import Fold
+from apexrank.errors import InputError, MissingDataError
+from apexrank.metrics import evaluate, per_group
+from apexrank.penalties import Ridge
+from apexrank.preprocessing import QueryNormalizer
+from apexrank.progress import steps
+from apexrank.rankers import (
+    AdditiveRetargeting,
+    BoostedRanker,
+    LetorRanker,
+    LinearRanker,
+    ListwiseRanker,
+    MonotoneRetargeting,
+)
+from apexrank_papers.letor.sets import APART, CHOOSE, CLAIM, folds_of, names_in
+from apexrank_papers.result import Result, Verdict, new_figure, signed_verdict
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
+LOOKS = "one, with the defaults of LetorRanker fixed before"
+MEASURES = {"NDCG": "ndcg", "NDCG@10": "ndcg@10", "MAP": "average_precision"}
+OURS, BASE = "LetorRanker", "LightGBM lambdarank"
+LETOR = ("MQ2008", "TREC news", "MSLR sample", "MovieLens")  # the others are choices
+DRAWS = 10_000
+ALPHAS = np.logspace(-5, 2, 16)
+FEW_ALPHAS = (1e-3, 1e-2, 1e-1, 1.0)
+OFFSETS = ("sqrt", "linear", "binary", "gain")
+SHAPES = {"max_leaves": (7, 31), "colsample": (0.3, 1.0)}
+ROUNDS = (25, 50, 100, 200)
+SEEDS = 10
+LBFGS: dict[str, Any] = {"solver": "lbfgs", "tol": 1e-4}
+
+Cell = dict[str, Any]
+Key = tuple[str, int, str]
+Scores = Callable[[Fold], np.ndarray]
+
+
+def letor_study(
+    *,
+    data: str = "",
+    cells: str = "",
+    sets: Sequence[str] = (),
+    methods: Sequence[str] = (),
+    n_jobs: int | None = None,
+) -> Result:
+    """Measure all rankers on all sets, which takes about an hour on one core.
+
+    Parameters
+    ----------
+    data : str
+        Folder of sets: LETOR files NAME.txt or NAME.txt.gz, and folders of five folds. MQ2008 and MQ2008-agg come from
+        ``$APEXRANK_DATA``. Without it nothing runs: the cells of the file are summarised.
+    cells : str
+        File of JSON lines that keeps finished cells. A run with the same file does only what is missing.
+    sets : sequence of str
+        By default the sets of the claim that are there, and MQ2008-agg; other names are looked for in the folder.
+    methods : sequence of str
+        Some of the rankers; all that are installed by default.
+    n_jobs : int
+        Processes.
+    """
+    if not data and not (cells and Path(cells).exists()):
+        raise MissingDataError(
+            "letor-study takes an hour and needs sets of queries: name a folder of LETOR files with --data DIR "
+            "(python -m apexrank_papers.letor.sets DIR writes those of Python packages); without --data only the "
+            "cells that are in the --cells FILE of an earlier run are summarised"
+        )
+    known = rankers()
+    if unknown := [name for name in methods if name not in known]:
+        raise InputError(f"{unknown[0]!r} is no ranker of the study, or is not installed: {', '.join(known)}")
+    methods = list(methods or known)
+    if BASE not in methods:
+        raise InputError(
+            f"the study measures differences to {BASE}: install LightGBM and add it to --methods"
+        )
+    if data:
+        present = names_in(data)
+        sets = sets or [name for name in (*CLAIM, *APART) if name in present]
+        wanted = [(name, fold, method) for method in methods for name in sets for fold in range(5)]
+        found, notes = run_cells(wanted, data, cells, n_jobs)
+    else:
+        found, notes = kept_cells(cells), []
+        sets = sets or list(dict.fromkeys(name for name, _, _ in found))
+    whole = [name for name in sets if all((name, fold, BASE) in found for fold in range(5))]
+    if not whole:
+        raise InputError(
+            f"no set came to its end: {'; '.join(notes) or 'run the missing cells with --data DIR'}"
+        )
+    return summarise(found, whole, methods, notes)
+
+
+# ---------------------------------------------------------------- rankers
+
+
+def rankers() -> dict[str, Scores]:
+    """Every ranker that is installed, as a function from a fold to scores of its test rows."""
+    pairs = {"objective": "pairs", "objective_params": {"p": 1, "loss": "squared_hinge"}}
+    found: dict[str, Scores] = {
+        OURS: letor_scores,
+        "linear retargeting": partial(
+            searched, partial(MonotoneRetargeting, **LBFGS), {"alpha": FEW_ALPHAS, "offsets": OFFSETS}
+        ),
+        "additive retargeting": partial(
+            searched, partial(AdditiveRetargeting, **LBFGS), {"alpha": FEW_ALPHAS, "offsets": OFFSETS}
+        ),
+        "ridge": partial(searched, partial(ListwiseRanker, "pointwise"), {"alpha": ALPHAS}),
+        "RankSVM": partial(
+            searched, partial(LinearRanker, **pairs, **LBFGS), {"penalty": [Ridge(alpha) for alpha in ALPHAS]}
+        ),
+    }
+    for library, objectives in LIBRARIES.items():
+        if find_spec(library.lower()):
+            for objective in objectives:
+                make = partial(BoostedRanker, objective, library=library.lower())
+                name = "trees, retargeting" if objective == "retarget" else f"{library} {objective}"
+                found[name] = partial(searched, make, SHAPES, rounds=ROUNDS)
+    if find_spec("lightgbm"):
+        make = partial(BoostedRanker, "lambdarank")
+        found[f"{BASE}, {SEEDS} seeds"] = partial(searched, make, SHAPES, rounds=ROUNDS, seeds=SEEDS)
+        found[f"{BASE}, query features"] = partial(searched, make, SHAPES, rounds=ROUNDS, in_queries=True)
+    return found
+
+
+LIBRARIES = {
+    "LightGBM": ("lambdarank", "rank_xendcg", "retarget"),
+    "XGBoost": ("rank:ndcg", "rank:pairwise"),
+    "CatBoost": ("YetiRank",),
+}
+
+
+def letor_scores(fold: Fold) -> np.ndarray:
+    """Scores of LetorRanker with its defaults."""
+    ranker = LetorRanker().fit(*(train := both(fold))[:2], groups=train[2])
+    return ranker.predict(fold.test.data, groups=fold.test.groups)
+
+
+def both(fold: Fold) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Features, relevance and queries of training and validation."""
+    parts = fold.train, fold.validation
+    return tuple(np.concatenate([part[key] for part in parts]) for key in ("data", "target", "groups"))  # type: ignore[return-value]
+
+
+def searched(
+    make: Callable[..., Any],
+    grid: Mapping[str, Sequence[Any]],
+    fold: Fold,
+    *,
+    rounds: Sequence[int] = (),
+    seeds: int = 1,
+    in_queries: bool = False,
+) -> np.ndarray:
+    """Scores of the test rows by the setting that is best on the validation queries, fitted again on both."""
+    fold = with_query_features(fold) if in_queries else fold if rounds else scaled(fold)
+    train, validation, best = fold.train, fold.validation, (-np.inf, {})
+    for values in product(*grid.values()):
+        options = dict(zip(grid, values, strict=True))
+        more = {"n_estimators": max(rounds)} if rounds else {}
+        ranker = make(**options, **more).fit(train.data, train.target, groups=train.groups)
+        path = ranker.staged(validation.data, rounds) if rounds else [ranker.predict(validation.data)]
+        for place, scores in enumerate(path):
+            value = evaluate(validation.target, scores, "ndcg", groups=validation.groups)["ndcg"]
+            if value > best[0]:
+                best = value, options | ({"n_estimators": rounds[place]} if rounds else {})
+    X, y, groups = both(fold)
+    repeats = [{"random_state": seed} for seed in range(seeds)] if seeds > 1 else [{}]
+    fitted = (make(**best[1], **seed).fit(X, y, groups=groups) for seed in repeats)
+    return np.mean([ranker.predict(fold.test.data) for ranker in fitted], axis=0)
+
+
+def scaled(fold: Fold) -> Fold:
+    """Standardise the features by the training rows, for rankers that need it."""
+    scaler = StandardScaler().fit(fold.train.data)
+    return mapped(fold, lambda part: scaler.transform(part.data))
+
+
+def with_query_features(fold: Fold) -> Fold:
+    """Add the features standardised inside each query."""
+    normalizer = QueryNormalizer("standard")
+    return mapped(
+        fold,
+        lambda part: np.column_stack([part.data, normalizer.fit_transform(part.data, groups=part.groups)]),
+    )
+
+
+def mapped(fold: Fold, change: Callable[[Bunch], np.ndarray]) -> Fold:
+    """The fold with other features."""
+    parts = (Bunch(data=change(part), target=part.target, groups=part.groups) for part in fold[1:])
+    return Fold(fold.name, *parts)
+
+
+# ---------------------------------------------------------------- cells
+
+
+def run_cells(
+    wanted: Sequence[Key], data: str, path: str, n_jobs: int | None
+) -> tuple[dict[Key, Cell], list[str]]:
+    """Run the cells that the file at ``path`` does not have, and append them; a sentence for each that fails."""
+    found = kept_cells(path)
+    todo, failed = [key for key in wanted if key not in found], []
+    with ExitStack() as stack:
+        stack.enter_context(parallel_config(backend="loky", inner_max_num_threads=1))
+        file = stack.enter_context(open(path, "a", encoding="utf-8")) if path else None
+        running = Parallel(n_jobs=n_jobs, return_as="generator_unordered")(
+            delayed(run_cell)(*key, data) for key in todo
+        )
+        for _, cell in zip(steps(todo), running, strict=True):
+            key = (cell["set"], cell["fold"], cell["ranker"])
+            if "error" in cell:
+                failed.append(f"{' '.join(map(str, key))} failed: {cell['error']}")
+                continue
+            found[key] = cell
+            if file is not None:
+                file.write(json.dumps(cell) + "\n")
+                file.flush()
+    return found, failed
+
+
+def kept_cells(path: str) -> dict[Key, Cell]:
+    """Finished cells of a file of JSON lines; none where there is no file."""
+    found: dict[Key, Cell] = {}
+    lines = Path(path).read_text(encoding="utf-8").splitlines() if path and Path(path).exists() else []
+    for number, line in enumerate(lines, start=1):
+        try:
+            cell = json.loads(line)
+            found[cell["set"], cell["fold"], cell["ranker"]] = cell
+            if not all(len(cell[name]) == len(cell["queries"]) for name in MEASURES):
+                raise TypeError
+        except (ValueError, KeyError, TypeError):
+            raise InputError(f"{path} line {number} is no cell of this study: take the line out") from None
+    return found
+
+
+_folds = cache(folds_of)
+
+
+def run_cell(name: str, fold: int, ranker: str, data: str) -> Cell:
+    """Choose, fit and measure one ranker on one fold of one set; an error becomes part of the cell."""
+    cell: Cell = {"set": name, "fold": fold, "ranker": ranker}
+    try:
+        own = _folds(name, data)[fold]
+        with threadpool_limits(limits=1), warnings.catch_warnings():
+            warnings.simplefilter("ignore", ConvergenceWarning)
+            start = process_time()
+            scores = rankers()[ranker](own)
+            seconds = process_time() - start
+    except Exception as error:
+        return cell | {"error": f"{type(error).__name__}: {error}"}
+    table = per_group(own.test.target, scores, MEASURES.values(), groups=own.test.groups).drop_nulls()
+    values = {
+        name: table[column].round(6).to_list()
+        for name, column in zip(MEASURES, table.columns[3:], strict=True)
+    }
+    return cell | {
+        "queries": table["group"].cast(pl.String).to_list(),
+        **values,
+        "seconds": round(seconds, 2),
+    }
+
+
+# ---------------------------------------------------------------- summary
+
+
+def summarise(found: dict[Key, Cell], sets: list[str], methods: list[str], notes: list[str]) -> Result:
+    """Result of the cells of these sets."""
+    table = pl.concat(
+        pl.DataFrame({name: cell[name] for name in ("set", "ranker", "queries", *MEASURES)}).with_columns(
+            seconds=pl.lit(cell["seconds"] / len(cell["queries"]))
+        )
+        for cell in found.values()
+        if cell["set"] in sets and cell["ranker"] in methods
+    ).with_columns(person=pl.col("queries").str.split(":").list.first())
+    pools = {"all": [s for s in sets if s not in APART]}
+    pools |= {
+        "documents": [s for s in pools["all"] if s in LETOR],
+        "choices": [s for s in pools["all"] if s not in LETOR],
+    }
+    pools = {name: own for name, own in pools.items() if own} | {name: [name] for name in sets}
+    lines, intervals = [], {}
+    base = {name: _pool(table, BASE, own) for name, own in pools.items()}
+    for method in methods:
+        line = {"ranker": method}
+        for name, own in pools.items():
+            values = _pool(table, method, own)
+            if len(values) != len(base[name]):
+                continue
+            line |= {
+                f"{m}, {name}": f"{values[m].mean():.4f}"
+                for m in (MEASURES if name in ("all", "documents") else ["NDCG"])
+            }
+            if method != BASE:
+                for measure in MEASURES:
+                    intervals[method, name, measure] = interval(base[name], values, measure)
+                line[f"less {BASE}, {name}"] = gap(intervals[method, name, "NDCG"])
+        own = table.filter(pl.col("ranker") == method)
+        line["seconds"] = f"{own['seconds'].sum():.0f}"
+        lines.append(line)
+    view = pl.DataFrame(lines, infer_schema_length=None).fill_null("")
+    queries = {name: len(base[name]) for name in pools}
+    notes = [
+        f"test queries with a relevant document: {', '.join(f'{name} {n:,}' for name, n in queries.items())}",
+        f"looks at the test queries of the claim: {LOOKS}; recipe chosen on {', '.join(CHOOSE)}",
+        f"intervals: 95 %, paired bootstrap over queries (persons where they made several choices), {DRAWS:,} draws",
+        "16 settings for every ranker but LetorRanker, chosen on validation queries; seconds: processor time of one "
+        "thread for all fits on the sets above",
+        *notes,
+    ]
+    tidy = pl.DataFrame(
+        [(*key, *value) for key, value in intervals.items()],
+        schema=["ranker", "sets", "measure", "difference", "low", "high"],
+        orient="row",
+    )
+    figure = draw(intervals, methods, pools) if find_spec("matplotlib") else None
+    return Result(tidy, view, list(_verdicts(intervals, pools)), figure, notes)
+
+
+def _pool(table: pl.DataFrame, method: str, sets: list[str]) -> pl.DataFrame:
+    own = table.filter((pl.col("ranker") == method) & pl.col("set").is_in(sets))
+    return own.sort("set", "queries")
+
+
+def interval(base: pl.DataFrame, values: pl.DataFrame, measure: str) -> tuple[float, float, float]:
+    """Mean difference over queries, and its 95 % bootstrap confidence interval over persons or queries."""
+    units = base.select("set", "person", difference=values[measure] - base[measure])
+    sums = units.group_by("set", "person", maintain_order=True).agg(pl.col("difference").sum(), n=pl.len())
+    total, n = sums["difference"].to_numpy(), sums["n"].to_numpy()
+    rng, means = np.random.default_rng(0), []
+    for _ in range(DRAWS):
+        drawn = np.bincount(rng.integers(len(n), size=len(n)), minlength=len(n))
+        means.append((drawn @ total) / (drawn @ n))
+    low, high = np.quantile(means, [0.025, 0.975])
+    return float(total.sum() / n.sum()), float(low), float(high)
+
+
+def gap(found: tuple[float, float, float]) -> str:
+    """Difference and interval as text."""
+    return "{:+.4f} ({:+.4f} to {:+.4f})".format(*found)
+
+
+def _verdicts(intervals: dict[tuple[str, str, str], Any], pools: Mapping[str, Any]) -> Iterator[Verdict]:
+    for name, measure in product(pools, MEASURES):
+        if (OURS, name, measure) in intervals:
+            mean, low, high = intervals[OURS, name, measure]
+            sign = 1 if low > 0 else -1 if high < 0 else 0
+            yield signed_verdict(
+                f"{OURS}, {name}: better {measure} than {BASE}", sign, gap((mean, low, high))
+            )
+
+
+def draw(intervals: dict[tuple[str, str, str], Any], methods: list[str], pools: Mapping[str, Any]) -> Figure:
+    """Differences to lambdarank with their intervals: every ranker on the pools, LetorRanker on each set."""
+    from apexrank.plot.style import COLOURS, light
+
+    pooled = [name for name in ("all", "documents", "choices") if name in pools]
+    single = [name for name in pools if name not in pooled]
+    shown = [method for method in methods if method != BASE]
+    figure = new_figure(9.0, 2.0 + 0.24 * len(shown) + 0.24 * len(single))
+    top, below = figure.subplots(2, 1, height_ratios=[1 + len(shown), 1 + len(single)])
+    for number, name in enumerate(pooled):
+        own = [(place, intervals.get((method, name, "NDCG"))) for place, method in enumerate(shown)]
+        _bars(top, [(p - 0.2 * (number - 1), v) for p, v in own if v], COLOURS[number], name)
+    _bars(
+        below,
+        [(p, v) for p, s in enumerate(single) if (v := intervals.get((OURS, s, "NDCG")))],
+        COLOURS[0],
+        OURS,
+    )
+    for ax, labels in ((top, shown), (below, single)):
+        ax.axvline(0, color="0.3", linewidth=1)
+        ax.set_yticks(range(len(labels)), labels)
+        ax.invert_yaxis()
+        light(ax)
+    top.legend(frameon=False, title="pooled queries")
+    below.set_title(f"{OURS}, each set", loc="left", fontsize="medium")
+    below.set_xlabel(f"NDCG, difference to {BASE}, 95 % interval")
+    return figure
+
+
+def _bars(ax: Any, values: list[tuple[float, tuple[float, float, float]]], colour: str, label: str) -> None:
+    y, found = [place for place, _ in values], np.array([value for _, value in values]).reshape(-1, 3)
+    reach = np.abs(found[:, 1:].T - found[:, 0])
+    ax.errorbar(found[:, 0], y, xerr=reach, fmt="o", color=colour, label=label, markersize=4, linewidth=1.2)
