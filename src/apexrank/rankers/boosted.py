@@ -43,52 +43,53 @@ OBJECTIVES: dict[str, Callable[[], BoosterObjective]] = {
 
 @dataclass(eq=False, repr=False)
 class BoostedRanker(ForestRanker, GradedScore, BaseEstimator):
-    """Boosted trees for graded relevance in queries: one estimator for three libraries and all objectives.
+    """Boosted trees for graded relevance in queries, grown by LightGBM, XGBoost or CatBoost.
 
-    The trees are those of LightGBM, XGBoost or CatBoost, kept as arrays: to predict takes none of these libraries.
-    Rows come in any order, ``groups`` are ids of any kind, and with the objectives of this package a list has any
-    length and relevance is any number, larger is better.
+    The rows may come in any order, and ``groups`` are ids of any kind. With the objectives of this package, lists have
+    any length and relevance is any number, larger is better. The trees are kept as arrays, so that ``predict`` needs no
+    library.
 
     Parameters
     ----------
     objective : str or BoosterObjective
-        "retarget", "pairs", "push", "p_classification", "unknown_link", "listnet", "ndcg_consistent", "pointwise" or
-        "rank_cosine"; an instance such as ``RetargetObjective(offsets="linear")`` has parameters of its own. Also
-        "lambdarank" (XGBoost's "rank:ndcg", CatBoost's "LambdaMart"); LightGBM's "rank_xendcg", XGBoost's
-        "rank:pairwise", CatBoost's "YetiRank" and "QueryRMSE". Those of the libraries take grades: labels that are not
-        whole numbers from 0 to 30 are replaced by the numbers of the distinct labels in rising order, joined to 31
-        where there are more. LightGBM's take lists of at most 10,000 rows.
+        An objective of this package: "retarget", "pairs", "push", "p_classification", "unknown_link", "listnet",
+        "ndcg_consistent", "pointwise", "rank_cosine", or an instance with parameters of its own, such as
+        ``RetargetObjective(offsets="linear")``. "push" and "p_classification" rank labels above 0 over the others. Or
+        an objective of the library: "lambdarank" (called "rank:ndcg" in XGBoost, "LambdaMart" in CatBoost), LightGBM's
+        "rank_xendcg", XGBoost's "rank:pairwise", CatBoost's "YetiRank" and "QueryRMSE". These need small grades: unless
+        all labels are whole numbers from 0 to 30, each label is replaced by its rank among the distinct labels, and
+        neighbouring ranks are merged if there are more than 31. LightGBM's take lists of at most 10,000 rows.
     library : {"lightgbm", "xgboost", "catboost"}
     n_estimators : int
-        Number of rounds, one tree each.
+        Number of rounds; each adds one tree.
     learning_rate : float
-        Share of each tree's answer that is taken.
+        Factor on the values of each tree.
     max_leaves : int
-        Most leaves of a tree. CatBoost's trees are symmetric: the nearest power of two.
+        Maximum number of leaves of a tree. CatBoost's trees are symmetric, with the nearest power of two.
     min_samples_leaf : int, optional
-        Fewest rows of a leaf; 20 by default, and a fifth of the rows where they are few. XGBoost takes the sum of the
-        curvature instead, which for our objectives is about the number of rows, and for its own 1. CatBoost's
-        symmetric trees have no such limit.
+        Minimum number of rows in a leaf. The default is 20, or a fifth of the rows if there are fewer than 100. XGBoost
+        limits the sum of the curvature instead, which is about the number of rows for our objectives; its own
+        objectives keep its default of 1. CatBoost's symmetric trees have no such limit.
     l2 : float
-        Penalty of the squared values of leaves.
+        L2 penalty on the values of leaves.
     subsample, colsample : float
-        Share of the rows that each tree is grown from, and of the columns.
+        Share of the rows and of the columns that are sampled for each tree.
     monotonic_cst : dict or sequence of int, optional
         1 for columns in which scores must not fall, −1 for those in which they must not rise, 0 for others; by name or
-        place, or one for each column. CatBoost takes them for its own objectives alone.
+        index, or one for each column. In CatBoost only with its own objectives.
     categorical_features : sequence, optional
-        Names or places of columns of numbers that are categories. Columns of text and categoricals of a pandas or
-        polars frame are always. Values that training did not have are like none of those that it had.
+        Names or indices of numeric columns that hold categories. Text and categorical columns of a pandas or polars
+        frame always do. A value that training did not have is in none of its categories.
     eval_metric : str or BoosterObjective
-        What is measured on held-out queries: a name that :func:`apexrank.metrics.evaluate` knows, such as "ndcg@10",
-        or an objective, whose value is measured.
+        Measure of the held-out queries: a name that :func:`apexrank.metrics.evaluate` knows, such as "ndcg@10", or an
+        objective, whose value is minimised.
     early_stopping_rounds : int, optional
-        With held-out queries the best number of rounds is kept, and growth ends after so many without a better
-        value; None grows them all, and so does CatBoost.
+        With held-out queries the best number of rounds is kept. Growth stops after this many rounds without a better
+        value; None grows all rounds, as CatBoost always does.
     validation_fraction : float, optional
-        Share of the groups to hold out, chosen at random; not used where ``fit`` is given an ``eval_set``.
+        Share of the groups that is held out at random, unless ``fit`` is given an ``eval_set``.
     random_state : int, RandomState or None
-        Of the held-out queries, ``subsample`` and ``colsample``. Equal data and numbers give equal trees.
+        Seed of held-out queries, ``subsample`` and ``colsample``; the same seed gives the same trees.
     library_params : dict, optional
         Further parameters of the library, by its own names.
 
@@ -99,17 +100,17 @@ class BoostedRanker(ForestRanker, GradedScore, BaseEstimator):
     n_iter_ : int
         Number of rounds that are kept.
     best_score_, validation_scores_ : float, array
-        Of the held-out queries, if there are any: value at ``n_iter_``, and after each round.
+        Measure of the held-out queries at ``n_iter_`` and after each round; only if there are any.
     feature_importances_ : array of shape (n_features,)
-        Share of each column in the gain of all splits.
+        Share of each column in the total gain of the splits.
 
     Notes
     -----
-    Missing values go where they fit best (with CatBoost below all numbers); in a column that had none in training they
-    are refused. Whole-number weights are repetitions of rows, exactly, if they sum to at most ten times the rows;
-    others weigh the objective's rows, but bins, ``min_samples_leaf`` and measures of held-out queries count rows. Own
-    objectives of XGBoost and CatBoost take one weight per query. Those of LightGBM begin with equal scores in the order
-    of the rows, on which their trees depend.
+    Missing values go to the side of a split that fits best (in CatBoost, below all numbers). In a column that had none
+    in training they are an error. Whole-number weights that sum to at most ten times the rows are exact repetitions of
+    rows. Other weights are weights of the objective, while bins, ``min_samples_leaf`` and measures of held-out queries
+    count rows. The own objectives of XGBoost and CatBoost take one such weight per query. Those of LightGBM and XGBoost
+    break ties by the order of the rows, so their trees depend on it.
 
     Examples
     --------
@@ -182,7 +183,8 @@ class BoostedRanker(ForestRanker, GradedScore, BaseEstimator):
         watch = None
         if held is not None:
             metric = replace(metric, groups=held.groups)
-            watch = Watch(self._coded(held.X), from_zero(held.y), metric, self.early_stopping_rounds)
+            labels = from_zero(held.y) if isinstance(self.eval_metric, str) else held.y
+            watch = Watch(self._coded(held.X), labels, metric, self.early_stopping_rounds)
         task = Task(
             ranker=self,
             lists=train._replace(X=self._coded(train.X)),

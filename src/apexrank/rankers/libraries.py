@@ -50,8 +50,10 @@ class Lists(NamedTuple):
         rows, weight = repeated_rows(weight, len(y))
         lists = segment(segment(groups, len(y)).of_rows()[rows], len(rows))
         rows = rows[lists.order]
+        # a slice spares a copy of rows that are sorted
+        taken = slice(None) if np.array_equal(rows, np.arange(len(y))) else rows
         numbers = np.repeat(np.arange(len(lists)), np.diff(lists.indptr))
-        return cls(X[rows], y[rows], None if weight is None else weight[lists.order], numbers)
+        return cls(X[taken], y[taken], None if weight is None else weight[lists.order], numbers)
 
     @property
     def sizes(self) -> np.ndarray:
