@@ -14,7 +14,7 @@ from apexrank.errors import InputError, MissingExtraError
 from apexrank.integrations.boosting import BoosterMetric, PairsObjective, RetargetObjective
 from apexrank.metrics import evaluate
 from apexrank.problem import ArrayBlocks
-from apexrank.rankers import BoostedRanker, boosted
+from apexrank.rankers import BoostedRanker, boosted, libraries
 
 LIBRARIES = [
     pytest.param(name, marks=pytest.mark.skipif(find_spec(name) is None, reason=f"{name} is not installed"))
@@ -45,7 +45,7 @@ def booster_of(monkeypatch):
         return lambda booster, *rest: found.append(booster) or read(booster, *rest)
 
     for name in ("lightgbm_trees", "xgboost_trees", "catboost_trees"):
-        monkeypatch.setattr(boosted, name, kept(getattr(boosted, name)))
+        monkeypatch.setattr(libraries, name, kept(getattr(libraries, name)))
     return found
 
 
@@ -200,7 +200,7 @@ def test_any_labels(lists, library, labels, objective):
 
 
 def test_many_labels_become_31_grades():
-    found = boosted.grades(np.linspace(-1, 1, 1000))
+    found = libraries.grades(np.linspace(-1, 1, 1000))
     np.testing.assert_array_equal(np.unique(found), np.arange(31))
     assert (np.diff(found) >= 0).all()
 
@@ -245,9 +245,8 @@ def test_early_stopping_keeps_the_best_round(lists, library, metric):
 def test_validation_fraction_holds_out_whole_queries(lists, monkeypatch):
     X, y, groups = lists
     seen = []
-    grow = boosted._LIBRARIES["lightgbm"]
-    monkeypatch.setitem(
-        boosted._LIBRARIES, "lightgbm", lambda ranker, task: seen.append(task) or grow(ranker, task)
+    monkeypatch.setattr(
+        boosted, "grow", lambda library, task: seen.append(task) or libraries.grow(library, task)
     )
     ranker = BoostedRanker(n_estimators=20, validation_fraction=0.25)
     scores = [clone(ranker).fit(X, y, groups=groups).predict(X) for _ in range(2)]

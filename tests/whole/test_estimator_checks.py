@@ -4,6 +4,7 @@ import functools
 import importlib
 import pkgutil
 from contextlib import suppress
+from importlib.util import find_spec
 
 import numpy as np
 import pytest
@@ -237,6 +238,13 @@ REPRESENTATIVE = [
     LovaszBregmanKMeans,
     QueryNormalizer,
     LpqRank,
+]
+
+# the libraries of trees that are installed besides LightGBM
+OF_GRADES += [
+    BoostedRanker(library=library, n_estimators=5)
+    for library in ("xgboost", "catboost")
+    if find_spec(library) is not None
 ]
 
 ESTIMATORS = PUSHES + OF_GRADES + REGRESSORS + OF_VOTERS + TRANSFORMERS + OF_GRAPHS

@@ -1,12 +1,9 @@
-"""Trees of LightGBM, XGBoost and CatBoost as arrays, and what rankers made of them share."""
+"""Trees as arrays, and what rankers made of them share."""
 
 from __future__ import annotations
 
-import json
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from itertools import pairwise
-from pathlib import Path
-from tempfile import TemporaryDirectory
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -182,109 +179,3 @@ def repeated_rows(weight: np.ndarray | None, n: int) -> tuple[np.ndarray, np.nda
         return np.repeat(np.arange(n), weight.astype(int)), None
     kept = np.flatnonzero(weight)
     return kept, weight[kept]
-
-
-# ---------------------------------------------------------------- trees of the libraries
-
-
-def lightgbm_trees(booster: Any) -> list[list[Node]]:
-    """Trees of a LightGBM booster."""
-    return [[*_lightgbm_nodes(tree["tree_structure"])] for tree in booster.dump_model()["tree_info"]]
-
-
-def _lightgbm_nodes(root: Mapping[str, Any]) -> Iterator[Node]:
-    """Nodes of a tree in the order of levels."""
-    level, place = [root], 1
-    while level:
-        below: list[Mapping[str, Any]] = []
-        for node in level:
-            if "left_child" not in node:
-                yield Node(0, 0.0, -1, -1, node["leaf_value"], node.get("leaf_count", 1))
-                continue
-            below += [node["left_child"], node["right_child"]]
-            of_codes = node["decision_type"] == "=="
-            threshold = 0.0 if of_codes else node["threshold"]
-            # where training had no missing value, LightGBM takes one for 0
-            to_left = node["default_left"] if node["missing_type"] == "NaN" else threshold >= 0
-            to_left = to_left and not of_codes
-            yield Node(
-                node["split_feature"],
-                threshold,
-                place,
-                place + 1,
-                0.0,
-                node["internal_count"],
-                node["split_gain"],
-                to_left,
-                [int(code) for code in node["threshold"].split("||")] if of_codes else None,
-            )
-            place += 2
-        level = below
-
-
-def xgboost_trees(booster: Any) -> list[list[Node]]:
-    """Trees of an XGBoost booster, whose thresholds are of single precision."""
-    model = json.loads(booster.save_raw("json"))["learner"]["gradient_booster"]["model"]
-    return [[*_xgboost_nodes(tree)] for tree in model["trees"]]
-
-
-def _xgboost_nodes(tree: Mapping[str, Any]) -> Iterator[Node]:
-    """Nodes of a tree; those of a child come after its parent's, though not in the order of levels."""
-    parts = zip(tree["categories_nodes"], tree["categories_segments"], tree["categories_sizes"], strict=True)
-    codes = {node: tree["categories"][start : start + size] for node, start, size in parts}
-    names = ["left_children", "right_children", "split_indices", "split_conditions"]
-    names += ["default_left", "sum_hessian", "loss_changes"]
-    columns = zip(*(tree[name] for name in names), strict=True)
-    for node, (left, right, feature, number, missing_left, rows, gain) in enumerate(columns):
-        if left < 0:
-            yield Node(0, 0.0, -1, -1, float(np.float32(number)), rows)
-        elif node in codes:  # the codes go right
-            yield Node(feature, 0.0, right, left, 0.0, rows, gain, bool(not missing_left), codes[node])
-        else:
-            below = np.nextafter(np.float32(number), np.float32(-np.inf))
-            yield Node(feature, single(below), left, right, 0.0, rows, gain, bool(missing_left))
-
-
-def single(threshold: float) -> float:
-    """The largest double that is at most ``threshold`` in single precision, to which it is rounded.
-
-    Examples
-    --------
-    >>> t = single(0.5)
-    >>> bool(np.float32(t) <= 0.5 < np.float32(np.nextafter(t, 1)))
-    True
-    """
-    low = np.float32(threshold)
-    high = np.nextafter(low, np.float32(np.inf))
-    middle = (float(low) + float(high)) / 2
-    return middle if np.float32(middle) == low else float(np.nextafter(middle, -np.inf))
-
-
-def catboost_trees(booster: Any, columns: Sequence[tuple[int, int | None]]) -> list[list[Node]]:
-    """Symmetric trees of a CatBoost model, whose ``columns`` are features, or whether features have some code."""
-    with TemporaryDirectory() as folder:
-        path = Path(folder) / "trees.json"
-        booster.save_model(str(path), format="json")
-        model = json.loads(path.read_text())
-    return [_catboost_nodes(tree, columns) for tree in model["oblivious_trees"]]
-
-
-def _catboost_nodes(tree: Mapping[str, Any], columns: Sequence[tuple[int, int | None]]) -> list[Node]:
-    """Nodes of a tree in the order of levels: the last split decides the highest bit of a leaf's number."""
-    values, rows = (np.array(tree[name], dtype=float) for name in ("leaf_values", "leaf_weights"))
-    splits = tree["splits"] or []  # none where no sampled column is of use
-    levels = [np.stack([rows, rows * values])]  # sums of both in each node
-    for _ in splits:
-        levels.insert(0, levels[0].reshape(2, -1, 2).sum(axis=2))
-    squares = [total**2 / np.maximum(count, 1e-9) for count, total in levels]  # what the means explain
-    nodes: list[Node] = []
-    for depth, split in enumerate(reversed(splits)):
-        feature, code = columns[split["float_feature_index"]]
-        gains = squares[depth + 1].reshape(-1, 2).sum(axis=1) - squares[depth]
-        for count, gain in zip(levels[depth][0], gains, strict=True):
-            left, right = 2 * len(nodes) + 1, 2 * len(nodes) + 2
-            if code is None:  # missing values are below all others
-                nodes.append(Node(feature, single(split["border"]), left, right, 0.0, count, gain, True))
-            else:
-                nodes.append(Node(feature, 0.0, right, left, 0.0, count, gain, inside=[code]))
-    return nodes + [Node(0, 0.0, -1, -1, *leaf) for leaf in zip(values, rows, strict=True)]

@@ -22,8 +22,9 @@ from apexrank.penalties import NonNegative, Ridge
 from apexrank.preprocessing.query import learn_standard, rescaled, standardised
 from apexrank.rankers.additive import AdditiveRetargeting
 from apexrank.rankers.base import GradedScore, checked_rows, from_zero, read_rows
-from apexrank.rankers.boosted import LONGEST, BoostedRanker, grades
+from apexrank.rankers.boosted import BoostedRanker
 from apexrank.rankers.compose import LinearRanker
+from apexrank.rankers.libraries import LONGEST, grades
 from apexrank.rankers.retarget import MonotoneRetargeting
 from apexrank.validation import check_choice, check_count, check_finite, segment
 

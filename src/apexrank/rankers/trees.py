@@ -10,15 +10,8 @@ from numpy.typing import ArrayLike
 
 from apexrank.errors import MissingExtraError
 from apexrank.rankers.base import BinaryRanker
-from apexrank.rankers.forest import (
-    Forest,
-    ForestRanker,
-    Node,
-    fewest_in_leaf,
-    lightgbm_trees,
-    repeated_rows,
-    threads_for,
-)
+from apexrank.rankers.forest import Forest, ForestRanker, Node, fewest_in_leaf, repeated_rows, threads_for
+from apexrank.rankers.libraries import LIGHTGBM_OPTIONS, lightgbm_trees
 from apexrank.validation import check_count
 
 
@@ -87,15 +80,12 @@ class TreeRanker(ForestRanker, BinaryRanker):
 
         from apexrank.integrations.boosting import PushObjective
 
-        options = {
+        options = LIGHTGBM_OPTIONS | {
             "objective": "binary" if self.p is None else PushObjective(self.p),
             "num_leaves": self.leaves,
             "min_data_in_leaf": fewest,
             "learning_rate": self.learning_rate,
-            "deterministic": True,
-            "force_row_wise": True,
             "num_threads": threads_for(rows),
-            "verbosity": -1,
         }
         data = lightgbm.Dataset(rows, positive.astype(float), weight=weight)
         booster = lightgbm.train(options, data, self.rounds)
