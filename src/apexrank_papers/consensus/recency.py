@@ -20,7 +20,7 @@ LAST, UNION, RECENT = "last layer alone", "union", "union, half-life {:g}"
 MEASURES = (f"first {TOP} in common", f"share of links to the first {TOP}", "Spearman's ρ")
 
 
-def recency(*, half: int = 2, slices: int = 16, half_lives: tuple[float, ...] = (0.5,)) -> Result:
+def consensus_recency(*, half: int = 2, slices: int = 16, half_lives: tuple[float, ...] = (0.5,)) -> Result:
     """Ranks of the positive ratings of bitcoin-otc so far, beside who is rated in the next slice of time.
 
     Parameters

@@ -40,7 +40,7 @@ MEASURES = {
 TITLES = {"L1 change": "Change from the day before", "L1 distance to the truth": "Distance to the true ranks"}
 
 
-def snapshots(
+def consensus_snapshots(
     *,
     n: int = 100,
     days: int = 28,
@@ -73,7 +73,7 @@ def snapshots(
 
     Examples
     --------
-    >>> snapshots(n=40, days=3, window=2, draws=2, n_jobs=1).view.shape
+    >>> consensus_snapshots(n=40, days=3, window=2, draws=2, n_jobs=1).view.shape
     (5, 5)
     """
     check_repeated("draws", draws)

@@ -47,12 +47,12 @@ def _marks(given: dict[str, tuple[int, int, int]]) -> tuple[list[str], list[str]
     return reviewers, list(AUTHORS) * len(given), [mark for marks in given.values() for mark in marks]
 
 
-def reviewers() -> Result:
+def consensus_reviewers() -> Result:
     """Three authors mark all papers by several criteria; one of Bob's asks how often a paper cites him.
 
     Examples
     --------
-    >>> [verdict.word for verdict in reviewers().verdicts]
+    >>> [verdict.word for verdict in consensus_reviewers().verdicts]
     ['agrees', 'agrees', 'agrees']
     """
     layers = review_layers()
@@ -108,7 +108,9 @@ JOINED: dict[str, dict[str, Any]] = {
 }
 
 
-def networks(*, engineers: int = 24, musicians: int = 16, draws: int = 20, random_state: int = 0) -> Result:
+def consensus_networks(
+    *, engineers: int = 24, musicians: int = 16, draws: int = 20, random_state: int = 0
+) -> Result:
     """People in three networks, not all of them in each: who is important, and which network tells it?
 
     Parameters
@@ -122,7 +124,7 @@ def networks(*, engineers: int = 24, musicians: int = 16, draws: int = 20, rando
 
     Examples
     --------
-    >>> networks(draws=2).table.columns[:4]
+    >>> consensus_networks(draws=2).table.columns[:4]
     ['way', 'top people', 'share of work', 'share of friends']
     """
     check_repeated("draws", draws)
@@ -172,9 +174,7 @@ def _nearer(way: str, other: str, taus: dict[str, np.ndarray]) -> Verdict:
     return signed_verdict(row, gap.sign, f"difference of Kendall's τ {gap}")
 
 
-def brew_is_not_pagerank(
-    *, n: int = 30, degree: float = 5.0, draws: int = 4, random_state: int = 0
-) -> Result:
+def consensus_brew(*, n: int = 30, degree: float = 5.0, draws: int = 4, random_state: int = 0) -> Result:
     """One layer, so that there is nothing to choose: BreW lowers its cost and leaves PageRank.
 
     Parameters
@@ -188,7 +188,7 @@ def brew_is_not_pagerank(
 
     Examples
     --------
-    >>> brew_is_not_pagerank(n=10, degree=3, draws=2).table.shape
+    >>> consensus_brew(n=10, degree=3, draws=2).table.shape
     (6, 7)
     """
     check_repeated("draws", draws)

@@ -97,7 +97,7 @@ def clusterings(n: int = 600, random_state: int = 0) -> dict[str, Clustering]:
     }
 
 
-def figure3(*, n: int = 600, random_state: int = 0) -> Result:
+def lovasz_figure3(*, n: int = 600, random_state: int = 0) -> Result:
     """Clusters of random points: the orders themselves, unless the squared distance counts too.
 
     Parameters
@@ -109,7 +109,7 @@ def figure3(*, n: int = 600, random_state: int = 0) -> Result:
 
     Examples
     --------
-    >>> [verdict.word for verdict in figure3(n=300).verdicts]
+    >>> [verdict.word for verdict in lovasz_figure3(n=300).verdicts]
     ['agrees', 'agrees', 'agrees', 'agrees', 'agrees']
     """
     found = clusterings(n, random_state)

@@ -46,12 +46,12 @@ def both_divergences(x: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     )
 
 
-def figure1() -> Result:
+def lovasz_figure1() -> Result:
     """The cut's divergence against Kendall's distance, over the unit square and the unit cube.
 
     Examples
     --------
-    >>> [verdict.word for verdict in figure1().verdicts]
+    >>> [verdict.word for verdict in lovasz_figure1().verdicts]
     ['agrees', 'agrees', 'agrees', 'differs', 'differs']
     """
     table = pl.concat([_on_grid(n) for n in (3, 2)], how="diagonal").sort("items", maintain_order=True)

@@ -37,12 +37,12 @@ def extended(x: ArrayLike, y: ArrayLike) -> np.ndarray:
     return np.asarray(SQRT.extended_divergence(x, y))
 
 
-def figure2() -> Result:
+def lovasz_figure2() -> Result:
     """Sub-level sets of the extended divergence: they have no end where x has the order and the signs of y.
 
     Examples
     --------
-    >>> [verdict.word for verdict in figure2().verdicts]
+    >>> [verdict.word for verdict in lovasz_figure2().verdicts]
     ['agrees', 'agrees', 'agrees', 'agrees']
     """
     turn = np.deg2rad(DEGREES)

@@ -112,7 +112,7 @@ class RocPanels:
     claims: tuple[Claim, ...] = PUSH_HELPS
     t_max: int = 100
 
-    def run(
+    def __call__(
         self, *, n_splits: int = 30, solver: str = "auto", n_jobs: int | None = None, random_state: int = 0
     ) -> Result:
         """Measure on ``n_splits`` random splits; the picture shows the first of them."""
@@ -200,12 +200,12 @@ def first_six_features() -> Bunch:
     return bunch
 
 
-FIGURE5 = RocPanels("figure5-magic", load_magic, 1000)
-FIGURE6 = RocPanels("figure6-ionosphere", partial(last_five_features, "bad"), 234)
-FIGURE7 = RocPanels("figure7-housing", load_housing, 337)
-COLT_FIGURE2 = RocPanels("colt-figure2-pima-threshold", load_pima, 300, _thresholds, t_max=200)
-COLT_FIGURE3 = RocPanels("colt-figure3-wdbc", first_six_features, 200, t_max=200)
-COLT_FIGURE4 = RocPanels("colt-figure4-housing", load_housing, 300, t_max=200)
-COLT_FIGURE5 = RocPanels("colt-figure5-pima-50", load_pima, 50, claims=PUSH_OVERFITS, t_max=200)
-PIMA_REAL = RocPanels("pima-real", load_pima, 300, t_max=200)
-TIC_TAC_TOE = RocPanels("tic-tac-toe", load_tic_tac_toe, 500, t_max=200)
+figure5_magic = RocPanels("figure5-magic", load_magic, 1000)
+figure6_ionosphere = RocPanels("figure6-ionosphere", partial(last_five_features, "bad"), 234)
+figure7_housing = RocPanels("figure7-housing", load_housing, 337)
+colt_figure2_pima_threshold = RocPanels("colt-figure2-pima-threshold", load_pima, 300, _thresholds, t_max=200)
+colt_figure3_wdbc = RocPanels("colt-figure3-wdbc", first_six_features, 200, t_max=200)
+colt_figure4_housing = RocPanels("colt-figure4-housing", load_housing, 300, t_max=200)
+colt_figure5_pima_50 = RocPanels("colt-figure5-pima-50", load_pima, 50, claims=PUSH_OVERFITS, t_max=200)
+pima_real = RocPanels("pima-real", load_pima, 300, t_max=200)
+tic_tac_toe = RocPanels("tic-tac-toe", load_tic_tac_toe, 500, t_max=200)

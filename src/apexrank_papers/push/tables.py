@@ -88,7 +88,7 @@ class PushTable:
     splits: Callable[[np.ndarray, np.ndarray, int], Splits]
     how: str
 
-    def run(
+    def __call__(
         self, *, n_splits: int = 30, solver: str = "auto", n_jobs: int | None = None, random_state: int = 0
     ) -> Result:
         """Measure on ``n_splits`` random splits and compare with the printed rows."""
@@ -203,7 +203,7 @@ def _level(ours: np.ndarray, printed: np.ndarray) -> Part:
 
 
 _FOLDS = "3-fold cross-validation"
-TABLE3 = PushTable("table3_magic", load_magic, one_draw, "1000 random training rows, tested on the rest")
-TABLE4 = PushTable("table4_ionosphere", partial(last_five_features, "bad"), three_folds, _FOLDS)
-TABLE4_GOOD = PushTable("table4_ionosphere", partial(last_five_features, "good"), three_folds, _FOLDS)
-TABLE5 = PushTable("table5_housing", load_housing, three_folds, _FOLDS)
+table3 = PushTable("table3_magic", load_magic, one_draw, "1000 random training rows, tested on the rest")
+table4 = PushTable("table4_ionosphere", partial(last_five_features, "bad"), three_folds, _FOLDS)
+table4_good = PushTable("table4_ionosphere", partial(last_five_features, "good"), three_folds, _FOLDS)
+table5 = PushTable("table5_housing", load_housing, three_folds, _FOLDS)

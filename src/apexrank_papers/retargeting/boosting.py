@@ -146,7 +146,7 @@ def _trial(library: str, name: str, fold: Fold) -> _Trial:
     return _Trial(choice.settings, choice.scores, time.process_time() - start)
 
 
-def boosted_mq2008(*, library: str = "lightgbm", n_folds: int = 5, n_jobs: int | None = None) -> Result:
+def boosted_letor(*, library: str = "lightgbm", n_folds: int = 5, n_jobs: int | None = None) -> Result:
     """MQ2008 from ``$APEXRANK_DATA/letor/MQ2008``."""
     check_choice("library", library, LIBRARIES)
     return run_folds(mq2008_folds()[:n_folds], library, n_jobs=n_jobs)
