@@ -18,10 +18,10 @@ from apexrank.datasets import networks
 from apexrank.errors import InputError
 from apexrank.graph import LpqRank, PageRank, as_graph
 from apexrank.metrics import spearman_footrule
-from apexrank_papers.graphs import EXPERIMENTS, linkfarm, spam_labels, toys, trust
+from apexrank_papers.graphs import linkfarm, spam_labels, toys, trust
 from apexrank_papers.graphs import ratings as hidden
 from apexrank_papers.graphs.farms import RATIO, TOL, farmed_crawl, labelled_sample, webspam
-from apexrank_papers.graphs.rankings import (
+from apexrank_papers.graphs.linkfarm import (
     CRAWLED,
     GUARDED,
     NO_LOOPS,
@@ -123,8 +123,11 @@ def test_they_are_registered():
 
 
 def test_names_and_options():
-    found = {experiment.name: experiment for experiment in EXPERIMENTS}
-    assert list(found) == ["toy-graphs", "linkfarm", "spam-labels", "trust", "hidden-ratings"]
+    names = ["toy-graphs", "linkfarm", "spam-labels", "trust", "hidden-ratings"]
+    assert [
+        name for module, own in papers.TITLES.items() if module.startswith("graphs.") for name in own
+    ] == names
+    found = {name: papers.get(name) for name in names}
     assert found["toy-graphs"].options == []
     assert {"data", "farms", "boosters", "ps", "ratios", "random_state", "n"} <= set(
         found["linkfarm"].options

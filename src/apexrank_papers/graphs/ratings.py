@@ -25,8 +25,8 @@ from apexrank.graph import (
 )
 from apexrank.metrics import auc
 from apexrank_papers.graphs.trust import LOADERS
-from apexrank_papers.result import Result, Verdict, signed_verdict
-from apexrank_papers.splits import check_repeated, mean_over_splits, standard_error
+from apexrank_papers.result import Result, Verdict, text_view
+from apexrank_papers.splits import check_repeated, mean_verdict, standard_error
 
 TOL = 1e-7
 FIRST = 20
@@ -91,9 +91,11 @@ def hidden_ratings(*, hidden: float = 0.3, repeats: int = 10, random_state: int 
                 verdicts += _verdicts(data, measured)
         notes.append(f"{name}: {_closed_pairs(as_graph(network.adjacency, signed=True))}")
     table = pl.DataFrame(rows, ("data", "users", "method", "auc", "standard_error"), orient="row")
-    cells = [f"{row[3]:.3f}" + ("" if row[4] is None else f" ± {row[4]:.3f}") for row in rows]
-    named = table.with_columns(pl.Series("cell", cells))
-    view = named.pivot("data", index=["users", "method"], values="cell").sort("users", maintain_order=True)
+
+    def cell(auc: float, standard_error: float | None, **_: str) -> str:
+        return f"{auc:.3f}" + ("" if standard_error is None else f" ± {standard_error:.3f}")
+
+    view = text_view(table, cell, on="data", index=["users", "method"]).sort("users", maintain_order=True)
     notes += [
         f"Mean ± standard error over {repeats} draws; the last ratings in time are one split. All: users with "
         "hidden ratings; rated: those of them who have visible ones too. Users without visible ratings score 0 in "
@@ -131,8 +133,8 @@ def _verdicts(data: str, measured: list[dict[tuple[str, str], float]]) -> Iterat
     best, plain = "FairnessGoodness, smoothing 2", "MeanRating, smoothing 0"
     published, demoted = "FairnessGoodness, smoothing 0", "DemotedRank, along the links"
     for other in ("LpqRank", demoted, plain, published, "MeanRating, smoothing 2", "InDegree (net)"):
-        gap = mean_over_splits(np.array([each[USERS[0], best] - each[USERS[0], other] for each in measured]))
-        yield signed_verdict(f"{data}: {best} is better than {other}", gap.sign, f"difference of AUC {gap}")
+        gaps = np.array([each[USERS[0], best] - each[USERS[0], other] for each in measured])
+        yield mean_verdict(f"{data}: {best} is better than {other}", gaps, "difference of AUC {}")
 
 
 def _closed_pairs(graph: SignedGraph) -> str:
