@@ -10,8 +10,8 @@ import polars as pl
 from apexrank.graph import ConsensusRank, Layers, PageRank, as_layers
 from apexrank.metrics import kendall_tau
 from apexrank_papers.consensus import data
-from apexrank_papers.result import Result, Verdict, claim, signed_verdict
-from apexrank_papers.splits import check_repeated, mean_over_splits
+from apexrank_papers.result import Result, Verdict, claim
+from apexrank_papers.splits import check_repeated, mean_verdict, standard_error
 
 AUTHORS = ("Alice", "Bob", "Carol")
 OWN = "cites Bob"
@@ -57,18 +57,14 @@ def consensus_reviewers() -> Result:
     """
     layers = review_layers()
     found = {way: ConsensusRank(**options).fit(layers) for way, options in WAYS.items()}
-    table = pl.DataFrame(
-        [
-            {"way": way, "reviewer": str(name), "rank": rank.scores_[i]}
-            | {
-                f"weight of {criterion}": rank.layer_weights_[i, k]
-                for k, criterion in enumerate(rank.layers_)
-            }
-            | {"disagreement": rank.vertex_disagreement_[i]}
-            for way, rank in found.items()
-            for i, name in enumerate(rank.names_)
-        ]
-    )
+    parts = []
+    for way, rank in found.items():
+        weights = {
+            f"weight of {criterion}": rank.layer_weights_[:, k] for k, criterion in enumerate(rank.layers_)
+        }
+        known = {"way": way, "reviewer": list(map(str, rank.names_)), "rank": rank.scores_} | weights
+        parts.append(pl.DataFrame(known | {"disagreement": rank.vertex_disagreement_}))
+    table = pl.concat(parts)
     bob, own = AUTHORS.index("Bob"), list(REVIEWS).index(OWN)
     equal, chosen = found[EQUAL], found[CONSENSUS]
     weights = equal.layer_weights_[bob, own], chosen.layer_weights_[bob, own]
@@ -131,16 +127,13 @@ def consensus_networks(
     worlds = [
         data.draw_people(engineers, musicians, np.random.default_rng(random_state + s)) for s in range(draws)
     ]
-    found = {way: [_joined(world, way) for world in worlds] for way in JOINED}
     rows, taus = [], {}
-    for way, ranks in found.items():
-        taus[way] = np.array([tau for *_, tau in ranks])
-        shares = np.mean([share for _, share, _ in ranks], axis=0)
-        rows.append(
-            {"way": way, "top people": ", ".join(ranks[0][0])}
-            | {f"share of {network}": share for network, share in zip(data.NETWORKS, shares, strict=True)}
-            | {"Kendall's τ": taus[way].mean(), "standard_error": taus[way].std(ddof=1) / np.sqrt(draws)}
-        )
+    for way in JOINED:
+        tops, shares, agreement = zip(*(_joined(world, way) for world in worlds), strict=True)
+        taus[way] = np.array(agreement)
+        named = zip(data.NETWORKS, np.mean(shares, axis=0), strict=True)
+        row = {"way": way, "top people": ", ".join(tops[0])} | {f"share of {name}": x for name, x in named}
+        rows.append(row | {"Kendall's τ": taus[way].mean(), "standard_error": standard_error(taus[way])})
     table = pl.DataFrame(rows)
     verdicts = [_nearer(way, EQUAL, taus) for way in JOINED if way != EQUAL]
     notes = [
@@ -169,9 +162,8 @@ def _joined(people: data.People, way: str) -> tuple[list[str], np.ndarray, float
 
 
 def _nearer(way: str, other: str, taus: dict[str, np.ndarray]) -> Verdict:
-    gap = mean_over_splits(taus[way] - taus[other])
     row = f"{way}: nearer to the true order than {other}"
-    return signed_verdict(row, gap.sign, f"difference of Kendall's τ {gap}")
+    return mean_verdict(row, taus[way] - taus[other], "difference of Kendall's τ {}")
 
 
 def consensus_brew(*, n: int = 30, degree: float = 5.0, draws: int = 4, random_state: int = 0) -> Result:
