@@ -49,6 +49,11 @@ def signed_verdict(row: str, sign: int, why: str) -> Verdict:
     return Verdict(row, {1: "agrees", 0: "within noise", -1: "differs"}[sign], why)
 
 
+def interval_verdict(row: str, low: float, high: float, why: str) -> Verdict:
+    """Verdict on a difference that should be above 0, given its confidence interval."""
+    return signed_verdict(row, 1 if low > 0 else -1 if high < 0 else 0, why)
+
+
 @dataclass(frozen=True)
 class Result:
     """Outcome of an experiment.
