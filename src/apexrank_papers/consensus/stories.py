@@ -59,10 +59,8 @@ def consensus_reviewers() -> Result:
     found = {way: ConsensusRank(**options).fit(layers) for way, options in WAYS.items()}
     parts = []
     for way, rank in found.items():
-        weights = {
-            f"weight of {criterion}": rank.layer_weights_[:, k] for k, criterion in enumerate(rank.layers_)
-        }
-        known = {"way": way, "reviewer": list(map(str, rank.names_)), "rank": rank.scores_} | weights
+        known: dict[str, Any] = {"way": way, "reviewer": list(map(str, rank.names_)), "rank": rank.scores_}
+        known |= {f"weight of {name}": rank.layer_weights_[:, k] for k, name in enumerate(rank.layers_)}
         parts.append(pl.DataFrame(known | {"disagreement": rank.vertex_disagreement_}))
     table = pl.concat(parts)
     bob, own = AUTHORS.index("Bob"), list(REVIEWS).index(OWN)

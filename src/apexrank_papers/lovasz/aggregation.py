@@ -198,11 +198,14 @@ def mq2008_agg_folds(path: str | Path | None = None) -> Iterator[Fold]:
             "MQ2008-agg is not there: put A1.txt to A5.txt (or .gz) into a folder aggregation/MQ2008-agg below "
             f"{DATA_VARIABLE}, or name their folder with path="
         )
-    for fold in letor_folds(folder, n_features=N_RANKERS, null="nan"):
-        for bunch in fold[1:]:
-            _check_ranks(bunch)
-            bunch.feature_names = [f"ranker_{j}" for j in range(1, N_RANKERS + 1)]
-        yield fold
+    return map(_of_ranks, letor_folds(folder, n_features=N_RANKERS, null="nan"))
+
+
+def _of_ranks(fold: Fold) -> Fold:
+    for bunch in fold[1:]:
+        _check_ranks(bunch)
+        bunch.feature_names = [f"ranker_{j}" for j in range(1, N_RANKERS + 1)]
+    return fold
 
 
 def _check_ranks(bunch: Bunch) -> None:

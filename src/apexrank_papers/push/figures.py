@@ -142,9 +142,9 @@ def figure4() -> Result:
     corners = {name: _corners(contributions) for name, contributions in maps.items()}
     rows = [{"objective": name, **corner} for name, corner in corners.items()]
     view = pl.DataFrame(rows).with_columns(pl.selectors.float().round(4))
-    shape = next(iter(maps.values())).shape
-    axes = {name: range(1, n + 1) for name, n in zip(("positive", "negative"), shape, strict=True)}
-    table = tidy({"objective": maps} | axes, {"share": list(maps.values())})
+    positives, negatives = (range(1, n + 1) for n in np.bincount(LABELS)[::-1].tolist())
+    axes = {"objective": maps, "positive": positives, "negative": negatives}
+    table = tidy(axes, {"share": list(maps.values())})
     notes = ["A corner is six of the twelve positives against four of the eight negatives."]
     return Result(table, view, [_slant(corners), _leftwards(corners)], _draw_objectives(maps), notes)
 

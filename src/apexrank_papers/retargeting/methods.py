@@ -14,6 +14,7 @@ from sklearn.utils import Bunch
 
 from apexrank import metrics
 from apexrank.datasets import Fold
+from apexrank.problem.design import scores_of
 from apexrank.rankers import CrucialPairsPush, ListwiseRanker, MonotoneRetargeting
 from apexrank.validation import segment
 from apexrank_papers.retargeting.published import PublishedRetargeting
@@ -77,12 +78,12 @@ def alternations(divergence: str, normalize: bool, starts: tuple[str, ...] = ("r
 
     def candidates(train: Bunch, _validation: Bunch) -> Iterator[tuple[str, Scorer]]:
         for start, alpha in product(starts, PENALTIES):
-            options = {"alpha": alpha, "start": start, "max_alternations": MOST_ALTERNATIONS}
+            options: Any = {"alpha": alpha, "start": start, "max_alternations": MOST_ALTERNATIONS}
             ranker = PublishedRetargeting(divergence, normalize=normalize, **options)
             ranker.fit(train.data, train.target, groups=train.groups)
             for k, coef in enumerate(ranker.coef_path_, start=1):
                 settings = f"start={start}, alpha={alpha:g}, alternations={k}"
-                yield settings, lambda X, coef=coef: X @ coef
+                yield settings, partial(scores_of, w=coef)
 
     return candidates
 

@@ -88,11 +88,10 @@ def _printed(paper: str, method: Method) -> dict[str, float | None]:
 
 def _rows(trial: Trial, y: np.ndarray, groups: np.ndarray, printed: dict[str, float | None]) -> pl.DataFrame:
     """One row for each measure, with its bootstrap interval over the queries."""
-    found = [metrics.bootstrap(measure, y, trial.scores, groups=groups) for measure in MEASURES.values()]
-    rows = [
-        (trial.method.name, name, *interval[:3], printed[name])
-        for name, interval in zip(MEASURES, found, strict=True)
-    ]
+    rows = []
+    for name, measure in MEASURES.items():
+        interval: Any = metrics.bootstrap(measure, y, trial.scores, groups=groups)
+        rows.append((trial.method.name, name, *interval[:3], printed[name]))
     schema = ["method", "measure", "value", "low", "high", "printed"]
     return pl.DataFrame(rows, schema, schema_overrides={"printed": pl.Float64}, orient="row")
 
