@@ -161,9 +161,7 @@ class _Dual:
 def _check_rows(A: ArrayLike, b: ArrayLike, n: int) -> tuple[np.ndarray, np.ndarray]:
     rows, bounds = np.asarray(A, dtype=float), np.asarray(b, dtype=float)
     if rows.ndim != 2 or rows.shape[1] != n or bounds.shape != rows.shape[:1]:
-        raise InputError(
-            f"A must have {n} columns and b one number for each row, got {rows.shape}, {bounds.shape}"
-        )
+        raise InputError(f"A needs {n} columns and b one number per row, got {rows.shape}, {bounds.shape}")
     if not np.all(np.isfinite(bounds)):
         raise InputError("b must be finite: leave out rows without a bound")
     return check_normal(rows, rows.shape), bounds

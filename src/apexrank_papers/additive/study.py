@@ -98,9 +98,7 @@ def additive_study(
     known, notes = rankers()
     methods = methods or tuple(known)
     if LIGHTGBM not in methods or LIGHTGBM not in known:
-        raise MissingExtraError(
-            'the study measures differences to LightGBM: pip install "apexrank[boosting]"'
-        )
+        raise MissingExtraError('the study takes differences to LightGBM: pip install "apexrank[boosting]"')
     for names, there in ((tables, TABLES), (methods, known)):
         for name in names:
             if name not in there:

@@ -54,9 +54,8 @@ def split(ratings: csr_array, hidden: np.ndarray) -> Split:
     coo, n = ratings.tocoo(), ratings.shape[0]
     seen = csr_array((coo.data[~hidden], (coo.row[~hidden], coo.col[~hidden])), shape=coo.shape, dtype=float)
     asked, rated = (np.bincount(coo.col[part], minlength=n) > 0 for part in (hidden, ~hidden))
-    return Split(
-        as_graph(seen, signed=True), asked, rated, np.bincount(coo.col[hidden], coo.data[hidden], n) < 0
-    )
+    negative = np.bincount(coo.col[hidden], coo.data[hidden], n) < 0
+    return Split(as_graph(seen, signed=True), asked, rated, negative)
 
 
 def hidden_ratings(*, hidden: float = 0.3, repeats: int = 10, random_state: int = 0) -> Result:

@@ -78,9 +78,8 @@ def _more_for_larger_p(table: pl.DataFrame) -> Verdict:
     grows = [
         bool((np.diff(line) > 0).all()) for theorem in THEOREMS for line in _lines(table, theorem).values()
     ]
-    return claim(
-        "more for a larger p", all(grows), f"negatives grow with p on {sum(grows)} of {len(grows)} lines"
-    )
+    why = f"negatives grow with p on {sum(grows)} of {len(grows)} lines"
+    return claim("more for a larger p", all(grows), why)
 
 
 def _never_worse(table: pl.DataFrame) -> Verdict:

@@ -56,9 +56,7 @@ class Alternation:
         """First targets: a function of the relevance, divided by its sum in each list."""
         lists = self.lists
         if isinstance(start, str) and start not in STARTS:
-            raise InputError(
-                f"unknown start {start!r}: use one of {', '.join(STARTS)}, an array or a function"
-            )
+            raise InputError(f"unknown start {start!r}: use {', '.join(STARTS)}, an array or a function")
         if (
             isinstance(start, str) and start == "softmax"
         ):  # less the highest, so that no exponential overflows
@@ -73,9 +71,7 @@ class Alternation:
         values = values[lists.rows]
         total = lists.sums(lists.weight * values)
         if not np.isfinite(values).all() or values.min() < 0 or total.min() <= 0:
-            raise InputError(
-                "the first targets must be at least 0, not all 0 in a group: use start='softmax'"
-            )
+            raise InputError("first targets must be at least 0, not all 0 in a group: use start='softmax'")
         return values / lists.spread(total)
 
     def coefficients(self, targets: np.ndarray, w0: np.ndarray, solver: Solver) -> Solution:
