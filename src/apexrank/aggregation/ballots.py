@@ -177,10 +177,10 @@ class Ballots(Profile):
         infinite = np.argwhere(np.isinf(block))
         if len(infinite):
             row, item = infinite[0]
-            raise InputError(
-                f"{voter_name(int(numbers[row]), self.voters)} gives {self.items[item]!r} an infinite score: "
-                "use a finite one, or NaN where it is missing"
+            told = (
+                f"{voter_name(int(numbers[row]), self.voters)} gives {self.items[item]!r} an infinite score"
             )
+            raise InputError(f"{told}: use a finite one, or NaN where it is missing")
         silent = np.flatnonzero(odd.all(axis=1))
         if len(silent):
             voter = voter_name(int(numbers[silent[0]]), self.voters)
@@ -439,10 +439,9 @@ def read_ballots(
         raise InputError(f"items must be one name for each of {values.shape[1]} columns, got {len(labels)}")
     if kind == "ranks":
         values = values.astype(np.float64)
-        if (values < 1).any():
+        if len(low := values[values < 1]):
             raise InputError(
-                f"ranks begin with 1 for the best item, got {values[values < 1][0]:g}: "
-                "use kind='scores' for scores"
+                f"ranks begin with 1 for the best item, got {low[0]:g}: use kind='scores' for scores"
             )
     w = read_weights(weights, len(values), sheet.voters)
     scores, positional = (values, False) if kind == "scores" else (-values, True)

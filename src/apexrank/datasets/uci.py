@@ -199,22 +199,15 @@ def load_tic_tac_toe(*, encoding: str = "signed", return_X_y: bool = False, as_f
     >>> X.shape, int(y.sum()), X[0].tolist()
     ((958, 9), 626, [1.0, 1.0, 1.0, 1.0, -1.0, -1.0, 1.0, -1.0, -1.0])
     """
-    encodings = {"signed": _signed_squares, "one-hot": _one_hot_squares}
-    if encoding not in encodings:
+    if encoding not in ("signed", "one-hot"):
         raise InputError(f'encoding must be "signed" or "one-hot", got {encoding!r}')
     cells, source = read_cells(_TIC_TAC_TOE)
-    data, names = encodings[encoding](cells[:, :-1])
+    marks = {name: cells[:, :-1] == letter for name, letter in (("x", "x"), ("o", "o"), ("blank", "b"))}
+    data, names = marks["x"].astype(np.float64) - marks["o"], _SQUARES
+    if encoding == "one-hot":
+        data, names = np.hstack(list(marks.values())), [f"{s}={m}" for m in marks for s in _SQUARES]
     bunch = _bunch(data, cells[:, -1] == "positive", names, ["not won", "x won"], source)
     return finish(bunch, load_tic_tac_toe.__doc__, return_X_y=return_X_y, as_frame=as_frame)
-
-
-def _signed_squares(marks: np.ndarray) -> tuple[np.ndarray, list[str]]:
-    return (marks == "x").astype(np.float64) - (marks == "o"), _SQUARES
-
-
-def _one_hot_squares(marks: np.ndarray) -> tuple[np.ndarray, list[str]]:
-    data = np.concatenate([marks == mark for mark in "xob"], axis=1)
-    return data, [f"{square}={mark}" for mark in ("x", "o", "blank") for square in _SQUARES]
 
 
 def load_housing(*, return_X_y: bool = False, as_frame: bool = False) -> Bunch:

@@ -313,10 +313,8 @@ def read_lists(scores: TwoLists, rankings: TwoLists, orders: TwoLists) -> Compar
     pairs = {"scores": scores, "rankings": rankings, "orders": orders}
     given = [name for name, pair in pairs.items() if pair is not None]
     if len(given) != 1:
-        raise InputError(
-            "pass exactly one of scores=(a, b), rankings=(a, b) and orders=(a, b), "
-            f"got {' and '.join(given) or 'none'}"
-        )
+        got = " and ".join(given) or "none"
+        raise InputError(f"pass exactly one of scores=(a, b), rankings=(a, b) and orders=(a, b), got {got}")
     name, pair = given[0], pairs[given[0]]
     if not isinstance(pair, tuple | list | np.ndarray) or len(pair) != 2:
         raise InputError(f"{name} must be a pair of lists, {name}=(first, second)")

@@ -33,6 +33,7 @@ from apexrank.io.prepare import prepare
 from apexrank.io.table_ranker import Recipe
 from apexrank.io.tables import Table
 from apexrank.metrics import auc, average_precision, partial_auc, precision_at, tpr_at_fpr
+from apexrank.metrics.confidence import interval_of_mean
 from apexrank.plot.style import COLOURS, light
 from apexrank.progress import steps
 from apexrank.rankers.base import class_scores
@@ -271,9 +272,7 @@ def interval(gaps: np.ndarray) -> tuple[float, float, float]:
     >>> f"{mean:.2f} {low:.2f} {high:.2f}"
     '0.10 0.03 0.18'
     """
-    draws = np.random.default_rng(0).integers(len(gaps), size=(DRAWS, len(gaps)))
-    low, high = np.quantile(gaps[draws].mean(axis=1), [0.025, 0.975])
-    return float(gaps.mean()), float(low), float(high)
+    return interval_of_mean(gaps, DRAWS, 0.95, "percentile", 0)[:3]
 
 
 def _verdicts(values: np.ndarray, methods: list[str]) -> Iterator[Verdict]:

@@ -68,11 +68,11 @@ def link_recovery(
     values = over_splits(partial(_measure_draw, n, d, noise, steps), draws, 1, random_state)
     angles = dict(zip(LINKS, values[..., 0].swapaxes(0, 1), strict=True))  # draws x methods
     seconds = values[..., 2].mean(axis=(0, 1))
-    verdicts = [
-        *(_within(f"{name}: direction", angles[name][:, OURS], MOST_DEGREES, " degrees") for name in NEAR),
-        *(_beside_least_squares(name, angles[name]) for name in CURVED),
-        _beside_isotron(angles, seconds),
-    ]
+    asked = [(f"{name}: direction", angles[name][:, OURS], MOST_DEGREES, " degrees") for name in NEAR]
+    for name in CURVED:
+        ratios = angles[name][:, OURS] / angles[name][:, LEAST_SQUARES]
+        asked.append((f"{name}: beside least squares", ratios, MOST_OF_LEAST_SQUARES, " of its angle"))
+    verdicts = [*(_within(*each) for each in asked), _beside_isotron(angles, seconds)]
     worst = ", ".join(f"{name} {found[:, OURS].max():.2f}" for name, found in angles.items())
     isotrons = seconds[[ISOTRON, LIPSCHITZ]].sum() / seconds.sum()
     notes = [
@@ -131,11 +131,6 @@ def _within(row: str, values: np.ndarray, limit: float, words: str) -> Verdict:
     sign = 1 if mean.value + mean.noise <= limit else -1 if mean.value - mean.noise > limit else 0
     why = f"mean {mean.value:.2f} ± {mean.noise:.2f}{words}, at most {limit:.2g} asked"
     return signed_verdict(row, sign, f"{why}; worst of {len(values)} draws {values.max():.2f}")
-
-
-def _beside_least_squares(name: str, angles: np.ndarray) -> Verdict:
-    ratios = angles[:, OURS] / angles[:, LEAST_SQUARES]
-    return _within(f"{name}: beside least squares", ratios, MOST_OF_LEAST_SQUARES, " of its angle")
 
 
 def _beside_isotron(angles: dict[str, np.ndarray], seconds: np.ndarray) -> Verdict:
