@@ -7,10 +7,9 @@ import pytest
 from scipy.optimize import minimize
 from sklearn.exceptions import ConvergenceWarning
 
-from apexrank.bregman import bregman_projection
 from apexrank.divergences import KL, IDivergence, ItakuraSaito, Logistic, ShiftedIDivergence, Squared
 from apexrank.errors import InputError
-from apexrank.projections import onto_halfspace, onto_monotone, onto_ordered_simplex
+from apexrank.projections import bregman_projection, onto_halfspace, onto_monotone, onto_ordered_simplex
 
 ATOMS = [Squared(), IDivergence(), ShiftedIDivergence(), ItakuraSaito(), Logistic(), KL()]
 both = pytest.mark.parametrize("parallel", [False, True], ids=["sequential", "parallel"])
