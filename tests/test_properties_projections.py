@@ -317,7 +317,7 @@ def test_the_simplex_sees_neither_the_order_of_rows_nor_a_shift(atom, draw, shif
 
 
 def test_no_point_above_one_is_on_the_simplex():
-    with pytest.raises(InputError, match="does not cross the interior"):
+    with pytest.raises(InputError, match="does not cross the domain's interior"):
         onto_simplex("shifted-i-divergence", [0.0, 0.0])
 
 

@@ -1,4 +1,4 @@
-"""What experiments are made of: verdicts, tables, views of tables, and figures."""
+"""Experiments and their parts: verdicts, tables, views of tables, and figures."""
 
 from __future__ import annotations
 
@@ -69,7 +69,7 @@ class Result:
     figure : matplotlib Figure or None
         The picture, where the paper has one.
     notes : list of str
-        What one has to know to read the table: data, splits, units.
+        Data, splits and units of the table.
     """
 
     table: pl.DataFrame
@@ -105,7 +105,7 @@ class Experiment:
 
 
 def tidy(axes: Mapping[str, Iterable[Any]], columns: Mapping[str, Any]) -> pl.DataFrame:
-    """Tidy table of arrays whose axes have names: one row for each combination of the names along the axes.
+    """Make a tidy table of arrays with labelled axes: one row for each combination of labels.
 
     Examples
     --------
@@ -122,7 +122,7 @@ def tidy(axes: Mapping[str, Iterable[Any]], columns: Mapping[str, Any]) -> pl.Da
 def text_view(
     table: pl.DataFrame, form: str | Callable[..., str], on: str, index: str | Sequence[str]
 ) -> pl.DataFrame:
-    """Pivot a tidy table into cells of text, which ``form`` makes of the values of a row by the names of its columns.
+    """Pivot a tidy table into cells of text; ``form`` formats a row, whose values it gets by the names of the columns.
 
     Examples
     --------
@@ -138,7 +138,7 @@ def text_view(
 
 
 def panels(width: float, height: float, *shape: int, **options: Any) -> tuple[Figure, Any]:
-    """Make a figure that belongs to its caller alone, and its axes: pyplot would keep a reference and never free it."""
+    """Make a figure and its axes without pyplot, which would keep a reference to the figure and never free it."""
     try:
         from matplotlib.figure import Figure
     except ModuleNotFoundError:
@@ -150,7 +150,7 @@ def panels(width: float, height: float, *shape: int, **options: Any) -> tuple[Fi
 def draw_lines(
     ax: Any, lines: Mapping[str, tuple[Any, Any]], style: Callable[[int], dict[str, Any]], **labels: Any
 ) -> None:
-    """Draw lines with their names, a thin grid, and what ``labels`` sets of the axes; the legend is the caller's."""
+    """Draw named lines and a thin grid, and set properties of the axes by ``labels``; the caller draws the legend."""
     from apexrank.plot.style import light
 
     for number, (name, (x, y)) in enumerate(lines.items()):

@@ -404,30 +404,27 @@ class BlockVectors:
     def __init__(self, blocks: Blocks, checked: Callable[[Any], np.ndarray], cost: Cost) -> None:
         self.blocks, self.checked, self.cost = blocks, checked, cost
         known, low, high = [], np.inf, -np.inf
-        for block, X in self._read():
+        for _, X, block in self._parts():
             known.append((*cost.table(X)[1:], _block_weight(block)))
             low, high = min(low, float(X.min())), max(high, float(X.max()))
             self.n_items, self.dtype = X.shape[1], X.dtype
         self.means, self.constant, self.weight = map(np.concatenate, zip(*known, strict=True))
         self.noise = cost.noise(self.n_items, high - low)
 
-    def _read(self) -> Iterator[tuple[Block, np.ndarray]]:
-        for block in self.blocks:
-            if len(block.X):
-                yield block, self.checked(block.X)
-
-    def _parts(self) -> Iterator[tuple[slice, np.ndarray]]:
+    def _parts(self) -> Iterator[tuple[slice, np.ndarray, Block]]:
+        """Row numbers, checked rows and the block itself, block by block; empty blocks are left out."""
         first = 0
-        for _, X in self._read():
-            yield slice(first, first + len(X)), X
-            first += len(X)
+        for block in self.blocks:
+            if n := len(block.X):
+                yield slice(first, first + n), self.checked(block.X), block
+                first += n
 
     def assign(self, centres: Centres) -> Assignment:
         """Each row to its nearest centre."""
-        parts = []
-        for rows, X in self._parts():
-            table = Table(X, self.means[rows], self.constant[rows])
-            parts.append(assign(table, self.weight[rows], centres.costs))
+        parts = [
+            assign(Table(X, self.means[rows], self.constant[rows]), self.weight[rows], centres.costs)
+            for rows, X, _ in self._parts()
+        ]
         labels, costs, value, mass, sums = zip(*parts, strict=True)
         joined = np.concatenate(labels), np.concatenate(costs)
         return Assignment(*joined, sum(value), np.sum(mass, axis=0), np.sum(sums, axis=0))
@@ -435,7 +432,7 @@ class BlockVectors:
     def take(self, numbers: np.ndarray) -> np.ndarray:
         """Some of the rows."""
         taken = np.empty((len(numbers), self.n_items), dtype=self.dtype)
-        for rows, X in self._parts():
+        for rows, X, _ in self._parts():
             here = (numbers >= rows.start) & (numbers < rows.stop)
             taken[here] = X[numbers[here] - rows.start]
         return taken

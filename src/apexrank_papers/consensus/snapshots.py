@@ -93,7 +93,9 @@ def consensus_snapshots(
         f"L1 {means[:, -1, 0].mean():.3f}, footrule {means[:, -1, 1].mean():.3f}.",
     ]
     known = table.filter(pl.col("mean").is_not_nan())
-    return Result(known, _view(means), verdicts, _draw(values, window), notes)
+    over_days = tidy({"method": METHODS, "measure": MEASURES}, spread(means[:, : len(METHODS)]))
+    view = text_view(over_days, "{mean:.3f} ± {standard_error:.3f}", on="measure", index="method")
+    return Result(known, view, verdicts, _draw(values, window), notes)
 
 
 def history(
@@ -147,12 +149,6 @@ def _ranks(views: list[np.ndarray]) -> list[np.ndarray]:
         ConsensusRank("blend", tol=1e-5).fit(layers).scores_,
         ConsensusRank("corroborate", tol=1e-5).fit(layers).scores_,
     ]
-
-
-def _view(means: np.ndarray) -> pl.DataFrame:
-    """Means over days and draws, and standard errors over the draws."""
-    numbers = tidy({"method": METHODS, "measure": MEASURES}, spread(means[:, : len(METHODS)]))
-    return text_view(numbers, "{mean:.3f} ± {standard_error:.3f}", on="measure", index="method")
 
 
 def _better(means: np.ndarray, method: str, other: str, measure: str) -> Verdict:

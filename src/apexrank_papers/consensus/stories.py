@@ -133,7 +133,10 @@ def consensus_networks(
         row = {"way": way, "top people": ", ".join(tops[0])} | {f"share of {name}": x for name, x in named}
         rows.append(row | {"Kendall's τ": taus[way].mean(), "standard_error": standard_error(taus[way])})
     table = pl.DataFrame(rows)
-    verdicts = [_nearer(way, EQUAL, taus) for way in JOINED if way != EQUAL]
+    verdicts = [
+        mean_verdict(f"{way}: nearer to the true order than {EQUAL}", gaps, "difference of Kendall's τ {}")
+        for way, gaps in ((way, taus[way] - taus[EQUAL]) for way in JOINED if way != EQUAL)
+    ]
     notes = [
         f"{engineers} engineers and {musicians} musicians, {draws} draws; top people of the first. The truth is "
         "PageRank of the professional links, which are at work for engineers, in music for musicians; friends are "
@@ -157,11 +160,6 @@ def _joined(people: data.People, way: str) -> tuple[list[str], np.ndarray, float
     by_name = dict(zip(rank.names_.tolist(), rank.scores_.tolist(), strict=True))
     scores = np.array([by_name[name] for name in people.names])
     return rank.ranking_[:5].tolist(), shares, float(kendall_tau(scores=(scores, people.truth)))
-
-
-def _nearer(way: str, other: str, taus: dict[str, np.ndarray]) -> Verdict:
-    row = f"{way}: nearer to the true order than {other}"
-    return mean_verdict(row, taus[way] - taus[other], "difference of Kendall's τ {}")
 
 
 def consensus_brew(*, n: int = 30, degree: float = 5.0, draws: int = 4, random_state: int = 0) -> Result:

@@ -85,7 +85,11 @@ def link_recovery(
         f"The Isotrons took {isotrons:.0%} of the time of all fits; for their sake the default is 6 draws: more "
         "make the intervals narrower.",
     ]
-    table, figure = _tidy(values), _draw_links(Sample.draw(n, d, random_state), noise)
+    worst_draw = values.max(axis=0)
+    worst_draw[..., 1] = values[..., 1].min(axis=0)  # of R²
+    columns = spread(values) | {"worst": worst_draw}
+    table = tidy({"link": LINKS, "method": METHODS, "measure": PLACES}, columns)
+    figure = _draw_links(Sample.draw(n, d, random_state), noise)
     return Result(table, _view(table), verdicts, figure, notes)
 
 
@@ -108,12 +112,6 @@ def _measure(
     model.fit(sample.X, y)
     took = perf_counter() - start
     return [angle(model.coef_, sample.u), r2_score(g(fresh @ sample.u), model.predict(fresh)), took]
-
-
-def _tidy(values: np.ndarray) -> pl.DataFrame:
-    worst = values.max(axis=0)
-    worst[..., 1] = values[..., 1].min(axis=0)  # of R²
-    return tidy({"link": LINKS, "method": METHODS, "measure": PLACES}, spread(values) | {"worst": worst})
 
 
 def _view(table: pl.DataFrame) -> pl.DataFrame:
