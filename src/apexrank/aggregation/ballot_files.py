@@ -88,7 +88,8 @@ class BallotFile:
     @cached_property
     def counts(self) -> Seen:
         """What a pass over the ballots counts."""
-        w, gaps = np.ones(len(self.values)) if self.weights is None else self.weights, np.isnan(self.values)
+        w = np.ones(len(self.values)) if self.weights is None else self.weights
+        gaps = np.isnan(self.values)
         return Seen(len(w), float(w.sum()), bool((w % 1 == 0).all()), w @ ~gaps, int(gaps.sum()))
 
     @property

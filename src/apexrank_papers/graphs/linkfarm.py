@@ -281,7 +281,7 @@ def _draw(found: Found, web: Web, trials: Mapping[Key, Trial], plain: dict[float
     }
     flat = {
         f"{name_of(*key)}, {graph}": 1 + found("ordinary pages above", *key, graph)
-        for key, graph in zip((PLAIN, PLAIN, *OURS), (NO_LOOPS, PAIRS, NO_LOOPS, NO_LOOPS), strict=True)
+        for key, graph in ((PLAIN, NO_LOOPS), (PLAIN, PAIRS), *((key, NO_LOOPS) for key in OURS))
         if graph in found.graphs
     }
     _p_lines(axes[0, 2], lines, flat)

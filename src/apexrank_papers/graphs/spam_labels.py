@@ -182,7 +182,8 @@ def _table(values: dict[tuple[str, str, float], np.ndarray]) -> pl.DataFrame:
     printed = {row["algorithm"]: row for row in printed_table("spam_labels").to_dicts()}
     rows = []
     for (measure, name, share), draws in values.items():
-        there = printed.get(PRINTED.get(name, "") if measure == ERROR else "", {}).get(f"{100 * share:g}%")
+        algorithm = PRINTED.get(name) if measure == ERROR else None
+        there = printed.get(algorithm, {}).get(f"{100 * share:g}%")
         found = float(draws.mean()), float(standard_error(draws)), None if there is None else float(there)
         rows.append((share, name, measure, *found))
     schema = ["labels", "ranking", "measure", "mean", "standard_error", "printed"]

@@ -180,7 +180,8 @@ class PublishedRetargeting(GradedRanker):
         first = np.zeros(data.n_features) if w0 is None or len(w0) != data.n_features else w0
         solver = solver_for(self.solver, max_iter=self.max_iter, tol=self.tol, verbose=self.verbose)
         fits, targets = steps.run(steps.start(self.start, relevance), int(k), first, solver)
-        self.coef_path_, self.history_ = (np.array([getattr(f, x) for f in fits]) for x in ("w", "value"))
+        self.coef_path_ = np.array([fit.w for fit in fits])
+        self.history_ = np.array([fit.value for fit in fits])
         self.coef_, self.objective_, self.dual_gap_ = fits[-1].w, float(fits[-1].value), np.nan
         self.grad_norm_, self.converged_ = fits[-1].grad_norm, bool(fits[-1].converged)
         self.n_iter_, self.n_groups_ = len(fits), objective.n_groups

@@ -112,7 +112,7 @@ def _verdicts(table: pl.DataFrame) -> Iterator[Verdict]:
         gap = row["value"] - row["printed"]
         sign = 1 if abs(gap) <= CLOSE else 0 if row["low"] <= row["printed"] <= row["high"] else -1
         why = f"NDCG {row['value']:.4f}, printed {row['printed']:.4f} ({gap:+.4f})"
-        yield signed_verdict(row["method"], sign, why + ", inside the interval" * (sign == 0))
+        yield signed_verdict(row["method"], sign, f"{why}, inside the interval" if sign == 0 else why)
 
 
 def _figure(trials: list[Trial], y: np.ndarray, groups: np.ndarray) -> Figure:
