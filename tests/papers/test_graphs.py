@@ -400,7 +400,7 @@ def test_a_webspam_folder_is_data(name, options, hosts):
 def test_a_webspam_folder_needs_both_kinds_of_labels(hosts, tmp_path):
     (tmp_path / "uk.hostgraph.txt").write_text("2\n1:1\n0:1\n")
     (tmp_path / "labels.txt").write_text("0 spam\n")
-    with pytest.raises(InputError, match="labelled nonspam"):
+    with pytest.raises(InputError, match="labelled spam and others nonspam"):
         webspam(str(tmp_path))
 
 
@@ -424,7 +424,7 @@ def test_names_people_write():
 
 def test_unknown_data_is_refused():
     for experiment in (linkfarm.linkfarm, spam_labels.spam_labels):
-        with pytest.raises(InputError, match="synthetic, or a folder of WEBSPAM-UK, got 'uk-2007'"):
+        with pytest.raises(InputError, match="synthetic or a folder of WEBSPAM-UK, got 'uk-2007'"):
             experiment(data="uk-2007")
 
 
