@@ -23,6 +23,7 @@ from apexrank.graph import (
     SignedGraph,
     as_graph,
 )
+from apexrank.graph.neighbourhood import on_closed_cycle
 from apexrank.metrics import auc
 from apexrank_papers.graphs.trust import LOADERS
 from apexrank_papers.result import Result, Verdict, text_view
@@ -138,10 +139,9 @@ def _verdicts(data: str, measured: list[dict[tuple[str, str], float]]) -> Iterat
 
 def _closed_pairs(graph: SignedGraph) -> str:
     """Number of the first places of LpqRank that belong to pairs who rate nobody else above 0."""
-    links = graph.positive.to_scipy()
-    single = np.flatnonzero(np.diff(links.indptr) == 1)
-    friend = np.full(graph.positive.n, -1)
-    friend[single] = links.indices[links.indptr[single]]
+    closed = np.flatnonzero(on_closed_cycle(graph.positive))
+    links = graph.positive.to_scipy()[closed][:, closed]  # one from each
+    pairs = closed[((links @ links).diagonal() > 0) & (links.diagonal() == 0)]
     first = np.argsort(-LpqRank(tol=TOL).fit(graph).scores_, kind="stable")[:FIRST]
-    closed = sum(friend[i] not in (-1, i) and friend[friend[i]] == i for i in first)
-    return f"{closed} of the first {FIRST} of LpqRank belong to pairs who rate nobody else above 0."
+    number = np.isin(first, pairs).sum()
+    return f"{number} of the first {FIRST} of LpqRank belong to pairs who rate nobody else above 0."
