@@ -231,7 +231,7 @@ class LovaszBregmanKMeans(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Clu
         try:
             means = np.array(given, dtype=np.float64)
         except (TypeError, ValueError):
-            raise InputError(f"init must be a table of numbers of shape {shape}") from None
+            raise InputError(f"init must be finite scores of shape {shape}") from None
         if means.shape != shape or not np.isfinite(means).all():
             raise InputError(f"init must be finite scores of shape {shape}, got shape {means.shape}")
         return self._cost().centres(means)

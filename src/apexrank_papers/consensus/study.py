@@ -126,7 +126,7 @@ def consensus_study(
         "Cells: mean over the draws, and + or − where it is better or worse than the mean of transitions, draw by "
         "draw, beyond noise (95 %). Top 10, 50: share of the true top found. The written table has more methods.",
         "Plain: weights ∝ exp of how much better the vertex's other layers foretell a layer than the teleport does, "
-        "not divided by how much the layer says (`consensus_data.corroborated`).",
+        "not divided by how much the layer says (`apexrank_papers.consensus.data.corroborated`).",
         "The best layer is the best for that measure, which nobody knows beforehand.",
     ]
     verdicts = list(_verdicts(values, groups, settings))
