@@ -1,8 +1,8 @@
 """The papers' tables and figures, run again and set beside the printed numbers.
 
-A folder for each paper or chapter: `push`, `retargeting`, `link`, `graphs`, `consensus` and `lovasz`; `additive` is a
-study of ours. They share `result` (experiments, verdicts, tables and figures), `splits` (repeated measurements and
-their noise), `printed` (the papers' numbers), `summary` and `batch` (all of them).
+A folder for each paper or chapter: `push`, `retargeting`, `link`, `graphs`, `consensus` and `lovasz`; `additive` and
+`letor` are studies of ours. They share `result` (experiments, verdicts, tables and figures), `splits` (repeated
+measurements and their noise), `printed` (the papers' numbers), `summary` and `batch` (all of them).
 
 Examples
 --------
@@ -113,6 +113,10 @@ TITLES = {
     "additive.study": {
         "additive-study": "Additive rankers beside boosted trees on 32 public tables, some hours: --data "
         "packages|DIR --cells FILE"
+    },
+    "letor.study": {
+        "letor-study": "LetorRanker beside LambdaMART and other rankers on public queries, an hour: --data DIR "
+        "--cells FILE"
     },
 }
 REGISTRY = {

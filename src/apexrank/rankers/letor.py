@@ -24,7 +24,7 @@ from apexrank.rankers.additive import AdditiveRetargeting
 from apexrank.rankers.base import GradedScore, checked_rows, from_zero, read_rows
 from apexrank.rankers.boosted import BoostedRanker
 from apexrank.rankers.compose import LinearRanker
-from apexrank.rankers.libraries import LONGEST, grades
+from apexrank.rankers.libraries import LONGEST, THEIRS, grades
 from apexrank.rankers.retarget import MonotoneRetargeting
 from apexrank.validation import check_choice, check_count, check_finite, segment
 
@@ -32,7 +32,12 @@ TREES = ("lambdarank", "rank_xendcg", "retarget")
 PARTS = ("linear", "additive", *TREES)
 ALPHAS = {"linear": (10.0, 1.0, 0.1, 0.01, 0.001), "additive": (1.0, 0.1, 0.01)}
 ROUNDS = (25, 50, 100, 200)
-LEAVES, RATE, COLUMNS = 7, 0.1, 0.3
+GROWN: dict[str, Any] = {
+    "n_estimators": ROUNDS[-1],
+    "learning_rate": 0.1,
+    "max_leaves": 7,
+    "colsample": 0.3,
+}
 STACKED = 0.01  # ridge penalty of the weights of the parts
 # far more exact than the choice of alpha is; Newton's method costs tens of times as much on thousands of short lists
 CONVEX: dict[str, Any] = {"solver": "lbfgs", "tol": 1e-3}
@@ -44,70 +49,68 @@ class Views(NamedTuple):
     raw: np.ndarray
     within: np.ndarray | None
 
-    def __getitem__(self, rows: Any) -> Views:  # type: ignore[override]
-        return Views(self.raw[rows], None if self.within is None else self.within[rows])
+    def rows(self, chosen: np.ndarray) -> Views:
+        """The views of some rows."""
+        return Views(self.raw[chosen], None if self.within is None else self.within[chosen])
 
     def of(self, part: str) -> np.ndarray:
-        """Features that a part is fitted on: linear scores compare documents of a query, trees see both."""
-        if self.within is None:
-            return np.nan_to_num(self.raw) if part == "linear" else self.raw
+        """Features that a part is fitted on."""
         if part == "linear":
-            return np.nan_to_num(self.within)
-        return self.raw if part == "additive" else np.column_stack([self.raw, self.within])
+            return np.nan_to_num(self.raw if self.within is None else self.within)
+        if part == "additive" or self.within is None:
+            return self.raw
+        return np.column_stack([self.raw, self.within])
 
 
 @dataclass(eq=False, repr=False)
 class LetorRanker(GradedScore, BaseEstimator):
-    """Stacked ranker for learning to rank: linear and additive retargeting, and boosted trees with three objectives.
+    """Stacked ranker of graded relevance: linear and additive retargeting, and boosted trees with three objectives.
 
-    The queries are split into ``n_folds`` folds, and every part is fitted once without each of them. The out-of-fold scores
-    of a part choose its settings (penalty, number of trees) by NDCG. The out-of-fold scores of all parts, each in units
-    of its standard deviation inside queries, get weights of at least 0 by monotone retargeting. The score of a row is
-    the weighted mean over parts and folds, so that each part is also bagged over queries. Nothing is fitted again on
-    all queries.
-
-    Linear scores are linear in features standardised inside each query (mean 0, deviation 1). The trees see these
-    features beside those given, the additive part only those given.
+    The queries are split into ``n_folds`` folds, and every part is fitted once without each of them. The out-of-fold
+    scores of a part choose its setting (penalty or number of trees) by NDCG. The out-of-fold scores of all parts, each
+    in units of its standard deviation inside queries, get non-negative weights by monotone retargeting. The score of a
+    row is the weighted mean over parts and folds, so that each part is also bagged over queries. Nothing is fitted
+    again on all queries.
 
     Parameters
     ----------
     parts : sequence of str, optional
-        Some of "linear" (:class:`MonotoneRetargeting`), "additive" (:class:`AdditiveRetargeting`), and
-        "lambdarank", "rank_xendcg" and "retarget", which are trees with that objective (:class:`BoostedRanker` with
-        LightGBM). All by default; without LightGBM the first two, with a warning. Lists of more than 10,000 rows are
-        left to the others by default, as "lambdarank" and "rank_xendcg" do not take them.
+        Some of "linear" (:class:`MonotoneRetargeting`), "additive" (:class:`AdditiveRetargeting`), and "lambdarank",
+        "rank_xendcg" and "retarget", which are trees with that objective (:class:`BoostedRanker` with LightGBM). All by
+        default; without LightGBM the first two, with a warning. Where a list has more than 10,000 rows, the default
+        leaves out "lambdarank" and "rank_xendcg", which do not take it.
     query_features : bool
-        Whether features are standardised inside queries. Then ``predict`` needs the groups of the rows, each with all
-        of its documents, where ``fit`` had groups; without groups mean and deviation of the training rows are taken.
+        Whether features are also standardised inside each query (mean 0, deviation 1). The linear part then sees only
+        these, the trees see them beside those given, and the additive part only those given. Then ``predict`` needs the
+        groups of the rows, each with all of its documents, where ``fit`` had groups; without groups the mean and the
+        deviation are those of the training rows.
     n_folds : int
-        Number of folds. Fewer than ``n_folds`` groups are not split as groups: then rows are.
-    n_models : int, optional
-        Fits of each part, one fold after the other and then again with other folds; ``n_folds`` by default.
+        Number of folds. If there are fewer groups, rows are split instead of groups.
     time_budget : float, optional
-        Seconds after which no further model is fitted: the models end, at two or more, where one more is expected to
-        take longer. The time of two models is taken in any case, and results depend on the machine.
+        Seconds after which no further fold begins: fitting ends, after two folds or more, when the next one is expected
+        to exceed the budget. Two folds are fitted in any case. The result then depends on the speed of the machine.
     random_state : int, RandomState or None
-        Of the folds and the trees.
+        Seed of the folds and the trees.
 
     Attributes
     ----------
     weights_ : dict of float
-        Weight of each part, in units of its scores' deviation inside queries; they sum to 1.
+        Weight of each part, in units of the deviation of its scores inside queries; they sum to 1.
     settings_ : dict of float
         Penalty or number of trees that was chosen for each part.
     oof_ndcg_ : dict of float
-        Out-of-fold NDCG of each part with this setting, and of all parts together as "stacked". The values have
-        chosen settings and weights, so they are a little too high.
+        Out-of-fold NDCG of each part with this setting, and of all parts together as "stacked". Settings and weights
+        were chosen by the same scores, so the values are slightly optimistic.
     models_ : list of dict
-        Fitted rankers by part, one dict for each fit; :class:`MonotoneRetargeting` has ``coef_``,
-        :class:`AdditiveRetargeting` ``shapes_``, :class:`BoostedRanker` ``forest_``.
+        Fitted rankers by part, one dict for each fold.
     units_ : dict of float
-        Deviation of the scores of each part.
+        Standard deviation of the out-of-fold scores of each part inside queries.
 
     Notes
     -----
-    Missing values (NaN) are mean values for the linear part, have an effect of their own in the additive one, and go
-    where they fit best in the trees, which refuse them in columns that had none in training.
+    Missing values (NaN) count as 0 in the linear part (as the mean with ``query_features``), have an effect of their
+    own in the additive part, and go to the side that fits best in the trees, which refuse them in columns that had none
+    in training.
 
     Examples
     --------
@@ -117,15 +120,14 @@ class LetorRanker(GradedScore, BaseEstimator):
     >>> ranker = LetorRanker(parts=["linear", "additive"]).fit(X, y, groups=groups)
     >>> sorted(ranker.weights_), round(sum(ranker.weights_.values()), 6)
     (['additive', 'linear'], 1.0)
-    >>> ranker.predict(X, groups=groups).shape == y.shape
+    >>> ranker.score(X, y, groups=groups) > 0.9
     True
     """
 
     parts: Sequence[str] | None = None
     _: KW_ONLY
-    query_features: bool = True
+    query_features: bool = False
     n_folds: int = 5
-    n_models: int | None = None
     time_budget: float | None = None
     random_state: Any = 0
 
@@ -157,24 +159,23 @@ class LetorRanker(GradedScore, BaseEstimator):
         start = perf_counter()
         self._check()
         data = read_rows(self, X, y, sample_weight, groups, binary=False)
-        lists = segment(groups, len(data.labels)).of_rows()
-        weight = data.weight
-        kept = np.ones(len(lists), dtype=bool) if weight is None else weight > 0
-        rows, lists, weight = data.X[kept], lists[kept], None if weight is None else weight[kept]
-        if len(rows) < 2:
-            raise InputError(f"two rows or more are needed, got n_samples = {len(rows)}")
-        y = from_zero(data.labels[kept])
-        self._learn_scale(rows, weight, groups is not None)
-        views = self._views(rows, lists, weight)
+        kept = np.ones(len(data.labels), dtype=bool) if data.weight is None else data.weight > 0
+        if kept.sum() < 2:
+            raise InputError(f"two rows or more are needed, got n_samples = {kept.sum()}")
+        lists = segment(segment(groups, len(kept)).of_rows()[kept], kept.sum()).of_rows()
+        weight = None if data.weight is None else data.weight[kept]
+        rows, y = data.X[kept], from_zero(data.labels[kept])
+        scaled_by_rows = self.query_features and groups is None
+        self._scale = learn_standard(rows, weight) if scaled_by_rows else None
         parts = self._chosen_parts(np.bincount(lists).max())
-        found = self._fit_models(views, y, weight, lists, parts, start)
-        self._stack(found, y, weight, lists)
+        train = Training(self._views(rows, lists, weight), y, weight, lists)
+        self._stack(self._fit_folds(train, parts, start), train)
         return self
 
     def predict(self, X: ArrayLike, *, groups: ArrayLike | None = None) -> np.ndarray:
         """Ranking score of each row: higher means nearer to the top of its group.
 
-        ``groups`` are needed where ``fit`` had groups, unless ``query_features`` is False.
+        ``groups`` are used only with ``query_features``, and are needed there if ``fit`` had groups.
         """
         rows = checked_rows(self, X)
         if self.query_features and self._scale is None and groups is None:
@@ -183,13 +184,11 @@ class LetorRanker(GradedScore, BaseEstimator):
         total = np.zeros(len(rows))
         for part, weight in self.weights_.items():
             if weight > 0:
-                own = views.of(part)
-                scores = sum(models[part].predict(own) for models in self.models_) / len(self.models_)
+                scores = np.mean([models[part].predict(views.of(part)) for models in self.models_], axis=0)
                 total += weight / self.units_[part] * scores
         return total
 
     def _as_numbers(self, X: Any, reset: bool) -> Any:
-        """The rows as they are, unless they are sparse."""
         if sparse.issparse(X):
             raise InputError("sparse input is not supported by LetorRanker: give X.toarray()")
         return X
@@ -199,26 +198,23 @@ class LetorRanker(GradedScore, BaseEstimator):
 
     def _check(self) -> None:
         check_count("n_folds", self.n_folds, 2)
-        if self.n_models is not None:
-            check_count("n_models", self.n_models, 2)
         if self.time_budget is not None:
             check_finite("time_budget", self.time_budget, 0)
+        if self.parts is not None and not len(self.parts):
+            raise InputError(f"parts is empty: give some of {', '.join(PARTS)}")
         for part in self.parts or ():
             check_choice("part", part, PARTS)
 
     def _chosen_parts(self, longest: int) -> list[str]:
         """The parts to fit on lists of at most ``longest`` rows."""
         if self.parts is not None:
-            return list(dict.fromkeys(self.parts)) or list(PARTS)
+            return list(dict.fromkeys(self.parts))
         if find_spec("lightgbm") is None:
             warnings.warn(
                 'LetorRanker has no trees without LightGBM: pip install "apexrank[boosting]"', stacklevel=3
             )
             return [part for part in PARTS if part not in TREES]
-        return [part for part in PARTS if longest <= LONGEST or part not in TREES[:2]]
-
-    def _learn_scale(self, rows: np.ndarray, weight: np.ndarray | None, in_queries: bool) -> None:
-        self._scale = None if in_queries or not self.query_features else learn_standard(rows, weight)
+        return [part for part in PARTS if longest <= LONGEST or part not in THEIRS["lightgbm"]]
 
     def _views(self, rows: np.ndarray, lists: np.ndarray, weight: np.ndarray | None) -> Views:
         if not self.query_features:
@@ -227,63 +223,42 @@ class LetorRanker(GradedScore, BaseEstimator):
             return Views(rows, rescaled(rows, *self._scale))
         return Views(rows, standardised(rows, segment(lists, len(rows)), weight))
 
-    def _fit_models(
-        self,
-        views: Views,
-        y: np.ndarray,
-        weight: np.ndarray | None,
-        lists: np.ndarray,
-        parts: list[str],
-        start: float,
-    ) -> dict[str, np.ndarray]:
-        """Fit every part without one fold after the other; mean out-of-fold scores of its settings, nan for none."""
+    def _fit_folds(self, train: Training, parts: list[str], start: float) -> dict[str, np.ndarray]:
+        """Fit every part without each fold; its out-of-fold scores, settings by rows, nan where there are none."""
         random = check_random_state(self.random_state)
-        self.models_ = []
-        sums, counts = {part: np.zeros((len(settings(part)), len(y))) for part in parts}, np.zeros(len(y))
-        for held in self._held_out(views.raw, y, lists, random):
+        self.models_: list[dict[str, Any]] = []
+        found = {part: np.full((len(settings(part)), len(train.y)), np.nan) for part in parts}
+        for held in self._held_out(train, random):
             done, elapsed = len(self.models_), perf_counter() - start
             if done >= 2 and self.time_budget is not None and elapsed * (done + 1) / done > self.time_budget:
                 break
-            own = None if weight is None else weight[~held]
             models = {}
             for part in parts:
-                seed = int(random.randint(2**31 - 1))
-                models[part] = fit_path(part, views[~held], y[~held], own, lists[~held], seed)
-                sums[part][:, held] += path_scores(models[part], part, views[held])
-            counts += held
+                models[part] = fit_path(part, train.rows(~held), int(random.randint(2**31 - 1)))
+                found[part][:, held] = path_scores(models[part], part, train.views.rows(held))
             self.models_.append(models)
-        return {
-            part: np.divide(s, counts, out=np.full_like(s, np.nan), where=counts > 0)
-            for part, s in sums.items()
-        }
+        return found
 
-    def _held_out(
-        self, rows: np.ndarray, y: np.ndarray, lists: np.ndarray, random: np.random.RandomState
-    ) -> Iterator[np.ndarray]:
-        """Masks of the folds, ``n_models`` in all."""
-        unit = lists
-        if len(np.unique(lists)) < self.n_folds:
+    def _held_out(self, train: Training, random: np.random.RandomState) -> Iterator[np.ndarray]:
+        """Masks of the folds."""
+        unit = train.lists
+        if unit.max() + 1 < self.n_folds:
             # equal rows stay together, so that rows of weight 2 are two rows here as well
-            unit = np.unique(np.column_stack([y, rows]), axis=0, return_inverse=True)[1].ravel()
+            rows = np.column_stack([train.y, train.views.raw])
+            unit = np.unique(rows, axis=0, return_inverse=True)[1].ravel()
         n = int(unit.max()) + 1
-        folds = min(self.n_folds, n)
-        if folds < 2:
-            raise InputError("all rows are equal (n_samples = 1 different row): nothing is to be learnt")
-        for model in range(self.n_models or self.n_folds):
-            if model % folds == 0:
-                fold = random.permutation(n) % folds
-            yield fold[unit] == model % folds
+        if n < 2:
+            raise InputError("all rows are equal (n_samples = 1 different row): there is nothing to learn")
+        n_folds = min(self.n_folds, n)
+        fold = (random.permutation(n) % n_folds)[unit]
+        return (fold == k for k in range(n_folds))
 
-    def _stack(
-        self, found: dict[str, np.ndarray], y: np.ndarray, weight: np.ndarray | None, lists: np.ndarray
-    ) -> None:
+    def _stack(self, found: dict[str, np.ndarray], train: Training) -> None:
         """Choose the settings of each part, and weigh the parts, by out-of-fold scores."""
         known = ~np.isnan(next(iter(found.values()))[0])
-        options = {
-            "groups": lists[known],
-            "sample_weight": None if weight is None else weight[known],
-        }
-        labels, columns = grades(y)[known], []
+        train = train.rows(known)
+        options: dict[str, Any] = {"groups": train.lists, "sample_weight": train.weight}
+        labels, columns = grades(train.y), []
         self.settings_, self.oof_ndcg_, self.units_ = {}, {}, {}
         for part, scores in found.items():
             values = [_ndcg(labels, row, options) for row in scores[:, known]]
@@ -298,10 +273,25 @@ class LetorRanker(GradedScore, BaseEstimator):
         weights = np.ones(len(found))
         if len(found) > 1 and len(np.unique(labels)) > 1:
             stacker = LinearRanker("retarget", NonNegative(Ridge(STACKED)))
-            weights = quiet_fit(stacker, S, y[known], **options).coef_
-        weights = weights if weights.any() else np.ones(len(found))
-        self.weights_ = dict(zip(found, (weights / weights.sum()).tolist(), strict=True))
+            weights = quiet_fit(stacker, S, train.y, **options).coef_
+            weights = weights if weights.any() else np.ones(len(found))
+        weights = weights / weights.sum()
+        self.weights_ = dict(zip(found, weights.tolist(), strict=True))
         self.oof_ndcg_["stacked"] = _ndcg(labels, S @ weights, options)
+
+
+class Training(NamedTuple):
+    """Rows of training: features, relevance, weights and number of the list."""
+
+    views: Views
+    y: np.ndarray
+    weight: np.ndarray | None
+    lists: np.ndarray
+
+    def rows(self, chosen: np.ndarray) -> Training:
+        """Some of the rows."""
+        weight = None if self.weight is None else self.weight[chosen]
+        return Training(self.views.rows(chosen), self.y[chosen], weight, self.lists[chosen])
 
 
 def settings(part: str) -> Sequence[float]:
@@ -309,21 +299,12 @@ def settings(part: str) -> Sequence[float]:
     return ALPHAS.get(part, ROUNDS)
 
 
-def fit_path(
-    part: str, views: Views, y: np.ndarray, weight: np.ndarray | None, lists: np.ndarray, seed: int
-) -> list[Any]:
+def fit_path(part: str, train: Training, seed: int) -> list[Any]:
     """Fit one part with all of its settings: a ranker for each, or one of trees for all."""
-    rows, options = views.of(part), {"sample_weight": weight, "groups": lists}
+    rows, y = train.views.of(part), train.y
+    options: dict[str, Any] = {"sample_weight": train.weight, "groups": train.lists}
     if part in TREES:
-        trees = BoostedRanker(
-            part,
-            n_estimators=max(ROUNDS),
-            learning_rate=RATE,
-            max_leaves=LEAVES,
-            colsample=COLUMNS,
-            random_state=seed,
-        )
-        return [trees.fit(rows, y, **options)]
+        return [BoostedRanker(part, **GROWN, random_state=seed).fit(rows, y, **options)]
     kind = MonotoneRetargeting if part == "linear" else AdditiveRetargeting
     return [quiet_fit(kind(alpha=alpha, **CONVEX), rows, y, **options) for alpha in ALPHAS[part]]
 

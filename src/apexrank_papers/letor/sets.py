@@ -204,7 +204,7 @@ def folds_of(name: str, folder: str) -> list[Fold]:
     """The five folds of a set: its own, or parts of a file drawn by person."""
     place = _letor_folder(name) or Path(folder, name)
     if place.is_dir():
-        folds = list(letor_folds(place, null=np.nan if name in APART else "min"))
+        folds = list(letor_folds(place, null="nan" if name in APART else "min"))
         return [_listed(fold) for fold in folds] if name in APART else folds
     path = next(
         (path for path in (Path(folder, f"{name}{end}") for end in (".txt", ".txt.gz")) if path.exists()),

@@ -45,7 +45,7 @@ from apexrank.rankers import (
     MonotoneRetargeting,
 )
 from apexrank_papers.letor.sets import APART, CHOOSE, CLAIM, folds_of, names_in
-from apexrank_papers.result import Result, Verdict, new_figure, signed_verdict
+from apexrank_papers.result import Result, Verdict, interval_verdict, panels
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -53,9 +53,10 @@ if TYPE_CHECKING:
 LOOKS = "one, with the defaults of LetorRanker fixed before"
 MEASURES = {"NDCG": "ndcg", "NDCG@10": "ndcg@10", "MAP": "average_precision"}
 OURS, BASE = "LetorRanker", "LightGBM lambdarank"
-LETOR = ("MQ2008", "TREC news", "MSLR sample", "MovieLens")  # the others are choices
+DOCUMENTS = ("MQ2008", "TREC news", "MSLR sample", "MovieLens")  # the others are choices
+POOLED = ("all", "documents", "choices")
 DRAWS = 10_000
-ALPHAS = np.logspace(-5, 2, 16)
+ALPHAS = np.logspace(-5, 2, 16).tolist()
 FEW_ALPHAS = (1e-3, 1e-2, 1e-1, 1.0)
 OFFSETS = ("sqrt", "linear", "binary", "gain")
 SHAPES = {"max_leaves": (7, 31), "colsample": (0.3, 1.0)}
@@ -98,27 +99,27 @@ def letor_study(
             "(python -m apexrank_papers.letor.sets DIR writes those of Python packages); without --data only the "
             "cells that are in the --cells FILE of an earlier run are summarised"
         )
-    known = rankers()
-    if unknown := [name for name in methods if name not in known]:
-        raise InputError(f"{unknown[0]!r} is no ranker of the study, or is not installed: {', '.join(known)}")
-    methods = list(methods or known)
-    if BASE not in methods:
-        raise InputError(
-            f"the study measures differences to {BASE}: install LightGBM and add it to --methods"
-        )
     if data:
-        present = names_in(data)
-        sets = sets or [name for name in (*CLAIM, *APART) if name in present]
+        known = rankers()
+        if unknown := [name for name in methods if name not in known]:
+            raise InputError(f"{unknown[0]!r} is no installed ranker of the study: {', '.join(known)}")
+        methods = list(methods or known)
+        sets = sets or [name for name in (*CLAIM, *APART) if name in names_in(data)]
         wanted = [(name, fold, method) for method in methods for name in sets for fold in range(5)]
         found, notes = run_cells(wanted, data, cells, n_jobs)
     else:
         found, notes = kept_cells(cells), []
         sets = sets or list(dict.fromkeys(name for name, _, _ in found))
-    whole = [name for name in sets if all((name, fold, BASE) in found for fold in range(5))]
-    if not whole:
+        methods = list(methods or dict.fromkeys(method for _, _, method in found))
+    if not {OURS, BASE} <= {*methods}:
         raise InputError(
-            f"no set came to its end: {'; '.join(notes) or 'run the missing cells with --data DIR'}"
+            f"the study compares {OURS} with {BASE}, and one of them is missing: install LightGBM"
         )
+    whole = [
+        name for name in sets if all((name, fold, one) in found for fold in range(5) for one in (OURS, BASE))
+    ]
+    if not whole:
+        raise InputError(f"no set is complete: {'; '.join(notes) or 'run the missing cells with --data DIR'}")
     return summarise(found, whole, methods, notes)
 
 
@@ -127,7 +128,9 @@ def letor_study(
 
 def rankers() -> dict[str, Scores]:
     """Every ranker that is installed, as a function from a fold to scores of its test rows."""
-    pairs = {"objective": "pairs", "objective_params": {"p": 1, "loss": "squared_hinge"}}
+    ranksvm = partial(
+        LinearRanker, "pairs", objective_params={"p": 1, "loss": "squared_hinge"}, solver="lbfgs", tol=1e-4
+    )
     found: dict[str, Scores] = {
         OURS: letor_scores,
         "linear retargeting": partial(
@@ -137,9 +140,7 @@ def rankers() -> dict[str, Scores]:
             searched, partial(AdditiveRetargeting, **LBFGS), {"alpha": FEW_ALPHAS, "offsets": OFFSETS}
         ),
         "ridge": partial(searched, partial(ListwiseRanker, "pointwise"), {"alpha": ALPHAS}),
-        "RankSVM": partial(
-            searched, partial(LinearRanker, **pairs, **LBFGS), {"penalty": [Ridge(alpha) for alpha in ALPHAS]}
-        ),
+        "RankSVM": partial(searched, ranksvm, {"penalty": [Ridge(alpha) for alpha in ALPHAS]}),
     }
     for library, objectives in LIBRARIES.items():
         if find_spec(library.lower()):
@@ -184,7 +185,8 @@ def searched(
 ) -> np.ndarray:
     """Scores of the test rows by the setting that is best on the validation queries, fitted again on both."""
     fold = with_query_features(fold) if in_queries else fold if rounds else scaled(fold)
-    train, validation, best = fold.train, fold.validation, (-np.inf, {})
+    train, validation = fold.train, fold.validation
+    best: tuple[float, dict[str, Any]] = (-np.inf, {})
     for values in product(*grid.values()):
         options = dict(zip(grid, values, strict=True))
         more = {"n_estimators": max(rounds)} if rounds else {}
@@ -294,7 +296,7 @@ def run_cell(name: str, fold: int, ranker: str, data: str) -> Cell:
 
 
 def summarise(found: dict[Key, Cell], sets: list[str], methods: list[str], notes: list[str]) -> Result:
-    """Result of the cells of these sets."""
+    """Result of the cells of these sets: means of every ranker, and differences of LetorRanker from each of them."""
     table = pl.concat(
         pl.DataFrame({name: cell[name] for name in ("set", "ranker", "queries", *MEASURES)}).with_columns(
             seconds=pl.lit(cell["seconds"] / len(cell["queries"]))
@@ -302,113 +304,136 @@ def summarise(found: dict[Key, Cell], sets: list[str], methods: list[str], notes
         for cell in found.values()
         if cell["set"] in sets and cell["ranker"] in methods
     ).with_columns(person=pl.col("queries").str.split(":").list.first())
-    pools = {"all": [s for s in sets if s not in APART]}
-    pools |= {
-        "documents": [s for s in pools["all"] if s in LETOR],
-        "choices": [s for s in pools["all"] if s not in LETOR],
+    claimed = [name for name in sets if name not in APART]
+    pools = {
+        "all": claimed,
+        "documents": [name for name in claimed if name in DOCUMENTS],
+        "choices": [name for name in claimed if name not in DOCUMENTS],
     }
     pools = {name: own for name, own in pools.items() if own} | {name: [name] for name in sets}
-    lines, intervals = [], {}
-    base = {name: _pool(table, BASE, own) for name, own in pools.items()}
-    for method in methods:
-        line = {"ranker": method}
-        for name, own in pools.items():
-            values = _pool(table, method, own)
-            if len(values) != len(base[name]):
-                continue
-            line |= {
-                f"{m}, {name}": f"{values[m].mean():.4f}"
-                for m in (MEASURES if name in ("all", "documents") else ["NDCG"])
-            }
-            if method != BASE:
-                for measure in MEASURES:
-                    intervals[method, name, measure] = interval(base[name], values, measure)
-                line[f"less {BASE}, {name}"] = gap(intervals[method, name, "NDCG"])
-        own = table.filter(pl.col("ranker") == method)
-        line["seconds"] = f"{own['seconds'].sum():.0f}"
-        lines.append(line)
-    view = pl.DataFrame(lines, infer_schema_length=None).fill_null("")
-    queries = {name: len(base[name]) for name in pools}
+    parts = [differences(table, pool, own, methods) for pool, own in pools.items()]
+    tidy = pl.concat([part for part in parts if len(part)])
+    sizes = {pool: len(_pool(table, OURS, own)) for pool, own in pools.items()}
     notes = [
-        f"test queries with a relevant document: {', '.join(f'{name} {n:,}' for name, n in queries.items())}",
-        f"looks at the test queries of the claim: {LOOKS}; recipe chosen on {', '.join(CHOOSE)}",
-        f"intervals: 95 %, paired bootstrap over queries (persons where they made several choices), {DRAWS:,} draws",
-        "16 settings for every ranker but LetorRanker, chosen on validation queries; seconds: processor time of one "
-        "thread for all fits on the sets above",
+        f"test queries with a relevant document: {', '.join(f'{name} {n:,}' for name, n in sizes.items())}",
+        f"looks at the test queries of the claim: {LOOKS}; the recipe was chosen on {', '.join(CHOOSE)}",
+        f"intervals: 95 %, paired bootstrap over queries (persons, if they made several choices), {DRAWS:,} draws",
+        "every ranker but LetorRanker has 16 settings, chosen on validation queries; seconds are the processor time "
+        "of one thread for all fits on the sets of its pool",
         *notes,
     ]
-    tidy = pl.DataFrame(
-        [(*key, *value) for key, value in intervals.items()],
-        schema=["ranker", "sets", "measure", "difference", "low", "high"],
-        orient="row",
-    )
-    figure = draw(intervals, methods, pools) if find_spec("matplotlib") else None
-    return Result(tidy, view, list(_verdicts(intervals, pools)), figure, notes)
+    figure = draw(tidy, list(pools)) if find_spec("matplotlib") else None
+    return Result(tidy, _view(tidy), list(_verdicts(tidy)), figure, notes)
+
+
+def differences(table: pl.DataFrame, pool: str, sets: list[str], methods: list[str]) -> pl.DataFrame:
+    """Means of the rankers that have all queries of a pool; LetorRanker less each of them with an interval."""
+    own = {method: _pool(table, method, sets) for method in methods}
+    own = {method: rows for method, rows in own.items() if len(rows) == len(own[BASE])}
+    if OURS not in own:
+        return pl.DataFrame()
+    keys = list(product(own, MEASURES))
+    values = np.column_stack([own[method][measure] for method, measure in keys])
+    ours = np.tile(own[OURS].select(*MEASURES).to_numpy(), len(own))
+    unit = own[OURS].select(pl.struct("set", "person").rank("dense") - 1).to_series().to_numpy()
+    low, high = bootstrap(ours - values, unit)
+    lines = {
+        "sets": pool,
+        "ranker": [method for method, _ in keys],
+        "measure": [measure for _, measure in keys],
+        "mean": values.mean(axis=0),
+        "difference": (ours - values).mean(axis=0),
+        "low": low,
+        "high": high,
+        "seconds": [float(own[method]["seconds"].sum()) for method, _ in keys],
+    }
+    return pl.DataFrame(lines)
 
 
 def _pool(table: pl.DataFrame, method: str, sets: list[str]) -> pl.DataFrame:
-    own = table.filter((pl.col("ranker") == method) & pl.col("set").is_in(sets))
-    return own.sort("set", "queries")
+    rows = table.filter((pl.col("ranker") == method) & pl.col("set").is_in(sets))
+    return rows.sort("set", "queries")
 
 
-def interval(base: pl.DataFrame, values: pl.DataFrame, measure: str) -> tuple[float, float, float]:
-    """Mean difference over queries, and its 95 % bootstrap confidence interval over persons or queries."""
-    units = base.select("set", "person", difference=values[measure] - base[measure])
-    sums = units.group_by("set", "person", maintain_order=True).agg(pl.col("difference").sum(), n=pl.len())
-    total, n = sums["difference"].to_numpy(), sums["n"].to_numpy()
-    rng, means = np.random.default_rng(0), []
-    for _ in range(DRAWS):
+def bootstrap(values: np.ndarray, unit: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """95 % bootstrap confidence intervals of the means of the columns; rows of one unit are drawn together.
+
+    Examples
+    --------
+    >>> low, high = bootstrap(np.array([[1.0], [1.0], [3.0]]), np.array([0, 0, 1]))
+    >>> low.tolist(), high.tolist()
+    ([1.0], [3.0])
+    """
+    n = np.bincount(unit)
+    sums = np.column_stack([np.bincount(unit, column) for column in values.T])
+    rng, means = np.random.default_rng(0), np.empty((DRAWS, values.shape[1]))
+    for mean in means:
         drawn = np.bincount(rng.integers(len(n), size=len(n)), minlength=len(n))
-        means.append((drawn @ total) / (drawn @ n))
-    low, high = np.quantile(means, [0.025, 0.975])
-    return float(total.sum() / n.sum()), float(low), float(high)
+        mean[:] = (drawn @ sums) / (drawn @ n)
+    low, high = np.quantile(means, [0.025, 0.975], axis=0)
+    return low, high
 
 
-def gap(found: tuple[float, float, float]) -> str:
-    """Difference and interval as text."""
-    return "{:+.4f} ({:+.4f} to {:+.4f})".format(*found)
+def _gap(difference: float, low: float, high: float) -> str:
+    return f"{difference:+.4f} ({low:+.4f} to {high:+.4f})"
 
 
-def _verdicts(intervals: dict[tuple[str, str, str], Any], pools: Mapping[str, Any]) -> Iterator[Verdict]:
-    for name, measure in product(pools, MEASURES):
-        if (OURS, name, measure) in intervals:
-            mean, low, high = intervals[OURS, name, measure]
-            sign = 1 if low > 0 else -1 if high < 0 else 0
-            yield signed_verdict(
-                f"{OURS}, {name}: better {measure} than {BASE}", sign, gap((mean, low, high))
-            )
+def _view(tidy: pl.DataFrame) -> pl.DataFrame:
+    """One line a ranker: means and the difference of NDCG on the largest pool, and on the other pools."""
+    names = tidy["sets"].unique(maintain_order=True).to_list()
+    first, *others = [name for name in names if name in (*POOLED, *APART)]
+    lines: dict[str, dict[str, str]] = {}
+    for row in tidy.filter(sets=first).iter_rows(named=True):
+        line = lines.setdefault(row["ranker"], {"ranker": row["ranker"]})
+        line[row["measure"]] = f"{row['mean']:.4f}"
+    for row in tidy.filter(pl.col("sets").is_in([first, *others]), measure="NDCG").iter_rows(named=True):
+        if row["ranker"] != OURS and row["ranker"] in lines:
+            text = _gap(row["difference"], row["low"], row["high"])
+            lines[row["ranker"]][f"{OURS} less it, {row['sets']}"] = text
+    for row in tidy.filter(sets=first, measure="NDCG").iter_rows(named=True):
+        lines[row["ranker"]]["seconds"] = f"{row['seconds']:.0f}"
+    return pl.DataFrame(list(lines.values()), infer_schema_length=None).fill_null("")
 
 
-def draw(intervals: dict[tuple[str, str, str], Any], methods: list[str], pools: Mapping[str, Any]) -> Figure:
-    """Differences to lambdarank with their intervals: every ranker on the pools, LetorRanker on each set."""
+def _verdicts(tidy: pl.DataFrame) -> Iterator[Verdict]:
+    for row in tidy.filter(ranker=BASE).iter_rows(named=True):
+        if row["sets"] in POOLED or row["measure"] == "NDCG":
+            low, high = row["low"], row["high"]
+            claim = f"{OURS}, {row['sets']}: better {row['measure']} than {BASE}"
+            yield interval_verdict(claim, low, high, _gap(row["difference"], low, high))
+
+
+def draw(tidy: pl.DataFrame, pools: list[str]) -> Figure:
+    """NDCG of LetorRanker less that of every other ranker on the pools, and less lambdarank's on each set."""
     from apexrank.plot.style import COLOURS, light
 
-    pooled = [name for name in ("all", "documents", "choices") if name in pools]
-    single = [name for name in pools if name not in pooled]
-    shown = [method for method in methods if method != BASE]
-    figure = new_figure(9.0, 2.0 + 0.24 * len(shown) + 0.24 * len(single))
-    top, below = figure.subplots(2, 1, height_ratios=[1 + len(shown), 1 + len(single)])
-    for number, name in enumerate(pooled):
-        own = [(place, intervals.get((method, name, "NDCG"))) for place, method in enumerate(shown)]
-        _bars(top, [(p - 0.2 * (number - 1), v) for p, v in own if v], COLOURS[number], name)
-    _bars(
-        below,
-        [(p, v) for p, s in enumerate(single) if (v := intervals.get((OURS, s, "NDCG")))],
-        COLOURS[0],
-        OURS,
+    tidy = tidy.filter(pl.col("ranker") != OURS, measure="NDCG")
+    rankers, single = (
+        tidy["ranker"].unique(maintain_order=True).to_list(),
+        [p for p in pools if p not in POOLED],
     )
-    for ax, labels in ((top, shown), (below, single)):
+    sizes = [1 + len(rankers), 1 + len(single)]
+    figure, (top, below) = panels(8.0, 1.8 + 0.27 * sum(sizes), 2, 1, height_ratios=sizes)
+    for number, name in enumerate(pool for pool in POOLED if pool in pools):
+        own = tidy.filter(sets=name)
+        _bars(
+            top, [rankers.index(r) + 0.22 * (number - 1) for r in own["ranker"]], own, COLOURS[number], name
+        )
+    own = tidy.filter(pl.col("sets").is_in(single), ranker=BASE)
+    _bars(below, [single.index(name) for name in own["sets"]], own, COLOURS[0], "")
+    for ax, labels in ((top, rankers), (below, single)):
         ax.axvline(0, color="0.3", linewidth=1)
         ax.set_yticks(range(len(labels)), labels)
         ax.invert_yaxis()
         light(ax)
     top.legend(frameon=False, title="pooled queries")
-    below.set_title(f"{OURS}, each set", loc="left", fontsize="medium")
-    below.set_xlabel(f"NDCG, difference to {BASE}, 95 % interval")
+    top.set_title(f"{OURS} less each other ranker", loc="left", fontsize="medium")
+    below.set_title(f"{OURS} less {BASE}, each set", loc="left", fontsize="medium")
+    below.set_xlabel("difference in NDCG, 95 % interval")
     return figure
 
 
-def _bars(ax: Any, values: list[tuple[float, tuple[float, float, float]]], colour: str, label: str) -> None:
-    y, found = [place for place, _ in values], np.array([value for _, value in values]).reshape(-1, 3)
-    reach = np.abs(found[:, 1:].T - found[:, 0])
-    ax.errorbar(found[:, 0], y, xerr=reach, fmt="o", color=colour, label=label, markersize=4, linewidth=1.2)
+def _bars(ax: Any, y: list[float], found: pl.DataFrame, colour: str, label: str) -> None:
+    mean, low, high = (found[name].to_numpy() for name in ("difference", "low", "high"))
+    reach = np.stack([mean - low, high - mean])
+    ax.errorbar(mean, y, xerr=reach, fmt="o", color=colour, label=label, markersize=4, linewidth=1.2)
