@@ -16,6 +16,7 @@ from apexrank.rankers import (
     BoostedRanker,
     CrucialPairsPush,
     Isotron,
+    LetorRanker,
     ListwiseRanker,
     MonotoneRetargeting,
     PushBoost,
@@ -146,6 +147,9 @@ def test_boosted_rankers_are_refused_in_one_line(tmp_path, rows):
     with pytest.raises(
         InputError, match="a PushBoost cannot be kept in a model file: its rounds are estimators"
     ):
+        save_model(tmp_path / "m.apex", model)
+    model.estimator = LetorRanker()
+    with pytest.raises(InputError, match="a LetorRanker cannot be kept in a model file: it stacks many"):
         save_model(tmp_path / "m.apex", model)
     model.estimator = MonotoneRetargeting(kernel="rbf")
     with pytest.raises(InputError, match="with a kernel its scores are not linear"):

@@ -22,12 +22,12 @@ class ReproduceOptions:
     data: Path | None = opt.plain(
         "Folder of five LETOR folds, for 'letor'; of WEBSPAM-UK, for 'linkfarm', 'spam-labels' and 'trust'; "
         "cnr-2000 or synthetic, for the first two of these; bitcoin-otc or epinions, for 'trust'; folder of tables "
-        "or 'packages', for 'additive-study'.",
+        "or 'packages', for 'additive-study'; of LETOR files, for 'letor-study'.",
         show_default=False,
     )
     cells: Path | None = opt.plain(
-        "File that keeps what 'additive-study' has finished; it goes on from there, and without --data only "
-        "summarises it.",
+        "File that keeps what 'additive-study' or 'letor-study' has finished; it goes on from there, and without "
+        "--data only summarises it.",
         show_default=False,
     )
     paper: str | None = opt.plain(

@@ -37,6 +37,7 @@ LINEAR = LinearBinaryRanker | GradedRanker
 _REASONS = {
     "PushBoost": "its rounds are trees or other estimators, not coefficients",
     "BoostedRanker": "its scores are sums over trees, not coefficients",
+    "LetorRanker": "it stacks linear, additive and tree rankers",
     "TreeRanker": "its scores are sums over trees, not coefficients",
     "TwoStagePush": "it ranks twice; export its first_ and second_",
     "UnknownLinkRegressor": "its predictions pass through a fitted link",

@@ -75,6 +75,7 @@ _DTYPES = {"<f8": np.dtype("<f8"), "<i8": np.dtype("<i8")}
 # Parameters of older files, which only said how to fit: estimators may lack them.
 _RETIRED = {"joint_convexity", "max_alternations", "normalize", "reward", "start"}
 _REFUSED = {
+    "LetorRanker": "it stacks many rankers; keep one of them, such as a BoostedRanker, or use joblib",
     "PushBoost": "its rounds are estimators of their own, not coefficients",
     "TwoStagePush": "it ranks twice; keep its two rankers in files of their own",
 }

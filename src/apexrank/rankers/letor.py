@@ -36,8 +36,9 @@ GROWN: dict[str, Any] = {
     "n_estimators": ROUNDS[-1],
     "learning_rate": 0.1,
     "max_leaves": 7,
-    "colsample": 0.3,
 }
+# Share of the columns that a tree sees, and their least number: trees of one or two columns miss interactions.
+COLUMNS, FEWEST = 0.3, 8
 STACKED = 0.01  # ridge penalty of the weights of the parts
 # far more exact than the choice of alpha is; Newton's method costs tens of times as much on thousands of short lists
 CONVEX: dict[str, Any] = {"solver": "lbfgs", "tol": 1e-3}
@@ -304,7 +305,8 @@ def fit_path(part: str, train: Training, seed: int) -> list[Any]:
     rows, y = train.views.of(part), train.y
     options: dict[str, Any] = {"sample_weight": train.weight, "groups": train.lists}
     if part in TREES:
-        return [BoostedRanker(part, **GROWN, random_state=seed).fit(rows, y, **options)]
+        share = min(1.0, max(COLUMNS, FEWEST / rows.shape[1]))
+        return [BoostedRanker(part, **GROWN, colsample=share, random_state=seed).fit(rows, y, **options)]
     kind = MonotoneRetargeting if part == "linear" else AdditiveRetargeting
     return [quiet_fit(kind(alpha=alpha, **CONVEX), rows, y, **options) for alpha in ALPHAS[part]]
 
