@@ -10,7 +10,6 @@ import typer
 
 from apexrank.cli import options as opt
 from apexrank.cli import output as out
-from apexrank.errors import InputError
 
 if TYPE_CHECKING:
     from apexrank.aggregation.ballot_files import BallotFile
@@ -40,8 +39,7 @@ class RuleOptions:
     k: float | None = opt.method("Of rrf, which adds 1/(k + place); 60 by default.", "--k")
     time_limit: float | None = opt.method("Seconds that kemeny may take for a proof; 60 by default.")
     max_exact: int | None = opt.method(
-        "Most items that beat each other in a circle for which kemeny looks for a proof; 40 by default.",
-        min=0,
+        "Largest cycle of items for which kemeny looks for a proof; 40 by default.", min=0
     )
 
 
@@ -50,16 +48,16 @@ class MergeOptions:
     """Methods, and the bootstrap of the voters."""
 
     method: str | None = opt.method(
-        f"One of {', '.join(METHODS)}; lovasz-bregman, the order of the mean score, by default."
+        f"One of {', '.join(METHODS)}; by default lovasz-bregman, the order of the mean score."
     )
     compare: list[str] | None = opt.method(
-        "Show the ranks by several methods side by side, such as borda,kemeny, or all.", metavar="METHODS"
+        "Ranks by several methods side by side, such as borda,kemeny, or all.", metavar="METHODS"
     )
     min_support: float = opt.method(
         "Rank items that fewer voters scored behind all others.", min=0, default=0.0
     )
     bootstrap: int | None = opt.method(
-        "Draw the voters anew N times: 95% intervals of ranks, chance to be first.", metavar="N", min=2
+        "Resample the voters N times: 95% intervals of ranks, chance to be first.", metavar="N", min=2
     )
     seed: int = opt.method("For the draws.", min=0, default=0)
 
@@ -70,13 +68,11 @@ class MergeOutputs:
 
     top: int | None = opt.written("Keep the best N items.", metavar="N", min=1)
     pairwise: Path | None = opt.written(
-        "CSV or Parquet file to write: how many voters prefer the row's item to the column's."
+        "CSV or Parquet file of how many voters prefer the row's item to the column's."
     )
     figure: Path | None = opt.written("Picture of the ranking to write: .png, .svg or .pdf.")
-    report: Path | None = opt.written(
-        "Page to write, .html: intervals, other methods, majorities and voters on one page."
-    )
-    output: Path | None = opt.written(opt.TABLE_OUTPUT, "--output", "-o")
+    report: Path | None = opt.written("HTML page to write: intervals, other methods, majorities and voters.")
+    output: Path | None = opt.written(opt.TABLE_OUTPUT)
 
 
 @opt.option_groups
@@ -101,15 +97,13 @@ def aggregate(
 
     methods = _methods(options, files)
     if reading.in_blocks(ballots):
-        shows = "--{} shows single voters, which blocks do not keep: leave it out"
-        medians = options.bootstrap is not None and methods == ["median"]
-        opt.refuse(
-            {
-                shows.format("figure"): files.figure,
-                shows.format("report"): files.report,
-                "--bootstrap of medians needs all ballots in memory: leave it out, or use another --method": medians,
-            }
+        for name in ("figure", "report"):
+            single = f"--{name} shows single voters, which blocks do not keep: leave it out"
+            opt.refuse(getattr(files, name), single)
+        all_needed = (
+            "--bootstrap of medians needs all ballots in memory: leave it out, or use another --method"
         )
+        opt.refuse(options.bootstrap is not None and methods == ["median"], all_needed)
     given = opt.given_options(rule)
     for name, value in (("normalize", worth.normalize), ("points", worth.check(reading.kind, ballots))):
         given |= {} if value is None else {name: value}
@@ -169,8 +163,8 @@ def _methods(options: MergeOptions, files: MergeOutputs) -> list[str]:
         return [options.method or METHODS[0]]
     of_one = ("method", "bootstrap", "pairwise", "figure", "report")
     for name in of_one:
-        if name in opt.given_options(options) | opt.given_options(files):
-            raise InputError(f"--{name} is for one method: leave it out, or leave out --compare")
+        given = opt.given_options(options) | opt.given_options(files)
+        opt.refuse(name in given, f"--{name} is for one method: leave it out, or leave out --compare")
     chosen = list(dict.fromkeys(opt.split_names(options.compare)))
     return list(METHODS) if chosen == ["all"] else chosen
 
@@ -179,20 +173,16 @@ def _check_rules(methods: list[str], given: dict[str, Any], min_support: float) 
     """Refuse unknown methods, bad options, and options that none of the methods uses."""
     from apexrank.aggregation.fusion import Rule
 
-    if not methods:
-        raise InputError(f"--compare names no method: use some of {', '.join(METHODS)}, or all")
+    opt.refuse(not methods, f"--compare names no method: use some of {', '.join(METHODS)}, or all")
     for name in methods:
         Rule(name, **(opt.RULE_DEFAULTS | given), min_support=min_support)  # type: ignore[arg-type]  # checks it
     for option in given:
         users = _METHODS_OF[option]
-        if not set(users) & set(methods):
-            raise InputError(
-                f"--{option.replace('_', '-')} is for --method {' or '.join(users)}: leave it out"
-            )
-    if "points" in given and given.get("normalize") in ("rank", "borda"):
-        raise InputError(
-            f"--normalize {given['normalize']} gives places points of its own: leave out --points"
-        )
+        told = f"--{option.replace('_', '-')} is for --method {' or '.join(users)}: leave it out"
+        opt.refuse(not set(users) & set(methods), told)
+    own = given.get("normalize")
+    twice = "points" in given and own in ("rank", "borda")
+    opt.refuse(twice, f"--normalize {own} gives places points of its own: leave out --points")
 
 
 def _merge(profile: BallotFile, name: str, missing: str | None, rules: dict[str, Any]) -> Aggregation:
@@ -214,10 +204,8 @@ def _draw_voters(profile: BallotFile, result: Aggregation, options: MergeOptions
     n = options.bootstrap
     if n is None:
         return None
-    if profile.n_voters == 1:
-        raise InputError(
-            f"{profile.source} holds one ballot, of which nothing can be drawn: leave out --bootstrap"
-        )
+    one = f"{profile.source} holds one ballot, of which nothing can be drawn: leave out --bootstrap"
+    opt.refuse(profile.n_voters == 1, one)
     with out.working(f"drawing the voters {n} times"), opt.errors_about(profile):
         return result.bootstrap(n, random_state=options.seed)
 

@@ -32,7 +32,7 @@ class KMeansOptions:
 
     k: int | None = opt.method("Number of clusters.", "--clusters", "-k", min=1, metavar="K")
     elbow: str | None = opt.method(
-        "Show the objective and the silhouette for each number of clusters from A to B.", metavar="A-B"
+        "Show objective and silhouette for each number of clusters from A to B.", metavar="A-B"
     )
     f: str = opt.method(
         "Submodular function of the divergence: sqrt and log look at the first places most, product at all alike, "
@@ -41,7 +41,7 @@ class KMeansOptions:
         default="sqrt",
     )
     euclidean: float = opt.method(
-        "Add so much of half the squared distance to the mean; 0 compares orders alone.", min=0, default=0.0
+        "Weight of half the squared distance to the mean; 0: orders alone.", min=0, default=0.0
     )
     n_init: int = opt.method("Random starts, the best of which is kept.", min=1, default=10)
     seed: int = opt.method("For the starts.", min=0, default=0)
@@ -53,7 +53,7 @@ class ClusterOutputs:
 
     orders: Path | None = opt.written("CSV or Parquet file to write: the order of each cluster.")
     output: Path | None = opt.written(
-        "CSV or Parquet file to write: the cluster of each voter, or the table of --elbow.", "--output", "-o"
+        "CSV or Parquet file of the cluster of each voter, or of the table of --elbow."
     )
 
 

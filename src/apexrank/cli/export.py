@@ -29,13 +29,11 @@ class ExportOptions:
     """The file to write, and its format."""
 
     output: Path | None = opt.plain(
-        "File to write: .onnx, .sql, or .html, .csv, .parquet or .md for a scorecard, which may go to .sql and .onnx, "
-        "too; SQL goes to the screen without it.",
-        "--output",
-        "-o",
+        "File to write: .onnx, .sql, or .html, .csv, .parquet or .md for a scorecard, which may go to .sql and "
+        ".onnx, too; SQL goes to the screen without it."
     )
     format: str | None = opt.plain(
-        "onnx, sql or scorecard; by default that of the file's name.", choices=("onnx", "sql", "scorecard")
+        "onnx, sql or scorecard; by default by the file's name.", choices=("onnx", "sql", "scorecard")
     )
 
 
@@ -46,9 +44,7 @@ class SqlOptions:
     table: str | None = _sql("Write a whole SELECT that ranks this table, not just an expression.")
     dialect: str | None = _sql("standard, sqlite, duckdb or postgresql.")
     score: str | None = _sql("What the SELECT calls the score; 'score' by default.")
-    id: str | None = _sql(
-        "Column that the SELECT shows beside the score; by default the model's id, or all columns."
-    )
+    id: str | None = _sql("Column of the SELECT beside the score; by default the model's id, or all columns.")
 
 
 @dataclass(frozen=True)
@@ -103,21 +99,20 @@ def _check(kind: str, output: Path | None, sql: SqlOptions, card: CardOptions) -
     suffix = "" if output is None else output.suffix.lower()
     kinds = {kind, "sql"} if kind == "scorecard" and suffix == ".sql" else {kind}
     for owner, options in (("sql", given), ("scorecard", opt.given_options(card))):
-        for option in options if owner not in kinds else ():
-            raise InputError(f"{opt.flag(option)} is for --format {owner}, not {kind}: leave it out")
-    of_select = "is for a whole SELECT: name the table with --table"
-    needs_rows = "a scorecard is rounded on rows with the target: give them with --data train.csv"
-    opt.refuse(
-        {
-            f"--score {of_select}": "score" in given and sql.table is None,
-            f"--id {of_select}": "id" in given and sql.table is None,
-            "an ONNX graph goes to a file: name it with -o model.onnx": kind == "onnx" and output is None,
-            needs_rows: kind == "scorecard" and card.data is None,
-            f"a scorecard cannot be written to {str(output)!r}: use one of {', '.join(_SUFFIXES)}": (
-                kind == "scorecard" and suffix not in ("", *_SUFFIXES)
-            ),
-        }
-    )
+        for option in options:
+            other = f"{opt.flag(option)} is for --format {owner}, not {kind}: leave it out"
+            opt.refuse(owner not in kinds, other)
+    for name in ("score", "id"):
+        of_select = f"--{name} is for a whole SELECT: name the table with --table"
+        opt.refuse(name in given and sql.table is None, of_select)
+    to_file = "an ONNX graph goes to a file: name it with -o model.onnx"
+    opt.refuse(kind == "onnx" and output is None, to_file)
+    if kind == "scorecard":
+        rows = "a scorecard is rounded on rows with the target: give them with --data train.csv"
+        opt.refuse(card.data is None, rows)
+        others = f"use one of {', '.join(_SUFFIXES)}"
+        unknown = suffix not in ("", *_SUFFIXES)
+        opt.refuse(unknown, f"a scorecard cannot be written to {str(output)!r}: {others}")
 
 
 def _export_onnx(ranker: TableRanker, output: Path | None, *_: Any) -> Exported:
@@ -154,8 +149,8 @@ def _write_sql(model: Any, output: Path | None, options: Any) -> tuple[str, str]
 def _export_card(ranker: TableRanker, output: Path | None, sql: Any, options: Any) -> Exported:
     from apexrank.export import round_scorecard
 
-    if options.bins is not None and ranker.is_linear:
-        raise InputError("--bins is for additive models, but this one is linear: leave it out")
+    of_linear = options.bins is not None and ranker.is_linear
+    opt.refuse(of_linear, "--bins is for additive models, but this one is linear: leave it out")
     weight = options.weight or ranker.weight
     rows, held_out = (_read(ranker, options, path, weight) for path in (options.data, options.test))
     with out.working(f"rounding on {len(rows[0])} rows"):

@@ -70,26 +70,24 @@ class ModelOptions:
         default="push",
         choices=tuple(MODELS),
     )
-    cv: bool = _model("Choose alpha, and p of push and additive, by cross-validation.", "--cv", default=False)
+    cv: bool = _model("Choose alpha, and p of push and additive, by cross-validation.", default=False)
     calibrate: bool = _model(
-        "Learn probabilities of two classes, which rank then shows beside the scores: isotonic regression on "
-        "out-of-fold scores of five folds.",
-        "--calibrate",
+        "Learn probabilities of two classes, for rank to show: isotonic regression on out-of-fold scores.",
         default=False,
     )
     group_split: str | None = _model(
-        "With --calibrate: column such as a customer, whose rows stay together in its folds; not a feature."
+        "With --calibrate: column whose rows stay in one fold, such as a customer; not a feature."
     )
     p: float | None = _model(
-        "How hard to push at the top: 1 is the whole list, inf only the highest negative.", "-p"
+        "How hard to push at the top: 1 is the whole list, inf only the highest negative."
     )
     alpha: float | None = _model("Weight of the penalty; push and ir take it from the rows by default.")
     l1_ratio: float | None = _model(
         "Share of |w| in the penalty: 0 ridge, 1 lasso; above 0 gives exact zeros."
     )
     loss: str | None = _model(
-        "Loss of a pair: exponential, logistic, hinge or squared_hinge; of listwise: listnet, rank_cosine, "
-        "pointwise, ndcg_consistent or unknown_link."
+        "Of pairs: exponential, logistic, hinge or squared_hinge; of listwise: listnet, rank_cosine, pointwise, "
+        "ndcg_consistent or unknown_link."
     )
     price: str | None = _model("Price of a negative's height: power, identity, exponential or log1p.")
     side: str | None = _model("Where to push: top, bottom or both.")
@@ -99,10 +97,10 @@ class ModelOptions:
     offsets: str | None = _model("Of retarget: how margins add up over grades: linear, gain, sqrt or binary.")
     knots: int | None = _model("Of additive models: most knots of a curve.", min=2)
     pairs: int | None = _model(
-        "Of additive models: how many pairs of columns have a joint effect; 0 by default.", min=0
+        "Of additive models: pairs of columns with a joint effect; 0 by default.", min=0
     )
     monotone: list[str] | None = _model(
-        "Of additive models: columns of numbers whose curve only rises (+) or falls (-), such as amount=+,age=-."
+        "Of additive models: columns whose curve only rises (+) or falls (-), such as amount=+,age=-."
     )
     leaves: int | None = _model("Of trees: leaves of each.", min=2)
     rounds: int | None = _model("Of trees: how many.", min=1)
@@ -119,20 +117,9 @@ class FitColumns(opt.FeatureColumns):
     """Columns, and what is done with their values."""
 
     target: str | None = opt.plain(
-        "Column that says which rows are positive, or how relevant; LETOR files have one.", show_default=False
+        "Column that says which rows are positive, or how relevant; LETOR files have one."
     )
     groups: str | None = opt.column("Column of groups; rows are ranked inside each.")
-    categorical: list[str] | None = opt.column(
-        "Columns to one-hot encode, or 'all' for every column of text; by default text whose values repeat."
-    )
-    impute: str | None = opt.column(
-        "Fill missing numbers with the column's median (the default) or mean, or refuse them with none (the default "
-        "for grades)."
-    )
-    scale: str | None = opt.column(
-        "Scaling of numbers: standard (mean 0, deviation 1), minmax (0 to 1, as in the papers), query "
-        "(0 to 1 inside each group) or none; by default standard, for rankboost minmax."
-    )
 
 
 @dataclass(frozen=True)
@@ -140,14 +127,13 @@ class EngineOptions(opt.Workers):
     """How tables larger than memory are fitted."""
 
     engine: str | None = opt.large(
-        "Read the table in passes of some rows at a time: blocks (in one process; the default for a folder) "
-        "or dask (processes that keep their rows in memory). For linear models.",
+        "Read the table in passes: blocks (in one process; the default for a folder) or dask (processes that keep "
+        "their rows in memory). For linear models.",
         choices=("blocks", "dask"),
     )
     checkpoint: Path | None = opt.large(
-        "File that keeps what a long fit has found so far: the same command, given again after an "
-        "interruption, goes on from it to the same model, bit for bit. Removed when the model is written.",
-        show_default=False,
+        "File that keeps the state of a long fit: after an interruption the same command resumes from it and gives "
+        "the same model, bit for bit. Removed when the model is written."
     )
 
 
@@ -181,19 +167,11 @@ def fit(
     calibrated, apart = given.pop("calibrate"), given.pop("group_split", None)
     estimator = build_estimator(given.pop("model"), given.pop("cv"), given)
     in_blocks = engine.engine is not None or engine.workers is not None or train.is_dir()
-    opt.refuse(
-        {
-            "--calibrate needs the table in memory: leave it out, or leave out --engine": (
-                calibrated and in_blocks
-            ),
-            "--group-split is about the folds of --calibrate: add it, or leave the column out with --drop": (
-                apart is not None and not calibrated
-            ),
-            "--engine reads UTF-8 files: leave out --encoding and --sep": (
-                in_blocks and reading != opt.CsvOptions()
-            ),
-        }
-    )
+    in_memory = "--calibrate needs the table in memory: leave it out, or leave out --engine"
+    of_folds = "--group-split is about the folds of --calibrate: add it, or leave the column out with --drop"
+    opt.refuse(calibrated and in_blocks, in_memory)
+    opt.refuse(apart is not None and not calibrated, of_folds)
+    opt.refuse(in_blocks and reading != opt.CsvOptions(), opt.ENGINE_IS_UTF8)
     table = None if in_blocks else reading.read_table(train, index="index")
     of_format = LETOR_ROLES if train.exists() and all(map(is_letor, files_of(train))) else {}
     roles = of_format if table is None else table.roles
@@ -204,14 +182,13 @@ def fit(
         "target": target,
         "id": columns.id or roles.get("id"),
         "groups": columns.groups or roles.get("groups"),
-        "categorical": opt.split_names(columns.categorical) or None,
         "scale": columns.scale or model.scale,
     }
     recipe = Recipe(graded=model.graded, **columns.arguments(table.names if table else ()) | chosen)
-    if recipe.graded and recipe.positive is not None:
-        raise InputError(
-            f"--model {options.model} takes grades of relevance: leave out --positive, or use --model push"
-        )
+    opt.refuse(
+        recipe.graded and recipe.positive is not None,
+        f"--model {options.model} takes grades of relevance: leave out --positive, or use --model push",
+    )
     if calibrated:
         check_one_list(recipe)
     if apart is not None and apart not in recipe.drop:
@@ -327,11 +304,9 @@ def _fit_by_engine(
     tried = getattr(estimator, "estimator", estimator)
     linear = isinstance(tried, LinearFit) and getattr(tried, "kernel", None) is None
     linear = linear and not hasattr(tried, "contributions")
+    opt.refuse(not linear, "--engine takes linear models: others need the table in memory")
     opt.refuse(
-        {
-            "--engine takes linear models: others need the table in memory": not linear,
-            "--engine dask reads Parquet files: use --engine blocks for CSV and LETOR": on_dask and is_text,
-        }
+        on_dask and is_text, "--engine dask reads Parquet files: use --engine blocks for CSV and LETOR"
     )
     if is_text and tried is not estimator:
         out.note("text is parsed again in every pass: for a faster --cv convert the files to Parquet")

@@ -118,38 +118,33 @@ class RankOptions:
         choices=tuple(METHODS),
     )
     p: float | None = opt.method(
-        "How much more few strong links count than many weak ones: from 1 to inf; 2 by default, 1 in top-mean.",
-        "-p",
+        "Weight of few strong links against many weak ones: 1 to inf; 2 by default, 1 in top-mean."
     )
     ratio: float | None = opt.method(
-        "q/p of lpq and top-mean: returns of further links diminish above 1; 1.2 by default."
+        "q/p of lpq and top-mean: above 1 further links add less; 1.2 by default."
     )
     k: int | None = opt.method("Links that count in top-mean; 10 by default.", "-k", "--k")
     truncate: int | None = opt.method(
-        "First steps of a walk that do not count in truncated and nonbacktracking, and little in guarded; 2 by "
-        "default."
+        "First steps of a walk that do not count (in guarded: count little); 2 by default."
     )
     cap: float | None = opt.method("Most that a vertex contributes to another in robust; 0.01 by default.")
     alpha: float | None = opt.method(
-        "What a link hands on in katz; 0.85 over a bound of the spectral radius by default."
+        "What a link hands on in katz; by default 0.85 over a bound of the spectral radius."
     )
     damping: float | None = opt.method("Share that follows links; 0.85 by default.")
     teleport_as: str | None = opt.method(
-        "What the teleport of lpq is: one more in-link (inside, the default), a share added after the norm (outside), "
-        "or a weak link from every vertex to every vertex (weak-links).",
+        "Teleport of lpq: one more in-link (inside, the default), a share added after the norm (outside), or a weak "
+        "link between every two vertices (weak-links).",
         choices=PLACES,
     )
     smoothing: float | None = opt.method(
-        "Neutral ratings added to those of each vertex in fairness-goodness and mean-rating; 2 by default."
+        "Neutral ratings added in fairness-goodness and mean-rating; 2 by default."
     )
     tol: float | None = opt.method(
-        "Stop when the scores are this near to the exact ones (L1; in fairness-goodness each score); 1e-9 by default, "
-        "1e-3 in robust."
+        "Largest error of the scores (L1; in fairness-goodness of each); 1e-9 by default, 1e-3 in robust."
     )
     max_iter: int | None = opt.method("Most steps; 1000 by default.")
-    min_links: float | None = opt.method(
-        "Links that every vertex is taken to have at least in the guard of guarded; 20 by default."
-    )
+    min_links: float | None = opt.method("Fewest links that guarded takes a vertex to have; 20 by default.")
     keep: float | None = opt.method(
         "Share of the vertices that keep their PageRank in guarded; 0.9 by default."
     )
@@ -162,8 +157,8 @@ class RankOptions:
     good_share: float | None = opt.label("Estimated share of good vertices in spam-mass; 0.85 by default.")
     beta: float | None = opt.label("Weight of distrust in demoted; 1 by default.")
     negative: str | None = opt.label(
-        "Negative edges make their targets distrusted by their sources' rank (edges, the default), or by their "
-        "weight alone (seeds), with which anybody can demote anybody."
+        "Negative edges demote their targets by the sources' rank (edges, the default), or by their weight alone "
+        "(seeds), with which anybody can demote anybody."
     )
 
 
@@ -172,12 +167,11 @@ class VertexFiles:
     """Files that name vertices."""
 
     teleport: Path | None = opt.method(
-        "File of the vertices where the walk starts anew, in the form of --trusted; all by default."
+        "File of the vertices where walks restart, in the form of --trusted; all by default."
     )
     trusted: Path | None = opt.label(
-        "File of trusted vertices, one a line, or CSV with a column vertex and maybe weight; those that are not in "
-        "the graph are left out with a note. Without distrusted ones all that trust reaches count alike; trustrank "
-        "has degrees."
+        "File of trusted vertices, one a line, or CSV with vertex and maybe weight; unknown ones are left out with a "
+        "note. Without distrusted ones all that trust reaches count alike; trustrank has degrees."
     )
     distrusted: Path | None = opt.label("File of distrusted vertices, in the same form.")
     start: Path | None = opt.method("Ranks written earlier, to begin with: same answer, fewer steps.")
@@ -188,8 +182,8 @@ class ShardOptions(opt.Workers):
     """Who ranks a graph in shards."""
 
     engine: str | None = opt.large(
-        "Rank a graph in shards, as graph pack writes it, by reading shard after shard (blocks, the default) or on "
-        "processes that keep the shards in memory (dask).",
+        "Rank a graph in shards, as graph pack writes it, shard after shard (blocks, the default) or on processes "
+        "that keep the shards in memory (dask).",
         choices=("blocks", "dask"),
     )
 
@@ -215,7 +209,7 @@ class ExplainedOutput(opt.RankingOutput):
     """What is written, and what is explained."""
 
     explain: list[str] | None = opt.written(
-        "Show the links that make up the score of this vertex; may be repeated.", metavar="VERTEX"
+        "Vertex whose score to explain by its links; may be repeated.", metavar="VERTEX"
     )
 
 

@@ -31,20 +31,19 @@ class ConsensusOptions:
         default="union",
     )
     half_life: float | None = opt.method(
-        "For layers in the order of time, the newest last: a layer's weight halves with every N layers of age; 0.5 "
-        "is a beginning. By default age does not count.",
+        "For layers in order of time, the newest last: the weight of a layer halves with every N layers of age, such "
+        "as 0.5. By default age does not count.",
         metavar="N",
     )
     divergence: str = opt.method("kl (disagreement in nats) or squared.", default="kl")
     pull: float = opt.method(
-        "How strongly layer weights are pulled to the prior ones; inf: these themselves, the mean.",
-        default=0.0,
+        "Pull of the layer weights to the prior ones; inf: these themselves, the mean.", default=0.0
     )
     entropy: float = opt.method(
-        "Below 1, layers that spread evenly, and so agree with everybody, count for less.", default=1.0
+        "Below 1, layers that spread evenly, and so agree with all, count less.", default=1.0
     )
     temperature: float | None = opt.method(
-        "How mild corroborate is: towards 0 only the layer that is best borne out counts; 0.3 by default."
+        "How mild corroborate is: towards 0 only the best supported layer counts; 0.3 by default."
     )
     beta: float | None = opt.method("Weight of stationarity in brew; 0.1 by default.")
     damping: float = opt.method("Share that follows links.", default=0.85)
@@ -71,14 +70,12 @@ class LayerOptions:
     label: str | None = opt.reading(
         "Column of one table that tells the layers: networks, days, kinds of links."
     )
-    prior: str | None = opt.method(
-        "Weights of the layers to begin with and to pull to, such as mon=2,tue=1; equal by default."
-    )
+    prior: str | None = opt.method("Prior weights of the layers, such as mon=2,tue=1; equal by default.")
     teleport: Path | None = opt.method(
-        "File of the vertices where the walk starts anew, one a line, or CSV with vertex and weight."
+        "File of the vertices where walks restart, one a line, or CSV with vertex and weight."
     )
     keep: list[str] | None = opt.method(
-        "An order A>B that the ranks shall keep: A not below B; may be repeated.", metavar="A>B"
+        "Order that the ranks keep: A not below B; may be repeated.", metavar="A>B"
     )
 
 
@@ -132,7 +129,8 @@ def consensus(
         unit = " nats" if report["divergence"] == "kl" else ""
         typer.echo(
             f"{report['vertices']} vertices, {len(rows)} layers; {report['method']}: disagreement "
-            f"{out.show(report['disagreement'])}{unit}, {out.ended(report['converged'], report['steps'])}, first-order "
+            f"{out.show(report['disagreement'])}{unit}, {out.ended(report['converged'], report['steps'])}, "
+            "first-order "
             f"gap {report['first_order_gap']:.1e}, |Tw - w| {report['stationarity']:.1e}; {watch}"
         )
         out.print_written(output, f", {len(ranked)} of {report['vertices']} vertices, best first")

@@ -40,8 +40,8 @@ class CompareOptions:
     """Parameters of `apexrank.report.compare_ranks`."""
 
     ranks: list[str] | None = opt.method(
-        "Ranks to compare PageRank with: methods of graph rank that need no labels, such as guarded,nonbacktracking, "
-        "the default, with trustrank added by --trusted."
+        "Ranks to compare PageRank with: methods of graph rank that need no labels; guarded,nonbacktracking by "
+        "default, with --trusted also trustrank."
     )
     p: str | None = opt.method(
         "Powers of L_pq ranks to compare, too, from 1 to inf, such as 2,8.", "-p", "--p"
@@ -60,11 +60,11 @@ class LabelFiles:
     """Vertices known to be spam, or trusted."""
 
     spam: Path | None = opt.label(
-        "File of vertices known to be spam, one a line, or CSV with a column vertex. They only measure: "
-        "no rank depends on them. Those that are not in the graph are left out."
+        "File of vertices known to be spam, one a line, or CSV with a column vertex. They only measure: no rank "
+        "depends on them. Those that are not in the graph are left out."
     )
     trusted: Path | None = opt.label(
-        "File of trusted vertices, in the same form, for ranks that know of trust; never suspected."
+        "File of trusted vertices, in the same form, for ranks that use trust; never suspected."
     )
 
 
@@ -176,7 +176,7 @@ class AttackOptions:
         "clique, hijacked, hijacked-farm, exchange, expired."
     )
     targets: int | None = opt.method(
-        "Pages that are attacked, drawn at random; 50 by default, fewer in a small graph.", metavar="N", min=1
+        "Pages attacked, drawn at random; 50 by default, fewer in a small graph.", metavar="N", min=1
     )
     pages: int = opt.method("Pages of a farm where its size is not given.", metavar="N", min=1, default=200)
     seed: int = opt.method("Draws targets and hijacked pages.", default=0)

@@ -21,21 +21,19 @@ if TYPE_CHECKING:
 class RankOptions:
     """Rows and columns to keep, and where they go."""
 
-    top: str | None = opt.plain(
-        "Keep the best N rows (of each group), or a share of all rows such as 5%.", metavar="N|N%"
-    )
+    top: str | None = opt.plain("Best N rows (of each group) to keep, or a share such as 5%.", metavar="N|N%")
     fpr: float | None = opt.plain(
         "Keep rows above the score that this share of the training negatives exceeded."
     )
-    explain: bool = opt.plain("Add the three columns that lift each row most.", "--explain", default=False)
-    keep: bool = opt.plain("Keep all columns of the table.", "--keep", default=False)
+    explain: bool = opt.plain("Add the three columns that lift each row most.", default=False)
+    keep: bool = opt.plain("Keep all columns of the table.", default=False)
     id: str | None = opt.plain("Column that names the rows; default: the model's.")
     format: str = opt.plain(
         "table (CSV or Parquet), or trec: a run file for trec_eval, ranx, ir-measures.",
         default="table",
         choices=("table", "trec"),
     )
-    output: Path | None = opt.plain("File to write; default: the screen.", "--output", "-o")
+    output: Path | None = opt.plain("File to write; default: the screen.")
 
 
 @opt.option_groups
@@ -57,20 +55,13 @@ def rank(
     """
     output, trec, pair = options.output, options.format == "trec", costs.pair()
     (out.check_file if trec else out.check_table)(output, model, new)
-    opt.refuse(
-        {
-            "a run has no room for other columns: leave out --explain and --keep": (
-                trec and (options.explain or options.keep)
-            ),
-            "--cost-false-alarm and --gain-hit set the length of the list: leave out --top and --fpr": (
-                pair is not None and (options.top is not None or options.fpr is not None)
-            ),
-            "a folder is ranked without its table in memory: leave out --explain and --keep": (
-                new.is_dir() and (options.explain or options.keep)
-            ),
-            opt.FOLDER_IS_UTF8: new.is_dir() and reading != opt.CsvOptions(),
-        }
-    )
+    wider, shorter = options.explain or options.keep, options.top is not None or options.fpr is not None
+    opt.refuse(trec and wider, "a run has no room for other columns: leave out --explain and --keep")
+    length = "--cost-false-alarm and --gain-hit set the length of the list: leave out --top and --fpr"
+    opt.refuse(pair is not None and shorter, length)
+    in_memory = "a folder is ranked without its table in memory: leave out --explain and --keep"
+    opt.refuse(new.is_dir() and wider, in_memory)
+    opt.refuse(new.is_dir() and reading != opt.CsvOptions(), opt.FOLDER_IS_UTF8)
     out.check_inputs(model, new)
     from apexrank.io import load_model, rank_table, write_run
     from apexrank.io.trec import run_text

@@ -78,7 +78,7 @@ class BumpDisplay:
         positive: ArrayLike | None = None,
         top: int = 50,
     ) -> None:
-        self.ranks = {str(name): _ranks_or_scores(name, values) for name, values in ranks.items()}
+        self.ranks = {str(name): number_column(repr(name), values) for name, values in ranks.items()}
         if len(self.ranks) != 2:
             raise InputError(f"a bump chart compares two rankers, got {len(self.ranks)}")
         n = len(next(iter(self.ranks.values())))
@@ -134,7 +134,8 @@ class BumpDisplay:
         from scipy.stats import rankdata
 
         ranks = {
-            name: rankdata(-_ranks_or_scores(name, values), method="min") for name, values in scores.items()
+            name: rankdata(-number_column(repr(name), values), method="min")
+            for name, values in scores.items()
         }
         any_scores: ArrayLike = next(iter(scores.values()), [])
         positive = None if y_true is None else check_rows(y_true, any_scores, pos_label=pos_label).positive
@@ -172,8 +173,7 @@ class BumpDisplay:
         """
         rows = self._heights.max()
         letters = max(len(self._name(item)) for item in self.items) + 6
-        self.ax_ = one_axes(ax, (4.4 + 0.13 * letters, min(1.9 + _ROW * rows, _HIGHEST)))
-        self.figure_ = self.ax_.figure
+        self.figure_, self.ax_ = one_axes(ax, (4.4 + 0.13 * letters, min(1.9 + _ROW * rows, _HIGHEST)))
         erase(self.ax_, _GID)
         self.lines_ = [self._draw(number, line_options) for number in range(len(self.items))]
         self.ax_.set(xlim=(-0.02, 1.02), ylim=(rows + 0.6, 0.4))
@@ -269,13 +269,6 @@ class BumpDisplay:
             handles.append(Line2D([], [], label="filled: positive", **dot))
             handles.append(Line2D([], [], label="hollow: negative", markerfacecolor="white", **dot))
         legend(self.ax_, handles=handles, loc="upper center", bbox_to_anchor=(0.5, 0), fontsize=8)
-
-
-def _ranks_or_scores(name: object, values: ArrayLike) -> np.ndarray:
-    column = number_column(values)
-    if column is None:
-        raise InputError(f"{name!r} needs one number for each item, none of them missing")
-    return column
 
 
 def _move(left: int, right: int) -> str:

@@ -15,11 +15,9 @@ from apexrank.losses import LOSSES, Exponential, Loss
 from apexrank.metrics import bootstrap
 from apexrank.metrics._labels import check_rows
 from apexrank.metrics.evaluation import find_measures
-from apexrank.plot.style import estimator_scores, legend, light, line_style, lines_of, one_axes, panels
+from apexrank.plot.style import draw_line, estimator_scores, legend, light, one_axes, panels
 from apexrank.prices import PRICES, Price
 from apexrank.validation import check_choice
-
-_LINE = "apexrank-line"
 
 
 class PTradeoffDisplay:
@@ -201,15 +199,13 @@ class PTradeoffDisplay:
         return self
 
     def _draw(self, ax: Any, measure: str, options: dict[str, Any]) -> tuple[Any, Any]:
-        number = len(lines_of(ax, _LINE))
         order = np.argsort(self.ps)
         x, mean, error = _positions(self.ps)[order], self.mean[measure][order], self.error[measure][order]
-        (line,) = ax.plot(x, mean, label=self.name, gid=_LINE, **(line_style(number) | options))
-        band = ax.fill_between(x, mean - error, mean + error, color=line.get_color(), alpha=0.2, linewidth=0)
+        drawn = draw_line(ax, x, mean, (mean - error, mean + error), **{"label": self.name} | options)
         ax.set_xticks(x, ["∞" if p == inf else f"{p:g}" for p in self.ps[order]])
         ax.set(title=measure, xlabel="p")
         light(ax)
-        return line, band
+        return drawn
 
 
 def _summary(values: np.ndarray) -> tuple[float, float]:
@@ -387,32 +383,26 @@ class PairContributionDisplay:
 
     def plot(self, ax: Any = None, *, colorbar: bool = True, **image_options: Any) -> PairContributionDisplay:
         """Draw into matplotlib axes, or into a new figure; ``image_options`` go to ``Axes.imshow``."""
-        self.ax_ = one_axes(ax, (5.4, 4.6))
-        self.figure_ = self.ax_.figure
+        self.figure_, self.ax_ = one_axes(ax, (5.4, 4.6))
+        from matplotlib.ticker import FuncFormatter, MaxNLocator
+
         n_positives, n_negatives = self.contributions.shape
         options = {"cmap": "viridis", "vmin": 0.0, "aspect": "auto", "interpolation": "nearest"}
         extent = (0.5, n_negatives + 0.5, 0.5, n_positives + 0.5)
         self.image_ = self.ax_.imshow(
             self.contributions, origin="lower", extent=extent, **(options | image_options)
         )
-        self.colorbar_: Any = self._colorbar() if colorbar else None
-        self._dress()
-        return self
-
-    def _colorbar(self) -> Any:
-        from matplotlib.ticker import FuncFormatter, MaxNLocator
-
-        options = {"ticks": MaxNLocator(5), "format": FuncFormatter(lambda share, _: f"{100 * share:.4g} %")}
-        bar = self.figure_.colorbar(self.image_, ax=self.ax_, **options)
-        bar.set_label("Share of the objective")
-        bar.outline.set_visible(False)
-        return bar
-
-    def _dress(self) -> None:
-        from matplotlib.ticker import MaxNLocator
-
-        self.ax_.set(xlabel="Negatives, highest score on the left")
-        self.ax_.set(ylabel="Positives, highest score at the bottom")
-        self.ax_.set_title(self.name or "")
-        for axis, n in zip((self.ax_.xaxis, self.ax_.yaxis), self.contributions.shape[::-1], strict=True):
+        self.colorbar_: Any = None
+        if colorbar:
+            ticks = {
+                "ticks": MaxNLocator(5),
+                "format": FuncFormatter(lambda share, _: f"{100 * share:.4g} %"),
+            }
+            self.colorbar_ = self.figure_.colorbar(self.image_, ax=self.ax_, **ticks)
+            self.colorbar_.set_label("Share of the objective")
+            self.colorbar_.outline.set_visible(False)
+        across, up = "Negatives, highest score on the left", "Positives, highest score at the bottom"
+        self.ax_.set(xlabel=across, ylabel=up, title=self.name or "")
+        for axis, n in ((self.ax_.xaxis, n_negatives), (self.ax_.yaxis, n_positives)):
             axis.set_major_locator(MaxNLocator(nbins=min(n, 8), integer=True))
+        return self

@@ -11,7 +11,10 @@ from numpy.typing import ArrayLike
 from apexrank.errors import InputError
 from apexrank.metrics import roc_points
 from apexrank.plot.style import (
+    CHANCE,
+    CHANCE_LOOK,
     Curve,
+    Curves,
     RankerDisplay,
     corners,
     curve_style,
@@ -24,7 +27,7 @@ from apexrank.plot.style import (
 )
 
 _CURVE, _FRAME = "apexrank-curve", "apexrank-zoom"
-_PRECISION, _CHANCE, _CUT = "apexrank-precision", "apexrank-chance", "apexrank-cut"
+_PRECISION, _CUT = "apexrank-precision", "apexrank-cut"
 Points = tuple[np.ndarray, ...]
 
 
@@ -34,13 +37,13 @@ class TwoPanelDisplay(RankerDisplay):
     _kind: str  # of its lines, matplotlib's gid
     _reach: str  # option that says how far the second panel goes
 
-    def __init__(self, curves: Mapping[str, tuple[ArrayLike, ArrayLike]], **reach: float | None) -> None:
+    def __init__(self, curves: Curves, extent: float | None) -> None:
         if not curves:
             raise InputError("there is no curve to draw: give the scores of at least one ranker")
         self.curves = {str(name): Curve(*map(np.asarray, curve)) for name, curve in curves.items()}
-        self._extent = reach[self._reach]
-        if self._extent is not None and not 0 < self._extent < np.inf:
-            raise InputError(f"{self._reach} must be a number above 0, got {self._extent!r}")
+        self._extent = extent
+        if extent is not None and not 0 < extent < np.inf:
+            raise InputError(f"{self._reach} must be a number above 0, got {extent!r}")
 
     @classmethod
     def from_scores(
@@ -60,8 +63,7 @@ class TwoPanelDisplay(RankerDisplay):
         """
         rows = {"pos_label": pos_label, "sample_weight": sample_weight}
         curves = {name: roc_points(y_true, values, **rows)[:2] for name, values in scores.items()}
-        display = cls(curves, **{cls._reach: options.pop(cls._reach, None)})
-        return display.plot(axes, **options)
+        return cls(curves, **{cls._reach: options.pop(cls._reach, None)}).plot(axes, **options)
 
     def plot(self, axes: Sequence[Any] | None = None, **line_options: Any) -> Self:
         """Draw into two matplotlib axes, or into a new figure.
@@ -142,13 +144,8 @@ class RocTopDisplay(TwoPanelDisplay):
 
     _kind, _reach = _CURVE, "max_false_positives"
 
-    def __init__(
-        self,
-        curves: Mapping[str, tuple[ArrayLike, ArrayLike]],
-        *,
-        max_false_positives: float | None = None,
-    ) -> None:
-        super().__init__(curves, max_false_positives=max_false_positives)
+    def __init__(self, curves: Curves, *, max_false_positives: float | None = None) -> None:
+        super().__init__(curves, max_false_positives)
         self.max_false_positives = max_false_positives
 
     def _points(self, curve: Curve) -> tuple[Points, Points]:
@@ -229,10 +226,8 @@ class PrecisionRecallTopDisplay(TwoPanelDisplay):
 
     _kind, _reach = _PRECISION, "top"
 
-    def __init__(
-        self, curves: Mapping[str, tuple[ArrayLike, ArrayLike]], *, top: float | None = None
-    ) -> None:
-        super().__init__(curves, top=top)
+    def __init__(self, curves: Curves, *, top: float | None = None) -> None:
+        super().__init__(curves, top)
         self.top = top
 
     def _points(self, curve: Curve) -> tuple[Points, Points]:
@@ -246,12 +241,16 @@ class PrecisionRecallTopDisplay(TwoPanelDisplay):
         from matplotlib.ticker import MaxNLocator, StrMethodFormatter
 
         for curve in self.curves.values():
-            self._draw_chance(curve)
+            share = curve.true_positives[-1] / (curve.true_positives[-1] + curve.false_positives[-1])
+            if any(np.isclose(line.get_ydata()[0], share) for line in lines_of(self.axes_[0], CHANCE)):
+                continue  # drawn for another ranker of the same rows
+            for ax in self.axes_:
+                ax.axhline(share, label=f"chance, {100 * share:.3g} % positive", **CHANCE_LOOK)
         whole, first = self.axes_
         top = self._top(max(np.sum(curve, axis=0)[-1] for curve in self.curves.values()), 20.0)
         visible = [line.get_ydata()[line.get_xdata() <= top] for line in lines_of(first, _PRECISION)]
         drawn = [line.get_ydata() for line in lines_of(whole, _PRECISION)]
-        chance = max(line.get_ydata()[0] for line in lines_of(whole, _CHANCE))
+        chance = max(line.get_ydata()[0] for line in lines_of(whole, CHANCE))
         whole.set(title=f"Whole list, dot: the first {top:,g} rows", xlabel="Recall", xlim=(-0.02, 1.02))
         first.set(title=f"Top: the first {top:,g} rows", xlabel="Rows looked at", xlim=(0, top))
         for ax, values in ((whole, drawn), (first, visible)):
@@ -261,17 +260,8 @@ class PrecisionRecallTopDisplay(TwoPanelDisplay):
         first.xaxis.set_major_locator(MaxNLocator(nbins=7, integer=top >= 2, steps=[1, 2, 5, 10]))
         first.xaxis.set_major_formatter(StrMethodFormatter("{x:,g}"))
         self._mark_cuts(top)
-        handles = lines_of(whole, _PRECISION) + lines_of(whole, _CHANCE)
+        handles = lines_of(whole, _PRECISION) + lines_of(whole, CHANCE)
         legend(whole, handles=handles, loc="best")
-
-    def _draw_chance(self, curve: Curve) -> None:
-        """Draw the share of positives, once for all rankers of the same rows."""
-        share = curve.true_positives[-1] / (curve.true_positives[-1] + curve.false_positives[-1])
-        if any(np.isclose(line.get_ydata()[0], share) for line in lines_of(self.axes_[0], _CHANCE)):
-            return
-        style = {"color": "0.55", "linewidth": 0.9, "zorder": 1.5}
-        for ax in self.axes_:
-            ax.axhline(share, label=f"chance, {100 * share:.3g} % positive", gid=_CHANCE, **style)
 
     def _mark_cuts(self, top: float) -> None:
         """Replace the dots at the last row that the second panel shows."""
