@@ -8,13 +8,13 @@ from typing import TYPE_CHECKING, Any
 
 import typer
 
+import apexrank
 from apexrank.cli import options as opt
 from apexrank.cli import output as out
 
 if TYPE_CHECKING:
+    from apexrank.aggregation import Aggregation, RankBootstrap
     from apexrank.aggregation.ballot_files import BallotFile
-    from apexrank.aggregation.bootstrap import RankBootstrap
-    from apexrank.aggregation.rank_aggregation import Aggregation
 
 METHODS = ("lovasz-bregman", "borda", "copeland", "kemeny", "median", "combsum", "combmnz", "rrf")
 _SCORE_METHODS = ("lovasz-bregman", "combsum", "combmnz")
@@ -211,7 +211,11 @@ def _draw_voters(profile: BallotFile, result: Aggregation, options: MergeOptions
 
 
 def _write_others(
-    profile: BallotFile, result: Aggregation, drawn: RankBootstrap | None, files: MergeOutputs, seed: int
+    profile: BallotFile,
+    result: Aggregation,
+    drawn: RankBootstrap | None,
+    files: MergeOutputs,
+    seed: int,
 ) -> None:
     """Write the majorities, the picture and the report, those that are wanted."""
     import polars as pl
@@ -227,14 +231,13 @@ def _write_others(
             out.save_figure(display.figure_, files.figure)
     if files.report is None:
         return
-    from apexrank.report import build, summarise_votes
 
     column = profile.voters.to_series(0)
     numbered = f"{column.name} " if column.dtype.is_integer() else ""
     named = replace(result.ballots, voters=[f"{numbered}{voter}" for voter in column.to_list()])
     what = f"making {files.report}"
     with out.working(what) as status, opt.errors_about(profile):
-        summary = summarise_votes(
+        summary = apexrank.report.summarise_votes(
             replace(result, ballots=named),
             bootstrap=_DRAWS_OF_PAGE if drawn is None else drawn,  # the intervals of the table
             top=files.top or _TOP_OF_PAGE,
@@ -244,10 +247,14 @@ def _write_others(
         notes = [out.in_options(text) for text in profile.notes]
         guesses = [f"{text[:1].upper()}{text[1:]}." for text in notes]
         title = profile.title or f"Votes of {Path(profile.source).name}"
-        build(replace(summary, notes=[*guesses, *summary.notes]), files.report, title=title)
+        apexrank.report.build(replace(summary, notes=[*guesses, *summary.notes]), files.report, title=title)
 
 
-def _known(profile: BallotFile, result: Aggregation, voters: Aggregation | None = None) -> dict[str, Any]:
+def _known(
+    profile: BallotFile,
+    result: Aggregation,
+    voters: Aggregation | None = None,
+) -> dict[str, Any]:
     """Return what is known of a ranking; None where that takes long. Agreement may be with the ballots of another.
 
     Where voters ignore items there is no confidence, as the means are then not of the same voters.

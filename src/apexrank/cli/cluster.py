@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import typer
 
+import apexrank
 from apexrank.cli import options as opt
 from apexrank.cli import output as out
 from apexrank.errors import InputError
@@ -19,7 +20,6 @@ if TYPE_CHECKING:
     import polars as pl
 
     from apexrank.aggregation.ballot_files import BallotFile
-    from apexrank.aggregation.kmeans import LovaszBregmanKMeans
     from apexrank.submodular import SetFunction
 
 _SHAPES = ("sqrt", "log", "product", "indicator", "chain")
@@ -73,7 +73,6 @@ def cluster(
     from apexrank.aggregation.ballot_files import StreamedBallotFile
     from apexrank.aggregation.ballots import BallotStream
     from apexrank.aggregation.fusion import Rule
-    from apexrank.aggregation.kmeans import LovaszBregmanKMeans, silhouette
 
     sizes = _sizes(options.k, options.elbow, files.orders)
     shape = _shape(options.f)
@@ -94,7 +93,7 @@ def cluster(
     for size in sizes:
         what = f"looking for {size} clusters of {profile.n_voters} voters"
         with out.working(what, about=f"{size} clusters: "), opt.errors_about(profile):
-            model = LovaszBregmanKMeans(
+            model = apexrank.aggregation.LovaszBregmanKMeans(
                 size, f=shape, euclidean=options.euclidean, n_init=options.n_init, random_state=options.seed
             )
             models.append(model.fit(scores, sample_weight=profile.weights))
@@ -104,7 +103,9 @@ def cluster(
         {
             "clusters": model.n_clusters,
             "inertia": model.inertia_,
-            "silhouette": None if model.n_clusters < 2 else silhouette(model, scores, profile.weights),
+            "silhouette": None
+            if model.n_clusters < 2
+            else apexrank.aggregation.silhouette(model, scores, profile.weights),
         }
         for model in models
     ]
@@ -126,13 +127,11 @@ def _shape(text: str) -> SetFunction:
     >>> _shape("top:3")
     Top(m=3)
     """
-    from apexrank.submodular import set_function
-
     name, colon, ranks = text.partition(":")
     takes_ranks = bool(colon) and name in ("top", "sqrt", "log") and ranks.isdecimal()
     if not takes_ranks and text not in _SHAPES:
         raise InputError(f"unknown function {text!r} for --f: use one of {', '.join(_SHAPES)}, or top:3")
-    return set_function(name, **({"m": int(ranks)} if takes_ranks else {}))
+    return apexrank.submodular.set_function(name, **({"m": int(ranks)} if takes_ranks else {}))
 
 
 def _sizes(k: int | None, elbow: str | None, orders: Path | None) -> list[int]:
@@ -219,7 +218,7 @@ def _show_elbow(profile: BallotFile, report: dict[str, Any], output: Path | None
 
 def _show_clusters(
     profile: BallotFile,
-    model: LovaszBregmanKMeans,
+    model: apexrank.aggregation.LovaszBregmanKMeans,
     scores: Any,
     report: dict[str, Any],
     files: ClusterOutputs,
@@ -247,7 +246,7 @@ def _show_clusters(
 
 
 def _clusters(
-    profile: BallotFile, model: LovaszBregmanKMeans, scores: Any
+    profile: BallotFile, model: apexrank.aggregation.LovaszBregmanKMeans, scores: Any
 ) -> tuple[list[dict[str, Any]], Iterator[pl.DataFrame]]:
     """Describe the clusters that have voters, the largest first, and list the cluster of some voters after others."""
     import numpy as np

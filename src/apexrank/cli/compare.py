@@ -9,12 +9,13 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+import apexrank
+from apexrank import io
 from apexrank.cli import options as opt
 from apexrank.cli import output as out
 
 if TYPE_CHECKING:
     from apexrank.comparison import Candidate, Comparison
-    from apexrank.io import Table
 
 _compare, _engine = opt.panel("Comparison"), opt.panel("Larger than memory")
 RANKERS = {
@@ -82,7 +83,7 @@ class CompareOptions:
         names = [_OF_LIGHTGBM.get(name, name) for name in names]
         return [known[full] for name, full in RANKERS.items() if name in names]
 
-    def read(self, path: Path, reading: opt.CsvOptions) -> tuple[Table, str | None]:
+    def read(self, path: Path, reading: opt.CsvOptions) -> tuple[io.Table, str | None]:
         """Read a table, or draw rows from one that does not fit in memory; also a sentence where rows were drawn."""
         from apexrank.comparison.compare import MOST_ROWS, drawn_note
         from apexrank.io.stream import sample_table
@@ -121,8 +122,6 @@ def compare(
     out.check_file(save, train, options.test)
     out.check_inputs(train, options.test)
     from apexrank.comparison import compare_table
-    from apexrank.io import Recipe, save_model
-    from apexrank.report import build
 
     candidates = options.candidates()
     table, drawn = options.read(train, reading)
@@ -132,7 +131,7 @@ def compare(
         "id": columns.id or table.roles.get("id"),
         "scale": columns.scale or "standard",
     }
-    recipe = Recipe(**columns.arguments(table.names) | given)
+    recipe = io.Recipe(**columns.arguments(table.names) | given)
     names = ("top", "fpr", "group_split", "time", "folds", "repeats", "confidence")
     with out.working(f"comparing rankers on {len(table):,} rows") as status:
         found = compare_table(
@@ -149,9 +148,9 @@ def compare(
         also
     )
     if save is not None:
-        save_model(save, found.model)
+        io.save_model(save, found.model)
     if page.report is not None:
-        build(found, page.report, title=page.title or f"Which ranker? {train.name}")
+        apexrank.report.build(found, page.report, title=page.title or f"Which ranker? {train.name}")
     apart = [name for name in (options.group_split, options.time) if name is not None]
     recipe = replace(recipe, drop=[*recipe.drop, *(name for name in apart if name not in recipe.drop)])
     command = fit_command(train, recipe, found, save, reading, options.engine)
@@ -195,7 +194,7 @@ def fit_command(
 
 
 def _print(found: Comparison, train: Path, test: Path | None) -> None:
-    from apexrank.comparison.verdict import in_words
+    from apexrank.comparison.result import in_words
 
     features = out.plural(len(found.feature_names), "feature")
     meaning = f" ({found.positive})" * bool(found.positive)

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from apexrank import io, metrics
 from apexrank.cli import options as opt
 from apexrank.cli import output as out
 from apexrank.errors import InputError
@@ -59,7 +60,6 @@ class Inputs:
         knows = "--groups goes with --scores: a model knows its own groups"
         opt.refuse(self.groups and not of_scores, knows)
         out.check_inputs(self.source, self.test, self.qrels)
-        from apexrank.io import load_model
         from apexrank.io.judging import judge_run, judge_scores, judge_table
 
         if self.qrels is not None:
@@ -74,7 +74,7 @@ class Inputs:
                 table, self.scores, target, groups=groups, positive=self.positive, weight=self.weight
             )
         assert self.test is not None  # seen to above
-        ranker = load_model(self.source)
+        ranker = io.load_model(self.source)
         if self.test.is_dir():
             from apexrank.io.stream_fit import score_blocks
 
@@ -136,7 +136,6 @@ def evaluate(
     out.check_table(output, inputs.source, inputs.test, inputs.qrels)
     judged = inputs.read(reading)
     from apexrank.io.judging import ABOVE_ZERO, best_cut, default_measures, label
-    from apexrank.metrics import per_group
 
     if judged.groups is not None:
         many = "one list, but these rows are ranked inside groups"
@@ -160,7 +159,7 @@ def evaluate(
     opt.refuse(options.ties == "threshold" and not precise, alone)
     if each:
         names = chosen or default_measures(judged.y, judged.groups, judged.weight)
-        table = per_group(judged.y, judged.scores, names, **about)
+        table = metrics.per_group(judged.y, judged.scores, names, **about)
         out.write_frame(table, output)
     else:
         names, left_out = (chosen, []) if chosen else _defined(judged, about)
@@ -186,10 +185,9 @@ def evaluate(
 def _defined(judged: Judged, options: dict[str, Any]) -> tuple[list[str], list[str]]:
     """Return the default measures that are defined on these rows, and those that the weights do not allow."""
     from apexrank.io.judging import default_measures, measurable
-    from apexrank.metrics import per_group
 
     names = default_measures(judged.y, judged.groups, judged.weight)
-    found = per_group(judged.y, judged.scores, names, **options)
+    found = metrics.per_group(judged.y, judged.scores, names, **options)
     kept = [name for name in names if found[name].null_count() < len(found)]
     if not kept:
         raise InputError("no measure is defined: the rows lack positive ones")
@@ -204,10 +202,11 @@ def _means(
     judged: Judged, names: list[str], about: dict[str, Any], confidence: float | None
 ) -> dict[str, Any]:
     """Return the size of the lists, the means of the measures, and their intervals if wanted."""
-    from apexrank.metrics import bootstrap, per_group
     from apexrank.metrics import evaluate as evaluate_measures
 
-    counts = per_group(judged.y, judged.scores, "mrr", groups=judged.groups, relevant=about["relevant"])
+    counts = metrics.per_group(
+        judged.y, judged.scores, "mrr", groups=judged.groups, relevant=about["relevant"]
+    )
     report: dict[str, Any] = {
         "rows": int((judged.scores > -math.inf).sum()),
         "positives": int(counts["relevant"].sum()),
@@ -221,7 +220,7 @@ def _means(
     report["measures"] = evaluate_measures(judged.y, judged.scores, names, **about)
     if confidence is not None:
         with out.working("drawing rows or groups again and again"):
-            found: Any = bootstrap(names, judged.y, judged.scores, confidence=confidence, **about)
+            found: Any = metrics.bootstrap(names, judged.y, judged.scores, confidence=confidence, **about)
         intervals = {name: [found[name].low, found[name].high] for name in found}
         report |= {"confidence": confidence, "intervals": intervals, "drawn": found[names[0]].n}
     return report

@@ -6,17 +6,16 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import typer
 
+import apexrank
+from apexrank import io
 from apexrank.atomic import write_bytes
 from apexrank.cli import options as opt
 from apexrank.cli import output as out
 from apexrank.errors import InputError
-
-if TYPE_CHECKING:
-    from apexrank.io import TableRanker
 
 _CARDS = (".csv", ".parquet", ".md", ".html")
 _SUFFIXES = {".onnx": "onnx", ".sql": "sql", **dict.fromkeys(_CARDS, "scorecard")}
@@ -60,21 +59,15 @@ class CardOptions(opt.CsvOptions):
 
 @opt.option_groups
 def export(
-    model: opt.ModelFile,
-    *,
-    target: ExportOptions,
-    sql: SqlOptions,
-    card: CardOptions,
-    json: opt.Json = False,
+    model: opt.ModelFile, *, target: ExportOptions, sql: SqlOptions, card: CardOptions, json: opt.Json = False
 ) -> None:
     """Write a model for use without Python: ONNX, SQL or a scorecard of whole points."""
     output, kind = target.output, target.format or _format(target.output)
     _check(kind, output, sql, card)
     out.check_file(output, model, card.data, card.test)
     out.check_inputs(model, card.data, card.test)
-    from apexrank.io import load_model
 
-    ranker = load_model(model)
+    ranker = io.load_model(model)
     export_to = {"onnx": _export_onnx, "sql": _export_sql, "scorecard": _export_card}[kind]
     found, tell = export_to(ranker, output, sql, card)
     if json:
@@ -115,10 +108,9 @@ def _check(kind: str, output: Path | None, sql: SqlOptions, card: CardOptions) -
         opt.refuse(unknown, f"a scorecard cannot be written to {str(output)!r}: {others}")
 
 
-def _export_onnx(ranker: TableRanker, output: Path | None, *_: Any) -> Exported:
-    from apexrank.export import to_onnx
+def _export_onnx(ranker: io.TableRanker, output: Path | None, *_: Any) -> Exported:
 
-    graph = to_onnx(ranker, path=output).graph
+    graph = apexrank.export.to_onnx(ranker, path=output).graph
     inputs, outputs = ([one.name for one in ends] for ends in (graph.input, graph.output))
     for one in graph.input:
         if one.name != one.doc_string:
@@ -127,7 +119,7 @@ def _export_onnx(ranker: TableRanker, output: Path | None, *_: Any) -> Exported:
     return {"inputs": inputs, "outputs": outputs}, partial(out.print_written, output, about)
 
 
-def _export_sql(ranker: TableRanker, output: Path | None, options: Any, _: Any) -> Exported:
+def _export_sql(ranker: io.TableRanker, output: Path | None, options: Any, _: Any) -> Exported:
     sql, text = _write_sql(ranker, output, options)
     if output is None:
         return {"sql": sql}, partial(typer.echo, text, nl=False)
@@ -137,17 +129,14 @@ def _export_sql(ranker: TableRanker, output: Path | None, options: Any, _: Any) 
 
 def _write_sql(model: Any, output: Path | None, options: Any) -> tuple[str, str]:
     """SQL of a model or card, and the text of its file, which is written where it has a name."""
-    from apexrank.export import to_sql
-
-    sql = to_sql(model, **opt.given_options(options))
+    sql = apexrank.export.to_sql(model, **opt.given_options(options))
     text = sql + ("\n" if options.table is None else ";\n")
     if output is not None:
         write_bytes(output, text.encode())
     return sql, text
 
 
-def _export_card(ranker: TableRanker, output: Path | None, sql: Any, options: Any) -> Exported:
-    from apexrank.export import round_scorecard
+def _export_card(ranker: io.TableRanker, output: Path | None, sql: Any, options: Any) -> Exported:
 
     of_linear = options.bins is not None and ranker.is_linear
     opt.refuse(of_linear, "--bins is for additive models, but this one is linear: leave it out")
@@ -155,7 +144,7 @@ def _export_card(ranker: TableRanker, output: Path | None, sql: Any, options: An
     rows, held_out = (_read(ranker, options, path, weight) for path in (options.data, options.test))
     with out.working(f"rounding on {len(rows[0])} rows"):
         chosen: Any = {"max_points": options.max_points or 10, "n_bins": options.bins or 5}
-        card = round_scorecard(ranker, rows[0], sample_weight=rows[1], **chosen)
+        card = apexrank.export.round_scorecard(ranker, rows[0], sample_weight=rows[1], **chosen)
         loss = card.loss(held_out[0], sample_weight=held_out[1])
     _write_card(card, output, sql, loss, options.test)
     found = {
@@ -191,9 +180,7 @@ def _write_card(card: Any, output: Path | None, sql: Any, loss: Any, test: Path 
 
         write_bytes(output, page(card, loss=loss, measured_on=test).encode())
     elif suffix == ".onnx":
-        from apexrank.export import to_onnx
-
-        to_onnx(card, path=output)
+        apexrank.export.to_onnx(card, path=output)
     elif suffix == ".sql":
         _write_sql(card, output, sql)
     elif suffix == ".md":
@@ -203,7 +190,7 @@ def _write_card(card: Any, output: Path | None, sql: Any, loss: Any, test: Path 
 
 
 def _read(
-    ranker: TableRanker, options: CardOptions, path: Path | None, weight: str | None
+    ranker: io.TableRanker, options: CardOptions, path: Path | None, weight: str | None
 ) -> tuple[Any, Any]:
     """Read a table and its weights, if one is given."""
     from apexrank.io.columns import labelled_rows, row_weights

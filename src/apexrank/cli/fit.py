@@ -11,12 +11,12 @@ from typing import TYPE_CHECKING, Annotated, Any, NamedTuple
 
 import typer
 
+from apexrank import io, metrics
 from apexrank.cli import options as opt
 from apexrank.cli import output as out
 from apexrank.errors import InputError
 
 if TYPE_CHECKING:
-    from apexrank.io import Recipe, Table, TableRanker
     from apexrank.io.judging import Judged
 
 _model = opt.panel("Model")
@@ -158,8 +158,7 @@ def fit(
     out.check_file(engine.checkpoint, output, train, *files_of(train))
     out.check_inputs(train)
     from apexrank.checkpoints import checkpoint
-    from apexrank.io import Recipe, save_model
-    from apexrank.io.calibration import calibrate, check_one_list
+    from apexrank.io.calibration import check_one_list
     from apexrank.io.columns import numbers
     from apexrank.io.table_ranker import fit_table
 
@@ -184,7 +183,7 @@ def fit(
         "groups": columns.groups or roles.get("groups"),
         "scale": columns.scale or model.scale,
     }
-    recipe = Recipe(graded=model.graded, **columns.arguments(table.names if table else ()) | chosen)
+    recipe = io.Recipe(graded=model.graded, **columns.arguments(table.names if table else ()) | chosen)
     opt.refuse(
         recipe.graded and recipe.positive is not None,
         f"--model {options.model} takes grades of relevance: leave out --positive, or use --model push",
@@ -208,8 +207,8 @@ def fit(
                 ranker, judged = fit_table(table, recipe, estimator)
         if calibrated and table is not None:
             with out.working("fitting folds for probabilities"):
-                ranker.calibration = calibrate(ranker, table, recipe, group_split=apart)
-        save_model(output, ranker)
+                ranker.calibration = io.calibrate(ranker, table, recipe, group_split=apart)
+        io.save_model(output, ranker)
     report = {**_report(ranker, judged, output, table), "notes": list(judged.notes)}
     if hasattr(estimator, "best_score_"):
         scoring = options.scoring or ("ndcg" if model.graded else estimator.scoring)
@@ -280,19 +279,17 @@ def _search_alpha(estimator: Any, folds: int, scoring: str) -> Any:
     from sklearn import config_context
     from sklearn.model_selection import GridSearchCV, GroupKFold
 
-    from apexrank.metrics import get_scorer
-
     with config_context(enable_metadata_routing=True):
         estimator.set_fit_request(groups=True, sample_weight=True)
-        scorer: Any = get_scorer(scoring)
+        scorer: Any = metrics.get_scorer(scoring)
         scorer.set_score_request(groups=True, sample_weight=False)
         grid = {"alpha": list(ALPHAS)}
         return GridSearchCV(estimator, grid, scoring=scorer, cv=GroupKFold(folds), error_score="raise")
 
 
 def _fit_by_engine(
-    train: Path, recipe: Recipe, estimator: Any, options: EngineOptions
-) -> tuple[TableRanker, Judged]:
+    train: Path, recipe: io.Recipe, estimator: Any, options: EngineOptions
+) -> tuple[io.TableRanker, Judged]:
     """Fit on a file or folder in passes; what an engine cannot do is refused before anything is read."""
     from apexrank.io.stream_fit import fit_table_blocks, map_spans, span_blocks
     from apexrank.io.tables import PARQUET, files_of
@@ -316,7 +313,7 @@ def _fit_by_engine(
         return fit_table_blocks(train, recipe, estimator, source=span_blocks, mapped=map_spans)
 
 
-def _report(ranker: TableRanker, judged: Judged, output: Path, table: Table | None) -> dict[str, Any]:
+def _report(ranker: io.TableRanker, judged: Judged, output: Path, table: io.Table | None) -> dict[str, Any]:
     from apexrank.io.judging import top_measures
 
     features, estimator = ranker.encoder.features, ranker.estimator
@@ -335,7 +332,9 @@ def _report(ranker: TableRanker, judged: Judged, output: Path, table: Table | No
     }
 
 
-def _drivers(ranker: TableRanker, features: list[str], table: Table | None) -> dict[str, dict[str, float]]:
+def _drivers(
+    ranker: io.TableRanker, features: list[str], table: io.Table | None
+) -> dict[str, dict[str, float]]:
     """Return the coefficients, the effects of columns, or of trees how many of their questions are about a feature."""
     if hasattr(ranker.estimator, "shapes_") and table is not None:
         return {"effects": ranker.effects(table)}
@@ -345,7 +344,7 @@ def _drivers(ranker: TableRanker, features: list[str], table: Table | None) -> d
     return {"questions": dict(zip(features, asked.tolist(), strict=True))}
 
 
-def _print(report: dict[str, Any], ranker: TableRanker, source: Path) -> None:
+def _print(report: dict[str, Any], ranker: io.TableRanker, source: Path) -> None:
     from apexrank.io.judging import label
 
     meaning = (

@@ -8,13 +8,13 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+import apexrank
 from apexrank.cli import options as opt
 from apexrank.cli import output as out
 from apexrank.errors import InputError
 
 if TYPE_CHECKING:
-    from apexrank.graph.consensus import ConsensusRank
-    from apexrank.graph.layers import Layers
+    from apexrank.graph import Layers
 
 _ONLY = {"beta": "brew", "temperature": "corroborate"}  # options of one method
 
@@ -52,15 +52,15 @@ class ConsensusOptions:
     tol: float = opt.method("Stop when the first-order gap is this small.", default=1e-8)
     max_iter: int = opt.method("Most steps.", default=5000)
 
-    def build(self) -> ConsensusRank:
+    def build(self) -> apexrank.graph.ConsensusRank:
         """Build the unfitted rank."""
-        from apexrank.graph.consensus import ConsensusRank
-
         given = opt.given_options(self)
         for option, only in _ONLY.items():
             if option in given and self.method != only:
                 raise InputError(f"--{option} is for --method {only}: leave it out")
-        return ConsensusRank(n_restarts=given.pop("restarts"), random_state=given.pop("seed"), **given)
+        return apexrank.graph.ConsensusRank(
+            n_restarts=given.pop("restarts"), random_state=given.pop("seed"), **given
+        )
 
 
 @dataclass(frozen=True)
@@ -137,7 +137,6 @@ def consensus(
 
 
 def _read(edges: list[Path], label: str | None, reading: opt.EdgeOptions) -> Layers:
-    from apexrank.graph.layers import as_layers
 
     if label is None and len(edges) == 1:
         raise InputError(
@@ -148,7 +147,7 @@ def _read(edges: list[Path], label: str | None, reading: opt.EdgeOptions) -> Lay
     which: Any = edges if label is None else edges[0]
     column = int(label) if label is not None and label.isdecimal() else label
     with out.working(f"reading {', '.join(map(str, edges))}"):
-        layers = as_layers(which, label=column, **reading.rules())
+        layers = apexrank.graph.as_layers(which, label=column, **reading.rules())
     if len(layers) == 1:
         raise InputError(
             f"the column {label!r} of {edges[0]} tells one layer only: name another with --label"
@@ -183,7 +182,7 @@ def _pair(order: str) -> tuple[str, str]:
     return a, b
 
 
-def _report(rank: ConsensusRank, layers: Layers) -> dict[str, Any]:
+def _report(rank: apexrank.graph.ConsensusRank, layers: Layers) -> dict[str, Any]:
     about = [
         {
             "layer": name,

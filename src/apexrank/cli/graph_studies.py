@@ -9,13 +9,13 @@ from typing import TYPE_CHECKING, Any
 
 import typer
 
+import apexrank
 from apexrank.cli import options as opt
 from apexrank.cli import output as out
 from apexrank.errors import InputError
 
 if TYPE_CHECKING:
-    from apexrank.graph.base import GraphRank
-    from apexrank.graph.graph import Graph
+    from apexrank.graph import Graph, GraphRank
     from apexrank.report import RankComparison
 
 _ROWS_SHOWN = 10
@@ -80,7 +80,6 @@ def graph_compare(
 ) -> None:
     """Compare PageRank with ranks that resist link farms, and list the vertices that look like targets of farms."""
     shown.check(edges, labels.spam, labels.trusted)
-    from apexrank.report import build, compare_ranks
 
     parameters = asdict(options)
     parameters["ranks"] = _ranks(options, labels.trusted is not None)
@@ -93,10 +92,12 @@ def graph_compare(
         parameters["trusted"] = opt.read_seeds(labels.trusted, graph, "trusted")
     read = time.perf_counter() - began
     with out.working(f"comparing ranks of {graph.n} vertices") as status:
-        found = compare_ranks(graph, progress=None if status is None else status.update, **parameters)
+        found = apexrank.report.compare_ranks(
+            graph, progress=None if status is None else status.update, **parameters
+        )
         found.seconds.update(reading=read, total=time.perf_counter() - began)
         if shown.report is not None:
-            build(found, shown.report, title=shown.title or f"Link farms? {edges.name}")
+            apexrank.report.build(found, shown.report, title=shown.title or f"Link farms? {edges.name}")
     found.seconds["total"] = time.perf_counter() - began
     out.write_frame(found.table(), shown.output)
     if json:
@@ -111,7 +112,6 @@ def _ranks(options: CompareOptions, trusting: bool) -> dict[str, GraphRank] | No
     if options.ranks is None and options.p is None:
         return None
     from apexrank.cli.graph import METHODS, build_method
-    from apexrank.graph import LpqRank
 
     given = {name: getattr(options, name) for name in ("damping", "tol", "max_iter")}
     found: dict[str, GraphRank] = {}
@@ -124,7 +124,7 @@ def _ranks(options: CompareOptions, trusting: bool) -> dict[str, GraphRank] | No
         taken = rank.get_params()
         found[METHODS[name].estimator] = rank.set_params(**{key: given[key] for key in given if key in taken})
     for p in opt.split_powers(options.p, "2,8") if options.p else []:
-        found[f"L_pq, p = {p:g}"] = LpqRank(p, options.ratio, **given)
+        found[f"L_pq, p = {p:g}"] = apexrank.graph.LpqRank(p, options.ratio, **given)
     return found
 
 
@@ -193,13 +193,12 @@ def attack(
 ) -> None:
     """Attack a graph with link spam: which rank resists which attack, and what it costs the attacker."""
     shown.check(edges)
-    from apexrank.graph.robustness import ATTACKS, attack_ranks
-    from apexrank.report import build
+    from apexrank.graph.robustness import ATTACKS
 
     attacks = opt.split_names(options.attacks) or ATTACKS
     graph = reading.read(edges)
     with out.working(f"attacking {graph.n} vertices") as status:
-        study = attack_ranks(
+        study = apexrank.graph.attack_ranks(
             graph,
             attacks=attacks,
             n_targets=options.targets,
@@ -208,7 +207,7 @@ def attack(
             progress=None if status is None else status.update,
         )
         if shown.report is not None:
-            build(study, shown.report, title=shown.title or f"Under attack: {edges.name}")
+            apexrank.report.build(study, shown.report, title=shown.title or f"Under attack: {edges.name}")
     out.write_frame(study.table(), shown.output)
     if json:
         out.print_json(

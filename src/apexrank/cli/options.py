@@ -21,15 +21,16 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+import apexrank
+from apexrank import io
 from apexrank.cli import output as out
 from apexrank.errors import InputError, MissingExtraError
 from apexrank.textfile import NotUtf8Error
 
 if TYPE_CHECKING:
     from apexrank.aggregation.ballot_files import BallotFile, BallotLayout
+    from apexrank.graph import Graph
     from apexrank.graph.edges import Edges
-    from apexrank.graph.graph import Graph
-    from apexrank.io import Table
 
 
 def panel(title: str | None = None) -> Callable[..., Any]:
@@ -207,13 +208,11 @@ class CsvOptions:
         metavar="CHAR",
     )
 
-    def read_table(self, path: Path, **more: Any) -> Table:
+    def read_table(self, path: Path, **more: Any) -> io.Table:
         """Read a table."""
-        from apexrank.io import read_table
-
         separator = "\t" if self.sep == "\\t" else self.sep
         try:
-            return read_table(path, encoding=self.encoding, separator=separator, **more)
+            return io.read_table(path, encoding=self.encoding, separator=separator, **more)
         except NotUtf8Error as error:
             with path.open("rb") as file:
                 likely = "utf-16" if file.read(2) in (codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE) else "cp1252"
@@ -355,17 +354,14 @@ class EdgeOptions:
 
     def build(self, edges: Edges, *, signed: bool = False) -> Any:
         """Make a graph or a signed graph of edges."""
-        from apexrank.graph.reading import as_graph
-
-        return as_graph(edges, **self._links(), signed=signed)
+        return apexrank.graph.as_graph(edges, **self._links(), signed=signed)
 
     def read(self, path: Path, *, signed: bool = False) -> Any:
         """Read a graph or a signed graph; one in shards is opened."""
-        from apexrank.graph.reading import as_graph
         from apexrank.graph.shards import is_shards
 
         if is_shards(path):
-            return as_graph(path, **self.rules(), signed=signed)
+            return apexrank.graph.as_graph(path, **self.rules(), signed=signed)
         return self.build(self.read_edges(path), signed=signed)
 
 

@@ -24,6 +24,7 @@ from typing import TYPE_CHECKING, Any
 
 import typer
 
+from apexrank import io
 from apexrank.atomic import check_writable, write_bytes
 from apexrank.errors import InputError, MissingExtraError
 from apexrank.progress import listening
@@ -263,10 +264,8 @@ def print_frame(frame: pl.DataFrame) -> None:
 
 def write_frame(frame: pl.DataFrame, output: Path | None) -> None:
     """Write a frame to a CSV or Parquet file, if one is wanted."""
-    from apexrank.io import write_table
-
     if output is not None:
-        write_table(frame, output)
+        io.write_table(frame, output)
 
 
 def write_frames(frames: Iterable[pl.DataFrame], output: Path) -> None:

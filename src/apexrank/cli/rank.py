@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from apexrank import io
 from apexrank.cli import options as opt
 from apexrank.cli import output as out
 from apexrank.errors import InputError
@@ -63,10 +64,9 @@ def rank(
     opt.refuse(new.is_dir() and wider, in_memory)
     opt.refuse(new.is_dir() and reading != opt.CsvOptions(), opt.FOLDER_IS_UTF8)
     out.check_inputs(model, new)
-    from apexrank.io import load_model, rank_table, write_run
     from apexrank.io.trec import run_text
 
-    ranker = load_model(model)
+    ranker = io.load_model(model)
     if new.is_dir():
         from apexrank.io.stream_fit import score_blocks
 
@@ -77,7 +77,7 @@ def rank(
     chosen["top"] = None if options.top is None else _places(options.top, len(table), ranker.groups)
     if pair is not None:  # p·gain ≥ (1 − p)·cost
         chosen["min_probability"] = pair[0] / sum(pair)
-    ranked = rank_table(ranker, table, scores=scores, **chosen)
+    ranked = io.rank_table(ranker, table, scores=scores, **chosen)
     for sentence in ranker.check(table, known=[options.id]) if notes is None else notes:
         out.note(sentence)
     if options.id is None and ranker.id not in (None, *table.names):
@@ -93,7 +93,7 @@ def rank(
     if trec:
         ranked = _run(ranked, ranker.groups, options.id or ranker.id)
     if output is not None and trec:
-        write_run(ranked, output, _tag(model))
+        io.write_run(ranked, output, _tag(model))
     else:
         out.write_frame(ranked, output)
     if json:

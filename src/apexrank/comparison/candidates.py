@@ -162,13 +162,8 @@ class Additive(Candidate):
         return np.array([ranker.decision_function(X_test) for ranker in path])
 
     def estimator(self, setting: Setting) -> AdditivePush:
-        return AdditivePush(**_additive(setting))
-
-
-def _additive(setting: Setting) -> dict[str, Any]:
-    """Parameters of a setting, which has the names of the command line."""
-    given = dict(setting)
-    return {"n_pairs": given.pop("pairs", 0), **given}
+        given = dict(setting)  # with the names of the command line
+        return AdditivePush(n_pairs=given.pop("pairs", 0), **given)
 
 
 @dataclass(frozen=True)

@@ -11,9 +11,9 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 
 from apexrank.errors import InputError
-from apexrank.export.additive import AdditiveForm, Curve, Levels, additive_form
 from apexrank.export.cards import Card, Losses, check_training, chosen_features
-from apexrank.export.linear import Feature, as_table, last_step
+from apexrank.export.features import Feature, as_table, last_step
+from apexrank.export.forms import Curve, Form, Levels, model_form
 from apexrank.export.rounding import CardObjective, naive_points, search_points
 from apexrank.io.judging import Judged
 from apexrank.io.table_ranker import TableRanker
@@ -114,7 +114,7 @@ class BinnedScorecard(Card):
     """
 
     cells: list[Cell]
-    points_form: AdditiveForm = field(repr=False)
+    points_form: Form = field(repr=False)
 
     def score(self, X: Any) -> np.ndarray:
         """Points of each row of a table, frame or array; the higher, the nearer to the top."""
@@ -160,7 +160,7 @@ def round_bins(
 ) -> BinnedScorecard:
     """Round an additive ranker to points of bins; see :func:`apexrank.export.round_scorecard`."""
     check_count("n_bins", n_bins)
-    form = additive_form(model, names)
+    form = model_form(model, names)
     if form.pairs:
         a, b = (side.feature.label for side in form.pairs[0].sides)
         raise InputError(
@@ -222,7 +222,7 @@ def round_bins(
         model=model,
         training=(judged, cells @ best.points),
         cells=[cell for cell, _ in lines],
-        points_form=AdditiveForm(effects, [], 0.0),
+        points_form=Form(effects, [], 0.0),
     )
 
 

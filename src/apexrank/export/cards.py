@@ -13,7 +13,7 @@ from numpy.typing import ArrayLike
 from sklearn.utils.validation import _check_sample_weight
 
 from apexrank.errors import InputError
-from apexrank.export.linear import as_table, first_fitted, last_step
+from apexrank.export.features import as_table, first_fitted, last_step
 from apexrank.export.sql import to_sql
 from apexrank.io.columns import read_target
 from apexrank.io.judging import ABOVE_ZERO, Judged, measurable

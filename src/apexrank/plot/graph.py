@@ -12,24 +12,10 @@ from sklearn.utils.validation import check_is_fitted
 from apexrank.errors import InputError
 from apexrank.graph.neighbourhood import Neighbourhood, neighbourhood
 from apexrank.metrics import roc_points
-from apexrank.plot.style import (
-    CHANCE,
-    CHANCE_LOOK,
-    COLOURS,
-    LINE,
-    Curves,
-    RankerDisplay,
-    draw_line,
-    drawn_counts,
-    legend,
-    light,
-    lines_of,
-    one_axes,
-    short_name,
-)
+from apexrank.plot import style
 from apexrank.validation import check_count
 
-_TARGET, _UNSUPPORTED, _SUPPORTED = COLOURS[4], COLOURS[1], COLOURS[0]
+_TARGET, _UNSUPPORTED, _SUPPORTED = style.COLOURS[4], style.COLOURS[1], style.COLOURS[0]
 _THINNEST, _THICKEST = 0.6, 3.0  # arrows of in-links, in points
 
 
@@ -40,7 +26,7 @@ class SpamCurve(NamedTuple):
     spam: np.ndarray
 
 
-class CumulativeSpamDisplay(RankerDisplay):
+class CumulativeSpamDisplay(style.RankerDisplay):
     """Number of spam items among the first m ranks against m: the nearer to the x axis, the better.
 
     A curve of ``Σ_{rank(v) ≤ m} spam(v)``, with the number that chance would put there, ``m · spam / n``, as a thin
@@ -77,7 +63,7 @@ class CumulativeSpamDisplay(RankerDisplay):
 
     _unnamed = "ranking"
 
-    def __init__(self, curves: Curves, *, share: bool = False) -> None:
+    def __init__(self, curves: style.Curves, *, share: bool = False) -> None:
         if not curves:
             raise InputError("there is no curve to draw: give the scores of at least one ranking")
         self.curves = {str(name): SpamCurve(*map(np.asarray, curve)) for name, curve in curves.items()}
@@ -122,18 +108,18 @@ class CumulativeSpamDisplay(RankerDisplay):
         CumulativeSpamDisplay
             The display itself.
         """
-        self.figure_, self.ax_ = one_axes(ax, (6.4, 4.4))
+        self.figure_, self.ax_ = style.one_axes(ax, (6.4, 4.4))
         self.lines_ = []
         for name, curve in self.curves.items():
-            ranks, spam = drawn_counts(*curve)
+            ranks, spam = style.drawn_counts(*curve)
             n, total = curve.ranks[-1], curve.spam[-1]
             unit = total if self.share else 1.0
-            style = {"label": name, "marker": None} | line_options
-            self.lines_.append(draw_line(self.ax_, ranks, spam / unit, **style)[0])
-            ends = [line.get_xydata()[-1] for line in lines_of(self.ax_, CHANCE)]
+            given = {"label": name, "marker": None} | line_options
+            self.lines_.append(style.draw_line(self.ax_, ranks, spam / unit, **given)[0])
+            ends = [line.get_xydata()[-1] for line in style.lines_of(self.ax_, style.CHANCE)]
             if not any(np.allclose(end, (n, total / unit)) for end in ends):  # once for all that end there
-                chance = drawn_counts(np.array([0.0, n]), np.array([0.0, total / unit]))
-                self.ax_.plot(*chance, label=f"chance, {100 * total / n:.3g} % spam", **CHANCE_LOOK)
+                chance = style.drawn_counts(np.array([0.0, n]), np.array([0.0, total / unit]))
+                self.ax_.plot(*chance, label=f"chance, {100 * total / n:.3g} % spam", **style.CHANCE_LOOK)
         self._dress(log_x, log_y)
         return self
 
@@ -141,11 +127,11 @@ class CumulativeSpamDisplay(RankerDisplay):
         from matplotlib.ticker import FuncFormatter, StrMethodFormatter
 
         ax = self.ax_
-        lines = lines_of(ax, LINE, CHANCE)
+        lines = style.lines_of(ax, style.LINE, style.CHANCE)
         right, highest = (max(line.get_xydata()[-1, axis] for line in lines) for axis in (0, 1))
         what = "Share of all spam" if self.share else "Spam items"
         ax.set(xlabel="m, ranks from the top", ylabel=f"{what} among the first m")
-        light(ax)
+        style.light(ax)
         if log_x or ax.get_xscale() == "log":
             ax.set(xscale="log", xlim=(1, right))
         else:
@@ -159,8 +145,8 @@ class CumulativeSpamDisplay(RankerDisplay):
         numbers, shares = StrMethodFormatter("{x:,.0f}"), FuncFormatter(lambda x, _: f"{100 * x:.4g} %")
         ax.xaxis.set_major_formatter(numbers)
         ax.yaxis.set_major_formatter(shares if self.share else numbers)
-        handles = sorted(lines, key=lambda line: line.get_gid() == CHANCE)
-        legend(ax, handles=handles, loc="best")
+        handles = sorted(lines, key=lambda line: line.get_gid() == style.CHANCE)
+        style.legend(ax, handles=handles, loc="best")
 
 
 def _flags(spam: ArrayLike) -> np.ndarray:
@@ -219,7 +205,7 @@ class NeighbourhoodDisplay:
 
     def plot(self, ax: Any = None) -> NeighbourhoodDisplay:
         """Draw into matplotlib axes, or into a new figure; return the display itself."""
-        self.figure_, self.ax_ = one_axes(ax, (6.4, 5.2))
+        self.figure_, self.ax_ = style.one_axes(ax, (6.4, 5.2))
         links, unsupported, among = self.around
         angles = 2 * np.pi * np.arange(len(links)) / len(links)
         spots = np.vstack([[0, 0], np.column_stack([np.sin(angles), np.cos(angles)])])
@@ -244,11 +230,13 @@ class NeighbourhoodDisplay:
         self.ax_.scatter([0], [0], s=140, color=_TARGET, marker="^", zorder=3)
         for link, (x, y) in zip(links, spots[1:], strict=True):
             side = "center" if abs(x) < 0.2 else "left" if x > 0 else "right"
-            text = f"{short_name(str(link.source))} ({link.share:.1%})"
+            text = f"{style.short_name(str(link.source))} ({link.share:.1%})"
             self.ax_.text(1.1 * x, 1.13 * y, text, ha=side, va="center", fontsize=8)
         self.ax_.set(
-            xlim=(-2, 2), ylim=(-1.35, 1.35), title=f"Strongest in-links of {short_name(str(self.vertex))}"
+            xlim=(-2, 2),
+            ylim=(-1.35, 1.35),
+            title=f"Strongest in-links of {style.short_name(str(self.vertex))}",
         )
         self.ax_.set_axis_off()
-        legend(self.ax_, loc="lower center", bbox_to_anchor=(0.5, -0.06), ncols=2, handlelength=1)
+        style.legend(self.ax_, loc="lower center", bbox_to_anchor=(0.5, -0.06), ncols=2, handlelength=1)
         return self

@@ -1,12 +1,14 @@
-"""HTML page of a comparison of graph ranks, with a slider over the ranks."""
+"""HTML pages of graph ranks: a comparison, with a slider over the ranks, and a study of ranks under attack."""
 
 from __future__ import annotations
 
-from math import cos, pi, sin
+from math import cos, log, pi, sin
 
 import numpy as np
 
+from apexrank.datasets.attacks import KINDS
 from apexrank.graph.base import best_vertices
+from apexrank.graph.robustness import AttackResult, AttackStudy
 from apexrank.metrics.precision import spam_met
 from apexrank.report.charts import FONT, Axis, Chart, fit_name, width_of
 from apexrank.report.graph.result import BASELINE, RankComparison, RankedVertex, Suspect
@@ -16,6 +18,7 @@ _POINTS = 900  # in the chart of rank against rank, suspects not counted
 _LINE_OF_TEXT = 15.0  # units of the drawing between two names
 _SLOPE_MARGINS = (200.0, 150.0, 12.0, 46.0)
 _GAP = 8.0  # between a name and what is beside it
+_DARKEST = 45  # percent of colour behind a number, little enough that it is read easily
 
 
 def page(comparison: RankComparison, *, title: str | None = None) -> str:
@@ -138,3 +141,33 @@ def _drawing(suspect: Suspect) -> Chart:
         chart.points([x], [y], classes="open" if lone else "", size=6, titles=[str(source)])
         chart.text(1.17 * x, 1.17 * y, str(k), anchor="middle", dy=4)
     return chart
+
+
+def attack_page(study: AttackStudy, *, title: str | None = None) -> str:
+    """HTML of a study of ranks under attack: a table of attacks and ranks, coloured by how far targets rise."""
+    attacks = study.attacks
+    return render(
+        "attack.html",
+        study,
+        title or study.title,
+        names=[row.rank for row in study.agreement],
+        columns=[f"#{row.rank}" for row in study.agreement],
+        before=[study.of_rank(row.rank)[0].before for row in study.agreement],
+        rows=[[each for each in study.results if each.attack == attack] for attack in attacks],
+        about=[KINDS[attack.partition(":")[0]].about for attack in attacks],
+        shade=_shade,
+    )
+
+
+def _shade(result: AttackResult) -> int:
+    """Percent of colour: the share of the way to the first place that an attack wins, on a logarithmic scale.
+
+    Examples
+    --------
+    >>> from types import SimpleNamespace
+    >>> [_shade(SimpleNamespace(before=100, after=after)) for after in (1, 10, 100, 200)]
+    [45, 22, 0, 0]
+    """
+    if result.after >= result.before:
+        return 0
+    return round(_DARKEST * log(result.before / result.after) / log(result.before))
