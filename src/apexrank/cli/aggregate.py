@@ -38,23 +38,19 @@ class RuleOptions:
 
     k: float | None = opt.method("Of rrf, which adds 1/(k + place); 60 by default.", "--k")
     time_limit: float | None = opt.method("Seconds that kemeny may take for a proof; 60 by default.")
-    max_exact: int | None = opt.method(
-        "Largest cycle of items for which kemeny looks for a proof; 40 by default.", min=0
-    )
+    max_exact: int | None = opt.method("Largest cycle for which kemeny looks for a proof; default 40.", min=0)
 
 
 @dataclass(frozen=True)
 class MergeOptions:
     """Methods, and the bootstrap of the voters."""
 
-    method: str | None = opt.method(
-        f"One of {', '.join(METHODS)}; by default lovasz-bregman, the order of the mean score."
-    )
+    method: str | None = opt.method(f"One of {', '.join(METHODS)}; default: lovasz-bregman, the mean score.")
     compare: list[str] | None = opt.method(
-        "Ranks by several methods side by side, such as borda,kemeny, or all.", metavar="METHODS"
+        "Ranks by several methods: borda,kemeny, or all.", metavar="METHODS"
     )
     min_support: float = opt.method(
-        "Rank items that fewer voters scored behind all others.", min=0, default=0.0
+        "Items that fewer voters scored rank behind all others.", min=0, default=0.0
     )
     bootstrap: int | None = opt.method(
         "Resample the voters N times: 95% intervals of ranks, chance to be first.", metavar="N", min=2
@@ -68,7 +64,7 @@ class MergeOutputs:
 
     top: int | None = opt.written("Keep the best N items.", metavar="N", min=1)
     pairwise: Path | None = opt.written(
-        "CSV or Parquet file of how many voters prefer the row's item to the column's."
+        "CSV or Parquet file: voters who prefer the row's item to the column's."
     )
     figure: Path | None = opt.written("Picture of the ranking to write: .png, .svg or .pdf.")
     report: Path | None = opt.written("HTML page to write: intervals, other methods, majorities and voters.")
@@ -100,10 +96,9 @@ def aggregate(
         for name in ("figure", "report"):
             single = f"--{name} shows single voters, which blocks do not keep: leave it out"
             opt.refuse(getattr(files, name), single)
-        all_needed = (
-            "--bootstrap of medians needs all ballots in memory: leave it out, or use another --method"
-        )
-        opt.refuse(options.bootstrap is not None and methods == ["median"], all_needed)
+        in_memory = "needs all ballots in memory: leave it out, or use another --method"
+        medians = options.bootstrap is not None and methods == ["median"]
+        opt.refuse(medians, f"--bootstrap of medians {in_memory}")
     given = opt.given_options(rule)
     for name, value in (("normalize", worth.normalize), ("points", worth.check(reading.kind, ballots))):
         given |= {} if value is None else {name: value}
@@ -117,9 +112,8 @@ def aggregate(
     result = results[0]
     if isinstance(profile, StreamedBallotFile):
         profile = replace(profile, seen=result.ballots.seen)
-    opt.note_ballots(
-        profile, scales=worth.normalize is None and any(each.rule.takes_scores for each in results)
-    )
+    by_scores = any(each.rule.takes_scores for each in results)
+    opt.note_ballots(profile, scales=worth.normalize is None and by_scores)
     drawn = _draw_voters(profile, result, options)
     if options.compare is None:
         frame, shown = result.to_frame(), "best first"
@@ -175,7 +169,7 @@ def _check_rules(methods: list[str], given: dict[str, Any], min_support: float) 
 
     opt.refuse(not methods, f"--compare names no method: use some of {', '.join(METHODS)}, or all")
     for name in methods:
-        Rule(name, **(opt.RULE_DEFAULTS | given), min_support=min_support)  # type: ignore[arg-type]  # checks it
+        Rule(name, **given, min_support=min_support)  # type: ignore[arg-type]  # checks it
     for option in given:
         users = _METHODS_OF[option]
         told = f"--{option.replace('_', '-')} is for --method {' or '.join(users)}: leave it out"
@@ -186,18 +180,10 @@ def _check_rules(methods: list[str], given: dict[str, Any], min_support: float) 
 
 
 def _merge(profile: BallotFile, name: str, missing: str | None, rules: dict[str, Any]) -> Aggregation:
-    from apexrank.aggregation.rank_aggregation import aggregate as merge
-
     with out.working(f"merging the ballots by {name}"), opt.errors_about(profile):
-        return merge(
-            profile.values,
-            profile.weights,
-            method=name,  # type: ignore[arg-type]
-            kind=profile.kind,  # type: ignore[arg-type]
-            missing=profile.missing_rule(missing, name),
-            items=profile.items,
-            **rules,
-        )
+        how: Any = {"method": name, "missing": profile.missing_rule(missing, name)}
+        how |= {"kind": profile.kind, "items": profile.items} | rules
+        return apexrank.aggregate(profile.values, profile.weights, **how)
 
 
 def _draw_voters(profile: BallotFile, result: Aggregation, options: MergeOptions) -> RankBootstrap | None:
@@ -269,12 +255,8 @@ def _known(
         tau, weight = seen.agreement, seen.ballots.weight(slice(None))
         counted = ~np.isnan(tau) & (weight > 0)
         agreement = float(np.average(tau[counted], weights=weight[counted])) if counted.any() else None
-    known = {
-        "method": result.method,
-        "confidence": None if gaps else result.confidence,
-        "agreement": agreement,
-        "ties": [list(group) for group in result.ties],
-    }
+    known: dict[str, Any] = {"method": result.method, "confidence": None if gaps else result.confidence}
+    known |= {"agreement": agreement, "ties": [list(group) for group in result.ties]}
     if cheap and voters is None:
         known["condorcet_winner"] = result.condorcet_winner
     proof = {"cost": result.cost, "bound": result.bound, "optimal": result.optimal}

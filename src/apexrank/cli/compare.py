@@ -40,19 +40,15 @@ class CompareOptions:
         "as are positive, from 1 to 10 % and at least 50.",
         metavar="N|N%",
     )
-    fpr: float | None = _compare(
-        "Measure the share of positives found at this false positive rate instead, such as 0.01."
-    )
+    fpr: float | None = _compare("Measure positives found at this false positive rate instead, such as 0.01.")
     p: str | None = _compare("Pushes of the linear push to choose from; by default 1,4,16,64.", "-p", "--p")
     test: Path | None = _compare("Table to measure on; by default repeated folds of the rows.")
     group_split: str | None = _compare(
-        "Column such as a customer, whose rows are on one side of a split; not a feature."
+        "Column, not a feature, whose rows are on one side of a split: customers."
     )
     time: str | None = _compare("Column of times: train on the past, test on the future; not a feature.")
     folds: int = _compare("Folds of the cross-validation.", min=2, default=5)
-    repeats: int | None = _compare(
-        "How often the rows are cut into folds; by default 5, with many rows 3 or 2.", min=1
-    )
+    repeats: int | None = _compare("Repeats of the folds; default 5, with many rows 3 or 2.", min=1)
     confidence: float = _compare("Of the intervals.", default=0.95)
     seed: int = _compare("For the folds, and for the rows drawn from a large table.", min=0, default=0)
     engine: str | None = _engine(
@@ -75,9 +71,8 @@ class CompareOptions:
         names = opt.split_names(self.models) or [name for name, full in RANKERS.items() if full in known]
         all_names = [*RANKERS, *_OF_LIGHTGBM]
         for name in names:
-            opt.refuse(
-                name not in all_names, f"unknown --models {name!r}: use some of {', '.join(all_names)}"
-            )
+            unknown = f"unknown --models {name!r}: use some of {', '.join(all_names)}"
+            opt.refuse(name not in all_names, unknown)
             needed = f'--models {name} needs LightGBM: pip install "apexrank[boosting]"'
             opt.refuse(RANKERS.get(name, "pushed trees") not in known, needed)
         names = [_OF_LIGHTGBM.get(name, name) for name in names]
@@ -126,11 +121,8 @@ def compare(
     candidates = options.candidates()
     table, drawn = options.read(train, reading)
     other, also = (None, None) if options.test is None else options.read(options.test, reading)
-    given = {
-        "target": target,
-        "id": columns.id or table.roles.get("id"),
-        "scale": columns.scale or "standard",
-    }
+    given = {"target": target, "id": columns.id or table.roles.get("id")}
+    given["scale"] = columns.scale or "standard"
     recipe = io.Recipe(**columns.arguments(table.names) | given)
     names = ("top", "fpr", "group_split", "time", "folds", "repeats", "confidence")
     with out.working(f"comparing rankers on {len(table):,} rows") as status:
@@ -144,9 +136,8 @@ def compare(
             progress=None if status is None else lambda done, total, what: status.update(what, done, total),
             **{name: getattr(options, name) for name in names},
         )
-    found.notes[:0] = [f"{drawn}; the model learns from these"] * bool(drawn) + [f"test rows: {also}"] * bool(
-        also
-    )
+    told = [(drawn, f"{drawn}; the model learns from these"), (also, f"test rows: {also}")]
+    found.notes[:0] = [sentence for some, sentence in told if some]
     if save is not None:
         io.save_model(save, found.model)
     if page.report is not None:
@@ -213,9 +204,8 @@ def _print(found: Comparison, train: Path, test: Path | None) -> None:
         marked = f"{name}{' *' if i == found.recommended else ''}"
         rows.append([marked, top, *shown, *others, in_words(found.settings[i]).strip(" ()")])
     against = f"difference to {found.names[found.base]}"
-    out.print_table(
-        ["ranker", found.top.label, against, "its interval", "avg. precision", "AUC", "chosen"], rows
-    )
+    headers = ["ranker", found.top.label, against, "its interval", "avg. precision", "AUC", "chosen"]
+    out.print_table(headers, rows)
     typer.echo(
         "* recommended: the first ranker that the one with the best top is not clearly better than, there or by "
         "average precision"

@@ -60,9 +60,11 @@ def demo(
         except MissingExtraError as error:
             files.remove(path)
             note(f"no {path.name}: {error}")
-    commands = [
-        re.sub("{(.*?)}", lambda found: shlex.quote(str(out / found[1])), command) for command in _NEXT
-    ]
+
+    def at(found: re.Match[str]) -> str:
+        return shlex.quote(str(out / found[1]))
+
+    commands = [re.sub("{(.*?)}", at, command) for command in _NEXT]
     if json:
         shown = [{"p": p, **measures} for p, measures in rows.items()]
         print_json({"table": shown, "files": files, "next": commands})
@@ -104,12 +106,7 @@ def _report(train: io.Table, new: io.Table, judged: dict[int, Any], path: Path) 
 
     check_extra()
     with working("comparing rankers"):
-        comparison = compare_table(
-            train,
-            io.Recipe(target="fraud", id="case"),
-            test_table=new,
-            top=50,
-            candidates=[Logistic(), LinearPush(), Trees()],
-            repeats=1,
-        )
+        rankers = [Logistic(), LinearPush(), Trees()]
+        given: Any = {"test_table": new, "top": 50, "candidates": rankers, "repeats": 1}
+        comparison = compare_table(train, io.Recipe(target="fraud", id="case"), **given)
     apexrank.report.build(comparison, path, title="Which ranker? Made-up card payments")

@@ -32,7 +32,7 @@ class Inputs:
     positive: str | None = opt.plain("Its positive value; default: the model's.")
     relevant: float | None = opt.plain("Grade from which on a row counts as positive; default: above 0.")
     weight: str | None = opt.plain(
-        "Column of row weights, which count as repetitions; default: the model's, if TEST has it."
+        "Column of row weights, counts of repetitions; default: the model's in TEST."
     )
     scores: str | None = _scored("Column of scores, larger is better.")
     groups: str | None = _scored("Column of groups, one list each.")
@@ -70,9 +70,8 @@ class Inputs:
             groups = self.groups or table.roles.get("groups")
             if target is None:
                 raise InputError("--scores needs --target, the column with the answers")
-            return judge_scores(
-                table, self.scores, target, groups=groups, positive=self.positive, weight=self.weight
-            )
+            roles = {"groups": groups, "positive": self.positive, "weight": self.weight}
+            return judge_scores(table, self.scores, target, **roles)
         assert self.test is not None  # seen to above
         ranker = io.load_model(self.source)
         if self.test.is_dir():
@@ -83,15 +82,8 @@ class Inputs:
             table, scores, notes = score_blocks(ranker, self.test, **asked)
         else:
             table, scores, notes = reading.read_table(self.test, index="index"), None, None
-        judged = judge_table(
-            ranker,
-            table,
-            self.target,
-            self.positive,
-            grades=self.relevant is not None,
-            weight=self.weight,
-            scores=scores,
-        )
+        given: Any = {"grades": self.relevant is not None, "weight": self.weight, "scores": scores}
+        judged = judge_table(ranker, table, self.target, self.positive, **given)
         notes = ranker.check(table, known=[self.target, self.weight]) if notes is None else notes
         return judged._replace(notes=(*judged.notes, *notes))
 
@@ -204,9 +196,8 @@ def _means(
     """Return the size of the lists, the means of the measures, and their intervals if wanted."""
     from apexrank.metrics import evaluate as evaluate_measures
 
-    counts = metrics.per_group(
-        judged.y, judged.scores, "mrr", groups=judged.groups, relevant=about["relevant"]
-    )
+    given = {"groups": judged.groups, "relevant": about["relevant"]}
+    counts = metrics.per_group(judged.y, judged.scores, "mrr", **given)
     report: dict[str, Any] = {
         "rows": int((judged.scores > -math.inf).sum()),
         "positives": int(counts["relevant"].sum()),
@@ -235,11 +226,8 @@ def _print(report: dict[str, Any], source: Path, empty: str) -> None:
     if "groups" in report:
         title += f", in {out.plural(report['groups'], 'group')}"
     if without := report.get("empty_groups"):
-        what = {
-            "skip": "left out; --empty zero counts them as 0",
-            "zero": "counted as 0",
-            "one": "counted as 1",
-        }
+        what = {"zero": "counted as 0", "one": "counted as 1"}
+        what["skip"] = "left out; --empty zero counts them as 0"
         title += f", {without} of them without a positive row ({what.get(empty, empty)})"
     if "left_out" in report:
         left_out = ", ".join(map(label, report["left_out"]))
@@ -251,9 +239,8 @@ def _print(report: dict[str, Any], source: Path, empty: str) -> None:
     if intervals:
         drawn = "groups" if "groups" in report else "rows"
         if report["drawn"] == report.get("weight") and "groups" not in report:
-            drawn += (
-                f"; a weight is a number of equal rows, each drawn by itself: {report['weight']:.0f} in all"
-            )
+            each = f"each drawn by itself: {report['weight']:.0f} in all"
+            drawn += f"; a weight is a number of equal rows, {each}"
         typer.echo(f"low and high: {100 * report['confidence']:g}% bootstrap intervals over {drawn}")
     if "best_cut" in report:
         cut = report["best_cut"]

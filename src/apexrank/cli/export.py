@@ -147,12 +147,8 @@ def _export_card(ranker: io.TableRanker, output: Path | None, sql: Any, options:
         card = apexrank.export.round_scorecard(ranker, rows[0], sample_weight=rows[1], **chosen)
         loss = card.loss(held_out[0], sample_weight=held_out[1])
     _write_card(card, output, sql, loss, options.test)
-    found = {
-        "points": card.to_frame().to_dicts(),
-        "objective": card.objective._asdict(),
-        "measured_on": options.test or options.data,
-        "loss": loss.to_dicts(),
-    }
+    found = {"points": card.to_frame().to_dicts(), "objective": card.objective._asdict()}
+    found |= {"measured_on": options.test or options.data, "loss": loss.to_dicts()}
 
     def tell() -> None:
         typer.echo(str(card))
@@ -162,9 +158,8 @@ def _export_card(ranker: io.TableRanker, output: Path | None, sql: Any, options:
         title = f"\nwhat rounding costs on {where} (95% interval of the difference):"
         out.print_table(loss.columns, cells, title)
         whole = getattr(card, "form", None)
-        about = (
-            f"features of {len(whole.features)}" if whole else f"lines for {len(set(card.features))} columns"
-        )
+        lines = f"lines for {len(set(card.features))} columns"
+        about = f"features of {len(whole.features)}" if whole else lines
         out.print_written(output, f", {len(card.points)} {about}")
 
     return found, tell

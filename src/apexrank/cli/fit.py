@@ -75,16 +75,12 @@ class ModelOptions:
         "Learn probabilities of two classes, for rank to show: isotonic regression on out-of-fold scores.",
         default=False,
     )
-    group_split: str | None = _model(
-        "With --calibrate: column whose rows stay in one fold, such as a customer; not a feature."
-    )
+    group_split: str | None = _model("With --calibrate: column, not a feature, whose rows stay in one fold.")
     p: float | None = _model(
-        "How hard to push at the top: 1 is the whole list, inf only the highest negative."
+        "How hard to push at the top: 1 is the whole list, inf the highest negative only."
     )
     alpha: float | None = _model("Weight of the penalty; push and ir take it from the rows by default.")
-    l1_ratio: float | None = _model(
-        "Share of |w| in the penalty: 0 ridge, 1 lasso; above 0 gives exact zeros."
-    )
+    l1_ratio: float | None = _model("Share of |w| in the penalty: 0 ridge, 1 lasso; above 0: exact zeros.")
     loss: str | None = _model(
         "Of pairs: exponential, logistic, hinge or squared_hinge; of listwise: listnet, rank_cosine, pointwise, "
         "ndcg_consistent or unknown_link."
@@ -96,11 +92,9 @@ class ModelOptions:
     margin: float | None = _model("Of retarget: margin between the grades.")
     offsets: str | None = _model("Of retarget: how margins add up over grades: linear, gain, sqrt or binary.")
     knots: int | None = _model("Of additive models: most knots of a curve.", min=2)
-    pairs: int | None = _model(
-        "Of additive models: pairs of columns with a joint effect; 0 by default.", min=0
-    )
+    pairs: int | None = _model("Of additive models: pairs of columns with joint effects; default 0.", min=0)
     monotone: list[str] | None = _model(
-        "Of additive models: columns whose curve only rises (+) or falls (-), such as amount=+,age=-."
+        "Of additive models: curves that rise (+) or fall (-): amount=+,age=-."
     )
     leaves: int | None = _model("Of trees: leaves of each.", min=2)
     rounds: int | None = _model("Of trees: how many.", min=1)
@@ -108,7 +102,7 @@ class ModelOptions:
     tol: float | None = _model("Stop at this gradient norm.")
     folds: int | None = _model("Folds of --cv; 5 by default.", min=2)
     scoring: str | None = _model(
-        "What --cv maximises, such as partial_auc, precision_at_100, tpr_at_fpr_0.01; of grades ndcg."
+        "What --cv maximises, such as precision_at_100, tpr_at_fpr_0.01; of grades ndcg."
     )
 
 
@@ -117,7 +111,7 @@ class FitColumns(opt.FeatureColumns):
     """Columns, and what is done with their values."""
 
     target: str | None = opt.plain(
-        "Column that says which rows are positive, or how relevant; LETOR files have one."
+        "Column of the classes or the relevance of the rows; LETOR files have one."
     )
     groups: str | None = opt.column("Column of groups; rows are ranked inside each.")
 
@@ -177,12 +171,8 @@ def fit(
     target, model = columns.target or roles.get("target"), MODELS[options.model]
     if target is None:
         raise InputError(f"{train} does not say which column is the target: name it with --target")
-    chosen = {
-        "target": target,
-        "id": columns.id or roles.get("id"),
-        "groups": columns.groups or roles.get("groups"),
-        "scale": columns.scale or model.scale,
-    }
+    chosen: dict[str, Any] = {"target": target, "scale": columns.scale or model.scale}
+    chosen |= {name: getattr(columns, name) or roles.get(name) for name in ("id", "groups")}
     recipe = io.Recipe(graded=model.graded, **columns.arguments(table.names if table else ()) | chosen)
     opt.refuse(
         recipe.graded and recipe.positive is not None,
@@ -302,9 +292,8 @@ def _fit_by_engine(
     linear = isinstance(tried, LinearFit) and getattr(tried, "kernel", None) is None
     linear = linear and not hasattr(tried, "contributions")
     opt.refuse(not linear, "--engine takes linear models: others need the table in memory")
-    opt.refuse(
-        on_dask and is_text, "--engine dask reads Parquet files: use --engine blocks for CSV and LETOR"
-    )
+    parquet = "--engine dask reads Parquet files: use --engine blocks for CSV and LETOR"
+    opt.refuse(on_dask and is_text, parquet)
     if is_text and tried is not estimator:
         out.note("text is parsed again in every pass: for a faster --cv convert the files to Parquet")
     if not on_dask:
@@ -347,9 +336,8 @@ def _drivers(
 def _print(report: dict[str, Any], ranker: io.TableRanker, source: Path) -> None:
     from apexrank.io.judging import label
 
-    meaning = (
-        f"above 0 in {ranker.target}" if ranker.positive is None else f"{ranker.target} = {ranker.positive}"
-    )
+    known = f"{ranker.target} = {ranker.positive}"
+    meaning = f"above 0 in {ranker.target}" if ranker.positive is None else known
     typer.echo(
         f"{source}: {report['rows']} rows, {report['positives']} of them positive ({meaning}), "
         f"{out.plural(report['features'], 'feature')} ({report['scale']} scaling)"
@@ -371,9 +359,8 @@ def _print(report: dict[str, Any], ranker: io.TableRanker, source: Path) -> None
         certificate = f": {state} {after}{certificate}"
     typer.echo(f"{report['estimator']}({shown}){certificate}")
     if "probabilities" in report:
-        typer.echo(
-            "probabilities from {:.3g} to {:.3g}, by out-of-fold scores".format(*report["probabilities"])
-        )
+        ends = report["probabilities"]
+        typer.echo("probabilities from {:.3g} to {:.3g}, by out-of-fold scores".format(*ends))
     measures, what = report["measures"], next(key for key in _DRIVERS if key in report)
     coefficients = report[what]
     keys = [key for key in (_SHOWN_OF_GROUPS if "ndcg" in measures else _SHOWN) if key in measures]
@@ -384,7 +371,5 @@ def _print(report: dict[str, Any], ranker: io.TableRanker, source: Path) -> None
     of, form = _DRIVERS[what]
     out.print_table([of, title], [[name, f"{value:{form}}"] for name, value in largest])
     if what == "effects":
-        typer.echo(
-            "an effect is the standard deviation of what a column adds to the scores of the training rows"
-        )
+        typer.echo("an effect is the standard deviation of what a column adds to the training scores")
     typer.echo(f"written: {report['model']}")

@@ -97,18 +97,16 @@ class RankOptions:
         choices=tuple(METHODS),
     )
     p: float | None = opt.method(
-        "Weight of few strong links against many weak ones: 1 to inf; 2 by default, 1 in top-mean."
+        "Weight of few strong links against many weak ones: 1 to inf; default 2, in top-mean 1."
     )
-    ratio: float | None = opt.method(
-        "q/p of lpq and top-mean: above 1 further links add less; 1.2 by default."
-    )
+    ratio: float | None = opt.method("q/p of lpq and top-mean: above 1 further links add less; default 1.2.")
     k: int | None = opt.method("Links that count in top-mean; 10 by default.", "-k", "--k")
     truncate: int | None = opt.method(
-        "First steps of a walk that do not count (in guarded: count little); 2 by default."
+        "First steps of walks that count not at all, in guarded little; default 2."
     )
     cap: float | None = opt.method("Most that a vertex contributes to another in robust; 0.01 by default.")
     alpha: float | None = opt.method(
-        "What a link hands on in katz; by default 0.85 over a bound of the spectral radius."
+        "Share that a link hands on in katz; default 0.85/(bound of spectral radius)."
     )
     damping: float | None = opt.method("Share that follows links; 0.85 by default.")
     teleport_as: str | None = opt.method(
@@ -117,19 +115,15 @@ class RankOptions:
         choices=PLACES,
     )
     smoothing: float | None = opt.method(
-        "Neutral ratings added in fairness-goodness and mean-rating; 2 by default."
+        "Neutral ratings added in fairness-goodness, mean-rating; default 2."
     )
     tol: float | None = opt.method(
-        "Largest error of the scores (L1; in fairness-goodness of each); 1e-9 by default, 1e-3 in robust."
+        "Largest error of the scores (L1; in fairness-goodness of each); default 1e-9, in robust 1e-3."
     )
     max_iter: int | None = opt.method("Most steps; 1000 by default.")
     min_links: float | None = opt.method("Fewest links that guarded takes a vertex to have; 20 by default.")
-    keep: float | None = opt.method(
-        "Share of the vertices that keep their PageRank in guarded; 0.9 by default."
-    )
-    trust: str | None = opt.label(
-        "How labels spread in lpq: linear (the default), or same, as the rank does."
-    )
+    keep: float | None = opt.method("Share of the vertices that keep their PageRank in guarded; default 0.9.")
+    trust: str | None = opt.label("Spread of labels in lpq: linear (the default), or same, as the rank does.")
     gamma: float | None = opt.label("What is left of them after a link; 0.85 by default.")
     distrust: str | None = opt.label("Distrust runs against the links (the default) or along them.")
     neutral: float | None = opt.label("Factor of vertices that no label reaches; 0.5 by default.")
@@ -155,9 +149,7 @@ class SignedEdges(opt.EdgeOptions):
 class VertexFiles:
     """Files that name vertices."""
 
-    teleport: Path | None = opt.method(
-        "File of the vertices where walks restart, in the form of --trusted; all by default."
-    )
+    teleport: Path | None = opt.method("File of vertices where walks restart, like --trusted; default: all.")
     trusted: Path | None = opt.label(
         "File of trusted vertices, one a line, or CSV with vertex and maybe weight; unknown ones are left out with a "
         "note. Without distrusted ones all that trust reaches count alike; trustrank has degrees."
@@ -207,9 +199,7 @@ class PackOptions:
 class ExplainedOutput(opt.RankingOutput):
     """What is written, and what is explained."""
 
-    explain: list[str] | None = opt.written(
-        "Vertex whose score to explain by its links; may be repeated.", metavar="VERTEX"
-    )
+    explain: list[str] | None = opt.written("Vertex to explain by its links; repeatable.", metavar="VERTEX")
 
 
 @graph_app.command()
@@ -326,15 +316,12 @@ def build_method(name: str, given: set[str], **options: Any) -> Any:
 
 def _report(estimator: Any) -> dict[str, Any]:
     """Return what is known of a fitted rank."""
+    given = {name: value for name, value in estimator.get_params().items() if name not in _QUIET_PARAMS}
     return {
         "vertices": estimator.graph_.n,
         "edges": estimator.graph_.n_edges,
         "estimator": type(estimator).__name__,
-        "params": {
-            name: "inf" if value == math.inf else value
-            for name, value in estimator.get_params().items()
-            if name not in _QUIET_PARAMS
-        },
+        "params": {name: "inf" if value == math.inf else value for name, value in given.items()},
         "steps": getattr(estimator, "n_iter_", None),
         "converged": getattr(estimator, "converged_", True),
         "error_bound": getattr(estimator, "error_bound_", None),

@@ -36,14 +36,12 @@ class ConsensusOptions:
         metavar="N",
     )
     divergence: str = opt.method("kl (disagreement in nats) or squared.", default="kl")
-    pull: float = opt.method(
-        "Pull of the layer weights to the prior ones; inf: these themselves, the mean.", default=0.0
-    )
+    pull: float = opt.method("Pull of the layer weights to the prior ones; inf: the mean.", default=0.0)
     entropy: float = opt.method(
-        "Below 1, layers that spread evenly, and so agree with all, count less.", default=1.0
+        "Below 1, layers that spread evenly (agree with all) count less.", default=1.0
     )
     temperature: float | None = opt.method(
-        "How mild corroborate is: towards 0 only the best supported layer counts; 0.3 by default."
+        "Mildness of corroborate: towards 0 the best layer alone; default 0.3."
     )
     beta: float | None = opt.method("Weight of stationarity in brew; 0.1 by default.")
     damping: float = opt.method("Share that follows links.", default=0.85)
@@ -58,9 +56,8 @@ class ConsensusOptions:
         for option, only in _ONLY.items():
             if option in given and self.method != only:
                 raise InputError(f"--{option} is for --method {only}: leave it out")
-        return apexrank.graph.ConsensusRank(
-            n_restarts=given.pop("restarts"), random_state=given.pop("seed"), **given
-        )
+        renamed = {"n_restarts": given.pop("restarts"), "random_state": given.pop("seed")}
+        return apexrank.graph.ConsensusRank(**renamed, **given)
 
 
 @dataclass(frozen=True)
@@ -68,15 +65,13 @@ class LayerOptions:
     """Prior knowledge about layers and vertices."""
 
     label: str | None = opt.reading(
-        "Column of one table that tells the layers: networks, days, kinds of links."
+        "Column of one table that tells the layers: networks, days, kinds of link."
     )
     prior: str | None = opt.method("Prior weights of the layers, such as mon=2,tue=1; equal by default.")
     teleport: Path | None = opt.method(
-        "File of the vertices where walks restart, one a line, or CSV with vertex and weight."
+        "File of vertices where walks restart: one a line, or CSV with weights."
     )
-    keep: list[str] | None = opt.method(
-        "Order that the ranks keep: A not below B; may be repeated.", metavar="A>B"
-    )
+    keep: list[str] | None = opt.method("Order of the ranks: A not below B; repeatable.", metavar="A>B")
 
 
 @opt.option_groups
@@ -149,9 +144,7 @@ def _read(edges: list[Path], label: str | None, reading: opt.EdgeOptions) -> Lay
     with out.working(f"reading {', '.join(map(str, edges))}"):
         layers = apexrank.graph.as_layers(which, label=column, **reading.rules())
     if len(layers) == 1:
-        raise InputError(
-            f"the column {label!r} of {edges[0]} tells one layer only: name another with --label"
-        )
+        raise InputError(f"column {label!r} of {edges[0]} tells one layer only: name another with --label")
     return layers
 
 
@@ -183,24 +176,12 @@ def _pair(order: str) -> tuple[str, str]:
 
 
 def _report(rank: apexrank.graph.ConsensusRank, layers: Layers) -> dict[str, Any]:
+    rows = zip(layers.names, layers.graphs, rank.layer_shares_.tolist(), strict=True)
     about = [
-        {
-            "layer": name,
-            "links": graph.n_edges,
-            "opinions": int((~graph.dangling).sum()),
-            "share": float(share),
-        }
-        for name, graph, share in zip(layers.names, layers.graphs, rank.layer_shares_, strict=True)
+        {"layer": name, "links": graph.n_edges, "opinions": int((~graph.dangling).sum()), "share": share}
+        for name, graph, share in rows
     ]
-    return {
-        "vertices": layers.n,
-        "layers": about,
-        "method": rank.method,
-        "divergence": rank.divergence,
-        "disagreement": rank.disagreement_,
-        "stationarity": rank.stationarity_,
-        "first_order_gap": rank.first_order_gap_,
-        "order_violation": rank.order_violation_,
-        "steps": rank.n_iter_,
-        "converged": rank.converged_,
-    }
+    names = ("disagreement", "stationarity", "first_order_gap", "order_violation")
+    report = {"vertices": layers.n, "layers": about, "method": rank.method, "divergence": rank.divergence}
+    report |= {name: getattr(rank, f"{name}_") for name in names}
+    return report | {"steps": rank.n_iter_, "converged": rank.converged_}

@@ -43,9 +43,7 @@ class CompareOptions:
         "Ranks to compare PageRank with: methods of graph rank that need no labels; guarded,nonbacktracking by "
         "default, with --trusted also trustrank."
     )
-    p: str | None = opt.method(
-        "Powers of L_pq ranks to compare, too, from 1 to inf, such as 2,8.", "-p", "--p"
-    )
+    p: str | None = opt.method("Powers of L_pq ranks to compare, too, up to inf, such as 2,8.", "-p", "--p")
     ratio: float = opt.method("q/p of them: returns of further links diminish above 1.", default=1.2)
     damping: float = opt.method("Share that follows links.", default=0.85)
     tol: float = opt.method("Stop when the scores are this near to the exact ones (L1).", default=1e-7)
@@ -92,9 +90,8 @@ def graph_compare(
         parameters["trusted"] = opt.read_seeds(labels.trusted, graph, "trusted")
     read = time.perf_counter() - began
     with out.working(f"comparing ranks of {graph.n} vertices") as status:
-        found = apexrank.report.compare_ranks(
-            graph, progress=None if status is None else status.update, **parameters
-        )
+        tell = None if status is None else status.update
+        found = apexrank.report.compare_ranks(graph, progress=tell, **parameters)
         found.seconds.update(reading=read, total=time.perf_counter() - began)
         if shown.report is not None:
             apexrank.report.build(found, shown.report, title=shown.title or f"Link farms? {edges.name}")
@@ -157,9 +154,8 @@ def _print(found: RankComparison, edges: Path, shown: opt.GraphStudyOutputs) -> 
         out.note(sentence)
     typer.echo(out.in_options(found.verdict.text))
     seconds = found.seconds
-    typer.echo(
-        f"read in {seconds['reading']:.1f} s, ranked in {seconds['ranking']:.1f} s, {seconds['total']:.1f} s in all"
-    )
+    read, ranked, total = (f"{seconds[stage]:.1f} s" for stage in ("reading", "ranking", "total"))
+    typer.echo(f"read in {read}, ranked in {ranked}, {total} in all")
     suspects = f"{counted(table.height, 'suspect')}, the most suspicious first"
     out.print_written(shown.output, f", {suspects}")
     if shown.report is not None:
@@ -176,7 +172,7 @@ class AttackOptions:
         "clique, hijacked, hijacked-farm, exchange, expired."
     )
     targets: int | None = opt.method(
-        "Pages attacked, drawn at random; 50 by default, fewer in a small graph.", metavar="N", min=1
+        "Pages attacked, drawn at random; default: up to 50.", metavar="N", min=1
     )
     pages: int = opt.method("Pages of a farm where its size is not given.", metavar="N", min=1, default=200)
     seed: int = opt.method("Draws targets and hijacked pages.", default=0)
@@ -198,21 +194,15 @@ def attack(
     attacks = opt.split_names(options.attacks) or ATTACKS
     graph = reading.read(edges)
     with out.working(f"attacking {graph.n} vertices") as status:
-        study = apexrank.graph.attack_ranks(
-            graph,
-            attacks=attacks,
-            n_targets=options.targets,
-            pages=options.pages,
-            random_state=options.seed,
-            progress=None if status is None else status.update,
-        )
+        how: Any = {"n_targets": options.targets, "pages": options.pages, "random_state": options.seed}
+        tell = None if status is None else status.update
+        study = apexrank.graph.attack_ranks(graph, attacks=attacks, progress=tell, **how)
         if shown.report is not None:
             apexrank.report.build(study, shown.report, title=shown.title or f"Under attack: {edges.name}")
     out.write_frame(study.table(), shown.output)
     if json:
-        out.print_json(
-            {"edges_file": edges} | study.to_dict() | {"report": shown.report, "output": shown.output}
-        )
+        written = {"report": shown.report, "output": shown.output}
+        out.print_json({"edges_file": edges} | study.to_dict() | written)
         return
     size = f"{out.plural(study.vertices, 'vertex', 'vertices')}, {out.plural(study.edges, 'link')}"
     typer.echo(

@@ -139,9 +139,8 @@ def split_powers(text: str, example: str) -> list[float]:
     try:
         return [float(part.replace("∞", "inf")) for part in text.split(",")]
     except ValueError:
-        raise InputError(
-            f"-p takes numbers with commas between them, such as {example}, got {text!r}"
-        ) from None
+        such_as = f"such as {example}, got {text!r}"
+        raise InputError(f"-p takes numbers with commas between them, {such_as}") from None
 
 
 def refuse(wrong: object, message: str) -> None:
@@ -200,9 +199,7 @@ class GraphStudyOutputs(ReportOptions):
 class CsvOptions:
     """Format of CSV files."""
 
-    encoding: str | None = reading(
-        "Encoding of CSV files, such as latin-1, cp1252 or utf-16; default: UTF-8."
-    )
+    encoding: str | None = reading("Encoding of CSV files, such as latin-1, cp1252, utf-16; default: UTF-8.")
     sep: str | None = reading(
         "Separator of CSV files, such as | or '\\t'; default: comma, semicolon or tab, by the header.",
         metavar="CHAR",
@@ -231,9 +228,7 @@ class CostOptions:
         "Cost of a negative row of the list, which ends where it gains most; needs --gain-hit.",
         metavar="COST",
     )
-    gain_hit: float | None = costs(
-        "Gain of a positive row of the list; needs --cost-false-alarm.", metavar="GAIN"
-    )
+    gain_hit: float | None = costs("Gain of a positive row; needs --cost-false-alarm.", metavar="GAIN")
 
     def pair(self) -> tuple[float, float] | None:
         """Return cost and gain, checked; None where neither is given."""
@@ -271,9 +266,8 @@ class FeatureColumns:
 
     def arguments(self, known: Sequence[str]) -> dict[str, Any]:
         """Return the options as the library takes them; ``known`` are the columns of the table."""
-        lists = {
-            name: split_names(getattr(self, name), known) for name in ("features", "drop", "categorical")
-        }
+        names = ("features", "drop", "categorical")
+        lists = {name: split_names(getattr(self, name), known) for name in names}
         return asdict(self) | lists | {"categorical": lists["categorical"] or None}
 
 
@@ -311,9 +305,7 @@ class EdgeOptions:
         "Column of the links' sources, by name or position from 0; by default source, src, from, or the first."
     )
     target: str | None = reading("Column of their targets; by default target, dst, to, or the second.")
-    weight: str | None = reading(
-        "Column of their weights; by default weight, rating, value, or none: links weigh 1."
-    )
+    weight: str | None = reading("Column of weights; default: weight, rating, value, or none: links weigh 1.")
     undirected: bool = reading("Edges count in both directions.", default=False)
     repeated: str = reading(
         "Repeated edges: sum (of their weights), once or error.", default="sum", choices=tuple(REPEATED)
@@ -406,13 +398,6 @@ def read_seeds(path: Path, graph: Graph, what: str) -> dict[Any, float]:
     return seeds
 
 
-RULE_DEFAULTS: dict[str, Any] = {
-    "normalize": None,
-    "points": None,
-    "k": 60.0,
-    "max_exact": 40,
-    "time_limit": 60.0,
-}
 BallotPath = Annotated[
     Path,
     argument(
@@ -445,7 +430,7 @@ class BallotOptions(CsvOptions):
         "named id, voter or item, or none."
     )
     weights: str | None = reading(
-        "Column of how often each ballot was cast; with --items-in rows weights such as a=2,b=1."
+        "Column of weights of the ballots; with --items-in rows weights such as a=2,b=1."
     )
     drop: list[str] | None = reading("Columns to leave out, such as a,b.")
     engine: str | None = reading(
@@ -502,10 +487,10 @@ class PointOptions:
     """Values of the scores and places of a ballot."""
 
     normalize: str | None = worth(
-        "Scale the scores of each voter: minmax, sum, zscore, rank or borda; raw by default."
+        "Scale each voter's scores: minmax, sum, zscore, rank, borda; default: raw."
     )
     points: str | None = worth(
-        "Worth of a place in ranks and orders: borda (the default), linear, reciprocal, dcg, or 3,2,1."
+        "Worth of a place: borda (the default), linear, reciprocal, dcg, or such as 3,2,1."
     )
     missing: str | None = worth(
         "Missing scores: ignore (no opinion), or last (below all others; default of orders).",
@@ -527,9 +512,8 @@ class PointOptions:
         if self.points is None:
             return None
         of_scores = (kind or "scores") == "scores" and not is_preflib(path)
-        refuse(
-            of_scores, "--points are for --kind ranks and orders: of scores use --normalize borda or another"
-        )
+        others = "of scores use --normalize borda or another"
+        refuse(of_scores, f"--points are for --kind ranks and orders: {others}")
         try:
             return [float(part) for part in self.points.split(",")]
         except ValueError:

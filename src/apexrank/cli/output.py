@@ -365,9 +365,11 @@ def fit_with_progress(estimator: Any, data: Any, what: str, measure: str, **argu
     """Fit an estimator, and show each of its steps."""
     with working(what) as status:
         if status is not None and "callback" in estimator.get_params():
-            estimator.set_params(
-                callback=lambda step, value: status.update(f"{what}: step {step}, {measure} {value:.1e}")
-            )
+
+            def tell(step: int, value: float) -> None:
+                status.update(f"{what}: step {step}, {measure} {value:.1e}")
+
+            estimator.set_params(callback=tell)
         estimator.fit(data, **arguments)
 
 

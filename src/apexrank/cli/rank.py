@@ -23,9 +23,7 @@ class RankOptions:
     """Rows and columns to keep, and where they go."""
 
     top: str | None = opt.plain("Best N rows (of each group) to keep, or a share such as 5%.", metavar="N|N%")
-    fpr: float | None = opt.plain(
-        "Keep rows above the score that this share of the training negatives exceeded."
-    )
+    fpr: float | None = opt.plain("Keep rows above the score that this share of training negatives exceeded.")
     explain: bool = opt.plain("Add the three columns that lift each row most.", default=False)
     keep: bool = opt.plain("Keep all columns of the table.", default=False)
     id: str | None = opt.plain("Column that names the rows; default: the model's.")

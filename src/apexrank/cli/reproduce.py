@@ -28,9 +28,7 @@ class ReproduceOptions:
         "File of the finished cells of 'additive-study', which it resumes from; without --data it only summarises "
         "them."
     )
-    paper: str | None = opt.plain(
-        "Paper whose figures 'letor' prints beside ours: mq2007, mq2008 or ohsumed."
-    )
+    paper: str | None = opt.plain("Paper whose figures 'letor' prints, too: mq2007, mq2008 or ohsumed.")
     n_jobs: int | None = opt.plain("Processes to use, -1 for all cores.")
 
 
@@ -40,9 +38,7 @@ class RunOptions:
 
     list_names: bool = opt.plain("List the names there are.", "--list", default=False)
     out: Path | None = opt.plain("Folder for the table as CSV and, where there is one, the figure as PNG.")
-    resume: bool = opt.plain(
-        "With 'all': keep what an earlier run into the folder has finished.", default=False
-    )
+    resume: bool = opt.plain("With 'all': keep what an earlier run into the folder finished.", default=False)
 
 
 @opt.option_groups

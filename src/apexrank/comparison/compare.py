@@ -64,9 +64,8 @@ class Options:
         found = [each if isinstance(each, Candidate) else _wrapped(each) for each in given]
         names = [candidate.name for candidate in found]
         if not names or len(set(names)) < len(names):
-            raise InputError(
-                f"candidates need names of their own, got {', '.join(map(repr, names)) or 'none'}"
-            )
+            listed = ", ".join(map(repr, names)) or "none"
+            raise InputError(f"candidates need names of their own, got {listed}")
         return found
 
 
@@ -193,45 +192,41 @@ def compare_rankers(
         test = np.arange(len(matrix) + len(extra)) >= len(matrix)
         known, _ = _positives(y_test, classes)
         if len(known) != len(extra) or extra.shape[1] != matrix.shape[1]:
-            raise InputError(
-                f"X_test needs the {matrix.shape[1]} columns of X, and y_test a label for each row"
-            )
+            raise InputError(f"X_test needs {matrix.shape[1]} columns as X, and y_test a label for each row")
         matrix, positive = np.vstack([matrix, extra]), np.append(positive, known)
         weight = None if weight is None else np.append(weight, np.ones(len(extra)))
 
+    def scaler_of(some: np.ndarray) -> StandardScaler:
+        return StandardScaler().fit(matrix[some], sample_weight=None if weight is None else weight[some])
+
     def rows(train: np.ndarray, tested: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        scaler = StandardScaler().fit(matrix[train], sample_weight=None if weight is None else weight[train])
+        scaler = scaler_of(train)
         return scaler.transform(matrix[train]), scaler.transform(matrix[tested])
 
-    shown = (
-        [f"row {place + 1}" for place in places] if row_names is None else [str(name) for name in row_names]
-    )
+    names_of_rows = [f"row {place + 1}" for place in places] if row_names is None else row_names
+    shown = [str(name) for name in names_of_rows]
     if len(shown) != len(positive):
         raise InputError(f"row_names needs {len(positive)} names, those of X_test last")
-    data = Data(positive, weight, rows, matrix.shape[1], shown, test=test, notes=notes)
-    data.groups = None if groups is None else np.asarray(groups)
-    data.time = None if time is None else np.asarray(time)
+    given_groups, times = (None if column is None else np.asarray(column) for column in (groups, time))
+    data = Data(positive, weight, rows, matrix.shape[1], shown, given_groups, times, test, notes)
     found = compare_data(data, candidates, given)
     fitted = np.flatnonzero(~test) if test is not None else np.arange(len(positive))
-    own = None if weight is None else weight[fitted]
-    scaler = StandardScaler().fit(matrix[fitted], sample_weight=own)
+    own, scaler = None if weight is None else weight[fitted], scaler_of(fitted)
 
     def fit(i: int) -> Pipeline:
         X = scaler.transform(matrix[fitted])
         return make_pipeline(scaler, candidates[i].fit(X, positive[fitted], own, found.settings[i]))
 
     ranker = fit(found.recommended)
-    effects = later_effects(
-        found, ranker, fit, matrix[fitted], positive[fitted], sample_weight=own, feature_names=names
-    )
+    rest: dict[str, Any] = {"sample_weight": own, "feature_names": names}
+    effects = later_effects(found, ranker, fit, matrix[fitted], positive[fitted], **rest)
     tested = matrix[found.rows]
     frame = pl.DataFrame(tested, schema=names)
-    found = explain_rows(
-        found,
-        lambda some: frame[some],
-        lambda some: frame[some],
-        lambda some: _contributions(ranker[-1], scaler.transform(tested[some])),
-    )
+
+    def parts_of(some: np.ndarray) -> np.ndarray:
+        return _contributions(ranker[-1], scaler.transform(tested[some]))
+
+    found = explain_rows(found, frame.__getitem__, frame.__getitem__, parts_of)
     return replace(
         found,
         feature_names=names,
@@ -276,9 +271,8 @@ def drawn_rows(
     if total > MOST_ROWS:
         rows = np.sort(rng.choice(total, MOST_ROWS, replace=False, shuffle=False))
     if blocks is None:
-        labels, weight, ids = (
-            None if column is None else to_host(column)[rows] for column in (y, sample_weight, groups)
-        )
+        columns = (y, sample_weight, groups)
+        labels, weight, ids = (None if each is None else to_host(each)[rows] for each in columns)
         return Drawn(to_host(X[to_device(rows, X)]), labels, weight, ids, rows, total)
     own = np.split(rows, np.searchsorted(rows, np.cumsum(sizes)[:-1]))
     inside = [some - first for some, first in zip(own, np.cumsum([0, *sizes[:-1]]), strict=True)]
@@ -357,9 +351,8 @@ def compare_data(data: Data, candidates: list[Candidate], options: Options) -> C
     else:
         n_train, how = len(known), f"tested on {len(listed):,} rows of their own"
         scores = np.array([class_scores(fitted, X_test) for fitted in fits])
-        values, gains, draws = _tested(
-            y[listed], scores, None if weight is None else weight[listed], top, options
-        )
+        own = None if weight is None else weight[listed]
+        values, gains, draws = _tested(y[listed], scores, own, top, options)
     return Comparison(
         candidates=candidates,
         settings=settings,
@@ -391,9 +384,8 @@ def _splits(data: Data, known: np.ndarray, options: Options) -> tuple[list[Split
     else:
         repeats = options.repeats or (5 if n < 3000 else 3 if n < 8000 else 2)
         groups = None if data.groups is None else data.groups[known]
-        splits = repeated_folds(
-            y, folds=options.folds, repeats=repeats, groups=groups, seed=options.random_state
-        )
+        how_often = {"folds": options.folds, "repeats": repeats}
+        splits = repeated_folds(y, **how_often, groups=groups, seed=options.random_state)
         how = f"{options.folds} folds, {'once' if repeats == 1 else f'{repeats} times'}"
     return [Split(known[train], known[test], repeat) for train, test, repeat in splits], how
 
@@ -404,9 +396,8 @@ def _foretell(top: Top, total: float, positives: float, options: Options, notes:
     # a false positive rate is measured on the positives
     seen = positives if top.share is None else top.places(total, positives)
     least = min(1.0, 1 / np.sqrt(max(seen, 1.0)))
-    sentence = (
-        f"differences of less than about {100 * least:.0f} points at the top cannot be told from chance"
-    )
+    points = f"{100 * least:.0f} points at the top"
+    sentence = f"differences of less than about {points} cannot be told from chance"
     if few is not None:
         sentence = f"too few to tell rankers apart ({few}): what follows is a hint at most"
         notes.append(sentence)

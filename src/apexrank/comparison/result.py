@@ -242,13 +242,8 @@ class Comparison:
         for rows in (np.flatnonzero((part == k) & (weight > 0)) for k in range(number)):
             if len(rows):
                 mean = partial(np.average, weights=weight[rows])
-                found.append(
-                    Part(
-                        len(rows),
-                        float(mean(y[rows])),
-                        float(mean(expit(scores[rows]))) if log_odds else None,
-                    )
-                )
+                predicted = float(mean(expit(scores[rows]))) if log_odds else None
+                found.append(Part(len(rows), float(mean(y[rows])), predicted))
         return found
 
     def table(self) -> pl.DataFrame:
@@ -260,18 +255,10 @@ class Comparison:
             for measure in MEASURES:
                 gap = (None,) * 3 if i == base else self.difference(i, base, measure)[:3]
                 rows.append((name, measure, *self.value(i, measure)[:3], *gap))
-        columns = (
-            "ranker",
-            "measure",
-            "value",
-            "low",
-            "high",
-            "difference",
-            "difference_low",
-            "difference_high",
-        )
-        numbers = dict.fromkeys(columns[2:], pl.Float64)
-        return pl.DataFrame(rows, schema=columns, schema_overrides=numbers, orient="row")
+        numbers = ["value", "low", "high", "difference", "difference_low", "difference_high"]
+        kinds = dict.fromkeys(numbers, pl.Float64)
+        schema = ["ranker", "measure", *numbers]
+        return pl.DataFrame(rows, schema=schema, schema_overrides=kinds, orient="row")
 
     def to_dict(self) -> dict[str, Any]:
         """Everything but the rows, as plain lists and numbers for JSON."""

@@ -113,9 +113,7 @@ def repeated_folds(
     fewest = int(min(label.sum(), (~label).sum()))
     if fewest < 2:
         what = "row" if groups is None else "group"
-        raise InputError(
-            f"a comparison needs at least 2 {what}s of each class to learn from and to test: give more"
-        )
+        raise InputError(f"a comparison needs at least 2 {what}s of each class to train and test: give more")
     rng = np.random.default_rng(seed)
     splits = []
     for repeat in range(repeats):
@@ -137,9 +135,8 @@ def later_rows(y: np.ndarray, time: np.ndarray, *, folds: int) -> list[Split]:
     """
     order = np.argsort(time, kind="stable")
     cuts = np.linspace(len(y) / 2, len(y), folds + 1)
-    edges = np.unique(
-        np.searchsorted(time[order], time[order][np.minimum(cuts[:-1].astype(int), len(y) - 1)])
-    )
+    first = time[order][np.minimum(cuts[:-1].astype(int), len(y) - 1)]
+    edges = np.unique(np.searchsorted(time[order], first))
     edges = np.append(edges[edges > 0], len(y))
     splits = [Split(np.sort(order[:start]), np.sort(order[start:end]), 0) for start, end in pairwise(edges)]
     splits = [s for s in splits if all(part.any() and not part.all() for part in (y[s.train], y[s.test]))]

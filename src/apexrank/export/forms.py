@@ -248,9 +248,8 @@ def _add_gap(effects: list[Curve | Levels], column: TableColumn, rise: float, pl
             effects[k] = replace(effect, missing=(effect.missing or 0.0) + rise, gap=place)
             return
     nothing = np.zeros(1)  # a card may have points for missing values alone
-    effects.append(
-        Curve(replace(column, values=()), np.empty(0), nothing, nothing, rise, place=place, gap=place)
-    )
+    own = replace(column, values=())
+    effects.append(Curve(own, np.empty(0), nothing, nothing, rise, place=place, gap=place))
 
 
 def _at(feature: Feature, shape: Any, u: float) -> float:
@@ -277,7 +276,10 @@ def _curve(feature: Feature, shape: Any, place: int, of_table: bool) -> Curve:
     return Curve(feature.column, *pieces(knots, shape.values), missing, center, place)
 
 
-def pieces(knots: np.ndarray, values: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+Pieces = tuple[np.ndarray, np.ndarray, np.ndarray]  # bounds, values and slopes
+
+
+def pieces(knots: np.ndarray, values: np.ndarray) -> Pieces:
     """Bounds, values and slopes of the function that is linear between knots and constant outside.
 
     Examples

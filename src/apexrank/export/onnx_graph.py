@@ -341,7 +341,7 @@ def _additive_ranker(write: Writer, operator: Any) -> None:
     for shape, (is_text, x) in zip(ranker.shapes_, _each_column(write, operator.inputs), strict=True):
         x = _place(write, x, shape.levels) if is_text else write("Cast", x, to=TensorProto.DOUBLE)
         columns.append(x)
-        parts.append(_curve(write, x, *forms.pieces(shape.knots, shape.values), shape.missing))
+        parts.append(_curve(write, x, forms.pieces(shape.knots, shape.values), shape.missing))
     for pair in ranker.pairs_:
         sides = [(columns[j], knots) for j, knots in zip(pair.features, pair.knots, strict=True)]
         parts.append(_bilinear(write, sides, pair.values))
@@ -351,21 +351,18 @@ def _additive_ranker(write: Writer, operator: Any) -> None:
 
 def _place(write: Writer, text: str, levels: tuple[str, ...]) -> str:
     """Place of a text among the levels as a double; NaN where it is none of them."""
-    code = write(
-        "Cast", write.lookup(text, {word: k for k, word in enumerate(levels)}, -1), to=TensorProto.DOUBLE
-    )
+    found = write.lookup(text, {word: k for k, word in enumerate(levels)}, -1)
+    code = write("Cast", found, to=TensorProto.DOUBLE)
     return write("Where", write("Less", code, np.array([0.0])), np.array([np.nan]), code)
 
 
-def _curve(
-    write: Writer, x: str, bounds: np.ndarray, values: np.ndarray, slopes: np.ndarray, missing: float | None
-) -> str:
+def _curve(write: Writer, x: str, parts: forms.Pieces, missing: float | None) -> str:
     """Value of a function in pieces, found by the number of bounds that x has reached; NaN for an infinite x."""
+    bounds, values, slopes = parts
     reached = write("Cast", write("GreaterOrEqual", x, bounds[None, :]), to=TensorProto.DOUBLE)
     piece = write("Cast", write("MatMul", reached, np.ones((len(bounds), 1))), to=TensorProto.INT64)
-    start, height, slope = (
-        write("Gather", part, piece, axis=0) for part in (np.append(0.0, bounds), values, slopes)
-    )
+    tables = np.append(0.0, bounds), values, slopes
+    start, height, slope = (write("Gather", table, piece, axis=0) for table in tables)
     value = write("Add", height, write("Mul", slope, write("Sub", x, start)))
     gap = np.nan if missing is None else missing
     return write("Where", write("IsNaN", x), np.array([[gap]]), value)
@@ -430,7 +427,7 @@ def _effect(write: Writer, effect: forms.Curve | forms.Levels, x: str) -> str:
     if isinstance(effect, forms.Levels):
         return _category(write, effect.column, x, effect.weights, effect.unknown)
     x = write("Sub", x, np.array([effect.center])) if effect.center else x
-    return _curve(write, x, effect.bounds, effect.values, effect.slopes, effect.missing)
+    return _curve(write, x, (effect.bounds, effect.values, effect.slopes), effect.missing)
 
 
 def _pair(write: Writer, pair: forms.Pair, inputs: dict[str, str]) -> str:
@@ -531,9 +528,8 @@ def _is_text_of(write: Writer, column: str, encoder: Any, categories: np.ndarray
 
 
 def _is_number_of(write: Writer, column: str, encoder: Any, categories: np.ndarray) -> str:
-    values = np.array(
-        [[np.nan if is_missing(value) else value for value in categories.tolist()]], dtype=float
-    )
+    known = [np.nan if is_missing(value) else value for value in categories.tolist()]
+    values = np.array([known], dtype=float)
     X = write("Cast", column, to=TensorProto.DOUBLE)
     is_gap = write("And", write("IsNaN", X), np.isnan(values))
     return write("Or", write("Equal", X, values), is_gap)

@@ -172,16 +172,13 @@ def round_scorecard(
     deviations = (U - np.average(U, axis=0, weights=judged.weight)) ** 2
     spread = np.sqrt(np.average(deviations, axis=0, weights=judged.weight))
     spread[np.ptp(counted, axis=0) == 0] = 0.0  # rounding gives equal numbers a spread
-    units = np.array(
-        [1.0 if there or sd == 0 else nice_unit(sd) for there, sd in zip(present, spread, strict=True)]
-    )
+    plain = present | (spread == 0)
+    units = np.array([1.0 if one else nice_unit(sd) for one, sd in zip(plain, spread, strict=True)])
     labels = [(feature.label, feature.column.name) for feature in form.features]
     kept = chosen_features(labels, np.abs(form.weights) * spread, features)
     wanted = np.where(kept, form.weights * units, 0.0)
     if not wanted.any():
-        raise InputError(
-            "no feature with a coefficient and different values is left: there is nothing to round"
-        )
+        raise InputError("no feature with a coefficient and several values is left: nothing to round")
     slopes = np.array([feature.slope for feature in form.features])
     centers = np.array([feature.center for feature in form.features])
     objective = CardObjective(

@@ -9,8 +9,6 @@ from numbers import Integral
 from textwrap import indent
 from typing import Any, NamedTuple
 
-import numpy as np
-
 from apexrank.errors import InputError
 from apexrank.export import features, forms
 
@@ -215,17 +213,12 @@ class _Writer:
         infinite = [one for one in self.dialect.not_finite if one != nan]
         if infinite:  # beyond the last knot its function is constant, but the model refuses it
             cases.append(f"WHEN {value} IN ({', '.join(infinite)}) THEN NULL")
-        return self._pieces(self._less(value, curve.center), curve.bounds, curve.values, curve.slopes, cases)
+        parts = (curve.bounds, curve.values, curve.slopes)
+        return self._pieces(self._less(value, curve.center), parts, cases)
 
-    def _pieces(
-        self,
-        value: str,
-        bounds: np.ndarray,
-        values: np.ndarray,
-        slopes: np.ndarray,
-        cases: Sequence[str] = (),
-    ) -> str:
+    def _pieces(self, value: str, parts: forms.Pieces, cases: Sequence[str] = ()) -> str:
         """One case for each piece; neighbours of one constant are joined."""
+        bounds, values, slopes = parts
         lines, last = list(cases), len(bounds)
         for i, (height, slope) in enumerate(zip(values.tolist(), slopes.tolist(), strict=True)):
             if i < last and not slope and not slopes[i + 1] and height == values[i + 1]:
@@ -234,9 +227,8 @@ class _Writer:
             if slope:
                 start = bounds[i - 1] if i else 0.0
                 worth = _nested_sum([worth, f"{self.number(slope)} * ({self._less(value, start)})"])
-            lines.append(
-                f"ELSE {worth}" if i == last else f"WHEN {value} < {literal(float(bounds[i]))} THEN {worth}"
-            )
+            below = f"WHEN {value} < {literal(float(bounds[i]))} THEN" if i < last else "ELSE"
+            lines.append(f"{below} {worth}")
         return _case(lines)
 
     def _less(self, value: str, center: float) -> str:
@@ -245,14 +237,12 @@ class _Writer:
     def _pair(self, pair: forms.Pair) -> str:
         """Cases of the first column, whose values are functions of the second."""
         (x, y), (outer, inner) = map(self._side, pair.sides), (side.knots for side in pair.sides)
-        ends = [self._pieces(y, *forms.pieces(inner, pair.values[k])) for k in (0, -1)]
-        lines = [
-            f"WHEN {x} IS NULL OR {y} IS NULL THEN 0e0",
-            f"WHEN {x} < {literal(float(outer[0]))} THEN {ends[0]}",
-        ]
+        ends = [self._pieces(y, forms.pieces(inner, pair.values[k])) for k in (0, -1)]
+        lines = [f"WHEN {x} IS NULL OR {y} IS NULL THEN 0e0"]
+        lines.append(f"WHEN {x} < {literal(float(outer[0]))} THEN {ends[0]}")
         for a, (low, high) in enumerate(pairwise(outer.tolist())):
-            rise = self._pieces(y, *forms.pieces(inner, (pair.values[a + 1] - pair.values[a]) / (high - low)))
-            start = self._pieces(y, *forms.pieces(inner, pair.values[a]))
+            rise = self._pieces(y, forms.pieces(inner, (pair.values[a + 1] - pair.values[a]) / (high - low)))
+            start = self._pieces(y, forms.pieces(inner, pair.values[a]))
             lines.append(f"WHEN {x} < {literal(high)} THEN {start}\n+ ({self._less(x, low)}) * {rise}")
         return _case([*lines, f"ELSE {ends[1]}"])
 
@@ -328,9 +318,8 @@ def _nested_sum(terms: list[str], gap: str = " ") -> str:
     """
     if len(terms) <= 16:
         head, *rest = terms
-        return head + "".join(
-            f"{gap}- {term[1:]}" if term.startswith("-") else f"{gap}+ {term}" for term in rest
-        )
+        signed = (f"- {term[1:]}" if term.startswith("-") else f"+ {term}" for term in rest)
+        return head + "".join(f"{gap}{term}" for term in signed)
     half = len(terms) // 2
     return f"({_nested_sum(terms[:half], gap)})\n+ ({_nested_sum(terms[half:], gap)})"
 

@@ -83,7 +83,7 @@ class MeasureAtKDisplay(RankerDisplay):
             raise InputError("there is nothing to draw: give at least one ranker and one cut-off k")
         if self.low.keys() != self.high.keys() or not self.low.keys() <= self.mean.keys():
             raise InputError(
-                "a band has two ends: give low and high for the same rankers, all of them in mean"
+                "a band has two ends: give low and high of the same rankers, all of them in mean"
             )
         for values in (*self.mean.values(), *self.low.values(), *self.high.values()):
             if values.shape != self.k.shape:
@@ -135,10 +135,8 @@ class MeasureAtKDisplay(RankerDisplay):
         cuts = _cut_offs(k)
         names = [f"{measure}_at_{cut}" for cut in cuts]
         options = {"ties": ties, "relevant": relevant, "pos_label": pos_label, "sample_weight": sample_weight}
-        tables = {
-            name: per_group(y_true, values, names, groups=groups, **options)
-            for name, values in scores.items()
-        }
+        options["groups"] = groups
+        tables = {name: per_group(y_true, values, names, **options) for name, values in scores.items()}
         spans = {
             name: np.transpose([_interval(table[column].to_numpy(), confidence) for column in names])
             for name, table in tables.items()
@@ -175,9 +173,8 @@ class MeasureAtKDisplay(RankerDisplay):
         self.ax_.set(xlabel="k, rows from the top", ylabel=f"{label} at k")
         if self.title is not None:
             self.ax_.set_title(self.title)
-        self.ax_.xaxis.set_major_locator(
-            MaxNLocator(nbins=10, integer=True, steps=[1, 2, 5, 10], min_n_ticks=1)
-        )
+        locator = MaxNLocator(nbins=10, integer=True, steps=[1, 2, 5, 10], min_n_ticks=1)
+        self.ax_.xaxis.set_major_locator(locator)
         light(self.ax_)
         legend(self.ax_)
 

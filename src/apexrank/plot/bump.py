@@ -123,10 +123,8 @@ class BumpDisplay:
         """
         from scipy.stats import rankdata
 
-        ranks = {
-            name: rankdata(-style.number_column(repr(name), values), method="min")
-            for name, values in scores.items()
-        }
+        columns = {name: style.number_column(repr(name), values) for name, values in scores.items()}
+        ranks = {name: rankdata(-column, method="min") for name, column in columns.items()}
         any_scores: ArrayLike = next(iter(scores.values()), [])
         positive = None if y_true is None else check_rows(y_true, any_scores, pos_label=pos_label).positive
         return cls(ranks, names=names, positive=positive, top=top).plot(ax, **line_options)
@@ -217,11 +215,8 @@ class BumpDisplay:
 
     def _dress(self) -> None:
         first, second = self.ranks
-        self.ax_.set_title(
-            f"Top {self.top}: from {style.short_name(first)} to {style.short_name(second)}",
-            pad=26 if self.positive is None else 38,
-            parse_math=False,
-        )
+        title = f"Top {self.top}: from {style.short_name(first)} to {style.short_name(second)}"
+        self.ax_.set_title(title, pad=26 if self.positive is None else 38, parse_math=False)
         for side, name in enumerate(self.ranks):
             place = {"xytext": (0, 8), "textcoords": "offset points", "ha": "center", "va": "bottom"}
             text = style.short_name(name) + self._positives_on_top(side)
@@ -231,9 +226,8 @@ class BumpDisplay:
             grey = {"color": "0.45", "fontsize": 7, "fontstyle": "italic"}
             for side in (0, 1):
                 self._write(side, self.top + 1, f"beyond {self.top}", **grey)
-            self.ax_.axhline(
-                self.top + 1, color="0.7", linewidth=0.8, linestyle=(0, (1, 3)), zorder=1, gid=_GID
-            )
+            look = {"color": "0.7", "linewidth": 0.8, "linestyle": (0, (1, 3)), "zorder": 1}
+            self.ax_.axhline(self.top + 1, gid=_GID, **look)
         self._legend()
 
     def _positives_on_top(self, side: int) -> str:

@@ -77,18 +77,16 @@ class CumulativeSpamDisplay(style.RankerDisplay):
         *,
         share: bool = False,
         ax: Any = None,
-        log_x: bool = False,
-        log_y: bool = False,
-        **line_options: Any,
+        **options: Any,
     ) -> Self:
         """Draw several rankings of the same items, ``scores`` by their name; larger scores stand nearer the top.
 
-        ``spam`` is one flag per item, the rest as in `plot`.
+        ``spam`` is one flag per item; ``options`` are those of `plot`.
         """
         flags = _flags(spam)
         met = {name: roc_points(flags, values)[:2] for name, values in scores.items()}
         curves = {name: (others + caught, caught) for name, (others, caught) in met.items()}
-        return cls(curves, share=share).plot(ax, log_x=log_x, log_y=log_y, **line_options)
+        return cls(curves, share=share).plot(ax, **options)
 
     def plot(self, ax: Any = None, *, log_x: bool = False, log_y: bool = False, **line_options: Any) -> Self:
         """Draw into matplotlib axes, or into a new figure.
@@ -154,9 +152,8 @@ def _flags(spam: ArrayLike) -> np.ndarray:
     if flags.ndim != 1 or not len(flags) or not np.isin(flags, (0, 1)).all():
         raise InputError("spam needs one flag for each item: True or 1 for spam, False or 0 for the others")
     if flags.min() == flags.max():
-        raise InputError(
-            f"there is no curve to draw: {int(flags.sum())} of {len(flags)} items are spam, give some of both kinds"
-        )
+        share = f"{int(flags.sum())} of {len(flags)} items are spam"
+        raise InputError(f"there is no curve to draw: {share}, give some of both kinds")
     return flags.astype(bool)
 
 
@@ -232,11 +229,8 @@ class NeighbourhoodDisplay:
             side = "center" if abs(x) < 0.2 else "left" if x > 0 else "right"
             text = f"{style.short_name(str(link.source))} ({link.share:.1%})"
             self.ax_.text(1.1 * x, 1.13 * y, text, ha=side, va="center", fontsize=8)
-        self.ax_.set(
-            xlim=(-2, 2),
-            ylim=(-1.35, 1.35),
-            title=f"Strongest in-links of {style.short_name(str(self.vertex))}",
-        )
+        title = f"Strongest in-links of {style.short_name(str(self.vertex))}"
+        self.ax_.set(xlim=(-2, 2), ylim=(-1.35, 1.35), title=title)
         self.ax_.set_axis_off()
         style.legend(self.ax_, loc="lower center", bbox_to_anchor=(0.5, -0.06), ncols=2, handlelength=1)
         return self

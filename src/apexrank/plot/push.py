@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from math import inf
-from typing import Any
+from typing import Any, Self
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -67,19 +67,11 @@ class PTradeoffDisplay:
             raise InputError("there is nothing to draw: give at least one measure, and powers above 0")
 
     @classmethod
-    def from_values(
-        cls,
-        ps: ArrayLike,
-        values: Mapping[str, ArrayLike],
-        *,
-        name: str | None = None,
-        axes: Sequence[Any] | None = None,
-        **line_options: Any,
-    ) -> PTradeoffDisplay:
-        """Draw measures given as arrays of shape (splits, powers)."""
+    def from_values(cls, ps: ArrayLike, values: Mapping[str, ArrayLike], **options: Any) -> Self:
+        """Draw measures given as arrays of shape (splits, powers); ``options`` are ``name`` and those of `plot`."""
         arrays = {measure: np.atleast_2d(np.asarray(v, dtype=float)) for measure, v in values.items()}
         columns = {measure: [_summary(column) for column in array.T] for measure, array in arrays.items()}
-        return cls._from_summaries(ps, columns, name).plot(axes, **line_options)
+        return cls._draw_summaries(ps, columns, **options)
 
     @classmethod
     def from_scores(
@@ -92,7 +84,7 @@ class PTradeoffDisplay:
         name: str | None = None,
         axes: Sequence[Any] | None = None,
         **options: Any,
-    ) -> PTradeoffDisplay:
+    ) -> Self:
         """Draw measures of the same rows ranked with each p, with a band of one bootstrap standard error.
 
         Parameters
@@ -106,7 +98,7 @@ class PTradeoffDisplay:
         n_resamples : int
             Draws of rows, or of ``groups`` where they are given.
         name, axes
-            As in `from_values`.
+            Name in the legend, and one matplotlib axes for each measure.
         **options
             Passed to `apexrank.metrics.bootstrap`: ``groups``, ``pos_label``, ``relevant``, ``ties``, ….
 
@@ -123,16 +115,14 @@ class PTradeoffDisplay:
             p: bootstrap(names, y_true, values, n_resamples=n_resamples, **options)
             for p, values in scores.items()
         }
-        columns = {
-            m.label: [(drawn[p][m.name].value, drawn[p][m.name].standard_error) for p in scores]
-            for m in found
-        }
-        return cls._from_summaries(list(scores), columns, name).plot(axes)
+        found_at = {m.label: [drawn[p][m.name] for p in scores] for m in found}
+        columns = {label: [(one.value, one.standard_error) for one in row] for label, row in found_at.items()}
+        return cls._draw_summaries(list(scores), columns, name=name, axes=axes)
 
     @classmethod
     def from_estimators(
         cls, estimators: Mapping[float, Any], X: Any, y: ArrayLike, *, pos_label: Any = None, **options: Any
-    ) -> PTradeoffDisplay:
+    ) -> Self:
         """Draw rankers fitted with each p, such as `apexrank.push_path` gives; ``options`` as in `from_scores`.
 
         Examples
@@ -155,13 +145,11 @@ class PTradeoffDisplay:
         p: str = "p",
         measure: str = "measure",
         value: str = "value",
-        name: str | None = None,
-        axes: Sequence[Any] | None = None,
-        **line_options: Any,
-    ) -> PTradeoffDisplay:
+        **options: Any,
+    ) -> Self:
         """Draw a tidy table with a row for each split, p and measure; ``p``, ``measure``, ``value`` name columns.
 
-        The table is a polars or pandas frame or a dict of columns.
+        The table is a polars or pandas frame or a dict of columns; ``options`` are ``name`` and those of `plot`.
 
         Examples
         --------
@@ -176,16 +164,16 @@ class PTradeoffDisplay:
             str(m): [_summary(numbers[(powers == power) & (measures == m)]) for power in ps]
             for m in dict.fromkeys(measures.tolist())
         }
-        return cls._from_summaries(ps, columns, name).plot(axes, **line_options)
+        return cls._draw_summaries(ps, columns, **options)
 
     @classmethod
-    def _from_summaries(
-        cls, ps: ArrayLike, columns: dict[str, list[tuple[float, float]]], name: str | None
-    ) -> PTradeoffDisplay:
-        parts = [{m: [summary[part] for summary in c] for m, c in columns.items()} for part in (0, 1)]
-        return cls(ps, *parts, name=name)
+    def _draw_summaries(
+        cls, ps: Any, columns: dict[str, list[Any]], name: str | None = None, axes: Any = None, **options: Any
+    ) -> Self:
+        mean, error = ({m: [one[part] for one in c] for m, c in columns.items()} for part in (0, 1))
+        return cls(ps, mean, error, name=name).plot(axes, **options)
 
-    def plot(self, axes: Sequence[Any] | None = None, **line_options: Any) -> PTradeoffDisplay:
+    def plot(self, axes: Sequence[Any] | None = None, **line_options: Any) -> Self:
         """Draw into one matplotlib axes for each measure, or into a new figure.
 
         ``line_options`` go to ``Axes.plot``.
@@ -210,9 +198,7 @@ class PTradeoffDisplay:
 
 def _summary(values: np.ndarray) -> tuple[float, float]:
     if len(values) < 2:
-        raise InputError(
-            f"a spread needs each measure from at least two splits at every p, got {len(values)}"
-        )
+        raise InputError(f"a spread needs two or more splits of each measure at every p, got {len(values)}")
     return float(values.mean()), float(values.std(ddof=1) / np.sqrt(len(values)))
 
 
@@ -269,9 +255,8 @@ def pair_contributions(
     log_loss = _log_losses(y_true, scores, LOSSES.get(loss), pos_label)
     priced = PRICES.get(price, p=p)
     factors = _SIDES[side] * np.array([1.0, balance])
-    logs = [
-        np.log(factor) + _log_parts(log_loss, priced, axis) for axis, factor in enumerate(factors) if factor
-    ]
+    sides = [(axis, factor) for axis, factor in enumerate(factors) if factor]
+    logs = [np.log(factor) + _log_parts(log_loss, priced, axis) for axis, factor in sides]
     contribution = np.logaddexp.reduce(logs)
     highest = contribution.max()
     if highest == -np.inf:
@@ -389,15 +374,12 @@ class PairContributionDisplay:
         n_positives, n_negatives = self.contributions.shape
         options = {"cmap": "viridis", "vmin": 0.0, "aspect": "auto", "interpolation": "nearest"}
         extent = (0.5, n_negatives + 0.5, 0.5, n_positives + 0.5)
-        self.image_ = self.ax_.imshow(
-            self.contributions, origin="lower", extent=extent, **(options | image_options)
-        )
+        options |= {"origin": "lower", "extent": extent} | image_options
+        self.image_ = self.ax_.imshow(self.contributions, **options)
         self.colorbar_: Any = None
         if colorbar:
-            ticks = {
-                "ticks": MaxNLocator(5),
-                "format": FuncFormatter(lambda share, _: f"{100 * share:.4g} %"),
-            }
+            percent = FuncFormatter(lambda share, _: f"{100 * share:.4g} %")
+            ticks = {"ticks": MaxNLocator(5), "format": percent}
             self.colorbar_ = self.figure_.colorbar(self.image_, ax=self.ax_, **ticks)
             self.colorbar_.set_label("Share of the objective")
             self.colorbar_.outline.set_visible(False)

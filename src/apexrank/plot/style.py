@@ -41,11 +41,8 @@ def pyplot() -> Any:
 
 def curve_style(number: int) -> dict[str, Any]:
     """Colour and line style of a curve of many points: either tells it from its neighbours."""
-    return {
-        "color": COLOURS[number % len(COLOURS)],
-        "linestyle": STYLES[number % len(STYLES)],
-        "linewidth": 1.8,
-    }
+    colour, line = COLOURS[number % len(COLOURS)], STYLES[number % len(STYLES)]
+    return {"color": colour, "linestyle": line, "linewidth": 1.8}
 
 
 def line_style(number: int) -> dict[str, Any]:

@@ -123,9 +123,8 @@ def _at_top(found: Comparison) -> str:
         within = f" ({ends} %)" if ends else ""
         return f"At {number(100 * (found.top.fpr or 0))} % false alarms, {name} finds {text}{within} of the positives."
     value, low, high = (float(np.interp(share, SHARES, row)) for row in _gain(found, found.recommended))
-    within = (
-        f" ({level(found.confidence)} interval {100 * low:.0f} to {100 * high:.0f} %)" if low < high else ""
-    )
+    ends = f"{100 * low:.0f} to {100 * high:.0f} %"
+    within = f" ({level(found.confidence)} interval {ends})" if low < high else ""
     read = number(100 * share)
     return (
         f"Reading the first {read} % of the list of {name} finds {100 * value:.0f} % of the positives{within}; "
@@ -190,9 +189,8 @@ def _histogram(found: Comparison) -> Chart:
         counts = np.histogram(np.clip(scores[chosen], edges[0], edges[-1]), edges, weights=weight[chosen])[0]
         shares.append(counts / (counts.sum() or 1))
     ends = (edges[0], edges[-1])
-    chart = Chart(
-        Axis(*ends, "score"), Axis(0, 1.05 * float(np.max(shares)), "share of the class", percent=True)
-    )
+    y_axis = Axis(0, 1.05 * float(np.max(shares)), "share of the class", percent=True)
+    chart = Chart(Axis(*ends, "score"), y_axis)
     for place, share in enumerate(shares):
         x, y = np.repeat(edges, 2), np.concatenate([[0.0], np.repeat(share, 2), [0.0]])
         chart.band(x, np.zeros(len(x)), y, series=place)
@@ -247,9 +245,8 @@ def _shapes(found: Comparison, columns: list[int]) -> list[tuple[str, Chart]]:
         if values.dtype.is_numeric():
             known &= np.isfinite(values.to_numpy())
         if known.any() and found.sample.parts[:, j].any():
-            drawn.append(
-                _mean_effect(column, values.filter(known), found.sample.parts[known, j], weight[known])
-            )
+            parts = found.sample.parts[known, j]
+            drawn.append(_mean_effect(column, values.filter(known), parts, weight[known]))
     limits = effect_limits(drawn) if drawn else (0.0, 1.0)
     return [(effect.name, _effect(effect, limits)) for effect in drawn]
 
@@ -330,9 +327,8 @@ def _effect(effect: Effect, limits: tuple[float, float]) -> Chart:
         (first > effect.knots[0], first, 0, "start"),
     ):
         if shown:
-            told = (
-                f"{'to' if end else 'from'} {value_text(effect.x[end])}: {number(effect.effect[0, end], 2)}"
-            )
+            height = number(effect.effect[0, end], 2)
+            told = f"{'to' if end else 'from'} {value_text(effect.x[end])}: {height}"
             chart.text(place, high, told, anchor=anchor, dy=10, classes="soft")
     if effect.missing is not None:
         place, (size, least, most) = last + 0.12 * span, effect.missing

@@ -144,10 +144,7 @@ def compare_ranks(
     options: dict[str, Any] = {"damping": damping, "tol": tol, "max_iter": max_iter}
     plain = PageRank(**options)
     if ranks is None:
-        ranks = {
-            "GuardedPageRank": GuardedPageRank(**options),
-            "NonBacktrackingRank": NonBacktrackingRank(**options),
-        }
+        ranks = {kind.__name__: kind(**options) for kind in (GuardedPageRank, NonBacktrackingRank)}
         if trusted is not None:
             ranks |= {"TrustRank": TrustRank(**options)}
     elif not ranks or BASELINE in ranks:
@@ -208,16 +205,14 @@ def compare_ranks(
 
 def _fit(rank: GraphRank, graph: Graph, name: str, trusted: Any) -> RankCertificate:
     began = time.perf_counter()
-    labels = (
-        {"trusted": trusted} if trusted is not None and "trusted" in signature(rank.fit).parameters else {}
-    )
+    takes = trusted is not None and "trusted" in signature(rank.fit).parameters
+    labels = {"trusted": trusted} if takes else {}
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", ConvergenceWarning)  # the certificate and a note say it
         rank.fit(graph, **labels)
     bound, steps = float(getattr(rank, "error_bound_", np.nan)), int(getattr(rank, "n_iter_", 1))
-    return RankCertificate(
-        name, bound, steps, bool(getattr(rank, "converged_", True)), time.perf_counter() - began
-    )
+    converged = bool(getattr(rank, "converged_", True))
+    return RankCertificate(name, bound, steps, converged, time.perf_counter() - began)
 
 
 class FarmSearch:
@@ -341,9 +336,8 @@ def _about_labels(
         notes.append(f"{len(flagged):,} suspects were found; the {listed}.")
     if spam is not None:
         text = "[The spam label was|# spam labels were] used to measure, for nothing else"
-        among = (
-            f"; {spam[flagged].sum():,} of {len(flagged):,} suspects are among them" if len(flagged) else ""
-        )
+        known = f"; {spam[flagged].sum():,} of {len(flagged):,} suspects are among them"
+        among = known if len(flagged) else ""
         notes.append(f"{plural(text, spam.sum())}{among}.")
     if strangers:
         text = "# spam [label names|labels name] no vertex of this graph and [is|are] left out."

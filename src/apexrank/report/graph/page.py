@@ -10,7 +10,7 @@ from apexrank.datasets.attacks import KINDS
 from apexrank.graph.base import best_vertices
 from apexrank.graph.robustness import AttackResult, AttackStudy
 from apexrank.metrics.precision import spam_met
-from apexrank.report.charts import FONT, Axis, Chart, fit_name, width_of
+from apexrank.report.charts import FONT, Axis, Chart, Style, fit_name, width_of
 from apexrank.report.graph.result import BASELINE, RankComparison, RankedVertex, Suspect
 from apexrank.report.page import render
 
@@ -41,13 +41,8 @@ def _slopes(comparison: RankComparison) -> Chart:
     """Lines from the place in PageRank to the place now, for all who are among the first in either."""
     lists = [[*comparison.top_items(i), *comparison.fallen(i)] for i in range(len(comparison.names))]
     deepest = max(max(item.rank, item.base_rank) for items in lists for item in items)
-    chart = Chart(
-        Axis(0, 1, ticks=[(0, "PageRank"), (1, "now")]),
-        Axis(max(2, deepest), 1, log=True),
-        width=540,
-        height=540,
-        margins=_SLOPE_MARGINS,
-    )
+    across, down = Axis(0, 1, ticks=[(0, "PageRank"), (1, "now")]), Axis(max(2, deepest), 1, log=True)
+    chart = Chart(across, down, width=540, height=540, margins=_SLOPE_MARGINS)
     for i, items in enumerate(lists):
         for item in items:
             way = f"{item.name}: {item.base_rank:,} to {item.rank:,}"
@@ -82,12 +77,8 @@ def _scatter(comparison: RankComparison) -> Chart:
     """Place now against place in PageRank, a sample that is even on the logarithmic axes."""
     n = comparison.graph.n
     end = max(2, n)
-    chart = Chart(
-        Axis(1, end, "place in PageRank", log=True),
-        Axis(end, 1, "place now", log=True),
-        width=560,
-        height=460,
-    )
+    across, down = Axis(1, end, "place in PageRank", log=True), Axis(end, 1, "place now", log=True)
+    chart = Chart(across, down, width=560, height=460)
     chart.rule(1, 1, end, end)
     # places of PageRank whose logarithms are evenly spaced
     places = np.unique(np.geomspace(1, n, _POINTS).round().astype(np.int64)) - 1
@@ -97,9 +88,8 @@ def _scatter(comparison: RankComparison) -> Chart:
         chart.points(x, y, size=2, frame=i, classes="soft")
         for each in comparison.rows(i, comparison.flagged[: len(comparison.suspects)], comparison.flagged):
             titles = [f"{each.name}: {each.base_rank:,} to {each.rank:,}"]
-            chart.points(
-                [each.base_rank], [each.rank], series=1, shape="triangle", size=5, frame=i, titles=titles
-            )
+            look: Style = {"series": 1, "shape": "triangle", "size": 5, "frame": i}
+            chart.points([each.base_rank], [each.rank], titles=titles, **look)
     return chart
 
 
@@ -109,11 +99,9 @@ def _spam_met(comparison: RankComparison) -> Chart:
     m = np.unique(np.geomspace(1, n, 120).round().astype(np.int64))
     assert spam is not None
     met = [np.asarray(spam_met(spam, scores, m)) / m for scores in comparison.scores]
-    chart = Chart(
-        Axis(1, max(2, n), "first vertices of the list", log=True),
-        Axis(0, max(0.05, 1.05 * float(max(each.max() for each in met))), "spam among them", percent=True),
-        height=300,
-    )
+    most = max(0.05, 1.05 * float(max(each.max() for each in met)))
+    across = Axis(1, max(2, n), "first vertices of the list", log=True)
+    chart = Chart(across, Axis(0, most, "spam among them", percent=True), height=300)
     for i, share in enumerate(met):
         chart.line(m, share, frame=i, title=comparison.names[i])
     chart.line(m, met[0], classes="baseline", title=BASELINE)
