@@ -106,7 +106,6 @@ def _report(train: io.Table, new: io.Table, judged: dict[int, Any], path: Path) 
 
     check_extra()
     with working("comparing rankers"):
-        rankers = [Logistic(), LinearPush(), Trees()]
-        given: Any = {"test_table": new, "top": 50, "candidates": rankers, "repeats": 1}
-        comparison = compare_table(train, io.Recipe(target="fraud", id="case"), **given)
+        recipe, rankers = io.Recipe(target="fraud", id="case"), [Logistic(), LinearPush(), Trees()]
+        comparison = compare_table(train, recipe, test_table=new, top=50, candidates=rankers, repeats=1)
     apexrank.report.build(comparison, path, title="Which ranker? Made-up card payments")

@@ -82,8 +82,15 @@ class Inputs:
             table, scores, notes = score_blocks(ranker, self.test, **asked)
         else:
             table, scores, notes = reading.read_table(self.test, index="index"), None, None
-        given: Any = {"grades": self.relevant is not None, "weight": self.weight, "scores": scores}
-        judged = judge_table(ranker, table, self.target, self.positive, **given)
+        judged = judge_table(
+            ranker,
+            table,
+            self.target,
+            self.positive,
+            grades=self.relevant is not None,
+            weight=self.weight,
+            scores=scores,
+        )
         notes = ranker.check(table, known=[self.target, self.weight]) if notes is None else notes
         return judged._replace(notes=(*judged.notes, *notes))
 

@@ -194,9 +194,14 @@ def attack(
     attacks = opt.split_names(options.attacks) or ATTACKS
     graph = reading.read(edges)
     with out.working(f"attacking {graph.n} vertices") as status:
-        how: Any = {"n_targets": options.targets, "pages": options.pages, "random_state": options.seed}
-        tell = None if status is None else status.update
-        study = apexrank.graph.attack_ranks(graph, attacks=attacks, progress=tell, **how)
+        study = apexrank.graph.attack_ranks(
+            graph,
+            attacks=attacks,
+            n_targets=options.targets,
+            pages=options.pages,
+            random_state=options.seed,
+            progress=None if status is None else status.update,
+        )
         if shown.report is not None:
             apexrank.report.build(study, shown.report, title=shown.title or f"Under attack: {edges.name}")
     out.write_frame(study.table(), shown.output)

@@ -384,8 +384,8 @@ def _splits(data: Data, known: np.ndarray, options: Options) -> tuple[list[Split
     else:
         repeats = options.repeats or (5 if n < 3000 else 3 if n < 8000 else 2)
         groups = None if data.groups is None else data.groups[known]
-        how_often = {"folds": options.folds, "repeats": repeats}
-        splits = repeated_folds(y, **how_often, groups=groups, seed=options.random_state)
+        seed, folds = options.random_state, options.folds
+        splits = repeated_folds(y, folds=folds, repeats=repeats, groups=groups, seed=seed)
         how = f"{options.folds} folds, {'once' if repeats == 1 else f'{repeats} times'}"
     return [Split(known[train], known[test], repeat) for train, test, repeat in splits], how
 
